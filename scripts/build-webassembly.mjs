@@ -1,2 +1,50 @@
-/** Compiles every AssemblyScript module to WebAssembly, embedded as base64 in a TypeScript file. */
-export async function buildWebAssembly() {}
+/**
+ * Compiles every AssemblyScript module to WebAssembly with SIMD and embeds it as base64 in a
+ * TypeScript file beside it, so that the same import works from the sources, from dist and from a
+ * bundler. A module whose output is newer than its source is left alone.
+ */
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** source → generated TypeScript file */
+const modules = [
+  ['oracles/attention/assembly/tile-kernels.ts', 'oracles/attention/tile-kernels.generated.ts'],
+];
+
+function modified(file) {
+  return statSync(join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
+
+export async function buildWebAssembly() {
+  for (const [source, target] of modules) {
+    if (modified(target) > modified(source)) continue;
+    const { default: asc } = await import('assemblyscript/asc');
+    const files = {};
+    const { error, stderr } = await asc.main(
+      [source, '--outFile', 'out.wasm', '-O3', '--noAssert', '--enable', 'simd']
+        .concat(['--runtime', 'stub', '--initialMemory', '1', '--baseDir', root]),
+      {
+        readFile: (name, base) => {
+          try {
+            return readFileSync(join(base, name), 'utf8');
+          } catch {
+            return null;
+          }
+        },
+        writeFile: (name, data) => void (files[name] = data),
+        listFiles: () => [],
+      },
+    );
+    if (error) throw new Error(`${source} does not compile: ${error.message}\n${stderr.toString()}`);
+    const base64 = Buffer.from(files['out.wasm']).toString('base64');
+    const name = join(root, target);
+    writeFileSync(
+      `${name}.tmp`,
+      `/** Compiled from ${source}; do not edit. */\nexport const binary =\n  '${base64}';\n`,
+    );
+    renameSync(`${name}.tmp`, name);
+  }
+}

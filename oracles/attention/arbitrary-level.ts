@@ -1,0 +1,150 @@
+import { scaledIntegerOf } from '../../src/arith/index.js';
+import {
+  bitLength,
+  createExp2,
+  ln2,
+  log2e,
+  naturalLogarithm,
+  ratioToNumber,
+  shiftBigInt,
+} from '../fixed-point.js';
+import type { Row, RowResult, ScoreLaw } from './row.js';
+
+/** Integers with one exponent for all: element i is integers[i] · 2^exponent, exactly. */
+interface ScaledVector {
+  readonly integers: readonly bigint[];
+  readonly exponent: number;
+}
+
+function scaledVector(values: Float64Array): ScaledVector {
+  const parts = Array.from(values, scaledIntegerOf);
+  const exponent = parts.reduce(
+    (least, part) => (part.integer === 0n ? least : Math.min(least, part.exponent)),
+    1024,
+  );
+  return {
+    integers: parts.map((part) =>
+      part.integer === 0n ? 0n : part.integer << BigInt(part.exponent - exponent),
+    ),
+    exponent,
+  };
+}
+
+/** An upper bound on numerator / denominator · 2^exponent as fp64. */
+function ratioUp(numerator: bigint, denominator: bigint, exponent: number): number {
+  if (numerator === 0n) return 0;
+  return ratioToNumber(numerator, denominator, exponent) * (1 + 2 ** -50) + Number.MIN_VALUE;
+}
+
+/** Units of 2^-bits by which an exponent y = score · log2 e from `exponents` can be off. */
+const exponentError = 4n;
+
+/** Units by which a weight can be off: exp2's own 4 (for a result below 2) and y's, times 2 ln 2. */
+const weightError = (exponentError * 3n) / 2n + 4n;
+
+/** y · 2^bits for each raw score (significand · 2^exponent), within `exponentError` units. */
+function exponents(
+  scores: readonly bigint[],
+  exponent: number,
+  infinite: Int8Array,
+  law: ScoreLaw,
+  bits: number,
+): bigint[] {
+  const scale = scaledIntegerOf(law.scale);
+  const scaled = scores.map((score) => score * scale.integer);
+  const scaledExponent = exponent + scale.exponent;
+  const widest = scaled.reduce((most, x) => Math.max(most, bitLength(x)), 0);
+  if (law.softcap === null) {
+    const constantBits = bits + Math.max(0, widest + scaledExponent) + 8;
+    const constant = log2e(constantBits);
+    return scaled.map((x) => shiftBigInt(x * constant, scaledExponent - constantBits + bits));
+  }
+  // y = cap · log2 e · tanh(x / cap), the tanh from 2^-z with z = 2 log2(e) |x| / cap.
+  const cap = scaledIntegerOf(law.softcap);
+  const work = bits + 8 + Math.max(0, bitLength(cap.integer) + cap.exponent);
+  const one = 1n << BigInt(work);
+  const exp2 = createExp2(work);
+  const shift = scaledExponent - cap.exponent + 1;
+  const constantBits = work + 64 + Math.max(0, widest + shift);
+  const constant = log2e(constantBits);
+  const capLog2e = cap.integer * log2e(work + 64);
+  return scaled.map((x, j) => {
+    const negative = infinite[j] === 0 ? x < 0n : infinite[j]! < 0;
+    let power = 0n;
+    if (infinite[j] === 0) {
+      const numerator = shiftBigInt((x < 0n ? -x : x) * constant, shift - constantBits + work + 64);
+      power = exp2(-((numerator / cap.integer) >> 64n));
+    }
+    const tanh = ((one - power) << BigInt(work)) / (one + power);
+    const y = shiftBigInt(capLog2e * tanh, cap.exponent - 2 * work - 64 + bits);
+    return negative ? -y : y;
+  });
+}
+
+/**
+ * One row in fixed-point arithmetic with `bits` fraction bits, from exact dot products. Radii are
+ * proven: every floor in the computation is counted in units of 2^-bits (see the constants above),
+ * and the final quotient is rounded to fp64 once.
+ */
+export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult {
+  const { qkDim, vDim, visible } = row;
+  const query = scaledVector(row.query);
+  const keyRows = Array.from(visible, (j) => row.keys.subarray(j * qkDim, (j + 1) * qkDim));
+  const keys = keyRows.map(scaledVector);
+  const keyExponent = keys.reduce((least, key) => Math.min(least, key.exponent), 1024);
+  const scores = keys.map((key) => {
+    let dot = 0n;
+    key.integers.forEach((k, t) => (dot += k * query.integers[t]!));
+    return dot << BigInt(key.exponent - keyExponent);
+  });
+  const y = exponents(scores, query.exponent + keyExponent, row.infinite, law, bits);
+  const largest = y.reduce((a, b) => (b > a ? b : a));
+  const reference = largest >> BigInt(bits);
+  const exp2 = createExp2(bits);
+  const weights = y.map((exponent) => exp2(exponent - (reference << BigInt(bits))));
+  const total = weights.reduce((a, b) => a + b);
+  const totalError = weightError * BigInt(weights.length);
+
+  const out = new Float64Array(vDim);
+  const outRadius = new Float64Array(vDim);
+  const magnitude = new Float64Array(vDim);
+  for (let c = 0; c < vDim; c++) {
+    const column = scaledVector(Float64Array.from(visible, (j) => row.values[j * vDim + c]!));
+    let sum = 0n;
+    let absoluteSum = 0n;
+    let valueSum = 0n;
+    column.integers.forEach((v, j) => {
+      const absolute = v < 0n ? -v : v;
+      sum += weights[j]! * v;
+      absoluteSum += weights[j]! * absolute;
+      valueSum += absolute;
+    });
+    const exact = sum < 0n ? -sum : sum;
+    out[c] = ratioToNumber(sum, total, column.exponent);
+    magnitude[c] = ratioToNumber(absoluteSum, total, column.exponent);
+    // |N/l − N̂/l̂| ≤ (dN + |N̂/l̂| dl) / (l̂ − dl), then the rounding of the quotient to fp64.
+    outRadius[c] =
+      valueSum === 0n
+        ? 0
+        : ratioUp(
+            weightError * valueSum * total + exact * totalError,
+            total * (total - totalError),
+            column.exponent,
+          ) +
+          2 ** -53 * Math.abs(out[c]!) +
+          Number.MIN_VALUE;
+  }
+  const work = bits + 64 + bitLength(reference);
+  const naturalUnits =
+    ((reference * ln2(work)) >> BigInt(work - bits)) + naturalLogarithm(total, bits);
+  const lse = ratioToNumber(naturalUnits, 1n << BigInt(bits), 0);
+  const lseUnits = 4n + 2n * totalError;
+  return {
+    out,
+    outRadius,
+    magnitude,
+    lse,
+    lseRadius: ratioUp(lseUnits, 1n << BigInt(bits), 0) + 2 ** -53 * Math.abs(lse),
+    maximum: ratioToNumber(largest, 1n << BigInt(bits), 0) * Math.LN2,
+  };
+}

@@ -1,0 +1,241 @@
+import {
+  problemShape,
+  visibleKeys,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+} from '../../src/problem.js';
+import { isAccurate, type Accuracy } from './accuracy.js';
+import { arbitraryLevel } from './arbitrary-level.js';
+import { doubleDoubleLevel } from './double-double-level.js';
+import { readOperand, tileRows, type Operand } from './operand.js';
+import type { Row, RowResult, ScoreLaw } from './row.js';
+import { scoreConstants, type ScoreConstants } from './score-constants.js';
+import { resolveSpecialRow } from './special-values.js';
+import { createTileEngine } from './tile-engine.js';
+import { tileLevel, visitWeightTiles, type WeightTile } from './tile-level.js';
+
+/** Which arithmetic settled a row; `special` rows hold an infinity or a NaN among their inputs. */
+export const levels = ['empty', 'fp64', 'double-double', 'arbitrary', 'special'] as const;
+export type Level = (typeof levels)[number];
+
+/** Exact attention of a whole problem, each value with a proven radius. */
+export interface AttentionReference {
+  readonly shape: ProblemShape;
+  /** [batch, heads, queries, vDim] */
+  readonly out: Float64Array;
+  /** |out − exact| ≤ outRadius, element by element; 0 where the value is NaN or infinite. */
+  readonly outRadius: Float64Array;
+  /** Σ p|v| / Σ p: the scale on which an element's rounding errors live. */
+  readonly magnitude: Float64Array;
+  /** [batch, heads, queries]: natural log of Σ exp(score); −∞ for a row without keys. */
+  readonly lse: Float64Array;
+  readonly lseRadius: Float64Array;
+  /** [batch, heads, queries]: the row's largest score, natural units, about fp64 accuracy. */
+  readonly maximum: Float64Array;
+  /** [batch, heads, queries]: index into `levels`. */
+  readonly level: Uint8Array;
+}
+
+/** Called now and then with the share of the work done, 0 to 1. */
+export type Progress = (done: number) => void;
+
+export interface AttentionOracleOptions {
+  /** Default: 1/1024 ulp of fp32, and no allowance relative to Σ p|v|. */
+  readonly accuracy?: Accuracy;
+  readonly progress?: Progress;
+}
+
+const defaultAccuracy: Accuracy = {
+  outputFormat: 'fp32',
+  ulpFraction: 2 ** -10,
+  magnitudeFraction: 0,
+};
+
+/** First precision of the arbitrary level, in fraction bits; doubled until the row is accurate. */
+const firstPrecision = 192;
+
+/** The three operands of one head, decoded. */
+interface HeadOperands {
+  readonly query: Operand;
+  readonly keys: Operand;
+  readonly values: Operand;
+}
+
+/** Decodes head by head, keeping K and V while query heads of one group follow each other. */
+function* headOperands(problem: Problem, shape: ProblemShape): Generator<HeadOperands> {
+  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  for (let b = 0; b < batch; b++) {
+    let kvHead = -1;
+    let key: Operand | undefined;
+    let value: Operand | undefined;
+    for (let h = 0; h < heads; h++) {
+      if (Math.floor(h / groupSize) !== kvHead) {
+        kvHead = Math.floor(h / groupSize);
+        const kv = b * kvHeads + kvHead;
+        key = readOperand(problem.k, kv * keys * qkDim, keys, qkDim);
+        value = readOperand(problem.v, kv * keys * vDim, keys, vDim);
+      }
+      const first = (b * heads + h) * queries * qkDim;
+      const query = readOperand(problem.q, first, queries, qkDim);
+      yield { query, keys: key!, values: value! };
+    }
+  }
+}
+
+/** The slower levels, in order, until one reaches the wanted accuracy. */
+function escalate(
+  row: Row,
+  law: ScoreLaw,
+  constants: ScoreConstants,
+  accuracy: Accuracy,
+): { readonly result: RowResult; readonly level: Level } {
+  const result = doubleDoubleLevel(row, law, constants);
+  if (isAccurate(result, accuracy)) return { result, level: 'double-double' };
+  for (let bits = firstPrecision; ; bits *= 2) {
+    const result = arbitraryLevel(row, law, bits);
+    if (isAccurate(result, accuracy)) return { result, level: 'arbitrary' };
+  }
+}
+
+function indices({ begin, end }: KeyRange): Int32Array {
+  return Int32Array.from({ length: end - begin }, (_, j) => begin + j);
+}
+
+/**
+ * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius:
+ * O = Σ p v / Σ p with p = exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score /
+ * cap)), sums over the keys that the causal and window masks leave visible.
+ *
+ * Rows go through fp64 with a running error bound, double-double, and fixed-point arithmetic of
+ * growing precision until `accuracy` is met. Memory is O(seqlen · dim), never seqlen².
+ *
+ * Empty rows give O = 0, LSE = −∞. The law for infinities and NaNs is in special-values.ts.
+ * @throws RequestError when the problem's shapes do not fit together.
+ */
+export function attentionOracle(
+  problem: Problem,
+  options: AttentionOracleOptions = {},
+): AttentionReference {
+  const accuracy = options.accuracy ?? defaultAccuracy;
+  const shape = problemShape(problem);
+  const { batch, heads, queries, vDim, qkDim } = shape;
+  const rows = batch * heads * queries;
+  const reference = {
+    shape,
+    out: new Float64Array(rows * vDim),
+    outRadius: new Float64Array(rows * vDim),
+    magnitude: new Float64Array(rows * vDim),
+    lse: new Float64Array(rows),
+    lseRadius: new Float64Array(rows),
+    maximum: new Float64Array(rows),
+    level: new Uint8Array(rows),
+  };
+  const store = (at: number, result: RowResult, level: Level) => {
+    reference.out.set(result.out, at * vDim);
+    reference.outRadius.set(result.outRadius, at * vDim);
+    reference.magnitude.set(result.magnitude, at * vDim);
+    reference.lse[at] = result.lse;
+    reference.lseRadius[at] = result.lseRadius;
+    reference.maximum[at] = result.maximum;
+    reference.level[at] = levels.indexOf(level);
+  };
+  const law: ScoreLaw = { scale: problem.scale, softcap: problem.softcap };
+  const constants = scoreConstants(law);
+  const engine = createTileEngine(qkDim, vDim);
+  let head = 0;
+  for (const { query, keys, values } of headOperands(problem, shape)) {
+    const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
+    const rowOf = (i: number) => ({
+      query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
+      keys: keys.values,
+      values: values.values,
+      qkDim,
+      vDim,
+    });
+    for (let first = 0; first < queries; first += tileRows) {
+      const count = Math.min(tileRows, queries - first);
+      const ranges = Array.from({ length: count }, (_, i) =>
+        visibleKeys(problem, shape, first + i),
+      );
+      const results = tileLevel(engine, query, keys, values, first, ranges, law, constants);
+      results.forEach((result, i) => {
+        const at = head * queries + first + i;
+        const range = ranges[i]!;
+        if (range.begin >= range.end) return store(at, result, 'empty');
+        const solve = (visible: Int32Array, infinite: Int8Array) =>
+          escalate({ ...rowOf(first + i), visible, infinite }, law, constants, accuracy);
+        const plain = () =>
+          isAccurate(result, accuracy)
+            ? { result, level: 'fp64' as const }
+            : solve(indices(range), new Int8Array(range.end - range.begin));
+        const special = anySpecial
+          ? resolveSpecialRow(
+              query,
+              keys,
+              values,
+              first + i,
+              range,
+              law,
+              () => plain().result,
+              (visible, infinite) => solve(visible, infinite).result,
+            )
+          : null;
+        if (special) return store(at, special, 'special');
+        const finite = plain();
+        store(at, finite.result, finite.level);
+      });
+      options.progress?.((head + (first + count) / queries) / (batch * heads));
+    }
+    head++;
+  }
+  return reference;
+}
+
+/**
+ * Visits the normalised weights of a problem tile by tile (64 queries × 64 keys), with the inner
+ * products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over single
+ * weights needs without ever holding them all. Not an oracle: no radius (about 2^-44 relative).
+ */
+export function forEachWeightTile(
+  problem: Problem,
+  reference: AttentionReference,
+  projected: readonly Float64Array[],
+  visit: (head: number, tile: WeightTile) => void,
+  progress?: Progress,
+): void {
+  const { shape } = reference;
+  const { batch, heads, queries, qkDim, vDim } = shape;
+  const constants = scoreConstants({ scale: problem.scale, softcap: problem.softcap });
+  const engine = createTileEngine(qkDim, vDim);
+  let head = 0;
+  for (const { query, keys, values } of headOperands(problem, shape)) {
+    const size = queries * vDim;
+    const slices = projected.map((matrix) => matrix.subarray(head * size, (head + 1) * size));
+    for (let first = 0; first < queries; first += tileRows) {
+      const count = Math.min(tileRows, queries - first);
+      const ranges = Array.from({ length: count }, (_, i) =>
+        visibleKeys(problem, shape, first + i),
+      );
+      const rows = ranges.map((_, i) => {
+        const at = head * queries + first + i;
+        const special = levels[reference.level[at]!] === 'special';
+        return { lse: special ? NaN : reference.lse[at]!, maximum: reference.maximum[at]! };
+      });
+      visitWeightTiles(
+        engine,
+        query,
+        keys,
+        values,
+        first,
+        ranges,
+        rows,
+        constants,
+        slices,
+        (tile) => visit(head, tile),
+      );
+      progress?.((head + (first + count) / queries) / (batch * heads));
+    }
+    head++;
+  }
+}

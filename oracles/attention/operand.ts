@@ -1,0 +1,95 @@
+import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import type { Tensor } from '../../src/problem.js';
+
+/** Keys per tile of the fp64 level; operand statistics are kept per tile of this many rows. */
+export const tileRows = 64;
+
+/**
+ * One head of Q, K or V decoded to fp64, with infinities and NaNs replaced by 0 and marked, and what
+ * the error analysis needs to know of each tile of rows.
+ */
+export interface Operand {
+  /** [rows × dim] */
+  readonly values: Float64Array;
+  readonly rows: number;
+  readonly dim: number;
+  /** Per row: 1 when it held an infinity or a NaN. */
+  readonly special: Uint8Array;
+  readonly anySpecial: boolean;
+  /** Per row: an upper bound on the Euclidean norm. */
+  readonly norm: Float64Array;
+  /** Per tile: the largest norm of its rows. */
+  readonly tileNorm: Float64Array;
+  /** Per row: the largest magnitude. */
+  readonly largest: Float64Array;
+  /** Per row: every element is a multiple of 2^lowestBit (+∞ for a row of zeros). */
+  readonly lowestBit: Float64Array;
+  /** Per tile: the largest magnitude and the least lowestBit of its rows. */
+  readonly tileLargest: Float64Array;
+  readonly tileLowestBit: Float64Array;
+  /** The element as the tensor has it, an infinity or a NaN included. */
+  raw(row: number, column: number): number;
+}
+
+/** Decodes rows [0, rows) × dim starting at element `first` of a tensor. */
+export function readOperand(tensor: Tensor, first: number, rows: number, dim: number): Operand {
+  const values = new Float64Array(rows * dim);
+  decodeToFloat64(tensor.data, formats[tensor.format], values, first, first + rows * dim);
+  const { precision } = formats[tensor.format];
+  const tiles = Math.ceil(rows / tileRows);
+  const special = new Uint8Array(rows);
+  const norm = new Float64Array(rows);
+  const largest = new Float64Array(rows);
+  const lowestBit = new Float64Array(rows);
+  const tileNorm = new Float64Array(tiles);
+  const tileLargest = new Float64Array(tiles);
+  const tileLowestBit = new Float64Array(tiles).fill(Infinity);
+  const words = new Uint32Array(values.buffer);
+  const specials = new Map<number, number>();
+  for (let row = 0; row < rows; row++) {
+    let sumOfSquares = 0;
+    let magnitude = 0;
+    let leastExponentField = 2048;
+    for (let at = row * dim; at < (row + 1) * dim; at++) {
+      const x = values[at]!;
+      if (x === 0) continue;
+      const exponentField = (words[2 * at + 1]! >>> 20) & 0x7ff;
+      if (exponentField === 0x7ff) {
+        special[row] = 1;
+        specials.set(at, x);
+        values[at] = 0;
+        continue;
+      }
+      sumOfSquares += x * x;
+      magnitude = Math.max(magnitude, Math.abs(x));
+      if (exponentField < leastExponentField) leastExponentField = exponentField;
+    }
+    // The sum of dim squares and its root, each rounded up by far more than it can be off.
+    norm[row] = Math.sqrt(sumOfSquares) * (1 + 2 ** -40) + dim * 2 ** -530;
+    largest[row] = magnitude;
+    lowestBit[row] =
+      leastExponentField === 2048
+        ? Infinity
+        : leastExponentField === 0
+          ? -1074
+          : leastExponentField - 1022 - precision;
+    const tile = Math.floor(row / tileRows);
+    tileNorm[tile] = Math.max(tileNorm[tile]!, norm[row]!);
+    tileLargest[tile] = Math.max(tileLargest[tile]!, magnitude);
+    tileLowestBit[tile] = Math.min(tileLowestBit[tile]!, lowestBit[row]!);
+  }
+  return {
+    values,
+    rows,
+    dim,
+    special,
+    anySpecial: specials.size > 0,
+    norm,
+    tileNorm,
+    largest,
+    lowestBit,
+    tileLargest,
+    tileLowestBit,
+    raw: (row, column) => specials.get(row * dim + column) ?? values[row * dim + column]!,
+  };
+}

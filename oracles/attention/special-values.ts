@@ -1,0 +1,122 @@
+import type { KeyRange } from '../../src/problem.js';
+import type { Operand } from './operand.js';
+import type { RowResult, ScoreLaw } from './row.js';
+
+/** Sum of products as IEEE 754 would have it with unbounded precision and range. */
+function classifyDot(query: Operand, row: number, keys: Operand, key: number): number {
+  let infinity = 0;
+  for (let t = 0; t < keys.dim; t++) {
+    const product = query.raw(row, t) * keys.raw(key, t);
+    // A finite pair cannot make an infinity in exact arithmetic, whatever fp64 says.
+    const finite =
+      Number.isFinite(query.raw(row, t)) && Number.isFinite(keys.raw(key, t));
+    if (finite) continue;
+    if (Number.isNaN(product)) return NaN;
+    if (infinity === -product) return NaN;
+    infinity = product;
+  }
+  return infinity;
+}
+
+/** 0 for a finite score, ±∞ or NaN for the others. */
+function scoreClass(
+  query: Operand,
+  row: number,
+  keys: Operand,
+  key: number,
+  law: ScoreLaw,
+): number {
+  if (query.special[row] === 0 && keys.special[key] === 0) return 0;
+  const dot = classifyDot(query, row, keys, key);
+  return dot === 0 ? 0 : dot * law.scale;
+}
+
+/** What special values in one column of V make of that column: 0 for nothing, else ±∞ or NaN. */
+function columnClass(
+  values: Operand,
+  column: number,
+  weighted: readonly number[],
+  weightless: readonly number[],
+): number {
+  let infinity = 0;
+  for (const key of weighted) {
+    const value = values.raw(key, column);
+    if (Number.isFinite(value)) continue;
+    if (Number.isNaN(value) || infinity === -value) return NaN;
+    infinity = value;
+  }
+  return weightless.some((key) => !Number.isFinite(values.raw(key, column))) ? NaN : infinity;
+}
+
+function constantRow(vDim: number, value: number, lse: number): RowResult {
+  return {
+    out: new Float64Array(vDim).fill(value),
+    outRadius: new Float64Array(vDim),
+    magnitude: new Float64Array(vDim).fill(Math.abs(value)),
+    lse,
+    lseRadius: 0,
+    maximum: lse,
+  };
+}
+
+/**
+ * The law for infinities and NaNs, IEEE 754 carried through the formula in exact arithmetic. For one
+ * row, over the keys its mask leaves visible (masked keys have no influence, not even NaN ones):
+ * - a NaN score (a NaN in q or k, ∞·0, ∞ − ∞ within the dot product, ∞ times a scale of 0) makes the
+ *   whole row and its LSE NaN;
+ * - a score of +∞ makes the row NaN (∞ − ∞ under the exponential) and its LSE +∞;
+ * - a score of −∞ has weight 0; a row with nothing else is an empty row: O = 0, LSE = −∞;
+ * - a softcap turns scores of ±∞ into ±cap before these rules apply;
+ * - a NaN in V, or both infinities, under positive weights make the column NaN, one infinity makes it
+ *   that infinity; an infinity or a NaN in V under a weight of 0 makes it NaN (0·∞).
+ *
+ * Returns null when none of the row's visible inputs is special. `solve` computes a row from the
+ * given finite keys (`infinite` marks scores at ±cap); `plain` gives the row when every score is
+ * finite and only V is special, with special values counted as 0.
+ */
+export function resolveSpecialRow(
+  query: Operand,
+  keys: Operand,
+  values: Operand,
+  row: number,
+  range: KeyRange,
+  law: ScoreLaw,
+  plain: () => RowResult,
+  solve: (visible: Int32Array, infinite: Int8Array) => RowResult,
+): RowResult | null {
+  const weighted: number[] = [];
+  const infinite: number[] = [];
+  const weightless: number[] = [];
+  const specialValues: number[] = [];
+  let specialScores = query.special[row] !== 0;
+  let positiveInfinity = false;
+  for (let key = range.begin; key < range.end; key++) {
+    if (keys.special[key] !== 0) specialScores = true;
+    if (values.special[key] !== 0) specialValues.push(key);
+    const kind = scoreClass(query, row, keys, key, law);
+    if (Number.isNaN(kind)) return constantRow(values.dim, NaN, NaN);
+    if (kind === 0 || law.softcap !== null) {
+      weighted.push(key);
+      infinite.push(Math.sign(kind));
+    } else if (kind > 0) positiveInfinity = true;
+    else weightless.push(key);
+  }
+  if (!specialScores && specialValues.length === 0) return null;
+  if (positiveInfinity) return constantRow(values.dim, NaN, Infinity);
+  const base =
+    weighted.length === 0
+      ? constantRow(values.dim, 0, -Infinity)
+      : specialScores
+        ? solve(Int32Array.from(weighted), Int8Array.from(infinite))
+        : plain();
+  const withWeight = weighted.filter((key) => values.special[key] !== 0);
+  const withoutWeight = weightless.filter((key) => values.special[key] !== 0);
+  for (let c = 0; c < values.dim; c++) {
+    const kind = columnClass(values, c, withWeight, withoutWeight);
+    if (kind === 0) continue;
+    base.out[c] = kind;
+    base.outRadius[c] = 0;
+    base.magnitude[c] = Math.abs(kind);
+  }
+  return base;
+}

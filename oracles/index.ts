@@ -1,0 +1,11 @@
+export { isAccurate, type Accuracy } from './attention/accuracy.js';
+export {
+  attentionOracle,
+  forEachWeightTile,
+  levels,
+  type AttentionOracleOptions,
+  type AttentionReference,
+  type Level,
+  type Progress,
+} from './attention/attention.js';
+export type { WeightTile } from './attention/tile-level.js';

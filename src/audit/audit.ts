@@ -1,0 +1,156 @@
+import { attentionOracle, levels, type AttentionReference } from '../../oracles/index.js';
+import { decodeToFloat64, formats } from '../formats/index.js';
+import { problemShape, type Problem, type ProblemShape, type Tensor } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import { usualChecks, type Baselines } from './baselines.js';
+import { KernelBound } from './bound.js';
+import { testElements, type ElementTest } from './element-test.js';
+import { profileError, type ErrorProfile } from './error-profile.js';
+import { testLse, type LseTest } from './lse-test.js';
+import { structureResults, type StructureResult } from './structure.js';
+import { reachVerdict, type Verdict } from './verdict.js';
+
+/** What a kernel made of a problem. */
+export interface KernelOutputs {
+  /** [batch, heads, seqlen_q, v dim], or rank 3 for a batch of one. */
+  readonly out: Tensor;
+  /** [batch, heads, seqlen_q]; see `alignLse` for the shapes taken. */
+  readonly lse: Tensor | null;
+}
+
+export interface AuditOptions {
+  /** Probability that the structure tests fail a correct kernel; default 1e-9 per audit. */
+  readonly falseAlarmRate?: number;
+  /** Called with the stage's name and the share of it that is done. */
+  readonly progress?: (stage: string, done: number) => void;
+}
+
+/** The whole judgement of one output. */
+export interface Audit {
+  readonly verdict: Verdict;
+  readonly shape: ProblemShape;
+  readonly error: ErrorProfile;
+  readonly elements: ElementTest;
+  readonly structure: readonly StructureResult[];
+  readonly lse: LseTest | null;
+  readonly baselines: Baselines;
+  readonly oracle: {
+    /** Rows settled at each level of precision. */
+    readonly rows: Readonly<Record<(typeof levels)[number], number>>;
+    /** Largest radius relative to Σ p|v| / Σ p. */
+    readonly largestRadius: number;
+  };
+  readonly falseAlarmRate: number;
+}
+
+/**
+ * The audit needs the oracle only a little finer than the bound it is compared with: 1/1024 ulp of
+ * the output or 2^-40 of Σ p|v|, whichever is larger.
+ */
+const magnitudeFraction = 2 ** -40;
+
+function decode(tensor: Tensor): Float64Array {
+  const out = new Float64Array(tensor.data.length);
+  decodeToFloat64(tensor.data, formats[tensor.format], out);
+  return out;
+}
+
+function checkOut(out: Tensor, shape: ProblemShape): void {
+  const wanted = [shape.batch, shape.heads, shape.queries, shape.vDim];
+  const got = out.shape.length === 3 ? [1, ...out.shape] : out.shape;
+  if (got.length !== 4 || got.some((size, i) => size !== wanted[i]))
+    throw new RequestError(
+      `the output has shape [${out.shape.join(', ')}] but the problem asks for [${wanted.join(', ')}]; pass the matching tensor, or --layout bshd`,
+    );
+}
+
+/**
+ * The LSE as [batch, heads, seqlen_q], decoded. Kernels write it as [batch, heads, seqlen_q], without
+ * the batch when that is one, with batch and heads merged, with a trailing dimension of one (cuDNN),
+ * or with rows padded beyond seqlen_q (CUTLASS pads to 32), whose padding is dropped.
+ * @throws RequestError for any other shape.
+ */
+export function alignLse(lse: Tensor, shape: ProblemShape): Float64Array {
+  const { batch, heads, queries } = shape;
+  const dims = [...lse.shape];
+  if (dims.length > 1 && dims.at(-1) === 1 && dims.at(-2)! >= queries && queries !== 1) dims.pop();
+  if (dims.length === 4 && dims.at(-1) === 1) dims.pop();
+  const stride = dims.at(-1) ?? 0;
+  const outer = dims.slice(0, -1);
+  const leading = outer.reduce((a, b) => a * b, 1);
+  const fits =
+    outer.length === 2
+      ? outer[0] === batch && outer[1] === heads
+      : outer.length === 1 && leading === batch * heads;
+  if (!fits || stride < queries)
+    throw new RequestError(
+      `the LSE has shape [${lse.shape.join(', ')}] but the problem asks for [${batch}, ${heads}, ${queries}]`,
+    );
+  const values = decode(lse);
+  const aligned = new Float64Array(batch * heads * queries);
+  for (let head = 0; head < leading; head++)
+    aligned.set(values.subarray(head * stride, head * stride + queries), head * queries);
+  return aligned;
+}
+
+function summariseOracle(reference: AttentionReference): Audit['oracle'] {
+  const rows = Object.fromEntries(levels.map((level) => [level, 0])) as Record<
+    (typeof levels)[number],
+    number
+  >;
+  for (const level of reference.level) rows[levels[level]!]++;
+  let largestRadius = 0;
+  reference.outRadius.forEach((radius, i) => {
+    const magnitude = reference.magnitude[i]!;
+    if (radius > 0 && magnitude > 0 && magnitude < Infinity)
+      largestRadius = Math.max(largestRadius, radius / magnitude);
+  });
+  return { rows, largestRadius };
+}
+
+/**
+ * Judges a kernel's output, and its LSE if it gives one, against the oracle: worst-case bound on
+ * every element, structure tests, LSE; beside them the error profile and what the usual checks say.
+ * @throws RequestError when a tensor does not fit the problem.
+ */
+export function auditOutputs(
+  problem: Problem,
+  outputs: KernelOutputs,
+  options: AuditOptions = {},
+): Audit {
+  const falseAlarmRate = options.falseAlarmRate ?? 1e-9;
+  const shape = problemShape(problem);
+  checkOut(outputs.out, shape);
+  const lse = outputs.lse === null ? null : alignLse(outputs.lse, shape);
+  const out = decode(outputs.out);
+  const { format } = outputs.out;
+  const report = (stage: string) => (done: number) => options.progress?.(stage, done);
+  const reference = attentionOracle(problem, {
+    accuracy: { outputFormat: format, ulpFraction: 2 ** -10, magnitudeFraction },
+    progress: report('oracle'),
+  });
+  const bound = new KernelBound(problem, reference);
+  const elements = testElements(reference, out, format, bound);
+  const structure = structureResults(
+    problem,
+    reference,
+    out,
+    format,
+    bound,
+    falseAlarmRate,
+    report('structure'),
+  );
+  const lseTest =
+    lse === null ? null : testLse(reference, lse, outputs.lse!.format, bound);
+  return {
+    verdict: reachVerdict(elements, structure, lseTest, shape.heads),
+    shape,
+    error: profileError(reference, out, format),
+    elements,
+    structure,
+    lse: lseTest,
+    baselines: usualChecks(problem, reference, out, format),
+    oracle: summariseOracle(reference),
+    falseAlarmRate,
+  };
+}

@@ -1,0 +1,79 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import { formats, round, type FormatName } from '../formats/index.js';
+import type { Problem } from '../problem.js';
+import { lowPrecisionAttention } from './low-precision-attention.js';
+
+/** What the usual checks say of the same output. None of them takes part in the verdict. */
+export interface Baselines {
+  /** |out − oracle| ≤ 1e-2 + 1e-2·|oracle| everywhere, as torch.allclose(rtol=1e-2, atol=1e-2). */
+  readonly allclose: { readonly pass: boolean; readonly violations: number };
+  /**
+   * FlashAttention's rule: max error at most twice (three times with a softcap) that of textbook
+   * attention in the input format, plus twice the rounding of adding and subtracting 0.3.
+   */
+  readonly flashAttention: {
+    readonly pass: boolean;
+    readonly maxError: number;
+    readonly lowPrecisionMaxError: number;
+    readonly allowance: number;
+  };
+  /** Cosine similarity of output and oracle over all elements; the usual threshold is 0.999. */
+  readonly cosine: { readonly pass: boolean; readonly similarity: number };
+}
+
+const tolerance = 1e-2;
+const cosineThreshold = 0.999;
+
+/** Largest |a − b|, with NaN (and equal infinities as no error) treated as the checks do. */
+function maxError(a: Float64Array, b: Float64Array): number {
+  let largest = 0;
+  for (let i = 0; i < a.length; i++) {
+    const error = a[i] === b[i] ? 0 : Math.abs(a[i]! - b[i]!);
+    if (Number.isNaN(error)) return NaN;
+    if (error > largest) largest = error;
+  }
+  return largest;
+}
+
+/** Judges an output (decoded, [batch, heads, queries, vDim]) as the usual checks would. */
+export function usualChecks(
+  problem: Problem,
+  reference: AttentionReference,
+  out: Float64Array,
+  outputFormat: FormatName,
+): Baselines {
+  let violations = 0;
+  let cross = 0;
+  let outSquares = 0;
+  let oracleSquares = 0;
+  for (let i = 0; i < out.length; i++) {
+    const value = out[i]!;
+    const exact = reference.out[i]!;
+    const close =
+      value === exact || Math.abs(value - exact) <= tolerance + tolerance * Math.abs(exact);
+    if (!close) violations++;
+    cross += value * exact;
+    outSquares += value * value;
+    oracleSquares += exact * exact;
+  }
+  const similarity =
+    outSquares === 0 && oracleSquares === 0 ? 1 : cross / Math.sqrt(outSquares * oracleSquares);
+  const format = formats[outputFormat];
+  const rounded = reference.out.map((x) => round(format, x));
+  const lowPrecision = lowPrecisionAttention(problem, reference.shape);
+  const lowPrecisionMaxError = maxError(lowPrecision, rounded);
+  const shaken = rounded.map((x) => round(format, round(format, x + 0.3) - 0.3));
+  const factor = problem.softcap === null ? 2 : 3;
+  const allowance = factor * lowPrecisionMaxError + 2 * maxError(shaken, rounded);
+  const error = maxError(out, rounded);
+  return {
+    allclose: { pass: violations === 0, violations },
+    flashAttention: {
+      pass: error <= allowance,
+      maxError: error,
+      lowPrecisionMaxError,
+      allowance,
+    },
+    cosine: { pass: similarity >= cosineThreshold, similarity },
+  };
+}

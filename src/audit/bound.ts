@@ -1,0 +1,139 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import {
+  decodeToFloat64,
+  formats,
+  smallestSubnormal,
+  ulp,
+  unitRoundoff,
+  type FormatName,
+  type NumberFormat,
+} from '../formats/index.js';
+import { visibleKeys, type Problem, type Tensor } from '../problem.js';
+import { premisesByFormat } from './premises.js';
+
+/** The worst-case bound of one row, before it is spread over the columns. */
+export interface RowBound {
+  /** Relative to Σ p|v| / Σ p: every error but those of P's and O's rounding. */
+  readonly arithmetic: number;
+  /** Relative to Σ p|v| / Σ p: the rounding of P. */
+  readonly weightRounding: number;
+  /** Absolute: weights that P's format flushes or rounds as subnormals. */
+  readonly floor: number;
+  /** Absolute, for the LSE. */
+  readonly lse: number;
+  /** The relative errors that `arithmetic` is made of. */
+  readonly parts: {
+    /** Of one weight: dot product, scale, subtraction and exponential; worst case. */
+    readonly weight: number;
+    /** The same when the d roundings of the dot product add up like a random walk. */
+    readonly typicalWeight: number;
+    /** Of one addition into a sum over keys. */
+    readonly accumulation: number;
+    readonly elementwise: number;
+  };
+  /** Keys that the row sees. */
+  readonly keys: number;
+}
+
+/** Euclidean norms of the last dimension, rounded up: one per row of a tensor. */
+function rowNorms(tensor: Tensor, dim: number): Float64Array {
+  const norms = new Float64Array(dim === 0 ? 0 : tensor.data.length / dim);
+  const row = new Float64Array(dim);
+  for (let i = 0; i < norms.length; i++) {
+    decodeToFloat64(tensor.data, formats[tensor.format], row, i * dim, (i + 1) * dim);
+    let sum = 0;
+    for (const x of row) sum += x * x;
+    norms[i] = Math.sqrt(sum) * (1 + 2 ** -40);
+  }
+  return norms;
+}
+
+/** Largest magnitude per (batch, kv head) of a [batch, heads, rows, dim] tensor. */
+function headMaxima(values: Float64Array, heads: number): Float64Array {
+  const size = heads === 0 ? 0 : values.length / heads;
+  return Float64Array.from({ length: heads }, (_, h) => {
+    let largest = 0;
+    for (let i = h * size; i < (h + 1) * size; i++)
+      largest = Math.max(largest, Math.abs(values[i]!));
+    return largest;
+  });
+}
+
+/**
+ * A bound on the error of any correct kernel (see `premisesByFormat`) on one problem, row by row.
+ *
+ * With A = |scale|·‖q‖·max‖k‖ ≥ |score|, d the head dimension, n the row's visible keys, a the
+ * accumulation's and r an elementwise operation's relative error, e the exponential's:
+ * each weight is off by at most ε = d·a·A (dot product) + 4·r·A (scale and subtraction) + e, a factor
+ * common to numerator and denominator, hence 2ε; both sums of n terms add n·a, the rescales, the
+ * reciprocal and the product with it 4·r. Terms of second order are covered by the factor 1 + 2^-6.
+ */
+export class KernelBound {
+  readonly #problem: Problem;
+  readonly #reference: AttentionReference;
+  readonly #queryNorm: Float64Array;
+  readonly #keyNorm: Float64Array;
+  readonly #largestValue: Float64Array;
+  readonly #weightFormat: NumberFormat;
+
+  constructor(problem: Problem, reference: AttentionReference) {
+    const { shape } = reference;
+    const kvHeads = shape.batch * shape.kvHeads;
+    this.#problem = problem;
+    this.#reference = reference;
+    this.#queryNorm = rowNorms(problem.q, shape.qkDim);
+    this.#keyNorm = headMaxima(rowNorms(problem.k, shape.qkDim), kvHeads);
+    const v = new Float64Array(problem.v.data.length);
+    decodeToFloat64(problem.v.data, formats[problem.v.format], v);
+    this.#largestValue = headMaxima(v, kvHeads);
+    this.#weightFormat = formats[problem.v.format];
+  }
+
+  /** The (batch, kv head) that query row `row` of all [batch, heads, queries] reads. */
+  #kvHead(row: number): number {
+    const { heads, kvHeads, groupSize, queries } = this.#reference.shape;
+    const head = Math.floor(row / queries);
+    return Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+  }
+
+  /** The bound of row `row`, counted over [batch, heads, queries]. */
+  row(row: number): RowBound {
+    const { shape, lse, maximum, lseRadius } = this.#reference;
+    const { scale, softcap, q } = this.#problem;
+    const { accumulation, elementwise, exponential, logarithm, tanh } =
+      premisesByFormat[q.format];
+    const range = visibleKeys(this.#problem, shape, row % shape.queries);
+    const n = range.end - range.begin;
+    const kv = this.#kvHead(row);
+    const score = Math.abs(scale) * (this.#queryNorm[row] ?? 0) * (this.#keyNorm[kv] ?? 0);
+    const capped = softcap === null ? score : Math.min(score, softcap);
+    const scoreError =
+      (shape.qkDim * accumulation + 4 * elementwise) * score +
+      (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
+    const weight = (Math.expm1(Math.min(scoreError, 700)) + exponential) * (1 + 2 ** -6);
+    const typicalWeight =
+      Math.sqrt(shape.qkDim) * accumulation * score + (weight - shape.qkDim * accumulation * score);
+    const sums = n * accumulation;
+    const u = unitRoundoff(this.#weightFormat);
+    // The denominator in units of the largest weight.
+    const total = Math.max(1, Math.exp(lse[row]! - maximum[row]!));
+    return {
+      arithmetic: (2 * weight + 2 * sums + 4 * elementwise) * (1 + 2 ** -6),
+      weightRounding: (u / (1 + u)) * (1 + 2 ** -6),
+      floor:
+        (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126) * this.#largestValue[kv]!) /
+        total,
+      lse:
+        weight + sums * (1 + 2 ** -6) + logarithm + 4 * elementwise * (capped + Math.abs(lse[row]!)) +
+        lseRadius[row]!,
+      parts: { weight, typicalWeight, accumulation, elementwise },
+      keys: n,
+    };
+  }
+}
+
+/** Half an ulp of `format` at a value known to within `error`: the rounding of an output. */
+export function outputRounding(format: FormatName, value: number, error: number): number {
+  const table = formats[format];
+  return ulp(table, Math.min(Math.abs(value) + error, table.maxFinite)) / 2;
+}

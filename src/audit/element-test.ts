@@ -1,0 +1,90 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import { formats, type FormatName } from '../formats/index.js';
+import { outputRounding, type KernelBound } from './bound.js';
+import { elementAt, type Coordinates } from './error-profile.js';
+
+/** Every element of the output against its worst-case bound. */
+export interface ElementTest {
+  readonly elements: number;
+  /** Elements whose error exceeds the bound. */
+  readonly outside: number;
+  /** Elements NaN or infinite where a correct kernel is finite, or finite where it is not. */
+  readonly nonFinite: number;
+  /** Largest and median of error / bound over the finite elements. */
+  readonly worstRatio: number;
+  readonly medianRatio: number;
+  /** Where worstRatio stands, and its error and bound; null without finite elements. */
+  readonly worst: {
+    readonly at: Coordinates;
+    readonly error: number;
+    readonly bound: number;
+  } | null;
+  readonly firstNonFinite: Coordinates | null;
+}
+
+/** Whether a special or overflowing output is what a correct kernel may give. */
+function admitsNonFinite(value: number, exact: number, bound: number, format: FormatName): boolean {
+  if (Number.isNaN(exact)) return Number.isNaN(value);
+  // A weight that underflows makes 0·∞ of an infinity in V.
+  if (!Number.isFinite(exact)) return value === exact || Number.isNaN(value);
+  const { maxFinite } = formats[format];
+  const reachesOverflow = Math.abs(exact) + bound >= maxFinite;
+  return reachesOverflow && value === Math.sign(exact) * Infinity;
+}
+
+/**
+ * Tests |out − oracle| ≤ bound element by element: the bound of `KernelBound` spread by Σ p|v|, the
+ * rounding of the output and the oracle's own radius. Rows without keys must be exactly zero.
+ */
+export function testElements(
+  reference: AttentionReference,
+  out: Float64Array,
+  outputFormat: FormatName,
+  bound: KernelBound,
+): ElementTest {
+  const { shape } = reference;
+  const ratios = new Float64Array(out.length);
+  let finite = 0;
+  let outside = 0;
+  let nonFinite = 0;
+  let firstNonFinite: Coordinates | null = null;
+  let worstRatio = -1;
+  let worst: ElementTest['worst'] = null;
+  for (let row = 0; row < reference.lse.length; row++) {
+    const { arithmetic, weightRounding, floor, keys } = bound.row(row);
+    for (let i = row * shape.vDim; i < (row + 1) * shape.vDim; i++) {
+      const exact = reference.out[i]!;
+      const internal =
+        keys === 0 ? 0 : (arithmetic + weightRounding) * reference.magnitude[i]! + floor;
+      const limit =
+        keys === 0
+          ? 0
+          : internal + outputRounding(outputFormat, exact, internal) + reference.outRadius[i]!;
+      const error = Math.abs(out[i]! - exact);
+      if (!Number.isFinite(error)) {
+        if (!admitsNonFinite(out[i]!, exact, limit, outputFormat)) {
+          nonFinite++;
+          firstNonFinite ??= elementAt(shape, i);
+        }
+        continue;
+      }
+      const ratio = error === 0 ? 0 : error / limit;
+      ratios[finite++] = ratio;
+      if (ratio > 1) outside++;
+      if (ratio > worstRatio) {
+        worstRatio = ratio;
+        worst = { at: elementAt(shape, i), error, bound: limit };
+      }
+    }
+  }
+  const sorted = ratios.subarray(0, finite).sort();
+  return {
+    elements: out.length,
+    outside,
+    nonFinite,
+    worstRatio: Math.max(worstRatio, 0),
+    medianRatio: sorted[finite >> 1] ?? 0,
+    worst,
+    firstNonFinite,
+  };
+}

@@ -1,0 +1,148 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import { formats, ulp, type FormatName } from '../formats/index.js';
+
+/** Where an element stands: batch, head, query, and column where there is one. */
+export interface Coordinates {
+  readonly batch: number;
+  readonly head: number;
+  readonly query: number;
+  readonly column?: number;
+}
+
+/** Quantiles of |error|: 0.5, 0.9, 0.99, 0.999. */
+export interface Percentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly p999: number;
+}
+
+/** The error of an output against the oracle, over the elements finite in both. */
+export interface ErrorProfile {
+  readonly elements: number;
+  /** Elements whose output is not finite, and those where the oracle's value is not. */
+  readonly nonFinite: { readonly output: number; readonly oracle: number };
+  /** In the output's own unit. */
+  readonly absolute: {
+    readonly max: number;
+    readonly rms: number;
+    readonly mean: number;
+    readonly percentiles: Percentiles;
+  };
+  /** In ulps of the output format at the oracle's value. */
+  readonly ulps: { readonly max: number; readonly rms: number; readonly percentiles: Percentiles };
+  /** Relative to Σ p|v| / Σ p. */
+  readonly relative: { readonly max: number; readonly rms: number };
+  /** Σ out·oracle / Σ oracle²; null when the oracle is zero throughout. */
+  readonly slope: number | null;
+  /** The element with the largest absolute error; null when there is none to compare. */
+  readonly worst: {
+    readonly at: Coordinates;
+    readonly output: number;
+    readonly oracle: number;
+    readonly ulps: number;
+  } | null;
+}
+
+/** Coordinates of flat element `index` in [batch, heads, queries, columns]. */
+export function elementAt(
+  shape: AttentionReference['shape'],
+  index: number,
+): Required<Coordinates> {
+  return { ...rowAt(shape, Math.floor(index / shape.vDim)), column: index % shape.vDim };
+}
+
+/** Coordinates of flat row `index` in [batch, heads, queries]. */
+export function rowAt(shape: AttentionReference['shape'], index: number): Coordinates {
+  const head = Math.floor(index / shape.queries);
+  return {
+    batch: Math.floor(head / shape.heads),
+    head: head % shape.heads,
+    query: index % shape.queries,
+  };
+}
+
+/** Quantiles of a sorted array (nearest rank); zeros for an empty one. */
+function percentiles(sorted: Float64Array): Percentiles {
+  const rank = (p: number) => sorted[Math.max(0, Math.ceil(p * sorted.length) - 1)] ?? 0;
+  return { p50: rank(0.5), p90: rank(0.9), p99: rank(0.99), p999: rank(0.999) };
+}
+
+/** Profiles `out` (decoded, [batch, heads, queries, vDim]) against the oracle. */
+export function profileError(
+  reference: AttentionReference,
+  out: Float64Array,
+  outputFormat: FormatName,
+): ErrorProfile {
+  const format = formats[outputFormat];
+  const absolute = new Float64Array(out.length);
+  const ulps = new Float64Array(out.length);
+  let compared = 0;
+  let outputNonFinite = 0;
+  let oracleNonFinite = 0;
+  let sum = 0;
+  let squares = 0;
+  let ulpSquares = 0;
+  let relativeMax = 0;
+  let relativeSquares = 0;
+  let cross = 0;
+  let oracleSquares = 0;
+  let worst = -1;
+  let worstError = -1;
+  for (let i = 0; i < out.length; i++) {
+    const exact = reference.out[i]!;
+    const value = out[i]!;
+    if (!Number.isFinite(exact)) oracleNonFinite++;
+    if (!Number.isFinite(value)) outputNonFinite++;
+    const error = value - exact;
+    if (!Number.isFinite(error)) continue;
+    const size = Math.abs(error);
+    const inUlps = size / ulp(format, Math.min(Math.abs(exact), format.maxFinite));
+    absolute[compared] = size;
+    ulps[compared++] = inUlps;
+    sum += error;
+    squares += error * error;
+    ulpSquares += inUlps * inUlps;
+    const magnitude = reference.magnitude[i]!;
+    const relative = size === 0 ? 0 : size / magnitude;
+    relativeMax = Math.max(relativeMax, relative);
+    relativeSquares += relative * relative;
+    cross += value * exact;
+    oracleSquares += exact * exact;
+    if (size > worstError) {
+      worstError = size;
+      worst = i;
+    }
+  }
+  const count = Math.max(compared, 1);
+  const sortedAbsolute = absolute.subarray(0, compared).sort();
+  const sortedUlps = ulps.subarray(0, compared).sort();
+  return {
+    elements: out.length,
+    nonFinite: { output: outputNonFinite, oracle: oracleNonFinite },
+    absolute: {
+      max: sortedAbsolute.at(-1) ?? 0,
+      rms: Math.sqrt(squares / count),
+      mean: sum / count,
+      percentiles: percentiles(sortedAbsolute),
+    },
+    ulps: {
+      max: sortedUlps.at(-1) ?? 0,
+      rms: Math.sqrt(ulpSquares / count),
+      percentiles: percentiles(sortedUlps),
+    },
+    relative: { max: relativeMax, rms: Math.sqrt(relativeSquares / count) },
+    slope: oracleSquares === 0 ? null : cross / oracleSquares,
+    worst:
+      worst < 0
+        ? null
+        : {
+            at: elementAt(reference.shape, worst),
+            output: out[worst]!,
+            oracle: reference.out[worst]!,
+            ulps:
+              worstError /
+              ulp(format, Math.min(Math.abs(reference.out[worst]!), format.maxFinite)),
+          },
+  };
+}

@@ -1,0 +1,55 @@
+import type { ProblemShape } from '../problem.js';
+import { visibleKeys, type Problem, type Tensor } from '../problem.js';
+import { decodeToFloat64, formats, round } from '../formats/index.js';
+
+/** Rows [first, first + rows) of a tensor with rows of `dim` elements, decoded. */
+function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): Float64Array {
+  const out = new Float64Array(rows * dim);
+  decodeToFloat64(tensor.data, formats[tensor.format], out, first * dim, (first + rows) * dim);
+  return out;
+}
+
+/**
+ * Attention as FlashAttention's tests compute their yardstick (`attention_ref` without upcast and
+ * with reordered operations): textbook attention whose every tensor is rounded to the input format:
+ * K·scale, the scores, the softcapped scores, the weights, the output. [batch, heads, queries, vDim].
+ */
+export function lowPrecisionAttention(problem: Problem, shape: ProblemShape): Float64Array {
+  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const format = formats[problem.q.format];
+  const out = new Float64Array(batch * heads * queries * vDim);
+  const scores = new Float64Array(keys);
+  for (let head = 0; head < batch * heads; head++) {
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const q = decodeRows(problem.q, head * queries, queries, qkDim);
+    const k = decodeRows(problem.k, kv * keys, keys, qkDim).map((x) =>
+      round(format, x * problem.scale),
+    );
+    const v = decodeRows(problem.v, kv * keys, keys, vDim);
+    for (let i = 0; i < queries; i++) {
+      const { begin, end } = visibleKeys(problem, shape, i);
+      let largest = -Infinity;
+      for (let j = begin; j < end; j++) {
+        let dot = 0;
+        for (let t = 0; t < qkDim; t++) dot += q[i * qkDim + t]! * k[j * qkDim + t]!;
+        let score = round(format, dot);
+        if (problem.softcap !== null) {
+          const inner = round(format, Math.tanh(round(format, score / problem.softcap)));
+          score = round(format, inner * problem.softcap);
+        }
+        scores[j] = score;
+        if (score > largest) largest = score;
+      }
+      let total = 0;
+      for (let j = begin; j < end; j++) total += scores[j] = Math.exp(scores[j]! - largest);
+      const row = out.subarray((head * queries + i) * vDim, (head * queries + i + 1) * vDim);
+      for (let j = begin; j < end; j++) {
+        const weight = round(format, scores[j]! / total);
+        if (weight === 0) continue;
+        for (let c = 0; c < vDim; c++) row[c]! += weight * v[j * vDim + c]!;
+      }
+      for (let c = 0; c < vDim; c++) row[c] = round(format, row[c]!);
+    }
+  }
+  return out;
+}

@@ -1,0 +1,112 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import type { FormatName } from '../formats/index.js';
+import { outputRounding, type KernelBound } from './bound.js';
+import { rowAt, type Coordinates } from './error-profile.js';
+
+/** The LSE of every row against the oracle and its bound. Errors are absolute, in natural-log units. */
+export interface LseTest {
+  readonly rows: number;
+  readonly outside: number;
+  /** Rows NaN or infinite where a correct kernel is not, or the reverse. */
+  readonly nonFinite: number;
+  readonly max: number;
+  readonly rms: number;
+  /** Mean signed error over the finite rows. */
+  readonly mean: number;
+  readonly worstRatio: number;
+  readonly worst: {
+    readonly at: Coordinates;
+    readonly lse: number;
+    readonly oracle: number;
+    readonly bound: number;
+  } | null;
+  readonly firstNonFinite: { readonly at: Coordinates; readonly lse: number; readonly oracle: number } | null;
+  /**
+   * What the whole tensor would pass as: `base-2` when every row fits its bound after a factor of
+   * ln 2, `offset` when it fits after subtracting the mean error, else null.
+   */
+  readonly looksLike: 'base-2' | 'offset' | null;
+}
+
+function admits(value: number, exact: number): boolean {
+  if (value === exact) return true;
+  if (Number.isNaN(exact)) return Number.isNaN(value);
+  return exact === Infinity && Number.isNaN(value);
+}
+
+/** Tests |lse − oracle| ≤ bound row by row. Rows without keys must be −∞. */
+export function testLse(
+  reference: AttentionReference,
+  lse: Float64Array,
+  lseFormat: FormatName,
+  bound: KernelBound,
+): LseTest {
+  const rows = lse.length;
+  const limits = Float64Array.from(lse, (_, row) => {
+    const exact = reference.lse[row]!;
+    if (!Number.isFinite(exact)) return 0;
+    const limit = bound.row(row).lse;
+    return limit + outputRounding(lseFormat, exact, limit);
+  });
+  let outside = 0;
+  let nonFinite = 0;
+  let compared = 0;
+  let sum = 0;
+  let squares = 0;
+  let max = 0;
+  let worstRatio = 0;
+  let worst: LseTest['worst'] = null;
+  let firstNonFinite: LseTest['firstNonFinite'] = null;
+  for (let row = 0; row < rows; row++) {
+    const exact = reference.lse[row]!;
+    const error = lse[row]! - exact;
+    if (!Number.isFinite(error)) {
+      if (!admits(lse[row]!, exact)) {
+        nonFinite++;
+        firstNonFinite ??= { at: rowAt(reference.shape, row), lse: lse[row]!, oracle: exact };
+      }
+      continue;
+    }
+    compared++;
+    sum += error;
+    squares += error * error;
+    max = Math.max(max, Math.abs(error));
+    const ratio = error === 0 ? 0 : Math.abs(error) / limits[row]!;
+    if (ratio > 1) outside++;
+    if (worst === null || ratio > worstRatio) {
+      worstRatio = ratio;
+      worst = {
+        at: rowAt(reference.shape, row),
+        lse: lse[row]!,
+        oracle: exact,
+        bound: limits[row]!,
+      };
+    }
+  }
+  const mean = sum / Math.max(compared, 1);
+  const fits = (restore: (value: number) => number) =>
+    lse.every((value, row) => {
+      const error = Math.abs(restore(value) - reference.lse[row]!);
+      return Number.isNaN(error) || error <= 2 * limits[row]!;
+    });
+  const looksLike =
+    outside === 0
+      ? null
+      : fits((value) => value * Math.LN2)
+        ? 'base-2'
+        : fits((value) => value - mean)
+          ? 'offset'
+          : null;
+  return {
+    rows,
+    outside,
+    nonFinite,
+    max,
+    rms: Math.sqrt(squares / Math.max(compared, 1)),
+    mean,
+    worstRatio,
+    worst,
+    firstNonFinite,
+    looksLike,
+  };
+}

@@ -1,0 +1,54 @@
+import type { FormatName } from '../formats/index.js';
+
+/** How coarsely a kernel may compute and still be called correct, for one input format. */
+export interface Premises {
+  /**
+   * Relative error of one addition into an accumulator, tensor-core truncation included. A fused
+   * step of the fp32 tensor-core accumulators truncates its aligned terms to 24 or more fraction
+   * bits and its result to 24 significand bits, which over a chain of n products stays within
+   * n · 2^-23 of the sum of magnitudes. Hopper's fp8 accumulators keep 13 fraction bits.
+   */
+  readonly accumulation: number;
+  /** Relative error of one elementwise operation (scale, subtract, rescale, normalise). */
+  readonly elementwise: number;
+  /**
+   * Relative error of the kernel's exponential. 2^-13.4 admits a cubic polynomial (FlashAttention-4's
+   * is off by 8.8e-5) beside the hardware unit (2 ulp of fp32).
+   */
+  readonly exponential: number;
+  /** Absolute error of the logarithm behind the LSE. */
+  readonly logarithm: number;
+  /** Relative error of the softcap's tanh: `tanh.approx.f32` is within 2^-10.987 (PTX ISA). */
+  readonly tanh: number;
+}
+
+const sixteenBit: Premises = {
+  accumulation: 2 ** -23,
+  elementwise: 2 ** -23,
+  exponential: 2 ** -13.4,
+  logarithm: 2 ** -21,
+  tanh: 2 ** -10.9,
+};
+
+const eightBit: Premises = { ...sixteenBit, accumulation: 2 ** -13 };
+
+/**
+ * The premises of the verdict, by the format of Q, K and V: what "any correct kernel" may do. Inputs
+ * enter exactly, products accumulate in fp32 (fp64 for fp64 inputs), P is rounded to V's format and O
+ * to its own.
+ */
+export const premisesByFormat: Readonly<Record<FormatName, Premises>> = {
+  fp64: {
+    accumulation: 2 ** -52,
+    elementwise: 2 ** -52,
+    exponential: 2 ** -51,
+    logarithm: 2 ** -51,
+    tanh: 2 ** -51,
+  },
+  fp32: { ...sixteenBit, exponential: 2 ** -21 },
+  tf32: { ...sixteenBit, exponential: 2 ** -21 },
+  bf16: sixteenBit,
+  fp16: sixteenBit,
+  e4m3: eightBit,
+  e5m2: eightBit,
+};

@@ -1,0 +1,142 @@
+import type { Coordinates } from './error-profile.js';
+import type { ElementTest } from './element-test.js';
+import type { LseTest } from './lse-test.js';
+import type { StructureResult } from './structure.js';
+
+/** One reason to fail a kernel. */
+export interface Finding {
+  /** Which test found it. */
+  readonly test: 'non-finite' | 'element-bound' | 'scale' | 'bias' | 'lse-non-finite' | 'lse-bound';
+  /** A sentence with the evidence. */
+  readonly statement: string;
+}
+
+export interface Verdict {
+  readonly pass: boolean;
+  /** One sentence: the verdict and its main reason. */
+  readonly sentence: string;
+  /** Every reason to fail; empty on a pass. */
+  readonly findings: readonly Finding[];
+}
+
+/** "head 3, query 17, column 5", with the batch when there is more than one. */
+export function describePlace(at: Coordinates): string {
+  const batch = at.batch === 0 ? '' : `batch ${at.batch}, `;
+  const column = at.column === undefined ? '' : `, column ${at.column}`;
+  return `${batch}head ${at.head}, query ${at.query}${column}`;
+}
+
+/** Three significant digits, without an exponent where that reads well. */
+export function formatNumber(value: number): string {
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  const size = Math.abs(value);
+  return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
+}
+
+function percent(value: number): string {
+  return `${formatNumber(Math.abs(value) * 100)} %`;
+}
+
+function groupName(result: StructureResult, heads: number): string {
+  const batch = Math.floor(result.head / heads);
+  const head = `${batch === 0 ? '' : `batch ${batch}, `}head ${result.head % heads}`;
+  if (result.scope === 'head') return head;
+  if (result.scope === 'row') return `${head}, query ${result.firstRow}`;
+  return `${head}, queries ${result.firstRow} to ${result.firstRow + result.rows - 1}`;
+}
+
+const scopeOrder = ['head', 'tile', 'row'] as const;
+
+/** The structure test's finding at its widest failing scope, or null when it passes. */
+function structureFinding(
+  test: 'scale' | 'bias',
+  results: readonly StructureResult[],
+  heads: number,
+): Finding | null {
+  const failing = scopeOrder
+    .map((scope) => results.find((result) => result.test === test && result.scope === scope))
+    .find((result) => result !== undefined && Math.abs(result.statistic) > result.threshold);
+  if (failing === undefined) return null;
+  const where = groupName(failing, heads);
+  const { statistic, threshold } = failing;
+  const statement =
+    test === 'scale'
+      ? statistic <= -1 + 1e-9
+        ? `the output is zero on ${where}`
+        : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`
+      : `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`;
+  return { test, statement };
+}
+
+function elementFindings(elements: ElementTest): Finding[] {
+  const findings: Finding[] = [];
+  if (elements.nonFinite > 0)
+    findings.push({
+      test: 'non-finite',
+      statement: `${elements.nonFinite} of ${elements.elements} elements are NaN or infinite where a correct kernel is not, or the reverse; the first at ${describePlace(elements.firstNonFinite!)}`,
+    });
+  if (elements.outside > 0) {
+    const { at, error, bound } = elements.worst!;
+    findings.push({
+      test: 'element-bound',
+      statement:
+        bound === 0
+          ? `${elements.outside} of ${elements.elements} elements are not zero where no key is visible, the largest ${formatNumber(error)} at ${describePlace(at)}`
+          : `${elements.outside} of ${elements.elements} elements err by more than any correct kernel can; the worst, ${formatNumber(elements.worstRatio)} times its bound of ${formatNumber(bound)}, at ${describePlace(at)}`,
+    });
+  }
+  return findings;
+}
+
+function lseFindings(lse: LseTest): Finding[] {
+  const findings: Finding[] = [];
+  if (lse.nonFinite > 0) {
+    const { at, lse: value, oracle } = lse.firstNonFinite!;
+    findings.push({
+      test: 'lse-non-finite',
+      statement: `the LSE of ${lse.nonFinite} of ${lse.rows} rows is NaN or infinite where it must not be, or the reverse; first ${value} for ${oracle} at ${describePlace(at)}`,
+    });
+  }
+  if (lse.outside > 0) {
+    const { at, lse: value, oracle, bound } = lse.worst!;
+    const kind =
+      lse.looksLike === 'base-2'
+        ? 'the LSE is in base 2: every row fits after a factor of ln 2'
+        : lse.looksLike === 'offset'
+          ? `the LSE is ${formatNumber(Math.abs(lse.mean))} too ${lse.mean > 0 ? 'high' : 'low'} on every row`
+          : `the LSE of ${lse.outside} of ${lse.rows} rows is off`;
+    findings.push({
+      test: 'lse-bound',
+      statement: `${kind}; worst ${formatNumber(value)} for ${formatNumber(oracle)} ± ${formatNumber(bound)} at ${describePlace(at)}`,
+    });
+  }
+  return findings;
+}
+
+/**
+ * Pass when every test passes. A fail names the reason that explains most first: a wrong scale of a
+ * whole head before a bias, then single elements, then the LSE; NaN and infinities before all.
+ */
+export function reachVerdict(
+  elements: ElementTest,
+  structure: readonly StructureResult[],
+  lse: LseTest | null,
+  heads: number,
+): Verdict {
+  const ofElements = elementFindings(elements);
+  const findings = [
+    ...ofElements.filter(({ test }) => test === 'non-finite'),
+    structureFinding('scale', structure, heads),
+    structureFinding('bias', structure, heads),
+    ...ofElements.filter(({ test }) => test === 'element-bound'),
+    ...(lse === null ? [] : lseFindings(lse)),
+  ].filter((finding): finding is Finding => finding !== null);
+  if (findings.length > 0)
+    return { pass: false, sentence: `FAIL: ${findings[0]!.statement}.`, findings };
+  const checked = lse === null ? 'the output' : 'the output and the LSE';
+  return {
+    pass: true,
+    sentence: `PASS: ${checked} stay within what rounding explains; the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound.`,
+    findings,
+  };
+}
