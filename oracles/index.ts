@@ -7,5 +7,6 @@ export {
   type AttentionReference,
   type Level,
   type Progress,
+  type WeightVisitor,
 } from './attention/attention.js';
 export type { WeightTile } from './attention/tile-level.js';

@@ -192,20 +192,28 @@ export function attentionOracle(
   return reference;
 }
 
+/** What `forEachWeightTile` calls: for each block of query rows begin, its tiles, end. */
+export interface WeightVisitor {
+  /** `head` counts over [batch, heads]. */
+  readonly begin: (head: number, firstRow: number, rows: number) => void;
+  readonly visit: (tile: WeightTile) => void;
+  readonly end: (head: number, firstRow: number, rows: number) => void;
+}
+
 /**
- * Visits the normalised weights of a problem tile by tile (64 queries × 64 keys), with the inner
- * products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over single
- * weights needs without ever holding them all. Not an oracle: no radius (about 2^-44 relative).
+ * Visits the normalised weights of a problem tile by tile (at most 64 queries × 64 keys), with the
+ * inner products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over
+ * single weights needs without ever holding them all. Not an oracle: no radius (about 2^-44
+ * relative). Rows with special values or without keys have no weights.
  */
 export function forEachWeightTile(
   problem: Problem,
   reference: AttentionReference,
   projected: readonly Float64Array[],
-  visit: (head: number, tile: WeightTile) => void,
-  progress?: Progress,
+  visitor: WeightVisitor,
 ): void {
   const { shape } = reference;
-  const { batch, heads, queries, qkDim, vDim } = shape;
+  const { queries, qkDim, vDim } = shape;
   const constants = scoreConstants({ scale: problem.scale, softcap: problem.softcap });
   const engine = createTileEngine(qkDim, vDim);
   let head = 0;
@@ -222,6 +230,7 @@ export function forEachWeightTile(
         const special = levels[reference.level[at]!] === 'special';
         return { lse: special ? NaN : reference.lse[at]!, maximum: reference.maximum[at]! };
       });
+      visitor.begin(head, first, count);
       visitWeightTiles(
         engine,
         query,
@@ -232,9 +241,9 @@ export function forEachWeightTile(
         rows,
         constants,
         slices,
-        (tile) => visit(head, tile),
+        visitor.visit,
       );
-      progress?.((head + (first + count) / queries) / (batch * heads));
+      visitor.end(head, first, count);
     }
     head++;
   }

@@ -1,6 +1,8 @@
 import { decodeToFloat64, formats } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem.js';
 
+const zeroBit = 32767;
+
 /** Keys per tile of the fp64 level; operand statistics are kept per tile of this many rows. */
 export const tileRows = 64;
 
@@ -24,6 +26,8 @@ export interface Operand {
   readonly largest: Float64Array;
   /** Per row: every element is a multiple of 2^lowestBit (+∞ for a row of zeros). */
   readonly lowestBit: Float64Array;
+  /** Per element: it is a multiple of 2^bit (32767 for a zero). */
+  readonly bit: Int16Array;
   /** Per tile: the largest magnitude and the least lowestBit of its rows. */
   readonly tileLargest: Float64Array;
   readonly tileLowestBit: Float64Array;
@@ -45,11 +49,12 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
   const tileLargest = new Float64Array(tiles);
   const tileLowestBit = new Float64Array(tiles).fill(Infinity);
   const words = new Uint32Array(values.buffer);
+  const bit = new Int16Array(rows * dim).fill(zeroBit);
   const specials = new Map<number, number>();
   for (let row = 0; row < rows; row++) {
     let sumOfSquares = 0;
     let magnitude = 0;
-    let leastExponentField = 2048;
+    let least: number = zeroBit;
     for (let at = row * dim; at < (row + 1) * dim; at++) {
       const x = values[at]!;
       if (x === 0) continue;
@@ -62,17 +67,13 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
       }
       sumOfSquares += x * x;
       magnitude = Math.max(magnitude, Math.abs(x));
-      if (exponentField < leastExponentField) leastExponentField = exponentField;
+      bit[at] = exponentField === 0 ? -1074 : exponentField - 1022 - precision;
+      least = Math.min(least, bit[at]!);
     }
     // The sum of dim squares and its root, each rounded up by far more than it can be off.
     norm[row] = Math.sqrt(sumOfSquares) * (1 + 2 ** -40) + dim * 2 ** -530;
     largest[row] = magnitude;
-    lowestBit[row] =
-      leastExponentField === 2048
-        ? Infinity
-        : leastExponentField === 0
-          ? -1074
-          : leastExponentField - 1022 - precision;
+    lowestBit[row] = least === zeroBit ? Infinity : least;
     const tile = Math.floor(row / tileRows);
     tileNorm[tile] = Math.max(tileNorm[tile]!, norm[row]!);
     tileLargest[tile] = Math.max(tileLargest[tile]!, magnitude);
@@ -88,6 +89,7 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     tileNorm,
     largest,
     lowestBit,
+    bit,
     tileLargest,
     tileLowestBit,
     raw: (row, column) => specials.get(row * dim + column) ?? values[row * dim + column]!,

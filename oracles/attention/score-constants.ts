@@ -7,6 +7,7 @@ export interface ScoreConstants {
   /** Exponent y = score · factor (without softcap), or tanh · factor (with it). */
   readonly factorHigh: number;
   readonly factorLow: number;
+  readonly softcapped: boolean;
   /** With softcap: tanh(x / cap) = (2^w − 1)/(2^w + 1) for w = score · capFactor; else 0. */
   readonly capFactorHigh: number;
   readonly capFactorLow: number;
@@ -29,6 +30,7 @@ export function scoreConstants(law: ScoreLaw): ScoreConstants {
       ? { high: 0, low: 0 }
       : ratio(2n * scale.integer * logarithm, cap.integer, scale.exponent - cap.exponent - bits);
   return {
+    softcapped: cap !== null,
     factorHigh: factor.high,
     factorLow: factor.low,
     capFactorHigh: capFactor.high,

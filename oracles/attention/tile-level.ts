@@ -39,6 +39,27 @@ function isExactDot(query: Operand, row: number, keys: Operand, tile: number): b
   return unit >= -1074 && total * (1 + 2 ** -50) <= 2 ** (unit + 53) && Number.isFinite(total);
 }
 
+/**
+ * A bound on the error of the fp64 dot products of one query with one tile of keys. P = ‖q‖·max‖k‖
+ * bounds every partial sum. Terms that are multiples of ulp(P) add up exactly; a term with lower
+ * bits causes one rounding each time the partial sum then reaches a binade it had not reached since,
+ * which together is at most ulp(P) ≤ 2^-52·P. So the error is at most their number times that, and
+ * never more than γ(d)·P.
+ */
+function dotError(query: Operand, row: number, keys: Operand, tile: number): number {
+  if (isExactDot(query, row, keys, tile)) return 0;
+  const { dim } = query;
+  const largest = query.norm[row]! * keys.tileNorm[tile]!;
+  const underflow = dim * 2 ** -1073;
+  if (!(largest < 2 ** 1000)) return Infinity;
+  const ulpExponent = Math.floor(Math.log2(largest * (1 + 2 ** -40))) - 51;
+  const threshold = ulpExponent - keys.tileLowestBit[tile]!;
+  let inexactTerms = 0;
+  for (let at = row * dim; at < (row + 1) * dim; at++)
+    if (query.bit[at]! < threshold) inexactTerms++;
+  return Math.min(inexactTerms * 2 ** -52, gamma(dim)) * largest + underflow;
+}
+
 /** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
 function scoreTile(engine: TileEngine, keys: Operand, firstKey: number, constants: ScoreConstants) {
   const { kernels, queries, keysTransposed, scores } = engine;
@@ -51,7 +72,7 @@ function scoreTile(engine: TileEngine, keys: Operand, firstKey: number, constant
     keys.dim,
     tileRows,
   );
-  if (constants.capFactorHigh !== 0)
+  if (constants.softcapped)
     kernels.capScores(scores.address, tileRows * tileRows, constants.capFactorHigh);
 }
 
@@ -123,7 +144,6 @@ export function tileLevel(
   const total = new Float64Array(tileRows);
   const tiles = new Float64Array(tileRows);
   const scoreError = new Float64Array(tileRows);
-  const dotError = gamma(query.dim);
   const span = tileSpan(ranges);
   for (let firstKey = span.begin; firstKey < span.end; firstKey += tileRows) {
     if (!clipRanges(engine, ranges, firstKey)) continue;
@@ -153,11 +173,7 @@ export function tileLevel(
       if (engine.low.view[i]! >= engine.high.view[i]!) continue;
       total[i] = total[i]! * engine.factor.view[i]! + engine.tileTotal.view[i]!;
       tiles[i]!++;
-      if (!isExactDot(query, firstRow + i, keys, tile)) {
-        const error =
-          dotError * query.norm[firstRow + i]! * keys.tileNorm[tile]! + query.dim * 2 ** -1073;
-        scoreError[i] = Math.max(scoreError[i]!, error);
-      }
+      scoreError[i] = Math.max(scoreError[i]!, dotError(query, firstRow + i, keys, tile));
     }
   }
   const largestValue = values.tileLargest.reduce((a, b) => Math.max(a, b), 0);
@@ -213,9 +229,11 @@ export interface WeightTile {
   readonly rows: number;
   readonly firstKey: number;
   readonly keys: number;
-  /** [64 × 64], row stride 64; 0 for a masked key. */
+  /** Elements from one row to the next, in `weights` and `projections`. */
+  readonly stride: number;
+  /** [rows × stride]; 0 for a masked key. */
   readonly weights: Float64Array;
-  /** Per projected matrix X: X_i · v_j, [64 × 64]. */
+  /** Per projected matrix X: X_i · v_j, [rows × stride]. */
   readonly projections: readonly Float64Array[];
 }
 
@@ -275,6 +293,7 @@ export function visitWeightTiles(
       rows: ranges.length,
       firstKey,
       keys: Math.min(tileRows, keys.rows - firstKey),
+      stride: tileRows,
       weights: engine.scores.view,
       projections,
     });

@@ -43,10 +43,7 @@ export interface Audit {
   readonly falseAlarmRate: number;
 }
 
-/**
- * The audit needs the oracle only a little finer than the bound it is compared with: 1/1024 ulp of
- * the output or 2^-40 of Σ p|v|, whichever is larger.
- */
+/** The audit's oracle: a radius of 2^-40 of Σ p|v|, far below any bound it is compared with. */
 const magnitudeFraction = 2 ** -40;
 
 function decode(tensor: Tensor): Float64Array {
@@ -126,7 +123,7 @@ export function auditOutputs(
   const { format } = outputs.out;
   const report = (stage: string) => (done: number) => options.progress?.(stage, done);
   const reference = attentionOracle(problem, {
-    accuracy: { outputFormat: format, ulpFraction: 2 ** -10, magnitudeFraction },
+    accuracy: { outputFormat: format, ulpFraction: 0, magnitudeFraction },
     progress: report('oracle'),
   });
   const bound = new KernelBound(problem, reference);

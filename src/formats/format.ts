@@ -1,6 +1,12 @@
+/** The number formats flashproof knows. */
+export type FormatName = 'fp64' | 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'e4m3' | 'e5m2';
+
+/** A bit pattern of a format: a bigint for fp64, whose 64 bits exceed a safe integer, else a number. */
+export type Bits<Name extends FormatName = FormatName> = Name extends 'fp64' ? bigint : number;
+
 /** A binary floating-point number format, described as data. */
-export interface NumberFormat {
-  readonly name: FormatName;
+export interface NumberFormat<Name extends FormatName = FormatName> {
+  readonly name: Name;
   /** Bits of the container the format is stored in: 8, 16, 32 or 64 (tf32 sits in 32). */
   readonly storageBits: 8 | 16 | 32 | 64;
   /** Significand bits including the hidden one (the precision p; unit roundoff is 2^-p). */
@@ -20,16 +26,17 @@ export interface NumberFormat {
   readonly specials: 'ieee' | 'fn';
   /** Low storage bits below the significand that carry no information (13 for tf32, else 0). */
   readonly paddingBits: number;
+  /** The quiet NaN that an operation without a NaN payload to pass on delivers. */
+  readonly canonicalNan: Bits<Name>;
 }
 
-export type FormatName = 'fp64' | 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'e4m3' | 'e5m2';
-
-function ieee(
-  name: FormatName,
+function ieee<Name extends FormatName>(
+  name: Name,
   storageBits: 8 | 16 | 32 | 64,
   exponentBits: number,
   precision: number,
-): NumberFormat {
+  canonicalNan: Bits<Name>,
+): NumberFormat<Name> {
   const exponentBias = 2 ** (exponentBits - 1) - 1;
   return {
     name,
@@ -42,20 +49,24 @@ function ieee(
     maxFinite: (2 - 2 ** (1 - precision)) * 2 ** exponentBias,
     specials: 'ieee',
     paddingBits: storageBits - exponentBits - precision,
+    canonicalNan,
   };
 }
 
 /**
  * Every number format flashproof knows. IEEE 754-2019 for fp64, fp32 and fp16; bf16, tf32 as in the
  * PTX ISA (tf32 is an fp32 container whose low 13 bits are ignored); e4m3 and e5m2 as in the OCP
- * 8-bit Floating Point Specification (OFP8) 1.0.
+ * 8-bit Floating Point Specification (OFP8) 1.0. The canonical NaNs are those that NVIDIA's
+ * `cvt.rn` delivers for every NaN input and fp32 arithmetic for every invalid operation, as captured
+ * on sm_90 (fixtures/silicon/convert); fp64 arithmetic there passes payloads on and has no one
+ * canonical NaN, so fp64 takes the positive quiet NaN with an empty payload.
  */
-export const formats: Readonly<Record<FormatName, NumberFormat>> = {
-  fp64: ieee('fp64', 64, 11, 53),
-  fp32: ieee('fp32', 32, 8, 24),
-  tf32: ieee('tf32', 32, 8, 11),
-  bf16: ieee('bf16', 16, 8, 8),
-  fp16: ieee('fp16', 16, 5, 11),
-  e4m3: { ...ieee('e4m3', 8, 4, 4), maxExponent: 8, maxFinite: 448, specials: 'fn' },
-  e5m2: ieee('e5m2', 8, 5, 3),
+export const formats: { readonly [Name in FormatName]: NumberFormat<Name> } = {
+  fp64: ieee('fp64', 64, 11, 53, 0x7ff8000000000000n),
+  fp32: ieee('fp32', 32, 8, 24, 0x7fffffff),
+  tf32: ieee('tf32', 32, 8, 11, 0x7fffe000),
+  bf16: ieee('bf16', 16, 8, 8, 0x7fff),
+  fp16: ieee('fp16', 16, 5, 11, 0x7fff),
+  e4m3: { ...ieee('e4m3', 8, 4, 4, 0x7f), maxExponent: 8, maxFinite: 448, specials: 'fn' },
+  e5m2: ieee('e5m2', 8, 5, 3, 0x7f),
 };

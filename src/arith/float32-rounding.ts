@@ -1,0 +1,69 @@
+import { formats, type RoundingMode } from '../formats/index.js';
+import { RequestError } from '../request-error.js';
+import { nextDownFloat32, nextUpFloat32 } from './float32-neighbour.js';
+
+const { maxFinite } = formats.fp32;
+/** Halfway from the largest finite fp32 value to 2^128: from here up, nearest even is infinity. */
+const overflowMidpoint = maxFinite + 2 ** 103;
+
+/**
+ * sum + error rounded once to fp32 in a directed mode, where sum is the exact value rounded to
+ * nearest fp64 and error what that rounding left out.
+ *
+ * Rounding is monotone and every fp32 value is an fp64 value, so sum lies on the same side of each
+ * fp32 value as the exact value, or on it; only there does the error decide.
+ */
+function roundDirected(sum: number, error: number, rounding: RoundingMode): number {
+  const nearest = Math.fround(sum);
+  const excess = nearest === sum ? -error : nearest - sum;
+  switch (rounding) {
+    case 'down':
+      return excess > 0 ? nextDownFloat32(nearest) : nearest;
+    case 'up':
+      return excess < 0 ? nextUpFloat32(nearest) : nearest;
+    case 'toward-zero':
+      if (sum > 0) return excess > 0 ? nextDownFloat32(nearest) : nearest;
+      return excess < 0 ? nextUpFloat32(nearest) : nearest;
+    default:
+      throw new RequestError(
+        `no rounding mode '${String(rounding)}'; use nearest-even, toward-zero, down or up`,
+      );
+  }
+}
+
+/**
+ * sum + error rounded once to nearest even fp32. Only when sum is the midpoint of two fp32
+ * neighbours can the error change where it goes.
+ */
+function roundToNearest(sum: number, error: number): number {
+  const nearest = Math.fround(sum);
+  if (error === 0 || !isFloat32Midpoint(sum, nearest)) return nearest;
+  // The other neighbour is as far beyond the midpoint as the nearest is before it.
+  const other = Math.abs(nearest) === Infinity ? Math.sign(sum) * maxFinite : 2 * sum - nearest;
+  return nearest > sum === error > 0 ? nearest : other;
+}
+
+/**
+ * Whether an fp64 value is halfway between two fp32 neighbours, given the value rounded to fp32 (so
+ * that the edge of overflow, (2 − 2^−24)·2^127, counts). False for fp32 values, infinities and NaN.
+ */
+export function isFloat32Midpoint(value: number, nearest: number): boolean {
+  const toOther = value - nearest;
+  const other = value + toOther;
+  if (Math.fround(other) !== other || toOther === 0) return false;
+  return Math.abs(toOther) !== Infinity || Math.abs(value) === overflowMidpoint;
+}
+
+/**
+ * The exact value sum + error rounded once to fp32.
+ *
+ * `sum` must be the exact value rounded to nearest fp64 and `error` the remainder, as `sumError` and
+ * `productError` give it. Overflow goes to infinity or to the largest finite value as the mode
+ * demands; subnormals are kept. A zero, whose error is zero too, keeps its sign; an infinite or NaN
+ * sum is returned as it is, whatever the error. Throws a RequestError for an unknown rounding mode.
+ */
+export function roundSumToFloat32(sum: number, error: number, rounding: RoundingMode): number {
+  return rounding === 'nearest-even'
+    ? roundToNearest(sum, error)
+    : roundDirected(sum, error, rounding);
+}

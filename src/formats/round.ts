@@ -1,0 +1,63 @@
+import { exponentOf, powerOfTwo } from './binary64.js';
+import { smallestNormal } from './characteristics.js';
+import type { NumberFormat } from './format.js';
+import { magnitudeRounding } from './rounding.js';
+import type { MagnitudeRounding, OverflowMode, RoundingOptions } from './rounding.js';
+
+/**
+ * The number of the format that `value` rounds to, as an fp64 number: exactly one rounding, from the
+ * exact fp64 value, in the given direction (default to nearest, ties to even). Signed zeros keep
+ * their sign and a value that rounds to zero keeps its own. NaN gives NaN. Subnormals are kept
+ * unless `flushSubnormals` is set. {@link OverflowMode} says what becomes of infinities and of
+ * values beyond the largest finite number; they may come out as ±Infinity, or NaN in an `fn` format.
+ */
+export function round(format: NumberFormat, value: number, options: RoundingOptions = {}): number {
+  const { rounding = 'nearest-even', overflow = 'overflow', flushSubnormals = false } = options;
+  if (Number.isNaN(value)) return NaN;
+  const negative = value < 0 || Object.is(value, -0);
+  const direction = magnitudeRounding[rounding][negative ? 'negative' : 'positive'];
+  const magnitude = roundMagnitude(format, Math.abs(value), direction, flushSubnormals);
+  const result =
+    magnitude <= format.maxFinite
+      ? magnitude
+      : overflowed(format, Math.abs(value) === Infinity, direction, overflow);
+  return negative ? -result : result;
+}
+
+/** Rounds as if the exponent had no upper bound; Infinity for a value that rounds beyond fp64. */
+function roundMagnitude(
+  format: NumberFormat,
+  magnitude: number,
+  direction: MagnitudeRounding,
+  flushSubnormals: boolean,
+): number {
+  if (magnitude === 0 || magnitude === Infinity) return magnitude;
+  const exponent = exponentOf(magnitude);
+  const binade = flushSubnormals ? exponent : Math.max(exponent, format.minExponent);
+  // No fp64 number has a digit below 2^-1074, so a finer quantum would round nothing.
+  const quantum = powerOfTwo(Math.max(binade - format.precision + 1, -1074));
+  // The quotient is exact: either it has p digits before the point, or quantum is the smallest
+  // subnormal, which is below one, and dividing by it cannot underflow.
+  const rounded = toInteger[direction](magnitude / quantum) * quantum;
+  return flushSubnormals && rounded < smallestNormal(format) ? 0 : rounded;
+}
+
+/** Rounds a non-negative number to an integer. */
+const toInteger: Readonly<Record<MagnitudeRounding, (x: number) => number>> = {
+  // From 2^52 on the fp64 numbers are integers, and the addition itself rounds to nearest even.
+  'nearest-even': (x) => (x < 2 ** 52 ? x + 2 ** 52 - 2 ** 52 : x),
+  'toward-zero': Math.floor,
+  'away-from-zero': Math.ceil,
+};
+
+/** The magnitude that stands for one beyond the largest finite number. */
+export function overflowed(
+  format: NumberFormat,
+  infinite: boolean,
+  direction: MagnitudeRounding,
+  overflow: OverflowMode,
+): number {
+  if (overflow === 'saturate') return format.maxFinite;
+  if (direction === 'toward-zero' && !infinite) return format.maxFinite;
+  return format.specials === 'ieee' ? Infinity : NaN;
+}

@@ -1,0 +1,83 @@
+import { Float16Array } from '@petamoriken/float16';
+import type { TensorData } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import type { FormatName, NumberFormat } from './format.js';
+
+/** The typed array that stores each format's elements. */
+export interface StorageArrays {
+  readonly fp64: Float64Array;
+  readonly fp32: Float32Array;
+  readonly tf32: Float32Array;
+  readonly bf16: Uint16Array;
+  readonly fp16: Float16Array;
+  readonly e4m3: Uint8Array;
+  readonly e5m2: Uint8Array;
+}
+
+const storageTags: { readonly [Name in FormatName]: string } = {
+  fp64: 'Float64Array',
+  fp32: 'Float32Array',
+  tf32: 'Float32Array',
+  bf16: 'Uint16Array',
+  fp16: 'Float16Array',
+  e4m3: 'Uint8Array',
+  e5m2: 'Uint8Array',
+};
+
+type UnsignedArray = Uint8Array | Uint16Array | Uint32Array;
+
+const unsignedArrays: Readonly<
+  Record<
+    8 | 16 | 32 | 64,
+    new (buffer: ArrayBufferLike, byteOffset?: number, length?: number) => UnsignedArray
+  >
+> = { 8: Uint8Array, 16: Uint16Array, 32: Uint32Array, 64: Uint32Array };
+
+/**
+ * Throws a RequestError unless `data` is the typed array that stores the format's elements. It goes
+ * by the array's tag, not its prototype, so the Float16Array of @petamoriken/float16, the runtime's
+ * own, and arrays of another realm all pass.
+ */
+export function checkStorage(data: TensorData, format: NumberFormat): void {
+  const tag = Object.prototype.toString.call(data).slice('[object '.length, -1);
+  const expected = storageTags[format.name];
+  if (tag !== expected) {
+    throw new RequestError(
+      `${format.name} elements are stored in ${/^[aeiou]/i.test(expected) ? 'an' : 'a'} ${expected} but a ${tag} was given; pass the array that stores the format, or name the array's own format`,
+    );
+  }
+}
+
+/**
+ * The bit patterns of an array of 8-, 16- or 32-bit elements, or the 32-bit words of an array of
+ * 64-bit elements, as a view of the same memory. A view also goes around @petamoriken/float16's
+ * proxy, whose element access is slow.
+ */
+export function bitsOf(data: TensorData, format: NumberFormat): UnsignedArray {
+  const perElement = format.storageBits === 64 ? 2 : 1;
+  return new unsignedArrays[format.storageBits](
+    data.buffer,
+    data.byteOffset,
+    data.length * perElement,
+  );
+}
+
+const constructors: {
+  readonly [Name in FormatName]: new (length: number) => StorageArrays[Name];
+} = {
+  fp64: Float64Array,
+  fp32: Float32Array,
+  tf32: Float32Array,
+  bf16: Uint16Array,
+  fp16: Float16Array,
+  e4m3: Uint8Array,
+  e5m2: Uint8Array,
+};
+
+/** A new array of zeros that stores `length` elements of the format. */
+export function allocateStorage<Name extends FormatName>(
+  format: NumberFormat<Name>,
+  length: number,
+): StorageArrays[Name] {
+  return new constructors[format.name](length);
+}

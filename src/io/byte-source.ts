@@ -1,0 +1,89 @@
+import { open, stat } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { RequestError } from '../request-error.js';
+import { fileError } from './file-errors.js';
+import { printable } from './message-text.js';
+
+/** The most bytes asked of the operating system in one call, below its limit of 2^31 − 1. */
+const transferBytes = 1 << 26;
+
+/** A regular file open for reading at any position. */
+export interface ByteSource {
+  readonly path: string;
+  /** Bytes in the file when it was opened. */
+  readonly size: number;
+  /** When the file last changed before it was opened, in milliseconds since 1970. */
+  readonly modified: number;
+  /**
+   * Fills all of `target` with the bytes from `position` on.
+   * @throws RequestError when the range does not lie inside the file, or reading fails
+   */
+  readonly read: (target: Uint8Array, position: number) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+async function fill(
+  handle: FileHandle,
+  path: string,
+  target: Uint8Array,
+  position: number,
+): Promise<void> {
+  let filled = 0;
+  while (filled < target.length) {
+    const length = Math.min(target.length - filled, transferBytes);
+    const { bytesRead } = await handle
+      .read(target, filled, length, position + filled)
+      .catch((error: unknown) => {
+        throw fileError(error, path, 'read');
+      });
+    if (bytesRead === 0)
+      throw new RequestError(
+        `${printable(path)}: ended at byte ${position + filled} while it was being read; ` +
+          'wait until its writer is done and read it again',
+      );
+    filled += bytesRead;
+  }
+}
+
+/**
+ * Opens a regular file for reading. Reading past the end never yields bytes, and no memory is taken
+ * beyond what the caller brings.
+ * @throws RequestError when the file cannot be opened or is a folder, pipe, socket or device
+ */
+export async function openByteSource(path: string): Promise<ByteSource> {
+  try {
+    // Opening a pipe would wait for a writer, so the kind of file is asked first.
+    const kind = await stat(path);
+    if (kind.isDirectory()) throw new RequestError(`${printable(path)}: is a folder; name a file`);
+    if (!kind.isFile())
+      throw new RequestError(
+        `${printable(path)}: is a pipe, socket or device; save to a regular file first`,
+      );
+    const handle = await open(path, 'r');
+    const { size, mtimeMs } = await handle.stat().catch(async (error: unknown) => {
+      await handle.close();
+      throw error;
+    });
+    return {
+      path,
+      size,
+      modified: mtimeMs,
+      read: async (target, position) => {
+        const fits =
+          Number.isSafeInteger(position) && position >= 0 && position + target.length <= size;
+        if (!fits)
+          throw new RequestError(
+            `${printable(path)}: is cut short: ${target.length} bytes at ${position} lie ` +
+              `outside its ${size} bytes; copy or save it again`,
+          );
+        await fill(handle, path, target, position);
+      },
+      close: () =>
+        handle.close().catch((error: unknown) => {
+          throw fileError(error, path, 'close');
+        }),
+    };
+  } catch (error) {
+    throw fileError(error, path, 'open');
+  }
+}

@@ -1,0 +1,139 @@
+import { formats } from '../formats/index.js';
+import type { FormatName } from '../formats/index.js';
+import { RequestError } from '../request-error.js';
+import { listed, quoted, shortened, tensorIn } from './message-text.js';
+
+/** What a container's dtype says about the elements stored under it. */
+export interface DtypeFacts {
+  /** Bits of one element; null when the dtype does not fix them. */
+  readonly bits: number | null;
+  /** The format its elements have, or null when they are no floating-point numbers we know. */
+  readonly format: FormatName | null;
+  /** The formats a caller may declare such elements to have. */
+  readonly declarable: readonly FormatName[];
+  /** What the elements are, for messages, as in `holds ${holds}`. */
+  readonly holds: string;
+  /** How to mend a tensor that cannot be read, for messages. */
+  readonly mend: string;
+}
+
+/** The formats stored in a container of so many bits. */
+function formatsOfWidth(bits: number): FormatName[] {
+  return Object.values(formats)
+    .filter((format) => format.storageBits === bits)
+    .map((format) => format.name);
+}
+
+const convert = 'convert it to a floating-point dtype before saving, or leave it out';
+
+/** Facts of a dtype whose elements are numbers of a format; fp32 may be declared tf32. */
+export function floatDtype(format: FormatName): DtypeFacts {
+  return {
+    bits: formats[format].storageBits,
+    format,
+    declarable: format === 'fp32' ? ['fp32', 'tf32'] : [format],
+    holds: `${format} numbers`,
+    mend: '',
+  };
+}
+
+/**
+ * Facts of a dtype that may carry the bit patterns of any format of its width, as tools without
+ * bf16 or fp8 save them: `format` says what it means undeclared, if anything.
+ */
+export function rawDtype(
+  bits: number,
+  holds: string,
+  format: FormatName | null = null,
+): DtypeFacts {
+  return { bits, format, declarable: formatsOfWidth(bits), holds, mend: convert };
+}
+
+/** Facts of a dtype that is legal in its container, but no format of ours. */
+export function opaqueDtype(
+  bits: number | null,
+  holds: string,
+  mend: string = convert,
+): DtypeFacts {
+  return { bits, format: null, declarable: [], holds, mend };
+}
+
+/** The formats a caller declares tensors to have, by tensor name. */
+export type DeclaredFormats = Readonly<Record<string, FormatName>>;
+
+/**
+ * Checks that every declaration names a tensor of the file and a known format.
+ * @throws RequestError listing what there is
+ */
+export function checkDeclarations(
+  path: string,
+  declared: DeclaredFormats,
+  names: ReadonlySet<string>,
+): void {
+  for (const [name, format] of Object.entries(declared)) {
+    if (!Object.hasOwn(formats, format))
+      throw new RequestError(
+        `${tensorIn(path, name)}: declared format ${quoted(String(format))} is unknown; ` +
+          `use one of ${Object.keys(formats).join(', ')}`,
+      );
+    if (!names.has(name))
+      throw new RequestError(
+        `${tensorIn(path, name)}: a format is declared for it, but there is no such tensor; ` +
+          `the file holds ${listed(names) || 'none'}`,
+      );
+  }
+}
+
+/** What a tensor's elements are read as, or why they cannot be read. */
+export type Reading =
+  | { readonly format: FormatName; readonly refusal: null }
+  | { readonly format: null; readonly refusal: string };
+
+/**
+ * The key of a file's metadata that notes a format which the dtype alone does not tell: the writers
+ * use it for tf32, which every container stores as fp32.
+ */
+export function formatNote(name: string): string {
+  return `format.${name}`;
+}
+
+/**
+ * How a tensor is read: as its declared format, else as the format its file's metadata notes (a note
+ * that does not fit the dtype is ignored), else as its dtype says.
+ * @param dtype the dtype as the file spells it
+ * @throws RequestError when the declared format is impossible for the dtype
+ */
+export function readingOf(
+  path: string,
+  name: string,
+  dtype: string,
+  facts: DtypeFacts,
+  declared: DeclaredFormats,
+  metadata: ReadonlyMap<string, string>,
+): Reading {
+  const where = tensorIn(path, name);
+  const spelling = `${facts.holds} (dtype ${shortened(dtype)})`;
+  const declaration = Object.hasOwn(declared, name) ? declared[name]! : null;
+  if (declaration !== null) {
+    if (!facts.declarable.includes(declaration))
+      throw new RequestError(
+        `${where}: cannot be declared ${declaration}, for it holds ${spelling}; ` +
+          (facts.declarable.length === 0 ? facts.mend : `use ${facts.declarable.join(' or ')}`),
+      );
+    return { format: declaration, refusal: null };
+  }
+  const note = facts.declarable.find((format) => format === metadata.get(formatNote(name)));
+  const format = note ?? facts.format;
+  if (format !== null) return { format, refusal: null };
+  const examples = facts.declarable
+    .map((candidate) => `--format ${shortened(name)}=${candidate}`)
+    .join(' or ');
+  return {
+    format: null,
+    refusal:
+      facts.declarable.length === 0
+        ? `${where}: holds ${spelling}, which cannot be read as numbers; ${facts.mend}`
+        : `${where}: holds ${spelling}, which do not say their number format; if they are the bit ` +
+          `patterns of one, declare it: ${examples}`,
+  };
+}

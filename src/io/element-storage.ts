@@ -1,0 +1,104 @@
+import { Float16Array, isFloat16Array } from '@petamoriken/float16';
+import { formats } from '../formats/index.js';
+import type { FormatName } from '../formats/index.js';
+import type { TensorData } from '../problem.js';
+import { RequestError } from '../request-error.js';
+
+interface Storage {
+  /** What a message calls the typed array. */
+  readonly arrayName: string;
+  readonly over: (buffer: ArrayBuffer) => TensorData;
+  readonly holds: (data: TensorData) => boolean;
+}
+
+function tagOf(data: TensorData): string {
+  return data[Symbol.toStringTag];
+}
+
+const float32: Storage = {
+  arrayName: 'Float32Array',
+  over: (buffer) => new Float32Array(buffer),
+  holds: (data) => data instanceof Float32Array,
+};
+
+const bytePatterns: Storage = {
+  arrayName: 'Uint8Array',
+  over: (buffer) => new Uint8Array(buffer),
+  holds: (data) => data instanceof Uint8Array,
+};
+
+/** The typed array of each format, as `TensorData` lays down. */
+const storages: Readonly<Record<FormatName, Storage>> = {
+  fp64: {
+    arrayName: 'Float64Array',
+    over: (buffer) => new Float64Array(buffer),
+    holds: (data) => data instanceof Float64Array,
+  },
+  fp32: float32,
+  tf32: float32,
+  bf16: {
+    arrayName: 'Uint16Array',
+    over: (buffer) => new Uint16Array(buffer),
+    holds: (data) => data instanceof Uint16Array && !isFloat16Array(data),
+  },
+  fp16: {
+    arrayName: 'Float16Array',
+    over: (buffer) => new Float16Array(buffer),
+    // A runtime's own Float16Array is known by its tag, for older runtimes have no such class.
+    holds: (data) => isFloat16Array(data) || tagOf(data) === 'Float16Array',
+  },
+  e4m3: bytePatterns,
+  e5m2: bytePatterns,
+};
+
+/** Bytes that one element of the format takes in a file and in memory: 1, 2, 4 or 8. */
+export function elementBytes(format: FormatName): number {
+  return formats[format].storageBits / 8;
+}
+
+/**
+ * A zero-filled buffer of `byteLength` bytes.
+ * @param purpose begins the message when the runtime cannot give that much
+ * @throws RequestError when the length is beyond what one array can hold or memory can give
+ */
+export function allocate(byteLength: number, purpose: string): ArrayBuffer {
+  try {
+    return new ArrayBuffer(byteLength);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new RequestError(
+      `${purpose}: its ${byteLength} bytes do not fit in memory at once; read it in ranges`,
+    );
+  }
+}
+
+/** The typed array of the format over all of a buffer of little-endian elements. No copy. */
+export function elementsOver(format: FormatName, buffer: ArrayBuffer): TensorData {
+  return storages[format].over(buffer);
+}
+
+/**
+ * The bytes behind a tensor's elements. No copy. Little-endian, as every host is that Node.js runs
+ * GPU tools on; big-endian hosts are not supported.
+ */
+export function bytesOf(data: TensorData): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** Reverses the bytes of every element of `size` bytes (1, 2, 4 or 8), in place. */
+export function swapBytes(bytes: Uint8Array, size: number): void {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (size === 2) view.swap16();
+  else if (size === 4) view.swap32();
+  else if (size === 8) view.swap64();
+}
+
+/** What a message calls the typed array that a format's elements are kept in. */
+export function arrayNameOf(format: FormatName): string {
+  return storages[format].arrayName;
+}
+
+/** Whether elements of the format are kept in typed arrays of this one's kind. */
+export function isArrayOf(format: FormatName, data: TensorData): boolean {
+  return storages[format].holds(data);
+}

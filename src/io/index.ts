@@ -1,0 +1,11 @@
+export { atomicWriteFile } from './atomic-write.js';
+export type { Chunks } from './atomic-write.js';
+export type { DeclaredFormats } from './dtype.js';
+export { hashTensorFile } from './hash.js';
+export type { NamedTensors } from './named-tensors.js';
+export { writeNpy } from './npy-writer.js';
+export { writeNpz } from './npz-writer.js';
+export { openTensorFile } from './open-tensor-file.js';
+export type { OpenOptions } from './open-tensor-file.js';
+export { writeSafetensors } from './safetensors-writer.js';
+export type { TensorEntry, TensorFile } from './tensor-file.js';

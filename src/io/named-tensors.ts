@@ -1,0 +1,47 @@
+import { formats } from '../formats/index.js';
+import type { Tensor } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import { arrayNameOf, isArrayOf } from './element-storage.js';
+import { quoted } from './message-text.js';
+import { elementCount, maxRank } from './shape.js';
+
+/** Tensors to be written, by name. */
+export type NamedTensors = Readonly<Record<string, Tensor>> | ReadonlyMap<string, Tensor>;
+
+/**
+ * Checks that a tensor about to be written is one: a known format, a shape of non-negative safe
+ * integers, a typed array of the format's kind with as many elements as the shape has.
+ * @throws RequestError naming the tensor
+ */
+export function checkTensor(name: string, { format, shape, data }: Tensor): void {
+  const refuse = (what: string): never => {
+    throw new RequestError(`tensor ${quoted(name)} cannot be written: ${what}`);
+  };
+  if (!Object.hasOwn(formats, format))
+    refuse(
+      `format ${quoted(String(format))} is unknown; use one of ${Object.keys(formats).join(', ')}`,
+    );
+  if (shape.length > maxRank) refuse(`rank ${shape.length} is above ${maxRank}; reshape it`);
+  const spelled = `shape [${shape.join(', ')}]`;
+  if (!shape.every((dimension) => Number.isSafeInteger(dimension) && dimension >= 0))
+    refuse(`${spelled} is not made of non-negative whole numbers; correct it`);
+  if (!isArrayOf(format, data))
+    refuse(`elements of format ${format} must be kept in a ${arrayNameOf(format)}; convert them`);
+  const expected = elementCount(shape);
+  if (data.length !== expected)
+    refuse(
+      `${spelled} needs ${expected ?? 'too many'} elements, but the array has ${data.length}; ` +
+        'make them agree',
+    );
+}
+
+/**
+ * The tensors with their names, each checked.
+ * @throws RequestError naming the first that cannot be written
+ */
+export function checkedTensors(tensors: NamedTensors): [string, Tensor][] {
+  const isMap = (given: NamedTensors): given is ReadonlyMap<string, Tensor> => given instanceof Map;
+  const named = isMap(tensors) ? [...tensors] : Object.entries(tensors);
+  for (const [name, tensor] of named) checkTensor(name, tensor);
+  return named;
+}

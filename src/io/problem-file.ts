@@ -1,0 +1,145 @@
+import { problemShape, type Problem, type Window } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import { layouts, toHeadsFirst, type Layout } from './layout.js';
+import { printable, quoted } from './message-text.js';
+import type { TensorFile } from './tensor-file.js';
+
+/** What a caller fixes about a problem; what is left out comes from the file, else from defaults. */
+export interface ProblemSettings {
+  readonly scale?: number | undefined;
+  readonly causal?: boolean | undefined;
+  readonly window?: Window | null | undefined;
+  readonly softcap?: number | null | undefined;
+  readonly layout?: Layout | undefined;
+}
+
+function parseNumber(text: string, name: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value))
+    throw new RequestError(`${name} is ${quoted(text)}; give a finite number`);
+  return value;
+}
+
+const truths: Readonly<Record<string, boolean>> = {
+  true: true,
+  false: false,
+  '1': true,
+  '0': false,
+};
+
+function parseBoolean(text: string, name: string): boolean {
+  const value = truths[text.trim().toLowerCase()];
+  if (value === undefined) throw new RequestError(`${name} is ${quoted(text)}; give true or false`);
+  return value;
+}
+
+/** A softcap as text: a positive number, or "none", "null" or "0" for none. */
+export function parseSoftcap(text: string, name = 'softcap'): number | null {
+  if (['none', 'null', ''].includes(text.trim())) return null;
+  const value = parseNumber(text, name);
+  if (value < 0)
+    throw new RequestError(`${name} is ${quoted(text)}; give a positive number, or none`);
+  return value === 0 ? null : value;
+}
+
+/** A window as text: "left,right" in keys, -1 for no limit on that side, or "none". */
+export function parseWindow(text: string, name = 'window'): Window | null {
+  const trimmed = text.trim().replace(/^\[(.*)\]$/, '$1');
+  if (['none', 'null', ''].includes(trimmed)) return null;
+  const parts = trimmed.split(',').map((part) => Number(part.trim() === '' ? NaN : part));
+  const [left, right] = parts;
+  const valid = parts.length === 2 && parts.every((n) => Number.isSafeInteger(n) && n >= -1);
+  if (!valid)
+    throw new RequestError(
+      `${name} is ${quoted(text)}; give "left,right" in whole keys, -1 for no limit, or none`,
+    );
+  return left === -1 && right === -1 ? null : { left: left!, right: right! };
+}
+
+/** A layout as text. */
+export function parseLayout(text: string, name = 'layout'): Layout {
+  const layout = layouts.find((known) => known === text.trim().toLowerCase());
+  if (layout === undefined)
+    throw new RequestError(`${name} is ${quoted(text)}; give ${layouts.join(' or ')}`);
+  return layout;
+}
+
+/** A finite number as text. */
+export function parseScale(text: string, name = 'scale'): number {
+  return parseNumber(text, name);
+}
+
+/**
+ * The settings a file notes about itself: metadata keys `scale`, `causal`, `window`, `softcap`,
+ * `layout`, or the same keys of a JSON object under `meta`, as capture scripts like to write it.
+ */
+function fileSettings(file: TensorFile): ProblemSettings {
+  const notes: Record<string, string> = { ...nestedNotes(file), ...file.metadata };
+  const note = <T>(key: string, parse: (text: string, name: string) => T): T | undefined =>
+    Object.hasOwn(notes, key)
+      ? parse(notes[key]!, `${printable(file.path)}: metadata ${key}`)
+      : undefined;
+  return {
+    scale: note('scale', parseScale),
+    causal: note('causal', parseBoolean),
+    window: note('window', parseWindow),
+    softcap: note('softcap', parseSoftcap),
+    layout: note('layout', parseLayout),
+  };
+}
+
+function nestedNotes(file: TensorFile): Record<string, string> {
+  try {
+    const parsed: unknown = JSON.parse(file.metadata['meta'] ?? 'null');
+    if (typeof parsed !== 'object' || parsed === null) return {};
+    return Object.fromEntries(Object.entries(parsed).map(([key, value]) => [key, String(value)]));
+  } catch {
+    // Somebody else's "meta": it is not ours to judge.
+    return {};
+  }
+}
+
+/** The layout that holds for the tensors of a problem's files. */
+export function problemLayout(file: TensorFile, settings: ProblemSettings): Layout {
+  return settings.layout ?? fileSettings(file).layout ?? 'bhsd';
+}
+
+/**
+ * The problem that a file holds: tensors `q`, `k`, `v` of rank 3 or 4, and what it is to compute from
+ * the settings, else the file's metadata, else FlashAttention's defaults (scale 1/√d, no mask).
+ * @throws RequestError when a tensor is missing or the shapes or settings do not fit together
+ */
+export async function readProblem(
+  file: TensorFile,
+  settings: ProblemSettings = {},
+): Promise<Problem> {
+  const noted = fileSettings(file);
+  const layout = problemLayout(file, settings);
+  const read = async (name: string) => {
+    const tensor = await file.read(name);
+    if (tensor.shape.length !== 3 && tensor.shape.length !== 4)
+      throw new RequestError(
+        `${printable(file.path)}: tensor ${quoted(name)} has shape [${tensor.shape.join(', ')}]; give it rank 3 [heads, seqlen, dim] or rank 4 [batch, heads, seqlen, dim]`,
+      );
+    return layout === 'bshd' ? toHeadsFirst(tensor) : tensor;
+  };
+  const [q, k, v] = [await read('q'), await read('k'), await read('v')];
+  const dim = q.shape.at(-1)!;
+  const problem: Problem = {
+    q,
+    k,
+    v,
+    scale: settings.scale ?? noted.scale ?? (dim === 0 ? 1 : 1 / Math.sqrt(dim)),
+    causal: settings.causal ?? noted.causal ?? false,
+    window: settings.window !== undefined ? settings.window : (noted.window ?? null),
+    softcap: settings.softcap !== undefined ? settings.softcap : (noted.softcap ?? null),
+  };
+  try {
+    problemShape(problem);
+  } catch (error) {
+    if (error instanceof RequestError)
+      throw new RequestError(`${printable(file.path)}: ${error.message}`);
+    throw error;
+  }
+  return problem;
+}

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto';
+import type { FormatName } from '../formats/index.js';
+import type { Tensor, TensorData } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import { readRowMajorRange, toRowMajor } from './column-major.js';
+import type { ReadBytes } from './column-major.js';
+import type { Reading } from './dtype.js';
+import { allocate, bytesOf, elementBytes, elementsOver, swapBytes } from './element-storage.js';
+import { listed, printable, quoted, tensorIn } from './message-text.js';
+import { nearestName } from './nearest-name.js';
+
+/** One tensor of a file, known from the file's header; its elements are not read yet. */
+export interface TensorEntry {
+  readonly name: string;
+  /** The dtype as the file spells it: "BF16" in safetensors, "<f2" in npy. */
+  readonly dtype: string;
+  /** The format its elements are read in; null for a dtype that is listed but cannot be read. */
+  readonly format: FormatName | null;
+  readonly shape: readonly number[];
+  /** The product of the shape; 1 for a scalar. */
+  readonly elements: number;
+  /** Bytes that the elements take, uncompressed. */
+  readonly byteLength: number;
+}
+
+/** A file or folder of tensors, open for reading. */
+export interface TensorFile {
+  readonly path: string;
+  /** What the file notes about itself, as strings; empty where the container has no place for it. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** The tensors in the order of the file. */
+  readonly entries: ReadonlyMap<string, TensorEntry>;
+  /**
+   * All elements of a tensor, in row-major order and in a typed array of their own.
+   * @throws RequestError when there is no such tensor (with the names there are), its dtype is no
+   * number format, the file is damaged, or it does not fit in memory
+   */
+  readonly read: (name: string) => Promise<Tensor>;
+  /**
+   * The `count` elements from row-major position `start` on, reading no more of the file than they
+   * need; ascending ranges of a compressed member continue where the last one ended.
+   * @throws RequestError as `read` does, and when the range leaves the tensor
+   */
+  readonly readElements: (name: string, start: number, count: number) => Promise<TensorData>;
+  /**
+   * SHA-256, in lower-case hexadecimal, of a tensor's elements in row-major order and little-endian:
+   * the same whichever container holds them. Streams; needs little memory.
+   * @throws RequestError as `read` does
+   */
+  readonly sha256: (name: string) => Promise<string>;
+  /** Releases the file. Reading afterwards is a RequestError; closing again does nothing. */
+  readonly close: () => Promise<void>;
+}
+
+/** A tensor as a container holds it. */
+export interface StoredTensor {
+  readonly entry: TensorEntry;
+  readonly reading: Reading;
+  readonly bigEndian: boolean;
+  /** Stored in column-major (Fortran) order; the shape is the logical one all the same. */
+  readonly columnMajor: boolean;
+  /** Fills the target with stored bytes; offsets count from the tensor's first byte. */
+  readonly readBytes: ReadBytes;
+}
+
+/** Elements hashed at a time. */
+const hashedElements = 1 << 18;
+
+/** Whether row-major and column-major order agree, since at most one dimension is above 1. */
+function oneDimensional(shape: readonly number[]): boolean {
+  return shape.filter((dimension) => dimension !== 1).length <= 1;
+}
+
+async function readRange(
+  path: string,
+  stored: StoredTensor,
+  format: FormatName,
+  start: number,
+  count: number,
+): Promise<TensorData> {
+  const { entry, readBytes } = stored;
+  const size = elementBytes(format);
+  const purpose = tensorIn(path, entry.name);
+  const buffer = allocate(count * size, purpose);
+  const bytes = new Uint8Array(buffer);
+  if (count === 0) return elementsOver(format, buffer);
+  if (!stored.columnMajor || oneDimensional(entry.shape)) {
+    await readBytes(bytes, start * size);
+  } else if (count === entry.elements) {
+    const columnMajor = new Uint8Array(allocate(count * size, purpose));
+    await readBytes(columnMajor, 0);
+    toRowMajor(columnMajor, entry.shape, size, bytes);
+  } else {
+    await readRowMajorRange(readBytes, entry.shape, size, start, bytes);
+  }
+  if (stored.bigEndian) swapBytes(bytes, size);
+  return elementsOver(format, buffer);
+}
+
+/**
+ * The TensorFile over the tensors a container holds.
+ * @param close releases the container; called once
+ */
+export function tensorFile(
+  path: string,
+  metadata: ReadonlyMap<string, string>,
+  tensors: readonly StoredTensor[],
+  close: () => Promise<void>,
+): TensorFile {
+  const stored = new Map(tensors.map((tensor) => [tensor.entry.name, tensor]));
+  let open = true;
+
+  const readable = (name: string): readonly [StoredTensor, FormatName] => {
+    if (!open) throw new RequestError(`${printable(path)}: is closed; open it again to read`);
+    const tensor = stored.get(name);
+    if (tensor === undefined) {
+      const nearest = nearestName(name, stored.keys());
+      throw new RequestError(
+        `${printable(path)}: has no tensor ${quoted(name)}; ` +
+          (nearest === null ? '' : `did you mean ${quoted(nearest)}? `) +
+          (stored.size === 0 ? 'it holds none' : `it holds ${listed(stored.keys())}`),
+      );
+    }
+    if (tensor.reading.format === null) throw new RequestError(tensor.reading.refusal);
+    return [tensor, tensor.reading.format];
+  };
+
+  const readElements = async (name: string, start: number, count: number): Promise<TensorData> => {
+    const [tensor, format] = readable(name);
+    const { elements } = tensor.entry;
+    const whole = Number.isSafeInteger(start) && Number.isSafeInteger(count);
+    if (!whole || start < 0 || count < 0 || start + count > elements)
+      throw new RequestError(
+        `${tensorIn(path, name)}: has no ${count} elements from position ${start} on; ` +
+          `stay within its ${elements}`,
+      );
+    return readRange(path, tensor, format, start, count);
+  };
+
+  return {
+    path,
+    metadata: Object.freeze(Object.fromEntries(metadata)),
+    entries: new Map(tensors.map(({ entry }) => [entry.name, entry])),
+    readElements,
+    read: async (name) => {
+      const [tensor, format] = readable(name);
+      const { shape, elements } = tensor.entry;
+      return { format, shape, data: await readRange(path, tensor, format, 0, elements) };
+    },
+    sha256: async (name) => {
+      const { elements } = readable(name)[0].entry;
+      const hash = createHash('sha256');
+      for (let start = 0; start < elements; start += hashedElements) {
+        const count = Math.min(hashedElements, elements - start);
+        hash.update(bytesOf(await readElements(name, start, count)));
+      }
+      return hash.digest('hex');
+    },
+    close: async () => {
+      if (!open) return;
+      open = false;
+      await close();
+    },
+  };
+}

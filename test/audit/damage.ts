@@ -1,0 +1,234 @@
+import { attentionOracle } from '../../oracles/index.js';
+import type { KernelOutputs } from '../../src/audit/index.js';
+import {
+  decodeToFloat64,
+  encodeFromFloat64,
+  formats,
+  ulp,
+  type FormatName,
+} from '../../src/formats/index.js';
+import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
+
+/** A kernel's outputs on a problem, as a damage takes and returns them. */
+export interface Case {
+  readonly problem: Problem;
+  readonly outputs: KernelOutputs;
+}
+
+/** A way to spoil outputs; null where it changes nothing or does not apply. */
+export type Damage = (given: Case) => Case | null;
+
+export function decode(tensor: Tensor): Float64Array {
+  return decodeToFloat64(tensor.data, formats[tensor.format]);
+}
+
+export function encode(values: Float64Array, format: FormatName, shape: readonly number[]): Tensor {
+  return { format, shape, data: encodeFromFloat64(formats[format], values) };
+}
+
+function withOut(given: Case, values: Float64Array): Case | null {
+  const { out } = given.outputs;
+  const changed = encode(values, out.format, out.shape);
+  const before = decode(out);
+  const after = decode(changed);
+  if (after.every((x, i) => Object.is(x, before[i]))) return null;
+  return { problem: given.problem, outputs: { ...given.outputs, out: changed } };
+}
+
+function mapOut(change: (values: Float64Array, given: Case) => Float64Array): Damage {
+  return (given) => withOut(given, change(decode(given.outputs.out), given));
+}
+
+function mapLse(change: (lse: number) => number): Damage {
+  return (given) => {
+    const { lse } = given.outputs;
+    if (lse === null) return null;
+    return {
+      problem: given.problem,
+      outputs: { ...given.outputs, lse: encode(decode(lse).map(change), lse.format, lse.shape) },
+    };
+  };
+}
+
+const exact = { accuracy: { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -40 } } as const;
+
+/**
+ * What the kernel would have given, had it computed another problem: its output plus the difference
+ * that the change makes in exact arithmetic, O and LSE alike.
+ */
+function asIf(change: (problem: Problem) => Problem | null): Damage {
+  return (given) => {
+    const changed = change(given.problem);
+    if (changed === null) return null;
+    const before = attentionOracle(given.problem, exact);
+    const after = attentionOracle(changed, exact);
+    const values = decode(given.outputs.out).map((x, i) => x + (after.out[i]! - before.out[i]!));
+    const { lse } = given.outputs;
+    const shifted =
+      lse === null
+        ? null
+        : encode(
+            decode(lse).map((x, i) => (i < before.lse.length ? after.lse[i]! + (x - before.lse[i]!) : x)),
+            lse.format,
+            lse.shape,
+          );
+    const damaged = withOut(given, values);
+    return damaged && { problem: given.problem, outputs: { ...damaged.outputs, lse: shifted } };
+  };
+}
+
+/** Keys and values without the rows [begin, end), or with `extra` rows of zeros. */
+function editKeys(problem: Problem, keep: (key: number) => boolean, extra: number): Problem {
+  const edit = (tensor: Tensor): Tensor => {
+    const [heads, keys, dim] = tensor.shape.slice(-3) as [number, number, number];
+    const values = decode(tensor);
+    const rows: number[] = [];
+    for (let h = 0; h < heads; h++) {
+      for (let j = 0; j < keys; j++)
+        if (keep(j)) rows.push(...values.subarray((h * keys + j) * dim, (h * keys + j + 1) * dim));
+      rows.push(...new Array<number>(extra * dim).fill(0));
+    }
+    return encode(Float64Array.from(rows), tensor.format, [heads, rows.length / heads / dim, dim]);
+  };
+  return { ...problem, k: edit(problem.k), v: edit(problem.v) };
+}
+
+const tile = 128;
+
+/** Every way to spoil an output that the audit must see, by name. */
+export const damages: Readonly<Record<string, Damage>> = {
+  'O × 1.01': mapOut((out) => out.map((x) => x * 1.01)),
+  'O × 0.99 on one head': mapOut((out, { problem }) => {
+    const { heads } = problemShape(problem);
+    const size = out.length / heads;
+    return out.map((x, i) => (Math.floor(i / size) === heads - 1 ? x * 0.99 : x));
+  }),
+  'two neighbouring rows swapped': mapOut((out, { problem }) => {
+    const { queries, vDim } = problemShape(problem);
+    const row = Math.floor(queries / 2) * vDim;
+    const swapped = out.slice();
+    swapped.set(out.subarray(row, row + vDim), row + vDim);
+    swapped.set(out.subarray(row + vDim, row + 2 * vDim), row);
+    return swapped;
+  }),
+  '8 columns rotated in each 16': mapOut((out) =>
+    out.map((_, i) => out[i - (i % 16) + (((i % 16) + 8) % 16)]!),
+  ),
+  // The second tile, masked by making its scores unreachable would change its V; it is cut out.
+  'one 128-key tile dropped': (given) => {
+    const { keys } = problemShape(given.problem);
+    const { causal, window } = given.problem;
+    if (keys <= tile) return null;
+    // With a causal mask the cut must not move the diagonal: drop the first tile's influence instead
+    // through a window that starts after it for the last rows is no single problem, so the tile's
+    // weights are removed by the identity O' = (O l − O_t l_t) / (l − l_t).
+    if (!causal && window === null)
+      return asIf((problem) => editKeys(problem, (j) => j < tile || j >= 2 * tile, 0))(given);
+    return dropTile(given);
+  },
+  'tail keys counted as zeros': asIf((problem) => {
+    const { keys } = problemShape(problem);
+    const extra = (tile - (keys % tile)) % tile;
+    return extra === 0 || problem.causal ? null : editKeys(problem, () => true, extra);
+  }),
+  'last row zero': mapOut((out, { problem }) => out.fill(0, out.length - problemShape(problem).vDim)),
+  'one element off by 4 ulp': (given) => {
+    const { problem, outputs } = given;
+    const { queries, vDim } = problemShape(problem);
+    const query = Math.floor(queries / 2);
+    const key = heaviestKey(problem, query);
+    const v = decode(problem.v);
+    const out = decode(outputs.out);
+    const column = 5 % vDim;
+    out[query * vDim + column]! += 4 * ulp(formats[outputs.out.format], v[key * vDim + column]!);
+    return withOut(given, out);
+  },
+  'LSE + 0.01': mapLse((lse) => lse + 0.01),
+  'LSE in base 2': mapLse((lse) => lse / Math.LN2),
+  "V's sign lost on one key": asIf((problem) => {
+    const { keys, vDim } = problemShape(problem);
+    const key = Math.floor(keys / 2);
+    const v = decode(problem.v).map((x, i) =>
+      Math.floor(i / vDim) % keys === key ? Math.abs(x) : x,
+    );
+    return { ...problem, v: encode(v, problem.v.format, problem.v.shape) };
+  }),
+  'causal limit one too far': asIf((problem) =>
+    problem.causal ? { ...problem, causal: false, window: { left: -1, right: 1 } } : null,
+  ),
+  'causal limit one short': (given) => {
+    if (!given.problem.causal) return null;
+    return shortCausal(given);
+  },
+};
+
+/** The key with the largest score for one query of the first head, among those it sees. */
+function heaviestKey(problem: Problem, query: number): number {
+  const { keys, queries, qkDim } = problemShape(problem);
+  const q = decode(problem.q);
+  const k = decode(problem.k);
+  let best = 0;
+  let bestScore = -Infinity;
+  for (let j = 0; j < keys; j++) {
+    if (problem.causal && j > query + keys - queries) break;
+    let score = 0;
+    for (let t = 0; t < qkDim; t++) score += q[query * qkDim + t]! * k[j * qkDim + t]!;
+    if (score * Math.sign(problem.scale) > bestScore) {
+      bestScore = score * Math.sign(problem.scale);
+      best = j;
+    }
+  }
+  return best;
+}
+
+/** The first 128 keys dropped under a causal mask: a window per row, applied row by row. */
+function dropTile(given: Case): Case | null {
+  return rowByRow(given, (query) => ({ begin: Math.min(tile, query), end: query + 1 }));
+}
+
+/** The diagonal dropped: rows see keys j < i. */
+function shortCausal(given: Case): Case | null {
+  return rowByRow(given, (query) => ({ begin: 0, end: query }));
+}
+
+/** As if each query of a causal problem with seqlen_q = seqlen_k saw the given keys. */
+function rowByRow(
+  given: Case,
+  visible: (query: number) => { readonly begin: number; readonly end: number },
+): Case | null {
+  const { problem } = given;
+  const { queries, keys, qkDim, vDim } = problemShape(problem);
+  if (queries !== keys) return null;
+  const cut = (tensor: Tensor, dim: number, begin: number, end: number): Tensor =>
+    encode(decode(tensor).slice(begin * dim, end * dim), tensor.format, [1, end - begin, dim]);
+  const before = attentionOracle(problem, exact);
+  const out = decode(given.outputs.out);
+  const lse = given.outputs.lse === null ? null : decode(given.outputs.lse);
+  for (let i = 0; i < queries; i++) {
+    const { begin, end } = visible(i);
+    const row = attentionOracle(
+      {
+        ...problem,
+        causal: false,
+        q: cut(problem.q, qkDim, i, i + 1),
+        k: cut(problem.k, qkDim, begin, end),
+        v: cut(problem.v, vDim, begin, end),
+      },
+      exact,
+    );
+    for (let c = 0; c < vDim; c++)
+      out[i * vDim + c]! += row.out[c]! - before.out[i * vDim + c]!;
+    if (lse !== null) lse[i] = row.lse[0]! + (lse[i]! - before.lse[i]!);
+  }
+  const damaged = withOut(given, out);
+  const tensor = given.outputs.lse;
+  return (
+    damaged && {
+      problem,
+      outputs: {
+        ...damaged.outputs,
+        lse: lse === null ? null : encode(lse, tensor!.format, tensor!.shape),
+      },
+    }
+  );
+}
