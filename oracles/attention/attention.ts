@@ -205,21 +205,26 @@ export interface WeightVisitor {
  * inner products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over
  * single weights needs without ever holding them all. Not an oracle: no radius (about 2^-44
  * relative). Rows with special values or without keys have no weights.
+ *
+ * Returns Σ_j w_ij |v_j − O_i|, [batch, heads, queries, vDim]: how far relative errors of the weights
+ * that numerator and denominator share can move O.
  */
 export function forEachWeightTile(
   problem: Problem,
   reference: AttentionReference,
   projected: readonly Float64Array[],
   visitor: WeightVisitor,
-): void {
+): Float64Array {
   const { shape } = reference;
   const { queries, qkDim, vDim } = shape;
   const constants = scoreConstants({ scale: problem.scale, softcap: problem.softcap });
   const engine = createTileEngine(qkDim, vDim);
+  const deviation = new Float64Array(reference.out.length);
   let head = 0;
   for (const { query, keys, values } of headOperands(problem, shape)) {
     const size = queries * vDim;
-    const slices = projected.map((matrix) => matrix.subarray(head * size, (head + 1) * size));
+    const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
+    const slices = projected.map(ofHead);
     for (let first = 0; first < queries; first += tileRows) {
       const count = Math.min(tileRows, queries - first);
       const ranges = Array.from({ length: count }, (_, i) =>
@@ -241,10 +246,13 @@ export function forEachWeightTile(
         rows,
         constants,
         slices,
+        ofHead(reference.out),
+        ofHead(deviation),
         visitor.visit,
       );
       visitor.end(head, first, count);
     }
     head++;
   }
+  return deviation;
 }

@@ -127,8 +127,7 @@ export function auditOutputs(
     progress: report('oracle'),
   });
   const bound = new KernelBound(problem, reference);
-  const elements = testElements(reference, out, format, bound);
-  const structure = structureResults(
+  const { results: structure, deviation } = structureResults(
     problem,
     reference,
     out,
@@ -137,6 +136,7 @@ export function auditOutputs(
     falseAlarmRate,
     report('structure'),
   );
+  const elements = testElements(reference, out, format, bound, deviation);
   const lseTest =
     lse === null ? null : testLse(reference, lse, outputs.lse!.format, bound);
   return {

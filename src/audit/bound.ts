@@ -13,24 +13,22 @@ import { premisesByFormat } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
-  /** Relative to Σ p|v| / Σ p: every error but those of P's and O's rounding. */
-  readonly arithmetic: number;
-  /** Relative to Σ p|v| / Σ p: the rounding of P. */
+  /** Relative to Σ w|v − O|: errors of the weights that numerator and denominator share. */
+  readonly weight: number;
+  /** Relative to Σ w|v|: the rounding of P, which the denominator does not see. */
   readonly weightRounding: number;
+  /** Relative to Σ w|v|: the accumulation of P·V. */
+  readonly accumulation: number;
+  /** Relative to |O|: the row sum, the rescales, the reciprocal and the product with it. */
+  readonly normalisation: number;
   /** Absolute: weights that P's format flushes or rounds as subnormals. */
   readonly floor: number;
   /** Absolute, for the LSE. */
   readonly lse: number;
-  /** The relative errors that `arithmetic` is made of. */
-  readonly parts: {
-    /** Of one weight: dot product, scale, subtraction and exponential; worst case. */
-    readonly weight: number;
-    /** The same when the d roundings of the dot product add up like a random walk. */
-    readonly typicalWeight: number;
-    /** Of one addition into a sum over keys. */
-    readonly accumulation: number;
-    readonly elementwise: number;
-  };
+  /** `weight` when the d roundings of the dot product add up like a random walk. */
+  readonly typicalWeight: number;
+  /** Relative error of one addition into a sum over keys. */
+  readonly addition: number;
   /** Keys that the row sees. */
   readonly keys: number;
 }
@@ -64,9 +62,10 @@ function headMaxima(values: Float64Array, heads: number): Float64Array {
  *
  * With A = |scale|·‖q‖·max‖k‖ ≥ |score|, d the head dimension, n the row's visible keys, a the
  * accumulation's and r an elementwise operation's relative error, e the exponential's:
- * each weight is off by at most ε = d·a·A (dot product) + 4·r·A (scale and subtraction) + e, a factor
- * common to numerator and denominator, hence 2ε; both sums of n terms add n·a, the rescales, the
- * reciprocal and the product with it 4·r. Terms of second order are covered by the factor 1 + 2^-6.
+ * each weight w is off by at most ε = d·a·A (dot product) + 4·r·A (scale and subtraction) + e in both
+ * numerator and denominator, which moves O by at most ε·Σ w|v − O|; rounding P moves it by u·Σ w|v|,
+ * the accumulation of P·V by n·a·Σ w|v|, the row sum by n·a·|O|, and the rescales, the reciprocal and
+ * the product with it by 4·r·|O|. Terms of second order are covered by the factor 1 + 2^-6.
  */
 export class KernelBound {
   readonly #problem: Problem;
@@ -76,6 +75,7 @@ export class KernelBound {
   readonly #largestValue: Float64Array;
   readonly #weightFormat: NumberFormat;
 
+  /** @throws RequestError when the tensors do not store their formats */
   constructor(problem: Problem, reference: AttentionReference) {
     const { shape } = reference;
     const kvHeads = shape.batch * shape.kvHeads;
@@ -118,15 +118,21 @@ export class KernelBound {
     // The denominator in units of the largest weight.
     const total = Math.max(1, Math.exp(lse[row]! - maximum[row]!));
     return {
-      arithmetic: (2 * weight + 2 * sums + 4 * elementwise) * (1 + 2 ** -6),
+      weight,
+      typicalWeight,
       weightRounding: (u / (1 + u)) * (1 + 2 ** -6),
+      accumulation: sums * (1 + 2 ** -6),
+      normalisation: (sums + 4 * elementwise) * (1 + 2 ** -6),
+      addition: accumulation,
       floor:
         (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126) * this.#largestValue[kv]!) /
         total,
       lse:
-        weight + sums * (1 + 2 ** -6) + logarithm + 4 * elementwise * (capped + Math.abs(lse[row]!)) +
+        weight +
+        sums * (1 + 2 ** -6) +
+        logarithm +
+        4 * elementwise * (capped + Math.abs(lse[row]!)) +
         lseRadius[row]!,
-      parts: { weight, typicalWeight, accumulation, elementwise },
       keys: n,
     };
   }
@@ -136,4 +142,22 @@ export class KernelBound {
 export function outputRounding(format: FormatName, value: number, error: number): number {
   const table = formats[format];
   return ulp(table, Math.min(Math.abs(value) + error, table.maxFinite)) / 2;
+}
+
+/**
+ * The bound of one element before the rounding of the output: a row's bound spread over the columns
+ * by what each error is relative to. `deviation` is Σ w|v − O|.
+ */
+export function internalBound(
+  row: RowBound,
+  value: number,
+  magnitude: number,
+  deviation: number,
+): number {
+  return (
+    row.weight * deviation +
+    (row.weightRounding + row.accumulation) * magnitude +
+    row.normalisation * Math.abs(value) +
+    row.floor
+  );
 }

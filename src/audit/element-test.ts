@@ -1,6 +1,6 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import { formats, type FormatName } from '../formats/index.js';
-import { outputRounding, type KernelBound } from './bound.js';
+import { internalBound, outputRounding, type KernelBound } from './bound.js';
 import { elementAt, type Coordinates } from './error-profile.js';
 
 /** Every element of the output against its worst-case bound. */
@@ -33,14 +33,15 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
 }
 
 /**
- * Tests |out − oracle| ≤ bound element by element: the bound of `KernelBound` spread by Σ p|v|, the
- * rounding of the output and the oracle's own radius. Rows without keys must be exactly zero.
+ * Tests |out − oracle| ≤ bound element by element: the bound of `KernelBound`, the rounding of the
+ * output and the oracle's own radius. Rows without keys must be exactly zero.
  */
 export function testElements(
   reference: AttentionReference,
   out: Float64Array,
   outputFormat: FormatName,
   bound: KernelBound,
+  deviation: Float64Array,
 ): ElementTest {
   const { shape } = reference;
   const ratios = new Float64Array(out.length);
@@ -51,13 +52,12 @@ export function testElements(
   let worstRatio = -1;
   let worst: ElementTest['worst'] = null;
   for (let row = 0; row < reference.lse.length; row++) {
-    const { arithmetic, weightRounding, floor, keys } = bound.row(row);
+    const rowBound = bound.row(row);
     for (let i = row * shape.vDim; i < (row + 1) * shape.vDim; i++) {
       const exact = reference.out[i]!;
-      const internal =
-        keys === 0 ? 0 : (arithmetic + weightRounding) * reference.magnitude[i]! + floor;
+      const internal = internalBound(rowBound, exact, reference.magnitude[i]!, deviation[i]!);
       const limit =
-        keys === 0
+        rowBound.keys === 0
           ? 0
           : internal + outputRounding(outputFormat, exact, internal) + reference.outRadius[i]!;
       const error = Math.abs(out[i]! - exact);

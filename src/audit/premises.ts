@@ -3,10 +3,11 @@ import type { FormatName } from '../formats/index.js';
 /** How coarsely a kernel may compute and still be called correct, for one input format. */
 export interface Premises {
   /**
-   * Relative error of one addition into an accumulator, tensor-core truncation included. A fused
-   * step of the fp32 tensor-core accumulators truncates its aligned terms to 24 or more fraction
-   * bits and its result to 24 significand bits, which over a chain of n products stays within
-   * n · 2^-23 of the sum of magnitudes. Hopper's fp8 accumulators keep 13 fraction bits.
+   * Error per product of a sum, relative to the sum of magnitudes. An fp32 addition rounds by
+   * 2^-24. A tensor core that fuses k products with the accumulator truncates k + 1 aligned terms to
+   * F fraction bits of the largest and the result to 2^-23: ((k + 1)·2^-F + 2^-23) / k, at most
+   * 1.375 · 2^-24 (Ampere, k = 8, F = 24). Hopper's fp8 accumulator (k = 32) keeps F = 13 fraction
+   * bits in both: 34/32 · 2^-13.
    */
   readonly accumulation: number;
   /** Relative error of one elementwise operation (scale, subtract, rescale, normalise). */
@@ -23,14 +24,14 @@ export interface Premises {
 }
 
 const sixteenBit: Premises = {
-  accumulation: 2 ** -23,
+  accumulation: 1.375 * 2 ** -24,
   elementwise: 2 ** -23,
   exponential: 2 ** -13.4,
   logarithm: 2 ** -21,
   tanh: 2 ** -10.9,
 };
 
-const eightBit: Premises = { ...sixteenBit, accumulation: 2 ** -13 };
+const eightBit: Premises = { ...sixteenBit, accumulation: (34 / 32) * 2 ** -13 };
 
 /**
  * The premises of the verdict, by the format of Q, K and V: what "any correct kernel" may do. Inputs

@@ -127,7 +127,8 @@ function collectWeights(
  * together raise a false alarm with probability at most `falseAlarmRate`.
  *
  * Rows that hold NaN or infinities, and rows of zeros, are left out. Returns, per test and scope, the
- * result that is largest relative to its threshold.
+ * result that is largest relative to its threshold, and the deviation Σ w|v − O| of every element,
+ * which falls off on the way.
  */
 export function structureResults(
   problem: Problem,
@@ -137,7 +138,7 @@ export function structureResults(
   bound: KernelBound,
   falseAlarmRate: number,
   progress?: Progress,
-): StructureResult[] {
+): { readonly results: StructureResult[]; readonly deviation: Float64Array } {
   const { shape } = reference;
   const { queries, vDim } = shape;
   const headCount = shape.batch * shape.heads;
@@ -184,7 +185,7 @@ export function structureResults(
   const finishRow = (row: number, local: number) => {
     const query = row % queries;
     const head = Math.floor(row / queries);
-    const { parts, floor, keys, weightRounding } = bound.row(row);
+    const { typicalWeight, addition, normalisation, floor, keys, weightRounding } = bound.row(row);
     for (const entry of tests) {
       const statistic = entry.row;
       let signed = 0;
@@ -202,13 +203,11 @@ export function structureResults(
         statistic.outputs.add(groups.group(Math.abs(exact)), half * x * Math.sign(exact));
       }
       if (Number.isFinite(signed) && norm > 0 && keys > 0) {
-        const { typicalWeight, accumulation, elementwise } = parts;
         statistic.signed = signed;
         statistic.norm = norm;
-        statistic.accumulation = keys * (accumulation * magnitude) ** 2;
+        statistic.accumulation = keys * (addition * magnitude) ** 2;
         statistic.systematic =
-          (typicalWeight + keys * accumulation + 4 * elementwise) * own +
-          floor * Math.sqrt(norm * vDim);
+          (typicalWeight + normalisation) * own + floor * Math.sqrt(norm * vDim);
         statistic.weights.merge(entry.rows[local]!, weightRounding + typicalWeight);
         judge(entry, 'row', statistic, { head, firstRow: query, rows: 1 });
         entry.tile.merge(statistic, 1);
@@ -230,7 +229,7 @@ export function structureResults(
 
   let finished = 0;
   const toLargest = new Float64Array(64);
-  forEachWeightTile(problem, reference, tests.map(({ direction }) => direction), {
+  const deviation = forEachWeightTile(problem, reference, tests.map(({ direction }) => direction), {
     begin: (head, firstRow, rows) => {
       for (let i = 0; i < rows; i++) {
         const row = head * queries + firstRow + i;
@@ -250,5 +249,5 @@ export function structureResults(
       progress?.(finished / (headCount * queries));
     },
   });
-  return tests.flatMap(({ worst }) => [...worst.values()]);
+  return { results: tests.flatMap(({ worst }) => [...worst.values()]), deviation };
 }
