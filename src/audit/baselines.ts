@@ -1,7 +1,7 @@
+import { textbookAttention } from '../../kernels/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import { formats, round, type FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
-import { lowPrecisionAttention } from './low-precision-attention.js';
 
 /** What the usual checks say of the same output. None of them takes part in the verdict. */
 export interface Baselines {
@@ -60,7 +60,7 @@ export function usualChecks(
     outSquares === 0 && oracleSquares === 0 ? 1 : cross / Math.sqrt(outSquares * oracleSquares);
   const format = formats[outputFormat];
   const rounded = reference.out.map((x) => round(format, x));
-  const lowPrecision = lowPrecisionAttention(problem, reference.shape);
+  const lowPrecision = textbookAttention(problem, reference.shape);
   const lowPrecisionMaxError = maxError(lowPrecision, rounded);
   const shaken = rounded.map((x) => round(format, round(format, x + 0.3) - 0.3));
   const factor = problem.softcap === null ? 2 : 3;

@@ -9,3 +9,13 @@ export { openTensorFile } from './open-tensor-file.js';
 export type { OpenOptions } from './open-tensor-file.js';
 export { writeSafetensors } from './safetensors-writer.js';
 export type { TensorEntry, TensorFile } from './tensor-file.js';
+export { layouts, toHeadsFirst, type Layout } from './layout.js';
+export {
+  parseLayout,
+  parseScale,
+  parseSoftcap,
+  parseWindow,
+  problemLayout,
+  readProblem,
+  type ProblemSettings,
+} from './problem-file.js';

@@ -1,6 +1,5 @@
-import type { ProblemShape } from '../problem.js';
-import { visibleKeys, type Problem, type Tensor } from '../problem.js';
-import { decodeToFloat64, formats, round } from '../formats/index.js';
+import { decodeToFloat64, formats, round } from '../src/formats/index.js';
+import { visibleKeys, type Problem, type ProblemShape, type Tensor } from '../src/problem.js';
 
 /** Rows [first, first + rows) of a tensor with rows of `dim` elements, decoded. */
 function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): Float64Array {
@@ -10,11 +9,12 @@ function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): F
 }
 
 /**
- * Attention as FlashAttention's tests compute their yardstick (`attention_ref` without upcast and
- * with reordered operations): textbook attention whose every tensor is rounded to the input format:
- * K·scale, the scores, the softcapped scores, the weights, the output. [batch, heads, queries, vDim].
+ * Textbook attention in the input format, as FlashAttention's tests compute their yardstick
+ * (`attention_ref` without upcast and with reordered operations): every tensor is rounded to the
+ * format of Q, to nearest even: K·scale, the scores, the softcapped scores, the weights, the output;
+ * sums are in fp64. Returns the output's values, [batch, heads, queries, vDim].
  */
-export function lowPrecisionAttention(problem: Problem, shape: ProblemShape): Float64Array {
+export function textbookAttention(problem: Problem, shape: ProblemShape): Float64Array {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const format = formats[problem.q.format];
   const out = new Float64Array(batch * heads * queries * vDim);

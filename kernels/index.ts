@@ -1,0 +1,1 @@
+export { textbookAttention } from './textbook-attention.js';
