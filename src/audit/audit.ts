@@ -14,7 +14,7 @@ import { reachVerdict, type Verdict } from './verdict.js';
 export interface KernelOutputs {
   /** [batch, heads, seqlen_q, v dim], or rank 3 for a batch of one. */
   readonly out: Tensor;
-  /** [batch, heads, seqlen_q]; see `alignLse` for the shapes taken. */
+  /** [batch, heads, seqlen_q]; see `auditableLse` for the shapes taken. */
   readonly lse: Tensor | null;
 }
 
@@ -52,13 +52,18 @@ function decode(tensor: Tensor): Float64Array {
   return out;
 }
 
-function checkOut(out: Tensor, shape: ProblemShape): void {
+/**
+ * The output's values, [batch, heads, seqlen_q, v dim].
+ * @throws RequestError when the tensor has another shape
+ */
+export function auditableOutput(out: Tensor, shape: ProblemShape): Float64Array {
   const wanted = [shape.batch, shape.heads, shape.queries, shape.vDim];
   const got = out.shape.length === 3 ? [1, ...out.shape] : out.shape;
   if (got.length !== 4 || got.some((size, i) => size !== wanted[i]))
     throw new RequestError(
       `the output has shape [${out.shape.join(', ')}] but the problem asks for [${wanted.join(', ')}]; pass the matching tensor, or --layout bshd`,
     );
+  return decode(out);
 }
 
 /**
@@ -67,7 +72,7 @@ function checkOut(out: Tensor, shape: ProblemShape): void {
  * or with rows padded beyond seqlen_q (CUTLASS pads to 32), whose padding is dropped.
  * @throws RequestError for any other shape.
  */
-export function alignLse(lse: Tensor, shape: ProblemShape): Float64Array {
+export function auditableLse(lse: Tensor, shape: ProblemShape): Float64Array {
   const { batch, heads, queries } = shape;
   const dims = [...lse.shape];
   if (dims.length > 1 && dims.at(-1) === 1 && dims.at(-2)! >= queries && queries !== 1) dims.pop();
@@ -117,9 +122,8 @@ export function auditOutputs(
 ): Audit {
   const falseAlarmRate = options.falseAlarmRate ?? 1e-9;
   const shape = problemShape(problem);
-  checkOut(outputs.out, shape);
-  const lse = outputs.lse === null ? null : alignLse(outputs.lse, shape);
-  const out = decode(outputs.out);
+  const out = auditableOutput(outputs.out, shape);
+  const lse = outputs.lse === null ? null : auditableLse(outputs.lse, shape);
   const { format } = outputs.out;
   const report = (stage: string) => (done: number) => options.progress?.(stage, done);
   const reference = attentionOracle(problem, {

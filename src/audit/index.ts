@@ -1,6 +1,7 @@
 export {
-  alignLse,
   auditOutputs,
+  auditableLse,
+  auditableOutput,
   type Audit,
   type AuditOptions,
   type KernelOutputs,

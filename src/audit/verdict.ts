@@ -1,12 +1,13 @@
 import type { Coordinates } from './error-profile.js';
 import type { ElementTest } from './element-test.js';
 import type { LseTest } from './lse-test.js';
-import type { StructureResult } from './structure.js';
+import { structureTests, type StructureResult, type StructureTest } from './structure.js';
 
 /** One reason to fail a kernel. */
 export interface Finding {
   /** Which test found it. */
-  readonly test: 'non-finite' | 'element-bound' | 'scale' | 'bias' | 'lse-non-finite' | 'lse-bound';
+  readonly test:
+    'non-finite' | 'element-bound' | 'lse-non-finite' | 'lse-bound' | StructureTest;
   /** A sentence with the evidence. */
   readonly statement: string;
 }
@@ -49,7 +50,7 @@ const scopeOrder = ['head', 'tile', 'row'] as const;
 
 /** The structure test's finding at its widest failing scope, or null when it passes. */
 function structureFinding(
-  test: 'scale' | 'bias',
+  test: StructureTest,
   results: readonly StructureResult[],
   heads: number,
 ): Finding | null {
@@ -59,14 +60,22 @@ function structureFinding(
   if (failing === undefined) return null;
   const where = groupName(failing, heads);
   const { statistic, threshold } = failing;
-  const statement =
-    test === 'scale'
-      ? statistic <= -1 + 1e-9
-        ? `the output is zero on ${where}`
-        : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`
-      : `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`;
-  return { test, statement };
+  return { test, statement: structureStatement[test](statistic, threshold, where) };
 }
+
+/** What a failing structure test says. */
+const structureStatement: Readonly<
+  Record<StructureTest, (statistic: number, threshold: number, where: string) => string>
+> = {
+  scale: (statistic, threshold, where) =>
+    statistic <= -1 + 1e-9
+      ? `the output is zero on ${where}`
+      : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
+  bias: (statistic, threshold, where) =>
+    `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
+  neighbour: (statistic, threshold, where) =>
+    `the output leans ${percent(statistic)} ${statistic > 0 ? 'towards' : 'away from'} the next query's on ${where}; rounding explains ± ${percent(threshold)}`,
+};
 
 function elementFindings(elements: ElementTest): Finding[] {
   const findings: Finding[] = [];
@@ -126,8 +135,7 @@ export function reachVerdict(
   const ofElements = elementFindings(elements);
   const findings = [
     ...ofElements.filter(({ test }) => test === 'non-finite'),
-    structureFinding('scale', structure, heads),
-    structureFinding('bias', structure, heads),
+    ...structureTests.map((test) => structureFinding(test, structure, heads)),
     ...ofElements.filter(({ test }) => test === 'element-bound'),
     ...(lse === null ? [] : lseFindings(lse)),
   ].filter((finding): finding is Finding => finding !== null);

@@ -1,0 +1,71 @@
+import { type Command } from 'commander';
+import { addProblemOptions, argument, type ProblemOptions } from './problem-options.js';
+import { RequestError } from '../request-error.js';
+
+/** What the options of `flashproof audit` parse to. */
+export interface AuditCommandOptions extends ProblemOptions {
+  readonly output?: string;
+  readonly lse?: string;
+  readonly exec?: string;
+  readonly timeout: number;
+  readonly falseAlarmRate: number;
+  readonly json?: string;
+  readonly junit?: string;
+  readonly quiet?: boolean;
+}
+
+function positive(name: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() === '' || !(value > 0 && Number.isFinite(value)))
+      throw new RequestError(`${name} must be a positive number`);
+    return value;
+  };
+}
+
+function probability(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value > 0 && value < 1))
+    throw new RequestError('the false-alarm rate must lie between 0 and 1');
+  return value;
+}
+
+const examples = `
+Examples:
+  flashproof audit dump.safetensors --output :out --lse :lse
+  flashproof audit dump.safetensors --output kernel.npy --causal --json report.json
+  flashproof audit problem.safetensors --exec "python my_kernel.py"
+
+Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
+
+/** Registers `flashproof audit`. */
+export function addAuditCommand(program: Command): void {
+  const command = program
+    .command('audit')
+    .description("judge a kernel's output, and its LSE, against the oracle")
+    .argument('<problem>', 'tensors q, k, v: .safetensors, .npz or a folder of .npy')
+    .option('--output <file[:tensor]>', "the kernel's O; an empty file part means the problem file")
+    .option('--lse <file[:tensor]>', "the kernel's LSE (natural logarithm)")
+    .option('--exec <command>', 'run a live kernel over the process protocol instead')
+    .option(
+      '--timeout <seconds>',
+      'how long the live kernel may take',
+      argument(positive('the timeout')),
+      60,
+    )
+    .option(
+      '--false-alarm-rate <p>',
+      'probability that the structure tests fail a correct kernel',
+      argument(probability),
+      1e-9,
+    );
+  addProblemOptions(command)
+    .option('--json <file>', 'write the report as JSON (- for standard output)')
+    .option('--junit <file>', 'write the report as JUnit XML (- for standard output)')
+    .option('-q, --quiet', 'print the verdict only')
+    .addHelpText('after', examples)
+    .action(async (problem: string, options: AuditCommandOptions) => {
+      const { runAudit } = await import('./run-audit.js');
+      process.exitCode = await runAudit(problem, options);
+    });
+}

@@ -1,0 +1,87 @@
+import { join } from 'node:path';
+import { auditableLse, auditableOutput, type KernelOutputs } from '../audit/index.js';
+import { openTensorFile, writeSafetensors } from '../io/index.js';
+import { problemShape, type Problem } from '../problem.js';
+import type { TensorSource } from '../report/index.js';
+import { RequestError } from '../request-error.js';
+import { startKernelProcess } from './kernel-process.js';
+
+/** What a live kernel made of a problem, or what its process did wrong. */
+export type Execution =
+  | {
+      readonly ok: true;
+      readonly outputs: KernelOutputs;
+      readonly output: TensorSource;
+      readonly lse: TensorSource | null;
+    }
+  | { readonly ok: false; readonly reason: string };
+
+/** Reads tensors `out` and `lse` that a kernel wrote; a missing or misshapen one is its fault. */
+async function readAnswer(path: string, problem: Problem): Promise<Execution> {
+  try {
+    const file = await openTensorFile(path);
+    try {
+      const read = async (tensor: string) => {
+        const value = await file.read(tensor);
+        const sha256 = await file.sha256(tensor);
+        return { value, source: { path, tensor, sha256, format: value.format } };
+      };
+      const shape = problemShape(problem);
+      const out = await read('out');
+      const lse = file.entries.has('lse') ? await read('lse') : null;
+      auditableOutput(out.value, shape);
+      if (lse !== null) auditableLse(lse.value, shape);
+      return {
+        ok: true,
+        outputs: { out: out.value, lse: lse?.value ?? null },
+        output: out.source,
+        lse: lse?.source ?? null,
+      };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (error instanceof RequestError)
+      return { ok: false, reason: `answered but its output cannot be used: ${error.message}` };
+    throw error;
+  }
+}
+
+/**
+ * Runs a kernel's command on one problem over the process protocol. The problem is written to
+ * `folder` as the protocol has it, [batch, heads, seqlen, dim] safetensors with its settings in the
+ * metadata, whatever file it came from; the kernel writes its output beside it.
+ */
+export async function executeKernel(
+  command: string,
+  problem: Problem,
+  folder: string,
+  timeoutSeconds: number,
+): Promise<Execution> {
+  const { q, k, v, scale, causal, window, softcap } = problem;
+  const request = {
+    problem: join(folder, 'problem.safetensors'),
+    output: join(folder, 'output.safetensors'),
+    scale,
+    causal,
+    window: window === null ? null : ([window.left, window.right] as const),
+    softcap,
+  };
+  await writeSafetensors(
+    request.problem,
+    { q, k, v },
+    {
+      scale: String(scale),
+      causal: String(causal),
+      window: window === null ? 'none' : `${window.left},${window.right}`,
+      softcap: softcap === null ? 'none' : String(softcap),
+    },
+  );
+  const kernel = startKernelProcess(command, timeoutSeconds);
+  try {
+    const answer = await kernel.request(request);
+    return answer.ok ? await readAnswer(request.output, problem) : answer;
+  } finally {
+    await kernel.close();
+  }
+}

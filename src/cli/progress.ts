@@ -1,0 +1,52 @@
+/** How long work may run before its progress is shown, and how often it is shown then. */
+const quietMilliseconds = 1_000;
+const redrawMilliseconds = 200;
+
+/** Shows the progress of named stages on stderr; `done` clears the line. */
+export interface ProgressLine {
+  readonly update: (stage: string, share: number) => void;
+  readonly done: () => void;
+}
+
+/**
+ * A progress line on a terminal's stderr, first shown after one second, with an estimate of the time
+ * left in the stage. Writes nothing when stderr is no terminal.
+ */
+export function createProgressLine(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
+  const start = performance.now();
+  let stageName = '';
+  let stageStart = start;
+  let last = 0;
+  let shown = false;
+  return {
+    update: (stage, share) => {
+      if (!stream.isTTY) return;
+      const now = performance.now();
+      if (stage !== stageName) {
+        stageName = stage;
+        stageStart = now;
+      }
+      if (now - start < quietMilliseconds || now - last < redrawMilliseconds) return;
+      last = now;
+      shown = true;
+      const left = share > 0 ? ((now - stageStart) / 1000) * (1 / share - 1) : NaN;
+      const estimate = Number.isFinite(left) ? `, ${Math.ceil(left)} s left` : '';
+      const text = `${stage}: ${Math.floor(100 * share)} %${estimate}`;
+      stream.write(`\r\x1b[2K${text}`);
+    },
+    done: () => {
+      if (shown) stream.write('\r\x1b[2K');
+    },
+  };
+}
+
+/**
+ * Whether to colour what goes to a stream: only on a terminal, never with NO_COLOR set (to anything
+ * but the empty string), and always with FORCE_COLOR set to anything but 0.
+ */
+export function wantsColor(stream: NodeJS.WriteStream, environment = process.env): boolean {
+  const { NO_COLOR: no, FORCE_COLOR: force } = environment;
+  if (no !== undefined && no !== '') return false;
+  if (force !== undefined && force !== '') return force !== '0';
+  return stream.isTTY === true;
+}

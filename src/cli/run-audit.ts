@@ -1,0 +1,160 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { auditOutputs, type KernelOutputs } from '../audit/index.js';
+import {
+  atomicWriteFile,
+  hashTensorFile,
+  openTensorFile,
+  problemLayout,
+  readProblem,
+  toHeadsFirst,
+  type TensorFile,
+} from '../io/index.js';
+import type { Problem } from '../problem.js';
+import {
+  createAuditReport,
+  createExecutionFailureReport,
+  renderAudit,
+  renderJunit,
+  validateReport,
+  type AuditReport,
+  type Provenance,
+  type TensorSource,
+} from '../report/index.js';
+import { RequestError } from '../request-error.js';
+import type { AuditCommandOptions } from './audit.js';
+import { executeKernel } from './execute-kernel.js';
+import { problemSettings } from './problem-options.js';
+import { createProgressLine, wantsColor } from './progress.js';
+import { openTensorArgument } from './tensor-argument.js';
+import { toolVersion } from './tool-version.js';
+
+/** Exit statuses of an audit. */
+const passed = 0;
+const failed = 1;
+
+/** Outputs to judge, and where they came from. */
+interface Judged {
+  readonly outputs: KernelOutputs;
+  readonly output: TensorSource;
+  readonly lse: TensorSource | null;
+}
+
+/** The outputs that --output and --lse name, or the problem file's own `out` and `lse`. */
+async function readOutputs(
+  file: TensorFile,
+  options: AuditCommandOptions,
+): Promise<Judged> {
+  const formats = options.format ?? {};
+  if (options.output === undefined && !file.entries.has('out'))
+    throw new RequestError(
+      `${file.path}: has no tensor "out" to judge; name the kernel's output with --output <file>[:tensor], or run the kernel with --exec`,
+    );
+  const lseArgument =
+    options.lse ?? (options.output === undefined && file.entries.has('lse') ? ':lse' : null);
+  const headsFirst = problemLayout(file, problemSettings(options)) === 'bhsd';
+  const read = async (text: string, fallback: string, isOutput: boolean) => {
+    const chosen = await openTensorArgument(text, file, fallback, formats);
+    try {
+      const tensor = await chosen.file.read(chosen.name);
+      return {
+        tensor: isOutput && !headsFirst ? toHeadsFirst(tensor) : tensor,
+        source: {
+          path: chosen.file.path,
+          tensor: chosen.name,
+          sha256: await chosen.file.sha256(chosen.name),
+          format: tensor.format,
+        },
+      };
+    } finally {
+      await chosen.close();
+    }
+  };
+  const out = await read(options.output ?? ':out', 'out', true);
+  const lse = lseArgument === null ? null : await read(lseArgument, 'lse', false);
+  return {
+    outputs: { out: out.tensor, lse: lse?.tensor ?? null },
+    output: out.source,
+    lse: lse?.source ?? null,
+  };
+}
+
+async function writeReport(target: string | undefined, text: () => string): Promise<void> {
+  if (target === undefined) return;
+  if (target === '-') process.stdout.write(text());
+  else await atomicWriteFile(target, text());
+}
+
+/** Prints a report and writes the files that were asked for. */
+async function publish(report: AuditReport, options: AuditCommandOptions): Promise<void> {
+  await validateReport(report);
+  await writeReport(options.json, () => `${JSON.stringify(report, null, 2)}\n`);
+  await writeReport(options.junit, () => renderJunit([report]));
+  if (options.json === '-' || options.junit === '-') return;
+  const columns = Math.min(process.stdout.columns ?? 80, 100);
+  process.stdout.write(
+    options.quiet === true
+      ? `${report.verdict.sentence}\n`
+      : renderAudit(report, { color: wantsColor(process.stdout), columns }),
+  );
+}
+
+function rejectClashes(options: AuditCommandOptions): void {
+  if (options.exec !== undefined && (options.output ?? options.lse) !== undefined)
+    throw new RequestError('--exec makes its own output; leave out --output and --lse');
+  if (options.json === '-' && options.junit === '-')
+    throw new RequestError('--json - and --junit - both want standard output; name a file for one');
+}
+
+/**
+ * Runs `flashproof audit`: reads the problem, gets the outputs from files or from a live kernel,
+ * judges them, prints and writes the report. Returns the exit status.
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runAudit(path: string, options: AuditCommandOptions): Promise<number> {
+  rejectClashes(options);
+  const start = performance.now();
+  const progress = createProgressLine();
+  const file = await openTensorFile(path, { formats: options.format ?? {} });
+  let folder: string | null = null;
+  try {
+    const problem: Problem = await readProblem(file, problemSettings(options));
+    const provenance = async (judged: Pick<Judged, 'output' | 'lse'> | null): Promise<Provenance> => ({
+      version: toolVersion(),
+      problem: { path, sha256: await hashTensorFile(path) },
+      output: judged?.output ?? null,
+      lse: judged?.lse ?? null,
+      command: options.exec ?? null,
+      seconds: (performance.now() - start) / 1000,
+    });
+    let judged: Judged;
+    if (options.exec === undefined) judged = await readOutputs(file, options);
+    else {
+      folder = await mkdtemp(join(tmpdir(), 'flashproof-'));
+      const execution = await executeKernel(options.exec, problem, folder, options.timeout);
+      if (!execution.ok) {
+        const report = createExecutionFailureReport(
+          problem,
+          `the kernel's process ${execution.reason}; replay with the problem ${path}`,
+          await provenance(null),
+        );
+        await publish(report, options);
+        return failed;
+      }
+      judged = execution;
+    }
+    const audit = auditOutputs(problem, judged.outputs, {
+      falseAlarmRate: options.falseAlarmRate,
+      progress: progress.update,
+    });
+    progress.done();
+    const report = createAuditReport(problem, audit, await provenance(judged));
+    await publish(report, options);
+    return audit.verdict.pass ? passed : failed;
+  } finally {
+    progress.done();
+    await file.close();
+    if (folder !== null) await rm(folder, { recursive: true, force: true });
+  }
+}
