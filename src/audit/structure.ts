@@ -12,10 +12,9 @@ import { ErrorPool, NearlyEqual } from './error-pool.js';
 /**
  * The projections of a kernel's error that rounding leaves near zero and a bug does not: `scale` is
  * the regression slope of the output on the oracle, less one (Σ r·O / Σ O², relative); `bias` the
- * mean signed error over the columns (absolute); `neighbour` how far rows lean towards the next row's
- * exact output N (Σ r·(N − O) / Σ (N − O)²: 0 for a correct kernel, 1 for a row in the wrong place).
+ * mean signed error over the columns (absolute).
  */
-export const structureTests = ['scale', 'bias', 'neighbour'] as const;
+export const structureTests = ['scale', 'bias'] as const;
 export type StructureTest = (typeof structureTests)[number];
 
 /** Rows that a statistic is pooled over: one query, a tile of 128 queries, a head. */
@@ -97,20 +96,6 @@ class Statistic {
   }
 }
 
-/** Next row's exact output less the row's own; the last row of a head looks back. */
-function towardsNeighbour(reference: AttentionReference): Float64Array {
-  const { queries, vDim } = reference.shape;
-  const direction = new Float64Array(reference.out.length);
-  for (let row = 0; row < reference.lse.length; row++) {
-    const query = row % queries;
-    const neighbour = query + 1 < queries ? row + 1 : Math.max(query - 1, 0) + row - query;
-    for (let c = 0; c < vDim; c++)
-      direction[row * vDim + c] =
-        reference.out[neighbour * vDim + c]! - reference.out[row * vDim + c]!;
-  }
-  return direction;
-}
-
 /** Adds one tile's weights times projections to the pools of its rows. */
 function collectWeights(
   pools: readonly ErrorPool[],
@@ -159,11 +144,7 @@ export function structureResults(
   const headCount = shape.batch * shape.heads;
   const groups = outputGroups(outputFormat);
   const ones = new Float64Array(reference.out.length).fill(1);
-  const directions: Record<StructureTest, Float64Array> = {
-    scale: reference.out,
-    bias: ones,
-    neighbour: towardsNeighbour(reference),
-  };
+  const directions: Record<StructureTest, Float64Array> = { scale: reference.out, bias: ones };
   const tests = structureTests.map((test) => ({
     test,
     direction: directions[test],

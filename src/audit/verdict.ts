@@ -73,8 +73,7 @@ const structureStatement: Readonly<
       : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
   bias: (statistic, threshold, where) =>
     `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
-  neighbour: (statistic, threshold, where) =>
-    `the output leans ${percent(statistic)} ${statistic > 0 ? 'towards' : 'away from'} the next query's on ${where}; rounding explains ± ${percent(threshold)}`,
+}; rounding explains ± ${percent(threshold)}`,
 };
 
 function elementFindings(elements: ElementTest): Finding[] {

@@ -14,14 +14,20 @@ export interface StorageArrays {
   readonly e5m2: Uint8Array;
 }
 
-const storageTags: { readonly [Name in FormatName]: string } = {
-  fp64: 'Float64Array',
-  fp32: 'Float32Array',
-  tf32: 'Float32Array',
-  bf16: 'Uint16Array',
-  fp16: 'Float16Array',
-  e4m3: 'Uint8Array',
-  e5m2: 'Uint8Array',
+const storages: {
+  readonly [Name in FormatName]: {
+    /** The array's Symbol.toStringTag. */
+    readonly tag: string;
+    readonly allocate: new (length: number) => StorageArrays[Name];
+  };
+} = {
+  fp64: { tag: 'Float64Array', allocate: Float64Array },
+  fp32: { tag: 'Float32Array', allocate: Float32Array },
+  tf32: { tag: 'Float32Array', allocate: Float32Array },
+  bf16: { tag: 'Uint16Array', allocate: Uint16Array },
+  fp16: { tag: 'Float16Array', allocate: Float16Array },
+  e4m3: { tag: 'Uint8Array', allocate: Uint8Array },
+  e5m2: { tag: 'Uint8Array', allocate: Uint8Array },
 };
 
 type UnsignedArray = Uint8Array | Uint16Array | Uint32Array;
@@ -40,10 +46,10 @@ const unsignedArrays: Readonly<
  */
 export function checkStorage(data: TensorData, format: NumberFormat): void {
   const tag = Object.prototype.toString.call(data).slice('[object '.length, -1);
-  const expected = storageTags[format.name];
+  const expected = storages[format.name].tag;
   if (tag !== expected) {
     throw new RequestError(
-      `${format.name} elements are stored in ${/^[aeiou]/i.test(expected) ? 'an' : 'a'} ${expected} but a ${tag} was given; pass the array that stores the format, or name the array's own format`,
+      `${format.name} is stored as ${expected} but ${tag} was given; pass the array that stores the format, or name the array's own format`,
     );
   }
 }
@@ -62,22 +68,10 @@ export function bitsOf(data: TensorData, format: NumberFormat): UnsignedArray {
   );
 }
 
-const constructors: {
-  readonly [Name in FormatName]: new (length: number) => StorageArrays[Name];
-} = {
-  fp64: Float64Array,
-  fp32: Float32Array,
-  tf32: Float32Array,
-  bf16: Uint16Array,
-  fp16: Float16Array,
-  e4m3: Uint8Array,
-  e5m2: Uint8Array,
-};
-
 /** A new array of zeros that stores `length` elements of the format. */
 export function allocateStorage<Name extends FormatName>(
   format: NumberFormat<Name>,
   length: number,
 ): StorageArrays[Name] {
-  return new constructors[format.name](length);
+  return new storages[format.name].allocate(length);
 }
