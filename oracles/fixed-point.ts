@@ -43,7 +43,7 @@ export function ln2(bits: number): bigint {
 export function log2e(bits: number): bigint {
   // 1 / ln 2 with 8 guard bits: a unit of ln 2 moves the quotient by less than 2.1 units.
   const work = bits + 8;
-  return (1n << BigInt(2 * work)) / ln2(work) >> 8n;
+  return ((1n << BigInt(2 * work)) / ln2(work)) >> 8n;
 }
 
 /**

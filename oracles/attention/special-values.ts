@@ -8,8 +8,7 @@ function classifyDot(query: Operand, row: number, keys: Operand, key: number): n
   for (let t = 0; t < keys.dim; t++) {
     const product = query.raw(row, t) * keys.raw(key, t);
     // A finite pair cannot make an infinity in exact arithmetic, whatever fp64 says.
-    const finite =
-      Number.isFinite(query.raw(row, t)) && Number.isFinite(keys.raw(key, t));
+    const finite = Number.isFinite(query.raw(row, t)) && Number.isFinite(keys.raw(key, t));
     if (finite) continue;
     if (Number.isNaN(product)) return NaN;
     if (infinity === -product) return NaN;

@@ -88,8 +88,7 @@ export function createTileEngine(qkDim: number, vDim: number): TileEngine {
   };
   const instance = new WebAssembly.Instance(module, { env: { abort } });
   const kernels = instance.exports as unknown as TileKernels;
-  const doubles =
-    tileRows * (2 * qkDim + tileRows + 6 * vStride) + 6 * tileRows;
+  const doubles = tileRows * (2 * qkDim + tileRows + 6 * vStride) + 6 * tileRows;
   const start = 65536;
   kernels.memory.grow(Math.ceil((doubles * 8) / 65536) + 1);
   let next = start;

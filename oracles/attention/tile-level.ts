@@ -211,13 +211,16 @@ export function tileLevel(
     const lse =
       reference * 0.6931471803691238 + (reference * 1.9082149292705877e-10 + logarithm.value);
     const lseRadius =
-      trusted * (1 + 2 ** -8) + logarithm.radius + 4 * u * (Math.abs(lse) + Math.abs(logarithm.value));
+      trusted * (1 + 2 ** -8) +
+      logarithm.radius +
+      4 * u * (Math.abs(lse) + Math.abs(logarithm.value));
     return {
       out,
       outRadius,
       magnitude,
       lse,
-      lseRadius: Math.abs(reference) <= 2 ** 20 ? lseRadius : lseRadius + 4 * u * Math.abs(reference),
+      lseRadius:
+        Math.abs(reference) <= 2 ** 20 ? lseRadius : lseRadius + 4 * u * Math.abs(reference),
       maximum: engine.maximum.view[i]! * Math.LN2,
     };
   });

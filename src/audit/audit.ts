@@ -141,8 +141,7 @@ export function auditOutputs(
     report('structure'),
   );
   const elements = testElements(reference, out, format, bound, deviation);
-  const lseTest =
-    lse === null ? null : testLse(reference, lse, outputs.lse!.format, bound);
+  const lseTest = lse === null ? null : testLse(reference, lse, outputs.lse!.format, bound);
   return {
     verdict: reachVerdict(elements, structure, lseTest, shape.heads),
     shape,

@@ -100,8 +100,7 @@ export class KernelBound {
   row(row: number): RowBound {
     const { shape, lse, maximum, lseRadius } = this.#reference;
     const { scale, softcap, q } = this.#problem;
-    const { accumulation, elementwise, exponential, logarithm, tanh } =
-      premisesByFormat[q.format];
+    const { accumulation, elementwise, exponential, logarithm, tanh } = premisesByFormat[q.format];
     const range = visibleKeys(this.#problem, shape, row % shape.queries);
     const n = range.end - range.begin;
     const kv = this.#kvHead(row);

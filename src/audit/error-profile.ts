@@ -141,8 +141,7 @@ export function profileError(
             output: out[worst]!,
             oracle: reference.out[worst]!,
             ulps:
-              worstError /
-              ulp(format, Math.min(Math.abs(reference.out[worst]!), format.maxFinite)),
+              worstError / ulp(format, Math.min(Math.abs(reference.out[worst]!), format.maxFinite)),
           },
   };
 }

@@ -20,7 +20,11 @@ export interface LseTest {
     readonly oracle: number;
     readonly bound: number;
   } | null;
-  readonly firstNonFinite: { readonly at: Coordinates; readonly lse: number; readonly oracle: number } | null;
+  readonly firstNonFinite: {
+    readonly at: Coordinates;
+    readonly lse: number;
+    readonly oracle: number;
+  } | null;
   /**
    * What the whole tensor would pass as: `base-2` when every row fits its bound after a factor of
    * ln 2, `offset` when it fits after subtracting the mean error, else null.

@@ -229,25 +229,30 @@ export function structureResults(
 
   let finished = 0;
   const toLargest = new Float64Array(64);
-  const deviation = forEachWeightTile(problem, reference, tests.map(({ direction }) => direction), {
-    begin: (head, firstRow, rows) => {
-      for (let i = 0; i < rows; i++) {
-        const row = head * queries + firstRow + i;
-        toLargest[i] = Math.exp(reference.lse[row]! - reference.maximum[row]!);
-      }
+  const deviation = forEachWeightTile(
+    problem,
+    reference,
+    tests.map(({ direction }) => direction),
+    {
+      begin: (head, firstRow, rows) => {
+        for (let i = 0; i < rows; i++) {
+          const row = head * queries + firstRow + i;
+          toLargest[i] = Math.exp(reference.lse[row]! - reference.maximum[row]!);
+        }
+      },
+      visit: (tile) =>
+        tests.forEach((entry, index) =>
+          collectWeights(entry.rows, tile, tile.projections[index]!, toLargest),
+        ),
+      end: (head, firstRow, rows) => {
+        for (let i = 0; i < rows; i++) {
+          finishRow(head * queries + firstRow + i, i);
+          for (const { rows: pools } of tests) pools[i]!.clear();
+        }
+        finished += rows;
+        progress?.(finished / (headCount * queries));
+      },
     },
-    visit: (tile) =>
-      tests.forEach((entry, index) =>
-        collectWeights(entry.rows, tile, tile.projections[index]!, toLargest),
-      ),
-    end: (head, firstRow, rows) => {
-      for (let i = 0; i < rows; i++) {
-        finishRow(head * queries + firstRow + i, i);
-        for (const { rows: pools } of tests) pools[i]!.clear();
-      }
-      finished += rows;
-      progress?.(finished / (headCount * queries));
-    },
-  });
+  );
   return { results: tests.flatMap(({ worst }) => [...worst.values()]), deviation };
 }

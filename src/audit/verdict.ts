@@ -6,8 +6,7 @@ import { structureTests, type StructureResult, type StructureTest } from './stru
 /** One reason to fail a kernel. */
 export interface Finding {
   /** Which test found it. */
-  readonly test:
-    'non-finite' | 'element-bound' | 'lse-non-finite' | 'lse-bound' | StructureTest;
+  readonly test: 'non-finite' | 'element-bound' | 'lse-non-finite' | 'lse-bound' | StructureTest;
   /** A sentence with the evidence. */
   readonly statement: string;
 }
@@ -73,7 +72,6 @@ const structureStatement: Readonly<
       : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
   bias: (statistic, threshold, where) =>
     `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
-}; rounding explains ± ${percent(threshold)}`,
 };
 
 function elementFindings(elements: ElementTest): Finding[] {

@@ -15,8 +15,7 @@ export interface KernelRequest {
 }
 
 /** What became of a request: `reason` says in one line what the kernel's process did wrong. */
-export type KernelAnswer =
-  { readonly ok: true } | { readonly ok: false; readonly reason: string };
+export type KernelAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** A kernel behind the process protocol: one JSON object a line in, one out. */
 export interface KernelProcess {

@@ -42,10 +42,7 @@ interface Judged {
 }
 
 /** The outputs that --output and --lse name, or the problem file's own `out` and `lse`. */
-async function readOutputs(
-  file: TensorFile,
-  options: AuditCommandOptions,
-): Promise<Judged> {
+async function readOutputs(file: TensorFile, options: AuditCommandOptions): Promise<Judged> {
   const formats = options.format ?? {};
   if (options.output === undefined && !file.entries.has('out'))
     throw new RequestError(
@@ -120,7 +117,9 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
   let folder: string | null = null;
   try {
     const problem: Problem = await readProblem(file, problemSettings(options));
-    const provenance = async (judged: Pick<Judged, 'output' | 'lse'> | null): Promise<Provenance> => ({
+    const provenance = async (
+      judged: Pick<Judged, 'output' | 'lse'> | null,
+    ): Promise<Provenance> => ({
       version: toolVersion(),
       problem: { path, sha256: await hashTensorFile(path) },
       output: judged?.output ?? null,

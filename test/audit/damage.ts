@@ -50,7 +50,9 @@ function mapLse(change: (lse: number) => number): Damage {
   };
 }
 
-const exact = { accuracy: { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -40 } } as const;
+const exact = {
+  accuracy: { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -40 },
+} as const;
 
 /**
  * What the kernel would have given, had it computed another problem: its output plus the difference
@@ -68,7 +70,9 @@ function asIf(change: (problem: Problem) => Problem | null): Damage {
       lse === null
         ? null
         : encode(
-            decode(lse).map((x, i) => (i < before.lse.length ? after.lse[i]! + (x - before.lse[i]!) : x)),
+            decode(lse).map((x, i) =>
+              i < before.lse.length ? after.lse[i]! + (x - before.lse[i]!) : x,
+            ),
             lse.format,
             lse.shape,
           );
@@ -131,7 +135,9 @@ export const damages: Readonly<Record<string, Damage>> = {
     const extra = (tile - (keys % tile)) % tile;
     return extra === 0 || problem.causal ? null : editKeys(problem, () => true, extra);
   }),
-  'last row zero': mapOut((out, { problem }) => out.fill(0, out.length - problemShape(problem).vDim)),
+  'last row zero': mapOut((out, { problem }) =>
+    out.fill(0, out.length - problemShape(problem).vDim),
+  ),
   'one element off by 4 ulp': (given) => {
     const { problem, outputs } = given;
     const { queries, vDim } = problemShape(problem);
@@ -216,8 +222,7 @@ function rowByRow(
       },
       exact,
     );
-    for (let c = 0; c < vDim; c++)
-      out[i * vDim + c]! += row.out[c]! - before.out[i * vDim + c]!;
+    for (let c = 0; c < vDim; c++) out[i * vDim + c]! += row.out[c]! - before.out[i * vDim + c]!;
     if (lse !== null) lse[i] = row.lse[0]! + (lse[i]! - before.lse[i]!);
   }
   const damaged = withOut(given, out);
