@@ -24,8 +24,14 @@ export async function buildWebAssembly() {
     const { default: asc } = await import('assemblyscript/asc');
     const files = {};
     const { error, stderr } = await asc.main(
-      [source, '--outFile', 'out.wasm', '-O3', '--noAssert', '--enable', 'simd']
-        .concat(['--runtime', 'stub', '--initialMemory', '1', '--baseDir', root]),
+      [source, '--outFile', 'out.wasm', '-O3', '--noAssert', '--enable', 'simd'].concat([
+        '--runtime',
+        'stub',
+        '--initialMemory',
+        '1',
+        '--baseDir',
+        root,
+      ]),
       {
         readFile: (name, base) => {
           try {
@@ -38,7 +44,8 @@ export async function buildWebAssembly() {
         listFiles: () => [],
       },
     );
-    if (error) throw new Error(`${source} does not compile: ${error.message}\n${stderr.toString()}`);
+    if (error)
+      throw new Error(`${source} does not compile: ${error.message}\n${stderr.toString()}`);
     const base64 = Buffer.from(files['out.wasm']).toString('base64');
     const name = join(root, target);
     writeFileSync(

@@ -1,20 +1,50 @@
-/** Builds dist/: WebAssembly first, then the TypeScript sources, then the files shipped beside them. */
+/**
+ * Builds dist/: WebAssembly first, then the TypeScript sources, then the files shipped beside them.
+ * The new dist takes the old one's place only once it is complete. Its modification time is the moment
+ * the build began, so that a source is newer than dist exactly when dist may lack its last change.
+ */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildWebAssembly } from './build-webassembly.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const dist = join(root, 'dist');
+const started = new Date();
+
+/** A folder of this build's own, on the file system of dist. */
+const workFolder = join(root, 'node_modules', `.flashproof-build-${process.pid}`);
+const [built, replaced] = [join(workFolder, 'new'), join(workFolder, 'old')];
+
+/** Compiles and copies into `built`; the compiler's exit status. */
+function build() {
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+  const compilation = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
+  const { status } = spawnSync(process.execPath, compilation, { cwd: root, stdio: 'inherit' });
+  if (status !== 0) return status ?? 1;
+  const schema = 'src/report/report.schema.json';
+  cpSync(join(root, schema), join(built, schema));
+  chmodSync(join(built, 'src/cli/main.js'), 0o755);
+  return 0;
+}
+
+function replaceDist() {
+  try {
+    renameSync(dist, replaced);
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error;
+  }
+  renameSync(built, dist);
+  utimesSync(dist, started, started);
+}
 
 await buildWebAssembly();
-rmSync(join(root, 'dist'), { recursive: true, force: true });
-const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
-  cwd: root,
-  stdio: 'inherit',
-});
-if (status !== 0) process.exit(status ?? 1);
-cpSync(join(root, 'src/report/report.schema.json'), join(root, 'dist/src/report/report.schema.json'));
-chmodSync(join(root, 'dist/src/cli/main.js'), 0o755);
+mkdirSync(workFolder, { recursive: true });
+try {
+  process.exitCode = build();
+  if (process.exitCode === 0) replaceDist();
+} finally {
+  rmSync(workFolder, { recursive: true, force: true });
+}

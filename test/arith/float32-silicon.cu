@@ -164,7 +164,7 @@ int main() {
   int count = patternCount + probeCount;
   std::vector<uint32_t> operands(3 * count);
   for (int i = 0; i < patternCount; i++) pattern(seed, i, &operands[3 * i]);
-  for (int i = 0; i < 3 * probeCount; i++) operands[3 * patternCount + i] = probes[0][i];
+  for (int i = 0; i < 3 * probeCount; i++) operands[3 * patternCount + i] = probes[i / 3][i % 3];
   uint32_t *deviceOperands, *deviceResults;
   std::vector<uint32_t> results((size_t)count * instructionCount);
   cudaMalloc(&deviceOperands, operands.size() * 4);

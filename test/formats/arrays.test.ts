@@ -95,10 +95,20 @@ describe('storage', () => {
 
   it('of another format is refused by name', () => {
     expect(() => decodeToFloat64(new Uint16Array(2), formats.fp16)).toThrow(
-      'fp16 elements are stored in a Float16Array but a Uint16Array was given',
+      'fp16 is stored as Float16Array but Uint16Array was given',
     );
     expect(() => decodeToFloat64(new Float16Array(2), formats.bf16)).toThrow(RequestError);
     expect(() => decodeToFloat32(new Float64Array(2), formats.fp32)).toThrow(RequestError);
+  });
+
+  it("may be a Float16Array that is a typed array of the engine's", () => {
+    class EngineFloat16Array extends Uint16Array {
+      override get [Symbol.toStringTag](): 'Uint16Array' {
+        return 'Float16Array' as 'Uint16Array';
+      }
+    }
+    const data = new EngineFloat16Array([0x3c00, 0xc000]);
+    expect([...decodeToFloat64(data, formats.fp16)]).toEqual([1, -2]);
   });
 
   const native = (globalThis as { Float16Array?: typeof Float16Array }).Float16Array;

@@ -1,0 +1,2 @@
+/** Makes every `*.generated.ts` that is missing or older than its AssemblyScript source. */
+export function buildWebAssembly(): Promise<void>;
