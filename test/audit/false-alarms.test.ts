@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { auditOutputs } from '../../src/audit/index.js';
+import type { FormatName } from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem.js';
+import { encode } from './damage.js';
+import { roundingKernel } from './rounding-kernel.js';
+
+/** A seeded generator of uniform numbers in [0, 1): reproducible, and good enough to draw data with. */
+function uniform(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+interface Sizes {
+  readonly heads: number;
+  readonly queries: number;
+  readonly keys: number;
+  readonly dim: number;
+}
+
+type Fill = (index: number, random: () => number) => number;
+
+const normal: Fill = (_, random) => {
+  let sum = -6;
+  for (let i = 0; i < 12; i++) sum += random();
+  return sum;
+};
+
+/**
+ * Problems in which roundings add up instead of cancelling: the hard cases for a test that looks for
+ * a bias. Each gives q, k and v by flat index within a head.
+ */
+const hardCases: Readonly<Record<string, (sizes: Sizes) => Record<'q' | 'k' | 'v', Fill>>> = {
+  'independent numbers': () => ({ q: normal, k: normal, v: normal }),
+  'equal keys': ({ dim }) => ({ q: normal, k: (i) => ((i % dim) % 3) - 1, v: normal }),
+  'equal queries': ({ dim }) => ({ q: (i) => ((i % dim) % 5) / 4, k: normal, v: normal }),
+  'one heavy key, the rest equal': ({ dim }) => ({
+    q: () => 1,
+    k: (i) => (i < dim ? 0.25 : 0),
+    v: normal,
+  }),
+  'V of one sign': () => ({ q: normal, k: normal, v: (i, random) => 1 + random() }),
+  'V constant': () => ({ q: normal, k: normal, v: () => 1.203125 }),
+  'equal columns of V': ({ dim }) => ({
+    q: normal,
+    k: normal,
+    v: (i) => Math.sin(Math.floor(i / dim)),
+  }),
+  'two values of score': ({ dim }) => ({
+    q: () => 1,
+    k: (i) => (Math.floor(i / dim) % 2 === 0 ? 0.0625 : 0),
+    v: (i) => Math.cos(i),
+  }),
+  'tiny scores': () => ({ q: (i, r) => 1e-4 * normal(i, r), k: normal, v: normal }),
+  'large scores': () => ({ q: (i, r) => 6 * normal(i, r), k: normal, v: normal }),
+};
+
+function buildProblem(
+  fills: Record<'q' | 'k' | 'v', Fill>,
+  sizes: Sizes,
+  format: FormatName,
+  causal: boolean,
+  random: () => number,
+): Problem {
+  const { heads, queries, keys, dim } = sizes;
+  const tensor = (fill: Fill, rows: number) =>
+    encode(
+      Float64Array.from({ length: heads * rows * dim }, (_, i) => fill(i % (rows * dim), random)),
+      format,
+      [heads, rows, dim],
+    );
+  return {
+    q: tensor(fills.q, queries),
+    k: tensor(fills.k, keys),
+    v: tensor(fills.v, keys),
+    scale: 1 / Math.sqrt(dim),
+    causal,
+    window: null,
+    softcap: null,
+  };
+}
+
+const sizes: Sizes = { heads: 2, queries: 130, keys: 200, dim: 32 };
+const lags: Readonly<Record<string, (row: number) => number>> = {
+  'exact max': () => 0,
+  'lag of 0.51': () => 0.51,
+  'lag by row': (row) => (row * 0.37) % 8,
+};
+
+describe.each(['bf16', 'fp16'] as const)('a correct %s kernel raises no alarm', (format) => {
+  describe.each(Object.keys(hardCases))('%s', (name) => {
+    it.each(Object.keys(lags))('%s', (lag) => {
+      const random = uniform(20_261_121);
+      for (const causal of [false, true]) {
+        const problem = buildProblem(hardCases[name]!(sizes), sizes, format, causal, random);
+        const outputs = roundingKernel(problem, {
+          outputFormat: format,
+          lag: lags[lag]!,
+          tile: 64,
+        });
+        expect(auditOutputs(problem, outputs).verdict.findings).toEqual([]);
+      }
+    });
+  });
+});
+
+describe('damage to one head of several', () => {
+  const random = uniform(7);
+  const wide = { ...sizes, heads: 4, dim: 64 };
+  const problem = buildProblem(hardCases['independent numbers']!(wide), wide, 'bf16', true, random);
+  const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 128 });
+
+  it.each([0, 1, 2, 3])('O × 0.99 on head %i is seen there', (head) => {
+    const size = wide.queries * wide.dim;
+    const { out } = outputs;
+    const spoilt = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: 128 });
+    const values = Float64Array.from(spoilt.out.data as Float32Array, (x, i) =>
+      Math.floor(i / size) === head ? x * 0.99 : x,
+    );
+    const { verdict } = auditOutputs(problem, {
+      ...outputs,
+      out: encode(values, 'bf16', out.shape),
+    });
+    expect(verdict.pass).toBe(false);
+    expect(verdict.sentence).toMatch(new RegExp(`small on head ${head}\\b`));
+  });
+});
