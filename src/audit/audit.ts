@@ -130,7 +130,7 @@ export function auditOutputs(
     accuracy: { outputFormat: format, ulpFraction: 0, magnitudeFraction },
     progress: report('oracle'),
   });
-  const bound = new KernelBound(problem, reference);
+  const bound = new KernelBound(problem, reference, format);
   const { results: structure, deviation } = structureResults(
     problem,
     reference,

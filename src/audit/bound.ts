@@ -9,7 +9,7 @@ import {
   type NumberFormat,
 } from '../formats/index.js';
 import { visibleKeys, type Problem, type Tensor } from '../problem.js';
-import { premisesByFormat } from './premises.js';
+import { premisesByFormat, type Premises } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
@@ -74,9 +74,10 @@ export class KernelBound {
   readonly #keyNorm: Float64Array;
   readonly #largestValue: Float64Array;
   readonly #weightFormat: NumberFormat;
+  readonly #premises: Premises;
 
   /** @throws RequestError when the tensors do not store their formats */
-  constructor(problem: Problem, reference: AttentionReference) {
+  constructor(problem: Problem, reference: AttentionReference, outputFormat: FormatName) {
     const { shape } = reference;
     const kvHeads = shape.batch * shape.kvHeads;
     this.#problem = problem;
@@ -86,7 +87,11 @@ export class KernelBound {
     const v = new Float64Array(problem.v.data.length);
     decodeToFloat64(problem.v.data, formats[problem.v.format], v);
     this.#largestValue = headMaxima(v, kvHeads);
-    this.#weightFormat = formats[problem.v.format];
+    // fp64 inputs with a shorter output are fp32 tensors that somebody widened on the way to a file.
+    const working = (input: FormatName) =>
+      input === 'fp64' && outputFormat !== 'fp64' ? 'fp32' : input;
+    this.#weightFormat = formats[working(problem.v.format)];
+    this.#premises = premisesByFormat[working(problem.q.format)];
   }
 
   /** The (batch, kv head) that query row `row` of all [batch, heads, queries] reads. */
@@ -99,8 +104,8 @@ export class KernelBound {
   /** The bound of row `row`, counted over [batch, heads, queries]. */
   row(row: number): RowBound {
     const { shape, lse, maximum, lseRadius } = this.#reference;
-    const { scale, softcap, q } = this.#problem;
-    const { accumulation, elementwise, exponential, logarithm, tanh } = premisesByFormat[q.format];
+    const { scale, softcap } = this.#problem;
+    const { accumulation, elementwise, exponential, logarithm, tanh } = this.#premises;
     const range = visibleKeys(this.#problem, shape, row % shape.queries);
     const n = range.end - range.begin;
     const kv = this.#kvHead(row);

@@ -85,7 +85,7 @@ describe.each(cases)('$file', ({ path, index }) => {
         const reference = attentionOracle(given.problem, {
           accuracy: { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -40 },
         });
-        const bound = new KernelBound(given.problem, reference);
+        const bound = new KernelBound(given.problem, reference, given.outputs.out.format);
         const before = decode(given.outputs.out);
         decode(spoilt.outputs.out).forEach((x, i) => {
           const { weightRounding } = bound.row(Math.floor(i / reference.shape.vDim));

@@ -1,5 +1,5 @@
 import type { KernelOutputs } from '../../src/audit/index.js';
-import { encodeFromFloat64, formats, round, type FormatName } from '../../src/formats/index.js';
+import { formats, round, type FormatName } from '../../src/formats/index.js';
 import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
 import { decode, encode } from './damage.js';
 
@@ -13,13 +13,14 @@ export interface Liberties {
 }
 
 /**
- * A correct flash-style kernel: fp32-like sums, P rounded to V's format after scaling by a running and
+ * A correct flash-style kernel: fp32 sums (fp64 for fp64 inputs), P rounded to V's format after scaling by a running and
  * lagging max, row sum of the unrounded P, O rounded once. Written apart from the oracle.
  */
 export function roundingKernel(problem: Problem, liberties: Liberties): KernelOutputs {
   const shape = problemShape(problem);
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const [q, k, v] = [decode(problem.q), decode(problem.k), decode(problem.v)];
+  const working = problem.q.format === 'fp64' ? (x: number) => x : Math.fround;
   const weightFormat = formats[problem.v.format];
   const out = new Float64Array(batch * heads * queries * vDim);
   const lse = new Float64Array(batch * heads * queries);
@@ -35,7 +36,7 @@ export function roundingKernel(problem: Problem, liberties: Liberties): KernelOu
       for (let j = first; j < Math.min(end, first + liberties.tile); j++) {
         let dot = 0;
         for (let t = 0; t < qkDim; t++)
-          dot = Math.fround(dot + q[row * qkDim + t]! * k[(kv * keys + j) * qkDim + t]!);
+          dot = working(dot + q[row * qkDim + t]! * k[(kv * keys + j) * qkDim + t]!);
         const scaled = dot * problem.scale;
         scores.push(
           problem.softcap === null ? scaled : problem.softcap * Math.tanh(scaled / problem.softcap),
@@ -49,23 +50,18 @@ export function roundingKernel(problem: Problem, liberties: Liberties): KernelOu
         reference = largest;
       }
       scores.forEach((score, i) => {
-        const p = Math.fround(Math.exp(score - reference));
+        const p = working(Math.exp(score - reference));
         const rounded = round(weightFormat, p);
-        total = Math.fround(total + p);
+        total = working(total + p);
         for (let c = 0; c < vDim; c++)
-          sums[c] = Math.fround(sums[c]! + rounded * v[(kv * keys + first + i) * vDim + c]!);
+          sums[c] = working(sums[c]! + rounded * v[(kv * keys + first + i) * vDim + c]!);
       });
     }
-    if (end > begin)
-      for (let c = 0; c < vDim; c++) out[row * vDim + c] = Math.fround(sums[c]! / total);
+    if (end > begin) for (let c = 0; c < vDim; c++) out[row * vDim + c] = working(sums[c]! / total);
     lse[row] = end > begin ? reference + Math.log(total) : -Infinity;
   }
   return {
     out: encode(out, liberties.outputFormat, [batch, heads, queries, vDim]),
-    lse: {
-      format: 'fp32',
-      shape: [batch, heads, queries],
-      data: encodeFromFloat64(formats.fp32, lse),
-    },
+    lse: encode(lse, problem.q.format === 'fp64' ? 'fp64' : 'fp32', [batch, heads, queries]),
   };
 }
