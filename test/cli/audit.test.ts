@@ -1,0 +1,198 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openTensorFile, writeNpy, writeNpz, writeSafetensors } from '../../src/io/index.js';
+import type { Tensor } from '../../src/problem.js';
+import { validateReport, type AuditReport } from '../../src/report/index.js';
+import { decode, encode } from '../audit/damage.js';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const main = join(root, 'dist/src/cli/main.js');
+const fixture = 'fixtures/attention/03-sink-256x256-d64-bf16-causal.safetensors';
+
+function flashproof(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, NO_COLOR: '1' },
+  });
+  return { status, stdout, stderr };
+}
+
+/** Heads and rows exchanged: the layout of kernels that keep heads innermost. */
+function transpose(tensor: Tensor): Tensor {
+  const [heads, rows, dim] = tensor.shape as [number, number, number];
+  const from = decode(tensor);
+  const to = new Float64Array(from.length);
+  for (let h = 0; h < heads; h++)
+    for (let i = 0; i < rows; i++)
+      for (let c = 0; c < dim; c++) to[(i * heads + h) * dim + c] = from[(h * rows + i) * dim + c]!;
+  return encode(to, tensor.format, [rows, heads, dim]);
+}
+
+describe('flashproof audit', () => {
+  let folder: string;
+  const tensors: Record<string, Tensor> = {};
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'flashproof-test-'));
+    const file = await openTensorFile(join(root, fixture));
+    for (const name of ['q', 'k', 'v', 'torch_cudnn.out', 'torch_cudnn.lse'])
+      tensors[name.replace('torch_cudnn.', '')] = await file.read(name);
+    await file.close();
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  const named = (...names: string[]) =>
+    Object.fromEntries(names.map((name) => [name, tensors[name]!]));
+
+  it('passes a real kernel: verdict first, exit status 0', () => {
+    const { status, stdout, stderr } = flashproof(
+      ...['audit', fixture, '--output', ':torch_cudnn.out', '--lse', ':torch_cudnn.lse'],
+    );
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/^PASS: the output and the LSE/);
+    expect(stdout).not.toContain('\x1b[');
+  });
+
+  it('fails with exit status 1 when the mask is another, and says what is off', () => {
+    const { status, stdout } = flashproof(
+      ...['audit', fixture, '--output', ':torch_cudnn.out', '--no-causal', '--quiet'],
+    );
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^FAIL: .*\n$/);
+  });
+
+  it('judges "out" and "lse" of the problem file when no output is named', async () => {
+    const path = join(folder, 'dump.safetensors');
+    await writeSafetensors(path, named('q', 'k', 'v', 'out', 'lse'), { causal: 'true' });
+    const { status, stdout } = flashproof('audit', path, '--quiet');
+    expect(stdout).toMatch(/^PASS: the output and the LSE/);
+    expect(status).toBe(0);
+  });
+
+  it('reads an npz, a folder of npy and the other layout alike', async () => {
+    const npz = join(folder, 'dump.npz');
+    await writeNpz(npz, named('q', 'k', 'v', 'out', 'lse'));
+    expect(flashproof('audit', npz, '--causal').status).toBe(0);
+
+    const npy = join(folder, 'npy');
+    await mkdir(npy);
+    for (const name of ['q', 'k', 'v', 'out', 'lse'])
+      await writeNpy(join(npy, `${name}.npy`), tensors[name]!);
+    await writeFile(join(npy, 'metadata.json'), JSON.stringify({ causal: true }));
+    expect(flashproof('audit', npy).status).toBe(0);
+    expect(flashproof('audit', npy, '--output', join(npy, 'out.npy')).status).toBe(0);
+
+    const bshd = join(folder, 'bshd.safetensors');
+    const turned = Object.entries(named('q', 'k', 'v', 'out')).map(
+      ([name, tensor]) => [name, transpose(tensor)] as const,
+    );
+    await writeSafetensors(bshd, Object.fromEntries(turned), { causal: '1', layout: 'bshd' });
+    expect(flashproof('audit', bshd).stdout).toMatch(/^PASS/);
+    expect(flashproof('audit', bshd, '--layout', 'bhsd').status).not.toBe(0);
+  });
+
+  it('writes a report that fits the schema, to a file or to standard output', async () => {
+    const path = join(folder, 'report.json');
+    const args = ['audit', fixture, '--output', ':fa4.out', '--lse', ':fa4.lse'];
+    expect(flashproof(...args, '--json', path).stdout).toMatch(/^PASS/);
+    const report = JSON.parse(await readFile(path, 'utf8')) as AuditReport;
+    await validateReport(report);
+    expect(report.inputs.output).toMatchObject({ tensor: 'fa4.out', format: 'bf16' });
+    const { stdout } = flashproof(...args, '--json', '-');
+    await validateReport(JSON.parse(stdout));
+    expect(flashproof(...args, '--junit', '-').stdout).toMatch(/^<\?xml/);
+  });
+
+  it('takes the settings from flags before metadata', () => {
+    const args = ['audit', fixture, '--output', ':torch_cudnn.out', '--json', '-'];
+    const problem = (...more: string[]) =>
+      (JSON.parse(flashproof(...args, ...more).stdout) as AuditReport).problem;
+    expect(problem()).toMatchObject({ scale: 0.125, causal: true, window: null, softcap: null });
+    expect(
+      problem('--scale', '-0.5', '--no-causal', '--window', '16,-1', '--softcap', '30'),
+    ).toMatchObject({
+      scale: -0.5,
+      causal: false,
+      window: { left: 16, right: -1 },
+      softcap: 30,
+    });
+  });
+
+  const wrong: readonly [what: string, args: string[], message: RegExp][] = [
+    ['a missing file', ['no-such-file.safetensors'], /no such file/],
+    ['no output', [fixture], /no tensor "out".*--output/],
+    [
+      'a misspelt tensor',
+      [fixture, '--output', ':torch_cudn.out'],
+      /did you mean "torch_cudnn.out"/,
+    ],
+    ['an output of the wrong shape', [fixture, '--output', ':fa4.lse'], /has shape \[1, 256\]/],
+    ['a scale that is no number', [fixture, '--output', ':q', '--scale', 'half'], /finite number/],
+    ['a window of one number', [fixture, '--output', ':q', '--window', '3'], /left,right/],
+    ['a negative softcap', [fixture, '--output', ':q', '--softcap', '-3'], /positive/],
+    ['an unknown layout', [fixture, '--output', ':q', '--layout', 'sbhd'], /bhsd or bshd/],
+    ['an unknown format', [fixture, '--output', ':q', '--format', 'q=fp12'], /one of fp64/],
+    ['an unknown flag', [fixture, '--outptu', ':q'], /Did you mean --output/],
+    ['both --exec and --output', [fixture, '--output', ':q', '--exec', 'true'], /leave out/],
+    [
+      'a report into nowhere',
+      [fixture, '--output', ':q', '--json', '/no/such/folder/r.json'],
+      /folder/,
+    ],
+  ];
+  it.each(wrong)('answers %s with one line and exit status 2', (_, args, message) => {
+    const { status, stdout, stderr } = flashproof('audit', ...args);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/\n\s+at /);
+    expect(status).toBe(2);
+  });
+
+  it('runs a live kernel, and reports one that breaks, with exit status 1', async () => {
+    const script = join(folder, 'kernel.mjs');
+    const io = JSON.stringify(join(root, 'dist/src/io/index.js'));
+    await writeFile(
+      script,
+      `import { createInterface } from 'node:readline';
+       import { openTensorFile, writeSafetensors } from ${io};
+       for await (const line of createInterface({ input: process.stdin })) {
+         const request = JSON.parse(line);
+         const answers = await openTensorFile(${JSON.stringify(join(root, fixture))});
+         const lse = await answers.read('fa4.lse');
+         await writeSafetensors(request.output, { out: await answers.read(process.argv[2]), lse });
+         await answers.close();
+         console.log(JSON.stringify({ id: request.id, ok: request.causal && request.scale === 0.125 }));
+       }`,
+    );
+    const run = (tensor: string) =>
+      flashproof(
+        'audit',
+        fixture,
+        '--exec',
+        `"${process.execPath}" "${script}" ${tensor}`,
+        '--json',
+        '-',
+      );
+    const good = run('fa4.out');
+    expect(good.status).toBe(0);
+    await validateReport(JSON.parse(good.stdout));
+    const misshapen = run('fa4.lse');
+    expect(misshapen.status).toBe(1);
+    const report = JSON.parse(misshapen.stdout) as AuditReport;
+    await validateReport(report);
+    expect(report.verdict.sentence).toMatch(/its output cannot be used: the output has shape/);
+  });
+
+  it('leaves a closed pipe without a word', () => {
+    const { stderr } = spawnSync(
+      'sh',
+      ['-c', `"${process.execPath}" "${main}" audit ${fixture} --output :fa4.out | head -1`],
+      { cwd: root, encoding: 'utf8' },
+    );
+    expect(stderr).toBe('');
+  });
+});
