@@ -25,7 +25,12 @@ import {
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
 import { executeKernel } from './execute-kernel.js';
-import { problemSettings } from './problem-options.js';
+import {
+  declaredFormats,
+  parsePositive,
+  parseProbability,
+  problemSettings,
+} from './problem-settings.js';
 import { createProgressLine, wantsColor } from './progress.js';
 import { openTensorArgument } from './tensor-argument.js';
 import { toolVersion } from './tool-version.js';
@@ -43,7 +48,7 @@ interface Judged {
 
 /** The outputs that --output and --lse name, or the problem file's own `out` and `lse`. */
 async function readOutputs(file: TensorFile, options: AuditCommandOptions): Promise<Judged> {
-  const formats = options.format ?? {};
+  const formats = declaredFormats(options);
   if (options.output === undefined && !file.entries.has('out'))
     throw new RequestError(
       `${file.path}: has no tensor "out" to judge; name the kernel's output with --output <file>[:tensor], or run the kernel with --exec`,
@@ -111,12 +116,15 @@ function rejectClashes(options: AuditCommandOptions): void {
  */
 export async function runAudit(path: string, options: AuditCommandOptions): Promise<number> {
   rejectClashes(options);
+  const settings = problemSettings(options);
+  const timeoutSeconds = parsePositive(options.timeout, '--timeout');
+  const falseAlarmRate = parseProbability(options.falseAlarmRate, '--false-alarm-rate');
   const start = performance.now();
   const progress = createProgressLine();
-  const file = await openTensorFile(path, { formats: options.format ?? {} });
+  const file = await openTensorFile(path, { formats: declaredFormats(options) });
   let folder: string | null = null;
   try {
-    const problem: Problem = await readProblem(file, problemSettings(options));
+    const problem: Problem = await readProblem(file, settings);
     const provenance = async (
       judged: Pick<Judged, 'output' | 'lse'> | null,
     ): Promise<Provenance> => ({
@@ -131,7 +139,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
     if (options.exec === undefined) judged = await readOutputs(file, options);
     else {
       folder = await mkdtemp(join(tmpdir(), 'flashproof-'));
-      const execution = await executeKernel(options.exec, problem, folder, options.timeout);
+      const execution = await executeKernel(options.exec, problem, folder, timeoutSeconds);
       if (!execution.ok) {
         const report = createExecutionFailureReport(
           problem,
@@ -144,7 +152,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       judged = execution;
     }
     const audit = auditOutputs(problem, judged.outputs, {
-      falseAlarmRate: options.falseAlarmRate,
+      falseAlarmRate,
       progress: progress.update,
     });
     progress.done();

@@ -1,0 +1,20 @@
+import type { Command } from 'commander';
+
+/** What the options of `flashproof bench` parse to. */
+export interface BenchCommandOptions {
+  readonly json?: string;
+  readonly quick?: boolean;
+}
+
+/** Registers `flashproof bench`. */
+export function addBenchCommand(program: Command): void {
+  program
+    .command('bench')
+    .description('measure how fast flashproof is on this machine (some minutes)')
+    .option('--json <file>', 'write the result as JSON (- for standard output)')
+    .option('--quick', 'small data and single runs: shows only that everything runs')
+    .action(async (options: BenchCommandOptions) => {
+      const { runBench } = await import('./run-bench.js');
+      await runBench(options);
+    });
+}

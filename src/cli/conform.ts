@@ -1,0 +1,45 @@
+import { InvalidArgumentError, type Command } from 'commander';
+
+/** What the options of `flashproof conform` parse to. */
+export interface ConformCommandOptions {
+  readonly exhaustive?: boolean;
+  readonly threads?: number;
+  readonly captures?: string;
+  readonly json?: string;
+  readonly seed: string;
+}
+
+const mostThreads = 1024;
+
+function threadCount(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > mostThreads)
+    throw new InvalidArgumentError(`give a whole number from 1 to ${mostThreads}.`);
+  return count;
+}
+
+const examples = `
+Examples:
+  flashproof conform
+  flashproof conform cvt.rn.bf16x2.f32 --exhaustive
+  flashproof conform --captures my-gpu --json conformance.json
+
+Exit status: 0 every model agrees with the silicon, 1 one does not, 2 the request is wrong.`;
+
+/** Registers `flashproof conform`. */
+export function addConformCommand(program: Command): void {
+  program
+    .command('conform')
+    .description('compare the models of conversion instructions with results captured on silicon')
+    .argument('[instruction...]', 'PTX instructions, as in cvt.rn.bf16x2.f32 (default: all)')
+    .option('--exhaustive', 'all 2^32 inputs of each instead of a sample (some minutes)')
+    .option('--threads <n>', 'worker threads (default: one per core)', threadCount)
+    .option('--captures <dir>', "fingerprints of another GPU (default: the package's own)")
+    .option('--seed <text>', 'decides which random blocks are sampled', '0')
+    .option('--json <file>', 'write the result as JSON (- for standard output)')
+    .addHelpText('after', examples)
+    .action(async (instructions: string[], options: ConformCommandOptions) => {
+      const { runConform } = await import('./run-conform.js');
+      process.exitCode = await runConform(instructions, options);
+    });
+}

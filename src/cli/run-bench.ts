@@ -1,0 +1,33 @@
+import { fileURLToPath } from 'node:url';
+import { renderBenchmarks, runBenchmarks, type BenchmarkResults } from '../bench/index.js';
+import type { BenchCommandOptions } from './bench.js';
+import { createPeriodicProgress } from './periodic-progress.js';
+import { toolVersion } from './tool-version.js';
+import { writeJson } from './write-json.js';
+
+/** The JSON document of the results. */
+function document(results: BenchmarkResults, seconds: number): object {
+  return {
+    kind: 'bench',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version: toolVersion() },
+    created: new Date().toISOString(),
+    seconds,
+    ...results,
+  };
+}
+
+/**
+ * Runs `flashproof bench`: measures, prints and writes the results. A missed target is no failure.
+ * @throws RequestError when the JSON file cannot be written
+ */
+export async function runBench({ json, quick = false }: BenchCommandOptions): Promise<void> {
+  const start = performance.now();
+  const progress = createPeriodicProgress('bench');
+  const commandLine = fileURLToPath(new URL('./main.js', import.meta.url));
+  const results = await runBenchmarks({ commandLine, quick, progress: progress.update });
+  progress.done();
+  const seconds = (performance.now() - start) / 1000;
+  if (json !== undefined) await writeJson(json, document(results, seconds));
+  if (json !== '-') process.stdout.write(renderBenchmarks(results));
+}
