@@ -1,0 +1,235 @@
+import { describe, expect, it } from 'vitest';
+import { auditOutputs, type KernelOutputs } from '../../src/audit/index.js';
+import type { FormatName } from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem.js';
+import { RequestError } from '../../src/request-error.js';
+import { decode, encode } from './damage.js';
+import { roundingKernel } from './rounding-kernel.js';
+
+interface Sizes {
+  readonly batch?: number;
+  readonly heads?: number;
+  readonly kvHeads?: number;
+  readonly queries: number;
+  readonly keys: number;
+  readonly qkDim?: number;
+  readonly vDim?: number;
+}
+
+function wave(seed: number): (_: unknown, index: number) => number {
+  return (_, index) => Math.sin(1 + seed + index * 1.7) * (1 + (index % 3));
+}
+
+function problemOf(
+  sizes: Sizes,
+  changes: Partial<Problem> = {},
+  format: FormatName = 'bf16',
+): Problem {
+  const { batch = 1, heads = 1, kvHeads = heads, queries, keys, qkDim = 8, vDim = qkDim } = sizes;
+  const tensor = (seed: number, shape: readonly number[]) =>
+    encode(
+      Float64Array.from({ length: shape.reduce((a, b) => a * b, 1) }, wave(seed)),
+      format,
+      shape,
+    );
+  return {
+    q: tensor(1, [batch, heads, queries, qkDim]),
+    k: tensor(2, [batch, kvHeads, keys, qkDim]),
+    v: tensor(3, [batch, kvHeads, keys, vDim]),
+    scale: 0.25,
+    causal: false,
+    window: null,
+    softcap: null,
+    ...changes,
+  };
+}
+
+function correct(problem: Problem, outputFormat: FormatName = 'bf16'): KernelOutputs {
+  return roundingKernel(problem, { outputFormat, lag: () => 0, tile: 16 });
+}
+
+function edited(tensor: KernelOutputs['out'], edit: (values: Float64Array) => void) {
+  const values = decode(tensor);
+  edit(values);
+  return encode(values, tensor.format, tensor.shape);
+}
+
+function tests(problem: Problem, outputs: KernelOutputs): string[] {
+  return auditOutputs(problem, outputs).verdict.findings.map(({ test }) => test);
+}
+
+describe('shapes at the edge', () => {
+  const shapes: readonly [name: string, sizes: Sizes, changes?: Partial<Problem>][] = [
+    ['one query, one key', { queries: 1, keys: 1 }],
+    ['dim 1', { queries: 5, keys: 7, qkDim: 1 }],
+    ['v dim other than qk dim', { queries: 5, keys: 7, qkDim: 8, vDim: 13 }],
+    ['no keys', { queries: 3, keys: 0 }],
+    ['no queries', { queries: 0, keys: 3 }],
+    ['no heads', { heads: 0, queries: 3, keys: 3 }],
+    ['v dim 0', { queries: 3, keys: 3, qkDim: 4, vDim: 0 }],
+    ['qk dim 0', { queries: 3, keys: 3, qkDim: 0, vDim: 4 }],
+    ['grouped queries in a batch', { batch: 2, heads: 6, kvHeads: 2, queries: 5, keys: 9 }],
+    ['more queries than keys, causal', { queries: 9, keys: 4 }, { causal: true }],
+    ['fewer queries than keys, causal', { queries: 4, keys: 100 }, { causal: true }],
+    ['a window that misses', { queries: 4, keys: 70 }, { window: { left: 3, right: 0 } }],
+    ['softcap', { queries: 4, keys: 70 }, { softcap: 1.5 }],
+    ['scale 0', { queries: 4, keys: 70 }, { scale: 0 }],
+    ['negative scale', { queries: 4, keys: 70 }, { scale: -3 }],
+  ];
+  it.each(shapes)('%s', (_, sizes, changes) => {
+    const problem = problemOf(sizes, changes);
+    const { verdict } = auditOutputs(problem, correct(problem));
+    expect(verdict.findings).toEqual([]);
+  });
+});
+
+describe('rows without keys', () => {
+  const problem = problemOf({ queries: 6, keys: 3 }, { causal: true });
+  const outputs = correct(problem);
+
+  it('must be zero with an LSE of −∞', () => {
+    expect(tests(problem, outputs)).toEqual([]);
+    expect(decode(outputs.lse!)[0]).toBe(-Infinity);
+  });
+  it('may not have an LSE of +∞', () => {
+    const lse = edited(outputs.lse!, (values) => (values[0] = Infinity));
+    expect(tests(problem, { ...outputs, lse })).toEqual(['lse-non-finite']);
+  });
+  it('may not have an LSE of 0', () => {
+    const lse = edited(outputs.lse!, (values) => (values[2] = 0));
+    expect(tests(problem, { ...outputs, lse })).toEqual(['lse-non-finite']);
+  });
+  it('may not hold the smallest number there is', () => {
+    const out = edited(outputs.out, (values) => (values[0] = 2 ** -133));
+    expect(tests(problem, { ...outputs, out })).toEqual(['element-bound']);
+  });
+  it('may not be NaN', () => {
+    const out = edited(outputs.out, (values) => (values[3] = NaN));
+    const { verdict } = auditOutputs(problem, { ...outputs, out });
+    expect(verdict.findings.map(({ test }) => test)).toEqual(['non-finite']);
+    expect(verdict.sentence).toMatch(/1 of 48 elements .* first at head 0, query 0, column 3/);
+  });
+});
+
+describe('infinities and NaNs', () => {
+  const plain = problemOf({ queries: 4, keys: 40 }, { causal: true });
+  const planted = (value: number, key: number): Problem => ({
+    ...plain,
+    v: edited(plain.v, (values) => (values[key * 8 + 2] = value)),
+  });
+
+  it('an infinity in V belongs in its column of every row that sees it', () => {
+    const problem = planted(Infinity, 37);
+    const outputs = correct(plain);
+    expect(tests(problem, outputs)).toEqual(['non-finite']);
+    const out = edited(outputs.out, (values) => {
+      for (const row of [1, 2, 3]) values[row * 8 + 2] = Infinity;
+    });
+    expect(tests(problem, { ...outputs, out })).toEqual([]);
+  });
+  it('a kernel whose weight underflows may make it NaN, but not −∞', () => {
+    const problem = planted(Infinity, 37);
+    const outputs = correct(plain);
+    const withValue = (value: number) =>
+      edited(outputs.out, (values) => {
+        for (const row of [1, 2, 3]) values[row * 8 + 2] = value;
+      });
+    expect(tests(problem, { ...outputs, out: withValue(NaN) })).toEqual([]);
+    expect(tests(problem, { ...outputs, out: withValue(-Infinity) })).toEqual(['non-finite']);
+  });
+  it('a masked NaN has no business in the output', () => {
+    const problem = planted(NaN, 39);
+    const outputs = correct(plain);
+    const last = edited(outputs.out, (values) => (values[3 * 8 + 2] = NaN));
+    expect(tests(problem, { ...outputs, out: last })).toEqual([]);
+    const leaked = edited(last, (values) => (values[2 * 8 + 2] = NaN));
+    expect(tests(problem, { ...outputs, out: leaked })).toEqual(['non-finite']);
+  });
+  it('an output beyond the format may be infinite, one within it may not', () => {
+    const problem = problemOf({ queries: 2, keys: 1 }, {}, 'fp32');
+    const large = (value: number): Problem => ({
+      ...problem,
+      v: edited(problem.v, (values) => values.fill(value)),
+    });
+    const outputs = correct(problem, 'fp16');
+    const infinite = edited(outputs.out, (values) => values.fill(Infinity));
+    expect(tests(large(70_000), { ...outputs, out: infinite })).toEqual([]);
+    expect(tests(large(60_000), { ...outputs, out: infinite })).toEqual(['non-finite']);
+  });
+});
+
+describe('the LSE', () => {
+  const problem = problemOf({ batch: 2, heads: 3, queries: 5, keys: 40 });
+  const outputs = correct(problem);
+  const shaped = (shape: readonly number[], values = decode(outputs.lse!)) => ({
+    ...outputs,
+    lse: encode(values, 'fp32', shape),
+  });
+
+  it.each([[[2, 3, 5]], [[2, 3, 5, 1]], [[6, 5]]])('is taken in the shape %j', (shape) => {
+    expect(tests(problem, shaped(shape))).toEqual([]);
+  });
+  it('is taken with padded rows, whatever they hold', () => {
+    const padded = new Float64Array(6 * 32).fill(Infinity);
+    const values = decode(outputs.lse!);
+    for (let head = 0; head < 6; head++)
+      padded.set(values.subarray(head * 5, head * 5 + 5), head * 32);
+    expect(tests(problem, shaped([2, 3, 32], padded))).toEqual([]);
+  });
+  it.each([[[3, 2, 5]], [[30]], [[2, 3, 4]], [[2, 15]]])('is refused in the shape %j', (shape) => {
+    const length = shape.reduce((a, b) => a * b, 1);
+    expect(() => auditOutputs(problem, shaped(shape, new Float64Array(length)))).toThrow(
+      RequestError,
+    );
+  });
+  it('is recognised in base 2, and when it is off by a constant', () => {
+    const base2 = edited(outputs.lse!, (values) =>
+      values.forEach((x, i) => (values[i] = x / Math.LN2)),
+    );
+    expect(auditOutputs(problem, { ...outputs, lse: base2 }).verdict.sentence).toMatch(/base 2/);
+    const off = edited(outputs.lse!, (values) => values.forEach((x, i) => (values[i] = x + 0.01)));
+    expect(auditOutputs(problem, { ...outputs, lse: off }).verdict.sentence).toMatch(
+      /0\.01 too high on every row/,
+    );
+  });
+});
+
+describe('requests that cannot be judged', () => {
+  const problem = problemOf({ heads: 4, queries: 5, keys: 6 });
+  const wrong: readonly [what: string, request: () => unknown, message: RegExp][] = [
+    [
+      'an output of another shape',
+      () =>
+        auditOutputs(problem, { out: encode(new Float64Array(8), 'bf16', [1, 1, 8]), lse: null }),
+      /output has shape \[1, 1, 8\] but the problem asks for \[1, 4, 5, 8\]/,
+    ],
+    [
+      'heads that do not divide',
+      () =>
+        auditOutputs(
+          { ...problem, ...problemOf({ heads: 3, queries: 5, keys: 6 }), q: problem.q },
+          correct(problem),
+        ),
+      /q has 4 heads, k has 3/,
+    ],
+    [
+      'a scale that is no number',
+      () => auditOutputs({ ...problem, scale: NaN }, correct(problem)),
+      /scale is NaN/,
+    ],
+    [
+      'a softcap of zero',
+      () => auditOutputs({ ...problem, softcap: 0 }, correct(problem)),
+      /softcap is 0/,
+    ],
+    [
+      'half a key of window',
+      () => auditOutputs({ ...problem, window: { left: 0.5, right: 1 } }, correct(problem)),
+      /window left is 0.5/,
+    ],
+  ];
+  it.each(wrong)('%s', (_, request, message) => {
+    expect(request).toThrow(RequestError);
+    expect(request).toThrow(message);
+  });
+});
