@@ -126,7 +126,7 @@ function collectWeights(
  * magnitudes, independent from row to row, and a bias of n roundings of the sum itself. All tests
  * together raise a false alarm with probability at most `falseAlarmRate`.
  *
- * Rows that hold NaN or infinities, and rows of zeros, are left out. Returns, per test and scope, the
+ * Rows that hold NaN or infinities, rows of zeros and rows whose squares overflow fp64 are left out. Returns, per test and scope, the
  * result that is largest relative to its threshold, and the deviation Σ w|v − O| of every element,
  * which falls off on the way.
  */
@@ -202,7 +202,7 @@ export function structureResults(
         const half = outputRounding(outputFormat, exact, 0);
         statistic.outputs.add(groups.group(Math.abs(exact)), half * x * Math.sign(exact));
       }
-      if (Number.isFinite(signed) && norm > 0 && keys > 0) {
+      if (Number.isFinite(signed) && norm > 0 && norm < Infinity && keys > 0) {
         statistic.signed = signed;
         statistic.norm = norm;
         statistic.accumulation = keys * (addition * magnitude) ** 2;

@@ -1,0 +1,206 @@
+import type {
+  Audit,
+  Baselines,
+  ElementTest,
+  ErrorProfile,
+  Finding,
+  LseTest,
+  StructureResult,
+  Verdict,
+} from '../audit/index.js';
+import type { FormatName } from '../formats/index.js';
+import { problemShape, type Problem, type Window } from '../problem.js';
+import { toReported, type Reported } from './report-number.js';
+
+/** A tensor that was judged, and the file it came from. */
+export interface TensorSource {
+  readonly path: string;
+  readonly tensor: string;
+  /** Of the elements, in row-major order and little-endian; lower-case hexadecimal. */
+  readonly sha256: string;
+  readonly format: FormatName;
+}
+
+/** Where an audit's inputs came from, who judged them and when. */
+export interface Provenance {
+  /** The tool's version. */
+  readonly version: string;
+  /** The file that holds Q, K and V, and the SHA-256 of its bytes in lower-case hexadecimal. */
+  readonly problem: { readonly path: string; readonly sha256: string };
+  /** Null when there is no output, since the kernel's process failed. */
+  readonly output: TensorSource | null;
+  /** Null when no LSE was given. */
+  readonly lse: TensorSource | null;
+  /** The live kernel's command, or null when the output was read from a file of the user's. */
+  readonly command: string | null;
+  /** Wall-clock time of the audit. */
+  readonly seconds: number;
+  /** Default: now. */
+  readonly created?: Date;
+}
+
+/** A tensor that was judged; `path` is null when a live kernel wrote it, to a temporary file. */
+export type ReportedSource = Omit<TensorSource, 'path'> & { readonly path: string | null };
+
+/** The part that every report has. */
+export interface ReportHead {
+  readonly kind: 'audit';
+  readonly schemaVersion: 1;
+  readonly tool: { readonly name: 'flashproof'; readonly version: string };
+  /** ISO 8601, UTC. */
+  readonly created: string;
+  readonly seconds: number;
+  readonly inputs: {
+    readonly problem: { readonly path: string; readonly sha256: string };
+    readonly output: ReportedSource | null;
+    readonly lse: ReportedSource | null;
+    readonly command: string | null;
+  };
+  readonly problem: {
+    readonly batch: number;
+    readonly heads: number;
+    readonly kvHeads: number;
+    readonly seqlenQ: number;
+    readonly seqlenK: number;
+    readonly qkDim: number;
+    readonly vDim: number;
+    readonly formats: Readonly<Record<'q' | 'k' | 'v', FormatName>>;
+    readonly scale: number;
+    readonly causal: boolean;
+    readonly window: Window | null;
+    readonly softcap: number | null;
+  };
+  readonly verdict: Omit<Verdict, 'findings'> & { readonly findings: readonly ReportedFinding[] };
+}
+
+/** A reason to fail: one of the audit's, or that the kernel's process gave nothing to judge. */
+export interface ReportedFinding {
+  readonly test: Finding['test'] | 'execution';
+  readonly statement: string;
+}
+
+/** The report of an output that was judged: the audit, number for number. */
+export interface JudgedReport extends ReportHead {
+  readonly error: Reported<ErrorProfile>;
+  readonly elements: Reported<ElementTest>;
+  readonly structure: readonly Reported<StructureResult>[];
+  readonly lse: Reported<LseTest> | null;
+  readonly baselines: Reported<Baselines>;
+  readonly oracle: Reported<Audit['oracle']>;
+  readonly falseAlarmRate: number;
+}
+
+/** The report of a live kernel whose process failed before there was an output to judge. */
+export interface ExecutionFailureReport extends ReportHead {
+  readonly error: null;
+  readonly elements: null;
+  readonly structure: null;
+  readonly lse: null;
+  readonly baselines: null;
+  readonly oracle: null;
+  readonly falseAlarmRate: null;
+}
+
+/**
+ * An audit's report: a plain JSON value that report.schema.json describes. Numbers that may be NaN
+ * or infinite are `ReportNumber`s.
+ */
+export type AuditReport = JudgedReport | ExecutionFailureReport;
+
+function reportedSource(
+  source: TensorSource | null,
+  { command }: Provenance,
+): ReportedSource | null {
+  if (source === null) return null;
+  const { path, tensor, sha256, format } = source;
+  return { path: command === null ? path : null, tensor, sha256, format };
+}
+
+function reportHead(
+  problem: Problem,
+  provenance: Provenance,
+  verdict: ReportHead['verdict'],
+): ReportHead {
+  const shape = problemShape(problem);
+  const { path, sha256 } = provenance.problem;
+  const { q, k, v, scale, causal, window, softcap } = problem;
+  return {
+    kind: 'audit',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version: provenance.version },
+    created: (provenance.created ?? new Date()).toISOString(),
+    seconds: provenance.seconds,
+    inputs: {
+      problem: { path, sha256 },
+      output: reportedSource(provenance.output, provenance),
+      lse: reportedSource(provenance.lse, provenance),
+      command: provenance.command,
+    },
+    problem: {
+      batch: shape.batch,
+      heads: shape.heads,
+      kvHeads: shape.kvHeads,
+      seqlenQ: shape.queries,
+      seqlenK: shape.keys,
+      qkDim: shape.qkDim,
+      vDim: shape.vDim,
+      formats: { q: q.format, k: k.format, v: v.format },
+      scale: scale === 0 ? 0 : scale,
+      causal,
+      window: window === null ? null : { left: window.left, right: window.right },
+      softcap,
+    },
+    verdict: {
+      pass: verdict.pass,
+      sentence: verdict.sentence,
+      findings: verdict.findings.map(({ test, statement }) => ({ test, statement })),
+    },
+  };
+}
+
+/**
+ * The report of an audit, sharing no data with it.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function createAuditReport(
+  problem: Problem,
+  audit: Audit,
+  provenance: Provenance,
+): JudgedReport {
+  return {
+    ...reportHead(problem, provenance, audit.verdict),
+    error: toReported(audit.error),
+    elements: toReported(audit.elements),
+    structure: toReported(audit.structure),
+    lse: toReported(audit.lse),
+    baselines: toReported(audit.baselines),
+    oracle: toReported(audit.oracle),
+    falseAlarmRate: audit.falseAlarmRate,
+  };
+}
+
+/**
+ * The report of a live kernel that gave no output: a fail, with `reason` (a clause without its full
+ * stop) as the only finding.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function createExecutionFailureReport(
+  problem: Problem,
+  reason: string,
+  provenance: Provenance,
+): ExecutionFailureReport {
+  return {
+    ...reportHead(problem, provenance, {
+      pass: false,
+      sentence: `FAIL: ${reason}.`,
+      findings: [{ test: 'execution', statement: reason }],
+    }),
+    error: null,
+    elements: null,
+    structure: null,
+    lse: null,
+    baselines: null,
+    oracle: null,
+    falseAlarmRate: null,
+  };
+}

@@ -1,0 +1,16 @@
+export {
+  createAuditReport,
+  createExecutionFailureReport,
+  type AuditReport,
+  type ExecutionFailureReport,
+  type JudgedReport,
+  type Provenance,
+  type ReportedFinding,
+  type ReportedSource,
+  type ReportHead,
+  type TensorSource,
+} from './audit-report.js';
+export { renderJunit } from './junit.js';
+export { fromReported, type Reported, type ReportNumber } from './report-number.js';
+export { renderAudit, type RenderOptions } from './terminal.js';
+export { validateReport } from './validate-report.js';

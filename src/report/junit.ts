@@ -1,0 +1,132 @@
+import { structureTests } from '../audit/index.js';
+import type { AuditReport, ReportedFinding } from './audit-report.js';
+import { plainText } from './plain-text.js';
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+};
+
+/** A text for an XML attribute or element, on one line and of characters that XML 1.0 admits. */
+function escape(text: string): string {
+  return plainText(text).replace(/[&<>"']/g, (character) => entities[character]!);
+}
+
+type Attributes = Readonly<Record<string, string | number>>;
+
+function tag(name: string, attributes: Attributes, content: readonly string[] = []): string {
+  const opening = [
+    name,
+    ...Object.entries(attributes).map(([k, v]) => `${k}="${escape(String(v))}"`),
+  ];
+  if (content.length === 0) return `<${opening.join(' ')}/>`;
+  const lines = content.flatMap((line) => line.split('\n')).map((line) => `  ${line}`);
+  return [`<${opening.join(' ')}>`, ...lines, `</${name}>`].join('\n');
+}
+
+/** One test case: the findings that fail it, and, where it cannot be run, why. */
+interface Leg {
+  readonly name: string;
+  readonly findings: readonly ReportedFinding['test'][];
+  readonly skipped: (report: AuditReport) => string | null;
+}
+
+const notJudged = (report: AuditReport) =>
+  report.error === null ? 'the kernel gave no output' : null;
+
+/** The test case that only audits of a live kernel have. */
+const executionLeg: Leg = { name: 'execution', findings: ['execution'], skipped: () => null };
+
+const judgementLegs: readonly Leg[] = [
+  { name: 'non-finite', findings: ['non-finite'], skipped: notJudged },
+  { name: 'element bound', findings: ['element-bound'], skipped: notJudged },
+  ...structureTests.map((test) => ({
+    name: `structure ${test}`,
+    findings: [test],
+    skipped: notJudged,
+  })),
+  {
+    name: 'LSE',
+    findings: ['lse-non-finite', 'lse-bound'],
+    skipped: (report) => notJudged(report) ?? (report.lse === null ? 'no LSE was given' : null),
+  },
+];
+
+function legsOf({ inputs }: AuditReport): readonly Leg[] {
+  return inputs.command === null ? judgementLegs : [executionLeg, ...judgementLegs];
+}
+
+type Outcome = { readonly skipped: string } | { readonly failures: readonly ReportedFinding[] };
+
+function outcomeOf(leg: Leg, report: AuditReport): Outcome {
+  const failures = report.verdict.findings.filter(({ test }) => leg.findings.includes(test));
+  const skipped = leg.skipped(report);
+  return failures.length === 0 && skipped !== null ? { skipped } : { failures };
+}
+
+function countWhere(outcomes: readonly Outcome[], test: (outcome: Outcome) => boolean): number {
+  return outcomes.filter(test).length;
+}
+
+const isSkipped = (outcome: Outcome) => 'skipped' in outcome;
+const isFailure = (outcome: Outcome) => 'failures' in outcome && outcome.failures.length > 0;
+
+function totals(outcomes: readonly Outcome[], seconds: number): Attributes {
+  return {
+    tests: outcomes.length,
+    failures: countWhere(outcomes, isFailure),
+    errors: 0,
+    skipped: countWhere(outcomes, isSkipped),
+    time: seconds.toFixed(3),
+  };
+}
+
+/** Names a report within a run: the problem's file, and the command or tensor that was judged. */
+function suiteName({ inputs: { problem, output, command } }: AuditReport): string {
+  if (command !== null) return `${problem.path} ${command}`;
+  const file = output === null || output.path === problem.path ? [] : [output.path];
+  return [problem.path, ...file, output?.tensor].filter((part) => part).join(' ');
+}
+
+function testCase(leg: Leg, outcome: Outcome, classname: string): string {
+  const attributes = { name: leg.name, classname };
+  if ('skipped' in outcome)
+    return tag('testcase', attributes, [tag('skipped', { message: outcome.skipped })]);
+  const { failures } = outcome;
+  if (failures.length === 0) return tag('testcase', attributes);
+  // At most one failure per test case: readers of JUnit disagree about more.
+  const statement = failures.map(({ statement }) => statement).join('; ');
+  const type = failures.map(({ test }) => test).join(' ');
+  return tag('testcase', attributes, [
+    tag('failure', { message: statement, type }, [escape(statement)]),
+  ]);
+}
+
+/**
+ * Reports as JUnit XML 1.0, UTF-8: a suite per report, a test case per test that takes part in the
+ * verdict. What fails carries the finding's statement; tests that could not be run are skipped. Times
+ * are in seconds; single tests have none, as they are not timed.
+ */
+export function renderJunit(reports: readonly AuditReport[]): string {
+  const suites = reports.map((report) => {
+    const legs = legsOf(report);
+    return { report, legs, outcomes: legs.map((leg) => outcomeOf(leg, report)) };
+  });
+  const content = suites.map(({ report, legs, outcomes }) => {
+    const name = suiteName(report);
+    return tag(
+      'testsuite',
+      { name, ...totals(outcomes, report.seconds), timestamp: report.created },
+      legs.map((leg, index) => testCase(leg, outcomes[index]!, name)),
+    );
+  });
+  const all = totals(
+    suites.flatMap(({ outcomes }) => outcomes),
+    reports.reduce((sum, { seconds }) => sum + seconds, 0),
+  );
+  const root = tag('testsuites', { name: 'flashproof', ...all }, content);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${root}\n`;
+}

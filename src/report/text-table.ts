@@ -1,0 +1,59 @@
+import { displayWidth } from './plain-text.js';
+import { wrapText } from './wrap-text.js';
+
+/** What a cell is, for the painter; a cell without a tone is left as it is. */
+export type Tone = 'heading' | 'failure' | 'success';
+
+/** One cell of a table: a plain text, or one with a tone. */
+export type Cell = string | { readonly text: string; readonly tone: Tone };
+
+/** Sets a text in the look of a tone; must not change what is visible. */
+export type Painter = (tone: Tone, text: string) => string;
+
+export interface TableOptions {
+  /** Per column; what is missing is left-aligned. */
+  readonly alignments: readonly ('left' | 'right')[];
+  /** Terminal columns that the table may take. */
+  readonly width: number;
+  readonly paint: Painter;
+}
+
+const gap = '  ';
+
+function textOf(cell: Cell): string {
+  return typeof cell === 'string' ? cell : cell.text;
+}
+
+function spaces(text: string, width: number): string {
+  return ' '.repeat(Math.max(0, width - displayWidth(text)));
+}
+
+/**
+ * Lays out rows of plain cells in columns two spaces apart. The last column is left-aligned and wraps
+ * within what the others leave; they never wrap. Cells missing at the end of a row are empty, and the
+ * columns before the last are as wide as their widest cell.
+ */
+export function layoutTable(rows: readonly (readonly Cell[])[], options: TableOptions): string[] {
+  const { alignments, width, paint } = options;
+  const last = Math.max(...rows.map((row) => row.length)) - 1;
+  const widths = Array.from({ length: last }, (_, column) =>
+    Math.max(...rows.map((row) => displayWidth(textOf(row[column] ?? '')))),
+  );
+  const before = widths.reduce((sum, size) => sum + size + gap.length, 0);
+  const painted = (cell: Cell, text: string) =>
+    typeof cell === 'string' ? text : paint(cell.tone, text);
+  return rows.flatMap((row) => {
+    const fixed = widths.map((size, column) => {
+      const cell = row[column] ?? '';
+      const text = textOf(cell);
+      const [left, right] =
+        alignments[column] === 'right' ? [spaces(text, size), ''] : ['', spaces(text, size)];
+      return left + painted(cell, text) + right + gap;
+    });
+    const cell = row[last] ?? '';
+    return wrapText(textOf(cell), width - before).map((line, index) => {
+      const start = index === 0 ? fixed.join('') : ' '.repeat(before);
+      return line === '' ? start.trimEnd() : start + painted(cell, line);
+    });
+  });
+}

@@ -1,0 +1,108 @@
+import { deepStrictEqual } from 'node:assert/strict';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { fromReported, type ReportNumber } from '../../src/report/index.js';
+import { toReported } from '../../src/report/report-number.js';
+import { executionFailure, judgedCases, reports } from './cases.js';
+
+/** The same value with −0 as 0, which is all that a report drops. */
+function unsignedZeros(value: unknown): unknown {
+  if (Object.is(value, -0)) return 0;
+  if (Array.isArray(value)) return value.map(unsignedZeros);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, unsignedZeros(v)]));
+}
+
+describe('the report of an audit', () => {
+  test.each(Object.entries(judgedCases))(
+    '%s: has the findings it must',
+    (_, { report, findings }) => {
+      const found = report.verdict.findings.map(({ test }) => test);
+      expect(found).toEqual(expect.arrayContaining([...findings]));
+      expect(report.verdict.pass).toBe(findings.length === 0);
+      if (report.verdict.pass) expect(found).toEqual([]);
+    },
+  );
+
+  test.each(Object.entries(judgedCases))('%s: is the audit, number for number', (_, given) => {
+    const { audit, report } = given;
+    deepStrictEqual(report.verdict, audit.verdict);
+    for (const part of ['error', 'elements', 'structure', 'lse', 'baselines', 'oracle'] as const)
+      deepStrictEqual(fromReported(report[part] as never), unsignedZeros(audit[part]), part);
+    expect(report.falseAlarmRate).toBe(audit.falseAlarmRate);
+  });
+
+  test.each(reports)('%s: reads back from JSON as it was', (_, report) => {
+    deepStrictEqual(JSON.parse(JSON.stringify(report)), report);
+  });
+
+  test('says where the inputs came from, but for the temporary files of a live kernel', () => {
+    const read = judgedCases['pass']!.report.inputs;
+    expect([read.output?.path, read.lse?.path, read.command]).toEqual([
+      'kernel.npz',
+      'kernel.npz',
+      null,
+    ]);
+    const live = judgedCases['pass of a live kernel']!.report.inputs;
+    expect([live.output?.path, live.lse?.path, live.command]).toEqual([
+      null,
+      null,
+      'python kernel.py --fast',
+    ]);
+    expect(live.output?.sha256).toBe('b'.repeat(64));
+  });
+
+  test('has the settings of the problem', () => {
+    expect(judgedCases['pass, causal, window, softcap']!.report.problem).toEqual({
+      batch: 1,
+      heads: 2,
+      kvHeads: 2,
+      seqlenQ: 12,
+      seqlenK: 12,
+      qkDim: 8,
+      vDim: 8,
+      formats: { q: 'bf16', k: 'bf16', v: 'bf16' },
+      scale: -0.7,
+      causal: true,
+      window: { left: 5, right: -1 },
+      softcap: 3,
+    });
+  });
+
+  test('of a kernel that gave no output is a fail for the reason given', () => {
+    const { verdict, error, elements, structure, lse, baselines, oracle } = executionFailure;
+    expect(verdict.pass).toBe(false);
+    expect(verdict.sentence).toMatch(/^FAIL: the kernel's process was killed by SIGSEGV; .*\.$/);
+    expect(verdict.findings.map(({ test }) => test)).toEqual(['execution']);
+    expect([error, elements, structure, lse, baselines, oracle]).toEqual(new Array(6).fill(null));
+  });
+
+  test('the cases reach NaN, infinities and values beyond every measure', () => {
+    const leaves = JSON.stringify(Object.values(judgedCases).map(({ report }) => report));
+    for (const text of ['"NaN"', '"Infinity"', '"-Infinity"']) expect(leaves).toContain(text);
+  });
+});
+
+describe('numbers of a report', () => {
+  const number = fc.oneof(fc.double(), fc.constantFrom(NaN, Infinity, -Infinity, -0, 5e-324));
+
+  test('survive JSON exactly, but for the sign of zero', () => {
+    fc.assert(
+      fc.property(fc.record({ a: number, b: fc.array(number), c: fc.boolean() }), (value) => {
+        const reported = toReported(value);
+        const read = JSON.parse(JSON.stringify(reported)) as typeof reported;
+        deepStrictEqual(read, reported);
+        deepStrictEqual(fromReported(read), unsignedZeros(value));
+      }),
+    );
+  });
+
+  test('that JSON cannot hold are the three strings', () => {
+    const written: readonly ReportNumber[] = toReported([NaN, Infinity, -Infinity, 0.1]);
+    expect(written).toEqual(['NaN', 'Infinity', '-Infinity', 0.1]);
+  });
+
+  test('properties that are undefined are left out', () => {
+    expect(Object.keys(toReported({ a: undefined, b: null }))).toEqual(['b']);
+  });
+});

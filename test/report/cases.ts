@@ -1,0 +1,218 @@
+import { attentionOracle } from '../../oracles/index.js';
+import { auditOutputs, type Audit, type KernelOutputs } from '../../src/audit/index.js';
+import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
+import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
+import {
+  createAuditReport,
+  createExecutionFailureReport,
+  type AuditReport,
+  type Provenance,
+} from '../../src/report/index.js';
+
+function tensor(
+  format: FormatName,
+  shape: readonly number[],
+  value: (index: number) => number,
+): Tensor {
+  const size = shape.reduce((a, b) => a * b, 1);
+  const values = Float64Array.from({ length: size }, (_, index) => value(index));
+  return { format, shape, data: encodeFromFloat64(formats[format], values) };
+}
+
+/** Pseudorandom numbers in [−1, 1) by a multiplicative congruential generator. */
+function pseudorandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 48271) % 2147483647;
+    return (2 * state) / 2147483647 - 1;
+  };
+}
+
+interface Sizes {
+  readonly format: FormatName;
+  readonly batch: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly queries: number;
+  readonly keys: number;
+  readonly dim: number;
+}
+
+const small: Sizes = {
+  format: 'bf16',
+  batch: 1,
+  heads: 2,
+  kvHeads: 2,
+  queries: 20,
+  keys: 24,
+  dim: 8,
+};
+
+function problem(sizes: Partial<Sizes> = {}, settings: Partial<Problem> = {}): Problem {
+  const { format, batch, heads, kvHeads, queries, keys, dim } = { ...small, ...sizes };
+  const random = pseudorandom(heads * 1000 + queries);
+  return {
+    q: tensor(format, [batch, heads, queries, dim], random),
+    k: tensor(format, [batch, kvHeads, keys, dim], random),
+    v: tensor(format, [batch, kvHeads, keys, dim], random),
+    scale: 1 / Math.sqrt(dim),
+    causal: false,
+    window: null,
+    softcap: null,
+    ...settings,
+  };
+}
+
+type Change = (value: number, index: number) => number;
+const same: Change = (value) => value;
+
+/** What a perfect kernel would give, changed value by value; `lse` null leaves the LSE out. */
+function outputs(of: Problem, out: Change, lse: Change | null): KernelOutputs {
+  const { batch, heads, queries, vDim } = problemShape(of);
+  const exact = attentionOracle(of);
+  return {
+    out: tensor(of.q.format, [batch, heads, queries, vDim], (i) => out(exact.out[i]!, i)),
+    lse:
+      lse === null ? null : tensor('fp32', [batch, heads, queries], (i) => lse(exact.lse[i]!, i)),
+  };
+}
+
+/** Tensor, problem and command as the reports of the cases name them. */
+export const provenance: Provenance = {
+  version: '1.2.3',
+  problem: { path: 'problem.safetensors', sha256: 'a'.repeat(64) },
+  output: { path: 'kernel.npz', tensor: 'out', sha256: 'b'.repeat(64), format: 'bf16' },
+  lse: { path: 'kernel.npz', tensor: 'lse', sha256: 'c'.repeat(64), format: 'fp32' },
+  command: null,
+  seconds: 0.125,
+  created: new Date('2026-02-03T04:05:06.789Z'),
+};
+
+/** A judged output and its report. */
+export interface Case {
+  readonly audit: Audit;
+  readonly report: AuditReport;
+  /** The tests that must be among the findings; empty for a pass. */
+  readonly findings: readonly string[];
+}
+
+function judged(
+  of: Problem,
+  made: KernelOutputs,
+  findings: readonly string[],
+  changed: Partial<Provenance> = {},
+): Case {
+  const audit = auditOutputs(of, made);
+  const source = { ...provenance.output!, format: made.out.format };
+  const lse = made.lse === null ? null : provenance.lse;
+  const report = createAuditReport(of, audit, { ...provenance, output: source, lse, ...changed });
+  return { audit, report, findings };
+}
+
+const plain = problem();
+const grouped = problem({ batch: 2, heads: 4, kvHeads: 2, queries: 9, keys: 7 });
+const masked = problem(
+  { queries: 12, keys: 12 },
+  { causal: true, window: { left: 5, right: -1 }, softcap: 3, scale: -0.7 },
+);
+/** Causal with more queries than keys: the first rows see no key. */
+const emptyRows = problem({ queries: 10, keys: 6 }, { causal: true });
+const poisoned: Problem = {
+  ...plain,
+  v: tensor('bf16', plain.v.shape, (i) => (i === 11 ? NaN : i === 20 ? Infinity : (i % 7) - 3)),
+};
+const huge: Problem = {
+  ...problem({ format: 'fp64', queries: 4, keys: 5 }),
+  v: tensor('fp64', [1, 2, 5, 8], (i) => (i % 2 === 0 ? 1e200 : -1e200)),
+};
+
+/** Reports of real audits, of every verdict and shape of result, by name. */
+export const judgedCases: Readonly<Record<string, Case>> = {
+  pass: judged(plain, outputs(plain, same, same), []),
+  'pass without LSE': judged(plain, outputs(plain, same, null), []),
+  'pass, grouped heads, batch 2': judged(grouped, outputs(grouped, same, same), []),
+  'pass, causal, window, softcap': judged(masked, outputs(masked, same, same), []),
+  'pass, rows without keys': judged(emptyRows, outputs(emptyRows, same, same), []),
+  'pass, NaN and infinity in V': judged(poisoned, outputs(poisoned, same, same), []),
+  'pass, no queries': judged(
+    problem({ queries: 0 }),
+    outputs(problem({ queries: 0 }), same, same),
+    [],
+  ),
+  'pass of a live kernel': judged(plain, outputs(plain, same, same), [], {
+    command: 'python kernel.py --fast',
+  }),
+  'O × 1.5': judged(
+    plain,
+    outputs(plain, (x) => 1.5 * x, same),
+    ['scale', 'element-bound'],
+  ),
+  'O + 0.25': judged(
+    plain,
+    outputs(plain, (x) => x + 0.25, same),
+    ['bias', 'element-bound'],
+  ),
+  'O is zero on the last head': judged(
+    grouped,
+    outputs(grouped, (x, i) => (i >= (grouped.q.data.length / 8) * 7 ? 0 : x), same),
+    ['scale'],
+  ),
+  'one element off': judged(
+    plain,
+    outputs(plain, (x, i) => (i === 77 ? x + 1 : x), same),
+    ['element-bound'],
+  ),
+  'NaN in O': judged(
+    plain,
+    outputs(plain, (x, i) => (i === 3 ? NaN : x), same),
+    ['non-finite'],
+  ),
+  'infinity in O': judged(
+    grouped,
+    outputs(grouped, (x, i) => (i > 500 ? -Infinity : x), null),
+    ['non-finite'],
+  ),
+  'O not zero on rows without keys': judged(
+    emptyRows,
+    outputs(emptyRows, (x) => (x === 0 ? 0.5 : x), same),
+    ['element-bound'],
+  ),
+  'O off by more than fp64 squares': judged(
+    huge,
+    outputs(huge, (x) => -x + 1e199, same),
+    ['element-bound'],
+  ),
+  'LSE in base 2': judged(
+    plain,
+    outputs(plain, same, (x) => x / Math.LN2),
+    ['lse-bound'],
+  ),
+  'LSE + 1': judged(
+    plain,
+    outputs(plain, same, (x) => x + 1),
+    ['lse-bound'],
+  ),
+  'LSE with NaN and off': judged(
+    plain,
+    outputs(plain, same, (x, i) => (i === 4 ? NaN : i === 9 ? x + 3 : x)),
+    ['lse-non-finite', 'lse-bound'],
+  ),
+  'LSE finite on rows without keys': judged(
+    emptyRows,
+    outputs(emptyRows, same, (x) => (Number.isFinite(x) ? x : 0)),
+    ['lse-non-finite'],
+  ),
+};
+
+/** A live kernel that died. */
+export const executionFailure: AuditReport = createExecutionFailureReport(
+  plain,
+  "the kernel's process was killed by SIGSEGV; replay with the problem problem.safetensors",
+  { ...provenance, output: null, lse: null, command: './kernel' },
+);
+
+/** Every report, by name. */
+export const reports: readonly (readonly [name: string, report: AuditReport])[] = [
+  ...Object.entries(judgedCases).map(([name, { report }]) => [name, report] as const),
+  ['execution failure', executionFailure],
+];

@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest';
+import { renderJunit, type AuditReport } from '../../src/report/index.js';
+import { executionFailure, judgedCases, reports } from './cases.js';
+
+interface XmlElement {
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly children: XmlElement[];
+  text: string;
+}
+
+const entities: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+};
+
+/** Characters that XML 1.0 does not admit, by its production Char. */
+
+const inadmissible = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u;
+
+function unescape(text: string): string {
+  expect(text).not.toMatch(/[<>"]/);
+  return text.replace(/&(\w*)(;?)/g, (whole, name: string, end: string) => {
+    expect(end === ';' && name in entities, whole).toBe(true);
+    return entities[name]!;
+  });
+}
+
+/** Parses the subset of XML that has elements, attributes in double quotes and text; or throws. */
+function parseXml(xml: string): XmlElement {
+  expect(xml).not.toMatch(inadmissible);
+  const declaration = '<?xml version="1.0" encoding="UTF-8"?>\n';
+  expect(xml.startsWith(declaration)).toBe(true);
+  const root: XmlElement = { name: '', attributes: {}, children: [], text: '' };
+  const stack = [root];
+  const token = /<(\/?)([a-z]+)((?: [a-z]+="[^"<]*")*)(\/?)>|([^<]+)/gy;
+  token.lastIndex = declaration.length;
+  while (token.lastIndex < xml.length) {
+    const at = token.lastIndex;
+    const match = token.exec(xml);
+    if (match === null) throw new Error(`no XML at ${at}: ${xml.slice(at, at + 60)}`);
+    const [, closing, name = '', attributes = '', empty, text] = match;
+    const top = stack.at(-1)!;
+    if (text !== undefined) top.text += unescape(text);
+    else if (closing === '/') {
+      if (top.name !== name) throw new Error(`</${name}> closes <${top.name}>`);
+      stack.pop();
+    } else {
+      const pairs = [...attributes.matchAll(/ ([a-z]+)="([^"]*)"/g)];
+      const names = pairs.map(([, key]) => key!);
+      if (new Set(names).size !== names.length) throw new Error(`an attribute of <${name}> twice`);
+      const element: XmlElement = {
+        name,
+        attributes: Object.fromEntries(pairs.map(([, key, value]) => [key, unescape(value!)])),
+        children: [],
+        text: '',
+      };
+      top.children.push(element);
+      if (empty !== '/') stack.push(element);
+    }
+  }
+  if (stack.length !== 1) throw new Error(`<${stack.at(-1)!.name}> is not closed`);
+  expect(root.children).toHaveLength(1);
+  expect(root.text.trim()).toBe('');
+  return root.children[0]!;
+}
+
+function childNames(element: XmlElement): (string | undefined)[] {
+  return element.children.map(({ attributes }) => attributes['name']);
+}
+
+function outcomes(suite: XmlElement): Record<string, string> {
+  return Object.fromEntries(
+    suite.children.map(({ attributes, children }) => [
+      attributes['name'],
+      children[0]?.name ?? 'pass',
+    ]),
+  );
+}
+
+/** The test case that a finding fails. */
+const legOf: Readonly<Record<string, string>> = {
+  execution: 'execution',
+  'non-finite': 'non-finite',
+  'element-bound': 'element bound',
+  scale: 'structure scale',
+  bias: 'structure bias',
+  'lse-non-finite': 'LSE',
+  'lse-bound': 'LSE',
+};
+
+const legs = ['non-finite', 'element bound', 'structure scale', 'structure bias', 'LSE'];
+
+describe.each(reports)('%s as JUnit XML', (_, report) => {
+  const suite = parseXml(renderJunit([report])).children[0]!;
+
+  test('has a test case per test, failed by its findings alone', () => {
+    const live = report.inputs.command === null ? [] : ['execution'];
+    expect(childNames(suite)).toEqual([...live, ...legs]);
+    const failed = Object.entries(outcomes(suite)).filter(([, outcome]) => outcome === 'failure');
+    const expected = new Set(report.verdict.findings.map(({ test }) => legOf[test]));
+    expect(new Set(failed.map(([name]) => name))).toEqual(expected);
+  });
+
+  test('carries the statement of every finding, in the message and in the text', () => {
+    for (const { test, statement } of report.verdict.findings) {
+      const leg = suite.children.find(({ attributes }) => attributes['name'] === legOf[test])!;
+      expect(leg.children).toHaveLength(1);
+      expect(leg.children[0]!.attributes['message']).toContain(statement);
+      expect(leg.children[0]!.attributes['type']!.split(' ')).toContain(test);
+      expect(leg.children[0]!.text).toContain(statement);
+    }
+  });
+
+  test('counts what it has', () => {
+    const all = Object.values(outcomes(suite));
+    const count = (outcome: string) => String(all.filter((found) => found === outcome).length);
+    expect(suite.attributes).toMatchObject({
+      tests: String(all.length),
+      failures: count('failure'),
+      skipped: count('skipped'),
+      errors: '0',
+      time: '0.125',
+      timestamp: '2026-02-03T04:05:06.789Z',
+    });
+  });
+});
+
+describe('JUnit XML', () => {
+  test('skips what could not be run', () => {
+    const skipped = (report: AuditReport) =>
+      Object.entries(outcomes(parseXml(renderJunit([report])).children[0]!))
+        .filter(([, outcome]) => outcome === 'skipped')
+        .map(([name]) => name);
+    expect(skipped(judgedCases['pass']!.report)).toEqual([]);
+    expect(skipped(judgedCases['pass without LSE']!.report)).toEqual(['LSE']);
+    expect(skipped(executionFailure)).toEqual(legs);
+  });
+
+  test('sums up several reports, and none', () => {
+    const all = parseXml(renderJunit(reports.map(([, report]) => report)));
+    expect(all.children).toHaveLength(reports.length);
+    for (const total of ['tests', 'failures', 'skipped'])
+      expect(Number(all.attributes[total])).toBe(
+        all.children.reduce((sum, suite) => sum + Number(suite.attributes[total]), 0),
+      );
+    expect(Number(all.attributes['time'])).toBeCloseTo(0.125 * reports.length, 2);
+    expect(parseXml(renderJunit([])).attributes).toMatchObject({ tests: '0', failures: '0' });
+  });
+
+  test('is well formed whatever the names hold, and keeps what XML can', () => {
+    const name = `a&b<c>"d'e]]>&amp;\u0000\u001b[31m\n\t\ufffe\uffff\ud800 漢字 😀 <!-- -->`;
+    const { report } = judgedCases['O × 1.5']!;
+    const source = { ...report.inputs.output!, path: name, tensor: name };
+    const hostile: AuditReport = {
+      ...report,
+      inputs: {
+        ...report.inputs,
+        problem: { ...report.inputs.problem, path: name },
+        output: source,
+      },
+      verdict: {
+        ...report.verdict,
+        findings: [{ test: 'scale', statement: name }],
+      },
+    };
+    const suite = parseXml(renderJunit([hostile])).children[0]!;
+    const kept = `a&b<c>"d'e]]>&amp;\\u{0}\\u{1b}[31m\\u{a}\\u{9}\\u{fffe}\\u{ffff}\\u{d800} 漢字 😀 <!-- -->`;
+    expect(suite.attributes['name']).toContain(kept);
+    const scale = suite.children.find(
+      ({ attributes }) => attributes['name'] === 'structure scale',
+    )!;
+    expect(scale.attributes['classname']).toContain(kept);
+    expect(scale.children[0]!.attributes['message']).toBe(kept);
+    expect(scale.children[0]!.text.trim()).toBe(kept);
+  });
+});

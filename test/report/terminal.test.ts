@@ -1,0 +1,267 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { formatNumber } from '../../src/audit/index.js';
+import { renderAudit, type AuditReport } from '../../src/report/index.js';
+import { displayWidth } from '../../src/report/plain-text.js';
+import { executionFailure, judgedCases, reports } from './cases.js';
+
+const ansiCode = /\x1b\[[0-9;]*m/g;
+const red = '\x1b[31m';
+const green = '\x1b[32m';
+const widths = Array.from({ length: 81 }, (_, i) => 60 + i);
+
+/** The text without line breaks and indentation, as a reader puts it together again. */
+function flowing(text: string): string {
+  return text.replace(/\s+/g, ' ');
+}
+
+/** What stands in red, in order. */
+function redTexts(rendered: string): string[] {
+  return [...rendered.matchAll(/\x1b\[31m(.*?)\x1b\[39m/gs)].map(([, text]) => text!);
+}
+
+/** The lines of a section, from its heading to the next empty line. */
+function section(rendered: string, heading: string): string[] {
+  const lines = rendered.split('\n');
+  const first = lines.findIndex((line) => line.startsWith(heading));
+  expect(first, heading).toBeGreaterThanOrEqual(0);
+  return lines.slice(first, lines.indexOf('', first));
+}
+
+const hostile = '\x1b[31mred\x1b[0m\r\n\u202etfel\u2028 漢字 & <b> "quoted"\ud800\u0007';
+
+function withHostileNames(report: AuditReport): AuditReport {
+  const { problem, output, lse } = report.inputs;
+  const source = <T extends object>(from: T | null, path: string): T | null =>
+    from === null ? null : { ...from, path, tensor: hostile };
+  return {
+    ...report,
+    tool: { ...report.tool, version: hostile },
+    verdict: { ...report.verdict, sentence: `${report.verdict.sentence}${hostile}` },
+    inputs: {
+      problem: { ...problem, path: hostile.repeat(20) },
+      output: source(output, `/${'deep/'.repeat(60)}file`),
+      lse: source(lse, '漢'.repeat(200)),
+      command: hostile,
+    },
+  };
+}
+
+describe.each(reports)('%s on a terminal', (_, report) => {
+  test('fits every width from 60 columns on, without spaces at the ends of lines', () => {
+    const tooWide = (given: AuditReport, columns: number) =>
+      renderAudit(given, { columns })
+        .split('\n')
+        .filter((line) => displayWidth(line) > columns || /\s$/.test(line));
+    const hostileReport = withHostileNames(report);
+    for (const columns of widths) {
+      expect(tooWide(report, columns)).toEqual([]);
+      if (columns % 7 === 0) expect(tooWide(hostileReport, columns)).toEqual([]);
+    }
+  });
+
+  test('begins with the verdict', () => {
+    for (const columns of [60, 80, 140]) {
+      const rendered = renderAudit(report, { columns });
+      expect(rendered.startsWith(report.verdict.pass ? 'PASS: ' : 'FAIL: ')).toBe(true);
+      expect(flowing(rendered).startsWith(flowing(report.verdict.sentence))).toBe(true);
+    }
+  });
+
+  test('gives every finding, each once', () => {
+    const text = flowing(renderAudit(report));
+    for (const { statement } of report.verdict.findings)
+      expect(text.split(flowing(statement))).toHaveLength(2);
+  });
+
+  test('has its sections in order', () => {
+    const judgement = ['Error ', 'Tests ', 'Usual checks', 'Oracle '];
+    const headings = ['Problem ', ...(report.error === null ? [] : judgement), 'Inputs '];
+    const lines = renderAudit(report).split('\n');
+    const starts = lines
+      .filter((line, i) => i > 0 && lines[i - 1] === '' && line !== '')
+      .filter((line) => line !== 'Also');
+    expect(starts).toHaveLength(headings.length);
+    starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i]!)).toBe(true));
+  });
+
+  test('has colours only when asked, and the same text either way', () => {
+    for (const columns of [60, 80, 140]) {
+      const plain = renderAudit(report, { color: false, columns });
+      const colored = renderAudit(report, { color: true, columns });
+      expect(plain).not.toContain('\x1b');
+      expect(renderAudit(report, { columns })).toBe(plain);
+      expect(colored).toContain(report.verdict.pass ? `${green}PASS` : `${red}FAIL`);
+      expect(colored.replace(ansiCode, '')).toBe(plain);
+    }
+  });
+
+  test('is red only where it fails', () => {
+    const found = redTexts(renderAudit(report, { color: true }));
+    if (report.verdict.pass) expect(found).toEqual([]);
+    else expect(found[0]).toBe('FAIL');
+    // Everything else in red stands in the table of tests, on lines with a red share above 100 %.
+    const tests =
+      report.error === null ? [] : section(renderAudit(report, { color: true }), '\x1b[1mTests');
+    expect(redTexts(tests.join('\n'))).toEqual(found.slice(1));
+    for (const line of tests.filter((line) => line.includes(red))) {
+      const [share] = redTexts(line).slice(-1);
+      const failing =
+        share!.endsWith('×') || share === 'Infinity' || parseFloat(share!.replace(' %', '')) > 0;
+      expect(failing, line).toBe(true);
+    }
+  });
+
+  test('shows nothing that a name could do to a terminal', () => {
+    const rendered = renderAudit(withHostileNames(report), { color: false });
+    expect(rendered).not.toMatch(/[^\n\P{C}]|[\u2028\u2029]/u);
+    expect(flowing(rendered)).toContain('\\u{1b}[31mred\\u{1b}[0m\\u{d}\\u{a}\\u{202e}tfel');
+  });
+});
+
+describe('the terminal report', () => {
+  const text = (name: string) => renderAudit(judgedCases[name]!.report);
+
+  test('marks exactly the tests that fail', () => {
+    for (const { report } of Object.values(judgedCases)) {
+      if (report.error === null) continue;
+      const failing = report.structure.filter(
+        ({ statistic, threshold }) => Math.abs(Number(statistic)) > Number(threshold),
+      );
+      const expected = [
+        ...(Number(report.elements.nonFinite) > 0 ? ['not finite'] : []),
+        ...(Number(report.elements.worstRatio) > 1 ? ['element'] : []),
+        ...failing.map(({ test, scope }) => `${test}, ${scope}`),
+        ...(Number(report.lse?.nonFinite ?? 0) > 0 ? ['LSE not finite'] : []),
+        ...(Number(report.lse?.worstRatio ?? 0) > 1 ? ['LSE'] : []),
+      ];
+      const marked = section(renderAudit(report, { color: true }), '\x1b[1mTests')
+        .filter((line) => line.includes(red))
+        .map((line) => line.replace(ansiCode, '').trim().split(/ {2,}/)[0]);
+      expect(marked).toEqual(expected);
+    }
+  });
+
+  test('gives the numbers of the audit', () => {
+    const { audit, report } = judgedCases['O × 1.5']!;
+    const rendered = renderAudit(report);
+    const { absolute, ulps, relative } = audit.error;
+    const row = (name: string) =>
+      rendered
+        .split('\n')
+        .find((line) => line.startsWith(`  ${name} `))!
+        .trim()
+        .split(/ {2,}/);
+    const shown = (name: string, ...values: number[]) =>
+      expect(row(name).slice(1, 1 + values.length)).toEqual(values.map(formatNumber));
+    shown('largest', absolute.max, ulps.max, relative.max);
+    shown('rms', absolute.rms, ulps.rms, relative.rms);
+    shown('mean', absolute.mean);
+    shown('median', absolute.percentiles.p50, ulps.percentiles.p50);
+    shown('90 %', absolute.percentiles.p90, ulps.percentiles.p90);
+    shown('99 %', absolute.percentiles.p99, ulps.percentiles.p99);
+    shown('99.9 %', absolute.percentiles.p999, ulps.percentiles.p999);
+    for (const { test, scope, statistic, threshold } of audit.structure)
+      shown(`${test}, ${scope}`, statistic, threshold);
+    const lse = audit.lse!.worst!;
+    shown('LSE not finite', 0, 0);
+    const lseRow = rendered.split('\n').find((line) => /^ {2}LSE .* head \d/.test(line))!;
+    expect(lseRow.trim().split(/ {2,}/).slice(1, 3)).toEqual(
+      [lse.lse - lse.oracle, lse.bound].map(formatNumber),
+    );
+    const { error, bound, at } = audit.elements.worst!;
+    shown('element', error, bound);
+    expect(row('element')[4]).toBe(`head ${at.head}, query ${at.query}, column ${at.column}`);
+    expect(rendered).toContain(`${audit.baselines.allclose.violations} of 320 outside`);
+    expect(rendered).toContain('problem  aaaaaaaaaaaa  problem.safetensors');
+    expect(rendered).toContain('output   bbbbbbbbbbbb  bf16 out of kernel.npz');
+  });
+
+  test('says what the problem is', () => {
+    const problem = (name: string) => flowing(section(text(name), 'Problem').join(' '));
+    expect(problem('pass')).toBe(
+      'Problem 2 heads, 20 queries × 24 keys, dim 8, bf16, scale 0.354 (1/√8)',
+    );
+    expect(problem('pass, grouped heads, batch 2')).toContain('batch 2, 4 heads (2 of K and V), 9');
+    expect(problem('pass, causal, window, softcap')).toMatch(
+      /scale -0\.7, causal, window 5,-1, softcap 3$/,
+    );
+  });
+
+  test("gives a structure test's head within its batch entry", () => {
+    const rendered = text('O is zero on the last head');
+    expect(rendered).toMatch(/ {2}scale, head .*batch 1, head 3$/m);
+    expect(rendered).toMatch(/ {2}scale, tile .*batch 1, head 3, queries 0 to 8$/m);
+    expect(rendered).toMatch(/ {2}scale, row .*batch 1, head 3, query \d$/m);
+  });
+
+  test('says so when there was no LSE, no output, or a rule with a softcap', () => {
+    expect(text('pass without LSE')).toContain('LSE    not given, not judged');
+    expect(text('pass')).toContain("FlashAttention's 2×");
+    expect(text('pass, causal, window, softcap')).toContain("FlashAttention's 3×");
+    expect(text('pass of a live kernel')).toMatch(/output .* bf16 out from the command$/m);
+    expect(renderAudit(executionFailure)).not.toMatch(/^(Error|Tests|Oracle)/m);
+  });
+
+  test('sets narrow and default widths to 60 and 80 columns', () => {
+    const { report } = judgedCases['O × 1.5']!;
+    expect(renderAudit(report)).toBe(renderAudit(report, { columns: 80 }));
+    expect(renderAudit(report, { columns: 20 })).toBe(renderAudit(report, { columns: 60 }));
+    expect(renderAudit(report, { columns: 0 })).toBe(renderAudit(report, { columns: 60 }));
+  });
+
+  test('does not ask the environment about colours', () => {
+    const { report } = judgedCases['pass']!;
+    const saved = process.env['NO_COLOR'];
+    try {
+      process.env['NO_COLOR'] = '1';
+      expect(renderAudit(report, { color: true })).toContain(`${green}PASS`);
+    } finally {
+      if (saved === undefined) delete process.env['NO_COLOR'];
+      else process.env['NO_COLOR'] = saved;
+    }
+  });
+
+  test('fits its width whatever the numbers are', () => {
+    const extreme = fc.constantFrom(NaN, Infinity, -1.2345e-300, 1.2345e300, 5e-324, 99999.5, 0);
+    const measured = fc.oneof(fc.double(), extreme);
+    // No typed array has more elements.
+    const count = fc.nat({ max: 2 ** 33 });
+    /** The report with every number of its results replaced. */
+    const scramble = (value: unknown, next: (isCount: boolean) => number, key = ''): unknown => {
+      if (Array.isArray(value)) return value.map((item) => scramble(item, next));
+      if (typeof value === 'number')
+        return next(/^(elements|outside|nonFinite|violations|head|batch|query|column)$/.test(key));
+      if (typeof value !== 'object' || value === null) return value;
+      return Object.fromEntries(
+        Object.entries(value).map(([k, item]) => [k, scramble(item, next, k)]),
+      );
+    };
+    const numbers = fc.array(measured, { minLength: 40, maxLength: 90 });
+    const counts = fc.array(count, { minLength: 7, maxLength: 20 });
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...Object.keys(judgedCases)),
+        numbers,
+        counts,
+        fc.integer({ min: 60, max: 140 }),
+        (name, sizes, whole, columns) => {
+          const { report } = judgedCases[name]!;
+          let at = 0;
+          const next = (isCount: boolean) => {
+            at++;
+            return isCount ? whole[at % whole.length]! : sizes[at % sizes.length]!;
+          };
+          const { error, elements, structure, lse, baselines } = report;
+          const changed = {
+            ...report,
+            ...(scramble({ error, elements, structure, lse, baselines }, next) as object),
+          } as AuditReport;
+          const lines = renderAudit(changed, { columns }).split('\n');
+          expect(lines.filter((line) => displayWidth(line) > columns)).toEqual([]);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
