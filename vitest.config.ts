@@ -7,5 +7,8 @@ export default defineConfig({
     testTimeout: 60_000,
     // A hook may build dist (test/setup/built-dist.ts).
     hookTimeout: 180_000,
+    // .ci/run counts passes and failures from the JSON.
+    reporters: process.env.CI === 'true' ? ['default', 'json'] : ['default'],
+    outputFile: { json: '.vitest/results.json' },
   },
 });

@@ -144,7 +144,10 @@ export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult
     outRadius,
     magnitude,
     lse,
-    lseRadius: ratioUp(lseUnits, 1n << BigInt(bits), 0) + 2 ** -53 * Math.abs(lse),
+    // An LSE beyond fp64 is an infinity, which has no radius.
+    lseRadius: Number.isFinite(lse)
+      ? ratioUp(lseUnits, 1n << BigInt(bits), 0) + 2 ** -53 * Math.abs(lse)
+      : 0,
     maximum: ratioToNumber(largest, 1n << BigInt(bits), 0) * Math.LN2,
   };
 }

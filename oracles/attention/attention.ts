@@ -5,7 +5,7 @@ import {
   type Problem,
   type ProblemShape,
 } from '../../src/problem.js';
-import { isAccurate, type Accuracy } from './accuracy.js';
+import { checkAccuracy, isAccurate, type Accuracy } from './accuracy.js';
 import { arbitraryLevel } from './arbitrary-level.js';
 import { doubleDoubleLevel } from './double-double-level.js';
 import { readOperand, tileRows, type Operand } from './operand.js';
@@ -111,13 +111,14 @@ function indices({ begin, end }: KeyRange): Int32Array {
  * growing precision until `accuracy` is met. Memory is O(seqlen · dim), never seqlen².
  *
  * Empty rows give O = 0, LSE = −∞. The law for infinities and NaNs is in special-values.ts.
- * @throws RequestError when the problem's shapes do not fit together.
+ * @throws RequestError when the problem's shapes do not fit together or the accuracy is not finite.
  */
 export function attentionOracle(
   problem: Problem,
   options: AttentionOracleOptions = {},
 ): AttentionReference {
   const accuracy = options.accuracy ?? defaultAccuracy;
+  checkAccuracy(accuracy);
   const shape = problemShape(problem);
   const { batch, heads, queries, vDim, qkDim } = shape;
   const rows = batch * heads * queries;

@@ -22,6 +22,9 @@ const u = 2 ** -53;
 /** As in the fp64 level: beyond this a row goes to the arbitrary level. */
 const largestExponent = 2 ** 40;
 
+/** Beyond this error of an exponent exp(x) − 1 is no longer x to within 2^-10. */
+const largestExponentError = 2 ** -12;
+
 /** Weights below this share of the largest are dropped. */
 const droppedExponent = -1000;
 
@@ -58,7 +61,10 @@ function norm(a: Float64Array, start: number, length: number): number {
   return Math.sqrt(sum) * (1 + 2 ** -40) + length * 2 ** -530;
 }
 
-/** Exponents y = score · log2 e of a row and a bound on the error of each. */
+/**
+ * Exponents y = score · log2 e of a row and a bound on the error of each. An exponent that overflows
+ * on the way is infinite.
+ */
 function exponents(
   row: Row,
   law: ScoreLaw,
@@ -84,6 +90,7 @@ function exponents(
       return Number.isNaN(exponent.high) ? doubleDouble(Infinity) : exponent;
     }
     const w = multiplyDoubleDouble(score, capFactor);
+    if (!Number.isFinite(w.high)) return doubleDouble(Infinity);
     if (Math.abs(w.high) > largestTanhExponent)
       return multiplyDoubleDoubleByFloat64(factor, Math.sign(w.high));
     const { fraction, exponent } = exp2(w);
@@ -94,8 +101,11 @@ function exponents(
   // Ogita, Rump and Oishi's compensated dot product: (d + 1)·2d·u² of Σ|q k| and a little more.
   const dotError = 2.1 * (qkDim + 1) ** 2 * u ** 2 * queryNorm * keyNorm + qkDim * 2 ** -1070;
   const scale = Math.abs(law.scale) * 1.4427;
-  const capError = law.softcap === null ? 0 : law.softcap * 1.4427 * (tanhError + 10 * u ** 2);
-  return { y, error: scale * dotError + 10 * u ** 2 * largest + capError };
+  const cap = law.softcap ?? 0;
+  const capError = cap * 1.4427 * (tanhError + 10 * u ** 2);
+  // The words of the constants lose bits below 2^-1074; so do the products with them.
+  const underflow = (queryNorm * keyNorm * (1 + cap) + 1) * 2 ** -1070;
+  return { y, error: scale * dotError + 10 * u ** 2 * largest + capError + underflow };
 }
 
 /**
@@ -117,7 +127,7 @@ export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConst
   }
   const reference = Math.round(maximum);
   const errors = new Float64Array(vDim);
-  let largestValue = 0;
+  const largestValue = new Float64Array(vDim);
   let total = 0;
   let totalErrors = 0;
   visible.forEach((key, j) => {
@@ -131,7 +141,7 @@ export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConst
     total = nextTotal;
     for (let c = 0, at = key * vDim; c < vDim; c++, at++) {
       const v = row.values[at]!;
-      largestValue = Math.max(largestValue, Math.abs(v));
+      largestValue[c] = Math.max(largestValue[c]!, Math.abs(v));
       const product = high * v;
       const sum = out[c]!;
       const next = sum + product;
@@ -142,16 +152,19 @@ export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConst
   });
   const n = visible.length;
   const denominator = doubleDoubleFromSum(total, totalErrors);
-  const weightError = (Math.LN2 * error + doubleDoubleExp2Error) * (1 + 2 ** -10);
+  const weightError =
+    error <= largestExponentError
+      ? (Math.LN2 * error + doubleDoubleExp2Error) * (1 + 2 ** -10)
+      : Infinity;
   const sumRoundoff = 3.1 * (n + 2) ** 2 * u ** 2;
   const relative = 2 * (weightError + sumRoundoff) + 32 * u ** 2;
-  const floor = (n * (2 ** -999 * largestValue + 2 ** -1065) * 2) / total;
   for (let c = 0; c < vDim; c++) {
     const quotient = divideDoubleDouble(doubleDoubleFromSum(out[c]!, errors[c]!), denominator);
     out[c] = quotient.high;
     magnitude[c] = magnitude[c]! / total;
+    const floor = (n * (2 ** -999 * largestValue[c]! + 2 ** -1065) * 2) / total;
     outRadius[c] =
-      largestValue === 0
+      largestValue[c] === 0
         ? 0
         : relative * (1 + 2 ** -10) * magnitude[c]! + u * Math.abs(quotient.high) + floor;
   }

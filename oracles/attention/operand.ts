@@ -30,6 +30,8 @@ export interface Operand {
   readonly bit: Int16Array;
   /** Per tile: the largest magnitude and the least lowestBit of its rows. */
   readonly tileLargest: Float64Array;
+  /** Per column: the largest magnitude. */
+  readonly columnLargest: Float64Array;
   readonly tileLowestBit: Float64Array;
   /** The element as the tensor has it, an infinity or a NaN included. */
   raw(row: number, column: number): number;
@@ -48,6 +50,7 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
   const tileNorm = new Float64Array(tiles);
   const tileLargest = new Float64Array(tiles);
   const tileLowestBit = new Float64Array(tiles).fill(Infinity);
+  const columnLargest = new Float64Array(dim);
   const words = new Uint32Array(values.buffer);
   const bit = new Int16Array(rows * dim).fill(zeroBit);
   const specials = new Map<number, number>();
@@ -66,7 +69,9 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
         continue;
       }
       sumOfSquares += x * x;
-      magnitude = Math.max(magnitude, Math.abs(x));
+      const size = Math.abs(x);
+      if (size > magnitude) magnitude = size;
+      if (size > columnLargest[at - row * dim]!) columnLargest[at - row * dim] = size;
       bit[at] = exponentField === 0 ? -1074 : exponentField - 1022 - precision;
       least = Math.min(least, bit[at]!);
     }
@@ -91,6 +96,7 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     lowestBit,
     bit,
     tileLargest,
+    columnLargest,
     tileLowestBit,
     raw: (row, column) => specials.get(row * dim + column) ?? values[row * dim + column]!,
   };

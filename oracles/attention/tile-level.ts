@@ -15,7 +15,7 @@ const u = 2 ** -53;
  * (0.35u), all divided by the least result 2^-1/2 where it is below 1, and the double-double
  * constant's own error (2^-64 at the largest exponent allowed).
  */
-const weightRoundoff = 4 * u;
+export const weightRoundoff = 4 * u;
 
 /** Exponents beyond this leave too few fraction bits; such a row goes to a slower level. */
 const largestExponent = 2 ** 40;
@@ -32,7 +32,7 @@ function gamma(n: number): number {
  * Whether the fp64 dot products of one query with one tile of keys are exact: every product is a
  * multiple of 2^(qBit + kBit), so every partial sum is an integer of at most 53 bits times that.
  */
-function isExactDot(query: Operand, row: number, keys: Operand, tile: number): boolean {
+export function isExactDot(query: Operand, row: number, keys: Operand, tile: number): boolean {
   const unit = query.lowestBit[row]! + keys.tileLowestBit[tile]!;
   if (unit === Infinity) return true;
   const total = keys.dim * query.largest[row]! * keys.tileLargest[tile]!;
@@ -46,7 +46,7 @@ function isExactDot(query: Operand, row: number, keys: Operand, tile: number): b
  * which together is at most ulp(P) ≤ 2^-52·P. So the error is at most their number times that, and
  * never more than γ(d)·P.
  */
-function dotError(query: Operand, row: number, keys: Operand, tile: number): number {
+export function dotError(query: Operand, row: number, keys: Operand, tile: number): number {
   if (isExactDot(query, row, keys, tile)) return 0;
   const { dim } = query;
   const largest = query.norm[row]! * keys.tileNorm[tile]!;
@@ -176,7 +176,6 @@ export function tileLevel(
       scoreError[i] = Math.max(scoreError[i]!, dotError(query, firstRow + i, keys, tile));
     }
   }
-  const largestValue = values.tileLargest.reduce((a, b) => Math.max(a, b), 0);
   return ranges.map((range, i) => {
     const start = i * vStride;
     const out = new Float64Array(values.dim);
@@ -193,15 +192,18 @@ export function tileLevel(
         ? (exponentError + exponentError ** 2) * (1 + 2 ** -20) + weightRoundoff
         : Infinity;
     const sumError = gamma(tileRows + tiles[i]!);
-    const trusted = engine.extent.view[i]! <= largestExponent ? weightError + sumError : Infinity;
+    const inRange =
+      engine.extent.view[i]! <= largestExponent && Number.isFinite(constants.capFactorHigh);
+    const trusted = inRange ? weightError + sumError : Infinity;
     const relative = 2 * trusted * (1 + 2 ** -8) + 2 * u;
-    const floor =
-      (range.end - range.begin) * (droppedWeight * largestValue + 2 ** -1070) * 2 + 2 ** -1074;
     for (let c = 0; c < values.dim; c++) {
       out[c] = engine.sum.view[start + c]! / l;
       magnitude[c] = engine.magnitude.view[start + c]! / l;
+      const largest = values.columnLargest[c]!;
+      const floor =
+        (range.end - range.begin) * (droppedWeight * largest + 2 ** -1070) * 2 + 2 ** -1074;
       outRadius[c] =
-        magnitude[c] === 0 && out[c] === 0 && largestValue === 0
+        magnitude[c] === 0 && out[c] === 0 && largest === 0
           ? 0
           : relative * (1 + 4 * relative) * magnitude[c]! + floor;
     }

@@ -32,7 +32,7 @@ export function addConformCommand(program: Command): void {
     .command('conform')
     .description('compare the models of conversion instructions with results captured on silicon')
     .argument('[instruction...]', 'PTX instructions, as in cvt.rn.bf16x2.f32 (default: all)')
-    .option('--exhaustive', 'all 2^32 inputs of each instead of a sample (some minutes)')
+    .option('--exhaustive', 'all 2^32 inputs of each instead of a sample (a minute or two)')
     .option('--threads <n>', 'worker threads (default: one per core)', threadCount)
     .option('--captures <dir>', "fingerprints of another GPU (default: the package's own)")
     .option('--seed <text>', 'decides which random blocks are sampled', '0')

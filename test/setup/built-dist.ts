@@ -53,12 +53,13 @@ export async function builtDist(): Promise<string> {
       continue;
     }
     try {
-      if (modified(dist) >= newestInput()) break;
+      if (modified(dist) >= newestInput()) return dist;
       const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/build.mjs'], {
         cwd: root,
         encoding: 'utf8',
       });
       if (status !== 0) throw new Error(`dist cannot be built:\n${stdout}${stderr}`);
+      return dist;
     } finally {
       rmSync(lock, { recursive: true, force: true });
     }

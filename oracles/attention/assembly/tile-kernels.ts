@@ -231,9 +231,10 @@ export function capScores(scores: usize, count: i32, factor: f64): void {
  * Turns a tile of scores into weights 2^(s·c − reference) in place and sums them by row, where
  * c = cHigh + cLow is a double-double. Row i sees columns low[i] ≤ j < high[i]; the others get
  * weight 0. reference[i] is an integer, −Infinity before the row's first visible column; it is
- * raised to the row's maximum when a weight would exceed 2^500, and factor[i] is the power of two
+ * raised to the row's maximum when a weight would exceed 2^16, and factor[i] is the power of two
  * that older sums must be multiplied by. extent[i] becomes the largest |s·c| seen, maximum[i] the
- * largest s·c. A weight below 2^-1000 becomes 0.
+ * largest s·c. A weight below 2^-1000 becomes 0; so does an older sum that falls by more than 2^1022,
+ * to less than 2^-1005 of the new largest weight for each of its terms.
  */
 export function weights(
   scores: usize,
@@ -279,10 +280,9 @@ export function weights(
       from = nearest<f64>(largest);
       store<f64>(reference + at, from);
       store<f64>(factor + at, 0);
-    } else if (largest - from > 500) {
+    } else if (largest - from > 16) {
       const to = nearest<f64>(largest);
       const shift = from - to;
-      // A product that underflows here is below 2^-1000 of the new largest weight.
       store<f64>(
         factor + at,
         shift < -1022 ? 0 : reinterpret<f64>((<i64>shift + 1023) << 52),

@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { attentionOracle } from '../../oracles/index.js';
+import { textbookAttention } from '../../kernels/index.js';
+import { encodeFromFloat64, formats } from '../formats/index.js';
+import { writeSafetensors } from '../io/index.js';
+import { problemShape } from '../problem.js';
+import type { Benchmark } from './benchmark.js';
+import { normalProblem } from './normal-problem.js';
+
+const size = { heads: 8, seqlen: 1024, dim: 128 };
+const quickSize = { heads: 1, seqlen: 64, dim: 16 };
+
+const auditProcess = fileURLToPath(new URL('./audit-process.js', import.meta.url));
+
+/** A problem with the output of the textbook kernel and the oracle's LSE as fp32, in a file. */
+async function writeAudited(path: string, quick: boolean): Promise<void> {
+  const problem = normalProblem('bf16', quick ? quickSize : size);
+  const { q, k, v } = problem;
+  const out = textbookAttention(problem, problemShape(problem));
+  const { lse } = attentionOracle(problem);
+  await writeSafetensors(path, {
+    ...{ q, k, v },
+    out: { ...q, data: encodeFromFloat64(formats.bf16, out) },
+    lse: { format: 'fp32', shape: q.shape.slice(0, 2), data: Float32Array.from(lse) },
+  });
+}
+
+/** An audit of output and LSE, bf16, [8, 1024, 128], read from a file, in a process of its own. */
+export const auditBenchmark: Benchmark = {
+  quantities: [
+    { name: 'audit of [8, 1024, 128] bf16: time', unit: 's', better: 'lower', target: 20 },
+    {
+      name: 'audit of [8, 1024, 128] bf16: peak memory',
+      unit: 'bytes',
+      better: 'lower',
+      target: 600e6,
+    },
+  ],
+  prepare: async (quick) => {
+    const folder = await mkdtemp(join(tmpdir(), 'flashproof-bench-'));
+    const path = join(folder, 'problem.safetensors');
+    await writeAudited(path, quick);
+    return {
+      measure: async () => {
+        const { stdout } = await promisify(execFile)(process.execPath, [auditProcess, path]);
+        return JSON.parse(stdout) as number[];
+      },
+      dispose: () => rm(folder, { recursive: true, force: true }),
+    };
+  },
+};

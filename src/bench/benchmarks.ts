@@ -1,0 +1,22 @@
+import { arithmeticBenchmarks } from './arithmetic-benchmarks.js';
+import { auditBenchmark } from './audit-benchmark.js';
+import type { Benchmark } from './benchmark.js';
+import { coldStartBenchmark } from './cold-start-benchmark.js';
+import { fileBenchmarks } from './file-benchmarks.js';
+import { formatBenchmarks } from './format-benchmarks.js';
+import { oracleBenchmarks } from './oracle-benchmarks.js';
+
+/**
+ * Everything that is measured, in the order it is measured in. `commandLine` is the program whose cold
+ * start is measured: a JavaScript file that takes --version.
+ */
+export function benchmarks(commandLine: string): readonly Benchmark[] {
+  return [
+    ...oracleBenchmarks,
+    auditBenchmark,
+    ...formatBenchmarks,
+    ...arithmeticBenchmarks,
+    ...fileBenchmarks,
+    coldStartBenchmark(commandLine),
+  ];
+}

@@ -1,0 +1,80 @@
+import { attentionOracle, type Accuracy } from '../../oracles/index.js';
+import type { FormatName } from '../formats/index.js';
+import { problemShape, visibleKeys, type Problem } from '../problem.js';
+import { rateOf, type Benchmark } from './benchmark.js';
+import { normalProblem, type ProblemSize } from './normal-problem.js';
+
+const fourHeads = { heads: 4, seqlen: 1024, dim: 128 };
+const oneHead = { ...fourHeads, heads: 1 };
+const quickSize = { heads: 1, seqlen: 64, dim: 16 };
+
+/** What an audit asks of the oracle: a radius of 2^-40 of Σ p|v|. */
+function auditAccuracy(outputFormat: FormatName): Accuracy {
+  return { outputFormat, ulpFraction: 0, magnitudeFraction: 2 ** -40 };
+}
+
+interface OracleCase {
+  readonly name: string;
+  readonly format: FormatName;
+  readonly settings?: Partial<Pick<Problem, 'causal' | 'softcap'>>;
+  /** Default: the oracle's own, 1/1024 ulp of fp32. */
+  readonly accuracy?: Accuracy;
+  readonly target?: number;
+  /** Default: 4 heads, [4, 1024, 128]. */
+  readonly size?: ProblemSize;
+}
+
+/** Multiply-adds per second that keep an audit a matter of seconds. */
+const target = 4e8;
+
+const cases: readonly OracleCase[] = [
+  { name: 'bf16', format: 'bf16', accuracy: auditAccuracy('bf16'), target },
+  { name: 'fp16', format: 'fp16', accuracy: auditAccuracy('fp16'), target },
+  {
+    name: 'bf16, causal',
+    format: 'bf16',
+    settings: { causal: true },
+    accuracy: auditAccuracy('bf16'),
+    target,
+  },
+  {
+    name: 'bf16, softcap 30',
+    format: 'bf16',
+    settings: { softcap: 30 },
+    accuracy: auditAccuracy('bf16'),
+    target,
+  },
+  { name: 'fp32, to 1/1024 ulp of fp32', format: 'fp32', size: oneHead },
+];
+
+/** Multiply-adds of QKᵀ and PV over the visible keys: 2 · dim per query and key. */
+export function multiplyAdds(problem: Problem): number {
+  const shape = problemShape(problem);
+  let pairs = 0;
+  for (let row = 0; row < shape.queries; row++) {
+    const { begin, end } = visibleKeys(problem, shape, row);
+    pairs += end - begin;
+  }
+  return shape.batch * shape.heads * pairs * (shape.qkDim + shape.vDim);
+}
+
+/** The attention oracle on one thread, standard normal inputs. */
+export const oracleBenchmarks: readonly Benchmark[] = cases.map(
+  ({ name, format, settings, accuracy, target, size = fourHeads }) => ({
+    quantities: [
+      {
+        name: `oracle: ${name}`,
+        unit: 'multiply-adds/s',
+        better: 'higher',
+        ...(target === undefined ? {} : { target }),
+      },
+    ],
+    prepare: (quick) => {
+      const problem = normalProblem(format, quick ? quickSize : size, settings);
+      const options = accuracy === undefined ? {} : { accuracy };
+      return rateOf(multiplyAdds(problem), () => {
+        attentionOracle(problem, options);
+      });
+    },
+  }),
+);
