@@ -1,4 +1,4 @@
-import { decodeToFloat64, formats, round } from '../src/formats/index.js';
+import { decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
 import { visibleKeys, type Problem, type ProblemShape, type Tensor } from '../src/problem.js';
 
 /** Four partial sums, so that additions need not wait for one another. */
@@ -38,36 +38,54 @@ export function textbookAttention(problem: Problem, shape: ProblemShape): Float6
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const format = formats[problem.q.format];
   const out = new Float64Array(batch * heads * queries * vDim);
-  const scores = new Float64Array(keys);
+  const roundAll = (values: Float64Array): Float64Array =>
+    decodeToFloat64(encodeFromFloat64(format, values), format);
   for (let head = 0; head < batch * heads; head++) {
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     const q = decodeRows(problem.q, head * queries, queries, qkDim);
-    const k = decodeRows(problem.k, kv * keys, keys, qkDim).map((x) =>
-      round(format, x * problem.scale),
-    );
+    const k = roundAll(decodeRows(problem.k, kv * keys, keys, qkDim).map((x) => x * problem.scale));
     const v = decodeRows(problem.v, kv * keys, keys, vDim);
     for (let i = 0; i < queries; i++) {
       const { begin, end } = visibleKeys(problem, shape, i);
-      let largest = -Infinity;
-      for (let j = begin; j < end; j++) {
-        let score = round(format, dotProduct(q, i * qkDim, k, j * qkDim, qkDim));
-        if (problem.softcap !== null) {
-          const inner = round(format, Math.tanh(round(format, score / problem.softcap)));
-          score = round(format, inner * problem.softcap);
-        }
-        scores[j] = score;
-        if (score > largest) largest = score;
+      const dots = new Float64Array(end - begin);
+      for (let j = begin; j < end; j++)
+        dots[j - begin] = dotProduct(q, i * qkDim, k, j * qkDim, qkDim);
+      let scores = roundAll(dots);
+      const cap = problem.softcap;
+      if (cap !== null) {
+        const inner = roundAll(roundAll(scores.map((x) => x / cap)).map(Math.tanh));
+        scores = roundAll(inner.map((x) => x * cap));
       }
-      let total = 0;
-      for (let j = begin; j < end; j++) total += scores[j] = Math.exp(scores[j]! - largest);
-      const row = out.subarray((head * queries + i) * vDim, (head * queries + i + 1) * vDim);
-      for (let j = begin; j < end; j++) {
-        const weight = round(format, scores[j]! / total);
-        if (weight === 0) continue;
-        for (let c = 0; c < vDim; c++) row[c]! += weight * v[j * vDim + c]!;
-      }
-      for (let c = 0; c < vDim; c++) row[c] = round(format, row[c]!);
+      const largest = scores.reduce((a, b) => (b > a ? b : a), -Infinity);
+      const exponentials = scores.map((score) => Math.exp(score - largest));
+      const total = exponentials.reduce((a, b) => a + b, 0);
+      const weights = roundAll(exponentials.map((x) => x / total));
+      const row = new Float64Array(vDim);
+      addWeightedRows(row, weights, v, begin);
+      out.set(roundAll(row), (head * queries + i) * vDim);
     }
   }
   return out;
+}
+
+/** row += Σ_j weights[j] · values[first + j], four rows of values at a time. */
+function addWeightedRows(
+  row: Float64Array,
+  weights: Float64Array,
+  values: Float64Array,
+  first: number,
+): void {
+  const dim = row.length;
+  let j = 0;
+  for (; j + 3 < weights.length; j += 4) {
+    const [w0, w1, w2, w3] = [weights[j]!, weights[j + 1]!, weights[j + 2]!, weights[j + 3]!];
+    const at = (first + j) * dim;
+    for (let c = 0; c < dim; c++)
+      row[c]! +=
+        w0 * values[at + c]! +
+        w1 * values[at + dim + c]! +
+        (w2 * values[at + 2 * dim + c]! + w3 * values[at + 3 * dim + c]!);
+  }
+  for (; j < weights.length; j++)
+    for (let c = 0; c < dim; c++) row[c]! += weights[j]! * values[(first + j) * dim + c]!;
 }
