@@ -1,0 +1,108 @@
+import { decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
+import type { FormatName } from '../src/formats/index.js';
+import { problemShape, type Problem, type Tensor, type Window } from '../src/problem.js';
+import { sizeNames, type SizeName, type Sizes } from './size-range.js';
+
+/** The tensors of a problem. */
+export const tensorNames = ['q', 'k', 'v'] as const;
+export type TensorName = (typeof tensorNames)[number];
+
+/** A problem with its tensors decoded to fp64, row-major of rank 4: what is easy to take apart. */
+export interface PlainProblem {
+  readonly sizes: Sizes;
+  readonly formats: Readonly<Record<TensorName, FormatName>>;
+  readonly values: Readonly<Record<TensorName, Float64Array>>;
+  readonly scale: number;
+  readonly causal: boolean;
+  readonly window: Window | null;
+  readonly softcap: number | null;
+}
+
+/** The four dimensions of each tensor. */
+export function tensorShape(name: TensorName, sizes: Sizes): readonly number[] {
+  const { batch, kvHeads, groupSize, queries, keys, qkDim, vDim } = sizes;
+  return {
+    q: [batch, kvHeads * groupSize, queries, qkDim],
+    k: [batch, kvHeads, keys, qkDim],
+    v: [batch, kvHeads, keys, vDim],
+  }[name];
+}
+
+/** The problem with its tensors rounded to their formats; values too large become the largest. */
+export function encodeProblem(plain: PlainProblem): Problem {
+  const tensor = (name: TensorName): Tensor => ({
+    format: plain.formats[name],
+    shape: tensorShape(name, plain.sizes),
+    data: encodeWithSpecials(plain.formats[name], plain.values[name]),
+  });
+  const { scale, causal, window, softcap } = plain;
+  return { q: tensor('q'), k: tensor('k'), v: tensor('v'), scale, causal, window, softcap };
+}
+
+/** Rounds to the format; finite values saturate, infinities stay. */
+function encodeWithSpecials(name: FormatName, values: Float64Array): Tensor['data'] {
+  const format = formats[name];
+  const clipped = values.map((x) =>
+    Number.isFinite(x) ? Math.min(Math.max(x, -format.maxFinite), format.maxFinite) : x,
+  );
+  return encodeFromFloat64(format, clipped);
+}
+
+/**
+ * The inverse of `encodeProblem`.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function decodeProblem(problem: Problem): PlainProblem {
+  const { heads, ...sizes } = problemShape(problem);
+  void heads;
+  const decoded = (tensor: Tensor) => decodeToFloat64(tensor.data, formats[tensor.format]);
+  const { q, k, v, scale, causal, window, softcap } = problem;
+  return {
+    sizes,
+    formats: { q: q.format, k: k.format, v: v.format },
+    values: { q: decoded(q), k: decoded(k), v: decoded(v) },
+    scale,
+    causal,
+    window,
+    softcap,
+  };
+}
+
+/** For each size the indices that stay. */
+export type Selection = Readonly<Partial<Record<SizeName, readonly number[]>>>;
+
+function everyIndex(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => i);
+}
+
+/** The part of a problem that a selection leaves; a size without a list stays whole. */
+export function selectPart(plain: PlainProblem, selection: Selection): PlainProblem {
+  const kept = Object.fromEntries(
+    sizeNames.map((name) => [name, selection[name] ?? everyIndex(plain.sizes[name])]),
+  ) as Record<SizeName, readonly number[]>;
+  const { groupSize } = plain.sizes;
+  const queryHeads = kept.kvHeads.flatMap((head) =>
+    kept.groupSize.map((member) => head * groupSize + member),
+  );
+  const axes = {
+    q: [kept.batch, queryHeads, kept.queries, kept.qkDim],
+    k: [kept.batch, kept.kvHeads, kept.keys, kept.qkDim],
+    v: [kept.batch, kept.kvHeads, kept.keys, kept.vDim],
+  };
+  const gather = (name: TensorName): Float64Array => {
+    const [, heads, rows, columns] = tensorShape(name, plain.sizes);
+    const [batches, keptHeads, keptRows, keptColumns] = axes[name];
+    const out: number[] = [];
+    for (const b of batches!)
+      for (const h of keptHeads!)
+        for (const r of keptRows!)
+          for (const c of keptColumns!)
+            out.push(plain.values[name][((b * heads! + h) * rows! + r) * columns! + c]!);
+    return Float64Array.from(out);
+  };
+  return {
+    ...plain,
+    sizes: Object.fromEntries(sizeNames.map((name) => [name, kept[name].length])) as Sizes,
+    values: { q: gather('q'), k: gather('k'), v: gather('v') },
+  };
+}

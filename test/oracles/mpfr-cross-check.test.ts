@@ -1,0 +1,124 @@
+import * as fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Accuracy } from '../../oracles/index.js';
+import { attentionProblem } from '../../properties/index.js';
+import { cancellingDots } from './cancelling-dots.js';
+import { loadMpfr } from './mpfr.js';
+import { arbitrarySolver, doubleDoubleSolver, oracleSolver, type Solver } from './oracle-levels.js';
+import { scoredKeys } from './problems.js';
+import { assertWithinRadii, RadiusUse } from './radius-check.js';
+import { oracleRuns, oracleSeed, scaledRuns } from './random-runs.js';
+import { withReference } from './reference-attention.js';
+
+const mpfr = await loadMpfr();
+
+const audit: Accuracy = { outputFormat: 'bf16', ulpFraction: 0, magnitudeFraction: 2 ** -40 };
+const loose: Accuracy = { outputFormat: 'fp32', ulpFraction: 1, magnitudeFraction: 1 };
+
+/** Every way the oracle has to solve a row. */
+const solvers: Readonly<Record<string, Solver>> = {
+  'default accuracy': oracleSolver(),
+  'audit accuracy': oracleSolver(audit),
+  'loose accuracy': oracleSolver(loose),
+  'double-double level': doubleDoubleSolver,
+  'arbitrary level, 40 bits': arbitrarySolver(40),
+  'arbitrary level, 192 bits': arbitrarySolver(192),
+};
+
+const uses = Object.fromEntries(Object.keys(solvers).map((name) => [name, new RadiusUse()]));
+const checked: number[] = [];
+
+function crossCheck(problem: Parameters<Solver>[0]): void {
+  checked.push(problem.q.shape.length);
+  withReference(mpfr, problem, (reference) => {
+    for (const [name, solve] of Object.entries(solvers))
+      assertWithinRadii(problem, reference, solve, uses[name]!);
+  });
+}
+
+describe(`the oracle against MPFR, ORACLE_SEED=${oracleSeed} ORACLE_RUNS=${oracleRuns}`, () => {
+  it('is within its radii on small problems of every kind', { timeout: 3_600_000 }, () => {
+    const arbitrary = attentionProblem({
+      queries: { max: 5 },
+      keys: { max: 9 },
+      qkDim: { max: 6 },
+      vDim: { max: 4 },
+    });
+    fc.assert(fc.property(arbitrary, crossCheck), { seed: oracleSeed, numRuns: oracleRuns });
+  });
+
+  it('is within its radii across tiles of 64 keys', { timeout: 3_600_000 }, () => {
+    const arbitrary = attentionProblem({
+      batch: { max: 1 },
+      kvHeads: { max: 1 },
+      groupSize: { max: 1 },
+      queries: { max: 3 },
+      keys: { min: 60, max: 200 },
+      qkDim: { max: 3 },
+      vDim: { max: 2 },
+    });
+    const numRuns = scaledRuns(60);
+    fc.assert(fc.property(arbitrary, crossCheck), { seed: oracleSeed, numRuns });
+  });
+
+  it('is within its radii across tiles of 64 queries', { timeout: 3_600_000 }, () => {
+    const arbitrary = attentionProblem({
+      batch: { max: 1 },
+      queries: { min: 60, max: 130 },
+      keys: { max: 5 },
+      qkDim: { max: 3 },
+      vDim: { max: 2 },
+    });
+    const numRuns = scaledRuns(20);
+    fc.assert(fc.property(arbitrary, crossCheck), { seed: oracleSeed, numRuns });
+  });
+
+  it('is within its radii where dot products cancel', { timeout: 3_600_000 }, () => {
+    const numRuns = scaledRuns(300);
+    fc.assert(fc.property(cancellingDots, crossCheck), { seed: oracleSeed, numRuns });
+  });
+
+  it('meets every level on the way', () => {
+    const met = (name: string) => Object.keys(uses[name]!.summary());
+    expect(met('default accuracy')).toEqual(
+      expect.arrayContaining(['fp64', 'double-double', 'arbitrary']),
+    );
+    expect(met('audit accuracy')).toEqual(
+      expect.arrayContaining(['fp64', 'double-double', 'arbitrary']),
+    );
+    const { fp64 } = uses['loose accuracy']!.summary();
+    expect(fp64!.elements).toBeGreaterThan(0.9 * uses['loose accuracy']!.rows);
+  });
+
+  it('notices an error of three radii', () => {
+    const problem = scoredKeys('fp32', [0, 1, 2], [1, 2, 4]);
+    const faulty: Solver = (given) =>
+      oracleSolver()(given).map(({ result, level }) => ({
+        level,
+        result: { ...result, out: result.out.map((x, c) => x + 3 * result.outRadius[c]!) },
+      }));
+    const faultyLse: Solver = (given) =>
+      oracleSolver()(given).map(({ result, level }) => ({
+        level,
+        result: { ...result, lse: result.lse - 3 * result.lseRadius },
+      }));
+    withReference(mpfr, problem, (reference) => {
+      const judge = (solve: Solver) => () =>
+        assertWithinRadii(problem, reference, solve, new RadiusUse());
+      expect(judge(oracleSolver())).not.toThrow();
+      expect(judge(faulty)).toThrow(/^O\[0\]\[0\] = .* is off by/);
+      expect(judge(faultyLse)).toThrow(/^LSE\[0\] = .* is off by/);
+    });
+  });
+
+  afterAll(() => {
+    console.info(`${checked.length} problems, largest and median |error| / radius by level:`);
+    for (const [name, use] of Object.entries(uses)) {
+      const levels = Object.entries(use.summary()).map(
+        ([level, { elements, largest, median }]) =>
+          `${level} ${largest.toFixed(3)} / ${median.toFixed(4)} of ${elements}`,
+      );
+      console.info(`  ${name}: ${levels.join('; ')}`);
+    }
+  });
+});
