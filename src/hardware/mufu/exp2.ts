@@ -1,11 +1,5 @@
 import { exp2Segments } from './exp2-segments.js';
-import {
-  canonicalNanBits,
-  hiddenBit,
-  infinityBits,
-  oneBits,
-  packFloat32,
-} from './float32-bits.js';
+import { canonicalNanBits, hiddenBit, infinityBits, oneBits, packFloat32 } from './float32-bits.js';
 import type { Interpolator } from './interpolation.js';
 import { interpolate, truncatedSquare } from './interpolation.js';
 

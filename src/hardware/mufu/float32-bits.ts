@@ -14,8 +14,7 @@ export const smallestNormalBits = 0x00800000;
 export const hiddenBit = 0x00800000;
 
 const exponentBias = 127;
-const maxExponentBits = 53;
-const powersOfTwo: readonly number[] = Array.from({ length: maxExponentBits + 1 }, (_, n) => 2 ** n);
+const powersOfTwo: readonly number[] = Array.from({ length: 30 }, (_, exponent) => 2 ** exponent);
 
 /**
  * The bit pattern, from 0 to 2^32 − 1, of ±significand·2^(exponent − 23), for a significand from

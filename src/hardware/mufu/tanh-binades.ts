@@ -31,15 +31,9 @@ function binade(
  * fixtures/capture/mufu/recover_coefficients.py.
  */
 export const tanhBinades: readonly TanhBinade[] = [
-  binade(-8, 0, 7, [
-    [33554432, 16384, -2],
-  ]),
-  binade(-7, 0, 7, [
-    [33553920, 16383, -6],
-  ]),
-  binade(-6, 0, 7, [
-    [33551872, 16381, -26],
-  ]),
+  binade(-8, 0, 7, [[33554432, 16384, -2]]),
+  binade(-7, 0, 7, [[33553920, 16383, -6]]),
+  binade(-6, 0, 7, [[33551872, 16381, -26]]),
   binade(-5, 1, 9, [
     [33543552, 32738, -82],
     [50294912, 32697, -110],

@@ -1,0 +1,10 @@
+export { specialFunctionEvidence } from './architectures.js';
+export type { MufuArchitecture, SpecialFunctionEvidence } from './architectures.js';
+export { exp2Approx, exp2ApproxFtz } from './exp2.js';
+export { exp2ApproxFp16, exp2ApproxFtzBf16, tanhApproxBf16, tanhApproxFp16 } from './half.js';
+export { lg2ApproxFtz } from './log2.js';
+export { rsqrtApproxFtz } from './reciprocal-square-root.js';
+export { rcpApproxFtz } from './reciprocal.js';
+export { specialFunctions } from './special-functions.js';
+export type { SpecialFunction, SpecialFunctionName } from './special-functions.js';
+export { tanhApprox } from './tanh.js';

@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import { mismatchingBlocks } from '../../../src/formats/index.js';
+import { specialFunctions } from '../../../src/hardware/index.js';
+import { edges, fingerprint, fp32Names, halfNames, halfTable, pairs } from './captures.js';
+import type { Pair } from './captures.js';
+
+function hex(bits: number): string {
+  return `0x${bits.toString(16).padStart(8, '0')}`;
+}
+
+/** What the model gives otherwise than silicon, worded for the failure. */
+function differences(evaluate: (bits: number) => number, captured: readonly Pair[]): string[] {
+  return captured
+    .filter(([input, result]) => evaluate(input) !== result)
+    .map(([input, result]) => `${hex(input)}: ${hex(evaluate(input))}, silicon has ${hex(result)}`);
+}
+
+/** `count` evenly spaced ones of the eight blocks of 2^20 inputs from 2^exponent. */
+function binade(exponent: number, count = 8): number[] {
+  return Array.from({ length: count }, (_, i) => (exponent + 127) * 8 + (i * 8) / count);
+}
+
+/**
+ * The blocks compared, by the leading 12 bits of their inputs: every segment of the tables (of tanh
+ * beyond 4, where it is all but flat, every other one), and where each function changes its ways
+ * outside them: the smallest numbers, infinity and NaN, and the ends of its range.
+ */
+const blocks: Record<(typeof fp32Names)[number], readonly number[]> = {
+  'ex2.approx.ftz.f32': [...binade(0), 0x000, 0x337, 0x42f, 0x7f8, 0xb3f, 0xbf9, 0xc2f, 0xff8],
+  'ex2.approx.f32': [0x3fc, 0x7f8, 0xbf9, 0xc2f, 0xc30, 0xc31, 0xff8],
+  'rcp.approx.ftz.f32': [...binade(0), 0x007, 0x7e7, 0x7e8, 0x7f8, 0xfe8],
+  'lg2.approx.ftz.f32': [...binade(0), 0x007, 0x008, 0x3e8, 0x3f3, 0x7f8, 0x800],
+  'rsqrt.approx.ftz.f32': [...binade(0), ...binade(1), 0x007, 0x7f7, 0x7f8, 0x800],
+  'tanh.approx.f32': [
+    ...[binade(-8, 1), binade(-7, 1), binade(-6, 1), binade(-5, 2), binade(-4, 2)].flat(),
+    ...[binade(-3, 4), binade(-2, 4), binade(-1, 4), binade(0), binade(1), binade(2, 4)].flat(),
+    ...[0x000, 0x3b7, 0x410, 0x7f8, 0xbf3],
+  ],
+};
+
+describe.each(fp32Names)('%s', (name) => {
+  const { evaluate } = specialFunctions[name];
+
+  test('equals silicon at every exponent of both signs', () => {
+    expect(differences(evaluate, edges(name))).toEqual([]);
+  });
+
+  test('equals silicon on whole blocks of inputs', () => {
+    const comparison = { expected: fingerprint(name), blocks: blocks[name] };
+    const mismatching = mismatchingBlocks((inputs, results) => {
+      for (let i = 0; i < inputs.length; i++) results[i] = evaluate(inputs[i]);
+    }, comparison);
+    expect(mismatching.map(hex)).toEqual([]);
+  });
+});
+
+describe.each([
+  'ex2.approx.ftz.f32',
+  'ex2.approx.f32',
+  'rcp.approx.ftz.f32',
+  'lg2.approx.ftz.f32',
+] as const)('%s', (name) => {
+  test('equals silicon on special values and random numbers', () => {
+    const captured = pairs(name);
+    expect(captured.length).toBeGreaterThanOrEqual(26);
+    expect(differences(specialFunctions[name].evaluate, captured)).toEqual([]);
+  });
+});
+
+describe.each(halfNames)('%s', (name) => {
+  test('equals silicon on all 65,536 inputs', () => {
+    const captured = Array.from(halfTable(name), (result, input): Pair => [input, result]);
+    expect(differences(specialFunctions[name].evaluate, captured)).toEqual([]);
+  });
+});
