@@ -9,4 +9,6 @@ export {
   type Progress,
   type WeightVisitor,
 } from './attention/attention.js';
-export type { WeightTile } from './attention/tile-level.js';
+export type { WeightTile } from './attention/weight-tiles.js';
+export { exp2Rounded } from './exp2.js';
+export { log2Rounded } from './log2.js';

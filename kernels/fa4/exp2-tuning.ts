@@ -112,9 +112,7 @@ export function exp2Pattern(configuration: Exp2Configuration): Exp2Pattern {
   if (padded === 256 && tuned === undefined)
     throw new RequestError('head dimension 256 runs on pairs of thread blocks only; give 2 CTAs');
   const isEnabled =
-    tuned === undefined
-      ? padded <= 128 && architecture !== 'sm_103'
-      : tuned.pattern.frequency > 0;
+    tuned === undefined ? padded <= 128 && architecture !== 'sm_103' : tuned.pattern.frequency > 0;
   if (!isEnabled) return tuned?.pattern ?? off;
   const pattern = tuned?.pattern ?? untuned;
   if (!(packedGroups && padded > 64 && padded < 256 && !causal && !local)) return pattern;
@@ -148,10 +146,7 @@ export function usesPolynomial(
 }
 
 /** The share of a row's columns that the polynomial computes, from 0 to 1. */
-export function polynomialShare(
-  pattern: Exp2Pattern,
-  fragments: number = fragmentsPerRow,
-): number {
+export function polynomialShare(pattern: Exp2Pattern, fragments: number = fragmentsPerRow): number {
   let count = 0;
   for (let fragment = 0; fragment < fragments; fragment++)
     for (let k = 0; k < fragmentColumns; k++)

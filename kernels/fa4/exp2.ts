@@ -136,7 +136,9 @@ const smallestNormal = 2 ** formats.fp32.minExponent;
  * several times as fast.
  *
  * Where x' < 2^22, add.rm.ftz leaves ⌊x'⌋ in r (0 for a subnormal x') and b is it; the difference
- * x' − b rounded to fp64 and then to fp32 is rounded as if once.
+ * x' − b rounded to fp64 and then to fp32 is rounded as if once. The product in a multiply-add is
+ * exact in fp64; rounding the sum first to fp64 matters only where that gives a midpoint of two fp32
+ * numbers, which shows in the other one's being an fp32 number too: there the sum is done exactly.
  *
  * @throws RequestError for a degree other than 1 to 5, or arrays of unequal length.
  */
@@ -160,8 +162,16 @@ export function exp2PolynomialArray(
       const integer = Math.abs(clamped) < smallestNormal ? 0 : Math.floor(clamped);
       const fraction = Math.fround(clamped - integer);
       let p = leading;
-      for (let k = degree - 1; k >= 0; k--)
-        p = fusedMultiplyAddFloat32(p, fraction, coefficients[k]!);
+      for (let k = degree - 1; k >= 0; k--) {
+        const c = coefficients[k]!;
+        const sum = p * fraction + c;
+        const nearest = Math.fround(sum);
+        const other = sum + (sum - nearest);
+        p =
+          other !== nearest && Math.fround(other) === other
+            ? fusedMultiplyAddFloat32(p, fraction, c)
+            : nearest;
+      }
       polynomials[i] = p;
       results[i] = results[i]! + (integer << 23);
     } else {

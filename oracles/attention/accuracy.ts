@@ -52,10 +52,6 @@ export function isAccurate(row: RowResult, accuracy: Accuracy): boolean {
   }
   // An exact LSE beyond fp64 is held as an infinity.
   const lse = Math.min(Math.abs(row.lse), Number.MAX_VALUE);
-  const allowed = Math.max(
-    accuracy.ulpFraction * ulp(formats.fp32, lse),
-    2 ** -52 * lse,
-    lseFloor,
-  );
+  const allowed = Math.max(accuracy.ulpFraction * ulp(formats.fp32, lse), 2 ** -52 * lse, lseFloor);
   return row.lseRadius <= allowed;
 }

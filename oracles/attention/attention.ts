@@ -13,7 +13,8 @@ import type { Row, RowResult, ScoreLaw } from './row.js';
 import { scoreConstants, type ScoreConstants } from './score-constants.js';
 import { resolveSpecialRow } from './special-values.js';
 import { createTileEngine } from './tile-engine.js';
-import { tileLevel, visitWeightTiles, type WeightTile } from './tile-level.js';
+import { tileLevel } from './tile-level.js';
+import { visitWeightTiles, type WeightTile } from './weight-tiles.js';
 
 /** Which arithmetic settled a row; `special` rows hold an infinity or a NaN among their inputs. */
 export const levels = ['empty', 'fp64', 'double-double', 'arbitrary', 'special'] as const;

@@ -1,9 +1,11 @@
 import type { KeyRange } from '../../src/problem.js';
 import { naturalLogarithmOfNumber } from '../logarithm.js';
+import { dotError, gamma } from './dot-error.js';
 import { tileRows, type Operand } from './operand.js';
 import type { RowResult, ScoreLaw } from './row.js';
 import type { ScoreConstants } from './score-constants.js';
-import { loadTile, loadTransposedTile, type TileEngine } from './tile-engine.js';
+import { loadTile, type TileEngine } from './tile-engine.js';
+import { clipRanges, scoreTile, tileSpan, weightTile } from './tile-steps.js';
 
 /** Unit roundoff of fp64. */
 const u = 2 ** -53;
@@ -22,102 +24,6 @@ const largestExponent = 2 ** 40;
 
 /** Everything below 2^-1000 of a row's largest weight is dropped by the tile kernels. */
 const droppedWeight = 2 ** -999;
-
-/** n·u / (1 − n·u): the relative error of n roundings to nearest (Higham, Lemma 3.1). */
-function gamma(n: number): number {
-  return (n * u) / (1 - n * u);
-}
-
-/**
- * Whether the fp64 dot products of one query with one tile of keys are exact: every product is a
- * multiple of 2^(qBit + kBit), so every partial sum is an integer of at most 53 bits times that.
- */
-export function isExactDot(query: Operand, row: number, keys: Operand, tile: number): boolean {
-  const unit = query.lowestBit[row]! + keys.tileLowestBit[tile]!;
-  if (unit === Infinity) return true;
-  const total = keys.dim * query.largest[row]! * keys.tileLargest[tile]!;
-  return unit >= -1074 && total * (1 + 2 ** -50) <= 2 ** (unit + 53) && Number.isFinite(total);
-}
-
-/**
- * A bound on the error of the fp64 dot products of one query with one tile of keys. P = ‖q‖·max‖k‖
- * bounds every partial sum. Terms that are multiples of ulp(P) add up exactly; a term with lower
- * bits causes one rounding each time the partial sum then reaches a binade it had not reached since,
- * which together is at most ulp(P) ≤ 2^-52·P. So the error is at most their number times that, and
- * never more than γ(d)·P.
- */
-export function dotError(query: Operand, row: number, keys: Operand, tile: number): number {
-  if (isExactDot(query, row, keys, tile)) return 0;
-  const { dim } = query;
-  const largest = query.norm[row]! * keys.tileNorm[tile]!;
-  const underflow = dim * 2 ** -1073;
-  if (!(largest < 2 ** 1000)) return Infinity;
-  const ulpExponent = Math.floor(Math.log2(largest * (1 + 2 ** -40))) - 51;
-  const threshold = ulpExponent - keys.tileLowestBit[tile]!;
-  let inexactTerms = 0;
-  for (let at = row * dim; at < (row + 1) * dim; at++)
-    if (query.bit[at]! < threshold) inexactTerms++;
-  return Math.min(inexactTerms * 2 ** -52, gamma(dim)) * largest + underflow;
-}
-
-/** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
-function scoreTile(engine: TileEngine, keys: Operand, firstKey: number, constants: ScoreConstants) {
-  const { kernels, queries, keysTransposed, scores } = engine;
-  loadTransposedTile(keysTransposed.view, keys.values, firstKey, keys.dim);
-  kernels.product(
-    queries.address,
-    keysTransposed.address,
-    scores.address,
-    tileRows,
-    keys.dim,
-    tileRows,
-  );
-  if (constants.softcapped)
-    kernels.capScores(scores.address, tileRows * tileRows, constants.capFactorHigh);
-}
-
-/** Clips each row's range of keys to the tile at `firstKey`; returns whether any row sees it. */
-function clipRanges(engine: TileEngine, ranges: readonly KeyRange[], firstKey: number): boolean {
-  const { low, high } = engine;
-  let seen = false;
-  for (let i = 0; i < tileRows; i++) {
-    const range = ranges[i] ?? { begin: 0, end: 0 };
-    low.view[i] = Math.max(range.begin - firstKey, 0);
-    high.view[i] = Math.min(range.end - firstKey, tileRows);
-    if (low.view[i]! < high.view[i]!) seen = true;
-  }
-  return seen;
-}
-
-function weightTile(engine: TileEngine, constants: ScoreConstants): void {
-  const { kernels, scores, low, high, reference, factor, extent, maximum, tileTotal } = engine;
-  kernels.weights(
-    scores.address,
-    tileRows,
-    tileRows,
-    constants.factorHigh,
-    constants.factorLow,
-    low.address,
-    high.address,
-    reference.address,
-    factor.address,
-    extent.address,
-    maximum.address,
-    tileTotal.address,
-  );
-}
-
-/** First and last key tile that any of the rows sees, as [first, end) in keys. */
-function tileSpan(ranges: readonly KeyRange[]): KeyRange {
-  let begin = Infinity;
-  let end = 0;
-  for (const range of ranges) {
-    if (range.begin >= range.end) continue;
-    begin = Math.min(begin, range.begin);
-    end = Math.max(end, range.end);
-  }
-  return { begin: begin === Infinity ? 0 : Math.floor(begin / tileRows) * tileRows, end };
-}
 
 /**
  * Up to 64 rows in fp64 with a proven radius, streaming over the keys tile by tile. Rows without a
@@ -226,109 +132,4 @@ export function tileLevel(
       maximum: engine.maximum.view[i]! * Math.LN2,
     };
   });
-}
-
-/** Normalised weights p / Σ p of 64 rows against one tile of 64 keys, for statistics. */
-export interface WeightTile {
-  readonly firstRow: number;
-  readonly rows: number;
-  readonly firstKey: number;
-  readonly keys: number;
-  /** Elements from one row to the next, in `weights` and `projections`. */
-  readonly stride: number;
-  /** [rows × stride]; 0 for a masked key. */
-  readonly weights: Float64Array;
-  /** Per projected matrix X: X_i · v_j, [rows × stride]. */
-  readonly projections: readonly Float64Array[];
-}
-
-/**
- * Visits the weights of up to 64 rows tile by tile, to about 2^-44 relative accuracy (no radius), with
- * the inner products of each row of `projected` (each [queries × vDim]) with each key's value.
- * `rows` gives each row's LSE and maximum as an earlier pass found them; rows whose LSE is not finite
- * get weight 0. `deviation` ([queries × vDim], as `out`) receives Σ_j w_ij |v_j − out_i|. The arrays of
- * a tile are reused from call to call.
- */
-export function visitWeightTiles(
-  engine: TileEngine,
-  query: Operand,
-  keys: Operand,
-  values: Operand,
-  firstRow: number,
-  ranges: readonly KeyRange[],
-  rows: readonly Pick<RowResult, 'lse' | 'maximum'>[],
-  constants: ScoreConstants,
-  projected: readonly Float64Array[],
-  out: Float64Array,
-  deviation: Float64Array,
-  visit: (tile: WeightTile) => void,
-): void {
-  const { kernels, vStride } = engine;
-  engine.sum.view.fill(0);
-  loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
-  const usable = ranges.map((range, i) =>
-    Number.isFinite(rows[i]!.lse) ? range : { begin: 0, end: 0 },
-  );
-  const reference = rows.map((row) => Math.round(row.maximum / Math.LN2));
-  const normalise = rows.map((row, i) => Math.exp(reference[i]! * Math.LN2 - row.lse));
-  engine.extent.view.fill(0);
-  engine.maximum.view.fill(-Infinity);
-  const projections = projected.map(() => new Float64Array(tileRows * tileRows));
-  const span = tileSpan(usable);
-  for (let firstKey = span.begin; firstKey < span.end; firstKey += tileRows) {
-    if (!clipRanges(engine, usable, firstKey)) continue;
-    loadTransposedTile(engine.valuesTransposed.view, values.values, firstKey, values.dim);
-    projected.forEach((matrix, index) => {
-      loadTile(engine.tileSum.view, matrix, firstRow, values.dim, vStride);
-      kernels.product(
-        engine.tileSum.address,
-        engine.valuesTransposed.address,
-        engine.scores.address,
-        tileRows,
-        vStride,
-        tileRows,
-      );
-      projections[index]!.set(engine.scores.view);
-    });
-    scoreTile(engine, keys, firstKey, constants);
-    for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
-    weightTile(engine, constants);
-    for (let i = 0; i < ranges.length; i++) {
-      const factor = normalise[i]!;
-      for (let j = 0; j < tileRows; j++) engine.scores.view[i * tileRows + j]! *= factor;
-    }
-    loadTile(engine.values.view, values.values, firstKey, values.dim, vStride);
-    loadTile(engine.magnitude.view, out, firstRow, values.dim, vStride);
-    kernels.deviation(
-      engine.scores.address,
-      engine.values.address,
-      engine.magnitude.address,
-      engine.tileSum.address,
-      tileRows,
-      tileRows,
-      vStride,
-    );
-    engine.factor.view.fill(1);
-    kernels.accumulate(
-      engine.sum.address,
-      engine.tileSum.address,
-      engine.factor.address,
-      tileRows,
-      vStride,
-    );
-    visit({
-      firstRow,
-      rows: ranges.length,
-      firstKey,
-      keys: Math.min(tileRows, keys.rows - firstKey),
-      stride: tileRows,
-      weights: engine.scores.view,
-      projections,
-    });
-  }
-  for (let i = 0; i < ranges.length; i++)
-    deviation.set(
-      engine.sum.view.subarray(i * vStride, i * vStride + values.dim),
-      (firstRow + i) * values.dim,
-    );
 }

@@ -8,8 +8,8 @@ export interface BenchmarkOptions {
   readonly commandLine: string;
   /** Small data, one run each: shows that everything runs. The numbers mean little. */
   readonly quick?: boolean;
-  /** Called before each benchmark with the share of benchmarks that are done. */
-  readonly progress?: (share: number) => void;
+  /** Called before each benchmark with its name, how many are done and how many there are. */
+  readonly progress?: (name: string, done: number, total: number) => void;
 }
 
 /** All readings, and the machine they hold for. */
@@ -43,10 +43,10 @@ function runInThread(workerData: BenchmarkTask): Promise<Reading[]> {
 export async function runBenchmarks(options: BenchmarkOptions): Promise<BenchmarkResults> {
   const { commandLine, quick = false, progress } = options;
   const machine = describeMachine();
-  const count = benchmarks(commandLine).length;
+  const all = benchmarks(commandLine);
   const readings: Reading[] = [];
-  for (let index = 0; index < count; index++) {
-    progress?.(index / count);
+  for (const [index, { quantities }] of all.entries()) {
+    progress?.(quantities[0].name, index, all.length);
     readings.push(...(await runInThread({ commandLine, index, quick })));
   }
   return { quick, machine, readings };

@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { renderBenchmarks, runBenchmarks, type BenchmarkResults } from '../bench/index.js';
 import type { BenchCommandOptions } from './bench.js';
-import { createPeriodicProgress } from './periodic-progress.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
@@ -17,16 +16,23 @@ function document(results: BenchmarkResults, seconds: number): object {
   };
 }
 
+const clearLine = '\r\x1b[2K';
+
+/** Which benchmark runs, on a terminal. No estimate of the time left: they differ too much. */
+function showProgress(name: string, done: number, total: number): void {
+  if (process.stderr.isTTY)
+    process.stderr.write(`${clearLine}bench: ${done + 1} of ${total}, ${name}`);
+}
+
 /**
  * Runs `flashproof bench`: measures, prints and writes the results. A missed target is no failure.
  * @throws RequestError when the JSON file cannot be written
  */
 export async function runBench({ json, quick = false }: BenchCommandOptions): Promise<void> {
   const start = performance.now();
-  const progress = createPeriodicProgress('bench');
   const commandLine = fileURLToPath(new URL('./main.js', import.meta.url));
-  const results = await runBenchmarks({ commandLine, quick, progress: progress.update });
-  progress.done();
+  const results = await runBenchmarks({ commandLine, quick, progress: showProgress });
+  if (process.stderr.isTTY) process.stderr.write(clearLine);
   const seconds = (performance.now() - start) / 1000;
   if (json !== undefined) await writeJson(json, document(results, seconds));
   if (json !== '-') process.stdout.write(renderBenchmarks(results));

@@ -5,7 +5,7 @@ import {
   loadTile,
   loadTransposedTile,
 } from '../../oracles/attention/tile-engine.js';
-import { dotError, isExactDot } from '../../oracles/attention/tile-level.js';
+import { dotError, isExactDot } from '../../oracles/attention/dot-error.js';
 import { randomValues, type RandomValues } from '../../properties/random-values.js';
 import { float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';

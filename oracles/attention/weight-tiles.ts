@@ -1,0 +1,111 @@
+import type { KeyRange } from '../../src/problem.js';
+import { tileRows, type Operand } from './operand.js';
+import type { RowResult } from './row.js';
+import type { ScoreConstants } from './score-constants.js';
+import { loadTile, loadTransposedTile, type TileEngine } from './tile-engine.js';
+import { clipRanges, scoreTile, tileSpan, weightTile } from './tile-steps.js';
+
+/** Normalised weights p / Σ p of 64 rows against one tile of 64 keys, for statistics. */
+export interface WeightTile {
+  readonly firstRow: number;
+  readonly rows: number;
+  readonly firstKey: number;
+  readonly keys: number;
+  /** Elements from one row to the next, in `weights` and `projections`. */
+  readonly stride: number;
+  /** [rows × stride]; 0 for a masked key. */
+  readonly weights: Float64Array;
+  /** Per projected matrix X: X_i · v_j, [rows × stride]. */
+  readonly projections: readonly Float64Array[];
+}
+
+/**
+ * Visits the weights of up to 64 rows tile by tile, to about 2^-44 relative accuracy (no radius), with
+ * the inner products of each row of `projected` (each [queries × vDim]) with each key's value.
+ * `rows` gives each row's LSE and maximum as an earlier pass found them; rows whose LSE is not finite
+ * get weight 0. `deviation` ([queries × vDim], as `out`) receives Σ_j w_ij |v_j − out_i|. The arrays of
+ * a tile are reused from call to call.
+ */
+export function visitWeightTiles(
+  engine: TileEngine,
+  query: Operand,
+  keys: Operand,
+  values: Operand,
+  firstRow: number,
+  ranges: readonly KeyRange[],
+  rows: readonly Pick<RowResult, 'lse' | 'maximum'>[],
+  constants: ScoreConstants,
+  projected: readonly Float64Array[],
+  out: Float64Array,
+  deviation: Float64Array,
+  visit: (tile: WeightTile) => void,
+): void {
+  const { kernels, vStride } = engine;
+  engine.sum.view.fill(0);
+  loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
+  const usable = ranges.map((range, i) =>
+    Number.isFinite(rows[i]!.lse) ? range : { begin: 0, end: 0 },
+  );
+  const reference = rows.map((row) => Math.round(row.maximum / Math.LN2));
+  const normalise = rows.map((row, i) => Math.exp(reference[i]! * Math.LN2 - row.lse));
+  engine.extent.view.fill(0);
+  engine.maximum.view.fill(-Infinity);
+  const projections = projected.map(() => new Float64Array(tileRows * tileRows));
+  const span = tileSpan(usable);
+  for (let firstKey = span.begin; firstKey < span.end; firstKey += tileRows) {
+    if (!clipRanges(engine, usable, firstKey)) continue;
+    loadTransposedTile(engine.valuesTransposed.view, values.values, firstKey, values.dim);
+    projected.forEach((matrix, index) => {
+      loadTile(engine.tileSum.view, matrix, firstRow, values.dim, vStride);
+      kernels.product(
+        engine.tileSum.address,
+        engine.valuesTransposed.address,
+        engine.scores.address,
+        tileRows,
+        vStride,
+        tileRows,
+      );
+      projections[index]!.set(engine.scores.view);
+    });
+    scoreTile(engine, keys, firstKey, constants);
+    for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
+    weightTile(engine, constants);
+    for (let i = 0; i < ranges.length; i++) {
+      const factor = normalise[i]!;
+      for (let j = 0; j < tileRows; j++) engine.scores.view[i * tileRows + j]! *= factor;
+    }
+    loadTile(engine.values.view, values.values, firstKey, values.dim, vStride);
+    loadTile(engine.magnitude.view, out, firstRow, values.dim, vStride);
+    kernels.deviation(
+      engine.scores.address,
+      engine.values.address,
+      engine.magnitude.address,
+      engine.tileSum.address,
+      tileRows,
+      tileRows,
+      vStride,
+    );
+    engine.factor.view.fill(1);
+    kernels.accumulate(
+      engine.sum.address,
+      engine.tileSum.address,
+      engine.factor.address,
+      tileRows,
+      vStride,
+    );
+    visit({
+      firstRow,
+      rows: ranges.length,
+      firstKey,
+      keys: Math.min(tileRows, keys.rows - firstKey),
+      stride: tileRows,
+      weights: engine.scores.view,
+      projections,
+    });
+  }
+  for (let i = 0; i < ranges.length; i++)
+    deviation.set(
+      engine.sum.view.subarray(i * vStride, i * vStride + values.dim),
+      (firstRow + i) * values.dim,
+    );
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { createDoubleDoubleExp2, doubleDoubleExp2Error } from '../../oracles/double-double-exp2.js';
+import { naturalLogarithmOfNumber } from '../../oracles/logarithm.js';
+import { randomValues } from '../../properties/random-values.js';
+import { doubleDoubleFromSum } from '../../src/arith/index.js';
+import { loadMpfr } from './mpfr.js';
+import { oracleSeed, scaledRuns } from './random-runs.js';
+
+const mpfr = await loadMpfr();
+
+describe(`ln of an fp64 number, ORACLE_SEED=${oracleSeed}`, () => {
+  it('is within its radius of half an ulp and 2^-76', () => {
+    const random = randomValues(oracleSeed);
+    const next = [
+      () => 1 + random.sign() * random.uniform() * 2 ** -random.integer(1, 60),
+      () => (1 + random.uniform()) * 2 ** random.integer(-1074, 1023),
+      () => 2 ** random.integer(-1074, 1023),
+      () => 1 + 10 * random.uniform(),
+    ];
+    let worst = 0;
+    mpfr.withPrecision(300, (arena) => {
+      for (let run = 0; run < scaledRuns(2500); run++) {
+        const x = next[run % next.length]!();
+        const { value, radius } = naturalLogarithmOfNumber(x);
+        expect(radius).toBeLessThanOrEqual(2 ** -53 * Math.abs(value) + 2 ** -76);
+        worst = Math.max(worst, arena.distance(arena.log(arena.of(x)), value) / radius);
+      }
+    });
+    expect(worst).toBeLessThanOrEqual(1);
+    expect(worst).toBeGreaterThan(0.5);
+  });
+
+  it('is exactly known at the ends of the range', () => {
+    const ends = [1, 2 ** -1074, 2 ** -1022, Number.MAX_VALUE, 1 + 2 ** -52, 1 - 2 ** -53];
+    mpfr.withPrecision(300, (arena) => {
+      for (const x of ends) {
+        const { value, radius } = naturalLogarithmOfNumber(x);
+        expect(arena.distance(arena.log(arena.of(x)), value)).toBeLessThanOrEqual(radius);
+      }
+    });
+  });
+
+  it.each([0, -0, -1, -Infinity, Infinity, NaN])('has no value for %d', (x) => {
+    expect(naturalLogarithmOfNumber(x)).toEqual({ value: NaN, radius: NaN });
+  });
+});
+
+it('double-double 2^y errs by at most 2^-100 of it, its fraction in [0.98, 2.03)', () => {
+  const random = randomValues(oracleSeed);
+  const exp2 = createDoubleDoubleExp2();
+  let worst = 0;
+  mpfr.withPrecision(300, (arena) => {
+    for (let run = 0; run < scaledRuns(12_000); run++) {
+      const wide = (random.uniform() - 0.5) * 2 ** random.integer(-60, 42);
+      const nearStep = Math.round(wide * 32) / 32;
+      const near = [
+        wide,
+        // Next to a table entry, and halfway between two of them.
+        nearStep + random.sign() * 2 ** -random.integer(6, 90),
+        nearStep + random.sign() / 64,
+        nearStep,
+      ];
+      const high = Math.max(-(2 ** 41), Math.min(2 ** 41, near[run % near.length]!));
+      const y = doubleDoubleFromSum(high, high * 2 ** -53 * (random.uniform() - 0.5));
+      const { fraction, exponent } = exp2(y);
+      expect(fraction.high).toBeGreaterThanOrEqual(0.98);
+      expect(fraction.high).toBeLessThan(2.03);
+      const exact = arena.exp2(
+        arena.subtract(arena.add(arena.of(y.high), arena.of(y.low)), arena.of(exponent)),
+      );
+      const value = arena.add(arena.of(fraction.high), arena.of(fraction.low));
+      worst = Math.max(worst, arena.distance(arena.divide(value, exact), 1));
+    }
+  });
+  expect(worst).toBeLessThan(doubleDoubleExp2Error);
+  // The analysis in its docstring says 12u²; a bound of 2^-106 would be false.
+  expect(worst).toBeGreaterThan(2 ** -106);
+});

@@ -1,0 +1,21 @@
+import { attentionOracle } from '../../oracles/index.js';
+import type { AttentionOutputs } from '../../properties/index.js';
+import { encodeFromFloat64, formats } from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem.js';
+
+/** The best kernel there can be: the exact answer rounded to the format of Q, and the LSE in fp64. */
+export function exactKernel(problem: Problem): Required<AttentionOutputs> {
+  const { format } = problem.q;
+  const { shape, out, lse } = attentionOracle(problem, {
+    accuracy: { outputFormat: format, ulpFraction: 2 ** -4, magnitudeFraction: 0 },
+  });
+  const { batch, heads, queries, vDim } = shape;
+  return {
+    out: {
+      format,
+      shape: [batch, heads, queries, vDim],
+      data: encodeFromFloat64(formats[format], out),
+    },
+    lse: { format: 'fp64', shape: [batch, heads, queries], data: lse },
+  };
+}
