@@ -85,12 +85,12 @@ export function roundIrrational(
 }
 
 /**
- * The irrational number within `error` of high + low (high the sum rounded to fp64, normal) rounded to odd in
- * fp64: of the two fp64 numbers around it, the one whose significand ends in 1. It lies on the same
- * side of, and never on, every number and midpoint of a format with two bits less, so rounding it to
- * such a format rounds the exact number (Boldo and Melquiond, "Emulation of FMA and correctly
- * rounded sums: proved algorithms using rounding to odd", IEEE TC 57(4), 2008). Undefined when the
- * error hides on which side of `high` the number lies.
+ * The irrational number within `error` of high + low (high the sum rounded to fp64, and normal),
+ * rounded to odd in fp64: of the two fp64 numbers around it, the one whose significand ends in 1. It
+ * lies on the same side of, and never on, every number and midpoint of a format with two bits less,
+ * so rounding it to such a format rounds the exact number (Boldo and Melquiond, "Emulation of FMA
+ * and correctly rounded sums: proved algorithms using rounding to odd", IEEE TC 57(4), 2008).
+ * Undefined when the error hides on which side of `high` the number lies.
  */
 export function roundToOdd(high: number, low: number, error: number): number | undefined {
   if (!(Math.abs(low) > error)) return undefined;

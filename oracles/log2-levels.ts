@@ -7,6 +7,7 @@ import {
   multiplyDoubleDouble,
   multiplyDoubleDoubleByFloat64,
   scaledIntegerOf,
+  type DoubleDouble,
 } from '../src/arith/index.js';
 import { fixedPointToOdd, roundToOdd, withGrowingPrecision } from './correct-rounding.js';
 import { createDoubleDoubleExp2 } from './double-double-exp2.js';
@@ -96,7 +97,7 @@ export function createFloat64Log2(): (x: number) => number {
 
 interface DoubleDoubleLog2 {
   readonly exp2: ReturnType<typeof createDoubleDoubleExp2>;
-  readonly log2e: ReturnType<typeof doubleDouble>;
+  readonly log2e: DoubleDouble;
   readonly start: (x: number) => number;
 }
 
@@ -117,14 +118,13 @@ function normalized(x: number): { readonly significand: number; readonly exponen
 }
 
 /**
- * log2 x rounded to odd in fp64 by double-double arithmetic, for a finite x > 0 that is no power of
- * two; undefined when its error cannot tell.
+ * log2 x in double-double arithmetic, for a finite x > 0.
  *
  * One step from the fp64 value y: log2 x = y + log2(1 + d), d = x·2^-y − 1, |d| < 2^-38. d errs by
  * 2^-100 from 2^-y and 1.5u² from the product; log2(1 + d) = (d − d²/2)·log2 e, cut at d³/3 < 2^-115;
  * together below 2^-98. The last sum adds 2u² of the result.
  */
-export function log2ToOddByDoubleDouble(x: number): number | undefined {
+export function doubleDoubleLog2(x: number): DoubleDouble {
   const { exp2, log2e, start } = doubleDoubleParts();
   const y = start(x);
   const { significand, exponent } = normalized(x);
@@ -135,8 +135,21 @@ export function log2ToOddByDoubleDouble(x: number): number | undefined {
   );
   const d = addFloat64ToDoubleDouble(quotient, -1);
   const series = addDoubleDouble(d, doubleDouble(-(d.high * d.high) / 2));
-  const logarithm = addFloat64ToDoubleDouble(multiplyDoubleDouble(series, log2e), y);
-  return roundToOdd(logarithm.high, logarithm.low, 2 ** -98 + 2 ** -104 * Math.abs(logarithm.high));
+  return addFloat64ToDoubleDouble(multiplyDoubleDouble(series, log2e), y);
+}
+
+/** Proven absolute error of `doubleDoubleLog2`, given the high word of its result. */
+export function doubleDoubleLog2Error(high: number): number {
+  return 2 ** -98 + 2 ** -104 * Math.abs(high);
+}
+
+/**
+ * log2 x rounded to odd in fp64 by double-double arithmetic, for a finite x > 0 that is no power of
+ * two; undefined when its error cannot tell.
+ */
+export function log2ToOddByDoubleDouble(x: number): number | undefined {
+  const { high, low } = doubleDoubleLog2(x);
+  return roundToOdd(high, low, doubleDoubleLog2Error(high));
 }
 
 /** As `log2ToOddByDoubleDouble`, in fixed point of as many bits as it takes. */

@@ -48,13 +48,15 @@ const tileEdges: readonly number[] = [1, 63, 64, 65, 127, 128, 129, 255, 256, 25
  */
 export function fullSizeRange(name: SizeName, range: SizeRange = {}): FullSizeRange {
   const { least, ...usual } = defaults[name];
-  const min = range.min ?? Math.max(least, Math.min(usual.min, range.max ?? usual.min));
-  const max = range.max ?? Math.max(usual.max, min);
-  for (const [bound, value] of Object.entries({ min, max }))
-    if (!Number.isSafeInteger(value) || value < least)
+  for (const bound of ['min', 'max'] as const) {
+    const value = range[bound];
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least))
       throw new RequestError(
         `constraint ${name}.${bound} is ${value}; give a whole number from ${least}`,
       );
+  }
+  const min = range.min ?? Math.min(usual.min, range.max ?? usual.min);
+  const max = range.max ?? Math.max(usual.max, min);
   if (min > max)
     throw new RequestError(
       `constraint ${name} has min ${min} above max ${max}; swap or widen them`,

@@ -1,6 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { log2ToOddByDoubleDouble, log2ToOddByFixedPoint } from '../../oracles/log2-levels.js';
+import { approximationError } from '../../oracles/correct-rounding.js';
+import {
+  createFloat64Log2,
+  doubleDoubleLog2,
+  doubleDoubleLog2Error,
+  log2ToOddByDoubleDouble,
+  log2ToOddByFixedPoint,
+} from '../../oracles/log2-levels.js';
 import { log2Rounded } from '../../oracles/log2.js';
 import {
   formats,
@@ -84,13 +91,31 @@ describe(`log2Rounded against MPFR, ORACLE_SEED=${oracleSeed}`, () => {
   it.each(hardCases.log2)('is MPFR on the hard case $bits of $format', (hard) => {
     const x = float32FromBits(hard.bits);
     check(x);
-    expect(-Math.log2(mpfr.relativeDistance('log2', x, hard.near))).toBeGreaterThan(
-      hard.bitsOfDistance,
-    );
+    const relative = mpfr.distance('log2', x, hard.near) / Math.abs(hard.near);
+    expect(-Math.log2(relative)).toBeGreaterThan(hard.bitsOfDistance);
   });
 });
 
 describe('the levels of log2Rounded', () => {
+  it('err by no more than they say', () => {
+    const approximate = createFloat64Log2();
+    let worst = 0;
+    let worstDoubleDouble = 0;
+    runSeeded(scaledRuns(3000), (random) => {
+      const exponent = random() < 0.5 ? -Math.round(random()) : Math.floor(random() * 2046) - 1022;
+      const x = significand(random) * 2 ** exponent;
+      const y = approximate(x);
+      worst = Math.max(worst, mpfr.distance('log2', x, y) / Math.abs(y));
+      const { high, low } = doubleDoubleLog2(x);
+      const distance = mpfr.distance('log2', x, high, low);
+      worstDoubleDouble = Math.max(worstDoubleDouble, distance / doubleDoubleLog2Error(high));
+    });
+    expect(worst).toBeLessThan(5 * 2 ** -53);
+    expect(5 * 2 ** -53).toBeLessThan(approximationError);
+    expect(worst).toBeGreaterThan(1.2 * 2 ** -53);
+    expect(worstDoubleDouble).toBeLessThan(1);
+  });
+
   it('agree where the fp64 level cannot decide', () => {
     for (const { bits } of hardCases.log2) {
       const x = float32FromBits(bits);

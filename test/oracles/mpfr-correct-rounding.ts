@@ -17,8 +17,8 @@ const widest = 2 ** 29;
 export interface CorrectlyRounded {
   readonly exp2: MpfrFunction;
   readonly log2: MpfrFunction;
-  /** |f(x) − boundary| / |boundary| at 300 bits. */
-  readonly relativeDistance: (name: 'exp2' | 'log2', x: number, boundary: number) => number;
+  /** |f(x) − (high + low)| at 300 bits. */
+  readonly distance: (name: 'exp2' | 'log2', x: number, high: number, low?: number) => number;
 }
 
 /** Loads MPFR. The numbers it computes with live as long as the instance. */
@@ -53,16 +53,16 @@ export async function loadCorrectlyRounded(): Promise<CorrectlyRounded> {
     };
   }
 
-  function relativeDistance(name: 'exp2' | 'log2', x: number, boundary: number): number {
+  function distance(name: 'exp2' | 'log2', x: number, high: number, low = 0): number {
     binding.mpfr_set_emin(-widest);
     binding.mpfr_set_emax(widest);
     binding.mpfr_set_d(input, x, mpfr_rnd_t.MPFR_RNDN);
     if (name === 'exp2') binding.mpfr_exp2(exact, input, mpfr_rnd_t.MPFR_RNDN);
     else binding.mpfr_log2(exact, input, mpfr_rnd_t.MPFR_RNDN);
-    binding.mpfr_sub_d(exact, exact, boundary, mpfr_rnd_t.MPFR_RNDN);
-    binding.mpfr_div_d(exact, exact, boundary, mpfr_rnd_t.MPFR_RNDN);
+    binding.mpfr_sub_d(exact, exact, high, mpfr_rnd_t.MPFR_RNDN);
+    binding.mpfr_sub_d(exact, exact, low, mpfr_rnd_t.MPFR_RNDN);
     return Math.abs(binding.mpfr_get_d(exact, mpfr_rnd_t.MPFR_RNDN));
   }
 
-  return { exp2: rounded('exp2'), log2: rounded('log2'), relativeDistance };
+  return { exp2: rounded('exp2'), log2: rounded('log2'), distance };
 }

@@ -181,7 +181,7 @@ describe(`weights of the fp64 level, ORACLE_SEED=${oracleSeed}`, () => {
   });
 });
 
-it('the softcap is within 2^-50 of tanh, and uses a quarter of that', () => {
+it('the softcap is within 2^-50 of tanh, and the bound is of the right order', () => {
   const random = randomValues(oracleSeed);
   let worst = 0;
   for (let tile = 0; tile < scaledRuns(40); tile++) {
@@ -204,5 +204,5 @@ it('the softcap is within 2^-50 of tanh, and uses a quarter of that', () => {
     });
   }
   expect(worst).toBeLessThan(2 ** -50);
-  expect(worst).toBeGreaterThan(2 ** -52);
+  expect(worst).toBeGreaterThan(2 ** -54);
 });

@@ -1,0 +1,127 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  assertMatchesAttention,
+  attentionProblem,
+  matchAttention,
+} from '../../properties/index.js';
+import '../../properties/vitest.js';
+import { encodeFromFloat64, formats } from '../../src/formats/index.js';
+import type { Problem, Tensor } from '../../src/problem.js';
+import { RequestError } from '../../src/request-error.js';
+import { randomValues } from '../../properties/random-values.js';
+import { exactKernel } from './exact-kernel.js';
+
+const random = randomValues(5);
+
+function normalTensor(...shape: number[]): Tensor {
+  const length = shape.reduce((a, b) => a * b);
+  const values = new Float64Array(length).map(() => random.normal());
+  return { format: 'bf16', shape, data: encodeFromFloat64(formats.bf16, values) };
+}
+
+const problem: Problem = {
+  q: normalTensor(1, 2, 20, 8),
+  k: normalTensor(1, 1, 30, 8),
+  v: normalTensor(1, 1, 30, 8),
+  scale: 8 ** -0.5,
+  causal: true,
+  window: null,
+  softcap: null,
+};
+const good = exactKernel(problem);
+const unmasked = exactKernel({ ...problem, causal: false });
+const wrongLse = {
+  ...good.lse!,
+  data: (good.lse!.data as Float64Array).map((x) => x / Math.LN2),
+};
+
+describe('toMatchAttention', () => {
+  it('passes the exact output, with its LSE, without it, and with null', () => {
+    expect(good).toMatchAttention(problem);
+    expect({ out: good.out }).toMatchAttention(problem);
+    expect({ out: good.out, lse: null }).toMatchAttention(problem);
+  });
+
+  it('fails another problem’s output with the verdict and every finding', () => {
+    const attempt = () => expect(unmasked).toMatchAttention(problem);
+    expect(attempt).toThrow(/^FAIL: .*\n {2}[a-z-]+: /);
+    const message = matchAttention(problem, unmasked).message.split('\n');
+    expect(message.length).toBeGreaterThan(2);
+    for (const line of message) expect(attempt).toThrow(line);
+  });
+
+  it('fails a wrong LSE, which it only looks at when there is one', () => {
+    expect(() => expect({ out: good.out, lse: wrongLse }).toMatchAttention(problem)).toThrow(
+      /lse-bound: the LSE is in base 2/,
+    );
+  });
+
+  it('works with .not', () => {
+    expect(unmasked).not.toMatchAttention(problem);
+    expect({ out: good.out, lse: wrongLse }).not.toMatchAttention(problem);
+    expect(() => expect(good).not.toMatchAttention(problem)).toThrow(
+      /expected the output not to match the problem's attention\nPASS: /,
+    );
+  });
+
+  it('hands its options to the audit', () => {
+    const stages = new Set<string>();
+    expect(good).toMatchAttention(problem, { progress: (stage) => stages.add(stage) });
+    expect(stages).toContain('oracle');
+  });
+
+  it('takes outputs of the wrong shape or kind for a mistake, also with .not', () => {
+    const misshapen = { out: { ...good.out, shape: [1, 2, 8, 20] } };
+    for (const received of [misshapen, null, 7, {}, { out: [1, 2] }, { ...good, lse: 3 }]) {
+      expect(() => expect(received).toMatchAttention(problem)).toThrow(RequestError);
+      expect(() => expect(received).not.toMatchAttention(problem)).toThrow(RequestError);
+    }
+    expect(() => expect({}).toMatchAttention(problem)).toThrow(
+      /the outputs are not \{ out: Tensor/,
+    );
+  });
+});
+
+describe('assertMatchesAttention', () => {
+  it('does nothing for a match and throws the same message for none', () => {
+    expect(() => assertMatchesAttention(problem, good)).not.toThrow();
+    const { message } = matchAttention(problem, unmasked);
+    expect(() => assertMatchesAttention(problem, unmasked)).toThrow(new Error(message));
+    expect(() => assertMatchesAttention(problem, { out: problem.k })).toThrow(RequestError);
+  });
+
+  it('lets the exactly rounded answer of any problem pass', () => {
+    const arbitrary = attentionProblem({
+      queries: { max: 8 },
+      keys: { max: 8 },
+      qkDim: { max: 6 },
+      vDim: { max: 6 },
+      specialValues: ['nan', 'infinity'],
+    });
+    fc.assert(
+      fc.property(arbitrary, (given) => assertMatchesAttention(given, exactKernel(given))),
+      { numRuns: 200 },
+    );
+  });
+
+  it('catches one element that is off in any problem with room for it', () => {
+    const arbitrary = attentionProblem({
+      queries: { max: 6 },
+      keys: { max: 6 },
+      formats: ['bf16', 'fp16', 'fp32'],
+      regimes: ['normal'],
+      emptyRows: false,
+    });
+    fc.assert(
+      fc.property(arbitrary, fc.nat(), (given, index) => {
+        const { out } = exactKernel(given);
+        const data = out.data.slice() as Uint16Array;
+        const at = index % data.length;
+        data.set(encodeFromFloat64(formats[out.format], Float64Array.of(1000)) as Uint16Array, at);
+        expect({ out: { ...out, data } }).not.toMatchAttention(given);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
