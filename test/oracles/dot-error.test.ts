@@ -181,10 +181,10 @@ describe(`the bound of fp64 dot products, ORACLE_SEED=${oracleSeed}`, () => {
     expect(largest).toBeGreaterThan(0.4);
   });
 
-  it('is 0 for short formats, whose products add up exactly', () => {
+  it('is 0 for short formats of moderate exponents, whose products add up exactly', () => {
     const random = randomValues(oracleSeed);
     for (const format of ['bf16', 'fp16', 'e4m3', 'e5m2'] as const) {
-      const value = () => (format === 'bf16' ? random.sign() * fraction(random) : random.normal());
+      const value = () => random.sign() * fraction(random) * 2 ** random.integer(-2, 1);
       const { query, keys } = operands(format, times(256, value), times(256, value));
       expect(dotError(query, 0, keys, 0)).toBe(0);
       expect(dot(query.values, keys.values).error).toBe(0);

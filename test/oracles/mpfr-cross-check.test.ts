@@ -78,7 +78,7 @@ describe(`the oracle against MPFR, ORACLE_SEED=${oracleSeed} ORACLE_RUNS=${oracl
     fc.assert(fc.property(cancellingDots, crossCheck), { seed: oracleSeed, numRuns });
   });
 
-  it('meets every level on the way', () => {
+  it.runIf(oracleRuns >= 1000)('meets every level on the way', () => {
     const met = (name: string) => Object.keys(uses[name]!.summary());
     expect(met('default accuracy')).toEqual(
       expect.arrayContaining(['fp64', 'double-double', 'arbitrary']),
