@@ -8,6 +8,7 @@ import { arrowRule } from './scripts/arrow-rule.mjs';
  */
 const arrows = {
   'request-error': [],
+  lazily: [],
   problem: ['formats'],
   formats: [],
   arith: ['formats'],
@@ -15,13 +16,13 @@ const arrows = {
   hardware: ['formats', 'arith', 'simd'],
   oracles: ['formats', 'arith'],
   machine: ['hardware', 'formats', 'arith'],
-  kernels: ['hardware', 'arith', 'formats', 'machine'],
+  kernels: ['hardware', 'simd', 'arith', 'formats', 'machine'],
   io: ['formats'],
   audit: ['oracles', 'kernels', 'formats', 'arith'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
   report: ['audit', 'formats'],
-  conform: ['formats'],
-  bench: ['io', 'audit', 'oracles', 'kernels', 'formats', 'arith'],
+  conform: ['hardware', 'kernels', 'simd', 'formats'],
+  bench: ['io', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],
   cli: [
     ...['io', 'audit', 'report', 'conform', 'bench', 'oracles', 'kernels', 'properties'],
     ...['hardware', 'formats', 'arith'],
@@ -29,7 +30,7 @@ const arrows = {
   index: ['audit', 'formats', 'arith'],
 };
 /** The vocabulary that every element may import. */
-const shared = ['problem', 'request-error'];
+const shared = ['problem', 'request-error', 'lazily'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 

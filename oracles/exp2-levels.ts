@@ -2,7 +2,7 @@ import { doubleDouble, float64FromRational, scaledIntegerOf } from '../src/arith
 import { fixedPointToOdd, roundToOdd, withGrowingPrecision } from './correct-rounding.js';
 import { createDoubleDoubleExp2, doubleDoubleExp2Error } from './double-double-exp2.js';
 import { createExp2, ln2, shiftBigInt } from './fixed-point.js';
-import { lazily } from './lazily.js';
+import { lazily } from '../src/lazily.js';
 
 /** Fractions of an octave in the fp64 table. */
 const steps = 64;

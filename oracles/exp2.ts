@@ -5,7 +5,7 @@ import {
   exp2ToOddByDoubleDouble,
   exp2ToOddByFixedPoint,
 } from './exp2-levels.js';
-import { lazily } from './lazily.js';
+import { lazily } from '../src/lazily.js';
 
 const float64Exp2 = lazily(createFloat64Exp2);
 

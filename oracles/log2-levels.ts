@@ -12,7 +12,7 @@ import {
 import { fixedPointToOdd, roundToOdd, withGrowingPrecision } from './correct-rounding.js';
 import { createDoubleDoubleExp2 } from './double-double-exp2.js';
 import { bitLength, log2e, naturalLogarithm, shiftBigInt } from './fixed-point.js';
-import { lazily } from './lazily.js';
+import { lazily } from '../src/lazily.js';
 
 /** Intervals of the significand in [1, 2) with a table entry each. */
 const intervals = 128;

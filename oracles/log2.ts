@@ -1,6 +1,6 @@
 import type { NumberFormat, RoundingMode } from '../src/formats/index.js';
 import { roundExact, roundIrrational } from './correct-rounding.js';
-import { lazily } from './lazily.js';
+import { lazily } from '../src/lazily.js';
 import {
   createFloat64Log2,
   log2ToOddByDoubleDouble,

@@ -1,9 +1,9 @@
 /**
  * Compiles every AssemblyScript module to WebAssembly with SIMD and embeds it as base64 in a
  * TypeScript file beside it, so that the same import works from the sources, from dist and from a
- * bundler. A module whose output is newer than its source is left alone.
+ * bundler. A module whose output is newer than every file beside its source is left alone.
  */
-import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -12,15 +12,22 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** source → generated TypeScript file */
 const modules = [
   ['oracles/attention/assembly/tile-kernels.ts', 'oracles/attention/tile-kernels.generated.ts'],
+  ['src/simd/assembly/scalar.ts', 'src/simd/scalar.generated.ts'],
 ];
 
 function modified(file) {
   return statSync(join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
+/** When any file of the source's folder was last modified: a module may import the others. */
+function folderModified(source) {
+  const folder = dirname(source);
+  return Math.max(...readdirSync(join(root, folder)).map((file) => modified(join(folder, file))));
+}
+
 export async function buildWebAssembly() {
   for (const [source, target] of modules) {
-    if (modified(target) > modified(source)) continue;
+    if (modified(target) > folderModified(source)) continue;
     const { default: asc } = await import('assemblyscript/asc');
     const files = {};
     const { error, stderr } = await asc.main(

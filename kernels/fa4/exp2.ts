@@ -107,7 +107,7 @@ function evaluatePolynomial(coefficients: readonly number[], fraction: number): 
 /**
  * FlashAttention-4's software exp2 of an fp32 number as an unsigned fp32 bit pattern: the range
  * reduction, the polynomial, and an int32 addition of their bits that wraps around. Equal to an
- * H200's instructions for all 2^32 inputs and every degree (fixtures/silicon/fa4-exp2).
+ * H200's instructions for all 2^32 inputs and every degree (fixtures/silicon/sm_90).
  *
  * Its corners, which are the function's own and no errors here: x ≤ −127, −∞ and NaN give +0, so
  * that a NaN is lost; −127 < x < −126 gives a subnormal pattern that is not 2^x; a tiny negative x
@@ -126,49 +126,4 @@ export function exp2PolynomialBits(x: number, degree: PolynomialDegree = 3): num
 /** `exp2PolynomialBits` as the fp32 number with that bit pattern. */
 export function exp2Polynomial(x: number, degree: PolynomialDegree = 3): number {
   return fromBits(exp2PolynomialBits(x, degree));
-}
-
-/** From here on the range reduction is no longer a floor. */
-const largestFloor = 2 ** 22;
-const smallestNormal = 2 ** formats.fp32.minExponent;
-
-/**
- * `exp2PolynomialBits` of the fp32 bit patterns in `inputs`, into `results` (as many elements),
- * several times as fast.
- *
- * Where x' < 2^22, add.rm.ftz leaves ⌊x'⌋ in r (0 for a subnormal x') and b is it; the difference
- * x' − b rounded to fp64 and then to fp32 is rounded as if once. The multiply-adds are rounded to fp64
- * before fp32 too. That could matter only where the fp64 sum is a midpoint of two fp32 numbers, and
- * changes no result: evaluated for every fp32 fraction from 2^-25 to 1 in every degree, and below
- * 2^-25 a product is less than a quarter of an ulp of the coefficient it is added to.
- *
- * @throws RequestError for a degree other than 1 to 5, or arrays of unequal length.
- */
-export function exp2PolynomialArray(
-  inputs: Uint32Array,
-  results: Uint32Array,
-  degree: PolynomialDegree = 3,
-): void {
-  if (results.length !== inputs.length)
-    throw new RequestError(
-      `${inputs.length} inputs but room for ${results.length} results; make the arrays equally long`,
-    );
-  const coefficients = coefficientsOf(degree);
-  const leading = coefficients[degree]!;
-  const values = new Float32Array(inputs.buffer, inputs.byteOffset, inputs.length);
-  const polynomials = new Float32Array(results.buffer, results.byteOffset, results.length);
-  for (let i = 0; i < values.length; i++) {
-    const x = values[i]!;
-    const clamped = x > smallestInput ? x : smallestInput;
-    if (clamped < largestFloor) {
-      const integer = Math.abs(clamped) < smallestNormal ? 0 : Math.floor(clamped);
-      const fraction = Math.fround(clamped - integer);
-      let p = leading;
-      for (let k = degree - 1; k >= 0; k--) p = Math.fround(p * fraction + coefficients[k]!);
-      polynomials[i] = p;
-      results[i] = results[i]! + (integer << 23);
-    } else {
-      results[i] = exp2PolynomialBits(x, degree);
-    }
-  }
 }

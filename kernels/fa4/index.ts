@@ -1,7 +1,7 @@
+export { createExp2PolynomialArray } from './exp2-array.js';
 export {
   exp2Coefficients,
   exp2Polynomial,
-  exp2PolynomialArray,
   exp2PolynomialBits,
   reduceRange,
   type PolynomialDegree,

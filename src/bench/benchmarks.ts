@@ -5,6 +5,7 @@ import { coldStartBenchmark } from './cold-start-benchmark.js';
 import { fileBenchmarks } from './file-benchmarks.js';
 import { formatBenchmarks } from './format-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
+import { scalarBenchmarks } from './scalar-benchmarks.js';
 
 /**
  * Everything that is measured, in the order it is measured in. `commandLine` is the program whose cold
@@ -16,6 +17,7 @@ export function benchmarks(commandLine: string): readonly Benchmark[] {
     auditBenchmark,
     ...formatBenchmarks,
     ...arithmeticBenchmarks,
+    ...scalarBenchmarks,
     ...fileBenchmarks,
     coldStartBenchmark(commandLine),
   ];

@@ -21,8 +21,10 @@ function threadCount(text: string): number {
 const examples = `
 Examples:
   flashproof conform
-  flashproof conform cvt.rn.bf16x2.f32 --exhaustive
+  flashproof conform ex2.approx.ftz.f32 fa4_ex2_poly3 --exhaustive
   flashproof conform --captures my-gpu --json conformance.json
+
+fixtures/capture/scalar/capture.sh of the source repository captures your GPU in seconds.
 
 Exit status: 0 every model agrees with the silicon, 1 one does not, 2 the request is wrong.`;
 
@@ -30,11 +32,14 @@ Exit status: 0 every model agrees with the silicon, 1 one does not, 2 the reques
 export function addConformCommand(program: Command): void {
   program
     .command('conform')
-    .description('compare the models of conversion instructions with results captured on silicon')
-    .argument('[instruction...]', 'PTX instructions, as in cvt.rn.bf16x2.f32 (default: all)')
-    .option('--exhaustive', 'all 2^32 inputs of each instead of a sample (a minute or two)')
+    .description('compare the models of instructions with results captured on silicon')
+    .argument(
+      '[instruction...]',
+      'PTX instructions, as in ex2.approx.ftz.f32, or fa4_ex2_poly1 to 5 (default: all)',
+    )
+    .option('--exhaustive', 'all 2^32 inputs of each instead of a sample (minutes)')
     .option('--threads <n>', 'worker threads (default: one per core)', threadCount)
-    .option('--captures <dir>', "fingerprints of another GPU (default: the package's own)")
+    .option('--captures <dir>', "captures of another GPU (default: the package's own)")
     .option('--seed <text>', 'decides which random blocks are sampled', '0')
     .option('--json <file>', 'write the result as JSON (- for standard output)')
     .addHelpText('after', examples)

@@ -1,13 +1,31 @@
 import { createHash } from 'node:crypto';
-import { blockCount, encode, formats, type NumberFormat } from '../formats/index.js';
+import { encode, formats, type NumberFormat } from '../formats/index.js';
+import { blockCount, inputsPerBlock } from './silicon-hash.js';
 
 const positiveBlocks = blockCount / 2;
-const inputsPerBlock = 2 ** 20;
 const blocksPerBinade = 8;
 
 /** The block that holds 2^exponent as an fp32 number: block 0 for too small, infinity's for too large. */
 function blockAt(exponent: number): number {
   return Math.floor(encode(formats.fp32, 2 ** exponent) / inputsPerBlock);
+}
+
+/**
+ * The blocks, ascending, of both signs: all of the binades from 2^exponent for each exponent of
+ * `whole`; for each of `edges` the first block of the binade from 2^exponent and the one before; the
+ * first block of all, the last finite one, infinity's and the last of the NaNs.
+ */
+export function binadeBlocks(whole: readonly number[], edges: readonly number[]): number[] {
+  const infinity = blockAt(formats.fp32.maxExponent + 1);
+  const positive = [
+    ...[0, infinity - 1, infinity, positiveBlocks - 1],
+    ...whole.flatMap((exponent) =>
+      Array.from({ length: blocksPerBinade }, (_, i) => blockAt(exponent) + i),
+    ),
+    ...edges.flatMap((exponent) => [Math.max(blockAt(exponent) - 1, 0), blockAt(exponent)]),
+  ];
+  const bothSigns = positive.flatMap((block) => [block, block + positiveBlocks]);
+  return [...new Set(bothSigns)].sort((a, b) => a - b);
 }
 
 /**
@@ -17,20 +35,11 @@ function blockAt(exponent: number): number {
  * binades; 1; the whole last binade, in which overflow begins, and the start of the next; fp32's own
  * last finite numbers, infinity, and NaNs at both ends of their range.
  */
-export function edgeBlocks(format: NumberFormat): number[] {
+export function conversionEdgeBlocks(format: NumberFormat): number[] {
   const smallest = format.minExponent - format.precision + 1;
-  const exponents = [0, format.maxExponent, format.maxExponent + 1];
-  for (let e = smallest - 2; e <= format.minExponent + 1; e++) exponents.push(e);
-  const lastBinade = Array.from(
-    { length: blocksPerBinade },
-    (_, i) => blockAt(format.maxExponent) + i,
-  );
-  const infinity = blockAt(formats.fp32.maxExponent + 1);
-  const positive = [0, infinity - 1, infinity, positiveBlocks - 1, ...lastBinade].concat(
-    exponents.flatMap((exponent) => [Math.max(blockAt(exponent) - 1, 0), blockAt(exponent)]),
-  );
-  const bothSigns = positive.flatMap((block) => [block, block + positiveBlocks]);
-  return [...new Set(bothSigns)].sort((a, b) => a - b);
+  const edges = [0, format.maxExponent, format.maxExponent + 1];
+  for (let e = smallest - 2; e <= format.minExponent + 1; e++) edges.push(e);
+  return binadeBlocks([format.maxExponent], edges);
 }
 
 /**
@@ -51,12 +60,11 @@ export function randomBlocks(seed: string, count: number, taken: readonly number
   return [...drawn].sort((a, b) => a - b);
 }
 
-/** Random blocks per instruction beside the edges: with the edges some 2 s of work on two cores. */
-const randomCount = 64;
+/** Random blocks per function beside those chosen. */
+const randomCount = 24;
 
-/** The blocks that a check of the format samples: all edges, and random ones by the seed. */
-export function sampleBlocks(format: NumberFormat, seed: string): number[] {
-  const edges = edgeBlocks(format);
-  const random = randomBlocks(`${seed}/${format.name}`, randomCount, edges);
-  return [...edges, ...random].sort((a, b) => a - b);
+/** The blocks that a check of a function samples: those chosen for it, and random ones by the seed. */
+export function sampleBlocks(name: string, chosen: readonly number[], seed: string): number[] {
+  const random = randomBlocks(`${seed}/${name}`, randomCount, chosen);
+  return [...chosen, ...random].sort((a, b) => a - b);
 }

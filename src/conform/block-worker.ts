@@ -1,7 +1,8 @@
-import { parentPort } from 'node:worker_threads';
-import { compareShare, type BlockTask } from './compare-blocks.js';
+import { createShareComparer, type BlockTask } from './compare-blocks.js';
 
-/** The worker thread of compare-blocks.ts: answers each share with its mismatching blocks. */
-parentPort?.on('message', (share: BlockTask) => {
-  parentPort?.postMessage(compareShare(share));
-});
+const compare = createShareComparer();
+
+/** What a worker thread of compare-blocks.ts does: the mismatching blocks of a share. */
+export function compareShare(share: BlockTask): number[] {
+  return compare(share);
+}

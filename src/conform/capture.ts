@@ -1,11 +1,19 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { open, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { blockCount, type ConversionTarget } from '../formats/index.js';
+import { gunzipSync } from 'node:zlib';
 import { RequestError } from '../request-error.js';
+import { blockCount, fingerprintBytes } from './silicon-hash.js';
+import {
+  tableTargets,
+  type FingerprintTarget,
+  type TableFile,
+  type TableTarget,
+  type Target,
+} from './targets.js';
 
-/** Where fingerprints come from; null for what the capture does not say. */
+/** Where captured data comes from; null for what the capture does not say. */
 export interface CaptureSource {
   readonly folder: string;
   readonly gpu: string | null;
@@ -16,38 +24,96 @@ export interface CaptureSource {
   readonly captured: string | null;
 }
 
-/** The fingerprints of some instructions on one GPU. */
+/** Captured inputs and results, in the order of the file. */
+export interface ResultPairs {
+  readonly file: string;
+  readonly inputs: Uint32Array;
+  readonly results: Uint32Array;
+}
+
+/** What was captured of a function of fp32 numbers. */
+export interface CapturedFingerprint {
+  readonly target: FingerprintTarget;
+  readonly fingerprint: Uint8Array;
+  /** Single results, where the capture has some. */
+  readonly pairs: readonly ResultPairs[];
+}
+
+/** What was captured of a function of 16 bits: the results of all inputs in order. */
+export interface CapturedTable {
+  readonly target: TableTarget;
+  readonly results: Uint32Array;
+}
+
+/** The captured data of some functions on one GPU. */
 export interface Capture {
   readonly source: CaptureSource;
-  /** The content of the fingerprint file, by instruction. */
-  readonly fingerprints: ReadonlyMap<string, Uint8Array>;
+  readonly fingerprints: readonly CapturedFingerprint[];
+  readonly tables: readonly CapturedTable[];
+  /** What the folder has no data of. */
+  readonly missing: readonly Target[];
 }
 
 const sourceFile = 'capture.json';
-const fingerprintBytes = blockCount * 8;
+const tableInputs = 2 ** 16;
+const pairBytes = 8;
+/** Larger files are refused unread: 2^23 pairs, a whole binade. */
+const mostPairBytes = 2 ** 23 * pairBytes;
+/** Larger descriptions are refused unread. */
+const mostSourceBytes = 2 ** 16;
 
 /** The folder of the captures that come with the package, from the sources and from dist alike. */
 export function bundledCaptures(): string {
-  const captures = join('fixtures', 'silicon', 'convert');
+  const captures = join('fixtures', 'silicon', 'sm_90');
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, captures)) && dirname(folder) !== folder)
     folder = dirname(folder);
   return join(folder, captures);
 }
 
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+function unreadable(path: string, error: unknown, mend: string): RequestError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new RequestError(`${path}: cannot be read (${reason}); ${mend}`);
 }
 
-async function readSource(folder: string): Promise<CaptureSource> {
+/** The file's bytes, decompressed if its name ends in .gz, at most `most` of them. */
+async function readLimited(path: string, most: number, holds: string): Promise<Uint8Array> {
+  const tooLarge = (): RequestError =>
+    new RequestError(`${path}: is larger than ${most} bytes, the most that ${holds} may have`);
+  const mend = 'capture it again';
+  let content: Buffer;
+  try {
+    const file = await open(path);
+    try {
+      const { size } = await file.stat();
+      if (size > most) throw tooLarge();
+      content = await file.readFile();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw error instanceof RequestError ? error : unreadable(path, error, mend);
+  }
+  if (!path.endsWith('.gz')) return content;
+  try {
+    return gunzipSync(content, { maxOutputLength: most });
+  } catch (error) {
+    if (error instanceof RangeError) throw tooLarge();
+    throw unreadable(path, error, mend);
+  }
+}
+
+async function readSource(folder: string, files: ReadonlySet<string>): Promise<CaptureSource> {
   const path = join(folder, sourceFile);
   let parsed: unknown = {};
-  try {
-    parsed = JSON.parse(await readFile(path, 'utf8'));
-  } catch (error) {
-    if (error instanceof SyntaxError)
-      throw new RequestError(`${path}: is not JSON (${error.message}); correct it`);
-    if (!isMissing(error)) throw unreadable(path, error);
+  if (files.has(sourceFile)) {
+    const content = await readLimited(path, mostSourceBytes, 'a description');
+    try {
+      parsed = JSON.parse(new TextDecoder().decode(content));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new RequestError(`${path}: is not JSON (${reason}); correct it`);
+    }
   }
   if (typeof parsed !== 'object' || parsed === null)
     throw new RequestError(`${path}: is not a JSON object; give "gpu", "driver" and "captured"`);
@@ -70,20 +136,8 @@ async function readSource(folder: string): Promise<CaptureSource> {
   };
 }
 
-function unreadable(path: string, error: unknown): RequestError {
-  const reason = error instanceof Error ? error.message : String(error);
-  return new RequestError(`${path}: cannot be read (${reason}); name a folder of fingerprints`);
-}
-
-async function readFingerprint(folder: string, target: ConversionTarget): Promise<Uint8Array> {
-  const path = join(folder, target.fingerprint);
-  const content = await readFile(path).catch((error: unknown) => {
-    throw isMissing(error)
-      ? new RequestError(
-          `${path}: is missing; capture ${target.instruction} or name other instructions`,
-        )
-      : unreadable(path, error);
-  });
+async function readFingerprint(path: string): Promise<Uint8Array> {
+  const content = await readLimited(path, fingerprintBytes, 'a fingerprint');
   if (content.length !== fingerprintBytes)
     throw new RequestError(
       `${path}: has ${content.length} bytes; a fingerprint has ${fingerprintBytes}, two 32-bit words for each of ${blockCount} blocks`,
@@ -91,18 +145,88 @@ async function readFingerprint(folder: string, target: ConversionTarget): Promis
   return Uint8Array.from(content);
 }
 
+async function readPairs(path: string): Promise<ResultPairs> {
+  const content = await readLimited(path, mostPairBytes, 'a file of results');
+  if (content.length % pairBytes !== 0)
+    throw new RequestError(
+      `${path}: has ${content.length} bytes, no multiple of ${pairBytes}; pairs are 32 bits of input, then 32 of result`,
+    );
+  const view = new DataView(content.buffer, content.byteOffset, content.length);
+  const column = (offset: number): Uint32Array =>
+    Uint32Array.from({ length: content.length / pairBytes }, (_, i) =>
+      view.getUint32(i * pairBytes + offset, true),
+    );
+  return { file: path, inputs: column(0), results: column(4) };
+}
+
+/** The files `pairs_<stem>` and `pairs_<stem>_<block>`, compressed or not. */
+function pairFiles(files: ReadonlySet<string>, stem: string): string[] {
+  const pattern = new RegExp(`^pairs_${stem}(_\\d+)?\\.bin(\\.gz)?$`);
+  return [...files].filter((file) => pattern.test(file)).sort();
+}
+
+/** The tables of the file, in its order; it may end after any of them. */
+async function readTables(path: string, file: TableFile): Promise<CapturedTable[]> {
+  const targets = tableTargets.filter((target) => target.file === file);
+  const all = targets.reduce((sum, { resultBytes }) => sum + resultBytes * tableInputs, 0);
+  const content = await readLimited(path, all, 'the tables');
+  const view = new DataView(content.buffer, content.byteOffset, content.length);
+  const tables: CapturedTable[] = [];
+  let first = 0;
+  for (const target of targets) {
+    if (first === content.length) break;
+    const { resultBytes } = target;
+    const next = first + resultBytes * tableInputs;
+    if (next > content.length)
+      throw new RequestError(
+        `${path}: has ${content.length} bytes and so ends within the table of ${target.instruction}, ${first} to ${next}; capture it again`,
+      );
+    const start = first;
+    const results = Uint32Array.from({ length: tableInputs }, (_, i) => {
+      const at = start + i * resultBytes;
+      return resultBytes === 2 ? view.getUint16(at, true) : view.getUint32(at, true);
+    });
+    tables.push({ target, results });
+    first = next;
+  }
+  return tables;
+}
+
 /**
- * Reads the fingerprints of the targets from a folder (layout: fixtures/silicon/convert/README.md),
- * and from its capture.json, if there is one, where they come from.
- * @throws RequestError when a fingerprint is missing or has the wrong length, or capture.json is
- * malformed
+ * Reads what a folder has of the targets (its layout: fixtures/silicon/sm_90/README.md) and, from its
+ * capture.json, if there is one, where it comes from. Nothing is read before its size is known to be
+ * what it must be.
+ * @throws RequestError for a folder or file that cannot be read or has the wrong length, and for a
+ * malformed capture.json
  */
-export async function readCapture(
-  folder: string,
-  targets: readonly ConversionTarget[],
-): Promise<Capture> {
-  const fingerprints = new Map<string, Uint8Array>();
-  for (const target of targets)
-    fingerprints.set(target.instruction, await readFingerprint(folder, target));
-  return { source: await readSource(folder), fingerprints };
+export async function readCapture(folder: string, targets: readonly Target[]): Promise<Capture> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    throw unreadable(folder, error, 'name a folder of captures');
+  });
+  const files = new Set(names);
+  const fingerprints: CapturedFingerprint[] = [];
+  for (const target of targets) {
+    if (target.kind !== 'fingerprint' || !files.has(`hash_${target.stem}.bin`)) continue;
+    const fingerprint = await readFingerprint(join(folder, `hash_${target.stem}.bin`));
+    const pairs: ResultPairs[] = [];
+    for (const file of pairFiles(files, target.stem))
+      pairs.push(await readPairs(join(folder, file)));
+    fingerprints.push({ target, fingerprint, pairs });
+  }
+  const wanted = new Set<Target>(targets);
+  const tables: CapturedTable[] = [];
+  const tableFiles = targets.flatMap((target) => (target.kind === 'table' ? target.file : []));
+  for (const file of new Set(tableFiles)) {
+    const name = [`${file}.bin`, `${file}.bin.gz`].find((name) => files.has(name));
+    if (name === undefined) continue;
+    const all = await readTables(join(folder, name), file);
+    tables.push(...all.filter(({ target }) => wanted.has(target)));
+  }
+  const found = new Set<Target>([...fingerprints, ...tables].map(({ target }) => target));
+  return {
+    source: await readSource(folder, files),
+    fingerprints,
+    tables,
+    missing: targets.filter((target) => !found.has(target)),
+  };
 }

@@ -1,12 +1,10 @@
-import { Worker } from 'node:worker_threads';
-import {
-  conformConversion,
-  conversionTargets,
-  type BlockProgress,
-  type ConversionTarget,
-} from '../formats/index.js';
+import { fileURLToPath } from 'node:url';
+import { Piscina } from 'piscina';
+import type { ArrayFunction } from '../simd/index.js';
+import { createBlockHasher, mismatchingBlocks, type BlockProgress } from './silicon-hash.js';
+import { fingerprintTargets } from './targets.js';
 
-/** Blocks of one conversion to compare with its captured fingerprint. */
+/** Blocks of one function to compare with its captured fingerprint. */
 export interface BlockTask {
   readonly instruction: string;
   readonly expected: Uint8Array;
@@ -14,12 +12,12 @@ export interface BlockTask {
 }
 
 /** A share of a task: few enough blocks (0.1 s) for an even load and a lively progress line. */
-export interface BlockShare extends BlockTask {
+interface BlockShare extends BlockTask {
   /** Which of the tasks it is a share of. */
   readonly task: number;
 }
 
-const blocksPerShare = 8;
+const blocksPerShare = 16;
 
 function shares(tasks: readonly BlockTask[]): BlockShare[] {
   return tasks.flatMap(({ blocks, ...rest }, task) =>
@@ -31,40 +29,22 @@ function shares(tasks: readonly BlockTask[]): BlockShare[] {
   );
 }
 
-/** The known conversion of that name; callers have checked the name. */
-function targetOf(instruction: string): ConversionTarget {
-  const target = conversionTargets.find((known) => known.instruction === instruction);
+/** The known function's model; callers have checked the name. */
+function createModel(instruction: string): ArrayFunction {
+  const target = fingerprintTargets.find((known) => known.instruction === instruction);
   if (target === undefined) throw new Error(`unknown instruction ${instruction}`);
-  return target;
+  return target.createModel();
 }
 
-/** The mismatching blocks of one share; what a worker thread does. */
-export function compareShare({ instruction, expected, blocks }: BlockTask): number[] {
-  return conformConversion(targetOf(instruction), { expected, blocks });
-}
-
-/** Hands share after share to one worker until none is left. */
-function drain(
-  worker: Worker,
-  queue: Iterator<BlockShare>,
-  settle: (share: BlockShare, mismatching: number[]) => void,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let current: BlockShare;
-    const next = (): void => {
-      const { value, done } = queue.next();
-      if (done === true) return resolve();
-      current = value;
-      worker.postMessage(current);
-    };
-    worker.on('message', (mismatching: number[]) => {
-      settle(current, mismatching);
-      next();
-    });
-    worker.on('error', reject);
-    worker.on('exit', (code) => reject(new Error(`a worker thread stopped with status ${code}`)));
-    next();
-  });
+/** Compares shares one after another and keeps the models made for them. */
+export function createShareComparer(): (share: BlockTask) => number[] {
+  const hash = createBlockHasher();
+  const models = new Map<string, ArrayFunction>();
+  return ({ instruction, expected, blocks }) => {
+    const model = models.get(instruction) ?? createModel(instruction);
+    models.set(instruction, model);
+    return mismatchingBlocks(model, { expected, blocks }, hash);
+  };
 }
 
 /**
@@ -79,24 +59,28 @@ export async function compareBlocks(
   const mismatching: number[][] = tasks.map(() => []);
   const total = tasks.reduce((sum, { blocks }) => sum + blocks.length, 0);
   let done = 0;
-  const settle = (share: BlockShare, found: number[]): void => {
+  const settle = (share: BlockShare, found: readonly number[]): void => {
     mismatching[share.task].push(...found);
     done += share.blocks.length;
     onProgress(done, total);
   };
   const work = shares(tasks);
   if (threads === 1) {
-    for (const share of work) settle(share, compareShare(share));
+    const compare = createShareComparer();
+    for (const share of work) settle(share, compare(share));
   } else {
-    const workers = Array.from(
-      { length: Math.min(threads, work.length) },
-      () => new Worker(new URL('./block-worker.js', import.meta.url)),
-    );
-    const queue = work.values();
+    const pool = new Piscina({
+      filename: fileURLToPath(new URL('./block-worker.js', import.meta.url)),
+      name: 'compareShare',
+      minThreads: Math.min(threads, work.length),
+      maxThreads: threads,
+    });
+    const compare = async (share: BlockShare): Promise<void> =>
+      settle(share, (await pool.run(share)) as number[]);
     try {
-      await Promise.all(workers.map((worker) => drain(worker, queue, settle)));
+      await Promise.all(work.map(compare));
     } finally {
-      await Promise.all(workers.map((worker) => worker.terminate()));
+      await pool.destroy();
     }
   }
   return mismatching.map((blocks) => blocks.sort((a, b) => a - b));

@@ -1,26 +1,25 @@
-import {
-  blockCount,
-  conversionTargets,
-  type BlockProgress,
-  type ConversionTarget,
-  type FormatName,
-} from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { sampleBlocks } from './block-sample.js';
-import { bundledCaptures, readCapture, type CaptureSource } from './capture.js';
+import {
+  bundledCaptures,
+  readCapture,
+  type CapturedFingerprint,
+  type CapturedTable,
+  type CaptureSource,
+} from './capture.js';
 import { compareBlocks } from './compare-blocks.js';
-
-/** Inputs per block of a fingerprint. */
-const inputsPerBlock = 2 ** 20;
+import { comparePairs, compareTable, type ResultComparison } from './compare-results.js';
+import { blockCount, inputsPerBlock, type BlockProgress } from './silicon-hash.js';
+import { targets, type Target } from './targets.js';
 
 export interface ConformanceOptions {
-  /** PTX instructions by name; none for all. */
+  /** Names of functions; none for all that were captured. */
   readonly instructions?: readonly string[];
-  /** All 4096 blocks of each instruction instead of a sample; default false. */
+  /** All 4096 blocks of each function of an fp32 number instead of a sample; default false. */
   readonly exhaustive?: boolean;
   /** Default 1: this thread. The result does not depend on it. */
   readonly threads?: number;
-  /** A folder of fingerprints; default those that come with the package. */
+  /** A folder of captures; default those that come with the package. */
   readonly captures?: string;
   /** Decides which random blocks are sampled; default "0". */
   readonly seed?: string;
@@ -34,18 +33,23 @@ export interface InputRange {
   readonly last: number;
 }
 
-/** How one instruction's model compares with the silicon. */
+/** How one function's model compares with the silicon. */
 export interface InstructionConformance {
   readonly instruction: string;
-  readonly format: FormatName;
-  readonly blocksChecked: number;
+  readonly pass: boolean;
+  /** Bits of an input: with 16 every input is compared by itself, with 32 by fingerprint. */
+  readonly inputBits: 16 | 32;
   readonly inputsChecked: number;
+  /** The blocks of 2^20 fp32 inputs whose fingerprints were compared; null for 16 bits. */
+  readonly blocksChecked: number | null;
   /** Ascending. */
   readonly mismatchingBlocks: readonly number[];
-  readonly firstMismatch: InputRange | null;
+  readonly firstMismatchingBlock: InputRange | null;
+  /** Single results compared: the table of all 16-bit inputs, or the pairs that a capture holds. */
+  readonly results: ResultComparison;
 }
 
-/** How the models of conversion instructions compare with one GPU. */
+/** How the models compare with one GPU. */
 export interface Conformance {
   readonly pass: boolean;
   readonly exhaustive: boolean;
@@ -53,22 +57,26 @@ export interface Conformance {
   readonly seed: string | null;
   readonly silicon: CaptureSource;
   readonly instructions: readonly InstructionConformance[];
+  /** Functions that the captures have no data of. */
+  readonly notCaptured: readonly string[];
 }
 
-/** The names of the instructions that can be checked. */
-export const knownInstructions: readonly string[] = conversionTargets.map(
-  ({ instruction }) => instruction,
-);
+/** The names of the functions that can be checked. */
+export const knownInstructions: readonly string[] = targets.map(({ instruction }) => instruction);
 
 /** The targets of the names, in the table's order and each once; all for no names. */
-function chooseTargets(names: readonly string[]): readonly ConversionTarget[] {
+function chooseTargets(names: readonly string[]): readonly Target[] {
   const unknown = names.find((name) => !knownInstructions.includes(name));
   if (unknown !== undefined)
     throw new RequestError(
       `unknown instruction ${JSON.stringify(unknown)}; known are ${knownInstructions.join(', ')}`,
     );
-  if (names.length === 0) return conversionTargets;
-  return conversionTargets.filter(({ instruction }) => names.includes(instruction));
+  if (names.length === 0) return targets;
+  return targets.filter(({ instruction }) => names.includes(instruction));
+}
+
+function fileOf(target: Target): string {
+  return target.kind === 'fingerprint' ? `hash_${target.stem}.bin` : `${target.file}.bin.gz`;
 }
 
 function inputRange(block: number): InputRange {
@@ -76,35 +84,74 @@ function inputRange(block: number): InputRange {
   return { block, first, last: first + inputsPerBlock - 1 };
 }
 
+function fingerprintConformance(
+  { target, pairs }: CapturedFingerprint,
+  blocksChecked: number,
+  mismatchingBlocks: readonly number[],
+): InstructionConformance {
+  const results = comparePairs(target.createModel(), pairs);
+  return {
+    instruction: target.instruction,
+    pass: mismatchingBlocks.length === 0 && results.mismatching === 0,
+    inputBits: 32,
+    inputsChecked: blocksChecked * inputsPerBlock,
+    blocksChecked,
+    mismatchingBlocks,
+    firstMismatchingBlock: mismatchingBlocks.length === 0 ? null : inputRange(mismatchingBlocks[0]),
+    results,
+  };
+}
+
+function tableConformance(table: CapturedTable): InstructionConformance {
+  const results = compareTable(table);
+  return {
+    instruction: table.target.instruction,
+    pass: results.mismatching === 0,
+    inputBits: 16,
+    inputsChecked: results.checked,
+    blocksChecked: null,
+    mismatchingBlocks: [],
+    firstMismatchingBlock: null,
+    results,
+  };
+}
+
 /**
- * Compares the models of conversion instructions with their fingerprints captured on silicon: by a
- * sample of blocks (all edges of the format and random ones) or, exhaustively, on every fp32 input.
- * @throws RequestError for an unknown instruction or captures that cannot be read
+ * Compares the models of instructions with what was captured of them on silicon. Functions of 16 bits
+ * are compared on every input. Those of an fp32 number are compared on a sample of blocks (chosen ones,
+ * which show every entry of the model's tables and every edge of its range, and random ones) or,
+ * exhaustively, on all 2^32 inputs; and on the single results that the captures hold.
+ * @throws RequestError for an unknown instruction, captures that cannot be read, and a function asked
+ * for by name that was not captured
  */
 export async function checkConformance(options: ConformanceOptions = {}): Promise<Conformance> {
   const { instructions = [], exhaustive = false, threads = 1, seed = '0' } = options;
-  const targets = chooseTargets(instructions);
-  const capture = await readCapture(options.captures ?? bundledCaptures(), targets);
+  const chosen = chooseTargets(instructions);
+  const folder = options.captures ?? bundledCaptures();
+  const { source, fingerprints, tables, missing } = await readCapture(folder, chosen);
+  if (missing.length > 0 && (instructions.length > 0 || missing.length === chosen.length))
+    throw new RequestError(
+      `${folder}: has no ${fileOf(missing[0])} with results of ${missing[0].instruction}; capture it or name other instructions`,
+    );
   const everyBlock = Array.from({ length: blockCount }, (_, block) => block);
-  const tasks = targets.map(({ instruction, format }) => ({
-    instruction,
-    expected: capture.fingerprints.get(instruction)!,
-    blocks: exhaustive ? everyBlock : sampleBlocks(format, seed),
+  const tasks = fingerprints.map(({ target, fingerprint }) => ({
+    instruction: target.instruction,
+    expected: fingerprint,
+    blocks: exhaustive ? everyBlock : sampleBlocks(target.instruction, target.chosenBlocks(), seed),
   }));
   const mismatching = await compareBlocks(tasks, threads, options.progress);
-  const results = targets.map(({ instruction, format }, i) => ({
-    instruction,
-    format: format.name,
-    blocksChecked: tasks[i].blocks.length,
-    inputsChecked: tasks[i].blocks.length * inputsPerBlock,
-    mismatchingBlocks: mismatching[i],
-    firstMismatch: mismatching[i].length === 0 ? null : inputRange(mismatching[i][0]),
-  }));
+  const results = [
+    ...fingerprints.map((captured, i) =>
+      fingerprintConformance(captured, tasks[i].blocks.length, mismatching[i]),
+    ),
+    ...tables.map(tableConformance),
+  ];
   return {
-    pass: results.every(({ firstMismatch }) => firstMismatch === null),
+    pass: results.every(({ pass }) => pass),
     exhaustive,
     seed: exhaustive ? null : seed,
-    silicon: capture.source,
+    silicon: source,
     instructions: results,
+    notCaptured: missing.map(({ instruction }) => instruction),
   };
 }

@@ -58,7 +58,7 @@ function ieee<Name extends FormatName>(
  * PTX ISA (tf32 is an fp32 container whose low 13 bits are ignored); e4m3 and e5m2 as in the OCP
  * 8-bit Floating Point Specification (OFP8) 1.0. The canonical NaNs are those that NVIDIA's
  * `cvt.rn` from fp32 delivers for every NaN and fp32 addition for every NaN and invalid operation, as
- * captured on sm_90 (fixtures/silicon/convert); fp64 arithmetic there passes payloads on and has no
+ * captured on sm_90 (fixtures/silicon/sm_90); fp64 arithmetic there passes payloads on and has no
  * one canonical NaN, so fp64 takes the positive quiet NaN with an empty payload.
  */
 export const formats: { readonly [Name in FormatName]: NumberFormat<Name> } = {

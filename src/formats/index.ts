@@ -13,7 +13,3 @@ export { decodeToFloat32, decodeToFloat64 } from './decode-array.js';
 export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './encode-array.js';
 export type { ShortFormatName } from './word-rounding.js';
 export type { StorageArrays } from './storage.js';
-export { conformConversion, conversionTargets } from './conform-conversion.js';
-export type { ConversionTarget } from './conform-conversion.js';
-export { blockCount, hashBlock, mismatchingBlocks } from './silicon-hash.js';
-export type { BitFunction, BlockHash, BlockProgress, HashComparison } from './silicon-hash.js';

@@ -16,7 +16,7 @@ export interface RoundingOptions {
   /**
    * Whether a tiny result becomes zero with its sign (PTX: .ftz on the result). A result is tiny
    * when the value, rounded as if the exponent had no lower bound, is below the smallest normal
-   * number in magnitude; so sm_90 does it (fixtures/silicon/convert/edge-cases.json).
+   * number in magnitude; so sm_90 does it (fixtures/silicon/sm_90/edge-cases.json).
    */
   readonly flushSubnormals?: boolean;
 }

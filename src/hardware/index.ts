@@ -1,1 +1,2 @@
+export * from './convert/index.js';
 export * from './mufu/index.js';

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  createExp2PolynomialArray,
   exp2Coefficients,
   exp2Pattern,
   exp2Polynomial,
-  exp2PolynomialArray,
   exp2PolynomialBits,
   exp2Tunings,
   polynomialShare,
@@ -15,9 +15,10 @@ import {
   type PolynomialDegree,
 } from '../../kernels/fa4/index.js';
 import { addFloat32, fusedMultiplyAddFloat32, subtractFloat32 } from '../../src/arith/index.js';
-import { formats, mismatchingBlocks, nextDown, nextUp } from '../../src/formats/index.js';
+import { mismatchingBlocks } from '../../src/conform/index.js';
+import { formats, nextDown, nextUp } from '../../src/formats/index.js';
 
-const folder = new URL('../../fixtures/silicon/fa4-exp2/', import.meta.url);
+const folder = new URL('../../fixtures/silicon/sm_90/', import.meta.url);
 const fixture = (file: string): Buffer => readFileSync(new URL(file, folder));
 const degrees: readonly PolynomialDegree[] = [1, 2, 3, 4, 5];
 
@@ -53,34 +54,26 @@ function spreadBlocks(): number[] {
   return exponents.flatMap((e) => [8 * e + (e % 8), 0x800 + 8 * e + ((3 * e) % 8)]);
 }
 
-/** The blocks to compare; all 4096 of every degree take some ten minutes: FA4_EXP2_BLOCKS=all. */
-function comparedBlocks(degree: PolynomialDegree): { readonly blocks?: readonly number[] } {
-  if (process.env['FA4_EXP2_BLOCKS'] === 'all') return {};
-  return { blocks: degree === 3 ? [...edgeBlocks(), ...spreadBlocks()] : edgeBlocks() };
-}
+/** The blocks to compare; `flashproof conform --exhaustive` has them all. */
+const comparedBlocks = [...edgeBlocks(), ...spreadBlocks()];
 
 describe.each(degrees)('the polynomial of degree %i on an H200', (degree) => {
-  it('is matched bit for bit', { timeout: 3_600_000 }, () => {
+  const evaluate = createExp2PolynomialArray(degree);
+
+  it('is matched bit for bit', () => {
     const expected = fixture(`hash_fa4_ex2_poly${degree}.bin`);
-    expect(
-      mismatchingBlocks((inputs, results) => exp2PolynomialArray(inputs, results, degree), {
-        expected,
-        ...comparedBlocks(degree),
-      }),
-    ).toEqual([]);
+    expect(mismatchingBlocks(evaluate, { expected, blocks: comparedBlocks })).toEqual([]);
   });
 
   it('is told apart from its neighbours', () => {
     const other = degree === 5 ? 4 : ((degree + 1) as PolynomialDegree);
     const expected = fixture(`hash_fa4_ex2_poly${other}.bin`);
-    const evaluate = (inputs: Uint32Array, results: Uint32Array): void =>
-      exp2PolynomialArray(inputs, results, degree);
     expect(mismatchingBlocks(evaluate, { expected, blocks: [0x3f0] })).toEqual([0x3f0]);
   });
 });
 
 describe('special inputs on an H200', () => {
-  const captured = fixture('spec_poly3.bin');
+  const captured = fixture('pairs_fa4_ex2_poly3.bin');
   const pairs = Array.from({ length: captured.length / 8 }, (_, i) => ({
     input: captured.readUInt32LE(8 * i),
     result: captured.readUInt32LE(8 * i + 4),
@@ -123,12 +116,14 @@ describe('the forms of the function', () => {
     fc.float({ min: 2 ** 21, max: 2 ** 26, noNaN: true }).map(toBits),
   );
 
+  const arrays = new Map(degrees.map((degree) => [degree, createExp2PolynomialArray(degree)]));
+
   it('array and scalar agree, and FTZ on the later operations changes nothing', () => {
     fc.assert(
       fc.property(bits, fc.constantFrom(...degrees), (input, degree) => {
         const x = fromBits(input);
         const result = new Uint32Array(1);
-        exp2PolynomialArray(Uint32Array.of(input), result, degree);
+        arrays.get(degree)!(Uint32Array.of(input), result);
         expect(result[0]).toBe(exp2PolynomialBits(x, degree));
         expect(result[0]).toBe(instructionByInstruction(x, degree, false));
         expect(result[0]).toBe(instructionByInstruction(x, degree, true));
@@ -137,12 +132,12 @@ describe('the forms of the function', () => {
     );
   });
 
-  it('refuses unknown degrees and arrays of unequal length', () => {
+  it('refuses unknown degrees and room for too few results', () => {
     expect(() => exp2Polynomial(1, 6 as PolynomialDegree)).toThrow(
       /no exp2 polynomial of degree 6/,
     );
-    expect(() => exp2PolynomialArray(new Uint32Array(2), new Uint32Array(1))).toThrow(
-      /2 inputs but room for 1 results/,
+    expect(() => createExp2PolynomialArray()(new Uint32Array(2), new Uint32Array(1))).toThrow(
+      RangeError,
     );
   });
 

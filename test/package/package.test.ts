@@ -4,7 +4,7 @@ import { builtinModules } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { conversionTargets } from '../../src/formats/index.js';
+import { fingerprintTargets } from '../../src/conform/targets.js';
 import { builtDist } from '../setup/built-dist.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -69,15 +69,15 @@ describe('the package', () => {
   });
 
   it('holds the fingerprints, the licence and the words', () => {
-    const wanted = conversionTargets.map(({ fingerprint }) => fingerprint).concat('capture.json');
-    for (const name of wanted) expect(paths).toContain(`fixtures/silicon/convert/${name}`);
+    const wanted = fingerprintTargets.map(({ stem }) => `hash_${stem}.bin`).concat('capture.json');
+    for (const name of wanted) expect(paths).toContain(`fixtures/silicon/sm_90/${name}`);
     for (const name of ['README.md', 'LICENSE', 'CHANGELOG.md', 'package.json'])
       expect(paths).toContain(name);
   });
 
   it('holds nothing else', () => {
     const rest = paths.filter(
-      (path) => !/^(dist|fixtures\/silicon\/convert)\/|^(README|CHANGELOG)\.md$/.test(path),
+      (path) => !/^(dist|fixtures\/silicon\/sm_90)\/|^(README|CHANGELOG)\.md$/.test(path),
     );
     expect(rest.sort()).toEqual(['LICENSE', 'package.json']);
     const dist = paths.filter((path) => path.startsWith('dist/'));
@@ -85,7 +85,7 @@ describe('the package', () => {
       (path) => !/^dist\/(src|oracles|kernels|properties)\/.*\.(d\.ts|js|json)$/.test(path),
     );
     expect(odd).toEqual([]);
-    expect(paths.filter((path) => /(^|\/)test\/|\.test\.|assembly/.test(path))).toEqual([]);
+    expect(paths.filter((path) => /(^|\/)test\/|\.test\.|(^|\/)assembly\//.test(path))).toEqual([]);
   });
 
   it('is small', () => {
@@ -146,7 +146,7 @@ describe('the package', () => {
       const { status, stdout, stderr } = node(
         main,
         'conform',
-        conversionTargets[0].instruction,
+        fingerprintTargets[0]!.instruction,
         '--threads=2',
       );
       expect(stderr).toBe('');

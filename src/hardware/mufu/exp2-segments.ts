@@ -1,9 +1,8 @@
 import type { Segment } from './interpolation.js';
 
 /**
- * Coefficients of 2^fraction over [0, 1), 64 segments, in ascending order. Recovered from the results of an H200 by
- * fixtures/capture/mufu/recover_coefficients.py;
- * equal to those that envytools lists for NVIDIA's G80 of 2006.
+ * Coefficients of 2^fraction over [0, 1), 64 segments, in ascending order.
+ * Recovered from the results of an H200 by fixtures/capture/scalar/recover_coefficients.py; equal to those that envytools lists for NVIDIA's G80 of 2006.
  */
 export const exp2Segments: readonly Segment[] = [
   [33554432, 22713, 494],

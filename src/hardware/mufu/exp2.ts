@@ -4,13 +4,13 @@ import type { Interpolator } from './interpolation.js';
 import { interpolate, truncatedSquare } from './interpolation.js';
 
 /** The unit of the sum is 2^-38 relative to 1 ≤ 2^fraction ≤ 2. */
-const interpolator: Interpolator = {
+export const exp2Interpolator: Interpolator = {
   c0Weight: 2 ** 13,
   c2Weight: 1,
   bias: 0x77e2,
+  unitsPerUlp: 2 ** 15,
   segments: exp2Segments,
 };
-const unitsPerUlp = 2 ** 15;
 
 /**
  * NVIDIA's `ex2.approx.ftz.f32`: about 2^x, from the bits of x to the bits of the result. Subnormal
@@ -35,8 +35,8 @@ export function exp2ApproxFtz(bits: number): number {
     if (fraction !== 0) fraction ^= 0x7fffff;
   }
   const x = fraction & 0x1ffff;
-  const sum = interpolate(interpolator, fraction >>> 17, x, truncatedSquare(x));
-  return packFloat32(false, integer, Math.floor(sum / unitsPerUlp));
+  const interpolated = interpolate(exp2Interpolator, fraction >>> 17, x, truncatedSquare(x));
+  return packFloat32(false, integer, interpolated);
 }
 
 const minus126Bits = 0xc2fc0000;

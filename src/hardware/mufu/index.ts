@@ -1,3 +1,9 @@
+export {
+  createSpecialFunctionArrays,
+  specialFunctionTables,
+  type Float32SpecialFunctionName,
+  type SpecialFunctionTables,
+} from './arrays.js';
 export { specialFunctionEvidence } from './architectures.js';
 export type { MufuArchitecture, SpecialFunctionEvidence } from './architectures.js';
 export { exp2Approx, exp2ApproxFtz } from './exp2.js';

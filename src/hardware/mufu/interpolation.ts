@@ -4,7 +4,7 @@
  *
  *   sum = c0·c0Weight + c1·x + c2·c2Weight·square(x) + bias
  *
- * in fixed point, and the result is the sum truncated to the result's precision. The structure was
+ * in fixed point, and the result is the sum truncated. The structure was
  * published for a 2005 design (Oberman and Siu, "A high-performance area-efficient multifunction
  * interpolator", ARITH-17) and measured on NVIDIA's G80 by the envytools project, whose constants
  * for ex2, lg2, rcp and rsqrt an H200 still reproduces bit for bit.
@@ -16,6 +16,8 @@ export interface Interpolator {
   readonly c2Weight: number;
   /** The rounding constant, in units of the sum. */
   readonly bias: number;
+  /** Units of the sum in the last place that is kept. */
+  readonly unitsPerUlp: number;
   readonly segments: readonly Segment[];
 }
 
@@ -23,8 +25,8 @@ export interface Interpolator {
 export type Segment = readonly [c0: number, c1: number, c2: number];
 
 /**
- * The sum of segment `index` at x, an exact integer below 2^53. `x` has 16 or 17 bits; `square` is
- * what {@link truncatedSquare} makes of it.
+ * The sum of segment `index` at x, an exact integer below 2^53, truncated to the last place kept and
+ * in units of it. `x` has 16 or 17 bits; `square` is what {@link truncatedSquare} makes of it.
  */
 export function interpolate(
   interpolator: Interpolator,
@@ -33,12 +35,12 @@ export function interpolate(
   square: number,
 ): number {
   const segment = interpolator.segments[index];
-  return (
+  const sum =
     segment[0] * interpolator.c0Weight +
     segment[1] * x +
     segment[2] * interpolator.c2Weight * square +
-    interpolator.bias
-  );
+    interpolator.bias;
+  return Math.floor(sum / interpolator.unitsPerUlp);
 }
 
 /**

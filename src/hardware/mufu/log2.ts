@@ -10,14 +10,14 @@ import { interpolate, truncatedSquare } from './interpolation.js';
 import { log2Segments } from './log2-segments.js';
 
 /** The unit of the sum is 2^-38. */
-const interpolator: Interpolator = {
+export const log2Interpolator: Interpolator = {
   c0Weight: 2 ** 12,
   c2Weight: 2,
   bias: 0x3345,
+  unitsPerUlp: 2 ** 2,
   segments: log2Segments,
 };
-/** The interpolated fraction of the logarithm keeps 36 bits, two fewer than the sum has. */
-const unitsPerGrid = 4;
+/** Fraction bits that are kept of the interpolated logarithm. */
 const gridBits = 36;
 
 /**
@@ -37,8 +37,8 @@ export function lg2ApproxFtz(bits: number): number {
   const exponent = (magnitude >>> 23) - 127;
   const fraction = magnitude & 0x7fffff;
   const x = fraction & 0x1ffff;
-  const sum = interpolate(interpolator, fraction >>> 17, x, truncatedSquare(x));
-  const fixed = exponent * 2 ** gridBits + Math.floor(sum / unitsPerGrid);
+  const interpolated = interpolate(log2Interpolator, fraction >>> 17, x, truncatedSquare(x));
+  const fixed = exponent * 2 ** gridBits + interpolated;
   return fixed < 0
     ? truncateToFloat32(true, -fixed - 1, -gridBits)
     : truncateToFloat32(false, fixed, -gridBits);

@@ -10,13 +10,13 @@ import { interpolate, truncatedSquare } from './interpolation.js';
 import { reciprocalSquareRootSegments } from './reciprocal-square-root-segments.js';
 
 /** The unit of the sum is 2^-40 relative to 1/2 ≤ 1/√significand ≤ 1; the table covers [1, 4). */
-const interpolator: Interpolator = {
+export const reciprocalSquareRootInterpolator: Interpolator = {
   c0Weight: 2 ** 14,
   c2Weight: 4,
   bias: 0x7fff,
+  unitsPerUlp: 2 ** 16,
   segments: reciprocalSquareRootSegments,
 };
-const unitsPerUlp = 2 ** 16;
 
 /**
  * NVIDIA's `rsqrt.approx.ftz.f32`: about 1/√x, from the bits of x to the bits of the result.
@@ -36,6 +36,11 @@ export function rsqrtApproxFtz(bits: number): number {
   // The table's sum at 1 would come out one ulp too small.
   if (position === 0) return packFloat32(false, -halfExponent, hiddenBit);
   const x = position & 0x1ffff;
-  const sum = interpolate(interpolator, position >>> 17, x, truncatedSquare(x));
-  return packFloat32(false, -halfExponent - 1, Math.floor(sum / unitsPerUlp));
+  const interpolated = interpolate(
+    reciprocalSquareRootInterpolator,
+    position >>> 17,
+    x,
+    truncatedSquare(x),
+  );
+  return packFloat32(false, -halfExponent - 1, interpolated);
 }

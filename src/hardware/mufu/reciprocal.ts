@@ -4,13 +4,13 @@ import { interpolate, truncatedSquare } from './interpolation.js';
 import { reciprocalSegments } from './reciprocal-segments.js';
 
 /** The unit of the sum is 2^-39 relative to 1/2 ≤ 1/significand ≤ 1. */
-const interpolator: Interpolator = {
+export const reciprocalInterpolator: Interpolator = {
   c0Weight: 2 ** 13,
   c2Weight: 1,
   bias: 0x47e7,
+  unitsPerUlp: 2 ** 15,
   segments: reciprocalSegments,
 };
-const unitsPerUlp = 2 ** 15;
 
 /**
  * NVIDIA's `rcp.approx.ftz.f32`: about 1/x, from the bits of x to the bits of the result. Subnormal
@@ -28,6 +28,11 @@ export function rcpApproxFtz(bits: number): number {
   const fraction = magnitude & 0x7fffff;
   const x = fraction & 0xffff;
   // The squarer takes 17 bits, one more than a segment of this table holds.
-  const sum = interpolate(interpolator, fraction >>> 16, x, truncatedSquare(x << 1));
-  return packFloat32(negative, -exponent - 1, Math.floor(sum / unitsPerUlp));
+  const interpolated = interpolate(
+    reciprocalInterpolator,
+    fraction >>> 16,
+    x,
+    truncatedSquare(x << 1),
+  );
+  return packFloat32(negative, -exponent - 1, interpolated);
 }

@@ -22,13 +22,19 @@ function binade(
   return {
     indexBits,
     unitExponent: exponent - 24 - guardBits,
-    interpolator: { c0Weight: 2 ** (guardBits - 1), c2Weight: 1, bias: 0, segments },
+    interpolator: {
+      c0Weight: 2 ** (guardBits - 1),
+      c2Weight: 1,
+      bias: 0,
+      unitsPerUlp: 1,
+      segments,
+    },
   };
 }
 
 /**
  * The binades from 2^-8 to 2^2 in ascending order. Recovered from the results of an H200 by
- * fixtures/capture/mufu/recover_coefficients.py.
+ * fixtures/capture/scalar/recover_coefficients.py.
  */
 export const tanhBinades: readonly TanhBinade[] = [
   binade(-8, 0, 7, [[33554432, 16384, -2]]),

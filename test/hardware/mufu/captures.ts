@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { SpecialFunctionName } from '../../../src/hardware/index.js';
 
-const folder = new URL('../../../fixtures/silicon/mufu/', import.meta.url);
+const folder = new URL('../../../fixtures/silicon/sm_90/', import.meta.url);
 
 /** The captured fp32 instructions in the order of edges.bin. */
 export const fp32Names = [
@@ -14,7 +14,7 @@ export const fp32Names = [
   'tanh.approx.f32',
 ] as const satisfies readonly SpecialFunctionName[];
 
-/** The captured 16-bit instructions in the order of half_tables.bin. */
+/** The captured 16-bit instructions in the order of half_tables.bin, where they come first. */
 export const halfNames = [
   'ex2.approx.ftz.bf16',
   'ex2.approx.f16',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mismatchingBlocks } from '../../../src/formats/index.js';
+import { mismatchingBlocks } from '../../../src/conform/index.js';
 import { specialFunctions } from '../../../src/hardware/index.js';
 import { edges, fingerprint, fp32Names, halfNames, halfTable, pairs } from './captures.js';
 import type { Pair } from './captures.js';

@@ -1,0 +1,129 @@
+import { RequestError } from '../request-error.js';
+import { createScalarEngine, chunkElements, type ArrayFunction } from '../simd/index.js';
+
+/**
+ * The fingerprint by which a function of one fp32 number is compared with silicon over all 2^32
+ * inputs. The inputs, as bit patterns in ascending order, are cut into 4096 blocks of 2^20; a block
+ * is summed up in two 32-bit words over its inputs x and result bits y:
+ *
+ *   z = fmix32(fmix32(x xor 0x9e3779b9) xor y)
+ *   sum = Σ z mod 2^32
+ *   xor = the exclusive or of all fmix32(z + 0x7f4a7c15 mod 2^32)
+ *
+ * where fmix32 is the finaliser of MurmurHash3. An fp32 NaN result counts as 0x7fffffff. 8- and
+ * 16-bit results are zero-extended, their NaNs included: those stay what the format has, 0x7fff or
+ * 0x7f on NVIDIA.
+ */
+export interface BlockHash {
+  readonly sum: number;
+  readonly xor: number;
+}
+
+export const blockCount = 4096;
+export const inputsPerBlock = 2 ** 20;
+const bytesPerBlock = 8;
+/** Bytes of a fingerprint: per block the sum, then the xor, little-endian. */
+export const fingerprintBytes = blockCount * bytesPerBlock;
+
+/** What to compare: the captured fingerprint, and which of its blocks (default all). */
+export interface HashComparison {
+  readonly expected: Uint8Array;
+  /** Indices from 0 to 4095; a share of them lets several workers divide the blocks. */
+  readonly blocks?: readonly number[];
+}
+
+/** Called with how many blocks are done and how many there are. */
+export type BlockProgress = (done: number, total: number) => void;
+
+/** The fingerprint of the function on the inputs `block`·2^20 to (`block` + 1)·2^20 − 1. */
+export type BlockHasher = (evaluate: ArrayFunction, block: number) => BlockHash;
+
+/**
+ * The hasher as it is defined. {@link createBlockHasher} makes one that is five times as fast and
+ * gives the same.
+ */
+export function hashBlock(evaluate: ArrayFunction, block: number): BlockHash {
+  const inputs = new Uint32Array(chunkElements);
+  const results = new Uint32Array(chunkElements);
+  let sum = 0;
+  let xor = 0;
+  for (let first = 0; first < inputsPerBlock; first += chunkElements) {
+    for (let i = 0; i < chunkElements; i++) inputs[i] = block * inputsPerBlock + first + i;
+    evaluate(inputs, results);
+    for (let i = 0; i < chunkElements; i++) {
+      const result = results[i];
+      const bits = (result & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : result;
+      const z = fmix32(fmix32(inputs[i] ^ 0x9e3779b9) ^ bits);
+      sum = (sum + z) | 0;
+      xor ^= fmix32(z + 0x7f4a7c15);
+    }
+  }
+  return { sum: sum >>> 0, xor: xor >>> 0 };
+}
+
+/** MurmurHash3's 32-bit finaliser; the result as a signed integer. */
+function fmix32(x: number): number {
+  let h = x ^ (x >>> 16);
+  h = Math.imul(h, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}
+
+const lanes = 4;
+
+/** A hasher in WebAssembly, with memory of its own: one per thread. */
+export function createBlockHasher(): BlockHasher {
+  const engine = createScalarEngine(2 * lanes * 4);
+  const { kernels, inputs, results } = engine;
+  const state = engine.place(new Uint32Array(2 * lanes));
+  const { buffer } = kernels.memory;
+  const inputWords = new Uint32Array(buffer, inputs, chunkElements);
+  const resultWords = new Uint32Array(buffer, results, chunkElements);
+  const sums = new Uint32Array(buffer, state, lanes);
+  const mixed = new Uint32Array(buffer, state + lanes * 4, lanes);
+  return (evaluate, block) => {
+    sums.fill(0);
+    mixed.fill(0);
+    for (let first = 0; first < inputsPerBlock; first += chunkElements) {
+      kernels.fillConsecutive(inputs, chunkElements, block * inputsPerBlock + first);
+      evaluate(inputWords, resultWords);
+      kernels.hash(inputs, results, chunkElements, state);
+    }
+    return {
+      sum: sums.reduce((total, sum) => (total + sum) >>> 0, 0),
+      xor: mixed.reduce((total, word) => (total ^ word) >>> 0, 0),
+    };
+  };
+}
+
+/**
+ * The indices of the blocks, in the order asked for, on which the function's fingerprint differs
+ * from the captured one.
+ * @param hash default a new {@link createBlockHasher}
+ * @throws RequestError when `expected` has the wrong length or a block is out of range
+ */
+export function mismatchingBlocks(
+  evaluate: ArrayFunction,
+  comparison: HashComparison,
+  hash: BlockHasher = createBlockHasher(),
+): number[] {
+  const { expected, blocks = Array.from({ length: blockCount }, (_, block) => block) } = comparison;
+  if (expected.length !== fingerprintBytes) {
+    throw new RequestError(
+      `the captured fingerprint has ${expected.length} bytes; it must have ${fingerprintBytes}, two 32-bit words for each of ${blockCount} blocks`,
+    );
+  }
+  const outside = blocks.find(
+    (block) => !(Number.isInteger(block) && 0 <= block && block < blockCount),
+  );
+  if (outside !== undefined) {
+    throw new RequestError(`no block ${outside}; name blocks from 0 to ${blockCount - 1}`);
+  }
+  const captured = new DataView(expected.buffer, expected.byteOffset, expected.length);
+  return blocks.filter((block) => {
+    const { sum, xor } = hash(evaluate, block);
+    const at = block * bytesPerBlock;
+    return sum !== captured.getUint32(at, true) || xor !== captured.getUint32(at + 4, true);
+  });
+}

@@ -1,0 +1,12 @@
+// AssemblyScript: the module of the scalar instructions' hot loops.
+export {
+  exp2ApproxFtz,
+  exp2Approx,
+  rcpApproxFtz,
+  lg2ApproxFtz,
+  rsqrtApproxFtz,
+  tanhApprox,
+} from './special-functions';
+export { convert } from './convert';
+export { exp2Polynomial } from './exp2-polynomial';
+export { hash, fillConsecutive } from './silicon-hash';

@@ -1,0 +1,9 @@
+export {
+  chunkElements,
+  createScalarEngine,
+  type ArrayFunction,
+  type ChunkKernel,
+  type ScalarEngine,
+  type ScalarKernels,
+  type SegmentKernel,
+} from './scalar-engine.js';

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { sampleBlocks } from '../../src/conform/block-sample.js';
+import { bundledCaptures } from '../../src/conform/capture.js';
+import { createBlockHasher, mismatchingBlocks } from '../../src/conform/silicon-hash.js';
+import { fingerprintTargets } from '../../src/conform/targets.js';
+import { plantedError, type PlantedError } from './planted-tables.js';
+
+const trials = Number(process.env['PLANTED_TRIALS'] ?? 24);
+const seed = Number(process.env['PLANTED_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+const hash = createBlockHasher();
+
+/** Whether the default sample of blocks shows the error. */
+function isFound({ instruction, createModel }: PlantedError, sampleSeed: string): boolean {
+  const target = fingerprintTargets.find((known) => known.instruction === instruction)!;
+  const expected = new Uint8Array(readFileSync(join(bundledCaptures(), `hash_${target.stem}.bin`)));
+  const blocks = sampleBlocks(instruction, target.chosenBlocks(), sampleSeed);
+  const model = createModel();
+  return blocks.some(
+    (block) => mismatchingBlocks(model, { expected, blocks: [block] }, hash).length > 0,
+  );
+}
+
+describe('one bit turned over in a table', () => {
+  it(
+    `is found by the default sample (${trials} trials, PLANTED_SEED=${seed})`,
+    { timeout: 600_000 },
+    () => {
+      const planted = fc.sample(plantedError(), { numRuns: trials, seed });
+      const missed = planted.filter((error) => !isFound(error, '0'));
+      expect(
+        missed.map(({ instruction, description }) => `${instruction}: ${description}`),
+      ).toEqual([]);
+    },
+  );
+});
