@@ -1,7 +1,7 @@
 /**
  * Compiles every AssemblyScript module to WebAssembly with SIMD and embeds it as base64 in a
  * TypeScript file beside it, so that the same import works from the sources, from dist and from a
- * bundler. A module whose output is newer than every file beside its source is left alone.
+ * bundler. A module whose output is newer than every AssemblyScript file is left alone.
  */
 import { readFileSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,21 +13,26 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const modules = [
   ['oracles/attention/assembly/tile-kernels.ts', 'oracles/attention/tile-kernels.generated.ts'],
   ['src/simd/assembly/scalar.ts', 'src/simd/scalar.generated.ts'],
+  ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
 ];
 
 function modified(file) {
   return statSync(join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** When any file of the source's folder was last modified: a module may import the others. */
-function folderModified(source) {
-  const folder = dirname(source);
-  return Math.max(...readdirSync(join(root, folder)).map((file) => modified(join(folder, file))));
+/** When any AssemblyScript file was last modified: a module may import from all of them. */
+function sourcesModified() {
+  const folders = new Set(modules.map(([source]) => dirname(source)));
+  const files = [...folders].flatMap((folder) =>
+    readdirSync(join(root, folder)).map((file) => join(folder, file)),
+  );
+  return Math.max(...files.map(modified));
 }
 
 export async function buildWebAssembly() {
+  const newest = sourcesModified();
   for (const [source, target] of modules) {
-    if (modified(target) > folderModified(source)) continue;
+    if (modified(target) > newest) continue;
     const { default: asc } = await import('assemblyscript/asc');
     const files = {};
     const { error, stderr } = await asc.main(

@@ -1,2 +1,3 @@
 export * from './convert/index.js';
 export * from './mufu/index.js';
+export * from './tensor-core/index.js';

@@ -7,3 +7,12 @@ export {
   type ScalarKernels,
   type SegmentKernel,
 } from './scalar-engine.js';
+export {
+  createTensorCoreTileEngine,
+  type FusedSums,
+  type PatternArray,
+  type TensorCoreKernels,
+  type TensorCoreTileEngine,
+  type TileOptions,
+} from './tensor-core.js';
+export { createAllocator, type Allocator } from './webassembly-memory.js';

@@ -7,8 +7,11 @@ const fp32FractionBits = 23;
 const largestFloat32 = 0x7f7fffff;
 const float32Infinity = 0x7f800000;
 
-/** The record that src/simd/assembly/convert.ts reads; what becomes of extremes, from the model. */
-function packFormat(name: PairConversionName): DataView {
+/**
+ * The record that src/simd/assembly/convert.ts reads from its memory; what becomes of extremes is the
+ * model's.
+ */
+export function packConversion(name: PairConversionName): DataView {
   const { destination, rounding, evaluate } = conversions[name];
   const format = formats[destination];
   const rebias = formats.fp32.exponentBias - format.exponentBias;
@@ -38,7 +41,7 @@ function packFormat(name: PairConversionName): DataView {
  */
 export function createConversionArray(name: PairConversionName): ArrayFunction {
   const engine = createScalarEngine(formatBytes);
-  const format = engine.place(packFormat(name));
+  const format = engine.place(packConversion(name));
   return engine.arrayFunction((inputs, results, count) =>
     engine.kernels.convert(inputs, results, count, format),
   );

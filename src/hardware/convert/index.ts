@@ -1,4 +1,4 @@
-export { createConversionArray } from './array.js';
+export { createConversionArray, packConversion } from './array.js';
 export type { Conversion, ConversionFormat, ConversionRule } from './conversion.js';
 export { conversions } from './conversions.js';
 export type {

@@ -38,14 +38,20 @@ export type Float32SpecialFunctionName =
   | 'rsqrt.approx.ftz.f32'
   | 'tanh.approx.f32';
 
-const segmentBytes = 16;
-const binadeWords = 3;
 /** Inputs of the squarer: 17 bits. */
 const squareCount = 2 ** 17;
+
+/** The unit's square of every 17-bit number, which fits 16 bits; for WebAssembly memory. */
+export function packSquares(): Uint16Array {
+  return Uint16Array.from({ length: squareCount }, (_, x) => truncatedSquare(x));
+}
+
+const segmentBytes = 16;
+const binadeWords = 3;
 const tableBytes = 2 * squareCount + 2 ** 14;
 
-/** The segments in the layout that src/simd/assembly/special-functions.ts reads. */
-function packSegments({ segments, c0Weight, c2Weight, bias }: Interpolator): DataView {
+/** The segments in the layout that src/simd/assembly/special-functions.ts reads from its memory. */
+export function packSegments({ segments, c0Weight, c2Weight, bias }: Interpolator): DataView {
   const packed = new DataView(new ArrayBuffer(segments.length * segmentBytes));
   segments.forEach(([c0, c1, c2], i) => {
     packed.setBigInt64(i * segmentBytes, BigInt(c0 * c0Weight + bias), true);
@@ -76,9 +82,7 @@ export function createSpecialFunctionArrays(
 ): { readonly [Name in Float32SpecialFunctionName]: ArrayFunction } {
   const engine = createScalarEngine(tableBytes);
   const { kernels } = engine;
-  const squares = engine.place(
-    Uint16Array.from({ length: squareCount }, (_, x) => truncatedSquare(x)),
-  );
+  const squares = engine.place(packSquares());
   const interpolating = (kernel: SegmentKernel, interpolator: Interpolator): ArrayFunction => {
     const segments = engine.place(packSegments(interpolator));
     const shift = Math.log2(interpolator.unitsPerUlp);

@@ -1,5 +1,7 @@
 export {
   createSpecialFunctionArrays,
+  packSegments,
+  packSquares,
   specialFunctionTables,
   type Float32SpecialFunctionName,
   type SpecialFunctionTables,

@@ -17,28 +17,6 @@ function multiplyAdd(p: v128, fLow: v128, fHigh: v128, c: v128): v128 {
   return i32x4.shuffle(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 1, 4, 5);
 }
 
-/** Four results for inputs below 2^22; `coefficients` are fp64, from c0 up. */
-// @ts-ignore: decorator
-@inline
-export function exp2Polynomial4(x: v128, coefficients: usize, degree: i32): v128 {
-  // NaN compares false: it becomes −127, as PTX's max has it.
-  const clamped = f32x4.pmax(f32x4.splat(smallestInput), x);
-  // add.rm.ftz: a subnormal input counts as zero.
-  const normal = f32x4.ge(f32x4.abs(clamped), f32x4.splat(1.1754943508222875e-38));
-  const integer = v128.and(f32x4.floor(clamped), normal);
-  const fraction = f32x4.sub(clamped, integer);
-  const fLow = f64x2.promote_low_f32x4(fraction);
-  const fHigh = f64x2.promote_low_f32x4(
-    i8x16.shuffle(fraction, fraction, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15),
-  );
-  let p = f32x4.demote_f64x2_zero(v128.load64_splat(coefficients + (<usize>degree << 3)));
-  p = i32x4.shuffle(p, p, 0, 0, 0, 0);
-  for (let k = degree - 1; k >= 0; k--)
-    p = multiplyAdd(p, fLow, fHigh, v128.load64_splat(coefficients + (<usize>k << 3)));
-  const shifted = i32x4.shl(f32x4.add(integer, f32x4.splat(toInteger)), 23);
-  return i32x4.add(shifted, p);
-}
-
 /** x + 2^23 + 2^22 rounded toward −∞ to fp32, for 2^22 ≤ x ≤ ∞. */
 function addRoundingDown(x: f32): f32 {
   // Beyond, half an ulp of x is more than what is added; below, the fp64 sum is exact.
@@ -59,6 +37,60 @@ function exp2PolynomialBeyond(x: f32, coefficients: usize, degree: i32): u32 {
   return (reinterpret<u32>(rounded) << 23) + polynomial;
 }
 
+// @ts-ignore: decorator
+@inline
+function laneBeyond(x: f32, result: u32, coefficients: usize, degree: i32): u32 {
+  return x >= largestFloor ? exp2PolynomialBeyond(x, coefficients, degree) : result;
+}
+
+/** The results with those for inputs from 2^22 on replaced. */
+function withLanesBeyond(x: v128, result: v128, coefficients: usize, degree: i32): v128 {
+  const x0 = f32x4.extract_lane(x, 0);
+  const x1 = f32x4.extract_lane(x, 1);
+  const x2 = f32x4.extract_lane(x, 2);
+  const x3 = f32x4.extract_lane(x, 3);
+  let all = i32x4.splat(laneBeyond(x0, i32x4.extract_lane(result, 0), coefficients, degree));
+  all = i32x4.replace_lane(
+    all,
+    1,
+    laneBeyond(x1, i32x4.extract_lane(result, 1), coefficients, degree),
+  );
+  all = i32x4.replace_lane(
+    all,
+    2,
+    laneBeyond(x2, i32x4.extract_lane(result, 2), coefficients, degree),
+  );
+  return i32x4.replace_lane(
+    all,
+    3,
+    laneBeyond(x3, i32x4.extract_lane(result, 3), coefficients, degree),
+  );
+}
+
+/** Four results; `coefficients` are fp64, from c0 up. */
+// @ts-ignore: decorator
+@inline
+export function exp2Polynomial4(x: v128, coefficients: usize, degree: i32): v128 {
+  // NaN compares false: it becomes −127, as PTX's max has it.
+  const clamped = f32x4.pmax(f32x4.splat(smallestInput), x);
+  // add.rm.ftz: a subnormal input counts as zero.
+  const normal = f32x4.ge(f32x4.abs(clamped), f32x4.splat(1.1754943508222875e-38));
+  const integer = v128.and(f32x4.floor(clamped), normal);
+  const fraction = f32x4.sub(clamped, integer);
+  const fLow = f64x2.promote_low_f32x4(fraction);
+  const fHigh = f64x2.promote_low_f32x4(
+    i8x16.shuffle(fraction, fraction, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15),
+  );
+  let p = f32x4.demote_f64x2_zero(v128.load64_splat(coefficients + (<usize>degree << 3)));
+  p = i32x4.shuffle(p, p, 0, 0, 0, 0);
+  for (let k = degree - 1; k >= 0; k--)
+    p = multiplyAdd(p, fLow, fHigh, v128.load64_splat(coefficients + (<usize>k << 3)));
+  const shifted = i32x4.shl(f32x4.add(integer, f32x4.splat(toInteger)), 23);
+  const result = i32x4.add(shifted, p);
+  if (!v128.any_true(f32x4.ge(x, f32x4.splat(largestFloor)))) return result;
+  return withLanesBeyond(x, result, coefficients, degree);
+}
+
 /** `count` is a multiple of 4. */
 export function exp2Polynomial(
   inputs: usize,
@@ -67,14 +99,6 @@ export function exp2Polynomial(
   coefficients: usize,
   degree: i32,
 ): void {
-  for (let i: usize = 0; i < <usize>count << 2; i += 16) {
-    const x = v128.load(inputs + i);
-    v128.store(results + i, exp2Polynomial4(x, coefficients, degree));
-    if (v128.any_true(f32x4.ge(x, f32x4.splat(largestFloor))))
-      for (let lane: usize = i; lane < i + 16; lane += 4) {
-        const one = load<f32>(inputs + lane);
-        if (one >= largestFloor)
-          store<u32>(results + lane, exp2PolynomialBeyond(one, coefficients, degree));
-      }
-  }
+  for (let i: usize = 0; i < <usize>count << 2; i += 16)
+    v128.store(results + i, exp2Polynomial4(v128.load(inputs + i), coefficients, degree));
 }

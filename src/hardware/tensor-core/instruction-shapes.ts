@@ -1,0 +1,151 @@
+import { RequestError } from '../../request-error.js';
+import type { TensorCoreArithmetic, TensorCoreInstruction } from './arithmetic.js';
+import { instructionSequences } from './instruction-sequence.js';
+import type { OperandFormatName } from './operand-formats.js';
+
+/** The sizes D = A·B + C that an instruction has: A is M × K, B is K × N. */
+export interface InstructionShape {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+/** N from `first` to `last` in equal steps. */
+interface Steps {
+  readonly first: number;
+  readonly last: number;
+  readonly step: number;
+}
+
+interface ShapeRule {
+  readonly instruction: TensorCoreInstruction;
+  readonly operands: readonly OperandFormatName[];
+  readonly m: readonly number[];
+  readonly n: Steps;
+  readonly k: readonly number[];
+}
+
+const halves: readonly OperandFormatName[] = ['fp16', 'bf16'];
+const bytes: readonly OperandFormatName[] = ['e4m3', 'e5m2'];
+const upToBytes: readonly OperandFormatName[] = [...bytes, 'e2m3', 'e3m2', 'e2m1'];
+const eight: Steps = { first: 8, last: 8, step: 8 };
+const eights: Steps = { first: 8, last: 256, step: 8 };
+const sixteens: Steps = { first: 16, last: 256, step: 16 };
+
+function rules(
+  instruction: TensorCoreInstruction,
+  m: readonly number[],
+  n: Steps,
+  lengths: readonly (readonly [readonly OperandFormatName[], readonly number[]])[],
+): ShapeRule[] {
+  return lengths.map(([operands, k]) => ({ instruction, operands, m, n, k }));
+}
+
+/**
+ * The dense shapes of the PTX ISA 9.0: table of `mma` (section 9.7.14), of `wgmma.mma_async`
+ * (9.7.15) and table 39 of `tcgen05.mma` (9.7.16). tcgen05 with one CTA has M = 64 or 128; with a
+ * pair of CTAs 128 or 256, and N in steps of 16.
+ */
+const shapeRules: readonly ShapeRule[] = [
+  ...rules('mma.sync', [16], eight, [
+    [halves, [8, 16]],
+    [['tf32'], [4, 8]],
+    [bytes, [16, 32]],
+  ]),
+  ...rules('wgmma', [64], eights, [
+    [halves, [16]],
+    [['tf32'], [8]],
+    [bytes, [32]],
+  ]),
+  ...rules('tcgen05.mma', [64, 128], eights, [
+    [halves, [16]],
+    [['tf32'], [8]],
+    [upToBytes, [32]],
+  ]),
+  ...rules('tcgen05.mma', [256], sixteens, [
+    [halves, [16]],
+    [['tf32'], [8]],
+    [upToBytes, [32]],
+  ]),
+];
+
+/** The K that an instruction has for an operand format, ascending; empty if it does not take it. */
+export function instructionLengths(
+  instruction: TensorCoreInstruction,
+  operand: OperandFormatName,
+): readonly number[] {
+  const fitting = shapeRules.find(
+    (rule) => rule.instruction === instruction && rule.operands.includes(operand),
+  );
+  return fitting?.k ?? [];
+}
+
+/**
+ * Throws a RequestError unless the instruction has this shape for operands of these formats; the
+ * message lists the shapes that it has.
+ */
+export function checkInstructionShape(
+  instruction: TensorCoreInstruction,
+  operand: OperandFormatName,
+  shape: InstructionShape,
+): void {
+  const fitting = shapeRules.filter(
+    (rule) => rule.instruction === instruction && rule.operands.includes(operand),
+  );
+  if (fitting.some((rule) => fits(rule, shape))) return;
+  const known = fitting.map(
+    ({ m, n, k }) =>
+      `m${m.join('/')} n${n.first === n.last ? n.first : `${n.first} to ${n.last} in steps of ${n.step}`} k${k.join('/')}`,
+  );
+  const mend = known.length > 0 ? `take ${known.join(', or ')}` : 'take another instruction';
+  throw new RequestError(
+    `${instruction} of ${operand} has no shape m${shape.m}n${shape.n}k${shape.k}; ${mend}`,
+  );
+}
+
+function fits(rule: ShapeRule, { m, n, k }: InstructionShape): boolean {
+  const { first, last, step } = rule.n;
+  const inSteps = n >= first && n <= last && (n - first) % step === 0;
+  return rule.m.includes(m) && inSteps && rule.k.includes(k);
+}
+
+/** How a long dot product becomes fused sums. */
+export interface Chain {
+  /** The K of the instructions. */
+  readonly length: number;
+  /** Instructions, one after the other in ascending k; the D of each is the C of the next. */
+  readonly instructions: number;
+  /** Fused sums, likewise; an instruction makes one or more. */
+  readonly sums: number;
+  /** Products in each fused sum. */
+  readonly productsPerSum: number;
+}
+
+/**
+ * The chain for `inner` products by instructions of length k (default: the longest that there is).
+ * Throws a RequestError when the instruction has no such k or `inner` is no multiple of it: a kernel
+ * fills up with zeros, which change no sum.
+ */
+export function instructionChain(
+  arithmetic: TensorCoreArithmetic,
+  inner: number,
+  k: number = longestInstruction(arithmetic),
+): Chain {
+  const { instruction, operands } = arithmetic;
+  const lengths = instructionLengths(instruction, operands[0]);
+  if (!lengths.includes(k))
+    throw new RequestError(
+      `${instruction} of ${operands[0]} has no K of ${k}; take ${lengths.join(' or ')}`,
+    );
+  if (!(Number.isInteger(inner) && inner >= 0 && inner % k === 0))
+    throw new RequestError(
+      `${inner} products are no whole number of ${instruction} instructions with K = ${k}; fill up with zeros to a multiple of ${k}`,
+    );
+  const sequence = instructionSequences[arithmetic.sequence];
+  const productsPerSum = sequence.productsPerSum(arithmetic, k);
+  return { length: k, instructions: inner / k, sums: inner / productsPerSum, productsPerSum };
+}
+
+function longestInstruction({ instruction, operands }: TensorCoreArithmetic): number {
+  return Math.max(...instructionLengths(instruction, operands[0]));
+}
