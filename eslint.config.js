@@ -22,9 +22,10 @@ const arrows = {
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
   report: ['audit', 'formats'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],
-  bench: ['io', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],
+  emulate: ['kernels', 'formats'],
+  bench: ['io', 'emulate', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],
   cli: [
-    ...['io', 'audit', 'report', 'conform', 'bench', 'oracles', 'kernels', 'properties'],
+    ...['io', 'audit', 'report', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
     ...['hardware', 'formats', 'arith'],
   ],
   index: ['audit', 'formats', 'arith'],

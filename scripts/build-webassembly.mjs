@@ -13,6 +13,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const modules = [
   ['oracles/attention/assembly/tile-kernels.ts', 'oracles/attention/tile-kernels.generated.ts'],
   ['src/simd/assembly/scalar.ts', 'src/simd/scalar.generated.ts'],
+  ['kernels/fa4/assembly/forward.ts', 'kernels/fa4/forward.generated.ts'],
   ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
 ];
 

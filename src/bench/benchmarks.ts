@@ -3,6 +3,7 @@ import { auditBenchmark } from './audit-benchmark.js';
 import type { Benchmark } from './benchmark.js';
 import { coldStartBenchmark } from './cold-start-benchmark.js';
 import { fileBenchmarks } from './file-benchmarks.js';
+import { forwardBenchmarks } from './forward-benchmarks.js';
 import { formatBenchmarks } from './format-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
@@ -14,6 +15,7 @@ import { scalarBenchmarks } from './scalar-benchmarks.js';
 export function benchmarks(commandLine: string): readonly Benchmark[] {
   return [
     ...oracleBenchmarks,
+    ...forwardBenchmarks,
     auditBenchmark,
     ...formatBenchmarks,
     ...arithmeticBenchmarks,

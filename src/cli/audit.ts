@@ -1,11 +1,16 @@
 import type { Command } from 'commander';
+import { collect } from './kernel-settings.js';
 import { addProblemOptions, type ProblemOptions } from './problem-options.js';
+import { threadCount } from './thread-count.js';
 
 /** The options of `flashproof audit` as commander hands them over. */
 export interface AuditCommandOptions extends ProblemOptions {
   readonly output?: string;
   readonly lse?: string;
   readonly exec?: string;
+  readonly kernel?: string;
+  readonly set?: readonly string[];
+  readonly threads?: number;
   readonly timeout: string;
   readonly falseAlarmRate: string;
   readonly json?: string;
@@ -18,6 +23,7 @@ Examples:
   flashproof audit dump.safetensors --output :out --lse :lse
   flashproof audit dump.safetensors --output kernel.npy --causal --json report.json
   flashproof audit problem.safetensors --exec "python my_kernel.py"
+  flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
 
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
 
@@ -30,6 +36,9 @@ export function addAuditCommand(program: Command): void {
     .option('--output <file[:tensor]>', "the kernel's O; an empty file part means the problem file")
     .option('--lse <file[:tensor]>', "the kernel's LSE (natural logarithm)")
     .option('--exec <command>', 'run a live kernel over the process protocol instead')
+    .option('--kernel <model>', 'run an emulated kernel instead (flashproof emulate list)')
+    .option('--set <key=value>', 'change a setting of the emulated kernel (repeatable)', collect)
+    .option('--threads <n>', 'threads of the emulated kernel (default: one per core)', threadCount)
     .option('--timeout <seconds>', 'how long the live kernel may take', '60')
     .option(
       '--false-alarm-rate <p>',

@@ -1,4 +1,5 @@
-import { InvalidArgumentError, type Command } from 'commander';
+import type { Command } from 'commander';
+import { threadCount } from './thread-count.js';
 
 /** What the options of `flashproof conform` parse to. */
 export interface ConformCommandOptions {
@@ -7,15 +8,6 @@ export interface ConformCommandOptions {
   readonly captures?: string;
   readonly json?: string;
   readonly seed: string;
-}
-
-const mostThreads = 1024;
-
-function threadCount(text: string): number {
-  const count = Number(text);
-  if (!/^\d+$/.test(text) || count < 1 || count > mostThreads)
-    throw new InvalidArgumentError(`give a whole number from 1 to ${mostThreads}.`);
-  return count;
 }
 
 const examples = `

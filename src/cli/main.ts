@@ -4,6 +4,7 @@ import { RequestError } from '../request-error.js';
 import { addAuditCommand } from './audit.js';
 import { addBenchCommand } from './bench.js';
 import { addConformCommand } from './conform.js';
+import { addEmulateCommand } from './emulate.js';
 import { toolVersion } from './tool-version.js';
 
 /** Exit statuses: the kernel passes, the kernel fails, the request is wrong. */
@@ -19,6 +20,7 @@ function createProgram(): Command {
       process.exit(error.exitCode === 0 ? 0 : wrongRequest);
     });
   addAuditCommand(program);
+  addEmulateCommand(program);
   addConformCommand(program);
   addBenchCommand(program);
   return program;

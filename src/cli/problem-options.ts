@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { collect } from './kernel-settings.js';
 
 /** The problem options as commander hands them over; `problem-settings.ts` makes sense of them. */
 export interface ProblemOptions {
@@ -12,7 +13,6 @@ export interface ProblemOptions {
 
 /** Adds the options that say what a problem file's q, k, v are to compute. */
 export function addProblemOptions(command: Command): Command {
-  const collect = (text: string, previous: readonly string[] = []) => [...previous, text];
   return command
     .option('--scale <x>', "factor on Q·K (default: the file's, else 1/√d)")
     .option('--causal', 'causal mask, aligned to the bottom right')

@@ -24,6 +24,7 @@ import {
 } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
+import { emulateKernel, emulationCommand } from './emulate-kernel.js';
 import { executeKernel } from './execute-kernel.js';
 import {
   declaredFormats,
@@ -105,6 +106,12 @@ async function publish(report: AuditReport, options: AuditCommandOptions): Promi
 function rejectClashes(options: AuditCommandOptions): void {
   if (options.exec !== undefined && (options.output ?? options.lse) !== undefined)
     throw new RequestError('--exec makes its own output; leave out --output and --lse');
+  if (options.kernel !== undefined && (options.output ?? options.lse ?? options.exec) !== undefined)
+    throw new RequestError(
+      '--kernel makes its own output; leave out --output, --lse and --exec, or leave out --kernel',
+    );
+  if (options.kernel === undefined && options.set !== undefined)
+    throw new RequestError('--set changes an emulated kernel; name one with --kernel');
   if (options.json === '-' && options.junit === '-')
     throw new RequestError('--json - and --junit - both want standard output; name a file for one');
 }
@@ -132,11 +139,16 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       problem: { path, sha256: await hashTensorFile(path) },
       output: judged?.output ?? null,
       lse: judged?.lse ?? null,
-      command: options.exec ?? null,
+      command:
+        options.kernel === undefined
+          ? (options.exec ?? null)
+          : emulationCommand(options.kernel, options.set),
       seconds: (performance.now() - start) / 1000,
     });
     let judged: Judged;
-    if (options.exec === undefined) judged = await readOutputs(file, options);
+    if (options.kernel !== undefined)
+      judged = await emulateKernel(options.kernel, problem, options);
+    else if (options.exec === undefined) judged = await readOutputs(file, options);
     else {
       folder = await mkdtemp(join(tmpdir(), 'flashproof-'));
       const execution = await executeKernel(options.exec, problem, folder, timeoutSeconds);

@@ -2,7 +2,7 @@ import type { TensorData } from '../problem.js';
 import { RequestError } from '../request-error.js';
 import { decode } from './decode.js';
 import type { FormatName, NumberFormat } from './format.js';
-import { bitsOf, checkStorage } from './storage.js';
+import { patternsOf, checkStorage } from './storage.js';
 
 /**
  * The exact values of elements `start` (default 0) to `end` (exclusive, default all) of an array in
@@ -23,7 +23,7 @@ export function decodeToFloat64(
   if (format.storageBits > 16) {
     copyValues(data, format, values, start, end);
   } else {
-    const bits = bitsOf(data, format);
+    const bits = patternsOf(data, format);
     const table = decodeTable(format);
     for (let i = start; i < end; i++) values[i - start] = table[bits[i]];
   }
@@ -46,7 +46,7 @@ export function decodeToFloat32(
   if (format.storageBits > 16) {
     copyValues(data, format, values, start, end);
   } else {
-    const bits = bitsOf(data, format);
+    const bits = patternsOf(data, format);
     const table = decodeTable(format);
     for (let i = start; i < end; i++) values[i - start] = table[bits[i]];
   }
@@ -69,7 +69,7 @@ function copyValues(
     values.set(floats.subarray(start, end));
     return;
   }
-  const bits = bitsOf(data, format);
+  const bits = patternsOf(data, format);
   const informative = -(2 ** format.paddingBits);
   const truncatedBits = new Uint32Array(chunk);
   const truncated = new Float32Array(truncatedBits.buffer);

@@ -6,7 +6,7 @@ import { roundWords } from './round-words.js';
 import { float32Word, float64Word, planWordRounding, shortPrecision } from './word-rounding.js';
 import type { ShortFormatName } from './word-rounding.js';
 import type { RoundingOptions } from './rounding.js';
-import { allocateStorage, bitsOf } from './storage.js';
+import { allocateStorage, patternsOf } from './storage.js';
 import type { StorageArrays } from './storage.js';
 
 /**
@@ -20,7 +20,7 @@ export function encodeFromFloat64<Name extends FormatName>(
 ): StorageArrays[Name] {
   const storage = allocateStorage(format, values.length);
   if (isShort(format)) {
-    roundStickyHighWords(format, values, bitsOf(storage, format), options);
+    roundStickyHighWords(format, values, patternsOf(storage, format), options);
   } else {
     roundWide(format, values, storage as Float64Array | Float32Array, options);
   }
@@ -37,7 +37,7 @@ export function encodeFromFloat32<Name extends FormatName>(
   if (isShort(format)) {
     const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
     const plan = planWordRounding(float32Word, format, options);
-    roundWords(plan, words, words.length, bitsOf(storage, format), 0);
+    roundWords(plan, words, words.length, patternsOf(storage, format), 0);
   } else {
     roundWide(format, values, storage as Float64Array | Float32Array, options);
   }

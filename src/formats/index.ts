@@ -12,4 +12,5 @@ export { smallestNormal, smallestSubnormal, unitRoundoff } from './characteristi
 export { decodeToFloat32, decodeToFloat64 } from './decode-array.js';
 export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './encode-array.js';
 export type { ShortFormatName } from './word-rounding.js';
-export type { StorageArrays } from './storage.js';
+export { allocateStorage, patternsOf, storageOf } from './storage.js';
+export type { PatternArray, StorageArrays } from './storage.js';

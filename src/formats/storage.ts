@@ -30,12 +30,13 @@ const storages: {
   e5m2: { tag: 'Uint8Array', allocate: Uint8Array },
 };
 
-type UnsignedArray = Uint8Array | Uint16Array | Uint32Array;
+/** Bit patterns, one per element, or two words per element of a 64-bit format. */
+export type PatternArray = Uint8Array | Uint16Array | Uint32Array;
 
 const unsignedArrays: Readonly<
   Record<
     8 | 16 | 32 | 64,
-    new (buffer: ArrayBufferLike, byteOffset?: number, length?: number) => UnsignedArray
+    new (buffer: ArrayBufferLike, byteOffset?: number, length?: number) => PatternArray
   >
 > = { 8: Uint8Array, 16: Uint16Array, 32: Uint32Array, 64: Uint32Array };
 
@@ -59,7 +60,7 @@ export function checkStorage(data: TensorData, format: NumberFormat): void {
  * 64-bit elements, as a view of the same memory. A view also goes around @petamoriken/float16's
  * proxy, whose element access is slow.
  */
-export function bitsOf(data: TensorData, format: NumberFormat): UnsignedArray {
+export function patternsOf(data: TensorData, format: NumberFormat): PatternArray {
   const perElement = format.storageBits === 64 ? 2 : 1;
   return new unsignedArrays[format.storageBits](
     data.buffer,
@@ -74,4 +75,15 @@ export function allocateStorage<Name extends FormatName>(
   length: number,
 ): StorageArrays[Name] {
   return new storages[format.name].allocate(length);
+}
+
+/** The array that stores the format's elements, around the memory of their bit patterns. */
+export function storageOf(format: NumberFormat, patterns: PatternArray): TensorData {
+  const View = storages[format.name].allocate as unknown as new (
+    buffer: ArrayBufferLike,
+    byteOffset: number,
+    length: number,
+  ) => TensorData;
+  const bytes = format.storageBits / 8;
+  return new View(patterns.buffer, patterns.byteOffset, patterns.byteLength / bytes);
 }

@@ -31,7 +31,7 @@ export interface Provenance {
   readonly output: TensorSource | null;
   /** Null when no LSE was given. */
   readonly lse: TensorSource | null;
-  /** The live kernel's command, or null when the output was read from a file of the user's. */
+  /** The command of the live or emulated kernel, or null when the output was read from a file of the user's. */
   readonly command: string | null;
   /** Wall-clock time of the audit. */
   readonly seconds: number;

@@ -10,7 +10,7 @@ import {
   encodeFromFloat64,
   formats,
 } from '../../src/formats/index.js';
-import { bitsOf } from '../../src/formats/storage.js';
+import { patternsOf } from '../../src/formats/storage.js';
 import type { TensorData } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
 import { doubleSource, fromPattern64, wordSource } from './exact.js';
@@ -18,14 +18,14 @@ import { doubleSource, fromPattern64, wordSource } from './exact.js';
 /** Storage of a format that holds every pattern of a short format, or random ones. */
 function everyPattern(format: (typeof formats)[keyof typeof formats]): TensorData {
   const storage = encodeFromFloat64(format, new Float64Array(65536));
-  const words = bitsOf(storage, format);
+  const words = patternsOf(storage, format);
   const random = wordSource(21);
   for (let i = 0; i < words.length; i++) words[i] = format.storageBits > 16 ? random() : i;
   return storage;
 }
 
 function patternOf(data: TensorData, format: (typeof formats)[keyof typeof formats], i: number) {
-  const words = bitsOf(data, format);
+  const words = patternsOf(data, format);
   return format.storageBits === 64 ? new BigUint64Array(words.buffer)[i] : words[i];
 }
 
@@ -158,7 +158,7 @@ describe('convertFloat32Bits', () => {
 
 it('reads the sticky bit of fp64 below the high word', () => {
   const justAboveTie = fromPattern64(0x3ff0100000000001n);
-  const [tie, above] = bitsOf(
+  const [tie, above] = patternsOf(
     encodeFromFloat64(formats.bf16, Float64Array.of(1 + 2 ** -8, justAboveTie)),
     formats.bf16,
   );

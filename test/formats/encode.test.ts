@@ -8,7 +8,7 @@ import {
   round,
 } from '../../src/formats/index.js';
 import type { RoundingMode } from '../../src/formats/index.js';
-import { bitsOf } from '../../src/formats/storage.js';
+import { patternsOf } from '../../src/formats/storage.js';
 import {
   count,
   doubleSource,
@@ -101,8 +101,8 @@ describe.each(tabulated)('rounding to $name around every midpoint', (format) => 
     const values64 = Float64Array.from([...magnitudes64, ...magnitudes64.map((x) => -x)]);
     const values32 = Float32Array.from(values64);
     for (const options of everyOption) {
-      const bits64 = bitsOf(encodeFromFloat64(format, values64, options), format);
-      const bits32 = bitsOf(encodeFromFloat32(format, values32, options), format);
+      const bits64 = patternsOf(encodeFromFloat64(format, values64, options), format);
+      const bits32 = patternsOf(encodeFromFloat32(format, values32, options), format);
       for (let i = 0; i < values64.length; i++) {
         const expected = [
           encode(format, values64[i], options),
@@ -136,7 +136,7 @@ describe.each(Object.values(formats))('rounding to $name, against bigints', (for
   const values = Float64Array.from([...randoms, ...short, ...edges]);
 
   it.each(everyOption)('$rounding, $overflow, flush $flushSubnormals', (options) => {
-    const array = bitsOf(encodeFromFloat64(format, values, options), format);
+    const array = patternsOf(encodeFromFloat64(format, values, options), format);
     for (let i = 0; i < values.length; i++) {
       const expected = roundExactly(format, values[i], options);
       const rounded = round(format, values[i], options);

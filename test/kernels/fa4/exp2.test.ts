@@ -13,12 +13,12 @@ import {
   usesPolynomial,
   type Exp2Configuration,
   type PolynomialDegree,
-} from '../../kernels/fa4/index.js';
-import { addFloat32, fusedMultiplyAddFloat32, subtractFloat32 } from '../../src/arith/index.js';
-import { mismatchingBlocks } from '../../src/conform/index.js';
-import { formats, nextDown, nextUp } from '../../src/formats/index.js';
+} from '../../../kernels/fa4/index.js';
+import { addFloat32, fusedMultiplyAddFloat32, subtractFloat32 } from '../../../src/arith/index.js';
+import { mismatchingBlocks } from '../../../src/conform/index.js';
+import { formats, nextDown, nextUp } from '../../../src/formats/index.js';
 
-const folder = new URL('../../fixtures/silicon/sm_90/', import.meta.url);
+const folder = new URL('../../../fixtures/silicon/sm_90/', import.meta.url);
 const fixture = (file: string): Buffer => readFileSync(new URL(file, folder));
 const degrees: readonly PolynomialDegree[] = [1, 2, 3, 4, 5];
 

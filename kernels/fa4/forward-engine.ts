@@ -1,0 +1,234 @@
+import {
+  packConversion,
+  packOperandEncoding,
+  packSegments,
+  packSquares,
+  specialFunctionTables,
+} from '../../src/hardware/index.js';
+import { createAllocator } from '../../src/simd/index.js';
+import { exp2Coefficients } from './exp2.js';
+import { fragmentColumns, usesPolynomial } from './exp2-tuning.js';
+import { fa4TensorCore, tileQueries, type Fa4Configuration } from './forward-configuration.js';
+import { instantiateForward } from './forward-module.js';
+
+/** What a tile is made of. */
+export interface TileDimensions {
+  readonly qkDim: number;
+  readonly vDim: number;
+}
+
+/** Numbers in WebAssembly memory, and where they are. */
+interface Words<View> {
+  readonly address: number;
+  readonly view: View;
+}
+
+/**
+ * The memory of one tile of queries against one block of keys, and the stages of the forward on it. A
+ * stage works on what the ones before left in that memory; nothing is copied between them.
+ */
+export interface ForwardEngine {
+  /** qkDim and vDim as they lie in memory: rounded up to what the kernels take. */
+  readonly inner: number;
+  readonly outColumns: number;
+  readonly queries: Uint16Array;
+  readonly keys: Uint16Array;
+  readonly values: Uint16Array;
+  /** Per row begin and end of the columns that it sees. */
+  readonly visible: Int32Array;
+  /** [rows × outColumns], after `finish`. */
+  readonly result: Uint16Array;
+  readonly lse: Float32Array;
+  readonly rescales: Int32Array;
+  /** Rescaled rows, rows whose rescale was skipped, rescaled warps, warps skipped. */
+  readonly counters: Int32Array;
+  /** Of the columns of a block, those that the polynomial computes. */
+  readonly polynomialColumns: number;
+  /** Packs the queries of `rows` rows and clears what is summed over the blocks. */
+  readonly begin: (rows: number) => void;
+  readonly packBlock: () => void;
+  /** S = Q·Kᵀ. */
+  readonly scores: () => void;
+  /** P, the row sums and α; `isCounted`: whether rescales count. */
+  readonly softmax: (isFirst: boolean, isCounted: boolean) => void;
+  readonly rescale: (isCounted: boolean) => void;
+  /** O += P·V. */
+  readonly output: () => void;
+  readonly finish: () => void;
+}
+
+/** For every four columns of a block a byte: the bits of those that the polynomial computes. */
+function polynomialLanes({ exp2, blockKeys }: Fa4Configuration): Uint8Array {
+  const lanes = new Uint8Array(blockKeys / 4);
+  for (let j = 0; j < blockKeys; j++) {
+    const [fragment, column] = [Math.floor(j / fragmentColumns), j % fragmentColumns];
+    if (usesPolynomial(exp2, fragment, column, blockKeys / fragmentColumns))
+      lanes[j >> 2]! |= 1 << (j % 4);
+  }
+  return lanes;
+}
+
+/** Bits that are set in four. */
+const bitCounts = Uint8Array.from(
+  { length: 16 },
+  (_, x) => x.toString(2).replaceAll('0', '').length,
+);
+
+const parameterBytes = 64;
+const counterCount = 4;
+
+/**
+ * An instance of the module with the memory of one tile: some megabytes, whatever the problem's size.
+ *
+ * @param scale softmax scale times log2 e, an fp32 number
+ */
+export function createForwardEngine(
+  configuration: Fa4Configuration,
+  format: 'bf16' | 'fp16',
+  { qkDim, vDim }: TileDimensions,
+  scale: number,
+): ForwardEngine {
+  const { exp2, rescaleThreshold, maxOffset, lseFused, blockKeys } = configuration;
+  const arithmetic = fa4TensorCore(configuration.architecture, format);
+  const { productsPerSum, alignedFractionBits, resultFractionBits } = arithmetic;
+  const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
+  const outColumns = 8 * Math.ceil(vDim / 8);
+  const sums = [productsPerSum, alignedFractionBits, -(2 ** (23 - resultFractionBits))] as const;
+  const size = {
+    queries: tileQueries * inner,
+    keys: blockKeys * inner,
+    values: blockKeys * outColumns,
+    scores: tileQueries * blockKeys,
+    out: tileQueries * outColumns,
+  };
+  const tableBytes = 2 ** 18 + 2 ** 14;
+  // Bit patterns take 2 bytes, fp32 numbers 4, packed rows 8 and packed columns 6.
+  const bytes =
+    (2 + 8) * size.queries +
+    (2 + 6) * (size.keys + size.values) +
+    (4 + 2 + 8) * size.scores +
+    (4 + 2) * size.out +
+    tileQueries * 32 +
+    tableBytes;
+  const kernels = instantiateForward();
+  const { buffer, allocate } = reserve(kernels.memory, bytes);
+
+  function place(table: ArrayBufferView): number {
+    const address = allocate(table.byteLength);
+    const bytes = new Uint8Array(table.buffer, table.byteOffset, table.byteLength);
+    new Uint8Array(buffer, address, table.byteLength).set(bytes);
+    return address;
+  }
+  function patterns(count: number): Words<Uint16Array> {
+    const address = allocate(2 * count);
+    return { address, view: new Uint16Array(buffer, address, count) };
+  }
+  function integers(count: number): Words<Int32Array> {
+    const address = allocate(4 * count);
+    return { address, view: new Int32Array(buffer, address, count) };
+  }
+  function floats(count: number): Words<Float32Array> {
+    const address = allocate(4 * count);
+    return { address, view: new Float32Array(buffer, address, count) };
+  }
+
+  const encoding = place(packOperandEncoding(format));
+  const lanes = polynomialLanes(configuration);
+  const counters = integers(counterCount);
+  const parameters = allocate(parameterBytes);
+  const { exp2: exp2Table, log2, reciprocal } = specialFunctionTables;
+  const tables = [exp2Table, log2, reciprocal];
+  const record = new DataView(buffer, parameters, parameterBytes);
+  [scale, rescaleThreshold, maxOffset].forEach((value, i) => record.setFloat32(4 * i, value, true));
+  [
+    exp2.degree,
+    place(Float64Array.from(exp2Coefficients[exp2.degree])),
+    ...tables.map((table) => place(packSegments(table))),
+    place(packSquares()),
+    ...tables.map(({ unitsPerUlp }) => Math.log2(unitsPerUlp)),
+    place(packConversion(format === 'bf16' ? 'cvt.rn.bf16x2.f32' : 'cvt.rn.f16x2.f32')),
+    place(lanes),
+    lseFused ? 1 : 0,
+    counters.address,
+  ].forEach((word, i) => record.setInt32(12 + 4 * i, word, true));
+
+  const queries = patterns(size.queries);
+  const keys = patterns(size.keys);
+  const values = patterns(size.values);
+  const weights = patterns(size.scores);
+  const result = patterns(size.out);
+  const packedQueries = allocate(8 * size.queries);
+  const packedKeys = allocate(6 * size.keys);
+  const packedValues = allocate(6 * size.values);
+  const packedWeights = allocate(8 * size.scores);
+  const scores = floats(size.scores);
+  const out = floats(size.out);
+  const visible = integers(2 * tileQueries);
+  const maxima = floats(tileQueries);
+  const rowSums = floats(tileQueries);
+  const alphas = floats(tileQueries);
+  const rescales = integers(tileQueries);
+  const lse = floats(tileQueries);
+  let rows = 0;
+
+  return {
+    inner,
+    outColumns,
+    queries: queries.view,
+    keys: keys.view,
+    values: values.view,
+    visible: visible.view,
+    result: result.view,
+    lse: lse.view,
+    rescales: rescales.view,
+    counters: counters.view,
+    polynomialColumns: lanes.reduce((sum, four) => sum + bitCounts[four]!, 0),
+    begin: (count) => {
+      rows = count;
+      kernels.packRows(queries.address, packedQueries, rows, inner, encoding);
+      [out.view, rowSums.view, rescales.view, counters.view].forEach((view) => view.fill(0));
+      maxima.view.fill(-Infinity);
+    },
+    packBlock: () => {
+      kernels.packTransposedColumns(keys.address, packedKeys, inner, blockKeys, encoding);
+      kernels.packColumns(values.address, packedValues, blockKeys, outColumns, encoding);
+    },
+    scores: () => {
+      scores.view.fill(0);
+      kernels.multiplyAccumulate(
+        ...([packedQueries, packedKeys, scores.address, rows, inner, blockKeys] as const),
+        ...sums,
+      );
+    },
+    softmax: (isFirst, isCounted) => {
+      kernels.softmaxStep(
+        ...([scores.address, weights.address, visible.address, maxima.address] as const),
+        ...([rowSums.address, alphas.address, rescales.address, rows, blockKeys] as const),
+        ...([isFirst ? 1 : 0, isCounted ? 1 : 0, parameters] as const),
+      );
+      kernels.packRows(weights.address, packedWeights, rows, blockKeys, encoding);
+    },
+    rescale: (isCounted) =>
+      kernels.rescaleOutput(
+        ...([out.address, alphas.address, rows, outColumns, isCounted ? 1 : 0] as const),
+        parameters,
+      ),
+    output: () => {
+      kernels.multiplyAccumulate(
+        ...([packedWeights, packedValues, out.address, rows, blockKeys, outColumns] as const),
+        ...sums,
+      );
+    },
+    finish: () =>
+      kernels.finish(
+        ...([out.address, result.address, lse.address, maxima.address] as const),
+        ...([rowSums.address, rows, outColumns, parameters] as const),
+      ),
+  };
+}
+
+/** Room for `bytes` in a memory, which does not grow after. */
+function reserve(memory: WebAssembly.Memory, bytes: number) {
+  const { allocate } = createAllocator(memory, bytes);
+  return { buffer: memory.buffer, allocate };
+}

@@ -1,0 +1,51 @@
+import type { KeyBlock } from './forward-blocks.js';
+import { tileQueries } from './forward-configuration.js';
+
+/**
+ * What a tile of queries has done. Rescales are counted after the first block in which the tile sees a
+ * key: before, there is nothing to rescale.
+ */
+export interface ForwardCounters {
+  /** Rows whose sums were rescaled, over all blocks. */
+  readonly rowRescales: number;
+  /** Rows whose rescale the threshold skipped although their maximum had grown. */
+  readonly rowRescalesSkipped: number;
+  /** Warps (32 rows) whose output was multiplied, and those whose multiplication was skipped. */
+  readonly warpRescales: number;
+  readonly warpRescalesSkipped: number;
+  /** Elements of P computed by the polynomial and by the hardware unit, masked ones included. */
+  readonly polynomialLanes: number;
+  readonly hardwareLanes: number;
+  /** Instructions' worth of matrix products: 128 × 128 × 16 each. */
+  readonly mmas: number;
+}
+
+/** The results of a tile of queries. */
+export interface ForwardTileResult {
+  /** [rows × vDim] bit patterns in the format of the inputs. */
+  readonly out: Uint16Array;
+  /** [rows], natural logarithm. */
+  readonly lse: Float32Array;
+  /** [rows]: how often each row's sums were rescaled. */
+  readonly rescales: Int32Array;
+  readonly counters: ForwardCounters;
+}
+
+/**
+ * One tile of queries on its way through the blocks of keys. All operands are bit patterns in the
+ * format of the inputs; methods are called in this order, `block` once for each.
+ */
+export interface ForwardTile {
+  /** Begins a tile with its queries, [rows × qkDim]. */
+  readonly begin: (queries: Uint16Array, rows: number) => void;
+  /** Works on a block's keys [keys × qkDim] and values [keys × vDim]. */
+  readonly block: (block: KeyBlock, keys: Uint16Array, values: Uint16Array) => void;
+  readonly finish: () => ForwardTileResult;
+}
+
+/** Matrix products of 128 rows, 128 columns and `sumLength` terms that a block takes. */
+export function blockMmas(qkDim: number, keys: number, vDim: number, sumLength: number): number {
+  const scores = (qkDim / sumLength) * Math.ceil(keys / tileQueries);
+  const outputs = (keys / sumLength) * Math.ceil(vDim / tileQueries);
+  return scores + outputs;
+}

@@ -1,0 +1,115 @@
+import {
+  decodeToFloat32,
+  encodeFromFloat32,
+  formats,
+  patternsOf,
+  type FormatName,
+} from '../../src/formats/index.js';
+import { problemShape, visibleKeys, type Problem, type ProblemShape } from '../../src/problem.js';
+import type { KernelPiece } from '../kernel-model.js';
+
+/** Rounds fp32 numbers to a format and back, in place. */
+function rounding(format: FormatName): (values: Float32Array) => Float32Array {
+  if (format === 'fp32') return (values) => values;
+  return (values) => {
+    decodeToFloat32(encodeFromFloat32(formats[format], values), formats[format], values);
+    return values;
+  };
+}
+
+function decodedRows(
+  problem: Problem,
+  name: 'q' | 'k' | 'v',
+  first: number,
+  rows: number,
+  dim: number,
+): Float32Array {
+  const { data, format } = problem[name];
+  const values = new Float32Array(rows * dim);
+  decodeToFloat32(data, formats[format], values, first * dim, (first + rows) * dim);
+  return values;
+}
+
+/** The naive kernel on one problem, a piece for each head. */
+export interface NaiveAttention {
+  readonly shape: ProblemShape;
+  readonly outFormat: FormatName;
+  readonly heads: number;
+  readonly runHead: (head: number) => KernelPiece;
+}
+
+/**
+ * The textbook kernel: a whole row of scores, its maximum, exponentials, their sum, the weights, their
+ * product with V. Every operation is fp32 and rounds to nearest even, products and sums one by one in
+ * ascending order without contraction, exp, tanh and log rounded from fp64. `intermediate` is the
+ * format that scores, scaled scores and weights are rounded to between the passes, as a framework
+ * does that writes each of them to memory; fp32 leaves them. The output is rounded to the format of Q.
+ * A query that sees no key gives 0 and −∞.
+ */
+export function createNaiveAttention(problem: Problem, intermediate: FormatName): NaiveAttention {
+  const shape = problemShape(problem);
+  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const round = rounding(intermediate);
+  const outFormat = problem.q.format;
+  const { fround } = Math;
+  const scale = fround(problem.scale);
+
+  function scoresOf(q: Float32Array, row: number, k: Float32Array, begin: number, end: number) {
+    const scores = new Float32Array(end - begin);
+    for (let j = begin; j < end; j++) {
+      let sum = 0;
+      for (let t = 0; t < qkDim; t++)
+        sum = fround(sum + fround(q[row * qkDim + t]! * k[j * qkDim + t]!));
+      scores[j - begin] = sum;
+    }
+    round(scores);
+    for (let j = 0; j < scores.length; j++) scores[j]! *= scale;
+    round(scores);
+    const cap = problem.softcap;
+    if (cap !== null) {
+      const limit = fround(cap);
+      for (let j = 0; j < scores.length; j++)
+        scores[j] = limit * fround(Math.tanh(fround(scores[j]! / limit)));
+      round(scores);
+    }
+    return scores;
+  }
+
+  function runHead(head: number): KernelPiece {
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const q = decodedRows(problem, 'q', head * queries, queries, qkDim);
+    const k = decodedRows(problem, 'k', kv * keys, keys, qkDim);
+    const v = decodedRows(problem, 'v', kv * keys, keys, vDim);
+    const out = new Float32Array(queries * vDim);
+    const lse = new Float32Array(queries).fill(-Infinity);
+    for (let row = 0; row < queries; row++) {
+      const { begin, end } = visibleKeys(problem, shape, row);
+      if (begin === end) continue;
+      const weights = scoresOf(q, row, k, begin, end);
+      const max = weights.reduce((a, b) => (b > a || Number.isNaN(b) ? b : a), -Infinity);
+      let sum = 0;
+      for (let j = 0; j < weights.length; j++) {
+        weights[j] = Math.exp(fround(weights[j]! - max));
+        sum = fround(sum + weights[j]!);
+      }
+      for (let j = 0; j < weights.length; j++) weights[j]! /= sum;
+      round(weights);
+      for (let j = begin; j < end; j++)
+        for (let c = 0; c < vDim; c++)
+          out[row * vDim + c]! += fround(weights[j - begin]! * v[j * vDim + c]!);
+      lse[row] = max + fround(Math.log(sum));
+    }
+    const format = formats[outFormat];
+    const patterns = patternsOf(encodeFromFloat32(format, out), format);
+    return {
+      firstRow: head * queries,
+      rows: queries,
+      out: patterns,
+      lse,
+      rescales: null,
+      counters: {},
+    };
+  }
+
+  return { shape, outFormat, heads: batch * heads, runHead };
+}

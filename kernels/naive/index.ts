@@ -1,0 +1,2 @@
+export { createNaiveAttention, type NaiveAttention } from './attention.js';
+export { naiveFloat32Model, naiveInputModel } from './models.js';

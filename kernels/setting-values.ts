@@ -1,0 +1,43 @@
+import { RequestError } from '../src/request-error.js';
+import type { KernelSetting } from './kernel-model.js';
+
+/** @throws RequestError for a key that is not among the settings. */
+export function checkKeys(
+  model: string,
+  known: readonly KernelSetting[],
+  settings: ReadonlyMap<string, string>,
+): void {
+  const keys = known.map(({ key }) => key);
+  const unknown = [...settings.keys()].find((key) => !keys.includes(key));
+  if (unknown !== undefined)
+    throw new RequestError(
+      `the ${model} model has no setting ${JSON.stringify(unknown)}; ${keys.length === 0 ? 'it has none' : `it has ${keys.join(', ')}`}`,
+    );
+}
+
+/** A number given as text, `inf` for infinity. @throws RequestError for anything else. */
+export function numberValue(key: string, text: string): number {
+  const value = /^\+?inf(inity)?$/i.test(text) ? Infinity : Number(text);
+  if (text.trim() === '' || Number.isNaN(value))
+    throw new RequestError(`${key} is ${JSON.stringify(text)}; give a number`);
+  return value;
+}
+
+/** @throws RequestError for anything but true and false. */
+export function booleanValue(key: string, text: string): boolean {
+  if (text !== 'true' && text !== 'false')
+    throw new RequestError(`${key} is ${JSON.stringify(text)}; give true or false`);
+  return text === 'true';
+}
+
+/** @throws RequestError for anything but one of the choices. */
+export function choiceValue<Choice extends string>(
+  key: string,
+  text: string,
+  choices: readonly Choice[],
+): Choice {
+  const choice = choices.find((one) => one === text);
+  if (choice === undefined)
+    throw new RequestError(`${key} is ${JSON.stringify(text)}; give ${choices.join(', ')}`);
+  return choice;
+}

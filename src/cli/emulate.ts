@@ -1,0 +1,44 @@
+import type { Command } from 'commander';
+import { collect } from './kernel-settings.js';
+import { addProblemOptions, type ProblemOptions } from './problem-options.js';
+import { threadCount } from './thread-count.js';
+
+/** The options of `flashproof emulate` as commander hands them over. */
+export interface EmulateCommandOptions extends ProblemOptions {
+  readonly save?: string;
+  readonly set?: readonly string[];
+  readonly threads?: number;
+  readonly json?: string;
+  readonly quiet?: boolean;
+}
+
+const examples = `
+Examples:
+  flashproof emulate fa4 problem.safetensors --save out.safetensors
+  flashproof emulate fa4 problem.safetensors --set rescale.threshold=0 --set exp2.degree=4
+  flashproof emulate list
+
+Exit status: 0 done, 2 the request is wrong.`;
+
+/** Registers `flashproof emulate`. */
+export function addEmulateCommand(program: Command): void {
+  const command = program
+    .command('emulate')
+    .description('run an emulated kernel on a problem; "list" names the kernels and their settings')
+    .argument('<model>', 'kernel model, as fa4')
+    .argument('[problem]', 'tensors q, k, v: .safetensors, .npz or a folder of .npy')
+    .option('--save <file>', 'write out, lse and rescales as .safetensors')
+    .option('--set <key=value>', 'change a setting of the kernel (repeatable)', collect)
+    .option('--threads <n>', 'worker threads (default: one per core)', threadCount);
+  addProblemOptions(command)
+    .option(
+      '--json <file>',
+      'write settings, evidence and counters as JSON (- for standard output)',
+    )
+    .option('-q, --quiet', 'print nothing')
+    .addHelpText('after', examples)
+    .action(async (model: string, problem: string | undefined, options: EmulateCommandOptions) => {
+      const { runEmulate } = await import('./run-emulate.js');
+      await runEmulate(model, problem, options);
+    });
+}

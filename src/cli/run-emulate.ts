@@ -1,0 +1,105 @@
+import { availableParallelism } from 'node:os';
+import { kernelModels } from '../../kernels/index.js';
+import { emulate, type Emulation } from '../emulate/index.js';
+import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
+import { RequestError } from '../request-error.js';
+import type { EmulateCommandOptions } from './emulate.js';
+import { kernelSettings } from './kernel-settings.js';
+import { createPeriodicProgress } from './periodic-progress.js';
+import { declaredFormats, problemSettings } from './problem-settings.js';
+import { toolVersion } from './tool-version.js';
+import { writeJson } from './write-json.js';
+
+/** The kernel models with their settings, for `flashproof emulate list`. */
+function describeModels(): string {
+  const lines = kernelModels.flatMap(({ name, description, settings }) => [
+    `${name}  ${description}`,
+    ...settings.map(({ key, description }) => `  ${key.padEnd(20)} ${description}`),
+  ]);
+  return `${lines.join('\n')}\n`;
+}
+
+function lines(title: string, entries: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...entries.map(([name]) => name.length));
+  return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
+}
+
+function render(emulation: Emulation, seconds: number, saved: string | undefined): string {
+  const { model, out, settings, counters, evidence } = emulation;
+  const text = (values: Readonly<Record<string, unknown>>) =>
+    Object.entries(values).map(
+      ([name, value]) =>
+        [name, typeof value === 'number' ? value.toLocaleString('en-US') : String(value)] as const,
+    );
+  return [
+    `${model}: out ${out.format} [${out.shape.join(', ')}] in ${seconds.toFixed(2)} s${saved === undefined ? '' : `, saved to ${saved}`}`,
+    '',
+    ...(Object.keys(settings).length > 0 ? lines('Settings', text(settings)) : []),
+    ...(Object.keys(counters).length > 0 ? lines('Counted', text(counters)) : []),
+    'Evidence',
+    ...evidence.map((line) => `  ${line}`),
+    '',
+  ].join('\n');
+}
+
+/** The tensors and notes of the file that --save names. */
+async function save(path: string, emulation: Emulation): Promise<void> {
+  const { out, lse, rescales, model, settings } = emulation;
+  const tensors = { out, lse, ...(rescales === null ? {} : { rescales }) };
+  await writeSafetensors(path, tensors, {
+    kernel: model,
+    settings: JSON.stringify(settings),
+    flashproof: toolVersion(),
+  });
+}
+
+/**
+ * Runs `flashproof emulate`: the kernel model on the problem; saves and prints.
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runEmulate(
+  model: string,
+  path: string | undefined,
+  options: EmulateCommandOptions,
+): Promise<void> {
+  if (path === undefined) {
+    if (model !== 'list')
+      throw new RequestError(`name a problem for ${model}, or list to see the kernel models`);
+    process.stdout.write(describeModels());
+    return;
+  }
+  const settings = kernelSettings(options.set);
+  const start = performance.now();
+  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+  const progress = createPeriodicProgress('emulate');
+  try {
+    const problem = await readProblem(file, problemSettings(options));
+    const emulation = await emulate(problem, model, {
+      settings,
+      threads: options.threads ?? availableParallelism(),
+      progress: (done, total) => progress.update(done / total),
+    });
+    progress.done();
+    const seconds = (performance.now() - start) / 1000;
+    if (options.save !== undefined) await save(options.save, emulation);
+    if (options.json !== undefined)
+      await writeJson(options.json, {
+        kind: 'emulate',
+        schemaVersion: 1,
+        tool: { name: 'flashproof', version: toolVersion() },
+        created: new Date().toISOString(),
+        seconds,
+        problem: { path, sha256: await hashTensorFile(path) },
+        kernel: model,
+        settings: emulation.settings,
+        counters: emulation.counters,
+        evidence: emulation.evidence,
+        saved: options.save ?? null,
+      });
+    if (options.json !== '-' && options.quiet !== true)
+      process.stdout.write(render(emulation, seconds, options.save));
+  } finally {
+    progress.done();
+    await file.close();
+  }
+}

@@ -1,0 +1,1 @@
+export { emulate, type Emulation, type EmulationOptions } from './emulate.js';

@@ -1,0 +1,96 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
+import { builtDist } from '../setup/built-dist.js';
+
+const scratch = mkdtempSync(join(tmpdir(), 'flashproof-emulate-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const fixture = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';
+
+describe('flashproof emulate', () => {
+  let main = '';
+  beforeAll(async () => {
+    main = join(await builtDist(), 'src/cli/main.js');
+  });
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+
+  it.each(['fa4', 'naive-fp32'])('%s saves the same whatever the threads', async (model) => {
+    const tensors = [];
+    for (const threads of ['1', '2']) {
+      const path = join(scratch, `${model}-${threads}.safetensors`);
+      const { status, stderr } = run(
+        ...['emulate', model, fixture, '--save', path, '--threads', threads],
+      );
+      expect(stderr).toBe('');
+      expect(status).toBe(0);
+      const file = await openTensorFile(path);
+      const names = ['out', 'lse', ...(model === 'fa4' ? ['rescales'] : [])];
+      expect([...file.entries.keys()].sort()).toEqual([...names].sort());
+      tensors.push(await Promise.all(names.map((name) => file.sha256(name))));
+      await file.close();
+    }
+    expect(tensors[0]).toEqual(tensors[1]);
+  });
+
+  it('prints settings, counters and evidence, as text and as JSON', () => {
+    const text = run('emulate', 'fa4', fixture, '--set', 'rescale.threshold=0');
+    expect(text.stdout).toMatch(/^fa4: out bf16 \[1, 200, 64\] in /);
+    expect(text.stdout).toMatch(/rescale\.threshold +0\n/);
+    expect(text.stdout).toContain('matrix products: [model]');
+    const { stdout } = run('emulate', 'fa4', fixture, '--json', '-');
+    expect(JSON.parse(stdout)).toMatchObject({
+      ...{ kind: 'emulate', kernel: 'fa4', saved: null },
+      settings: { 'rescale.threshold': 8 },
+      counters: { mmas: 2 * 3 * (4 + 8) },
+    });
+  });
+
+  it('lists the models with their settings', () => {
+    const { stdout, status } = run('emulate', 'list');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^fa4 /m);
+    expect(stdout).toMatch(/^naive-input /m);
+    expect(stdout).toContain('exp2.degree');
+  });
+
+  it('judges an emulated kernel', () => {
+    const json = join(scratch, 'audit.json');
+    const good = run('audit', fixture, '--kernel', 'fa4', '--quiet', '--json', json);
+    expect(good.stdout).toMatch(/^PASS/);
+    expect(good.status).toBe(0);
+    const report = JSON.parse(readFileSync(json, 'utf8')) as { inputs: { command: string } };
+    expect(report.inputs.command).toBe('flashproof emulate fa4');
+    const offset = run('audit', fixture, '--kernel', 'fa4', '--set', 'exp2.degree=1', '--quiet');
+    expect(offset.stdout).toMatch(/^FAIL/);
+    expect(offset.status).toBe(1);
+  });
+
+  it('refuses what it cannot do, and writes nothing', async () => {
+    const nan = join(scratch, 'fp32.safetensors');
+    const tensor = { format: 'fp32' as const, shape: [1, 1, 1], data: new Float32Array(1) };
+    await writeSafetensors(nan, { q: tensor, k: tensor, v: tensor });
+    const saved = join(scratch, 'never.safetensors');
+    const cases: readonly (readonly [readonly string[], RegExp])[] = [
+      [['emulate', 'fa4', nan, '--save', saved], /q is fp32; the fa4 model takes bf16 and fp16/],
+      [['emulate', 'fa5', fixture], /no kernel model "fa5"; there are fa4/],
+      [['emulate', 'fa4'], /name a problem for fa4/],
+      [['emulate', 'fa4', fixture, '--set', 'exp2'], /--set is "exp2"; give <key>=<value>/],
+      [['emulate', 'fa4', fixture, '--set', 'a=1'], /has no setting "a"; it has architecture/],
+      [['emulate', 'naive-fp32', fixture, '--set', 'a=1'], /has no setting "a"; it has none/],
+      [['audit', fixture, '--set', 'a=1'], /name one with --kernel/],
+      [['audit', fixture, '--kernel', 'fa4', '--output', ':fa4.out'], /leave out --output/],
+    ];
+    for (const [args, message] of cases) {
+      const { status, stderr, stdout } = run(...args);
+      expect(stderr).toMatch(message);
+      expect(stderr.trim().split('\n')).toHaveLength(1);
+      expect(stdout).toBe('');
+      expect(status).toBe(2);
+    }
+    expect(existsSync(saved)).toBe(false);
+  });
+});

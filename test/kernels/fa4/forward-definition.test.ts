@@ -1,0 +1,71 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createFa4Forward, type Fa4Configuration } from '../../../kernels/index.js';
+import { attentionProblem } from '../../../properties/index.js';
+import type { Problem } from '../../../src/problem.js';
+
+const runs = Number(process.env['FA4_RUNS'] ?? 60);
+
+const formats = ['bf16', 'fp16'] as const;
+const small = attentionProblem({
+  formats,
+  softcap: false,
+  specialValues: ['nan', 'infinity'],
+  batch: { max: 2 },
+  queries: { max: 40 },
+  keys: { max: 300 },
+  qkDim: { max: 40 },
+  vDim: { max: 40 },
+});
+
+const wide = attentionProblem({
+  formats,
+  softcap: false,
+  queries: { max: 3 },
+  keys: { max: 140 },
+  qkDim: { min: 41, max: 256 },
+  vDim: { min: 41, max: 256 },
+});
+
+const configuration: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
+  architecture: fc.constantFrom('sm_90' as const, 'sm_100' as const, 'sm_103' as const),
+  exp2: fc.record({
+    frequency: fc.constantFrom(0, 2, 8, 10, 14, 16, 32),
+    reserve: fc.integer({ min: 0, max: 8 }),
+    startFragment: fc.integer({ min: 0, max: 4 }),
+    degree: fc.constantFrom(1 as const, 2 as const, 3 as const, 4 as const, 5 as const),
+  }),
+  rescaleThreshold: fc.constantFrom(0, 1, 8, 30, Infinity),
+  maxOffset: fc.constantFrom(0, 8, -3),
+  lseFused: fc.boolean(),
+  blockKeys: fc.constantFrom(32, 64, 128),
+});
+
+/** Everything that a run gives, numbers as bits. */
+function results(
+  problem: Problem,
+  execution: 'plain' | 'webassembly',
+  chosen: Partial<Fa4Configuration>,
+) {
+  const forward = createFa4Forward(problem, { execution, configuration: chosen });
+  return Array.from({ length: forward.tiles }, (_, tile) => {
+    const { out, lse, rescales, counters } = forward.runTile(tile);
+    return {
+      out: [...out],
+      lse: [...new Uint32Array(lse.buffer)],
+      rescales: [...rescales],
+      counters,
+    };
+  });
+}
+
+describe('the forward in WebAssembly', () => {
+  it('equals its definition, instruction by instruction', { timeout: 600_000 }, () => {
+    fc.assert(
+      fc.property(fc.oneof(small, wide), configuration, (problem, chosen) => {
+        expect(results(problem, 'webassembly', chosen)).toEqual(results(problem, 'plain', chosen));
+      }),
+      { numRuns: runs },
+    );
+  });
+});

@@ -1,0 +1,57 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { kernelModels, findKernelModel, textbookAttention } from '../../kernels/index.js';
+import { assertMatchesAttention, attentionProblem, regimeNames } from '../../properties/index.js';
+import { emulate } from '../../src/emulate/index.js';
+import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import { problemShape } from '../../src/problem.js';
+
+describe('the naive kernel in fp32', () => {
+  it('is attention, within the bounds of a correct kernel', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        attentionProblem({
+          ...{ formats: ['fp32', 'bf16', 'fp16'], keys: { max: 200 } },
+          // Scores overflow in fp32.
+          regimes: regimeNames.filter((name) => name !== 'wide-exponents'),
+        }),
+        async (problem) => {
+          const { out, lse } = await emulate(problem, 'naive-fp32');
+          assertMatchesAttention(problem, { out, lse });
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('the naive kernel in the format of its inputs', () => {
+  it('is close to the textbook kernel, which rounds in the same places', async () => {
+    const problems = attentionProblem({
+      ...{ formats: ['bf16', 'fp16'], regimes: ['normal'], scales: ['default'], softcap: false },
+      emptyRows: false,
+    });
+    await fc.assert(
+      fc.asyncProperty(problems, async (problem) => {
+        const { out } = await emulate(problem, 'naive-input');
+        const values = decodeToFloat64(out.data, formats[out.format]);
+        const textbook = textbookAttention(problem, problemShape(problem));
+        const largest = Math.max(...textbook.map(Math.abs), 1e-30);
+        // Scores of up to 2^4 in half of an ulp of 2^-8 relative; weights and outputs likewise.
+        values.forEach((value, i) =>
+          expect(Math.abs(value - textbook[i]!)).toBeLessThanOrEqual(0.25 * largest),
+        );
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe('the list of models', () => {
+  it('has each once, and refuses others with their names', () => {
+    const names = kernelModels.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    for (const name of names) expect(findKernelModel(name).name).toBe(name);
+    expect(() => findKernelModel('fa5')).toThrow(/no kernel model "fa5"; there are fa4, naive/);
+  });
+});
