@@ -21,7 +21,7 @@ export interface RowBound {
   readonly accumulation: number;
   /** Relative to |O|: the row sum, the rescales, the reciprocal and the product with it. */
   readonly normalisation: number;
-  /** Absolute: weights that P's format flushes or rounds as subnormals. */
+  /** Absolute: underflow of weights, of their products with V and of the sums. */
   readonly floor: number;
   /** Absolute, for the LSE. */
   readonly lse: number;
@@ -65,7 +65,8 @@ function headMaxima(values: Float64Array, heads: number): Float64Array {
  * each weight w is off by at most ε = d·a·A (dot product) + 4·r·A (scale and subtraction) + e in both
  * numerator and denominator, which moves O by at most ε·Σ w|v − O|; rounding P moves it by u·Σ w|v|,
  * the accumulation of P·V by n·a·Σ w|v|, the row sum by n·a·|O|, and the rescales, the reciprocal and
- * the product with it by 4·r·|O|. Terms of second order are covered by the factor 1 + 2^-6.
+ * the product with it by 4·r·|O|. Every product with V and the two of the normalisation may underflow.
+ * Terms of second order are covered by the factor 1 + 2^-6.
  */
 export class KernelBound {
   readonly #problem: Problem;
@@ -105,7 +106,7 @@ export class KernelBound {
   row(row: number): RowBound {
     const { shape, lse, maximum, lseRadius } = this.#reference;
     const { scale, softcap } = this.#problem;
-    const { accumulation, elementwise, exponential, logarithm, tanh } = this.#premises;
+    const { accumulation, elementwise, exponential, logarithm, tanh, underflow } = this.#premises;
     const range = visibleKeys(this.#problem, shape, row % shape.queries);
     const n = range.end - range.begin;
     const kv = this.#kvHead(row);
@@ -130,7 +131,8 @@ export class KernelBound {
       addition: accumulation,
       floor:
         (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126) * this.#largestValue[kv]!) /
-        total,
+          total +
+        (n + 2) * underflow,
       lse:
         weight +
         sums * (1 + 2 ** -6) +

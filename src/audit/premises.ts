@@ -19,6 +19,8 @@ export interface Premises {
   readonly exponential: number;
   /** Absolute error of the logarithm behind the LSE. */
   readonly logarithm: number;
+  /** Absolute error of an operation whose result is subnormal: flushed, as GPUs may be told to. */
+  readonly underflow: number;
   /** Relative error of the softcap's tanh: `tanh.approx.f32` is within 2^-10.987 (PTX ISA). */
   readonly tanh: number;
 }
@@ -28,6 +30,7 @@ const sixteenBit: Premises = {
   elementwise: 2 ** -23,
   exponential: 2 ** -13.4,
   logarithm: 2 ** -21,
+  underflow: 2 ** -126,
   tanh: 2 ** -10.9,
 };
 
@@ -44,6 +47,7 @@ export const premisesByFormat: Readonly<Record<FormatName, Premises>> = {
     elementwise: 2 ** -52,
     exponential: 2 ** -51,
     logarithm: 2 ** -51,
+    underflow: 2 ** -1022,
     tanh: 2 ** -51,
   },
   fp32: { ...sixteenBit, exponential: 2 ** -21 },

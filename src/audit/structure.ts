@@ -4,7 +4,7 @@ import {
   type Progress,
   type WeightTile,
 } from '../../oracles/index.js';
-import { formats, type FormatName } from '../formats/index.js';
+import { formats, smallestNormal, type FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
 import { outputRounding, type KernelBound } from './bound.js';
 import { ErrorPool, NearlyEqual } from './error-pool.js';
@@ -143,6 +143,10 @@ export function structureResults(
   const { queries, vDim } = shape;
   const headCount = shape.batch * shape.heads;
   const groups = outputGroups(outputFormat);
+  const smallest = smallestNormal(formats[outputFormat]);
+  // Subnormal outputs are as far apart as the smallest normal ones.
+  const outputGroup = (magnitude: number): number =>
+    groups.group(magnitude < smallest ? magnitude + smallest : magnitude);
   const ones = new Float64Array(reference.out.length).fill(1);
   const directions: Record<StructureTest, Float64Array> = { scale: reference.out, bias: ones };
   const tests = structureTests.map((test) => ({
@@ -200,7 +204,7 @@ export function structureResults(
         magnitude += reference.magnitude[c]! * Math.abs(x);
         own += Math.abs(exact * x);
         const half = outputRounding(outputFormat, exact, 0);
-        statistic.outputs.add(groups.group(Math.abs(exact)), half * x * Math.sign(exact));
+        statistic.outputs.add(outputGroup(Math.abs(exact)), half * x * Math.sign(exact));
       }
       if (Number.isFinite(signed) && norm > 0 && norm < Infinity && keys > 0) {
         statistic.signed = signed;

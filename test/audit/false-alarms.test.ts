@@ -55,6 +55,11 @@ const hardCases: Readonly<Record<string, (sizes: Sizes) => Record<'q' | 'k' | 'v
     v: (i) => Math.cos(i),
   }),
   'tiny scores': () => ({ q: (i, r) => 1e-4 * normal(i, r), k: normal, v: normal }),
+  'outputs among the subnormals of fp16': () => ({
+    q: (i, r) => 0.1 * normal(i, r),
+    k: normal,
+    v: (i) => 2 ** -20 * Math.cos(i),
+  }),
   'large scores': () => ({ q: (i, r) => 6 * normal(i, r), k: normal, v: normal }),
 };
 
