@@ -24,9 +24,10 @@ const arrows = {
   conform: ['hardware', 'kernels', 'simd', 'formats'],
   emulate: ['kernels', 'formats'],
   bench: ['io', 'emulate', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],
+  profile: ['oracles', 'kernels', 'hardware', 'formats', 'arith', 'simd'],
   cli: [
     ...['io', 'audit', 'report', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
-    ...['hardware', 'formats', 'arith'],
+    ...['profile', 'hardware', 'formats', 'arith'],
   ],
   index: ['audit', 'formats', 'arith'],
 };

@@ -15,6 +15,7 @@ const modules = [
   ['src/simd/assembly/scalar.ts', 'src/simd/scalar.generated.ts'],
   ['kernels/fa4/assembly/forward.ts', 'kernels/fa4/forward.generated.ts'],
   ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
+  ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
 ];
 
 function modified(file) {

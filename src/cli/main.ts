@@ -5,6 +5,7 @@ import { addAuditCommand } from './audit.js';
 import { addBenchCommand } from './bench.js';
 import { addConformCommand } from './conform.js';
 import { addEmulateCommand } from './emulate.js';
+import { addProfileCommand } from './profile.js';
 import { toolVersion } from './tool-version.js';
 
 /** Exit statuses: the kernel passes, the kernel fails, the request is wrong. */
@@ -22,6 +23,7 @@ function createProgram(): Command {
   addAuditCommand(program);
   addEmulateCommand(program);
   addConformCommand(program);
+  addProfileCommand(program);
   addBenchCommand(program);
   return program;
 }

@@ -1,0 +1,182 @@
+import type { ResultClasses } from './accumulate.js';
+import { binary } from './accumulate.generated.js';
+import { formatWords, type FormatRecord } from './format-record.js';
+import { readRecord, recordLayout, type ErrorRecord } from './record.js';
+
+/** Inputs that the engine works on at a time: everything about them stays in the second-level cache. */
+export const segmentLength = 1024;
+/** One more, for the successor of the last, and room for the loops to read up to four at a time. */
+const capacity = segmentLength + 4;
+
+/** The exports of assembly/accumulate.ts; all but counts and numbers are addresses. */
+interface Loops {
+  readonly memory: WebAssembly.Memory;
+  fillInputs(inputs: number, ordinal: number, count: number): void;
+  isConstant(values: number, count: number): number;
+  roundResults(results: number, rounded: number, count: number, format: number): void;
+  prepare(
+    reference: number,
+    count: number,
+    format: number,
+    absolute: boolean,
+    margin: number,
+    scale: number,
+    ulps: number,
+    rounded: number,
+    undecided: number,
+    measured: number,
+  ): number;
+  accumulate(
+    z: number,
+    reference: number,
+    rounded: number,
+    baseline: number,
+    scale: number,
+    ulps: number,
+    count: number,
+    repeat: number,
+    ordinal: number,
+    smallestNormal: number,
+    record: number,
+  ): void;
+  countBreaks(
+    left: number,
+    right: number,
+    ulps: number,
+    pairs: number,
+    sign: number,
+    ordinal: number,
+    record: number,
+  ): void;
+  classify(results: number, count: number, record: number): void;
+}
+
+/** An array in the module's memory. */
+export interface Block<View> {
+  readonly address: number;
+  readonly view: View;
+}
+
+/** Memory for what is measured at the inputs of a segment in one format. */
+export interface ScaleBlocks {
+  readonly scale: Block<Float64Array>;
+  readonly ulps: Block<Float64Array>;
+  readonly rounded: Block<Float64Array>;
+}
+
+/** What `prepare` says of the references of a segment. */
+export interface Prepared {
+  readonly undecided: readonly number[];
+  readonly scaledCount: number;
+  readonly ulpCount: number;
+}
+
+/** The loops over segments with memory of their own; one per thread. */
+export interface AccumulateEngine {
+  readonly loops: Loops;
+  /** An array of one segment and its successor. */
+  readonly words: () => Block<Uint32Array>;
+  readonly numbers: () => Block<Float64Array>;
+  readonly format: (record: FormatRecord) => number;
+  /** A cleared error record; `take` returns what it holds and clears it. */
+  readonly record: () => { readonly address: number; readonly take: () => ErrorRecord };
+  /** The extent that the last `accumulate` wrote to the record. */
+  readonly extent: (record: number) => readonly [least: number, most: number];
+  readonly prepare: (
+    reference: Block<Float64Array>,
+    count: number,
+    format: number,
+    absolute: boolean,
+    margin: number,
+    blocks: ScaleBlocks,
+  ) => Prepared;
+  readonly classify: (results: Block<Uint32Array>, count: number) => ResultClasses;
+}
+
+const pageBytes = 65536;
+
+/**
+ * An instance of the loops with room for `arrays` arrays, formats and records. All of it is reserved
+ * at the start: memory that grew later would detach the views made before.
+ * @throws Error when more than `arrays` are asked for
+ */
+export function createAccumulateEngine(arrays: number): AccumulateEngine {
+  const abort = (): void => {
+    throw new Error('the WebAssembly loops of the error profiles aborted');
+  };
+  const module = new WebAssembly.Module(Buffer.from(binary, 'base64'));
+  const instance = new WebAssembly.Instance(module, { env: { abort } });
+  const loops = instance.exports as unknown as Loops;
+  const { memory } = loops;
+  const blockBytes = Math.max(capacity * 8, recordLayout.bytes);
+  const end = pageBytes + (arrays + 2) * blockBytes;
+  memory.grow(Math.ceil(end / pageBytes) - memory.buffer.byteLength / pageBytes);
+  let next = pageBytes;
+  const reserve = (): number => {
+    const address = next;
+    next += blockBytes;
+    if (next > end) throw new Error(`no room for another array among ${arrays}`);
+    return address;
+  };
+  const undecided = new Int32Array(memory.buffer, reserve(), capacity);
+  const small = reserve();
+  const counters = new Int32Array(memory.buffer, small, 6);
+
+  return {
+    loops,
+    words: () => {
+      const address = reserve();
+      return { address, view: new Uint32Array(memory.buffer, address, capacity) };
+    },
+    numbers: () => {
+      const address = reserve();
+      return { address, view: new Float64Array(memory.buffer, address, capacity) };
+    },
+    format: (record) => {
+      const address = reserve();
+      const words = formatWords(record);
+      new Float64Array(memory.buffer, address, words.length).set(words);
+      return address;
+    },
+    record: () => {
+      const address = reserve();
+      const bytes = new Uint8Array(memory.buffer, address, recordLayout.bytes);
+      return {
+        address,
+        take: () => {
+          const record = readRecord(memory, address);
+          bytes.fill(0);
+          return record;
+        },
+      };
+    },
+    extent: (record) => {
+      const pair = new Float64Array(memory.buffer, record + recordLayout.extent, 2);
+      return [pair[0], pair[1]];
+    },
+    prepare: (reference, count, format, absolute, margin, { scale, ulps, rounded }) => {
+      const left = loops.prepare(
+        reference.address,
+        count,
+        format,
+        absolute,
+        margin,
+        scale.address,
+        ulps.address,
+        rounded.address,
+        undecided.byteOffset,
+        small,
+      );
+      return {
+        undecided: [...undecided.subarray(0, left)],
+        scaledCount: counters[0],
+        ulpCount: counters[1],
+      };
+    },
+    classify: (results, count) => {
+      loops.classify(results.address, count, small);
+      const [zeros, subnormals, infinities, nans, least, most] = counters;
+      return { zeros, subnormals, infinities, nans, least, most };
+    },
+  };
+}

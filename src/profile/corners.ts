@@ -1,0 +1,50 @@
+import type { CandidateName } from './candidates.js';
+import { bitsOfOrder, isConstant } from './classes.js';
+import type { ErrorSweep, FunctionCell } from './error-sweep.js';
+import { valueOfBits } from './float32-order.js';
+import { hexadecimal } from './input-view.js';
+
+/** What a function delivers over all inputs of a corner. */
+export interface CornerResult {
+  readonly name: CandidateName;
+  /** The one bit pattern of all results; null when they differ or are NaN. */
+  readonly constantBits: string | null;
+  /** The smallest and largest result that is no NaN; null when all are NaN. */
+  readonly least: number | null;
+  readonly most: number | null;
+  readonly zeros: number;
+  readonly subnormals: number;
+  readonly infinities: number;
+  readonly nans: number;
+}
+
+/** What all functions deliver at a corner. */
+export interface CornerReport {
+  readonly label: string;
+  readonly inputs: number;
+  /** What the exact function is there. */
+  readonly exact: string;
+  readonly results: readonly CornerResult[];
+}
+
+function cornerResult(name: CandidateName, { classes }: FunctionCell): CornerResult {
+  const { zeros, subnormals, infinities, nans, least, most } = classes;
+  const hasNumbers = least <= most;
+  return {
+    name,
+    constantBits: isConstant(classes) ? hexadecimal(bitsOfOrder(least)) : null,
+    least: hasNumbers ? valueOfBits(bitsOfOrder(least)) : null,
+    most: hasNumbers ? valueOfBits(bitsOfOrder(most)) : null,
+    ...{ zeros, subnormals, infinities, nans },
+  };
+}
+
+/** What every function of a sweep delivers in each of its cells. */
+export function reportCorners({ plan, cells }: ErrorSweep): CornerReport[] {
+  return cells.map(({ cell, functions }) => ({
+    label: cell.label,
+    inputs: cell.last - cell.first + 1,
+    exact: cell.exact,
+    results: functions.map((found, c) => cornerResult(plan.candidates[c], found)),
+  }));
+}

@@ -1,0 +1,76 @@
+import type { ResultClasses } from './accumulate.js';
+import type { CandidateName } from './candidates.js';
+import type { EnvelopeSlice } from './envelope.js';
+import type { Ordinal } from './float32-order.js';
+import type { Rounding } from './format-record.js';
+import type { ErrorRecord, MonotonicityBreaks } from './record.js';
+import type { ReferenceName } from './references.js';
+
+/** One way of measuring the error of a result. */
+export interface Measure {
+  /** What the result is rounded to first. */
+  readonly rounding: Rounding;
+  /** The error beside that in ulps: relative to the exact value, or the difference itself. */
+  readonly error: 'relative' | 'absolute';
+}
+
+/** What to do at every input; plain data, so that it can be sent to another thread. */
+export interface ErrorPlan {
+  readonly kind: 'errors';
+  /** The functions. The first is the baseline that the others' rounded results are compared with. */
+  readonly candidates: readonly CandidateName[];
+  /** What errors are measured against: an exact function, or the baseline's rounded results. */
+  readonly reference: ReferenceName | 'baseline';
+  readonly measures: readonly Measure[];
+  /** Whether the exact function increases; else it decreases. */
+  readonly increasing: boolean;
+  /** The range of all slices: the neighbour of the last input has no place in it. */
+  readonly first: Ordinal;
+  readonly last: Ordinal;
+  /** Of each plot, the first input of every column, ascending, and the first behind the last column. */
+  readonly panels: readonly (readonly Ordinal[])[];
+}
+
+/** Consecutive inputs, both ends included, whose ulps are all the same. */
+export interface Slice {
+  /** Index of the cell that they belong to. */
+  readonly cell: number;
+  readonly first: Ordinal;
+  readonly last: Ordinal;
+  /** Whether errors are measured; else only the classes of the results are. */
+  readonly isMeasured: boolean;
+}
+
+/** What a slice says of one function. */
+export interface CandidateSlice {
+  readonly classes: ResultClasses;
+  /** By measure; empty where nothing is measured. */
+  readonly errors: readonly ErrorRecord[];
+  /** By measure, the breaks where one neighbour is computed by the baseline. */
+  readonly crossings: readonly Crossing[];
+  /** By panel, of the first measure's scaled error; null for a panel that the slice does not touch. */
+  readonly envelopes: readonly (EnvelopeSlice | null)[];
+}
+
+/** Breaks of monotonicity between neighbours that two functions compute. */
+export interface Crossing {
+  /** The smaller input by the baseline, the larger by the function. */
+  readonly fromBaseline: MonotonicityBreaks;
+  readonly toBaseline: MonotonicityBreaks;
+}
+
+/** At how many inputs the errors of a measure are defined. */
+export interface MeasuredCounts {
+  readonly scaled: number;
+  readonly ulp: number;
+}
+
+/** What a slice says of all functions. */
+export interface SliceErrors {
+  readonly kind: 'errors';
+  readonly slice: Slice;
+  /** By measure; empty where nothing is measured. */
+  readonly measured: readonly MeasuredCounts[];
+  /** In the order of the plan. */
+  readonly candidates: readonly CandidateSlice[];
+}

@@ -1,0 +1,200 @@
+import type { ArrayFunction } from '../simd/index.js';
+import type { CandidateName } from './candidates.js';
+import type { Domain } from './cells.js';
+import type { Measure } from './error-plan.js';
+import { domainErrors, type ErrorSweep } from './error-sweep.js';
+import {
+  selectCount,
+  weigh,
+  weighSum,
+  weightings,
+  type Errors,
+  type Totals,
+  type Weighting,
+} from './errors.js';
+import { quotient } from './exact-sum.js';
+import { binCount, binStart } from './histogram.js';
+import { createInputView, type InputView } from './input-view.js';
+import type { CountName, Extreme, SumName } from './record.js';
+
+/** One input with its result and the exact value. */
+export interface ErrorExample extends InputView {
+  /** The error that it is an example of, in the unit of its list. */
+  readonly error: number;
+}
+
+/** Two neighbouring inputs whose results are in the wrong order. */
+export interface BreakExample {
+  readonly smaller: InputView;
+  readonly larger: InputView;
+}
+
+/** Means and shares over inputs; a mean is null where no error is measured. */
+export interface Averages {
+  readonly weighting: Weighting;
+  /** Of the scaled error: signed, of its magnitude, and the root of the mean square. */
+  readonly mean: number | null;
+  readonly meanMagnitude: number | null;
+  readonly rootMeanSquare: number | null;
+  /** The same of the ulp error. */
+  readonly meanUlp: number | null;
+  readonly meanMagnitudeUlp: number | null;
+  readonly rootMeanSquareUlp: number | null;
+  /** Shares of all inputs. */
+  readonly notCorrectlyRounded: number;
+  readonly differing: number;
+  readonly zeros: number;
+  readonly subnormals: number;
+}
+
+/** A bin of the histogram of |ulp error|, from `from` ulps up to the next bin's. */
+export interface HistogramBin {
+  readonly from: number;
+  /** Null for the last. */
+  readonly to: number | null;
+  readonly inputs: number;
+  /** Of the inputs whose ulp error is measured, each weighed by its ulp. */
+  readonly shareUniform: number;
+}
+
+/** The errors of one function in one measure over one domain. */
+export interface MeasureReport extends Measure {
+  /** Inputs at which the scaled error, and at which the ulp error, is measured. */
+  readonly scaledInputs: number;
+  readonly ulpInputs: number;
+  readonly notCorrectlyRounded: number;
+  /** From the first function's rounded result. */
+  readonly differing: number;
+  readonly zeros: number;
+  readonly subnormals: number;
+  readonly nonFinite: number;
+  /** The inputs with the largest |scaled error| and |ulp error|, the largest first. */
+  readonly largest: readonly ErrorExample[];
+  readonly largestUlp: readonly ErrorExample[];
+  readonly breaks: {
+    readonly count: number;
+    /** By size in ulps. */
+    readonly largest: readonly (BreakExample & { readonly ulps: number })[];
+    readonly first: readonly BreakExample[];
+  };
+  readonly averages: readonly Averages[];
+  /** Bins with inputs. */
+  readonly histogram: readonly HistogramBin[];
+}
+
+/** The errors of one function over one domain. */
+export interface FunctionReport {
+  readonly name: CandidateName;
+  readonly measures: readonly MeasureReport[];
+}
+
+/** The errors of all functions over one domain. */
+export interface DomainReport {
+  readonly label: string;
+  readonly inputs: number;
+  readonly functions: readonly FunctionReport[];
+}
+
+function averagesOf(errors: Errors, weighting: Weighting): Averages {
+  const all = weigh(errors, weighting, ({ inputs }) => inputs);
+  const share = (name: CountName): number =>
+    Number(weigh(errors, weighting, selectCount(name))) / Number(all);
+  const mean = (name: SumName, select: (totals: Totals) => number): number | null => {
+    const weight = weigh(errors, weighting, select);
+    return weight === 0n ? null : quotient(weighSum(errors, weighting, name), weight);
+  };
+  const scaled = (name: SumName): number | null => mean(name, (totals) => totals.scaled);
+  const ulp = (name: SumName): number | null => mean(name, (totals) => totals.ulp);
+  const root = (square: number | null): number | null =>
+    square === null ? null : Math.sqrt(square);
+  return {
+    weighting,
+    mean: scaled('scaled'),
+    meanMagnitude: scaled('scaledMagnitude'),
+    rootMeanSquare: root(scaled('scaledSquare')),
+    meanUlp: ulp('ulp'),
+    meanMagnitudeUlp: ulp('ulpMagnitude'),
+    rootMeanSquareUlp: root(ulp('ulpSquare')),
+    notCorrectlyRounded: share('notCorrectlyRounded'),
+    differing: share('differing'),
+    zeros: share('zeros'),
+    subnormals: share('subnormals'),
+  };
+}
+
+function histogramOf(errors: Errors): HistogramBin[] {
+  const measured = Number(weigh(errors, 'uniform in x', ({ ulp }) => ulp));
+  return Array.from({ length: binCount }, (_, bin) => ({
+    from: binStart(bin),
+    to: bin === binCount - 1 ? null : binStart(bin + 1),
+    inputs: Number(weigh(errors, 'every number', ({ histogram }) => histogram[bin])),
+    shareUniform:
+      Number(weigh(errors, 'uniform in x', ({ histogram }) => histogram[bin])) / measured,
+  })).filter(({ inputs }) => inputs > 0);
+}
+
+/** Looks at an input again. */
+type Look = (ordinal: number) => InputView;
+
+function measureReport(errors: Errors, measure: Measure, look: Look): MeasureReport {
+  const total = (select: (totals: Totals) => number): number =>
+    Number(weigh(errors, 'every number', select));
+  const count = (name: CountName): number => total(selectCount(name));
+  const example = ({ value, ordinal }: Extreme): ErrorExample => ({
+    error: value,
+    ...look(ordinal),
+  });
+  const broken = (ordinal: number): BreakExample => ({
+    smaller: look(ordinal),
+    larger: look(ordinal + 1),
+  });
+  const { breaks } = errors;
+  return {
+    ...measure,
+    scaledInputs: total(({ scaled }) => scaled),
+    ulpInputs: total(({ ulp }) => ulp),
+    notCorrectlyRounded: count('notCorrectlyRounded'),
+    differing: count('differing'),
+    zeros: count('zeros'),
+    subnormals: count('subnormals'),
+    nonFinite: count('nonFinite'),
+    largest: errors.largestScaled.map(example),
+    largestUlp: errors.largestUlp.map(example),
+    breaks: {
+      count: breaks.count,
+      largest: breaks.largest.map(({ value, ordinal }) => ({ ulps: value, ...broken(ordinal) })),
+      first: breaks.first.map(broken),
+    },
+    averages: weightings.map((weighting) => averagesOf(errors, weighting)),
+    histogram: histogramOf(errors),
+  };
+}
+
+/**
+ * What a sweep found, by domain; domains without an input in the swept range are left out.
+ * @param functions the functions by name, to look at single inputs again
+ */
+export function reportDomains(
+  sweep: ErrorSweep,
+  domains: readonly Domain[],
+  functions: ReadonlyMap<CandidateName, ArrayFunction>,
+): DomainReport[] {
+  const { plan, cells } = sweep;
+  const view = createInputView(plan, functions);
+  return domains
+    .map((domain) => ({
+      label: domain.label,
+      inputs: cells
+        .filter(({ cell }) => cell.isMeasured && domain.has(cell))
+        .reduce((sum, { cell }) => sum + cell.last - cell.first + 1, 0),
+      functions: plan.candidates.map((name, c) => ({
+        name,
+        measures: plan.measures.map((measure, m) =>
+          measureReport(domainErrors(sweep, domain, c, m), measure, (ordinal) =>
+            view(ordinal, name, measure),
+          ),
+        ),
+      })),
+    }))
+    .filter(({ inputs }) => inputs > 0);
+}

@@ -1,0 +1,179 @@
+import type { ArrayFunction } from '../simd/index.js';
+import type { ResultClasses } from './accumulate.js';
+import { createAccumulateEngine, segmentLength } from './accumulate-engine.js';
+import type { CandidateName } from './candidates.js';
+import { isConstant, mergeClasses, noClasses } from './classes.js';
+import { columnOf, createEnvelopeSlice, type EnvelopeSlice } from './envelope.js';
+import type { CandidateSlice, ErrorPlan, Slice, SliceErrors } from './error-plan.js';
+import {
+  blocksPerMeasure,
+  createMeasureState,
+  prepareMeasure,
+  recordsPerCandidate,
+} from './measure-state.js';
+import { references } from './references.js';
+
+/** Consecutive inputs that are worked on together. */
+interface Segment {
+  readonly first: number;
+  readonly count: number;
+  /** Whether the input behind the last is in the plan's range, and its result at hand. */
+  readonly hasNext: boolean;
+}
+
+/**
+ * A function that measures the errors of a plan's functions at every input of a slice. It has working
+ * memory of its own; make one per thread.
+ * @param functions the functions by name; all that the plan names
+ */
+export function createErrorSlices(
+  plan: ErrorPlan,
+  functions: ReadonlyMap<CandidateName, ArrayFunction>,
+): (slice: Slice) => SliceErrors {
+  const { measures, candidates } = plan;
+  const perMeasure = blocksPerMeasure + recordsPerCandidate * candidates.length;
+  const engine = createAccumulateEngine(4 + candidates.length + measures.length * perMeasure);
+  const { loops } = engine;
+  const inputs = engine.words();
+  const exact = engine.numbers();
+  const x = new Float32Array(inputs.view.buffer, inputs.address, inputs.view.length);
+  const reference = plan.reference === 'baseline' ? null : references[plan.reference];
+  const fillReference = reference?.create();
+  const states = measures.map((measure) => createMeasureState(engine, measure));
+  const functionStates = candidates.map((name) => ({
+    evaluate: functions.get(name)!,
+    results: engine.words(),
+    records: states.map(() => ({
+      errors: engine.record(),
+      fromBaseline: engine.record(),
+      toBaseline: engine.record(),
+    })),
+  }));
+  const direction = plan.increasing ? 1 : -1;
+
+  /** Evaluates all functions on a segment; the classes of their results. */
+  const evaluate = ({ first, count, hasNext }: Segment): ResultClasses[] => {
+    const wanted = hasNext ? count + 1 : count;
+    loops.fillInputs(inputs.address, first, wanted);
+    const patterns = inputs.view.subarray(0, wanted);
+    return functionStates.map((state) => {
+      state.evaluate(patterns, state.results.view);
+      return engine.classify(state.results, count);
+    });
+  };
+
+  /** Adds the errors of a segment, whose results are at hand, to the records. */
+  const measure = (
+    { first, count, hasNext }: Segment,
+    classes: readonly ResultClasses[],
+    widen: (candidate: number, extent: readonly [number, number]) => void,
+  ): { scaled: number; ulp: number }[] => {
+    fillReference?.(x, exact.view, count);
+    const isUniform =
+      reference !== null &&
+      classes.every(isConstant) &&
+      loops.isConstant(exact.address, count) !== 0;
+    // One input stands for all: with its successor moved up, the segment is as good as that short.
+    const repeat = isUniform ? count : 1;
+    const distinct = isUniform ? 1 : count;
+    const pairs = hasNext ? distinct : distinct - 1;
+    const pairOrdinal = isUniform ? first + count - 1 : first;
+    if (isUniform) for (const { results } of functionStates) results.view[1] = results.view[count];
+
+    for (const [m, state] of states.entries()) {
+      if (reference !== null) prepareMeasure(engine, state, exact, distinct, reference, x);
+      for (const [c, { results, records }] of functionStates.entries()) {
+        const own = c === 0 ? state.baseline : state.results;
+        loops.roundResults(results.address, own.address, pairs + 1, state.format);
+        if (c === 0 && reference === null)
+          prepareMeasure(engine, state, own, distinct, reference, x);
+        const { errors, fromBaseline, toBaseline } = records[m];
+        const { address: base } = state.baseline;
+        loops.accumulate(
+          own.address,
+          reference === null ? base : exact.address,
+          state.rounded.address,
+          base,
+          state.scale.address,
+          state.ulps.address,
+          distinct,
+          repeat,
+          first,
+          state.record.smallestNormal,
+          errors.address,
+        );
+        if (m === 0) widen(c, engine.extent(errors.address));
+        const addBreaks = (left: number, right: number, record: number): void =>
+          loops.countBreaks(
+            ...([left, right, state.ulps.address, pairs] as const),
+            ...([direction, pairOrdinal, record] as const),
+          );
+        addBreaks(own.address, own.address, errors.address);
+        if (reference !== null || c === 0) continue;
+        addBreaks(base, own.address, fromBaseline.address);
+        addBreaks(own.address, base, toBaseline.address);
+      }
+    }
+    return states.map((state) => ({
+      scaled: state.scaledCount * repeat,
+      ulp: state.ulpCount * repeat,
+    }));
+  };
+
+  return (slice) => {
+    const classes = functionStates.map(() => noClasses);
+    const measured = states.map(() => ({ scaled: 0, ulp: 0 }));
+    const envelopes = functionStates.map(() =>
+      plan.panels.map((panel) => createEnvelopeSlice(panel, slice.first, slice.last)),
+    );
+    for (let first = slice.first; first <= slice.last;) {
+      const columns = plan.panels.map((panel) => columnOf(panel, first));
+      const ends = plan.panels.map((panel, p) => panel[columns[p] + 1] ?? Infinity);
+      const end = Math.min(first + segmentLength, slice.last + 1, ...ends);
+      const segment = { first, count: end - first, hasNext: slice.isMeasured && end <= plan.last };
+      const found = evaluate(segment);
+      for (const c of classes.keys()) classes[c] = mergeClasses(classes[c], found[c]);
+      if (slice.isMeasured) {
+        const widen = (c: number, extent: readonly [number, number]): void =>
+          envelopes[c].forEach((envelope, p) => widenColumn(envelope, columns[p], extent));
+        measure(segment, found, widen).forEach(({ scaled, ulp }, m) => {
+          measured[m].scaled += scaled;
+          measured[m].ulp += ulp;
+        });
+      }
+      first = end;
+    }
+    return {
+      kind: 'errors',
+      slice,
+      measured: slice.isMeasured ? measured : [],
+      candidates: functionStates.map(({ records }, c): CandidateSlice => {
+        const taken = records.map(({ errors, fromBaseline, toBaseline }) => ({
+          errors: errors.take(),
+          crossing: {
+            fromBaseline: fromBaseline.take().breaks,
+            toBaseline: toBaseline.take().breaks,
+          },
+        }));
+        return {
+          classes: classes[c],
+          errors: slice.isMeasured ? taken.map(({ errors }) => errors) : [],
+          crossings: slice.isMeasured ? taken.map(({ crossing }) => crossing) : [],
+          envelopes: slice.isMeasured ? envelopes[c] : [],
+        };
+      }),
+    };
+  };
+}
+
+/** Widens a column of an envelope slice, if it has that column, by the extent of some errors. */
+function widenColumn(
+  envelope: EnvelopeSlice | null,
+  column: number,
+  [least, most]: readonly [number, number],
+): void {
+  const at = column - (envelope?.firstColumn ?? 0);
+  if (envelope === null || at < 0 || at >= envelope.least.length) return;
+  envelope.least[at] = Math.min(envelope.least[at], least);
+  envelope.most[at] = Math.max(envelope.most[at], most);
+}

@@ -1,0 +1,129 @@
+import type { ResultClasses } from './accumulate.js';
+import { cutCells, slicesOf, type Cell, type Domain, type InputRange } from './cells.js';
+import { mergeClasses, noClasses } from './classes.js';
+import { emptyEnvelope, widenEnvelope, type Envelope } from './envelope.js';
+import type { Crossing, ErrorPlan, SliceErrors } from './error-plan.js';
+import { addErrors, addRecord, mergeBreaks, noBreaks, noErrors, type Errors } from './errors.js';
+import { spacingExponentOf } from './float32-order.js';
+import { sweep, type SweepOptions } from './sweep.js';
+
+/** What one function does in one cell. */
+export interface FunctionCell {
+  classes: ResultClasses;
+  /** By measure. */
+  readonly errors: readonly Errors[];
+  readonly crossings: Crossing[];
+}
+
+/** What all functions do in one cell. */
+export interface CellErrors {
+  readonly cell: Cell;
+  /** In the order of the plan. */
+  readonly functions: readonly FunctionCell[];
+}
+
+/** What the functions of a plan do at every input. */
+export interface ErrorSweep {
+  readonly plan: ErrorPlan;
+  readonly cells: readonly CellErrors[];
+  /** By function, then by panel. */
+  readonly envelopes: readonly (readonly Envelope[])[];
+}
+
+const noCrossing: Crossing = { fromBaseline: noBreaks, toBaseline: noBreaks };
+
+/** A sweep of nothing yet, to which slices are added. */
+export function emptySweep(plan: ErrorPlan, cells: readonly Cell[]): ErrorSweep {
+  return {
+    plan,
+    cells: cells.map((cell) => ({
+      cell,
+      functions: plan.candidates.map(() => ({
+        classes: noClasses,
+        errors: plan.measures.map(noErrors),
+        crossings: plan.measures.map(() => noCrossing),
+      })),
+    })),
+    envelopes: plan.candidates.map(() =>
+      plan.panels.map((panel) => emptyEnvelope(panel.length - 1)),
+    ),
+  };
+}
+
+/** Adds what a slice says, in any order of slices. */
+export function addSlice(target: ErrorSweep, { slice, measured, candidates }: SliceErrors): void {
+  const inputs = slice.last - slice.first + 1;
+  const spacing = spacingExponentOf(slice.first);
+  const { functions } = target.cells[slice.cell];
+  for (const [c, from] of candidates.entries()) {
+    const into = functions[c];
+    into.classes = mergeClasses(into.classes, from.classes);
+    from.errors.forEach((record, m) =>
+      addRecord(into.errors[m], record, spacing, inputs, measured[m]),
+    );
+    from.crossings.forEach(({ fromBaseline, toBaseline }, m) => {
+      into.crossings[m] = {
+        fromBaseline: mergeBreaks(into.crossings[m].fromBaseline, fromBaseline),
+        toBaseline: mergeBreaks(into.crossings[m].toBaseline, toBaseline),
+      };
+    });
+    from.envelopes.forEach((envelope, p) => {
+      if (envelope !== null) widenEnvelope(target.envelopes[c][p], envelope);
+    });
+  }
+}
+
+/** A plan before its range is known. */
+export type ErrorPlanDraft = Omit<ErrorPlan, 'kind' | 'first' | 'last'>;
+
+/**
+ * Measures the errors of a plan's functions at every fp32 input of the cells within the range.
+ * @throws RequestError for a range without a measured input
+ */
+export async function sweepErrors(
+  draft: ErrorPlanDraft,
+  allCells: readonly Cell[],
+  range: InputRange,
+  options: SweepOptions,
+): Promise<ErrorSweep> {
+  const cells = cutCells(allCells, range);
+  const first = Math.min(...cells.map((cell) => cell.first));
+  const last = Math.max(...cells.map((cell) => cell.last));
+  const plan: ErrorPlan = { kind: 'errors', ...draft, first, last };
+  const result = emptySweep(plan, cells);
+  await sweep(plan, slicesOf(cells), options, (slice) => addSlice(result, slice));
+  return result;
+}
+
+/** The errors of one function in one measure over the measured cells of a domain. */
+export function domainErrors(
+  { cells }: ErrorSweep,
+  domain: Domain,
+  candidate: number,
+  measure: number,
+): Errors {
+  const errors = noErrors();
+  for (const { cell, functions } of cells)
+    if (cell.isMeasured && domain.has(cell))
+      addErrors(errors, functions[candidate].errors[measure]);
+  return errors;
+}
+
+/** The crossings of one function in one measure over the measured cells of a domain. */
+export function domainCrossing(
+  { cells }: ErrorSweep,
+  domain: Domain,
+  candidate: number,
+  measure: number,
+): Crossing {
+  return cells
+    .filter(({ cell }) => cell.isMeasured && domain.has(cell))
+    .map(({ functions }) => functions[candidate].crossings[measure])
+    .reduce(
+      (a, b) => ({
+        fromBaseline: mergeBreaks(a.fromBaseline, b.fromBaseline),
+        toBaseline: mergeBreaks(a.toBaseline, b.toBaseline),
+      }),
+      noCrossing,
+    );
+}

@@ -1,0 +1,89 @@
+import { errorExtremes, relativeError, type ErrorAt } from './polynomial-error.js';
+import { solveLinear } from './solve-linear.js';
+
+/** The best polynomial of a degree for 2^f on [0, 1], by its largest relative error. */
+export interface Minimax {
+  /** From c0 up, fp64. */
+  readonly coefficients: readonly number[];
+  /** Its largest relative error. */
+  readonly largestError: number;
+  /**
+   * No polynomial of the degree, under the same constraint, has a smaller one: of the errors at the
+   * alternation points the smallest in magnitude (de la Vallée Poussin).
+   */
+  readonly lowerBound: number;
+  /** Points at which the error is as large and alternates in sign: one more than free coefficients. */
+  readonly alternation: readonly ErrorAt[];
+}
+
+/** Whether c0 is 1, so that 2^0 comes out exact, or free as the other coefficients. */
+export type Constraint = 'c0 = 1' | 'free';
+
+const mostIterations = 40;
+/** Extremes this near to levelled are levelled: the evaluation errs by as much. */
+const levelled = 2 ** -48;
+
+/**
+ * The best polynomial of a degree for 2^f in relative error on [0, 1], by Remez's exchange: errors of
+ * ±E at one point more than there are free coefficients make a linear system; its solution's extremes
+ * are the next points. The relative error is a combination of f^k·2^-f (from k = 1 with c0 = 1, on
+ * (0, 1] then), a Chebyshev system, so that the best polynomial is the one whose error alternates at
+ * that many points (Cheney, Introduction to Approximation Theory, chapter 3).
+ */
+export function minimaxExp2(degree: number, constraint: Constraint): Minimax {
+  const lowest = constraint === 'c0 = 1' ? 1 : 0;
+  const pointCount = degree + 2 - lowest;
+  let points = Array.from({ length: pointCount }, (_, i) => {
+    const place = (i + lowest) / (pointCount - 1 + lowest);
+    return (1 - Math.cos(Math.PI * place)) / 2;
+  });
+  let best: Minimax | undefined;
+  for (let iteration = 0; iteration < mostIterations; iteration++) {
+    const coefficients = levelledPolynomial(points, degree, lowest);
+    const extremes = errorExtremes(coefficients);
+    const alternation = alternatingExtremes(extremes, pointCount);
+    if (alternation === undefined) break;
+    const sizes = alternation.map(({ error }) => Math.abs(error));
+    const largestError = Math.max(...extremes.map(({ error }) => Math.abs(error)));
+    const next = { coefficients, largestError, lowerBound: Math.min(...sizes), alternation };
+    if (best === undefined || next.largestError < best.largestError) best = next;
+    if (largestError - next.lowerBound < levelled) break;
+    points = alternation.map(({ f }) => f);
+  }
+  if (best === undefined) throw new Error(`no best polynomial of degree ${degree} was found`);
+  return best;
+}
+
+/** The polynomial whose relative errors at the points are E, −E, E, … for some E. */
+function levelledPolynomial(points: readonly number[], degree: number, lowest: number): number[] {
+  const powers = Array.from({ length: degree + 1 - lowest }, (_, i) => i + lowest);
+  // Multiplied by 2^f: Σ c_k f^k ∓ E·2^f = 2^f − (1 with c0 = 1).
+  const rows = points.map((f, i) => {
+    const power = 1 / (1 + relativeError([1], f));
+    const sign = i % 2 === 0 ? 1 : -1;
+    return [...powers.map((k) => f ** k), -sign * power, power - lowest];
+  });
+  const solution = solveLinear(rows);
+  return [...(lowest === 1 ? [1] : []), ...solution.slice(0, -1)];
+}
+
+/** Of consecutive extremes of one sign the largest; of those, `count` neighbours with the largest. */
+function alternatingExtremes(
+  extremes: readonly ErrorAt[],
+  count: number,
+): readonly ErrorAt[] | undefined {
+  const alternating: ErrorAt[] = [];
+  for (const extreme of extremes) {
+    const last = alternating.at(-1);
+    if (extreme.error === 0) continue;
+    if (last === undefined || Math.sign(last.error) !== Math.sign(extreme.error))
+      alternating.push(extreme);
+    else if (Math.abs(extreme.error) > Math.abs(last.error)) alternating.splice(-1, 1, extreme);
+  }
+  while (alternating.length > count) {
+    const [first, last] = [alternating[0], alternating[alternating.length - 1]];
+    if (Math.abs(first.error) < Math.abs(last.error)) alternating.shift();
+    else alternating.pop();
+  }
+  return alternating.length === count ? alternating : undefined;
+}

@@ -1,0 +1,111 @@
+import { binCount } from './histogram.js';
+
+/** What is summed over the inputs, in this order. */
+export const sumNames = [
+  'scaled',
+  'scaledMagnitude',
+  'scaledSquare',
+  'ulp',
+  'ulpMagnitude',
+  'ulpSquare',
+] as const;
+export type SumName = (typeof sumNames)[number];
+
+/** What the loops count, in this order. */
+export const countNames = [
+  /** Rounded results that differ from the correctly rounded reference. */
+  'notCorrectlyRounded',
+  /** Rounded results that differ from the baseline's. */
+  'differing',
+  'zeros',
+  /** Subnormal results, zeros left out. */
+  'subnormals',
+  /** Infinite and NaN results; they have no part in sums and histograms. */
+  'nonFinite',
+  /** Those of them where the scaled error, and where the ulp error, would have been measured. */
+  'nonFiniteScaled',
+  'nonFiniteUlp',
+] as const;
+export type CountName = (typeof countNames)[number];
+
+/** An input with one of the largest values of something. */
+export interface Extreme {
+  readonly value: number;
+  readonly ordinal: number;
+}
+
+/** How many extremes, and how many first breaks of monotonicity, are kept. */
+export const listLength = 4;
+
+/**
+ * What the loops find in the results of one function rounded to one format, over some consecutive
+ * inputs.
+ */
+export interface ErrorRecord {
+  /** By `sumNames`. */
+  readonly sums: Float64Array;
+  /** By `countNames`. */
+  readonly counts: Float64Array;
+  /** By bin of src/profile/histogram.ts; inputs that are not measured or not finite count in bin 0. */
+  readonly histogram: Float64Array;
+  /** The largest |scaled error| and |ulp error|, the largest first, then in ascending input. */
+  readonly largestScaled: readonly Extreme[];
+  readonly largestUlp: readonly Extreme[];
+  readonly breaks: MonotonicityBreaks;
+}
+
+/** Neighbouring inputs whose results are in the wrong order; each counts at the smaller input. */
+export interface MonotonicityBreaks {
+  readonly count: number;
+  /** By size in ulps of the exact value at the smaller input, the largest first. */
+  readonly largest: readonly Extreme[];
+  /** The ordinals of the first, ascending. */
+  readonly first: readonly number[];
+}
+
+/**
+ * Where a record lies in the memory of the WebAssembly module, in bytes from its address. Sums, counts,
+ * extremes (value, ordinal) and ordinals are fp64, the bins i32, one histogram for each of two lanes.
+ * `extent` holds the smallest and the largest scaled error of the last call only.
+ */
+export const recordLayout = {
+  sums: 0,
+  counts: 48,
+  extent: 104,
+  breakCount: 120,
+  largestScaled: 128,
+  largestUlp: 192,
+  largestBreak: 256,
+  firstBreaks: 320,
+  histograms: 352,
+  bytes: 352 + 2 * 4 * binCount,
+} as const;
+
+function readExtremes(view: DataView, at: number): Extreme[] {
+  return Array.from({ length: listLength }, (_, i) => ({
+    value: view.getFloat64(at + 16 * i, true),
+    ordinal: view.getFloat64(at + 16 * i + 8, true),
+  })).filter(({ value }) => value > 0);
+}
+
+/** A copy of the record at an address of the module's memory. */
+export function readRecord(memory: WebAssembly.Memory, address: number): ErrorRecord {
+  const view = new DataView(memory.buffer, address, recordLayout.bytes);
+  const numbers = (at: number, length: number): Float64Array =>
+    Float64Array.from({ length }, (_, i) => view.getFloat64(at + 8 * i, true));
+  const bin = (lane: number, i: number): number =>
+    view.getInt32(recordLayout.histograms + 4 * (lane * binCount + i), true);
+  const breakCount = view.getFloat64(recordLayout.breakCount, true);
+  return {
+    sums: numbers(recordLayout.sums, sumNames.length),
+    counts: numbers(recordLayout.counts, countNames.length),
+    histogram: Float64Array.from({ length: binCount }, (_, i) => bin(0, i) + bin(1, i)),
+    largestScaled: readExtremes(view, recordLayout.largestScaled),
+    largestUlp: readExtremes(view, recordLayout.largestUlp),
+    breaks: {
+      count: breakCount,
+      largest: readExtremes(view, recordLayout.largestBreak),
+      first: [...numbers(recordLayout.firstBreaks, Math.min(breakCount, listLength))],
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import type { CrossingBreaks, SplitProfile } from '../techniques/split.js';
+import type { TuningLanes } from '../techniques/tuning-lanes.js';
+import { domainText, type DomainStyle } from './domain-text.js';
+import { headText } from './error-profile-text.js';
+import { worstInputsText } from './examples-text.js';
+import { certainDigits, digits, float32Text, grouped, percentage } from './numbers.js';
+import { listing, table } from './table.js';
+
+/** Runs of one letter as "6h 4p". */
+function runs(lanes: string): string {
+  return [...lanes.matchAll(/h+|p+/g)].map(([run]) => `${run.length}${run[0]}`).join(' ');
+}
+
+/** The first fragment of each kind, with how many there are. */
+function fragmentTexts({ fragments }: TuningLanes): string {
+  const texts = fragments.map(runs);
+  return texts
+    .map((text, i) => (text === texts[i - 1] ? '' : text))
+    .map((text, i) => {
+      if (text === '') return '';
+      const next = texts.findIndex((other, j) => j > i && other !== text);
+      const count = (next < 0 ? texts.length : next) - i;
+      return count === 1 ? text : `${count} × (${text})`;
+    })
+    .filter((text) => text !== '')
+    .join(' | ');
+}
+
+function tuningsText(tunings: readonly TuningLanes[]): string[] {
+  const rows = tunings.map((tuning) => [
+    tuning.name,
+    percentage(tuning.polynomialShare),
+    String(tuning.mixedNeighbours),
+    fragmentTexts(tuning),
+  ]);
+  return [
+    'Lanes of a row of 128 columns by tuning entry: h hardware, p polynomial, fragments of 32',
+    '',
+    ...listing([['', 'polynomial', 'h|p borders', 'columns'], ...rows]),
+    '',
+  ];
+}
+
+/** The row of a single entry, a letter per column. */
+function picture([tuning, ...others]: readonly TuningLanes[]): string[] {
+  if (tuning === undefined || others.length > 0) return [];
+  return [
+    `Columns of ${tuning.name}`,
+    '',
+    ...tuning.fragments.map((lanes, i) => `  ${String(32 * i).padStart(3)}  ${lanes}`),
+    '',
+  ];
+}
+
+function crossingCells({ count, largestUlps, largestAt }: CrossingBreaks): string[] {
+  return [
+    grouped(count),
+    digits(largestUlps),
+    largestAt === null ? '' : `${largestAt.inputBits} = ${float32Text(largestAt.input)}`,
+  ];
+}
+
+/** The profile of the split as text. */
+export function splitText(profile: SplitProfile): string[] {
+  const { domains, tunings, steps, crossings, reference, functions } = profile;
+  const style: DomainStyle = {
+    reference,
+    baseline: functions[0].name,
+    shares: 'none',
+    variable: 'x',
+  };
+  return [
+    ...headText(profile),
+    ...tuningsText(tunings),
+    ...picture(tunings),
+    'The step in fp32',
+    '',
+    ...table([
+      ['', 'least', 'most', 'order unsure below'],
+      ...steps
+        .filter(({ least }) => least !== null)
+        .map(({ domain, name, least, most, reach }) => [
+          `${name}, ${domain}`,
+          certainDigits(least, reference.certainty),
+          certainDigits(most, reference.certainty),
+          `Δx = ${digits(reach)}`,
+        ]),
+    ]),
+    '',
+    ...domains.flatMap((domain) => [...domainText(domain, style), ...worstInputsText(domain)]),
+    'Neighbouring inputs in the wrong order on different lanes',
+    '',
+    ...listing([
+      ['', '', 'smaller x', 'pairs', 'largest, ulps', 'at'],
+      ...crossings.flatMap(({ domain, name, format, hardwareFirst, polynomialFirst }) => [
+        [`${name}, ${domain}`, format, 'hardware', ...crossingCells(hardwareFirst)],
+        ['', '', 'polynomial', ...crossingCells(polynomialFirst)],
+      ]),
+    ]),
+    '',
+  ];
+}

@@ -1,0 +1,99 @@
+import { Worker } from 'node:worker_threads';
+import type { ErrorPlan, Slice, SliceErrors } from './error-plan.js';
+import { createCandidates } from './candidates.js';
+import { createErrorSlices } from './error-slice.js';
+import type { RangeReductionPlan, SliceReduction } from './range-reduction-slice.js';
+import { createReductionSlices } from './range-reduction-slice.js';
+
+/** What a sweep does at every input. */
+export type SweepPlan = ErrorPlan | RangeReductionPlan;
+
+/** What a slice of a sweep says. */
+export type SliceResult<Plan extends SweepPlan> = Plan extends ErrorPlan
+  ? SliceErrors
+  : SliceReduction;
+
+/** Called after each slice with how many inputs are done and how many there are. */
+export type SweepProgress = (done: number, total: number) => void;
+
+/** How a sweep is carried out. */
+export interface SweepOptions {
+  /** Worker threads; default 1, this thread. The result does not depend on it. */
+  readonly threads?: number;
+  readonly progress?: SweepProgress;
+}
+
+/** A function that carries a plan out on one slice; one per thread. */
+export function createSliceRunner<Plan extends SweepPlan>(
+  plan: Plan,
+): (slice: Slice) => SliceResult<Plan> {
+  const run =
+    plan.kind === 'errors'
+      ? createErrorSlices(plan, createCandidates())
+      : createReductionSlices(plan);
+  // The kind of the plan decides the kind of the result, which the compiler cannot see.
+  return run as (slice: Slice) => SliceResult<Plan>;
+}
+
+/** Hands slice after slice to one worker until none is left. */
+function drain<Plan extends SweepPlan>(
+  worker: Worker,
+  queue: Iterator<Slice>,
+  settle: (slice: Slice, result: SliceResult<Plan>) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let current: Slice;
+    const next = (): void => {
+      const { value, done } = queue.next();
+      if (done === true) return resolve();
+      current = value;
+      worker.postMessage(current);
+    };
+    worker.on('message', (result: SliceResult<Plan>) => {
+      try {
+        settle(current, result);
+        next();
+      } catch (error) {
+        reject(error);
+      }
+    });
+    worker.on('error', reject);
+    worker.on('exit', (code) => reject(new Error(`a worker thread stopped with status ${code}`)));
+    next();
+  });
+}
+
+/**
+ * Carries the plan out on every slice and hands each result to `settle`, in no particular order. The
+ * work is shared among the threads, this one for a single thread.
+ */
+export async function sweep<Plan extends SweepPlan>(
+  plan: Plan,
+  slices: readonly Slice[],
+  { threads = 1, progress }: SweepOptions,
+  settle: (result: SliceResult<Plan>) => void,
+): Promise<void> {
+  const size = ({ first, last }: Slice): number => last - first + 1;
+  const total = slices.reduce((sum, slice) => sum + size(slice), 0);
+  let done = 0;
+  const finish = (slice: Slice, result: SliceResult<Plan>): void => {
+    settle(result);
+    done += size(slice);
+    progress?.(done, total);
+  };
+  if (threads === 1) {
+    const run = createSliceRunner(plan);
+    for (const slice of slices) finish(slice, run(slice));
+    return;
+  }
+  const workers = Array.from(
+    { length: Math.min(threads, slices.length) },
+    () => new Worker(new URL('./sweep-worker.js', import.meta.url), { workerData: plan }),
+  );
+  const queue = slices.values();
+  try {
+    await Promise.all(workers.map((worker) => drain(worker, queue, finish)));
+  } finally {
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
+}

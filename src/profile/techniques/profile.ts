@@ -1,0 +1,36 @@
+import type { PolynomialDegree } from '../../../kernels/index.js';
+import type { MufuArchitecture } from '../../hardware/index.js';
+import type { InputRange } from '../cells.js';
+import type { CornerReport } from '../corners.js';
+import type { DomainReport } from '../error-report.js';
+import type { SweepProgress } from '../sweep.js';
+import type { FunctionEvidence, ReferenceReport } from './evidence.js';
+import type { Plot } from './plots.js';
+
+/** What a profile is asked for. */
+export interface ProfileOptions {
+  /** Degrees of the polynomial; default all that FlashAttention-4 has, for a split 3. */
+  readonly degrees?: readonly PolynomialDegree[];
+  /** The inputs to sweep; default all. */
+  readonly range?: InputRange;
+  /** Which architecture the evidence is stated for; default sm_90. No result depends on it. */
+  readonly architecture?: MufuArchitecture;
+  /** Name of a tuning entry; default all. */
+  readonly tuning?: string;
+  /** Worker threads; default 1, this thread. No result depends on it. */
+  readonly threads?: number;
+  readonly progress?: SweepProgress;
+}
+
+/** What all profiles of errors have. */
+export interface ErrorProfile {
+  readonly title: string;
+  /** The inputs swept; all where an end is missing. */
+  readonly range: InputRange;
+  readonly functions: readonly FunctionEvidence[];
+  readonly reference: ReferenceReport;
+  readonly domains: readonly DomainReport[];
+  readonly corners: readonly CornerReport[];
+  readonly notes: readonly string[];
+  readonly plots: readonly Plot[];
+}

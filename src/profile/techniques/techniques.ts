@@ -1,0 +1,82 @@
+import { RequestError } from '../../request-error.js';
+import { profileExp2, type Exp2Profile } from './exp2.js';
+import { profileWeightRounding, type WeightRoundingProfile } from './p-round.js';
+import type { ProfileOptions } from './profile.js';
+import { profileRangeReduction, type RangeReductionProfile } from './range-reduction.js';
+import { profileSplit, type SplitProfile } from './split.js';
+import { profileUnit, type UnitErrorProfile } from './unit.js';
+
+/** A profile of any technique. */
+export type Profile =
+  Exp2Profile | UnitErrorProfile | WeightRoundingProfile | SplitProfile | RangeReductionProfile;
+
+/** Options that not every technique has. */
+export type TechniqueOption = 'degrees' | 'tuning' | 'plot';
+
+/** A technique that can be profiled. */
+export interface Technique {
+  readonly name: Profile['technique'];
+  readonly description: string;
+  readonly options: readonly TechniqueOption[];
+  readonly run: (options: ProfileOptions) => Promise<Profile>;
+}
+
+/** The techniques that can be profiled. */
+export const techniques: readonly Technique[] = [
+  {
+    name: 'exp2',
+    description:
+      "FlashAttention-4's polynomials beside the hardware's ex2, in fp32, bf16, fp16, e4m3",
+    options: ['degrees', 'plot'],
+    run: profileExp2,
+  },
+  {
+    name: 'range-reduction',
+    description: 'where x = b + f of the polynomial is exact and where not',
+    options: ['degrees'],
+    run: profileRangeReduction,
+  },
+  {
+    name: 'rcp',
+    description: 'rcp.approx.ftz.f32 against 1/x',
+    options: ['plot'],
+    run: (options) => profileUnit('rcp', options),
+  },
+  {
+    name: 'log2',
+    description: 'lg2.approx.ftz.f32 against log2 x',
+    options: ['plot'],
+    run: (options) => profileUnit('log2', options),
+  },
+  {
+    name: 'rsqrt',
+    description: 'rsqrt.approx.ftz.f32 against 1/√x',
+    options: ['plot'],
+    run: (options) => profileUnit('rsqrt', options),
+  },
+  {
+    name: 'p-round',
+    description: 'P rounded to bf16, fp16 and e4m3, without and with an offset of 2^8',
+    options: ['plot'],
+    run: profileWeightRounding,
+  },
+  {
+    name: 'split',
+    description: 'the step between polynomial and hardware lanes, by tuning entry',
+    options: ['degrees', 'tuning', 'plot'],
+    run: profileSplit,
+  },
+];
+
+/**
+ * The technique of that name.
+ * @throws RequestError for an unknown name
+ */
+export function techniqueNamed(name: string): Technique {
+  const technique = techniques.find((known) => known.name === name);
+  if (technique === undefined)
+    throw new RequestError(
+      `no profile of ${JSON.stringify(name)}; known are ${techniques.map((known) => known.name).join(', ')}`,
+    );
+  return technique;
+}

@@ -1,0 +1,198 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { emptyEnvelope } from '../../src/profile/envelope.js';
+import {
+  profileDocument,
+  profileExp2,
+  profileRangeReduction,
+  profileSplit,
+  profileUnit,
+  profileWeightRounding,
+  renderProfile,
+  renderSvg,
+  type Plot,
+} from '../../src/profile/index.js';
+import { envelopePaths } from '../../src/profile/render/envelope-path.js';
+import {
+  certainDigits,
+  digits,
+  float32Text,
+  percentage,
+} from '../../src/profile/render/numbers.js';
+import { table } from '../../src/profile/render/table.js';
+import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/panels.js';
+import { anyBits, float32 } from './random-results.js';
+
+const finite = fc.double({ noNaN: true, min: -1e300, max: 1e300 });
+
+describe('numbers as text', () => {
+  it('of fp32 read back as themselves', () => {
+    fc.assert(
+      fc.property(anyBits.map(float32), (value) => {
+        expect(Math.fround(Number(float32Text(value)))).toBe(value);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('with digits are within half of the last', () => {
+    fc.assert(
+      fc.property(finite, fc.integer({ min: 1, max: 15 }), (value, count) => {
+        const error = Math.abs(Number(digits(value, count)) - value);
+        expect(error).toBeLessThanOrEqual(Math.abs(value) * 0.5000001 * 10 ** (1 - count));
+      }),
+    );
+  });
+
+  it('has no digit that the certainty does not allow', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 1e-9, max: 1, noNaN: true }), (value) => {
+        const text = certainDigits(value, 2 ** -51);
+        const count = text.replace(/e.*$/, '').replace(/^0\.0*|\.|-/g, '').length;
+        // The last digit weighs more than the certainty.
+        expect(10 ** (Math.floor(Math.log10(value)) - count + 1)).toBeGreaterThan(2 ** -51);
+        expect(Math.abs(Number(text) - value)).toBeLessThan(value);
+      }),
+    );
+  });
+
+  it('never calls a share all or nothing that is not', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1, noNaN: true }), (share) => {
+        const text = percentage(share);
+        expect(text === '0 %').toBe(share === 0);
+        if (share < 1 - 2 ** -27) expect(text).not.toBe('100 %');
+      }),
+    );
+    expect([percentage(1), percentage(null)]).toEqual(['100 %', '-']);
+  });
+});
+
+describe('a table', () => {
+  it('aligns its columns', () => {
+    expect(
+      table([
+        ['', 'a', 'bcd'],
+        ['name', '12', '3'],
+      ]),
+    ).toEqual(['         a  bcd', '  name  12    3']);
+  });
+});
+
+/** Throws unless the text is one well-formed element after an optional declaration. */
+function checkXml(text: string): string[] {
+  const names: string[] = [];
+  const open: string[] = [];
+  const rest = text
+    .replace(/^<\?xml version="1\.0" encoding="UTF-8"\?>\n/, '')
+    .replace(/<(\/?)([a-z]+)((?: [a-zA-Z0-9-]+="[^"<&]*")*)(\/?)>/g, (_, end, name, __, empty) => {
+      names.push(name as string);
+      if (end === '/') expect(open.pop()).toBe(name);
+      else if (empty !== '/') open.push(name as string);
+      return '';
+    });
+  expect(open).toEqual([]);
+  expect(rest.replace(/&(amp|lt|gt);/g, '')).not.toMatch(/[<>&]/);
+  return names;
+}
+
+describe('a plot', () => {
+  const panel = linearPanel('x & y', -1, 1);
+  const columns = panel.boundaries.length - 1;
+  const envelope = (value: (i: number) => readonly [number, number]) => ({
+    least: Float64Array.from({ length: columns }, (_, i) => value(i)[0]),
+    most: Float64Array.from({ length: columns }, (_, i) => value(i)[1]),
+  });
+  const plot: Plot = {
+    panel,
+    quantity: 'error < 1',
+    curves: [
+      { name: 'small', envelope: envelope((i) => [-1e-7, 1e-8 * (i % 5)]) },
+      { name: 'large & <wide>', envelope: envelope(() => [-0.05, 0.04]) },
+      { name: 'none', envelope: envelope(() => [Infinity, -Infinity]) },
+    ],
+  };
+
+  it('is well-formed XML without a script', () => {
+    const names = checkXml(renderSvg('a & b', [plot, plot]));
+    expect(names[0]).toBe('svg');
+    expect(names).not.toContain('script');
+    expect(names.filter((name) => name === 'path')).toHaveLength(4);
+    checkXml(renderSvg('empty', [{ ...plot, curves: [] }]));
+    const powers = logarithmicPanel('x', 2 ** -100, 2 ** 100);
+    const curve = { name: 'c', envelope: emptyEnvelope(powers.boundaries.length - 1) };
+    curve.envelope.least.fill(1);
+    curve.envelope.most.fill(2);
+    expect(renderSvg('p', [{ ...plot, panel: powers, curves: [curve] }])).toContain(
+      '>2^-100</text>',
+    );
+  });
+
+  it('shows curves of every size on its axis', () => {
+    const svg = renderSvg('t', [plot]);
+    const paths = [...svg.matchAll(/<path d="([^"]*)"/g)].map(([, d]) => d);
+    for (const path of paths) {
+      const heights = [...path.matchAll(/V([\d.]+)/g)].map(([, y]) => Number(y));
+      // Neither out of the panel nor squeezed to a line.
+      expect(Math.min(...heights)).toBeGreaterThanOrEqual(0);
+      expect(Math.max(...heights)).toBeLessThanOrEqual(348);
+      expect(Math.max(...heights) - Math.min(...heights)).toBeGreaterThan(10);
+    }
+  });
+
+  it('draws a run of columns around its errors, and a gap as two runs', () => {
+    const least = Float64Array.of(0, 1, Infinity, 3);
+    const most = Float64Array.of(2, 4, -Infinity, 5);
+    const paths = envelopePaths({ least, most }, [0, 10, 20, 30, 40], (value) => 100 - value);
+    expect(paths).toEqual(['M0 98V98H10V96H20V99H10V100H0Z', 'M30 95V95H40V97H30Z']);
+  });
+});
+
+describe('profiles as text and JSON', () => {
+  const range = { from: -0.5, to: -0.4999 };
+
+  it('hold the figures of the profile', async () => {
+    const profile = await profileExp2({ range, degrees: [3] });
+    const text = renderProfile(profile);
+    const [domain] = profile.domains;
+    const degree3 = domain.functions[2].measures;
+    const { error, inputBits } = degree3[0].largest[0];
+    expect(text).toContain(inputBits);
+    expect(text).toContain(digits(error, 6));
+    expect(text).toContain(`only those from ${range.from} to ${range.to}`);
+    expect(text).toContain(
+      `differs from ex2.approx.ftz.f32 at ${degree3[1].differing.toLocaleString('en-US')} of ${domain.inputs.toLocaleString('en-US')}`,
+    );
+    expect(text).not.toMatch(/undefined|\[object|NaN to/);
+  });
+
+  it('exist for every technique, without holes', async () => {
+    const profiles = [
+      await profileExp2({ range, degrees: [1] }),
+      await profileRangeReduction({ range }),
+      await profileUnit('rcp', { range }),
+      await profileUnit('log2', { range: { from: 0.5, to: 0.5001 } }),
+      await profileUnit('rsqrt', { range: { from: 0.5, to: 0.5001 } }),
+      await profileWeightRounding({ range: { from: 0.5, to: 0.5001 } }),
+      await profileSplit({ range, tuning: 'd128-causal-1cta-sm_100' }),
+    ];
+    for (const profile of profiles) {
+      const text = renderProfile(profile);
+      expect(text).not.toMatch(/undefined|\[object|NaN/);
+      for (const line of text.split('\n')) expect(line).toBe(line.trimEnd());
+      const json = JSON.stringify(profileDocument(profile));
+      // A number that JSON has no word for would have become null without a trace.
+      expect(JSON.parse(json)).toEqual(profileDocument(profile));
+      expect(json).not.toContain('"plots"');
+      if ('plots' in profile) checkXml(renderSvg(profile.title, profile.plots));
+    }
+  });
+
+  it('have strings for what is not finite', async () => {
+    const profile = await profileUnit('rcp', { range: { from: -1e-45, to: 2 ** -126 } });
+    const { corners } = profileDocument(profile) as {
+      corners: { results: { least: unknown }[] }[];
+    };
+    expect(corners[0].results[0].least).toBe('-Infinity');
+  });
+});
