@@ -27,7 +27,7 @@ export function headText(
       ['measured against', `${formula}, ${exactness}`],
       [
         'certainty',
-        `${digits(certainty, 2)} in relative errors${absolute}; in means 2^-42 of the mean magnitude more`,
+        `${digits(certainty, 2)} in relative errors${absolute}; in means 2^-40 of the mean magnitude more`,
       ],
       ['shares', `of fp32 numbers, each once, and of ${variable}, each number by its ulp`],
       ...rangeRows(range),

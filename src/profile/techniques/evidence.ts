@@ -15,8 +15,8 @@ export interface ReferenceReport {
   readonly relativeError: number;
   /**
    * A bound on what a relative error below 1/8, and so the largest of such, may be off by. A mean may
-   * be off by 2^-42 of the mean magnitude more: 2^20 errors are added in fp64, at most 2^10 one after
-   * another and then as many sums, and the rest without rounding.
+   * be off by 2^-40 of the mean magnitude more: in a block of 2^20 inputs each error goes through fewer
+   * than 2^12 additions in fp64; the blocks' sums are added without rounding.
    */
   readonly certainty: number;
   /** The same of an absolute error; null where none is reported. */
