@@ -21,6 +21,7 @@ const arrows = {
   audit: ['oracles', 'kernels', 'formats', 'arith'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
   report: ['audit', 'formats'],
+  attribution: ['kernels', 'oracles', 'formats'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],
   emulate: ['kernels', 'formats'],
   bench: ['io', 'emulate', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],

@@ -1,0 +1,9 @@
+export { createAttributedForward, type AttributedForward } from './attributed-forward.js';
+export type { AttributedTileResult } from './attributed-tile.js';
+export {
+  techniqueDefinitions,
+  techniques,
+  type EmulatedTechniques,
+  type Technique,
+  type TechniqueDefinition,
+} from './techniques.js';

@@ -1,0 +1,75 @@
+import type { Fa4Configuration, Technique } from '../../kernels/index.js';
+import type { FormatName } from '../formats/index.js';
+import type { ProblemShape } from '../problem.js';
+import type { ErrorMeasure } from './error-measure.js';
+import type { MaximumLag } from './maximum-lag.js';
+
+/**
+ * What one technique has to do with the kernel's error. Shares are of the sum of squares of the error
+ * in units of Σ p|v|; a share is the projection of the technique's part on the whole, below 0 where
+ * it works against the rest.
+ */
+export interface TechniqueAttribution {
+  readonly technique: Technique;
+  /** The error with this technique emulated and all others exact. */
+  readonly alone: ErrorMeasure;
+  /** Its part in the whole error. */
+  readonly whole: TechniquePart;
+  /**
+   * Its part in the error before the output is rounded, where small errors do not drown in elements
+   * that happen to be rounded the other way; null for `output-round` itself.
+   */
+  readonly beforeRounding: TechniquePart | null;
+}
+
+/** A technique's part in an error. */
+export interface TechniquePart {
+  /** What the error changes by when this technique becomes emulated after all others. */
+  readonly last: ErrorMeasure;
+  /** The error that is left with this technique exact and all others emulated. */
+  readonly without: ErrorMeasure;
+  /** What emulating it adds after those that come before it in the kernel: these shares sum to 1. */
+  readonly share: number;
+  /** What the technique alone makes: with the `interaction` these shares sum to 1. */
+  readonly shareAlone: number;
+}
+
+/** 1 − Σ shareAlone: what an error is more, or less, than the sum of the techniques alone. */
+export interface Interaction {
+  readonly whole: number;
+  readonly beforeRounding: number;
+}
+
+/** The error of `p-round` alone, in two parts that sum to it, and what the first does to the whole. */
+export interface WeightRounding {
+  /** From the largest weight of each row: none where that is exactly 1, as without a lag. */
+  readonly largestWeight: ErrorMeasure;
+  readonly otherWeights: ErrorMeasure;
+  /** The kernel's error if it left the largest weight of each row unrounded and all else as it is. */
+  readonly largestUnrounded: ErrorMeasure;
+}
+
+/** The kernel's configuration; an infinite threshold by name, which JSON has no number for. */
+export type AttributedConfiguration = Omit<Fa4Configuration, 'rescaleThreshold'> & {
+  readonly rescaleThreshold: number | 'inf';
+};
+
+/** A kernel's error on a problem, shared out among its techniques. JSON keeps all of it. */
+export interface Attribution {
+  readonly shape: ProblemShape;
+  readonly outputFormat: FormatName;
+  readonly configuration: AttributedConfiguration;
+  /** Largest magnitude of the exact output, where finite. */
+  readonly largestOutput: number;
+  /** The kernel's error: every technique emulated. */
+  readonly total: ErrorMeasure;
+  /** The error before the output is rounded. */
+  readonly beforeRounding: ErrorMeasure;
+  /** What is left with every technique exact: the error of the attribution itself. */
+  readonly exact: ErrorMeasure;
+  /** In the order in which they act. */
+  readonly techniques: readonly TechniqueAttribution[];
+  readonly interaction: Interaction;
+  readonly weightRounding: WeightRounding;
+  readonly lag: MaximumLag;
+}

@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { fa4Configuration, type Fa4Configuration } from '../../../../kernels/index.js';
+import { attentionOracle } from '../../../../oracles/index.js';
+import { encodeFromFloat64, formats, patternsOf } from '../../../../src/formats/index.js';
+import { problemShape, type Problem } from '../../../../src/problem.js';
+import { casePaths, readCase } from '../../../audit/captured-cases.js';
+import { everything, nothing, runAttributed } from './run-attributed.js';
+
+interface CapturedForward {
+  readonly settings: Readonly<Record<string, number>>;
+  readonly sha256: Readonly<Record<string, string>>;
+}
+
+const file = new URL('../../../../fixtures/silicon/sm_90/fa4-forward.json', import.meta.url);
+const captured = JSON.parse(readFileSync(file, 'utf8')) as Record<string, CapturedForward>;
+
+/** The configuration of a captured case, with Hopper's tensor cores. */
+function capturedConfiguration(problem: Problem, name: string): Fa4Configuration {
+  const { settings } = captured[name.slice(0, 2)];
+  const overrides = { architecture: 'sm_90' as const };
+  const base = fa4Configuration(problem, problemShape(problem), overrides);
+  return {
+    ...base,
+    exp2: {
+      ...base.exp2,
+      frequency: settings['exp2.frequency'],
+      reserve: settings['exp2.reserve'],
+      startFragment: settings['exp2.startFragment'],
+    },
+    rescaleThreshold: settings['rescale.threshold'],
+  };
+}
+
+describe.each(casePaths.map((path) => [basename(path), path]))('%s', (name, path) => {
+  it('with every technique emulated equals an H200 bit for bit', async () => {
+    const { problem } = await readCase(path);
+    const configuration = capturedConfiguration(problem, name);
+    const variants: readonly (readonly [string, Fa4Configuration])[] = [
+      ['fa4', configuration],
+      ['fa4_hwexp', { ...configuration, exp2: { ...configuration.exp2, frequency: 0 } }],
+      ['fa4_alwaysrescale', { ...configuration, rescaleThreshold: 0 }],
+    ];
+    for (const [variant, overrides] of variants) {
+      const [out] = runAttributed(problem, [everything], overrides).outputs;
+      const format = formats[problem.q.format];
+      const bits = patternsOf(encodeFromFloat64(format, out), format);
+      const digest = createHash('sha256').update(bits).digest('hex');
+      expect(digest, variant).toBe(captured[name.slice(0, 2)].sha256[`${variant}.out`]);
+    }
+  });
+
+  it('with none is exact attention, whatever the maximum does', async () => {
+    const { problem } = await readCase(path);
+    const configuration = capturedConfiguration(problem, name);
+    const oracle = attentionOracle(problem);
+    for (const rescaleThreshold of [configuration.rescaleThreshold, 0, 32]) {
+      const overrides = { ...configuration, rescaleThreshold };
+      const { outputs, rowSums, maxima } = runAttributed(problem, [nothing], overrides);
+      let worst = 0;
+      outputs[0].forEach((x, i) => {
+        worst = Math.max(worst, Math.abs(x - oracle.out[i]) / oracle.magnitude[i]);
+      });
+      expect(worst).toBeLessThan(1e-13);
+      oracle.lse.forEach((lse, row) => {
+        const error = maxima[row] * problem.scale + Math.log(rowSums[0][row]) - lse;
+        expect(Math.abs(error)).toBeLessThan(1e-12 * Math.max(1, Math.abs(lse)));
+      });
+    }
+  });
+});
