@@ -61,7 +61,7 @@ export function randomBlocks(seed: string, count: number, taken: readonly number
 }
 
 /** Random blocks per function beside those chosen. */
-const randomCount = 24;
+const randomCount = 12;
 
 /** The blocks that a check of a function samples: those chosen for it, and random ones by the seed. */
 export function sampleBlocks(name: string, chosen: readonly number[], seed: string): number[] {

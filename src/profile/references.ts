@@ -61,7 +61,7 @@ export const references: Readonly<Record<ReferenceName, Reference>> = {
     rounded: reciprocalSquareRootRounded,
   },
   identity: {
-    formula: 'x',
+    formula: 'the number itself',
     relativeError: 0,
     create: elementwise((x) => x),
     rounded: (x, format) => round(format, x),

@@ -47,7 +47,7 @@ describe('a sample', () => {
     const chosen = binadeBlocks([0], [7]);
     const sample = sampleBlocks('name', chosen, 'seed');
     expect(sample).toEqual([...new Set(sample)].sort((a, b) => a - b));
-    expect(sample).toHaveLength(chosen.length + 24);
+    expect(sample).toHaveLength(chosen.length + 12);
     expect(chosen.every((block) => sample.includes(block))).toBe(true);
     expect(sampleBlocks('name', chosen, 'seed')).toEqual(sample);
     expect(sampleBlocks('name', chosen, 'another')).not.toEqual(sample);
