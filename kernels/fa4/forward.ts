@@ -1,4 +1,5 @@
 import { formats, patternsOf } from '../../src/formats/index.js';
+import { lazily } from '../../src/lazily.js';
 import { problemShape, type Problem, type ProblemShape, type Tensor } from '../../src/problem.js';
 import { keyBlocks, queryTiles } from './forward-blocks.js';
 import { fa4Configuration, type Fa4Configuration } from './forward-configuration.js';
@@ -47,7 +48,8 @@ export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = 
   const format = problem.q.format === 'bf16' ? 'bf16' : 'fp16';
   const scale = Math.fround(problem.scale * Math.LOG2E);
   const create = options.execution === 'plain' ? createPlainForwardTile : createForwardTile;
-  const engine: ForwardTile = create(configuration, format, { qkDim, vDim }, scale);
+  // Made when it is needed: not where other threads do the work.
+  const engine = lazily((): ForwardTile => create(configuration, format, { qkDim, vDim }, scale));
   const tilesOfHead = queryTiles(shape);
   const patterns = ({ data }: Tensor): Uint16Array =>
     patternsOf(data, formats[format]) as Uint16Array;
@@ -69,16 +71,16 @@ export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = 
       const { head, queryTile } = place(tile);
       const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
       const { first, rows } = queryTile;
-      engine.begin(patternRows(q, head * queries + first, rows, qkDim), rows);
+      engine().begin(patternRows(q, head * queries + first, rows, qkDim), rows);
       for (const block of keyBlocks(problem, shape, queryTile, configuration.blockKeys)) {
         const row = kvHead * keys + block.first;
-        engine.block(
+        engine().block(
           block,
           patternRows(k, row, block.keys, qkDim),
           patternRows(v, row, block.keys, vDim),
         );
       }
-      return engine.finish();
+      return engine().finish();
     },
   };
 }

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 import { findKernelModel, type KernelPiece, type PreparedKernel } from '../../kernels/index.js';
@@ -30,46 +29,27 @@ export interface Emulation {
 }
 
 /**
- * Runs all pieces, on this thread and on `threads` − 1 others, handing each result to `settle`. This
- * thread begins at once, while the others start.
+ * Runs all pieces on worker threads, handing each result to `settle`. This thread only waits: with
+ * pieces of its own to compute it would keep the others waiting for theirs.
  */
 async function runOnThreads(
-  prepared: PreparedKernel,
   request: SharedRequest,
+  pieces: number,
   threads: number,
   settle: (piece: KernelPiece) => void,
 ): Promise<void> {
-  const { pieces } = prepared;
-  const others = Math.min(threads, pieces) - 1;
+  const workers = Math.min(threads, pieces);
   const pool = new Piscina({
     filename: fileURLToPath(new URL('./emulate-worker.js', import.meta.url)),
     name: 'runPiece',
     workerData: request,
-    minThreads: others,
-    maxThreads: others,
-    concurrentTasksPerWorker: 2,
+    minThreads: workers,
+    maxThreads: workers,
   });
-  let next = 0;
-  const here = async (): Promise<void> => {
-    while (next < pieces) {
-      settle(prepared.run(next++));
-      await setImmediate();
-    }
-  };
-  const there = async (): Promise<void> => {
-    while (next < pieces) settle((await pool.run(next++)) as KernelPiece);
-  };
-  // A second piece for each other thread, so that none waits while this one computes; not at the end,
-  // where it would wait behind another.
-  const ahead = async (): Promise<void> => {
-    while (pieces - next > 2 * threads) settle((await pool.run(next++)) as KernelPiece);
-  };
+  const run = async (piece: number): Promise<void> =>
+    settle((await pool.run(piece)) as KernelPiece);
   try {
-    await Promise.all([
-      ...Array.from({ length: others }, there),
-      ...Array.from({ length: others }, ahead),
-      here(),
-    ]);
+    await Promise.all(Array.from({ length: pieces }, (_, piece) => run(piece)));
   } finally {
     await pool.destroy();
   }
@@ -110,7 +90,7 @@ export async function emulate(
   };
   if (threads === 1 || pieces < 2)
     for (let piece = 0; piece < pieces; piece++) settle(prepared.run(piece));
-  else await runOnThreads(prepared, shareRequest(problem, model, settings), threads, settle);
+  else await runOnThreads(shareRequest(problem, model, settings), pieces, threads, settle);
   const rowShape = problem.q.shape.slice(0, -1);
   return {
     model,
