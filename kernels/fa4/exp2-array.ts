@@ -5,7 +5,7 @@ const bytesPerCoefficient = 8;
 
 /**
  * FlashAttention-4's software exp2 on arrays of fp32 bit patterns, in WebAssembly: for every input
- * what `exp2PolynomialBits` gives, some fifty times as fast. Each call makes an instance with memory
+ * what `exp2PolynomialBits` gives, ten times as fast. Each call makes an instance with memory
  * of its own; make one per thread.
  *
  * The multiply-adds are rounded to fp64 before fp32. That could matter only where the fp64 sum is a

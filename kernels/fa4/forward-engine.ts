@@ -111,14 +111,9 @@ export function createForwardEngine(
     tileQueries * 32 +
     tableBytes;
   const kernels = instantiateForward();
-  const { buffer, allocate } = reserve(kernels.memory, bytes);
+  const { allocate, place } = createAllocator(kernels.memory, bytes);
+  const { buffer } = kernels.memory;
 
-  function place(table: ArrayBufferView): number {
-    const address = allocate(table.byteLength);
-    const bytes = new Uint8Array(table.buffer, table.byteOffset, table.byteLength);
-    new Uint8Array(buffer, address, table.byteLength).set(bytes);
-    return address;
-  }
   function patterns(count: number): Words<Uint16Array> {
     const address = allocate(2 * count);
     return { address, view: new Uint16Array(buffer, address, count) };
@@ -225,10 +220,4 @@ export function createForwardEngine(
         ...([rowSums.address, rows, outColumns, parameters] as const),
       ),
   };
-}
-
-/** Room for `bytes` in a memory, which does not grow after. */
-function reserve(memory: WebAssembly.Memory, bytes: number) {
-  const { allocate } = createAllocator(memory, bytes);
-  return { buffer: memory.buffer, allocate };
 }

@@ -9,6 +9,7 @@ import {
   type Fa4Configuration,
 } from './forward-configuration.js';
 import { createFa4Forward } from './forward.js';
+import { inputFormat } from './forward-tiles.js';
 
 const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_90, sm_100 (default) or sm_103' },
@@ -82,7 +83,7 @@ export const fa4Model: KernelModel = {
     checkKeys('fa4', settings, texts);
     const forward = createFa4Forward(problem, { configuration: overridesOf(problem, texts) });
     const { configuration, shape, tiles } = forward;
-    const format = problem.q.format === 'bf16' ? 'bf16' : 'fp16';
+    const format = inputFormat(problem);
     return {
       shape,
       outFormat: format,

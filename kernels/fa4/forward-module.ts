@@ -1,4 +1,4 @@
-import type { TensorCoreKernels } from '../../src/simd/index.js';
+import { instantiator, type TensorCoreKernels } from '../../src/simd/index.js';
 import { binary } from './forward.generated.js';
 
 /** What the module exports; addresses are of its memory. Its source tells the layouts. */
@@ -38,12 +38,5 @@ export interface ForwardKernels extends TensorCoreKernels {
   ): void;
 }
 
-/** An instance of the module of the forward, with memory of its own. */
-export function instantiateForward(): ForwardKernels {
-  const abort = (): void => {
-    throw new Error('the WebAssembly kernels of the fa4 forward aborted');
-  };
-  const module = new WebAssembly.Module(Buffer.from(binary, 'base64'));
-  const instance = new WebAssembly.Instance(module, { env: { abort } });
-  return instance.exports as unknown as ForwardKernels;
-}
+/** Makes instances of the module of the forward, each with memory of its own. */
+export const instantiateForward = instantiator<ForwardKernels>(binary, 'the fa4 forward');

@@ -65,7 +65,7 @@ function noCounts() {
 
 /**
  * FlashAttention-4's forward on one tile, instruction by instruction: the definition, for reading and
- * for checking, of what `createForwardTile` computes a thousand times faster. The order of operations
+ * for checking, of what `createForwardTile` computes much faster. The order of operations
  * is that of flash_attn/cute/flash_fwd_sm100.py and softmax.py of Dao-AILab/flash-attention; every
  * operation is fp32, rounds to nearest even and keeps subnormals, except where an instruction of the
  * special function unit flushes them.

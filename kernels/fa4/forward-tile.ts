@@ -1,5 +1,5 @@
-import type { KeyBlock } from './forward-blocks.js';
 import { tileQueries } from './forward-configuration.js';
+import type { TileWork } from './forward-tiles.js';
 
 /**
  * What a tile of queries has done. Rescales are counted after the first block in which the tile sees a
@@ -31,17 +31,8 @@ export interface ForwardTileResult {
   readonly counters: ForwardCounters;
 }
 
-/**
- * One tile of queries on its way through the blocks of keys. All operands are bit patterns in the
- * format of the inputs; methods are called in this order, `block` once for each.
- */
-export interface ForwardTile {
-  /** Begins a tile with its queries, [rows × qkDim]. */
-  readonly begin: (queries: Uint16Array, rows: number) => void;
-  /** Works on a block's keys [keys × qkDim] and values [keys × vDim]. */
-  readonly block: (block: KeyBlock, keys: Uint16Array, values: Uint16Array) => void;
-  readonly finish: () => ForwardTileResult;
-}
+/** The forward's work on tiles. */
+export type ForwardTile = TileWork<ForwardTileResult>;
 
 /** Matrix products of 128 rows, 128 columns and `sumLength` terms that a block takes. */
 export function blockMmas(qkDim: number, keys: number, vDim: number, sumLength: number): number {

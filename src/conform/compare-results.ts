@@ -1,3 +1,4 @@
+import { lazily } from '../lazily.js';
 import type { ArrayFunction } from '../simd/index.js';
 import type { CapturedTable, ResultPairs } from './capture.js';
 
@@ -38,14 +39,15 @@ function compare(
   return { checked: silicon.length, mismatching, first };
 }
 
-/** The model on every pair captured. */
+/** The model on every pair captured; it is made only if there are some. */
 export function comparePairs(
-  model: ArrayFunction,
+  createModel: () => ArrayFunction,
   pairs: readonly ResultPairs[],
 ): ResultComparison {
+  const model = lazily(createModel);
   const comparisons = pairs.map(({ inputs, results }) => {
     const modelled = new Uint32Array(inputs.length);
-    model(inputs, modelled);
+    model()(inputs, modelled);
     return compare(
       (i) => inputs[i],
       results.map(canonical),

@@ -89,7 +89,7 @@ function fingerprintConformance(
   blocksChecked: number,
   mismatchingBlocks: readonly number[],
 ): InstructionConformance {
-  const results = comparePairs(target.createModel(), pairs);
+  const results = comparePairs(target.createModel, pairs);
   return {
     instruction: target.instruction,
     pass: mismatchingBlocks.length === 0 && results.mismatching === 0,

@@ -39,8 +39,8 @@ export type BlockProgress = (done: number, total: number) => void;
 export type BlockHasher = (evaluate: ArrayFunction, block: number) => BlockHash;
 
 /**
- * The hasher as it is defined. {@link createBlockHasher} makes one that is five times as fast and
- * gives the same.
+ * The hasher as it is defined. {@link createBlockHasher} makes one that is faster and gives the
+ * same.
  */
 export function hashBlock(evaluate: ArrayFunction, block: number): BlockHash {
   const inputs = new Uint32Array(chunkElements);

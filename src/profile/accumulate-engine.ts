@@ -1,3 +1,4 @@
+import { createAllocator, instantiator } from '../simd/index.js';
 import type { ResultClasses } from './accumulate.js';
 import { binary } from './accumulate.generated.js';
 import { formatWords, type FormatRecord } from './format-record.js';
@@ -93,7 +94,7 @@ export interface AccumulateEngine {
   readonly classify: (results: Block<Uint32Array>, count: number) => ResultClasses;
 }
 
-const pageBytes = 65536;
+const instantiate = instantiator<Loops>(binary, 'the error profiles');
 
 /**
  * An instance of the loops with room for `arrays` arrays, formats and records. All of it is reserved
@@ -101,22 +102,14 @@ const pageBytes = 65536;
  * @throws Error when more than `arrays` are asked for
  */
 export function createAccumulateEngine(arrays: number): AccumulateEngine {
-  const abort = (): void => {
-    throw new Error('the WebAssembly loops of the error profiles aborted');
-  };
-  const module = new WebAssembly.Module(Buffer.from(binary, 'base64'));
-  const instance = new WebAssembly.Instance(module, { env: { abort } });
-  const loops = instance.exports as unknown as Loops;
+  const loops = instantiate();
   const { memory } = loops;
   const blockBytes = Math.max(capacity * 8, recordLayout.bytes);
-  const end = pageBytes + (arrays + 2) * blockBytes;
-  memory.grow(Math.ceil(end / pageBytes) - memory.buffer.byteLength / pageBytes);
-  let next = pageBytes;
+  const { allocate } = createAllocator(memory, (arrays + 2) * blockBytes);
+  let left = arrays + 2;
   const reserve = (): number => {
-    const address = next;
-    next += blockBytes;
-    if (next > end) throw new Error(`no room for another array among ${arrays}`);
-    return address;
+    if (left-- === 0) throw new Error(`no room for another array among ${arrays}`);
+    return allocate(blockBytes);
   };
   const undecided = new Int32Array(memory.buffer, reserve(), capacity);
   const small = reserve();

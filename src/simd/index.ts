@@ -15,4 +15,4 @@ export {
   type TensorCoreTileEngine,
   type TileOptions,
 } from './tensor-core.js';
-export { createAllocator, type Allocator } from './webassembly-memory.js';
+export { createAllocator, instantiator, type Allocator } from './webassembly.js';

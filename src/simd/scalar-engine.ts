@@ -1,5 +1,5 @@
 import { binary } from './scalar.generated.js';
-import { createAllocator } from './webassembly-memory.js';
+import { createAllocator, instantiator } from './webassembly.js';
 
 /** What the module exports; addresses are of its memory, counts multiples of 4. */
 export interface ScalarKernels {
@@ -66,17 +66,14 @@ export interface ScalarEngine {
   readonly arrayFunction: (kernel: ChunkKernel) => ArrayFunction;
 }
 
+const instantiate = instantiator<ScalarKernels>(binary, 'scalar instructions');
+
 /** An instance of the module with room for `tableBytes` bytes of tables. */
 export function createScalarEngine(tableBytes: number): ScalarEngine {
-  const abort = (): void => {
-    throw new Error('the WebAssembly kernels of scalar instructions aborted');
-  };
-  const module = new WebAssembly.Module(Buffer.from(binary, 'base64'));
-  const instance = new WebAssembly.Instance(module, { env: { abort } });
-  const kernels = instance.exports as unknown as ScalarKernels;
+  const kernels = instantiate();
   const { memory } = kernels;
   const chunkBytes = chunkElements * bytesPerElement;
-  const { allocate } = createAllocator(memory, tableBytes + 2 * chunkBytes);
+  const { allocate, place } = createAllocator(memory, tableBytes + 2 * chunkBytes);
   const [inputs, results] = [allocate(chunkBytes), allocate(chunkBytes)];
   const inputWords = new Uint32Array(memory.buffer, inputs, chunkElements);
   const resultWords = new Uint32Array(memory.buffer, results, chunkElements);
@@ -85,12 +82,7 @@ export function createScalarEngine(tableBytes: number): ScalarEngine {
     kernels,
     inputs,
     results,
-    place: (table) => {
-      const address = allocate(table.byteLength);
-      const bytes = new Uint8Array(table.buffer, table.byteOffset, table.byteLength);
-      new Uint8Array(memory.buffer, address, table.byteLength).set(bytes);
-      return address;
-    },
+    place,
     arrayFunction: (kernel) => (from, to) => {
       for (let first = 0; first < from.length; first += chunkElements) {
         const count = Math.min(chunkElements, from.length - first);

@@ -1,6 +1,5 @@
-import { lazily } from '../lazily.js';
 import { binary } from './tensor-core.generated.js';
-import { createAllocator } from './webassembly-memory.js';
+import { createAllocator, instantiator } from './webassembly.js';
 
 /** What the module exports; addresses are of its memory. The layouts are told in its source. */
 export interface TensorCoreKernels {
@@ -85,6 +84,8 @@ function storageBytes(encoding: Int32Array): keyof typeof patternArrays {
   return encoding[0] as keyof typeof patternArrays;
 }
 
+const instantiate = instantiator<TensorCoreKernels>(binary, 'tensor cores');
+
 /** Memory for one tile and the kernels on it. The options are not checked. */
 export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTileEngine {
   const { rows, inner, columns, sums } = options;
@@ -93,7 +94,7 @@ export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTile
   const packedA = 2 * wordBytes * rows * inner;
   const packedB = 1.5 * wordBytes * inner * columns;
   const tables = 1024;
-  const { allocate } = createAllocator(
+  const { allocate, place } = createAllocator(
     memory,
     rows * inner * storageBytes(options.a) +
       inner * columns * storageBytes(options.b) +
@@ -104,8 +105,7 @@ export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTile
   );
   const operand = (encoding: Int32Array, elements: number, packedBytes: number) => {
     const source = allocate(elements * storageBytes(encoding));
-    const format = allocate(encoding.byteLength);
-    new Int32Array(memory.buffer, format, encoding.length).set(encoding);
+    const format = place(encoding);
     const view = new patternArrays[storageBytes(encoding)](memory.buffer, source, elements);
     return { source, view, format, packed: allocate(packedBytes) };
   };
@@ -139,14 +139,4 @@ export function createTensorCoreTileEngine(options: TileOptions): TensorCoreTile
         resultMask,
       ),
   };
-}
-
-const compiled = lazily(() => new WebAssembly.Module(Buffer.from(binary, 'base64')));
-
-function instantiate(): TensorCoreKernels {
-  const abort = (): void => {
-    throw new Error('the WebAssembly kernels of tensor cores aborted');
-  };
-  const instance = new WebAssembly.Instance(compiled(), { env: { abort } });
-  return instance.exports as unknown as TensorCoreKernels;
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { kernelModels, findKernelModel, textbookAttention } from '../../kernels/index.js';
 import { assertMatchesAttention, attentionProblem, regimeNames } from '../../properties/index.js';
 import { emulate } from '../../src/emulate/index.js';
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import { decodeToFloat64, encodeFromFloat64, formats, round } from '../../src/formats/index.js';
 import { problemShape } from '../../src/problem.js';
 
 describe('the naive kernel in fp32', () => {
@@ -26,6 +26,26 @@ describe('the naive kernel in fp32', () => {
 });
 
 describe('the naive kernel in the format of its inputs', () => {
+  it('rounds scores to it before the softmax, which the one in fp32 does not', async () => {
+    // The scores are 257 and 256; in bf16 both are 256.
+    const tensor = (shape: readonly number[], values: readonly number[]) => ({
+      ...{ format: 'bf16' as const, shape },
+      data: encodeFromFloat64(formats.bf16, Float64Array.from(values)),
+    });
+    const problem = {
+      q: tensor([1, 1, 2], [1, 1]),
+      k: tensor([1, 2, 2], [256, 1, 256, 0]),
+      v: tensor([1, 2, 1], [1, 0]),
+      ...{ scale: 1, causal: false, window: null, softcap: null },
+    };
+    const outOf = async (model: string): Promise<number> => {
+      const { out } = await emulate(problem, model);
+      return decodeToFloat64(out.data, formats.bf16)[0]!;
+    };
+    expect(await outOf('naive-input')).toBe(0.5);
+    expect(await outOf('naive-fp32')).toBe(round(formats.bf16, Math.E / (1 + Math.E)));
+  });
+
   it('is close to the textbook kernel, which rounds in the same places', async () => {
     const problems = attentionProblem({
       ...{ formats: ['bf16', 'fp16'], regimes: ['normal'], scales: ['default'], softcap: false },

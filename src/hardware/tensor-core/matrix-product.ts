@@ -27,8 +27,8 @@ export interface MatrixProduct extends InstructionShape {
 /**
  * D = A·B + C as tensor cores compute it, the bit patterns [m][n] in the accumulator's format: for
  * each element a chain of instructions in ascending k, which make `fusedDotProduct`s. This is the
- * definition, for reading and for checking; `createTensorCoreTile` gives the same bits a thousand
- * times faster. Throws a RequestError when an array has the wrong length, k does not fit the
+ * definition, for reading and for checking; `createTensorCoreTile` gives the same bits much
+ * faster. Throws a RequestError when an array has the wrong length, k does not fit the
  * instruction or the formats are not those of the arithmetic.
  */
 export function tensorCoreProduct(
