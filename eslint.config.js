@@ -20,15 +20,15 @@ const arrows = {
   io: ['formats'],
   audit: ['oracles', 'kernels', 'formats', 'arith'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
-  report: ['audit', 'formats'],
+  report: ['audit', 'attribution', 'formats'],
   attribution: ['kernels', 'oracles', 'formats'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],
   emulate: ['kernels', 'formats'],
   bench: ['io', 'emulate', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],
-  profile: ['oracles', 'kernels', 'hardware', 'formats', 'arith', 'simd'],
+  profile: ['oracles', 'kernels', 'properties', 'hardware', 'formats', 'arith', 'simd'],
   cli: [
     ...['io', 'audit', 'report', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
-    ...['profile', 'hardware', 'formats', 'arith'],
+    ...['attribution', 'profile', 'hardware', 'formats', 'arith'],
   ],
   index: ['audit', 'formats', 'arith'],
 };
