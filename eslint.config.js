@@ -18,7 +18,7 @@ const arrows = {
   machine: ['hardware', 'formats', 'arith'],
   kernels: ['hardware', 'simd', 'arith', 'formats', 'machine'],
   io: ['formats'],
-  audit: ['oracles', 'kernels', 'formats', 'arith'],
+  audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats', 'arith'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
   report: ['audit', 'attribution', 'formats'],
   attribution: ['kernels', 'oracles', 'formats'],

@@ -16,6 +16,7 @@ const modules = [
   ['kernels/fa4/assembly/forward.ts', 'kernels/fa4/forward.generated.ts'],
   ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
   ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
+  ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],
 ];
 
 function modified(file) {

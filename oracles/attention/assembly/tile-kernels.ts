@@ -2,6 +2,8 @@
 // never contracts a multiply and an add, so every operation below rounds once, to nearest even, and
 // the error analysis in ../tile-level.ts counts exactly the operations written here.
 
+import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
+
 /** C[rows × columns] = A[rows × inner] · B[inner × columns]; rows and columns are multiples of 4. */
 export function product(
   a: usize,
@@ -178,39 +180,6 @@ export function accumulate(
       t += 16;
     }
   }
-}
-
-/** 1.5 · 2^52: adding it leaves a small integer in the low bits of the significand. */
-const integerShift: f64 = 6755399441055744.0;
-
-/**
- * 2^f for |f| ≤ 0.5 + 2^-12: the Taylor polynomial of degree 13 in f, Horner's rule, coefficients
- * ln(2)^k / k! rounded to fp64. Relative error below 4 · 2^-53 (see ../tile-level.ts).
- */
-// @ts-ignore: decorator
-@inline
-function exp2Fraction(f: v128): v128 {
-  let q = f64x2.splat(1.3691488853904128e-12);
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(2.5678435993488206e-11));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(4.4455382718708116e-10));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(7.054911620801123e-9));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(1.01780860092397e-7));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(1.321548679014431e-6));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(1.5252733804059841e-5));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(1.540353039338161e-4));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(1.3333558146428443e-3));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(9.618129107628477e-3));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(0.05550410866482158));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(0.24022650695910072));
-  q = f64x2.add(f64x2.mul(q, f), f64x2.splat(6.931471805599453e-1));
-  return f64x2.add(f64x2.mul(q, f), f64x2.splat(1));
-}
-
-/** Multiplies a by 2^n for integers n (as fp64) with |n| ≤ 1000, a in [0.5, 2]: exact. */
-// @ts-ignore: decorator
-@inline
-function scaleByPowerOfTwo(a: v128, n: v128): v128 {
-  return i64x2.add(a, i64x2.shl(f64x2.add(n, f64x2.splat(integerShift)), 52));
 }
 
 /** Replaces each score s by tanh(s · factor / (2 log2 e)) = (2^(s·factor) − 1)/(2^(s·factor) + 1). */

@@ -1,0 +1,42 @@
+import type { FormatName } from '../../formats/index.js';
+import type { Problem } from '../../problem.js';
+import { premisesByFormat } from '../premises.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+
+/**
+ * What is admitted of any correct kernel, in any order of operations: the premises of
+ * `premisesByFormat` for the formats of Q and V, with an output in `outputFormat`.
+ */
+export function anyKernelArithmetic(problem: Problem, outputFormat: FormatName): KernelArithmetic {
+  // fp64 inputs with a shorter output are fp32 tensors that somebody widened on the way to a file.
+  const working = (input: FormatName) =>
+    input === 'fp64' && outputFormat !== 'fp64' ? 'fp32' : input;
+  const premises = premisesByFormat[working(problem.q.format)];
+  const { accumulation, elementwise, exponential, logarithm, underflow, tanh } = premises;
+  const sums = { kind: 'any-order', perProduct: accumulation } as const;
+  return {
+    description: 'any correct kernel',
+    scores: sums,
+    scaleError: 0,
+    exponent: {
+      ofDistance: 0,
+      ofScore: 4 * elementwise,
+      common: 0,
+      ofSoftcap: problem.softcap === null ? 0 : tanh + 4 * elementwise,
+    },
+    exponential: {
+      hardware: exponential,
+      polynomial: exponential,
+      polynomialMean: 0,
+      polynomialColumns: [],
+    },
+    maximum: { kind: 'unknown' },
+    weightFormat: working(problem.v.format),
+    values: sums,
+    rowSumAdditions: 0,
+    rescales: false,
+    finish: { normalise: 4 * elementwise, logarithm, elementwise: 4 * elementwise },
+    outputFormat,
+    underflow: { weights: underflow, sums: underflow },
+  };
+}

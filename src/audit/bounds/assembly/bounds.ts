@@ -1,0 +1,467 @@
+// AssemblyScript: the fp64 inner loops of the error bounds, two lanes at a time. Tiles are 64 queries
+// by 64 keys; every array of rows has a place for each of the 64. Nothing here carries a radius: a
+// result is off by some 2^-44 of itself, which the bounds' final factor covers.
+
+import { exp2Fraction, scaleByPowerOfTwo } from '../../../../oracles/attention/assembly/exp2';
+
+export { capScores, product } from '../../../../oracles/attention/assembly/tile-kernels';
+
+const tile: i32 = 64;
+const rowBytes: usize = 512;
+
+/** Bins of equal exponents: 2^14 an octave, a sixty-fourth of an ulp of bf16. */
+const binsPerOctave: f64 = 16384;
+/** Exponents this far below the largest met so far are not counted. */
+const leastCounted: f64 = 24;
+
+/** The place of an exponent y in a table of 2^bits counts. */
+// @ts-ignore: decorator
+@inline
+function placeOf(y: f64, bits: i32): usize {
+  const bin = <i64>nearest<f64>(y * binsPerOctave);
+  return <usize>((<u64>bin * 0x9e3779b97f4a7c15) >> <u64>(64 - bits));
+}
+
+/**
+ * C[rows × columns] = A[rows × inner] · B[inner × columns] as a chain of sums of `step` products, and
+ * E = Σ |partial sum of the chain|; rows and columns are multiples of 4.
+ */
+export function chainProduct(
+  a: usize,
+  b: usize,
+  c: usize,
+  e: usize,
+  rows: i32,
+  inner: i32,
+  columns: i32,
+  step: i32,
+): void {
+  const aStride: usize = <usize>inner << 3;
+  const bStride: usize = <usize>columns << 3;
+  for (let i = 0; i < rows; i += 2) {
+    for (let j = 0; j < columns; j += 4) {
+      let a0: usize = a + <usize>i * aStride;
+      let a1: usize = a0 + aStride;
+      let p: usize = b + (<usize>j << 3);
+      let c00 = f64x2.splat(0);
+      let c01 = f64x2.splat(0);
+      let c10 = f64x2.splat(0);
+      let c11 = f64x2.splat(0);
+      let e00 = f64x2.splat(0);
+      let e01 = f64x2.splat(0);
+      let e10 = f64x2.splat(0);
+      let e11 = f64x2.splat(0);
+      for (let first = 0; first < inner; first += step) {
+        const end = min<i32>(first + step, inner);
+        for (let k = first; k < end; k++) {
+          const b0 = v128.load(p);
+          const b1 = v128.load(p, 16);
+          const x0 = v128.load64_splat(a0);
+          c00 = f64x2.add(c00, f64x2.mul(x0, b0));
+          c01 = f64x2.add(c01, f64x2.mul(x0, b1));
+          const x1 = v128.load64_splat(a1);
+          c10 = f64x2.add(c10, f64x2.mul(x1, b0));
+          c11 = f64x2.add(c11, f64x2.mul(x1, b1));
+          a0 += 8;
+          a1 += 8;
+          p += bStride;
+        }
+        e00 = f64x2.add(e00, f64x2.abs(c00));
+        e01 = f64x2.add(e01, f64x2.abs(c01));
+        e10 = f64x2.add(e10, f64x2.abs(c10));
+        e11 = f64x2.add(e11, f64x2.abs(c11));
+      }
+      const at: usize = <usize>i * bStride + (<usize>j << 3);
+      v128.store(c + at, c00);
+      v128.store(c + at, c01, 16);
+      v128.store(c + at + bStride, c10);
+      v128.store(c + at + bStride, c11, 16);
+      v128.store(e + at, e00);
+      v128.store(e + at, e01, 16);
+      v128.store(e + at + bStride, e10);
+      v128.store(e + at + bStride, e11, 16);
+    }
+  }
+}
+
+/** e = perPartial·e + perProduct·products, element by element: how far scores may be off. */
+export function scoreErrors(
+  e: usize,
+  products: usize,
+  count: i32,
+  perPartial: f64,
+  perProduct: f64,
+): void {
+  const partial = f64x2.splat(perPartial);
+  const product = f64x2.splat(perProduct);
+  for (let i = 0; i < count; i += 2) {
+    const at: usize = <usize>i << 3;
+    v128.store(
+      e + at,
+      f64x2.add(
+        f64x2.mul(v128.load(e + at), partial),
+        f64x2.mul(v128.load(products + at), product),
+      ),
+    );
+  }
+}
+
+/**
+ * For each row the largest exponent s·factor over columns low ≤ j < high, −Infinity where there are
+ * none. Counts equal exponents in the row's table of 2^bits counts (u16), too high where two exponents
+ * share a place; `largest` holds the row's largest exponent so far, `errors` the largest of the tile's
+ * errors of scores so far.
+ */
+export function scanScores(
+  scores: usize,
+  scoreError: usize,
+  errors: usize,
+  rows: i32,
+  factor: f64,
+  low: usize,
+  high: usize,
+  maxima: usize,
+  largest: usize,
+  tables: usize,
+  bits: i32,
+): void {
+  for (let i = 0; i < rows; i++) {
+    const begin = load<i32>(low + (<usize>i << 2));
+    const end = load<i32>(high + (<usize>i << 2));
+    const row = scores + <usize>i * rowBytes;
+    let most: f64 = -Infinity;
+    for (let j = begin; j < end; j++) most = max<f64>(most, load<f64>(row + (<usize>j << 3)) * factor);
+    store<f64>(maxima + (<usize>i << 3), most);
+    let error = load<f64>(errors + (<usize>i << 3));
+    for (let j = begin; j < end; j++)
+      error = max<f64>(error, load<f64>(scoreError + (row - scores) + (<usize>j << 3)));
+    store<f64>(errors + (<usize>i << 3), error);
+    if (bits == 0) continue;
+    const above = max<f64>(load<f64>(largest + (<usize>i << 3)), most);
+    store<f64>(largest + (<usize>i << 3), above);
+    const table = tables + (<usize>i << (bits + 1));
+    for (let j = begin; j < end; j++) {
+      const y = load<f64>(row + (<usize>j << 3)) * factor;
+      if (!(y >= above - leastCounted)) continue;
+      const at = table + (placeOf(y, bits) << 1);
+      const count = load<u16>(at);
+      if (count < 65535) store<u16>(at, count + 1);
+    }
+  }
+}
+
+// @ts-ignore: decorator
+@inline
+function sumOf(a: v128): f64 {
+  return f64x2.extract_lane(a, 0) + f64x2.extract_lane(a, 1);
+}
+
+/** 2^⌊log2 a⌋ for normal a > 0. */
+// @ts-ignore: decorator
+@inline
+function leadingPower(a: v128): v128 {
+  return v128.and(a, i64x2.splat(0x7ff0000000000000));
+}
+
+/**
+ * Turns a tile of scores into normalised weights w, in place, and says how far rounding moves them.
+ * A weight is p·gain with p = 2^x, x = s·factor + shift[i]: p is what the kernel rounds. Columns are
+ * in the order of `original`, which holds each one's place in the tile; low and high refer to that.
+ *
+ * rounding: how far the rounding of p to a format can move w. Where p is known to within a factor
+ * 1 ± (uncertainty[i] + exponential[j]) that is its distance from the nearest number of the format plus
+ * the uncertainty, at most half an ulp; where `relative[i]` is positive, p may lie anywhere and it is
+ * relative[i]·p + least[i].
+ *
+ * variance: the square of its standard deviation for a uniform rounding error, plus 2w² times the
+ * square of exponential[j], times how many weights of the row are equal to it.
+ *
+ * sums: per row eight numbers: Σ w, Σ w over columns below `split`, Σ w·z and Σ w·z² with z the larger
+ * of |x| and |x − offset|, Σ of 2w²·exponential[j]² times the count, the largest p, Σ w·e and Σ w·e²
+ * with e = 2^t − 1 for the score's error t ≤ 1.
+ */
+export function weigh(
+  scores: usize,
+  scoreError: usize,
+  rows: i32,
+  factor: f64,
+  low: usize,
+  high: usize,
+  original: usize,
+  split: i32,
+  shift: usize,
+  offset: f64,
+  gain: usize,
+  uncertainty: usize,
+  exponential: usize,
+  relative: usize,
+  least: usize,
+  smallestNormal: f64,
+  ulpOfOne: f64,
+  maxFinite: f64,
+  saturates: i32,
+  rounding: usize,
+  variance: usize,
+  tables: usize,
+  bits: i32,
+  sums: usize,
+): void {
+  const c = f64x2.splat(factor);
+  const toOffset = f64x2.splat(offset);
+  const smallest = f64x2.splat(smallestNormal);
+  const ulp = f64x2.splat(ulpOfOne);
+  const third = f64x2.splat(1.0 / 3.0);
+  const half = f64x2.splat(0.5);
+  const magic = f64x2.splat(6755399441055744.0);
+  for (let i = 0; i < rows; i++) {
+    const at = <usize>i << 3;
+    const row = scores + <usize>i * rowBytes;
+    const begin = f64x2.splat(<f64>load<i32>(low + (<usize>i << 2)));
+    const end = f64x2.splat(<f64>load<i32>(high + (<usize>i << 2)));
+    const move = v128.load64_splat(shift + at);
+    const scale = v128.load64_splat(gain + at);
+    const kappa = v128.load64_splat(uncertainty + at);
+    const anywhere = load<f64>(relative + at);
+    const floor = v128.load64_splat(least + at);
+    const table = tables + (<usize>i << (bits + 1));
+    let mass = f64x2.splat(0);
+    let polynomial = f64x2.splat(0);
+    let first = f64x2.splat(0);
+    let second = f64x2.splat(0);
+    let common = f64x2.splat(0);
+    let largest = f64x2.splat(0);
+    let wrong = f64x2.splat(0);
+    let wrongSquared = f64x2.splat(0);
+    for (let j = 0; j < tile; j += 2) {
+      const place = row + (<usize>j << 3);
+      const t = f64x2.mul(v128.load(scoreError + (place - scores)), f64x2.splat(0.6931471805599454));
+      const y = f64x2.mul(v128.load(place), c);
+      const column = v128.load(original + (<usize>j << 3));
+      const visible = v128.and(f64x2.ge(column, begin), f64x2.lt(column, end));
+      const x = f64x2.add(y, move);
+      const n = f64x2.nearest(x);
+      const clamped = f64x2.max(f64x2.min(n, f64x2.splat(1000)), f64x2.splat(-1000));
+      let p = scaleByPowerOfTwo(exp2Fraction(f64x2.sub(x, n)), clamped);
+      p = v128.and(p, v128.and(visible, f64x2.ge(n, f64x2.splat(-1000))));
+      const w = f64x2.mul(p, scale);
+      const error = v128.load(exponential + (<usize>j << 3));
+      let moved: v128;
+      let deviation: v128;
+      if (anywhere > 0) {
+        moved = f64x2.add(f64x2.mul(p, f64x2.splat(anywhere)), floor);
+        moved = v128.and(moved, visible);
+        deviation = f64x2.mul(f64x2.mul(moved, moved), third);
+      } else {
+        const slack = f64x2.mul(p, f64x2.add(kappa, error));
+        const quantum = f64x2.mul(f64x2.max(leadingPower(p), smallest), ulp);
+        const shifter = f64x2.mul(quantum, magic);
+        const rounded = f64x2.sub(f64x2.add(p, shifter), shifter);
+        const near = f64x2.add(f64x2.abs(f64x2.sub(p, rounded)), slack);
+        const above = f64x2.add(p, slack);
+        const limit = f64x2.mul(
+          f64x2.mul(f64x2.max(leadingPower(above), smallest), ulp),
+          half,
+        );
+        moved = f64x2.min(near, limit);
+        deviation = f64x2.min(f64x2.mul(f64x2.mul(limit, limit), third), f64x2.mul(moved, moved));
+        const over = f64x2.sub(above, f64x2.splat(maxFinite));
+        const isOver = f64x2.gt(over, f64x2.splat(0));
+        if (v128.any_true(isOver)) {
+          const worst = saturates ? f64x2.max(over, moved) : f64x2.splat(Infinity);
+          moved = v128.bitselect(worst, moved, isOver);
+          deviation = v128.bitselect(f64x2.mul(worst, worst), deviation, isOver);
+        }
+        moved = v128.and(moved, visible);
+        deviation = v128.and(deviation, visible);
+      }
+      const relativeError = f64x2.mul(f64x2.mul(w, w), f64x2.mul(error, error));
+      const doubled = f64x2.add(relativeError, relativeError);
+      let count = f64x2.splat(1);
+      if (bits != 0 && v128.any_true(p)) {
+        const count0 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 0), bits) << 1));
+        const count1 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 1), bits) << 1));
+        count = f64x2.replace_lane(count, 0, <f64>max<i32>(<i32>count0, 1));
+        count = f64x2.replace_lane(count, 1, <f64>max<i32>(<i32>count1, 1));
+      }
+      v128.store(place, w);
+      v128.store(rounding + (place - scores), f64x2.mul(moved, scale));
+      const ofRounding = f64x2.mul(deviation, f64x2.mul(scale, scale));
+      v128.store(
+        variance + (place - scores),
+        f64x2.mul(count, f64x2.add(ofRounding, doubled)),
+      );
+      const z = f64x2.max(f64x2.abs(x), f64x2.abs(f64x2.sub(x, toOffset)));
+      // A weight that underflows to 0 may have any exponent: 0·∞ must not arise.
+      const wz = v128.and(f64x2.mul(w, z), f64x2.gt(w, f64x2.splat(0)));
+      // e^t − 1 ≤ t + t² for t ≤ 1.
+      const e = f64x2.add(t, f64x2.mul(t, t));
+      const we = f64x2.mul(w, e);
+      wrong = f64x2.add(wrong, we);
+      wrongSquared = f64x2.add(wrongSquared, f64x2.mul(we, e));
+      mass = f64x2.add(mass, w);
+      if (j < split) polynomial = f64x2.add(polynomial, w);
+      first = f64x2.add(first, wz);
+      second = f64x2.add(second, v128.and(f64x2.mul(wz, z), f64x2.gt(w, f64x2.splat(0))));
+      common = f64x2.add(common, f64x2.mul(count, doubled));
+      largest = f64x2.max(largest, p);
+    }
+    const out = sums + (<usize>i << 6);
+    store<f64>(out, sumOf(mass));
+    store<f64>(out, sumOf(polynomial), 8);
+    store<f64>(out, sumOf(first), 16);
+    store<f64>(out, sumOf(second), 24);
+    store<f64>(out, sumOf(common), 32);
+    store<f64>(
+      out,
+      max<f64>(f64x2.extract_lane(largest, 0), f64x2.extract_lane(largest, 1)),
+      40,
+    );
+    store<f64>(out, sumOf(wrong), 48);
+    store<f64>(out, sumOf(wrongSquared), 56);
+  }
+}
+
+/**
+ * Four products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v| and
+ * variance·v², each [64 × columns]. Rows are even, columns a multiple of 4.
+ */
+export function moments(
+  weights: usize,
+  rounding: usize,
+  variance: usize,
+  values: usize,
+  sum: usize,
+  squares: usize,
+  moved: usize,
+  spread: usize,
+  rows: i32,
+  columns: i32,
+): void {
+  const stride: usize = <usize>columns << 3;
+  for (let i = 0; i < rows; i += 2) {
+    for (let j = 0; j < columns; j += 4) {
+      let p = values + (<usize>j << 3);
+      let w = weights + <usize>i * rowBytes;
+      const toRounding = rounding - weights;
+      const toVariance = variance - weights;
+      let s00 = f64x2.splat(0);
+      let s01 = f64x2.splat(0);
+      let s10 = f64x2.splat(0);
+      let s11 = f64x2.splat(0);
+      let q00 = f64x2.splat(0);
+      let q01 = f64x2.splat(0);
+      let q10 = f64x2.splat(0);
+      let q11 = f64x2.splat(0);
+      let m00 = f64x2.splat(0);
+      let m01 = f64x2.splat(0);
+      let m10 = f64x2.splat(0);
+      let m11 = f64x2.splat(0);
+      let t00 = f64x2.splat(0);
+      let t01 = f64x2.splat(0);
+      let t10 = f64x2.splat(0);
+      let t11 = f64x2.splat(0);
+      for (let k = 0; k < tile; k++) {
+        const v0 = v128.load(p);
+        const v1 = v128.load(p, 16);
+        const a0 = f64x2.abs(v0);
+        const a1 = f64x2.abs(v1);
+        const w0 = v128.load64_splat(w);
+        const w1 = v128.load64_splat(w, rowBytes);
+        s00 = f64x2.add(s00, f64x2.mul(w0, v0));
+        s01 = f64x2.add(s01, f64x2.mul(w0, v1));
+        s10 = f64x2.add(s10, f64x2.mul(w1, v0));
+        s11 = f64x2.add(s11, f64x2.mul(w1, v1));
+        const r0 = v128.load64_splat(w + toRounding);
+        const r1 = v128.load64_splat(w + toRounding, rowBytes);
+        m00 = f64x2.add(m00, f64x2.mul(r0, a0));
+        m01 = f64x2.add(m01, f64x2.mul(r0, a1));
+        m10 = f64x2.add(m10, f64x2.mul(r1, a0));
+        m11 = f64x2.add(m11, f64x2.mul(r1, a1));
+        const b0 = f64x2.mul(v0, v0);
+        const b1 = f64x2.mul(v1, v1);
+        q00 = f64x2.add(q00, f64x2.mul(w0, b0));
+        q01 = f64x2.add(q01, f64x2.mul(w0, b1));
+        q10 = f64x2.add(q10, f64x2.mul(w1, b0));
+        q11 = f64x2.add(q11, f64x2.mul(w1, b1));
+        const e0 = v128.load64_splat(w + toVariance);
+        const e1 = v128.load64_splat(w + toVariance, rowBytes);
+        t00 = f64x2.add(t00, f64x2.mul(e0, b0));
+        t01 = f64x2.add(t01, f64x2.mul(e0, b1));
+        t10 = f64x2.add(t10, f64x2.mul(e1, b0));
+        t11 = f64x2.add(t11, f64x2.mul(e1, b1));
+        w += 8;
+        p += stride;
+      }
+      const at = <usize>i * stride + (<usize>j << 3);
+      v128.store(sum + at, s00);
+      v128.store(sum + at, s01, 16);
+      v128.store(sum + at + stride, s10);
+      v128.store(sum + at + stride, s11, 16);
+      v128.store(squares + at, q00);
+      v128.store(squares + at, q01, 16);
+      v128.store(squares + at + stride, q10);
+      v128.store(squares + at + stride, q11, 16);
+      v128.store(moved + at, m00);
+      v128.store(moved + at, m01, 16);
+      v128.store(moved + at + stride, m10);
+      v128.store(moved + at + stride, m11, 16);
+      v128.store(spread + at, t00);
+      v128.store(spread + at, t01, 16);
+      v128.store(spread + at + stride, t10);
+      v128.store(spread + at + stride, t11, 16);
+    }
+  }
+}
+
+/**
+ * Adds a tile's moments to the running ones, row by row, and to two bounds that depend on the
+ * accumulator C at that time: with |C| ≤ |sum| + slack[i]·magnitude before the tile and M ≤
+ * √(mass[i]·squares) what the tile adds to it, accumulated += perTile[i]·(|C| + M) + floor[i] and
+ * rescaled += rescale[i]·|C|.
+ */
+export function addTile(
+  tileSum: usize,
+  tileSquares: usize,
+  tileMoved: usize,
+  tileSpread: usize,
+  sum: usize,
+  squares: usize,
+  moved: usize,
+  spread: usize,
+  magnitude: usize,
+  accumulated: usize,
+  rescaled: usize,
+  mass: usize,
+  slack: usize,
+  perTile: usize,
+  floor: usize,
+  rescale: usize,
+  rows: i32,
+  columns: i32,
+): void {
+  let at: usize = 0;
+  for (let i = 0; i < rows; i++) {
+    const entry = <usize>i << 3;
+    const m = v128.load64_splat(mass + entry);
+    const loose = v128.load64_splat(slack + entry);
+    const fused = v128.load64_splat(perTile + entry);
+    const least = v128.load64_splat(floor + entry);
+    const scaled = v128.load64_splat(rescale + entry);
+    for (let j = 0; j < columns; j += 2) {
+      const before = v128.load(sum + at);
+      const added = v128.load(tileSquares + at);
+      const c = f64x2.add(f64x2.abs(before), f64x2.mul(loose, v128.load(magnitude + at)));
+      const reach = f64x2.add(c, f64x2.sqrt(f64x2.mul(m, added)));
+      v128.store(
+        accumulated + at,
+        f64x2.add(v128.load(accumulated + at), f64x2.add(f64x2.mul(fused, reach), least)),
+      );
+      v128.store(rescaled + at, f64x2.add(v128.load(rescaled + at), f64x2.mul(scaled, c)));
+      v128.store(sum + at, f64x2.add(before, v128.load(tileSum + at)));
+      v128.store(squares + at, f64x2.add(v128.load(squares + at), added));
+      v128.store(moved + at, f64x2.add(v128.load(moved + at), v128.load(tileMoved + at)));
+      v128.store(spread + at, f64x2.add(v128.load(spread + at), v128.load(tileSpread + at)));
+      at += 16;
+    }
+  }
+}

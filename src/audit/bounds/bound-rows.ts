@@ -1,0 +1,112 @@
+import type { AttentionReference } from '../../../oracles/index.js';
+import { visibleKeys, type Problem } from '../../problem.js';
+import { createFinishRow } from './finish-row.js';
+import type { HeadOperands } from './head-operands.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import { keyTiles } from './key-tiles.js';
+import { createBoundMemory } from './memory.js';
+import { weightRounding } from './p-round.js';
+import { RowErrors } from './row-errors.js';
+import { planRows, type RowPlan } from './row-plan.js';
+import { createRowsBounds, type RowsBound } from './rows-bound.js';
+import { exponentError } from './scale-subtract.js';
+import { createScoreTiles } from './score-tiles.js';
+import { createWeigher } from './weigh-tiles.js';
+
+/** Scores beyond this may leave the range of fp32. */
+const largestScore = 2 ** 127;
+
+/** The most that a weight of one row can be off, but for weights that underflow or are flushed. */
+function largestWeightError(
+  { exponent, exponential }: KernelArithmetic,
+  plan: RowPlan,
+  i: number,
+  uncertainty: number,
+): number {
+  const ofBlocks = plan.blocks.map(({ common, rescales }) =>
+    rescales[i]! < 1 ? common[i]! + rescales[i]! : common[i]!,
+  );
+  const maximum = plan.largestMaximum[i]!;
+  return (
+    Math.expm1(Math.LN2 * uncertainty) +
+    exponentError(exponent, { first: 0, second: 128 ** 2, maximum }).rootMeanSquare +
+    Math.max(
+      exponential.hardware,
+      exponential.polynomialColumns.includes(true) ? exponential.polynomial : 0,
+    ) +
+    Math.max(0, ...ofBlocks)
+  );
+}
+
+/** Makes a function that computes the bounds of rows, for one problem and kernel. */
+export function createRowBounder(
+  problem: Problem,
+  reference: AttentionReference,
+  arithmetic: KernelArithmetic,
+) {
+  const { shape } = reference;
+  const { maximum } = arithmetic;
+  const memory = createBoundMemory(shape.qkDim, shape.vDim, shape.keys);
+  const scoreTiles = createScoreTiles(problem, shape, arithmetic, memory);
+  const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
+  const { out, lse, fillRow } = createRowsBounds(shape.vDim);
+  const finishRow = createFinishRow(reference, arithmetic, memory, out, lse);
+  const rounding = weightRounding(arithmetic.weightFormat);
+
+  /**
+   * Whether an online maximum is of no use: a scale that is not positive turns the order of scores, and
+   * with an infinite threshold −∞ is kept for good where the first block may show the row no key.
+   */
+  function hasNoMaximum(query: number): boolean {
+    if (maximum.kind !== 'online') return false;
+    if (problem.scale <= 0) return true;
+    if (maximum.threshold !== Infinity) return false;
+    const { begin, end } = visibleKeys(problem, shape, query);
+    const blockOf = (key: number) => Math.floor((key - 1) / maximum.blockKeys);
+    return begin >= end || blockOf(end) < blockOf(shape.keys);
+  }
+
+  /** The bounds of `count` ≤ 64 rows from query `firstRow` of a head on. */
+  return function boundRows(
+    operands: HeadOperands,
+    firstRow: number,
+    count: number,
+    isSpecial: (row: number) => boolean,
+  ): RowsBound {
+    const first = operands.head * shape.queries + firstRow;
+    const seen = Array.from({ length: count }, (_, i) => visibleKeys(problem, shape, firstRow + i));
+    const ranges = seen.map((range, i) => (isSpecial(first + i) ? { begin: 0, end: 0 } : range));
+    const ofRows = (value: (i: number) => number) =>
+      Float64Array.from({ length: count }, (_, i) => value(i));
+    scoreTiles.load(operands, firstRow, count);
+    const tiles = keyTiles(arithmetic, ranges);
+    const maxima = scoreTiles.scan(tiles, ranges);
+    const known = {
+      lse: ofRows((i) => reference.lse[first + i]! / Math.LN2),
+      maximum: ofRows((i) => reference.maximum[first + i]! / Math.LN2),
+      uncertainty: ofRows(
+        (i) => memory.errors.view[i]! + Math.abs(reference.maximum[first + i]!) * 2 ** -40,
+      ),
+    };
+    const plan = planRows(arithmetic, rounding, known, maxima);
+    const errors = ranges.map((_, i) => {
+      const row = new RowErrors();
+      row.largest = largestWeightError(arithmetic, plan, i, known.uncertainty[i]!);
+      return row;
+    });
+    weighTiles({ operands, firstRow, ranges, plan, errors }, tiles);
+    seen.forEach(({ begin, end }, local) => {
+      const row = first + local;
+      const reach = operands.query.norms[firstRow + local]! * operands.key.largestNorm;
+      if (hasNoMaximum(firstRow + local)) fillRow(local, Infinity);
+      else if (begin >= end) fillRow(local, 0);
+      else if (isSpecial(row)) fillRow(local, NaN);
+      else if (reach >= largestScore || known.uncertainty[local]! > 1) fillRow(local, Infinity);
+      else {
+        const keys = end - begin;
+        finishRow({ local, row, keys, errors: errors[local]!, plan, operands });
+      }
+    });
+    return { firstRow: first, rows: count, out, lse };
+  };
+}

@@ -1,0 +1,158 @@
+import { techniques } from '../../../kernels/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { HeadOperands } from './head-operands.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import type { BoundMemory } from './memory.js';
+import { rescaleWeightError } from './rescale.js';
+import { hardwareWeightError } from './exp2-hardware.js';
+import { polynomialWeightError } from './exp2-polynomial.js';
+import { outputRounding } from './output-round.js';
+import { anyOrderLoss } from './pv-accumulate.js';
+import { scoreWeightError, typicalScoreShare } from './qk-accumulate.js';
+import type { RowErrors } from './row-errors.js';
+import type { RowPlan } from './row-plan.js';
+import type { Bounds } from './rows-bound.js';
+import { exponentWeightError } from './scale-subtract.js';
+import type { ElementTerms, RowTerms } from './technique-bound.js';
+import { innerTechniques } from './techniques.js';
+
+/** Sums beyond this may leave the range of fp32 on the way. */
+const largestAccumulator = 2 ** 126;
+
+/** What fp64 leaves uncertain in all of this, many times over. */
+const up = 1 + 2 ** -12;
+
+/** A bound times a factor; nothing is known where the factor is infinite. */
+function scaled(bound: number, factor: number): number {
+  return factor === Infinity ? Infinity : bound * factor;
+}
+
+/** One row whose tiles have all been weighed. */
+export interface FinishedRow {
+  /** Its place in the tile of rows, and among all rows. */
+  readonly local: number;
+  readonly row: number;
+  readonly keys: number;
+  readonly errors: RowErrors;
+  readonly plan: RowPlan;
+  readonly operands: HeadOperands;
+}
+
+/**
+ * Makes a function that puts the bounds of a row together: the techniques' bounds times what cross
+ * terms and a wrong row sum may add (Theorem 1 of docs/bounds.md), and the rounding of the output.
+ */
+export function createFinishRow(
+  reference: AttentionReference,
+  arithmetic: KernelArithmetic,
+  memory: BoundMemory,
+  out: Bounds,
+  lse: Bounds,
+) {
+  const { vDim, qkDim } = reference.shape;
+  const { outputFormat, underflow, exponential, finish } = arithmetic;
+  const typicalScores = typicalScoreShare(arithmetic.scores, qkDim);
+  const anyOrder = anyOrderLoss(arithmetic.values);
+  const inner = techniques.filter((name) => name !== 'output-round');
+
+  /** What the shared weights may be off on average, all techniques together. */
+  function weightsError(terms: RowTerms): number {
+    return (
+      scoreWeightError(terms).mean +
+      innerTechniques['scale-subtract'].lse(terms) +
+      hardwareWeightError(terms).mean +
+      polynomialWeightError(terms).mean +
+      rescaleWeightError(terms).mean
+    );
+  }
+
+  function finishElements(finished: FinishedRow, terms: RowTerms, inflation: number): void {
+    const { local, row, keys, operands, plan } = finished;
+    const { errors } = terms;
+    const reach = keys * 2 ** plan.reach[local]!;
+    const typicalWeights =
+      scoreWeightError(terms).rootMeanSquare * typicalScores +
+      exponentWeightError(terms).rootMeanSquare +
+      rescaleWeightError(terms).rootMeanSquare;
+    for (let c = 0; c < vDim; c++) {
+      const at = local * vDim + c;
+      const inMemory = local * memory.vStride + c;
+      const exact = reference.out[row * vDim + c]!;
+      const size = Math.abs(exact);
+      const variance = memory.squares.view[inMemory]! - exact * exact;
+      const element: ElementTerms = {
+        size,
+        magnitude: reference.magnitude[row * vDim + c]!,
+        // The subtraction cancels, up to an error of fp64.
+        scatter: Math.sqrt(Math.max(0, variance) + exact * exact * 2 ** -40),
+        moved: memory.moved.view[inMemory]!,
+        accumulated: memory.accumulated.view[inMemory]!,
+        rescaled: memory.rescaled.view[inMemory]!,
+        underflow: terms.lost * (operands.largestValue + size),
+      };
+      // Sums are not yet divided by the row sum: on the way they may leave the range of fp32.
+      const overflows = operands.columnLargest[c]! * reach >= largestAccumulator;
+      const factor = overflows ? Infinity : inflation;
+      let sum = 0;
+      for (const technique of inner) {
+        const bound = scaled(innerTechniques[technique].element(element, terms), factor);
+        out.techniques[technique][at] = bound;
+        sum += bound;
+      }
+      const half = sum === Infinity ? Infinity : outputRounding(outputFormat, exact, sum);
+      const radius = reference.outRadius[row * vDim + c]!;
+      out.techniques['output-round'][at] = half;
+      out.total[at] = sum + half + radius;
+      const systematic =
+        typicalWeights * element.scatter +
+        element.accumulated +
+        element.rescaled +
+        (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise) * size +
+        2 * element.underflow;
+      out.systematic[at] = scaled(systematic, factor) + radius;
+      const random =
+        memory.spread.view[inMemory]! +
+        errors.exponentialVariance * size * size +
+        keys * (anyOrder * element.magnitude) ** 2;
+      const halfUlp = outputRounding(outputFormat, exact, 0);
+      out.deviation[at] = Math.sqrt(scaled(random, factor ** 2) + (halfUlp * halfUlp) / 3);
+    }
+  }
+
+  function finishLse({ local, row }: FinishedRow, terms: RowTerms, inflation: number): void {
+    const radius = reference.lseRadius[row]!;
+    let sum = 0;
+    for (const technique of inner) {
+      const bound = scaled(innerTechniques[technique].lse(terms), inflation);
+      lse.techniques[technique][local] = bound;
+      sum += bound;
+    }
+    lse.techniques['output-round'][local] = 0;
+    lse.total[local] = sum + radius;
+    const { errors, lost } = terms;
+    const ofExponential =
+      lse.techniques['exp2-hardware'][local]! + lse.techniques['exp2-polynomial'][local]!;
+    const mean = Math.abs(exponential.polynomialMean) * errors.polynomialMass + 2 * lost;
+    lse.systematic[local] =
+      inflation === Infinity ? Infinity : sum - ofExponential + mean * inflation + radius;
+    lse.deviation[local] = scaled(Math.sqrt(errors.exponentialVariance / 2), inflation);
+  }
+
+  return function finishRow(finished: FinishedRow): void {
+    const { local, row, keys, errors, plan } = finished;
+    const gain = plan.blocks.reduce((most, block) => Math.max(most, block.gain[local]!), 0);
+    const terms: RowTerms = {
+      ...{ arithmetic, errors, keys },
+      largestMaximum: plan.largestMaximum[local]!,
+      finalMaximum: plan.finalMaximum[local]!,
+      logarithm: plan.logarithm[local]!,
+      lse: reference.lse[row]!,
+      lost: keys * underflow.weights * gain,
+    };
+    const wrong = weightsError(terms) + errors.rowSum + errors.rescaledSum + 2 * terms.lost;
+    const isBounded = plan.overflows[local] === 0 && wrong < 1 / 2;
+    const inflation = isBounded ? (up * (1 + errors.largest)) / (1 - wrong) : Infinity;
+    finishElements(finished, terms, inflation);
+    finishLse(finished, terms, inflation);
+  };
+}

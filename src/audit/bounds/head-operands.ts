@@ -1,0 +1,87 @@
+import { decodeToFloat64, formats, smallestNormal } from '../../formats/index.js';
+import type { Problem, ProblemShape, Tensor } from '../../problem.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import { scoreError, scoreUnits } from './qk-accumulate.js';
+
+/** One head of Q or K decoded, infinities and NaNs as 0, with what its scores' errors depend on. */
+export interface ScoreOperand {
+  readonly values: Float64Array;
+  /** See `scoreUnits`. */
+  readonly units: Float64Array;
+  readonly norms: Float64Array;
+  readonly largestNorm: number;
+}
+
+function decodeFinite(tensor: Tensor, first: number, length: number): Float64Array {
+  const values = new Float64Array(length);
+  decodeToFloat64(tensor.data, formats[tensor.format], values, first, first + length);
+  for (let i = 0; i < length; i++) if (!Number.isFinite(values[i]!)) values[i] = 0;
+  return values;
+}
+
+/** Rounds up what a sum of squares and its root may be off. */
+const up = 1 + 2 ** -40;
+
+function scoreOperand(
+  tensor: Tensor,
+  first: number,
+  rows: number,
+  dim: number,
+  arithmetic: KernelArithmetic,
+): ScoreOperand {
+  const values = decodeFinite(tensor, first * dim, rows * dim);
+  const smallest = smallestNormal(formats[tensor.format]);
+  const units = scoreUnits(scoreError(arithmetic.scores, dim), values, rows, dim, smallest);
+  const norms = new Float64Array(rows);
+  for (let i = 0; i < rows; i++) {
+    let squares = 0;
+    for (let t = i * dim; t < (i + 1) * dim; t++) squares += values[t]! * values[t]!;
+    norms[i] = Math.sqrt(squares) * up;
+  }
+  return {
+    values,
+    units,
+    norms,
+    largestNorm: norms.reduce((most, norm) => Math.max(most, norm), 0),
+  };
+}
+
+/** The operands of one query head. */
+export interface HeadOperands {
+  /** Counted over [batch, heads]. */
+  readonly head: number;
+  readonly query: ScoreOperand;
+  readonly key: ScoreOperand;
+  /** [keys × vDim], infinities and NaNs as 0. */
+  readonly value: Float64Array;
+  /** The largest magnitude of V, in all and by column. */
+  readonly largestValue: number;
+  readonly columnLargest: Float64Array;
+}
+
+/** The operands head by head; K and V are decoded once for the query heads that share them. */
+export function* headOperands(
+  problem: Problem,
+  shape: ProblemShape,
+  arithmetic: KernelArithmetic,
+): Generator<HeadOperands> {
+  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  let known = -1;
+  let shared: Pick<HeadOperands, 'key' | 'value' | 'largestValue' | 'columnLargest'> | undefined;
+  for (let head = 0; head < batch * heads; head++) {
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    if (kv !== known || shared === undefined) {
+      known = kv;
+      const value = decodeFinite(problem.v, kv * keys * vDim, keys * vDim);
+      const columnLargest = new Float64Array(vDim);
+      value.forEach((x, i) => {
+        columnLargest[i % vDim] = Math.max(columnLargest[i % vDim]!, Math.abs(x));
+      });
+      const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
+      const key = scoreOperand(problem.k, kv * keys, keys, qkDim, arithmetic);
+      shared = { key, value, largestValue, columnLargest };
+    }
+    const query = scoreOperand(problem.q, head * queries, queries, qkDim, arithmetic);
+    yield { head, query, ...shared };
+  }
+}

@@ -1,0 +1,15 @@
+export { anyKernelArithmetic } from './any-kernel-arithmetic.js';
+export { forEachRowsBound } from './bound-problem.js';
+
+export { fa4Arithmetic } from './fa4-arithmetic.js';
+export type {
+  ExponentArithmetic,
+  ExponentialArithmetic,
+  FinishArithmetic,
+  KernelArithmetic,
+  MaximumRule,
+  SumArithmetic,
+} from './kernel-arithmetic.js';
+export { naiveArithmetic } from './naive-arithmetic.js';
+export { outputRounding } from './output-round.js';
+export type { Bounds, ByTechnique, RowsBound } from './rows-bound.js';

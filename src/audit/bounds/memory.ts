@@ -1,0 +1,216 @@
+import { createAllocator, instantiator } from '../../simd/index.js';
+import { binary } from './bounds.generated.js';
+
+/** Queries and keys of a tile. */
+export const tileRows = 64;
+
+/** What the module exports; addresses are of its memory. Its source tells the layouts. */
+interface BoundKernels {
+  readonly memory: WebAssembly.Memory;
+  product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
+  capScores(scores: number, count: number, factor: number): void;
+  chainProduct(
+    a: number,
+    b: number,
+    c: number,
+    e: number,
+    rows: number,
+    inner: number,
+    columns: number,
+    step: number,
+  ): void;
+  scoreErrors(
+    e: number,
+    products: number,
+    count: number,
+    perPartial: number,
+    perProduct: number,
+  ): void;
+  scanScores(
+    scores: number,
+    scoreError: number,
+    errors: number,
+    rows: number,
+    factor: number,
+    low: number,
+    high: number,
+    maxima: number,
+    largest: number,
+    tables: number,
+    bits: number,
+  ): void;
+  weigh(
+    scores: number,
+    scoreError: number,
+    rows: number,
+    factor: number,
+    low: number,
+    high: number,
+    original: number,
+    split: number,
+    shift: number,
+    offset: number,
+    gain: number,
+    uncertainty: number,
+    exponential: number,
+    relative: number,
+    least: number,
+    smallestNormal: number,
+    ulpOfOne: number,
+    maxFinite: number,
+    saturates: number,
+    rounding: number,
+    variance: number,
+    tables: number,
+    bits: number,
+    sums: number,
+  ): void;
+  moments(
+    weights: number,
+    rounding: number,
+    variance: number,
+    values: number,
+    sum: number,
+    squares: number,
+    moved: number,
+    spread: number,
+    rows: number,
+    columns: number,
+  ): void;
+  addTile(
+    tileSum: number,
+    tileSquares: number,
+    tileMoved: number,
+    tileSpread: number,
+    sum: number,
+    squares: number,
+    moved: number,
+    spread: number,
+    magnitude: number,
+    accumulated: number,
+    rescaled: number,
+    mass: number,
+    slack: number,
+    perTile: number,
+    floor: number,
+    rescale: number,
+    rows: number,
+    columns: number,
+  ): void;
+}
+
+const instantiate = instantiator<BoundKernels>(binary, 'the error bounds');
+
+/** A block of the WebAssembly memory: where it is, and a view of it. */
+export interface Block {
+  readonly address: number;
+  readonly view: Float64Array;
+}
+
+/** Blocks of [64 × vStride] each: a tile's moments, and the running ones and bounds. */
+const outputBlocks = [
+  ...(['tileSum', 'tileSquares', 'tileMoved', 'tileSpread'] as const),
+  ...(['sum', 'squares', 'moved', 'spread', 'magnitude', 'accumulated', 'rescaled'] as const),
+] as const;
+/** Blocks of a number for each row or column of a tile. */
+const rowBlocks = [
+  ...([
+    'maxima',
+    'largest',
+    'errors',
+    'shift',
+    'gain',
+    'uncertainty',
+    'relative',
+    'least',
+  ] as const),
+  ...(['mass', 'slack', 'perTile', 'floor', 'rescale', 'original', 'exponential'] as const),
+] as const;
+/** Blocks of [64 × 64]: raw scores, then weights; their errors; what rounding does to weights. */
+const squareBlocks = ['scores', 'scoreError', 'rounding', 'variance'] as const;
+
+type Blocks<Name extends string> = { readonly [K in Name]: Block };
+
+/** Numbers that `weigh` gives for each row. */
+export const sumsPerRow = 8;
+
+/** Working memory for one tile of queries against one tile of keys, and the kernels on it. */
+export interface BoundMemory
+  extends
+    Blocks<(typeof outputBlocks)[number]>,
+    Blocks<(typeof rowBlocks)[number]>,
+    Blocks<(typeof squareBlocks)[number]> {
+  readonly kernels: BoundKernels;
+  /** vDim rounded up to the kernels' multiple of 4. */
+  readonly vStride: number;
+  /** [64 × qkDim], [qkDim × 64], and the same of what products' errors are relative to. */
+  readonly queries: Block;
+  readonly keysTransposed: Block;
+  readonly queryUnits: Block;
+  readonly keyUnits: Block;
+  /** [64 × vStride] */
+  readonly values: Block;
+  /** [64 × 8] */
+  readonly sums: Block;
+  readonly low: { readonly address: number; readonly view: Int32Array };
+  readonly high: { readonly address: number; readonly view: Int32Array };
+  /** Counts of equal exponents, 2^tableBits (u16) for each row. */
+  readonly tableBits: number;
+  readonly tables: { readonly address: number; readonly view: Uint16Array };
+}
+
+const fewestTableBits = 12;
+const mostTableBits = 16;
+
+/**
+ * Allocates for one pair of head dimensions. Memory depends on the number of keys only through the
+ * tables of counts, and not beyond 8 MB.
+ */
+export function createBoundMemory(qkDim: number, vDim: number, keys: number): BoundMemory {
+  const kernels = instantiate();
+  const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
+  const wanted = Math.ceil(Math.log2(Math.max(4 * keys, 1)));
+  const tableBits = Math.min(Math.max(wanted, fewestTableBits), mostTableBits);
+  const tableBytes = 2 * tileRows * 2 ** tableBits;
+  const numbers =
+    tileRows *
+    (4 * (qkDim + 1) +
+      vStride * (outputBlocks.length + 1) +
+      squareBlocks.length * tileRows +
+      rowBlocks.length +
+      sumsPerRow +
+      1);
+  const { allocate } = createAllocator(kernels.memory, 8 * numbers + tableBytes);
+  const { buffer } = kernels.memory;
+  const block = (length: number): Block => {
+    const address = allocate(8 * length);
+    return { address, view: new Float64Array(buffer, address, length) };
+  };
+  const blocks = <Name extends string>(names: readonly Name[], length: number): Blocks<Name> =>
+    Object.fromEntries(names.map((name) => [name, block(length)])) as Blocks<Name>;
+  const integers = () => {
+    const address = allocate(4 * tileRows);
+    return { address, view: new Int32Array(buffer, address, tileRows) };
+  };
+  const tableAddress = allocate(tableBytes);
+  return {
+    kernels,
+    vStride,
+    ...blocks(outputBlocks, tileRows * vStride),
+    ...blocks(squareBlocks, tileRows * tileRows),
+    ...blocks(rowBlocks, tileRows),
+    queries: block(tileRows * qkDim),
+    keysTransposed: block(qkDim * tileRows),
+    queryUnits: block(tileRows * Math.max(qkDim, 1)),
+    keyUnits: block(tileRows * Math.max(qkDim, 1)),
+    values: block(tileRows * vStride),
+    sums: block(tileRows * sumsPerRow),
+    low: integers(),
+    high: integers(),
+    tableBits,
+    tables: {
+      address: tableAddress,
+      view: new Uint16Array(buffer, tableAddress, tableBytes / 2),
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import { unitRoundoff, formats, type FormatName } from '../../formats/index.js';
+import type { Problem } from '../../problem.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import { scaleErrorOf } from './scale-error.js';
+import { roundoff32 } from './sum-error.js';
+
+/** exp, tanh and log rounded once from fp64, whose own functions are within an ulp of that. */
+const roundedOnce = roundoff32 * (1 + 2 ** -20);
+
+/**
+ * The arithmetic of the textbook kernel (kernels/naive): everything fp32, one operation after the
+ * other, with scores and weights rounded to `intermediate` between the passes.
+ */
+export function naiveArithmetic(problem: Problem, intermediate: FormatName): KernelArithmetic {
+  const scaleError = scaleErrorOf(problem.scale);
+  const isRounded = intermediate !== 'fp32';
+  const stored = isRounded ? unitRoundoff(formats[intermediate]) : 0;
+  return {
+    description: `textbook attention with ${intermediate} between its passes`,
+    scores: { kind: 'sequential' },
+    scaleError,
+    exponent: {
+      // The subtraction of the maximum.
+      ofDistance: roundoff32,
+      // The product with the scale, and what is written to memory before and after it.
+      ofScore: (roundoff32 + Math.abs(scaleError) + 2 * stored) * (1 + 2 ** -6),
+      common: 0,
+      // A quotient, a tanh, a product, and what is written to memory; tanh has a slope of 1 at most.
+      ofSoftcap:
+        problem.softcap === null
+          ? 0
+          : (3 * roundoff32 + scaleErrorBound(problem.softcap) + stored) * (1 + 2 ** -6),
+    },
+    exponential: {
+      hardware: roundedOnce,
+      polynomial: 0,
+      polynomialMean: 0,
+      polynomialColumns: [],
+    },
+    maximum: { kind: 'whole-row' },
+    weightFormat: intermediate,
+    values: { kind: 'sequential' },
+    rowSumAdditions: 0,
+    rescales: false,
+    finish: { normalise: roundoff32, logarithm: roundedOnce, elementwise: roundoff32 },
+    outputFormat: problem.q.format,
+    underflow: { weights: 2 ** -149, sums: 2 ** -149 },
+  };
+}
+
+/** A cap that is rounded to fp32 enters twice. */
+function scaleErrorBound(cap: number): number {
+  return 2 * Math.abs(scaleErrorOf(cap));
+}

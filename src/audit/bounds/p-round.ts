@@ -1,0 +1,40 @@
+import type { TechniqueBound } from './technique-bound.js';
+import { formats, smallestNormal, smallestSubnormal, unitRoundoff } from '../../formats/index.js';
+import type { FormatName } from '../../formats/index.js';
+
+/** What rounding P to a format does, in the terms of the inner loop. */
+export interface WeightRounding {
+  readonly smallestNormal: number;
+  /** ulp of 1. */
+  readonly ulpOfOne: number;
+  readonly maxFinite: number;
+  /** Whether larger weights become maxFinite, as GPUs convert to fp8, and not infinite. */
+  readonly saturates: boolean;
+  /** Largest error relative to a normal number anywhere: u / (1 + u). */
+  readonly relative: number;
+  /** Largest error of a subnormal result. */
+  readonly least: number;
+}
+
+/** A weight known to this share of the unit roundoff has a known distance to its rounded value. */
+export const knownShare = 1 / 8;
+
+/**
+ * Rounding to nearest even in a format. Theorem 5 of docs/bounds.md. FP8 saturates:
+ * PTX's cvt.rn.satfinite, the only conversion to it.
+ */
+export function weightRounding(name: FormatName): WeightRounding {
+  const format = formats[name];
+  const u = unitRoundoff(format);
+  return {
+    smallestNormal: smallestNormal(format),
+    ulpOfOne: 2 * u,
+    maxFinite: format.maxFinite,
+    saturates: name === 'e4m3' || name === 'e5m2',
+    relative: u / (1 + u),
+    least: smallestSubnormal(format) / 2,
+  };
+}
+
+/** The row sum adds weights before they are rounded, so the LSE does not see it. */
+export const pRound: TechniqueBound = { element: ({ moved }) => moved, lse: () => 0 };

@@ -1,0 +1,52 @@
+import type { SumArithmetic } from './kernel-arithmetic.js';
+import { chainLoss, fusedSumLoss } from './sum-error.js';
+import type { TechniqueBound } from './technique-bound.js';
+
+/** What a tile of keys may add to the error of the sums O += P·V. Theorem 7 of docs/bounds.md. */
+export interface TileLoss {
+  /** In units of the largest of the sum before, the sum after and the products. */
+  readonly relative: number;
+  /** For each unit of Σ w: truncation to the exponent that a subnormal value counts as. */
+  readonly perMass: number;
+  /** Underflow of the sums. */
+  readonly fixed: number;
+}
+
+/**
+ * The loss of a tile of `keys` keys whose order is known; zeros where it is not (see `anyOrderLoss`).
+ *
+ * @param smallestNormal of the format of V
+ * @param underflow absolute error of a sum whose result is subnormal
+ */
+export function tileLoss(
+  arithmetic: SumArithmetic,
+  keys: number,
+  smallestNormal: number,
+  underflow: number,
+): TileLoss {
+  switch (arithmetic.kind) {
+    case 'fused': {
+      const sums = Math.ceil(keys / arithmetic.productsPerSum);
+      return {
+        relative: chainLoss(arithmetic, keys),
+        perMass: sums * fusedSumLoss(arithmetic) * smallestNormal,
+        fixed: sums * underflow,
+      };
+    }
+    case 'sequential':
+      return { relative: chainLoss(arithmetic, keys), perMass: 0, fixed: 2 * keys * underflow };
+    case 'any-order':
+      return { relative: 0, perMass: 0, fixed: 0 };
+  }
+}
+
+/** Where the order is not known: the loss of one product, in units of Σ w|v| of the whole row. */
+export function anyOrderLoss(arithmetic: SumArithmetic): number {
+  return arithmetic.kind === 'any-order' ? arithmetic.perProduct : 0;
+}
+
+export const pvAccumulate: TechniqueBound = {
+  element: ({ accumulated, magnitude }, { arithmetic, keys }) =>
+    accumulated + keys * anyOrderLoss(arithmetic.values) * magnitude + arithmetic.underflow.sums,
+  lse: () => 0,
+};

@@ -1,0 +1,188 @@
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import { followMaximum } from './maximum-path.js';
+import { knownShare, type WeightRounding } from './p-round.js';
+import { rescaleFactorError } from './rescale.js';
+import { commonExponentError, largestExponentError } from './scale-subtract.js';
+import { roundoff32 } from './sum-error.js';
+
+/** What is known of the rows before the first weight: arrays of one number for each row. */
+export interface KnownRows {
+  /** log2 Σ 2^exponent, and the largest exponent. */
+  readonly lse: Float64Array;
+  readonly maximum: Float64Array;
+  /** How far an exponent (log2) may be off from errors of the scores, at most. */
+  readonly uncertainty: Float64Array;
+}
+
+/** How the weights of one block of keys come about, a number for each row. */
+export interface BlockPlan {
+  /** A weight before the division by the row sum is p = 2^(exponent + shift), after it p·gain. */
+  readonly shift: Float64Array;
+  readonly gain: Float64Array;
+  /** p is known to within this relative error, beyond that of the exponential; see `weigh`. */
+  readonly uncertainty: Float64Array;
+  /** Where p is not known: how far rounding moves it, relative to it and absolutely; else 0. */
+  readonly relative: Float64Array;
+  readonly least: Float64Array;
+  /** The relative error common to all weights of the block: as O sees it, and as the LSE does. */
+  readonly common: Float64Array;
+  readonly commonOfLse: Float64Array;
+  /** The relative error of all factors that the block's weights are multiplied by later. */
+  readonly rescales: Float64Array;
+  /** Whether sums of earlier blocks may be multiplied by a factor on this block: 1 or 0. */
+  readonly multiplied: Uint8Array;
+}
+
+/** The whole way of up to 64 rows. */
+export interface RowPlan {
+  readonly blocks: readonly BlockPlan[];
+  /** The largest magnitude of a maximum in use, and that of the last one (log2). */
+  readonly largestMaximum: Float64Array;
+  readonly finalMaximum: Float64Array;
+  /** |log2| of the row sum as the kernel has it. */
+  readonly logarithm: Float64Array;
+  /** The most that a weight before the division by the row sum can be (log2). */
+  readonly reach: Float64Array;
+  /** Rows whose weights may leave the range of their format or of the exponential. */
+  readonly overflows: Uint8Array;
+}
+
+/** The kernel's contract for an exponential: results below 2^127. */
+const largestExponent = 127;
+
+/**
+ * Plans rows whose largest exponents per block (log2, in the kernel's order) are `maxima`. A weight is
+ * taken as known where its uncertainty is a small share of the rounding.
+ */
+export function planRows(
+  arithmetic: KernelArithmetic,
+  rounding: WeightRounding,
+  known: KnownRows,
+  maxima: readonly Float64Array[],
+): RowPlan {
+  const { maximum } = arithmetic;
+  if (maximum.kind === 'online') return planOnline(arithmetic, rounding, known, maxima);
+  return planWhole(arithmetic, rounding, known, maxima.length);
+}
+
+function emptyBlock(rows: number): BlockPlan {
+  const numbers = () => new Float64Array(rows);
+  return {
+    shift: numbers(),
+    gain: numbers(),
+    uncertainty: numbers(),
+    relative: numbers(),
+    least: numbers(),
+    common: numbers(),
+    commonOfLse: numbers(),
+    rescales: numbers(),
+    multiplied: new Uint8Array(rows),
+  };
+}
+
+/** 2^x − 1, rounded up. */
+function growthOf(x: number): number {
+  return Math.expm1(Math.LN2 * x) * (1 + 2 ** -30);
+}
+
+/** Weights relative to the row's largest score: before or after the division by the row sum. */
+function planWhole(
+  { exponent, maximum, exponential, finish }: KernelArithmetic,
+  rounding: WeightRounding,
+  { lse, maximum: largest, uncertainty }: KnownRows,
+  blocks: number,
+): RowPlan {
+  const rows = lse.length;
+  const block = emptyBlock(rows);
+  const isDivided = maximum.kind === 'whole-row';
+  for (let i = 0; i < rows; i++) {
+    if (!Number.isFinite(lse[i]!)) continue;
+    const origin = isDivided ? lse[i]! : largest[i]!;
+    block.shift[i] = -origin;
+    block.gain[i] = 2 ** (origin - lse[i]!);
+    const wrong = uncertainty[i]! + largestExponentError(exponent, Math.abs(largest[i]!));
+    // Twice: once in the weight, once in the sum that it is divided by, both rounded to fp32.
+    const relative =
+      2 * (growthOf(wrong) + exponential.hardware + finish.normalise + 4 * roundoff32);
+    const isKnown = isDivided && relative <= rounding.relative * knownShare;
+    block.uncertainty[i] = relative;
+    block.relative[i] = isKnown ? 0 : rounding.relative + roundoff32;
+    // Rounded after the division by the row sum, whichever is unknown: the same floor for all.
+    block.least[i] = isKnown ? 0 : rounding.least / block.gain[i]!;
+  }
+  return {
+    blocks: Array.from({ length: blocks }, () => block),
+    largestMaximum: largest.map(Math.abs),
+    finalMaximum: largest.map(Math.abs),
+    logarithm: largest.map((most, i) => Math.abs(lse[i]! - most)),
+    reach: new Float64Array(rows),
+    overflows: new Uint8Array(rows),
+  };
+}
+
+function planOnline(
+  arithmetic: KernelArithmetic,
+  rounding: WeightRounding,
+  { lse, uncertainty }: KnownRows,
+  maxima: readonly Float64Array[],
+): RowPlan {
+  const { maximum, exponent, scaleError } = arithmetic;
+  if (maximum.kind !== 'online') throw new TypeError('an online maximum');
+  const { offset } = maximum;
+  const rows = lse.length;
+  const path = followMaximum(maximum, maxima, uncertainty);
+  const largestMaximum = new Float64Array(rows);
+  const finalMaximum = new Float64Array(rows);
+  const logarithm = new Float64Array(rows);
+  const overflows = new Uint8Array(rows);
+  const mostReach = new Float64Array(rows);
+  const blocks = path.map(() => emptyBlock(rows));
+  for (let i = 0; i < rows; i++) {
+    for (const { low, high } of path)
+      if (low[i] !== -Infinity)
+        largestMaximum[i] = Math.max(largestMaximum[i]!, Math.abs(low[i]!), Math.abs(high[i]!));
+    const last = path.at(-1);
+    const lastLow = last?.low[i] ?? 0;
+    const lastHigh = last?.high[i] ?? 0;
+    finalMaximum[i] = Math.max(Math.abs(lastLow), Math.abs(lastHigh));
+    logarithm[i] =
+      Math.abs(offset) + Math.max(Math.abs(lse[i]! - lastLow), Math.abs(lse[i]! - lastHigh));
+    let later = 0;
+    // From the last block back: what later blocks do to the sums of this one.
+    for (let b = path.length - 1; b >= 0; b--) {
+      const { low, high, growth } = path[b]!;
+      const plan = blocks[b]!;
+      if (low[i] === -Infinity || !Number.isFinite(lse[i]!)) continue;
+      const centre = (low[i]! + high[i]!) / 2;
+      const half = (high[i]! - low[i]!) / 2;
+      const inUse = Math.max(Math.abs(low[i]!), Math.abs(high[i]!));
+      const common = commonExponentError(exponent, inUse, offset);
+      plan.shift[i] = offset - centre;
+      plan.gain[i] = 2 ** (centre - offset - lse[i]!);
+      const wrong =
+        half + uncertainty[i]! + common + largestExponentError(exponent, inUse) + roundoff32;
+      const relative = growthOf(wrong);
+      plan.uncertainty[i] = relative;
+      const reach = offset + maxima[b]![i]! + uncertainty[i]! - low[i]!;
+      const isKnown = relative <= rounding.relative * knownShare;
+      const isOver = 2 ** reach * (1 + relative) > rounding.maxFinite;
+      if (isOver && !rounding.saturates) overflows[i] = 1;
+      if (!isKnown) {
+        plan.relative[i] = isOver ? 1 : rounding.relative;
+        plan.least[i] = rounding.least * 2 ** (2 * half);
+      }
+      mostReach[i] = Math.max(mostReach[i]!, reach);
+      if (reach >= largestExponent) overflows[i] = 1;
+      plan.commonOfLse[i] = growthOf(common);
+      // Weights that share their maximum with the last ones share its error, which cancels.
+      const final = commonExponentError(exponent, finalMaximum[i]!, offset);
+      plan.common[i] = later > 0 ? growthOf(common + final) : 0;
+      plan.rescales[i] = later;
+      if (growth[i]! > 0) {
+        plan.multiplied[i] = 1;
+        later += rescaleFactorError(growth[i]!, scaleError);
+      }
+    }
+  }
+  return { blocks, largestMaximum, finalMaximum, logarithm, reach: mostReach, overflows };
+}

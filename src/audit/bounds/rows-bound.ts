@@ -1,0 +1,57 @@
+import { techniques, type Technique } from '../../../kernels/index.js';
+import { tileRows } from './memory.js';
+
+/** A number per technique and element (or row). */
+export type ByTechnique = Readonly<Record<Technique, Float64Array>>;
+
+/** Bounds of every element, or of every row. */
+export interface Bounds {
+  /** Worst case of each technique alone. */
+  readonly techniques: ByTechnique;
+  /** Worst case of all together, the rounding of an output and the oracle's own radius included. */
+  readonly total: Float64Array;
+  /** What does not average out, and the standard deviation of what does: see docs/bounds.md. */
+  readonly systematic: Float64Array;
+  readonly deviation: Float64Array;
+}
+
+/** The bounds of up to 64 rows of one head. Arrays are used again from call to call. */
+export interface RowsBound {
+  /** Counted over [batch, heads, queries]. */
+  readonly firstRow: number;
+  readonly rows: number;
+  /** [rows × vDim], in the output's unit. */
+  readonly out: Bounds;
+  /** [rows], natural logarithms, before the LSE is stored. */
+  readonly lse: Bounds;
+}
+
+function createBounds(length: number): Bounds {
+  const numbers = () => new Float64Array(length);
+  return {
+    techniques: Object.fromEntries(techniques.map((name) => [name, numbers()])) as ByTechnique,
+    total: numbers(),
+    systematic: numbers(),
+    deviation: numbers(),
+  };
+}
+
+function fill(bounds: Bounds, value: number, begin: number, end: number): void {
+  for (const technique of techniques) bounds.techniques[technique].fill(value, begin, end);
+  for (const name of ['total', 'systematic', 'deviation'] as const)
+    bounds[name].fill(value, begin, end);
+}
+
+/** Arrays for the bounds of 64 rows, and a way to say the same of a whole row. */
+export function createRowsBounds(vDim: number) {
+  const out = createBounds(tileRows * vDim);
+  const lse = createBounds(tileRows);
+  return {
+    out,
+    lse,
+    fillRow: (row: number, value: number): void => {
+      fill(out, value, row * vDim, (row + 1) * vDim);
+      fill(lse, value, row, row + 1);
+    },
+  };
+}

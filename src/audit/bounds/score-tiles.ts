@@ -1,0 +1,106 @@
+import type { KeyRange, Problem, ProblemShape } from '../../problem.js';
+import type { HeadOperands } from './head-operands.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import type { KeyTile } from './key-tiles.js';
+import { tileRows, type BoundMemory } from './memory.js';
+import { scoreError } from './qk-accumulate.js';
+
+const inOrder = Int32Array.from({ length: tileRows }, (_, place) => place);
+
+/** Scores of 64 queries at a time, in the memory's block `scores`, with how far each may be off. */
+export interface ScoreTiles {
+  /** What scores times this are exponents of 2. */
+  readonly factor: number;
+  readonly load: (operands: HeadOperands, firstRow: number, rows: number) => void;
+  /** Scores, errors (log2), and which columns each row sees. */
+  readonly score: (tile: KeyTile, ranges: readonly KeyRange[]) => void;
+  /** The largest exponents of each block; counts equal exponents and finds the largest error. */
+  readonly scan: (tiles: readonly KeyTile[], ranges: readonly KeyRange[]) => Float64Array[];
+}
+
+/** Makes the scores of a problem, exact to some 2^-50, for a kernel of the given arithmetic. */
+export function createScoreTiles(
+  { scale, softcap }: Problem,
+  { qkDim }: ProblemShape,
+  arithmetic: KernelArithmetic,
+  memory: BoundMemory,
+): ScoreTiles {
+  const { kernels, scores, queries, keysTransposed, queryUnits, keyUnits, low, high } = memory;
+  const { step, units, perPartial, perUnit } = scoreError(arithmetic.scores, qkDim);
+  const factor = (softcap ?? scale) * Math.LOG2E;
+  const capFactor = softcap === null ? 0 : (2 * scale * Math.LOG2E) / softcap;
+  // The slope of a softcap is at most 1, so a score's error grows by the scale alone.
+  const exponentUnit = Math.abs(scale) * Math.LOG2E * (1 + 2 ** -12);
+  const count = tileRows * tileRows;
+  let operands: HeadOperands | undefined;
+
+  function loadKeys({ order, keys, firstKey }: KeyTile): void {
+    if (operands === undefined) throw new TypeError('no queries are loaded');
+    const { values, units: unitsOfKeys } = operands.key;
+    keysTransposed.view.fill(0);
+    keyUnits.view.fill(0);
+    for (let place = 0; place < tileRows; place++) {
+      const key = order[place]!;
+      if (key >= keys) continue;
+      let at = (firstKey + key) * qkDim;
+      for (let t = place; t < qkDim * tileRows; t += tileRows)
+        keysTransposed.view[t] = values[at++]!;
+      at = (firstKey + key) * units;
+      for (let t = place; t < units * tileRows; t += tileRows)
+        keyUnits.view[t] = unitsOfKeys[at++]!;
+    }
+  }
+
+  function score(tile: KeyTile, ranges: readonly KeyRange[]): void {
+    loadKeys(tile);
+    for (let i = 0; i < tileRows; i++) {
+      const { begin, end } = ranges[i] ?? { begin: 0, end: 0 };
+      low.view[i] = Math.max(begin - tile.firstKey, 0);
+      high.view[i] = Math.min(end - tile.firstKey, tile.keys);
+    }
+    const [q, k, s, error] = [queries, keysTransposed, scores, memory.scoreError].map(
+      ({ address }) => address,
+    ) as [number, number, number, number];
+    if (step === 0) {
+      kernels.product(q, k, s, tileRows, qkDim, tileRows);
+      memory.scoreError.view.fill(0);
+    } else kernels.chainProduct(q, k, s, error, tileRows, qkDim, tileRows, step);
+    const products = memory.variance.address;
+    kernels.product(queryUnits.address, keyUnits.address, products, tileRows, units, tileRows);
+    kernels.scoreErrors(error, products, count, perPartial * exponentUnit, perUnit * exponentUnit);
+    if (softcap !== null) kernels.capScores(s, count, capFactor);
+  }
+
+  return {
+    factor,
+    load: (head, firstRow, rows) => {
+      operands = head;
+      const { query } = head;
+      const rowsOf = (values: Float64Array, dim: number) =>
+        values.subarray(firstRow * dim, (firstRow + rows) * dim);
+      queries.view.fill(0);
+      queries.view.set(rowsOf(query.values, qkDim));
+      queryUnits.view.fill(0);
+      queryUnits.view.set(rowsOf(query.units, units));
+    },
+    score,
+    scan: (tiles, ranges) => {
+      memory.tables.view.fill(0);
+      memory.largest.view.fill(-Infinity);
+      memory.errors.view.fill(0);
+      const blocks: Float64Array[] = [];
+      for (const tile of tiles) {
+        score({ ...tile, order: inOrder }, ranges);
+        kernels.scanScores(
+          ...[scores.address, memory.scoreError.address, memory.errors.address, tileRows, factor],
+          ...[low.address, high.address, memory.maxima.address, memory.largest.address],
+          ...[memory.tables.address, memory.tableBits],
+        );
+        const block = (blocks[tile.block] ??= new Float64Array(ranges.length).fill(-Infinity));
+        for (let i = 0; i < ranges.length; i++)
+          block[i] = Math.max(block[i]!, memory.maxima.view[i]!);
+      }
+      return blocks;
+    },
+  };
+}

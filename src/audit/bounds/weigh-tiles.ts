@@ -1,0 +1,138 @@
+import type { AttentionReference } from '../../../oracles/index.js';
+import { formats, smallestNormal } from '../../formats/index.js';
+import type { KeyRange, Problem } from '../../problem.js';
+import type { HeadOperands } from './head-operands.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import type { KeyTile } from './key-tiles.js';
+import { sumsPerRow, tileRows, type BoundMemory } from './memory.js';
+import { weightRounding } from './p-round.js';
+import { tileLoss } from './pv-accumulate.js';
+import type { RowErrors } from './row-errors.js';
+import type { BlockPlan, RowPlan } from './row-plan.js';
+import { rowSumLoss } from './row-sum.js';
+import type { ScoreTiles } from './score-tiles.js';
+import { roundoff32 } from './sum-error.js';
+
+/** The rows that are weighed. */
+export interface WeighedRows {
+  readonly operands: HeadOperands;
+  readonly firstRow: number;
+  readonly ranges: readonly KeyRange[];
+  readonly plan: RowPlan;
+  /** Filled. */
+  readonly errors: readonly RowErrors[];
+}
+
+/** Blocks of the memory that hold, after all tiles, what the bounds of the elements are made of. */
+const runningSums = ['sum', 'squares', 'moved', 'spread', 'accumulated', 'rescaled'] as const;
+
+/**
+ * Makes a function that takes rows through their tiles of keys: weights, what errors do to them, and
+ * their products with V, into the memory's running sums and the rows' errors.
+ */
+export function createWeigher(
+  problem: Problem,
+  { shape, magnitude }: AttentionReference,
+  arithmetic: KernelArithmetic,
+  memory: BoundMemory,
+  scoreTiles: ScoreTiles,
+) {
+  const { queries, vDim } = shape;
+  const { exponential, maximum, values, underflow } = arithmetic;
+  const { kernels, vStride, tableBits } = memory;
+  const rounding = weightRounding(arithmetic.weightFormat);
+  const offset = maximum.kind === 'online' ? maximum.offset : 0;
+  const loss = tileLoss(
+    values,
+    tileRows,
+    smallestNormal(formats[problem.v.format]),
+    underflow.sums,
+  );
+
+  function loadMagnitudes({ operands, firstRow, ranges }: WeighedRows): void {
+    const first = operands.head * queries + firstRow;
+    memory.magnitude.view.fill(0);
+    for (let i = 0; i < ranges.length; i++)
+      memory.magnitude.view.set(
+        magnitude.subarray((first + i) * vDim, (first + i + 1) * vDim),
+        i * vStride,
+      );
+  }
+
+  function loadKeys({ operands }: WeighedRows, tile: KeyTile): void {
+    memory.values.view.fill(0);
+    for (let place = 0; place < tileRows; place++) {
+      const key = tile.order[place]!;
+      memory.original.view[place] = key;
+      memory.exponential.view[place] =
+        place < tile.polynomial ? exponential.polynomial : exponential.hardware;
+      if (key >= tile.keys) continue;
+      const at = (tile.firstKey + key) * vDim;
+      memory.values.view.set(operands.value.subarray(at, at + vDim), place * vStride);
+    }
+  }
+
+  function weigh(tile: KeyTile, block: BlockPlan): void {
+    for (const name of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
+      memory[name].view.set(block[name]);
+    kernels.weigh(
+      ...[memory.scores.address, memory.scoreError.address, tileRows, scoreTiles.factor],
+      ...[memory.low.address, memory.high.address, memory.original.address, tile.polynomial],
+      ...[memory.shift.address, offset, memory.gain.address, memory.uncertainty.address],
+      ...[memory.exponential.address, memory.relative.address, memory.least.address],
+      ...[rounding.smallestNormal, rounding.ulpOfOne, rounding.maxFinite],
+      ...[rounding.saturates ? 1 : 0, memory.rounding.address, memory.variance.address],
+      ...[memory.tables.address, tableBits, memory.sums.address],
+    );
+    kernels.moments(
+      ...[memory.scores.address, memory.rounding.address, memory.variance.address],
+      ...[memory.values.address, memory.tileSum.address, memory.tileSquares.address],
+      ...[memory.tileMoved.address, memory.tileSpread.address, tileRows, vStride],
+    );
+  }
+
+  /** Adds the tile's sums to a row's errors, and says what the tile may do to its sums over keys. */
+  function addToRow(row: RowErrors, i: number, tile: KeyTile, block: BlockPlan): void {
+    const sum = (index: number) => memory.sums.view[i * sumsPerRow + index]!;
+    const mass = sum(0);
+    const isMultiplied = tile.startsBlock && block.multiplied[i] === 1;
+    if (isMultiplied) row.rescaledSum += roundoff32 * row.massAtMost;
+    row.addTile(mass, block.common[i]!, block.commonOfLse[i]!, block.rescales[i]!);
+    row.polynomialMass += sum(1);
+    row.distance += sum(2);
+    row.distanceSquared += sum(3);
+    row.exponentialVariance += sum(4);
+    row.largestWeight = Math.max(row.largestWeight, sum(5));
+    row.scores += sum(6);
+    row.scoresSquared += sum(7);
+    if (row.blockMass > 0)
+      row.rowSum += rowSumLoss(arithmetic, tile.keys, tile.endsBlock) * row.massAtMost;
+    if (tile.endsBlock) row.blockMass = 0;
+    memory.mass.view[i] = mass;
+    memory.slack.view[i] = row.largest + 2 * rounding.relative;
+    memory.perTile.view[i] = mass > 0 ? loss.relative : 0;
+    memory.floor.view[i] = mass > 0 ? loss.perMass * mass + loss.fixed : 0;
+    memory.rescale.view[i] = isMultiplied ? roundoff32 : 0;
+  }
+
+  return function weighTiles(rows: WeighedRows, tiles: readonly KeyTile[]): void {
+    const { ranges, plan, errors } = rows;
+    loadMagnitudes(rows);
+    for (const name of runningSums) memory[name].view.fill(0);
+    for (const tile of tiles) {
+      const block = plan.blocks[tile.block]!;
+      scoreTiles.score(tile, ranges);
+      loadKeys(rows, tile);
+      weigh(tile, block);
+      errors.forEach((row, i) => addToRow(row, i, tile, block));
+      kernels.addTile(
+        ...[memory.tileSum.address, memory.tileSquares.address, memory.tileMoved.address],
+        ...[memory.tileSpread.address, memory.sum.address, memory.squares.address],
+        ...[memory.moved.address, memory.spread.address, memory.magnitude.address],
+        ...[memory.accumulated.address, memory.rescaled.address, memory.mass.address],
+        ...[memory.slack.address, memory.perTile.address, memory.floor.address],
+        ...[memory.rescale.address, tileRows, vStride],
+      );
+    }
+  };
+}
