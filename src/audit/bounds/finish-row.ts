@@ -6,7 +6,7 @@ import type { BoundMemory } from './memory.js';
 import { rescaleWeightError } from './rescale.js';
 import { hardwareWeightError } from './exp2-hardware.js';
 import { polynomialWeightError } from './exp2-polynomial.js';
-import { outputRounding } from './output-round.js';
+import { distanceToFormat, outputRounding } from './output-round.js';
 import { anyOrderLoss } from './pv-accumulate.js';
 import { scoreWeightError, typicalScoreShare } from './qk-accumulate.js';
 import type { RowErrors } from './row-errors.js';
@@ -99,7 +99,12 @@ export function createFinishRow(
         out.techniques[technique][at] = bound;
         sum += bound;
       }
-      const half = sum === Infinity ? Infinity : outputRounding(outputFormat, exact, sum);
+      // The nearest number cannot be farther than the exact output's.
+      const distance = distanceToFormat(outputFormat, exact);
+      const half =
+        sum === Infinity
+          ? Infinity
+          : Math.min(outputRounding(outputFormat, exact, sum), distance + sum);
       const radius = reference.outRadius[row * vDim + c]!;
       out.techniques['output-round'][at] = half;
       out.total[at] = sum + half + radius;
@@ -114,8 +119,14 @@ export function createFinishRow(
         memory.spread.view[inMemory]! +
         errors.exponentialVariance * size * size +
         keys * (anyOrder * element.magnitude) ** 2;
+      const ofWeights = scaled(random, factor ** 2);
       const halfUlp = outputRounding(outputFormat, exact, 0);
-      out.deviation[at] = Math.sqrt(scaled(random, factor ** 2) + (halfUlp * halfUlp) / 3);
+      const noise = Math.sqrt(ofWeights) + out.systematic[at]!;
+      const uniform = halfUlp / Math.sqrt(3);
+      const nearest = Math.min(distance + noise, halfUlp);
+      // Where little moves it, the rounding is what it is; else any in the interval is as likely.
+      const rounding = noise < halfUlp / 8 ? nearest : Math.min(uniform, nearest);
+      out.deviation[at] = Math.sqrt(ofWeights + rounding ** 2);
     }
   }
 

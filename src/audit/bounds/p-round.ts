@@ -16,8 +16,8 @@ export interface WeightRounding {
   readonly least: number;
 }
 
-/** A weight known to this share of the unit roundoff has a known distance to its rounded value. */
-export const knownShare = 1 / 8;
+/** A weight known to within this relative error is taken as known, one that is not may be anywhere. */
+export const largestKnownError = 1 / 8;
 
 /**
  * Rounding to nearest even in a format. Theorem 5 of docs/bounds.md. FP8 saturates:

@@ -1,6 +1,6 @@
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { followMaximum } from './maximum-path.js';
-import { knownShare, type WeightRounding } from './p-round.js';
+import { largestKnownError, type WeightRounding } from './p-round.js';
 import { rescaleFactorError } from './rescale.js';
 import { commonExponentError, largestExponentError } from './scale-subtract.js';
 import { roundoff32 } from './sum-error.js';
@@ -104,7 +104,7 @@ function planWhole(
     // Twice: once in the weight, once in the sum that it is divided by, both rounded to fp32.
     const relative =
       2 * (growthOf(wrong) + exponential.hardware + finish.normalise + 4 * roundoff32);
-    const isKnown = isDivided && relative <= rounding.relative * knownShare;
+    const isKnown = isDivided && relative <= largestKnownError;
     block.uncertainty[i] = relative;
     block.relative[i] = isKnown ? 0 : rounding.relative + roundoff32;
     // Rounded after the division by the row sum, whichever is unknown: the same floor for all.
@@ -164,7 +164,7 @@ function planOnline(
       const relative = growthOf(wrong);
       plan.uncertainty[i] = relative;
       const reach = offset + maxima[b]![i]! + uncertainty[i]! - low[i]!;
-      const isKnown = relative <= rounding.relative * knownShare;
+      const isKnown = relative <= largestKnownError;
       const isOver = 2 ** reach * (1 + relative) > rounding.maxFinite;
       if (isOver && !rounding.saturates) overflows[i] = 1;
       if (!isKnown) {

@@ -173,7 +173,8 @@ function leadingPower(a: v128): v128 {
  * the uncertainty, at most half an ulp; where `relative[i]` is positive, p may lie anywhere and it is
  * relative[i]·p + least[i].
  *
- * variance: the square of its standard deviation for a uniform rounding error, plus 2w² times the
+ * variance: the square of its standard deviation, which is the distance itself where the uncertainty is
+ * small beside half an ulp, else that of a uniform error, plus 2w² times the
  * square of exponential[j], times how many weights of the row are equal to it.
  *
  * sums: per row eight numbers: Σ w, Σ w over columns below `split`, Σ w·z and Σ w·z² with z the larger
@@ -263,7 +264,10 @@ export function weigh(
           half,
         );
         moved = f64x2.min(near, limit);
-        deviation = f64x2.min(f64x2.mul(f64x2.mul(limit, limit), third), f64x2.mul(moved, moved));
+        const isKnown = f64x2.lt(slack, f64x2.mul(limit, f64x2.splat(0.125)));
+        const uniform = f64x2.mul(f64x2.mul(limit, limit), third);
+        const square = f64x2.mul(moved, moved);
+        deviation = v128.bitselect(square, f64x2.min(uniform, square), isKnown);
         const over = f64x2.sub(above, f64x2.splat(maxFinite));
         const isOver = f64x2.gt(over, f64x2.splat(0));
         if (v128.any_true(isOver)) {
