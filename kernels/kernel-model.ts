@@ -1,5 +1,6 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
 import type { Problem, ProblemShape } from '../src/problem.js';
+import type { AttributedKernel } from './attributed-kernel.js';
 
 /** One thing about a kernel model that a user may choose. */
 export interface KernelSetting {
@@ -47,4 +48,10 @@ export interface KernelModel {
    * @throws RequestError for a problem that the kernel does not take, an unknown key or a bad value
    */
   readonly prepare: (problem: Problem, settings: ReadonlyMap<string, string>) => PreparedKernel;
+  /**
+   * The model with techniques that can be emulated or exact.
+   * @param settings as of `prepare`
+   * @throws RequestError as `prepare`, and for settings that cannot be attributed
+   */
+  readonly attribute: (problem: Problem, settings: ReadonlyMap<string, string>) => AttributedKernel;
 }

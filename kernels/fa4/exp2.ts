@@ -76,10 +76,12 @@ export interface RangeReduction {
  * The additions are those of fp32, so that a tiny negative x has b = −1 and f = 1. FTZ in the other
  * operations, which FlashAttention-4's packed form may have, changes no result of the exp2. Source:
  * `ex2_emulation` in flash_attn/cute/utils.py.
+ *
+ * @param addition how the first addition rounds; default as above
  */
-export function reduceRange(x: number): RangeReduction {
+export function reduceRange(x: number, addition: Float32Options = floorAddition): RangeReduction {
   const clamped = x > smallestInput ? x : smallestInput;
-  const rounded = addFloat32(clamped, toInteger, floorAddition);
+  const rounded = addFloat32(clamped, toInteger, addition);
   const integer = subtractFloat32(rounded, toInteger);
   return {
     integerBits: bitsOf(rounded) << 23,
@@ -118,9 +120,25 @@ function evaluatePolynomial(coefficients: readonly number[], fraction: number): 
  * @throws RequestError for a degree other than 1 to 5.
  */
 export function exp2PolynomialBits(x: number, degree: PolynomialDegree = 3): number {
-  const { integerBits, fraction } = reduceRange(x);
-  const p = evaluatePolynomial(coefficientsOf(degree), fraction);
-  return (integerBits + bitsOf(p)) >>> 0;
+  return assembledBits(reduceRange(x), coefficientsOf(degree));
+}
+
+/** The bits of the polynomial of the fraction plus those of the integer, an int32 that wraps around. */
+function assembledBits(
+  { integerBits, fraction }: RangeReduction,
+  coefficients: readonly number[],
+): number {
+  return (integerBits + bitsOf(evaluatePolynomial(coefficients, fraction))) >>> 0;
+}
+
+/**
+ * The software exp2 from a reduced input, with coefficients of one's own: Horner's rule with one fused
+ * multiply-add each, then the int32 addition of the integer's bits. Returns the fp32 number.
+ *
+ * @param coefficients fp32 numbers from c0 up
+ */
+export function exp2OfReduced(reduced: RangeReduction, coefficients: readonly number[]): number {
+  return fromBits(assembledBits(reduced, coefficients));
 }
 
 /** `exp2PolynomialBits` as the fp32 number with that bit pattern. */

@@ -33,15 +33,29 @@ export function queryTiles({ queries }: ProblemShape): QueryTile[] {
 }
 
 /**
+ * The other tile of a tile's CTA, both counted over the tiles of all heads; null for a CTA that has
+ * only one.
+ */
+export function otherTileOfCta(tile: number, shape: ProblemShape): number | null {
+  const tilesOfHead = queryTiles(shape).length;
+  const within = tile % tilesOfHead;
+  const other = within % tilesPerCta === 0 ? within + 1 : within - 1;
+  return other < tilesOfHead ? tile - within + other : null;
+}
+
+/**
  * The blocks of keys that a tile's CTA visits, in its order: from the last to the first, every block
  * in which any query of the CTA's two tiles sees a key. Source: BlockInfo.get_n_block_min_max in
  * flash_attn/cute/block_info.py.
+ *
+ * @param mask the keys that a query sees, within the blocks visited; default what the problem says
  */
 export function keyBlocks(
   problem: Problem,
   shape: ProblemShape,
   tile: QueryTile,
   blockKeys: number,
+  mask: typeof visibleKeys = visibleKeys,
 ): KeyBlock[] {
   const ctaFirst = Math.floor(tile.first / (tilesPerCta * tileQueries)) * tilesPerCta * tileQueries;
   const ctaLast = Math.min(ctaFirst + tilesPerCta * tileQueries, shape.queries) - 1;
@@ -49,7 +63,7 @@ export function keyBlocks(
   const { begin } = visibleKeys(problem, shape, ctaFirst);
   const { end } = visibleKeys(problem, shape, ctaLast);
   const ranges = Array.from({ length: tile.rows }, (_, row) =>
-    visibleKeys(problem, shape, tile.first + row),
+    mask(problem, shape, tile.first + row),
   );
   const blocks: KeyBlock[] = [];
   for (

@@ -9,6 +9,12 @@ import { createAllocator } from '../../src/simd/index.js';
 import { exp2Coefficients } from './exp2.js';
 import { fragmentColumns, usesPolynomial } from './exp2-tuning.js';
 import { fa4TensorCore, tileQueries, type Fa4Configuration } from './forward-configuration.js';
+import {
+  fa4Formats,
+  outConversions,
+  type Fa4Format,
+  type InputPatterns,
+} from './forward-formats.js';
 import { instantiateForward } from './forward-module.js';
 
 /** What a tile is made of. */
@@ -31,13 +37,15 @@ export interface ForwardEngine {
   /** qkDim and vDim as they lie in memory: rounded up to what the kernels take. */
   readonly inner: number;
   readonly outColumns: number;
-  readonly queries: Uint16Array;
-  readonly keys: Uint16Array;
-  readonly values: Uint16Array;
+  readonly queries: InputPatterns;
+  readonly keys: InputPatterns;
+  readonly values: InputPatterns;
   /** Per row begin and end of the columns that it sees. */
   readonly visible: Int32Array;
   /** [rows × outColumns], after `finish`. */
   readonly result: Uint16Array;
+  /** [rows × outColumns]: the output in fp32, normalised after `finishPartial`. */
+  readonly sums: Float32Array;
   readonly lse: Float32Array;
   readonly rescales: Int32Array;
   /** Rescaled rows, rows whose rescale was skipped, rescaled warps, warps skipped. */
@@ -55,6 +63,8 @@ export interface ForwardEngine {
   /** O += P·V. */
   readonly output: () => void;
   readonly finish: () => void;
+  /** In place of `finish`, leaves the output unrounded. */
+  readonly finishPartial: () => void;
 }
 
 /** For every four columns of a block a byte: the bits of those that the polynomial computes. */
@@ -74,21 +84,23 @@ const bitCounts = Uint8Array.from(
   (_, x) => x.toString(2).replaceAll('0', '').length,
 );
 
-const parameterBytes = 64;
+const parameterBytes = 76;
 const counterCount = 4;
 
 /**
  * An instance of the module with the memory of one tile: some megabytes, whatever the problem's size.
  *
- * @param scale softmax scale times log2 e, an fp32 number
+ * @param scale the scale of the exponents, an fp32 number
  */
 export function createForwardEngine(
   configuration: Fa4Configuration,
-  format: 'bf16' | 'fp16',
+  format: Fa4Format,
   { qkDim, vDim }: TileDimensions,
   scale: number,
 ): ForwardEngine {
   const { exp2, rescaleThreshold, maxOffset, lseFused, blockKeys } = configuration;
+  const { bits, weightConversion } = fa4Formats[format];
+  const Patterns = bits === 8 ? Uint8Array : Uint16Array;
   const arithmetic = fa4TensorCore(configuration.architecture, format);
   const { productsPerSum, alignedFractionBits, resultFractionBits } = arithmetic;
   const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
@@ -114,7 +126,11 @@ export function createForwardEngine(
   const { allocate, place } = createAllocator(kernels.memory, bytes);
   const { buffer } = kernels.memory;
 
-  function patterns(count: number): Words<Uint16Array> {
+  function patterns(count: number): Words<InputPatterns> {
+    const address = allocate((bits / 8) * count);
+    return { address, view: new Patterns(buffer, address, count) };
+  }
+  function results(count: number): Words<Uint16Array> {
     const address = allocate(2 * count);
     return { address, view: new Uint16Array(buffer, address, count) };
   }
@@ -141,17 +157,20 @@ export function createForwardEngine(
     ...tables.map((table) => place(packSegments(table))),
     place(packSquares()),
     ...tables.map(({ unitsPerUlp }) => Math.log2(unitsPerUlp)),
-    place(packConversion(format === 'bf16' ? 'cvt.rn.bf16x2.f32' : 'cvt.rn.f16x2.f32')),
+    place(packConversion(outConversions[configuration.outFormat])),
     place(lanes),
     lseFused ? 1 : 0,
     counters.address,
+    place(packConversion(weightConversion)),
+    bits / 8,
   ].forEach((word, i) => record.setInt32(12 + 4 * i, word, true));
+  record.setFloat32(72, configuration.descale.v, true);
 
   const queries = patterns(size.queries);
   const keys = patterns(size.keys);
   const values = patterns(size.values);
   const weights = patterns(size.scores);
-  const result = patterns(size.out);
+  const result = results(size.out);
   const packedQueries = allocate(8 * size.queries);
   const packedKeys = allocate(6 * size.keys);
   const packedValues = allocate(6 * size.values);
@@ -174,6 +193,7 @@ export function createForwardEngine(
     values: values.view,
     visible: visible.view,
     result: result.view,
+    sums: out.view,
     lse: lse.view,
     rescales: rescales.view,
     counters: counters.view,
@@ -218,6 +238,11 @@ export function createForwardEngine(
       kernels.finish(
         ...([out.address, result.address, lse.address, maxima.address] as const),
         ...([rowSums.address, rows, outColumns, parameters] as const),
+      ),
+    finishPartial: () =>
+      kernels.finishPartial(
+        ...([out.address, lse.address, maxima.address, rowSums.address] as const),
+        ...([rows, outColumns, parameters] as const),
       ),
   };
 }

@@ -1,6 +1,14 @@
+import type { AttributedKernel } from '../attributed-kernel.js';
 import type { KernelModel, KernelSetting } from '../kernel-model.js';
+import {
+  checkVariantApplies,
+  kernelVariants,
+  noVariant,
+  variantSetting,
+} from '../variants/index.js';
 import { booleanValue, checkKeys, choiceValue, numberValue } from '../setting-values.js';
 import { problemShape, type Problem } from '../../src/problem.js';
+import { attributedFa4Kernel, checkAttributedVariant } from './attributed/attributed-kernel.js';
 import { fa4Evidence } from './evidence.js';
 import type { PolynomialDegree } from './exp2.js';
 import {
@@ -8,8 +16,8 @@ import {
   type Fa4Architecture,
   type Fa4Configuration,
 } from './forward-configuration.js';
+import type { Fa4Format } from './forward-formats.js';
 import { createFa4Forward } from './forward.js';
-import { inputFormat } from './forward-tiles.js';
 
 const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_90, sm_100 (default) or sm_103' },
@@ -24,11 +32,27 @@ const settings: readonly KernelSetting[] = [
   { key: 'maxOffset', description: 'added to every exponent' },
   { key: 'lse.fused', description: 'whether m·c + log2 l is one fused multiply-add' },
   { key: 'blockKeys', description: 'keys of a block, a multiple of 32' },
+  { key: 'out.format', description: 'bf16 or fp16; default that of the inputs, bf16 for fp8' },
+  { key: 'descale.q', description: 'what fp8 Q is multiplied by, in the scale of the exponents' },
+  { key: 'descale.k', description: 'the same for K' },
+  {
+    key: 'descale.v',
+    description: 'what fp8 V is multiplied by, at the end; an audit knows of no descale',
+  },
+  {
+    key: 'splits',
+    description: 'parts of the keys whose results are combined, 1 (default) to 256',
+  },
+  {
+    key: 'variant',
+    description: `one of ${kernelVariants.length} bugs, switched on (default ${noVariant}); any other word lists them`,
+  },
 ];
 
 /** The configuration as settings, by key. */
 function settingsOf(configuration: Fa4Configuration): Record<string, string | number | boolean> {
   const { architecture, exp2, rescaleThreshold, maxOffset, lseFused, blockKeys } = configuration;
+  const { outFormat, descale, splits } = configuration;
   return {
     architecture,
     'exp2.frequency': exp2.frequency,
@@ -39,6 +63,9 @@ function settingsOf(configuration: Fa4Configuration): Record<string, string | nu
     maxOffset,
     'lse.fused': lseFused,
     blockKeys,
+    'out.format': outFormat,
+    ...{ 'descale.q': descale.q, 'descale.k': descale.k, 'descale.v': descale.v },
+    splits,
   };
 }
 
@@ -54,11 +81,15 @@ function overridesOf(
     choiceValue(key, text, ['sm_90', 'sm_100', 'sm_103'] as const),
   );
   const chosen = architecture === undefined ? {} : { architecture };
-  const { exp2 } = fa4Configuration(problem, problemShape(problem), chosen);
+  const { exp2, descale } = fa4Configuration(problem, problemShape(problem), chosen);
   const rescaleThreshold = given('rescale.threshold', numberValue);
   const maxOffset = given('maxOffset', numberValue);
   const lseFused = given('lse.fused', booleanValue);
   const blockKeys = given('blockKeys', numberValue);
+  const outFormat = given('out.format', (key, text) =>
+    choiceValue(key, text, ['bf16', 'fp16'] as const),
+  );
+  const splits = given('splits', numberValue);
   return {
     ...chosen,
     exp2: {
@@ -67,11 +98,46 @@ function overridesOf(
       startFragment: given('exp2.startFragment', numberValue) ?? exp2.startFragment,
       degree: (given('exp2.degree', numberValue) ?? exp2.degree) as PolynomialDegree,
     },
+    descale: {
+      q: given('descale.q', numberValue) ?? descale.q,
+      k: given('descale.k', numberValue) ?? descale.k,
+      v: given('descale.v', numberValue) ?? descale.v,
+    },
     ...(rescaleThreshold === undefined ? {} : { rescaleThreshold }),
     ...(maxOffset === undefined ? {} : { maxOffset }),
     ...(lseFused === undefined ? {} : { lseFused }),
     ...(blockKeys === undefined ? {} : { blockKeys }),
+    ...(outFormat === undefined ? {} : { outFormat }),
+    ...(splits === undefined ? {} : { splits }),
   };
+}
+
+/**
+ * The configuration that settings, as text by key, choose for a problem, those of a variant included.
+ * @throws RequestError for an unknown key or a bad value, and for a problem that the kernel does not
+ * take
+ */
+export function fa4SettingsConfiguration(
+  problem: Problem,
+  texts: ReadonlyMap<string, string>,
+): Fa4Configuration {
+  checkKeys('fa4', settings, texts);
+  const variant = variantSetting(texts);
+  const chosen = new Map([...Object.entries(variant?.settings ?? {}), ...texts]);
+  return fa4Configuration(problem, problemShape(problem), overridesOf(problem, chosen));
+}
+
+/**
+ * The forward on a problem with techniques that can be emulated or exact.
+ *
+ * @param overrides what to choose otherwise than FlashAttention-4 would for this problem
+ * @throws RequestError as `createAttributedForward`
+ */
+export function attributeFa4(
+  problem: Problem,
+  overrides: Partial<Fa4Configuration> = {},
+): AttributedKernel {
+  return attributedFa4Kernel(problem, overrides, settingsOf);
 }
 
 /** FlashAttention-4's forward for Blackwell, bit for bit. */
@@ -81,20 +147,34 @@ export const fa4Model: KernelModel = {
   settings,
   prepare: (problem, texts) => {
     checkKeys('fa4', settings, texts);
-    const forward = createFa4Forward(problem, { configuration: overridesOf(problem, texts) });
+    const variant = variantSetting(texts);
+    const chosen = new Map([...Object.entries(variant?.settings ?? {}), ...texts]);
+    const forward = createFa4Forward(problem, {
+      configuration: overridesOf(problem, chosen),
+      ...(variant === null ? {} : { variation: variant.variation }),
+    });
     const { configuration, shape, tiles } = forward;
-    const format = inputFormat(problem);
+    const format = problem.q.format as Fa4Format;
+    if (variant !== null) checkVariantApplies(variant, configuration, format);
     return {
       shape,
-      outFormat: format,
+      outFormat: configuration.outFormat,
       pieces: tiles,
-      settings: settingsOf(configuration),
-      evidence: fa4Evidence(configuration.architecture, format),
+      settings: { ...settingsOf(configuration), variant: variant?.id ?? noVariant },
+      evidence: [
+        ...fa4Evidence(configuration.architecture, format, configuration.splits),
+        ...(variant === null ? [] : [`variant ${variant.id}: ${variant.source}`]),
+      ],
       run: (piece) => {
         const { first, rows } = forward.rowsOf(piece);
         const { out, lse, rescales, counters } = forward.runTile(piece);
         return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
       },
     };
+  },
+  attribute: (problem, texts) => {
+    checkKeys('fa4', settings, texts);
+    checkAttributedVariant(texts);
+    return attributeFa4(problem, overridesOf(problem, texts));
   },
 };

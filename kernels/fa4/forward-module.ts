@@ -36,6 +36,15 @@ export interface ForwardKernels extends TensorCoreKernels {
     columns: number,
     parameters: number,
   ): void;
+  finishPartial(
+    out: number,
+    lse: number,
+    maxima: number,
+    sums: number,
+    rows: number,
+    columns: number,
+    parameters: number,
+  ): void;
 }
 
 /** Makes instances of the module of the forward, each with memory of its own. */

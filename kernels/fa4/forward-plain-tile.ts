@@ -1,59 +1,46 @@
-import {
-  addFloat32,
-  fusedMultiplyAddFloat32,
-  multiplyFloat32,
-  subtractFloat32,
-} from '../../src/arith/index.js';
+import { multiplyFloat32 } from '../../src/arith/index.js';
 import { decode, encode, formats } from '../../src/formats/index.js';
 import {
   conversions,
-  exp2ApproxFtz,
-  lg2ApproxFtz,
-  rcpApproxFtz,
   tensorCoreProduct,
+  type MatrixProduct,
   type TensorCoreArithmetic,
 } from '../../src/hardware/index.js';
-import { exp2Polynomial } from './exp2.js';
-import { fragmentColumns, usesPolynomial } from './exp2-tuning.js';
 import { seesAKey } from './forward-blocks.js';
-import { fa4TensorCore, type Fa4Configuration } from './forward-configuration.js';
-import { naturalLogOf2, warpRows } from './forward-constants.js';
+import { fa4TensorCore } from './forward-configuration.js';
+import { warpRows } from './forward-constants.js';
+import { fa4Formats, outConversions, type InputPatterns } from './forward-formats.js';
+import {
+  forwardSteps,
+  polynomialColumns,
+  type ForwardSteps,
+  type StepBlock,
+  type TileSetting,
+} from './forward-steps.js';
 import { blockMmas, type ForwardTile } from './forward-tile.js';
 
 const { fp32 } = formats;
 
-/** A function of fp32 bit patterns as one of numbers. */
-function onNumbers(instruction: (bits: number) => number): (x: number) => number {
-  return (x) => decode(fp32, instruction(encode(fp32, x)));
-}
-
-const exp2 = onNumbers(exp2ApproxFtz);
-const log2 = onNumbers(lg2ApproxFtz);
-const reciprocal = onNumbers(rcpApproxFtz);
-
-/** PTX's max: a NaN loses. */
-function maximum(a: number, b: number): number {
-  if (Number.isNaN(a)) return b;
-  return b > a ? b : a;
-}
-
 /** A matrix of bit patterns with rows of `columns`, with zeros to the right and below. */
-function padded(
-  source: Uint16Array,
+function padded<Patterns extends InputPatterns>(
+  source: Patterns,
   columns: number,
   size: { readonly rows: number; readonly columns: number },
-): Uint16Array {
-  const target = new Uint16Array(size.rows * size.columns);
+): Patterns {
+  const target = new (source.constructor as new (length: number) => Patterns)(
+    size.rows * size.columns,
+  );
   for (let row = 0; row * columns < source.length; row++)
     target.set(source.subarray(row * columns, (row + 1) * columns), row * size.columns);
   return target;
 }
 
-function transposed(source: Uint16Array, rows: number, columns: number): Uint16Array {
-  return Uint16Array.from(
-    { length: rows * columns },
-    (_, i) => source[(i % rows) * columns + Math.floor(i / rows)]!,
-  );
+function transposed<Patterns extends InputPatterns>(
+  source: Patterns,
+  rows: number,
+  columns: number,
+): Patterns {
+  return source.map((_, i) => source[(i % rows) * columns + Math.floor(i / rows)]) as Patterns;
 }
 
 function noCounts() {
@@ -63,167 +50,156 @@ function noCounts() {
   };
 }
 
+/** What a plain tile does otherwise than the kernel, or by other means. */
+export interface PlainTileOptions {
+  /** Steps in place of the kernel's. */
+  readonly steps?: Partial<ForwardSteps>;
+  /** Computes the matrix products; default `tensorCoreProduct`. */
+  readonly product?: (arithmetic: TensorCoreArithmetic, product: MatrixProduct) => Uint32Array;
+}
+
 /**
  * FlashAttention-4's forward on one tile, instruction by instruction: the definition, for reading and
- * for checking, of what `createForwardTile` computes much faster. The order of operations
- * is that of flash_attn/cute/flash_fwd_sm100.py and softmax.py of Dao-AILab/flash-attention; every
- * operation is fp32, rounds to nearest even and keeps subnormals, except where an instruction of the
- * special function unit flushes them.
- *
- * @param scale softmax scale times log2 e, an fp32 number
+ * for checking, of what `createForwardTile` computes much faster. The steps between the matrix
+ * products are those of forward-steps.ts; the order is that of flash_attn/cute/flash_fwd_sm100.py of
+ * Dao-AILab/flash-attention.
  */
 export function createPlainForwardTile(
-  configuration: Fa4Configuration,
-  format: 'bf16' | 'fp16',
+  setting: TileSetting,
   { qkDim, vDim }: { readonly qkDim: number; readonly vDim: number },
-  scale: number,
+  options: PlainTileOptions = {},
 ): ForwardTile {
-  const { exp2: pattern, rescaleThreshold, maxOffset, lseFused, blockKeys } = configuration;
-  const arithmetic: TensorCoreArithmetic = fa4TensorCore(configuration.architecture, format);
+  const { configuration, format } = setting;
+  const { blockKeys, architecture, outFormat } = configuration;
+  const { product = tensorCoreProduct } = options;
+  const steps: ForwardSteps = { ...forwardSteps(setting), ...options.steps };
+  const arithmetic: TensorCoreArithmetic = fa4TensorCore(architecture, format);
   const { productsPerSum } = arithmetic;
   const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
-  const toInput = conversions[format === 'bf16' ? 'cvt.rn.bf16x2.f32' : 'cvt.rn.f16x2.f32'];
-  const isPolynomial = Array.from({ length: blockKeys }, (_, j) =>
-    usesPolynomial(
-      pattern,
-      Math.floor(j / fragmentColumns),
-      j % fragmentColumns,
-      blockKeys / fragmentColumns,
-    ),
-  );
+  const toOut = conversions[outConversions[outFormat]];
+  const Weights = fa4Formats[format].bits === 8 ? Uint8Array : Uint16Array;
+  const polynomials = polynomialColumns(configuration).filter(Boolean).length;
 
   let rows = 0;
-  let isFirst = true;
+  let index = 0;
   let hasSeenKeys = false;
-  let queries: Uint16Array = new Uint16Array();
+  let queries: InputPatterns = new Uint16Array();
   let max: number[] = [];
+  let start: number[] = [];
   let sum: number[] = [];
   let out: Uint32Array = new Uint32Array();
   let rescales = new Int32Array();
   let counters = noCounts();
 
-  /** The weights of one row, fp32, and the factor α on what was summed before. */
-  function softmaxStep(row: number, scores: readonly number[]): { p: number[]; alpha: number } {
-    const before = max[row]!;
-    const now = scores.reduce(maximum, isFirst ? -Infinity : before);
-    let safe = now === -Infinity ? 0 : now;
-    let alpha = 0;
-    max[row] = now;
-    if (!isFirst) {
-      const lag = multiplyFloat32(subtractFloat32(before, safe), scale);
-      alpha = exp2(lag);
-      if (rescaleThreshold > 0 && lag >= -rescaleThreshold) {
-        if (alpha < 1 && hasSeenKeys) counters.rowRescalesSkipped++;
-        max[row] = before;
-        safe = before;
-        alpha = 1;
-      } else if (alpha < 1 && hasSeenKeys) {
+  /** The weights of one row and the factor α on what was summed before. */
+  function softmaxStep(row: number, scores: readonly number[], block: StepBlock) {
+    const isFirst = index === 0;
+    const now = scores.reduce(steps.larger, isFirst ? -Infinity : max[row]);
+    const { stored, subtracted, alpha, isSkipped } = steps.rowMaximum(max[row], now, isFirst);
+    if (!isFirst && hasSeenKeys) {
+      if (isSkipped) counters.rowRescalesSkipped++;
+      else if (alpha < 1) {
         counters.rowRescales++;
-        rescales[row]!++;
+        rescales[row]++;
       }
     }
-    const bias = subtractFloat32(maxOffset, multiplyFloat32(safe, scale));
-    const p = scores.map((s, j) => {
-      const x = fusedMultiplyAddFloat32(s, scale, bias);
-      return isPolynomial[j] ? exp2Polynomial(x, pattern.degree) : exp2(x);
-    });
-    return { p, alpha };
-  }
-
-  /** Four packed accumulators over pairs of weights, then a tree; the first begins with l·α. */
-  function rowSum(start: number, p: readonly number[]): number {
-    const lanes = p.slice(0, 8);
-    lanes[0] = addFloat32(start, p[0]!);
-    lanes[1] = addFloat32(0, p[1]!);
-    for (let j = 8; j < p.length; j++) lanes[j % 8] = addFloat32(lanes[j % 8]!, p[j]!);
-    const pairs = [0, 1].map((lane) =>
-      addFloat32(
-        addFloat32(lanes[lane]!, lanes[2 + lane]!),
-        addFloat32(lanes[4 + lane]!, lanes[6 + lane]!),
-      ),
+    max[row] = stored;
+    const weights = scores.map((s, j) =>
+      steps.exponential(steps.exponent(s, subtracted), j, block),
     );
-    return addFloat32(pairs[0]!, pairs[1]!);
+    return { weights, alpha };
   }
 
-  /** Multiplies the output of every warp that has a row with α < 1. */
-  function rescaleOutput(alphas: readonly number[]): void {
+  /** Multiplies the output of every warp that has something to rescale. */
+  function rescaleOutput(alphas: readonly number[], block: StepBlock): void {
+    const factors = steps.outputAlphas(alphas, block);
     for (let first = 0; first < rows; first += warpRows) {
-      const warp = alphas.slice(first, first + warpRows);
-      if (!warp.some((alpha) => alpha < 1)) {
+      const warp = factors.slice(first, first + warpRows);
+      if (!steps.rescalesWarp(warp)) {
         if (hasSeenKeys) counters.warpRescalesSkipped++;
         continue;
       }
       if (hasSeenKeys) counters.warpRescales++;
       for (let i = first * vDim; i < (first + warp.length) * vDim; i++)
-        out[i] = encode(
-          fp32,
-          multiplyFloat32(decode(fp32, out[i]!), alphas[Math.floor(i / vDim)]!),
-        );
+        out[i] = encode(fp32, multiplyFloat32(decode(fp32, out[i]), factors[Math.floor(i / vDim)]));
     }
+  }
+
+  function normalised(): number[] {
+    const factors = sum.map((l, row) => steps.normaliser(l, start[row]));
+    return Array.from(out, (bits, i) =>
+      multiplyFloat32(decode(fp32, bits), factors[Math.floor(i / vDim)]),
+    );
+  }
+
+  /** The LSE as bits, since a NaN has them too. */
+  function logSumExps(): Float32Array {
+    const bits = Uint32Array.from(sum, (l, row) =>
+      encode(fp32, steps.logSumExp(steps.logSumExp2(max[row], l))),
+    );
+    return new Float32Array(bits.buffer);
   }
 
   return {
     begin: (source, count) => {
       rows = count;
-      isFirst = true;
+      index = 0;
       hasSeenKeys = false;
       queries = padded(source, qkDim, { rows, columns: inner });
       max = Array.from({ length: rows }, () => -Infinity);
       sum = Array.from({ length: rows }, () => 0);
+      start = sum.slice();
       out = new Uint32Array(rows * vDim);
       rescales = new Int32Array(rows);
       counters = noCounts();
     },
-    block: (block, keys, values) => {
-      const scoreBits = tensorCoreProduct(arithmetic, {
+    block: (keyBlock, keys, values) => {
+      const { visible } = keyBlock;
+      const isMasked = visible.some(({ begin, end }) => begin > 0 || end < blockKeys);
+      const block: StepBlock = { ...keyBlock, index, isMasked };
+      const scoreBits = product(arithmetic, {
         ...{ m: rows, n: blockKeys, k: inner, aFormat: format, bFormat: format, a: queries },
         bTransposed: padded(keys, qkDim, { rows: blockKeys, columns: inner }),
         c: new Uint32Array(rows * blockKeys),
       });
-      const weights = new Uint16Array(rows * blockKeys);
-      const alphas = block.visible.map(({ begin, end }, row) => {
+      const weights = new Weights(rows * blockKeys);
+      const alphas = visible.map(({ begin, end }, row) => {
         const scores = Array.from({ length: blockKeys }, (_, j) =>
-          j >= begin && j < end ? decode(fp32, scoreBits[row * blockKeys + j]!) : -Infinity,
+          j >= begin && j < end ? steps.score(scoreBits[row * blockKeys + j]) : -Infinity,
         );
-        const { p, alpha } = softmaxStep(row, scores);
-        p.forEach((x, j) => (weights[row * blockKeys + j] = toInput.evaluate(encode(fp32, x))));
-        sum[row] = rowSum(multiplyFloat32(sum[row]!, alpha), p);
+        const { weights: p, alpha } = softmaxStep(row, scores, block);
+        p.forEach((x, j) => (weights[row * blockKeys + j] = steps.weight(x, block)));
+        start[row] = steps.startingSum(sum[row], alpha);
+        sum[row] = steps.rowSum(start[row], p, block);
         return alpha;
       });
-      const polynomials = isPolynomial.filter(Boolean).length;
       counters.polynomialLanes += rows * polynomials;
       counters.hardwareLanes += rows * (blockKeys - polynomials);
       counters.mmas += blockMmas(inner, blockKeys, vDim, productsPerSum);
-      if (!isFirst) rescaleOutput(alphas);
-      out = tensorCoreProduct(arithmetic, {
+      if (index > 0) rescaleOutput(alphas, block);
+      out = product(arithmetic, {
         ...{ m: rows, n: vDim, k: blockKeys, aFormat: format, bFormat: format, a: weights },
         bTransposed: transposed(
           padded(values, vDim, { rows: blockKeys, columns: vDim }),
           blockKeys,
           vDim,
         ),
-        c: isFirst ? new Uint32Array(rows * vDim) : out,
-      });
-      isFirst = false;
-      hasSeenKeys ||= seesAKey(block);
+        c: index === 0 ? new Uint32Array(rows * vDim) : out,
+      }).map(steps.accumulated);
+      index++;
+      hasSeenKeys ||= seesAKey(keyBlock);
     },
-    finish: () => {
-      const isEmpty = sum.map((l) => l === 0 || Number.isNaN(l));
-      const factors = sum.map((l, row) => reciprocal(isEmpty[row] ? 1 : l));
-      // As bits, since a NaN has them too.
-      const lse = Uint32Array.from(sum, (l, row) => {
-        if (isEmpty[row]) return encode(fp32, -Infinity);
-        const logarithm = subtractFloat32(log2(l), maxOffset);
-        const total = lseFused
-          ? fusedMultiplyAddFloat32(max[row]!, scale, logarithm)
-          : addFloat32(multiplyFloat32(max[row]!, scale), logarithm);
-        return encode(fp32, multiplyFloat32(total, naturalLogOf2));
-      });
-      const rounded = Uint16Array.from(out, (bits, i) => {
-        const product = multiplyFloat32(decode(fp32, bits), factors[Math.floor(i / vDim)]!);
-        return toInput.evaluate(encode(fp32, product));
-      });
-      return { out: rounded, lse: new Float32Array(lse.buffer), rescales, counters };
-    },
+    finish: () => ({
+      out: Uint16Array.from(normalised(), (x) => toOut.evaluate(encode(fp32, x))),
+      lse: logSumExps(),
+      rescales,
+      counters,
+    }),
+    finishPartial: () => ({
+      out: Float32Array.from(normalised()),
+      lse: logSumExps(),
+      rescales,
+      counters,
+    }),
   };
 }

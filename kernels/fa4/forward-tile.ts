@@ -1,4 +1,5 @@
 import { tileQueries } from './forward-configuration.js';
+import type { InputPatterns } from './forward-formats.js';
 import type { TileWork } from './forward-tiles.js';
 
 /**
@@ -22,7 +23,7 @@ export interface ForwardCounters {
 
 /** The results of a tile of queries. */
 export interface ForwardTileResult {
-  /** [rows × vDim] bit patterns in the format of the inputs. */
+  /** [rows × vDim] bit patterns in the output's format. */
   readonly out: Uint16Array;
   /** [rows], natural logarithm. */
   readonly lse: Float32Array;
@@ -31,8 +32,17 @@ export interface ForwardTileResult {
   readonly counters: ForwardCounters;
 }
 
+/** The results of a tile of queries over a part of their keys. */
+export interface PartialTileResult extends Omit<ForwardTileResult, 'out'> {
+  /** [rows × vDim] normalised, not rounded to the output's format. */
+  readonly out: Float32Array;
+}
+
 /** The forward's work on tiles. */
-export type ForwardTile = TileWork<ForwardTileResult>;
+export interface ForwardTile extends TileWork<ForwardTileResult, InputPatterns> {
+  /** In place of `finish`, for a split. */
+  readonly finishPartial: () => PartialTileResult;
+}
 
 /** Matrix products of 128 rows, 128 columns and `sumLength` terms that a block takes. */
 export function blockMmas(qkDim: number, keys: number, vDim: number, sumLength: number): number {

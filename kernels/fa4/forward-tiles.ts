@@ -1,16 +1,19 @@
 import { formats, patternsOf } from '../../src/formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../src/problem.js';
+import { RequestError } from '../../src/request-error.js';
 import { keyBlocks, queryTiles, type KeyBlock } from './forward-blocks.js';
+import type { InputPatterns } from './forward-formats.js';
+import { kernelPaths, type ForwardPaths } from './forward-paths.js';
 
 /**
  * One tile of queries on its way through the blocks of keys. All operands are bit patterns in the
  * format of the inputs; methods are called in this order, `block` once for each.
  */
-export interface TileWork<Result> {
+export interface TileWork<Result, Patterns extends InputPatterns = Uint16Array> {
   /** Begins a tile with its queries, [rows × qkDim]. */
-  readonly begin: (queries: Uint16Array, rows: number) => void;
+  readonly begin: (queries: Patterns, rows: number) => void;
   /** Works on a block's keys [keys × qkDim] and values [keys × vDim]. */
-  readonly block: (block: KeyBlock, keys: Uint16Array, values: Uint16Array) => void;
+  readonly block: (block: KeyBlock, keys: Patterns, values: Patterns) => void;
   readonly finish: () => Result;
 }
 
@@ -24,31 +27,42 @@ export interface ForwardTiles<Result> {
   readonly runTile: (tile: number) => Result;
 }
 
-/** The kernel's format of the problem's inputs, which `fa4Configuration` has checked. */
+/**
+ * The format of the problem's inputs, where 16-bit ones are needed.
+ * @throws RequestError for any other
+ */
 export function inputFormat({ q }: Problem): 'bf16' | 'fp16' {
-  return q.format === 'bf16' ? 'bf16' : 'fp16';
+  if (q.format === 'bf16' || q.format === 'fp16') return q.format;
+  throw new RequestError(`q is ${q.format}; give bf16 or fp16`);
 }
 
 /** Rows [first, first + rows) of a tensor with rows of `dim` elements, as bit patterns. */
-function patternRows(data: Uint16Array, first: number, rows: number, dim: number): Uint16Array {
-  return data.subarray(first * dim, (first + rows) * dim);
+function patternRows<Patterns extends InputPatterns>(
+  data: Patterns,
+  first: number,
+  rows: number,
+  dim: number,
+): Patterns {
+  return data.subarray(first * dim, (first + rows) * dim) as Patterns;
 }
 
 /**
  * The tiles of a problem, each taken through the blocks of keys that its CTA visits.
  *
- * @param work does a tile's work, one tile after another
+ * @param work does a tile's work, one tile after another; told which
+ * @param paths how operands find their tile; default as the kernel does
  */
-export function forwardTiles<Result>(
+export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Array>(
   problem: Problem,
   shape: ProblemShape,
   blockKeys: number,
-  work: () => TileWork<Result>,
+  work: (tile: number) => TileWork<Result, Patterns>,
+  paths: ForwardPaths = kernelPaths,
 ): ForwardTiles<Result> {
-  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const { batch, heads, queries, keys, qkDim, vDim } = shape;
   const tilesOfHead = queryTiles(shape);
-  const patterns = ({ data, format }: Tensor): Uint16Array =>
-    patternsOf(data, formats[format]) as Uint16Array;
+  const patterns = ({ data, format }: Tensor): Patterns =>
+    patternsOf(data, formats[format]) as Patterns;
   const [q, k, v] = [patterns(problem.q), patterns(problem.k), patterns(problem.v)];
   const place = (tile: number) => ({
     head: Math.floor(tile / tilesOfHead.length),
@@ -62,18 +76,20 @@ export function forwardTiles<Result>(
     },
     runTile: (tile) => {
       const { head, queryTile } = place(tile);
-      const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
       const { first, rows } = queryTile;
-      const { begin, block, finish } = work();
+      const kvRow = paths.kvHead(head, shape) * keys;
+      const { begin, block, finish } = work(tile);
       begin(patternRows(q, head * queries + first, rows, qkDim), rows);
-      for (const keyBlock of keyBlocks(problem, shape, queryTile, blockKeys)) {
-        const row = kvHead * keys + keyBlock.first;
+      const blocks = keyBlocks(problem, shape, queryTile, blockKeys, paths.visibleKeys);
+      const rowsOf = (tensor: Patterns, index: number, dim: number): Patterns =>
+        patternRows(tensor, kvRow + blocks[index].first, blocks[index].keys, dim);
+      blocks.forEach((keyBlock, index) =>
         block(
           keyBlock,
-          patternRows(k, row, keyBlock.keys, qkDim),
-          patternRows(v, row, keyBlock.keys, vDim),
-        );
-      }
+          rowsOf(k, paths.keysFrom(index, blocks.length), qkDim),
+          rowsOf(v, paths.valuesFrom(index, blocks.length), vDim),
+        ),
+      );
       return finish();
     },
   };

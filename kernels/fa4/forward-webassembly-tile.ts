@@ -1,10 +1,12 @@
 import { seesAKey } from './forward-blocks.js';
-import { fa4TensorCore, type Fa4Configuration } from './forward-configuration.js';
+import { fa4TensorCore } from './forward-configuration.js';
 import { createForwardEngine, type TileDimensions } from './forward-engine.js';
+import type { InputPatterns } from './forward-formats.js';
+import type { TileSetting } from './forward-steps.js';
 import { blockMmas, type ForwardTile } from './forward-tile.js';
 
 /** Rows of `dim` elements into rows of `stride`; the elements beyond `dim` are left as they are. */
-function copyRows(source: Uint16Array, dim: number, target: Uint16Array, stride: number): void {
+function copyRows(source: InputPatterns, dim: number, target: InputPatterns, stride: number): void {
   if (dim === stride) target.set(source);
   else
     for (let row = 0; row * dim < source.length; row++)
@@ -16,12 +18,8 @@ function copyRows(source: Uint16Array, dim: number, target: Uint16Array, stride:
  * `createPlainForwardTile`. Each call makes an instance with the memory of one tile, some megabytes;
  * make one per thread and use it for many tiles.
  */
-export function createForwardTile(
-  configuration: Fa4Configuration,
-  format: 'bf16' | 'fp16',
-  dimensions: TileDimensions,
-  scale: number,
-): ForwardTile {
+export function createForwardTile(setting: TileSetting, dimensions: TileDimensions): ForwardTile {
+  const { configuration, format, scale } = setting;
   const { qkDim, vDim } = dimensions;
   const { blockKeys } = configuration;
   const { productsPerSum } = fa4TensorCore(configuration.architecture, format);
@@ -30,6 +28,31 @@ export function createForwardTile(
   let rows = 0;
   let blocks = 0;
   let hasSeenKeys = false;
+  /** The columns of the output without those that pad it. */
+  function outputColumns<Elements extends Uint16Array | Float32Array>(
+    source: Elements,
+    out: Elements,
+  ): Elements {
+    for (let row = 0; row < rows; row++)
+      out.set(source.subarray(row * outColumns, row * outColumns + vDim), row * vDim);
+    return out;
+  }
+
+  /** What the engine has of the tile beside its output. */
+  function statistics() {
+    const [rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped] = engine.counters;
+    return {
+      lse: engine.lse.slice(0, rows),
+      rescales: engine.rescales.slice(0, rows),
+      counters: {
+        ...{ rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped },
+        polynomialLanes: blocks * rows * polynomialColumns,
+        hardwareLanes: blocks * rows * (blockKeys - polynomialColumns),
+        mmas: blocks * blockMmas(inner, blockKeys, vDim, productsPerSum),
+      },
+    };
+  }
+
   return {
     begin: (queries, count) => {
       rows = count;
@@ -53,22 +76,11 @@ export function createForwardTile(
     },
     finish: () => {
       engine.finish();
-      const out = new Uint16Array(rows * vDim);
-      for (let row = 0; row < rows; row++)
-        out.set(engine.result.subarray(row * outColumns, row * outColumns + vDim), row * vDim);
-      const [rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped] = engine.counters;
-      return {
-        out,
-        lse: engine.lse.slice(0, rows),
-        rescales: engine.rescales.slice(0, rows),
-        counters: {
-          ...{ rowRescales: rowRescales!, rowRescalesSkipped: rowRescalesSkipped! },
-          ...{ warpRescales: warpRescales!, warpRescalesSkipped: warpRescalesSkipped! },
-          polynomialLanes: blocks * rows * polynomialColumns,
-          hardwareLanes: blocks * rows * (blockKeys - polynomialColumns),
-          mmas: blocks * blockMmas(inner, blockKeys, vDim, productsPerSum),
-        },
-      };
+      return { out: outputColumns(engine.result, new Uint16Array(rows * vDim)), ...statistics() };
+    },
+    finishPartial: () => {
+      engine.finishPartial();
+      return { out: outputColumns(engine.sums, new Float32Array(rows * vDim)), ...statistics() };
     },
   };
 }

@@ -7,6 +7,14 @@ import {
 } from '../../src/formats/index.js';
 import { problemShape, visibleKeys, type Problem, type ProblemShape } from '../../src/problem.js';
 import type { KernelPiece } from '../kernel-model.js';
+import {
+  addScaledFloat32,
+  dotFloat32,
+  expFloat32,
+  largestScore,
+  logSumExpFloat32,
+  softcapFloat32,
+} from './operations.js';
 
 /** Rounds fp32 numbers to a format and back, in place. */
 function rounding(format: FormatName): (values: Float32Array) => Float32Array {
@@ -56,20 +64,15 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
 
   function scoresOf(q: Float32Array, row: number, k: Float32Array, begin: number, end: number) {
     const scores = new Float32Array(end - begin);
-    for (let j = begin; j < end; j++) {
-      let sum = 0;
-      for (let t = 0; t < qkDim; t++)
-        sum = fround(sum + fround(q[row * qkDim + t]! * k[j * qkDim + t]!));
-      scores[j - begin] = sum;
-    }
+    for (let j = begin; j < end; j++)
+      scores[j - begin] = dotFloat32(q, row * qkDim, k, j * qkDim, qkDim);
     round(scores);
     for (let j = 0; j < scores.length; j++) scores[j]! *= scale;
     round(scores);
     const cap = problem.softcap;
     if (cap !== null) {
       const limit = fround(cap);
-      for (let j = 0; j < scores.length; j++)
-        scores[j] = limit * fround(Math.tanh(fround(scores[j]! / limit)));
+      for (let j = 0; j < scores.length; j++) scores[j] = softcapFloat32(scores[j]!, limit);
       round(scores);
     }
     return scores;
@@ -86,18 +89,17 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
       const { begin, end } = visibleKeys(problem, shape, row);
       if (begin === end) continue;
       const weights = scoresOf(q, row, k, begin, end);
-      const max = weights.reduce((a, b) => (b > a || Number.isNaN(b) ? b : a), -Infinity);
+      const max = largestScore(weights);
       let sum = 0;
       for (let j = 0; j < weights.length; j++) {
-        weights[j] = Math.exp(fround(weights[j]! - max));
+        weights[j] = expFloat32(fround(weights[j]! - max));
         sum = fround(sum + weights[j]!);
       }
       for (let j = 0; j < weights.length; j++) weights[j]! /= sum;
       round(weights);
-      for (let j = begin; j < end; j++)
-        for (let c = 0; c < vDim; c++)
-          out[row * vDim + c]! += fround(weights[j - begin]! * v[j * vDim + c]!);
-      lse[row] = max + fround(Math.log(sum));
+      const sums = out.subarray(row * vDim, (row + 1) * vDim);
+      for (let j = begin; j < end; j++) addScaledFloat32(sums, weights[j - begin]!, v, j * vDim);
+      lse[row] = logSumExpFloat32(max, sum);
     }
     const format = formats[outFormat];
     const patterns = patternsOf(encodeFromFloat32(format, out), format);

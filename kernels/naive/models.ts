@@ -3,6 +3,7 @@ import type { Problem } from '../../src/problem.js';
 import type { KernelModel } from '../kernel-model.js';
 import { checkKeys } from '../setting-values.js';
 import { createNaiveAttention } from './attention.js';
+import { createAttributedNaive } from './attributed/index.js';
 
 function model(
   name: string,
@@ -21,6 +22,10 @@ function model(
       );
       const evidence = ['fp32 operations: IEEE 754', 'exp, tanh, log: fp64, rounded once'];
       return { shape, outFormat, pieces: heads, settings: {}, evidence, run: runHead };
+    },
+    attribute: (problem, settings) => {
+      checkKeys(name, [], settings);
+      return createAttributedNaive(name, problem, intermediate(problem));
     },
   };
 }

@@ -25,6 +25,7 @@ const warpRows = 32;
 //  32 squares · 36 exp2 shift i32 · 40 log2 shift i32 · 44 reciprocal shift i32
 //  48 output format (convert4) · 52 polynomial lanes: a byte for each four columns, a bit for each
 //  56 whether the LSE is fused i32 · 60 counters: rescaled rows, skipped rows, rescaled warps, skipped
+//  64 weight format (convert4) · 68 bytes of a weight i32, 1 or 2 · 72 descale of V f32
 
 // @ts-ignore: decorator
 @inline
@@ -133,7 +134,7 @@ function exp2Split4(
 
 /**
  * One block's softmax step. `scores` [rows][columns] fp32 become the weights; `weights`
- * [rows][columns] get their bit patterns in the input format, 16 bits each. `visible` holds begin and
+ * [rows][columns] get their bit patterns in the input format, of 1 or 2 bytes. `visible` holds begin and
  * end of each row's columns as i32. `maxima`, `sums` and `alphas` are fp32, `rescales` i32, one per
  * row; rescales are counted where `isCounted`. Columns are a multiple of 8.
  */
@@ -159,7 +160,8 @@ export function softmaxStep(
   const segments = load<u32>(parameters, 20);
   const squares = load<u32>(parameters, 32);
   const shift = <i64>load<i32>(parameters, 36);
-  const outputFormat = load<u32>(parameters, 48);
+  const weightFormat = load<u32>(parameters, 64);
+  const weightShift = load<i32>(parameters, 68) == 1 ? 0 : 1;
   const polynomialLanes = load<u32>(parameters, 52);
   const counters = load<u32>(parameters, 60);
   const minusInfinity = f32x4.splat(-Infinity);
@@ -220,7 +222,7 @@ export function softmaxStep(
     low = f32x4.replace_lane(low, 0, isFirst ? 0 : load<f32>(sums + (row << 2)) * alpha);
     low = f32x4.replace_lane(low, 1, 0);
     let high = f32x4.splat(-0.0);
-    const weightsAt = weights + row * (<usize>columns << 1);
+    const weightsAt = weights + ((row * <usize>columns) << weightShift);
     for (let j: usize = 0; j < <usize>columns; j += 8) {
       const address = at + (j << 2);
       const x0 = v128.load(address);
@@ -231,10 +233,12 @@ export function softmaxStep(
       const p1 = exp2Split4(x1, bits1, segments, squares, shift, coefficients, degree);
       low = f32x4.add(low, p0);
       high = f32x4.add(high, p1);
-      v128.store(
-        weightsAt + (j << 1),
-        i16x8.narrow_i32x4_u(convert4(p0, outputFormat), convert4(p1, outputFormat)),
+      const patterns = i16x8.narrow_i32x4_u(
+        convert4(p0, weightFormat),
+        convert4(p1, weightFormat),
       );
+      if (weightShift) v128.store(weightsAt + (j << 1), patterns);
+      else v128.store64_lane(weightsAt + j, i8x16.narrow_i16x8_u(patterns, patterns), 0);
     }
     const pairs = f32x4.add(
       f32x4.add(low, i32x4.shuffle(low, low, 2, 3, 2, 3)),
@@ -274,6 +278,50 @@ export function rescaleOutput(
   }
 }
 
+/** Whether a row has no weights to divide by. */
+// @ts-ignore: decorator
+@inline
+function isEmptySum(sum: f32): bool {
+  return sum == 0 || sum != sum;
+}
+
+/** What a row of the output is multiplied by. */
+// @ts-ignore: decorator
+@inline
+function normaliser(sum: f32, parameters: usize): f32 {
+  return (
+    reinterpret<f32>(
+      reciprocalFtz(
+        reinterpret<u32>(isEmptySum(sum) ? <f32>1 : sum),
+        load<u32>(parameters, 28),
+        load<u32>(parameters, 32),
+        load<i32>(parameters, 44),
+      ),
+    ) * load<f32>(parameters, 72)
+  );
+}
+
+/** The LSE of a row as bits. */
+// @ts-ignore: decorator
+@inline
+function logSumExp(max: f32, sum: f32, parameters: usize): u32 {
+  if (isEmptySum(sum)) return 0xff800000;
+  const scale = load<f32>(parameters);
+  const logarithm = reinterpret<f32>(
+    logarithm2Ftz(
+      reinterpret<u32>(sum),
+      load<u32>(parameters, 24),
+      load<u32>(parameters, 32),
+      load<i32>(parameters, 40),
+    ),
+  );
+  const rest: f32 = logarithm - load<f32>(parameters, 8);
+  const scaled: f32 = max * scale;
+  const base: f32 = load<i32>(parameters, 56) ? fusedMultiplyAdd(max, scale, rest) : scaled + rest;
+  const total: f32 = base * <f32>0.6931471805599453;
+  return total != total ? 0x7fffffff : reinterpret<u32>(total);
+}
+
 /**
  * The output's bit patterns [rows][columns], 16 bits each, from the sums `out`, and the LSE [rows]
  * fp32. Columns are a multiple of 8.
@@ -288,21 +336,10 @@ export function finish(
   columns: i32,
   parameters: usize,
 ): void {
-  const scale = load<f32>(parameters);
-  const maxOffset = load<f32>(parameters, 8);
-  const squares = load<u32>(parameters, 32);
   const format = load<u32>(parameters, 48);
   for (let row: usize = 0; row < <usize>rows; row++) {
     const sum = load<f32>(sums + (row << 2));
-    const isEmpty = sum == 0 || sum != sum;
-    const factor = i32x4.splat(
-      reciprocalFtz(
-        reinterpret<u32>(isEmpty ? <f32>1 : sum),
-        load<u32>(parameters, 28),
-        squares,
-        load<i32>(parameters, 44),
-      ),
-    );
+    const factor = f32x4.splat(normaliser(sum, parameters));
     for (let j: usize = 0; j < <usize>columns; j += 8) {
       const from = out + ((row * columns + j) << 2);
       v128.store(
@@ -313,25 +350,29 @@ export function finish(
         ),
       );
     }
-    let total: f32 = -Infinity;
-    if (!isEmpty) {
-      const logarithm = reinterpret<f32>(
-        logarithm2Ftz(
-          reinterpret<u32>(sum),
-          load<u32>(parameters, 24),
-          squares,
-          load<i32>(parameters, 40),
-        ),
-      );
-      const rest: f32 = logarithm - maxOffset;
-      const max = load<f32>(maxima + (row << 2));
-      const scaled: f32 = max * scale;
-      const base: f32 = load<i32>(parameters, 56)
-        ? fusedMultiplyAdd(max, scale, rest)
-        : scaled + rest;
-      total = base * <f32>0.6931471805599453;
+    const max = load<f32>(maxima + (row << 2));
+    store<u32>(lse + (row << 2), logSumExp(max, sum, parameters));
+  }
+}
+
+/** As `finish`, but the output stays in `out`, fp32, and is not rounded. */
+export function finishPartial(
+  out: usize,
+  lse: usize,
+  maxima: usize,
+  sums: usize,
+  rows: i32,
+  columns: i32,
+  parameters: usize,
+): void {
+  for (let row: usize = 0; row < <usize>rows; row++) {
+    const sum = load<f32>(sums + (row << 2));
+    const factor = f32x4.splat(normaliser(sum, parameters));
+    for (let j: usize = 0; j < <usize>columns; j += 4) {
+      const at = out + ((row * columns + j) << 2);
+      v128.store(at, f32x4.mul(v128.load(at), factor));
     }
-    if (total != total) store<u32>(lse + (row << 2), 0x7fffffff);
-    else store<f32>(lse + (row << 2), total);
+    const max = load<f32>(maxima + (row << 2));
+    store<u32>(lse + (row << 2), logSumExp(max, sum, parameters));
   }
 }

@@ -1,15 +1,23 @@
 import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
+import { groupRuns } from '../../run-groups.js';
 import type { KeyBlock } from '../forward-blocks.js';
-import { fa4TensorCore, tileQueries, type Fa4Configuration } from '../forward-configuration.js';
+import {
+  exponentScale,
+  fa4TensorCore,
+  tileQueries,
+  type Fa4Configuration,
+} from '../forward-configuration.js';
+import type { Fa4Format, InputPatterns } from '../forward-formats.js';
+import { createBlockProducts } from './block-products.js';
 import { blockWeights } from './block-weights.js';
 import { emulatedExponents, exactExponents, type ExponentScale } from './exponents.js';
 import { createLargestWeights } from './largest-weight.js';
 import { createRunningMaximum } from './running-maximum.js';
 import { techniques, type EmulatedTechniques, type Technique } from './techniques.js';
-import { createTileRun, type TileRun } from './tile-run.js';
 import { createTileScores, padRows } from './tile-scores.js';
-import { createWeightFunction } from './weights.js';
+import { createWeightGroup } from './weight-group.js';
+import { createWeightFunction, hasPolynomialColumns } from './weights.js';
 
 /** The results of a tile of queries. */
 export interface AttributedTileResult {
@@ -17,6 +25,8 @@ export interface AttributedTileResult {
   readonly outputs: readonly Float64Array[];
   /** For each run the row sums l, [rows], of weights relative to the maximum in use. */
   readonly rowSums: readonly Float64Array[];
+  /** For each run the LSEs, [rows], natural logarithm; −∞ for a row without keys. */
+  readonly lse: readonly Float64Array[];
   /** [rows]: the maximum in use at the end, a raw score. */
   readonly maxima: Float64Array;
   /** [rows]: log2 of the factor by which the row's true maximum exceeds it; 0 where it does not lag. */
@@ -29,32 +39,28 @@ export interface AttributedTileResult {
 
 /** One tile of queries on its way through the blocks of keys; methods as those of `ForwardTile`. */
 export interface AttributedTile {
-  readonly begin: (queries: Uint16Array, rows: number) => void;
-  readonly block: (block: KeyBlock, keys: Uint16Array, values: Uint16Array) => void;
+  readonly begin: (queries: InputPatterns, rows: number) => void;
+  readonly block: (block: KeyBlock, keys: InputPatterns, values: InputPatterns) => void;
   readonly finish: () => AttributedTileResult;
 }
 
 /** The techniques that decide the weights; runs that agree in them share their weights. */
-const weightTechniques: readonly Technique[] = techniques.slice(0, techniques.indexOf('p-round'));
-
-function groupByWeights(runs: readonly TileRun[]): TileRun[][] {
-  const groups = new Map<string, TileRun[]>();
-  for (const run of runs) {
-    const key = weightTechniques.filter((name) => run.emulated.has(name)).join();
-    groups.set(key, [...(groups.get(key) ?? []), run]);
-  }
-  return [...groups.values()];
+function weightTechniques(configuration: Fa4Configuration): Technique[] {
+  return techniques
+    .slice(0, techniques.indexOf('p-round'))
+    .filter((name) => name !== 'exp2-polynomial' || hasPolynomialColumns(configuration));
 }
 
 /**
  * The forward on one tile, once for each choice of emulated techniques. Scores and path are computed
- * once, weights once for each choice of what they depend on. Memory is that of a tile for each run.
+ * once, weights once for each choice of what they depend on, and so on down to the outputs. Memory is
+ * that of a tile for each run.
  *
  * @param softmaxScale the problem's scale
  */
 export function createAttributedTile(
   configuration: Fa4Configuration,
-  format: 'bf16' | 'fp16',
+  format: Fa4Format,
   { qkDim, vDim }: { readonly qkDim: number; readonly vDim: number },
   softmaxScale: number,
   choices: readonly EmulatedTechniques[],
@@ -64,7 +70,7 @@ export function createAttributedTile(
   const exactScale = softmaxScale * Math.LOG2E;
   const scale: ExponentScale = {
     exact: exactScale,
-    rounded: Math.fround(exactScale),
+    rounded: exponentScale(softmaxScale, configuration),
     offset: Math.fround(maxOffset),
   };
   const elements = tileQueries * blockKeys;
@@ -79,10 +85,10 @@ export function createAttributedTile(
   const exponents = new Float64Array(elements);
   const weightNumbers = new Float64Array(elements);
   const exactAlpha = new Float64Array(tileQueries);
-  const runs = choices.map((emulated) =>
-    createTileRun(emulated, format, blockKeys, { vDim, columns }),
+  const products = createBlockProducts(tileQueries * columns);
+  const groups = groupRuns(choices, weightTechniques(configuration)).groups.map((group) =>
+    createWeightGroup(group, choices, { configuration, scale, vDim, columns }),
   );
-  const groups = groupByWeights(runs);
   let rows = 0;
 
   function weightsOf(emulated: EmulatedTechniques) {
@@ -100,34 +106,41 @@ export function createAttributedTile(
       scores.begin(queries, rows);
       path.begin();
       largest.begin();
-      for (const run of runs) run.begin(rows);
+      for (const group of groups) group.begin(rows);
     },
     block: (block, keys, values) => {
       scores.step(keys, block);
       path.step(scores.emulated, rows, blockKeys);
       largest.step(scores.exact, block.first, rows, blockKeys);
       for (let row = 0; row < rows; row++)
-        exactAlpha[row] = 2 ** ((path.before[row] - path.subtracted[row]) * scale.exact);
+        exactAlpha[row] =
+          path.before[row] === -Infinity
+            ? 0
+            : 2 ** ((path.before[row] - path.subtracted[row]) * scale.exact);
       padRows(product.b, values, vDim, columns);
       product.packB();
       decodeToFloat64(storageOf(formats[format], product.b), formats[format], valueNumbers);
       const blockValues = { values: valueNumbers, inner: blockKeys, columns, product };
       for (const group of groups) {
-        const weights = weightsOf(group[0].emulated);
+        const weights = weightsOf(group.emulated);
         product.a.fill(0);
         product.a.set(weights.patterns);
         product.packA();
-        for (const run of group) run.step({ path, exactAlpha, weights, values: blockValues });
+        products.next(weights, blockValues, rows);
+        group.step({ path, exactAlpha }, weights, blockValues, products);
       }
     },
     finish: () => {
-      const results = runs.map((run) => run.finish());
+      const { current } = path;
+      const results = groups
+        .flatMap((group) => group.finish(current))
+        .sort((a, b) => a.run - b.run);
       const ofRows = (value: (row: number) => number): Float64Array =>
         Float64Array.from({ length: rows }, (_, row) => value(row));
-      const { current } = path;
       return {
         outputs: results.map(({ out }) => out),
         rowSums: results.map(({ rowSums }) => rowSums),
+        lse: results.map(({ lse }) => lse),
         maxima: current.slice(0, rows),
         lags: ofRows((row) =>
           path.largest[row] === current[row] ? 0 : (path.largest[row] - current[row]) * scale.exact,

@@ -10,7 +10,10 @@ export interface ExponentScale {
   readonly offset: number;
 }
 
-/** The exponents x [rows × columns] of scores, exact: (s − m)·c + offset. */
+/**
+ * The exponents x [rows × columns] of scores, exact: (s − m)·c + offset, −∞ for a masked score whatever
+ * c is.
+ */
 export function exactExponents(
   target: Float64Array,
   scores: Float64Array,
@@ -21,7 +24,10 @@ export function exactExponents(
 ): void {
   for (let row = 0, i = 0; row < rows; row++)
     for (let j = 0; j < columns; j++, i++)
-      target[i] = (scores[i] - subtracted[row]) * scale.exact + scale.offset;
+      target[i] =
+        scores[i] === -Infinity
+          ? -Infinity
+          : (scores[i] - subtracted[row]) * scale.exact + scale.offset;
 }
 
 /**

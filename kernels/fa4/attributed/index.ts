@@ -5,5 +5,4 @@ export {
   techniques,
   type EmulatedTechniques,
   type Technique,
-  type TechniqueDefinition,
 } from './techniques.js';

@@ -31,9 +31,10 @@ export interface RunningMaximum {
  * @param scale softmax scale times log2 e, an fp32 number
  */
 export function createRunningMaximum(
-  { rescaleThreshold }: Fa4Configuration,
+  configuration: Fa4Configuration,
   scale: number,
 ): RunningMaximum {
+  const rescaleThreshold = Math.fround(configuration.rescaleThreshold);
   const numbers = (): Float64Array => new Float64Array(tileQueries);
   const [subtracted, before, current, largest, alpha] = Array.from({ length: 5 }, numbers);
   const multiplies = new Uint8Array(tileQueries);

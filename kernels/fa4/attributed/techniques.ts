@@ -1,3 +1,5 @@
+import type { TechniqueDefinition } from '../../attributed-kernel.js';
+
 /**
  * The sources of error of FlashAttention-4's forward, in the order in which they act on a block of
  * keys. Each can be emulated, which is as the GPU does it, or exact; `techniqueDefinitions` says what
@@ -27,13 +29,10 @@ export const techniques = [
 ] as const;
 export type Technique = (typeof techniques)[number];
 
-/** What a technique is, emulated and exact. */
-export interface TechniqueDefinition {
-  readonly emulated: string;
-  readonly exact: string;
-}
-
-/** c is softmax scale · log2 e, m the running maximum, l the row sum, α the factor of a rescale. */
+/**
+ * c is softmax scale · log2 e, m the running maximum, l the row sum, α the factor of a rescale.
+ * `normalise` is the row's finish: the division and the LSE.
+ */
 export const techniqueDefinitions: Readonly<Record<Technique, TechniqueDefinition>> = {
   'qk-accumulate': {
     emulated: "scores by the tensor cores' chain of fused sums",
@@ -74,8 +73,9 @@ export const techniqueDefinitions: Readonly<Record<Technique, TechniqueDefinitio
   },
   normalise: {
     emulated:
-      "rcp.approx.ftz's relative error at the fp32 l nearest l, and the fp32 product with O",
-    exact: 'O / l in fp64',
+      "the row's finish: rcp.approx.ftz's relative error at the fp32 l nearest l and the fp32 product " +
+      'with O; LSE = (m·c + (lg2.approx.ftz(l) − offset))·ln 2 in fp32, its error there',
+    exact: 'O / l and LSE = (m·c + log2 l − offset)·ln 2 in fp64, with c in fp64',
   },
   'output-round': {
     emulated: "rounded once to the input's format",

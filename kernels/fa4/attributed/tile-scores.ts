@@ -1,13 +1,19 @@
-import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
+import {
+  decodeToFloat64,
+  formats,
+  storageOf,
+  type PatternArray,
+} from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
 import { fa4TensorCore, tileQueries, type Fa4Configuration } from '../forward-configuration.js';
+import type { Fa4Format, InputPatterns } from '../forward-formats.js';
 import type { KeyBlock } from '../forward-blocks.js';
 import { addExactProduct } from './exact-product.js';
 
 /** Rows of `dim` elements into rows of `stride`; the rest of `target` becomes zero. */
 export function padRows(
-  target: Uint8Array | Uint16Array | Uint32Array,
-  source: Uint16Array,
+  target: PatternArray,
+  source: InputPatterns,
   dim: number,
   stride: number,
 ): void {
@@ -21,14 +27,14 @@ export interface TileScores {
   /** [128 × blockKeys], by the tensor cores and in fp64; −∞ where masked. */
   readonly emulated: Float64Array;
   readonly exact: Float64Array;
-  readonly begin: (queries: Uint16Array, rows: number) => void;
-  readonly step: (keys: Uint16Array, block: KeyBlock) => void;
+  readonly begin: (queries: InputPatterns, rows: number) => void;
+  readonly step: (keys: InputPatterns, block: KeyBlock) => void;
 }
 
 /** Computes S = Q·Kᵀ of a tile, operands as bit patterns in the format of the inputs. */
 export function createTileScores(
   { architecture, blockKeys }: Fa4Configuration,
-  format: 'bf16' | 'fp16',
+  format: Fa4Format,
   qkDim: number,
 ): TileScores {
   const arithmetic = fa4TensorCore(architecture, format);
@@ -41,7 +47,7 @@ export function createTileScores(
   const queryValues = new Float64Array(tileQueries * inner);
   const keyValues = new Float64Array(blockKeys * inner);
   const transposedKeys = new Float64Array(inner * blockKeys);
-  const decodeInto = (patterns: Uint16Array, values: Float64Array): Float64Array =>
+  const decodeInto = (patterns: PatternArray, values: Float64Array): Float64Array =>
     decodeToFloat64(storageOf(formats[format], patterns), formats[format], values);
   let rows = 0;
 
@@ -52,7 +58,7 @@ export function createTileScores(
       rows = count;
       padRows(tile.a, queries, qkDim, inner);
       tile.packA();
-      decodeInto(tile.a as Uint16Array, queryValues);
+      decodeInto(tile.a, queryValues);
     },
     step: (keys, { visible }) => {
       padRows(tile.b, keys, qkDim, inner);
@@ -60,7 +66,7 @@ export function createTileScores(
       tile.c.fill(0);
       tile.multiplyAccumulate();
       emulated.set(tile.c);
-      decodeInto(tile.b as Uint16Array, keyValues);
+      decodeInto(tile.b, keyValues);
       for (let j = 0; j < blockKeys; j++)
         for (let t = 0; t < inner; t++)
           transposedKeys[t * blockKeys + j] = keyValues[j * inner + t];

@@ -26,22 +26,9 @@ export type WeightFunction = (
   emulated: EmulatedTechniques,
 ) => void;
 
-/**
- * The exponentials of a tile, of at most `capacity` elements in rows of the configuration's block of
- * keys: in each column by the unit or the polynomial as the configuration splits them, or exact by
- * ECMAScript's power function (within 2^-51 in V8).
- */
-export function createWeightFunction(
-  { exp2, blockKeys }: Fa4Configuration,
-  capacity: number,
-): WeightFunction {
-  const hardware = createSpecialFunctionArrays()['ex2.approx.ftz.f32'];
-  const polynomial = createExp2PolynomialArray(exp2.degree);
-  const nearest = new Float32Array(capacity);
-  const inputs = new Uint32Array(nearest.buffer);
-  const results = new Float32Array(capacity);
-  const patterns = new Uint32Array(results.buffer);
-  const isPolynomial = Array.from({ length: blockKeys }, (_, j) =>
+/** For each column of a block whether the polynomial computes it. */
+function polynomialColumns({ exp2, blockKeys }: Fa4Configuration): boolean[] {
+  return Array.from({ length: blockKeys }, (_, j) =>
     usesPolynomial(
       exp2,
       Math.floor(j / fragmentColumns),
@@ -49,6 +36,30 @@ export function createWeightFunction(
       blockKeys / fragmentColumns,
     ),
   );
+}
+
+/** Whether the polynomial computes any column: otherwise it makes no difference. */
+export function hasPolynomialColumns(configuration: Fa4Configuration): boolean {
+  return polynomialColumns(configuration).includes(true);
+}
+
+/**
+ * The exponentials of a tile, of at most `capacity` elements in rows of the configuration's block of
+ * keys: in each column by the unit or the polynomial as the configuration splits them, or exact by
+ * ECMAScript's power function (within 2^-51 in V8).
+ */
+export function createWeightFunction(
+  configuration: Fa4Configuration,
+  capacity: number,
+): WeightFunction {
+  const { exp2, blockKeys } = configuration;
+  const hardware = createSpecialFunctionArrays()['ex2.approx.ftz.f32'];
+  const polynomial = createExp2PolynomialArray(exp2.degree);
+  const nearest = new Float32Array(capacity);
+  const inputs = new Uint32Array(nearest.buffer);
+  const results = new Float32Array(capacity);
+  const patterns = new Uint32Array(results.buffer);
+  const isPolynomial = polynomialColumns(configuration);
   const columnsOf = (polynomial: boolean): number[] =>
     [...isPolynomial.keys()].filter((j) => isPolynomial[j] === polynomial);
   const units = [

@@ -6,7 +6,7 @@ import type { Problem } from '../../../src/problem.js';
 
 const runs = Number(process.env['FA4_RUNS'] ?? 60);
 
-const formats = ['bf16', 'fp16'] as const;
+const formats = ['bf16', 'fp16', 'e4m3', 'e5m2'] as const;
 const small = attentionProblem({
   formats,
   softcap: false,
@@ -39,7 +39,12 @@ const configuration: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
   maxOffset: fc.constantFrom(0, 8, -3),
   lseFused: fc.boolean(),
   blockKeys: fc.constantFrom(32, 64, 128),
+  outFormat: fc.constantFrom('bf16' as const, 'fp16' as const),
+  splits: fc.constantFrom(1, 1, 2, 5),
 });
+
+const descale = fc.float({ min: Math.fround(2 ** -10), max: 2 ** 10, noNaN: true });
+const descales = fc.record({ q: descale, k: descale, v: descale });
 
 /** Everything that a run gives, numbers as bits. */
 function results(
@@ -62,8 +67,10 @@ function results(
 describe('the forward in WebAssembly', () => {
   it('equals its definition, instruction by instruction', { timeout: 600_000 }, () => {
     fc.assert(
-      fc.property(fc.oneof(small, wide), configuration, (problem, chosen) => {
-        expect(results(problem, 'webassembly', chosen)).toEqual(results(problem, 'plain', chosen));
+      fc.property(fc.oneof(small, wide), configuration, descales, (problem, chosen, descale) => {
+        const is8Bit = problem.q.format === 'e4m3' || problem.q.format === 'e5m2';
+        const all = is8Bit ? { ...chosen, descale } : chosen;
+        expect(results(problem, 'webassembly', all)).toEqual(results(problem, 'plain', all));
       }),
       { numRuns: runs },
     );

@@ -7,6 +7,7 @@ import {
   regimeNames,
 } from '../../../properties/index.js';
 import { emulate } from '../../../src/emulate/index.js';
+import { decodeToFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem.js';
 import { RequestError } from '../../../src/request-error.js';
 
@@ -102,6 +103,25 @@ describe('the forward', () => {
     expect(rescales[0]).toBe(count);
     expect(counters.rowRescalesSkipped).toBe(1 - count);
   });
+
+  it.each([133120, 1000, 3000, 40000, 77824])(
+    'has the rounding of m·c as the exponent of a single key, for |q| = |k| = %i',
+    (size) => {
+      // Scores up to 1e12, as in pytorch/pytorch #121558. The exponent should be 0.
+      const full = (dim: number) => bf16([1, 1, dim], () => size);
+      const problem = { ...problemOf([1, 1, 64, 8]), q: full(64), k: full(64), scale: 0.25 };
+      const { out, lse } = createFa4Forward(problem).runTile(0);
+      const factor = Math.fround(0.25 * Math.LOG2E);
+      const score = decodeToFloat64(problem.q.data, formats.bf16)[0]! ** 2 * 64;
+      // The product of two fp32 numbers is exact in fp64.
+      const exponent = score * factor - Math.fround(score * factor);
+      const isNan = (out[0]! & 0x7fff) > 0x7f80;
+      expect(isNan).toBe(exponent >= 128);
+      if (exponent >= 128) expect(lse[0]).toBe(Infinity);
+      else if (exponent < -150) expect(lse[0]).toBe(-Infinity);
+      else expect(lse[0]).toBeLessThan(Infinity);
+    },
+  );
 
   it('gives a query without keys 0 and −∞', async () => {
     const problem = problemOf([130, 3, 8, 8], { causal: true });

@@ -1,0 +1,69 @@
+import { addFloat32, multiplyFloat32, subtractFloat32 } from '../../src/arith/index.js';
+import { naturalLogOf2 } from './forward-constants.js';
+import { exp2Hardware, log2Hardware } from './forward-steps.js';
+
+/** What one split of the keys gives for a row. */
+export interface SplitRow {
+  /** [vDim], normalised; null where the split has no block of keys and so has written nothing. */
+  readonly out: Float32Array | null;
+  readonly lse: number;
+}
+
+/** The parts of the combine that may be done otherwise. */
+export interface CombineSteps {
+  /** Whether a split's output is read, by its weight. */
+  readonly readsSplit: (weight: number) => boolean;
+}
+
+/** The combine of FlashAttention-4. */
+export const combineSteps: CombineSteps = { readsSplit: (weight) => weight > 0 };
+
+const log2OfE = Math.fround(Math.LOG2E);
+/** Head dimensions up to this have half as many threads a row. */
+const narrowHeadDim = 64;
+
+/** Sums by a warp's threads: each its own splits in turn, then pairs of threads at growing distance. */
+function threadedSum(values: readonly number[], threads: number): number {
+  let sums = Array.from({ length: threads }, (_, thread) => {
+    let sum = 0;
+    for (let s = thread; s < values.length; s += threads) sum = addFloat32(sum, values[s]);
+    return sum;
+  });
+  while (sums.length > 1)
+    sums = Array.from({ length: sums.length / 2 }, (_, i) =>
+      addFloat32(sums[2 * i], sums[2 * i + 1]),
+    );
+  return sums[0];
+}
+
+/**
+ * A row of attention from its splits: weights exp2(lse·log2 e − max·log2 e) over their sum, and the
+ * outputs summed with these weights in ascending order, in fp32; the LSE is max + log of the sum of
+ * weights. A split of weight 0 is not read, since it may have written nothing. A row whose every LSE
+ * is −∞ gives 0 and −∞.
+ *
+ * Order of operations: flash_attn/cute/flash_fwd_combine.py of Dao-AILab/flash-attention. Exponential
+ * and logarithm are the special function unit's; every multiplication and addition rounds by itself,
+ * and the division to nearest, which a compiler may decide otherwise: no GPU was compared.
+ */
+export function combineSplits(
+  splits: readonly SplitRow[],
+  vDim: number,
+  steps: CombineSteps = combineSteps,
+): { readonly out: Float32Array; readonly lse: number } {
+  const max = splits.reduce((largest, { lse }) => (lse > largest ? lse : largest), -Infinity);
+  const base = multiplyFloat32(max === -Infinity ? 0 : max, log2OfE);
+  const scales = splits.map(({ lse }) =>
+    exp2Hardware(subtractFloat32(multiplyFloat32(lse, log2OfE), base)),
+  );
+  const sum = threadedSum(scales, vDim <= narrowHeadDim ? 16 : 32);
+  const inverse = sum === 0 || Number.isNaN(sum) ? 0 : Math.fround(1 / sum);
+  const out = new Float32Array(vDim);
+  splits.forEach((split, s) => {
+    const weight = multiplyFloat32(scales[s], inverse);
+    if (!steps.readsSplit(weight)) return;
+    for (let c = 0; c < vDim; c++)
+      out[c] = addFloat32(out[c], multiplyFloat32(weight, split.out === null ? NaN : split.out[c]));
+  });
+  return { out, lse: addFloat32(multiplyFloat32(log2Hardware(sum), naturalLogOf2), max) };
+}

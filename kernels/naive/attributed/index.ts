@@ -1,0 +1,1 @@
+export { createAttributedNaive } from './attributed-attention.js';

@@ -1,0 +1,80 @@
+import type { KeyRange, Problem, ProblemShape } from '../../src/problem.js';
+import type { ForwardVariation } from '../fa4/forward-variation.js';
+import { variant, type KernelVariant } from './variant.js';
+
+/** How many keys further a limit of the mask lets a query see; none by default. */
+interface MaskShift {
+  readonly causal?: number;
+  readonly left?: number;
+  readonly right?: number;
+  /** Infinity: as far as the block goes. */
+  readonly tail?: number;
+}
+
+/** What a query sees under the problem's masks with their limits shifted. */
+function shiftedMask(
+  { causal, window }: Problem,
+  { keys, queries }: ProblemShape,
+  row: number,
+  shift: MaskShift,
+): KeyRange {
+  const diagonal = row + keys - queries;
+  const { left, right } = window ?? { left: -1, right: -1 };
+  let begin = 0;
+  let end = keys + (shift.tail ?? 0);
+  if (causal) end = Math.min(end, diagonal + 1 + (shift.causal ?? 0));
+  if (right >= 0) end = Math.min(end, diagonal + right + 1 + (shift.right ?? 0));
+  if (left >= 0) begin = Math.max(begin, diagonal - left - (shift.left ?? 0));
+  end = Math.max(end, 0);
+  return begin < end ? { begin, end } : { begin: end, end };
+}
+
+function shifting(shift: MaskShift): ForwardVariation {
+  return {
+    paths: { visibleKeys: (problem, shape, row) => shiftedMask(problem, shape, row, shift) },
+  };
+}
+
+const limits = [
+  { name: 'causal', title: 'causal limit', of: 'the causal mask', when: 'a causal mask' },
+  { name: 'window-left', title: "window's left limit", of: 'the window', when: 'a left window' },
+  {
+    name: 'window-right',
+    title: "window's right limit",
+    of: 'the window',
+    when: 'a right window that is narrower than the causal mask, if there is one',
+  },
+] as const;
+const keyOf = { causal: 'causal', 'window-left': 'left', 'window-right': 'right' } as const;
+const directions = [
+  { name: 'one-more', shift: 1, word: 'more' },
+  { name: 'one-less', shift: -1, word: 'less' },
+] as const;
+
+/** Bugs of the masks. The blocks visited are the kernel's. */
+export const maskVariants: readonly KernelVariant[] = [
+  variant(
+    {
+      id: 'missing-tail-mask',
+      title: 'Keys beyond the last one enter the sum',
+      source: 'FluxML/NNkernels.jl #16',
+      mechanism:
+        'The last block is not cut at seqlen_k. Its keys beyond are zeros, whose scores of 0 enter maximum and row sum, but not the product with V.',
+      visibleWhen: 'seqlen_k not a multiple of the block, and no causal mask that hides the rest',
+    },
+    shifting({ tail: Infinity }),
+  ),
+  ...limits.flatMap(({ name, title, of, when }) =>
+    directions.map((direction) =>
+      variant(
+        {
+          id: `${name}-${direction.name}`,
+          title: `The ${title} is off by one key`,
+          mechanism: `A query sees one key ${direction.word} than ${of} allows, within the blocks that it visits.`,
+          visibleWhen: when,
+        },
+        shifting({ [keyOf[name]]: direction.shift }),
+      ),
+    ),
+  ),
+];

@@ -1,0 +1,28 @@
+import type { Fa4Configuration } from '../fa4/forward-configuration.js';
+import type { Fa4Format } from '../fa4/forward-formats.js';
+import type { ForwardVariation } from '../fa4/forward-variation.js';
+
+/** The forward with one bug switched on. */
+export interface KernelVariant {
+  readonly id: string;
+  readonly title: string;
+  /** The public thread as repository #number, or the paper; `synthetic` for none. */
+  readonly source: string;
+  readonly mechanism: string;
+  /** The problems that show it. */
+  readonly visibleWhen: string;
+  /** Settings, as text by key, in place of the kernel's where these would hide the bug. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** What is wrong with switching it on in a configuration; null for nothing. */
+  readonly objection: (configuration: Fa4Configuration, format: Fa4Format) => string | null;
+  readonly variation: ForwardVariation;
+}
+
+/** A variant for which all settings are the kernel's and every configuration will do, unless given. */
+export function variant(
+  facts: Omit<KernelVariant, 'settings' | 'objection' | 'variation' | 'source'> &
+    Partial<Pick<KernelVariant, 'settings' | 'objection' | 'source'>>,
+  variation: ForwardVariation,
+): KernelVariant {
+  return { source: 'synthetic', settings: {}, objection: () => null, ...facts, variation };
+}

@@ -1,0 +1,57 @@
+import { RequestError } from '../../src/request-error.js';
+import type { Fa4Configuration } from '../fa4/forward-configuration.js';
+import type { Fa4Format } from '../fa4/forward-formats.js';
+import { exponentialVariants } from './exponential-variants.js';
+import { fp8Variants } from './fp8-variants.js';
+import { maskVariants } from './mask-variants.js';
+import { maximumVariants } from './maximum-variants.js';
+import { operandVariants } from './operand-variants.js';
+import { rescaleVariants } from './rescale-variants.js';
+import { scoreVariants } from './score-variants.js';
+import { splitVariants } from './split-variants.js';
+import { sumVariants } from './sum-variants.js';
+import type { KernelVariant } from './variant.js';
+import { weightVariants } from './weight-variants.js';
+
+/** The setting's word for the kernel as it is. */
+export const noVariant = 'none';
+
+/** FlashAttention-4's forward with bugs, published ones and synthetic ones, one each. */
+export const kernelVariants: readonly KernelVariant[] = [
+  ...scoreVariants,
+  ...maskVariants,
+  ...maximumVariants,
+  ...exponentialVariants,
+  ...weightVariants,
+  ...rescaleVariants,
+  ...sumVariants,
+  ...operandVariants,
+  ...splitVariants,
+  ...fp8Variants,
+];
+
+/** The variant of an id. @throws RequestError for an unknown one, with all ids. */
+export function findKernelVariant(id: string): KernelVariant {
+  const variant = kernelVariants.find((known) => known.id === id);
+  if (variant === undefined)
+    throw new RequestError(
+      `no variant ${JSON.stringify(id)}; there are ${kernelVariants.map(({ id }) => id).join(', ')}`,
+    );
+  return variant;
+}
+
+/** The variant that settings choose; null for none. @throws RequestError for an unknown one. */
+export function variantSetting(settings: ReadonlyMap<string, string>): KernelVariant | null {
+  const id = settings.get('variant') ?? noVariant;
+  return id === noVariant ? null : findKernelVariant(id);
+}
+
+/** @throws RequestError for a variant that a configuration cannot have. */
+export function checkVariantApplies(
+  { id, objection }: KernelVariant,
+  configuration: Fa4Configuration,
+  format: Fa4Format,
+): void {
+  const what = objection(configuration, format);
+  if (what !== null) throw new RequestError(`variant ${id}: ${what}`);
+}
