@@ -8,6 +8,7 @@ import {
   type Profile,
   type Technique,
   type TechniqueOption,
+  type TradeOffOptions,
 } from '../profile/index.js';
 import { RequestError } from '../request-error.js';
 import { createPeriodicProgress } from './periodic-progress.js';
@@ -15,31 +16,50 @@ import type { ProfileCommandOptions } from './profile.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
-/** The flag of each option that not every technique has. */
-const flags: Readonly<Record<TechniqueOption, 'degree' | 'tuning' | 'svg'>> = {
-  degrees: 'degree',
-  tuning: 'tuning',
-  plot: 'svg',
+/** The flags of each option that not every technique has. */
+const flags: Readonly<Record<TechniqueOption, readonly (keyof ProfileCommandOptions)[]>> = {
+  range: ['from', 'to'],
+  degrees: ['degree'],
+  tuning: ['tuning'],
+  plot: ['svg'],
+  problems: ['regime', 'format', 'queries', 'keys', 'dim', 'seed'],
 };
 
 function checkOptions({ name, options: known }: Technique, options: ProfileCommandOptions): void {
-  for (const [option, flag] of Object.entries(flags) as [TechniqueOption, 'degree'][])
-    if (options[flag] !== undefined && !known.includes(option))
-      throw new RequestError(`the profile of ${name} has no --${flag}; leave it out`);
+  for (const [option, names] of Object.entries(flags) as [TechniqueOption, typeof flags.range][])
+    for (const flag of names)
+      if (options[flag] !== undefined && !known.includes(option))
+        throw new RequestError(`the profile of ${name} has no --${flag}; leave it out`);
   const { from = -Infinity, to = Infinity } = options;
   if (from > to) throw new RequestError(`--from ${from} is above --to ${to}; exchange them`);
 }
 
+/** Whose evidence is stated, or whose forward is emulated, where the request does not say. */
+function architectureOf({ options: known }: Technique, options: ProfileCommandOptions) {
+  return options.architecture ?? (known.includes('problems') ? 'sm_100' : 'sm_90');
+}
+
+/** The problems that the request asks for. */
+function problemOptions(options: ProfileCommandOptions): TradeOffOptions {
+  const { regime: regimes, format: formats, queries, keys, dim, seed } = options;
+  const given = Object.entries({ regimes, formats, queries, keys, dim, seed });
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+}
+
 /** The JSON document of a profile. */
-function document(profile: Profile, options: ProfileCommandOptions, seconds: number): object {
-  const { from = null, to = null, architecture } = options;
+function document(
+  profile: Profile,
+  { from, to }: ProfileCommandOptions,
+  architecture: string,
+  seconds: number,
+): object {
   return {
     kind: 'profile',
     schemaVersion: 1,
     tool: { name: 'flashproof', version: toolVersion() },
     created: new Date().toISOString(),
     seconds,
-    range: { from, to },
+    range: { from: from ?? null, to: to ?? null },
     architecture,
     ...profileDocument(profile),
   };
@@ -52,7 +72,8 @@ function document(profile: Profile, options: ProfileCommandOptions, seconds: num
 export async function runProfile(name: string, options: ProfileCommandOptions): Promise<void> {
   const technique = techniqueNamed(name);
   checkOptions(technique, options);
-  const { degree, from, to, architecture, tuning, json, svg } = options;
+  const { degree, from, to, tuning, json, svg } = options;
+  const architecture = architectureOf(technique, options);
   const { threads = availableParallelism() } = options;
   const start = performance.now();
   const progress = createPeriodicProgress(`profile ${name}`);
@@ -60,7 +81,7 @@ export async function runProfile(name: string, options: ProfileCommandOptions): 
   try {
     profile = await technique.run({
       range: { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) },
-      ...{ architecture, threads },
+      ...{ architecture, threads, ...problemOptions(options) },
       ...(degree === undefined ? {} : { degrees: degree }),
       ...(tuning === undefined ? {} : { tuning }),
       progress: (done, total) => progress.update(done / total),
@@ -69,7 +90,7 @@ export async function runProfile(name: string, options: ProfileCommandOptions): 
     progress.done();
   }
   const seconds = (performance.now() - start) / 1000;
-  if (json !== undefined) await writeJson(json, document(profile, options, seconds));
+  if (json !== undefined) await writeJson(json, document(profile, options, architecture, seconds));
   if (svg !== undefined && 'plots' in profile)
     await atomicWriteFile(svg, renderSvg(profile.title, profile.plots));
   if (json !== '-') process.stdout.write(renderProfile(profile));

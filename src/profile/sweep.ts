@@ -4,16 +4,37 @@ import { createCandidates } from './candidates.js';
 import { createErrorSlices } from './error-slice.js';
 import type { RangeReductionPlan, SliceReduction } from './range-reduction-slice.js';
 import { createReductionSlices } from './range-reduction-slice.js';
+import {
+  createRescaleSlices,
+  createShareSlices,
+  type CaseRange,
+  type MeasuredCases,
+  type PolynomialSharePlan,
+  type RescalePlan,
+} from './trade-offs/case-plans.js';
+import type { PolynomialShareCase } from './trade-offs/polynomial-share-case.js';
+import type { RescaleCase } from './trade-offs/rescale-case.js';
 
-/** What a sweep does at every input. */
-export type SweepPlan = ErrorPlan | RangeReductionPlan;
+/** What a sweep does at every input, or on every problem. */
+export type SweepPlan = ErrorPlan | RangeReductionPlan | RescalePlan | PolynomialSharePlan;
+
+/** What a slice says, by the kind of the plan. */
+interface SliceResults {
+  readonly errors: SliceErrors;
+  readonly 'range-reduction': SliceReduction;
+  readonly rescale: MeasuredCases<RescaleCase>;
+  readonly 'polynomial-share': MeasuredCases<PolynomialShareCase>;
+}
 
 /** What a slice of a sweep says. */
-export type SliceResult<Plan extends SweepPlan> = Plan extends ErrorPlan
-  ? SliceErrors
-  : SliceReduction;
+export type SliceResult<Plan extends SweepPlan> = SliceResults[Plan['kind']];
 
-/** Called after each slice with how many inputs are done and how many there are. */
+/** What a plan is carried out on: a slice of inputs, or a range of problems. */
+export type SliceOf<Plan extends SweepPlan> = Plan extends ErrorPlan | RangeReductionPlan
+  ? Slice
+  : CaseRange;
+
+/** Called after each slice with how many inputs or problems are done and how many there are. */
 export type SweepProgress = (done: number, total: number) => void;
 
 /** How a sweep is carried out. */
@@ -23,26 +44,35 @@ export interface SweepOptions {
   readonly progress?: SweepProgress;
 }
 
+function sliceRunner(plan: SweepPlan): (slice: Slice) => SliceResult<SweepPlan> {
+  switch (plan.kind) {
+    case 'errors':
+      return createErrorSlices(plan, createCandidates());
+    case 'range-reduction':
+      return createReductionSlices(plan);
+    case 'rescale':
+      return createRescaleSlices(plan);
+    case 'polynomial-share':
+      return createShareSlices(plan);
+  }
+}
+
 /** A function that carries a plan out on one slice; one per thread. */
 export function createSliceRunner<Plan extends SweepPlan>(
   plan: Plan,
-): (slice: Slice) => SliceResult<Plan> {
-  const run =
-    plan.kind === 'errors'
-      ? createErrorSlices(plan, createCandidates())
-      : createReductionSlices(plan);
+): (slice: SliceOf<Plan>) => SliceResult<Plan> {
   // The kind of the plan decides the kind of the result, which the compiler cannot see.
-  return run as (slice: Slice) => SliceResult<Plan>;
+  return sliceRunner(plan) as (slice: SliceOf<Plan>) => SliceResult<Plan>;
 }
 
 /** Hands slice after slice to one worker until none is left. */
 function drain<Plan extends SweepPlan>(
   worker: Worker,
-  queue: Iterator<Slice>,
-  settle: (slice: Slice, result: SliceResult<Plan>) => void,
+  queue: Iterator<SliceOf<Plan>>,
+  settle: (slice: SliceOf<Plan>, result: SliceResult<Plan>) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    let current: Slice;
+    let current: SliceOf<Plan>;
     const next = (): void => {
       const { value, done } = queue.next();
       if (done === true) return resolve();
@@ -69,14 +99,14 @@ function drain<Plan extends SweepPlan>(
  */
 export async function sweep<Plan extends SweepPlan>(
   plan: Plan,
-  slices: readonly Slice[],
+  slices: readonly SliceOf<Plan>[],
   { threads = 1, progress }: SweepOptions,
   settle: (result: SliceResult<Plan>) => void,
 ): Promise<void> {
-  const size = ({ first, last }: Slice): number => last - first + 1;
+  const size = ({ first, last }: CaseRange): number => last - first + 1;
   const total = slices.reduce((sum, slice) => sum + size(slice), 0);
   let done = 0;
-  const finish = (slice: Slice, result: SliceResult<Plan>): void => {
+  const finish = (slice: SliceOf<Plan>, result: SliceResult<Plan>): void => {
     settle(result);
     done += size(slice);
     progress?.(done, total);
@@ -92,7 +122,7 @@ export async function sweep<Plan extends SweepPlan>(
   );
   const queue = slices.values();
   try {
-    await Promise.all(workers.map((worker) => drain(worker, queue, finish)));
+    await Promise.all(workers.map((worker) => drain<Plan>(worker, queue, finish)));
   } finally {
     await Promise.all(workers.map((worker) => worker.terminate()));
   }

@@ -3,6 +3,11 @@ export function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }
 
+/** How many there are of something, in words. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
+}
+
 /** A number with so many significant digits, with an exponent where that is shorter; `-` for null. */
 export function digits(value: number | null, count = 4): string {
   if (value === null) return '-';

@@ -1,7 +1,9 @@
 import type { Profile } from '../techniques/techniques.js';
 import { exp2Text } from './exp2-text.js';
+import { polynomialShareText } from './polynomial-share-text.js';
 import { weightRoundingText } from './p-round-text.js';
 import { rangeReductionText } from './range-reduction-text.js';
+import { rescaleText } from './rescale-text.js';
 import { splitText } from './split-text.js';
 import { unitText } from './unit-text.js';
 
@@ -15,6 +17,10 @@ function linesOf(profile: Profile): string[] {
       return weightRoundingText(profile);
     case 'split':
       return splitText(profile);
+    case 'rescale':
+      return rescaleText(profile);
+    case 'polynomial-share':
+      return polynomialShareText(profile);
     default:
       return unitText(profile);
   }

@@ -6,21 +6,22 @@ import type { Measure } from '../error-plan.js';
 import { reportDomains, type DomainReport } from '../error-report.js';
 import { sweepErrors } from '../error-sweep.js';
 import { ordinalOfValue, valueOfOrdinal } from '../float32-order.js';
+import type { WeightFormat } from '../limits/weight-formats.js';
 import { beyond, cellOf } from './cell-of.js';
 import { evidenceOf, referenceReport } from './evidence.js';
 import { linearPanel, logarithmicPanel } from './panels.js';
 import { plotsOf } from './plots.js';
 import type { ErrorProfile, ProfileOptions } from './profile.js';
 
-/** One way in which FlashAttention-4 rounds P: the format, and the power of two that P carries. */
+/** One way to round P: the format, and the power of two that P carries. */
 export interface WeightRounding {
-  readonly format: 'bf16' | 'fp16' | 'e4m3';
+  readonly format: WeightFormat;
   /** FlashAttention-4's max_offset: P = 2^(x + offset). */
-  readonly offset: 0 | 8;
+  readonly offset: number;
 }
 
 /**
- * The roundings of P. Source: flash_attn/cute/flash_fwd_sm100.py of Dao-AILab/flash-attention: offset 8
+ * FlashAttention-4's roundings of P. Source: flash_attn/cute/flash_fwd_sm100.py of Dao-AILab/flash-attention: offset 8
  * for 8-bit inputs, so that P takes e4m3's range up to 256, else 0.
  */
 export const weightRoundings: readonly WeightRounding[] = [

@@ -5,15 +5,19 @@ import type { CornerReport } from '../corners.js';
 import type { DomainReport } from '../error-report.js';
 import type { SweepProgress } from '../sweep.js';
 import type { FunctionEvidence, ReferenceReport } from './evidence.js';
+import type { TradeOffOptions } from '../trade-offs/trade-off-request.js';
 import type { Plot } from './plots.js';
 
-/** What a profile is asked for. */
-export interface ProfileOptions {
+/** What a profile is asked for. The problems are those of trade-offs, which measure whole forwards. */
+export interface ProfileOptions extends TradeOffOptions {
   /** Degrees of the polynomial; default all that FlashAttention-4 has, for a split 3. */
   readonly degrees?: readonly PolynomialDegree[];
   /** The inputs to sweep; default all. */
   readonly range?: InputRange;
-  /** Which architecture the evidence is stated for; default sm_90. No result depends on it. */
+  /**
+   * Which architecture the evidence is stated for; default sm_90. No result depends on it but those of
+   * trade-offs, which run the forward of that architecture; their default is sm_100.
+   */
   readonly architecture?: MufuArchitecture;
   /** Name of a tuning entry; default all. */
   readonly tuning?: string;

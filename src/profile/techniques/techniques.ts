@@ -1,17 +1,25 @@
 import { RequestError } from '../../request-error.js';
 import { profileExp2, type Exp2Profile } from './exp2.js';
+import { profilePolynomialShare, type PolynomialShareProfile } from './polynomial-share.js';
 import { profileWeightRounding, type WeightRoundingProfile } from './p-round.js';
 import type { ProfileOptions } from './profile.js';
 import { profileRangeReduction, type RangeReductionProfile } from './range-reduction.js';
+import { profileRescale, type RescaleProfile } from './rescale.js';
 import { profileSplit, type SplitProfile } from './split.js';
 import { profileUnit, type UnitErrorProfile } from './unit.js';
 
 /** A profile of any technique. */
 export type Profile =
-  Exp2Profile | UnitErrorProfile | WeightRoundingProfile | SplitProfile | RangeReductionProfile;
+  | Exp2Profile
+  | UnitErrorProfile
+  | WeightRoundingProfile
+  | SplitProfile
+  | RangeReductionProfile
+  | RescaleProfile
+  | PolynomialShareProfile;
 
-/** Options that not every technique has. */
-export type TechniqueOption = 'degrees' | 'tuning' | 'plot';
+/** Options that not every technique has; `problems` are those of `TradeOffOptions`. */
+export type TechniqueOption = 'range' | 'degrees' | 'tuning' | 'plot' | 'problems';
 
 /** A technique that can be profiled. */
 export interface Technique {
@@ -27,44 +35,56 @@ export const techniques: readonly Technique[] = [
     name: 'exp2',
     description:
       "FlashAttention-4's polynomials beside the hardware's ex2, in fp32, bf16, fp16, e4m3",
-    options: ['degrees', 'plot'],
+    options: ['range', 'degrees', 'plot'],
     run: profileExp2,
   },
   {
     name: 'range-reduction',
     description: 'where x = b + f of the polynomial is exact and where not',
-    options: ['degrees'],
+    options: ['range', 'degrees'],
     run: profileRangeReduction,
   },
   {
     name: 'rcp',
     description: 'rcp.approx.ftz.f32 against 1/x',
-    options: ['plot'],
+    options: ['range', 'plot'],
     run: (options) => profileUnit('rcp', options),
   },
   {
     name: 'log2',
     description: 'lg2.approx.ftz.f32 against log2 x',
-    options: ['plot'],
+    options: ['range', 'plot'],
     run: (options) => profileUnit('log2', options),
   },
   {
     name: 'rsqrt',
     description: 'rsqrt.approx.ftz.f32 against 1/√x',
-    options: ['plot'],
+    options: ['range', 'plot'],
     run: (options) => profileUnit('rsqrt', options),
   },
   {
     name: 'p-round',
     description: 'P rounded to bf16, fp16 and e4m3, without and with an offset of 2^8',
-    options: ['plot'],
+    options: ['range', 'plot'],
     run: profileWeightRounding,
   },
   {
     name: 'split',
     description: 'the step between polynomial and hardware lanes, by tuning entry',
-    options: ['degrees', 'tuning', 'plot'],
+    options: ['range', 'degrees', 'tuning', 'plot'],
     run: profileSplit,
+  },
+  {
+    name: 'rescale',
+    description: 'rescale thresholds: error, rescales skipped, headroom, and proven limits',
+    options: ['problems'],
+    run: profileRescale,
+  },
+  {
+    name: 'polynomial-share',
+    description: 'error of O and LSE by degree and share of lanes on the polynomial',
+    options: ['degrees', 'tuning', 'problems'],
+    run: profilePolynomialShare,
   },
 ];
 

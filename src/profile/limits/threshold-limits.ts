@@ -1,0 +1,119 @@
+import { formats } from '../../formats/index.js';
+import { degreeName, type CandidateName } from '../candidates.js';
+import type { ArrayFunction } from '../../simd/index.js';
+import { exponentLimit } from './exponent-limit.js';
+import { largestThreshold } from './lag-bound.js';
+import { largestOutputThreshold, largestRowSumThreshold, largestSafeValue } from './sum-limits.js';
+import { weightConversions, type WeightConversion, type WeightFormat } from './weight-formats.js';
+
+/** What the limits of rescale thresholds are asked for. */
+export interface LimitRequest {
+  readonly thresholds: readonly number[];
+  /** Keys that a row sees. */
+  readonly keys: number;
+}
+
+/** FlashAttention-4's max_offset that limits are given for. Source: flash_fwd_sm100.py. */
+export const limitOffsets: readonly number[] = [0, 8];
+
+/**
+ * The bound on |m·c|, the scores' maxima in log2, that limits are given for: natural scores to 710.
+ * Twice the bound adds 2^-14 to the largest x, and an offset as much again.
+ */
+export const limitScoreExponent = 1024;
+
+/** The bound on |v| that limits of O are given for: what fp16, e4m3 and e5m2 can hold. */
+export const limitLargestValue = 2 ** 16;
+
+/** What lanes of FlashAttention-4's forward compute P with. */
+export const limitFunctions: readonly CandidateName[] = ['ex2.approx.ftz.f32', degreeName(3)];
+
+/** What becomes of the largest weights that a threshold lets through. */
+export interface ThresholdOutcome {
+  readonly threshold: number;
+  /** log2 of the largest weight, without roundings. */
+  readonly largestWeight: number;
+  /** Whether the format holds every weight. */
+  readonly isSafe: boolean;
+  /**
+   * By how much of itself the output may shrink: 1 − largest finite/largest weight where weights are
+   * clamped and the row sum is not; null where weights become infinite and the output not finite.
+   */
+  readonly shrinkage: number | null;
+  /** Elements of V up to this magnitude cannot make O overflow. */
+  readonly largestValue: number;
+}
+
+/** The proven limits of the rescale threshold for weights of a format with an offset. */
+export interface ThresholdLimit extends WeightConversion {
+  readonly offset: number;
+  /** The largest x, over the exp2 functions, for which P is at most the largest finite number. */
+  readonly exponent: number;
+  /** The largest threshold for which that holds of every input; null for none. */
+  readonly weights: number | null;
+  /** The same where P may exceed that number by what rounding takes away again: half an ulp. */
+  readonly roundedWeights: number | null;
+  /** The largest threshold for which l, and O with |v| ≤ 2^16, cannot overflow fp32. */
+  readonly rowSum: number | null;
+  readonly output: number | null;
+  /** The least of `weights`, `rowSum` and `output`. */
+  readonly largest: number | null;
+  readonly outcomes: readonly ThresholdOutcome[];
+}
+
+/** The least of the limits, null where one of them allows nothing. */
+function least(limits: readonly (number | null)[]): number | null {
+  return limits.includes(null) ? null : Math.min(...(limits as number[]));
+}
+
+/** What becomes of weights up to 2^(threshold + offset) in a format. */
+export function thresholdOutcome(
+  { format, overflow }: WeightConversion,
+  offset: number,
+  threshold: number,
+): Pick<ThresholdOutcome, 'largestWeight' | 'shrinkage'> {
+  const largestWeight = threshold + offset;
+  const { maxFinite } = formats[format];
+  const fits = largestWeight <= Math.log2(maxFinite);
+  if (fits) return { largestWeight, shrinkage: 0 };
+  return {
+    largestWeight,
+    shrinkage: overflow === 'clamped' ? 1 - maxFinite * 2 ** -largestWeight : null,
+  };
+}
+
+/**
+ * The proven limits of the threshold for each of the formats with each offset: over all inputs with a
+ * positive scale and maxima |m·c| ≤ 1024, nothing measured. The theorems are those of lag-bound.ts and
+ * sum-limits.ts; the exponents that formats hold come from the models of the instructions.
+ * @param functions the exp2 functions by name
+ */
+export function thresholdLimits(
+  weightFormats: readonly WeightFormat[],
+  { thresholds, keys }: LimitRequest,
+  functions: ReadonlyMap<CandidateName, ArrayFunction>,
+): ThresholdLimit[] {
+  return weightFormats.flatMap((format) => {
+    const found = limitFunctions.map((name) => exponentLimit(format, name, functions.get(name)!));
+    const exponent = Math.min(...found.map(({ largestFinite }) => largestFinite));
+    const rounded = Math.min(...found.map(({ largestRounded }) => largestRounded));
+    return limitOffsets.map((offset): ThresholdLimit => {
+      const conditions = { offset, scoreExponent: limitScoreExponent, format, keys };
+      const weights = largestThreshold(exponent, conditions);
+      const rowSum = largestRowSumThreshold(conditions);
+      const output = largestOutputThreshold(conditions, limitLargestValue);
+      const largest = least([weights, rowSum, output]);
+      return {
+        ...weightConversions[format],
+        ...{ offset, exponent, weights, rowSum, output, largest },
+        roundedWeights: largestThreshold(rounded, conditions),
+        outcomes: thresholds.map((threshold) => ({
+          threshold,
+          ...thresholdOutcome(weightConversions[format], offset, threshold),
+          isSafe: weights !== null && threshold <= weights,
+          largestValue: largestSafeValue(conditions, threshold),
+        })),
+      };
+    });
+  });
+}

@@ -1,0 +1,56 @@
+import type { PolynomialShareProfile } from '../techniques/polynomial-share.js';
+import type { PolynomialShareCase, ShareMeasure } from '../trade-offs/polynomial-share-case.js';
+import { digits, percentage } from './numbers.js';
+import { table } from './table.js';
+import { notesText, summaryText, tradeOffHeadText } from './trade-off-head-text.js';
+
+const headings = [
+  ...['', 'polynomial', 'max/max|O|', 'max', 'RMS', 'to unit', 'LSE max', 'LSE mean', 'to unit'],
+];
+
+function nameOf({ degree, tunings }: ShareMeasure): string {
+  if (degree === null) return 'hardware only';
+  return tunings.length === 0 ? `degree ${degree}` : tunings.join(', ');
+}
+
+function ratioText(ratio: number | null): string {
+  return ratio === null ? '-' : `×${digits(ratio, 4)}`;
+}
+
+function shareRow(measure: ShareMeasure): string[] {
+  const { share, errors, rootMeanSquareRatio, largestLseRatio } = measure;
+  return [
+    nameOf(measure),
+    percentage(share),
+    digits(errors.largest, 3),
+    digits(errors.largestRelative, 3),
+    digits(errors.rootMeanSquare, 3),
+    ratioText(rootMeanSquareRatio),
+    digits(errors.largestLse, 3),
+    digits(errors.meanLse, 3),
+    ratioText(largestLseRatio),
+  ];
+}
+
+function caseText({ format, regime, rescaleThreshold, shares }: PolynomialShareCase): string[] {
+  return [
+    `${regime} in ${format}, rescale threshold ${rescaleThreshold}`,
+    '',
+    ...table([headings, ...shares.map(shareRow)]),
+    '',
+  ];
+}
+
+/** The profile of the polynomial's share as text. */
+export function polynomialShareText(profile: PolynomialShareProfile): string[] {
+  const { cases, notes, summary } = profile;
+  return [
+    ...tradeOffHeadText(profile),
+    'Error of O: max |error| / max |O|, then in units of Σ p|v|; error of the LSE in natural units; "to unit":',
+    'RMS of O and largest error of the LSE relative to those of the special function unit alone.',
+    '',
+    ...notesText(notes),
+    ...cases.flatMap(caseText),
+    ...summaryText(summary),
+  ];
+}

@@ -1,0 +1,139 @@
+import { scoreProblem, scoreRegime } from '../../../properties/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import { lazily } from '../../lazily.js';
+import type { Problem } from '../../problem.js';
+import { largestWeightExponent } from '../limits/weight-formats.js';
+import { blockScores } from './block-scores.js';
+import { errorRatio, exactAttention, forwardErrors, type ForwardErrors } from './forward-errors.js';
+import { runForward, type ForwardRun } from './forward-run.js';
+import { mergeReached, reachedWeights, type ReachedWeights } from './reached-weights.js';
+import type { TradeOffCase, TradeOffRequest } from './trade-off-request.js';
+
+/** What a rescale threshold does to one problem. */
+export interface RescaleMeasure {
+  /** log2 by which a maximum may lag; 0: it never does, Infinity: any way. */
+  readonly threshold: number;
+  /** Of the rows, over all blocks, whose maximum had grown: the share not rescaled; null for none. */
+  readonly rowsSkipped: number | null;
+  /** Of the warps, over all blocks but the first: the share whose output was not multiplied; null
+   * where there is one block only. */
+  readonly warpsSkipped: number | null;
+  readonly errors: ForwardErrors;
+  /**
+   * max |error| and RMS as multiples of those with threshold 0 on the same problem; null where one of
+   * them is missing or both are 0.
+   */
+  readonly largestRatio: number | null;
+  readonly rootMeanSquareRatio: number | null;
+  /** log2 of the largest weight before it is rounded. */
+  readonly largestWeight: number;
+  /** log2 of what is left to the largest finite number: of P in its format, l and O in fp32. */
+  readonly headroom: {
+    readonly weights: number;
+    readonly rowSum: number;
+    readonly output: number;
+  };
+}
+
+/** What the thresholds do to the problems of a regime in a format. */
+export interface RescaleCase extends TradeOffCase {
+  /** FlashAttention-4's max_offset for the format: weights reach 2^maxOffset without a lag. */
+  readonly maxOffset: number;
+  readonly thresholds: readonly RescaleMeasure[];
+}
+
+/** The step of regimes that have one: the threshold, for 0 and Infinity FlashAttention-4's 8. */
+export function stepOf(threshold: number): number {
+  return threshold > 0 && threshold < Infinity ? threshold : 8;
+}
+
+/** log2 beyond which a number is no finite fp32 number. */
+const float32Exponent = 128;
+
+/** A problem with what of it does not depend on the threshold. */
+interface MeasuredProblem {
+  readonly problem: Problem;
+  readonly run: (threshold: number) => ForwardRun;
+  readonly reference: () => AttentionReference;
+  /** The errors with threshold 0. */
+  readonly baseline: () => ForwardErrors;
+}
+
+function share(part: number, rest: number): number | null {
+  return part + rest === 0 ? null : part / (part + rest);
+}
+
+/** The largest weights and sums, in the configuration that the run had. */
+function reached(problem: Problem, { settings }: ForwardRun, request: TradeOffRequest) {
+  const scale = Math.fround(problem.scale * Math.LOG2E);
+  const [maxOffset, blockKeys] = [Number(settings['maxOffset']), Number(settings['blockKeys'])];
+  return (thresholds: readonly number[]): ReachedWeights[] => {
+    let totals: ReachedWeights[] | undefined;
+    for (const tile of blockScores(problem, request.architecture, blockKeys, scale)) {
+      const ofTile = thresholds.map((threshold) =>
+        reachedWeights(tile, { threshold, maxOffset, scale }),
+      );
+      totals = totals?.map((total, i) => mergeReached(total, ofTile[i])) ?? ofTile;
+    }
+    return totals!;
+  };
+}
+
+function measure(
+  threshold: number,
+  { run, reference, baseline }: MeasuredProblem,
+  { largestExponent, largestRowSum, largestOutput }: ReachedWeights,
+  format: TradeOffCase['format'],
+): RescaleMeasure {
+  const forward = run(threshold);
+  const errors = forwardErrors(forward, reference());
+  const { rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped } = forward.counters;
+  return {
+    threshold,
+    rowsSkipped: share(rowRescalesSkipped, rowRescales),
+    warpsSkipped: share(warpRescalesSkipped, warpRescales),
+    errors,
+    largestRatio: errorRatio(errors.largest, baseline().largest),
+    rootMeanSquareRatio: errorRatio(errors.rootMeanSquare, baseline().rootMeanSquare),
+    largestWeight: largestExponent,
+    headroom: {
+      weights: largestWeightExponent(format) - largestExponent,
+      rowSum: float32Exponent - largestRowSum,
+      output: float32Exponent - largestOutput,
+    },
+  };
+}
+
+/** Measures every threshold on the problem of a regime in a format, bit for bit, on this thread. */
+export function measureRescale(
+  { format, regime }: TradeOffCase,
+  thresholds: readonly number[],
+  request: TradeOffRequest,
+): RescaleCase {
+  const { architecture, queries, keys, dim, seed } = request;
+  const { hasSteps } = scoreRegime(regime);
+  const steps = [...new Set(hasSteps ? thresholds.map(stepOf) : [8])];
+  const measures = new Map<number, RescaleMeasure>();
+  let maxOffset = 0;
+  for (const step of steps) {
+    const problem = scoreProblem(regime, { queries, keys, dim, format, seed, step });
+    const run = (threshold: number): ForwardRun =>
+      runForward(problem, { architecture, 'rescale.threshold': threshold });
+    const reference = lazily(() => exactAttention(problem));
+    const first = run(0);
+    maxOffset = Number(first.settings['maxOffset']);
+    const baseline = lazily(() => forwardErrors(first, reference()));
+    const ofStep = thresholds.filter((threshold) => !hasSteps || stepOf(threshold) === step);
+    const found = reached(problem, first, request)(ofStep);
+    ofStep.forEach((threshold, i) => {
+      measures.set(
+        threshold,
+        measure(threshold, { problem, run, reference, baseline }, found[i], format),
+      );
+    });
+  }
+  return {
+    ...{ format, regime, maxOffset },
+    thresholds: thresholds.map((threshold) => measures.get(threshold)!),
+  };
+}

@@ -1,0 +1,108 @@
+import { scoreProblem, scoreRegimeNames, type ScoreRegimeName } from '../../../properties/index.js';
+import type { MufuArchitecture } from '../../hardware/index.js';
+import { RequestError } from '../../request-error.js';
+import { weightFormats, type WeightFormat } from '../limits/weight-formats.js';
+import { modelledFormats } from './forward-run.js';
+
+/** Which problems a trade-off is measured on; what is left out is the technique's choice. */
+export interface TradeOffOptions {
+  readonly regimes?: readonly string[];
+  readonly formats?: readonly string[];
+  readonly queries?: number;
+  readonly keys?: number;
+  /** Head dimension of Q, K and V. */
+  readonly dim?: number;
+  readonly seed?: number;
+  readonly architecture?: MufuArchitecture;
+}
+
+/** The sizes of the problems, and their seed. */
+export interface TradeOffSizes {
+  readonly queries: number;
+  readonly keys: number;
+  readonly dim: number;
+  readonly seed: number;
+}
+
+/** The problems of a trade-off: every regime in every format. */
+export interface TradeOffRequest extends TradeOffSizes {
+  readonly regimes: readonly ScoreRegimeName[];
+  readonly formats: readonly WeightFormat[];
+  /** Whose tensor cores and special function unit are modelled. */
+  readonly architecture: MufuArchitecture;
+}
+
+/** One problem of a trade-off. */
+export interface TradeOffCase {
+  readonly format: WeightFormat;
+  readonly regime: ScoreRegimeName;
+}
+
+const defaultSeed = 20_260_504;
+
+/** What sizes may be: what fits in memory, and a head dimension that leaves room for one more. */
+const sizeLimits: Readonly<Record<keyof TradeOffSizes, readonly [number, number]>> = {
+  queries: [1, 16_384],
+  keys: [1, 131_072],
+  dim: [1, 192],
+  seed: [0, 2 ** 32 - 1],
+};
+
+function chosen<Name extends string>(
+  what: string,
+  given: readonly string[] | undefined,
+  known: readonly Name[],
+  usual: readonly Name[],
+): readonly Name[] {
+  for (const name of given ?? [])
+    if (!known.includes(name as Name))
+      throw new RequestError(`no ${what} ${JSON.stringify(name)}; choose from ${known.join(', ')}`);
+  if (given === undefined || given.length === 0) return usual;
+  return known.filter((name) => given.includes(name));
+}
+
+/**
+ * The request with its defaults filled in: all formats that the model takes, the architecture sm_100.
+ * @throws RequestError for a regime or format that there is not, for one that the model does not take
+ * and for sizes out of range
+ */
+export function resolveTradeOff(
+  options: TradeOffOptions,
+  usual: {
+    readonly regimes: readonly ScoreRegimeName[];
+    readonly queries: number;
+    readonly keys: number;
+    readonly dim: number;
+  },
+): TradeOffRequest {
+  const { queries = usual.queries, keys = usual.keys, dim = usual.dim } = options;
+  const { seed = defaultSeed, architecture = 'sm_100' } = options;
+  const sizes: TradeOffSizes = { queries, keys, dim, seed };
+  for (const [name, [least, most]] of Object.entries(sizeLimits)) {
+    const size = sizes[name as keyof TradeOffSizes];
+    if (!(Number.isInteger(size) && size >= least && size <= most))
+      throw new RequestError(`${name} is ${size}; give a whole number from ${least} to ${most}`);
+  }
+  const known = modelledFormats();
+  const formats = chosen(
+    'format',
+    options.formats,
+    weightFormats,
+    weightFormats.filter((format) => known.includes(format)),
+  );
+  const missing = formats.find((format) => !known.includes(format));
+  if (missing !== undefined)
+    throw new RequestError(
+      `the model of FlashAttention-4 takes no ${missing} inputs; choose from ${known.join(', ')}`,
+    );
+  const regimes = chosen('regime of scores', options.regimes, scoreRegimeNames, usual.regimes);
+  // What a regime cannot be made of is found here, before threads begin.
+  for (const regime of regimes)
+    for (const format of formats) scoreProblem(regime, { queries: 1, keys: 1, dim, seed, format });
+  return { ...sizes, formats, regimes, architecture };
+}
+
+/** Every regime in every format. */
+export function tradeOffCases({ formats, regimes }: TradeOffRequest): TradeOffCase[] {
+  return formats.flatMap((format) => regimes.map((regime) => ({ format, regime })));
+}
