@@ -1,90 +1,95 @@
-import {
-  createAttributedForward,
-  techniques,
-  type AttributedTileResult,
-  type Fa4Configuration,
-} from '../../kernels/index.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
+import type { AttributedPiece } from '../../kernels/index.js';
 import type { Problem } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import type { AttributedTilesOptions } from './attribute-tiles.js';
 import type { Attribution } from './attribution.js';
 import { ErrorMeter, errorUnits } from './error-measure.js';
+import { attributedKernel } from './kernel-choice.js';
+import { LseMeter } from './lse-measure.js';
 import { summariseLags } from './maximum-lag.js';
 import { planRuns } from './run-plan.js';
 import { createTechniqueMeter, interactionOf } from './technique-meter.js';
+import { tileErrors, type TileErrors } from './tile-errors.js';
 import { createWeightRoundingMeter } from './weight-rounding.js';
 
-export interface AttributionOptions {
-  /** What to choose otherwise than FlashAttention-4 would for this problem. */
-  readonly configuration?: Partial<Fa4Configuration>;
-  /** The problem's exact attention, where it is known already. */
-  readonly reference?: AttentionReference;
-  /** Called with how many tiles are done and how many there are. */
-  readonly progress?: (done: number, total: number) => void;
+export interface AttributionOptions extends AttributedTilesOptions {
+  /** Called with the errors of some rows after the other, as `attributeTiles` gives them. */
+  readonly onTile?: (tile: TileErrors) => void;
+}
+
+function largestFinite(values: Float64Array): number {
+  return values.reduce((max, x) => (Number.isFinite(x) ? Math.max(max, Math.abs(x)) : max), 0);
 }
 
 /**
- * Shares the error of FlashAttention-4's forward on a problem out among its techniques: each alone,
- * the whole without each, and each added in the order of the kernel (`techniques` tells what they
- * are). A lagging maximum is no technique: to see what it does, attribute the same problem with a
- * rescale threshold of 0 as well, as `attributeLag` does.
+ * Shares a kernel's error on a problem out among its techniques: each alone, the whole without each, and
+ * each added in the order of the kernel. The kernel is FlashAttention-4's forward by default; what its
+ * techniques are is told by the `definitions` of its `AttributedKernel`. A lagging maximum is no
+ * technique: to see what it does, attribute the same problem with a rescale threshold of 0 as well, as
+ * `attributeLag` does.
  *
- * Elements that are not finite in the oracle or in a run are counted and left out. Time is that of
- * some twenty forwards; memory, beyond inputs and oracle, that of one tile for each of 38 runs.
+ * Elements that are not finite in the oracle or in a run are counted and left out. Time is that of some
+ * twenty forwards; memory, beyond inputs and oracle, that of one tile for each of some 40 runs.
  *
- * @throws RequestError for a problem that the kernel does not take and for a configuration out of
- * range.
+ * @throws RequestError for an unknown kernel, for a problem that it does not take, for settings or a
+ * configuration that it does not have or that cannot be attributed
  */
 export function attributeError(problem: Problem, options: AttributionOptions = {}): Attribution {
-  const plan = planRuns();
-  const forward = createAttributedForward(problem, plan.choices, options.configuration);
-  const reference = options.reference ?? attentionOracle(problem);
-  const { shape, configuration, tiles } = forward;
-  const { rescaleThreshold } = configuration;
-  const outputFormat = problem.q.format;
-  const units = errorUnits(reference, outputFormat);
+  const kernel = attributedKernel(problem, options);
+  const { shape, outFormat, pieces } = kernel;
+  const plan = planRuns(kernel.techniques);
+  const reference: AttentionReference = options.reference ?? attentionOracle(problem);
+  const units = errorUnits(reference, outFormat);
   const [total, beforeRounding, exact] = Array.from({ length: 3 }, () => new ErrorMeter(units));
-  const meters = techniques.map((technique) => createTechniqueMeter(technique, plan, units));
-  const weightRounding = createWeightRoundingMeter(problem, shape, units, plan);
+  const [totalLse, exactLse] = [new LseMeter(), new LseMeter()];
+  const meters = plan.techniques.map((technique) => createTechniqueMeter(technique, plan, units));
+  const weightRounding = createWeightRoundingMeter(problem, outFormat, units, plan);
   const lags: Float64Array[] = [];
   const values = new Float64Array(plan.choices.length);
 
-  function addTile(result: AttributedTileResult, first: number): void {
-    const { outputs } = result;
+  function addOutputs({ firstRow, outputs }: AttributedPiece): void {
     for (let i = 0; i < outputs[0].length; i++) {
-      const element = first * shape.vDim + i;
+      const element = firstRow * shape.vDim + i;
       for (let run = 0; run < values.length; run++) values[run] = outputs[run][i];
       total.add(element, values[plan.all] - units.exact[element]);
       beforeRounding.add(element, values[plan.without['output-round']] - units.exact[element]);
       exact.add(element, values[plan.none] - units.exact[element]);
       for (const meter of meters) meter.add(element, values);
     }
-    weightRounding.addTile(result, first);
-    lags.push(result.lags);
   }
 
-  for (let tile = 0; tile < tiles; tile++) {
-    addTile(forward.runTile(tile), forward.rowsOf(tile).first);
-    options.progress?.(tile + 1, tiles);
+  function addLses({ firstRow, rows, lse }: AttributedPiece): void {
+    for (let row = 0; row < rows; row++) {
+      const oracle = reference.lse[firstRow + row];
+      totalLse.add(lse[plan.all][row], oracle);
+      exactLse.add(lse[plan.none][row], oracle);
+      meters.forEach((meter, i) => meter.addLse(lse[plan.alone[plan.techniques[i]]][row], oracle));
+    }
+  }
+
+  const run = kernel.prepareRuns(plan.choices);
+  for (let index = 0; index < pieces; index++) {
+    const piece = run(index);
+    addOutputs(piece);
+    addLses(piece);
+    weightRounding.addPiece(piece);
+    if (piece.lags !== null) lags.push(piece.lags);
+    options.onTile?.(tileErrors(piece, plan, reference));
+    options.progress?.(index + 1, pieces);
   }
   const attributed = meters.map((meter) => meter.result());
   return {
-    shape,
-    outputFormat,
-    configuration: {
-      ...configuration,
-      rescaleThreshold: rescaleThreshold === Infinity ? 'inf' : rescaleThreshold,
-    },
-    largestOutput: reference.out.reduce(
-      (max, x) => (Number.isFinite(x) ? Math.max(max, Math.abs(x)) : max),
-      0,
-    ),
+    ...{ kernel: kernel.model, settings: kernel.settings, shape, outputFormat: outFormat },
+    largestOutput: largestFinite(reference.out),
     total: total.measure(),
     beforeRounding: beforeRounding.measure(),
     exact: exact.measure(),
     techniques: attributed,
     interaction: interactionOf(attributed),
+    lse: { total: totalLse.measure(), exact: exactLse.measure() },
     weightRounding: weightRounding.result(),
-    lag: summariseLags(lags),
+    lag: lags.length === 0 ? null : summariseLags(lags),
   };
 }
 
@@ -95,14 +100,18 @@ export interface LagAttribution {
 }
 
 /**
- * What a lagging maximum does: the same problem and configuration with the threshold as it is and
- * with threshold 0, against the same oracle.
- * @throws RequestError as `attributeError`.
+ * What a lagging maximum does: the same problem and settings of fa4 with the threshold as it is and with
+ * threshold 0, against the same oracle.
+ * @throws RequestError as `attributeError`, and for a kernel other than fa4
  */
 export function attributeLag(problem: Problem, options: AttributionOptions = {}): LagAttribution {
+  if ((options.kernel ?? 'fa4') !== 'fa4')
+    throw new RequestError(`the maximum of ${options.kernel} cannot lag; fa4's can`);
   const reference = options.reference ?? attentionOracle(problem);
   const lagging = attributeError(problem, { ...options, reference });
-  const configuration = { ...options.configuration, rescaleThreshold: 0 };
-  const alwaysRescaled = attributeError(problem, { ...options, reference, configuration });
-  return { lagging, alwaysRescaled };
+  const always =
+    options.settings === undefined
+      ? { configuration: { ...options.configuration, rescaleThreshold: 0 } }
+      : { settings: new Map([...options.settings, ['rescale.threshold', '0']]) };
+  return { lagging, alwaysRescaled: attributeError(problem, { ...options, ...always, reference }) };
 }

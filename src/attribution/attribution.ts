@@ -1,7 +1,8 @@
-import type { Fa4Configuration, Technique } from '../../kernels/index.js';
+import type { AttributedKernel } from '../../kernels/index.js';
 import type { FormatName } from '../formats/index.js';
 import type { ProblemShape } from '../problem.js';
 import type { ErrorMeasure } from './error-measure.js';
+import type { LseMeasure } from './lse-measure.js';
 import type { MaximumLag } from './maximum-lag.js';
 
 /**
@@ -10,9 +11,11 @@ import type { MaximumLag } from './maximum-lag.js';
  * it works against the rest.
  */
 export interface TechniqueAttribution {
-  readonly technique: Technique;
+  readonly technique: string;
   /** The error with this technique emulated and all others exact. */
   readonly alone: ErrorMeasure;
+  /** That of the LSE. */
+  readonly lse: LseMeasure;
   /** Its part in the whole error. */
   readonly whole: TechniquePart;
   /**
@@ -49,16 +52,14 @@ export interface WeightRounding {
   readonly largestUnrounded: ErrorMeasure;
 }
 
-/** The kernel's configuration; an infinite threshold by name, which JSON has no number for. */
-export type AttributedConfiguration = Omit<Fa4Configuration, 'rescaleThreshold'> & {
-  readonly rescaleThreshold: number | 'inf';
-};
-
 /** A kernel's error on a problem, shared out among its techniques. JSON keeps all of it. */
 export interface Attribution {
+  /** The kernel model's name. */
+  readonly kernel: string;
+  /** Every setting of it with its value. */
+  readonly settings: AttributedKernel['settings'];
   readonly shape: ProblemShape;
   readonly outputFormat: FormatName;
-  readonly configuration: AttributedConfiguration;
   /** Largest magnitude of the exact output, where finite. */
   readonly largestOutput: number;
   /** The kernel's error: every technique emulated. */
@@ -70,6 +71,10 @@ export interface Attribution {
   /** In the order in which they act. */
   readonly techniques: readonly TechniqueAttribution[];
   readonly interaction: Interaction;
-  readonly weightRounding: WeightRounding;
-  readonly lag: MaximumLag;
+  /** The error of the LSE with every technique emulated, and with every one exact. */
+  readonly lse: { readonly total: LseMeasure; readonly exact: LseMeasure };
+  /** Null for a kernel that does not round its weights. */
+  readonly weightRounding: WeightRounding | null;
+  /** Null for a kernel whose maximum cannot lag, and without rows. */
+  readonly lag: MaximumLag | null;
 }

@@ -1,33 +1,21 @@
 import { findKernelModel, type PreparedKernel } from '../../kernels/index.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
-import { decodeToFloat64, encodeFromFloat64, formats, storageOf } from '../formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../problem.js';
+import { decodeToFloat64, formats, storageOf } from '../formats/index.js';
+import type { Problem, Tensor } from '../problem.js';
 import { RequestError } from '../request-error.js';
+import { searchFrom } from './candidate-search.js';
 import { defaultCandidates, type Candidate } from './candidates.js';
-import { ResidualCorrelation } from './residual-correlation.js';
+import {
+  byLikeness,
+  createMatchMeter,
+  isEqualThroughout,
+  type MatchMeasure,
+} from './match-meter.js';
+import { candidateKernel, searchTechniques, type TechniqueSearch } from './technique-search.js';
+import { checkShapes, readUnknown, roundedTo, type UnknownOutput } from './unknown-output.js';
 
 /** How like a candidate's output the unknown one is. */
-export interface Match extends Candidate {
-  /** Elements with the same value: for outputs of one format, with the same bits but for NaNs. */
-  readonly equal: number;
-  /**
-   * Of the elements that are not correctly rounded in either output, the share that is equal in both:
-   * 1 for equal outputs. Where outputs are correctly rounded they agree whatever made them.
-   */
-  readonly likeness: number;
-  /** Largest difference, over elements finite in both. */
-  readonly largestDifference: number;
-  /**
-   * The correlation of output − oracle with the candidate's, in units of Σ p|v|. The rounding of the
-   * output is part of both, and alike wherever they round alike.
-   */
-  readonly correlation: number | null;
-  /**
-   * The same with the oracle rounded to the format of the output: what is left where the two are not
-   * correctly rounded. Null where one of them is, throughout.
-   */
-  readonly correlationBeyondRounding: number | null;
-}
+export interface Match extends Candidate, MatchMeasure {}
 
 /** Which kernel an output looks like. */
 export interface Identification {
@@ -42,116 +30,124 @@ export interface Identification {
   readonly matches: readonly Match[];
   /** Candidates that do not take the problem or do not have the settings, and why. */
   readonly skipped: readonly (Candidate & { readonly reason: string })[];
+  /** Which techniques, each emulated or exact, explain the output best; the likeliest kernel first. */
+  readonly searches: readonly TechniqueSearch[];
 }
 
 export interface IdentificationOptions {
   /** Default `defaultCandidates`. */
   readonly candidates?: readonly Candidate[];
+  /** The unknown LSE, natural logarithm, [batch, heads, queries]. */
+  readonly lse?: Tensor;
+  /**
+   * Candidates whose techniques are searched; none for an empty list. Default: the candidate that is
+   * equal throughout, else for one model after the other the likeliest candidate, going on from its
+   * settings to those of others that explain more, until the output's bits are found.
+   */
+  readonly search?: readonly Candidate[];
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference;
-  /** Called with how many candidates are done and how many there are. */
+  /** Called with how many candidates are done and how many there are, the search as the last. */
   readonly progress?: (done: number, total: number) => void;
 }
 
-/** Values of whatever the candidate makes of the problem, [batch, heads, queries, vDim]. */
-function candidateOutput(kernel: PreparedKernel, elements: number): Float64Array {
-  const out = new Float64Array(elements);
+/** Compares whatever the candidate makes of the problem with the unknown output. */
+function compareCandidate(unknown: UnknownOutput, kernel: PreparedKernel): MatchMeasure {
+  const meter = createMatchMeter(unknown);
   const format = formats[kernel.outFormat];
   for (let piece = 0; piece < kernel.pieces; piece++) {
-    const { firstRow, out: patterns } = kernel.run(piece);
-    out.set(decodeToFloat64(storageOf(format, patterns), format), firstRow * kernel.shape.vDim);
+    const { firstRow, out: patterns, lse } = kernel.run(piece);
+    const lses = Float64Array.from(lse);
+    meter.add(
+      firstRow,
+      roundedTo(unknown.out.format, decodeToFloat64(storageOf(format, patterns), format)),
+      unknown.lse === null ? lses : roundedTo(unknown.lse.format, lses),
+    );
   }
-  return out;
+  return meter.measure();
 }
 
-/** The oracle's values rounded to the format, ties to even. */
-function rounded(values: Float64Array, format: Tensor['format']): Float64Array {
-  return decodeToFloat64(encodeFromFloat64(formats[format], values), formats[format]);
-}
-
-function compare(
-  candidate: Candidate,
-  unknown: Float64Array,
-  model: Float64Array,
-  reference: AttentionReference,
-  roundedOracle: Float64Array,
-): Match {
-  const [whole, beyond] = [new ResidualCorrelation(), new ResidualCorrelation()];
-  let [equal, equalMisrounded, misrounded, largestDifference] = [0, 0, 0, 0];
-  for (let i = 0; i < unknown.length; i++) {
-    const [a, b, correct] = [unknown[i], model[i], roundedOracle[i]];
-    const isEqual = Object.is(a, b);
-    const isMisrounded = !(Object.is(a, correct) && Object.is(b, correct));
-    if (isEqual) equal++;
-    if (isMisrounded) misrounded++;
-    if (isEqual && isMisrounded) equalMisrounded++;
-    const difference = Math.abs(a - b);
-    if (Number.isFinite(difference)) largestDifference = Math.max(largestDifference, difference);
-    const magnitude = reference.magnitude[i];
-    const unit = magnitude === 0 ? 0 : 1 / magnitude;
-    whole.add((a - reference.out[i]) * unit, (b - reference.out[i]) * unit);
-    beyond.add((a - correct) * unit, (b - correct) * unit);
+/** A result, or why there is none. */
+function attempt<Result>(make: () => Result): Result | { readonly reason: string } {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof RequestError) return { reason: error.message };
+    throw error;
   }
-  return {
-    ...candidate,
-    equal,
-    likeness: misrounded === 0 ? 1 : equalMisrounded / misrounded,
-    largestDifference,
-    correlation: whole.value(),
-    correlationBeyondRounding: beyond.value(),
-  };
 }
 
 /**
- * Compares an output of unknown origin with what the kernel models make of the same problem. Several
- * candidates may give the same bits, for instance where no maximum grows; then all are equally near.
+ * The searches of the likeliest candidates: of the one that is equal throughout, or of each model until
+ * one gives the output's bits.
+ */
+function likeliestSearches(
+  unknown: UnknownOutput,
+  matches: readonly (readonly [Candidate, MatchMeasure])[],
+): TechniqueSearch[] {
+  const known = matches
+    .filter(([candidate]) => !('reason' in attempt(() => candidateKernel(unknown, candidate))))
+    .sort(([, a], [, b]) => byLikeness(a, b));
+  const [first] = known;
+  if (first === undefined) return [];
+  if (isEqualThroughout(first[1])) return [searchTechniques(unknown, first[0])];
+  const searches: TechniqueSearch[] = [];
+  for (const model of new Set(known.map(([{ model: name }]) => name))) {
+    const [start, ...others] = known
+      .map(([candidate]) => candidate)
+      .filter((candidate) => candidate.model === model);
+    const search = searchFrom(unknown, start, others);
+    searches.push(search);
+    if (search.matches.some(isEqualThroughout)) break;
+  }
+  return searches;
+}
+
+/**
+ * Compares an output of unknown origin with what the kernel models make of the same problem, then
+ * searches which combination of their techniques, each as the kernel has it or exact, explains it best:
+ * a kernel that keeps P in fp32, say, looks like fa4 with `p-round` exact. Several candidates or
+ * combinations may give the same bits, for instance where no maximum grows; then all are equally near.
  *
- * @throws RequestError when the output does not have the problem's shape, and for an unknown model.
+ * The search takes some seconds for each kernel model; `searchTechniques` tells what it samples.
+ *
+ * @throws RequestError when the output or the LSE does not have the problem's shape, for an unknown
+ * model, and for a candidate to search that cannot be attributed
  */
 export function identifyKernel(
   problem: Problem,
   output: Tensor,
   options: IdentificationOptions = {},
 ): Identification {
-  const { batch, heads, queries, vDim } = problemShape(problem);
-  const elements = batch * heads * queries * vDim;
-  const size = output.shape.reduce((a, b) => a * b, 1);
-  if (size !== elements || output.shape.at(-1) !== vDim)
-    throw new RequestError(
-      `the output has shape [${output.shape.join(', ')}] but the problem makes [${[batch, heads, queries, vDim].join(', ')}]; give the output of this problem`,
-    );
+  checkShapes(problem, output, options.lse);
   const { candidates = defaultCandidates, progress } = options;
   const reference = options.reference ?? attentionOracle(problem);
-  const unknown = decodeToFloat64(output.data, formats[output.format]);
-  const roundedOracle = rounded(reference.out, output.format);
-  const matches: Match[] = [];
+  const unknown = readUnknown(problem, reference, output, options.lse);
+  const measured: [Candidate, MatchMeasure][] = [];
   const skipped: (Candidate & { reason: string })[] = [];
   candidates.forEach((candidate, i) => {
     const model = findKernelModel(candidate.model);
-    const kernel = prepare(() =>
+    const kernel = attempt(() =>
       model.prepare(problem, new Map(Object.entries(candidate.settings))),
     );
-    if (typeof kernel === 'string') skipped.push({ ...candidate, reason: kernel });
-    else {
-      const values = candidateOutput(kernel, elements);
-      matches.push(compare(candidate, unknown, values, reference, roundedOracle));
-    }
-    progress?.(i + 1, candidates.length);
+    if ('reason' in kernel) skipped.push({ ...candidate, ...kernel });
+    else measured.push([candidate, compareCandidate(unknown, kernel)]);
+    progress?.(i + 1, candidates.length + 1);
   });
-  matches.sort((a, b) => b.equal - a.equal || b.likeness - a.likeness);
-  const misrounded = unknown.reduce(
-    (count, x, i) => count + (Object.is(x, roundedOracle[i]) ? 0 : 1),
-    0,
-  );
-  return { elements, misrounded, matches, skipped };
-}
-
-/** The prepared kernel, or why it cannot be. */
-function prepare(make: () => PreparedKernel): PreparedKernel | string {
-  try {
-    return make();
-  } catch (error) {
-    if (error instanceof RequestError) return error.message;
-    throw error;
-  }
+  const searches =
+    options.search?.map((candidate) => searchTechniques(unknown, candidate)) ??
+    likeliestSearches(unknown, measured);
+  progress?.(candidates.length + 1, candidates.length + 1);
+  const { values, correct } = unknown.out;
+  return {
+    elements: values.length,
+    misrounded: values.reduce((count, x, i) => count + (Object.is(x, correct[i]) ? 0 : 1), 0),
+    matches: measured
+      .map(([candidate, measure]) => ({ ...candidate, ...measure }))
+      .sort((a, b) => b.equal - a.equal || b.likeness - a.likeness),
+    skipped,
+    searches: searches
+      .filter(({ matches }) => matches.length > 0)
+      .sort((a, b) => byLikeness(a.matches[0], b.matches[0])),
+  };
 }

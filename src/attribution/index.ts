@@ -4,8 +4,8 @@ export {
   type AttributionOptions,
   type LagAttribution,
 } from './attribute.js';
+export { attributeTiles, type AttributedTilesOptions } from './attribute-tiles.js';
 export type {
-  AttributedConfiguration,
   Attribution,
   Interaction,
   TechniqueAttribution,
@@ -20,7 +20,21 @@ export {
   type IdentificationOptions,
   type Match,
 } from './identify-kernel.js';
+export { attributedKernel, type KernelChoice } from './kernel-choice.js';
+export type { LseMeasure } from './lse-measure.js';
+export type { LseMatch, MatchMeasure } from './match-meter.js';
 export type { MaximumLag } from './maximum-lag.js';
 export { renderAttribution } from './render-attribution.js';
 export { renderIdentification } from './render-identification.js';
+export type { TechniqueMatch, TechniqueSearch } from './technique-search.js';
+export type { RowErrors, TileErrors } from './tile-errors.js';
 export { renderShares, type ShareChoice } from './render-shares.js';
+export {
+  createTechniqueTable,
+  type BoundMeasure,
+  type MeasuredError,
+  type TechniqueLine,
+  type TechniqueTable,
+  type TechniqueTableMeter,
+  type TechniqueTableOptions,
+} from './technique-table.js';

@@ -2,6 +2,10 @@ import type { ProblemShape } from '../problem.js';
 import { alignColumns } from './align-columns.js';
 import type { Attribution, TechniquePart } from './attribution.js';
 import type { ErrorMeasure } from './error-measure.js';
+import type { LseMeasure } from './lse-measure.js';
+
+/** Settings go on a line up to here. */
+const lineLength = 100;
 
 /** Two digits: an error is no more exact than the sample of elements. */
 function scientific(x: number): string {
@@ -28,8 +32,12 @@ function ulpCount(x: number): string {
   return x >= 100 ? x.toFixed(0) : x.toPrecision(2);
 }
 
-/** The cells of an error, as `errorHeads` names them. */
-function errorCells(error: ErrorMeasure, { shape, largestOutput }: Attribution): string[] {
+/** The cells of an error, and of the LSE's where there is one, as `errorHeads` names them. */
+function errorCells(
+  error: ErrorMeasure,
+  { shape, largestOutput }: Attribution,
+  lse: LseMeasure | null,
+): string[] {
   return [
     scientific(error.absolute.max / (largestOutput || 1)),
     scientific(error.relative.max),
@@ -38,6 +46,7 @@ function errorCells(error: ErrorMeasure, { shape, largestOutput }: Attribution):
     signed(error.outward),
     ulpCount(error.ulps.max),
     ulpCount(error.ulps.rms),
+    lse === null ? '' : scientific(lse.max),
     place(error, shape),
   ];
 }
@@ -50,6 +59,7 @@ const errorHeads = [
   'outward',
   'max ulp',
   'RMS ulp',
+  'LSE max',
   'worst at',
 ];
 
@@ -78,57 +88,80 @@ function partTable(attribution: Attribution, error: 'whole' | 'beforeRounding'):
   ]);
 }
 
-function heading({ shape, outputFormat, configuration, total }: Attribution): string {
+function heading({ kernel, shape, outputFormat, total, lse }: Attribution): string {
   const { batch, heads, queries, keys, qkDim, vDim } = shape;
-  const { architecture, exp2, rescaleThreshold } = configuration;
-  const split =
-    exp2.frequency === 0
-      ? 'exp2 by hardware only'
-      : `exp2 by degree ${exp2.degree} in ${exp2.reserve} of ${exp2.frequency} columns`;
-  const nonFinite = total.nonFinite === 0 ? '' : `, ${total.nonFinite} not finite and left out`;
+  const left = [
+    total.nonFinite === 0 ? '' : `, ${total.nonFinite} not finite and left out`,
+    lse.total.nonFinite === 0 ? '' : `, ${lse.total.nonFinite} LSEs likewise`,
+  ];
   return (
-    `fa4 (${architecture}, ${split}, rescale threshold ${rescaleThreshold}) on ${outputFormat} ` +
-    `[${batch}, ${heads}, ${queries}, ${qkDim}], ${keys} keys of ${vDim}: ` +
-    `${total.elements} elements${nonFinite}`
+    `${kernel} to ${outputFormat}, queries [${batch}, ${heads}, ${queries}, ${qkDim}], ` +
+    `${keys} keys of ${vDim}: ${total.elements} elements${left.join('')}`
   );
 }
 
-function lagLine({ lag }: Attribution): string {
-  if (lag.lagging === 0) return 'No maximum lags: the largest weight of every row is 2^offset.';
-  return (
+/** The settings, as many on a line as fit. */
+function settingLines({ settings }: Attribution): string[] {
+  const lines: string[] = [];
+  for (const [key, value] of Object.entries(settings)) {
+    const text = `${key}=${value}`;
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + text.length <= lineLength)
+      lines[lines.length - 1] = `${last} ${text}`;
+    else lines.push(`  ${text}`);
+  }
+  return lines;
+}
+
+function lagLines({ lag }: Attribution): string[] {
+  if (lag === null) return [];
+  if (lag.lagging === 0)
+    return ['', 'No maximum lags: the largest weight of every row is 2^offset.'];
+  return [
+    '',
     `The maximum lags in ${lag.lagging} of ${lag.rows} rows, ` +
-    `by 2^${lag.mean.toFixed(2)} on average and 2^${lag.max.toFixed(2)} at most.`
-  );
+      `by 2^${lag.mean.toFixed(2)} on average and 2^${lag.max.toFixed(2)} at most.`,
+  ];
+}
+
+/** The errors of techniques alone and of all together, with the parts of `p-round` below it. */
+function errorTable(attribution: Attribution): string[] {
+  const { techniques, weightRounding, lse } = attribution;
+  const row = (name: string, error: ErrorMeasure, ofLse: LseMeasure | null = null): string[] => [
+    name,
+    ...errorCells(error, attribution, ofLse),
+  ];
+  const parts =
+    weightRounding === null
+      ? []
+      : [
+          row('  largest weight', weightRounding.largestWeight),
+          row('  other weights', weightRounding.otherWeights),
+        ];
+  return alignColumns([
+    ['', ...errorHeads],
+    ...techniques.flatMap(({ technique, alone, lse: ofLse }) => [
+      row(technique, alone, ofLse),
+      ...(technique === 'p-round' ? parts : []),
+    ]),
+    row('everything', attribution.total, lse.total),
+    ...(weightRounding === null
+      ? []
+      : [row('  largest unrounded', weightRounding.largestUnrounded)]),
+    row('before output-round', attribution.beforeRounding),
+    row('nothing', attribution.exact, lse.exact),
+  ]);
 }
 
 /** An attribution as plain text, some fifty lines without an end of line. */
 export function renderAttribution(attribution: Attribution): string {
-  const { techniques, weightRounding } = attribution;
-  const row = (name: string, error: ErrorMeasure): string[] => [
-    name,
-    ...errorCells(error, attribution),
-  ];
-  const rounding = techniques.map(({ technique, alone }) => row(technique, alone));
-  const after = techniques.findIndex(({ technique }) => technique === 'p-round') + 1;
-  rounding.splice(
-    after,
-    0,
-    row('  largest weight', weightRounding.largestWeight),
-    row('  other weights', weightRounding.otherWeights),
-  );
   return [
     heading(attribution),
+    ...settingLines(attribution),
     '',
     'Error of each technique alone: its maximum relative to max |O|, then in units of Σ p|v|, then in',
-    'ulps of the output',
-    ...alignColumns([
-      ['', ...errorHeads],
-      ...rounding,
-      row('everything', attribution.total),
-      row('  largest unrounded', weightRounding.largestUnrounded),
-      row('before output-round', attribution.beforeRounding),
-      row('nothing', attribution.exact),
-    ]),
+    'ulps of the output; the largest of the LSE in natural logarithm',
+    ...errorTable(attribution),
     '',
     'Parts of the whole error: share of Σ error² when added in this order and when alone, what adding',
     'it last changes, what is left without it',
@@ -136,7 +169,6 @@ export function renderAttribution(attribution: Attribution): string {
     '',
     'The same of the error before output-round',
     ...partTable(attribution, 'beforeRounding'),
-    '',
-    lagLine(attribution),
+    ...lagLines(attribution),
   ].join('\n');
 }

@@ -1,31 +1,106 @@
 import { alignColumns } from './align-columns.js';
 import type { Candidate } from './candidates.js';
 import type { Identification } from './identify-kernel.js';
+import { isEqualThroughout, significantLikeness, type MatchMeasure } from './match-meter.js';
+import type { TechniqueMatch, TechniqueSearch } from './technique-search.js';
 
 function nameOf({ model, settings }: Candidate): string {
   return [model, ...Object.entries(settings).map(([key, value]) => `${key}=${value}`)].join(' ');
 }
 
-/** Which kernel an output looks like, as plain text: a line for each candidate, the likeliest first. */
-export function renderIdentification(identification: Identification): string {
-  const { elements, misrounded, matches, skipped } = identification;
+const measureHeads = ['equal', 'of all', 'likeness', 'largest difference', 'oracle', 'rounded'];
+
+/** The cells of a measure, as `measureHeads` names them, and those of its LSE if there is one. */
+function measureCells(match: MatchMeasure): string[] {
   const correlation = (value: number | null): string => (value === null ? '-' : value.toFixed(3));
+  return [
+    String(match.equal),
+    `${((100 * match.equal) / Math.max(match.elements, 1)).toFixed(2)} %`,
+    match.likeness.toFixed(3),
+    match.largestDifference.toExponential(1),
+    correlation(match.correlation),
+    correlation(match.correlationBeyondRounding),
+    ...(match.lse === null
+      ? []
+      : [String(match.lse.equal), match.lse.largestDifference.toExponential(1)]),
+  ];
+}
+
+/** The heads of measures, with those of the LSE where it was compared. */
+function headsOf(matches: readonly MatchMeasure[]): string[] {
+  const hasLse = matches.some(({ lse }) => lse !== null);
+  return [...measureHeads, ...(hasLse ? ['LSE equal', 'difference'] : [])];
+}
+
+function exactText(exact: readonly string[]): string {
+  return exact.length === 0 ? 'every technique emulated' : `${exact.join(', ')} exact`;
+}
+
+/** What else makes the same bits as the first of a class of combinations. */
+function equalsText({ either, combinations }: TechniqueMatch): string[] {
+  if (either.length === 0) return [];
+  const names = either.join(', ');
+  const isFree = combinations.length === 2 ** either.length;
+  return [
+    isFree
+      ? `Either way the same: ${names}.`
+      : `${combinations.length} choices among these are the same: ${names}.`,
+  ];
+}
+
+/** What a search has found, in sentences. */
+function findings(match: TechniqueMatch): string[] {
+  const text = exactText(match.combinations[0]);
+  if (isEqualThroughout(match)) return [`These bits: ${text}.`, ...equalsText(match)];
+  const lse = match.lse === null ? '' : `, ${match.lse.equal} of ${match.lse.rows} LSEs`;
+  const isExplained = significantLikeness(match) > 0;
+  return [
+    isExplained
+      ? 'No combination gives these bits.'
+      : 'No combination gives these bits, nor explains what is misrounded better than chance.',
+    `Nearest: ${text}, with ${match.equal} of ${match.elements} ` +
+      `elements, ${match.equalMisrounded} of ${match.misrounded} misrounded${lse} equal.`,
+    ...equalsText(match),
+  ];
+}
+
+function searchLines(search: TechniqueSearch): string[] {
+  const { candidate, combinations, rows, totalRows, matches, alike } = search;
+  const sample = rows === totalRows ? 'all' : `${rows} of ${totalRows}`;
+  return [
+    '',
+    `${nameOf(candidate)} with each technique emulated or exact: ${combinations} combinations, ${sample} rows`,
+    ...findings(search.nearest),
+    ...alike.map(
+      (other) => `The same bits: ${nameOf(other.candidate)}, ${exactText(other.exact)}.`,
+    ),
+    ...alignColumns([
+      ['exact', 'combinations', ...headsOf(matches)],
+      ...matches.map((match) => [
+        match.combinations[0].length === 0 ? 'nothing' : match.combinations[0].join(' '),
+        String(match.combinations.length),
+        ...measureCells(match),
+      ]),
+    ]),
+  ];
+}
+
+/**
+ * Which kernel an output looks like, as plain text: a line for each candidate, the likeliest first, then
+ * for each kernel searched what was found and a line for each class of combinations that make the same
+ * bits, by the one with the fewest exact techniques.
+ */
+export function renderIdentification(identification: Identification): string {
+  const { elements, misrounded, matches, skipped, searches } = identification;
   return [
     `${elements} elements, ${misrounded} not correctly rounded. Likeness: of the elements that either does`,
     'not round correctly, the share that is equal. Correlations: of the residuals from the oracle, and',
     'from the rounded oracle',
     ...alignColumns([
-      ['', 'equal', 'of all', 'likeness', 'largest difference', 'oracle', 'rounded'],
-      ...matches.map((match) => [
-        nameOf(match),
-        String(match.equal),
-        `${((100 * match.equal) / Math.max(elements, 1)).toFixed(2)} %`,
-        match.likeness.toFixed(3),
-        match.largestDifference.toExponential(1),
-        correlation(match.correlation),
-        correlation(match.correlationBeyondRounding),
-      ]),
+      ['', ...headsOf(matches)],
+      ...matches.map((match) => [nameOf(match), ...measureCells(match)]),
     ]),
     ...skipped.map((candidate) => `  ${nameOf(candidate)}: ${candidate.reason}`),
+    ...searches.flatMap(searchLines),
   ].join('\n');
 }

@@ -16,13 +16,16 @@ function percentage(share: number | undefined): string {
 /**
  * A share of every technique on several problems, in per cent, as plain text: a line for each
  * problem, with its error (RMS in units of Σ p|v|) and its largest error in ulps before the shares,
- * and the interaction after shares of techniques alone.
+ * and the interaction after shares of techniques alone. A technique that a kernel does not have, or that
+ * has no part in the error, is left blank.
  */
 export function renderShares(
   attributions: readonly (readonly [name: string, attribution: Attribution])[],
   { error, share }: ShareChoice,
 ): string {
-  const names = attributions[0]?.[1].techniques.map(({ technique }) => technique) ?? [];
+  const names = new Set(
+    attributions.flatMap(([, { techniques }]) => techniques.map(({ technique }) => technique)),
+  );
   const isAlone = share === 'shareAlone';
   const rows = attributions.map(([name, attribution]) => {
     const { relative, ulps } = error === 'whole' ? attribution.total : attribution.beforeRounding;
@@ -30,7 +33,10 @@ export function renderShares(
       name,
       relative.rms.toExponential(1),
       ulps.max.toExponential(1),
-      ...attribution.techniques.map((technique) => percentage(technique[error]?.[share])),
+      ...[...names].map((name) => {
+        const part = attribution.techniques.find(({ technique }) => technique === name);
+        return percentage(part?.[error]?.[share]);
+      }),
       ...(isAlone ? [percentage(attribution.interaction[error])] : []),
     ];
   });

@@ -1,47 +1,75 @@
-import { techniques, type EmulatedTechniques, type Technique } from '../../kernels/index.js';
+import type { EmulatedNames } from '../../kernels/index.js';
 
-/** Which runs of the kernel tell what of its techniques, as indices into `choices`. */
-export interface RunPlan {
-  readonly choices: readonly EmulatedTechniques[];
+/** The runs that show each technique alone, as indices into `choices`. */
+export interface SinglePlan {
+  readonly choices: readonly EmulatedNames[];
   /** Every technique exact, and every one emulated. */
   readonly none: number;
   readonly all: number;
-  /** For each technique the runs in which it alone is emulated, and in which it alone is exact. */
-  readonly alone: Readonly<Record<Technique, number>>;
-  readonly without: Readonly<Record<Technique, number>>;
+  /** For each technique the run in which it alone is emulated. */
+  readonly alone: Readonly<Record<string, number>>;
+}
+
+/** Which runs of a kernel tell what of its techniques. */
+export interface RunPlan extends SinglePlan {
+  /** In the order in which they act. */
+  readonly techniques: readonly string[];
+  /** For each technique the run in which it alone is exact. */
+  readonly without: Readonly<Record<string, number>>;
   /** The latter with the output left unrounded as well. */
-  readonly withoutUnrounded: Readonly<Record<Technique, number>>;
+  readonly withoutUnrounded: Readonly<Record<string, number>>;
   /** For each technique the run in which it and all before it are emulated. */
-  readonly upTo: Readonly<Record<Technique, number>>;
+  readonly upTo: Readonly<Record<string, number>>;
 }
 
-function byTechnique(value: (technique: Technique) => number): Record<Technique, number> {
-  return Object.fromEntries(techniques.map((name) => [name, value(name)])) as Record<
-    Technique,
-    number
-  >;
-}
-
-/** The runs of an attribution, equal ones only once. */
-export function planRuns(): RunPlan {
-  const choices: EmulatedTechniques[] = [];
+/** Runs, equal ones only once. */
+function createRunList() {
+  const choices: EmulatedNames[] = [];
   const indices = new Map<string, number>();
-  const runOf = (names: readonly Technique[]): number => {
-    const key = names.join();
-    const known = indices.get(key);
-    if (known !== undefined) return known;
-    indices.set(key, choices.length);
-    return choices.push(new Set(names)) - 1;
-  };
   return {
     choices,
-    none: runOf([]),
-    all: runOf(techniques),
-    alone: byTechnique((technique) => runOf([technique])),
-    without: byTechnique((technique) => runOf(techniques.filter((name) => name !== technique))),
-    withoutUnrounded: byTechnique((technique) =>
-      runOf(techniques.filter((name) => name !== technique && name !== 'output-round')),
+    indexOf: (names: readonly string[]): number => {
+      const key = names.join();
+      const index = indices.get(key) ?? choices.push(new Set(names)) - 1;
+      indices.set(key, index);
+      return index;
+    },
+  };
+}
+
+function byTechnique(
+  techniques: readonly string[],
+  value: (technique: string) => number,
+): Record<string, number> {
+  return Object.fromEntries(techniques.map((name) => [name, value(name)]));
+}
+
+/** The runs that show each technique alone, and all and none of them. */
+export function planSingleRuns(techniques: readonly string[]): SinglePlan {
+  const { choices, indexOf } = createRunList();
+  return {
+    choices,
+    none: indexOf([]),
+    all: indexOf(techniques),
+    alone: byTechnique(techniques, (technique) => indexOf([technique])),
+  };
+}
+
+/** The runs of an attribution. */
+export function planRuns(techniques: readonly string[]): RunPlan {
+  const { choices, indexOf } = createRunList();
+  const left = (...names: readonly string[]): number =>
+    indexOf(techniques.filter((name) => !names.includes(name)));
+  return {
+    techniques,
+    choices,
+    none: indexOf([]),
+    all: indexOf(techniques),
+    alone: byTechnique(techniques, (technique) => indexOf([technique])),
+    without: byTechnique(techniques, (technique) => left(technique)),
+    withoutUnrounded: byTechnique(techniques, (technique) => left(technique, 'output-round')),
+    upTo: byTechnique(techniques, (technique) =>
+      indexOf(techniques.slice(0, techniques.indexOf(technique) + 1)),
     ),
-    upTo: byTechnique((technique) => runOf(techniques.slice(0, techniques.indexOf(technique) + 1))),
   };
 }

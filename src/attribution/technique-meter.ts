@@ -1,7 +1,7 @@
-import { techniques, type Technique } from '../../kernels/index.js';
 import type { Interaction, TechniqueAttribution, TechniquePart } from './attribution.js';
 import { ErrorMeter, type ErrorUnits } from './error-measure.js';
 import { Projection } from './projection.js';
+import { LseMeter } from './lse-measure.js';
 import type { RunPlan } from './run-plan.js';
 
 /** The technique's part in the error of the run `whole`, without it that of the run `without`. */
@@ -29,11 +29,12 @@ function createPartMeter(units: ErrorUnits, whole: number, without: number) {
 }
 
 /** Measures what one technique has to do with the errors, from the outputs of the planned runs. */
-export function createTechniqueMeter(technique: Technique, plan: RunPlan, units: ErrorUnits) {
-  const before = techniques[techniques.indexOf(technique) - 1];
+export function createTechniqueMeter(technique: string, plan: RunPlan, units: ErrorUnits) {
+  const before = plan.techniques[plan.techniques.indexOf(technique) - 1];
   const previous = before === undefined ? plan.none : plan.upTo[before];
   const unrounded = plan.without['output-round'];
   const alone = new ErrorMeter(units);
+  const lse = new LseMeter();
   const whole = createPartMeter(units, plan.all, plan.without[technique]);
   const beforeRounding =
     technique === 'output-round'
@@ -48,9 +49,12 @@ export function createTechniqueMeter(technique: Technique, plan: RunPlan, units:
       whole.add(element, values, added, aloneError);
       beforeRounding?.add(element, values, added, aloneError);
     },
+    /** Takes a row's LSE in the run in which the technique alone is emulated, and the exact one. */
+    addLse: (aloneLse: number, exact: number): void => lse.add(aloneLse, exact),
     result: (): TechniqueAttribution => ({
       technique,
       alone: alone.measure(),
+      lse: lse.measure(),
       whole: whole.result(),
       beforeRounding: beforeRounding?.result() ?? null,
     }),

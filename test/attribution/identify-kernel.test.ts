@@ -25,7 +25,7 @@ describe('an output of a model', () => {
 
   it.each(candidates)('$model $settings is recognised', async (candidate) => {
     const output = await outputOf(candidate);
-    const found = identifyKernel(problem, output, { reference, candidates });
+    const found = identifyKernel(problem, output, { reference, candidates, search: [] });
     const { elements, misrounded } = found;
     const [best, second] = found.matches;
     expect(best).toMatchObject({ ...candidate, equal: elements, largestDifference: 0 });
@@ -45,7 +45,7 @@ describe('an output of a model', () => {
     const { matches, elements } = identifyKernel(
       problem,
       { ...output, data },
-      { reference, candidates },
+      { reference, candidates, search: [] },
     );
     expect(matches[0]).toMatchObject({ ...candidates[3], equal: elements - 50 });
   });
@@ -60,7 +60,10 @@ describe('an output of a GPU', () => {
       { ...settings, 'exp2.frequency': '0' },
     ];
     const candidates = [...others, settings].map((chosen) => ({ model: 'fa4', settings: chosen }));
-    const { matches, elements } = identifyKernel(problem, outputs.fa4.out, { candidates });
+    const { matches, elements } = identifyKernel(problem, outputs.fa4.out, {
+      candidates,
+      search: [],
+    });
     expect(matches[0]).toMatchObject({ settings, equal: elements });
     expect(matches[1].equal).toBeLessThan(elements);
   });
@@ -72,7 +75,10 @@ describe('an output of a GPU', () => {
       { model: 'fa4', settings: {} },
       { model: 'fa4', settings: { 'rescale.threshold': '0', 'exp2.frequency': '0' } },
     ];
-    const { matches, elements } = identifyKernel(problem, outputs.torch_cudnn.out, { candidates });
+    const { matches, elements } = identifyKernel(problem, outputs.torch_cudnn.out, {
+      candidates,
+      search: [],
+    });
     const [likest, second] = [...matches].sort((a, b) => b.likeness - a.likeness);
     expect(likest).toMatchObject(candidates[2]);
     expect(likest.equal).toBeLessThan(elements);
@@ -83,7 +89,10 @@ describe('an output of a GPU', () => {
   it('of fp32 arithmetic is nearest to the fp32 model', async () => {
     const { problem, outputs } = await configuredCase('09');
     const candidates = [...defaultCandidates.slice(0, 2), { model: 'naive-fp32', settings: {} }];
-    const { matches, elements } = identifyKernel(problem, outputs.torch_math.out, { candidates });
+    const { matches, elements } = identifyKernel(problem, outputs.torch_math.out, {
+      candidates,
+      search: [],
+    });
     expect(matches[0].model).toBe('naive-fp32');
     expect(matches[0].equal).toBeGreaterThan(0.99 * elements);
     expect(matches[1].equal).toBeLessThan(0.9 * elements);
@@ -100,7 +109,7 @@ describe('a request', () => {
       { model: 'naive-fp32', settings: {} },
     ];
     const softcapped = { ...problem, softcap: 20 };
-    const result = identifyKernel(softcapped, out, { candidates });
+    const result = identifyKernel(softcapped, out, { candidates, search: [] });
     expect(result.matches).toHaveLength(1);
     expect(result.skipped).toEqual([
       { ...candidates[0], reason: expect.stringContaining('no softcap') },

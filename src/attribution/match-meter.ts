@@ -1,0 +1,134 @@
+import { ResidualCorrelation } from './residual-correlation.js';
+import type { UnknownOutput } from './unknown-output.js';
+
+/** How like an output of known origin the unknown one is, on the rows that were compared. */
+export interface MatchMeasure {
+  readonly elements: number;
+  /** Elements with the same value: for outputs of one format, with the same bits but for NaNs. */
+  readonly equal: number;
+  /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
+  readonly misrounded: number;
+  readonly equalMisrounded: number;
+  /**
+   * How many elements would be misrounded in both if these were as many in each as they are, but had
+   * nothing to do with one another.
+   */
+  readonly chance: number;
+  /**
+   * Of the elements that are not correctly rounded in either output, the share that is equal in both:
+   * 1 for equal outputs. Where outputs are correctly rounded they agree whatever made them.
+   */
+  readonly likeness: number;
+  /** Largest difference, over elements finite in both. */
+  readonly largestDifference: number;
+  /**
+   * The correlation of output − oracle with the other's, in units of Σ p|v|. The rounding of the
+   * output is part of both, and alike wherever they round alike.
+   */
+  readonly correlation: number | null;
+  /**
+   * The same with the oracle rounded to the format of the output: what is left where the two are not
+   * correctly rounded. Null where one of them is, throughout.
+   */
+  readonly correlationBeyondRounding: number | null;
+  /** The LSEs likewise, by row; null where none was given. */
+  readonly lse: LseMatch | null;
+}
+
+/** How like the LSEs are. */
+export interface LseMatch {
+  readonly rows: number;
+  readonly equal: number;
+  /** Largest difference, natural logarithm, over rows finite in both. */
+  readonly largestDifference: number;
+}
+
+/** Whether everything that was compared is equal. */
+export function isEqualThroughout({ elements, equal, lse }: MatchMeasure): boolean {
+  return equal === elements && (lse === null || lse.equal === lse.rows);
+}
+
+/** Standard deviations beyond which something is not taken for chance. */
+export const significance = 3;
+
+/** The likeness, 0 where chance alone would make as many misrounded elements equal now and then. */
+export function significantLikeness({ likeness, equalMisrounded, chance }: MatchMeasure): number {
+  return likeness === 1 || equalMisrounded > chance + significance * Math.sqrt(chance + 1)
+    ? likeness
+    : 0;
+}
+
+/**
+ * The likelier first: equal throughout, then by likeness beyond chance, then by equal elements and LSEs.
+ * Equal elements alone would favour what rounds correctly, likeness alone coincidences where hardly any
+ * element is misrounded.
+ */
+export function byLikeness(a: MatchMeasure, b: MatchMeasure): number {
+  return (
+    Number(isEqualThroughout(b)) - Number(isEqualThroughout(a)) ||
+    significantLikeness(b) - significantLikeness(a) ||
+    b.equal - a.equal ||
+    (b.lse?.equal ?? 0) - (a.lse?.equal ?? 0)
+  );
+}
+
+/** Compares some rows after the other with those of an unknown output. */
+export interface MatchMeter {
+  /**
+   * Takes rows from `firstRow` on: outputs [rows × vDim] and LSEs [rows] of known origin, in the formats
+   * of the unknown ones.
+   */
+  readonly add: (firstRow: number, out: Float64Array, lse: Float64Array) => void;
+  readonly measure: () => MatchMeasure;
+}
+
+/** A meter of how like outputs are to the unknown one. */
+export function createMatchMeter({ reference, out: unknown, lse }: UnknownOutput): MatchMeter {
+  const [whole, beyond] = [new ResidualCorrelation(), new ResidualCorrelation()];
+  const { vDim } = reference.shape;
+  let [elements, equal, equalMisrounded, largestDifference] = [0, 0, 0, 0];
+  let [misrounded, misroundedUnknown, misroundedOther] = [0, 0, 0];
+  let [rows, equalRows, largestLseDifference] = [0, 0, 0];
+
+  function addElement(i: number, b: number): void {
+    const [a, correct, exact] = [unknown.values[i], unknown.correct[i], reference.out[i]];
+    const isEqual = Object.is(a, b);
+    const isMisrounded = !(Object.is(a, correct) && Object.is(b, correct));
+    elements++;
+    if (isEqual) equal++;
+    if (isMisrounded) misrounded++;
+    if (!Object.is(a, correct)) misroundedUnknown++;
+    if (!Object.is(b, correct)) misroundedOther++;
+    if (isEqual && isMisrounded) equalMisrounded++;
+    const difference = Math.abs(a - b);
+    if (Number.isFinite(difference)) largestDifference = Math.max(largestDifference, difference);
+    const magnitude = reference.magnitude[i];
+    const unit = magnitude === 0 ? 0 : 1 / magnitude;
+    whole.add((a - exact) * unit, (b - exact) * unit);
+    beyond.add((a - correct) * unit, (b - correct) * unit);
+  }
+
+  return {
+    add: (firstRow, out, lses) => {
+      for (let i = 0; i < out.length; i++) addElement(firstRow * vDim + i, out[i]);
+      if (lse === null) return;
+      for (let row = 0; row < lses.length; row++) {
+        const [a, b] = [lse.values[firstRow + row], lses[row]];
+        rows++;
+        if (Object.is(a, b)) equalRows++;
+        const difference = Math.abs(a - b);
+        if (Number.isFinite(difference))
+          largestLseDifference = Math.max(largestLseDifference, difference);
+      }
+    },
+    measure: () => ({
+      ...{ elements, equal, misrounded, equalMisrounded, largestDifference },
+      chance: (misroundedUnknown * misroundedOther) / Math.max(elements, 1),
+      likeness: misrounded === 0 ? 1 : equalMisrounded / misrounded,
+      correlation: whole.value(),
+      correlationBeyondRounding: beyond.value(),
+      lse:
+        lse === null ? null : { rows, equal: equalRows, largestDifference: largestLseDifference },
+    }),
+  };
+}

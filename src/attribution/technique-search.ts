@@ -1,0 +1,184 @@
+import { findKernelModel, type AttributedKernel, type EmulatedNames } from '../../kernels/index.js';
+import type { Candidate } from './candidates.js';
+import { compareRuns } from './compare-runs.js';
+import { byLikeness, isEqualThroughout, significance, type MatchMeasure } from './match-meter.js';
+import { samplePieces } from './piece-sample.js';
+import type { UnknownOutput } from './unknown-output.js';
+
+/** Combinations of techniques that make the same bits of all that was compared. */
+export interface TechniqueMatch extends MatchMeasure {
+  /** Techniques that are exact in every one of the combinations. */
+  readonly exact: readonly string[];
+  /** Techniques that are exact in some of them: which they are makes no difference here. */
+  readonly either: readonly string[];
+  /** The exact techniques of each combination, fewest first. */
+  readonly combinations: readonly (readonly string[])[];
+}
+
+/** Which combinations of a kernel's techniques, each emulated or exact, an unknown output looks like. */
+export interface TechniqueSearch {
+  readonly candidate: Candidate;
+  /** The techniques that were tried both ways, in the order in which they act. */
+  readonly techniques: readonly string[];
+  /** How many combinations of them were tried. */
+  readonly combinations: number;
+  /** Rows on which the best combinations were compared, of all rows. */
+  readonly rows: number;
+  readonly totalRows: number;
+  /**
+   * The eight likeliest, the nearest and the one with every technique emulated, in this order: equal
+   * throughout, then by likeness beyond chance, then by equal elements.
+   */
+  readonly matches: readonly TechniqueMatch[];
+  /**
+   * The match that explains the output best: the first if it is equal throughout, else the one with the
+   * fewest exact techniques of those that chance may have put behind it: whose equal elements are as many
+   * but for three standard deviations, each the root of how many are equal in one of both only.
+   */
+  readonly nearest: TechniqueMatch;
+  /**
+   * Other candidates of the model that were tried and give the output's bits too, each with techniques
+   * exact that make it do so.
+   */
+  readonly alike: readonly { readonly candidate: Candidate; readonly exact: readonly string[] }[];
+}
+
+/** Pairs of a query and a key, times combinations, that are tried: a second or so. */
+export const mostWork = 2 ** 22;
+/** The same for the combinations that are then compared on a larger sample. */
+export const mostSecondWork = 2 ** 24;
+/**
+ * These are the likeliest classes of combinations that cannot be told apart on the first sample: so many
+ * classes, and more as long as they are fewer combinations than this.
+ */
+const fewestClasses = 4;
+const survivors = 96;
+/** Matches that are reported. */
+const shownMatches = 8;
+
+/** All combinations of techniques, the emulated ones of each; all emulated first, none last. */
+function combinationsOf(techniques: readonly string[]): (readonly string[])[] {
+  return Array.from({ length: 2 ** techniques.length }, (_, exact) =>
+    techniques.filter((_, bit) => ((exact >> bit) & 1) === 0),
+  );
+}
+
+/** A class of combinations as a match. */
+function matchOf(
+  techniques: readonly string[],
+  emulated: readonly (readonly string[])[],
+  measure: MatchMeasure,
+): TechniqueMatch {
+  const combinations = emulated
+    .map((names) => techniques.filter((name) => !names.includes(name)))
+    .sort((a, b) => a.length - b.length);
+  const share = (name: string): number =>
+    combinations.filter((exact) => exact.includes(name)).length / combinations.length;
+  return {
+    ...measure,
+    exact: techniques.filter((name) => share(name) === 1),
+    either: techniques.filter((name) => share(name) > 0 && share(name) < 1),
+    combinations,
+  };
+}
+
+/**
+ * The nearest of matches, the likeliest first.
+ * @param discordant for a match the elements that are equal in one of it and the first only
+ */
+function nearestOf(
+  matches: readonly TechniqueMatch[],
+  discordant: (match: TechniqueMatch) => number,
+): TechniqueMatch {
+  const [first] = matches;
+  if (isEqualThroughout(first)) return first;
+  return matches
+    .filter(
+      (match) => Math.abs(first.equal - match.equal) <= significance * Math.sqrt(discordant(match)),
+    )
+    .reduce((nearest, match) => (fewerExact(match, nearest) < 0 ? match : nearest));
+}
+
+function fewerExact(a: TechniqueMatch, b: TechniqueMatch): number {
+  return a.combinations[0].length - b.combinations[0].length;
+}
+
+/**
+ * The kernel of a candidate, ready to be run with techniques emulated or exact.
+ * @throws RequestError for a problem or settings that it refuses, and for an unknown model
+ */
+export function candidateKernel(
+  { problem }: UnknownOutput,
+  { model, settings }: Candidate,
+): AttributedKernel {
+  return findKernelModel(model).attribute(problem, new Map(Object.entries(settings)));
+}
+
+/** The pieces on which some combinations are tried. */
+export function piecesFor(
+  kernel: AttributedKernel,
+  combinations: number,
+  work: number = mostWork,
+): number[] {
+  return samplePieces(kernel, work / Math.max(combinations, 1));
+}
+
+/**
+ * Tries every combination of a candidate's techniques, each emulated or exact, on a sample of the
+ * problem, and compares those that explain the unknown output best on a larger one. A sample is pieces
+ * spread evenly, one at least, up to 2^22 pairs of a query and a key divided by the combinations tried,
+ * then 2^24: 128 × 128 for 256 combinations, say, then 256 × 512 for 128 of them. Results are rounded to the
+ * format of the output before; where that is the kernel's own format, `output-round` is not tried both
+ * ways: an exact output would be rounded too.
+ *
+ * @throws RequestError as `candidateKernel`
+ */
+export function searchTechniques(unknown: UnknownOutput, candidate: Candidate): TechniqueSearch {
+  const kernel = candidateKernel(unknown, candidate);
+  const isOwnFormat = unknown.out.format === kernel.outFormat;
+  const techniques = kernel.techniques.filter((name) => !(isOwnFormat && name === 'output-round'));
+  const tried = combinationsOf(techniques);
+  const chosen = (runs: readonly (readonly string[])[]): EmulatedNames[] =>
+    runs.map((names) => new Set(names));
+
+  const sample = piecesFor(kernel, tried.length);
+  const first = compareRuns(unknown, kernel, chosen(tried), sample);
+  const likeliest = [...first.classes].sort(([a], [b]) =>
+    byLikeness(first.measures[a], first.measures[b]),
+  );
+  const kept: number[] = [];
+  likeliest.forEach((members, i) => {
+    if (i < fewestClasses || kept.length + members.length <= survivors) kept.push(...members);
+  });
+  const ofModel = first.classes[0];
+  if (!kept.includes(ofModel[0])) kept.push(...ofModel);
+  const survived = kept.sort((a, b) => a - b).map((run) => tried[run]);
+  const more = piecesFor(kernel, survived.length, mostSecondWork);
+  const pieces = [...new Set([...sample, ...more])].sort((a, b) => a - b);
+  const second = compareRuns(unknown, kernel, chosen(survived), pieces);
+  const found = second.classes
+    .map((members) => ({
+      run: members[0],
+      match: matchOf(
+        techniques,
+        members.map((run) => survived[run]),
+        second.measures[members[0]],
+      ),
+    }))
+    .sort((a, b) => byLikeness(a.match, b.match) || fewerExact(a.match, b.match));
+  const matches = found.map(({ match }) => match);
+  const runOf = new Map(found.map(({ match, run }) => [match, run]));
+  const nearest = nearestOf(matches, (match) =>
+    second.discordant(runOf.get(matches[0])!, runOf.get(match)!),
+  );
+  const { batch, heads, queries } = kernel.shape;
+  return {
+    ...{ candidate, techniques, combinations: tried.length },
+    ...{ rows: second.rows, totalRows: batch * heads * queries },
+    matches: matches.filter(
+      (match, i) => i < shownMatches || match.combinations[0].length === 0 || match === nearest,
+    ),
+    nearest,
+    alike: [],
+  };
+}
