@@ -1,6 +1,10 @@
-import type { AttentionReference, Progress } from '../../oracles/index.js';
+import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
 import type { Problem } from '../problem.js';
-import { forEachRowsBound, type KernelArithmetic } from './bounds/index.js';
+import { internalBound, outputRounding, type KernelBound } from './bound.js';
+import { forEachRowsBound, type KernelArithmetic, type RowsBound } from './bounds/index.js';
+
+/** Called with the bounds of the next rows. */
+export type RowsBoundVisitor = (bound: RowsBound) => void;
 
 /** The bounds of a whole problem, without the parts of the techniques. */
 export interface ElementBounds {
@@ -16,12 +20,17 @@ export interface ElementBounds {
   };
 }
 
-/** Computes and keeps the bounds of every element and row: see `forEachRowsBound`. */
+/**
+ * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. Rows whose inputs hold
+ * infinities or NaNs, of which that says nothing, take the bound of their weights' roundings and sums
+ * from `premises`, and no part of it is random.
+ */
 export function elementBounds(
   problem: Problem,
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
-  progress?: Progress,
+  premises: KernelBound,
+  { visit, progress }: { readonly visit?: RowsBoundVisitor; readonly progress?: Progress } = {},
 ): ElementBounds {
   const ofLength = (length: number) => ({
     total: new Float64Array(length),
@@ -40,8 +49,22 @@ export function elementBounds(
         out[name].set(bound.out[name].subarray(0, bound.rows * vDim), bound.firstRow * vDim);
         lse[name].set(bound.lse[name].subarray(0, bound.rows), bound.firstRow);
       }
+      visit?.(bound);
     },
     progress,
   );
+  reference.level.forEach((level, row) => {
+    if (levels[level] !== 'special') return;
+    const ofRow = premises.row(row);
+    for (let i = row * vDim; i < (row + 1) * vDim; i++) {
+      const exact = reference.out[i]!;
+      const inner = internalBound(ofRow, exact, reference.magnitude[i]!, 0);
+      const half = outputRounding(arithmetic.outputFormat, exact, inner);
+      out.total[i] = out.systematic[i] = inner + half + reference.outRadius[i]!;
+      out.deviation[i] = 0;
+    }
+    lse.total[row] = lse.systematic[row] = ofRow.lse;
+    lse.deviation[row] = 0;
+  });
   return { ...out, lse };
 }

@@ -2,6 +2,7 @@ import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem.js';
 import { premisesByFormat } from '../premises.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
+import { largestScore32 } from './sum-error.js';
 
 /**
  * What is admitted of any correct kernel, in any order of operations: the premises of
@@ -18,11 +19,13 @@ export function anyKernelArithmetic(problem: Problem, outputFormat: FormatName):
     description: 'any correct kernel',
     scores: sums,
     scaleError: 0,
+    largestScore: largestScore32,
     exponent: {
       ofDistance: 0,
       ofScore: 4 * elementwise,
       common: 0,
       ofSoftcap: problem.softcap === null ? 0 : tanh + 4 * elementwise,
+      absolute: 0,
     },
     exponential: {
       hardware: exponential,
@@ -32,6 +35,7 @@ export function anyKernelArithmetic(problem: Problem, outputFormat: FormatName):
     },
     maximum: { kind: 'unknown' },
     weightFormat: working(problem.v.format),
+    overflow: 'fault',
     values: sums,
     rowSumAdditions: 0,
     rescales: false,

@@ -13,9 +13,6 @@ import { exponentError } from './scale-subtract.js';
 import { createScoreTiles } from './score-tiles.js';
 import { createWeigher } from './weigh-tiles.js';
 
-/** Scores beyond this may leave the range of fp32. */
-const largestScore = 2 ** 127;
-
 /** The most that a weight of one row can be off, but for weights that underflow or are flushed. */
 function largestWeightError(
   { exponent, exponential }: KernelArithmetic,
@@ -51,7 +48,7 @@ export function createRowBounder(
   const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
   const { out, lse, fillRow } = createRowsBounds(shape.vDim);
   const finishRow = createFinishRow(reference, arithmetic, memory, out, lse);
-  const rounding = weightRounding(arithmetic.weightFormat);
+  const rounding = weightRounding(arithmetic);
 
   /**
    * Whether an online maximum is of no use: a scale that is not positive turns the order of scores, and
@@ -97,11 +94,13 @@ export function createRowBounder(
     weighTiles({ operands, firstRow, ranges, plan, errors }, tiles);
     seen.forEach(({ begin, end }, local) => {
       const row = first + local;
-      const reach = operands.query.norms[firstRow + local]! * operands.key.largestNorm;
+      const norms = operands.query.norms[firstRow + local]! * operands.key.largestNorm;
+      const reach = norms * Math.max(1, Math.abs(problem.scale) * Math.LOG2E);
       if (hasNoMaximum(firstRow + local)) fillRow(local, Infinity);
       else if (begin >= end) fillRow(local, 0);
       else if (isSpecial(row)) fillRow(local, NaN);
-      else if (reach >= largestScore || known.uncertainty[local]! > 1) fillRow(local, Infinity);
+      else if (reach >= arithmetic.largestScore || known.uncertainty[local]! > 1)
+        fillRow(local, Infinity);
       else {
         const keys = end - begin;
         finishRow({ local, row, keys, errors: errors[local]!, plan, operands });

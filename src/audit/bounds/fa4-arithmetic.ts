@@ -1,18 +1,20 @@
 import {
+  exponentScale,
   fa4Configuration,
   fragmentColumns,
   usesPolynomial,
   type Fa4Configuration,
+  type Fa4Format,
 } from '../../../kernels/index.js';
 import type { FormatName } from '../../formats/index.js';
 import { findTensorCoreArithmetic } from '../../hardware/index.js';
 import { problemShape, type Problem } from '../../problem.js';
+import { RequestError } from '../../request-error.js';
 import { hardwareExp2Error, hardwareExp2Flush } from './exp2-hardware.js';
 import { polynomialErrors } from './exp2-polynomial.js';
 import type { KernelArithmetic, SumArithmetic } from './kernel-arithmetic.js';
 import { hardwareLog2Error, hardwareReciprocalError } from './normalise.js';
-import { scaleErrorOf } from './scale-error.js';
-import { roundoff32 } from './sum-error.js';
+import { largestScore32, roundoff32 } from './sum-error.js';
 
 /** Lanes of the four packed accumulators of the row sum, and the levels of their tree. */
 const rowSumLanes = 8;
@@ -25,7 +27,7 @@ function tensorCoreSums(
   const { productsPerSum, alignedFractionBits, resultFractionBits } = findTensorCoreArithmetic({
     instruction: architecture === 'sm_90' ? 'wgmma' : 'tcgen05.mma',
     architecture,
-    a: format as 'bf16' | 'fp16',
+    a: format as Fa4Format,
   });
   return { kind: 'fused', productsPerSum, alignedFractionBits, resultFractionBits };
 }
@@ -50,18 +52,31 @@ export function fa4Arithmetic(
 ): KernelArithmetic {
   const configuration = fa4Configuration(problem, problemShape(problem), overrides);
   const { exp2, rescaleThreshold, maxOffset, blockKeys, architecture } = configuration;
-  const scaleError = scaleErrorOf(problem.scale * Math.LOG2E);
+  if (configuration.splits > 1)
+    throw new RequestError(
+      `splits is ${configuration.splits}; there are no bounds for a combine yet: leave it at 1`,
+    );
+  for (const [name, value] of Object.entries(configuration.descale))
+    if (value !== 1)
+      throw new RequestError(
+        `descale.${name} is ${value}; bounds are for the inputs as they are: leave it at 1`,
+      );
+  const exactScale = problem.scale * Math.LOG2E;
+  const scaleError =
+    exactScale === 0 ? 0 : exponentScale(problem.scale, configuration) / exactScale - 1;
   const polynomial = polynomialErrors[exp2.degree];
   return {
     description: `fa4 (${architecture}, rescale threshold ${rescaleThreshold})`,
     scores: tensorCoreSums(configuration, problem.q.format),
     scaleError,
+    largestScore: largestScore32,
     exponent: {
       // One rounding of the fused multiply-add, and that of c.
       ofDistance: roundoff32 + Math.abs(scaleError),
       ofScore: 0,
       common: roundoff32,
       ofSoftcap: 0,
+      absolute: 0,
     },
     exponential: {
       hardware: hardwareExp2Error,
@@ -71,6 +86,7 @@ export function fa4Arithmetic(
     },
     maximum: { kind: 'online', blockKeys, threshold: rescaleThreshold, offset: maxOffset },
     weightFormat: problem.v.format,
+    overflow: 'bounded',
     values: tensorCoreSums(configuration, problem.v.format),
     rowSumAdditions: blockKeys / rowSumLanes + rowSumTree,
     rescales: true,
@@ -79,7 +95,7 @@ export function fa4Arithmetic(
       logarithm: hardwareLog2Error,
       elementwise: roundoff32,
     },
-    outputFormat: problem.q.format,
+    outputFormat: configuration.outFormat,
     // Tensor cores and fp32 additions keep subnormals; the exponential does not.
     underflow: { weights: hardwareExp2Flush, sums: 2 ** -149 },
   };

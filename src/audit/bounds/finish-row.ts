@@ -7,7 +7,7 @@ import { rescaleWeightError } from './rescale.js';
 import { hardwareWeightError } from './exp2-hardware.js';
 import { polynomialWeightError } from './exp2-polynomial.js';
 import { distanceToFormat, outputRounding } from './output-round.js';
-import { anyOrderLoss } from './pv-accumulate.js';
+import { anyOrderLoss, sumUnderflow } from './pv-accumulate.js';
 import { scoreWeightError, typicalScoreShare } from './qk-accumulate.js';
 import type { RowErrors } from './row-errors.js';
 import type { RowPlan } from './row-plan.js';
@@ -113,7 +113,9 @@ export function createFinishRow(
         element.accumulated +
         element.rescaled +
         (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise) * size +
-        2 * element.underflow;
+        2 * element.underflow +
+        sumUnderflow(arithmetic, keys) +
+        underflow.sums;
       out.systematic[at] = scaled(systematic, factor) + radius;
       const random =
         memory.spread.view[inMemory]! +

@@ -13,3 +13,4 @@ export type {
 export { naiveArithmetic } from './naive-arithmetic.js';
 export { outputRounding } from './output-round.js';
 export type { Bounds, ByTechnique, RowsBound } from './rows-bound.js';
+export { judgedArithmetic, modelArithmetic } from './model-arithmetic.js';

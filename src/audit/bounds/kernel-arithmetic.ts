@@ -38,7 +38,7 @@ export type MaximumRule =
   /** Not known, nor whether weights are rounded before or after they are divided by their sum. */
   | { readonly kind: 'unknown' };
 
-/** How a score becomes an exponent. Errors are relative, and absolute in the exponent. */
+/** How a score becomes an exponent. Errors are relative but for one, and absolute in the exponent. */
 export interface ExponentArithmetic {
   /** Relative to the distance from the maximum in use. */
   readonly ofDistance: number;
@@ -48,6 +48,8 @@ export interface ExponentArithmetic {
   readonly common: number;
   /** Additional, from a softcap: relative to the capped score. */
   readonly ofSoftcap: number;
+  /** Of every exponent (log2): scores that are subnormal in the format that they are kept in. */
+  readonly absolute: number;
 }
 
 /** Largest relative errors of the exponential. */
@@ -77,11 +79,18 @@ export interface KernelArithmetic {
   readonly scores: SumArithmetic;
   /** softmax scale times log2 e as the kernel has it, relative to its exact value: c = C·(1 + this). */
   readonly scaleError: number;
+  /** Scores, scaled or not, from here on may leave the range of the format that they are kept in. */
+  readonly largestScore: number;
   readonly exponent: ExponentArithmetic;
   readonly exponential: ExponentialArithmetic;
   readonly maximum: MaximumRule;
   /** The format that P is rounded to before its product with V. */
   readonly weightFormat: FormatName;
+  /**
+   * What of weights beyond the format's largest number: `bounded`, their error counts, or leaves nothing
+   * to say where they become infinite; `fault`, a correct kernel has none.
+   */
+  readonly overflow: 'bounded' | 'fault';
   readonly values: SumArithmetic;
   /**
    * Additions, one after the other, that a weight may go through within one block of the row sum; 0

@@ -1,8 +1,9 @@
-import { unitRoundoff, formats, type FormatName } from '../../formats/index.js';
+import { formats, smallestSubnormal, unitRoundoff, type FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem.js';
+import { RequestError } from '../../request-error.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { scaleErrorOf } from './scale-error.js';
-import { roundoff32 } from './sum-error.js';
+import { largestScore32, roundoff32 } from './sum-error.js';
 
 /** exp, tanh and log rounded once from fp64, whose own functions are within an ulp of that. */
 const roundedOnce = roundoff32 * (1 + 2 ** -20);
@@ -10,8 +11,14 @@ const roundedOnce = roundoff32 * (1 + 2 ** -20);
 /**
  * The arithmetic of the textbook kernel (kernels/naive): everything fp32, one operation after the
  * other, with scores and weights rounded to `intermediate` between the passes.
+ * @throws RequestError for fp64 inputs, which the kernel rounds
  */
 export function naiveArithmetic(problem: Problem, intermediate: FormatName): KernelArithmetic {
+  for (const name of ['q', 'k', 'v'] as const)
+    if (problem[name].format === 'fp64')
+      throw new RequestError(
+        `${name} is fp64, which this kernel rounds to fp32: there are no bounds; give fp32 or shorter`,
+      );
   const scaleError = scaleErrorOf(problem.scale);
   const isRounded = intermediate !== 'fp32';
   const stored = isRounded ? unitRoundoff(formats[intermediate]) : 0;
@@ -19,6 +26,8 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     description: `textbook attention with ${intermediate} between its passes`,
     scores: { kind: 'sequential' },
     scaleError,
+    // Well below the largest finite number, so that no error of a score reaches it.
+    largestScore: Math.min(largestScore32, formats[intermediate].maxFinite * (1 - 2 ** -6)),
     exponent: {
       // The subtraction of the maximum.
       ofDistance: roundoff32,
@@ -30,6 +39,12 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
         problem.softcap === null
           ? 0
           : (3 * roundoff32 + scaleErrorBound(problem.softcap) + stored) * (1 + 2 ** -6),
+      // Half a subnormal each time that a score is written: raw, scaled, capped.
+      absolute:
+        (Math.abs(problem.scale) + (problem.softcap === null ? 1 : 2)) *
+        (smallestSubnormal(formats[intermediate]) / 2) *
+        Math.LOG2E *
+        (1 + 2 ** -6),
     },
     exponential: {
       hardware: roundedOnce,
@@ -39,6 +54,7 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     },
     maximum: { kind: 'whole-row' },
     weightFormat: intermediate,
+    overflow: 'fault',
     values: { kind: 'sequential' },
     rowSumAdditions: 0,
     rescales: false,

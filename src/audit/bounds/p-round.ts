@@ -1,6 +1,6 @@
 import type { TechniqueBound } from './technique-bound.js';
 import { formats, smallestNormal, smallestSubnormal, unitRoundoff } from '../../formats/index.js';
-import type { FormatName } from '../../formats/index.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
 
 /** What rounding P to a format does, in the terms of the inner loop. */
 export interface WeightRounding {
@@ -23,13 +23,13 @@ export const largestKnownError = 1 / 8;
  * Rounding to nearest even in a format. Theorem 5 of docs/bounds.md. FP8 saturates:
  * PTX's cvt.rn.satfinite, the only conversion to it.
  */
-export function weightRounding(name: FormatName): WeightRounding {
+export function weightRounding({ weightFormat: name, overflow }: KernelArithmetic): WeightRounding {
   const format = formats[name];
   const u = unitRoundoff(format);
   return {
     smallestNormal: smallestNormal(format),
     ulpOfOne: 2 * u,
-    maxFinite: format.maxFinite,
+    maxFinite: overflow === 'fault' ? Infinity : format.maxFinite,
     saturates: name === 'e4m3' || name === 'e5m2',
     relative: u / (1 + u),
     least: smallestSubnormal(format) / 2,

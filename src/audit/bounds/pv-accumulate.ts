@@ -1,4 +1,4 @@
-import type { SumArithmetic } from './kernel-arithmetic.js';
+import type { KernelArithmetic, SumArithmetic } from './kernel-arithmetic.js';
 import { chainLoss, fusedSumLoss } from './sum-error.js';
 import type { TechniqueBound } from './technique-bound.js';
 
@@ -45,8 +45,15 @@ export function anyOrderLoss(arithmetic: SumArithmetic): number {
   return arithmetic.kind === 'any-order' ? arithmetic.perProduct : 0;
 }
 
+/** What products and sums that underflow may amount to; that of known orders is in `tileLoss`. */
+export function sumUnderflow({ values, underflow }: KernelArithmetic, keys: number): number {
+  return (values.kind === 'any-order' ? keys + 1 : 1) * underflow.sums;
+}
+
 export const pvAccumulate: TechniqueBound = {
   element: ({ accumulated, magnitude }, { arithmetic, keys }) =>
-    accumulated + keys * anyOrderLoss(arithmetic.values) * magnitude + arithmetic.underflow.sums,
+    accumulated +
+    keys * anyOrderLoss(arithmetic.values) * magnitude +
+    sumUnderflow(arithmetic, keys),
   lse: () => 0,
 };

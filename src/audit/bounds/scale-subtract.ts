@@ -16,11 +16,11 @@ export interface ExponentMoments {
  * Theorem 3 of docs/bounds.md.
  */
 export function exponentError(
-  { ofDistance, ofScore, ofSoftcap }: ExponentArithmetic,
+  { ofDistance, ofScore, ofSoftcap, absolute }: ExponentArithmetic,
   { first, second, maximum }: ExponentMoments,
 ): WeightError {
   const perDistance = ofDistance + ofScore + ofSoftcap;
-  const fixed = (ofScore + ofSoftcap) * maximum;
+  const fixed = (ofScore + ofSoftcap) * maximum + absolute;
   return {
     mean: Math.LN2 * (perDistance * first + fixed),
     rootMeanSquare: Math.LN2 * (perDistance * Math.sqrt(second) + fixed),
@@ -40,10 +40,10 @@ export function commonExponentError(
 
 /** The most that an exponent can be off, for weights down to 2^-126 of the maximum in use. */
 export function largestExponentError(
-  { ofDistance, ofScore, ofSoftcap }: ExponentArithmetic,
+  { ofDistance, ofScore, ofSoftcap, absolute }: ExponentArithmetic,
   maximum: number,
 ): number {
-  return 128 * ofDistance + (ofScore + ofSoftcap) * (maximum + 128);
+  return 128 * ofDistance + (ofScore + ofSoftcap) * (maximum + 128) + absolute;
 }
 
 /** The errors of the exponents as relative errors of the weights, but for what cancels in O. */

@@ -40,7 +40,7 @@ export function createWeigher(
   const { queries, vDim } = shape;
   const { exponential, maximum, values, underflow } = arithmetic;
   const { kernels, vStride, tableBits } = memory;
-  const rounding = weightRounding(arithmetic.weightFormat);
+  const rounding = weightRounding(arithmetic);
   const offset = maximum.kind === 'online' ? maximum.offset : 0;
   const loss = tileLoss(
     values,

@@ -1,0 +1,50 @@
+import { fa4SettingsConfiguration, kernelModels } from '../../../kernels/index.js';
+import type { Problem } from '../../problem.js';
+import { RequestError } from '../../request-error.js';
+import { fa4Arithmetic } from './fa4-arithmetic.js';
+import type { KernelArithmetic } from './kernel-arithmetic.js';
+import { naiveArithmetic } from './naive-arithmetic.js';
+
+type Settings = ReadonlyMap<string, string>;
+
+/** How each kernel model computes, by name. */
+const arithmetics: Readonly<
+  Record<string, (problem: Problem, settings: Settings) => KernelArithmetic>
+> = {
+  fa4: (problem, settings) => fa4Arithmetic(problem, fa4SettingsConfiguration(problem, settings)),
+  'naive-fp32': (problem) => naiveArithmetic(problem, 'fp32'),
+  'naive-input': (problem) => naiveArithmetic(problem, problem.q.format),
+};
+
+/**
+ * The arithmetic of a kernel model on a problem. Settings are as `KernelModel.prepare` takes them; a
+ * variant's own settings count, its bug does not.
+ * @throws RequestError for an unknown model or one without bounds, and as its `prepare`
+ */
+export function modelArithmetic(
+  model: string,
+  problem: Problem,
+  settings: Settings = new Map(),
+): KernelArithmetic {
+  const known = kernelModels.filter(({ name }) => Object.hasOwn(arithmetics, name));
+  const arithmetic = known.some(({ name }) => name === model) ? arithmetics[model] : undefined;
+  if (arithmetic === undefined)
+    throw new RequestError(
+      `no bounds for a kernel model ${JSON.stringify(model)}; there are for ${known.map(({ name }) => name).join(', ')}`,
+    );
+  return arithmetic(problem, settings);
+}
+
+/**
+ * The arithmetic that a model's output is judged by: without what a variant does or sets, and without
+ * weights beyond the range of their format.
+ * @throws RequestError as `modelArithmetic`
+ */
+export function judgedArithmetic(
+  model: string,
+  problem: Problem,
+  settings: Settings = new Map(),
+): KernelArithmetic {
+  const correct = new Map([...settings].filter(([key]) => key !== 'variant'));
+  return { ...modelArithmetic(model, problem, correct), overflow: 'fault' };
+}
