@@ -21,7 +21,7 @@ const arrows = {
   audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats', 'arith'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
   report: ['audit', 'attribution', 'formats'],
-  attribution: ['kernels', 'oracles', 'formats'],
+  attribution: ['audit', 'kernels', 'oracles', 'formats'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],
   emulate: ['kernels', 'formats'],
   bench: ['io', 'emulate', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],

@@ -24,8 +24,8 @@ function build() {
   const compilation = [tsc, '-p', 'tsconfig.build.json', '--outDir', built];
   const { status } = spawnSync(process.execPath, compilation, { cwd: root, stdio: 'inherit' });
   if (status !== 0) return status ?? 1;
-  const schema = 'src/report/report.schema.json';
-  cpSync(join(root, schema), join(built, schema));
+  for (const schema of ['src/report/report.schema.json', 'src/report/bound.schema.json'])
+    cpSync(join(root, schema), join(built, schema));
   chmodSync(join(built, 'src/cli/main.js'), 0o755);
   return 0;
 }

@@ -1,12 +1,21 @@
-import { attentionOracle, levels, type AttentionReference } from '../../oracles/index.js';
-import { decodeToFloat64, formats } from '../formats/index.js';
+import {
+  attentionOracle,
+  levels,
+  type Accuracy,
+  type AttentionReference,
+} from '../../oracles/index.js';
+import { decodeToFloat64, formats, type FormatName } from '../formats/index.js';
 import { problemShape, type Problem, type ProblemShape, type Tensor } from '../problem.js';
 import { RequestError } from '../request-error.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { KernelBound } from './bound.js';
+import { diagnose } from './diagnosis/index.js';
+import { anyKernelArithmetic, type KernelArithmetic } from './bounds/index.js';
+import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
 import { testLse, type LseTest } from './lse-test.js';
+import { testSpread, type SpreadTest } from './spread-test.js';
 import { structureResults, type StructureResult } from './structure.js';
 import { reachVerdict, type Verdict } from './verdict.js';
 
@@ -19,7 +28,13 @@ export interface KernelOutputs {
 }
 
 export interface AuditOptions {
-  /** Probability that the structure tests fail a correct kernel; default 1e-9 per audit. */
+  /** How the kernel computes, where that is known; default: as any correct kernel may. */
+  readonly arithmetic?: KernelArithmetic;
+  /** The problem's exact attention, where it is known already (to `auditAccuracy` or better). */
+  readonly reference?: AttentionReference;
+  /** Called with the bounds of one part of the rows after the other, of the arithmetic in use. */
+  readonly onBounds?: RowsBoundVisitor;
+  /** Probability that the statistical tests fail a correct kernel; default 1e-9 per audit. */
   readonly falseAlarmRate?: number;
   /** Called with the stage's name and the share of it that is done. */
   readonly progress?: (stage: string, done: number) => void;
@@ -31,6 +46,7 @@ export interface Audit {
   readonly shape: ProblemShape;
   readonly error: ErrorProfile;
   readonly elements: ElementTest;
+  readonly spread: SpreadTest;
   readonly structure: readonly StructureResult[];
   readonly lse: LseTest | null;
   readonly baselines: Baselines;
@@ -41,10 +57,14 @@ export interface Audit {
     readonly largestRadius: number;
   };
   readonly falseAlarmRate: number;
+  /** Whose arithmetic the bounds are of, in words. */
+  readonly arithmetic: string;
 }
 
 /** The audit's oracle: a radius of 2^-40 of Σ p|v|, far below any bound it is compared with. */
-const magnitudeFraction = 2 ** -40;
+export function auditAccuracy(outputFormat: FormatName): Accuracy {
+  return { outputFormat, ulpFraction: 0, magnitudeFraction: 2 ** -40 };
+}
 
 function decode(tensor: Tensor): Float64Array {
   const out = new Float64Array(tensor.data.length);
@@ -111,6 +131,36 @@ function summariseOracle(reference: AttentionReference): Audit['oracle'] {
 }
 
 /**
+ * The bounds that an output is judged by: of any correct kernel, and of the declared one where it may err
+ * by less. A kernel that is declared to be coarse is no better for it.
+ */
+function judgedBounds(
+  problem: Problem,
+  reference: AttentionReference,
+  outputFormat: FormatName,
+  premises: KernelBound,
+  { arithmetic, onBounds }: AuditOptions,
+  progress: (done: number) => void,
+): ElementBounds {
+  const visitor = onBounds === undefined ? {} : { visit: onBounds };
+  const boundsOf = (of: KernelArithmetic, visit: { readonly visit?: RowsBoundVisitor }) =>
+    elementBounds(problem, reference, { ...of, outputFormat }, premises, { ...visit, progress });
+  const any = (visit = {}) => boundsOf(anyKernelArithmetic(problem, outputFormat), visit);
+  if (arithmetic === undefined) return any(visitor);
+  const own = boundsOf(arithmetic, visitor);
+  const general = any();
+  const tighten = (bounds: ElementBounds['lse'], from: ElementBounds['lse']) =>
+    bounds.total.forEach((total, i) => {
+      if (total <= from.total[i]!) return;
+      for (const name of ['total', 'systematic', 'deviation'] as const)
+        bounds[name][i] = from[name][i]!;
+    });
+  tighten(own, general);
+  tighten(own.lse, general.lse);
+  return own;
+}
+
+/**
  * Judges a kernel's output, and its LSE if it gives one, against the oracle: worst-case bound on
  * every element, structure tests, LSE; beside them the error profile and what the usual checks say.
  * @throws RequestError when a tensor does not fit the problem.
@@ -126,29 +176,49 @@ export function auditOutputs(
   const lse = outputs.lse === null ? null : auditableLse(outputs.lse, shape);
   const { format } = outputs.out;
   const report = (stage: string) => (done: number) => options.progress?.(stage, done);
-  const reference = attentionOracle(problem, {
-    accuracy: { outputFormat: format, ulpFraction: 0, magnitudeFraction },
-    progress: report('oracle'),
-  });
+  const reference =
+    options.reference ??
+    attentionOracle(problem, { accuracy: auditAccuracy(format), progress: report('oracle') });
+  // Half of the false alarms for the structure tests, half for the spread.
+  const randomRate = falseAlarmRate / 2;
   const bound = new KernelBound(problem, reference, format);
-  const { results: structure, deviation } = structureResults(
+  const { results: structure } = structureResults(
     problem,
     reference,
     out,
     format,
     bound,
-    falseAlarmRate,
+    randomRate,
     report('structure'),
   );
-  const elements = testElements(reference, out, format, bound, deviation);
-  const lseTest = lse === null ? null : testLse(reference, lse, outputs.lse!.format, bound);
+  const bounds = judgedBounds(problem, reference, format, bound, options, report('bounds'));
+  const elements = testElements(reference, out, format, bounds.total);
+  const spread = testSpread(reference, out, bounds, randomRate);
+  const lseTest =
+    lse === null ? null : testLse(reference, lse, outputs.lse!.format, bounds.lse.total);
+  const arithmetic = (options.arithmetic ?? anyKernelArithmetic(problem, format)).description;
+  const diagnosis = () =>
+    diagnose({
+      problem,
+      reference,
+      out,
+      outputFormat: format,
+      lse,
+      bound,
+      elements,
+      spread,
+      structure,
+      lseTest,
+    });
   return {
-    verdict: reachVerdict(elements, structure, lseTest, shape.heads),
+    verdict: reachVerdict(elements, spread, structure, lseTest, shape.heads, arithmetic, diagnosis),
     shape,
     error: profileError(reference, out, format),
     elements,
+    spread,
     structure,
     lse: lseTest,
+    arithmetic,
     baselines: usualChecks(problem, reference, out, format),
     oracle: summariseOracle(reference),
     falseAlarmRate,

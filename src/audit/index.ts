@@ -1,4 +1,5 @@
 export {
+  auditAccuracy,
   auditOutputs,
   auditableLse,
   auditableOutput,
@@ -8,12 +9,33 @@ export {
 } from './audit.js';
 export type { Baselines } from './baselines.js';
 export { KernelBound, type RowBound } from './bound.js';
+export {
+  anyKernelArithmetic,
+  fa4Arithmetic,
+  forEachRowsBound,
+  judgedArithmetic,
+  modelArithmetic,
+  naiveArithmetic,
+  type Bounds,
+  type ByTechnique,
+  type KernelArithmetic,
+  type RowsBound,
+} from './bounds/index.js';
+export type { Diagnosis } from './diagnosis/index.js';
+export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 export type { ElementTest } from './element-test.js';
 export type { Coordinates, ErrorProfile, Percentiles } from './error-profile.js';
 export type { LseTest } from './lse-test.js';
 export { premisesByFormat, type Premises } from './premises.js';
 export {
-  alarmDeviations,
+  spreadScopes,
+  testSpread,
+  type SpreadResult,
+  type SpreadScope,
+  type SpreadTest,
+} from './spread-test.js';
+export { alarmDeviations } from './structure-statistic.js';
+export {
   structureScopes,
   structureTests,
   type StructureResult,

@@ -1,28 +1,38 @@
-import {
-  forEachWeightTile,
-  type AttentionReference,
-  type Progress,
-  type WeightTile,
-} from '../../oracles/index.js';
-import { formats, smallestNormal, type FormatName } from '../formats/index.js';
+import { forEachWeightTile, type AttentionReference, type Progress } from '../../oracles/index.js';
+import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
-import { outputRounding, type KernelBound } from './bound.js';
-import { ErrorPool, NearlyEqual } from './error-pool.js';
+import type { KernelBound } from './bound.js';
+import { ErrorPool } from './error-pool.js';
+import { testKeyTiles } from './key-tile-test.js';
+import {
+  alarmDeviations,
+  collectRow,
+  collectWeights,
+  outputGroups,
+  Statistic,
+  structureTileRows,
+  weightGroups,
+} from './structure-statistic.js';
 
 /**
  * The projections of a kernel's error that rounding leaves near zero and a bug does not: `scale` is
  * the regression slope of the output on the oracle, less one (Σ r·O / Σ O², relative); `bias` the
- * mean signed error over the columns (absolute).
+ * mean signed error over the columns (absolute); `key-tile` the part of a tile of keys' contribution
+ * that is missing (Σ r·D / Σ D², D what leaving the tile out does to O, to first order in its weight).
  */
-export const structureTests = ['scale', 'bias'] as const;
+export const structureTests = ['scale', 'bias', 'key-tile'] as const;
 export type StructureTest = (typeof structureTests)[number];
 
 /** Rows that a statistic is pooled over: one query, a tile of 128 queries, a head. */
 export const structureScopes = ['row', 'tile', 'head'] as const;
 export type StructureScope = (typeof structureScopes)[number];
 
-/** Query rows per tile in the tile scope. */
-export const structureTileRows = 128;
+/** The tests that every row enters, in every scope. */
+const rowTests = ['scale', 'bias'] as const;
+type RowTest = (typeof rowTests)[number];
+
+/** Key tiles are tested over a tile of queries and over a head. */
+const keyTileScopes = 2;
 
 /** One statistic against its threshold. */
 export interface StructureResult {
@@ -33,90 +43,17 @@ export interface StructureResult {
   /** First query row and number of rows pooled. */
   readonly firstRow: number;
   readonly rows: number;
+  /** First key and number of keys of a key tile; null for the tests that are about all keys. */
+  readonly firstKey: number | null;
+  readonly keys: number | null;
   readonly statistic: number;
   readonly threshold: number;
 }
 
-/** Weights in one of 2^7 steps of an octave are taken to round alike; below 2^-40 all of them. */
-const weightGroups = new NearlyEqual(7, -40, 0);
-
-/** Outputs that agree to an eighth of an ulp are taken to round alike. */
-function outputGroups(format: FormatName): NearlyEqual {
-  return new NearlyEqual(Math.min(formats[format].precision + 2, 13), -40, 20);
-}
-
-/**
- * z such that a sub-Gaussian statistic exceeds z standard deviations with probability at most
- * `falseAlarmRate` in any of `count` tests (2·exp(−z²/2) each).
- */
-export function alarmDeviations(count: number, falseAlarmRate: number): number {
-  return Math.sqrt(2 * Math.log((2 * Math.max(count, 1)) / falseAlarmRate));
-}
-
-/** What one statistic has collected over the rows of its scope. */
-class Statistic {
-  readonly weights = new ErrorPool(weightGroups.size);
-  readonly outputs: ErrorPool;
-  /** Σ r·X and Σ X². */
-  signed = 0;
-  norm = 0;
-  /** Σ of squared random accumulation errors, Σ of systematic ones. */
-  accumulation = 0;
-  systematic = 0;
-
-  constructor(outputGroupCount: number) {
-    this.outputs = new ErrorPool(outputGroupCount);
-  }
-
-  merge(row: Statistic, weightAmplitude: number): void {
-    this.weights.merge(row.weights, weightAmplitude);
-    this.outputs.merge(row.outputs, 1);
-    this.signed += row.signed;
-    this.norm += row.norm;
-    this.accumulation += row.accumulation;
-    this.systematic += row.systematic;
-  }
-
-  clear(): void {
-    this.weights.clear();
-    this.outputs.clear();
-    this.signed = 0;
-    this.norm = 0;
-    this.accumulation = 0;
-    this.systematic = 0;
-  }
-
-  tolerance(deviations: number): number {
-    return (
-      this.weights.tolerance(deviations) +
-      this.outputs.tolerance(deviations) +
-      deviations * Math.sqrt(this.accumulation) +
-      this.systematic
-    );
-  }
-}
-
-/** Adds one tile's weights times projections to the pools of its rows. */
-function collectWeights(
-  pools: readonly ErrorPool[],
-  tile: WeightTile,
-  projection: Float64Array,
-  toLargest: Float64Array,
-): void {
-  const { weights, rows, keys, stride } = tile;
-  for (let i = 0; i < rows; i++) {
-    const pool = pools[i]!;
-    const factor = toLargest[i]!;
-    for (let at = i * stride; at < i * stride + keys; at++) {
-      const w = weights[at]!;
-      if (w !== 0) pool.add(weightGroups.group(w * factor), w * projection[at]!);
-    }
-  }
-}
-
 /**
  * The structure tests of an audit: for each row, for each tile of 128 query rows and for each head,
- * the slope and the bias of the kernel's error against what rounding errors can cause.
+ * the slope and the bias of the kernel's error against what rounding errors can cause; and so for the
+ * contribution of each tile of keys (see `testKeyTiles`).
  *
  * The threshold rests on these premises. The errors of the weights (rounding of P, exponential, dot
  * product) are uniform within their bound, the same for weights equal to within 1/128 of an octave
@@ -143,13 +80,10 @@ export function structureResults(
   const { queries, vDim } = shape;
   const headCount = shape.batch * shape.heads;
   const groups = outputGroups(outputFormat);
-  const smallest = smallestNormal(formats[outputFormat]);
-  // Subnormal outputs are as far apart as the smallest normal ones.
-  const outputGroup = (magnitude: number): number =>
-    groups.group(magnitude < smallest ? magnitude + smallest : magnitude);
+  const errors = { reference, out, outputFormat, bound, groups };
   const ones = new Float64Array(reference.out.length).fill(1);
-  const directions: Record<StructureTest, Float64Array> = { scale: reference.out, bias: ones };
-  const tests = structureTests.map((test) => ({
+  const directions: Record<RowTest, Float64Array> = { scale: reference.out, bias: ones };
+  const tests = rowTests.map((test) => ({
     test,
     direction: directions[test],
     rows: Array.from({ length: 64 }, () => new ErrorPool(weightGroups.size)),
@@ -163,7 +97,7 @@ export function structureResults(
     tile: headCount * Math.ceil(queries / structureTileRows),
     head: headCount,
   };
-  const share = falseAlarmRate / (structureTests.length * structureScopes.length);
+  const share = falseAlarmRate / (rowTests.length * structureScopes.length + keyTileScopes);
   const deviations = (scope: StructureScope) => alarmDeviations(testCounts[scope], share);
 
   const judge = (
@@ -177,6 +111,8 @@ export function structureResults(
       test: entry.test,
       scope,
       ...where,
+      firstKey: null,
+      keys: null,
       statistic: statistic.signed / statistic.norm,
       threshold: statistic.tolerance(deviations(scope)) / statistic.norm,
     };
@@ -189,35 +125,14 @@ export function structureResults(
   const finishRow = (row: number, local: number) => {
     const query = row % queries;
     const head = Math.floor(row / queries);
-    const { typicalWeight, addition, normalisation, floor, keys, weightRounding } = bound.row(row);
     for (const entry of tests) {
       const statistic = entry.row;
-      let signed = 0;
-      let norm = 0;
-      let magnitude = 0;
-      let own = 0;
-      for (let c = row * vDim; c < (row + 1) * vDim; c++) {
-        const x = entry.direction[c]!;
-        const exact = reference.out[c]!;
-        signed += (out[c]! - exact) * x;
-        norm += x * x;
-        magnitude += reference.magnitude[c]! * Math.abs(x);
-        own += Math.abs(exact * x);
-        const half = outputRounding(outputFormat, exact, 0);
-        statistic.outputs.add(outputGroup(Math.abs(exact)), half * x * Math.sign(exact));
-      }
-      if (Number.isFinite(signed) && norm > 0 && norm < Infinity && keys > 0) {
-        statistic.signed = signed;
-        statistic.norm = norm;
-        statistic.accumulation = keys * (addition * magnitude) ** 2;
-        statistic.systematic =
-          (typicalWeight + normalisation) * own + floor * Math.sqrt(norm * vDim);
-        statistic.weights.merge(entry.rows[local]!, weightRounding + typicalWeight);
+      const direction = entry.direction.subarray(row * vDim, (row + 1) * vDim);
+      if (collectRow(statistic, errors, row, direction, entry.rows[local]!)) {
         judge(entry, 'row', statistic, { head, firstRow: query, rows: 1 });
         entry.tile.merge(statistic, 1);
         entry.head.merge(statistic, 1);
       }
-      statistic.clear();
       const tileEnds = query % structureTileRows === structureTileRows - 1 || query === queries - 1;
       if (tileEnds) {
         const firstRow = query - (query % structureTileRows);
@@ -258,5 +173,9 @@ export function structureResults(
       },
     },
   );
-  return { results: tests.flatMap(({ worst }) => [...worst.values()]), deviation };
+  const keyTiles = testKeyTiles(problem, errors, share);
+  return {
+    results: [...tests.flatMap(({ worst }) => [...worst.values()]), ...keyTiles],
+    deviation,
+  };
 }

@@ -1,12 +1,21 @@
+import type { Diagnosis } from './diagnosis/index.js';
 import type { Coordinates } from './error-profile.js';
 import type { ElementTest } from './element-test.js';
 import type { LseTest } from './lse-test.js';
+import type { SpreadTest } from './spread-test.js';
 import { structureTests, type StructureResult, type StructureTest } from './structure.js';
 
 /** One reason to fail a kernel. */
 export interface Finding {
   /** Which test found it. */
-  readonly test: 'non-finite' | 'element-bound' | 'lse-non-finite' | 'lse-bound' | StructureTest;
+  readonly test:
+    | 'non-finite'
+    | 'element-bound'
+    | 'element-spread'
+    | 'rms'
+    | 'lse-non-finite'
+    | 'lse-bound'
+    | StructureTest;
   /** A sentence with the evidence. */
   readonly statement: string;
 }
@@ -17,6 +26,8 @@ export interface Verdict {
   readonly sentence: string;
   /** Every reason to fail; empty on a pass. */
   readonly findings: readonly Finding[];
+  /** What caused the failure, `unexplained` where no known cause does; null on a pass. */
+  readonly diagnosis: Diagnosis | null;
 }
 
 /** "head 3, query 17, column 5", with the batch when there is more than one. */
@@ -37,7 +48,10 @@ function percent(value: number): string {
   return `${formatNumber(Math.abs(value) * 100)} %`;
 }
 
-function groupName(result: StructureResult, heads: number): string {
+function groupName(
+  result: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows'>,
+  heads: number,
+): string {
   const batch = Math.floor(result.head / heads);
   const head = `${batch === 0 ? '' : `batch ${batch}, `}head ${result.head % heads}`;
   if (result.scope === 'head') return head;
@@ -58,23 +72,24 @@ function structureFinding(
     .find((result) => result !== undefined && Math.abs(result.statistic) > result.threshold);
   if (failing === undefined) return null;
   const where = groupName(failing, heads);
-  const { statistic, threshold } = failing;
-  return { test, statement: structureStatement[test](statistic, threshold, where) };
+  return { test, statement: structureStatement[test](failing, where) };
 }
 
 /** What a failing structure test says. */
 const structureStatement: Readonly<
-  Record<StructureTest, (statistic: number, threshold: number, where: string) => string>
+  Record<StructureTest, (result: StructureResult, where: string) => string>
 > = {
-  scale: (statistic, threshold, where) =>
+  scale: ({ statistic, threshold }, where) =>
     statistic <= -1 + 1e-9
       ? `the output is zero on ${where}`
       : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
-  bias: (statistic, threshold, where) =>
+  bias: ({ statistic, threshold }, where) =>
     `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
+  'key-tile': ({ statistic, threshold, firstKey, keys }, where) =>
+    `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
 };
 
-function elementFindings(elements: ElementTest): Finding[] {
+function elementFindings(elements: ElementTest, arithmetic: string): Finding[] {
   const findings: Finding[] = [];
   if (elements.nonFinite > 0)
     findings.push({
@@ -88,7 +103,30 @@ function elementFindings(elements: ElementTest): Finding[] {
       statement:
         bound === 0
           ? `${elements.outside} of ${elements.elements} elements are not zero where no key is visible, the largest ${formatNumber(error)} at ${describePlace(at)}`
-          : `${elements.outside} of ${elements.elements} elements err by more than any correct kernel can; the worst, ${formatNumber(elements.worstRatio)} times its bound of ${formatNumber(bound)}, at ${describePlace(at)}`,
+          : `${elements.outside} of ${elements.elements} elements err by more than ${arithmetic} can; the worst, ${formatNumber(elements.worstRatio)} times its bound of ${formatNumber(bound)}, at ${describePlace(at)}`,
+    });
+  }
+  return findings;
+}
+
+function spreadFindings(spread: SpreadTest, elements: ElementTest, heads: number): Finding[] {
+  const findings: Finding[] = [];
+  const failing = [...spread.results]
+    .reverse()
+    .find(({ measured, limit }) => measured > 0 && measured > limit);
+  if (failing !== undefined) {
+    const { measured, expected, limit } = failing;
+    findings.push({
+      test: 'rms',
+      statement: `the root mean square error on ${groupName(failing, heads)} is ${formatNumber(measured)}, where roundings make ${formatNumber(expected)} and at most ${formatNumber(limit)}`,
+    });
+  }
+  // Elements beyond the worst case are told of already.
+  if (spread.outside > elements.outside) {
+    const { at, error, bound } = spread.worst!;
+    findings.push({
+      test: 'element-spread',
+      statement: `${spread.outside} of ${elements.elements} elements err by more than independent roundings add up to; the worst by ${formatNumber(error)}, where these make at most ${formatNumber(bound)}, at ${describePlace(at)}`,
     });
   }
   return findings;
@@ -119,29 +157,47 @@ function lseFindings(lse: LseTest): Finding[] {
   return findings;
 }
 
+/** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
+function failureSentence(first: Finding, { id, sentence }: Diagnosis): string {
+  return id === 'unexplained'
+    ? `FAIL: ${first.statement}; the cause is unexplained.`
+    : `FAIL: ${sentence}.`;
+}
+
 /**
- * Pass when every test passes. A fail names the reason that explains most first: a wrong scale of a
- * whole head before a bias, then single elements, then the LSE; NaN and infinities before all.
+ * Pass when every test passes. A fail gives its cause, which `diagnose` is then asked for, and the
+ * findings, the one that explains most first: a wrong scale of a whole head before a bias, then
+ * single elements, then the LSE; NaN and infinities before all.
+ *
+ * @param arithmetic whose bounds the elements were tested against, in words
  */
 export function reachVerdict(
   elements: ElementTest,
+  spread: SpreadTest,
   structure: readonly StructureResult[],
   lse: LseTest | null,
   heads: number,
+  arithmetic: string,
+  diagnose: () => Diagnosis,
 ): Verdict {
-  const ofElements = elementFindings(elements);
+  const ofElements = elementFindings(elements, arithmetic);
   const findings = [
     ...ofElements.filter(({ test }) => test === 'non-finite'),
     ...structureTests.map((test) => structureFinding(test, structure, heads)),
     ...ofElements.filter(({ test }) => test === 'element-bound'),
+    ...spreadFindings(spread, elements, heads),
     ...(lse === null ? [] : lseFindings(lse)),
   ].filter((finding): finding is Finding => finding !== null);
-  if (findings.length > 0)
-    return { pass: false, sentence: `FAIL: ${findings[0]!.statement}.`, findings };
+  if (findings.length > 0) {
+    const diagnosis = diagnose();
+    const sentence = failureSentence(findings[0]!, diagnosis);
+    return { pass: false, sentence, findings, diagnosis };
+  }
   const checked = lse === null ? 'the output' : 'the output and the LSE';
   return {
     pass: true,
     sentence: `PASS: ${checked} stay within what rounding explains; the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound.`,
     findings,
+    diagnosis: null,
   };
 }

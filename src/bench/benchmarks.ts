@@ -1,6 +1,7 @@
 import { arithmeticBenchmarks } from './arithmetic-benchmarks.js';
 import { auditBenchmark } from './audit-benchmark.js';
 import type { Benchmark } from './benchmark.js';
+import { boundBenchmarks } from './bound-benchmarks.js';
 import { coldStartBenchmark } from './cold-start-benchmark.js';
 import { fileBenchmarks } from './file-benchmarks.js';
 import { forwardBenchmarks } from './forward-benchmarks.js';
@@ -15,6 +16,7 @@ import { scalarBenchmarks } from './scalar-benchmarks.js';
 export function benchmarks(commandLine: string): readonly Benchmark[] {
   return [
     ...oracleBenchmarks,
+    ...boundBenchmarks,
     ...forwardBenchmarks,
     auditBenchmark,
     ...formatBenchmarks,

@@ -1,4 +1,5 @@
 import { attentionOracle, type Accuracy } from '../../oracles/index.js';
+import { auditAccuracy } from '../audit/index.js';
 import type { FormatName } from '../formats/index.js';
 import { problemShape, visibleKeys, type Problem } from '../problem.js';
 import { rateOf, type Benchmark } from './benchmark.js';
@@ -7,11 +8,6 @@ import { normalProblem, type ProblemSize } from './normal-problem.js';
 const fourHeads = { heads: 4, seqlen: 1024, dim: 128 };
 const oneHead = { ...fourHeads, heads: 1 };
 const quickSize = { heads: 1, seqlen: 64, dim: 16 };
-
-/** What an audit asks of the oracle: a radius of 2^-40 of Σ p|v|. */
-function auditAccuracy(outputFormat: FormatName): Accuracy {
-  return { outputFormat, ulpFraction: 0, magnitudeFraction: 2 ** -40 };
-}
 
 interface OracleCase {
   readonly name: string;

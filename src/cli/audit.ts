@@ -9,6 +9,9 @@ export interface AuditCommandOptions extends ProblemOptions {
   readonly lse?: string;
   readonly exec?: string;
   readonly kernel?: string;
+  readonly as?: string;
+  readonly techniques: boolean;
+  readonly identify?: boolean;
   readonly set?: readonly string[];
   readonly threads?: number;
   readonly timeout: string;
@@ -24,6 +27,8 @@ Examples:
   flashproof audit dump.safetensors --output kernel.npy --causal --json report.json
   flashproof audit problem.safetensors --exec "python my_kernel.py"
   flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
+  flashproof audit dump.safetensors --output :out --as fa4 --set architecture=sm_100
+  flashproof audit dump.safetensors --output :out --identify
 
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
 
@@ -37,15 +42,18 @@ export function addAuditCommand(program: Command): void {
     .option('--lse <file[:tensor]>', "the kernel's LSE (natural logarithm)")
     .option('--exec <command>', 'run a live kernel over the process protocol instead')
     .option('--kernel <model>', 'run an emulated kernel instead (flashproof emulate list)')
-    .option('--set <key=value>', 'change a setting of the emulated kernel (repeatable)', collect)
+    .option('--as <model>', "judge by a kernel model's arithmetic, not by any correct kernel's")
+    .option('--set <key=value>', 'change a setting of --kernel or --as (repeatable)', collect)
     .option('--threads <n>', 'threads of the emulated kernel (default: one per core)', threadCount)
     .option('--timeout <seconds>', 'how long the live kernel may take', '60')
     .option(
       '--false-alarm-rate <p>',
-      'probability that the structure tests fail a correct kernel',
+      'probability that the statistical tests fail a correct kernel',
       '1e-9',
     );
   addProblemOptions(command)
+    .option('--no-techniques', 'leave out the table of techniques')
+    .option('--identify', 'tell which kernel model, or combination of techniques, the output is of')
     .option('--json <file>', 'write the report as JSON (- for standard output)')
     .option('--junit <file>', 'write the report as JUnit XML (- for standard output)')
     .option('-q, --quiet', 'print the verdict only')

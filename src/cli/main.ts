@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { RequestError } from '../request-error.js';
 import { addAuditCommand } from './audit.js';
 import { addBenchCommand } from './bench.js';
+import { addBoundCommand } from './bound.js';
 import { addConformCommand } from './conform.js';
 import { addEmulateCommand } from './emulate.js';
 import { addProfileCommand } from './profile.js';
@@ -21,6 +22,7 @@ function createProgram(): Command {
       process.exit(error.exitCode === 0 ? 0 : wrongRequest);
     });
   addAuditCommand(program);
+  addBoundCommand(program);
   addEmulateCommand(program);
   addConformCommand(program);
   addProfileCommand(program);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { auditOutputs, type KernelOutputs } from '../audit/index.js';
+import type { KernelOutputs } from '../audit/index.js';
 import {
   atomicWriteFile,
   hashTensorFile,
@@ -26,6 +26,7 @@ import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
 import { emulateKernel, emulationCommand } from './emulate-kernel.js';
 import { executeKernel } from './execute-kernel.js';
+import { judge } from './judge.js';
 import {
   declaredFormats,
   parsePositive,
@@ -90,7 +91,11 @@ async function writeReport(target: string | undefined, text: () => string): Prom
 }
 
 /** Prints a report and writes the files that were asked for. */
-async function publish(report: AuditReport, options: AuditCommandOptions): Promise<void> {
+async function publish(
+  report: AuditReport,
+  identification: string | null,
+  options: AuditCommandOptions,
+): Promise<void> {
   await validateReport(report);
   await writeReport(options.json, () => `${JSON.stringify(report, null, 2)}\n`);
   await writeReport(options.junit, () => renderJunit([report]));
@@ -99,7 +104,8 @@ async function publish(report: AuditReport, options: AuditCommandOptions): Promi
   process.stdout.write(
     options.quiet === true
       ? `${report.verdict.sentence}\n`
-      : renderAudit(report, { color: wantsColor(process.stdout), columns }),
+      : renderAudit(report, { color: wantsColor(process.stdout), columns }) +
+          (identification === null ? '' : `\n${identification}\n`),
   );
 }
 
@@ -110,8 +116,10 @@ function rejectClashes(options: AuditCommandOptions): void {
     throw new RequestError(
       '--kernel makes its own output; leave out --output, --lse and --exec, or leave out --kernel',
     );
-  if (options.kernel === undefined && options.set !== undefined)
-    throw new RequestError('--set changes an emulated kernel; name one with --kernel');
+  if (options.kernel !== undefined && options.as !== undefined)
+    throw new RequestError('--kernel judges its output by its own arithmetic; leave out --as');
+  if (options.kernel === undefined && options.as === undefined && options.set !== undefined)
+    throw new RequestError('--set changes a kernel model; name one with --kernel or --as');
   if (options.json === '-' && options.junit === '-')
     throw new RequestError('--json - and --junit - both want standard output; name a file for one');
 }
@@ -158,18 +166,18 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
           `the kernel's process ${execution.reason}; replay with the problem ${path}`,
           await provenance(null),
         );
-        await publish(report, options);
+        await publish(report, null, options);
         return failed;
       }
       judged = execution;
     }
-    const audit = auditOutputs(problem, judged.outputs, {
+    const { audit, techniques, identification } = judge(problem, judged.outputs, options, {
       falseAlarmRate,
       progress: progress.update,
     });
     progress.done();
-    const report = createAuditReport(problem, audit, await provenance(judged));
-    await publish(report, options);
+    const report = createAuditReport(problem, audit, await provenance(judged), techniques);
+    await publish(report, identification, options);
     return audit.verdict.pass ? passed : failed;
   } finally {
     progress.done();

@@ -5,11 +5,14 @@ import type {
   ErrorProfile,
   Finding,
   LseTest,
+  SpreadTest,
   StructureResult,
   Verdict,
 } from '../audit/index.js';
+import type { TechniqueTable } from '../attribution/index.js';
 import type { FormatName } from '../formats/index.js';
-import { problemShape, type Problem, type Window } from '../problem.js';
+import type { Problem } from '../problem.js';
+import { reportedProblem, type ReportedProblem } from './reported-problem.js';
 import { toReported, type Reported } from './report-number.js';
 
 /** A tensor that was judged, and the file it came from. */
@@ -56,20 +59,7 @@ export interface ReportHead {
     readonly lse: ReportedSource | null;
     readonly command: string | null;
   };
-  readonly problem: {
-    readonly batch: number;
-    readonly heads: number;
-    readonly kvHeads: number;
-    readonly seqlenQ: number;
-    readonly seqlenK: number;
-    readonly qkDim: number;
-    readonly vDim: number;
-    readonly formats: Readonly<Record<'q' | 'k' | 'v', FormatName>>;
-    readonly scale: number;
-    readonly causal: boolean;
-    readonly window: Window | null;
-    readonly softcap: number | null;
-  };
+  readonly problem: ReportedProblem;
   readonly verdict: Omit<Verdict, 'findings'> & { readonly findings: readonly ReportedFinding[] };
 }
 
@@ -88,6 +78,11 @@ export interface JudgedReport extends ReportHead {
   readonly baselines: Reported<Baselines>;
   readonly oracle: Reported<Audit['oracle']>;
   readonly falseAlarmRate: number;
+  readonly spread: Reported<SpreadTest>;
+  /** Whose arithmetic the bounds are of, in words. */
+  readonly arithmetic: string;
+  /** Null when it was not asked for. */
+  readonly techniques: Reported<TechniqueTable> | null;
 }
 
 /** The report of a live kernel whose process failed before there was an output to judge. */
@@ -99,6 +94,9 @@ export interface ExecutionFailureReport extends ReportHead {
   readonly baselines: null;
   readonly oracle: null;
   readonly falseAlarmRate: null;
+  readonly spread: null;
+  readonly arithmetic: null;
+  readonly techniques: null;
 }
 
 /**
@@ -116,14 +114,18 @@ function reportedSource(
   return { path: command === null ? path : null, tensor, sha256, format };
 }
 
+function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'] {
+  if (diagnosis === null) return null;
+  const { id, equivalents, technique, sentence, evidence } = diagnosis;
+  return { id, equivalents: [...equivalents], technique, sentence, evidence: [...evidence] };
+}
+
 function reportHead(
   problem: Problem,
   provenance: Provenance,
   verdict: ReportHead['verdict'],
 ): ReportHead {
-  const shape = problemShape(problem);
   const { path, sha256 } = provenance.problem;
-  const { q, k, v, scale, causal, window, softcap } = problem;
   return {
     kind: 'audit',
     schemaVersion: 1,
@@ -136,24 +138,12 @@ function reportHead(
       lse: reportedSource(provenance.lse, provenance),
       command: provenance.command,
     },
-    problem: {
-      batch: shape.batch,
-      heads: shape.heads,
-      kvHeads: shape.kvHeads,
-      seqlenQ: shape.queries,
-      seqlenK: shape.keys,
-      qkDim: shape.qkDim,
-      vDim: shape.vDim,
-      formats: { q: q.format, k: k.format, v: v.format },
-      scale: scale === 0 ? 0 : scale,
-      causal,
-      window: window === null ? null : { left: window.left, right: window.right },
-      softcap,
-    },
+    problem: reportedProblem(problem),
     verdict: {
       pass: verdict.pass,
       sentence: verdict.sentence,
       findings: verdict.findings.map(({ test, statement }) => ({ test, statement })),
+      diagnosis: reportedDiagnosis(verdict.diagnosis),
     },
   };
 }
@@ -166,6 +156,7 @@ export function createAuditReport(
   problem: Problem,
   audit: Audit,
   provenance: Provenance,
+  techniques: TechniqueTable | null = null,
 ): JudgedReport {
   return {
     ...reportHead(problem, provenance, audit.verdict),
@@ -176,6 +167,9 @@ export function createAuditReport(
     baselines: toReported(audit.baselines),
     oracle: toReported(audit.oracle),
     falseAlarmRate: audit.falseAlarmRate,
+    spread: toReported(audit.spread),
+    arithmetic: audit.arithmetic,
+    techniques: techniques === null ? null : toReported(techniques),
   };
 }
 
@@ -194,6 +188,7 @@ export function createExecutionFailureReport(
       pass: false,
       sentence: `FAIL: ${reason}.`,
       findings: [{ test: 'execution', statement: reason }],
+      diagnosis: null,
     }),
     error: null,
     elements: null,
@@ -202,5 +197,8 @@ export function createExecutionFailureReport(
     baselines: null,
     oracle: null,
     falseAlarmRate: null,
+    spread: null,
+    arithmetic: null,
+    techniques: null,
   };
 }

@@ -43,6 +43,7 @@ const executionLeg: Leg = { name: 'execution', findings: ['execution'], skipped:
 const judgementLegs: readonly Leg[] = [
   { name: 'non-finite', findings: ['non-finite'], skipped: notJudged },
   { name: 'element bound', findings: ['element-bound'], skipped: notJudged },
+  { name: 'spread', findings: ['element-spread', 'rms'], skipped: notJudged },
   ...structureTests.map((test) => ({
     name: `structure ${test}`,
     findings: [test],
@@ -91,7 +92,13 @@ function suiteName({ inputs: { problem, output, command } }: AuditReport): strin
   return [problem.path, ...file, output?.tensor].filter((part) => part).join(' ');
 }
 
-function testCase(leg: Leg, outcome: Outcome, classname: string): string {
+/** The cause and the evidence for it, a line each; nothing where there is no diagnosis. */
+function causeLines({ verdict: { diagnosis } }: AuditReport): string[] {
+  if (diagnosis === null) return [];
+  return [`Cause: ${diagnosis.sentence}`, ...diagnosis.evidence];
+}
+
+function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditReport): string {
   const attributes = { name: leg.name, classname };
   if ('skipped' in outcome)
     return tag('testcase', attributes, [tag('skipped', { message: outcome.skipped })]);
@@ -101,13 +108,13 @@ function testCase(leg: Leg, outcome: Outcome, classname: string): string {
   const statement = failures.map(({ statement }) => statement).join('; ');
   const type = failures.map(({ test }) => test).join(' ');
   return tag('testcase', attributes, [
-    tag('failure', { message: statement, type }, [escape(statement)]),
+    tag('failure', { message: statement, type }, [statement, ...causeLines(report)].map(escape)),
   ]);
 }
 
 /**
  * Reports as JUnit XML 1.0, UTF-8: a suite per report, a test case per test that takes part in the
- * verdict. What fails carries the finding's statement; tests that could not be run are skipped. Times
+ * verdict. What fails carries the finding's statement and, in its text, the diagnosis; tests that could not be run are skipped. Times
  * are in seconds; single tests have none, as they are not timed.
  */
 export function renderJunit(reports: readonly AuditReport[]): string {
@@ -120,7 +127,7 @@ export function renderJunit(reports: readonly AuditReport[]): string {
     return tag(
       'testsuite',
       { name, ...totals(outcomes, report.seconds), timestamp: report.created },
-      legs.map((leg, index) => testCase(leg, outcomes[index]!, name)),
+      legs.map((leg, index) => testCase(leg, outcomes[index]!, name, report)),
     );
   });
   const all = totals(

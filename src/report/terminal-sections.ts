@@ -7,6 +7,7 @@ import {
   type ElementTest,
   type ErrorProfile,
   type LseTest,
+  type SpreadTest,
   type StructureResult,
 } from '../audit/index.js';
 import type { AuditReport, JudgedReport, ReportedSource } from './audit-report.js';
@@ -36,8 +37,7 @@ function heading(text: string): Cell {
 const shownDigits = 12;
 
 /** The sizes and settings of the problem, in one sentence's worth of words. */
-export function problemSection(report: AuditReport): Section {
-  const { problem } = report;
+export function problemSection({ problem }: Pick<AuditReport, 'problem'>): Section {
   const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim, formats, scale, window } = problem;
   const { q, k, v } = formats;
   const parts = [
@@ -123,15 +123,38 @@ function countRow(label: string, count: number, place: Coordinates | undefined |
   return [`  ${label}`, found, '0', '', place ? describePlace(place) : ''];
 }
 
-/** "head 3, queries 128 to 255"; a structure test's head counts over [batch, heads]. */
-function pooledPlace({ scope, head, firstRow, rows }: StructureResult, heads: number): string {
+/** The tests against what independent roundings add up to. */
+function spreadRows(spread: SpreadTest, heads: number): Cell[][] {
+  const { worst, results } = spread;
+  return [
+    ...(worst === null
+      ? []
+      : [testRow('spread', worst.error, worst.bound, describePlace(worst.at))]),
+    ...results.map(({ scope, measured, limit, head, firstRow, rows }) =>
+      testRow(
+        `rms, ${scope}`,
+        measured,
+        limit,
+        pooledPlace({ scope, head, firstRow, rows, firstKey: null, keys: null }, heads),
+      ),
+    ),
+  ];
+}
+
+/** "head 3, queries 128 to 255, keys 0 to 127"; a structure test's head counts over [batch, heads]. */
+function pooledPlace(
+  result: Omit<StructureResult, 'test' | 'statistic' | 'threshold'>,
+  heads: number,
+): string {
+  const { scope, head, firstRow, rows, firstKey, keys } = result;
   const batch = Math.floor(head / heads);
   const pooled = {
     row: `query ${firstRow}`,
     tile: `queries ${firstRow} to ${firstRow + rows - 1}`,
     head: '',
   }[scope];
-  return [batch === 0 ? '' : `batch ${batch}`, `head ${head % heads}`, pooled]
+  const ofKeys = firstKey === null ? '' : `keys ${firstKey} to ${firstKey + keys! - 1}`;
+  return [batch === 0 ? '' : `batch ${batch}`, `head ${head % heads}`, pooled, ofKeys]
     .filter((part) => part !== '')
     .join(', ');
 }
@@ -149,6 +172,7 @@ export function testsSection(report: JudgedReport): Section {
       ...(worst === null
         ? []
         : [testRow('element', worst.error, worst.bound, describePlace(worst.at))]),
+      ...spreadRows(fromReported<SpreadTest>(report.spread), report.problem.heads),
       ...structure.map((result) =>
         testRow(
           `${result.test}, ${result.scope}`,
@@ -177,7 +201,8 @@ export function testsSection(report: JudgedReport): Section {
 export function testNotes(report: JudgedReport): string {
   const { medianRatio } = fromReported<ElementTest>(report.elements);
   const { falseAlarmRate } = report;
-  return `The median element uses ${formatShare(medianRatio)} of its bound. The ${structureTests.join(' and ')} tests fail a correct kernel with probability ${falseAlarmRate} at most.`;
+  const tests = `spread, rms, ${structureTests.slice(0, -1).join(', ')} and ${structureTests.at(-1)}`;
+  return `The bounds are those of ${plainText(report.arithmetic)}; the median element uses ${formatShare(medianRatio)} of its own. The ${tests} tests fail a correct kernel with probability ${falseAlarmRate} at most.`;
 }
 
 /** What allclose, FlashAttention's rule and the cosine say. They decide nothing, so nothing is red. */

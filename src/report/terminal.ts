@@ -1,6 +1,9 @@
 import { styleText } from 'node:util';
-import type { AuditReport } from './audit-report.js';
+import type { TechniqueTable } from '../attribution/index.js';
+import type { AuditReport, JudgedReport } from './audit-report.js';
 import { plainText } from './plain-text.js';
+import { fromReported } from './report-number.js';
+import { techniqueNotes, techniqueSections } from './technique-section.js';
 import { formatNumber } from '../audit/index.js';
 import {
   errorNotesSection,
@@ -56,22 +59,30 @@ function verdictLines({ verdict }: AuditReport, columns: number, paint: Painter)
   return [paint(verdict.pass ? 'success' : 'failure', word) + first!.slice(word.length), ...rest];
 }
 
-/** The findings after the first, which is the verdict's own reason. */
-function furtherFindings({ verdict }: AuditReport, columns: number, paint: Painter): string[] {
-  const further = verdict.findings.slice(1);
-  if (further.length === 0) return [];
+/** Clauses below a heading, one to an item; nothing when there are none. */
+function list(heading: string, clauses: readonly string[], columns: number, paint: Painter) {
+  if (clauses.length === 0) return [];
   return [
-    paint('heading', 'Also'),
-    ...further.flatMap(({ statement }) =>
-      wrapText(`${plainText(statement)}.`, columns - 4).map(
+    paint('heading', heading),
+    ...clauses.flatMap((clause) =>
+      wrapText(`${plainText(clause)}.`, columns - 4).map(
         (line, index) => `${index === 0 ? '  - ' : '    '}${line}`,
       ),
     ),
   ];
 }
 
+/** The findings, but for one that the verdict already names where the cause is not known. */
+function findingLines({ verdict }: AuditReport, columns: number, paint: Painter): string[] {
+  const named = verdict.diagnosis !== null && verdict.diagnosis.id !== 'unexplained';
+  const statements = verdict.findings.map(({ statement }) => statement);
+  return named
+    ? list('Findings', statements, columns, paint)
+    : list('Also', statements.slice(1), columns, paint);
+}
+
 /**
- * The report for a terminal, newline at the end: the verdict, the reasons for a fail, the problem,
+ * The report for a terminal, newline at the end: the verdict, the findings, the evidence, the problem,
  * the error, the tests, what the usual checks say, the oracle, the inputs. Numbers have three
  * significant digits; characters of file names and commands that could act on the terminal are
  * written as \u{hex}. Only what fails is red.
@@ -85,19 +96,32 @@ export function renderAudit(report: AuditReport, options: RenderOptions = {}): s
       width: columns,
       paint,
     });
+  const techniqueLines = (reported: JudgedReport['techniques']): string[][] => {
+    if (reported === null) return [];
+    const techniques = fromReported<TechniqueTable>(reported);
+    return [
+      ...techniqueSections(techniques).slice(0, -1).map(table),
+      [
+        ...table(techniqueSections(techniques).at(-1)!),
+        ...indented(plainText(techniqueNotes(techniques)), columns),
+      ],
+    ];
+  };
   const numbers =
     report.error === null
       ? []
       : [
           [...table(errorSection(report)), ...table(errorNotesSection(report))],
           [...table(testsSection(report)), ...indented(testNotes(report), columns)],
+          ...techniqueLines(report.techniques),
           table(usualChecksSection(report)),
           table(oracleSection(report)),
         ];
   const { tool, created, seconds } = report;
   const blocks = [
     verdictLines(report, columns, paint),
-    furtherFindings(report, columns, paint),
+    findingLines(report, columns, paint),
+    list('Evidence', report.verdict.diagnosis?.evidence ?? [], columns, paint),
     table(problemSection(report)),
     ...numbers,
     [

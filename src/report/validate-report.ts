@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import { lazily } from '../lazily.js';
 
 /** The most violations that a message lists. */
-const listedViolations = 8;
+const listedViolations = 12;
 
 /** Keywords whose failure only says that a subschema failed, which is listed by itself. */
 const wrappers: readonly string[] = ['if'];
@@ -20,30 +21,25 @@ function describeViolation({ instancePath, message, keyword, params }: ErrorObje
   return `${instancePath === '' ? '/' : instancePath} ${message ?? keyword}${detail}`;
 }
 
-/** Compiles the schema on its first call; ajv is loaded then, and not with this module. */
-function lazyValidator(): () => Promise<ValidateFunction> {
-  let compiled: Promise<ValidateFunction> | undefined;
-  const compile = async () => {
-    const [{ Ajv2020 }, text] = await Promise.all([
-      import('ajv/dist/2020.js'),
-      readFile(new URL('./report.schema.json', import.meta.url), 'utf8'),
-    ]);
-    const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
-    return ajv.compile(JSON.parse(text) as object);
-  };
-  return () => (compiled ??= compile());
-}
+/** The schemas that the package publishes; the second refers to the first. */
+type SchemaName = 'report.schema.json' | 'bound.schema.json';
 
-const validator = lazyValidator();
+/** Reads and compiles the schemas on its first call; ajv is loaded then, and not with this module. */
+const loadValidators = lazily(async (): Promise<Record<SchemaName, ValidateFunction>> => {
+  const read = async (name: SchemaName) =>
+    JSON.parse(await readFile(new URL(`./${name}`, import.meta.url), 'utf8')) as object;
+  const [{ Ajv2020 }, report, bound] = await Promise.all([
+    import('ajv/dist/2020.js'),
+    read('report.schema.json'),
+    read('bound.schema.json'),
+  ]);
+  const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
+  ajv.addSchema(report);
+  return { 'report.schema.json': ajv.compile(report), 'bound.schema.json': ajv.compile(bound) };
+});
 
-/**
- * Checks a report against report.schema.json (JSON Schema 2020-12), the schema that the package
- * publishes.
- * @throws Error, not RequestError, when it does not conform: a report is of our own making. The
- * message lists the JSON pointer of each violation and what is wrong there.
- */
-export async function validateReport(value: unknown): Promise<void> {
-  const validate = await validator();
+async function validateAgainst(schema: SchemaName, value: unknown): Promise<void> {
+  const validate = (await loadValidators())[schema];
   if (validate(value)) return;
   const violations = (validate.errors ?? [])
     .filter(({ keyword }) => !wrappers.includes(keyword))
@@ -51,6 +47,24 @@ export async function validateReport(value: unknown): Promise<void> {
   const shown = violations.slice(0, listedViolations).join('; ');
   const more = violations.length - listedViolations;
   throw new Error(
-    `a report breaks report.schema.json, which is a bug in flashproof: ${shown}${more > 0 ? `; and ${more} more` : ''}`,
+    `a report breaks ${schema}, which is a bug in flashproof: ${shown}${more > 0 ? `; and ${more} more` : ''}`,
   );
+}
+
+/**
+ * Checks an audit's report against report.schema.json (JSON Schema 2020-12), which the package
+ * publishes.
+ * @throws Error, not RequestError, when it does not conform: a report is of our own making. The
+ * message lists the JSON pointer of each violation and what is wrong there.
+ */
+export function validateReport(value: unknown): Promise<void> {
+  return validateAgainst('report.schema.json', value);
+}
+
+/**
+ * Checks a report of bounds against bound.schema.json.
+ * @throws Error as `validateReport`
+ */
+export function validateBoundReport(value: unknown): Promise<void> {
+  return validateAgainst('bound.schema.json', value);
 }

@@ -97,6 +97,21 @@ function editKeys(problem: Problem, keep: (key: number) => boolean, extra: numbe
   return { ...problem, k: edit(problem.k), v: edit(problem.v) };
 }
 
+/** Keys and values with the rows [begin, end) once more at the end. */
+function repeatKeys(problem: Problem, begin: number, end: number): Problem {
+  const repeat = (tensor: Tensor): Tensor => {
+    const [heads, keys, dim] = tensor.shape.slice(-3) as [number, number, number];
+    const values = decode(tensor);
+    const rows: number[] = [];
+    for (let h = 0; h < heads; h++) {
+      rows.push(...values.subarray(h * keys * dim, (h + 1) * keys * dim));
+      rows.push(...values.subarray((h * keys + begin) * dim, (h * keys + end) * dim));
+    }
+    return encode(Float64Array.from(rows), tensor.format, [heads, rows.length / heads / dim, dim]);
+  };
+  return { ...problem, k: repeat(problem.k), v: repeat(problem.v) };
+}
+
 const tile = 128;
 
 /** Every way to spoil an output that the audit must see, by name. */
@@ -107,6 +122,14 @@ export const damages: Readonly<Record<string, Damage>> = {
     const size = out.length / heads;
     return out.map((x, i) => (Math.floor(i / size) === heads - 1 ? x * 0.99 : x));
   }),
+  'row sum 0.9 % too large, in the LSE too': (given) => {
+    const scaled = mapOut((out) => out.map((x) => x / 1.009))(given);
+    return scaled && mapLse((lse) => lse + Math.log(1.009))(scaled);
+  },
+  'O + 0.01 of its largest': mapOut((out) => {
+    const largest = out.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+    return out.map((x) => x + 0.01 * largest);
+  }),
   'two neighbouring rows swapped': mapOut((out, { problem }) => {
     const { queries, vDim } = problemShape(problem);
     const row = Math.floor(queries / 2) * vDim;
@@ -114,6 +137,13 @@ export const damages: Readonly<Record<string, Damage>> = {
     swapped.set(out.subarray(row, row + vDim), row + vDim);
     swapped.set(out.subarray(row + vDim, row + 2 * vDim), row);
     return swapped;
+  }),
+  'rows rotated by 8 in each 32': mapOut((out, { problem }) => {
+    const { vDim } = problemShape(problem);
+    return out.map((_, i) => {
+      const row = Math.floor(i / vDim);
+      return out[(row - (row % 32) + (((row % 32) + 8) % 32)) * vDim + (i % vDim)] ?? out[i]!;
+    });
   }),
   '8 columns rotated in each 16': mapOut((out) =>
     out.map((_, i) => out[i - (i % 16) + (((i % 16) + 8) % 16)]!),
@@ -130,6 +160,10 @@ export const damages: Readonly<Record<string, Damage>> = {
       return asIf((problem) => editKeys(problem, (j) => j < tile || j >= 2 * tile, 0))(given);
     return dropTile(given);
   },
+  'a 64-key tile counted twice': asIf((problem) =>
+    problem.causal ? null : repeatKeys(problem, 64, 128),
+  ),
+  'scale applied twice': asIf((problem) => ({ ...problem, scale: problem.scale ** 2 })),
   'tail keys counted as zeros': asIf((problem) => {
     const { keys } = problemShape(problem);
     const extra = (tile - (keys % tile)) % tile;
@@ -166,6 +200,28 @@ export const damages: Readonly<Record<string, Damage>> = {
     if (!given.problem.causal) return null;
     return shortCausal(given);
   },
+};
+
+/** Causes that the diagnosis may name for a damage, besides `unexplained`; a wrong one never. */
+export const causes: Readonly<Record<keyof typeof damages, readonly string[]>> = {
+  'O × 1.01': ['output-scale'],
+  'O × 0.99 on one head': ['output-scale'],
+  'row sum 0.9 % too large, in the LSE too': ['row-sum-scale'],
+  'O + 0.01 of its largest': ['output-offset'],
+  'two neighbouring rows swapped': ['rows-permuted'],
+  'rows rotated by 8 in each 32': ['rows-permuted'],
+  '8 columns rotated in each 16': ['columns-permuted'],
+  'one 128-key tile dropped': ['key-tile-missing'],
+  'a 64-key tile counted twice': ['key-tile-twice'],
+  'tail keys counted as zeros': ['tail-keys-counted'],
+  'last row zero': ['last-query-not-written'],
+  'one element off by 4 ulp': [],
+  'scale applied twice': ['scale-twice'],
+  'LSE + 0.01': ['lse-offset'],
+  'LSE in base 2': ['lse-base-2'],
+  "V's sign lost on one key": ['value-of-one-key'],
+  'causal limit one too far': ['causal-limit-late'],
+  'causal limit one short': ['causal-limit-early'],
 };
 
 /** The key with the largest score for one query of the first head, among those it sees. */

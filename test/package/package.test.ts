@@ -101,7 +101,7 @@ describe('the package', () => {
     const imported = new Set<string>();
     for (const path of paths.filter((name) => /\.(js|d\.ts)$/.test(name))) {
       const text = readFileSync(join(root, path), 'utf8');
-      const specifiers = text.matchAll(/(?:\bfrom|\bimport|\bimport\()\s*'([^'.][^']*)'/g);
+      const specifiers = text.matchAll(/(?:\bfrom\s|\bimport\s|\bimport\()\s*'([^'.][^']*)'/g);
       for (const [, specifier] of specifiers) {
         const name = specifier
           .split('/')

@@ -1,6 +1,18 @@
 import { attentionOracle } from '../../oracles/index.js';
-import { auditOutputs, type Audit, type KernelOutputs } from '../../src/audit/index.js';
-import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
+import type { AttributedKernel } from '../../kernels/index.js';
+import { attributedKernel, createTechniqueTable } from '../../src/attribution/index.js';
+import {
+  auditAccuracy,
+  auditOutputs,
+  type Audit,
+  type KernelOutputs,
+} from '../../src/audit/index.js';
+import {
+  decodeToFloat64,
+  encodeFromFloat64,
+  formats,
+  type FormatName,
+} from '../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
 import {
   createAuditReport,
@@ -63,6 +75,14 @@ function problem(sizes: Partial<Sizes> = {}, settings: Partial<Problem> = {}): P
   };
 }
 
+/** The first `keys` rows of each head of K or V. */
+function firstKeys({ format, shape, data }: Tensor, keys: number): Tensor {
+  const [, , all, dim] = shape as [number, number, number, number];
+  const values = decodeToFloat64(data, formats[format]);
+  const kept = [...values].filter((_, i) => Math.floor(i / dim) % all < keys);
+  return tensor(format, [shape[0]!, shape[1]!, keys, dim], (i) => kept[i]!);
+}
+
 type Change = (value: number, index: number) => number;
 const same: Change = (value) => value;
 
@@ -101,20 +121,41 @@ function judged(
   made: KernelOutputs,
   findings: readonly string[],
   changed: Partial<Provenance> = {},
+  kernel?: AttributedKernel,
 ): Case {
-  const audit = auditOutputs(of, made);
+  const reference = attentionOracle(of, { accuracy: auditAccuracy(made.out.format) });
+  const meter =
+    kernel === undefined ? null : createTechniqueTable(reference, 'any correct kernel', { kernel });
+  const audit = auditOutputs(of, made, {
+    reference,
+    ...(meter === null ? {} : { onBounds: meter.visit }),
+  });
   const source = { ...provenance.output!, format: made.out.format };
   const lse = made.lse === null ? null : provenance.lse;
-  const report = createAuditReport(of, audit, { ...provenance, output: source, lse, ...changed });
+  const report = createAuditReport(
+    of,
+    audit,
+    { ...provenance, output: source, lse, ...changed },
+    meter?.table() ?? null,
+  );
   return { audit, report, findings };
 }
 
 const plain = problem();
+/** Equal weights: several causes look alike. */
+const unscaled = problem({}, { scale: 0 });
 const grouped = problem({ batch: 2, heads: 4, kvHeads: 2, queries: 9, keys: 7 });
 const masked = problem(
   { queries: 12, keys: 12 },
   { causal: true, window: { left: 5, right: -1 }, softcap: 3, scale: -0.7 },
 );
+/** Two tiles of keys, and what is left without the second. */
+const long = problem({ keys: 150 });
+const withoutLastTile = attentionOracle({
+  ...long,
+  k: firstKeys(long.k, 128),
+  v: firstKeys(long.v, 128),
+});
 /** Causal with more queries than keys: the first rows see no key. */
 const emptyRows = problem({ queries: 10, keys: 6 }, { causal: true });
 const poisoned: Problem = {
@@ -157,6 +198,11 @@ export const judgedCases: Readonly<Record<string, Case>> = {
     outputs(grouped, (x, i) => (i >= (grouped.q.data.length / 8) * 7 ? 0 : x), same),
     ['scale'],
   ),
+  'a key tile is missing': judged(
+    long,
+    outputs(long, (_, i) => withoutLastTile.out[i]!, null),
+    ['key-tile'],
+  ),
   'one element off': judged(
     plain,
     outputs(plain, (x, i) => (i === 77 ? x + 1 : x), same),
@@ -177,6 +223,13 @@ export const judgedCases: Readonly<Record<string, Case>> = {
     outputs(emptyRows, (x) => (x === 0 ? 0.5 : x), same),
     ['element-bound'],
   ),
+  'O × 1.5, with techniques': judged(
+    plain,
+    outputs(plain, (x) => x * 1.5, same),
+    ['scale'],
+    {},
+    attributedKernel(plain),
+  ),
   'O off by more than fp64 squares': judged(
     huge,
     outputs(huge, (x) => -x + 1e199, same),
@@ -185,6 +238,11 @@ export const judgedCases: Readonly<Record<string, Case>> = {
   'LSE in base 2': judged(
     plain,
     outputs(plain, same, (x) => x / Math.LN2),
+    ['lse-bound'],
+  ),
+  'LSE in base 2 where every score is zero': judged(
+    unscaled,
+    outputs(unscaled, same, (x) => x / Math.LN2),
     ['lse-bound'],
   ),
   'LSE + 1': judged(

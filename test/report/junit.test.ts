@@ -86,13 +86,24 @@ const legOf: Readonly<Record<string, string>> = {
   execution: 'execution',
   'non-finite': 'non-finite',
   'element-bound': 'element bound',
+  'element-spread': 'spread',
+  rms: 'spread',
   scale: 'structure scale',
   bias: 'structure bias',
+  'key-tile': 'structure key-tile',
   'lse-non-finite': 'LSE',
   'lse-bound': 'LSE',
 };
 
-const legs = ['non-finite', 'element bound', 'structure scale', 'structure bias', 'LSE'];
+const legs = [
+  'non-finite',
+  'element bound',
+  'spread',
+  'structure scale',
+  'structure bias',
+  'structure key-tile',
+  'LSE',
+];
 
 describe.each(reports)('%s as JUnit XML', (_, report) => {
   const suite = parseXml(renderJunit([report])).children[0]!;
@@ -112,6 +123,16 @@ describe.each(reports)('%s as JUnit XML', (_, report) => {
       expect(leg.children[0]!.attributes['message']).toContain(statement);
       expect(leg.children[0]!.attributes['type']!.split(' ')).toContain(test);
       expect(leg.children[0]!.text).toContain(statement);
+    }
+  });
+
+  test('carries the cause and its evidence with every failure', () => {
+    const { diagnosis, findings } = report.verdict;
+    if (diagnosis === null) return;
+    for (const { test } of findings) {
+      const leg = suite.children.find(({ attributes }) => attributes['name'] === legOf[test])!;
+      for (const text of [diagnosis.sentence, ...diagnosis.evidence])
+        expect(leg.children[0]!.text).toContain(text);
     }
   });
 
@@ -165,6 +186,7 @@ describe('JUnit XML', () => {
       verdict: {
         ...report.verdict,
         findings: [{ test: 'scale', statement: name }],
+        diagnosis: null,
       },
     };
     const suite = parseXml(renderJunit([hostile])).children[0]!;

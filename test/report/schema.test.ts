@@ -151,7 +151,7 @@ describe('the schema', () => {
     // may be null.
     const signed =
       /^\/(error|structure|lse|baselines)\/.*\/(mean|similarity|slope|output|oracle|lse|statistic)$/;
-    const optionalText = /\/(command|path)$/;
+    const optionalText = /\/(command|path|technique)$/;
     for (const report of complete)
       for (const value of wrong) {
         const replace = (holder: JsonObject, key: string) => {
@@ -194,6 +194,14 @@ describe('the schema', () => {
       expect(await rejection({ ...executionFailure, [part]: pass[part] })).toContain(`/${part}`);
     }
     expect(await rejection({ ...pass, elements: null })).toContain('/error');
+  });
+
+  test('rejects a diagnosis of a pass', async () => {
+    const pass = judgedCases['pass']!.report;
+    const { diagnosis } = judgedCases['O × 1.5']!.report.verdict;
+    expect(await rejection({ ...pass, verdict: { ...pass.verdict, diagnosis } })).toContain(
+      '/verdict/diagnosis',
+    );
   });
 
   test('lists no more violations than one can read', async () => {

@@ -74,13 +74,23 @@ describe.each(reports)('%s on a terminal', (_, report) => {
       expect(text.split(flowing(statement))).toHaveLength(2);
   });
 
+  test('gives the cause in the verdict, and the evidence for it', () => {
+    const { diagnosis, sentence } = report.verdict;
+    expect(diagnosis === null).toBe(report.verdict.pass || report.error === null);
+    if (diagnosis === null) return;
+    expect(sentence).toContain(diagnosis.sentence);
+    const text = flowing(renderAudit(report));
+    for (const clause of diagnosis.evidence) expect(text).toContain(flowing(`- ${clause}.`));
+  });
+
   test('has its sections in order', () => {
-    const judgement = ['Error ', 'Tests ', 'Usual checks', 'Oracle '];
+    const techniques = report.techniques === null ? [] : ['Techniques ', 'In the LSE '];
+    const judgement = ['Error ', 'Tests ', ...techniques, 'Usual checks', 'Oracle '];
     const headings = ['Problem ', ...(report.error === null ? [] : judgement), 'Inputs '];
     const lines = renderAudit(report).split('\n');
     const starts = lines
       .filter((line, i) => i > 0 && lines[i - 1] === '' && line !== '')
-      .filter((line) => line !== 'Also');
+      .filter((line) => !['Also', 'Findings', 'Evidence'].includes(line));
     expect(starts).toHaveLength(headings.length);
     starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i]!)).toBe(true));
   });
@@ -131,6 +141,10 @@ describe('the terminal report', () => {
       const expected = [
         ...(Number(report.elements.nonFinite) > 0 ? ['not finite'] : []),
         ...(Number(report.elements.worstRatio) > 1 ? ['element'] : []),
+        ...(Number(report.spread.worstRatio) > 1 ? ['spread'] : []),
+        ...report.spread.results
+          .filter(({ measured, limit }) => Number(measured) > Number(limit))
+          .map(({ scope }) => `rms, ${scope}`),
         ...failing.map(({ test, scope }) => `${test}, ${scope}`),
         ...(Number(report.lse?.nonFinite ?? 0) > 0 ? ['LSE not finite'] : []),
         ...(Number(report.lse?.worstRatio ?? 0) > 1 ? ['LSE'] : []),

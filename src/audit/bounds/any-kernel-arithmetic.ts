@@ -41,6 +41,8 @@ export function anyKernelArithmetic(problem: Problem, outputFormat: FormatName):
     rescales: false,
     finish: { normalise: 4 * elementwise, logarithm, elementwise: 4 * elementwise },
     outputFormat,
+    // A correct kernel keeps its sums within their range, whatever that is.
+    largestSum: Infinity,
     underflow: { weights: underflow, sums: underflow },
   };
 }

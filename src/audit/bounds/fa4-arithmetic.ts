@@ -96,6 +96,7 @@ export function fa4Arithmetic(
       elementwise: roundoff32,
     },
     outputFormat: configuration.outFormat,
+    largestSum: 2 ** 126,
     // Tensor cores and fp32 additions keep subnormals; the exponential does not.
     underflow: { weights: hardwareExp2Flush, sums: 2 ** -149 },
   };

@@ -16,9 +16,6 @@ import { exponentWeightError } from './scale-subtract.js';
 import type { ElementTerms, RowTerms } from './technique-bound.js';
 import { innerTechniques } from './techniques.js';
 
-/** Sums beyond this may leave the range of fp32 on the way. */
-const largestAccumulator = 2 ** 126;
-
 /** What fp64 leaves uncertain in all of this, many times over. */
 const up = 1 + 2 ** -12;
 
@@ -69,6 +66,8 @@ export function createFinishRow(
   function finishElements(finished: FinishedRow, terms: RowTerms, inflation: number): void {
     const { local, row, keys, operands, plan } = finished;
     const { errors } = terms;
+    // A power of two: what is in memory is of values times this.
+    const scale = operands.valueScale;
     const reach = keys * 2 ** plan.reach[local]!;
     const typicalWeights =
       scoreWeightError(terms).rootMeanSquare * typicalScores +
@@ -78,21 +77,21 @@ export function createFinishRow(
       const at = local * vDim + c;
       const inMemory = local * memory.vStride + c;
       const exact = reference.out[row * vDim + c]!;
-      const size = Math.abs(exact);
-      const variance = memory.squares.view[inMemory]! - exact * exact;
+      const size = Math.abs(exact) * scale;
+      const variance = memory.squares.view[inMemory]! - size * size;
       const element: ElementTerms = {
         size,
-        magnitude: reference.magnitude[row * vDim + c]!,
+        magnitude: reference.magnitude[row * vDim + c]! * scale,
         // The subtraction cancels, up to an error of fp64.
-        scatter: Math.sqrt(Math.max(0, variance) + exact * exact * 2 ** -40),
+        scatter: Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40),
         moved: memory.moved.view[inMemory]!,
         accumulated: memory.accumulated.view[inMemory]!,
         rescaled: memory.rescaled.view[inMemory]!,
-        underflow: terms.lost * (operands.largestValue + size),
+        underflow: terms.lost * (operands.largestValue * scale + size),
       };
-      // Sums are not yet divided by the row sum: on the way they may leave the range of fp32.
-      const overflows = operands.columnLargest[c]! * reach >= largestAccumulator;
-      const factor = overflows ? Infinity : inflation;
+      // Sums are not yet divided by the row sum: on the way they may leave their range.
+      const overflows = operands.columnLargest[c]! * reach >= arithmetic.largestSum;
+      const factor = overflows ? Infinity : inflation / scale;
       let sum = 0;
       for (const technique of inner) {
         const bound = scaled(innerTechniques[technique].element(element, terms), factor);

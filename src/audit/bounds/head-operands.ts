@@ -46,15 +46,20 @@ function scoreOperand(
   };
 }
 
+/** Squares of larger values, and sums of them, may leave the range of fp64. */
+const hugeValue = 2 ** 400;
+
 /** The operands of one query head. */
 export interface HeadOperands {
   /** Counted over [batch, heads]. */
   readonly head: number;
   readonly query: ScoreOperand;
   readonly key: ScoreOperand;
-  /** [keys × vDim], infinities and NaNs as 0. */
+  /** [keys × vDim], infinities and NaNs as 0, times `valueScale`. */
   readonly value: Float64Array;
-  /** The largest magnitude of V, in all and by column. */
+  /** A power of two that keeps the squares of values within fp64; 1 unless they are huge. */
+  readonly valueScale: number;
+  /** The largest magnitude of V, in all and by column, not scaled. */
   readonly largestValue: number;
   readonly columnLargest: Float64Array;
 }
@@ -67,7 +72,9 @@ export function* headOperands(
 ): Generator<HeadOperands> {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   let known = -1;
-  let shared: Pick<HeadOperands, 'key' | 'value' | 'largestValue' | 'columnLargest'> | undefined;
+  let shared:
+    | Pick<HeadOperands, 'key' | 'value' | 'valueScale' | 'largestValue' | 'columnLargest'>
+    | undefined;
   for (let head = 0; head < batch * heads; head++) {
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     if (kv !== known || shared === undefined) {
@@ -79,7 +86,9 @@ export function* headOperands(
       });
       const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
       const key = scoreOperand(problem.k, kv * keys, keys, qkDim, arithmetic);
-      shared = { key, value, largestValue, columnLargest };
+      const valueScale = largestValue > hugeValue ? 1 / hugeValue ** 2 : 1;
+      if (valueScale !== 1) for (let i = 0; i < value.length; i++) value[i]! *= valueScale;
+      shared = { key, value, valueScale, largestValue, columnLargest };
     }
     const query = scoreOperand(problem.q, head * queries, queries, qkDim, arithmetic);
     yield { head, query, ...shared };

@@ -101,6 +101,8 @@ export interface KernelArithmetic {
   readonly rescales: boolean;
   readonly finish: FinishArithmetic;
   readonly outputFormat: FormatName;
+  /** Sums over keys, not yet divided by the row sum, may leave their range beyond this. */
+  readonly largestSum: number;
   /** Absolute errors from results that are subnormal: of a weight, and of a sum or product. */
   readonly underflow: { readonly weights: number; readonly sums: number };
 }

@@ -60,6 +60,7 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     rescales: false,
     finish: { normalise: roundoff32, logarithm: roundedOnce, elementwise: roundoff32 },
     outputFormat: problem.q.format,
+    largestSum: 2 ** 126,
     underflow: { weights: 2 ** -149, sums: 2 ** -149 },
   };
 }

@@ -8,20 +8,25 @@ export interface TileLoss {
   readonly relative: number;
   /** For each unit of Σ w: truncation to the exponent that a subnormal value counts as. */
   readonly perMass: number;
-  /** Underflow of the sums. */
+  /**
+   * For each unit of the largest value, before the division by the row sum: truncation to the exponent
+   * that a subnormal weight counts as.
+   */
+  readonly perValue: number;
+  /** Underflow of the sums, before the division by the row sum. */
   readonly fixed: number;
 }
 
 /**
  * The loss of a tile of `keys` keys whose order is known; zeros where it is not (see `anyOrderLoss`).
  *
- * @param smallestNormal of the format of V
+ * @param smallestNormal of the formats of V and of the rounded weights
  * @param underflow absolute error of a sum whose result is subnormal
  */
 export function tileLoss(
   arithmetic: SumArithmetic,
   keys: number,
-  smallestNormal: number,
+  smallestNormal: { readonly values: number; readonly weights: number },
   underflow: number,
 ): TileLoss {
   switch (arithmetic.kind) {
@@ -29,14 +34,20 @@ export function tileLoss(
       const sums = Math.ceil(keys / arithmetic.productsPerSum);
       return {
         relative: chainLoss(arithmetic, keys),
-        perMass: sums * fusedSumLoss(arithmetic) * smallestNormal,
+        perMass: sums * fusedSumLoss(arithmetic) * smallestNormal.values,
+        perValue: sums * fusedSumLoss(arithmetic) * smallestNormal.weights,
         fixed: sums * underflow,
       };
     }
     case 'sequential':
-      return { relative: chainLoss(arithmetic, keys), perMass: 0, fixed: 2 * keys * underflow };
+      return {
+        relative: chainLoss(arithmetic, keys),
+        perMass: 0,
+        perValue: 0,
+        fixed: 2 * keys * underflow,
+      };
     case 'any-order':
-      return { relative: 0, perMass: 0, fixed: 0 };
+      return { relative: 0, perMass: 0, perValue: 0, fixed: 0 };
   }
 }
 

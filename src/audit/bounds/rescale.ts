@@ -24,6 +24,9 @@ export function rescaleWeightError({ errors }: RowTerms): WeightError {
 /** Factors, and the rounding of the products with them: of O and of the row sum. */
 export const rescaleBound: TechniqueBound = {
   element: ({ scatter, rescaled, size }, row) =>
-    rescaleWeightError(row).rootMeanSquare * scatter + rescaled + row.errors.rescaledSum * size,
+    rescaleWeightError(row).rootMeanSquare * scatter +
+    rescaled +
+    row.errors.rescaledSum * size +
+    row.errors.rescaleUnderflow,
   lse: (row) => rescaleWeightError(row).mean + row.errors.rescaledSum,
 };

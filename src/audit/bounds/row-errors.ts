@@ -24,6 +24,8 @@ export class RowErrors {
   /** Relative errors of the row sum, from additions and from products with factors. */
   rowSum = 0;
   rescaledSum = 0;
+  /** What products of sums with factors may lose where they are subnormal, in the output's unit. */
+  rescaleUnderflow = 0;
   /** The largest relative error of a weight. */
   largest = 0;
   /** The largest weight before it is divided by the row sum. */

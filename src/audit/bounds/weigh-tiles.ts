@@ -45,7 +45,10 @@ export function createWeigher(
   const loss = tileLoss(
     values,
     tileRows,
-    smallestNormal(formats[problem.v.format]),
+    {
+      values: smallestNormal(formats[problem.v.format]),
+      weights: smallestNormal(formats[arithmetic.weightFormat]),
+    },
     underflow.sums,
   );
 
@@ -57,6 +60,9 @@ export function createWeigher(
         magnitude.subarray((first + i) * vDim, (first + i + 1) * vDim),
         i * vStride,
       );
+    const { valueScale } = operands;
+    if (valueScale === 1) return;
+    for (let i = 0; i < memory.magnitude.view.length; i++) memory.magnitude.view[i]! *= valueScale;
   }
 
   function loadKeys({ operands }: WeighedRows, tile: KeyTile): void {
@@ -92,11 +98,22 @@ export function createWeigher(
   }
 
   /** Adds the tile's sums to a row's errors, and says what the tile may do to its sums over keys. */
-  function addToRow(row: RowErrors, i: number, tile: KeyTile, block: BlockPlan): void {
+  function addToRow(
+    row: RowErrors,
+    i: number,
+    tile: KeyTile,
+    block: BlockPlan,
+    largestValue: number,
+  ): void {
     const sum = (index: number) => memory.sums.view[i * sumsPerRow + index]!;
     const mass = sum(0);
     const isMultiplied = tile.startsBlock && block.multiplied[i] === 1;
-    if (isMultiplied) row.rescaledSum += roundoff32 * row.massAtMost;
+    // What is lost before the division by the row sum grows with it where the row sum is below 1.
+    const gain = Math.max(block.gain[i]!, 1);
+    if (isMultiplied) {
+      row.rescaledSum += roundoff32 * row.massAtMost;
+      row.rescaleUnderflow += underflow.sums * gain;
+    }
     row.addTile(mass, block.common[i]!, block.commonOfLse[i]!, block.rescales[i]!);
     row.polynomialMass += sum(1);
     row.distance += sum(2);
@@ -111,20 +128,27 @@ export function createWeigher(
     memory.mass.view[i] = mass;
     memory.slack.view[i] = row.largest + 2 * rounding.relative;
     memory.perTile.view[i] = mass > 0 ? loss.relative : 0;
-    memory.floor.view[i] = mass > 0 ? loss.perMass * mass + loss.fixed : 0;
+    const floor =
+      loss.perMass * mass + loss.perValue * block.gain[i]! * largestValue + loss.fixed * gain;
+    memory.floor.view[i] = mass > 0 ? floor : 0;
     memory.rescale.view[i] = isMultiplied ? roundoff32 : 0;
   }
 
   return function weighTiles(rows: WeighedRows, tiles: readonly KeyTile[]): void {
     const { ranges, plan, errors } = rows;
     loadMagnitudes(rows);
+    // Of a subnormal value the exponent counts that is the smallest of normal ones.
+    const largestValue = Math.max(
+      rows.operands.largestValue,
+      smallestNormal(formats[problem.v.format]),
+    );
     for (const name of runningSums) memory[name].view.fill(0);
     for (const tile of tiles) {
       const block = plan.blocks[tile.block]!;
       scoreTiles.score(tile, ranges);
       loadKeys(rows, tile);
       weigh(tile, block);
-      errors.forEach((row, i) => addToRow(row, i, tile, block));
+      errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue));
       kernels.addTile(
         ...[memory.tileSum.address, memory.tileSquares.address, memory.tileMoved.address],
         ...[memory.tileSpread.address, memory.sum.address, memory.squares.address],

@@ -1,0 +1,24 @@
+import { internalBound, outputRounding } from '../bound.js';
+import type { DiagnosisInput } from './diagnosis-input.js';
+import type { RowPrediction } from './prediction.js';
+
+/**
+ * What a correct kernel gives for a row: the exact output and, per column, how far rounding can take
+ * it from there (Σ w|v − O| taken for its upper bound Σ w|v| + |O|).
+ * Nothing on a row without keys.
+ */
+export function correctRow(
+  { reference, bound, outputFormat }: DiagnosisInput,
+  row: number,
+): Pick<RowPrediction, 'out' | 'limit'> {
+  const { vDim } = reference.shape;
+  const rowBound = bound.row(row);
+  const out = reference.out.slice(row * vDim, (row + 1) * vDim);
+  const limit = out.map((exact, c) => {
+    if (rowBound.keys === 0) return 0;
+    const magnitude = reference.magnitude[row * vDim + c]!;
+    const internal = internalBound(rowBound, exact, magnitude, magnitude + Math.abs(exact));
+    return internal + outputRounding(outputFormat, exact, internal);
+  });
+  return { out, limit };
+}

@@ -1,0 +1,172 @@
+import { levels } from '../../../oracles/index.js';
+import { bestAgreements, isAccepted, measureAgreement, type Agreement } from './agreement.js';
+import { describeCorrelations } from './correlations.js';
+import type { DiagnosisInput } from './diagnosis-input.js';
+import { unexplained, type Diagnosis } from './diagnosis.js';
+import type { HypothesisContext } from './hypothesis.js';
+import { hypothesisFamilies } from './hypotheses/families.js';
+import { everyRow } from './hypotheses/uniform-scale.js';
+import { describeDamage, describeScope } from './location.js';
+import { explainLostRows, lostRows } from './lost-rows.js';
+import { explainLse, failsOnlyByLse } from './lse-signatures.js';
+import { explainPooledError } from './pooled-error.js';
+import { measureRows } from './row-damage.js';
+import { damagedRows, sampleRows } from './row-sample.js';
+import { RowReader } from './row-reader.js';
+
+/** Clauses joined in one sentence for one cause with several parameters. */
+const mostParameters = 3;
+/** Causes that may look the same and still be a diagnosis. */
+const mostEqual = 4;
+/** Alternatives listed as evidence at most. */
+const mostListed = 4;
+
+function twoDigits(value: number): string {
+  return String(Number(value.toPrecision(2)));
+}
+
+/** One clause per cause, with parameters only where they are certain. */
+function clausesOf(best: readonly Agreement[], ids: readonly string[]): string[] {
+  return ids.map((id) => {
+    const alike = best.filter(({ hypothesis }) => hypothesis.id === id);
+    const { hypothesis } = alike[0]!;
+    if (alike.length === 1) return hypothesis.statement;
+    if (hypothesis.cause !== undefined) return hypothesis.cause;
+    const statements = new Set(alike.map((one) => one.hypothesis.statement));
+    return [...statements].slice(0, mostParameters).join(' or ');
+  });
+}
+
+/** Puts the rows concerned where the clause speaks of them, else at its end. */
+function withScope(clause: string, scope: string): string {
+  return scope !== '' && clause.includes(everyRow)
+    ? clause.replaceAll(everyRow, scope)
+    : `${clause}${scope}`;
+}
+
+/** The best hypotheses as one diagnosis. */
+function conclude(
+  best: readonly [Agreement, ...Agreement[]],
+  damaged: readonly number[],
+  { shape }: HypothesisContext,
+): Diagnosis {
+  const [first] = best;
+  const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
+  const clauses = clausesOf(best, ids);
+  const techniques = new Set(best.map(({ hypothesis }) => hypothesis.technique));
+  const scope = best.every(({ spared }) => spared.length > 0)
+    ? describeScope(damaged, first.spared, shape)
+    : '';
+  const alternatives = best
+    .map(({ hypothesis }) => hypothesis.statement)
+    .filter((statement) => !clauses.includes(statement));
+  const lse =
+    first.lseAgrees === null
+      ? []
+      : [
+          first.lseAgrees
+            ? 'the LSE is what this cause gives'
+            : 'the LSE is not what this cause gives',
+        ];
+  return {
+    id: ids[0]!,
+    equivalents: ids.slice(1),
+    technique: techniques.size === 1 ? first.hypothesis.technique : null,
+    sentence: withScope(clauses.join(' or '), scope),
+    evidence: [
+      `${first.explained} of ${first.rows} damaged rows of the sample are what this cause gives: their squared error against it is ${twoDigits(first.misfit)} times what rounding makes, against the correct output ${twoDigits(first.correctMisfit)} times`,
+      ...lse,
+      ...(alternatives.length === 0
+        ? []
+        : [`equally good: ${alternatives.slice(0, mostListed).join('; ')}`]),
+    ],
+  };
+}
+
+/** Every hypothesis that the sample bears out; those fitted to it only when nothing simpler is. */
+function tryHypotheses(context: HypothesisContext, simplerKnown: boolean): Agreement[] {
+  const accepted: Agreement[] = [];
+  for (const family of hypothesisFamilies)
+    for (const hypothesis of family(context)) {
+      const agreement = measureAgreement(hypothesis, context);
+      if (agreement !== null && isAccepted(agreement, context)) accepted.push(agreement);
+    }
+  const free = accepted.filter(({ hypothesis }) => hypothesis.fitted !== true);
+  return free.length > 0 || simplerKnown ? free : accepted;
+}
+
+/** Whether a row sees no key and yet not one of its elements is zero. */
+function holdsSomethingForNothing(
+  { out, reference }: DiagnosisInput,
+  reader: RowReader,
+  row: number,
+): boolean {
+  const { begin, end } = reader.range(row);
+  const { vDim } = reference.shape;
+  return begin === end && out.subarray(row * vDim, (row + 1) * vDim).every((x) => x !== 0);
+}
+
+/**
+ * Names the cause of a failed audit. Causes are hypotheses whose exact consequences are held against
+ * the output on a sample of rows; the one that leaves nothing but rounding on (nearly) all damaged
+ * rows is named, or all that do so equally well. Rows that are NaN, infinite or zero, and an LSE that
+ * fails alone, are recognised by what they have in common. Without such a cause the diagnosis is
+ * `unexplained`, with what was observed as evidence.
+ *
+ * Costs one walk over the weights and, per hypothesis, some tens of rows; memory O(seqlen · dim).
+ */
+export function diagnose(input: DiagnosisInput): Diagnosis {
+  const { problem, reference } = input;
+  const { shape } = reference;
+  const damage = measureRows(input);
+  const special = levels.indexOf('special');
+  const onlyLse = failsOnlyByLse(input);
+  const ofLse = explainLse(input);
+  if (ofLse !== null && !ofLse.id.startsWith('lse-offset')) return ofLse;
+  const damaged = damagedRows(input, damage, onlyLse).filter(
+    (row) => reference.level[row] !== special,
+  );
+  const reader = new RowReader(problem, shape);
+  if (damaged.length === 0) return ofLse ?? explainPooledError(input, damage) ?? unexplained([]);
+  const located = onlyLse
+    ? ['the output is right, the LSE is not']
+    : describeDamage(input, damage, damaged);
+  if (damaged.every((row) => holdsSomethingForNothing(input, reader, row)))
+    return {
+      id: 'rows-without-keys-not-zero',
+      equivalents: [],
+      technique: 'normalise',
+      sentence: 'rows without visible keys are not zero',
+      evidence: located,
+    };
+  const lost = lostRows(input, damaged);
+  if (lost.length === damaged.length) {
+    const found = explainLostRows(input, reader, lost, damaged) ?? unexplained([]);
+    return { ...found, evidence: [...found.evidence, ...located] };
+  }
+  const sample = sampleRows(input, damage, damaged, reader);
+  const context = { input, shape, reader, sample, noise: damage.noise, onlyLse };
+  const [first, ...others] = bestAgreements(tryHypotheses(context, ofLse !== null), context);
+  if (first === undefined) {
+    const ofLost = lost.length === 0 ? null : explainLostRows(input, reader, lost, damaged);
+    if (ofLost !== null && ofLost.id !== 'rows-not-written')
+      return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
+    return ofLse ?? unexplained([...located, ...describeCorrelations(context, damage)]);
+  }
+  const causes = new Set([first, ...others].map(({ hypothesis }) => hypothesis.id));
+  if (causes.size > mostEqual)
+    return unexplained([
+      `${causes.size} causes would give this output equally well: ${[...causes].join(', ')}`,
+      ...located,
+    ]);
+  const conclusion = conclude([first, ...others], damaged, context);
+  const evidence = [...conclusion.evidence, ...located];
+  if (ofLse === null) return { ...conclusion, evidence };
+  return {
+    id: conclusion.id,
+    equivalents: [...conclusion.equivalents, ofLse.id, ...ofLse.equivalents],
+    technique: null,
+    sentence: `${conclusion.sentence}, which the output is too coarse to show, or ${ofLse.sentence}`,
+    evidence,
+  };
+}

@@ -1,0 +1,61 @@
+import type { SampleRow } from '../hypothesis.js';
+import type { RowReader } from '../row-reader.js';
+
+/** A stretch of keys that a loop over K and V takes in one step. */
+export interface KeyTile {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** Σ over V of the ranking rows' tiles, granule by granule, so that a tile costs vDim operations. */
+export class GranuleSums {
+  readonly #sums: Float64Array;
+  readonly #weights: Float64Array;
+  readonly #granule: number;
+  readonly #vDim: number;
+
+  constructor(
+    reader: RowReader,
+    row: SampleRow,
+    granule: number,
+    keysFrom: number,
+    valuesFrom: number,
+  ) {
+    const { keys, vDim } = reader.shape;
+    const count = Math.ceil(keys / granule);
+    this.#sums = new Float64Array((count + 1) * vDim);
+    this.#weights = new Float64Array(count + 1);
+    this.#granule = granule;
+    this.#vDim = vDim;
+    const dots = reader.dots(row.row, row.kv);
+    const values = reader.values(row.kv);
+    for (let g = 0; g < count; g++) {
+      for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] = this.#sums[g * vDim + c]!;
+      this.#weights[g + 1] = this.#weights[g]!;
+      const first = Math.max(g * granule, row.range.begin);
+      const last = Math.min((g + 1) * granule, row.range.end);
+      for (let j = first; j < last; j++) {
+        const dot = dots[j + keysFrom];
+        if (dot === undefined) continue;
+        const w = Math.exp(reader.score(dot) - row.correct.lse);
+        this.#weights[g + 1]! += w;
+        const from = (j + valuesFrom) * vDim;
+        if (from < 0 || from >= values.length) continue;
+        for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c]! += w * values[from + c]!;
+      }
+    }
+  }
+
+  weight({ begin, end }: KeyTile): number {
+    return this.#weights[this.#at(end)]! - this.#weights[this.#at(begin)]!;
+  }
+
+  sum({ begin, end }: KeyTile, column: number): number {
+    const last = this.#sums[this.#at(end) * this.#vDim + column]!;
+    return last - this.#sums[this.#at(begin) * this.#vDim + column]!;
+  }
+
+  #at(key: number): number {
+    return Math.ceil(key / this.#granule);
+  }
+}

@@ -1,0 +1,218 @@
+import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
+import { predictWeighted, type WeightedRow } from '../prediction.js';
+import type { RowReader } from '../row-reader.js';
+import { GranuleSums, type KeyTile } from './granule-sums.js';
+
+/**
+ * What a fault does to one tile of keys: the tile's weights in the sum over V and in the row sum, in
+ * multiples of the correct ones, or the tile that K or V comes from, in tiles from its own.
+ */
+interface TileFault {
+  readonly id: string;
+  readonly technique: string | null;
+  readonly statement: (keys: string) => string;
+  readonly inOutput: number;
+  readonly inSum: number;
+  readonly keysFrom: number;
+  readonly valuesFrom: number;
+}
+
+const own = { inOutput: 1, inSum: 1, keysFrom: 0, valuesFrom: 0, technique: null };
+
+const tileFaults: readonly TileFault[] = [
+  {
+    ...own,
+    id: 'key-tile-missing',
+    statement: (keys) => `${keys} are missing`,
+    inOutput: 0,
+    inSum: 0,
+  },
+  {
+    ...own,
+    id: 'key-tile-twice',
+    statement: (keys) => `${keys} are counted twice`,
+    inOutput: 2,
+    inSum: 2,
+  },
+  {
+    ...own,
+    id: 'key-tile-not-accumulated',
+    technique: 'pv-accumulate',
+    statement: (keys) => `the product of P and V is missing for ${keys}`,
+    inOutput: 0,
+  },
+  {
+    ...own,
+    id: 'key-tile-accumulated-twice',
+    technique: 'pv-accumulate',
+    statement: (keys) => `the product of P and V is added twice for ${keys}`,
+    inOutput: 2,
+  },
+  {
+    ...own,
+    id: 'key-tile-not-summed',
+    technique: 'row-sum',
+    statement: (keys) => `${keys} are not in the row sum`,
+    inSum: 0,
+  },
+  {
+    ...own,
+    id: 'key-tile-summed-twice',
+    technique: 'row-sum',
+    statement: (keys) => `${keys} are in the row sum twice`,
+    inSum: 2,
+  },
+  ...([1, -1] as const).flatMap((offset): TileFault[] => {
+    const side = offset > 0 ? 'next tile' : 'tile before';
+    return [
+      {
+        ...own,
+        id: 'key-tile-stale-values',
+        statement: (keys) => `V of ${keys} is read from the ${side}`,
+        valuesFrom: offset,
+      },
+      {
+        ...own,
+        id: 'key-tile-stale-keys',
+        statement: (keys) => `K of ${keys} is read from the ${side}`,
+        keysFrom: offset,
+      },
+      {
+        ...own,
+        id: 'key-tile-stale',
+        statement: (keys) => `K and V of ${keys} are read from the ${side}`,
+        keysFrom: offset,
+        valuesFrom: offset,
+      },
+    ];
+  }),
+];
+
+const tileSizes = [128, 64, 32, 16] as const;
+
+/** Tiles of all kinds that are tried in full, after the first rows have ranked them. */
+const triedInFull = 24;
+/** A row's largest share in a tile's rank: beyond that all misfits are equally bad. */
+const largestMisfit = 200;
+/** Damaged rows that rank the tiles. */
+const rankingRows = 6;
+
+/** One row under a fault of one tile, or null when nothing is left of it or it is not touched. */
+function faultyRow(
+  reader: RowReader,
+  row: SampleRow,
+  tile: KeyTile,
+  fault: TileFault,
+): WeightedRow | 'untouched' | null {
+  const { begin, end } = row.range;
+  const first = Math.max(tile.begin, begin);
+  const last = Math.min(tile.end, end);
+  if (first >= last) return 'untouched';
+  const { keys, vDim } = reader.shape;
+  const size = tile.end - tile.begin;
+  const dots = reader.dots(row.row, row.kv);
+  const weights = new Float64Array(keys);
+  const values = reader.values(row.kv);
+  let sum = 0;
+  for (let j = begin; j < end; j++) {
+    const inside = j >= first && j < last;
+    const source = inside ? j + fault.keysFrom * size : j;
+    if (source < 0 || source >= keys) return null;
+    const p = Math.exp(reader.score(dots[source]!) - row.correct.lse);
+    weights[j] = inside ? fault.inOutput * p : p;
+    sum += inside ? fault.inSum * p : p;
+  }
+  if (!(sum > 0)) return null;
+  for (let j = begin; j < end; j++) weights[j]! /= sum;
+  const lse = row.correct.lse + Math.log(sum);
+  if (fault.valuesFrom === 0) return { weights, values, lse };
+  const from = fault.valuesFrom * size;
+  if (first + from < 0 || last + from > keys) return null;
+  const moved = values.slice();
+  moved.copyWithin(first * vDim, (first + from) * vDim, (last + from) * vDim);
+  // The source may overlap nothing of the tile, since they are a whole tile apart.
+  return { weights, values: moved, lse };
+}
+
+interface Candidate {
+  readonly tile: KeyTile;
+  readonly fault: TileFault;
+  readonly misfit: number;
+}
+
+/** Every tile of one size under one kind of fault, by how far the ranking rows are from it. */
+function rankTiles(
+  { reader, shape }: HypothesisContext,
+  rows: readonly SampleRow[],
+  size: number,
+  fault: TileFault,
+  correct: readonly GranuleSums[],
+): Candidate[] {
+  const { keys, vDim } = shape;
+  const tiles = Array.from({ length: Math.ceil(keys / size) }, (_, t) => ({
+    begin: t * size,
+    end: Math.min((t + 1) * size, keys),
+  }));
+  const misfits = new Float64Array(tiles.length);
+  for (const [index, row] of rows.entries()) {
+    const sums = correct[index]!;
+    const faulty =
+      fault.keysFrom === 0 && fault.valuesFrom === 0
+        ? sums
+        : new GranuleSums(reader, row, size, fault.keysFrom * size, fault.valuesFrom * size);
+    tiles.forEach((tile, t) => {
+      const total = 1 - sums.weight(tile) + fault.inSum * faulty.weight(tile);
+      let squares = 0;
+      for (let c = 0; c < vDim; c++) {
+        const product =
+          row.correct.out[c]! - sums.sum(tile, c) + fault.inOutput * faulty.sum(tile, c);
+        squares += (row.observed[c]! - product / total) ** 2;
+      }
+      const misfit = squares / row.correct.noise;
+      misfits[t]! += misfit < largestMisfit ? misfit : largestMisfit;
+      const { observedLse } = row;
+      if (observedLse === null || !Number.isFinite(observedLse)) return;
+      const lseError = observedLse - row.correct.lse - Math.log(total);
+      const ofLse = (lseError / row.bound.lse) ** 2;
+      misfits[t]! += ofLse < largestMisfit ? ofLse : largestMisfit;
+    });
+  }
+  return tiles.map((tile, t) => ({ tile, fault, misfit: misfits[t]! }));
+}
+
+function describeKeys({ begin, end }: KeyTile): string {
+  return `keys ${begin} to ${end - 1}`;
+}
+
+/** Faults of one tile of keys: of the whole problem's tiles, those that the worst rows point to. */
+export const keyTileHypotheses: HypothesisFamily = function* (context) {
+  const { reader, shape, sample } = context;
+  const rows = sample.filter((row) => row.damaged).slice(0, rankingRows);
+  const candidates = tileSizes
+    .filter((size) => size < shape.keys)
+    .flatMap((size) => {
+      const correct = rows.map((row) => new GranuleSums(reader, row, size, 0, 0));
+      return tileFaults.flatMap((fault) => rankTiles(context, rows, size, fault, correct));
+    })
+    .sort((a, b) => a.misfit - b.misfit)
+    .slice(0, triedInFull)
+    .sort(
+      (a, b) =>
+        tileFaults.indexOf(a.fault) - tileFaults.indexOf(b.fault) ||
+        b.tile.end - b.tile.begin - (a.tile.end - a.tile.begin),
+    );
+  for (const { tile, fault } of candidates)
+    yield {
+      id: fault.id,
+      technique: fault.technique,
+      statement: fault.statement(describeKeys(tile)),
+      predict: (row) => {
+        const faulty = faultyRow(reader, row, tile, fault);
+        return faulty === 'untouched'
+          ? row.correct
+          : faulty === null
+            ? null
+            : predictWeighted(row, faulty);
+      },
+    };
+};

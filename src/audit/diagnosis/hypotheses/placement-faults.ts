@@ -1,0 +1,176 @@
+import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
+import { misfitOf } from '../agreement.js';
+import { correctRow } from '../correct-row.js';
+import type { RowPrediction } from '../prediction.js';
+
+/** A permutation of the columns of a row, within blocks of `size`. */
+interface ColumnFault {
+  readonly statement: string;
+  readonly size: number;
+  readonly from: (column: number) => number;
+}
+
+function columnFaults(vDim: number): ColumnFault[] {
+  const faults: ColumnFault[] = [];
+  for (const size of [4, 8, 16, 32, 64, 128, 256].filter((size) => vDim % size === 0)) {
+    for (let by = 1; by < size; by *= 2) {
+      const block = (column: number) => column - (column % size);
+      for (const shift of by === size / 2 ? [by] : [by, size - by])
+        faults.push({
+          statement: `the columns are rotated by ${shift} in each ${size}`,
+          size,
+          from: (column) => block(column) + (((column % size) + shift) % size),
+        });
+      if (size === 2 * by || by === 1)
+        faults.push({
+          statement: `columns ${by} apart are exchanged in each ${size}`,
+          size,
+          from: (column) => block(column) + ((column % size) ^ by),
+        });
+    }
+    faults.push({
+      statement: `the columns are reversed in each ${size}`,
+      size,
+      from: (column) => column - 2 * (column % size) + size - 1,
+    });
+  }
+  // The same permutation can go by several names.
+  const known = new Set<string>();
+  return faults.filter(({ from }) => {
+    const image = Array.from({ length: vDim }, (_, c) => from(c)).join();
+    return known.has(image) ? false : known.add(image);
+  });
+}
+
+function permuted(correct: RowPrediction, from: (column: number) => number): RowPrediction {
+  return {
+    ...correct,
+    out: correct.out.map((_, c) => correct.out[from(c)]!),
+    limit: correct.limit.map((_, c) => correct.limit[from(c)]!),
+  };
+}
+
+/** Columns of the output in the wrong order. */
+export const columnHypotheses: HypothesisFamily = function* ({ shape }) {
+  for (const { statement, from } of columnFaults(shape.vDim))
+    yield {
+      id: 'columns-permuted',
+      technique: null,
+      statement,
+      predict: ({ correct }) => permuted(correct, from),
+    };
+};
+
+/** The exact output of any row as a prediction for `row`, with that row's rounding. */
+function fromRow(context: HypothesisContext, source: number): RowPrediction {
+  const { input, noise } = context;
+  const { out, limit } = correctRow(input, source);
+  return { out, limit, noise: noise[source]!, lse: NaN };
+}
+
+/** Where the row that stands in place of `row` comes from, among the rows of one head. */
+function findSource(context: HypothesisContext, row: SampleRow, head: number): number | null {
+  const { queries } = context.shape;
+  let best: number | null = null;
+  let least = Infinity;
+  for (let query = 0; query < queries; query++) {
+    const source = head * queries + query;
+    if (source === row.row) continue;
+    const misfit = misfitOf(row.observed, fromRow(context, source));
+    if (misfit < least) {
+      least = misfit;
+      best = source;
+    }
+  }
+  return best;
+}
+
+/** Rows of the output in the wrong place: each damaged row is some other row of its head. */
+export const rowHypotheses: HypothesisFamily = function* (context) {
+  const { sample, shape } = context;
+  const damaged = sample.filter((row) => row.damaged);
+  const sources = new Map<number, number>();
+  for (const row of damaged.slice(0, 12)) {
+    const source = findSource(context, row, row.head);
+    if (source !== null) sources.set(row.row, source);
+  }
+  const offsets = new Map<number, number>();
+  for (const [row, source] of sources)
+    offsets.set(source - row, (offsets.get(source - row) ?? 0) + 1);
+  for (const offset of offsets.keys()) {
+    if (offset % shape.queries === 0) continue;
+    const source = ({ head, query, row }: SampleRow) => {
+      const other = query + offset;
+      return other < 0 || other >= shape.queries ? row : head * shape.queries + other;
+    };
+    yield {
+      id: 'rows-permuted',
+      technique: null,
+      statement: `rows hold the output of the query ${Math.abs(offset)} ${offset > 0 ? 'after' : 'before'} their own`,
+      local: true,
+      predict: (row) => fromRow(context, source(row)),
+    };
+  }
+  if (damaged.length > 0 && damaged.every(({ row }) => sources.has(row))) {
+    const exchanged = damaged.every(({ row }) => {
+      const back = sources.get(sources.get(row)!);
+      return back === undefined || back === row;
+    });
+    const list = [...sources.keys()]
+      .sort((a, b) => a - b)
+      .map((row) => row % shape.queries)
+      .join(', ');
+    yield {
+      id: 'rows-permuted',
+      technique: null,
+      statement: exchanged
+        ? `the outputs of queries ${list} are exchanged`
+        : `queries ${list} hold the outputs of other queries of their head`,
+      local: true,
+      predict: (row) => {
+        const source = sources.get(row.row);
+        return source === undefined ? row.correct : fromRow(context, source);
+      },
+    };
+  }
+  for (const size of [8, 16, 32, 64, 128])
+    for (let by = 1; by < size; by *= 2)
+      for (const shift of by === size / 2 ? [by] : [by, size - by])
+        if (shape.queries >= size)
+          yield {
+            id: 'rows-permuted',
+            technique: null,
+            statement: `rows are rotated by ${shift} in each ${size}`,
+            predict: (row) => {
+              const first = row.query - (row.query % size);
+              const height = Math.min(size, shape.queries - first);
+              const other = first + (((row.query % size) + shift) % height);
+              return fromRow(context, row.row - row.query + other);
+            },
+          };
+};
+
+/** Whole heads of the output in the wrong place. */
+export const headPlaceHypotheses: HypothesisFamily = function* (context) {
+  const { batch, heads, queries } = context.shape;
+  const count = batch * heads;
+  if (count < 2) return;
+  const head0 = (head: number) => head - (head % heads);
+  const faults: readonly (readonly [string, (head: number) => number])[] = [
+    ['each head holds the output of the next', (h) => head0(h) + (((h % heads) + 1) % heads)],
+    [
+      'each head holds the output of the one before',
+      (h) => head0(h) + (((h % heads) + heads - 1) % heads),
+    ],
+    ['the heads are in reverse order', (h) => head0(h) + heads - 1 - (h % heads)],
+    ['heads and batch entries are transposed', (h) => (h % batch) * heads + Math.floor(h / batch)],
+    ['each batch entry holds the output of the next', (h) => (h + heads) % count],
+  ];
+  for (const [statement, from] of faults)
+    yield {
+      id: 'heads-permuted',
+      technique: null,
+      statement,
+      predict: (row) => fromRow(context, from(row.head) * queries + row.query),
+    };
+};

@@ -1,0 +1,149 @@
+import type { ProblemShape } from '../../../problem.js';
+import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
+import { scalePrediction } from '../prediction.js';
+import type { RowReader } from '../row-reader.js';
+
+/** A wrong divisor: what it is in units of the row's correct sum. */
+interface RowSumFault {
+  readonly id: string;
+  readonly technique: string | null;
+  readonly statement: string;
+  /** The statement without its parameters. */
+  readonly cause?: string;
+  /** Faulty divisor / correct row sum; `scores` are natural, −∞ where masked. */
+  readonly ratio: (row: SampleRow, scores: Float64Array) => number;
+  /** Whether the LSE is made of the same sum. */
+  readonly inLse: boolean;
+}
+
+/** Σ exp(score − LSE) over the keys that `counts`: their share in the row sum. */
+function share(row: SampleRow, scores: Float64Array, counts: (key: number) => boolean): number {
+  let sum = 0;
+  scores.forEach((s, j) => {
+    if (s !== -Infinity && counts(j)) sum += Math.exp(s - row.correct.lse);
+  });
+  return sum;
+}
+
+const padSizes = [16, 32, 64, 128, 256] as const;
+const strides = [2, 4, 8, 16, 32] as const;
+const tileSizes = [16, 32, 64, 128] as const;
+
+function* paddingFaults({ keys }: ProblemShape, causal: boolean): Generator<RowSumFault> {
+  const known = new Set<number>();
+  for (const size of padSizes) {
+    const extra = (size - (keys % size)) % size;
+    if (extra === 0 || known.has(extra) || causal) continue;
+    known.add(extra);
+    yield {
+      id: 'tail-keys-counted',
+      technique: null,
+      statement: `${extra} keys of zeros past the last one, up to a multiple of ${size}, are counted`,
+      ratio: (row) => 1 + extra * Math.exp(-row.correct.lse),
+      inLse: true,
+    };
+  }
+  yield {
+    id: 'zero-key-counted',
+    technique: 'row-sum',
+    statement: 'one more key with score 0, a sink, is in the row sum',
+    ratio: (row) => 1 + Math.exp(-row.correct.lse),
+    inLse: true,
+  };
+}
+
+function* partialSums({ keys }: ProblemShape): Generator<RowSumFault> {
+  const sum = (statement: string, counts: (key: number, row: SampleRow) => boolean) => ({
+    id: 'row-sum-over-part-of-the-keys',
+    technique: 'row-sum',
+    statement,
+    cause: 'the row sum leaves out part of the keys',
+    ratio: (row: SampleRow, scores: Float64Array) => share(row, scores, (key) => counts(key, row)),
+    inLse: true,
+  });
+  for (const stride of strides)
+    for (let residue = 0; residue < stride && stride < keys; residue++) {
+      if (stride <= 4)
+        yield sum(
+          `the row sum takes one key in ${stride} only, from key ${residue} on`,
+          (key) => key % stride === residue,
+        );
+      if (stride > 2)
+        yield sum(
+          `the row sum leaves out one key in ${stride}, from key ${residue} on`,
+          (key) => key % stride !== residue,
+        );
+    }
+  for (const size of [32, 64, 128]) {
+    const half = size / 2;
+    if (half >= keys) continue;
+    const halves = ['first', 'second'] as const;
+    for (const [index, name] of halves.entries())
+      yield sum(
+        `the row sum takes the ${name} ${half} of each ${size} keys only`,
+        (key) => Math.floor(key / half) % 2 === index,
+      );
+    for (let quarter = 0; quarter < 4; quarter++)
+      yield sum(
+        `the row sum leaves out keys ${(quarter * size) / 4} to ${((quarter + 1) * size) / 4 - 1} of each ${size}`,
+        (key) => Math.floor((4 * key) / size) % 4 !== quarter,
+      );
+  }
+  for (const size of tileSizes) {
+    if (size >= keys) continue;
+    for (const last of [true, false])
+      yield sum(
+        `the ${last ? 'last' : 'first'} tile of ${size} keys is not in the row sum`,
+        (key, { range }) =>
+          Math.floor(key / size) !== Math.floor((last ? range.end - 1 : range.begin) / size),
+      );
+  }
+  yield sum('key 0 is not in the row sum', (key) => key !== 0);
+  yield sum('the last key is not in the row sum', (key, { range }) => key !== range.end - 1);
+}
+
+function* divisionFaults(): Generator<RowSumFault> {
+  const largest = (scores: Float64Array) => scores.reduce((a, b) => Math.max(a, b), -Infinity);
+  yield {
+    id: 'not-normalised',
+    technique: 'normalise',
+    statement: 'the output is not divided by the row sum',
+    ratio: (row, scores) => Math.exp(largest(scores) - row.correct.lse),
+    inLse: false,
+  };
+  yield {
+    id: 'normalised-twice',
+    technique: 'normalise',
+    statement: 'the output is divided by the row sum twice',
+    ratio: (row, scores) => Math.exp(row.correct.lse - largest(scores)),
+    inLse: false,
+  };
+}
+
+function* rowSumFaults(reader: RowReader, shape: ProblemShape): Generator<RowSumFault> {
+  yield* paddingFaults(shape, reader.problem.causal);
+  yield* partialSums(shape);
+  yield* divisionFaults();
+}
+
+/** Right weights over a wrong row sum: each row's output off by one factor. */
+export const rowSumHypotheses: HypothesisFamily = function* ({ reader, shape, input }) {
+  const hasLse = input.lse !== null;
+  for (const { id, technique, statement, cause, ratio, inLse } of rowSumFaults(reader, shape)) {
+    // Where the LSE is not given, or is right, the division alone may have got the wrong sum.
+    for (const lseFollows of inLse && hasLse ? [true, false] : [inLse])
+      yield {
+        id,
+        technique,
+        ...(cause === undefined ? {} : { cause }),
+        statement: inLse && hasLse && !lseFollows ? `${statement}, but not in the LSE` : statement,
+        predict: (row) => {
+          if (row.range.begin === row.range.end) return row.correct;
+          const divisor = ratio(row, reader.scores(row.row));
+          if (divisor === 0) return null;
+          const lse = row.correct.lse + (lseFollows ? Math.log(divisor) : 0);
+          return scalePrediction(row, row.correct, 1 / divisor, lse);
+        },
+      };
+  }
+};

@@ -1,0 +1,71 @@
+import type { KeyRange, ProblemShape } from '../../problem.js';
+import type { DiagnosisInput } from './diagnosis-input.js';
+import type { PredictionPlace, RowPrediction } from './prediction.js';
+import type { RowReader } from './row-reader.js';
+
+/** One row of the sample that hypotheses are tried on. */
+export interface SampleRow extends PredictionPlace {
+  /** Flat over [batch, heads, queries]. */
+  readonly row: number;
+  /** Flat over [batch, heads]. */
+  readonly head: number;
+  readonly query: number;
+  /** Flat over [batch, kv heads]. */
+  readonly kv: number;
+  readonly range: KeyRange;
+  /** What the kernel gave. */
+  readonly observed: Float64Array;
+  readonly observedLse: number | null;
+  /** What a correct kernel gives. */
+  readonly correct: RowPrediction;
+  /** Whether its error is more than rounding explains. */
+  readonly damaged: boolean;
+}
+
+/** What hypotheses are made from. */
+export interface HypothesisContext {
+  readonly input: DiagnosisInput;
+  readonly shape: ProblemShape;
+  readonly reader: RowReader;
+  /** Damaged rows first, the most instructive of them at the front. */
+  readonly sample: readonly SampleRow[];
+  /** Expected Σ over the columns of each row's squared rounding errors, by flat row. */
+  readonly noise: Float64Array;
+  /** Whether the output is right and the LSE alone is damaged. */
+  readonly onlyLse: boolean;
+}
+
+/** A cause that may explain a failed output, and what it would have made of each row. */
+export interface Hypothesis {
+  /** Kebab-case name of the cause, without its parameters. */
+  readonly id: string;
+  /** The step of the kernel that is at fault, by its technique; null when it belongs to none. */
+  readonly technique: string | null;
+  /** A clause with the parameters: "the scale is applied twice". */
+  readonly statement: string;
+  /** The clause without its parameters, for when several of them fit. */
+  readonly cause?: string;
+  /**
+   * What the fault gives for a row, `row.correct` where it changes nothing, or null where no
+   * statement about the row is possible.
+   */
+  readonly predict: (row: SampleRow) => RowPrediction | null;
+  /**
+   * Whether the statement already says which rows are meant, so that correct rows elsewhere do not
+   * speak against it.
+   */
+  readonly local?: boolean;
+  /**
+   * Whether it is fitted to the sample so far that it is asked only when nothing simpler explains
+   * the output.
+   */
+  readonly fitted?: boolean;
+  /**
+   * Whether a number of it is fitted to the sample. Roundings that agree can make that fit better than
+   * the truth, so it excludes nothing without such a number that leaves only rounding.
+   */
+  readonly adjusted?: boolean;
+}
+
+/** Lists the hypotheses of one kind that apply to a problem. */
+export type HypothesisFamily = (context: HypothesisContext) => Iterable<Hypothesis>;

@@ -1,0 +1,125 @@
+import type { ProblemShape } from '../../problem.js';
+import type { DiagnosisInput } from './diagnosis-input.js';
+import type { SampleRow } from './hypothesis.js';
+import { type RowDamage } from './row-damage.js';
+
+/** "3", "3 and 5", "3, 5 and 7"; ranges as "3 to 7"; many as "3, 5, 7 and 20 more". */
+export function listNumbers(numbers: readonly number[]): string {
+  const sorted = [...new Set(numbers)].sort((a, b) => a - b);
+  const [first] = sorted;
+  const last = sorted.at(-1);
+  if (sorted.length > 2 && last! - first! === sorted.length - 1) return `${first} to ${last}`;
+  if (sorted.length === 1) return String(first);
+  const most = 4;
+  return sorted.length <= most
+    ? `${sorted.slice(0, -1).join(', ')} and ${last}`
+    : `${sorted.slice(0, most - 1).join(', ')} and ${sorted.length - most + 1} more`;
+}
+
+function countOf(noun: string, count: number): string {
+  return count === 1 ? noun : `${noun}s`;
+}
+
+function headsOf(rows: readonly number[], { queries }: ProblemShape): number[] {
+  return [...new Set(rows.map((row) => Math.floor(row / queries)))];
+}
+
+/** "head 2" of [batch, heads], with the batch when there is more than one. */
+export function nameHeads(heads: readonly number[], shape: ProblemShape): string {
+  if (shape.batch === 1) return `${countOf('head', heads.length)} ${listNumbers(heads)}`;
+  const [first] = heads as [number];
+  return heads.length === 1
+    ? `batch ${Math.floor(first / shape.heads)}, head ${first % shape.heads}`
+    : `${heads.length} of ${shape.batch * shape.heads} heads over the batch`;
+}
+
+/** The part of the problem that a fault is confined to, as " on head 1 only", or '' for all of it. */
+export function describeScope(
+  damaged: readonly number[],
+  spared: readonly SampleRow[],
+  shape: ProblemShape,
+): string {
+  const heads = headsOf(damaged, shape);
+  const onHeads = heads.length < shape.batch * shape.heads;
+  const sameHead = spared.some(({ head }) => heads.includes(head));
+  const parts: string[] = [];
+  if (onHeads) parts.push(` on ${nameHeads(heads, shape)} only`);
+  if (sameHead) {
+    const places = queryPattern(damaged, shape);
+    if (places !== null) parts.push(`${onHeads ? ',' : ''} for ${places}`);
+  }
+  return parts.join('');
+}
+
+/** The damaged elements' columns, when they are few or repeat; columns count when they are far off. */
+function describeColumns({ input, rows, noise }: ColumnFacts): string[] {
+  const { out, reference } = input;
+  const { vDim } = reference.shape;
+  const hits = new Int32Array(vDim);
+  for (const row of rows) {
+    const typical = Math.sqrt(noise[row]! / vDim);
+    for (let c = 0; c < vDim; c++) {
+      const error = Math.abs(out[row * vDim + c]! - reference.out[row * vDim + c]!);
+      if (!(error <= 6 * typical)) hits[c]!++;
+    }
+  }
+  const struck = [...hits.keys()].filter((c) => hits[c]! > 0);
+  if (struck.length === 0 || struck.length === vDim) return [];
+  if (struck.length <= vDim / 8)
+    return [`only ${countOf('column', struck.length)} ${listNumbers(struck)} err`];
+  for (const period of [8, 16, 32, 64]) {
+    if (vDim <= period) break;
+    const residues = [...new Set(struck.map((c) => c % period))];
+    if (residues.length <= period / 2 && struck.length > (residues.length * vDim) / period / 2)
+      return [`only columns ${listNumbers(residues)} of each ${period} err`];
+  }
+  return [];
+}
+
+interface ColumnFacts {
+  readonly input: DiagnosisInput;
+  readonly rows: readonly number[];
+  readonly noise: Float64Array;
+}
+
+/** Where the damaged rows lie among the queries, when that is a pattern; else null. */
+function queryPattern(rows: readonly number[], { queries }: ProblemShape): string | null {
+  const local = [...new Set(rows.map((row) => row % queries))].sort((a, b) => a - b);
+  if (local.length === queries) return null;
+  if (local.length <= 4) return `${local.length === 1 ? 'query' : 'queries'} ${listNumbers(local)}`;
+  for (const period of [8, 16, 32, 64, 128]) {
+    if (queries <= period) break;
+    const residues = [...new Set(local.map((query) => query % period))];
+    const expected = (residues.length * queries) / period;
+    if (residues.length <= period / 2 && local.length > expected / 2)
+      return `queries ${listNumbers(residues)} of each ${period}`;
+  }
+  const [first] = local;
+  const last = local.at(-1)!;
+  const contiguous = local.length > 0.9 * (last - first! + 1);
+  return contiguous ? `queries ${first} to ${last}` : null;
+}
+
+/** Where the damage sits: how many rows, which heads, queries and columns. */
+export function describeDamage(
+  input: DiagnosisInput,
+  { noise }: RowDamage,
+  damaged: readonly number[],
+): string[] {
+  const { shape } = input.reference;
+  const heads = headsOf(damaged, shape);
+  const total = input.reference.lse.length;
+  const places = queryPattern(damaged, shape);
+  const count =
+    damaged.length === total
+      ? 'every row errs by more than rounding explains'
+      : `${damaged.length} of ${total} rows ${damaged.length === 1 ? 'errs' : 'err'} by more than rounding explains`;
+  return [
+    count,
+    ...(heads.length < shape.batch * shape.heads
+      ? [`only ${nameHeads(heads, shape)} ${heads.length === 1 ? 'errs' : 'err'}`]
+      : []),
+    ...(places === null ? [] : [`only ${places} err${/^query/.test(places) ? 's' : ''}`]),
+    ...describeColumns({ input, rows: damaged, noise }),
+  ];
+}

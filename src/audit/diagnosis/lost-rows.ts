@@ -1,0 +1,107 @@
+import type { Diagnosis } from './diagnosis.js';
+import type { DiagnosisInput } from './diagnosis-input.js';
+import { listNumbers, nameHeads } from './location.js';
+import { lossSignatures, type Loss, type LossSignature } from './loss-signatures.js';
+import type { RowReader } from './row-reader.js';
+
+/** Rows per side whose scores are looked at. */
+const mostRead = 64;
+
+/** Rows of NaN, infinities or, where the exact row is not zero, of zeros only. */
+export function lostRows({ out, reference }: DiagnosisInput, damaged: readonly number[]): number[] {
+  const { vDim } = reference.shape;
+  return damaged.filter((row) => {
+    const values = out.subarray(row * vDim, (row + 1) * vDim);
+    return values.every((x) => x === 0) || values.some((x) => !Number.isFinite(x));
+  });
+}
+
+const lossNames: Readonly<Record<Loss, string>> = {
+  zero: 'zero',
+  nan: 'NaN',
+  infinite: 'infinite',
+};
+
+function lossOf({ out, reference }: DiagnosisInput, row: number): Loss {
+  const { vDim } = reference.shape;
+  const values = out.subarray(row * vDim, (row + 1) * vDim);
+  if (values.some(Number.isNaN)) return 'nan';
+  return values.every((x) => x === 0) ? 'zero' : 'infinite';
+}
+
+/** At most `mostRead` rows, evenly spread. */
+function thinned(rows: readonly number[]): number[] {
+  const step = Math.max(1, rows.length / mostRead);
+  return Array.from(
+    { length: Math.min(rows.length, mostRead) },
+    (_, i) => rows[Math.floor(i * step)]!,
+  );
+}
+
+function describeLost(
+  { reference }: DiagnosisInput,
+  lost: readonly number[],
+  loss: string,
+): string {
+  const { queries } = reference.shape;
+  const count = lost.length === 1 ? '1 row is' : `${lost.length} rows are`;
+  const heads = [...new Set(lost.map((row) => Math.floor(row / queries)))];
+  const local = [...new Set(lost.map((row) => row % queries))];
+  const whole = lost.length === heads.length * queries;
+  const where = whole
+    ? ` (all of ${nameHeads(heads, reference.shape)})`
+    : ` (${local.length === 1 ? 'query' : 'queries'} ${listNumbers(local)})`;
+  return `${count} ${loss}${where}`;
+}
+
+/**
+ * The cause of rows that are NaN, infinite or zero: the properties of a row that all of them and
+ * none of the sound rows have. Zero rows without such a property are reported as not written.
+ * Null when nothing is found.
+ */
+export function explainLostRows(
+  input: DiagnosisInput,
+  reader: RowReader,
+  lost: readonly number[],
+  damaged: readonly number[],
+): Diagnosis | null {
+  const spoilt = new Set(damaged);
+  const sound = Array.from(input.reference.lse.keys()).filter((row) => !spoilt.has(row));
+  const read = thinned(lost);
+  const compared = thinned(sound);
+  const losses = new Set(read.map((row) => lossOf(input, row)));
+  const loss = [...losses].map((kind) => lossNames[kind]).join(' or ');
+  const candidates = [...lossSignatures(input, reader)];
+  const separating = candidates.filter(({ losses: possible, holds, alone }) => {
+    if (![...losses].every((kind) => possible.includes(kind))) return false;
+    if (compared.length === 0 && alone !== true) return false;
+    const ofLost = read.map(holds);
+    if (ofLost.includes(false) || !ofLost.includes(true)) return false;
+    return compared.every((row) => holds(row) !== true);
+  });
+  const description = describeLost(input, lost, loss);
+  const equivalents = (of: readonly { readonly id: string }[]) =>
+    [...new Set(of.map(({ id }) => id))].slice(1);
+  if (separating.length > 0) {
+    const [first] = separating as [LossSignature, ...LossSignature[]];
+    // Tiles of several sizes may be masked for the same rows: the first of each cause speaks for it.
+    const causes = separating.filter(({ id }, i) => separating.findIndex((s) => s.id === id) === i);
+    return {
+      id: first.id,
+      equivalents: equivalents(causes),
+      technique: causes.length === 1 ? first.technique : null,
+      sentence: `${description}: ${causes.map(({ statement }) => statement).join(', or ')}`,
+      evidence: [
+        `true of all ${read.length} lost rows that were looked at and of none of ${compared.length} others`,
+      ],
+    };
+  }
+  if (losses.size !== 1 || !losses.has('zero')) return null;
+  return {
+    id: 'rows-not-written',
+    equivalents: [],
+    technique: null,
+    sentence: `${description} though there are keys to see: never written, or overwritten`,
+    evidence: ['zeros exactly, on rows with nothing else in common'],
+  };
+}

@@ -1,0 +1,114 @@
+import type { FormatName } from '../../formats/index.js';
+import { internalBound, outputRounding, type RowBound } from '../bound.js';
+import { expectedError } from './row-damage.js';
+
+/** What a kernel with a certain fault gives for one row, up to rounding. */
+export interface RowPrediction {
+  readonly out: Float64Array;
+  /** Expected Σ of squared rounding errors over the columns. */
+  readonly noise: number;
+  /** Per column: what an otherwise correct kernel may differ from `out` by. */
+  readonly limit: Float64Array;
+  /** Natural logarithm; NaN where the fault leaves it open. */
+  readonly lse: number;
+}
+
+/** A row of weights already divided by the row sum, as a faulty kernel applies them to V. */
+export interface WeightedRow {
+  readonly weights: Float64Array;
+  /** [keys × vDim]; row j is what weight j is applied to. */
+  readonly values: Float64Array;
+  readonly lse: number;
+  /** Factor by which the scores outgrow those of the problem, when more than one. */
+  readonly growth?: number;
+}
+
+/** Where a prediction stands: the row's bound and the output's format and columns. */
+export interface PredictionPlace {
+  readonly bound: RowBound;
+  readonly outputFormat: FormatName;
+  readonly vDim: number;
+}
+
+function finish(
+  { bound, outputFormat, vDim }: PredictionPlace,
+  out: Float64Array,
+  magnitude: Float64Array,
+  squares: number,
+  lse: number,
+): RowPrediction {
+  const limit = new Float64Array(vDim);
+  for (let c = 0; c < vDim; c++) {
+    // Σ w|v − O| is at most Σ w|v| + |O|.
+    const spread = magnitude[c]! + Math.abs(out[c]!);
+    const internal = internalBound(bound, out[c]!, magnitude[c]!, spread);
+    limit[c] = internal + outputRounding(outputFormat, out[c]!, internal);
+  }
+  return { out, noise: expectedError(bound, squares, out, magnitude, outputFormat), limit, lse };
+}
+
+/** The output of weights applied to values, with what rounding may add to it. */
+export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
+  const { vDim } = place;
+  const { weights, values, growth = 1 } = row;
+  const out = new Float64Array(vDim);
+  const magnitude = new Float64Array(vDim);
+  let squares = 0;
+  for (let j = 0; j < weights.length; j++) {
+    const w = weights[j]!;
+    if (w === 0) continue;
+    let norm = 0;
+    for (let c = 0; c < vDim; c++) {
+      const v = values[j * vDim + c]!;
+      out[c]! += w * v;
+      magnitude[c]! += Math.abs(w * v);
+      norm += v * v;
+    }
+    squares += w * w * norm;
+  }
+  const { bound } = place;
+  const grown =
+    growth <= 1
+      ? bound
+      : {
+          ...bound,
+          weight: Math.expm1(Math.min(growth * Math.log1p(bound.weight), 700)),
+          typicalWeight: growth * bound.typicalWeight,
+        };
+  return finish({ ...place, bound: grown }, out, magnitude, squares, row.lse);
+}
+
+/**
+ * A prediction that is another one times `factor`. Roundings scale with it, but for that of the
+ * output's own format, which is judged anew.
+ */
+export function scalePrediction(
+  place: PredictionPlace,
+  prediction: RowPrediction,
+  factor: number,
+  lse: number,
+): RowPrediction {
+  const limit = prediction.limit.map((limit, c) => {
+    const scaled = factor * prediction.out[c]!;
+    return Math.abs(factor) * limit + outputRounding(place.outputFormat, scaled, 0);
+  });
+  const out = prediction.out.map((x) => factor * x);
+  return { out, noise: Math.max(factor ** 2, 2 ** -10) * prediction.noise, limit, lse };
+}
+
+/** Natural logarithm of Σ exp(score); −∞ without keys. */
+export function logSumExp(scores: Float64Array): number {
+  let maximum = -Infinity;
+  for (const s of scores) if (s > maximum) maximum = s;
+  if (maximum === -Infinity) return -Infinity;
+  let sum = 0;
+  for (const s of scores) sum += Math.exp(s - maximum);
+  return maximum + Math.log(sum);
+}
+
+/** Softmax of scores, −∞ for what is masked: zeros, with an LSE of −∞, when everything is. */
+export function softmaxRow(scores: Float64Array, values: Float64Array, growth = 1): WeightedRow {
+  const lse = logSumExp(scores);
+  const weights = scores.map((s) => (s === -Infinity ? 0 : Math.exp(s - lse)));
+  return { weights, values, lse, growth };
+}

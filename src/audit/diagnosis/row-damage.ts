@@ -1,0 +1,95 @@
+import { forEachWeightTile, type AttentionReference } from '../../../oracles/index.js';
+import { decodeToFloat64, formats, type FormatName } from '../../formats/index.js';
+import { outputRounding, type RowBound } from '../bound.js';
+import type { DiagnosisInput } from './diagnosis-input.js';
+
+/** What the rows are measured from. */
+export type RowMeasureInput = Pick<
+  DiagnosisInput,
+  'problem' | 'reference' | 'out' | 'outputFormat' | 'bound'
+>;
+
+/** Every row's error beside the error that rounding is expected to make there. */
+export interface RowDamage {
+  /** Σ (out − exact)² over the columns; +∞ where one of them is not finite. */
+  readonly error: Float64Array;
+  /** Expected Σ of squared rounding errors over the columns. */
+  readonly noise: Float64Array;
+}
+
+/**
+ * Expected Σ over the columns of a correct row's squared error: P's roundings and the weights' own
+ * errors as independent and uniform within their bounds (Σ w²‖v‖² = `squares`), the sums as random
+ * walks of their additions, the output uniform within half an ulp. 0 for a row without keys.
+ */
+export function expectedError(
+  bound: RowBound,
+  squares: number,
+  out: Float64Array,
+  magnitude: Float64Array,
+  outputFormat: FormatName,
+): number {
+  const { weightRounding, typicalWeight, addition, normalisation, floor, keys } = bound;
+  if (keys === 0) return 0;
+  const walk = Math.sqrt(Math.max(keys, 1)) * addition;
+  const divide = Math.max(normalisation - keys * addition, 0) + walk;
+  const underflow = floor / Math.sqrt(Math.max(keys, 1));
+  let sum = (weightRounding ** 2 + typicalWeight ** 2) * squares;
+  for (let c = 0; c < out.length; c++) {
+    const half = outputRounding(outputFormat, out[c]!, 0);
+    sum += half ** 2 + (walk * magnitude[c]!) ** 2 + (divide * out[c]!) ** 2 + underflow ** 2;
+  }
+  return sum / 3;
+}
+
+/** Σ x² of each row of a flat [rows × dim] array. */
+function squaredNorms(values: Float64Array, dim: number): Float64Array {
+  const norms = new Float64Array(dim === 0 ? 0 : values.length / dim);
+  for (let i = 0; i < values.length; i++) norms[Math.floor(i / dim)]! += values[i]! ** 2;
+  return norms;
+}
+
+/** Σ_j w_j²‖v_j‖² of every row, in one walk over the weights. */
+function weightSquares(input: RowMeasureInput, reference: AttentionReference): Float64Array {
+  const { problem } = input;
+  const { shape } = reference;
+  const { heads, kvHeads, groupSize, queries, keys, vDim } = shape;
+  const norms = squaredNorms(decodeToFloat64(problem.v.data, formats[problem.v.format]), vDim);
+  const squares = new Float64Array(reference.lse.length);
+  let row = 0;
+  let firstNorm = 0;
+  forEachWeightTile(problem, reference, [], {
+    begin: (head, firstRow) => {
+      row = head * queries + firstRow;
+      const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+      firstNorm = kv * keys;
+    },
+    visit: ({ weights, rows, firstKey, keys: count, stride }) => {
+      for (let i = 0; i < rows; i++)
+        for (let j = 0; j < count; j++)
+          squares[row + i]! += weights[i * stride + j]! ** 2 * norms[firstNorm + firstKey + j]!;
+    },
+    end: () => undefined,
+  });
+  return squares;
+}
+
+/** Measures every row of a failed output; one walk over the weights, memory O(rows). */
+export function measureRows(input: RowMeasureInput): RowDamage {
+  const { reference, out, bound, outputFormat } = input;
+  const { vDim } = reference.shape;
+  const squares = weightSquares(input, reference);
+  const error = new Float64Array(squares.length);
+  const noise = squares.map((square, row) => {
+    const from = row * vDim;
+    const exact = reference.out.subarray(from, from + vDim);
+    let sum = 0;
+    // A NaN or infinity that the exact row has too is no error of the kernel's.
+    for (let c = 0; c < vDim; c++)
+      if (Number.isFinite(exact[c])) sum += (out[from + c]! - exact[c]!) ** 2;
+    error[row] = Number.isNaN(sum) ? Infinity : sum;
+    const magnitude = reference.magnitude.subarray(from, from + vDim);
+    return expectedError(bound.row(row), square, exact, magnitude, outputFormat);
+  });
+  return { error, noise };
+}

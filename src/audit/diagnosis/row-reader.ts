@@ -1,0 +1,103 @@
+import { decodeToFloat64, formats } from '../../formats/index.js';
+import {
+  visibleKeys,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+  type Tensor,
+} from '../../problem.js';
+
+/** How many values are kept per kind; a sample of rows reads few heads over and over. */
+const keptValues = 2 ** 25;
+
+/** Keeps what a function gave, by integer key, until it holds too many numbers; then starts over. */
+function remembered(compute: (key: number) => Float64Array): (key: number) => Float64Array {
+  const known = new Map<number, Float64Array>();
+  let size = 0;
+  return (key) => {
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const values = compute(key);
+    if (size + values.length > keptValues) {
+      known.clear();
+      size = 0;
+    }
+    size += values.length;
+    known.set(key, values);
+    return values;
+  };
+}
+
+/**
+ * Single rows of a problem in plain fp64: what one query makes of the keys and values of any kv head.
+ * Not an oracle: sums carry no radius (relative error about 2^-50 of their magnitude).
+ */
+export class RowReader {
+  readonly problem: Problem;
+  readonly shape: ProblemShape;
+  /** V of one flat kv head, [keys × vDim]. */
+  readonly values: (kv: number) => Float64Array;
+  /** Scores of the visible keys of a flat row, −∞ elsewhere; do not write to them. */
+  readonly scores: (row: number) => Float64Array;
+  readonly #keys: (kv: number) => Float64Array;
+  readonly #dots: (index: number) => Float64Array;
+  readonly #kvHeads: number;
+
+  constructor(problem: Problem, shape: ProblemShape) {
+    const { batch, kvHeads, keys, qkDim, vDim } = shape;
+    this.problem = problem;
+    this.shape = shape;
+    this.#kvHeads = Math.max(batch * kvHeads, 1);
+    const slice = (tensor: Tensor, size: number) => (index: number) =>
+      decodeToFloat64(
+        tensor.data,
+        formats[tensor.format],
+        new Float64Array(size),
+        index * size,
+        (index + 1) * size,
+      );
+    this.values = remembered(slice(problem.v, keys * vDim));
+    this.#keys = remembered(slice(problem.k, keys * qkDim));
+    const query = slice(problem.q, qkDim);
+    this.scores = remembered((row) => {
+      const { begin, end } = this.range(row);
+      const scores = new Float64Array(keys).fill(-Infinity);
+      const dots = this.dots(row, this.kvHead(row));
+      for (let j = begin; j < end; j++) scores[j] = this.score(dots[j]!);
+      return scores;
+    });
+    this.#dots = remembered((index) => {
+      const q = query(Math.floor(index / this.#kvHeads));
+      const k = this.#keys(index % this.#kvHeads);
+      return Float64Array.from({ length: keys }, (_, j) => {
+        let sum = 0;
+        for (let t = 0; t < qkDim; t++) sum += q[t]! * k[j * qkDim + t]!;
+        return sum;
+      });
+    });
+  }
+
+  /** The flat kv head of [batch, kv heads] that flat row `row` of [batch, heads, queries] reads. */
+  kvHead(row: number): number {
+    const { heads, kvHeads, groupSize, queries } = this.shape;
+    const head = Math.floor(row / queries);
+    return Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+  }
+
+  /** The keys that flat row `row` sees. */
+  range(row: number): KeyRange {
+    return visibleKeys(this.problem, this.shape, row % this.shape.queries);
+  }
+
+  /** q·k of row `row` with every key of a flat kv head, masked or not; do not write to it. */
+  dots(row: number, kv: number): Float64Array {
+    return this.#dots(row * this.#kvHeads + kv);
+  }
+
+  /** The score that the problem makes of a dot product: scaled, then soft-capped; natural units. */
+  score(dot: number): number {
+    const { scale, softcap } = this.problem;
+    const scaled = dot * scale;
+    return softcap === null ? scaled : softcap * Math.tanh(scaled / softcap);
+  }
+}

@@ -1,0 +1,144 @@
+import { correctRow } from './correct-row.js';
+import type { DiagnosisInput } from './diagnosis-input.js';
+import type { SampleRow } from './hypothesis.js';
+import type { RowDamage } from './row-damage.js';
+import type { RowReader } from './row-reader.js';
+
+/**
+ * A row errs by more than rounding when Σ error² exceeds this multiple of what is expected. Over the
+ * captured outputs of six correct kernels the largest is 2.5.
+ */
+export const damageRatio = 4;
+
+/**
+ * A head errs as a whole when nine in ten of its rows exceed this multiple, however little single rows
+ * do: to pick out those whose roundings happen to add to the fault would misjudge its size. Over the
+ * captured outputs of correct kernels even the medians are below 1.
+ */
+const wholeHeadRatio = 1.5;
+
+/** From here on a row's roundings do not matter for whether it is picked. */
+const clearRatio = 16;
+
+/** Rows of the sample that err, and rows that do not, to hold against a hypothesis. */
+const mostDamaged = 64;
+const mostSound = 32;
+/** Products with V per hypothesis and sample; longer problems get fewer rows, but not below 16. */
+const productBudget = 2 ** 23;
+const fewestRows = 16;
+
+/** Σ error² over its expectation; an exact row has ratio 0. */
+export function damageOf({ error, noise }: RowDamage, row: number): number {
+  return error[row] === 0 ? 0 : error[row]! / noise[row]!;
+}
+
+/** At most `count` of the entries, at even distances, first and last among them. */
+function spread<T>(entries: readonly T[], count: number): T[] {
+  if (entries.length <= count) return [...entries];
+  const step = (entries.length - 1) / Math.max(count - 1, 1);
+  return Array.from({ length: count }, (_, i) => entries[Math.round(i * step)]!);
+}
+
+/** Whether one element of a row is farther from the exact value than any correct kernel is. */
+function leavesBound(input: DiagnosisInput, row: number): boolean {
+  const { out, limit } = correctRow(input, row);
+  return out.some((exact, c) => Math.abs(input.out[row * out.length + c]! - exact) > limit[c]!);
+}
+
+/** Whether a finite LSE is farther from the exact one than any correct kernel's. */
+function lseLeavesBound({ reference, lse, bound }: DiagnosisInput, row: number): boolean {
+  const exact = reference.lse[row]!;
+  return Math.abs(lse![row]! - exact) > bound.row(row).lse + 2 ** -23 * Math.abs(exact);
+}
+
+/** The rows that err, in order: by their output, or by their LSE where that is all that errs. */
+export function damagedRows(input: DiagnosisInput, damage: RowDamage, onlyLse: boolean): number[] {
+  const rows: number[] = [];
+  if (onlyLse) {
+    for (let row = 0; row < damage.error.length; row++)
+      if (lseLeavesBound(input, row)) rows.push(row);
+    return rows;
+  }
+  const { queries } = input.reference.shape;
+  for (let first = 0; first < damage.error.length; first += queries) {
+    const ofHead = Array.from({ length: queries }, (_, i) => first + i);
+    // Rows of NaN are another matter.
+    const ratios = ofHead.map((row) => damageOf(damage, row)).filter(Number.isFinite);
+    const lowest = ratios.sort((a, b) => a - b)[Math.floor(ratios.length / 10)] ?? 0;
+    const whole = lowest > wholeHeadRatio;
+    for (const row of ofHead)
+      if (whole || damageOf(damage, row) > damageRatio || leavesBound(input, row)) rows.push(row);
+  }
+  return rows;
+}
+
+/** The rows of the widest failing structure test: where an error too small for single rows sits. */
+export function rowsOfFailingStructure({ structure, reference }: DiagnosisInput): number[] {
+  const { queries } = reference.shape;
+  const failing = structure.filter(({ statistic, threshold }) => Math.abs(statistic) > threshold);
+  const widest = failing.reduce<(typeof failing)[number] | null>(
+    (best, result) => (best === null || result.rows > best.rows ? result : best),
+    null,
+  );
+  if (widest === null) return [];
+  const { head, firstRow, rows } = widest;
+  return Array.from({ length: rows }, (_, i) => head * queries + firstRow + i);
+}
+
+/**
+ * The rows to try hypotheses on: damaged rows, half of them the worst, where these are clear cases,
+ * the others spread over all of them, and sound rows spread over the rest and next to damaged ones.
+ */
+export function sampleRows(
+  input: DiagnosisInput,
+  damage: RowDamage,
+  damaged: readonly number[],
+  reader: RowReader,
+): SampleRow[] {
+  const { reference, out, lse, bound, outputFormat } = input;
+  const { queries, keys, vDim } = reference.shape;
+  const affordable = Math.floor(productBudget / Math.max(keys * vDim, 1));
+  const count = Math.max(fewestRows, Math.min(mostDamaged, affordable));
+  const ranked = damaged
+    .filter((row) => Number.isFinite(damage.error[row]))
+    .sort((a, b) => damageOf(damage, b) - damageOf(damage, a));
+  const clear = ranked.filter((row) => damageOf(damage, row) >= clearRatio);
+  const worst = clear.slice(0, Math.ceil(count / 2));
+  const chosen = [...new Set([...worst, ...spread(ranked, count - worst.length)])];
+  const isDamaged = new Set(damaged);
+  const sound: number[] = [];
+  for (let row = 0; row < reference.lse.length; row++)
+    if (!isDamaged.has(row) && damage.error[row]! < Infinity) sound.push(row);
+  const beside = chosen
+    .flatMap((row) => [row - 1, row + 1])
+    .filter((row) => row >= 0 && row < reference.lse.length && !isDamaged.has(row));
+  const spare = Math.min(mostSound, count);
+  const others = new Set([
+    ...spread(sound, Math.ceil(spare / 2)),
+    ...spread(
+      beside.filter((row) => damage.error[row]! < Infinity),
+      Math.floor(spare / 2),
+    ),
+  ]);
+  const build = (row: number): SampleRow => {
+    return {
+      row,
+      head: Math.floor(row / queries),
+      query: row % queries,
+      kv: reader.kvHead(row),
+      range: reader.range(row),
+      bound: bound.row(row),
+      outputFormat,
+      vDim,
+      observed: out.subarray(row * vDim, (row + 1) * vDim),
+      observedLse: lse === null ? null : lse[row]!,
+      correct: {
+        ...correctRow(input, row),
+        noise: damage.noise[row]!,
+        lse: reference.lse[row]!,
+      },
+      damaged: isDamaged.has(row),
+    };
+  };
+  return [...chosen, ...others].map(build);
+}

@@ -1,0 +1,205 @@
+import { forEachWeightTile } from '../../oracles/index.js';
+import { decodeToFloat64, formats } from '../formats/index.js';
+import type { Problem, ProblemShape } from '../problem.js';
+import { ErrorPool } from './error-pool.js';
+import { cutBlock, type QueryBlock } from './query-block.js';
+import {
+  alarmDeviations,
+  collectRow,
+  collectWeights,
+  Statistic,
+  structureTileRows,
+  weightGroups,
+  type RowErrors,
+} from './structure-statistic.js';
+import type { StructureResult, StructureScope } from './structure.js';
+
+/** Keys per tile of this test. */
+export const keyTileKeys = 128;
+
+/**
+ * Directions that are projected at once: each holds 128 × vDim numbers, and each walk over a block's
+ * weights serves so many key tiles.
+ */
+const directionsAtOnce = 4;
+
+/**
+ * Key tiles per head that all blocks of queries are tested against. With more of them the blocks are
+ * thinned out in proportion, so that the test costs about as much as the scale and bias tests do: a tile that a
+ * kernel skips is skipped for (nearly) all queries of a head.
+ */
+const fullyTestedTiles = 2;
+
+/** Effects below this part of Σ w|v| are the walk's own roundings (2^-44). */
+const negligible = 2 ** -36;
+
+/** First rows of the tested blocks of one head: all of them, or some evenly spread up to the last. */
+function testedBlocks({ queries, keys }: ProblemShape): number[] {
+  const blocks = Math.ceil(queries / structureTileRows);
+  const tiles = Math.ceil(keys / keyTileKeys);
+  const count = Math.min(blocks, Math.max(1, Math.ceil((blocks * fullyTestedTiles) / tiles)));
+  return Array.from(
+    { length: count },
+    (_, i) => structureTileRows * (Math.ceil(((i + 1) * blocks) / count) - 1),
+  );
+}
+
+/** D of key tiles [firstTile, firstTile + count): Σ_{j in t} w_j (O − v_j), [rows × vDim] each. */
+function tileDirections(
+  { problem, reference, rows }: QueryBlock,
+  values: Float64Array,
+  firstTile: number,
+  count: number,
+): Float64Array[] {
+  const { vDim } = reference.shape;
+  const directions = Array.from({ length: count }, () => new Float64Array(rows * vDim));
+  forEachWeightTile(problem, reference, [], {
+    begin: () => undefined,
+    visit: ({ weights, rows: height, firstRow, firstKey, keys, stride }) => {
+      for (let j = 0; j < keys; j++) {
+        const direction = directions[Math.floor((firstKey + j) / keyTileKeys) - firstTile];
+        if (direction === undefined) continue;
+        const from = (firstKey + j) * vDim;
+        for (let i = 0; i < height; i++) {
+          const w = weights[i * stride + j]!;
+          if (w === 0) continue;
+          const to = (firstRow + i) * vDim;
+          for (let c = 0; c < vDim; c++)
+            direction[to + c]! += w * (reference.out[to + c]! - values[from + c]!);
+        }
+      }
+    },
+    end: () => undefined,
+  });
+  for (const direction of directions)
+    for (let i = 0; i < rows; i++) clearRoundings(direction, reference.magnitude, i * vDim, vDim);
+  return directions;
+}
+
+/** Sets a row of D to zero where it is no more than roundings: all that the row sees is in the tile. */
+function clearRoundings(
+  direction: Float64Array,
+  magnitude: Float64Array,
+  from: number,
+  vDim: number,
+): void {
+  let squares = 0;
+  let scale = 0;
+  for (let i = from; i < from + vDim; i++) {
+    squares += direction[i]! ** 2;
+    scale += magnitude[i]! ** 2;
+  }
+  if (squares < negligible ** 2 * scale) direction.fill(0, from, from + vDim);
+}
+
+/** The result that is farthest beyond its threshold, relative to it. */
+function keepWorst(
+  worst: Map<StructureScope, StructureResult>,
+  statistic: Statistic,
+  deviations: number,
+  where: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows' | 'firstKey' | 'keys'>,
+): void {
+  if (statistic.norm === 0) return;
+  const result: StructureResult = {
+    test: 'key-tile',
+    ...where,
+    statistic: statistic.signed / statistic.norm,
+    threshold: statistic.tolerance(deviations) / statistic.norm,
+  };
+  const ratio = ({ statistic, threshold }: StructureResult) => Math.abs(statistic) / threshold;
+  const known = worst.get(where.scope);
+  if (known === undefined || ratio(result) > ratio(known)) worst.set(where.scope, result);
+}
+
+/**
+ * Whether each tile of 128 keys is there: the kernel's error projected on what leaving the tile out
+ * would do to O, D = Σ_{j in tile} w_j (O − v_j), pooled over tiles of 128 queries and over heads. A
+ * tile that is skipped shows as about 1, one that is counted twice as about −1, whatever the weight
+ * it carries; rounding leaves the statistic within its threshold, under the premises of
+ * `structureResults` and with probability of a false alarm at most `share` per scope. Where a tile
+ * carries so little weight that rounding hides it, the threshold exceeds 1.
+ *
+ * All blocks of queries are tested against up to two key tiles; with more key tiles, blocks are
+ * left out in proportion, never all of a head. Problems of a single key tile have none to miss.
+ * Returns the result that is largest relative to its threshold, per scope.
+ */
+export function testKeyTiles(
+  problem: Problem,
+  errors: RowErrors,
+  share: number,
+): StructureResult[] {
+  const { reference, groups } = errors;
+  const { shape } = reference;
+  const { batch, heads, queries, keys, vDim } = shape;
+  const tiles = Math.ceil(keys / keyTileKeys);
+  if (tiles < 2 || queries === 0 || vDim === 0) return [];
+  const blocks = testedBlocks(shape);
+  const tests = batch * heads * tiles;
+  const ofBlock = alarmDeviations(tests * blocks.length, share);
+  const ofHead = alarmDeviations(tests, share);
+  const atOnce = Math.min(tiles, directionsAtOnce);
+  const pools = Array.from({ length: atOnce }, () =>
+    Array.from({ length: 64 }, () => new ErrorPool(weightGroups.size)),
+  );
+  const statistics = () => Array.from({ length: atOnce }, () => new Statistic(groups.size));
+  const [blockStatistics, headStatistics] = [statistics(), statistics()];
+  const rowStatistic = new Statistic(groups.size);
+  const worst = new Map<StructureScope, StructureResult>();
+  const toLargest = new Float64Array(64);
+
+  const collectBlock = (block: QueryBlock, firstTile: number, count: number) => {
+    const { problem: cut, reference: part } = block;
+    const values = decodeToFloat64(cut.v.data, formats[cut.v.format]);
+    const directions = tileDirections(block, values, firstTile, count);
+    forEachWeightTile(cut, part, directions, {
+      begin: (_, firstRow, rows) => {
+        for (let i = 0; i < rows; i++)
+          toLargest[i] = Math.exp(part.lse[firstRow + i]! - part.maximum[firstRow + i]!);
+      },
+      visit: (tile) =>
+        directions.forEach((_, t) =>
+          collectWeights(pools[t]!, tile, tile.projections[t]!, toLargest),
+        ),
+      end: (_, firstRow, rows) => {
+        for (let i = 0; i < rows; i++) {
+          const local = firstRow + i;
+          const row = block.head * queries + block.firstRow + local;
+          directions.forEach((direction, t) => {
+            const ofRow = direction.subarray(local * vDim, (local + 1) * vDim);
+            if (collectRow(rowStatistic, errors, row, ofRow, pools[t]![i]!))
+              blockStatistics[t]!.merge(rowStatistic, 1);
+            pools[t]![i]!.clear();
+          });
+        }
+      },
+    });
+  };
+
+  for (let head = 0; head < batch * heads; head++)
+    for (let firstTile = 0; firstTile < tiles; firstTile += atOnce) {
+      const count = Math.min(atOnce, tiles - firstTile);
+      const keysOf = (t: number) => {
+        const firstKey = (firstTile + t) * keyTileKeys;
+        return { firstKey, keys: Math.min(keyTileKeys, keys - firstKey) };
+      };
+      for (const firstRow of blocks) {
+        const rows = Math.min(structureTileRows, queries - firstRow);
+        const block = cutBlock(problem, reference, head, firstRow, rows);
+        if (block === null) continue;
+        collectBlock(block, firstTile, count);
+        for (let t = 0; t < count; t++) {
+          const statistic = blockStatistics[t]!;
+          const where = { head, firstRow, rows, ...keysOf(t) };
+          keepWorst(worst, statistic, ofBlock, { scope: 'tile', ...where });
+          headStatistics[t]!.merge(statistic, 1);
+          statistic.clear();
+        }
+      }
+      for (let t = 0; t < count; t++) {
+        const where = { head, firstRow: 0, rows: queries, ...keysOf(t) };
+        keepWorst(worst, headStatistics[t]!, ofHead, { scope: 'head', ...where });
+        headStatistics[t]!.clear();
+      }
+    }
+  return [...worst.values()];
+}

@@ -1,0 +1,120 @@
+import {
+  attributedKernel,
+  createTechniqueTable,
+  identifyKernel,
+  renderIdentification,
+  type TechniqueTable,
+  type TechniqueTableMeter,
+} from '../attribution/index.js';
+import {
+  anyKernelArithmetic,
+  auditAccuracy,
+  auditOutputs,
+  judgedArithmetic,
+  type Audit,
+  type KernelArithmetic,
+  type KernelOutputs,
+} from '../audit/index.js';
+import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
+import type { AttributedKernel } from '../../kernels/index.js';
+import type { Problem } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import type { AuditCommandOptions } from './audit.js';
+import { kernelSettings } from './kernel-settings.js';
+
+/** The most multiply-adds that the measuring of techniques takes: some seconds. */
+const measuringEffort = 4e9;
+
+/** An audit, with what goes with it. */
+export interface Judgement {
+  readonly audit: Audit;
+  /** Null when it was not wanted. */
+  readonly techniques: TechniqueTable | null;
+  /** Which kernel the output looks like, in words; null when that was not asked. */
+  readonly identification: string | null;
+}
+
+/** The emulated kernel with techniques to switch; null for one that has none in these settings. */
+function measurableKernel(
+  problem: Problem,
+  { kernel, set }: AuditCommandOptions,
+): AttributedKernel | null {
+  if (kernel === undefined) return null;
+  try {
+    return attributedKernel(problem, { kernel, settings: kernelSettings(set) });
+  } catch (error) {
+    // The kernel ran, so the request is sound: it is its techniques that cannot be told apart.
+    if (error instanceof RequestError) return null;
+    throw error;
+  }
+}
+
+/** The arithmetic to judge by, or null for that of any correct kernel. */
+function declaredArithmetic(
+  problem: Problem,
+  { kernel, as, set }: AuditCommandOptions,
+): KernelArithmetic | null {
+  const model = kernel ?? as;
+  if (model === undefined) return null;
+  try {
+    return judgedArithmetic(model, problem, kernelSettings(set));
+  } catch (error) {
+    // A kernel may run where nothing is known of its bounds; who asks for them wants to know.
+    if (error instanceof RequestError && as === undefined) return null;
+    throw error;
+  }
+}
+
+function techniqueMeter(
+  problem: Problem,
+  reference: AttentionReference,
+  arithmetic: KernelArithmetic,
+  options: AuditCommandOptions,
+): TechniqueTableMeter | null {
+  if (!options.techniques) return null;
+  const kernel = measurableKernel(problem, options);
+  return createTechniqueTable(reference, arithmetic.description, {
+    ...(kernel === null ? {} : { kernel }),
+    effort: measuringEffort,
+  });
+}
+
+/**
+ * Judges outputs as the options of `flashproof audit` want it.
+ * @throws RequestError for a model that does not exist or does not take the problem
+ */
+export function judge(
+  problem: Problem,
+  outputs: KernelOutputs,
+  options: AuditCommandOptions,
+  {
+    falseAlarmRate,
+    progress,
+  }: {
+    readonly falseAlarmRate: number;
+    readonly progress: (stage: string, done: number) => void;
+  },
+): Judgement {
+  const declared = declaredArithmetic(problem, options);
+  const reference = attentionOracle(problem, {
+    accuracy: auditAccuracy(outputs.out.format),
+    progress: (done) => progress('oracle', done),
+  });
+  const arithmetic = declared ?? anyKernelArithmetic(problem, outputs.out.format);
+  const meter = techniqueMeter(problem, reference, arithmetic, options);
+  const audit = auditOutputs(problem, outputs, {
+    ...{ reference, falseAlarmRate, progress },
+    ...(declared === null ? {} : { arithmetic: declared }),
+    ...(meter === null ? {} : { onBounds: meter.visit }),
+  });
+  const identification =
+    options.identify === true
+      ? renderIdentification(
+          identifyKernel(problem, outputs.out, {
+            reference,
+            progress: (done, total) => progress('identification', done / total),
+          }),
+        )
+      : null;
+  return { audit, techniques: meter?.table() ?? null, identification };
+}

@@ -1,0 +1,80 @@
+import { createTechniqueTable } from '../attribution/index.js';
+import {
+  anyKernelArithmetic,
+  auditAccuracy,
+  forEachRowsBound,
+  modelArithmetic,
+  type KernelArithmetic,
+} from '../audit/index.js';
+import { formats, type FormatName } from '../formats/index.js';
+import { hashTensorFile, openTensorFile, readProblem } from '../io/index.js';
+import { attentionOracle } from '../../oracles/index.js';
+import type { Problem } from '../problem.js';
+import { createBoundReport, renderBound, validateBoundReport } from '../report/index.js';
+import { RequestError } from '../request-error.js';
+import type { BoundCommandOptions } from './bound.js';
+import { kernelSettings } from './kernel-settings.js';
+import { declaredFormats, problemSettings } from './problem-settings.js';
+import { createProgressLine, wantsColor } from './progress.js';
+import { toolVersion } from './tool-version.js';
+import { writeJson } from './write-json.js';
+
+/** The output's format that was asked for. @throws RequestError for one that does not exist */
+function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName | null {
+  if (name === undefined) return null;
+  if (!Object.hasOwn(formats, name))
+    throw new RequestError(
+      `--output-format is ${JSON.stringify(name)}; give one of ${Object.keys(formats).join(', ')}`,
+    );
+  return name as FormatName;
+}
+
+function arithmeticOf(problem: Problem, options: BoundCommandOptions): KernelArithmetic {
+  const format = outputFormat(options);
+  if (options.kernel === undefined) {
+    if (options.set !== undefined)
+      throw new RequestError('--set changes a kernel model; name one with --kernel');
+    return anyKernelArithmetic(problem, format ?? problem.q.format);
+  }
+  const own = modelArithmetic(options.kernel, problem, kernelSettings(options.set));
+  return format === null ? own : { ...own, outputFormat: format };
+}
+
+/**
+ * Runs `flashproof bound`: the oracle, then the bounds; prints and writes them.
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runBound(path: string, options: BoundCommandOptions): Promise<void> {
+  const start = performance.now();
+  const progress = createProgressLine();
+  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+  try {
+    const problem = await readProblem(file, problemSettings(options));
+    const arithmetic = arithmeticOf(problem, options);
+    const reference = attentionOracle(problem, {
+      accuracy: auditAccuracy(arithmetic.outputFormat),
+      progress: (done) => progress.update('oracle', done),
+    });
+    const meter = createTechniqueTable(reference, arithmetic.description);
+    forEachRowsBound(problem, reference, arithmetic, meter.visit, (done) =>
+      progress.update('bounds', done),
+    );
+    const table = meter.table();
+    progress.done();
+    const report = createBoundReport(problem, table, {
+      version: toolVersion(),
+      problem: { path, sha256: await hashTensorFile(path) },
+      seconds: (performance.now() - start) / 1000,
+    });
+    await validateBoundReport(report);
+    if (options.json !== undefined) await writeJson(options.json, report);
+    if (options.json === '-') return;
+    const columns = Math.min(process.stdout.columns ?? 80, 100);
+    process.stdout.write(
+      renderBound(problem, table, { color: wantsColor(process.stdout), columns }),
+    );
+  } finally {
+    progress.done();
+    await file.close();
+  }
+}

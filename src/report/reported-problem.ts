@@ -1,0 +1,38 @@
+import type { FormatName } from '../formats/index.js';
+import { problemShape, type Problem, type Window } from '../problem.js';
+
+/** The sizes and settings of a problem, as every report gives them. */
+export interface ReportedProblem {
+  readonly batch: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly seqlenQ: number;
+  readonly seqlenK: number;
+  readonly qkDim: number;
+  readonly vDim: number;
+  readonly formats: Readonly<Record<'q' | 'k' | 'v', FormatName>>;
+  readonly scale: number;
+  readonly causal: boolean;
+  readonly window: Window | null;
+  readonly softcap: number | null;
+}
+
+/** @throws RequestError when the problem's shapes do not fit together */
+export function reportedProblem(problem: Problem): ReportedProblem {
+  const shape = problemShape(problem);
+  const { q, k, v, scale, causal, window, softcap } = problem;
+  return {
+    batch: shape.batch,
+    heads: shape.heads,
+    kvHeads: shape.kvHeads,
+    seqlenQ: shape.queries,
+    seqlenK: shape.keys,
+    qkDim: shape.qkDim,
+    vDim: shape.vDim,
+    formats: { q: q.format, k: k.format, v: v.format },
+    scale: scale === 0 ? 0 : scale,
+    causal,
+    window: window === null ? null : { left: window.left, right: window.right },
+    softcap,
+  };
+}

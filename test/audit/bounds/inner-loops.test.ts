@@ -1,0 +1,296 @@
+import { describe, expect, it } from 'vitest';
+import { randomValues } from '../../../properties/random-values.js';
+import {
+  createBoundMemory,
+  sumsPerRow,
+  tileRows,
+  type BoundMemory,
+} from '../../../src/audit/bounds/memory.js';
+import {
+  formats,
+  round,
+  smallestNormal,
+  ulp,
+  type FormatName,
+} from '../../../src/formats/index.js';
+
+const dim = 12;
+/** log2 of a weight per unit of score. */
+const factor = 0.75;
+const offset = 2;
+const errorsOf = { polynomial: 8.8e-5, hardware: 1.44e-7 };
+
+interface Row {
+  readonly low: number;
+  readonly high: number;
+  readonly shift: number;
+  readonly gain: number;
+  readonly uncertainty: number;
+  /** Where weights are not known: relative and absolute. */
+  readonly relative: number;
+  readonly least: number;
+}
+
+/** A tile of random scores and values in memory, with every number that the inner loops read. */
+function randomTile(name: FormatName, seed: number) {
+  const memory = createBoundMemory(4, dim, 64);
+  const { normal, integer, uniform } = randomValues(seed);
+  // Few different scores, so that equal ones occur.
+  const scores = Float64Array.from({ length: tileRows ** 2 }, () => integer(-60, 0) / 7);
+  const scoreErrors = scores.map(() => 1e-6 * uniform());
+  const values = Float64Array.from({ length: tileRows * memory.vStride }, normal);
+  const split = integer(0, 64);
+  // The polynomial's columns come first.
+  const order = Int32Array.from({ length: tileRows }, (_, place) => (place * 37 + seed) % 64);
+  const isUnknown = (i: number) => i % 5 === 4;
+  const rows = Array.from({ length: tileRows }, (_, i): Row => {
+    const low = integer(0, 20);
+    return {
+      ...{ low, high: integer(low, 64), shift: 3 * uniform() - 1, gain: 2 ** -integer(0, 9) },
+      uncertainty: i % 3 === 0 ? 1e-3 : 1e-7,
+      relative: isUnknown(i) ? 0.01 : 0,
+      least: isUnknown(i) ? 1e-9 : 0,
+    };
+  });
+  memory.scores.view.set(scores);
+  memory.scoreError.view.set(scoreErrors);
+  memory.values.view.set(values);
+  memory.tables.view.fill(0);
+  memory.largest.view.fill(-Infinity);
+  memory.errors.view.fill(0);
+  rows.forEach((row, i) => {
+    // The scan counts places in order, the weighing knows them by `original`: all of them are seen.
+    memory.low.view[i] = 0;
+    memory.high.view[i] = 64;
+    for (const key of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
+      memory[key].view[i] = row[key];
+  });
+  const { kernels } = memory;
+  kernels.scanScores(
+    ...([memory.scores.address, memory.scoreError.address, memory.errors.address, 64] as const),
+    ...([factor, memory.low.address, memory.high.address, memory.maxima.address] as const),
+    ...([memory.largest.address, memory.tables.address, memory.tableBits] as const),
+  );
+  rows.forEach(({ low, high }, i) => {
+    memory.low.view[i] = low;
+    memory.high.view[i] = high;
+  });
+  order.forEach((original, place) => {
+    memory.original.view[place] = original;
+    memory.exponential.view[place] = place < split ? errorsOf.polynomial : errorsOf.hardware;
+  });
+  const format = formats[name];
+  const saturates = name === 'e4m3';
+  kernels.weigh(
+    ...([memory.scores.address, memory.scoreError.address, 64, factor] as const),
+    ...([memory.low.address, memory.high.address, memory.original.address, split] as const),
+    ...([memory.shift.address, offset, memory.gain.address, memory.uncertainty.address] as const),
+    ...([memory.exponential.address, memory.relative.address, memory.least.address] as const),
+    ...([smallestNormal(format), ulp(format, 1), format.maxFinite, saturates ? 1 : 0] as const),
+    ...([memory.rounding.address, memory.variance.address] as const),
+    ...([memory.tables.address, memory.tableBits, memory.sums.address] as const),
+  );
+  return { memory, name, scores, scoreErrors, values, split, order, rows };
+}
+
+type Tile = ReturnType<typeof randomTile>;
+
+/** One weight, by the definitions. */
+function weightOf({ name, scores, scoreErrors, split, order, rows }: Tile, i: number, j: number) {
+  const row = rows[i];
+  const format = formats[name];
+  const exponent = scores[64 * i + j] * factor + row.shift;
+  const isSeen = row.low <= order[j] && order[j] < row.high;
+  const p = isSeen ? 2 ** exponent : 0;
+  const w = p * row.gain;
+  const exponential = j < split ? errorsOf.polynomial : errorsOf.hardware;
+  const slack = p * (row.uncertainty + exponential);
+  const half = ulp(format, Math.min(p + slack, format.maxFinite)) / 2;
+  let moved = Math.min(Math.abs(p - round(format, p)) + slack, half);
+  let square = slack < half / 8 ? moved ** 2 : Math.min(half ** 2 / 3, moved ** 2);
+  if (row.relative > 0) {
+    moved = isSeen ? row.relative * p + row.least : 0;
+    square = moved ** 2 / 3;
+  }
+  if (!isSeen) moved = square = 0;
+  const same = scores.subarray(64 * i, 64 * i + 64).filter((s) => s === scores[64 * i + j]).length;
+  const z = Math.max(Math.abs(exponent), Math.abs(exponent - offset));
+  const natural = scoreErrors[64 * i + j] * Math.LN2;
+  return {
+    ...{ p, w, same, z, natural, exponential },
+    moved: moved * row.gain,
+    once: square * row.gain ** 2 + 2 * (w * exponential) ** 2,
+  };
+}
+
+const near = (got: number, wanted: number, share = 1e-11) => {
+  if (!(Math.abs(got - wanted) <= share * Math.abs(wanted) + 1e-300)) expect(got).toBe(wanted);
+};
+
+const all64 = Array.from({ length: 64 }, (_, i) => i);
+
+describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s', (name) => {
+  const tiles = [1, 2, 3].map((seed) => randomTile(name, seed));
+
+  it('weigh: weights, and how far rounding moves them', () => {
+    for (const tile of tiles)
+      for (const i of all64)
+        for (const j of all64) {
+          const { w, moved } = weightOf(tile, i, j);
+          near(tile.memory.scores.view[64 * i + j], w);
+          // Where the rounding is a difference of two near numbers it has the error of p.
+          const got = tile.memory.rounding.view[64 * i + j];
+          expect(Math.abs(got - moved)).toBeLessThanOrEqual(1e-11 * moved + 1e-13 * w);
+        }
+  });
+
+  it('weigh: variances, equal weights counted together', () => {
+    let [others, total] = [0, 0];
+    for (const tile of tiles)
+      for (const i of all64)
+        for (const j of all64) {
+          const { once, same } = weightOf(tile, i, j);
+          const got = tile.memory.variance.view[64 * i + j];
+          total++;
+          if (once === 0) {
+            expect(got).toBe(0);
+            continue;
+          }
+          // A weight that is nowhere near the row's largest is counted alone; places may be shared.
+          expect(got).toBeGreaterThanOrEqual(once * same * (1 - 1e-6) - 1e-30);
+          if (got > once * same * (1 + 1e-6) + 1e-30) others++;
+        }
+    expect(others / total).toBeLessThan(0.05);
+  });
+
+  it('weigh: what a row adds up to', () => {
+    for (const tile of tiles)
+      for (const i of all64) {
+        const weights = all64.map((j) => weightOf(tile, i, j));
+        const sum = (of: (weight: (typeof weights)[number], j: number) => number) =>
+          weights.reduce((total, weight, j) => total + of(weight, j), 0);
+        const got = tile.memory.sums.view.subarray(sumsPerRow * i, sumsPerRow * (i + 1));
+        const e = (natural: number) => natural + natural ** 2;
+        near(
+          got[0],
+          sum(({ w }) => w),
+        );
+        // Lanes come in pairs.
+        const split = 2 * Math.ceil(tile.split / 2);
+        near(
+          got[1],
+          sum(({ w }, j) => (j < split ? w : 0)),
+        );
+        near(
+          got[2],
+          sum(({ w, z }) => w * z),
+        );
+        near(
+          got[3],
+          sum(({ w, z }) => w * z * z),
+        );
+        const variance = sum(({ w, exponential, same }) => 2 * same * (w * exponential) ** 2);
+        expect(got[4]).toBeGreaterThanOrEqual(variance * (1 - 1e-11));
+        near(got[5], Math.max(...weights.map(({ p }) => p)));
+        near(
+          got[6],
+          sum(({ w, natural }) => w * e(natural)),
+        );
+        near(
+          got[7],
+          sum(({ w, natural }) => w * e(natural) ** 2),
+        );
+        // No score error is smaller than e^t − 1 says.
+        expect(got[6]).toBeGreaterThanOrEqual(
+          sum(({ w, natural }) => w * Math.expm1(natural)) * (1 - 1e-11),
+        );
+      }
+  });
+
+  it('moments: sums over keys of weights, roundings and variances with V', () => {
+    const { memory, values } = tiles[0];
+    const { kernels, vStride } = memory;
+    kernels.moments(
+      ...([memory.scores.address, memory.rounding.address, memory.variance.address] as const),
+      ...([memory.values.address, memory.tileSum.address, memory.tileSquares.address] as const),
+      ...([memory.tileMoved.address, memory.tileSpread.address, 64, vStride] as const),
+    );
+    const product = (weights: Float64Array, i: number, c: number, of: (v: number) => number) =>
+      all64.reduce((sum, k) => sum + weights[64 * i + k] * of(values[k * vStride + c]), 0);
+    for (const i of all64)
+      for (let c = 0; c < dim; c++) {
+        const at = i * vStride + c;
+        const magnitude = product(memory.scores.view, i, c, Math.abs);
+        const sum = product(memory.scores.view, i, c, (v) => v);
+        expect(Math.abs(memory.tileSum.view[at] - sum)).toBeLessThanOrEqual(1e-13 * magnitude);
+        near(
+          memory.tileSquares.view[at],
+          product(memory.scores.view, i, c, (v) => v * v),
+        );
+        near(memory.tileMoved.view[at], product(memory.rounding.view, i, c, Math.abs));
+        near(
+          memory.tileSpread.view[at],
+          product(memory.variance.view, i, c, (v) => v * v),
+        );
+      }
+  });
+});
+
+/** Runs `addTile` on a tile of one number each. */
+function addOnce(memory: BoundMemory, numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers))
+    (memory[name as 'sum'] as { readonly view: Float64Array }).view.fill(value);
+  memory.kernels.addTile(
+    ...([memory.tileSum.address, memory.tileSquares.address, memory.tileMoved.address] as const),
+    ...([memory.tileSpread.address, memory.sum.address, memory.squares.address] as const),
+    ...([memory.moved.address, memory.spread.address, memory.magnitude.address] as const),
+    ...([memory.accumulated.address, memory.rescaled.address, memory.mass.address] as const),
+    ...([memory.slack.address, memory.perTile.address, memory.floor.address] as const),
+    ...([memory.rescale.address, tileRows, memory.vStride] as const),
+  );
+}
+
+describe('the inner loop over tiles', () => {
+  it('adds to the running sums, and bounds what the accumulator may lose', () => {
+    const memory = createBoundMemory(4, dim, 64);
+    addOnce(memory, {
+      ...{ tileSum: 0.25, tileSquares: 0.5, tileMoved: 0.125, tileSpread: 0.0625 },
+      ...{ sum: -3, squares: 7, moved: 1, spread: 2, magnitude: 5, accumulated: 10, rescaled: 20 },
+      ...{ mass: 0.125, slack: 0.5, perTile: 0.01, floor: 0.001, rescale: 0.1 },
+    });
+    const before = 3 + 0.5 * 5;
+    const wanted = {
+      ...{ sum: -2.75, squares: 7.5, moved: 1.125, spread: 2.0625 },
+      accumulated: 10 + 0.01 * (before + Math.sqrt(0.125 * 0.5)) + 0.001,
+      rescaled: 20 + 0.1 * before,
+    };
+    for (const [name, value] of Object.entries(wanted))
+      for (const got of memory[name as 'sum'].view) near(got, value);
+  });
+});
+
+describe('the chain of sums', () => {
+  it('adds up products, and the magnitudes of its partial sums', () => {
+    const inner = 11;
+    const memory = createBoundMemory(inner, 4, 64);
+    const { normal } = randomValues(9);
+    for (const block of [memory.queries, memory.keysTransposed])
+      block.view.forEach((_, i) => (block.view[i] = normal()));
+    for (const step of [1, 4, 16]) {
+      memory.kernels.chainProduct(
+        ...([memory.queries.address, memory.keysTransposed.address] as const),
+        ...([memory.scores.address, memory.scoreError.address, 64, inner, 64, step] as const),
+      );
+      for (const i of all64)
+        for (const j of all64) {
+          let [sum, partials] = [0, 0];
+          for (let t = 0; t < inner; t++) {
+            sum += memory.queries.view[i * inner + t] * memory.keysTransposed.view[t * 64 + j];
+            if ((t + 1) % step === 0 || t + 1 === inner) partials += Math.abs(sum);
+          }
+          expect(Math.abs(memory.scores.view[64 * i + j] - sum)).toBeLessThan(1e-13);
+          expect(Math.abs(memory.scoreError.view[64 * i + j] - partials)).toBeLessThan(1e-12);
+        }
+    }
+  });
+});

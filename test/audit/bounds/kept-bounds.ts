@@ -1,0 +1,49 @@
+import { techniques } from '../../../kernels/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import {
+  forEachRowsBound,
+  type Bounds,
+  type ByTechnique,
+  type KernelArithmetic,
+} from '../../../src/audit/bounds/index.js';
+import type { Problem } from '../../../src/problem.js';
+
+/** The bounds of every element and every row of a problem. */
+export interface KeptBounds {
+  readonly out: Bounds;
+  readonly lse: Bounds;
+}
+
+const summaries = ['total', 'systematic', 'deviation'] as const;
+
+function createBounds(length: number): Bounds {
+  const numbers = () => new Float64Array(length);
+  return {
+    techniques: Object.fromEntries(techniques.map((name) => [name, numbers()])) as ByTechnique,
+    total: numbers(),
+    systematic: numbers(),
+    deviation: numbers(),
+  };
+}
+
+function keep(all: Bounds, some: Bounds, first: number, length: number): void {
+  for (const name of techniques)
+    all.techniques[name].set(some.techniques[name].subarray(0, length), first);
+  for (const name of summaries) all[name].set(some[name].subarray(0, length), first);
+}
+
+/** Everything that `forEachRowsBound` visits. */
+export function keepBounds(
+  problem: Problem,
+  reference: AttentionReference,
+  arithmetic: KernelArithmetic,
+): KeptBounds {
+  const out = createBounds(reference.out.length);
+  const lse = createBounds(reference.lse.length);
+  const { vDim } = reference.shape;
+  forEachRowsBound(problem, reference, arithmetic, (bound) => {
+    keep(out, bound.out, bound.firstRow * vDim, bound.rows * vDim);
+    keep(lse, bound.lse, bound.firstRow, bound.rows);
+  });
+  return { out, lse };
+}

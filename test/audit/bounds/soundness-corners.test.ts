@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { encodeProblem } from '../../../properties/plain-problem.js';
+import type { FormatName } from '../../../src/formats/index.js';
+import type { Problem } from '../../../src/problem.js';
+import { judgedFa4, judgedNaive } from './judged-kernels.js';
+import { boundViolations } from './violations.js';
+
+/** One query and one dimension: scores are q·k·scale. */
+function scalarProblem(
+  format: FormatName,
+  scale: number,
+  q: number,
+  k: readonly number[],
+  v: readonly number[],
+): Problem {
+  return encodeProblem({
+    sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries: 1, keys: k.length, qkDim: 1, vDim: 1 },
+    formats: { q: format, k: format, v: format },
+    values: { q: Float64Array.of(q), k: Float64Array.from(k), v: Float64Array.from(v) },
+    ...{ scale, causal: false, window: null, softcap: null },
+  });
+}
+
+describe('bounds hold in corners that random problems seldom meet', () => {
+  it('subnormal weights, which are aligned as if they were normal', () => {
+    // Key 0, in the block visited last: a product of about 2^-8 whose exponent counts as 2^-14 · 2^15.
+    const keys = Array.from({ length: 64 }, (_, key) => key);
+    const problem = scalarProblem(
+      'fp16',
+      Math.LN2,
+      1,
+      keys.map((key) => (key === 0 ? -23.375 : key < 32 ? -200 : key - 63 - key / 512)),
+      keys.map((key) => (key === 0 ? 54304 : key < 32 ? 0 : 2 ** -12 * (1 + key / 100))),
+    );
+    for (const architecture of ['sm_90', 'sm_100'] as const) {
+      const found = boundViolations(problem, judgedFa4(problem, { architecture, blockKeys: 32 }));
+      expect(found.violations).toEqual([]);
+      expect(found.checked).toBeGreaterThan(20);
+    }
+  });
+
+  it('scores that are subnormal where they are kept', () => {
+    const problem = scalarProblem('fp16', 64, 2 ** -24, [0.73828125, -1.3], [1, -1]);
+    const found = boundViolations(problem, judgedNaive(problem, 'naive-input'));
+    expect(found.violations).toEqual([]);
+    expect(found.checked).toBeGreaterThan(20);
+  });
+
+  it.each([0, 2 ** -8])('scores that overflow where they are kept, scale %f', (scale) => {
+    const problem = scalarProblem('fp16', scale, 16, [2 ** 14, 1], [1, 2]);
+    const found = boundViolations(problem, judgedNaive(problem, 'naive-input'));
+    expect(found.violations).toEqual([]);
+    // Nothing is said of the kernel that overflows; of one that keeps fp32 there is.
+    expect(found.checked).toBe(0);
+    expect(boundViolations(problem, judgedNaive(problem, 'naive-fp32')).checked).toBeGreaterThan(
+      20,
+    );
+  });
+
+  it('sums that are subnormal when they are rescaled', () => {
+    // Values among the smallest numbers of bf16, and a maximum that grows a little in every block.
+    const keys = Array.from({ length: 96 }, (_, key) => key);
+    const problem = scalarProblem(
+      'bf16',
+      Math.LN2,
+      1,
+      keys.map((key) => (key % 32 === 0 ? 1.25 - key / 128 : -60)),
+      keys.map((key) => (3 + (key % 5)) * 2 ** -133),
+    );
+    const found = boundViolations(
+      problem,
+      judgedFa4(problem, { rescaleThreshold: 0, blockKeys: 32 }),
+    );
+    expect(found.violations).toEqual([]);
+    expect(found.checked).toBeGreaterThan(20);
+  });
+
+  it('a row sum far below 1, by which lost bits of sums are multiplied', () => {
+    const problem = scalarProblem(
+      'bf16',
+      1,
+      1,
+      [0, 1, 0.5],
+      [3, -5, 7].map((x) => x * 2 ** -133),
+    );
+    const found = boundViolations(problem, judgedFa4(problem, { maxOffset: -20 }));
+    expect(found.violations).toEqual([]);
+    expect(found.checked).toBeGreaterThan(20);
+  });
+});

@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
+import { KernelBound } from '../../src/audit/index.js';
+import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
+import { keyTileKeys, testKeyTiles } from '../../src/audit/key-tile-test.js';
+import { outputGroups } from '../../src/audit/structure-statistic.js';
+import type { Problem } from '../../src/problem.js';
+import { encode } from './damage.js';
+
+interface Sizes {
+  readonly batch: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly queries: number;
+  readonly keys: number;
+}
+
+const dim = 8;
+
+function problemOf(sizes: Partial<Sizes>, changes: Partial<Problem> = {}): Problem {
+  const { batch, heads, kvHeads, queries, keys } = {
+    ...{ batch: 1, heads: 1, kvHeads: 1, queries: 140, keys: 300 },
+    ...sizes,
+  };
+  const tensor = (seed: number, count: number, rows: number) =>
+    encode(
+      Float64Array.from(
+        { length: batch * count * rows * dim },
+        (_, i) => 1.5 * Math.sin(seed + i * 1.7 + 0.013 * ((i * i) % 9973)),
+      ),
+      'bf16',
+      [batch, count, rows, dim],
+    );
+  return {
+    q: tensor(1, heads, queries),
+    k: tensor(2, kvHeads, keys),
+    v: tensor(3, kvHeads, keys),
+    scale: 1 / Math.sqrt(dim),
+    causal: false,
+    window: null,
+    softcap: null,
+    ...changes,
+  };
+}
+
+function judge(problem: Problem, reference: AttentionReference, out: Float64Array) {
+  const bound = new KernelBound(problem, reference, 'bf16');
+  const errors = {
+    reference,
+    out,
+    outputFormat: 'bf16',
+    bound,
+    groups: outputGroups('bf16'),
+  } as const;
+  return testKeyTiles(problem, errors, 1e-10);
+}
+
+/** Per row: weights, and what leaving out keys [begin, end) makes of O; by plain loops. */
+function withoutTile(reader: RowReader, reference: AttentionReference, row: number, tile: number) {
+  const scores = reader.scores(row);
+  const values = reader.values(reader.kvHead(row));
+  const first = new Float64Array(dim);
+  let weight = 0;
+  scores.forEach((s, j) => {
+    if (s === -Infinity || Math.floor(j / keyTileKeys) !== tile) return;
+    const w = Math.exp(s - reference.lse[row]!);
+    weight += w;
+    for (let c = 0; c < dim; c++)
+      first[c]! += w * (reference.out[row * dim + c]! - values[j * dim + c]!);
+  });
+  return { weight, first };
+}
+
+const masks: readonly (readonly [
+  name: string,
+  sizes: Partial<Sizes>,
+  changes: Partial<Problem>,
+])[] = [
+  ['no mask', {}, {}],
+  ['causal', { queries: 300 }, { causal: true }],
+  ['causal, fewer queries than keys', {}, { causal: true }],
+  ['causal, more queries than keys', { queries: 400, keys: 290 }, { causal: true }],
+  ['a window', { queries: 300 }, { window: { left: 150, right: 140 } }],
+  [
+    'a window to the left, causal',
+    { queries: 300 },
+    { causal: true, window: { left: 160, right: 5 } },
+  ],
+  ['a window to the right', { queries: 200 }, { window: { left: -1, right: 60 } }],
+  ['grouped heads in a batch', { batch: 2, heads: 4, kvHeads: 2, queries: 40 }, { softcap: 2 }],
+];
+
+describe.each(masks)('key tiles under %s', (_, sizes, changes) => {
+  const problem = problemOf(sizes, changes);
+  const reference = attentionOracle(problem);
+  const { shape } = reference;
+  const reader = new RowReader(problem, shape);
+  const rows = reference.lse.length;
+
+  it('a tile left out by one head shows as 1 or more there, and nowhere else as much', () => {
+    const head = shape.batch * shape.heads - 1;
+    const out = reference.out.slice();
+    for (let row = head * shape.queries; row < rows; row++) {
+      const { weight, first } = withoutTile(reader, reference, row, 1);
+      if (weight < 0.99)
+        for (let c = 0; c < dim; c++) out[row * dim + c]! += first[c]! / (1 - weight);
+    }
+    const results = judge(problem, reference, out);
+    expect(results.map(({ scope }) => scope)).toEqual(['tile', 'head']);
+    for (const result of results) {
+      expect(result).toMatchObject({ test: 'key-tile', head });
+      expect(Math.abs(result.statistic)).toBeGreaterThan(100 * result.threshold);
+    }
+  });
+
+  it('the statistic is the regression of the error on the effect of the tile', () => {
+    // An error that is 0.3 times the effect of the last tile, to first order, gives 0.3 exactly.
+    const tile = Math.ceil(shape.keys / keyTileKeys) - 1;
+    const out = reference.out.slice();
+    for (let row = 0; row < rows; row++) {
+      const { first } = withoutTile(reader, reference, row, tile);
+      for (let c = 0; c < dim; c++) out[row * dim + c]! += 0.3 * first[c]!;
+    }
+    const results = judge(problem, reference, out).filter(
+      ({ firstKey }) => firstKey === tile * keyTileKeys,
+    );
+    expect(results).not.toEqual([]);
+    for (const { statistic } of results) expect(statistic).toBeCloseTo(0.3, 9);
+  });
+
+  it('exact outputs give zero', () => {
+    for (const { statistic } of judge(problem, reference, reference.out))
+      expect(Math.abs(statistic)).toBe(0);
+  });
+});
+
+describe('key tiles', () => {
+  it('are not tested where there is one', () => {
+    const problem = problemOf({ keys: 128 });
+    const reference = attentionOracle(problem);
+    expect(judge(problem, reference, reference.out)).toEqual([]);
+  });
+
+  it('of long problems are tested against some blocks of queries, the last among them', () => {
+    const problem = problemOf({ queries: 520, keys: 520 }, { causal: true });
+    const reference = attentionOracle(problem);
+    const out = reference.out.slice();
+    const reader = new RowReader(problem, reference.shape);
+    for (let row = 512; row < 520; row++) {
+      const { weight, first } = withoutTile(reader, reference, row, 2);
+      for (let c = 0; c < dim; c++) out[row * dim + c]! += first[c]! / (1 - weight);
+    }
+    const [ofTile] = judge(problem, reference, out);
+    expect(ofTile).toMatchObject({
+      scope: 'tile',
+      firstRow: 512,
+      rows: 8,
+      firstKey: 256,
+      keys: 128,
+    });
+    expect(ofTile!.statistic).toBeGreaterThan(1);
+    expect(ofTile!.statistic).toBeGreaterThan(10 * ofTile!.threshold);
+  });
+});

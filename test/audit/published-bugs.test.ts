@@ -1,0 +1,70 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { auditOutputs } from '../../src/audit/index.js';
+import { runOnlineKernel } from './online-kernel.js';
+import { publishedBugs } from './published-bugs.js';
+
+/** What each check says of each bug: true where it lets it pass. */
+interface Outcome {
+  readonly flashproof: boolean;
+  readonly allclose: boolean;
+  readonly flashAttention: boolean;
+  readonly cosine: boolean;
+  readonly cause: string;
+}
+
+const outcomes = new Map<string, Outcome>();
+
+afterAll(() => {
+  if (process.env['DAMAGE'] !== 'all') return;
+  const word = (passes: boolean) => (passes ? '-' : 'seen');
+  console.log('bug | flashproof | allclose 1e-2 | FlashAttention 2× | cosine 0.999 | cause');
+  for (const [bug, { flashproof, allclose, flashAttention, cosine, cause }] of outcomes)
+    console.log(
+      [bug, ...[flashproof, allclose, flashAttention, cosine].map(word), cause].join(' | '),
+    );
+  const seen = (check: (outcome: Outcome) => boolean) =>
+    [...outcomes.values()].filter((outcome) => !check(outcome)).length;
+  console.log(
+    [
+      `of ${outcomes.size}`,
+      seen(({ flashproof }) => flashproof),
+      seen(({ allclose }) => allclose),
+      seen(({ flashAttention }) => flashAttention),
+      seen(({ cosine }) => cosine),
+    ].join(' | '),
+  );
+});
+
+describe.each(Object.entries(publishedBugs))('%s', (name, bug) => {
+  const problem = bug.problem();
+  const judged = (changes: typeof bug.kernel) => {
+    const outputs = runOnlineKernel(problem, changes);
+    return auditOutputs(problem, bug.withoutLse === true ? { ...outputs, lse: null } : outputs);
+  };
+
+  it('the kernel without the bug passes', () => {
+    const { outputFormat, block, offset } = bug.kernel;
+    const format = outputFormat === undefined ? {} : { outputFormat };
+    const sizes = { ...(block === undefined ? {} : { block }), ...(offset ? { offset } : {}) };
+    expect(judged({ ...format, ...sizes }).verdict.findings).toEqual([]);
+  });
+
+  it(bug.causes.length === 0 ? 'is within what rounding explains' : 'is seen, and named', () => {
+    const { verdict, baselines } = judged(bug.kernel);
+    outcomes.set(name, {
+      flashproof: verdict.pass,
+      allclose: baselines.allclose.pass,
+      flashAttention: baselines.flashAttention.pass,
+      cosine: baselines.cosine.pass,
+      cause: verdict.diagnosis?.id ?? '-',
+    });
+    expect(verdict.pass, verdict.sentence).toBe(bug.causes.length === 0);
+    if (verdict.diagnosis === null) return;
+    // Named alone, or among what looks the same on this problem.
+    const named = [verdict.diagnosis.id, ...verdict.diagnosis.equivalents];
+    expect(
+      named.some((id) => bug.causes.includes(id)),
+      verdict.sentence,
+    ).toBe(true);
+  });
+});

@@ -1,0 +1,114 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { techniques } from '../../kernels/index.js';
+import { validateBoundReport, validateReport } from '../../src/report/index.js';
+import { builtDist } from '../setup/built-dist.js';
+
+const scratch = mkdtempSync(join(tmpdir(), 'flashproof-bound-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const fixture = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';
+
+interface Line {
+  readonly technique: string;
+  readonly bound: { readonly max: number };
+  readonly measured: { readonly max: number; readonly used: number } | null;
+}
+interface Table {
+  readonly kernel: string | null;
+  readonly techniques: readonly Line[];
+  readonly total: Line;
+}
+
+describe('flashproof bound, and the techniques of an audit', () => {
+  let main = '';
+  beforeAll(async () => {
+    main = join(await builtDist(), 'src/cli/main.js');
+  });
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+  const boundJson = async (...args: string[]): Promise<Table> => {
+    const { stdout, status, stderr } = run('bound', fixture, ...args, '--json', '-');
+    expect(stderr).toBe('');
+    expect(status).toBe(0);
+    const report = JSON.parse(stdout) as { readonly techniques: Table };
+    await validateBoundReport(report);
+    return report.techniques;
+  };
+
+  it('gives every technique of any kernel and of a model, as text and as JSON', async () => {
+    const { stdout, status } = run('bound', fixture);
+    expect(status).toBe(0);
+    for (const technique of techniques) expect(stdout).toContain(`\n  ${technique} `);
+    expect(stdout).toContain('Bounds of any correct kernel');
+    const [any, own] = [await boundJson(), await boundJson('--kernel', 'fa4')];
+    expect(own.techniques.map(({ technique }) => technique)).toEqual([...techniques]);
+    // Who knows the kernel knows more.
+    expect(own.total.bound.max).toBeLessThan(any.total.bound.max);
+  });
+
+  it('takes settings: more degrees, less error of the polynomial; no lag, no rescale skipped', async () => {
+    const polynomial = async (degree: string) =>
+      (await boundJson('--kernel', 'fa4', '--set', `exp2.degree=${degree}`)).techniques.find(
+        ({ technique }) => technique === 'exp2-polynomial',
+      )!.bound.max;
+    expect(await polynomial('4')).toBeLessThan((await polynomial('3')) / 20);
+  });
+
+  it('puts what an emulated kernel does beside its bounds, and stays within', async () => {
+    const json = join(scratch, 'audit.json');
+    const { stdout, status } = run('audit', fixture, '--kernel', 'fa4', '--json', json);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/Techniques +allowed +found/);
+    const report = JSON.parse(readFileSync(json, 'utf8')) as { readonly techniques: Table };
+    await validateReport(report);
+    expect(report.techniques.kernel).toBe('fa4');
+    for (const { technique, measured } of report.techniques.techniques)
+      expect(measured!.used, technique).toBeLessThanOrEqual(1);
+    const without = run('audit', fixture, '--kernel', 'fa4', '--no-techniques');
+    expect(without.stdout).not.toContain('Techniques');
+  });
+
+  it('judges an output as that of a kernel, and tells which kernel it is of', () => {
+    const own = ['--output', ':fa4.out', '--lse', ':fa4.lse'];
+    const as = run('audit', fixture, ...own, '--as', 'fa4', '--set', 'architecture=sm_90');
+    expect(as.status).toBe(0);
+    expect(as.stdout).toContain('The bounds are those of fa4 (sm_90');
+    const identified = run('audit', fixture, ...own, '--identify');
+    expect(identified.stdout).toContain('fa4');
+    expect(identified.status).toBe(0);
+  });
+
+  it('finds a bug that any kernel might be forgiven, by what this kernel may do', () => {
+    const bug = ['--kernel', 'fa4', '--set', 'variant=exp2-coefficient-c1', '--quiet'];
+    const { stdout, status } = run('audit', fixture, ...bug);
+    expect(stdout).toMatch(/^FAIL/);
+    expect(status).toBe(1);
+  });
+
+  it('refuses what it cannot do, in one line, and writes nothing', () => {
+    const never = join(scratch, 'never.json');
+    const cases: readonly (readonly [readonly string[], RegExp])[] = [
+      [
+        ['bound', fixture, '--kernel', 'fa5'],
+        /no bounds for a kernel model "fa5"; there are for fa4/,
+      ],
+      [['bound', fixture, '--set', 'a=1'], /name one with --kernel/],
+      [['bound', fixture, '--kernel', 'fa4', '--set', 'splits=2'], /no bounds for a combine/],
+      [['bound', fixture, '--output-format', 'int8'], /--output-format is "int8"; give one of/],
+      [['bound', 'nowhere.safetensors'], /nowhere\.safetensors/],
+      [['audit', fixture, '--output', ':fa4.out', '--as', 'fa5'], /no bounds for a kernel model/],
+      [['audit', fixture, '--kernel', 'fa4', '--as', 'fa4'], /leave out --as/],
+    ];
+    for (const [args, message] of cases) {
+      const { stdout, stderr, status } = run(...args, '--json', never);
+      expect(stdout).toBe('');
+      expect(stderr).toMatch(message);
+      expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+      expect(status).toBe(2);
+    }
+    expect(existsSync(never)).toBe(false);
+  });
+});
