@@ -30,7 +30,7 @@ const arrows = {
     ...['io', 'audit', 'report', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
     ...['attribution', 'profile', 'hardware', 'formats', 'arith'],
   ],
-  index: ['audit', 'formats', 'arith'],
+  index: ['attribution', 'audit', 'formats', 'arith'],
 };
 /** The vocabulary that every element may import. */
 const shared = ['problem', 'request-error', 'lazily'];

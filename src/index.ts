@@ -1,7 +1,9 @@
 /**
- * flashproof: verifies the numerics of attention kernels. The audit and the tensors and number
- * formats it works on; oracles, kernel models and properties have entry points of their own.
+ * flashproof: verifies the numerics of attention kernels. The audit, the attribution of errors to
+ * techniques, and the tensors and number formats they work on; oracles, kernel models and properties
+ * have entry points of their own.
  */
+export * from './attribution/index.js';
 export * from './audit/index.js';
 export * from './formats/index.js';
 export * from './problem.js';

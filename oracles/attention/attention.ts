@@ -207,21 +207,17 @@ export interface WeightVisitor {
  * inner products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over
  * single weights needs without ever holding them all. Not an oracle: no radius (about 2^-44
  * relative). Rows with special values or without keys have no weights.
- *
- * Returns Σ_j w_ij |v_j − O_i|, [batch, heads, queries, vDim]: how far relative errors of the weights
- * that numerator and denominator share can move O.
  */
 export function forEachWeightTile(
   problem: Problem,
   reference: AttentionReference,
   projected: readonly Float64Array[],
   visitor: WeightVisitor,
-): Float64Array {
+): void {
   const { shape } = reference;
   const { queries, qkDim, vDim } = shape;
   const constants = scoreConstants({ scale: problem.scale, softcap: problem.softcap });
   const engine = createTileEngine(qkDim, vDim);
-  const deviation = new Float64Array(reference.out.length);
   let head = 0;
   for (const { query, keys, values } of headOperands(problem, shape)) {
     const size = queries * vDim;
@@ -248,13 +244,10 @@ export function forEachWeightTile(
         rows,
         constants,
         slices,
-        ofHead(reference.out),
-        ofHead(deviation),
         visitor.visit,
       );
       visitor.end(head, first, count);
     }
     head++;
   }
-  return deviation;
 }

@@ -13,15 +13,6 @@ interface TileKernels {
     inner: number,
     columns: number,
   ): void;
-  deviation(
-    a: number,
-    b: number,
-    c: number,
-    d: number,
-    rows: number,
-    inner: number,
-    columns: number,
-  ): void;
   accumulate(out: number, tile: number, factor: number, rows: number, columns: number): void;
   capScores(scores: number, count: number, factor: number): void;
   weights(

@@ -23,8 +23,7 @@ export interface WeightTile {
  * Visits the weights of up to 64 rows tile by tile, to about 2^-44 relative accuracy (no radius), with
  * the inner products of each row of `projected` (each [queries × vDim]) with each key's value.
  * `rows` gives each row's LSE and maximum as an earlier pass found them; rows whose LSE is not finite
- * get weight 0. `deviation` ([queries × vDim], as `out`) receives Σ_j w_ij |v_j − out_i|. The arrays of
- * a tile are reused from call to call.
+ * get weight 0. The arrays of a tile are reused from call to call.
  */
 export function visitWeightTiles(
   engine: TileEngine,
@@ -36,12 +35,9 @@ export function visitWeightTiles(
   rows: readonly Pick<RowResult, 'lse' | 'maximum'>[],
   constants: ScoreConstants,
   projected: readonly Float64Array[],
-  out: Float64Array,
-  deviation: Float64Array,
   visit: (tile: WeightTile) => void,
 ): void {
   const { kernels, vStride } = engine;
-  engine.sum.view.fill(0);
   loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
   const usable = ranges.map((range, i) =>
     Number.isFinite(rows[i]!.lse) ? range : { begin: 0, end: 0 },
@@ -74,25 +70,6 @@ export function visitWeightTiles(
       const factor = normalise[i]!;
       for (let j = 0; j < tileRows; j++) engine.scores.view[i * tileRows + j]! *= factor;
     }
-    loadTile(engine.values.view, values.values, firstKey, values.dim, vStride);
-    loadTile(engine.magnitude.view, out, firstRow, values.dim, vStride);
-    kernels.deviation(
-      engine.scores.address,
-      engine.values.address,
-      engine.magnitude.address,
-      engine.tileSum.address,
-      tileRows,
-      tileRows,
-      vStride,
-    );
-    engine.factor.view.fill(1);
-    kernels.accumulate(
-      engine.sum.address,
-      engine.tileSum.address,
-      engine.factor.address,
-      tileRows,
-      vStride,
-    );
     visit({
       firstRow,
       rows: ranges.length,
@@ -103,9 +80,4 @@ export function visitWeightTiles(
       projections,
     });
   }
-  for (let i = 0; i < ranges.length; i++)
-    deviation.set(
-      engine.sum.view.subarray(i * vStride, i * vStride + values.dim),
-      (firstRow + i) * values.dim,
-    );
 }

@@ -182,7 +182,7 @@ export function auditOutputs(
   // Half of the false alarms for the structure tests, half for the spread.
   const randomRate = falseAlarmRate / 2;
   const bound = new KernelBound(problem, reference, format);
-  const { results: structure } = structureResults(
+  const structure = structureResults(
     problem,
     reference,
     out,

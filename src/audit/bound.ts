@@ -3,7 +3,6 @@ import {
   decodeToFloat64,
   formats,
   smallestSubnormal,
-  ulp,
   unitRoundoff,
   type FormatName,
   type NumberFormat,
@@ -142,12 +141,6 @@ export class KernelBound {
       keys: n,
     };
   }
-}
-
-/** Half an ulp of `format` at a value known to within `error`: the rounding of an output. */
-export function outputRounding(format: FormatName, value: number, error: number): number {
-  const table = formats[format];
-  return ulp(table, Math.min(Math.abs(value) + error, table.maxFinite)) / 2;
 }
 
 /**

@@ -1,7 +1,12 @@
 import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
 import type { Problem } from '../problem.js';
-import { internalBound, outputRounding, type KernelBound } from './bound.js';
-import { forEachRowsBound, type KernelArithmetic, type RowsBound } from './bounds/index.js';
+import { internalBound, type KernelBound } from './bound.js';
+import {
+  forEachRowsBound,
+  outputRounding,
+  type KernelArithmetic,
+  type RowsBound,
+} from './bounds/index.js';
 
 /** Called with the bounds of the next rows. */
 export type RowsBoundVisitor = (bound: RowsBound) => void;

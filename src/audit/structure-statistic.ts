@@ -1,6 +1,7 @@
 import type { AttentionReference, WeightTile } from '../../oracles/index.js';
 import { formats, smallestNormal, type FormatName } from '../formats/index.js';
-import { outputRounding, type KernelBound } from './bound.js';
+import type { KernelBound } from './bound.js';
+import { outputRounding } from './bounds/index.js';
 import { ErrorPool, NearlyEqual } from './error-pool.js';
 
 /** Query rows per tile in the tile scope. */

@@ -63,9 +63,8 @@ export interface StructureResult {
  * magnitudes, independent from row to row, and a bias of n roundings of the sum itself. All tests
  * together raise a false alarm with probability at most `falseAlarmRate`.
  *
- * Rows that hold NaN or infinities, rows of zeros and rows whose squares overflow fp64 are left out. Returns, per test and scope, the
- * result that is largest relative to its threshold, and the deviation Σ w|v − O| of every element,
- * which falls off on the way.
+ * Rows that hold NaN or infinities, rows of zeros and rows whose squares overflow fp64 are left out.
+ * Returns, per test and scope, the result that is largest relative to its threshold.
  */
 export function structureResults(
   problem: Problem,
@@ -75,7 +74,7 @@ export function structureResults(
   bound: KernelBound,
   falseAlarmRate: number,
   progress?: Progress,
-): { readonly results: StructureResult[]; readonly deviation: Float64Array } {
+): StructureResult[] {
   const { shape } = reference;
   const { queries, vDim } = shape;
   const headCount = shape.batch * shape.heads;
@@ -148,7 +147,7 @@ export function structureResults(
 
   let finished = 0;
   const toLargest = new Float64Array(64);
-  const deviation = forEachWeightTile(
+  forEachWeightTile(
     problem,
     reference,
     tests.map(({ direction }) => direction),
@@ -174,8 +173,5 @@ export function structureResults(
     },
   );
   const keyTiles = testKeyTiles(problem, errors, share);
-  return {
-    results: [...tests.flatMap(({ worst }) => [...worst.values()]), ...keyTiles],
-    deviation,
-  };
+  return [...tests.flatMap(({ worst }) => [...worst.values()]), ...keyTiles];
 }

@@ -129,39 +129,6 @@ export function productWithMagnitude(
   }
 }
 
-/** D[i][c] = Σ_j A[i][j] · |B[j][c] − C[i][c]|, with the operand shapes of `product`. */
-export function deviation(
-  a: usize,
-  b: usize,
-  c: usize,
-  d: usize,
-  rows: i32,
-  inner: i32,
-  columns: i32,
-): void {
-  const bStride: usize = <usize>columns << 3;
-  for (let i = 0; i < rows; i++) {
-    for (let j = 0; j < columns; j += 4) {
-      const at: usize = <usize>i * bStride + (<usize>j << 3);
-      const c0 = v128.load(c + at);
-      const c1 = v128.load(c + at, 16);
-      let d0 = f64x2.splat(0);
-      let d1 = f64x2.splat(0);
-      let p: usize = b + (<usize>j << 3);
-      let w: usize = a + <usize>(i * inner) * 8;
-      for (let k = 0; k < inner; k++) {
-        const x = v128.load64_splat(w);
-        d0 = f64x2.add(d0, f64x2.mul(x, f64x2.abs(f64x2.sub(v128.load(p), c0))));
-        d1 = f64x2.add(d1, f64x2.mul(x, f64x2.abs(f64x2.sub(v128.load(p, 16), c1))));
-        w += 8;
-        p += bStride;
-      }
-      v128.store(d + at, d0);
-      v128.store(d + at, d1, 16);
-    }
-  }
-}
-
 /** out[i][j] = out[i][j] · factor[i] + tile[i][j]; columns is even. */
 export function accumulate(
   out: usize,

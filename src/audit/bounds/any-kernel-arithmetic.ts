@@ -41,8 +41,7 @@ export function anyKernelArithmetic(problem: Problem, outputFormat: FormatName):
     rescales: false,
     finish: { normalise: 4 * elementwise, logarithm, elementwise: 4 * elementwise },
     outputFormat,
-    // A correct kernel keeps its sums within their range, whatever that is.
-    largestSum: Infinity,
+    largestSum: working(problem.v.format) === 'fp64' ? Infinity : 2 ** 126,
     underflow: { weights: underflow, sums: underflow },
   };
 }

@@ -1,4 +1,5 @@
-import { internalBound, outputRounding } from '../bound.js';
+import { internalBound } from '../bound.js';
+import { outputRounding } from '../bounds/index.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import type { RowPrediction } from './prediction.js';
 
