@@ -41,7 +41,8 @@ export function anyKernelArithmetic(problem: Problem, outputFormat: FormatName):
     rescales: false,
     finish: { normalise: 4 * elementwise, logarithm, elementwise: 4 * elementwise },
     outputFormat,
-    largestSum: working(problem.v.format) === 'fp64' ? Infinity : 2 ** 126,
+    // A kernel may add weights of up to 2^24 before it divides by their sum.
+    largestSum: working(problem.v.format) === 'fp64' ? Infinity : 2 ** 102,
     underflow: { weights: underflow, sums: underflow },
   };
 }

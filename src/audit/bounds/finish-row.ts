@@ -109,6 +109,8 @@ export function createFinishRow(
       out.total[at] = sum + half + radius;
       const systematic =
         typicalWeights * element.scatter +
+        // Σ b|v| for biases b of at most w each, by Cauchy and Schwarz.
+        Math.sqrt(errors.subnormalBias * memory.squares.view[inMemory]!) +
         element.accumulated +
         element.rescaled +
         (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise) * size +

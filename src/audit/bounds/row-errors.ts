@@ -28,8 +28,8 @@ export class RowErrors {
   rescaleUnderflow = 0;
   /** The largest relative error of a weight. */
   largest = 0;
-  /** The largest weight before it is divided by the row sum. */
-  largestWeight = 0;
+  /** Σ of what the rounding of weights below the smallest normal number is off by on average. */
+  subnormalBias = 0;
   /** Σ w of the block so far. */
   blockMass = 0;
 

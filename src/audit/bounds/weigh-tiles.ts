@@ -119,7 +119,7 @@ export function createWeigher(
     row.distance += sum(2);
     row.distanceSquared += sum(3);
     row.exponentialVariance += sum(4);
-    row.largestWeight = Math.max(row.largestWeight, sum(5));
+    row.subnormalBias += sum(5);
     row.scores += sum(6);
     row.scoresSquared += sum(7);
     if (row.blockMass > 0)

@@ -178,7 +178,8 @@ function leadingPower(a: v128): v128 {
  * square of exponential[j], times how many weights of the row are equal to it.
  *
  * sums: per row eight numbers: Σ w, Σ w over columns below `split`, Σ w·z and Σ w·z² with z the larger
- * of |x| and |x − offset|, Σ of 2w²·exponential[j]² times the count, the largest p, Σ w·e and Σ w·e²
+ * of |x| and |x − offset|, Σ of 2w²·exponential[j]² times the count, Σ of what weights below the smallest
+ * normal number are off by on average, Σ w·e and Σ w·e²
  * with e = 2^t − 1 for the score's error t ≤ 1.
  */
 export function weigh(
@@ -230,7 +231,7 @@ export function weigh(
     let first = f64x2.splat(0);
     let second = f64x2.splat(0);
     let common = f64x2.splat(0);
-    let largest = f64x2.splat(0);
+    let biased = f64x2.splat(0);
     let wrong = f64x2.splat(0);
     let wrongSquared = f64x2.splat(0);
     for (let j = 0; j < tile; j += 2) {
@@ -248,15 +249,23 @@ export function weigh(
       const error = v128.load(exponential + (<usize>j << 3));
       let moved: v128;
       let deviation: v128;
+      let bias: v128;
       if (anywhere > 0) {
+        // What is below half the smallest subnormal is lost.
+        bias = f64x2.min(p, floor);
         moved = f64x2.add(f64x2.mul(p, f64x2.splat(anywhere)), floor);
         moved = v128.and(moved, visible);
         deviation = f64x2.mul(f64x2.mul(moved, moved), third);
       } else {
         const slack = f64x2.mul(p, f64x2.add(kappa, error));
+        // A weight that rounds to zero is lost; between the first subnormals rounding favours the upper
+        // one by a tenth of their distance, since there are more small weights than large ones.
         const quantum = f64x2.mul(f64x2.max(leadingPower(p), smallest), ulp);
         const shifter = f64x2.mul(quantum, magic);
         const rounded = f64x2.sub(f64x2.add(p, shifter), shifter);
+        const isLost = f64x2.eq(rounded, f64x2.splat(0));
+        bias = v128.bitselect(p, f64x2.mul(quantum, f64x2.splat(0.1)), isLost);
+        bias = v128.and(bias, v128.and(f64x2.lt(p, smallest), f64x2.gt(p, f64x2.splat(0))));
         const near = f64x2.add(f64x2.abs(f64x2.sub(p, rounded)), slack);
         const above = f64x2.add(p, slack);
         const limit = f64x2.mul(
@@ -307,7 +316,7 @@ export function weigh(
       first = f64x2.add(first, wz);
       second = f64x2.add(second, v128.and(f64x2.mul(wz, z), f64x2.gt(w, f64x2.splat(0))));
       common = f64x2.add(common, f64x2.mul(count, doubled));
-      largest = f64x2.max(largest, p);
+      biased = f64x2.add(biased, f64x2.mul(bias, scale));
     }
     const out = sums + (<usize>i << 6);
     store<f64>(out, sumOf(mass));
@@ -315,11 +324,7 @@ export function weigh(
     store<f64>(out, sumOf(first), 16);
     store<f64>(out, sumOf(second), 24);
     store<f64>(out, sumOf(common), 32);
-    store<f64>(
-      out,
-      max<f64>(f64x2.extract_lane(largest, 0), f64x2.extract_lane(largest, 1)),
-      40,
-    );
+    store<f64>(out, sumOf(biased), 40);
     store<f64>(out, sumOf(wrong), 48);
     store<f64>(out, sumOf(wrongSquared), 56);
   }
