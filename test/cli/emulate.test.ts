@@ -75,7 +75,10 @@ describe('flashproof emulate', () => {
     await writeSafetensors(nan, { q: tensor, k: tensor, v: tensor });
     const saved = join(scratch, 'never.safetensors');
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
-      [['emulate', 'fa4', nan, '--save', saved], /q is fp32; the fa4 model takes bf16, fp16, e4m3, e5m2/],
+      [
+        ['emulate', 'fa4', nan, '--save', saved],
+        /q is fp32; the fa4 model takes bf16, fp16, e4m3, e5m2/,
+      ],
       [['emulate', 'fa5', fixture], /no kernel model "fa5"; there are fa4/],
       [['emulate', 'fa4'], /name a problem for fa4/],
       [['emulate', 'fa4', fixture, '--set', 'exp2'], /--set is "exp2"; give <key>=<value>/],
