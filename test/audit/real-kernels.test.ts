@@ -16,11 +16,16 @@ const everything = process.env['DAMAGE'] === 'all';
  *   it is seen through the LSE, which math attention does not give;
  * - 4 ulp: in 03, 05 and 06 the value under the largest weight is so small that its 4 ulp are 1 to
  *   2 ulp of the output, less than the rounding of P alone may cause;
- * - lost sign: in 04, 05 and 07 the key weighs so little that no output moves by more than 0.5 ulp.
+ * - lost sign: in 04, 05 and 07 the key weighs so little that no output moves by more than 0.5 ulp;
+ * - tile counted twice: in 04 it weighs so little that two kernels' outputs move by an ulp of almost zero;
+ * - rotated rows: in 06 all rows are equal but for roundings.
  */
 const invisible: Readonly<Record<string, (name: string, kernel: Kernel) => boolean>> = {
   'two neighbouring rows swapped': (name) => name.startsWith('08'),
-  'rows rotated by 8 in each 32': (name) => name.startsWith('08'),
+  'rows rotated by 8 in each 32': (name, kernel) =>
+    name.startsWith('08') || (name.startsWith('06') && kernel === 'fa4'),
+  'a 64-key tile counted twice': (name, kernel) =>
+    name.startsWith('04') && (kernel === 'torch_flash' || kernel === 'fa4'),
   'one 128-key tile dropped': (name, kernel) =>
     name.startsWith('04') || (name.startsWith('05') && kernel === 'torch_math'),
   'one element off by 4 ulp': (name) => /^0[356]/.test(name),
