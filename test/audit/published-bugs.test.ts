@@ -35,7 +35,12 @@ afterAll(() => {
   );
 });
 
-describe.each(Object.entries(publishedBugs))('%s', (name, bug) => {
+/** Every second of them, or with DAMAGE=all every one. */
+const tried = Object.entries(publishedBugs).filter(
+  (_, i) => process.env['DAMAGE'] === 'all' || i % 2 === 0,
+);
+
+describe.each(tried)('%s', (name, bug) => {
   const problem = bug.problem();
   const judged = (changes: typeof bug.kernel) => {
     const outputs = runOnlineKernel(problem, changes);

@@ -79,7 +79,9 @@ afterAll(() => {
 const cases = casePaths.map((path, index) => ({ path, index, file: path.split('/').at(-1)! }));
 
 describe.each(cases)('$file', ({ path, index }) => {
-  it.each(kernels)('passes %s', async (kernel) => {
+  // Every second of them, in turn; all of them are within the bounds in bounds/soundness-captured.
+  const passing = everything ? kernels : kernels.filter((_, i) => (i + index) % 2 === 0);
+  it.each(passing)('passes %s', async (kernel) => {
     const { problem, outputs } = await readCase(path);
     const { verdict } = auditOutputs(problem, outputs[kernel]);
     expect(verdict.findings).toEqual([]);
@@ -88,9 +90,9 @@ describe.each(cases)('$file', ({ path, index }) => {
 
   const damaged = everything ? kernels : [kernels[index % kernels.length]!];
   describe.each(damaged)('%s damaged', (kernel) => {
-    // Every third of them: each damage meets four cases.
+    // Every sixth of them: each damage meets two cases or three.
     const names = Object.keys(damages);
-    const tried = everything ? names : names.filter((_, i) => (i + index) % 3 === 0);
+    const tried = everything ? names : names.filter((_, i) => (i + index) % 6 === 0);
     it.for(tried)('%s', async (name, { skip }) => {
       const captured = await readCase(path);
       const given = { problem: captured.problem, outputs: captured.outputs[kernel] };

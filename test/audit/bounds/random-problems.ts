@@ -20,7 +20,7 @@ function wholeNumber(name: string, fallback: number): number {
 }
 
 /** Problems of all soundness tests together, and the seed: another one each time. */
-export const boundProblems = wholeNumber('BOUND_PROBLEMS', 320);
+export const boundProblems = wholeNumber('BOUND_PROBLEMS', 160);
 export const boundSeed = wholeNumber('BOUND_SEED', Date.now() % 2 ** 31);
 
 const fa4Configurations: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
