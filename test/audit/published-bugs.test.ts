@@ -35,9 +35,9 @@ afterAll(() => {
   );
 });
 
-/** Every second of them, or with DAMAGE=all every one. */
+/** Every third of them, or with DAMAGE=all every one. */
 const tried = Object.entries(publishedBugs).filter(
-  (_, i) => process.env['DAMAGE'] === 'all' || i % 2 === 0,
+  (_, i) => process.env['DAMAGE'] === 'all' || i % 3 === 0,
 );
 
 describe.each(tried)('%s', (name, bug) => {
