@@ -1,6 +1,9 @@
 import { decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
 import { visibleKeys, type Problem, type ProblemShape, type Tensor } from '../src/problem.js';
 
+/** Queries whose scores are held at once. */
+const tileRows = 64;
+
 /** Four partial sums, so that additions need not wait for one another. */
 function dotProduct(
   a: Float64Array,
@@ -9,15 +12,20 @@ function dotProduct(
   bStart: number,
   length: number,
 ): number {
-  let [s0, s1, s2, s3] = [0, 0, 0, 0];
-  let t = 0;
-  for (; t + 3 < length; t += 4) {
-    s0 += a[aStart + t]! * b[bStart + t]!;
-    s1 += a[aStart + t + 1]! * b[bStart + t + 1]!;
-    s2 += a[aStart + t + 2]! * b[bStart + t + 2]!;
-    s3 += a[aStart + t + 3]! * b[bStart + t + 3]!;
+  let s0 = 0;
+  let s1 = 0;
+  let s2 = 0;
+  let s3 = 0;
+  const end = aStart + length;
+  let i = aStart;
+  let j = bStart;
+  for (; i + 3 < end; i += 4, j += 4) {
+    s0 += a[i]! * b[j]!;
+    s1 += a[i + 1]! * b[j + 1]!;
+    s2 += a[i + 2]! * b[j + 2]!;
+    s3 += a[i + 3]! * b[j + 3]!;
   }
-  for (; t < length; t++) s0 += a[aStart + t]! * b[bStart + t]!;
+  for (; i < end; i++, j++) s0 += a[i]! * b[j]!;
   return s0 + s1 + (s2 + s3);
 }
 
@@ -28,44 +36,24 @@ function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): F
   return out;
 }
 
-/**
- * Textbook attention in the input format, as FlashAttention's tests compute their yardstick
- * (`attention_ref` without upcast and with reordered operations): every tensor is rounded to the
- * format of Q, to nearest even: K·scale, the scores, the softcapped scores, the weights, the output;
- * sums are in fp64. Returns the output's values, [batch, heads, queries, vDim].
- */
-export function textbookAttention(problem: Problem, shape: ProblemShape): Float64Array {
-  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
-  const format = formats[problem.q.format];
-  const out = new Float64Array(batch * heads * queries * vDim);
-  const roundAll = (values: Float64Array): Float64Array =>
-    decodeToFloat64(encodeFromFloat64(format, values), format);
-  for (let head = 0; head < batch * heads; head++) {
-    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-    const q = decodeRows(problem.q, head * queries, queries, qkDim);
-    const k = roundAll(decodeRows(problem.k, kv * keys, keys, qkDim).map((x) => x * problem.scale));
-    const v = decodeRows(problem.v, kv * keys, keys, vDim);
-    for (let i = 0; i < queries; i++) {
-      const { begin, end } = visibleKeys(problem, shape, i);
-      const dots = new Float64Array(end - begin);
-      for (let j = begin; j < end; j++)
-        dots[j - begin] = dotProduct(q, i * qkDim, k, j * qkDim, qkDim);
-      let scores = roundAll(dots);
-      const cap = problem.softcap;
-      if (cap !== null) {
-        const inner = roundAll(roundAll(scores.map((x) => x / cap)).map(Math.tanh));
-        scores = roundAll(inner.map((x) => x * cap));
-      }
-      const largest = scores.reduce((a, b) => (b > a ? b : a), -Infinity);
-      const exponentials = scores.map((score) => Math.exp(score - largest));
-      const total = exponentials.reduce((a, b) => a + b, 0);
-      const weights = roundAll(exponentials.map((x) => x / total));
-      const row = new Float64Array(vDim);
-      addWeightedRows(row, weights, v, begin);
-      out.set(roundAll(row), (head * queries + i) * vDim);
-    }
+function multiply(values: Float64Array, factor: number): void {
+  for (let i = 0; i < values.length; i++) values[i]! *= factor;
+}
+
+function divide(values: Float64Array, divisor: number): void {
+  for (let i = 0; i < values.length; i++) values[i]! /= divisor;
+}
+
+/** Scores of a row to its weights, e^(score − largest) / Σ e^(score − largest), in place. */
+function softmax(scores: Float64Array): void {
+  let largest = -Infinity;
+  for (let j = 0; j < scores.length; j++) if (scores[j]! > largest) largest = scores[j]!;
+  let total = 0;
+  for (let j = 0; j < scores.length; j++) {
+    scores[j] = Math.exp(scores[j]! - largest);
+    total += scores[j]!;
   }
-  return out;
+  divide(scores, total);
 }
 
 /** row += Σ_j weights[j] · values[first + j], four rows of values at a time. */
@@ -78,14 +66,82 @@ function addWeightedRows(
   const dim = row.length;
   let j = 0;
   for (; j + 3 < weights.length; j += 4) {
-    const [w0, w1, w2, w3] = [weights[j]!, weights[j + 1]!, weights[j + 2]!, weights[j + 3]!];
-    const at = (first + j) * dim;
+    const w0 = weights[j]!;
+    const w1 = weights[j + 1]!;
+    const w2 = weights[j + 2]!;
+    const w3 = weights[j + 3]!;
+    let at0 = (first + j) * dim;
+    let at1 = at0 + dim;
+    let at2 = at1 + dim;
+    let at3 = at2 + dim;
     for (let c = 0; c < dim; c++)
       row[c]! +=
-        w0 * values[at + c]! +
-        w1 * values[at + dim + c]! +
-        (w2 * values[at + 2 * dim + c]! + w3 * values[at + 3 * dim + c]!);
+        w0 * values[at0++]! + w1 * values[at1++]! + (w2 * values[at2++]! + w3 * values[at3++]!);
   }
   for (; j < weights.length; j++)
     for (let c = 0; c < dim; c++) row[c]! += weights[j]! * values[(first + j) * dim + c]!;
+}
+
+/**
+ * Textbook attention in the input format, as FlashAttention's tests compute their yardstick
+ * (`attention_ref` without upcast and with reordered operations): every tensor is rounded to the
+ * format of Q, to nearest even: K·scale, the scores, the softcapped scores, the weights, the output;
+ * sums are in fp64. Returns the output's values, [batch, heads, queries, vDim].
+ */
+export function textbookAttention(problem: Problem, shape: ProblemShape): Float64Array {
+  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const { softcap } = problem;
+  const format = formats[problem.q.format];
+  const out = new Float64Array(batch * heads * queries * vDim);
+  const roundAll = (values: Float64Array): void => {
+    decodeToFloat64(encodeFromFloat64(format, values), format, values);
+  };
+  let loaded = -1;
+  let k: Float64Array = new Float64Array();
+  let v: Float64Array = new Float64Array();
+  const load = (kv: number): void => {
+    if (kv === loaded) return;
+    k = decodeRows(problem.k, kv * keys, keys, qkDim);
+    multiply(k, problem.scale);
+    roundAll(k);
+    v = decodeRows(problem.v, kv * keys, keys, vDim);
+    loaded = kv;
+  };
+  /** The rounded scores of a row of Q against the keys from `begin` on, into `scores`. */
+  const score = (scores: Float64Array, q: Float64Array, row: number, begin: number): void => {
+    for (let j = 0; j < scores.length; j++)
+      scores[j] = dotProduct(q, row * qkDim, k, (begin + j) * qkDim, qkDim);
+  };
+  const cap = (scores: Float64Array, limit: number): void => {
+    divide(scores, limit);
+    roundAll(scores);
+    for (let j = 0; j < scores.length; j++) scores[j] = Math.tanh(scores[j]!);
+    roundAll(scores);
+    multiply(scores, limit);
+    roundAll(scores);
+  };
+  for (let head = 0; head < batch * heads; head++) {
+    load(Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize));
+    for (let first = 0; first < queries; first += tileRows) {
+      const rows = Math.min(tileRows, queries - first);
+      const row = head * queries + first;
+      const q = decodeRows(problem.q, row, rows, qkDim);
+      const ranges = Array.from({ length: rows }, (_, i) => visibleKeys(problem, shape, first + i));
+      // The visible scores of one row after the other.
+      const scores = new Float64Array(ranges.reduce((sum, { begin, end }) => sum + end - begin, 0));
+      let at = 0;
+      const ofRows = ranges.map(({ begin, end }) => scores.subarray(at, (at += end - begin)));
+      ofRows.forEach((ofRow, i) => score(ofRow, q, i, ranges[i]!.begin));
+      roundAll(scores);
+      if (softcap !== null) cap(scores, softcap);
+      ofRows.forEach(softmax);
+      roundAll(scores);
+      const tile = out.subarray(row * vDim, (row + rows) * vDim);
+      ofRows.forEach((weights, i) =>
+        addWeightedRows(tile.subarray(i * vDim, (i + 1) * vDim), weights, v, ranges[i]!.begin),
+      );
+      roundAll(tile);
+    }
+  }
+  return out;
 }

@@ -152,7 +152,10 @@ export function exponentScale(softmaxScale: number, { descale }: Fa4Configuratio
   return fround(fround(softmaxScale * Math.LOG2E) * descaled);
 }
 
-/** The arithmetic of both matrix products for inputs of the format. */
+/**
+ * The arithmetic of both matrix products for inputs of the format.
+ * @throws RequestError when the architecture's instruction does not take the format
+ */
 export function fa4TensorCore(
   architecture: Fa4Architecture,
   format: Fa4Format,

@@ -1,6 +1,5 @@
 import { formats, patternsOf } from '../../src/formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../src/problem.js';
-import { RequestError } from '../../src/request-error.js';
 import { keyBlocks, queryTiles, type KeyBlock } from './forward-blocks.js';
 import type { InputPatterns } from './forward-formats.js';
 import { kernelPaths, type ForwardPaths } from './forward-paths.js';
@@ -25,15 +24,6 @@ export interface ForwardTiles<Result> {
   readonly rowsOf: (tile: number) => { readonly first: number; readonly rows: number };
   /** Computes one tile. */
   readonly runTile: (tile: number) => Result;
-}
-
-/**
- * The format of the problem's inputs, where 16-bit ones are needed.
- * @throws RequestError for any other
- */
-export function inputFormat({ q }: Problem): 'bf16' | 'fp16' {
-  if (q.format === 'bf16' || q.format === 'fp16') return q.format;
-  throw new RequestError(`q is ${q.format}; give bf16 or fp16`);
 }
 
 /** Rows [first, first + rows) of a tensor with rows of `dim` elements, as bit patterns. */

@@ -4,6 +4,7 @@ export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './for
 export {
   exponentScale,
   fa4Configuration,
+  fa4TensorCore,
   tileQueries,
   type Descale,
   type Fa4Architecture,

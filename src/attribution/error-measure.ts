@@ -1,22 +1,8 @@
 import type { FormatName } from '../formats/index.js';
 import { formats, ulp } from '../formats/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
-
-/** Where an output element is. */
-export interface Place {
-  readonly batch: number;
-  readonly head: number;
-  readonly query: number;
-  readonly column: number;
-}
-
-/** Largest magnitude, root mean square and mean of something over the elements. */
-export interface Spread {
-  readonly max: number;
-  readonly rms: number;
-  /** With its sign. */
-  readonly mean: number;
-}
+import { elementAt, type Coordinates } from '../audit/index.js';
+import { RunningSpread, type Spread } from './running-spread.js';
 
 /** An error over all elements of an output where it is finite. */
 export interface ErrorMeasure {
@@ -35,7 +21,8 @@ export interface ErrorMeasure {
    */
   readonly outward: number;
   /** Where the relative error is largest; null where there is no error. */
-  readonly worst: (Place & { readonly error: number; readonly exact: number }) | null;
+  readonly worst:
+    (Required<Coordinates> & { readonly error: number; readonly exact: number }) | null;
 }
 
 /** The units of an output's errors: one number per element. */
@@ -61,25 +48,6 @@ export function errorUnits(reference: AttentionReference, outputFormat: FormatNa
   };
 }
 
-class RunningSpread {
-  max = 0;
-  #squares = 0;
-  #sum = 0;
-  add(x: number): void {
-    this.max = Math.max(this.max, Math.abs(x));
-    this.#squares += x * x;
-    this.#sum += x;
-  }
-  over(count: number): Spread {
-    const elements = Math.max(count, 1);
-    return {
-      max: this.max,
-      rms: Math.sqrt(this.#squares / elements),
-      mean: this.#sum / elements,
-    };
-  }
-}
-
 /** An error being measured, element by element. */
 export class ErrorMeter {
   readonly #units: ErrorUnits;
@@ -87,7 +55,6 @@ export class ErrorMeter {
   readonly #relative = new RunningSpread();
   readonly #ulps = new RunningSpread();
   #outward = 0;
-  #elements = 0;
   #nonFinite = 0;
   #worst = -1;
   #worstError = 0;
@@ -104,7 +71,6 @@ export class ErrorMeter {
       return;
     }
     const relative = error * perMagnitude[index];
-    this.#elements++;
     this.#absolute.add(error);
     if (this.#worst < 0 ? error !== 0 : Math.abs(relative) > this.#relative.max) {
       this.#worst = index;
@@ -116,35 +82,23 @@ export class ErrorMeter {
   }
 
   measure(): ErrorMeasure {
-    const count = this.#elements;
-    const { exact } = this.#units;
+    const { count } = this.#absolute;
+    const { exact, shape } = this.#units;
     return {
       elements: count,
       nonFinite: this.#nonFinite,
-      absolute: this.#absolute.over(count),
-      relative: this.#relative.over(count),
-      ulps: this.#ulps.over(count),
+      absolute: this.#absolute.measure(),
+      relative: this.#relative.measure(),
+      ulps: this.#ulps.measure(),
       outward: this.#outward / Math.max(count, 1),
       worst:
         this.#worst < 0
           ? null
           : {
-              ...this.#placeOf(this.#worst),
+              ...elementAt(shape, this.#worst),
               error: this.#worstError,
               exact: exact[this.#worst],
             },
-    };
-  }
-
-  #placeOf(index: number): Place {
-    const { heads, queries, vDim } = this.#units.shape;
-    const row = Math.floor(index / vDim);
-    const head = Math.floor(row / queries);
-    return {
-      batch: Math.floor(head / heads),
-      head: head % heads,
-      query: row % queries,
-      column: index % vDim,
     };
   }
 }

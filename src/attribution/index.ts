@@ -13,7 +13,7 @@ export type {
   WeightRounding,
 } from './attribution.js';
 export { defaultCandidates, type Candidate } from './candidates.js';
-export type { ErrorMeasure, Place, Spread } from './error-measure.js';
+export type { ErrorMeasure } from './error-measure.js';
 export {
   identifyKernel,
   type Identification,
@@ -26,6 +26,7 @@ export type { LseMatch, MatchMeasure } from './match-meter.js';
 export type { MaximumLag } from './maximum-lag.js';
 export { renderAttribution } from './render-attribution.js';
 export { renderIdentification } from './render-identification.js';
+export type { Spread } from './running-spread.js';
 export type { TechniqueMatch, TechniqueSearch } from './technique-search.js';
 export type { RowErrors, TileErrors } from './tile-errors.js';
 export { renderShares, type ShareChoice } from './render-shares.js';

@@ -1,5 +1,5 @@
 import type { ProblemShape } from '../problem.js';
-import { alignColumns } from './align-columns.js';
+import { alignColumns } from '../align-columns.js';
 import type { Attribution, TechniquePart } from './attribution.js';
 import type { ErrorMeasure } from './error-measure.js';
 import type { LseMeasure } from './lse-measure.js';

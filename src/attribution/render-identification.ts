@@ -1,4 +1,4 @@
-import { alignColumns } from './align-columns.js';
+import { alignColumns } from '../align-columns.js';
 import type { Candidate } from './candidates.js';
 import type { Identification } from './identify-kernel.js';
 import { isEqualThroughout, significantLikeness, type MatchMeasure } from './match-meter.js';

@@ -1,4 +1,4 @@
-import { alignColumns } from './align-columns.js';
+import { alignColumns } from '../align-columns.js';
 import type { Attribution } from './attribution.js';
 
 /** Which error a table shares out, and how: added in the order of the kernel, or each alone. */

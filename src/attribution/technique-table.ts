@@ -2,20 +2,14 @@ import { techniques as boundedTechniques, type AttributedKernel } from '../../ke
 import type { AttentionReference } from '../../oracles/index.js';
 import type { Bounds, RowsBound } from '../audit/index.js';
 import { planSingleRuns } from './run-plan.js';
+import { RunningSpread, type Spread } from './running-spread.js';
 import { tileErrors, type RowErrors, type TileErrors } from './tile-errors.js';
 
 /** A bound over all elements (or rows) where it is finite. */
-export interface BoundMeasure {
-  readonly max: number;
-  readonly rms: number;
-}
+export type BoundMeasure = Pick<Spread, 'max' | 'rms'>;
 
 /** An error over the elements where it and its bound are finite. */
-export interface MeasuredError {
-  readonly max: number;
-  readonly rms: number;
-  /** With its sign. */
-  readonly mean: number;
+export interface MeasuredError extends Spread {
   /** The largest share of its bound that an element uses. */
   readonly used: number;
 }
@@ -60,43 +54,33 @@ const boundOf: Readonly<Record<string, string>> = {
 };
 
 class BoundMeter {
-  max = 0;
-  #squares = 0;
-  count = 0;
+  readonly #bounds = new RunningSpread();
   add(bound: number): void {
-    if (!Number.isFinite(bound)) return;
-    this.count++;
-    this.max = Math.max(this.max, bound);
-    this.#squares += bound * bound;
+    if (Number.isFinite(bound)) this.#bounds.add(bound);
+  }
+  get count(): number {
+    return this.#bounds.count;
   }
   measure(): BoundMeasure {
-    return { max: this.max, rms: Math.sqrt(this.#squares / Math.max(this.count, 1)) };
+    const { max, rms } = this.#bounds.measure();
+    return { max, rms };
   }
 }
 
 class ErrorUseMeter {
-  count = 0;
-  #max = 0;
-  #squares = 0;
-  #sum = 0;
+  readonly #errors = new RunningSpread();
   #used = 0;
   add(error: number, bound: number): void {
     if (!Number.isFinite(error) || !Number.isFinite(bound)) return;
+    this.#errors.add(error);
     const size = Math.abs(error);
-    this.count++;
-    this.#max = Math.max(this.#max, size);
-    this.#squares += error * error;
-    this.#sum += error;
     if (size > 0) this.#used = Math.max(this.#used, size / bound);
   }
+  get count(): number {
+    return this.#errors.count;
+  }
   measure(): MeasuredError {
-    const count = Math.max(this.count, 1);
-    return {
-      max: this.#max,
-      rms: Math.sqrt(this.#squares / count),
-      mean: this.#sum / count,
-      used: this.#used,
-    };
+    return { ...this.#errors.measure(), used: this.#used };
   }
 }
 

@@ -13,12 +13,15 @@ export class ErrorPool {
   #groupCount = 0;
   #absolute = 0;
 
-  /** @param size groups are numbered 0 to size − 1 */
-  constructor(size: number) {
-    this.#sums = new Float64Array(size);
-    this.#squares = new Float64Array(size);
-    this.#known = new Uint8Array(size);
-    this.#groups = new Int32Array(size);
+  /**
+   * @param size groups are numbered 0 to size − 1
+   * @param memory where to keep them: `poolBytes(size)` zero bytes from `start`, a multiple of 8
+   */
+  constructor(size: number, memory = new ArrayBuffer(poolBytes(size)), start = 0) {
+    this.#sums = new Float64Array(memory, start, size);
+    this.#squares = new Float64Array(memory, start + 8 * size, size);
+    this.#groups = new Int32Array(memory, start + 16 * size, size);
+    this.#known = new Uint8Array(memory, start + 20 * size, size);
   }
 
   /** Adds the error x·e to a group. */
@@ -82,6 +85,21 @@ export class ErrorPool {
     this.#known[group] = 1;
     this.#groups[this.#groupCount++] = group;
   }
+}
+
+/** Bytes that a pool of so many groups takes, a multiple of 8. */
+function poolBytes(size: number): number {
+  return 8 * Math.ceil((21 * size) / 8);
+}
+
+/**
+ * Pools of `size` groups each, in one piece of memory: of that, the system provides only what is
+ * written to, and most groups of a row's pool never are.
+ */
+export function createErrorPools(count: number, size: number): ErrorPool[] {
+  const bytes = poolBytes(size);
+  const memory = new ArrayBuffer(count * bytes);
+  return Array.from({ length: count }, (_, i) => new ErrorPool(size, memory, i * bytes));
 }
 
 /** Numbers the groups of nearly equal positive numbers: `bits` groups per octave as a power of two. */

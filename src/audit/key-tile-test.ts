@@ -1,15 +1,15 @@
-import { forEachWeightTile } from '../../oracles/index.js';
+import { forEachWeightTile, type WeightTile } from '../../oracles/index.js';
 import { decodeToFloat64, formats } from '../formats/index.js';
 import type { Problem, ProblemShape } from '../problem.js';
-import { ErrorPool } from './error-pool.js';
 import { cutBlock, type QueryBlock } from './query-block.js';
 import {
   alarmDeviations,
   collectRow,
   collectWeights,
+  createRowPools,
   Statistic,
   structureTileRows,
-  weightGroups,
+  walkRows,
   type RowErrors,
 } from './structure-statistic.js';
 import type { StructureResult, StructureScope } from './structure.js';
@@ -44,6 +44,30 @@ function testedBlocks({ queries, keys }: ProblemShape): number[] {
   );
 }
 
+/** Adds Σ_j w_j (O − v_j) over the keys of a tile of weights to the rows of `direction`. */
+function addTile(
+  direction: Float64Array,
+  { weights, rows, firstRow, firstKey, keys, stride }: WeightTile,
+  out: Float64Array,
+  values: Float64Array,
+  vDim: number,
+): void {
+  for (let i = 0; i < rows; i++) {
+    const to = (firstRow + i) * vDim;
+    let share = 0;
+    for (let j = 0; j < keys; j++) {
+      const w = weights[i * stride + j]!;
+      if (w === 0) continue;
+      share += w;
+      let from = (firstKey + j) * vDim;
+      for (let at = to; at < to + vDim; at++) direction[at]! -= w * values[from++]!;
+    }
+    // Rows without weights may hold infinities and NaNs.
+    if (share === 0) continue;
+    for (let at = to; at < to + vDim; at++) direction[at]! += share * out[at]!;
+  }
+}
+
 /** D of key tiles [firstTile, firstTile + count): Σ_{j in t} w_j (O − v_j), [rows × vDim] each. */
 function tileDirections(
   { problem, reference, rows }: QueryBlock,
@@ -55,19 +79,10 @@ function tileDirections(
   const directions = Array.from({ length: count }, () => new Float64Array(rows * vDim));
   forEachWeightTile(problem, reference, [], {
     begin: () => undefined,
-    visit: ({ weights, rows: height, firstRow, firstKey, keys, stride }) => {
-      for (let j = 0; j < keys; j++) {
-        const direction = directions[Math.floor((firstKey + j) / keyTileKeys) - firstTile];
-        if (direction === undefined) continue;
-        const from = (firstKey + j) * vDim;
-        for (let i = 0; i < height; i++) {
-          const w = weights[i * stride + j]!;
-          if (w === 0) continue;
-          const to = (firstRow + i) * vDim;
-          for (let c = 0; c < vDim; c++)
-            direction[to + c]! += w * (reference.out[to + c]! - values[from + c]!);
-        }
-      }
+    visit: (tile) => {
+      // Tiles of weights begin at multiples of their size, which divides that of key tiles.
+      const direction = directions[Math.floor(tile.firstKey / keyTileKeys) - firstTile];
+      if (direction !== undefined) addTile(direction, tile, reference.out, values, vDim);
     },
     end: () => undefined,
   });
@@ -138,14 +153,12 @@ export function testKeyTiles(
   const ofBlock = alarmDeviations(tests * blocks.length, share);
   const ofHead = alarmDeviations(tests, share);
   const atOnce = Math.min(tiles, directionsAtOnce);
-  const pools = Array.from({ length: atOnce }, () =>
-    Array.from({ length: 64 }, () => new ErrorPool(weightGroups.size)),
-  );
+  const pools = createRowPools(atOnce);
   const statistics = () => Array.from({ length: atOnce }, () => new Statistic(groups.size));
   const [blockStatistics, headStatistics] = [statistics(), statistics()];
   const rowStatistic = new Statistic(groups.size);
   const worst = new Map<StructureScope, StructureResult>();
-  const toLargest = new Float64Array(64);
+  const toLargest = new Float64Array(walkRows);
 
   const collectBlock = (block: QueryBlock, firstTile: number, count: number) => {
     const { problem: cut, reference: part } = block;
@@ -156,10 +169,7 @@ export function testKeyTiles(
         for (let i = 0; i < rows; i++)
           toLargest[i] = Math.exp(part.lse[firstRow + i]! - part.maximum[firstRow + i]!);
       },
-      visit: (tile) =>
-        directions.forEach((_, t) =>
-          collectWeights(pools[t]!, tile, tile.projections[t]!, toLargest),
-        ),
+      visit: (tile) => collectWeights(pools, tile, toLargest),
       end: (_, firstRow, rows) => {
         for (let i = 0; i < rows; i++) {
           const local = firstRow + i;

@@ -2,10 +2,13 @@ import type { AttentionReference, WeightTile } from '../../oracles/index.js';
 import { formats, smallestNormal, type FormatName } from '../formats/index.js';
 import type { KernelBound } from './bound.js';
 import { outputRounding } from './bounds/index.js';
-import { ErrorPool, NearlyEqual } from './error-pool.js';
+import { createErrorPools, ErrorPool, NearlyEqual } from './error-pool.js';
 
 /** Query rows per tile in the tile scope. */
 export const structureTileRows = 128;
+
+/** Query rows that a walk over the weights is at work on at once. */
+export const walkRows = 64;
 
 /** Weights in one of 2^7 steps of an octave are taken to round alike; below 2^-40 all of them. */
 export const weightGroups = new NearlyEqual(7, -40, 0);
@@ -66,20 +69,32 @@ export class Statistic {
   }
 }
 
-/** Adds one tile's weights times projections to the pools of its rows. */
+/** Pools for the weights of each row of a tile, for each of `count` directions. */
+export function createRowPools(count: number): ErrorPool[][] {
+  return Array.from({ length: count }, () => createErrorPools(walkRows, weightGroups.size));
+}
+
+/**
+ * Adds one tile's weights, times their projections on each direction, to the pools of its rows.
+ * @param toLargest per row what a weight is to be multiplied by to be relative to the largest
+ */
 export function collectWeights(
-  pools: readonly ErrorPool[],
-  tile: WeightTile,
-  projection: Float64Array,
+  pools: readonly (readonly ErrorPool[])[],
+  { weights, rows, keys, stride, projections }: WeightTile,
   toLargest: Float64Array,
 ): void {
-  const { weights, rows, keys, stride } = tile;
+  const groups = new Int32Array(keys);
   for (let i = 0; i < rows; i++) {
-    const pool = pools[i]!;
+    const first = i * stride;
     const factor = toLargest[i]!;
-    for (let at = i * stride; at < i * stride + keys; at++) {
-      const w = weights[at]!;
-      if (w !== 0) pool.add(weightGroups.group(w * factor), w * projection[at]!);
+    for (let j = 0; j < keys; j++) groups[j] = weightGroups.group(weights[first + j]! * factor);
+    for (let direction = 0; direction < projections.length; direction++) {
+      const pool = pools[direction]![i]!;
+      const projection = projections[direction]!;
+      for (let j = 0; j < keys; j++) {
+        const w = weights[first + j]!;
+        if (w !== 0) pool.add(groups[j]!, w * projection[first + j]!);
+      }
     }
   }
 }

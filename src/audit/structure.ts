@@ -2,16 +2,16 @@ import { forEachWeightTile, type AttentionReference, type Progress } from '../..
 import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
 import type { KernelBound } from './bound.js';
-import { ErrorPool } from './error-pool.js';
 import { testKeyTiles } from './key-tile-test.js';
 import {
   alarmDeviations,
   collectRow,
   collectWeights,
+  createRowPools,
   outputGroups,
   Statistic,
   structureTileRows,
-  weightGroups,
+  walkRows,
 } from './structure-statistic.js';
 
 /**
@@ -82,10 +82,11 @@ export function structureResults(
   const errors = { reference, out, outputFormat, bound, groups };
   const ones = new Float64Array(reference.out.length).fill(1);
   const directions: Record<RowTest, Float64Array> = { scale: reference.out, bias: ones };
-  const tests = rowTests.map((test) => ({
+  const pools = createRowPools(rowTests.length);
+  const tests = rowTests.map((test, index) => ({
     test,
     direction: directions[test],
-    rows: Array.from({ length: 64 }, () => new ErrorPool(weightGroups.size)),
+    rows: pools[index]!,
     row: new Statistic(groups.size),
     tile: new Statistic(groups.size),
     head: new Statistic(groups.size),
@@ -146,7 +147,7 @@ export function structureResults(
   };
 
   let finished = 0;
-  const toLargest = new Float64Array(64);
+  const toLargest = new Float64Array(walkRows);
   forEachWeightTile(
     problem,
     reference,
@@ -158,14 +159,11 @@ export function structureResults(
           toLargest[i] = Math.exp(reference.lse[row]! - reference.maximum[row]!);
         }
       },
-      visit: (tile) =>
-        tests.forEach((entry, index) =>
-          collectWeights(entry.rows, tile, tile.projections[index]!, toLargest),
-        ),
+      visit: (tile) => collectWeights(pools, tile, toLargest),
       end: (head, firstRow, rows) => {
         for (let i = 0; i < rows; i++) {
           finishRow(head * queries + firstRow + i, i);
-          for (const { rows: pools } of tests) pools[i]!.clear();
+          for (const ofTest of pools) ofTest[i]!.clear();
         }
         finished += rows;
         progress?.(finished / (headCount * queries));

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { RequestError } from '../request-error.js';
 import type { ErrorPlan, Slice, SliceErrors } from './error-plan.js';
 import { createCandidates } from './candidates.js';
 import { createErrorSlices } from './error-slice.js';
@@ -28,6 +29,13 @@ interface SliceResults {
 
 /** What a slice of a sweep says. */
 export type SliceResult<Plan extends SweepPlan> = SliceResults[Plan['kind']];
+
+/**
+ * What a worker answers a slice with: what the slice says, or why the request cannot be carried out,
+ * because an error that is thrown in a thread reaches the other as a plain `Error`.
+ */
+export type SliceAnswer<Plan extends SweepPlan> =
+  { readonly result: SliceResult<Plan> } | { readonly refusal: string };
 
 /** What a plan is carried out on: a slice of inputs, or a range of problems. */
 export type SliceOf<Plan extends SweepPlan> = Plan extends ErrorPlan | RangeReductionPlan
@@ -79,9 +87,10 @@ function drain<Plan extends SweepPlan>(
       current = value;
       worker.postMessage(current);
     };
-    worker.on('message', (result: SliceResult<Plan>) => {
+    worker.on('message', (answer: SliceAnswer<Plan>) => {
       try {
-        settle(current, result);
+        if ('refusal' in answer) throw new RequestError(answer.refusal);
+        settle(current, answer.result);
         next();
       } catch (error) {
         reject(error);
@@ -96,6 +105,7 @@ function drain<Plan extends SweepPlan>(
 /**
  * Carries the plan out on every slice and hands each result to `settle`, in no particular order. The
  * work is shared among the threads, this one for a single thread.
+ * @throws RequestError, from whatever thread, for a plan that cannot be carried out
  */
 export async function sweep<Plan extends SweepPlan>(
   plan: Plan,

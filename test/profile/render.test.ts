@@ -19,7 +19,7 @@ import {
   float32Text,
   percentage,
 } from '../../src/profile/render/numbers.js';
-import { table } from '../../src/profile/render/table.js';
+import { alignColumns } from '../../src/align-columns.js';
 import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/panels.js';
 import { anyBits, float32 } from './random-results.js';
 
@@ -71,7 +71,7 @@ describe('numbers as text', () => {
 describe('a table', () => {
   it('aligns its columns', () => {
     expect(
-      table([
+      alignColumns([
         ['', 'a', 'bcd'],
         ['name', '12', '3'],
       ]),

@@ -1,28 +1,15 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { addProfileCommand } from '../../src/cli/profile.js';
+import { afterAll, describe, expect, it } from 'vitest';
 import { RequestError } from '../../src/request-error.js';
+import { runInProcess } from '../cli/run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-trade-offs-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
-afterEach(() => vi.restoreAllMocks());
 
-/** Runs the command line in this process; what it printed. */
-async function run(...args: string[]): Promise<string> {
-  const printed: string[] = [];
-  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
-    printed.push(String(text));
-    return true;
-  });
-  const program = new Command().exitOverride().configureOutput({ writeErr: () => {} });
-  addProfileCommand(program);
-  program.commands.forEach((command) => command.exitOverride());
-  await program.parseAsync(['node', 'flashproof', 'profile', ...args, '--threads', '1']);
-  return printed.join('');
-}
+/** Runs the command line in this process, on one thread; what it printed. */
+const run = (...args: string[]) => runInProcess('profile', ...args, '--threads', '1');
 
 const tiny = ['--queries', '8', '--keys', '300', '--dim', '16', '--regime', 'normal-4'];
 

@@ -1,13 +1,13 @@
 import {
   exponentScale,
   fa4Configuration,
+  fa4TensorCore,
   fragmentColumns,
   usesPolynomial,
   type Fa4Configuration,
   type Fa4Format,
 } from '../../../kernels/index.js';
 import type { FormatName } from '../../formats/index.js';
-import { findTensorCoreArithmetic } from '../../hardware/index.js';
 import { problemShape, type Problem } from '../../problem.js';
 import { RequestError } from '../../request-error.js';
 import { hardwareExp2Error, hardwareExp2Flush } from './exp2-hardware.js';
@@ -24,11 +24,10 @@ function tensorCoreSums(
   { architecture }: Fa4Configuration,
   format: FormatName,
 ): SumArithmetic & { readonly kind: 'fused' } {
-  const { productsPerSum, alignedFractionBits, resultFractionBits } = findTensorCoreArithmetic({
-    instruction: architecture === 'sm_90' ? 'wgmma' : 'tcgen05.mma',
+  const { productsPerSum, alignedFractionBits, resultFractionBits } = fa4TensorCore(
     architecture,
-    a: format as Fa4Format,
-  });
+    format as Fa4Format,
+  );
   return { kind: 'fused', productsPerSum, alignedFractionBits, resultFractionBits };
 }
 
@@ -89,7 +88,6 @@ export function fa4Arithmetic(
     overflow: 'bounded',
     values: tensorCoreSums(configuration, problem.v.format),
     rowSumAdditions: blockKeys / rowSumLanes + rowSumTree,
-    rescales: true,
     finish: {
       normalise: hardwareReciprocalError + roundoff32,
       logarithm: hardwareLog2Error,

@@ -12,5 +12,12 @@ export type {
 } from './kernel-arithmetic.js';
 export { naiveArithmetic } from './naive-arithmetic.js';
 export { outputRounding } from './output-round.js';
-export type { Bounds, ByTechnique, RowsBound } from './rows-bound.js';
+export {
+  combinations,
+  createCombinedBounds,
+  type Bounds,
+  type ByTechnique,
+  type CombinedBounds,
+  type RowsBound,
+} from './rows-bound.js';
 export { judgedArithmetic, modelArithmetic } from './model-arithmetic.js';

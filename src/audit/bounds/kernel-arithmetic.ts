@@ -97,8 +97,6 @@ export interface KernelArithmetic {
    * where all weights are added in sequence or in any order, as `values` says.
    */
   readonly rowSumAdditions: number;
-  /** Whether sums are multiplied by factors when the maximum in use grows. */
-  readonly rescales: boolean;
   readonly finish: FinishArithmetic;
   readonly outputFormat: FormatName;
   /** Sums over keys, not yet divided by the row sum, may leave their range beyond this. */

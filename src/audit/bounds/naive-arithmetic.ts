@@ -57,7 +57,6 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     overflow: 'fault',
     values: { kind: 'sequential' },
     rowSumAdditions: 0,
-    rescales: false,
     finish: { normalise: roundoff32, logarithm: roundedOnce, elementwise: roundoff32 },
     outputFormat: problem.q.format,
     largestSum: 2 ** 126,

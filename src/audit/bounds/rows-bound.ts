@@ -4,15 +4,22 @@ import { tileRows } from './memory.js';
 /** A number per technique and element (or row). */
 export type ByTechnique = Readonly<Record<Technique, Float64Array>>;
 
-/** Bounds of every element, or of every row. */
-export interface Bounds {
-  /** Worst case of each technique alone. */
-  readonly techniques: ByTechnique;
-  /** Worst case of all together, the rounding of an output and the oracle's own radius included. */
+/** What the bounds of all techniques together come to; the names of `CombinedBounds`. */
+export const combinations = ['total', 'systematic', 'deviation'] as const;
+
+/** Bounds of every element, or of every row, all techniques together. */
+export interface CombinedBounds {
+  /** Worst case, the rounding of an output and the oracle's own radius included. */
   readonly total: Float64Array;
   /** What does not average out, and the standard deviation of what does: see docs/bounds.md. */
   readonly systematic: Float64Array;
   readonly deviation: Float64Array;
+}
+
+/** Bounds of every element, or of every row. */
+export interface Bounds extends CombinedBounds {
+  /** Worst case of each technique alone. */
+  readonly techniques: ByTechnique;
 }
 
 /** The bounds of up to 64 rows of one head. Arrays are used again from call to call. */
@@ -26,20 +33,21 @@ export interface RowsBound {
   readonly lse: Bounds;
 }
 
-function createBounds(length: number): Bounds {
+/** Bounds of so many elements or rows, all 0 as yet. */
+export function createCombinedBounds(length: number): CombinedBounds {
   const numbers = () => new Float64Array(length);
-  return {
-    techniques: Object.fromEntries(techniques.map((name) => [name, numbers()])) as ByTechnique,
-    total: numbers(),
-    systematic: numbers(),
-    deviation: numbers(),
-  };
+  return { total: numbers(), systematic: numbers(), deviation: numbers() };
+}
+
+/** Bounds of so many elements or rows with the parts of the techniques, all 0 as yet. */
+export function createBounds(length: number): Bounds {
+  const parts = techniques.map((name) => [name, new Float64Array(length)]);
+  return { techniques: Object.fromEntries(parts) as ByTechnique, ...createCombinedBounds(length) };
 }
 
 function fill(bounds: Bounds, value: number, begin: number, end: number): void {
   for (const technique of techniques) bounds.techniques[technique].fill(value, begin, end);
-  for (const name of ['total', 'systematic', 'deviation'] as const)
-    bounds[name].fill(value, begin, end);
+  for (const name of combinations) bounds[name].fill(value, begin, end);
 }
 
 /** Arrays for the bounds of 64 rows, and a way to say the same of a whole row. */

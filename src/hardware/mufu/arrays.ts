@@ -4,6 +4,7 @@ import {
   type ScalarEngine,
   type SegmentKernel,
 } from '../../simd/index.js';
+import { lazily } from '../../lazily.js';
 import { exp2Interpolator } from './exp2.js';
 import { truncatedSquare, type Interpolator } from './interpolation.js';
 import { log2Interpolator } from './log2.js';
@@ -41,10 +42,10 @@ export type Float32SpecialFunctionName =
 /** Inputs of the squarer: 17 bits. */
 const squareCount = 2 ** 17;
 
-/** The unit's square of every 17-bit number, which fits 16 bits; for WebAssembly memory. */
-export function packSquares(): Uint16Array {
-  return Uint16Array.from({ length: squareCount }, (_, x) => truncatedSquare(x));
-}
+/** The unit's square of every 17-bit number, which fits 16 bits; to be copied to WebAssembly memory. */
+export const packSquares: () => Uint16Array = lazily(() =>
+  Uint16Array.from({ length: squareCount }, (_, x) => truncatedSquare(x)),
+);
 
 const segmentBytes = 16;
 const binadeWords = 3;

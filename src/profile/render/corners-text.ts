@@ -1,6 +1,6 @@
 import type { CornerReport, CornerResult } from '../corners.js';
 import { float32Text, grouped } from './numbers.js';
-import { listing } from './table.js';
+import { alignTextColumns } from '../../align-columns.js';
 
 /** A result, zeros and infinities with their sign. */
 function signed(value: number): string {
@@ -53,7 +53,7 @@ export function cornersText(corners: readonly CornerReport[]): string[] {
   return [
     'Every input, by where the function changes its ways',
     '',
-    ...listing([['x', 'inputs', 'exact', 'function', 'results'], ...rows]),
+    ...alignTextColumns([['x', 'inputs', 'exact', 'function', 'results'], ...rows]),
     '',
   ];
 }

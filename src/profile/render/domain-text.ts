@@ -3,7 +3,7 @@ import { weightings, type Weighting } from '../errors.js';
 import type { ReferenceReport } from '../techniques/evidence.js';
 import { histogramText } from './histogram-text.js';
 import { certainDigits, digits, grouped, percentage } from './numbers.js';
-import { table } from './table.js';
+import { alignColumns } from '../../align-columns.js';
 
 /** How a domain is shown. */
 export interface DomainStyle {
@@ -46,7 +46,7 @@ function byFunction({ functions }: DomainReport, heading: string, columns: Colum
     one.name,
     ...chosen(one, columns.per).flatMap(columns.cells),
   ]);
-  return table([[heading, ...columnNames(functions, columns)], ...rows]);
+  return alignColumns([[heading, ...columnNames(functions, columns)], ...rows]);
 }
 
 function averagesOf(measure: MeasureReport, weighting: Weighting): Averages {

@@ -1,7 +1,7 @@
 import type { InputRange } from '../cells.js';
 import type { ErrorProfile } from '../techniques/profile.js';
 import { digits, powerOfTwo } from './numbers.js';
-import { listing } from './table.js';
+import { alignTextColumns } from '../../align-columns.js';
 
 /** A row that says which inputs were swept, if not all. */
 function rangeRows({ from, to }: InputRange): string[][] {
@@ -22,7 +22,7 @@ export function headText(
   return [
     title,
     '',
-    ...listing([
+    ...alignTextColumns([
       ...functions.map(({ name, evidence }) => [name, evidence]),
       ['measured against', `${formula}, ${exactness}`],
       [

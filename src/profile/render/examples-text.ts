@@ -1,7 +1,7 @@
 import type { BreakExample, DomainReport, FunctionReport } from '../error-report.js';
 import type { InputView } from '../input-view.js';
 import { digits, float32Text, grouped } from './numbers.js';
-import { listing } from './table.js';
+import { alignTextColumns } from '../../align-columns.js';
 
 /** Digits of an exact value: its relative error is below 2^-50. */
 const exactDigits = 15;
@@ -35,7 +35,7 @@ export function worstInputsText({ label, functions }: DomainReport): string[] {
   return [
     `Worst inputs, fp32, ${label}`,
     '',
-    ...listing([['', 'x', 'result', 'reference', 'error'], ...rows]),
+    ...alignTextColumns([['', 'x', 'result', 'reference', 'error'], ...rows]),
     '',
   ];
 }
@@ -62,8 +62,8 @@ export function breaksText({ label, functions }: DomainReport): string[] {
   return [
     `Breaks of monotonicity, fp32, ${label}`,
     '',
-    ...listing([['', 'count', 'largest, ulps', 'at'], ...rows]),
-    ...(firsts.length === 0 ? [] : ['', '  the first:', ...listing(firsts)]),
+    ...alignTextColumns([['', 'count', 'largest, ulps', 'at'], ...rows]),
+    ...(firsts.length === 0 ? [] : ['', '  the first:', ...alignTextColumns(firsts)]),
     '',
   ];
 }

@@ -6,7 +6,7 @@ import { domainText, shortDomainText, type DomainStyle } from './domain-text.js'
 import { headText } from './error-profile-text.js';
 import { minimaxText } from './minimax-text.js';
 import { certainDigits, grouped, percentage } from './numbers.js';
-import { listing } from './table.js';
+import { alignTextColumns } from '../../align-columns.js';
 
 /** The domains that are shown in full; of the others the largest errors. */
 const fullDomains = 2;
@@ -48,7 +48,7 @@ export function exp2Text(profile: Exp2Profile): string[] {
     ...cornersText(corners),
     'Integers from -126 to 127',
     '',
-    ...listing(
+    ...alignTextColumns(
       integers.map(({ name, integers: all, exact }) => [name, `exact at ${exact} of ${all}`]),
     ),
     '',

@@ -1,6 +1,6 @@
 import type { DomainReport, FunctionReport, HistogramBin } from '../error-report.js';
 import { percentage } from './numbers.js';
-import { table } from './table.js';
+import { alignColumns } from '../../align-columns.js';
 
 /** More bins than this are joined by octaves. */
 const mostRows = 14;
@@ -39,5 +39,5 @@ export function histogramText({ functions }: DomainReport, variable: string): st
     return [name, ...bins.map((bin) => percentage(bin?.shareUniform ?? 0))];
   });
   const heading = `|ulps|, ${format}, ${variable} uniform`;
-  return [...table([[heading, ...functions.map(({ name }) => name)], ...rows]), ''];
+  return [...alignColumns([[heading, ...functions.map(({ name }) => name)], ...rows]), ''];
 }

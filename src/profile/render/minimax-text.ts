@@ -1,6 +1,6 @@
 import type { MinimaxComparison } from '../techniques/exp2-minimax.js';
 import { certainDigits, digits, percentage } from './numbers.js';
-import { table } from './table.js';
+import { alignColumns } from '../../align-columns.js';
 
 /** What the fp64 evaluation of the polynomials' errors may be off by. */
 const certainty = 2 ** -49;
@@ -33,7 +33,7 @@ export function minimaxText(comparisons: readonly MinimaxComparison[]): string[]
   return [
     'The polynomials in exact arithmetic, largest relative error on [0, 1]',
     '',
-    ...table([
+    ...alignColumns([
       [
         '',
         'FlashAttention-4',
@@ -52,7 +52,7 @@ export function minimaxText(comparisons: readonly MinimaxComparison[]): string[]
       : [
           'What of the largest error in fp32 is the polynomial and what is rounding',
           '',
-          ...table([['', 'fp32', 'polynomial', 'rounding adds', 'of the whole'], ...shares]),
+          ...alignColumns([['', 'fp32', 'polynomial', 'rounding adds', 'of the whole'], ...shares]),
           '',
         ]),
   ];

@@ -2,7 +2,7 @@ import type { Underflow, WeightRoundingProfile } from '../techniques/p-round.js'
 import { domainText, type DomainStyle } from './domain-text.js';
 import { headText } from './error-profile-text.js';
 import { digits } from './numbers.js';
-import { table } from './table.js';
+import { alignColumns } from '../../align-columns.js';
 
 function underflowRow(underflow: Underflow): string[] {
   const { format, offset, lostUpTo, lostUpToX, subnormalUpTo, subnormalUpToX } = underflow;
@@ -28,7 +28,7 @@ export function weightRoundingText(profile: WeightRoundingProfile): string[] {
     ...profile.domains.flatMap((domain) => domainText(domain, style)),
     'Underflow of P = 2^(x + offset)',
     '',
-    ...table([
+    ...alignColumns([
       ['', '0 up to', 'so for x up to', 'subnormal up to', 'so for x up to'],
       ...profile.underflows.map(underflowRow),
     ]),

@@ -1,7 +1,7 @@
 import type { PolynomialShareProfile } from '../techniques/polynomial-share.js';
 import type { PolynomialShareCase, ShareMeasure } from '../trade-offs/polynomial-share-case.js';
 import { digits, percentage } from './numbers.js';
-import { table } from './table.js';
+import { alignColumns } from '../../align-columns.js';
 import { notesText, summaryText, tradeOffHeadText } from './trade-off-head-text.js';
 
 const headings = [
@@ -36,7 +36,7 @@ function caseText({ format, regime, rescaleThreshold, shares }: PolynomialShareC
   return [
     `${regime} in ${format}, rescale threshold ${rescaleThreshold}`,
     '',
-    ...table([headings, ...shares.map(shareRow)]),
+    ...alignColumns([headings, ...shares.map(shareRow)]),
     '',
   ];
 }

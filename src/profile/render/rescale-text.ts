@@ -2,7 +2,7 @@ import type { RescaleProfile } from '../techniques/rescale.js';
 import { thresholdText } from '../techniques/rescale-summary.js';
 import type { RescaleCase, RescaleMeasure } from '../trade-offs/rescale-case.js';
 import { digits, grouped } from './numbers.js';
-import { table } from './table.js';
+import { alignColumns } from '../../align-columns.js';
 import { thresholdLimitsText } from './threshold-limits-text.js';
 import { notesText, summaryText, tradeOffHeadText } from './trade-off-head-text.js';
 
@@ -57,7 +57,7 @@ function caseText({ format, regime, maxOffset, thresholds }: RescaleCase): strin
   return [
     `${regime} in ${format}${offset}`,
     '',
-    ...table([headings, ...thresholds.map(measureRow)]),
+    ...alignColumns([headings, ...thresholds.map(measureRow)]),
     '',
   ];
 }

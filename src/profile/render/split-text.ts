@@ -4,7 +4,7 @@ import { domainText, type DomainStyle } from './domain-text.js';
 import { headText } from './error-profile-text.js';
 import { worstInputsText } from './examples-text.js';
 import { certainDigits, digits, float32Text, grouped, percentage } from './numbers.js';
-import { listing, table } from './table.js';
+import { alignTextColumns, alignColumns } from '../../align-columns.js';
 
 /** Runs of one letter as "6h 4p". */
 function runs(lanes: string): string {
@@ -36,7 +36,7 @@ function tuningsText(tunings: readonly TuningLanes[]): string[] {
   return [
     'Lanes of a row of 128 columns by tuning entry: h hardware, p polynomial, fragments of 32',
     '',
-    ...listing([['', 'polynomial', 'h|p borders', 'columns'], ...rows]),
+    ...alignTextColumns([['', 'polynomial', 'h|p borders', 'columns'], ...rows]),
     '',
   ];
 }
@@ -75,7 +75,7 @@ export function splitText(profile: SplitProfile): string[] {
     ...picture(tunings),
     'The step in fp32',
     '',
-    ...table([
+    ...alignColumns([
       ['', 'least', 'most', 'order unsure below'],
       ...steps
         .filter(({ least }) => least !== null)
@@ -90,7 +90,7 @@ export function splitText(profile: SplitProfile): string[] {
     ...domains.flatMap((domain) => [...domainText(domain, style), ...worstInputsText(domain)]),
     'Neighbouring inputs in the wrong order on different lanes',
     '',
-    ...listing([
+    ...alignTextColumns([
       ['', '', 'smaller x', 'pairs', 'largest, ulps', 'at'],
       ...crossings.flatMap(({ domain, name, format, hardwareFirst, polynomialFirst }) => [
         [`${name}, ${domain}`, format, 'hardware', ...crossingCells(hardwareFirst)],

@@ -1,6 +1,6 @@
 import type { MeasuredProblems } from '../trade-offs/measured-problems.js';
 import { counted } from './numbers.js';
-import { listing } from './table.js';
+import { alignTextColumns } from '../../align-columns.js';
 import { wrapped } from './wrapped.js';
 
 /** How wide sentences are set. */
@@ -25,7 +25,7 @@ export function tradeOffHeadText({
   return [
     title,
     '',
-    ...listing([
+    ...alignTextColumns([
       [
         'problems',
         `${counted(queries, 'query', 'queries')} × ${counted(keys, 'key')}, head dimension ${dim}, seed ${seed}`,

@@ -11,6 +11,7 @@ import type { PolynomialShareCase } from '../trade-offs/polynomial-share-case.js
 import { resolveTradeOff, tradeOffCases } from '../trade-offs/trade-off-request.js';
 import { summariseShares } from './polynomial-share-summary.js';
 import type { ProfileOptions } from './profile.js';
+import { usualSizes } from './trade-off-sizes.js';
 
 /** The profile of the share of exponentials that the polynomial computes. */
 export interface PolynomialShareProfile {
@@ -24,7 +25,6 @@ export interface PolynomialShareProfile {
   readonly summary: readonly string[];
 }
 
-const usualSizes = { queries: 256, keys: 2048, dim: 64 };
 /** Where the exponentials decide; the regimes of a moving maximum are for the rescale threshold. */
 const usualRegimes: readonly ScoreRegimeName[] = [
   ...(['normal-1', 'normal-4', 'normal-16', 'sink', 'positive-values', 'constant-keys'] as const),

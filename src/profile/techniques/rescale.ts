@@ -13,6 +13,7 @@ import type { RescaleCase } from '../trade-offs/rescale-case.js';
 import { resolveTradeOff, tradeOffCases } from '../trade-offs/trade-off-request.js';
 import type { ProfileOptions } from './profile.js';
 import { summariseRescale } from './rescale-summary.js';
+import { usualSizes } from './trade-off-sizes.js';
 
 /** The thresholds that are compared, in log2; Infinity never rescales. */
 export const rescaleThresholds: readonly number[] = [0, 2, 4, 8, 16, Infinity];
@@ -32,8 +33,6 @@ export interface RescaleProfile {
   /** What the figures say to the author of a kernel. */
   readonly summary: readonly string[];
 }
-
-const usualSizes = { queries: 256, keys: 2048, dim: 64 };
 
 const notes: readonly string[] = [
   'With an infinite threshold a row that sees no key in its first block, as under a causal mask, keeps the maximum -inf for good, and its P becomes infinite or NaN; any finite threshold rescales there.',
