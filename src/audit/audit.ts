@@ -10,9 +10,15 @@ import { RequestError } from '../request-error.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { KernelBound } from './bound.js';
 import { diagnose } from './diagnosis/index.js';
-import { anyKernelArithmetic, type KernelArithmetic } from './bounds/index.js';
+import {
+  anyKernelArithmetic,
+  combinations,
+  type CombinedBounds,
+  type KernelArithmetic,
+} from './bounds/index.js';
 import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
+import type { Premises } from './premises.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
 import { testLse, type LseTest } from './lse-test.js';
 import { testSpread, type SpreadTest } from './spread-test.js';
@@ -30,12 +36,16 @@ export interface KernelOutputs {
 export interface AuditOptions {
   /** How the kernel computes, where that is known; default: as any correct kernel may. */
   readonly arithmetic?: KernelArithmetic;
+  /** How coarsely a kernel may compute and still be called correct; default `premisesByFormat`. */
+  readonly premises?: Premises | undefined;
   /** The problem's exact attention, where it is known already (to `auditAccuracy` or better). */
   readonly reference?: AttentionReference;
   /** Called with the bounds of one part of the rows after the other, of the arithmetic in use. */
   readonly onBounds?: RowsBoundVisitor;
   /** Probability that the statistical tests fail a correct kernel; default 1e-9 per audit. */
   readonly falseAlarmRate?: number;
+  /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
+  readonly diagnose?: boolean;
   /** Called with the stage's name and the share of it that is done. */
   readonly progress?: (stage: string, done: number) => void;
 }
@@ -139,37 +149,41 @@ function judgedBounds(
   reference: AttentionReference,
   outputFormat: FormatName,
   premises: KernelBound,
-  { arithmetic, onBounds }: AuditOptions,
+  { arithmetic, onBounds, premises: ofClass }: AuditOptions,
   progress: (done: number) => void,
 ): ElementBounds {
   const visitor = onBounds === undefined ? {} : { visit: onBounds };
   const boundsOf = (of: KernelArithmetic, visit: { readonly visit?: RowsBoundVisitor }) =>
     elementBounds(problem, reference, { ...of, outputFormat }, premises, { ...visit, progress });
-  const any = (visit = {}) => boundsOf(anyKernelArithmetic(problem, outputFormat), visit);
+  const any = (visit = {}) => boundsOf(anyKernelArithmetic(problem, outputFormat, ofClass), visit);
   if (arithmetic === undefined) return any(visitor);
   const own = boundsOf(arithmetic, visitor);
   const general = any();
-  const tighten = (bounds: ElementBounds['lse'], from: ElementBounds['lse']) =>
+  const tighten = (bounds: CombinedBounds, from: CombinedBounds) =>
     bounds.total.forEach((total, i) => {
       if (total <= from.total[i]!) return;
-      for (const name of ['total', 'systematic', 'deviation'] as const)
-        bounds[name][i] = from[name][i]!;
+      for (const name of combinations) bounds[name][i] = from[name][i]!;
     });
   tighten(own, general);
   tighten(own.lse, general.lse);
   return own;
 }
 
+/** What the tests say of an output, without the profile of its error and what others would say. */
+export type Judgement = Omit<Audit, 'error' | 'baselines'> & {
+  readonly reference: AttentionReference;
+};
+
 /**
- * Judges a kernel's output, and its LSE if it gives one, against the oracle: worst-case bound on
- * every element, structure tests, LSE; beside them the error profile and what the usual checks say.
+ * Judges a kernel's output, and its LSE if it gives one, against the oracle: worst-case bound on every
+ * element, what independent roundings add up to, structure tests, LSE.
  * @throws RequestError when a tensor does not fit the problem.
  */
-export function auditOutputs(
+export function judgeOutputs(
   problem: Problem,
   outputs: KernelOutputs,
   options: AuditOptions = {},
-): Audit {
+): Judgement {
   const falseAlarmRate = options.falseAlarmRate ?? 1e-9;
   const shape = problemShape(problem);
   const out = auditableOutput(outputs.out, shape);
@@ -181,7 +195,7 @@ export function auditOutputs(
     attentionOracle(problem, { accuracy: auditAccuracy(format), progress: report('oracle') });
   // Half of the false alarms for the structure tests, half for the spread.
   const randomRate = falseAlarmRate / 2;
-  const bound = new KernelBound(problem, reference, format);
+  const bound = new KernelBound(problem, reference, format, options.premises);
   const structure = structureResults(
     problem,
     reference,
@@ -210,17 +224,36 @@ export function auditOutputs(
       structure,
       lseTest,
     });
+  const wanted = options.diagnose === false ? null : diagnosis;
   return {
-    verdict: reachVerdict(elements, spread, structure, lseTest, shape.heads, arithmetic, diagnosis),
+    verdict: reachVerdict(elements, spread, structure, lseTest, shape.heads, arithmetic, wanted),
+    reference,
     shape,
-    error: profileError(reference, out, format),
     elements,
     spread,
     structure,
     lse: lseTest,
     arithmetic,
-    baselines: usualChecks(problem, reference, out, format),
     oracle: summariseOracle(reference),
     falseAlarmRate,
+  };
+}
+
+/**
+ * Judges an output as `judgeOutputs`; beside that the error profile and what the usual checks say.
+ * @throws RequestError when a tensor does not fit the problem.
+ */
+export function auditOutputs(
+  problem: Problem,
+  outputs: KernelOutputs,
+  options: AuditOptions = {},
+): Audit {
+  const { reference, ...judgement } = judgeOutputs(problem, outputs, options);
+  const { format } = outputs.out;
+  const out = auditableOutput(outputs.out, judgement.shape);
+  return {
+    ...judgement,
+    error: profileError(reference, out, format),
+    baselines: usualChecks(problem, reference, out, format),
   };
 }

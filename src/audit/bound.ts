@@ -8,7 +8,7 @@ import {
   type NumberFormat,
 } from '../formats/index.js';
 import { visibleKeys, type Problem, type Tensor } from '../problem.js';
-import { premisesByFormat, type Premises } from './premises.js';
+import { problemPremises, workingFormat, type Premises } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
@@ -32,7 +32,10 @@ export interface RowBound {
   readonly keys: number;
 }
 
-/** Euclidean norms of the last dimension, rounded up: one per row of a tensor. */
+/**
+ * Euclidean norms of the last dimension, rounded up: one per row of a tensor. 0 for rows with infinities
+ * or NaNs, of which no score is finite: their errors are none.
+ */
 function rowNorms(tensor: Tensor, dim: number): Float64Array {
   const norms = new Float64Array(dim === 0 ? 0 : tensor.data.length / dim);
   const row = new Float64Array(dim);
@@ -40,24 +43,27 @@ function rowNorms(tensor: Tensor, dim: number): Float64Array {
     decodeToFloat64(tensor.data, formats[tensor.format], row, i * dim, (i + 1) * dim);
     let sum = 0;
     for (const x of row) sum += x * x;
+    if (!row.every(Number.isFinite)) continue;
     norms[i] = Math.sqrt(sum) * (1 + 2 ** -40);
   }
   return norms;
 }
 
-/** Largest magnitude per (batch, kv head) of a [batch, heads, rows, dim] tensor. */
+/** Largest finite magnitude per (batch, kv head) of a [batch, heads, rows, dim] tensor. */
 function headMaxima(values: Float64Array, heads: number): Float64Array {
   const size = heads === 0 ? 0 : values.length / heads;
   return Float64Array.from({ length: heads }, (_, h) => {
     let largest = 0;
-    for (let i = h * size; i < (h + 1) * size; i++)
-      largest = Math.max(largest, Math.abs(values[i]!));
+    for (let i = h * size; i < (h + 1) * size; i++) {
+      const magnitude = Math.abs(values[i]!);
+      if (magnitude > largest && magnitude < Infinity) largest = magnitude;
+    }
     return largest;
   });
 }
 
 /**
- * A bound on the error of any correct kernel (see `premisesByFormat`) on one problem, row by row.
+ * A bound on the error of any correct kernel (see `premisesByFormat`, unless given) on one problem, row by row.
  *
  * With A = |scale|·‖q‖·max‖k‖ ≥ |score|, d the head dimension, n the row's visible keys, a the
  * accumulation's and r an elementwise operation's relative error, e the exponential's:
@@ -77,7 +83,12 @@ export class KernelBound {
   readonly #premises: Premises;
 
   /** @throws RequestError when the tensors do not store their formats */
-  constructor(problem: Problem, reference: AttentionReference, outputFormat: FormatName) {
+  constructor(
+    problem: Problem,
+    reference: AttentionReference,
+    outputFormat: FormatName,
+    premises: Premises = problemPremises(problem, outputFormat),
+  ) {
     const { shape } = reference;
     const kvHeads = shape.batch * shape.kvHeads;
     this.#problem = problem;
@@ -87,11 +98,8 @@ export class KernelBound {
     const v = new Float64Array(problem.v.data.length);
     decodeToFloat64(problem.v.data, formats[problem.v.format], v);
     this.#largestValue = headMaxima(v, kvHeads);
-    // fp64 inputs with a shorter output are fp32 tensors that somebody widened on the way to a file.
-    const working = (input: FormatName) =>
-      input === 'fp64' && outputFormat !== 'fp64' ? 'fp32' : input;
-    this.#weightFormat = formats[working(problem.v.format)];
-    this.#premises = premisesByFormat[working(problem.q.format)];
+    this.#weightFormat = formats[workingFormat(problem.v.format, outputFormat)];
+    this.#premises = premises;
   }
 
   /** The (batch, kv head) that query row `row` of all [batch, heads, queries] reads. */

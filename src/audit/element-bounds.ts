@@ -2,8 +2,11 @@ import { levels, type AttentionReference, type Progress } from '../../oracles/in
 import type { Problem } from '../problem.js';
 import { internalBound, type KernelBound } from './bound.js';
 import {
+  combinations,
+  createCombinedBounds,
   forEachRowsBound,
   outputRounding,
+  type CombinedBounds,
   type KernelArithmetic,
   type RowsBound,
 } from './bounds/index.js';
@@ -11,24 +14,16 @@ import {
 /** Called with the bounds of the next rows. */
 export type RowsBoundVisitor = (bound: RowsBound) => void;
 
-/** The bounds of a whole problem, without the parts of the techniques. */
-export interface ElementBounds {
-  /** [batch, heads, queries, vDim]: worst case, systematic part, standard deviation of the rest. */
-  readonly total: Float64Array;
-  readonly systematic: Float64Array;
-  readonly deviation: Float64Array;
+/** The bounds of a whole problem, [batch, heads, queries, vDim], without the parts of the techniques. */
+export interface ElementBounds extends CombinedBounds {
   /** [batch, heads, queries]: the same of the LSE, natural logarithms, before it is stored. */
-  readonly lse: {
-    readonly total: Float64Array;
-    readonly systematic: Float64Array;
-    readonly deviation: Float64Array;
-  };
+  readonly lse: CombinedBounds;
 }
 
 /**
  * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. Rows whose inputs hold
- * infinities or NaNs, of which that says nothing, take the bound of their weights' roundings and sums
- * from `premises`, and no part of it is random.
+ * infinities or NaNs, of which that says nothing, take the bound from `premises`, with the magnitude and
+ * |O| for Σ w|v − O|, and no part of it is random.
  */
 export function elementBounds(
   problem: Problem,
@@ -37,20 +32,15 @@ export function elementBounds(
   premises: KernelBound,
   { visit, progress }: { readonly visit?: RowsBoundVisitor; readonly progress?: Progress } = {},
 ): ElementBounds {
-  const ofLength = (length: number) => ({
-    total: new Float64Array(length),
-    systematic: new Float64Array(length),
-    deviation: new Float64Array(length),
-  });
-  const out = ofLength(reference.out.length);
-  const lse = ofLength(reference.lse.length);
+  const out = createCombinedBounds(reference.out.length);
+  const lse = createCombinedBounds(reference.lse.length);
   const { vDim } = reference.shape;
   forEachRowsBound(
     problem,
     reference,
     arithmetic,
     (bound) => {
-      for (const name of ['total', 'systematic', 'deviation'] as const) {
+      for (const name of combinations) {
         out[name].set(bound.out[name].subarray(0, bound.rows * vDim), bound.firstRow * vDim);
         lse[name].set(bound.lse[name].subarray(0, bound.rows), bound.firstRow);
       }
@@ -63,7 +53,8 @@ export function elementBounds(
     const ofRow = premises.row(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
       const exact = reference.out[i]!;
-      const inner = internalBound(ofRow, exact, reference.magnitude[i]!, 0);
+      const magnitude = reference.magnitude[i]!;
+      const inner = internalBound(ofRow, exact, magnitude, magnitude + Math.abs(exact));
       const half = outputRounding(arithmetic.outputFormat, exact, inner);
       out.total[i] = out.systematic[i] = inner + half + reference.outRadius[i]!;
       out.deviation[i] = 0;

@@ -3,8 +3,10 @@ export {
   auditOutputs,
   auditableLse,
   auditableOutput,
+  judgeOutputs,
   type Audit,
   type AuditOptions,
+  type Judgement,
   type KernelOutputs,
 } from './audit.js';
 export type { Baselines } from './baselines.js';
@@ -18,15 +20,21 @@ export {
   naiveArithmetic,
   type Bounds,
   type ByTechnique,
+  type CombinedBounds,
   type KernelArithmetic,
   type RowsBound,
 } from './bounds/index.js';
 export type { Diagnosis } from './diagnosis/index.js';
 export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 export type { ElementTest } from './element-test.js';
-export type { Coordinates, ErrorProfile, Percentiles } from './error-profile.js';
+export {
+  elementAt,
+  type Coordinates,
+  type ErrorProfile,
+  type Percentiles,
+} from './error-profile.js';
 export type { LseTest } from './lse-test.js';
-export { premisesByFormat, type Premises } from './premises.js';
+export { premisesByFormat, problemPremises, type Premises } from './premises.js';
 export {
   spreadScopes,
   testSpread,

@@ -1,4 +1,5 @@
 import type { FormatName } from '../formats/index.js';
+import type { Problem } from '../problem.js';
 
 /** How coarsely a kernel may compute and still be called correct, for one input format. */
 export interface Premises {
@@ -57,3 +58,16 @@ export const premisesByFormat: Readonly<Record<FormatName, Premises>> = {
   e4m3: eightBit,
   e5m2: eightBit,
 };
+
+/**
+ * The format that a kernel works in: fp64 inputs with a shorter output are fp32 tensors that somebody
+ * widened on the way to a file.
+ */
+export function workingFormat(input: FormatName, output: FormatName): FormatName {
+  return input === 'fp64' && output !== 'fp64' ? 'fp32' : input;
+}
+
+/** The premises for a problem's inputs and the format of the output. */
+export function problemPremises({ q }: Problem, output: FormatName): Premises {
+  return premisesByFormat[workingFormat(q.format, output)];
+}

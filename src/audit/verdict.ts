@@ -26,7 +26,7 @@ export interface Verdict {
   readonly sentence: string;
   /** Every reason to fail; empty on a pass. */
   readonly findings: readonly Finding[];
-  /** What caused the failure, `unexplained` where no known cause does; null on a pass. */
+  /** What caused the failure, `unexplained` where no known cause does; null on a pass, or unasked. */
   readonly diagnosis: Diagnosis | null;
 }
 
@@ -158,14 +158,15 @@ function lseFindings(lse: LseTest): Finding[] {
 }
 
 /** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
-function failureSentence(first: Finding, { id, sentence }: Diagnosis): string {
-  return id === 'unexplained'
+function failureSentence(first: Finding, diagnosis: Diagnosis | null): string {
+  if (diagnosis === null) return `FAIL: ${first.statement}.`;
+  return diagnosis.id === 'unexplained'
     ? `FAIL: ${first.statement}; the cause is unexplained.`
-    : `FAIL: ${sentence}.`;
+    : `FAIL: ${diagnosis.sentence}.`;
 }
 
 /**
- * Pass when every test passes. A fail gives its cause, which `diagnose` is then asked for, and the
+ * Pass when every test passes. A fail gives its cause, which `diagnose` (unless null) is then asked for, and the
  * findings, the one that explains most first: a wrong scale of a whole head before a bias, then
  * single elements, then the LSE; NaN and infinities before all.
  *
@@ -178,7 +179,7 @@ export function reachVerdict(
   lse: LseTest | null,
   heads: number,
   arithmetic: string,
-  diagnose: () => Diagnosis,
+  diagnose: (() => Diagnosis) | null,
 ): Verdict {
   const ofElements = elementFindings(elements, arithmetic);
   const findings = [
@@ -189,7 +190,7 @@ export function reachVerdict(
     ...(lse === null ? [] : lseFindings(lse)),
   ].filter((finding): finding is Finding => finding !== null);
   if (findings.length > 0) {
-    const diagnosis = diagnose();
+    const diagnosis = diagnose?.() ?? null;
     const sentence = failureSentence(findings[0]!, diagnosis);
     return { pass: false, sentence, findings, diagnosis };
   }

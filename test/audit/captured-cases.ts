@@ -1,8 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { KernelOutputs } from '../../src/audit/index.js';
+import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
+import { auditAccuracy, type KernelOutputs } from '../../src/audit/index.js';
 import { openTensorFile, readProblem } from '../../src/io/index.js';
+import { lazily } from '../../src/lazily.js';
 import type { Problem } from '../../src/problem.js';
 
 const folder = fileURLToPath(new URL('../../fixtures/attention/', import.meta.url));
@@ -24,6 +26,8 @@ export interface CapturedCase {
   readonly path: string;
   readonly problem: Problem;
   readonly outputs: Readonly<Record<Kernel, KernelOutputs>>;
+  /** The problem's exact attention as an audit wants it, computed once. */
+  readonly reference: () => AttentionReference;
 }
 
 export const casePaths = readdirSync(folder)
@@ -41,7 +45,10 @@ export async function readCase(path: string): Promise<CapturedCase> {
         lse: file.entries.has(`${kernel}.lse`) ? await file.read(`${kernel}.lse`) : null,
       };
     const name = path.split('/').at(-1)!.replace('.safetensors', '');
-    return { name, path, problem: await readProblem(file), outputs };
+    const problem = await readProblem(file);
+    const accuracy = auditAccuracy(outputs.fa4.out.format);
+    const reference = lazily(() => attentionOracle(problem, { accuracy }));
+    return { name, path, problem, outputs, reference };
   } finally {
     await file.close();
   }

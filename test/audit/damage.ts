@@ -1,4 +1,4 @@
-import { attentionOracle } from '../../oracles/index.js';
+import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import type { KernelOutputs } from '../../src/audit/index.js';
 import {
   decodeToFloat64,
@@ -9,10 +9,12 @@ import {
 } from '../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
 
-/** A kernel's outputs on a problem, as a damage takes and returns them. */
+/** A kernel's outputs on a problem, as a damage takes and returns them; the problem stays as it is. */
 export interface Case {
   readonly problem: Problem;
   readonly outputs: KernelOutputs;
+  /** The problem's exact attention. */
+  readonly reference: () => AttentionReference;
 }
 
 /** A way to spoil outputs; null where it changes nothing or does not apply. */
@@ -32,7 +34,7 @@ function withOut(given: Case, values: Float64Array): Case | null {
   const before = decode(out);
   const after = decode(changed);
   if (after.every((x, i) => Object.is(x, before[i]))) return null;
-  return { problem: given.problem, outputs: { ...given.outputs, out: changed } };
+  return { ...given, outputs: { ...given.outputs, out: changed } };
 }
 
 function mapOut(change: (values: Float64Array, given: Case) => Float64Array): Damage {
@@ -44,7 +46,7 @@ function mapLse(change: (lse: number) => number): Damage {
     const { lse } = given.outputs;
     if (lse === null) return null;
     return {
-      problem: given.problem,
+      ...given,
       outputs: { ...given.outputs, lse: encode(decode(lse).map(change), lse.format, lse.shape) },
     };
   };
@@ -54,6 +56,25 @@ const exact = {
   accuracy: { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -40 },
 } as const;
 
+/** The output plus the difference from exact attention to what another computation gives exactly. */
+function moved(given: Case, after: Pick<AttentionReference, 'out' | 'lse'>): Case | null {
+  const before = given.reference();
+  const values = decode(given.outputs.out).map((x, i) => x + (after.out[i]! - before.out[i]!));
+  const { lse } = given.outputs;
+  const shifted =
+    lse === null
+      ? null
+      : encode(
+          decode(lse).map((x, i) =>
+            i < before.lse.length ? after.lse[i]! + (x - before.lse[i]!) : x,
+          ),
+          lse.format,
+          lse.shape,
+        );
+  const damaged = withOut(given, values);
+  return damaged && { ...damaged, outputs: { ...damaged.outputs, lse: shifted } };
+}
+
 /**
  * What the kernel would have given, had it computed another problem: its output plus the difference
  * that the change makes in exact arithmetic, O and LSE alike.
@@ -61,23 +82,7 @@ const exact = {
 function asIf(change: (problem: Problem) => Problem | null): Damage {
   return (given) => {
     const changed = change(given.problem);
-    if (changed === null) return null;
-    const before = attentionOracle(given.problem, exact);
-    const after = attentionOracle(changed, exact);
-    const values = decode(given.outputs.out).map((x, i) => x + (after.out[i]! - before.out[i]!));
-    const { lse } = given.outputs;
-    const shifted =
-      lse === null
-        ? null
-        : encode(
-            decode(lse).map((x, i) =>
-              i < before.lse.length ? after.lse[i]! + (x - before.lse[i]!) : x,
-            ),
-            lse.format,
-            lse.shape,
-          );
-    const damaged = withOut(given, values);
-    return damaged && { problem: given.problem, outputs: { ...damaged.outputs, lse: shifted } };
+    return changed && moved(given, attentionOracle(changed, exact));
   };
 }
 
@@ -153,9 +158,7 @@ export const damages: Readonly<Record<string, Damage>> = {
     const { keys } = problemShape(given.problem);
     const { causal, window } = given.problem;
     if (keys <= tile) return null;
-    // With a causal mask the cut must not move the diagonal: drop the first tile's influence instead
-    // through a window that starts after it for the last rows is no single problem, so the tile's
-    // weights are removed by the identity O' = (O l − O_t l_t) / (l − l_t).
+    // With a causal mask the cut must not move the diagonal, which is aligned to the last key.
     if (!causal && window === null)
       return asIf((problem) => editKeys(problem, (j) => j < tile || j >= 2 * tile, 0))(given);
     return dropTile(given);
@@ -196,10 +199,7 @@ export const damages: Readonly<Record<string, Damage>> = {
   'causal limit one too far': asIf((problem) =>
     problem.causal ? { ...problem, causal: false, window: { left: -1, right: 1 } } : null,
   ),
-  'causal limit one short': (given) => {
-    if (!given.problem.causal) return null;
-    return shortCausal(given);
-  },
+  'causal limit one short': asIf(shortCausal),
 };
 
 /** Causes that the diagnosis may name for a damage, besides `unexplained`; a wrong one never. */
@@ -243,53 +243,30 @@ function heaviestKey(problem: Problem, query: number): number {
   return best;
 }
 
-/** The first 128 keys dropped under a causal mask: a window per row, applied row by row. */
+/**
+ * The first 128 keys dropped under a causal mask: later queries see what is left, and the first 128
+ * each the key on their diagonal alone.
+ */
 function dropTile(given: Case): Case | null {
-  return rowByRow(given, (query) => ({ begin: Math.min(tile, query), end: query + 1 }));
-}
-
-/** The diagonal dropped: rows see keys j < i. */
-function shortCausal(given: Case): Case | null {
-  return rowByRow(given, (query) => ({ begin: 0, end: query }));
-}
-
-/** As if each query of a causal problem with seqlen_q = seqlen_k saw the given keys. */
-function rowByRow(
-  given: Case,
-  visible: (query: number) => { readonly begin: number; readonly end: number },
-): Case | null {
   const { problem } = given;
-  const { queries, keys, qkDim, vDim } = problemShape(problem);
+  const { queries, keys, vDim } = problemShape(problem);
   if (queries !== keys) return null;
-  const cut = (tensor: Tensor, dim: number, begin: number, end: number): Tensor =>
-    encode(decode(tensor).slice(begin * dim, end * dim), tensor.format, [1, end - begin, dim]);
-  const before = attentionOracle(problem, exact);
-  const out = decode(given.outputs.out);
-  const lse = given.outputs.lse === null ? null : decode(given.outputs.lse);
-  for (let i = 0; i < queries; i++) {
-    const { begin, end } = visible(i);
-    const row = attentionOracle(
-      {
-        ...problem,
-        causal: false,
-        q: cut(problem.q, qkDim, i, i + 1),
-        k: cut(problem.k, qkDim, begin, end),
-        v: cut(problem.v, vDim, begin, end),
-      },
-      exact,
-    );
-    for (let c = 0; c < vDim; c++) out[i * vDim + c]! += row.out[c]! - before.out[i * vDim + c]!;
-    if (lse !== null) lse[i] = row.lse[0]! + (lse[i]! - before.lse[i]!);
-  }
-  const damaged = withOut(given, out);
-  const tensor = given.outputs.lse;
-  return (
-    damaged && {
-      problem,
-      outputs: {
-        ...damaged.outputs,
-        lse: lse === null ? null : encode(lse, tensor!.format, tensor!.shape),
-      },
-    }
+  const diagonal = { ...problem, causal: false, window: { left: 0, right: 0 } };
+  const first = attentionOracle(diagonal, exact);
+  const after = attentionOracle(
+    editKeys(problem, (key) => key >= tile, 0),
+    exact,
   );
+  for (let row = 0; row < after.lse.length; row += queries) {
+    after.out.set(first.out.subarray(row * vDim, (row + tile) * vDim), row * vDim);
+    after.lse.set(first.lse.subarray(row, row + tile), row);
+  }
+  return moved(given, after);
+}
+
+/** The diagonal dropped where queries and keys are as many: rows see keys j < i. */
+function shortCausal(problem: Problem): Problem | null {
+  const { queries, keys } = problemShape(problem);
+  if (!problem.causal || queries !== keys) return null;
+  return editKeys(problem, (key) => key < keys - 1, 0);
 }

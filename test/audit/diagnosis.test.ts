@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
-import { auditOutputs, KernelBound, type KernelOutputs } from '../../src/audit/index.js';
+import { judgeOutputs, KernelBound, type KernelOutputs } from '../../src/audit/index.js';
 import { rankCorrelation } from '../../src/audit/diagnosis/correlations.js';
 import { diagnose, type Diagnosis } from '../../src/audit/diagnosis/index.js';
 import { runOnlineSoftmax } from '../../src/audit/diagnosis/hypotheses/online-softmax.js';
@@ -51,11 +51,10 @@ const usual: Sizes = { heads: 2, queries: 96, keys: 160, dim: 16, format: 'bf16'
 
 /** The diagnosis of outputs, whether they fail or not: the audit asks only when they do. */
 function diagnosisOf(problem: Problem, outputs: KernelOutputs): Diagnosis {
-  const reference = attentionOracle(problem, {
-    accuracy: { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -40 },
-  });
   const outputFormat = outputs.out.format;
-  const { elements, spread, structure, lse } = auditOutputs(problem, outputs);
+  const { reference, elements, spread, structure, lse } = judgeOutputs(problem, outputs, {
+    diagnose: false,
+  });
   return diagnose({
     problem,
     reference,
@@ -300,12 +299,12 @@ describe('a diagnosis', () => {
   });
 
   it('is the sentence of the verdict', () => {
-    const { verdict } = auditOutputs(
+    const { verdict } = judgeOutputs(
       problem,
       withValues((x) => x / 2),
     );
     expect(verdict.sentence).toBe(`FAIL: ${verdict.diagnosis!.sentence}.`);
-    expect(auditOutputs(problem, correct).verdict.diagnosis).toBeNull();
+    expect(judgeOutputs(problem, correct).verdict.diagnosis).toBeNull();
   });
 });
 

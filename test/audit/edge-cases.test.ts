@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { auditOutputs, type KernelOutputs } from '../../src/audit/index.js';
+import { auditOutputs, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
+import { runKernelModel } from '../../kernels/index.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
@@ -55,7 +56,9 @@ function edited(tensor: KernelOutputs['out'], edit: (values: Float64Array) => vo
 }
 
 function tests(problem: Problem, outputs: KernelOutputs): string[] {
-  return auditOutputs(problem, outputs).verdict.findings.map(({ test }) => test);
+  return judgeOutputs(problem, outputs, { diagnose: false }).verdict.findings.map(
+    ({ test }) => test,
+  );
 }
 
 describe('shapes at the edge', () => {
@@ -144,6 +147,52 @@ describe('infinities and NaNs', () => {
     expect(tests(problem, { ...outputs, out: last })).toEqual([]);
     const leaked = edited(last, (values) => (values[2 * 8 + 2] = NaN));
     expect(tests(problem, { ...outputs, out: leaked })).toEqual(['non-finite']);
+  });
+  describe('a key with a score of −∞ beside finite ones', () => {
+    const finite = problemOf({ queries: 6, keys: 30 }, { scale: 8 }, 'fp32');
+    // Every query has the sign that makes the infinite product negative.
+    const problem: Problem = {
+      ...finite,
+      q: edited(finite.q, (values) =>
+        values.forEach((x, i) => i % 8 === 0 && (values[i] = Math.abs(x))),
+      ),
+      k: edited(finite.k, (values) => (values[7 * 8] = -Infinity)),
+    };
+    const outputs = runKernelModel('naive-fp32', problem);
+
+    it('leaves the errors of these as they are', () => {
+      expect(tests(problem, outputs)).toEqual([]);
+    });
+    it('does not hide a wrong LSE or output', () => {
+      const lse = edited(outputs.lse, (values) => (values[3]! += 0.01));
+      expect(tests(problem, { ...outputs, lse })).toEqual(['lse-bound']);
+      const out = edited(outputs.out, (values) => (values[3 * 8]! += 0.01));
+      expect(tests(problem, { ...outputs, out })).toContain('element-bound');
+    });
+    it('nor where a query of zero makes it a NaN', () => {
+      const zero = { ...problem, q: edited(problem.q, (values) => values.fill(0, 0, 8)) };
+      const run = runKernelModel('naive-fp32', zero);
+      expect(tests(zero, run)).toEqual([]);
+      const lse = edited(run.lse, (values) => (values[3]! += 0.01));
+      expect(tests(zero, { ...run, lse })).toEqual(['lse-bound']);
+    });
+  });
+  it('a row of scores that are all −∞ may be zero, or NaN, and nothing else', () => {
+    const finite = problemOf({ queries: 2, keys: 5 }, {}, 'fp32');
+    const query: Problem = {
+      ...finite,
+      q: edited(finite.q, (values) => values.fill(1)),
+      k: edited(finite.k, (values) => values.fill(-Infinity)),
+    };
+    const zero = correct(finite, 'fp32');
+    const outputs = (out: number, lse: number) => ({
+      out: edited(zero.out, (values) => values.fill(out)),
+      lse: edited(zero.lse!, (values) => values.fill(lse)),
+    });
+    expect(tests(query, outputs(0, -Infinity))).toEqual([]);
+    expect(tests(query, outputs(NaN, NaN))).toEqual([]);
+    expect(tests(query, outputs(Infinity, -Infinity))).toEqual(['non-finite']);
+    expect(tests(query, outputs(0, Infinity))).toEqual(['lse-non-finite']);
   });
   it('an output beyond the format may be infinite, one within it may not', () => {
     const problem = problemOf({ queries: 2, keys: 1 }, {}, 'fp32');

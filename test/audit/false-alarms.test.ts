@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { auditOutputs } from '../../src/audit/index.js';
+import { judgeOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
 import { encode } from './damage.js';
@@ -122,7 +122,7 @@ describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
           lag: lags[lag]!,
           tile: 64,
         });
-        expect(auditOutputs(problem, outputs).verdict.findings).toEqual([]);
+        expect(judgeOutputs(problem, outputs).verdict.findings).toEqual([]);
       }
     });
   });
@@ -133,15 +133,15 @@ describe('damage to one head of several', () => {
   const wide = { ...sizes, heads: 4, dim: 64 };
   const problem = buildProblem(hardCases['independent numbers']!(wide), wide, 'bf16', true, random);
   const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 128 });
+  const unrounded = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: 128 });
 
   it.each([0, 1, 2, 3])('O × 0.99 on head %i is seen there', (head) => {
     const size = wide.queries * wide.dim;
     const { out } = outputs;
-    const spoilt = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: 128 });
-    const values = Float64Array.from(spoilt.out.data as Float32Array, (x, i) =>
+    const values = Float64Array.from(unrounded.out.data as Float32Array, (x, i) =>
       Math.floor(i / size) === head ? x * 0.99 : x,
     );
-    const { verdict } = auditOutputs(problem, {
+    const { verdict } = judgeOutputs(problem, {
       ...outputs,
       out: encode(values, 'bf16', out.shape),
     });

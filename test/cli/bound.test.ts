@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { techniques } from '../../kernels/index.js';
 import { validateBoundReport, validateReport } from '../../src/report/index.js';
 import { builtDist } from '../setup/built-dist.js';
+import { runInProcess } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-bound-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -88,7 +89,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
     expect(status).toBe(1);
   });
 
-  it('refuses what it cannot do, in one line, and writes nothing', () => {
+  it('refuses what it cannot do, in one line, and writes nothing', async () => {
     const never = join(scratch, 'never.json');
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
       [
@@ -103,12 +104,16 @@ describe('flashproof bound, and the techniques of an audit', () => {
       [['audit', fixture, '--kernel', 'fa4', '--as', 'fa4'], /leave out --as/],
     ];
     for (const [args, message] of cases) {
-      const { stdout, stderr, status } = run(...args, '--json', never);
-      expect(stdout).toBe('');
-      expect(stderr).toMatch(message);
-      expect(stderr.trimEnd().split('\n')).toHaveLength(1);
-      expect(status).toBe(2);
+      const refused = runInProcess(...args, '--json', never);
+      await expect(refused).rejects.toThrow(message);
+      await expect(refused).rejects.not.toThrow(/\n/);
     }
+    const [args, message] = cases[0]!;
+    const { stdout, stderr, status } = run(...args, '--json', never);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(status).toBe(2);
     expect(existsSync(never)).toBe(false);
   });
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
 import { builtDist } from '../setup/built-dist.js';
+import { runInProcess } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-emulate-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -88,12 +89,16 @@ describe('flashproof emulate', () => {
       [['audit', fixture, '--kernel', 'fa4', '--output', ':fa4.out'], /leave out --output/],
     ];
     for (const [args, message] of cases) {
-      const { status, stderr, stdout } = run(...args);
-      expect(stderr).toMatch(message);
-      expect(stderr.trim().split('\n')).toHaveLength(1);
-      expect(stdout).toBe('');
-      expect(status).toBe(2);
+      const refused = runInProcess(...args);
+      await expect(refused).rejects.toThrow(message);
+      await expect(refused).rejects.not.toThrow(/\n/);
     }
+    const [args, message] = cases[0]!;
+    const { status, stderr, stdout } = run(...args);
+    expect(stderr).toMatch(message);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stdout).toBe('');
+    expect(status).toBe(2);
     expect(existsSync(saved)).toBe(false);
   });
 });

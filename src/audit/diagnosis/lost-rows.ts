@@ -1,3 +1,4 @@
+import { formats, smallestSubnormal } from '../../formats/index.js';
 import type { Diagnosis } from './diagnosis.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import { listNumbers, nameHeads } from './location.js';
@@ -7,12 +8,18 @@ import type { RowReader } from './row-reader.js';
 /** Rows per side whose scores are looked at. */
 const mostRead = 64;
 
-/** Rows of NaN, infinities or, where the exact row is not zero, of zeros only. */
-export function lostRows({ out, reference }: DiagnosisInput, damaged: readonly number[]): number[] {
+/** Rows of NaN, infinities or, where the exact row does not round to zero, of zeros only. */
+export function lostRows(
+  { out, outputFormat, reference }: DiagnosisInput,
+  damaged: readonly number[],
+): number[] {
   const { vDim } = reference.shape;
+  const roundsToZero = smallestSubnormal(formats[outputFormat]) / 2;
   return damaged.filter((row) => {
     const values = out.subarray(row * vDim, (row + 1) * vDim);
-    return values.every((x) => x === 0) || values.some((x) => !Number.isFinite(x));
+    if (values.some((x) => !Number.isFinite(x))) return true;
+    const exact = reference.out.subarray(row * vDim, (row + 1) * vDim);
+    return values.every((x) => x === 0) && exact.some((x) => Math.abs(x) > roundsToZero);
   });
 }
 

@@ -1,11 +1,12 @@
 import { techniques } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import {
+  combinations,
   forEachRowsBound,
   type Bounds,
-  type ByTechnique,
   type KernelArithmetic,
 } from '../../../src/audit/bounds/index.js';
+import { createBounds } from '../../../src/audit/bounds/rows-bound.js';
 import type { Problem } from '../../../src/problem.js';
 
 /** The bounds of every element and every row of a problem. */
@@ -14,22 +15,10 @@ export interface KeptBounds {
   readonly lse: Bounds;
 }
 
-const summaries = ['total', 'systematic', 'deviation'] as const;
-
-function createBounds(length: number): Bounds {
-  const numbers = () => new Float64Array(length);
-  return {
-    techniques: Object.fromEntries(techniques.map((name) => [name, numbers()])) as ByTechnique,
-    total: numbers(),
-    systematic: numbers(),
-    deviation: numbers(),
-  };
-}
-
 function keep(all: Bounds, some: Bounds, first: number, length: number): void {
   for (const name of techniques)
     all.techniques[name].set(some.techniques[name].subarray(0, length), first);
-  for (const name of summaries) all[name].set(some[name].subarray(0, length), first);
+  for (const name of combinations) all[name].set(some[name].subarray(0, length), first);
 }
 
 /** Everything that `forEachRowsBound` visits. */

@@ -4,7 +4,7 @@ import type { Fa4Configuration } from '../../../kernels/index.js';
 import { describeProblem } from '../../../properties/describe-problem.js';
 import { attentionProblem } from '../../../properties/problem-arbitrary.js';
 import type { ProblemConstraints } from '../../../properties/problem-constraints.js';
-import { scoreProblem, scoreRegimeNames } from '../../../properties/score-regimes.js';
+import { scoreProblem, scoreRegimeNames } from '../../../properties/score-problem.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem.js';
 import type { JudgedKernel } from './judged-kernels.js';

@@ -3,8 +3,9 @@ import { formats } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem.js';
 import { encodeProblem } from '../../../properties/plain-problem.js';
 import { randomValues } from '../../../properties/random-values.js';
-import { scoreProblem, type ScoreRegimeName } from '../../../properties/score-regimes.js';
-import { drawValues, type RegimeName } from '../../../properties/value-regimes.js';
+import { regimes, type RegimeName } from '../../../properties/regimes/index.js';
+import { scoreProblem, type ScoreRegimeName } from '../../../properties/score-problem.js';
+import { usualTiling } from '../../../properties/tiling.js';
 
 /** One head of a problem. */
 export interface HeadShape {
@@ -25,12 +26,22 @@ const ofScores =
   (name: ScoreRegimeName): Draw =>
   ({ causal, ...request }) => ({ ...scoreProblem(name, request), causal });
 
+/** The values of a request before they are rounded, and its sizes. */
+function drawn(name: RegimeName, { queries, keys, dim, format, seed }: Request) {
+  const sizes = { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim: dim, vDim: dim };
+  const values = regimes[name].draw({
+    ...{ sizes, format: formats[format], random: randomValues(seed) },
+    ...{ tiling: usualTiling, scaleKind: 'default' },
+  });
+  return { sizes, values };
+}
+
 function encoded(
-  { queries, keys, dim, format, causal }: Request,
-  values: ReturnType<typeof drawValues>,
+  { dim, format, causal }: Request,
+  { sizes, values }: ReturnType<typeof drawn>,
 ): Problem {
   return encodeProblem({
-    sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim: dim, vDim: dim },
+    sizes,
     formats: { q: format, k: format, v: format },
     ...{ values, scale: 1 / Math.sqrt(dim), causal, window: null, softcap: null },
   });
@@ -38,20 +49,16 @@ function encoded(
 
 const ofValues =
   (name: RegimeName): Draw =>
-  (request) => {
-    const { queries, keys, dim, format, seed } = request;
-    const sizes = { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim: dim, vDim: dim };
-    return encoded(request, drawValues(name, sizes, formats[format], randomValues(seed)));
-  };
+  (request) =>
+    encoded(request, drawn(name, request));
 
 /** Factors on V that leave sums of thousands of values barely within fp32, and V within its format. */
 const nearOverflow: Partial<Record<FormatName, number>> = { bf16: 2 ** 108, fp16: 2 ** 13 };
 
 const drawNearOverflow: Draw = (request) => {
-  const { queries, keys, dim, format, seed } = request;
-  const sizes = { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim: dim, vDim: dim };
-  const values = drawValues('normal', sizes, formats[format], randomValues(seed));
-  return encoded(request, { ...values, v: values.v.map((x) => x * nearOverflow[format]!) });
+  const { sizes, values } = drawn('normal', request);
+  const v = values.v.map((x) => x * nearOverflow[request.format]!);
+  return encoded(request, { sizes, values: { ...values, v } });
 };
 
 /** Problems of one head in which tightness is measured, by regime. */
