@@ -8,7 +8,20 @@ import {
   type ResolvedConstraints,
 } from './problem-constraints.js';
 import { generateProblem, hasEmptyRows } from './problem-generator.js';
-import { simplerProblems } from './problem-shrinker.js';
+import { searchStart, simplerProblems, type SearchPlace } from './problem-shrinker.js';
+import { regimes, type RegimeName } from './regimes/index.js';
+
+/** What fast-check keeps with a problem: how to make it simpler. */
+class ShrinkContext {
+  constructor(
+    /** The regime that simpler problems must be of as well. */
+    readonly regime: RegimeName,
+    readonly place: SearchPlace,
+  ) {}
+}
+
+/** Of a problem whose regime is not known, or that special values took out of it. */
+const anyProblem = (): boolean => true;
 
 class ProblemArbitrary extends fc.Arbitrary<Problem> {
   readonly #constraints: ResolvedConstraints;
@@ -18,15 +31,16 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
     this.#constraints = constraints;
   }
 
-  #value(plain: PlainProblem): fc.Value<Problem> {
+  #value(plain: PlainProblem, context: unknown): fc.Value<Problem> {
     const problem = encodeProblem(plain);
     // How fast-check prints a counterexample; not enumerable, so that problems compare as usual.
     Object.defineProperty(problem, fc.toStringMethod, { value: () => describeProblem(problem) });
-    return new fc.Value(problem, undefined);
+    return new fc.Value(problem, context);
   }
 
   override generate(random: fc.Random): fc.Value<Problem> {
-    return this.#value(generateProblem(this.#constraints, random));
+    const { plain, regime } = generateProblem(this.#constraints, random);
+    return this.#value(plain, new ShrinkContext(regime, searchStart));
   }
 
   override canShrinkWithoutContext(value: unknown): value is Problem {
@@ -37,14 +51,26 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
     }
   }
 
-  override shrink(problem: Problem): fc.Stream<fc.Value<Problem>> {
-    return fc.stream(this.#simpler(problem));
+  override shrink(problem: Problem, context?: unknown): fc.Stream<fc.Value<Problem>> {
+    return fc.stream(this.#simpler(problem, context));
   }
 
-  *#simpler(problem: Problem): Generator<fc.Value<Problem>, void, undefined> {
+  #lawOf(regime: RegimeName | null, plain: PlainProblem): (candidate: PlainProblem) => boolean {
+    if (regime === null) return anyProblem;
+    const { holds } = regimes[regime];
+    const { tiling } = this.#constraints;
+    return holds(plain, tiling) ? (candidate) => holds(candidate, tiling) : anyProblem;
+  }
+
+  *#simpler(problem: Problem, context: unknown): Generator<fc.Value<Problem>, void, undefined> {
     const { emptyRows } = this.#constraints;
-    for (const plain of simplerProblems(decodeProblem(problem), this.#constraints)) {
-      const candidate = this.#value(plain);
+    const { regime = null, place = searchStart } = context instanceof ShrinkContext ? context : {};
+    const plain = decodeProblem(problem);
+    const isOfRegime = this.#lawOf(regime, plain);
+    for (const { plain: simpler, resume } of simplerProblems(plain, this.#constraints, place)) {
+      if (!isOfRegime(simpler)) continue;
+      const next = regime === null ? null : new ShrinkContext(regime, resume);
+      const candidate = this.#value(simpler, next ?? undefined);
       if (emptyRows || !hasEmptyRows(candidate.value)) yield candidate;
     }
   }
@@ -55,9 +81,9 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
  * differ and sit at tile edges, head dimensions that differ, every format and regime of values,
  * causal masks, sliding windows, softcaps and odd scales, and special values where asked for.
  *
- * Shrinks toward no masks, sizes of one, and the values 0, 1 and round numbers; a counterexample
- * keeps the constraints on sizes, masks, formats and kinds of scale, but its values may be plainer
- * than its regime's.
+ * Shrinks toward sizes of one, no masks, and the values 0, 1 and round numbers; a counterexample
+ * keeps the constraints on sizes, masks, formats and kinds of scale, and it stays in the regime that it
+ * was drawn in, unless special values took it out of that at once.
  * @throws RequestError for constraints that are malformed or that no problem meets
  */
 export function attentionProblem(constraints: ProblemConstraints = {}): fc.Arbitrary<Problem> {

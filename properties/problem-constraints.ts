@@ -7,14 +7,13 @@ import {
   type SizeName,
   type SizeRange,
 } from './size-range.js';
-import { regimeNames, type RegimeName } from './value-regimes.js';
+import { fewestElements } from './problem-elements.js';
+import { regimeChoice, type ProblemSpace, type RegimeChoice } from './regime-choice.js';
+import { regimeNames, type RegimeName } from './regimes/index.js';
+import { scaleKinds, type ScaleKind } from './scale-kind.js';
+import { resolveTiling, type Tiling } from './tiling.js';
 
-/**
- * Kinds of scale: `default` is 1/√(qk dim), `negative` any negative number, `zero` 0, and `odd` any
- * positive number, such as a tuned 0.3 or a scale somebody forgot to divide.
- */
-export const scaleKinds = ['default', 'negative', 'zero', 'odd'] as const;
-export type ScaleKind = (typeof scaleKinds)[number];
+export { scaleKinds, type ScaleKind };
 
 /** Kinds of special values that can be planted. */
 export const specialKinds = ['nan', 'infinity'] as const;
@@ -32,14 +31,29 @@ export interface ProblemConstraints {
   readonly groupSize?: SizeRange | undefined;
   /** seqlen_q; default 1 to 129. A minimum of 0 is allowed. */
   readonly queries?: SizeRange | undefined;
-  /** seqlen_k; default 1 to 129. A minimum of 0 is allowed. */
+  /** seqlen_k; default 1 to 257. A minimum of 0 is allowed. */
   readonly keys?: SizeRange | undefined;
   /** Default 1 to 32. */
   readonly qkDim?: SizeRange | undefined;
   /** Default 1 to 32. */
   readonly vDim?: SizeRange | undefined;
-  /** What values look like before shrinking; default every regime. */
+  /**
+   * Head dimensions that there may be, alike for Q, K and V, such as 64 and 128; default any. Ranges
+   * of qkDim and vDim that are given too hold as well.
+   */
+  readonly dims?: readonly number[] | undefined;
+  /**
+   * The most that batch · query heads · queries · keys · head dimension may come to. Default 2^21, or
+   * the least that the sizes allow where that is more.
+   */
+  readonly maximumElements?: number | undefined;
+  /**
+   * What problems look like, and look like still when shrunken; default every regime. Those that the
+   * other constraints leave no room for are not drawn.
+   */
   readonly regimes?: readonly RegimeName[] | undefined;
+  /** Blocks of keys and the threshold that the regimes aim at; default those of FlashAttention-4. */
+  readonly tiling?: Partial<Tiling> | undefined;
   /** true: all problems are causal; false: none; default: some. */
   readonly causal?: boolean | undefined;
   /** true: all problems have a sliding window; false: none; default: some. */
@@ -58,17 +72,20 @@ export interface ProblemConstraints {
 }
 
 /** Constraints with every default filled in. */
-export interface ResolvedConstraints {
-  readonly formats: readonly FormatName[];
-  readonly sizes: Readonly<Record<SizeName, FullSizeRange>>;
-  readonly regimes: readonly RegimeName[];
+export interface ResolvedConstraints extends ProblemSpace {
+  /** What is left of each regime that there is room for; at least one. */
+  readonly choices: readonly RegimeChoice[];
+  readonly maximumElements: number;
+  readonly tiling: Tiling;
   readonly causal: boolean | undefined;
   readonly window: boolean | undefined;
   readonly softcap: boolean | undefined;
-  readonly scales: readonly ScaleKind[];
   readonly specialValues: readonly SpecialKind[];
   readonly emptyRows: boolean;
 }
+
+/** What keeps runs of a property around 10 ms. */
+const usualElements = 2 ** 21;
 
 function choices<T extends string>(
   name: string,
@@ -91,20 +108,65 @@ function choices<T extends string>(
 
 const knownConstraints: readonly string[] = [
   ...sizeNames,
-  'formats',
-  'regimes',
-  'causal',
-  'window',
-  'softcap',
-  'scales',
-  'specialValues',
-  'emptyRows',
+  ...['dims', 'maximumElements', 'tiling', 'formats', 'regimes', 'causal', 'window', 'softcap'],
+  ...['scales', 'specialValues', 'emptyRows'],
 ];
+
+/** The dimensions in the ranges that are given, ascending. */
+function resolveDims({ dims, ...constraints }: ProblemConstraints): readonly number[] | null {
+  if (dims === undefined) return null;
+  for (const dim of dims)
+    if (!(Number.isSafeInteger(dim) && dim >= 1))
+      throw new RequestError(`constraint dims has ${dim}; give whole numbers from 1`);
+  const ranges = (['qkDim', 'vDim'] as const).map((name) => constraints[name] ?? {});
+  const within = [...new Set(dims)].filter((dim) =>
+    ranges.every(({ min = 1, max = Infinity }) => min <= dim && dim <= max),
+  );
+  if (within.length === 0)
+    throw new RequestError(
+      dims.length === 0
+        ? 'constraint dims is empty; leave it out, or give some head dimensions'
+        : `constraint dims has none of the numbers that qkDim and vDim allow; widen them`,
+    );
+  return within.sort((a, b) => a - b);
+}
+
+/** What is left of each regime that there is room for. */
+function resolveRegimes(
+  names: readonly RegimeName[],
+  space: ProblemSpace,
+  constraints: ProblemConstraints,
+  tiling: Tiling,
+): readonly RegimeChoice[] {
+  const { maximumElements = Infinity } = constraints;
+  const needs: string[] = [];
+  const left: RegimeChoice[] = [];
+  for (const name of names) {
+    const choice = regimeChoice(name, space, constraints, tiling);
+    if ('need' in choice) needs.push(`${name} needs ${choice.need}`);
+    else if (fewestElements(choice) > maximumElements)
+      needs.push(`${name} needs maximumElements from ${fewestElements(choice)}`);
+    else left.push(choice);
+  }
+  if (left.length === 0)
+    throw new RequestError(
+      `no regime fits the constraints: ${needs.join('; ')}; loosen one of these`,
+    );
+  return left;
+}
+
+/**
+ * The regimes that constraints leave room for, among those that they name.
+ * @throws RequestError as `attentionProblem` does
+ */
+export function fittingRegimes(constraints: ProblemConstraints = {}): readonly RegimeName[] {
+  return resolveConstraints(constraints).choices.map(({ name }) => name);
+}
 
 /**
  * Constraints with their defaults, checked.
  * @throws RequestError for an unknown constraint, format, regime or kind, an empty list, a size range
- * that holds nothing, and constraints that no problem can meet together
+ * that holds nothing, a tiling that is none, and constraints that no problem can meet together
  */
 export function resolveConstraints(constraints: ProblemConstraints): ResolvedConstraints {
   for (const name of Object.keys(constraints))
@@ -123,14 +185,27 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
       'constraint emptyRows is false but keys.max is 0; allow empty rows, or some keys',
     );
   const sizes = emptyRows ? given : { ...given, keys: { ...keys, min: Math.max(keys.min, 1) } };
-  const resolved: ResolvedConstraints = {
+  const { maximumElements = usualElements } = constraints;
+  if (!(maximumElements >= 0))
+    throw new RequestError(
+      `constraint maximumElements is ${maximumElements}; give a number from 0, or leave it out`,
+    );
+  const tiling = resolveTiling(constraints.tiling);
+  const space: ProblemSpace = {
     formats: choices('formats', constraints.formats, known),
     sizes,
-    regimes: choices('regimes', constraints.regimes, regimeNames),
+    dims: resolveDims(constraints),
+    scales: choices('scales', constraints.scales, scaleKinds),
+  };
+  const names = choices('regimes', constraints.regimes, regimeNames);
+  const resolved: ResolvedConstraints = {
+    ...space,
+    choices: resolveRegimes(names, space, constraints, tiling),
+    maximumElements,
+    tiling,
     causal: constraints.causal,
     window: constraints.window,
     softcap: constraints.softcap,
-    scales: choices('scales', constraints.scales, scaleKinds),
     specialValues: choices('specialValues', constraints.specialValues, specialKinds, []),
     emptyRows,
   };

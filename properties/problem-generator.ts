@@ -2,10 +2,13 @@ import type { Random } from 'fast-check';
 import { formats, type FormatName } from '../src/formats/index.js';
 import { problemShape, visibleKeys, type Problem, type Window } from '../src/problem.js';
 import { tensorNames, type PlainProblem } from './plain-problem.js';
-import type { ResolvedConstraints, ScaleKind } from './problem-constraints.js';
+import type { ResolvedConstraints } from './problem-constraints.js';
+import { withinElements } from './problem-elements.js';
 import { randomValues } from './random-values.js';
+import type { RegimeChoice } from './regime-choice.js';
+import { drawRegime, type RegimeName } from './regimes/index.js';
+import type { ScaleKind } from './scale-kind.js';
 import { drawSize, sizeNames, type Sizes } from './size-range.js';
-import { drawValues, type ProblemValues } from './value-regimes.js';
 
 function pick<T>(from: readonly T[], random: Random): T {
   return from[random.nextInt(0, from.length - 1)]!;
@@ -61,18 +64,65 @@ export function hasEmptyRows(problem: Problem): boolean {
   return false;
 }
 
-/** Sizes and masks, mended where a query would see no key though it must. */
-function drawLayout(constraints: ResolvedConstraints, random: Random) {
+/** Keys beyond a whole number of blocks, at most, in a last block that few queries see. */
+const mostKeysBeyond = 8;
+/** How many queries more than that are drawn at most. */
+const mostQueriesMore = 32;
+
+/**
+ * Queries and keys such that causal rows see nothing of the last block, which kernels that go from the
+ * last block to the first visit first; null where the ranges hold no such sizes.
+ */
+function drawMaskedBlock(
+  { sizes: { queries, keys } }: RegimeChoice,
+  blockKeys: number,
+  random: Random,
+): Pick<Sizes, 'queries' | 'keys'> | null {
+  const beyond = random.nextInt(1, mostKeysBeyond);
+  const fewest = Math.max(1, Math.ceil((keys.min - beyond) / blockKeys));
+  const most = Math.floor((keys.max - beyond) / blockKeys);
+  const leastQueries = Math.max(queries.min, beyond + 1);
+  if (fewest > most || leastQueries > queries.max) return null;
+  return {
+    keys: random.nextInt(fewest, most) * blockKeys + beyond,
+    queries: random.nextInt(leastQueries, Math.min(queries.max, leastQueries + mostQueriesMore)),
+  };
+}
+
+/** Sizes within the most elements; one dimension for all where dimensions are listed. */
+function drawSizes(
+  choice: RegimeChoice,
+  { maximumElements }: ResolvedConstraints,
+  lengths: Partial<Sizes>,
+  random: Random,
+): Sizes {
   const draw = (min: number, max: number) => random.nextInt(min, max);
-  const sizes = Object.fromEntries(
-    sizeNames.map((name) => [name, drawSize(constraints.sizes[name], draw)]),
+  const drawn = Object.fromEntries(
+    sizeNames.map((name) => [name, drawSize(choice.sizes[name], draw)]),
   ) as Sizes;
-  const causal = present(constraints.causal, 3, random);
+  const dim = choice.dims === null ? null : pick(choice.dims, random);
+  return withinElements(
+    { ...drawn, ...lengths, ...(dim === null ? {} : { qkDim: dim, vDim: dim }) },
+    choice,
+    maximumElements,
+    draw,
+  );
+}
+
+/** Sizes and masks, mended where a query would see no key though it must. */
+function drawLayout(choice: RegimeChoice, constraints: ResolvedConstraints, random: Random) {
+  const { blockKeys } = constraints.tiling;
+  const masked =
+    constraints.causal !== false && random.nextInt(1, 4) === 1
+      ? drawMaskedBlock(choice, blockKeys, random)
+      : null;
+  const sizes = drawSizes(choice, constraints, masked ?? {}, random);
+  const causal = present(constraints.causal ?? (masked === null ? undefined : true), 3, random);
   const window = present(constraints.window, 3, random) ? drawWindow(sizes.keys, random) : null;
   // Only the first queries can see nothing, and only when they outnumber the keys.
   if (constraints.emptyRows || sizes.queries <= sizes.keys) return { sizes, causal, window };
   if (constraints.causal === true) {
-    const queries = Math.max(constraints.sizes.queries.min, sizes.keys);
+    const queries = Math.max(choice.sizes.queries.min, sizes.keys);
     return { sizes: { ...sizes, queries, keys: Math.max(sizes.keys, queries) }, causal, window };
   }
   const unlimited = window && { left: Math.max(window.left, 0), right: -1 };
@@ -81,7 +131,7 @@ function drawLayout(constraints: ResolvedConstraints, random: Random) {
 
 /** Puts one to three NaNs or infinities into the values, three times out of four. */
 function plantSpecials(
-  values: ProblemValues,
+  values: PlainProblem['values'],
   format: FormatName,
   constraints: ResolvedConstraints,
   random: Random,
@@ -99,23 +149,33 @@ function plantSpecials(
   }
 }
 
+/** A problem, and the regime it was drawn from. */
+export interface GeneratedProblem {
+  readonly plain: PlainProblem;
+  readonly regime: RegimeName;
+}
+
 /** A random problem that meets the constraints. */
-export function generateProblem(constraints: ResolvedConstraints, random: Random): PlainProblem {
-  const format = pick(constraints.formats, random);
-  const { sizes, causal, window } = drawLayout(constraints, random);
-  const scale = drawScale(pick(constraints.scales, random), sizes.qkDim, random);
+export function generateProblem(
+  constraints: ResolvedConstraints,
+  random: Random,
+): GeneratedProblem {
+  const choice = pick(constraints.choices, random);
+  const format = pick(choice.formats, random);
+  const { sizes, causal, window } = drawLayout(choice, constraints, random);
+  const scaleKind = pick(choice.scales, random);
+  const scale = drawScale(scaleKind, sizes.qkDim, random);
   const softcap = present(constraints.softcap, 4, random) ? drawSoftcap(random) : null;
-  const regime = pick(constraints.regimes, random);
   const stream = randomValues(random.nextInt(0, 2 ** 31 - 1));
-  const values = drawValues(regime, sizes, formats[format], stream);
-  plantSpecials(values, format, constraints, random);
-  return {
-    sizes,
-    formats: { q: format, k: format, v: format },
-    values,
-    scale,
-    causal,
-    window,
-    softcap,
-  };
+  const plain = drawRegime(
+    choice.name,
+    {
+      ...{ sizes, scaleKind, tiling: constraints.tiling },
+      format: formats[format],
+      random: stream,
+    },
+    { scale, causal, window, softcap },
+  );
+  plantSpecials(plain.values, format, constraints, random);
+  return { plain, regime: choice.name };
 }

@@ -1,43 +1,19 @@
 import type { Window } from '../src/problem.js';
-import { selectPart, tensorNames, type PlainProblem } from './plain-problem.js';
+import { tensorNames, tensorShape, type PlainProblem, type TensorName } from './plain-problem.js';
 import type { ResolvedConstraints } from './problem-constraints.js';
-import { sizeNames, type SizeName } from './size-range.js';
-import { simplerValues, valueComplexity } from './value-shrinker.js';
+import { smallerShapes } from './shape-shrinker.js';
+import {
+  simplerElements,
+  simplerRows,
+  simplerTensors,
+  valueComplexity,
+  type SimplerValues,
+} from './value-shrinker.js';
 
 /** A scale that is the default one stays so when the dimension changes. */
 function withDefaultScale(before: PlainProblem, after: PlainProblem): PlainProblem {
   const isDefault = before.scale === 1 / Math.sqrt(before.sizes.qkDim);
   return isDefault ? { ...after, scale: 1 / Math.sqrt(after.sizes.qkDim) } : after;
-}
-
-function range(first: number, count: number): number[] {
-  return Array.from({ length: count }, (_, i) => first + i);
-}
-
-/** Below this a size also loses its elements one by one, not just from its ends. */
-const singlyUpTo = 8;
-
-/** Indices of a shorter axis, shortest first: from the front, from the back, without one element. */
-function* shorterAxes(size: number, min: number): Generator<number[]> {
-  for (let rest = size - min; rest > 0; rest = Math.floor(rest / 2)) {
-    yield range(0, size - rest);
-    yield range(rest, size - rest);
-  }
-  if (size > singlyUpTo || size <= min) return;
-  for (let left = 1; left < size - 1; left++) yield range(0, size).filter((i) => i !== left);
-}
-
-function* smaller(plain: PlainProblem, constraints: ResolvedConstraints): Generator<PlainProblem> {
-  const least = (name: SizeName) => Math.min(constraints.sizes[name].min, plain.sizes[name]);
-  const shrinkable = sizeNames.filter((name) => plain.sizes[name] > least(name));
-  if (shrinkable.length > 1)
-    yield selectPart(
-      plain,
-      Object.fromEntries(shrinkable.map((name) => [name, range(0, least(name))])),
-    );
-  for (const name of shrinkable)
-    for (const kept of shorterAxes(plain.sizes[name], least(name)))
-      yield selectPart(plain, { [name]: kept });
 }
 
 function* simplerWindows(window: Window, allowNone: boolean): Generator<Window | null> {
@@ -83,19 +59,102 @@ function* simplerScales(
     if (rank(candidate) < rank(scale)) yield { ...plain, scale: candidate };
 }
 
+/** A simpler problem, and where the search goes on if it is taken. */
+export interface SimplerProblem {
+  readonly plain: PlainProblem;
+  readonly resume: SearchPlace;
+}
+
+/** A place in the search for simpler problems. */
+export interface SearchPlace {
+  readonly pass: number;
+  readonly position: number;
+}
+
+/** Where the search for simpler problems begins. */
+export const searchStart: SearchPlace = { pass: 0, position: 0 };
+
+interface Candidate {
+  readonly plain: PlainProblem;
+  readonly position: number;
+}
+
+interface Pass {
+  /** Whether bolder passes are tried again after a success; else this pass goes on from there. */
+  readonly restarts: boolean;
+  readonly candidates: (
+    plain: PlainProblem,
+    constraints: ResolvedConstraints,
+    from: number,
+  ) => Generator<Candidate>;
+}
+
+/** A pass whose every success starts the search again. */
+function restarting(
+  simpler: (plain: PlainProblem, constraints: ResolvedConstraints) => Generator<PlainProblem>,
+): Pass {
+  return {
+    restarts: true,
+    *candidates(plain, constraints) {
+      for (const candidate of simpler(plain, constraints)) yield { plain: candidate, position: 0 };
+    },
+  };
+}
+
+/** A pass over the values of one tensor. */
+function overValues(
+  name: TensorName,
+  restarts: boolean,
+  simpler: (plain: PlainProblem, from: number) => Generator<SimplerValues>,
+): Pass {
+  return {
+    restarts,
+    *candidates(plain, _constraints, from) {
+      for (const { values, position } of simpler(plain, from))
+        yield { plain: { ...plain, values: { ...plain.values, [name]: values } }, position };
+    },
+  };
+}
+
+function* smaller(plain: PlainProblem, constraints: ResolvedConstraints): Generator<PlainProblem> {
+  for (const part of smallerShapes(plain, constraints)) yield withDefaultScale(plain, part);
+}
+
+/** Boldest first: shapes, then settings, then values, from whole tensors to single elements. */
+const passes: readonly Pass[] = [
+  restarting(smaller),
+  restarting(simplerMasks),
+  restarting(simplerScales),
+  ...tensorNames.map((name) =>
+    overValues(name, true, ({ values }) => simplerTensors(values[name])),
+  ),
+  ...tensorNames.map((name) =>
+    overValues(name, false, ({ values, sizes }, from) =>
+      simplerRows(values[name], tensorShape(name, sizes)[3]!, from),
+    ),
+  ),
+  ...tensorNames.map((name) =>
+    overValues(name, false, ({ values }, from) => simplerElements(values[name], from)),
+  ),
+];
+
 /**
  * Simpler problems than the given one that still meet the constraints' sizes and masks, boldest
- * first: without masks, smaller, with plainer numbers. Each is simpler by one of these measures and no
+ * first: smaller, without masks, with plainer numbers. Each is simpler by one of these measures and no
  * less simple by the others, so that taking one after the other comes to an end.
+ * @param from where the search goes on that found the given problem; it then tries everything once
  */
 export function* simplerProblems(
   plain: PlainProblem,
   constraints: ResolvedConstraints,
-): Generator<PlainProblem> {
-  yield* simplerMasks(plain, constraints);
-  yield* simplerScales(plain, constraints);
-  for (const candidate of smaller(plain, constraints)) yield withDefaultScale(plain, candidate);
-  for (const name of tensorNames)
-    for (const values of simplerValues(plain.values[name]))
-      yield { ...plain, values: { ...plain.values, [name]: values } };
+  from: SearchPlace = searchStart,
+): Generator<SimplerProblem> {
+  for (let offset = 0; offset < passes.length; offset++) {
+    const pass = (from.pass + offset) % passes.length;
+    const { restarts, candidates } = passes[pass]!;
+    for (const candidate of candidates(plain, constraints, offset === 0 ? from.position : 0)) {
+      const { position } = candidate;
+      yield { plain: candidate.plain, resume: restarts ? searchStart : { pass, position } };
+    }
+  }
 }

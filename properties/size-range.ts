@@ -33,7 +33,7 @@ const defaults: Readonly<Record<SizeName, FullSizeRange & { readonly least: numb
   kvHeads: { min: 1, max: 2, least: 1 },
   groupSize: { min: 1, max: 3, least: 1 },
   queries: { min: 1, max: 129, least: 0 },
-  keys: { min: 1, max: 129, least: 0 },
+  keys: { min: 1, max: 257, least: 0 },
   qkDim: { min: 1, max: 32, least: 1 },
   vDim: { min: 1, max: 32, least: 1 },
 };

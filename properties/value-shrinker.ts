@@ -27,7 +27,8 @@ function towardOne(x: number): number {
 
 /**
  * Ways to a simpler value, boldest first. Each yields a number that every format holds, given one
- * that it holds: none adds significant bits or leaves the range between the value and 1.
+ * that it holds: none adds significant bits or leaves the range between the value and 1, but for whole
+ * numbers up to 8, which every format has.
  */
 const simplifications: readonly Simplification[] = [
   () => 0,
@@ -37,33 +38,104 @@ const simplifications: readonly Simplification[] = [
   (x) => (Math.abs(x) <= 8 ? Math.trunc(x / 2) : x),
   Math.trunc,
   towardOne,
+  (x) => (Math.abs(x) < 8 ? Math.sign(x) * Math.ceil(Math.abs(x)) : x),
 ];
 
 function total(values: Float64Array): number {
   return values.reduce((sum, x) => sum + valueComplexity(x), 0);
 }
 
-/** Tensors longer than this are simplified as a whole only. */
-const longestByElement = 64;
+/** A simpler tensor, and its place in the order of the search. */
+export interface SimplerValues {
+  readonly values: Float64Array;
+  readonly position: number;
+}
 
-/** Simpler versions of a tensor, boldest first: all elements alike, then one at a time. */
-export function* simplerValues(values: Float64Array): Generator<Float64Array> {
+/** The values with those from `begin` to `end` simplified where that makes them simpler. */
+function simplified(
+  values: Float64Array,
+  simplify: Simplification,
+  begin: number,
+  end: number,
+): Float64Array {
+  const out = values.slice();
+  for (let i = begin; i < end; i++) {
+    const simpler = simplify(values[i]!);
+    if (valueComplexity(simpler) < valueComplexity(values[i]!)) out[i] = simpler;
+  }
+  return out;
+}
+
+/** Simpler versions of a tensor with all elements treated alike, boldest first. */
+export function* simplerTensors(values: Float64Array): Generator<SimplerValues> {
   const complexity = total(values);
   for (const simplify of simplifications) {
-    const candidate = values.map((x) => {
-      const simpler = simplify(x);
-      return valueComplexity(simpler) < valueComplexity(x) ? simpler : x;
-    });
-    if (total(candidate) < complexity) yield candidate;
+    const candidate = simplified(values, simplify, 0, values.length);
+    if (total(candidate) < complexity) yield { values: candidate, position: 0 };
   }
-  if (values.length > longestByElement) return;
-  for (let i = 0; i < values.length; i++) {
-    const seen = new Set([values[i]!]);
+}
+
+/** What runs of rows are tried at: single numbers have the others. */
+const runSimplifications: readonly Simplification[] = [() => 0, () => 1];
+
+/** More runs of one length are not tried. */
+const mostRuns = 256;
+
+/** Runs of rows: halves, quarters, and so on, to single rows unless these are very many. */
+function rowRuns(rows: number): (readonly [begin: number, end: number])[] {
+  const runs: (readonly [number, number])[] = [];
+  for (let length = Math.ceil(rows / 2); rows > 1; length = Math.ceil(length / 2)) {
+    if (rows / length > mostRuns) break;
+    for (let row = 0; row < rows; row += length) runs.push([row, Math.min(row + length, rows)]);
+    if (length === 1) break;
+  }
+  return runs;
+}
+
+/** The numbers below `count` from `from` on, then those before it. */
+function* around(count: number, from: number): Generator<number> {
+  for (let i = 0; i < count; i++) yield (from + i) % count;
+}
+
+/**
+ * Simpler versions of a tensor with a run of rows set to 0 or 1, long runs first.
+ * @param dim elements of a row
+ * @param from the position of the last success, where the search goes on
+ */
+export function* simplerRows(
+  values: Float64Array,
+  dim: number,
+  from: number,
+): Generator<SimplerValues> {
+  const runs = rowRuns(values.length / dim);
+  for (const position of around(runs.length, from)) {
+    const [begin, end] = runs[position]!;
+    const before = total(values.subarray(begin * dim, end * dim));
+    for (const simplify of runSimplifications) {
+      const candidate = simplified(values, simplify, begin * dim, end * dim);
+      if (total(candidate.subarray(begin * dim, end * dim)) < before)
+        yield { values: candidate, position };
+    }
+  }
+}
+
+/** Tensors with more elements that are neither 0 nor 1 are not simplified one by one. */
+const mostByElement = 64;
+
+/**
+ * Simpler versions of a tensor with one element changed, boldest first for each.
+ * @param from the position of the last success, where the search goes on
+ */
+export function* simplerElements(values: Float64Array, from: number): Generator<SimplerValues> {
+  if (values.filter((x) => x !== 0 && x !== 1).length > mostByElement) return;
+  for (const position of around(values.length, from)) {
+    const value = values[position]!;
+    const seen = new Set([value]);
     for (const simplify of simplifications) {
-      const simpler = simplify(values[i]!);
-      if (seen.has(simpler) || valueComplexity(simpler) >= valueComplexity(values[i]!)) continue;
+      const simpler = simplify(value);
+      if (seen.has(simpler) || valueComplexity(simpler) >= valueComplexity(value)) continue;
       seen.add(simpler);
-      yield values.with(i, simpler);
+      yield { values: values.with(position, simpler), position };
     }
   }
 }

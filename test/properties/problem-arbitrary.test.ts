@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   attentionProblem,
   describeProblem,
+  fittingRegimes,
   regimeNames,
   type ProblemConstraints,
 } from '../../properties/index.js';
@@ -27,9 +28,18 @@ function hasEmptyRow(problem: Problem): boolean {
   );
 }
 
+/** Whether some row that sees keys sees none of the last of several blocks of 128. */
+function hasMaskedLastBlock(problem: Problem): boolean {
+  const shape = problemShape(problem);
+  const last = Math.floor((shape.keys - 1) / 128) * 128;
+  return Array.from({ length: shape.queries }, (_, i) => visibleKeys(problem, shape, i)).some(
+    ({ begin, end }) => begin < end && end <= last,
+  );
+}
+
+const lengths = { queries: { max: 6 }, keys: { max: 6 } };
 const small = {
-  queries: { max: 6 },
-  keys: { max: 6 },
+  ...lengths,
   qkDim: { max: 4 },
   vDim: { max: 4 },
 } satisfies ProblemConstraints;
@@ -52,7 +62,8 @@ describe('generated problems', () => {
   it('cover formats, tile edges, unequal lengths and dimensions, groups and batches', () => {
     expect(new Set(problems.map(({ q }) => q.format))).toEqual(new Set(Object.keys(formats)));
     const lengths = new Set(shapes.flatMap(({ queries, keys }) => [queries, keys]));
-    for (const edge of [1, 63, 64, 65, 127, 128, 129]) expect(lengths).toContain(edge);
+    for (const edge of [1, 63, 64, 65, 127, 128, 129, 255, 256, 257])
+      expect(lengths).toContain(edge);
     for (const holds of [
       (i: number) => shapes[i]!.queries > shapes[i]!.keys,
       (i: number) => shapes[i]!.queries < shapes[i]!.keys,
@@ -71,6 +82,7 @@ describe('generated problems', () => {
     expect(share(({ window }) => window?.left === -1)).toBeGreaterThan(0.02);
     expect(share(({ window }) => window?.right === -1)).toBeGreaterThan(0.02);
     expect(share(hasEmptyRow)).toBeGreaterThan(0.05);
+    expect(share(hasMaskedLastBlock)).toBeGreaterThan(0.1);
     expect(share(({ softcap }) => softcap !== null)).toBeGreaterThan(0.1);
     expect(share(({ scale }) => scale < 0)).toBeGreaterThan(0.1);
     expect(share(({ scale }) => scale === 0)).toBeGreaterThan(0.1);
@@ -82,104 +94,6 @@ describe('generated problems', () => {
     expect(again).toEqual(problems.slice(0, 20).map(describeProblem));
     const others = fc.sample(attentionProblem(), { seed: seed + 1, numRuns: 20 });
     expect(others.map(describeProblem)).not.toEqual(again);
-  });
-});
-
-describe('regimes of values', () => {
-  const plain = { causal: false, window: false, softcap: false, scales: ['default'] } as const;
-  const sizes = { keys: { min: 2, max: 9 }, queries: { max: 6 }, kvHeads: { max: 1 } };
-
-  it.each(regimeNames)('%s keeps within every format', (regime) => {
-    for (const format of Object.keys(formats) as FormatName[])
-      for (const { q, k, v } of sample({ ...small, regimes: [regime], formats: [format] }, 10))
-        for (const tensor of [q, k, v])
-          for (const x of values(tensor))
-            expect(Math.abs(x)).toBeLessThanOrEqual(formats[format].maxFinite);
-  });
-
-  const rows = (tensor: Tensor): number[][] => {
-    const dim = tensor.shape[3]!;
-    const flat = values(tensor);
-    return Array.from({ length: flat.length / dim }, (_, i) => [
-      ...flat.subarray(i * dim, (i + 1) * dim),
-    ]);
-  };
-  const of = (regime: (typeof regimeNames)[number], formatList: FormatName[] = ['fp32']) =>
-    sample({ ...plain, ...sizes, batch: { max: 1 }, regimes: [regime], formats: formatList }, 40);
-
-  it('ascending scores never fall from key to key', () => {
-    for (const problem of of('ascending-scores', ['fp32', 'bf16', 'e4m3'])) {
-      const keys = rows(problem.k);
-      for (const query of rows(problem.q)) {
-        const scores = keys.map((key) => key.reduce((sum, x, c) => sum + x * query[c]!, 0));
-        expect(scores).toEqual([...scores].sort((a, b) => a - b));
-        expect(scores.at(-1)).toBeGreaterThan(scores[0]!);
-      }
-    }
-  });
-
-  it('constant keys are all alike, and not zero', () => {
-    for (const problem of of('constant-keys')) {
-      const keys = rows(problem.k);
-      for (const key of keys) expect(key).toEqual(keys[0]);
-      expect(keys[0]!.some((x) => x !== 0)).toBe(true);
-    }
-  });
-
-  it('cancelling values come in equal keys and opposite values', () => {
-    let exact = 0;
-    for (const problem of of('cancelling-values')) {
-      const [keys, columns] = [rows(problem.k), rows(problem.v)];
-      for (let j = 1; j < keys.length; j += 2) {
-        expect(keys[j]).toEqual(keys[j - 1]);
-        columns[j]!.forEach((x, c) => {
-          const first = columns[j - 1]![c]!;
-          expect(Math.abs(x + first)).toBeLessThanOrEqual(2 ** -22 * Math.abs(first));
-          if (x === -first) exact++;
-        });
-      }
-    }
-    expect(exact).toBeGreaterThan(0);
-  });
-
-  it('one channel of outliers is far larger than the rest', () => {
-    const ratios = of('outlier-channel').flatMap(({ k }) => {
-      const sums = rows(k).reduce((a, b) => a.map((x, c) => Math.abs(x) + Math.abs(b[c]!)));
-      const sorted = [...sums].sort((a, b) => b - a);
-      return sorted.length < 2 ? [] : [sorted[0]! / sorted[1]!];
-    });
-    expect(ratios.filter((ratio) => ratio > 4).length).toBeGreaterThan(0.8 * ratios.length);
-  });
-
-  it('zeros clear whole tensors', () => {
-    for (const { q, k, v } of of('zeros'))
-      expect([q, k, v].some((tensor) => values(tensor).every((x) => x === 0))).toBe(true);
-  });
-
-  it('large logits leave most weight to one key, tiny ones leave all alike', () => {
-    const spread = (problem: Problem) => {
-      const query = rows(problem.q)[0]!;
-      const scores = rows(problem.k).map((key) =>
-        Math.abs(problem.scale * key.reduce((sum, x, c) => sum + x * query[c]!, 0)),
-      );
-      return Math.max(...scores);
-    };
-    const larger = of('large-logits').filter((problem) => spread(problem) > 5);
-    expect(larger.length).toBeGreaterThan(20);
-    for (const problem of of('tiny')) expect(spread(problem)).toBeLessThan(5);
-  });
-
-  it('wide exponents reach both ends of the format', () => {
-    for (const name of Object.keys(formats) as FormatName[]) {
-      const format = formats[name];
-      const all = of('wide-exponents', [name]).flatMap(({ q, k, v }) =>
-        [q, k, v].flatMap((tensor) => [...values(tensor)].map(Math.abs)),
-      );
-      const exponents = all.filter((x) => x > 0).map(Math.log2);
-      const span = format.maxExponent - format.minExponent;
-      expect(Math.min(...exponents)).toBeLessThan(format.minExponent + 0.05 * span + 1);
-      expect(Math.max(...exponents)).toBeGreaterThan(format.maxExponent - 0.05 * span - 1);
-    }
   });
 });
 
@@ -247,6 +161,60 @@ describe('constraints', () => {
       expect(holds(problem.scale, problem.q.shape[3]!)).toBe(true);
   });
 
+  it('on listed dimensions hold, alike for all tensors', () => {
+    const dims = [40, 8, 24];
+    const problems = generatedAndShrunk({ ...lengths, dims });
+    const found = problems.map(problemShape).map(({ qkDim, vDim }) => {
+      expect(qkDim).toBe(vDim);
+      return qkDim;
+    });
+    expect(new Set(found)).toEqual(new Set(dims));
+    for (const problem of generatedAndShrunk({ ...lengths, dims, qkDim: { max: 24 } }))
+      expect([8, 24]).toContain(problem.q.shape[3]);
+  });
+
+  it('on the number of elements hold, whatever the ranges, but not below their minimum', () => {
+    const wide = { queries: { max: 2000 }, keys: { max: 5000 }, qkDim: { max: 256 } };
+    for (const maximumElements of [40_000, undefined]) {
+      const most = maximumElements ?? 2 ** 21;
+      const sizes = sample({ ...wide, maximumElements }, 100).map((problem) => {
+        const { batch, heads, queries, keys, qkDim, vDim } = problemShape(problem);
+        return batch * heads * queries * keys * Math.max(qkDim, vDim);
+      });
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(most);
+      expect(Math.max(...sizes)).toBeGreaterThan(most / 4);
+    }
+    const large = { regimes: ['normal' as const], queries: { min: 400 }, qkDim: { min: 128 } };
+    const [problem] = sample({ ...large, keys: { min: 100 } }, 1);
+    expect(problemShape(problem!)).toMatchObject({ queries: 400, keys: 100, qkDim: 128 });
+  });
+
+  it('on the order of blocks hold', () => {
+    for (const [order, sign] of [
+      ['first-to-last', 1],
+      ['last-to-first', -1],
+    ] as const) {
+      const tiling = { blockKeys: 16, threshold: 4, order };
+      for (const { q, k } of sample({ formats: ['fp32'], regimes: ['steps-above'], tiling }, 20)) {
+        const dim = q.shape[3]!;
+        const score = (key: number) =>
+          values(k)
+            .subarray(key * dim, (key + 1) * dim)
+            .reduce((sum, x, c) => sum + x * values(q)[c]!, 0);
+        expect(score(16) - score(0)).toBe(sign * (4 + 1 / 16));
+      }
+    }
+  });
+
+  it('leave out the regimes that they have no room for', () => {
+    expect(fittingRegimes()).toEqual(regimeNames);
+    const fitting = fittingRegimes({ keys: { max: 150 }, scales: ['default'] });
+    expect(fitting).toContain('sink');
+    for (const name of ['steps-below', 'long-tail', 'integer-scores'] as const)
+      expect(fitting).not.toContain(name);
+    expect(fittingRegimes({ tiling: { blockKeys: 512 } })).toContain('steps-below');
+  });
+
   it('can forbid empty rows', () => {
     for (const constraints of [
       {},
@@ -279,6 +247,21 @@ describe('constraints', () => {
     [{ regimes: ['weird' as 'normal'] }, /constraint regimes has "weird"; choose from normal/],
     [{ scales: [] }, /constraint scales is empty/],
     [{ specialValues: ['inf' as 'nan'] }, /constraint specialValues has "inf"; choose from nan/],
+    [{ dims: [] }, /constraint dims is empty/],
+    [{ dims: [64, 0.5] }, /constraint dims has 0\.5; give whole numbers from 1/],
+    [{ dims: [64], qkDim: { max: 32 } }, /constraint dims has none of the numbers that qkDim/],
+    [{ maximumElements: NaN }, /constraint maximumElements is NaN/],
+    [{ maximumElements: 1, keys: { min: 5 } }, /normal needs maximumElements from 5;/],
+    [{ tiling: { blockKeys: 0 } }, /constraint tiling\.blockKeys is 0/],
+    [{ tiling: { threshold: 0.3 } }, /tiling\.threshold is 0\.3; give a multiple of 0\.0625/],
+    [{ tiling: { threshold: Infinity } }, /tiling\.threshold is Infinity/],
+    [{ tiling: { order: 'up' as 'first-to-last' } }, /tiling\.order is "up"; choose from first/],
+    [
+      { regimes: ['steps-below', 'sink'], keys: { max: 1 } },
+      /no regime fits .*: steps-below needs keys from 129; sink needs keys from 2; loosen/,
+    ],
+    [{ regimes: ['integer-scores'], scales: ['zero'] }, /integer-scores needs scales odd/],
+    [{ regimes: ['steps-above'], dims: [8, 9] }, /steps-above needs dims from 10/],
     [{ keys: { min: 9, max: 3 } }, /constraint keys has min 9 above max 3/],
     [{ queries: { min: -1 } }, /constraint queries.min is -1; give a whole number from 0/],
     [{ vDim: { max: 2.5 } }, /constraint vDim.max is 2.5/],

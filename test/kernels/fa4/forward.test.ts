@@ -37,7 +37,7 @@ describe('the forward', () => {
       formats: ['bf16', 'fp16'],
       // The kernel masks by −∞ times the scale, so that the scale must be positive; and m·c is rounded
       // before it is subtracted, which for scores beyond 2^24 is off by more than 1.
-      regimes: regimeNames.filter((name) => name !== 'wide-exponents'),
+      regimes: regimeNames.filter((name) => !['wide-exponents', 'near-overflow'].includes(name)),
       ...{ softcap: false, scales: ['default', 'odd'] },
       queries: { max: 260 },
       keys: { max: 300 },

@@ -88,7 +88,7 @@ describe('the forward in splits', () => {
     const problems = attentionProblem({
       formats: ['bf16', 'fp16'],
       // As for the forward itself: m·c is rounded before it is subtracted.
-      regimes: regimeNames.filter((name) => name !== 'wide-exponents'),
+      regimes: regimeNames.filter((name) => !['wide-exponents', 'near-overflow'].includes(name)),
       softcap: false,
       scales: ['default', 'odd'],
       queries: { max: 20 },

@@ -1,0 +1,88 @@
+import { selectPart, type PlainProblem, type Selection } from './plain-problem.js';
+import type { ResolvedConstraints } from './problem-constraints.js';
+import { sizeNames, type SizeName } from './size-range.js';
+
+function range(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_, i) => first + i);
+}
+
+/** Below this a size also loses its elements one by one, not just from its ends. */
+const singlyUpTo = 8;
+
+/** Indices of a shorter axis, shortest first: from the front, from the back, without one element. */
+function* shorterAxes(size: number, min: number): Generator<number[]> {
+  for (let rest = size - min; rest > 0; rest = Math.floor(rest / 2)) {
+    yield range(0, size - rest);
+    yield range(rest, size - rest);
+  }
+  if (size > singlyUpTo || size <= min) return;
+  for (let left = 1; left < size - 1; left++) yield range(0, size).filter((i) => i !== left);
+}
+
+/** One size, or both head dimensions where they are listed: the ways to make it smaller. */
+interface Axis {
+  readonly sizes: readonly SizeName[];
+  /** Boldest first; the first two are the least there may be, from the front and from the back. */
+  readonly selections: readonly Selection[];
+}
+
+function sizeAxis(name: SizeName, plain: PlainProblem, constraints: ResolvedConstraints): Axis {
+  const size = plain.sizes[name];
+  const min = Math.min(constraints.sizes[name].min, size);
+  const selections = [...shorterAxes(size, min)].map((kept) => ({ [name]: kept }));
+  return { sizes: [name], selections };
+}
+
+/** Both dimensions cut to one of the list. */
+function listedDimensions({ sizes }: PlainProblem, dims: readonly number[]): Axis {
+  const { qkDim, vDim } = sizes;
+  const selections = dims
+    .filter((dim) => dim <= Math.min(qkDim, vDim) && dim < Math.max(qkDim, vDim))
+    .flatMap((dim) => [
+      { qkDim: range(0, dim), vDim: range(0, dim) },
+      { qkDim: range(qkDim - dim, dim), vDim: range(vDim - dim, dim) },
+    ]);
+  return { sizes: ['qkDim', 'vDim'], selections };
+}
+
+/** Every axis that can be made smaller. */
+function shrinkableAxes(plain: PlainProblem, constraints: ResolvedConstraints): Axis[] {
+  const { dims } = constraints;
+  const single = sizeNames.filter((name) => dims === null || !dimensions.includes(name));
+  return [
+    ...single.map((name) => sizeAxis(name, plain, constraints)),
+    ...(dims === null ? [] : [listedDimensions(plain, dims)]),
+  ].filter(({ selections }) => selections.length > 0);
+}
+
+const dimensions: readonly SizeName[] = ['qkDim', 'vDim'];
+
+/** Sizes that a failure may need more of than the least; the others become the least together. */
+const neededTogether: readonly (readonly SizeName[])[] = [
+  [],
+  ...sizeNames.map((name) => [name]),
+  ['queries', 'keys'],
+  ['queries', 'keys', ...dimensions],
+];
+
+/**
+ * Parts of a problem that the constraints on sizes allow, boldest first: all sizes the least, all but
+ * one or a few, then one size after the other, from its least to one less than it is.
+ */
+export function* smallerShapes(
+  plain: PlainProblem,
+  constraints: ResolvedConstraints,
+): Generator<PlainProblem> {
+  const axes = shrinkableAxes(plain, constraints);
+  const tried = new Set<string>();
+  for (const needed of neededTogether) {
+    const rest = axes.filter(({ sizes }) => !sizes.some((name) => needed.includes(name)));
+    const key = rest.flatMap(({ sizes }) => sizes).join();
+    if (rest.length < 2 || tried.has(key)) continue;
+    tried.add(key);
+    for (const end of [0, 1])
+      yield selectPart(plain, Object.assign({}, ...rest.map(({ selections }) => selections[end])));
+  }
+  for (const { selections } of axes)
+    for (const selection of selections) yield selectPart(plain, selection);
+}
