@@ -1,19 +1,26 @@
 export { attentionProblem } from './problem-arbitrary.js';
 export {
+  fittingRegimes,
   scaleKinds,
   specialKinds,
   type ProblemConstraints,
   type ScaleKind,
   type SpecialKind,
 } from './problem-constraints.js';
-export { regimeNames, type RegimeName } from './value-regimes.js';
+export type { BlockOrder, Tiling } from './tiling.js';
+export {
+  describeRegime,
+  regimeNames,
+  type RegimeDescription,
+  type RegimeName,
+} from './regimes/index.js';
 export {
   scoreProblem,
   scoreRegime,
   scoreRegimeNames,
   type ScoreProblemRequest,
   type ScoreRegimeName,
-} from './score-regimes.js';
+} from './score-problem.js';
 export type { SizeName, SizeRange } from './size-range.js';
 export { describeProblem } from './describe-problem.js';
 export {
@@ -22,3 +29,27 @@ export {
   type AttentionMatch,
   type AttentionOutputs,
 } from './match-attention.js';
+export { lawIds, laws, type LawId } from './laws/index.js';
+export { UnsupportedProblem, type AttentionKernel } from './suite/attention-kernel.js';
+export { assertAttentionKernel } from './suite/assert-attention-kernel.js';
+export {
+  checkKernel,
+  type CheckOptions,
+  type CheckResult,
+  type LawFailure,
+  type LawResult,
+} from './suite/check-kernel.js';
+export { describeFailures, describeLawFailure } from './suite/describe-failures.js';
+export type { Counterexample } from './suite/find-counterexample.js';
+export { KernelFault } from './suite/kernel-fault.js';
+export type { KernelRun, Law, LawCase, LawStrength, LawTools } from './suite/law.js';
+export { modelPromises, type ModelUnderTest } from './suite/model-promises.js';
+export { planCheck, type CheckPlan, type CheckScope, type PlannedLaw } from './suite/plan-check.js';
+export {
+  resolvePromises,
+  type KernelConfiguration,
+  type KernelPromises,
+  type ResolvedPromises,
+} from './suite/promises.js';
+export { runCase, type CaseResult } from './suite/run-case.js';
+export { assertWithinBound, matchBound, type BoundOptions } from './match-bound.js';

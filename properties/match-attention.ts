@@ -15,11 +15,16 @@ export interface AttentionMatch {
   readonly message: string;
 }
 
-function isTensor(value: unknown): value is Tensor {
+/** Whether a value looks like a tensor: it has data and a shape. */
+export function isTensor(value: unknown): value is Tensor {
   return typeof value === 'object' && value !== null && 'data' in value && 'shape' in value;
 }
 
-function kernelOutputs(outputs: AttentionOutputs): KernelOutputs {
+/**
+ * What a kernel wrote, checked to be tensors.
+ * @throws RequestError when it is anything else
+ */
+export function kernelOutputs(outputs: AttentionOutputs): KernelOutputs {
   const { out, lse = null } = (outputs ?? {}) as Partial<AttentionOutputs>;
   if (!isTensor(out) || !(lse === null || isTensor(lse)))
     throw new RequestError(

@@ -1,7 +1,17 @@
+/**
+ * flashproof for vitest: `describeAttentionKernel`, and the matchers `toMatchAttention` and
+ * `toBeWithinBound`, which importing this module adds to `expect`.
+ */
 import { expect } from 'vitest';
 import type { AuditOptions } from '../src/audit/index.js';
-import type { Problem } from '../src/problem.js';
+import type { Problem, Tensor } from '../src/problem.js';
 import { matchAttention, type AttentionOutputs } from './match-attention.js';
+import { matchBound, type BoundOptions } from './match-bound.js';
+
+export {
+  describeAttentionKernel,
+  type DescribeOptions,
+} from './vitest/describe-attention-kernel.js';
 
 declare module 'vitest' {
   interface Matchers<T> {
@@ -11,6 +21,12 @@ declare module 'vitest' {
      * fit the problem.
      */
     toMatchAttention(problem: Problem, options?: AuditOptions): T;
+    /**
+     * Passes when every element of an output, `{ out, lse? }` or the tensor alone, is within the
+     * worst-case bound of a correct kernel (or of `options.arithmetic`); nothing statistical takes
+     * part. Throws a RequestError, also under `.not`, when a tensor does not fit the problem.
+     */
+    toBeWithinBound(problem: Problem, options?: BoundOptions): T;
   }
 }
 
@@ -21,6 +37,13 @@ expect.extend({
       pass,
       message: () =>
         pass ? `expected the output not to match the problem's attention\n${message}` : message,
+    };
+  },
+  toBeWithinBound(received: AttentionOutputs | Tensor, problem: Problem, options?: BoundOptions) {
+    const { pass, message } = matchBound(problem, received, options);
+    return {
+      pass,
+      message: () => (pass ? `expected an element beyond its bound\n${message}` : message),
     };
   },
 });

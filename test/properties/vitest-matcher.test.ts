@@ -2,10 +2,19 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   assertMatchesAttention,
+  assertWithinBound,
   attentionProblem,
   matchAttention,
+  matchBound,
 } from '../../properties/index.js';
 import '../../properties/vitest.js';
+import { attentionOracle } from '../../oracles/index.js';
+import {
+  anyKernelArithmetic,
+  elementBounds,
+  KernelBound,
+  naiveArithmetic,
+} from '../../src/audit/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
@@ -80,6 +89,97 @@ describe('toMatchAttention', () => {
     expect(() => expect({}).toMatchAttention(problem)).toThrow(
       /the outputs are not \{ out: Tensor/,
     );
+  });
+});
+
+describe('toBeWithinBound', () => {
+  /** The exact output with one element moved by `factor` times its bound. */
+  function moved(factor: number, index: number): Tensor {
+    const exact = attentionOracle(problem);
+    const { total } = elementBounds(
+      problem,
+      exact,
+      anyKernelArithmetic(problem, 'fp64'),
+      new KernelBound(problem, exact, 'fp64'),
+    );
+    const data = exact.out.slice();
+    data[index]! += factor * total[index]!;
+    return { format: 'fp64', shape: good.out.shape, data };
+  }
+
+  it('passes every element up to its bound and none beyond', () => {
+    for (const index of [0, 37, 319]) {
+      expect(moved(0.99, index)).toBeWithinBound(problem);
+      expect(moved(-0.99, index)).toBeWithinBound(problem);
+      expect(moved(1.01, index)).not.toBeWithinBound(problem);
+      expect(moved(-1.01, index)).not.toBeWithinBound(problem);
+    }
+  });
+
+  it('names the worst element, with what is there and what may be', () => {
+    const index = (20 + 3) * 8 + 5;
+    const wrong = moved(3, index);
+    expect(() => expect(wrong).toBeWithinBound(problem)).toThrow(
+      /^1 of 320 elements err by more than .*; the worst, 3 times .*, at head 1, query 3, column 5\nworst element: \S+ for \S+ ± \S+ at head 1, query 3, column 5$/,
+    );
+    const { message } = matchBound(problem, wrong);
+    const [, found, exact] = /worst element: (\S+) for (\S+) ±/.exec(message)!;
+    expect(Number(found)).toBe(wrong.data[index]);
+    expect(Number(exact)).toBe(attentionOracle(problem).out[index]);
+  });
+
+  it('takes outputs with an LSE, without one, and a tensor alone', () => {
+    expect(good).toBeWithinBound(problem);
+    expect({ out: good.out }).toBeWithinBound(problem);
+    expect(good.out).toBeWithinBound(problem);
+    expect({ out: good.out, lse: wrongLse }).not.toBeWithinBound(problem);
+    expect(() => expect({ out: good.out, lse: wrongLse }).toBeWithinBound(problem)).toThrow(
+      /^the LSE is in base 2/,
+    );
+  });
+
+  it('fails NaNs, and values where no key is visible', () => {
+    const data = (good.out.data as Uint16Array).slice();
+    data[9] = 0x7fc0;
+    expect({ ...good.out, data }).not.toBeWithinBound(problem);
+    // More queries than keys under a causal mask: the first queries see no key.
+    const blind = { ...problem, k: normalTensor(1, 1, 5, 8), v: normalTensor(1, 1, 5, 8) };
+    const { out } = exactKernel(blind);
+    expect(out).toBeWithinBound(blind);
+    const tiny = (out.data as Uint16Array).slice();
+    tiny[0] = 1;
+    expect({ ...out, data: tiny }).not.toBeWithinBound(blind);
+  });
+
+  it('leaves what is small and systematic to toMatchAttention', () => {
+    const { out } = attentionOracle(problem);
+    const data = out.map((x) => x * 1.001);
+    const received = { format: 'fp64', shape: good.out.shape, data } as const;
+    expect(received).toBeWithinBound(problem);
+  });
+
+  it('judges by the arithmetic that it is given', () => {
+    const half = moved(0.5, 37);
+    expect(half).toBeWithinBound(problem);
+    const arithmetic = naiveArithmetic(problem, 'fp32');
+    expect(half).not.toBeWithinBound(problem, { arithmetic });
+    expect(moved(0, 37)).toBeWithinBound(problem, { arithmetic });
+  });
+
+  it('takes outputs of the wrong shape or kind for a mistake, also with .not', () => {
+    const misshapen = { ...good.out, shape: [1, 2, 8, 20] };
+    for (const received of [misshapen, { out: misshapen }, null, 7, {}, { ...good, lse: 3 }]) {
+      expect(() => expect(received).toBeWithinBound(problem)).toThrow(RequestError);
+      expect(() => expect(received).not.toBeWithinBound(problem)).toThrow(RequestError);
+    }
+  });
+
+  it('has its twin for other test runners', () => {
+    expect(() => assertWithinBound(problem, good)).not.toThrow();
+    const wrong = moved(2, 4);
+    const { message } = matchBound(problem, wrong);
+    expect(() => assertWithinBound(problem, wrong)).toThrow(new Error(message));
+    expect(() => assertWithinBound(problem, problem.k)).toThrow(RequestError);
   });
 });
 

@@ -1,0 +1,94 @@
+import { describePlace, elementAt, type Coordinates } from '../../src/audit/index.js';
+import type { RunResults } from './transform-problem.js';
+
+/** Which results are compared: all by default. */
+export interface Comparison {
+  /** Of O: by row over [batch, heads, queries], and column. */
+  readonly elements?: (row: number, column: number) => boolean;
+  /** Of the LSE. */
+  readonly rows?: (row: number) => boolean;
+}
+
+/** The first result that differs, and how many do. */
+export interface RunDifference {
+  readonly what: 'O' | 'the LSE';
+  readonly at: Coordinates;
+  readonly expected: number;
+  readonly found: number;
+  readonly differing: number;
+  readonly compared: number;
+}
+
+/**
+ * Whether two numbers are the same to the bit, but for the sign of a zero and the payload of a NaN:
+ * neither is a result of attention, and both depend on the order of correct operations.
+ */
+function same(a: number, b: number): boolean {
+  return a === b || (Number.isNaN(a) && Number.isNaN(b));
+}
+
+function differenceOf(
+  what: RunDifference['what'],
+  expected: Float64Array,
+  found: Float64Array,
+  counts: (index: number) => boolean,
+  place: (index: number) => Coordinates,
+): RunDifference | null {
+  let first = -1;
+  let differing = 0;
+  let compared = 0;
+  for (let i = 0; i < expected.length; i++) {
+    if (!counts(i)) continue;
+    compared++;
+    if (same(expected[i]!, found[i]!)) continue;
+    if (first < 0) first = i;
+    differing++;
+  }
+  if (first < 0) return null;
+  const [wanted, got] = [expected[first]!, found[first]!];
+  return { what, at: place(first), expected: wanted, found: got, differing, compared };
+}
+
+/** Coordinates of a row over [batch, heads, queries]. */
+export function placeOfRow(shape: RunResults['shape'], row: number): Coordinates {
+  const { batch, head, query } = elementAt({ ...shape, vDim: 1 }, row);
+  return { batch, head, query };
+}
+
+/**
+ * The first result in which two runs over rows of the same shape differ, O before LSE; null for none.
+ * The signs of zeros and the payloads of NaNs do not count. The LSE is compared where both have one.
+ */
+export function firstDifference(
+  expected: RunResults,
+  found: RunResults,
+  { elements = () => true, rows = () => true }: Comparison = {},
+): RunDifference | null {
+  const { shape } = found;
+  const { vDim } = shape;
+  const out = differenceOf(
+    'O',
+    expected.out,
+    found.out,
+    (i) => elements(Math.floor(i / vDim), i % vDim),
+    (i) => elementAt(shape, i),
+  );
+  if (out !== null || expected.lse === null || found.lse === null) return out;
+  return differenceOf('the LSE', expected.lse, found.lse, rows, (row) => placeOfRow(shape, row));
+}
+
+/**
+ * A difference in a sentence without its full stop, as in `O at head 0, query 3, column 1 is 0.5
+ * alone but 0.25 with the heads permuted`.
+ * @param usual of the expected results, as in `alone`
+ * @param changed of the others, as in `with the heads permuted`
+ */
+export function describeDifference(
+  { what, at, expected, found, differing, compared }: RunDifference,
+  usual: string,
+  changed: string,
+): string {
+  const unit = what === 'O' ? 'elements' : 'rows';
+  const others = differing === 1 ? '' : ` (${differing} of ${compared} ${unit} differ)`;
+  return `${what} at ${describePlace(at)} is ${expected} ${usual} but ${found} ${changed}${others}`;
+}

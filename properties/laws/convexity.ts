@@ -1,0 +1,129 @@
+import {
+  describePlace,
+  elementAt,
+  formatNumber,
+  type KernelArithmetic,
+} from '../../src/audit/index.js';
+import { formats, smallestSubnormal, unitRoundoff } from '../../src/formats/index.js';
+import { visibleKeys } from '../../src/problem.js';
+import type { KernelRun, Law } from '../suite/law.js';
+import { admittedArithmetic } from './admitted-arithmetic.js';
+import { storingError } from './run-bounds.js';
+import { decodedRows, firstKeyRow } from './score-range.js';
+
+/** Range of each column of V over some keys; NaN where one of them is infinite or a NaN. */
+interface ColumnRanges {
+  readonly lowest: Float64Array;
+  readonly highest: Float64Array;
+  /** The largest norm of their K; NaN where one holds an infinity or a NaN. */
+  readonly longestKey: number;
+}
+
+/** Weights are taken to be below this before they are divided by their sum. */
+const largestWeight = 2 ** 24;
+
+/**
+ * How far beyond the range of its column's values an element may lie, in units of the largest of
+ * their magnitudes; ∞ where the sums over so many keys may be off altogether.
+ *
+ * Let p_j ≥ 0 be the weights as the row sum l takes them, right or wrong: Σ p_j v_j / Σ p_j lies within
+ * the range. Of n keys, with u the rounding of P and f what it may lose to underflow, a the error of a
+ * product in a sum, r that of the operations on sums, and M the largest |v|: the kernel's sum of
+ * products is off by at most (u + (1 + u)·n·a)·M·Σ p_j + n·f·M, its l by n·a·l, their quotient by r.
+ * Since l ≥ 1, the largest weight being about 1 or more, all that comes to at most
+ * M·((1 + u)(1 + n·a)(1 + r) / (1 − n·a) − 1 + n·f·(1 + r) / (1 − n·a)).
+ */
+function relativeSlack(
+  { weightFormat, values, finish, underflow }: KernelArithmetic,
+  keys: number,
+): number {
+  const perProduct = values.kind === 'any-order' ? values.perProduct : 0;
+  const weights = formats[weightFormat];
+  const sums = (keys + 2) * perProduct;
+  if (sums >= 1) return Infinity;
+  const grown = (1 + finish.normalise) / (1 - sums);
+  const lost = smallestSubnormal(weights) / 2 + 2 * underflow.weights;
+  return (1 + unitRoundoff(weights)) * (1 + sums) * grown - 1 + keys * lost * grown;
+}
+
+/** Ranges over the keys that rows see, computed once for rows that see the same. */
+function columnRanges({ problem, shape }: KernelRun) {
+  const { vDim, queries } = shape;
+  const k = decodedRows(problem.k);
+  const v = decodedRows(problem.v).values;
+  const known = new Map<string, ColumnRanges>();
+  return (row: number) => {
+    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const first = firstKeyRow(shape, row);
+    const name = `${first + begin} ${first + end}`;
+    const found = known.get(name);
+    if (found !== undefined) return { keys: end - begin, ranges: found };
+    const lowest = new Float64Array(vDim).fill(Infinity);
+    const highest = new Float64Array(vDim).fill(-Infinity);
+    let longestKey = 0;
+    for (let key = first + begin; key < first + end; key++) {
+      longestKey = Math.max(longestKey, k.norms[key]!);
+      for (let c = 0; c < vDim; c++) {
+        // An infinity takes part as a NaN, which stays.
+        const finite = Number.isFinite(v[key * vDim + c]) ? v[key * vDim + c]! : NaN;
+        lowest[c] = Math.min(lowest[c]!, finite);
+        highest[c] = Math.max(highest[c]!, finite);
+      }
+    }
+    const ranges = { lowest, highest, longestKey };
+    known.set(name, ranges);
+    return { keys: end - begin, ranges };
+  };
+}
+
+/** The first element beyond the range of its column's values and rounding, in a sentence. */
+function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | null {
+  const { problem, outputs, shape, out } = run;
+  const { format } = outputs.out;
+  const { largestScore, largestSum, underflow } = arithmetic;
+  const { vDim, queries } = shape;
+  const rangesOf = columnRanges(run);
+  const q = decodedRows(problem.q);
+  const slackOf = new Map<number, number>();
+  for (let row = 0; row < shape.batch * shape.heads * queries; row++) {
+    const { keys, ranges } = rangesOf(row);
+    const product = q.norms[row]! * ranges.longestKey;
+    const reach = Math.max(product, Math.abs(problem.scale) * product * Math.LOG2E);
+    if (keys === 0 || !(reach < largestScore)) continue;
+    const relative = slackOf.get(keys) ?? relativeSlack(arithmetic, keys);
+    slackOf.set(keys, relative);
+    for (let c = 0; c < vDim; c++) {
+      const lowest = ranges.lowest[c]!;
+      const highest = ranges.highest[c]!;
+      const largest = Math.max(Math.abs(lowest), Math.abs(highest));
+      if (!(largest * keys * largestWeight < largestSum)) continue;
+      const inner = relative * largest + (keys + 2) * underflow.sums;
+      if (largest + inner >= formats[format].maxFinite) continue;
+      const slack = inner + storingError(format, largest, inner);
+      const value = out[row * vDim + c]!;
+      if (value >= lowest - slack && value <= highest + slack) continue;
+      return `O at ${describePlace(elementAt(shape, row * vDim + c))} is ${formatNumber(value)}, but its column of V lies between ${formatNumber(lowest)} and ${formatNumber(highest)} in the ${keys} keys that the row sees; rounding explains ${formatNumber(slack)} more`;
+    }
+  }
+  return null;
+}
+
+/**
+ * Every element of O lies within the range of its column of V over the keys that its row sees,
+ * widened by what rounding allows: see `relativeSlack`. No oracle takes part, and the scores none
+ * either: it holds for any weights that numerator and denominator share. Rows whose scores may
+ * overflow and columns whose sums may, or with special values among those seen, are left to the
+ * oracle.
+ */
+export const convexity: Law = {
+  statement: 'every output lies within the range of its column of V over the keys that it sees',
+  reason:
+    'O is a mean of rows of V with weights that are not negative. A key that is masked, or one beyond the end, a factor that O or the row sum missed take it out of their range.',
+  strengths: ['bound'],
+  usual: 'bound',
+  choices: 1,
+  violation: async ({ problem }, { run, promises }) => {
+    const ran = await run(problem);
+    return beyondRange(ran, admittedArithmetic(ran, promises));
+  },
+};

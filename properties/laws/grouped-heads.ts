@@ -1,0 +1,25 @@
+import { problemShape } from '../../src/problem.js';
+import type { Law } from '../suite/law.js';
+import { arrangedViolation } from './arranged-violation.js';
+import { isPromised } from './promised-problem.js';
+import { arrangeProblem, indices } from './transform-problem.js';
+
+/** The problem with K and V given to every query head, and as it is, with them shared. */
+export const groupedHeads: Law = {
+  statement: 'Fewer kv heads are the same as K and V repeated for every query head',
+  reason:
+    'A group shares its keys and values and nothing else; a wrong kv head shows, and heads packed into one tile that are confused.',
+  strengths: ['bits', 'bound'],
+  usual: 'bits',
+  choices: 1,
+  notFor: (promises) => (promises.groupedHeads ? null : 'grouped heads are not promised'),
+  violation: async ({ problem: transformed }, tools) => {
+    const { heads, groupSize } = problemShape(transformed);
+    if (groupSize === 1) return null;
+    const kvHeads = indices(heads).map((head) => Math.floor(head / groupSize));
+    const problem = arrangeProblem(transformed, { kvHeads });
+    if (!isPromised(problem, tools.promises)) return null;
+    const words = `with K and V shared by ${groupSize} query heads each`;
+    return arrangedViolation({ problem, transformed, words }, tools);
+  },
+};

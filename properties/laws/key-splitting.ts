@@ -1,0 +1,169 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import { describePlace, elementAt, formatNumber } from '../../src/audit/index.js';
+import { problemShape } from '../../src/problem.js';
+import type { KernelRun, Law } from '../suite/law.js';
+import { placeOfRow } from './compare-runs.js';
+import { exactAttention } from './exact-attention.js';
+import { spreadChoice } from './permutations.js';
+import { isPromised } from './promised-problem.js';
+import { runBounds, type RunBounds } from './run-bounds.js';
+import { arrangeProblem, indices } from './transform-problem.js';
+
+/** The kernel's run on some of the keys, what it should be, and how far from that it may be. */
+interface Part {
+  readonly run: KernelRun & { readonly lse: Float64Array };
+  readonly reference: AttentionReference;
+  readonly bounds: RunBounds;
+}
+
+/** Numbers that come from parts, and how far from those of the whole they may be. */
+interface Combined {
+  readonly value: number;
+  readonly bound: number;
+}
+
+/** How far fp64 may be off in all of a combination, relative to its terms, many times over. */
+const slack = 2 ** -44;
+
+function logSumExp(values: readonly number[]): number {
+  const largest = Math.max(...values);
+  return largest + Math.log(values.reduce((sum, x) => sum + Math.exp(x - largest), 0));
+}
+
+/**
+ * Row by row, the parts' outputs weighted by the exponentials of their LSEs, and the LSE of these.
+ *
+ * With part i's exact weight w_i = exp(LSE_i − LSE), Σ w_i = 1, its LSE off by d_i, |d_i| ≤ λ_i, and
+ * its output by at most b_i: the LSE put together is off by ln Σ w_i exp(d_i), which lies between
+ * ±Λ, Λ = ln Σ w_i exp(λ_i), since Σ w exp(λ) · Σ w exp(−λ) ≥ 1. The weights put together are
+ * w_i exp(d_i) / Σ w exp(d): off by a factor of exp(λ_i + Λ) at most. Both sets of weights sum to one, so
+ * O is off by at most Σ w_i exp(λ_i + Λ) b_i + Σ w_i (exp(λ_i + Λ) − 1)|O_i − O|.
+ */
+class Combination {
+  readonly #parts: readonly Part[];
+  readonly #row: number;
+  readonly #vDim: number;
+  readonly #found: readonly number[];
+  readonly #exact: readonly number[];
+  readonly #stretch: readonly number[];
+  readonly lse: Combined;
+
+  constructor(parts: readonly Part[], row: number) {
+    const exact = parts.map(({ reference }) => reference.lse[row]!);
+    const found = parts.map(({ run }) => run.lse[row]!);
+    const lambda = parts.map(({ bounds }) => bounds.lse[row]!);
+    const whole = logSumExp(exact);
+    const value = logSumExp(found);
+    const common = logSumExp(exact.map((lse, i) => lse - whole + lambda[i]!));
+    this.#parts = parts;
+    this.#row = row;
+    this.#vDim = parts[0]!.run.shape.vDim;
+    this.#found = found.map((lse) => Math.exp(lse - value));
+    this.#exact = exact.map((lse) => Math.exp(lse - whole));
+    this.#stretch = lambda.map((own) => Math.exp(own + Math.max(common, 0)));
+    this.lse = { value, bound: common + slack * (1 + Math.abs(whole)) };
+  }
+
+  element(column: number, exact: number): Combined {
+    const at = this.#row * this.#vDim + column;
+    let value = 0;
+    let bound = 0;
+    this.#parts.forEach(({ run, reference, bounds }, i) => {
+      const weight = this.#exact[i]!;
+      const stretch = this.#stretch[i]!;
+      value += this.#found[i]! * run.out[at]!;
+      // A part so light that its weight is zero must not make 0·∞ of what is not known of it.
+      if (weight > 0)
+        bound +=
+          weight *
+          (stretch * bounds.out[at]! +
+            (stretch - 1) * Math.abs(reference.out[at]! - exact) +
+            slack * (Math.abs(reference.out[at]!) + Math.abs(exact)));
+    });
+    return { value, bound };
+  }
+}
+
+/** Keys cut in two and in three, at so many places each. */
+const cutsOfEach = 12;
+
+/** The parts of the keys that a choice makes, none of them empty. */
+function partsOf(keys: number, choice: number): number[][] {
+  const parts = 2 + (choice % 2);
+  const which = Math.floor(choice / 2);
+  const first = 1 + spreadChoice(which, cutsOfEach, keys - parts + 1);
+  const second = first + Math.max(1, Math.floor((keys - first) / 2));
+  const ends = parts === 2 ? [first, keys] : [first, second, keys];
+  return ends.map((end, i) => indices(end - (ends[i - 1] ?? 0), ends[i - 1] ?? 0));
+}
+
+function hasLse(run: KernelRun): run is Part['run'] {
+  return run.lse !== null;
+}
+
+/** What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing. */
+function difference(whole: Part, parts: readonly Part[]): string | null {
+  const { run, reference, bounds } = whole;
+  const { shape, out, lse } = run;
+  const told = (what: string, own: number, combined: number, limit: number) =>
+    `${what} is ${formatNumber(own)} but ${formatNumber(combined)} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
+  for (let row = 0; row < lse.length; row++) {
+    // Special values have a law of their own, of which LSEs cannot tell.
+    if (![whole, ...parts].every((part) => Number.isFinite(part.reference.lse[row]))) continue;
+    const combination = new Combination(parts, row);
+    const ofLse = bounds.lse[row]! + combination.lse.bound;
+    if (Math.abs(lse[row]! - combination.lse.value) > ofLse)
+      return told(
+        `the LSE at ${describePlace(placeOfRow(shape, row))}`,
+        lse[row]!,
+        combination.lse.value,
+        ofLse,
+      );
+    for (let c = 0; c < shape.vDim; c++) {
+      const at = row * shape.vDim + c;
+      const { value, bound } = combination.element(c, reference.out[at]!);
+      const limit = bounds.out[at]! + bound;
+      if (Math.abs(out[at]! - value) > limit)
+        return told(`O at ${describePlace(elementAt(shape, at))}`, out[at]!, value, limit);
+    }
+  }
+  return null;
+}
+
+function partStarts(parts: readonly Part[]): number[] {
+  const ends = parts.map((_, i) =>
+    parts.slice(0, i).reduce((sum, { run }) => sum + run.shape.keys, 0),
+  );
+  return ends;
+}
+
+/**
+ * The keys, unmasked, cut in two or three parts, each run alone; what their outputs and LSEs make,
+ * put together in fp64, is compared with the whole. Both must lie within what rounding explains: see
+ * `Combination` for the bound of what is put together.
+ */
+export const keySplitting: Law = {
+  statement: 'parts of the keys, run alone and put together by their LSEs, make the whole',
+  reason:
+    'That is what split-KV, ring attention and prefix caches do with a kernel. An LSE that does not belong to its O weighs the parts wrongly.',
+  strengths: ['bound'],
+  usual: 'bound',
+  choices: 2 * cutsOfEach,
+  constraints: { causal: false, window: false },
+  violation: async ({ problem, choice }, { run, promises }) => {
+    if (problem.causal || problem.window !== null) return null;
+    const { keys } = problemShape(problem);
+    if (keys < 3) return null;
+    const cut = partsOf(keys, choice).map((part) => arrangeProblem(problem, { keys: part }));
+    if (!cut.every((part) => isPromised(part, promises))) return null;
+    const solved: Part[] = [];
+    for (const each of [problem, ...cut]) {
+      const ran = await run(each);
+      if (!hasLse(ran)) return null;
+      const reference = exactAttention(each);
+      solved.push({ run: ran, reference, bounds: runBounds(ran, reference, promises) });
+    }
+    const [whole, ...parts] = solved;
+    return difference(whole!, parts);
+  },
+};

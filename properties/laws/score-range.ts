@@ -1,0 +1,100 @@
+import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import { visibleKeys, type Tensor } from '../../src/problem.js';
+import type { KernelRun } from '../suite/law.js';
+import type { ResolvedPromises } from '../suite/promises.js';
+import { admittedArithmetic } from './admitted-arithmetic.js';
+
+/** The scores of one row, scaled and capped, in natural-log units. */
+export interface ScoreRange {
+  /** The largest one, to `lseError` and better. */
+  readonly largest: number;
+  /** Keys that the row sees, one at least. */
+  readonly keys: number;
+  /** How far any correct kernel's LSE may be off before it is stored. */
+  readonly lseError: number;
+}
+
+/** Decoded rows of the last dimension of a tensor, and their Euclidean norms, rounded up. */
+export function decodedRows({ data, format, shape }: Tensor) {
+  const dim = shape.at(-1)!;
+  const values = decodeToFloat64(data, formats[format]);
+  const norms = new Float64Array(values.length / dim);
+  for (let row = 0; row < norms.length; row++) {
+    let sum = 0;
+    for (let t = row * dim; t < (row + 1) * dim; t++) sum += values[t]! ** 2;
+    norms[row] = Math.sqrt(sum) * (1 + 2 ** -40);
+  }
+  return { values, norms };
+}
+
+/** The first row of the kv head that row `row` over [batch, heads, queries] reads. */
+export function firstKeyRow(
+  { heads, kvHeads, groupSize, queries, keys }: KernelRun['shape'],
+  row: number,
+): number {
+  const head = Math.floor(row / queries);
+  return (Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize)) * keys;
+}
+
+/**
+ * The range of each row's scores over [batch, heads, queries]; null for a row without keys, with an
+ * infinity or a NaN in its query or its visible keys, or with products that may leave the range of the
+ * kernel.
+ *
+ * The error of the LSE is that of `admittedArithmetic`: with A = |scale|·‖q‖·max‖k‖ ≥ |score|, d the
+ * head dimension, n the keys, a the error of a product in a sum and r that of an elementwise
+ * operation: (d·a + r)·A of the scores, and of a softcap its own relative error of the capped score;
+ * the exponential's relative error; n·a of the sum; the logarithm; r of each of the operations
+ * that put the LSE together, seven in all. A relative error x of
+ * the sum moves its logarithm by at most −ln(1 − x). The score's own roundings in fp64, (d + 8)·2^-52·A,
+ * are added.
+ */
+export function scoreRanges(
+  { problem, outputs, shape }: KernelRun,
+  promises: Pick<ResolvedPromises, 'premises'>,
+): (ScoreRange | null)[] {
+  const arithmetic = admittedArithmetic({ problem, outputs }, promises);
+  const { scores, exponent, exponential, finish, values } = arithmetic;
+  const perProduct = scores.kind === 'any-order' ? scores.perProduct : 0;
+  const perKey = values.kind === 'any-order' ? values.perProduct : 0;
+  const { scale, softcap } = problem;
+  const { qkDim, queries } = shape;
+  const q = decodedRows(problem.q);
+  const k = decodedRows(problem.k);
+
+  function rangeOf(row: number): ScoreRange | null {
+    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const first = firstKeyRow(shape, row);
+    let largest = -Infinity;
+    let longest = 0;
+    for (let key = first + begin; key < first + end; key++) {
+      let dot = 0;
+      for (let t = 0; t < qkDim; t++)
+        dot += q.values[row * qkDim + t]! * k.values[key * qkDim + t]!;
+      const score = softcap === null ? scale * dot : softcap * Math.tanh((scale * dot) / softcap);
+      largest = Math.max(largest, score);
+      longest = Math.max(longest, k.norms[key]!);
+    }
+    const product = q.norms[row]! * longest;
+    const size = Math.abs(scale) * product;
+    const reach = Math.max(product, size * Math.LOG2E);
+    if (begin >= end || !(reach < arithmetic.largestScore)) return null;
+    const keys = end - begin;
+    const capped = softcap === null ? size : Math.min(size, softcap);
+    const ofScores =
+      (qkDim * perProduct + exponent.ofScore + (qkDim + 8) * 2 ** -52) * size +
+      (exponent.ofSoftcap + 2 ** -50) * (softcap === null ? 0 : capped);
+    const ofSum = Math.min(1, exponential.hardware + (keys + 2) * perKey);
+    const lse = Math.abs(largest) + Math.log(keys) + ofScores;
+    const lseError =
+      (ofScores -
+        Math.log1p(-ofSum) +
+        finish.logarithm +
+        finish.elementwise * (2 * capped + 5 * lse)) *
+      (1 + 2 ** -6);
+    return { largest, keys, lseError };
+  }
+
+  const rows = shape.batch * shape.heads * queries;
+  return Array.from({ length: rows }, (_, row) => rangeOf(row));
+}

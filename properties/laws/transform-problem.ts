@@ -1,0 +1,186 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import { formats, patternsOf, storageOf, type PatternArray } from '../../src/formats/index.js';
+import { problemShape, type Problem, type ProblemShape, type Tensor } from '../../src/problem.js';
+import type { KernelRun } from '../suite/law.js';
+
+/** Which batches, query heads and queries there are, in which order; what is left out stays. */
+export interface RowArrangement {
+  readonly batches?: readonly number[] | undefined;
+  readonly heads?: readonly number[] | undefined;
+  readonly queries?: readonly number[] | undefined;
+}
+
+/** The same of all that a problem has; an index may be given more than once. */
+export interface Arrangement extends RowArrangement {
+  readonly kvHeads?: readonly number[] | undefined;
+  readonly keys?: readonly number[] | undefined;
+}
+
+/** 0, 1, … up to `count` − 1, or from `first` on. */
+export function indices(count: number, first = 0): number[] {
+  return Array.from({ length: count }, (_, i) => first + i);
+}
+
+/** Where the rows kept stand among [batches, heads, rows], in their new order. */
+function rowsKept(
+  batches: readonly number[],
+  heads: readonly number[],
+  rows: readonly number[],
+  headsBefore: number,
+  rowsBefore: number,
+): number[] {
+  return batches.flatMap((batch) =>
+    heads.flatMap((head) => rows.map((row) => (batch * headsBefore + head) * rowsBefore + row)),
+  );
+}
+
+/** An array of the same kind with these rows of `width` elements. */
+function gather<T extends PatternArray | Float64Array>(
+  source: T,
+  rows: readonly number[],
+  width: number,
+): T {
+  const target = new (source.constructor as new (length: number) => T)(rows.length * width);
+  rows.forEach((row, i) => target.set(source.subarray(row * width, (row + 1) * width), i * width));
+  return target;
+}
+
+/** The tensor with these rows, to the bit; `leading` are its new dimensions but for the last. */
+function gatherTensor(
+  { format, shape, data }: Tensor,
+  rows: readonly number[],
+  leading: readonly number[],
+): Tensor {
+  const width = shape.at(-1)!;
+  const words = formats[format].storageBits === 64 ? 2 : 1;
+  const patterns = gather(patternsOf(data, formats[format]), rows, width * words);
+  return { format, shape: [...leading, width], data: storageOf(formats[format], patterns) };
+}
+
+/** The rows of O that an arrangement keeps, counted over [batch, heads, queries]. */
+function outputRows(shape: ProblemShape, arrangement: RowArrangement): number[] {
+  const batches = arrangement.batches ?? indices(shape.batch);
+  const heads = arrangement.heads ?? indices(shape.heads);
+  const queries = arrangement.queries ?? indices(shape.queries);
+  return rowsKept(batches, heads, queries, shape.heads, shape.queries);
+}
+
+/**
+ * The problem with its batches, heads, queries and keys as arranged, to the bit, of rank 4. That
+ * every query head still finds its kv head, and what the masks make of other lengths, is the
+ * caller's concern.
+ */
+export function arrangeProblem(problem: Problem, arrangement: Arrangement): Problem {
+  const shape = problemShape(problem);
+  const batches = arrangement.batches ?? indices(shape.batch);
+  const heads = arrangement.heads ?? indices(shape.heads);
+  const queries = arrangement.queries ?? indices(shape.queries);
+  const kvHeads = arrangement.kvHeads ?? indices(shape.kvHeads);
+  const keys = arrangement.keys ?? indices(shape.keys);
+  const keyRows = rowsKept(batches, kvHeads, keys, shape.kvHeads, shape.keys);
+  const keyDims = [batches.length, kvHeads.length, keys.length];
+  return {
+    ...problemSettings(problem),
+    q: gatherTensor(problem.q, outputRows(shape, arrangement), [
+      batches.length,
+      heads.length,
+      queries.length,
+    ]),
+    k: gatherTensor(problem.k, keyRows, keyDims),
+    v: gatherTensor(problem.v, keyRows, keyDims),
+  };
+}
+
+/** Everything of a problem but its tensors, without what a generator may have attached to it. */
+function problemSettings({ scale, causal, window, softcap }: Problem) {
+  return { scale, causal, window, softcap };
+}
+
+/** The same problem in memory of its own. */
+export function copyProblem(problem: Problem): Problem {
+  return arrangeProblem(problem, {});
+}
+
+/**
+ * The exact attention of an arranged problem, from that of the whole: the rows as arranged.
+ * @param arranged the problem whose exact attention it is
+ */
+export function arrangeReference(
+  reference: AttentionReference,
+  arrangement: RowArrangement,
+  arranged: Problem,
+): AttentionReference {
+  const { vDim } = reference.shape;
+  const rows = outputRows(reference.shape, arrangement);
+  const elements = (values: Float64Array) => gather(values, rows, vDim);
+  const perRow = (values: Float64Array) => gather(values, rows, 1);
+  return {
+    shape: problemShape(arranged),
+    out: elements(reference.out),
+    outRadius: elements(reference.outRadius),
+    magnitude: elements(reference.magnitude),
+    lse: perRow(reference.lse),
+    lseRadius: perRow(reference.lseRadius),
+    maximum: perRow(reference.maximum),
+    level: Uint8Array.from(rows, (row) => reference.level[row]!),
+  };
+}
+
+/** The results of some rows. */
+export type RunResults = Pick<KernelRun, 'shape' | 'out' | 'lse'>;
+
+/** A run's results with their rows as arranged. */
+export function arrangeResults(
+  { shape, out, lse }: RunResults,
+  arrangement: RowArrangement,
+): RunResults {
+  const rows = outputRows(shape, arrangement);
+  return {
+    shape: {
+      ...shape,
+      batch: arrangement.batches?.length ?? shape.batch,
+      heads: arrangement.heads?.length ?? shape.heads,
+      queries: arrangement.queries?.length ?? shape.queries,
+    },
+    out: gather(out, rows, shape.vDim),
+    lse: lse && gather(lse, rows, 1),
+  };
+}
+
+/** Where an element of a tensor of a problem stands. */
+export interface ElementPlace {
+  readonly batch: number;
+  readonly head: number;
+  readonly row: number;
+  readonly column: number;
+}
+
+/**
+ * The tensor with some of its elements replaced.
+ * @param pattern the new bit pattern, of up to 32 bits, or a bigint of 64, in the tensor's format;
+ * null leaves the element
+ */
+export function replaceElements(
+  tensor: Tensor,
+  pattern: (place: ElementPlace) => number | bigint | null,
+): Tensor {
+  const format = formats[tensor.format];
+  const rank4 = tensor.shape.length === 3 ? [1, ...tensor.shape] : tensor.shape;
+  const [, heads, rows, width] = rank4 as [number, number, number, number];
+  const patterns = patternsOf(tensor.data, format).slice();
+  const wide = format.storageBits === 64 ? new BigUint64Array(patterns.buffer) : null;
+  for (let i = 0; i < tensor.data.length; i++) {
+    const row = Math.floor(i / width);
+    const head = Math.floor(row / rows);
+    const bits = pattern({
+      batch: Math.floor(head / heads),
+      head: head % heads,
+      row: row % rows,
+      column: i % width,
+    });
+    if (bits === null) continue;
+    if (wide === null) patterns[i] = Number(bits);
+    else wide[i] = BigInt(bits);
+  }
+  return { ...tensor, data: storageOf(format, patterns) };
+}

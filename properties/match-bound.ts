@@ -1,0 +1,73 @@
+import {
+  auditableOutput,
+  describePlace,
+  formatNumber,
+  judgeOutputs,
+  type AuditOptions,
+  type Finding,
+} from '../src/audit/index.js';
+import type { Problem, Tensor } from '../src/problem.js';
+import {
+  isTensor,
+  kernelOutputs,
+  type AttentionMatch,
+  type AttentionOutputs,
+} from './match-attention.js';
+
+/** Whose bounds, and against which exact attention where that is known already: see `AuditOptions`. */
+export type BoundOptions = Pick<AuditOptions, 'arithmetic' | 'reference' | 'progress'>;
+
+/** The findings of single elements and rows, in which nothing is statistical. */
+const worstCaseTests: ReadonlySet<Finding['test']> = new Set([
+  'non-finite',
+  'element-bound',
+  'lse-non-finite',
+  'lse-bound',
+]);
+
+/**
+ * Compares every element of an output, and of its LSE where there is one, with the worst case of a
+ * correct kernel (or of the declared arithmetic); no test that looks at many of them together. NaN,
+ * infinities and rows without keys must be where exact attention has them.
+ * @param received what the kernel wrote, or its output alone
+ * @throws RequestError when a tensor does not fit the problem
+ */
+export function matchBound(
+  problem: Problem,
+  received: AttentionOutputs | Tensor,
+  options: BoundOptions = {},
+): AttentionMatch {
+  const outputs = kernelOutputs(isTensor(received) ? { out: received } : received);
+  const judged = judgeOutputs(problem, outputs, { ...options, diagnose: false });
+  const { verdict, elements, reference, shape } = judged;
+  const findings = verdict.findings.filter(({ test }) => worstCaseTests.has(test));
+  const pass = findings.length === 0;
+  const used = `${formatNumber(elements.worstRatio * 100)} % of its bound`;
+  const lines = pass
+    ? [`every element is within its worst-case bound; the worst uses ${used}`]
+    : findings.map(({ statement }) => statement);
+  if (elements.worst !== null && (pass || elements.outside > 0)) {
+    const { at, bound } = elements.worst;
+    const row = (at.batch * shape.heads + at.head) * shape.queries + at.query;
+    const index = row * shape.vDim + at.column!;
+    const found = auditableOutput(outputs.out, shape)[index]!;
+    lines.push(
+      `worst element: ${found} for ${reference.out[index]!} ± ${formatNumber(bound)} at ${describePlace(at)}`,
+    );
+  }
+  return { pass, message: lines.join('\n') };
+}
+
+/**
+ * For any test runner: throws an Error that names the worst element unless every element of an output,
+ * and of its LSE where there is one, is within its worst-case bound; see `matchBound`.
+ * @throws RequestError when a tensor does not fit the problem
+ */
+export function assertWithinBound(
+  problem: Problem,
+  received: AttentionOutputs | Tensor,
+  options?: BoundOptions,
+): void {
+  const { pass, message } = matchBound(problem, received, options);
+  if (!pass) throw new Error(message);
+}

@@ -1,0 +1,40 @@
+import { RequestError } from '../../src/request-error.js';
+import type { AttentionKernel } from './attention-kernel.js';
+import { checkKernel, type CheckOptions, type CheckResult } from './check-kernel.js';
+import { describeFailures } from './describe-failures.js';
+import type { KernelPromises } from './promises.js';
+
+function plural(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/**
+ * For any test runner: tries every law on random problems (see `checkKernel`), and throws an Error that
+ * describes every violation, with the simplest problem that shows it, unless all laws hold.
+ * @returns what became of each law, when all hold
+ * @throws RequestError for what `checkKernel` throws it, and when the kernel took none of the problems,
+ * so that nothing was checked
+ */
+export async function assertAttentionKernel(
+  kernel: AttentionKernel,
+  promises: KernelPromises = {},
+  options: CheckOptions = {},
+): Promise<CheckResult> {
+  const result = await checkKernel(kernel, promises, options);
+  const { seed, runs, seconds } = result;
+  const tried = result.laws.filter(({ skipped }) => skipped === null);
+  const violated = tried.filter(({ failure }) => failure !== null);
+  if (violated.length > 0)
+    throw new Error(
+      [
+        `the kernel violates ${violated.length} of ${plural(tried.length, 'law')} (seed ${seed}, ${plural(runs, 'run')} in ${seconds.toFixed(1)} s)`,
+        describeFailures(result),
+        `The option { seed: ${seed} } tries the same problems again.`,
+      ].join('\n\n'),
+    );
+  if (!tried.some((law) => law.runs > law.unsupported))
+    throw new RequestError(
+      'nothing was checked: the kernel took none of the problems, or no law is left; give promises that fit it (formats, dims, masks), or more laws',
+    );
+  return result;
+}

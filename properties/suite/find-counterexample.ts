@@ -1,0 +1,107 @@
+import * as fc from 'fast-check';
+import { laws, type LawId } from '../laws/index.js';
+import type { AttentionKernel } from './attention-kernel.js';
+import { lawCases, type DrawnFrom } from './case-arbitrary.js';
+import type { KernelRun, LawCase } from './law.js';
+import type { ResolvedPromises } from './promises.js';
+import { isWithinScoreLimit } from './score-limit.js';
+import { runCase, type CaseResult } from './run-case.js';
+
+/** Where to look for a case that violates a law. */
+export interface CounterexampleSearch extends DrawnFrom {
+  readonly law: LawId;
+  /** The same seed draws the same case. */
+  readonly seed: number;
+}
+
+/** A case that violates a law, as simple as shrinking made it. */
+export interface Counterexample {
+  readonly lawCase: LawCase;
+  /** What is wrong, in a sentence without its full stop. */
+  readonly statement: string;
+  /** Every run of the kernel on the case, in order. */
+  readonly runs: readonly KernelRun[];
+  /** Simpler cases that failed as well, one after the other. */
+  readonly shrinks: number;
+}
+
+/** What one search found. */
+export type SearchResult =
+  | { readonly status: 'held' }
+  | { readonly status: 'unsupported'; readonly reason: string }
+  | { readonly status: 'violated'; readonly counterexample: Counterexample };
+
+/** Problems that the kernel does not take before a search gives up. */
+const mostUnsupported = 20;
+
+class Violation extends Error {}
+
+type Violated = CaseResult & { readonly status: 'violated' };
+
+/**
+ * Draws one case and tries the law on it; a violation is shrunk for at most `shrinkSeconds`, and not at
+ * all where it took too long.
+ * @throws RequestError for promises that leave no problem
+ */
+export async function findCounterexample(
+  { law, seed, ...drawnFrom }: CounterexampleSearch,
+  kernel: AttentionKernel,
+  promises: ResolvedPromises,
+  shrinkSeconds: number,
+): Promise<SearchResult> {
+  let unsupported = '';
+  const fault: { error?: unknown } = {};
+  const found: { first?: Violated; until: number } = { until: Infinity };
+  const attempt = async (lawCase: LawCase, diagnose: boolean): Promise<CaseResult> =>
+    runCase(law, lawCase, kernel, promises, { diagnose });
+  const property = fc.asyncProperty(lawCases(laws[law], promises, drawnFrom), async (lawCase) => {
+    if (!isWithinScoreLimit(lawCase.problem, promises.scoreLimit)) {
+      unsupported = 'scores beyond the promised limit';
+      fc.pre(false);
+    }
+    // Shrinking has its time, the first case has all that it takes.
+    if (performance.now() >= found.until) throw new fc.PreconditionFailure(true);
+    let result: CaseResult;
+    try {
+      result = await attempt(lawCase, false);
+    } catch (error) {
+      // Not the kernel's doing: a defect of this suite, to be seen as such.
+      fault.error ??= error;
+      return;
+    }
+    if (result.status === 'unsupported') {
+      unsupported = result.reason;
+      fc.pre(false);
+    }
+    if (result.status === 'violated') {
+      if (found.first !== undefined && result.isSlow) return;
+      found.first ??= result;
+      found.until = Math.min(
+        found.until,
+        performance.now() + (result.isSlow ? 0 : shrinkSeconds * 1000),
+      );
+      throw new Violation(result.statement);
+    }
+  });
+  const details = await fc.check(property, {
+    seed,
+    numRuns: 1,
+    maxSkipsPerRun: mostUnsupported,
+  });
+  if (fault.error !== undefined) throw fault.error;
+  if (!details.failed) return { status: 'held' };
+  const lawCase = details.counterexample?.[0];
+  if (lawCase === undefined) return { status: 'unsupported', reason: unsupported };
+  const result = found.first?.isSlow === true ? found.first : await attempt(lawCase, true);
+  if (result.status === 'violated') {
+    const { statement, runs } = result;
+    const counterexample = { lawCase, statement, runs, shrinks: details.numShrinks };
+    return { status: 'violated', counterexample };
+  }
+  const first = details.errorInstance instanceof Error ? details.errorInstance.message : '';
+  const statement = `${first}; the same problem passed when it was tried again: the kernel is not deterministic`;
+  return {
+    status: 'violated',
+    counterexample: { lawCase, statement, runs: [], shrinks: details.numShrinks },
+  };
+}

@@ -1,0 +1,73 @@
+import type * as fc from 'fast-check';
+import type { AttentionReference } from '../../oracles/index.js';
+import type { Judgement, KernelOutputs } from '../../src/audit/index.js';
+import type { Problem, ProblemShape } from '../../src/problem.js';
+import type { ProblemConstraints } from '../problem-constraints.js';
+import type { RegimeName } from '../regimes/index.js';
+import type { ResolvedPromises } from './promises.js';
+
+/** How well a kernel obeys a law: to the last bit, or within what rounding explains. */
+export type LawStrength = 'bits' | 'bound';
+
+/** What a kernel made of one problem. */
+export interface KernelRun {
+  /** The promised configuration that ran; null for the kernel itself. */
+  readonly configuration: string | null;
+  readonly problem: Problem;
+  readonly shape: ProblemShape;
+  readonly outputs: KernelOutputs;
+  /** [batch, heads, queries, vDim] */
+  readonly out: Float64Array;
+  /** [batch, heads, queries], natural logarithm; null for a kernel without. */
+  readonly lse: Float64Array | null;
+}
+
+/** What a law may ask of the kernel and of the judges. */
+export interface LawTools {
+  readonly promises: ResolvedPromises;
+  readonly strength: LawStrength;
+  /**
+   * Runs the kernel.
+   * @throws KernelFault when it throws, or gives what is no output of the problem
+   * @throws UnsupportedProblem
+   */
+  readonly run: (problem: Problem) => Promise<KernelRun>;
+  /** The same of one of the promised configurations. */
+  readonly runConfiguration: (name: string, problem: Problem) => Promise<KernelRun>;
+  /**
+   * Judges a run against the oracle, by the bounds that are promised.
+   * @param reference the problem's exact attention, where it follows from that of another
+   */
+  readonly judge: (run: KernelRun, reference?: AttentionReference) => Judgement;
+}
+
+/** One problem that a law is tried on. */
+export interface LawCase {
+  readonly problem: Problem;
+  /** Which of the law's forms, permutations, factors…: a whole number below its `choices`. */
+  readonly choice: number;
+}
+
+/** A law that every correct kernel obeys. */
+export interface Law {
+  /** The law, in a sentence. */
+  readonly statement: string;
+  /** Why a correct kernel obeys it, or what breaks it. */
+  readonly reason: string;
+  /** The strengths that it has. */
+  readonly strengths: readonly LawStrength[];
+  /** What a kernel promises that says nothing. */
+  readonly usual: LawStrength | 'none';
+  /** Cases have a `choice` from 0 to this less one, shrunk toward 0. */
+  readonly choices: number;
+  /** Why the law says nothing of such a kernel; null where it does. */
+  readonly notFor?: (promises: ResolvedPromises) => string | null;
+  /** What it asks of problems, beyond the promises. */
+  readonly constraints?: ProblemConstraints;
+  /** Regimes that it is tried in; default all. */
+  readonly regimes?: readonly RegimeName[];
+  /** Problems of its own, in place of the regimes'. */
+  readonly problems?: (promises: ResolvedPromises) => fc.Arbitrary<Problem>;
+  /** Tries the law on a case: what is violated, in a sentence, or null. */
+  readonly violation: (lawCase: LawCase, tools: LawTools) => Promise<string | null>;
+}

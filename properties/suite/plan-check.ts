@@ -1,0 +1,83 @@
+import { RequestError } from '../../src/request-error.js';
+import { lawIds, laws, type LawId } from '../laws/index.js';
+import { fittingRegimes } from '../problem-constraints.js';
+import { regimeNames, type RegimeName } from '../regimes/index.js';
+import { promisedConstraints } from './case-arbitrary.js';
+import type { Law } from './law.js';
+import { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
+
+/** What of the suite is wanted. */
+export interface CheckScope {
+  /** Laws to try; default all. */
+  readonly laws?: readonly LawId[] | undefined;
+  /** Regimes to draw problems in; default all. */
+  readonly regimes?: readonly RegimeName[] | undefined;
+}
+
+/** A law and where it is to be tried. */
+export interface PlannedLaw {
+  readonly id: LawId;
+  /** The wanted regimes that it is tried in. */
+  readonly regimes: readonly RegimeName[];
+  /** Why it is not tried at all; null when it is. */
+  readonly skipped: string | null;
+}
+
+/** What there is to do before anything runs. */
+export interface CheckPlan {
+  readonly promises: ResolvedPromises;
+  readonly laws: readonly PlannedLaw[];
+}
+
+function checkNames<T extends string>(
+  what: string,
+  given: readonly T[],
+  known: readonly T[],
+): void {
+  for (const name of given)
+    if (!known.includes(name))
+      throw new RequestError(
+        `there is no ${what} ${JSON.stringify(name)}; choose from ${known.join(', ')}`,
+      );
+}
+
+/** Why a law is not tried on such a kernel; null when it is. */
+function whyNot(id: LawId, promises: ResolvedPromises): string | null {
+  if (promises.laws[id] === 'none') return 'not promised';
+  return laws[id].notFor?.(promises) ?? null;
+}
+
+/** The regimes that a law can be tried in on such a kernel, or why there is none. */
+function usableRegimes(id: LawId, promises: ResolvedPromises): readonly RegimeName[] | string {
+  const law: Law = laws[id];
+  const own = law.regimes ?? regimeNames;
+  // Problems of its own do not depend on the regime; each names one, for the seed.
+  if (law.problems !== undefined) return own;
+  try {
+    return fittingRegimes({ ...promisedConstraints(promises), ...law.constraints, regimes: own });
+  } catch (error) {
+    if (error instanceof RequestError) return `the promises leave no problem: ${error.message}`;
+    throw error;
+  }
+}
+
+/**
+ * Which laws are tried on a kernel of such promises, in which regimes, and why the others are not.
+ * @throws RequestError for an unknown law, regime or promise
+ */
+export function planCheck(promises: KernelPromises = {}, scope: CheckScope = {}): CheckPlan {
+  checkNames('law', scope.laws ?? [], lawIds);
+  checkNames('regime', scope.regimes ?? [], regimeNames);
+  const resolved = resolvePromises(promises);
+  const wanted = scope.regimes ?? regimeNames;
+  const plan = (id: LawId): PlannedLaw => {
+    const refused = whyNot(id, resolved);
+    if (refused !== null) return { id, regimes: [], skipped: refused };
+    const own = usableRegimes(id, resolved);
+    if (typeof own === 'string') return { id, regimes: [], skipped: own };
+    const regimes = own.filter((name) => wanted.includes(name));
+    const skipped = regimes.length === 0 ? `it is tried in ${own.join(', ')} only` : null;
+    return { id, regimes, skipped };
+  };
+  return { promises: resolved, laws: (scope.laws ?? lawIds).map(plan) };
+}

@@ -1,0 +1,163 @@
+import type { KernelArithmetic, Premises } from '../../src/audit/index.js';
+import { formats, type FormatName } from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem.js';
+import { RequestError } from '../../src/request-error.js';
+import { laws, lawIds, type LawId } from '../laws/index.js';
+import { scaleKinds, type ScaleKind } from '../problem-constraints.js';
+import type { SizeName, SizeRange } from '../size-range.js';
+import type { AttentionKernel } from './attention-kernel.js';
+import type { LawStrength } from './law.js';
+import type { ScoreLimit } from './score-limit.js';
+
+/** The kernel in other settings. */
+export interface KernelConfiguration {
+  readonly kernel: AttentionKernel;
+  /** How it computes then; default as any correct kernel may. */
+  readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
+}
+
+/** What a kernel promises of itself: which problems it takes and which laws it obeys, and how well. */
+export interface KernelPromises {
+  /** Formats of Q, K and V, which share one; default bf16 and fp16. */
+  readonly formats?: readonly FormatName[] | undefined;
+  /** Whether it takes a causal mask; default true. */
+  readonly causal?: boolean | undefined;
+  /** Whether it takes a sliding window; default true. */
+  readonly window?: boolean | undefined;
+  /** Whether it takes a softcap; default false. */
+  readonly softcap?: boolean | undefined;
+  /** Whether it takes fewer kv heads than query heads; default true. */
+  readonly groupedHeads?: boolean | undefined;
+  /** Whether it takes masks that leave a query without a key; default true. */
+  readonly emptyRows?: boolean | undefined;
+  /** Kinds of scale; default `default` and `odd`: kernels that take the maximum of raw scores need positive ones. */
+  readonly scales?: readonly ScaleKind[] | undefined;
+  /**
+   * Whether infinities and NaNs in the inputs come out as IEEE arithmetic has them, in the LSE too;
+   * default false: FlashAttention-4 gives LSE −∞ for a row of NaNs.
+   */
+  readonly specialValues?: boolean | undefined;
+  /** Whether it must give an LSE; default false: the LSE is judged where there is one. */
+  readonly lse?: boolean | undefined;
+  /** Head dimensions, the same for Q, K and V; default any from 1, and V's may differ. */
+  readonly dims?: readonly number[] | undefined;
+  /** Limits of sizes, as in `{ queries: { max: 64 } }`. */
+  readonly sizes?: Readonly<Partial<Record<SizeName, SizeRange>>> | undefined;
+  /** Keys that it works on at a time, at whose multiples problems are aimed; default 128. */
+  readonly blockKeys?: number | undefined;
+  /** log2 of how far a running maximum may lag, which problems are aimed at; default 8. */
+  readonly rescaleThreshold?: number | undefined;
+  /**
+   * How large scores may be; default |q·k| to 2^100, and 2^20 after the scale: FlashAttention's s·c − m·c,
+   * with m·c rounded before, overflows for those of 2^30.
+   */
+  readonly scoreLimit?: Partial<ScoreLimit> | undefined;
+  /** How coarsely it may compute, where that is more than any correct kernel may. */
+  readonly premises?: ((problem: Problem) => Premises) | undefined;
+  /** How it computes on a problem, for bounds tighter than those of any correct kernel. */
+  readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
+  /** Other settings of the kernel, by name: they too must stay within the bound. */
+  readonly configurations?: Readonly<Record<string, KernelConfiguration>> | undefined;
+  /** Laws by id: to the last bit, within rounding, or not at all. */
+  readonly laws?: Readonly<Partial<Record<LawId, LawStrength | 'none'>>> | undefined;
+}
+
+/** Promises with their defaults. */
+export interface ResolvedPromises {
+  readonly formats: readonly FormatName[];
+  readonly causal: boolean;
+  readonly window: boolean;
+  readonly softcap: boolean;
+  readonly groupedHeads: boolean;
+  readonly emptyRows: boolean;
+  readonly scales: readonly ScaleKind[];
+  readonly specialValues: boolean;
+  readonly lse: boolean;
+  readonly dims: readonly number[] | null;
+  readonly sizes: Readonly<Partial<Record<SizeName, SizeRange>>>;
+  readonly blockKeys: number;
+  readonly rescaleThreshold: number;
+  readonly scoreLimit: ScoreLimit;
+  readonly premises: ((problem: Problem) => Premises) | undefined;
+  readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
+  readonly configurations: Readonly<Record<string, KernelConfiguration>>;
+  readonly laws: Readonly<Record<LawId, LawStrength | 'none'>>;
+}
+
+function oneOf<T extends string>(what: string, value: string, known: readonly T[]): T {
+  const found = known.find((name) => name === value);
+  if (found === undefined)
+    throw new RequestError(
+      `there is no ${what} ${JSON.stringify(value)}; choose from ${known.join(', ')}`,
+    );
+  return found;
+}
+
+const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
+  formats: true,
+  causal: true,
+  window: true,
+  softcap: true,
+  groupedHeads: true,
+  emptyRows: true,
+  scales: true,
+  specialValues: true,
+  lse: true,
+  dims: true,
+  sizes: true,
+  blockKeys: true,
+  rescaleThreshold: true,
+  scoreLimit: true,
+  premises: true,
+  arithmetic: true,
+  configurations: true,
+  laws: true,
+};
+
+/** The strength of every law: as promised, else the law's usual one. */
+function promisedLaws(promised: KernelPromises['laws'] = {}): ResolvedPromises['laws'] {
+  for (const [id, strength] of Object.entries(promised)) {
+    const { strengths } = laws[oneOf('law', id, lawIds)];
+    oneOf(`promise for ${id}`, strength, [...strengths, 'none'] as const);
+  }
+  const entries = lawIds.map((id) => [id, promised[id] ?? laws[id].usual] as const);
+  return Object.fromEntries(entries) as ResolvedPromises['laws'];
+}
+
+/**
+ * Promises with every default filled in.
+ * @throws RequestError for an unknown promise, format or law, or a strength that a law does not have
+ */
+export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises {
+  for (const name of Object.keys(promises))
+    oneOf('promise', name, Object.keys(promiseNames) as (keyof KernelPromises)[]);
+  const known = Object.keys(formats) as FormatName[];
+  const inputs = promises.formats ?? ['bf16', 'fp16'];
+  for (const name of inputs) oneOf('format', name, known);
+  for (const kind of promises.scales ?? []) oneOf('kind of scale', kind, scaleKinds);
+  const { blockKeys = 128, rescaleThreshold = 8 } = promises;
+  if (!(Number.isSafeInteger(blockKeys) && blockKeys > 0))
+    throw new RequestError(`promise blockKeys is ${blockKeys}; give a positive whole number`);
+  if (!(rescaleThreshold >= 0))
+    throw new RequestError(`promise rescaleThreshold is ${rescaleThreshold}; give 0 or more`);
+  return {
+    formats: inputs,
+    causal: promises.causal ?? true,
+    window: promises.window ?? true,
+    softcap: promises.softcap ?? false,
+    groupedHeads: promises.groupedHeads ?? true,
+    emptyRows: promises.emptyRows ?? true,
+    scales: promises.scales ?? ['default', 'odd'],
+    specialValues: promises.specialValues ?? false,
+    lse: promises.lse ?? false,
+    dims: promises.dims ?? null,
+    sizes: promises.sizes ?? {},
+    blockKeys,
+    rescaleThreshold,
+    scoreLimit: { raw: 2 ** 100, scaled: 2 ** 20, ...promises.scoreLimit },
+    premises: promises.premises,
+    arithmetic: promises.arithmetic ?? (() => null),
+    configurations: promises.configurations ?? {},
+    laws: promisedLaws(promises.laws),
+  };
+}

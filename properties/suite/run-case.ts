@@ -1,0 +1,118 @@
+import {
+  auditableLse,
+  auditableOutput,
+  judgeOutputs,
+  type KernelOutputs,
+} from '../../src/audit/index.js';
+import { problemShape, type Problem } from '../../src/problem.js';
+import { RequestError } from '../../src/request-error.js';
+import { laws, type LawId } from '../laws/index.js';
+import { kernelOutputs } from '../match-attention.js';
+import { UnsupportedProblem, type AttentionKernel } from './attention-kernel.js';
+import { KernelFault } from './kernel-fault.js';
+import type { KernelRun, LawCase, LawTools } from './law.js';
+import type { ResolvedPromises } from './promises.js';
+
+/** What became of a law on one case. */
+export type CaseResult =
+  | { readonly status: 'held' }
+  /** The kernel does not take the problem. */
+  | { readonly status: 'unsupported'; readonly reason: string }
+  | {
+      readonly status: 'violated';
+      /** What is wrong, in a sentence without its full stop. */
+      readonly statement: string;
+      /** Every run of the kernel that the law asked for, in order. */
+      readonly runs: readonly KernelRun[];
+      /** Whether it took too long to be tried again and again; see `KernelFault`. */
+      readonly isSlow: boolean;
+    };
+
+function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** @throws KernelFault for what is no output of the problem */
+function readRun(
+  problem: Problem,
+  outputs: KernelOutputs,
+  needsLse: boolean,
+): Omit<KernelRun, 'configuration'> {
+  const shape = problemShape(problem);
+  if (needsLse && outputs.lse === null)
+    throw new KernelFault('the kernel gave no LSE, though it promises one');
+  try {
+    const out = auditableOutput(outputs.out, shape);
+    const lse = outputs.lse === null ? null : auditableLse(outputs.lse, shape);
+    return { problem, shape, outputs, out, lse };
+  } catch (error) {
+    if (error instanceof RequestError) throw new KernelFault(error.message);
+    throw error;
+  }
+}
+
+async function runKernel(
+  kernel: AttentionKernel,
+  problem: Problem,
+  { lse }: ResolvedPromises,
+  configuration: string | null,
+): Promise<KernelRun> {
+  let outputs: KernelOutputs;
+  try {
+    outputs = kernelOutputs(await kernel(problem));
+  } catch (error) {
+    if (error instanceof UnsupportedProblem || error instanceof KernelFault) throw error;
+    throw new KernelFault(`the kernel threw: ${describeError(error)}`);
+  }
+  return { configuration, ...readRun(problem, outputs, lse) };
+}
+
+/**
+ * Tries a law on one case.
+ * @param diagnose whether the cause of a failed audit is looked for; it takes some audits' time
+ */
+export async function runCase(
+  id: LawId,
+  lawCase: LawCase,
+  kernel: AttentionKernel,
+  promises: ResolvedPromises,
+  { diagnose }: { readonly diagnose: boolean },
+): Promise<CaseResult> {
+  const strength = promises.laws[id];
+  if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
+  const runs: KernelRun[] = [];
+  const recorded = async (ran: Promise<KernelRun>): Promise<KernelRun> => {
+    const run = await ran;
+    runs.push(run);
+    return run;
+  };
+  const tools: LawTools = {
+    promises,
+    strength,
+    run: (problem) => recorded(runKernel(kernel, problem, promises, null)),
+    runConfiguration: (name, problem) =>
+      recorded(runKernel(promises.configurations[name]!.kernel, problem, promises, name)),
+    judge: ({ problem, outputs, configuration }, reference) => {
+      const of = configuration === null ? promises : promises.configurations[configuration]!;
+      const arithmetic = of.arithmetic?.(problem) ?? null;
+      return judgeOutputs(problem, outputs, {
+        diagnose,
+        premises: promises.premises?.(problem),
+        ...(reference === undefined ? {} : { reference }),
+        ...(arithmetic === null ? {} : { arithmetic }),
+      });
+    },
+  };
+  try {
+    const statement = await laws[id].violation(lawCase, tools);
+    return statement === null
+      ? { status: 'held' }
+      : { status: 'violated', statement, runs, isSlow: false };
+  } catch (error) {
+    if (error instanceof UnsupportedProblem)
+      return { status: 'unsupported', reason: error.message };
+    if (error instanceof KernelFault)
+      return { status: 'violated', statement: error.message, runs, isSlow: error.isSlow };
+    throw error;
+  }
+}

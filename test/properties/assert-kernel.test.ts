@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import {
+  assertAttentionKernel,
+  checkKernel,
+  describeFailures,
+  describeProblem,
+  laws,
+  planCheck,
+  UnsupportedProblem,
+  type AttentionKernel,
+  type KernelPromises,
+} from '../../properties/index.js';
+import { RequestError } from '../../src/request-error.js';
+import { exactKernel } from './exact-kernel.js';
+
+const promises: KernelPromises = {
+  formats: ['fp32'],
+  specialValues: false,
+  sizes: { queries: { max: 6 }, keys: { max: 8 }, qkDim: { max: 4 }, vDim: { max: 4 } },
+};
+const options = {
+  laws: ['within-bound'],
+  regimes: ['normal', 'ones'],
+  runs: 10,
+  seed: 5,
+} as const;
+
+const enlarged: AttentionKernel = (problem) => {
+  const { out } = exactKernel(problem);
+  return { out: { ...out, data: (out.data as Float32Array).map((x) => x * 1.5) } };
+};
+
+describe('assertAttentionKernel', () => {
+  it('gives what became of each law when all hold', async () => {
+    const result = await assertAttentionKernel(exactKernel, promises, options);
+    expect(result).toMatchObject({ pass: true, seed: 5, runs: 10 });
+    expect(result.laws).toMatchObject([{ id: 'within-bound', runs: 10, failure: null }]);
+  });
+
+  it('throws the law, what is wrong, the problem and the seed', async () => {
+    const { laws: results, ...rest } = await checkKernel(enlarged, promises, options);
+    const { lawCase, statement } = results[0]!.failure!;
+    const text = describeFailures({ ...rest, laws: results });
+    expect(text).toContain(`within-bound: ${statement}.\n`);
+    expect(text).toContain(`Law:    ${laws['within-bound'].statement}.\n`);
+    expect(text).toContain(describeProblem(lawCase.problem));
+    const attempt = assertAttentionKernel(enlarged, promises, options);
+    await expect(attempt).rejects.toThrow(
+      /^the kernel violates 1 of 1 law \(seed 5, \d+ runs? in /,
+    );
+    await expect(attempt).rejects.toThrow(text);
+    await expect(attempt).rejects.toThrow(
+      /The option \{ seed: 5 \} tries the same problems again\.$/,
+    );
+  });
+
+  it('tells what a kernel throws from a problem that it does not take', async () => {
+    const throwing = () => Promise.reject(new Error('out of shared memory'));
+    await expect(assertAttentionKernel(throwing, promises, options)).rejects.toThrow(
+      /within-bound: the kernel threw: out of shared memory\./,
+    );
+    const picky: AttentionKernel = (problem) => {
+      if (problem.causal) throw new UnsupportedProblem('no causal mask');
+      return exactKernel(problem);
+    };
+    await expect(assertAttentionKernel(picky, promises, options)).resolves.toMatchObject({
+      pass: true,
+    });
+  });
+
+  it('takes a check of nothing for a mistake', async () => {
+    const declining = () => Promise.reject(new UnsupportedProblem('not today'));
+    await expect(assertAttentionKernel(declining, promises, options)).rejects.toThrow(
+      /^nothing was checked: /,
+    );
+    const modest = { ...promises, laws: { 'within-bound': 'none' } } as const;
+    await expect(assertAttentionKernel(exactKernel, modest, options)).rejects.toThrow(RequestError);
+  });
+
+  it('refuses runs and seeds that are no numbers of runs and no seeds', async () => {
+    for (const wrong of [{ runs: 0 }, { runs: 2.5 }, { runs: NaN }, { seed: 0.5 }, { seed: NaN }])
+      await expect(checkKernel(exactKernel, promises, { ...options, ...wrong })).rejects.toThrow(
+        /^(runs|seed) is .*; give a (positive )?whole number$/,
+      );
+  });
+});
+
+describe('the plan of a check', () => {
+  it('says which laws are tried, where, and why others are not', () => {
+    const tried = planCheck(promises, { laws: ['within-bound'], regimes: ['ones', 'normal'] });
+    expect(tried.laws).toMatchObject([{ id: 'within-bound', skipped: null }]);
+    expect([...tried.laws[0]!.regimes].sort()).toEqual(['normal', 'ones']);
+    const modest = planCheck({ laws: { 'within-bound': 'none' } }, { laws: ['within-bound'] });
+    expect(modest.laws[0]!.skipped).toBe('not promised');
+    expect(planCheck().laws.map(({ id }) => id)).toEqual(Object.keys(laws));
+  });
+
+  it('refuses names that there are not', () => {
+    const unknown = ['no-such-name'] as never[];
+    expect(() => planCheck({}, { laws: unknown })).toThrow(
+      /^there is no law "no-such-name"; choose /,
+    );
+    expect(() => planCheck({}, { regimes: unknown })).toThrow(
+      /^there is no regime "no-such-name"; /,
+    );
+    expect(() => planCheck({ formats: unknown })).toThrow(RequestError);
+  });
+});

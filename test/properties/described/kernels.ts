@@ -1,0 +1,46 @@
+/** Suites that describe-kernel.test.ts runs and looks at from outside; some of them fail. */
+import { describe } from 'vitest';
+import { UnsupportedProblem, type KernelPromises } from '../../../properties/index.js';
+import { describeAttentionKernel } from '../../../properties/vitest.js';
+import type { Problem } from '../../../src/problem.js';
+import { exactKernel } from '../exact-kernel.js';
+
+const promises: KernelPromises = {
+  formats: ['fp32'],
+  specialValues: false,
+  sizes: { queries: { max: 6 }, keys: { max: 8 }, qkDim: { max: 4 }, vDim: { max: 4 } },
+};
+/** One law, in regimes of which any correct kernel is sure. */
+const scope = { laws: ['within-bound'], regimes: ['normal', 'ones'] } as const;
+
+function enlarged(problem: Problem) {
+  const { out, lse } = exactKernel(problem);
+  const data = (out.data as Float32Array).map((x) => x * 1.5);
+  return { out: { ...out, data }, lse };
+}
+
+describeAttentionKernel('exact', exactKernel, promises, scope);
+describe("somebody's (own)", () => {
+  describeAttentionKernel('1.5 × too large', async (problem) => enlarged(problem), promises, {
+    ...scope,
+    runs: 4,
+    seed: 7,
+  });
+});
+describeAttentionKernel(
+  'takes nothing',
+  () => {
+    throw new UnsupportedProblem('not today');
+  },
+  promises,
+  { ...scope, runs: 2 },
+);
+describeAttentionKernel(
+  'promises nothing',
+  exactKernel,
+  {
+    ...promises,
+    laws: { 'within-bound': 'none' },
+  },
+  scope,
+);
