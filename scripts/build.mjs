@@ -28,8 +28,10 @@ function build() {
     const { status } = spawnSync(process.execPath, compilation, { cwd: root, stdio: 'inherit' });
     if (status !== 0) return status ?? 1;
   }
-  for (const schema of ['src/report/report.schema.json', 'src/report/bound.schema.json'])
-    cpSync(join(root, schema), join(built, schema));
+  for (const schema of ['report', 'bound', 'check']) {
+    const path = `src/report/${schema}.schema.json`;
+    cpSync(join(root, path), join(built, path));
+  }
   chmodSync(join(built, 'src/cli/main.js'), 0o755);
   return 0;
 }

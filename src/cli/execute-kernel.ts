@@ -1,10 +1,9 @@
-import { join } from 'node:path';
 import { auditableLse, auditableOutput, type KernelOutputs } from '../audit/index.js';
-import { openTensorFile, writeSafetensors } from '../io/index.js';
 import { problemShape, type Problem } from '../problem.js';
 import type { TensorSource } from '../report/index.js';
 import { RequestError } from '../request-error.js';
-import { startKernelProcess } from './kernel-process.js';
+import { offerProblem, withOutputs } from './kernel-exchange.js';
+import { startKernelProcess, type KernelRequest } from './kernel-process.js';
 
 /** What a live kernel made of a problem, or what its process did wrong. */
 export type Execution =
@@ -17,14 +16,13 @@ export type Execution =
   | { readonly ok: false; readonly reason: string };
 
 /** Reads tensors `out` and `lse` that a kernel wrote; a missing or misshapen one is its fault. */
-async function readAnswer(path: string, problem: Problem): Promise<Execution> {
+async function readAnswer(request: KernelRequest, problem: Problem): Promise<Execution> {
   try {
-    const file = await openTensorFile(path);
-    try {
+    return await withOutputs(request, async (file) => {
       const read = async (tensor: string) => {
         const value = await file.read(tensor);
         const sha256 = await file.sha256(tensor);
-        return { value, source: { path, tensor, sha256, format: value.format } };
+        return { value, source: { path: file.path, tensor, sha256, format: value.format } };
       };
       const shape = problemShape(problem);
       const out = await read('out');
@@ -37,9 +35,7 @@ async function readAnswer(path: string, problem: Problem): Promise<Execution> {
         output: out.source,
         lse: lse?.source ?? null,
       };
-    } finally {
-      await file.close();
-    }
+    });
   } catch (error) {
     if (error instanceof RequestError)
       return { ok: false, reason: `answered but its output cannot be used: ${error.message}` };
@@ -58,29 +54,11 @@ export async function executeKernel(
   folder: string,
   timeoutSeconds: number,
 ): Promise<Execution> {
-  const { q, k, v, scale, causal, window, softcap } = problem;
-  const request = {
-    problem: join(folder, 'problem.safetensors'),
-    output: join(folder, 'output.safetensors'),
-    scale,
-    causal,
-    window: window === null ? null : ([window.left, window.right] as const),
-    softcap,
-  };
-  await writeSafetensors(
-    request.problem,
-    { q, k, v },
-    {
-      scale: String(scale),
-      causal: String(causal),
-      window: window === null ? 'none' : `${window.left},${window.right}`,
-      softcap: softcap === null ? 'none' : String(softcap),
-    },
-  );
+  const request = await offerProblem(problem, folder);
   const kernel = startKernelProcess(command, timeoutSeconds);
   try {
     const answer = await kernel.request(request);
-    return answer.ok ? await readAnswer(request.output, problem) : answer;
+    return answer.ok ? await readAnswer(request, problem) : answer;
   } finally {
     await kernel.close();
   }

@@ -14,8 +14,18 @@ export interface KernelRequest {
   readonly softcap: number | null;
 }
 
+/**
+ * What kept a request from being fulfilled. `error`: the kernel says that it failed; `unsupported`: it
+ * says that it does not take such problems; `protocol`: a line that is no answer; `timeout`: no answer
+ * in time; `ended`: the process ended; `not-started`: the command cannot be run at all.
+ */
+export type FailureCause =
+  'error' | 'unsupported' | 'protocol' | 'timeout' | 'ended' | 'not-started';
+
 /** What became of a request: `reason` says in one line what the kernel's process did wrong. */
-export type KernelAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+export type KernelAnswer =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly cause: FailureCause; readonly reason: string };
 
 /** A kernel behind the process protocol: one JSON object a line in, one out. */
 export interface KernelProcess {
@@ -23,17 +33,23 @@ export interface KernelProcess {
   readonly request: (request: KernelRequest) => Promise<KernelAnswer>;
   /** Closes the process's stdin, and stops it when it does not end by itself. */
   readonly close: () => Promise<void>;
+  /** Stops the process, and what it has started, at once. */
+  readonly stop: () => void;
 }
 
 /** How long a process may take to end after its stdin was closed. */
 const closingMilliseconds = 2_000;
 
-/** Stops a process and what it has started: it leads a group of its own. */
-function stop(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+/** With what a shell ends that cannot execute (126) or find (127) the command: POSIX, 2.8.2. */
+const shellFailures: readonly (number | null)[] = [126, 127];
+
+/** Stops a process and what it has started, and may outlive it: it leads a group of its own. */
+function stopGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
   try {
     process.kill(-child.pid, 'SIGKILL');
   } catch {
+    // None of the group is left, or the system has no groups.
     child.kill('SIGKILL');
   }
 }
@@ -42,21 +58,27 @@ function clip(line: string): string {
   return JSON.stringify(line.length > 120 ? `${line.slice(0, 120)}…` : line);
 }
 
+function protocolFailure(reason: string): KernelAnswer {
+  return { ok: false, cause: 'protocol', reason };
+}
+
 /** The answer that a line on the kernel's stdout stands for. */
 function parseAnswer(line: string, id: number): KernelAnswer {
   let parsed: unknown;
   try {
     parsed = JSON.parse(line);
   } catch {
-    return { ok: false, reason: `wrote a line that is not JSON: ${clip(line)}` };
+    return protocolFailure(`wrote a line that is not JSON: ${clip(line)}`);
   }
   if (typeof parsed !== 'object' || parsed === null || !('id' in parsed) || !('ok' in parsed))
-    return { ok: false, reason: `answered without "id" and "ok": ${clip(line)}` };
+    return protocolFailure(`answered without "id" and "ok": ${clip(line)}`);
   if (parsed.id !== id)
-    return { ok: false, reason: `answered request ${clip(String(parsed.id))} instead of ${id}` };
+    return protocolFailure(`answered request ${clip(String(parsed.id))} instead of ${id}`);
   if (parsed.ok === true) return { ok: true };
   const error = 'error' in parsed ? String(parsed.error) : 'no reason given';
-  return { ok: false, reason: `reported an error: ${clip(error)}` };
+  if ('unsupported' in parsed && parsed.unsupported === true)
+    return { ok: false, cause: 'unsupported', reason: `declined the problem: ${clip(error)}` };
+  return { ok: false, cause: 'error', reason: `reported an error: ${clip(error)}` };
 }
 
 /**
@@ -70,16 +92,17 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const stopAtExit = () => stop(child);
+  const stop = () => stopGroup(child);
   const stopAndLeave = (signal: NodeJS.Signals) => {
-    stop(child);
+    stop();
     process.exit(signal === 'SIGINT' ? 130 : 143);
   };
-  process.once('exit', stopAtExit);
+  process.once('exit', stop);
   process.once('SIGINT', stopAndLeave);
   process.once('SIGTERM', stopAndLeave);
 
-  let ended: string | null = null;
+  let ended: { readonly cause: FailureCause; readonly reason: string } | null = null;
+  let hasAnswered = false;
   let waiting: ((line: string | null) => void) | null = null;
   const early: string[] = [];
   const settle = (line: string | null) => {
@@ -89,12 +112,17 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
   };
   const exited = new Promise<void>((resolve) => {
     child.once('error', (error) => {
-      ended ??= `could not be started: ${error.message}`;
+      ended ??= { cause: 'not-started', reason: `could not be started: ${error.message}` };
       settle(null);
       resolve();
     });
+    // What it leaves behind would keep its stdout open.
+    child.once('exit', stop);
     child.once('close', (code, signal) => {
-      ended ??= signal === null ? `ended with status ${code}` : `was killed by ${signal}`;
+      ended ??= {
+        cause: !hasAnswered && shellFailures.includes(code) ? 'not-started' : 'ended',
+        reason: signal === null ? `ended with status ${code}` : `was killed by ${signal}`,
+      };
       settle(null);
       resolve();
     });
@@ -104,6 +132,7 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
   });
   createInterface({ input: child.stdout }).on('line', (line) => {
     if (line.trim() === '') return;
+    hasAnswered = true;
     if (waiting === null) early.push(line);
     else settle(line);
   });
@@ -127,22 +156,21 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
     const line = await Promise.race([nextLine(), timedOut]);
     clearTimeout(timer);
     if (line === 'timeout') {
-      ended = `gave no answer within ${timeoutSeconds} s`;
-      stop(child);
+      ended = { cause: 'timeout', reason: `gave no answer within ${timeoutSeconds} s` };
+      stop();
     }
     if (line === 'timeout' || line === null)
-      return { ok: false, reason: ended ?? 'ended without an answer' };
-    const answer = parseAnswer(line, id);
-    return answer;
+      return { ok: false, ...(ended ?? { cause: 'ended', reason: 'ended without an answer' }) };
+    return parseAnswer(line, id);
   };
   const close = async (): Promise<void> => {
     child.stdin.end();
-    const timer = setTimeout(() => stop(child), closingMilliseconds);
+    const timer = setTimeout(stop, closingMilliseconds);
     await exited;
     clearTimeout(timer);
-    process.off('exit', stopAtExit);
+    process.off('exit', stop);
     process.off('SIGINT', stopAndLeave);
     process.off('SIGTERM', stopAndLeave);
   };
-  return { request, close };
+  return { request, close, stop };
 }

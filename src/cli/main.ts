@@ -4,6 +4,7 @@ import { RequestError } from '../request-error.js';
 import { addAuditCommand } from './audit.js';
 import { addBenchCommand } from './bench.js';
 import { addBoundCommand } from './bound.js';
+import { addCheckCommand } from './check.js';
 import { addConformCommand } from './conform.js';
 import { addEmulateCommand } from './emulate.js';
 import { addProfileCommand } from './profile.js';
@@ -23,6 +24,7 @@ function createProgram(): Command {
     });
   addAuditCommand(program);
   addBoundCommand(program);
+  addCheckCommand(program);
   addEmulateCommand(program);
   addConformCommand(program);
   addProfileCommand(program);

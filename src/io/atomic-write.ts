@@ -70,6 +70,13 @@ async function openTemporary(
   }
 }
 
+export interface WriteOptions {
+  /**
+   * Whether the content must outlive a loss of power, for which the disk is waited for; default true.
+   */
+  readonly durable?: boolean;
+}
+
 /**
  * Writes a file so that its path holds either all of the new content or what it held before: into a
  * temporary file of the same folder, synchronized to the disk, then renamed. A symbolic link stays
@@ -78,7 +85,11 @@ async function openTemporary(
  * @throws RequestError when the folder is missing or read-only, the path is a folder or a device, or
  * the file system fails
  */
-export async function atomicWriteFile(path: string, chunks: Chunks): Promise<void> {
+export async function atomicWriteFile(
+  path: string,
+  chunks: Chunks,
+  { durable = true }: WriteOptions = {},
+): Promise<void> {
   const failed = (error: unknown): never => {
     throw fileError(error, path, 'write');
   };
@@ -92,7 +103,7 @@ export async function atomicWriteFile(path: string, chunks: Chunks): Promise<voi
       if (mode !== null) await handle.chmod(mode).catch(failed);
       for await (const chunk of typeof chunks === 'string' ? [Buffer.from(chunks)] : chunks)
         await writeAll(handle, chunk).catch(failed);
-      await handle.sync().catch(failed);
+      if (durable) await handle.sync().catch(failed);
     } finally {
       await handle.close().catch(failed);
     }
@@ -101,5 +112,5 @@ export async function atomicWriteFile(path: string, chunks: Chunks): Promise<voi
     await unlink(temporary).catch(() => undefined);
     throw error;
   }
-  await syncFolder(folder);
+  if (durable) await syncFolder(folder);
 }

@@ -1,5 +1,5 @@
 export { atomicWriteFile } from './atomic-write.js';
-export type { Chunks } from './atomic-write.js';
+export type { Chunks, WriteOptions } from './atomic-write.js';
 export type { DeclaredFormats } from './dtype.js';
 export { hashTensorFile } from './hash.js';
 export type { NamedTensors } from './named-tensors.js';

@@ -1,6 +1,6 @@
 import type { Tensor } from '../problem.js';
 import { RequestError } from '../request-error.js';
-import { atomicWriteFile } from './atomic-write.js';
+import { atomicWriteFile, type WriteOptions } from './atomic-write.js';
 import { formatNote } from './dtype.js';
 import { bytesOf } from './element-storage.js';
 import { quoted } from './message-text.js';
@@ -101,9 +101,10 @@ export async function writeSafetensors(
   path: string,
   tensors: NamedTensors,
   metadata: Readonly<Record<string, string>> = {},
+  options: WriteOptions = {},
 ): Promise<void> {
   const named = checkedTensors(tensors).sort(layoutOrder);
   if (named.some(([name]) => name === '__metadata__'))
     throw new RequestError('tensor "__metadata__" has a name that the format reserves; rename it');
-  await atomicWriteFile(path, contentOf(named, annotated(named, metadata)));
+  await atomicWriteFile(path, contentOf(named, annotated(named, metadata)), options);
 }

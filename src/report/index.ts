@@ -16,7 +16,29 @@ export {
   type BoundProvenance,
   type BoundReport,
 } from './bound-report.js';
+export { renderCheckAnnotations } from './check-annotations.js';
+export { renderCheckJunit } from './check-junit.js';
+export {
+  createCheckReport,
+  type CheckProvenance,
+  type CheckReport,
+  type ReportedKernel,
+  type ReportedPromises,
+  type ReportedProperty,
+  type ReportedViolation,
+  type SavedViolation,
+} from './check-report.js';
+export { renderCheck } from './check-terminal.js';
 export { renderJunit } from './junit.js';
+export { reportedProblem, type ReportedProblem } from './reported-problem.js';
+export { describeReportedProblem } from './reported-problem-text.js';
 export { fromReported, type Reported, type ReportNumber } from './report-number.js';
 export { renderAudit, type RenderOptions } from './terminal.js';
-export { validateBoundReport, validateReport } from './validate-report.js';
+export { quoteShellCommand } from './shell-words.js';
+export {
+  describeViolation,
+  validateBoundReport,
+  validateCheckReport,
+  validateReport,
+} from './validate-report.js';
+export { wrapText } from './wrap-text.js';

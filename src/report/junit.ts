@@ -1,31 +1,6 @@
 import { structureTests } from '../audit/index.js';
 import type { AuditReport, ReportedFinding } from './audit-report.js';
-import { plainText } from './plain-text.js';
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&apos;',
-};
-
-/** A text for an XML attribute or element, on one line and of characters that XML 1.0 admits. */
-function escape(text: string): string {
-  return plainText(text).replace(/[&<>"']/g, (character) => entities[character]!);
-}
-
-type Attributes = Readonly<Record<string, string | number>>;
-
-function tag(name: string, attributes: Attributes, content: readonly string[] = []): string {
-  const opening = [
-    name,
-    ...Object.entries(attributes).map(([k, v]) => `${k}="${escape(String(v))}"`),
-  ];
-  if (content.length === 0) return `<${opening.join(' ')}/>`;
-  const lines = content.flatMap((line) => line.split('\n')).map((line) => `  ${line}`);
-  return [`<${opening.join(' ')}>`, ...lines, `</${name}>`].join('\n');
-}
+import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from './xml.js';
 
 /** One test case: the findings that fail it, and, where it cannot be run, why. */
 interface Leg {
@@ -75,7 +50,7 @@ function countWhere(outcomes: readonly Outcome[], test: (outcome: Outcome) => bo
 const isSkipped = (outcome: Outcome) => 'skipped' in outcome;
 const isFailure = (outcome: Outcome) => 'failures' in outcome && outcome.failures.length > 0;
 
-function totals(outcomes: readonly Outcome[], seconds: number): Attributes {
+function totals(outcomes: readonly Outcome[], seconds: number): XmlAttributes {
   return {
     tests: outcomes.length,
     failures: countWhere(outcomes, isFailure),
@@ -101,14 +76,20 @@ function causeLines({ verdict: { diagnosis } }: AuditReport): string[] {
 function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditReport): string {
   const attributes = { name: leg.name, classname };
   if ('skipped' in outcome)
-    return tag('testcase', attributes, [tag('skipped', { message: outcome.skipped })]);
+    return xmlElement('testcase', attributes, [
+      xmlElement('skipped', { message: outcome.skipped }),
+    ]);
   const { failures } = outcome;
-  if (failures.length === 0) return tag('testcase', attributes);
+  if (failures.length === 0) return xmlElement('testcase', attributes);
   // At most one failure per test case: readers of JUnit disagree about more.
   const statement = failures.map(({ statement }) => statement).join('; ');
   const type = failures.map(({ test }) => test).join(' ');
-  return tag('testcase', attributes, [
-    tag('failure', { message: statement, type }, [statement, ...causeLines(report)].map(escape)),
+  return xmlElement('testcase', attributes, [
+    xmlElement(
+      'failure',
+      { message: statement, type },
+      [statement, ...causeLines(report)].map(escapeXml),
+    ),
   ]);
 }
 
@@ -124,7 +105,7 @@ export function renderJunit(reports: readonly AuditReport[]): string {
   });
   const content = suites.map(({ report, legs, outcomes }) => {
     const name = suiteName(report);
-    return tag(
+    return xmlElement(
       'testsuite',
       { name, ...totals(outcomes, report.seconds), timestamp: report.created },
       legs.map((leg, index) => testCase(leg, outcomes[index]!, name, report)),
@@ -134,6 +115,6 @@ export function renderJunit(reports: readonly AuditReport[]): string {
     suites.flatMap(({ outcomes }) => outcomes),
     reports.reduce((sum, { seconds }) => sum + seconds, 0),
   );
-  const root = tag('testsuites', { name: 'flashproof', ...all }, content);
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${root}\n`;
+  const root = xmlElement('testsuites', { name: 'flashproof', ...all }, content);
+  return xmlDocument(root);
 }

@@ -13,13 +13,8 @@ import {
 import type { AuditReport, JudgedReport, ReportedSource } from './audit-report.js';
 import { plainText } from './plain-text.js';
 import { fromReported } from './report-number.js';
-import {
-  formatCosine,
-  formatCount,
-  formatPowerOfTwo,
-  formatShare,
-  shareUsed,
-} from './terminal-numbers.js';
+import { describeReportedProblem } from './reported-problem-text.js';
+import { formatCosine, formatPowerOfTwo, formatShare, shareUsed } from './terminal-numbers.js';
 import type { Cell } from './text-table.js';
 
 /** A table with its heading in the first cell of the first row; column 0 is left-aligned. */
@@ -38,20 +33,7 @@ const shownDigits = 12;
 
 /** The sizes and settings of the problem, in one sentence's worth of words. */
 export function problemSection({ problem }: Pick<AuditReport, 'problem'>): Section {
-  const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim, formats, scale, window } = problem;
-  const { q, k, v } = formats;
-  const parts = [
-    ...(batch === 1 ? [] : [`batch ${batch}`]),
-    formatCount(heads, 'head') + (kvHeads === heads ? '' : ` (${kvHeads} of K and V)`),
-    `${seqlenQ} queries × ${seqlenK} keys`,
-    `dim ${qkDim}${vDim === qkDim ? '' : ` (V ${vDim})`}`,
-    q === k && k === v ? q : `q ${q}, k ${k}, v ${v}`,
-    `scale ${formatNumber(scale)}${scale === 1 / Math.sqrt(qkDim) ? ` (1/√${qkDim})` : ''}`,
-    ...(problem.causal ? ['causal'] : []),
-    ...(window === null ? [] : [`window ${window.left},${window.right}`]),
-    ...(problem.softcap === null ? [] : [`softcap ${formatNumber(problem.softcap)}`]),
-  ];
-  return { rows: [[heading('Problem'), parts.join(', ')]], numberColumns: 0 };
+  return { rows: [[heading('Problem'), describeReportedProblem(problem)]], numberColumns: 0 };
 }
 
 const quantiles = [

@@ -15,27 +15,33 @@ const subjects: Readonly<Record<string, string>> = {
   const: 'allowedValue',
 };
 
-function describeViolation({ instancePath, message, keyword, params }: ErrorObject): string {
+/** One violation of a JSON Schema in words: the place, what is wrong, what would be right. */
+export function describeViolation({ instancePath, message, keyword, params }: ErrorObject): string {
   const subject = subjects[keyword];
   const detail = subject === undefined ? '' : ` (${JSON.stringify(params[subject])})`;
   return `${instancePath === '' ? '/' : instancePath} ${message ?? keyword}${detail}`;
 }
 
-/** The schemas that the package publishes; the second refers to the first. */
-type SchemaName = 'report.schema.json' | 'bound.schema.json';
+/** The schemas that the package publishes; the others refer to the first. */
+type SchemaName = 'report.schema.json' | 'bound.schema.json' | 'check.schema.json';
 
 /** Reads and compiles the schemas on its first call; ajv is loaded then, and not with this module. */
 const loadValidators = lazily(async (): Promise<Record<SchemaName, ValidateFunction>> => {
   const read = async (name: SchemaName) =>
     JSON.parse(await readFile(new URL(`./${name}`, import.meta.url), 'utf8')) as object;
-  const [{ Ajv2020 }, report, bound] = await Promise.all([
+  const [{ Ajv2020 }, report, bound, check] = await Promise.all([
     import('ajv/dist/2020.js'),
     read('report.schema.json'),
     read('bound.schema.json'),
+    read('check.schema.json'),
   ]);
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
   ajv.addSchema(report);
-  return { 'report.schema.json': ajv.compile(report), 'bound.schema.json': ajv.compile(bound) };
+  return {
+    'report.schema.json': ajv.compile(report),
+    'bound.schema.json': ajv.compile(bound),
+    'check.schema.json': ajv.compile(check),
+  };
 });
 
 async function validateAgainst(schema: SchemaName, value: unknown): Promise<void> {
@@ -67,4 +73,12 @@ export function validateReport(value: unknown): Promise<void> {
  */
 export function validateBoundReport(value: unknown): Promise<void> {
   return validateAgainst('bound.schema.json', value);
+}
+
+/**
+ * Checks a report of a property suite against check.schema.json.
+ * @throws Error as `validateReport`
+ */
+export function validateCheckReport(value: unknown): Promise<void> {
+  return validateAgainst('check.schema.json', value);
 }

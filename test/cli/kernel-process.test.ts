@@ -77,6 +77,16 @@ describe('the process protocol', () => {
       `() => '{"id":7,"ok":true}'`,
       /^answered request "7" instead of 1/,
     ],
+    [
+      'an error of the kernel',
+      `(r) => JSON.stringify({ id: r.id, ok: false, error: 'out of memory' })`,
+      /^reported an error: "out of memory"$/,
+    ],
+    [
+      'a problem that it declines',
+      `(r) => JSON.stringify({ id: r.id, ok: false, error: 'no such path', unsupported: true })`,
+      /^declined the problem: "no such path"$/,
+    ],
     ['a very long line', "() => 'x'.repeat(1e6)", /^wrote a line that is not JSON: .{1,140}$/],
   ];
   it.each(failures)('reports %s in one line', async (_, answer, reason) => {
@@ -93,6 +103,7 @@ describe('the process protocol', () => {
     const start = performance.now();
     expect(await live.request(request)).toEqual({
       ok: false,
+      cause: 'timeout',
       reason: 'gave no answer within 0.2 s',
     });
     await live.close();

@@ -1,0 +1,61 @@
+import { encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
+import type { ResolvedPromises, ScaleKind, SizeName } from '../../properties/index.js';
+import type { Problem, Tensor } from '../problem.js';
+
+/** A few values that every format has, none of them alike its neighbours. */
+const values = [0.5, -1, 1.5, 0.25, -0.5, 2, -0.25];
+
+/** What kernels are made for, where nothing else is promised. */
+const ordinarySizes: Readonly<Record<SizeName, number>> = {
+  batch: 1,
+  kvHeads: 1,
+  groupSize: 1,
+  queries: 2,
+  keys: 2,
+  qkDim: 64,
+  vDim: 64,
+};
+
+/** A scale of each kind, for a head dimension. */
+const scaleOf: Readonly<Record<ScaleKind, (dim: number) => number>> = {
+  default: (dim) => 1 / Math.sqrt(dim),
+  odd: () => 0.3,
+  negative: () => -0.3,
+  zero: () => 0,
+};
+
+/**
+ * The most ordinary problem that promises admit, small and without masks: what every kernel that
+ * keeps them computes.
+ */
+export function ordinaryProblem(
+  { sizes, dims, scales }: Pick<ResolvedPromises, 'sizes' | 'dims' | 'scales'>,
+  format: FormatName,
+): Problem {
+  const size = (name: SizeName): number => {
+    const { min = 0, max = Infinity } = sizes[name] ?? {};
+    return Math.max(min, Math.min(max, ordinarySizes[name]));
+  };
+  const tensor = (shape: readonly number[]): Tensor => {
+    const elements = shape.reduce((product, length) => product * length, 1);
+    const plain = Float64Array.from({ length: elements }, (_, i) => values[i % values.length]!);
+    return { format, shape, data: encodeFromFloat64(formats[format], plain) };
+  };
+  const [batch, kvHeads, queries, keys] = [
+    size('batch'),
+    size('kvHeads'),
+    size('queries'),
+    size('keys'),
+  ];
+  const qkDim = dims?.[0] ?? size('qkDim');
+  const kind = scales.includes('default') ? 'default' : (scales[0] ?? 'default');
+  return {
+    q: tensor([batch, kvHeads * size('groupSize'), queries, qkDim]),
+    k: tensor([batch, kvHeads, keys, qkDim]),
+    v: tensor([batch, kvHeads, keys, dims?.[0] ?? size('vDim')]),
+    scale: scaleOf[kind](qkDim),
+    causal: false,
+    window: null,
+    softcap: null,
+  };
+}

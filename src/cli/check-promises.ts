@@ -1,0 +1,123 @@
+import { readFile } from 'node:fs/promises';
+import { formats, type FormatName } from '../formats/index.js';
+import {
+  lawIds,
+  laws,
+  type KernelPromises,
+  type LawId,
+  type LawStrength,
+} from '../../properties/index.js';
+import { describeViolation } from '../report/index.js';
+import { RequestError } from '../request-error.js';
+import type { CheckCommandOptions } from './check.js';
+import { nameList, parseName } from './check-names.js';
+import { parseWhole } from './problem-settings.js';
+
+type Strength = LawStrength | 'none';
+
+/**
+ * Reads a file of promises.
+ * @throws RequestError when it cannot be read, or is no JSON of promises
+ */
+async function readPromises(path: string): Promise<KernelPromises> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new RequestError(
+      `${path}: cannot be read (${error.code ?? error.message}); check the path`,
+    );
+  });
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new RequestError(
+      `${path}: is no JSON: ${(error as Error).message.replaceAll(/\s+/g, ' ')}; write one object of promises`,
+    );
+  }
+  const [{ Ajv2020 }, { promisesSchema }] = await Promise.all([
+    import('ajv/dist/2020.js'),
+    import('./check-promises-schema.js'),
+  ]);
+  const validate = new Ajv2020({ allErrors: true, strict: true }).compile<KernelPromises>(
+    promisesSchema,
+  );
+  if (validate(value)) return value;
+  const violations = (validate.errors ?? []).map(describeViolation).join('; ');
+  throw new RequestError(`${path}: ${violations}; see flashproof check --help`);
+}
+
+/** The dimensions of --dims. @throws RequestError for anything but positive whole numbers */
+function parseDims(text: string): number[] {
+  return text.split(',').map((part) => {
+    const size = Number(part);
+    if (!/^\s*\d+\s*$/.test(part) || !Number.isSafeInteger(size) || size < 1)
+      throw new RequestError(
+        `--dims is ${JSON.stringify(text)}; give positive whole numbers, as in 64,128`,
+      );
+    return size;
+  });
+}
+
+/** The value of a --promise option. @throws RequestError for anything but <property>=<strength> */
+function parsePromise(text: string): readonly [LawId, Strength] {
+  const equals = text.indexOf('=');
+  if (equals < 1)
+    throw new RequestError(
+      `--promise is ${JSON.stringify(text)}; give <property>=bits, =bound or =none`,
+    );
+  const id = parseName(text.slice(0, equals), lawIds, 'property', '--promise');
+  const known: readonly Strength[] = [...laws[id].strengths, 'none'];
+  const strength = known.find((name) => name === text.slice(equals + 1));
+  if (strength === undefined)
+    throw new RequestError(
+      `--promise is ${JSON.stringify(text)}; property ${id} can be promised as ${known.join(', ')}`,
+    );
+  return [id, strength];
+}
+
+function threshold(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0 && value < Infinity))
+    throw new RequestError(`--rescale-threshold is ${JSON.stringify(text)}; give a number from 0`);
+  return value;
+}
+
+/** What the flags promise, without what they leave open. */
+function flaggedPromises(options: CheckCommandOptions): KernelPromises {
+  const { causal, window, softcap, groupedHeads, emptyRows, specialValues } = options;
+  const known = Object.keys(formats) as FormatName[];
+  const promises: KernelPromises = {
+    ...{ causal, window, softcap, groupedHeads, emptyRows, specialValues },
+    lse: options.needsLse,
+    formats:
+      options.formats === undefined
+        ? undefined
+        : nameList([options.formats], known, 'format', '--formats'),
+    dims: options.dims === undefined ? undefined : parseDims(options.dims),
+    blockKeys:
+      options.blockKeys === undefined
+        ? undefined
+        : parseWhole(options.blockKeys, '--block-keys', 1),
+    rescaleThreshold:
+      options.rescaleThreshold === undefined ? undefined : threshold(options.rescaleThreshold),
+  };
+  return Object.fromEntries(Object.entries(promises).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * What a kernel promises: by flags, else by the file of --promises, else by itself.
+ * @param own what an emulated kernel promises of itself
+ * @throws RequestError for a file or a flag that is none of promises
+ */
+export async function declaredPromises(
+  own: KernelPromises,
+  options: CheckCommandOptions,
+): Promise<KernelPromises> {
+  const read = options.promises === undefined ? {} : await readPromises(options.promises);
+  const promised = Object.fromEntries((options.promise ?? []).map(parsePromise));
+  return {
+    ...own,
+    ...read,
+    ...flaggedPromises(options),
+    laws: { ...own.laws, ...read.laws, ...promised },
+  };
+}

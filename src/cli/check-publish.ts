@@ -1,0 +1,45 @@
+import { atomicWriteFile } from '../io/index.js';
+import {
+  renderCheck,
+  renderCheckAnnotations,
+  renderCheckJunit,
+  validateCheckReport,
+  type CheckReport,
+} from '../report/index.js';
+import type { CheckCommandOptions } from './check.js';
+import { wantsColor } from './progress.js';
+import { writeJson } from './write-json.js';
+
+/** Columns of the text where the terminal does not say, and the most that read well. */
+const usualColumns = 80;
+const mostColumns = 100;
+
+async function writeJunit(target: string, report: CheckReport): Promise<void> {
+  const text = renderCheckJunit(report);
+  if (target === '-') process.stdout.write(text);
+  else await atomicWriteFile(target, text);
+}
+
+/**
+ * Prints a report, with annotations where GitHub Actions runs it, and writes the files that were asked
+ * for. The text comes first: a file that cannot be written must not lose what was found.
+ * @throws RequestError when a file cannot be written
+ */
+export async function publishCheck(
+  report: CheckReport,
+  { json, junit, quiet }: CheckCommandOptions,
+): Promise<void> {
+  await validateCheckReport(report);
+  const isTaken = json === '-' || junit === '-';
+  const columns = Math.min(process.stdout.columns ?? usualColumns, mostColumns);
+  if (!isTaken)
+    process.stdout.write(
+      quiet === true
+        ? `${report.verdict.sentence}\n`
+        : renderCheck(report, { color: wantsColor(process.stdout), columns }),
+    );
+  if (process.env['GITHUB_ACTIONS'] === 'true')
+    (isTaken ? process.stderr : process.stdout).write(renderCheckAnnotations(report));
+  if (json !== undefined) await writeJson(json, report);
+  if (junit !== undefined) await writeJunit(junit, report);
+}

@@ -1,0 +1,51 @@
+import type { CheckCommandOptions } from './check.js';
+
+/** How an option is written: a flag with a value, once or repeated, or a flag of either meaning. */
+type OptionWord = readonly [flag: string, value: (options: CheckCommandOptions) => unknown];
+
+/** The options that say which kernel it is. */
+const kernelOptions: readonly OptionWord[] = [
+  ['--kernel', ({ kernel }) => kernel],
+  ['--exec', ({ exec }) => exec],
+  ['--as', ({ as }) => as],
+  ['--set', ({ set }) => set],
+  ['--variant', ({ variant }) => variant],
+];
+
+/** The options that say what it promises, and how long it may take. */
+const promiseOptions: readonly OptionWord[] = [
+  ['--timeout', ({ timeout }) => (timeout === '10' ? undefined : timeout)],
+  ['--promises', ({ promises }) => promises],
+  ['--formats', ({ formats }) => formats],
+  ['--dims', ({ dims }) => dims],
+  ['--causal', ({ causal }) => causal],
+  ['--window', ({ window }) => window],
+  ['--softcap', ({ softcap }) => softcap],
+  ['--grouped-heads', ({ groupedHeads }) => groupedHeads],
+  ['--empty-rows', ({ emptyRows }) => emptyRows],
+  ['--special-values', ({ specialValues }) => specialValues],
+  ['--needs-lse', ({ needsLse }) => needsLse],
+  ['--block-keys', ({ blockKeys }) => blockKeys],
+  ['--rescale-threshold', ({ rescaleThreshold }) => rescaleThreshold],
+  ['--promise', ({ promise }) => promise],
+];
+
+function wordsOf(options: CheckCommandOptions, words: readonly OptionWord[]): string[] {
+  return words.flatMap(([flag, valueOf]) => {
+    const value = valueOf(options);
+    if (value === undefined) return [];
+    if (typeof value === 'boolean') return [value ? flag : flag.replace('--', '--no-')];
+    return (Array.isArray(value) ? value : [value]).flatMap((text) => [flag, String(text)]);
+  });
+}
+
+/** The words of the command line that name the kernel. */
+export function kernelWords(options: CheckCommandOptions): string[] {
+  return wordsOf(options, kernelOptions);
+}
+
+/** The words of the command that tries a saved problem again, on the same kernel and promises. */
+export function replayWords(options: CheckCommandOptions, path: string): string[] {
+  const promised = wordsOf(options, promiseOptions);
+  return ['flashproof', 'check', ...kernelWords(options), ...promised, '--replay', path];
+}

@@ -1,0 +1,184 @@
+import {
+  checkKernel,
+  lawIds,
+  laws,
+  planCheck,
+  regimeNames,
+  type CheckPlan,
+  type CheckResult,
+  type CheckScope,
+  type KernelPromises,
+} from '../../properties/index.js';
+import { createCheckReport } from '../report/index.js';
+import { RequestError } from '../request-error.js';
+import type { CheckCommandOptions } from './check.js';
+import { emulatedKernel } from './check-emulated.js';
+import type { KernelUnderTest } from './check-kernel-under-test.js';
+import { renderCheckList } from './check-list.js';
+import { liveKernel } from './check-live.js';
+import { nameList } from './check-names.js';
+import { declaredPromises } from './check-promises.js';
+import { publishCheck } from './check-publish.js';
+import { runReplay } from './check-replay.js';
+import { saveExecutionFailure, saveFailures } from './check-save.js';
+import { createPeriodicProgress } from './periodic-progress.js';
+import { parsePositive, parseWhole } from './problem-settings.js';
+import { toolVersion } from './tool-version.js';
+
+/** Exit statuses of a check. */
+const passed = 0;
+const failed = 1;
+
+/** What is to be tried, and how often. */
+interface CheckRequest {
+  readonly scope: CheckScope;
+  readonly runs: number;
+  readonly seed: number;
+  readonly seconds: number;
+}
+
+function rejectClashes({
+  kernel,
+  exec,
+  as,
+  set,
+  variant,
+  json,
+  junit,
+  replay,
+}: CheckCommandOptions) {
+  if ((kernel === undefined) === (exec === undefined))
+    throw new RequestError(
+      kernel === undefined
+        ? 'there is no kernel to check; name one with --kernel <model> or --exec "<command>"'
+        : '--kernel and --exec name two kernels; leave out one',
+    );
+  if (kernel !== undefined && as !== undefined)
+    throw new RequestError('--kernel is judged by its own arithmetic; leave out --as');
+  if (exec !== undefined && variant !== undefined)
+    throw new RequestError('--variant is a bug of a kernel model; name one with --kernel');
+  if (exec !== undefined && as === undefined && set !== undefined)
+    throw new RequestError('--set changes a kernel model; name one with --kernel or --as');
+  if (json === '-' && junit === '-')
+    throw new RequestError('--json - and --junit - both want standard output; name a file for one');
+  if (replay !== undefined && (json ?? junit) !== undefined)
+    throw new RequestError(
+      '--replay prints a verdict and makes no report; leave out --json and --junit',
+    );
+}
+
+function readRequest(options: CheckCommandOptions): CheckRequest {
+  const { property, regime, runs, seed, seconds } = options;
+  return {
+    scope: {
+      laws: property && nameList(property, lawIds, 'property', '--property'),
+      regimes: regime && nameList(regime, regimeNames, 'regime', '--regime'),
+    },
+    runs: parseWhole(runs, '--runs', 1),
+    seed:
+      seed === undefined
+        ? Math.floor(Math.random() * 2 ** 31)
+        : parseWhole(seed, '--seed', Number.MIN_SAFE_INTEGER),
+    seconds: parsePositive(seconds, '--seconds'),
+  };
+}
+
+/** @throws RequestError when no property was tried on anything that the kernel takes */
+function rejectEmpty({ laws: results }: Pick<CheckResult, 'laws'>): void {
+  if (results.some(({ skipped, failure }) => skipped === null || failure !== null)) return;
+  const [first, ...rest] = new Set(results.map(({ id, skipped }) => `${id}: ${skipped}`));
+  throw new RequestError(
+    `no property was tried (${first}${rest.length > 0 ? `; and ${rest.length} more` : ''}); change what is promised or asked for`,
+  );
+}
+
+/** What a check found that could not begin. */
+function untried(
+  { laws: planned, promises }: CheckPlan,
+  seed: number,
+  seconds: number,
+): CheckResult {
+  return {
+    pass: false,
+    seed,
+    laws: planned.map(({ id, skipped }) => ({
+      ...{ id, strength: promises.laws[id], runs: 0, unsupported: 0, seconds: 0, skipped },
+      failure: null,
+    })),
+    runs: 0,
+    seconds,
+    outOfTime: false,
+  };
+}
+
+async function tryProperties(
+  { kernel }: KernelUnderTest,
+  promises: KernelPromises,
+  { scope, runs, seed, seconds }: CheckRequest,
+): Promise<CheckResult> {
+  const progress = createPeriodicProgress('properties');
+  const start = performance.now();
+  try {
+    return await checkKernel(kernel, promises, {
+      ...{ ...scope, runs, seed, seconds },
+      progress: (done, total) =>
+        progress.update(
+          Math.min(1, Math.max(done / total, (performance.now() - start) / 1000 / seconds)),
+        ),
+    });
+  } finally {
+    progress.done();
+  }
+}
+
+async function checkUnderTest(
+  underTest: KernelUnderTest,
+  options: CheckCommandOptions,
+): Promise<number> {
+  const promises = await declaredPromises(underTest.promises, options);
+  const request = readRequest(options);
+  const plan = planCheck(promises, request.scope);
+  if (options.replay !== undefined)
+    return (await runReplay(options.replay, underTest, promises, options)) ? passed : failed;
+  rejectEmpty(untried(plan, request.seed, 0));
+  const start = performance.now();
+  const broken = await underTest.whyNotRunning(plan.promises);
+  const result =
+    broken === null
+      ? await tryProperties(underTest, promises, request)
+      : untried(plan, request.seed, (performance.now() - start) / 1000);
+  rejectEmpty(result);
+  const report = createCheckReport(result, {
+    version: toolVersion(),
+    kernel: underTest.reported,
+    promises: plan.promises,
+    laws,
+    runsPerProperty: request.runs,
+    saved: await saveFailures(result.laws, request.seed, options),
+    execution: broken === null ? null : await saveExecutionFailure(broken, request.seed, options),
+  });
+  await publishCheck(report, options);
+  return report.verdict.pass ? passed : failed;
+}
+
+/**
+ * Runs `flashproof check`: tries the properties on an emulated or a live kernel, saves what violates
+ * them, prints and writes the report. Returns the exit status.
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runCheck(options: CheckCommandOptions): Promise<number> {
+  if (options.list === true) {
+    process.stdout.write(renderCheckList(Math.min(process.stdout.columns ?? 80, 100)));
+    return passed;
+  }
+  rejectClashes(options);
+  const underTest =
+    options.exec === undefined
+      ? emulatedKernel(options.kernel!, options)
+      : await liveKernel(options.exec, options);
+  try {
+    return await checkUnderTest(underTest, options);
+  } finally {
+    await underTest.close();
+  }
+}

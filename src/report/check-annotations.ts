@@ -1,0 +1,36 @@
+import type { CheckReport } from './check-report.js';
+import { quoteShellCommand } from './shell-words.js';
+
+/** What the message of a workflow command writes otherwise (GitHub's toolkit, command.ts). */
+const dataEscapes: Readonly<Record<string, string>> = { '%': '%25', '\r': '%0D', '\n': '%0A' };
+/** What the value of a property of it writes otherwise, beside these. */
+const propertyEscapes: Readonly<Record<string, string>> = {
+  ...dataEscapes,
+  ':': '%3A',
+  ',': '%2C',
+};
+
+function escapeWith(escapes: Readonly<Record<string, string>>, text: string): string {
+  return [...text].map((character) => escapes[character] ?? character).join('');
+}
+
+function annotation(title: string, message: string): string {
+  return `::error title=${escapeWith(propertyEscapes, title)}::${escapeWith(dataEscapes, message)}\n`;
+}
+
+/**
+ * What fails, as workflow commands that GitHub Actions shows beside a run: a line each, nothing for a
+ * pass.
+ */
+export function renderCheckAnnotations({ properties, execution }: CheckReport): string {
+  const failures = properties.flatMap(({ name, violation }) => {
+    if (violation === null) return [];
+    const { statement, replay } = violation;
+    const again = replay === null ? '' : `\nReplay: ${quoteShellCommand(replay)}`;
+    return [annotation(`flashproof ${name}`, `${statement}.${again}`)];
+  });
+  return [
+    ...(execution === null ? [] : [annotation('flashproof execution', `${execution}.`)]),
+    ...failures,
+  ].join('');
+}

@@ -1,0 +1,71 @@
+import type { CheckReport, ReportedProperty } from './check-report.js';
+import { describeFinding, describeKernel } from './check-terminal.js';
+import { describeReportedProblem } from './reported-problem-text.js';
+import { quoteShellCommand } from './shell-words.js';
+import { escapeXml, xmlDocument, xmlElement } from './xml.js';
+
+/** What a reader of a failed test case sees, line by line. */
+function violationLines({ statement, reason, violation }: ReportedProperty): string[] {
+  if (violation === null) return [];
+  const { values, saved, replay, problem, regime } = violation;
+  return [
+    violation.statement,
+    `Law: ${statement}. ${reason}`,
+    `Problem: ${describeReportedProblem(problem)}; regime ${regime}`,
+    ...(values ?? []),
+    `Found: ${describeFinding(violation)}`,
+    ...(saved === null ? [] : [`Saved: ${saved}`]),
+    ...(replay === null ? [] : [`Replay: ${quoteShellCommand(replay)}`]),
+  ];
+}
+
+function testCase(property: ReportedProperty, classname: string): string {
+  const { name, seconds, skipped, violation } = property;
+  const attributes = { name, classname, time: seconds.toFixed(3) };
+  if (violation !== null) {
+    const failure = { message: violation.statement, type: name };
+    const text = violationLines(property).map(escapeXml);
+    return xmlElement('testcase', attributes, [xmlElement('failure', failure, text)]);
+  }
+  return xmlElement(
+    'testcase',
+    attributes,
+    skipped === null ? [] : [xmlElement('skipped', { message: skipped })],
+  );
+}
+
+/** The test case of whether a command can be run at all, which emulated kernels do not have. */
+function executionCases({ kernel, execution }: CheckReport, classname: string): string[] {
+  if (kernel.command === null) return [];
+  const attributes = { name: 'execution', classname };
+  if (execution === null) return [xmlElement('testcase', attributes)];
+  const failure = xmlElement('failure', { message: execution, type: 'execution' }, [
+    escapeXml(execution),
+  ]);
+  return [xmlElement('testcase', attributes, [failure])];
+}
+
+/**
+ * Reports a check as JUnit XML 1.0, UTF-8: one suite, a test case per property with the seconds that it
+ * took. What is violated carries its statement and, in its text, the law, the problem and the command
+ * that shows it again.
+ */
+export function renderCheckJunit(report: CheckReport): string {
+  const { properties, execution, seconds, created } = report;
+  const name = `flashproof check ${describeKernel(report)}`;
+  const cases = [
+    ...executionCases(report, name),
+    ...properties.map((property) => testCase(property, name)),
+  ];
+  const count = (result: ReportedProperty['result']) =>
+    properties.filter((property) => property.result === result).length;
+  const totals = {
+    tests: cases.length,
+    failures: count('violated') + (execution === null ? 0 : 1),
+    errors: 0,
+    skipped: count('skipped'),
+    time: seconds.toFixed(3),
+  };
+  const suite = xmlElement('testsuite', { name, ...totals, timestamp: created }, cases);
+  return xmlDocument(xmlElement('testsuites', { name: 'flashproof', ...totals }, [suite]));
+}

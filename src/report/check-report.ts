@@ -1,0 +1,237 @@
+import { formatNumber } from '../audit/index.js';
+import type { FormatName } from '../formats/index.js';
+import type {
+  CheckResult,
+  LawId,
+  LawResult,
+  RegimeName,
+  ResolvedPromises,
+} from '../../properties/index.js';
+import { reportedProblem, type ReportedProblem } from './reported-problem.js';
+import { formatCount } from './terminal-numbers.js';
+
+/** The kernel that was checked: a command of the user's, or an emulated model. */
+export interface ReportedKernel {
+  /** Null for an emulated kernel. */
+  readonly command: string | null;
+  /** Null for a command. */
+  readonly model: string | null;
+  /** Settings of the model, by key: of the one that ran, or of the one to judge by. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** The model by whose arithmetic a command's outputs were judged; null for any correct kernel's. */
+  readonly judgedAs: string | null;
+}
+
+/** What the kernel promises, as far as it is no function. */
+export interface ReportedPromises {
+  readonly formats: readonly FormatName[];
+  readonly causal: boolean;
+  readonly window: boolean;
+  readonly softcap: boolean;
+  readonly groupedHeads: boolean;
+  readonly emptyRows: boolean;
+  readonly scales: readonly string[];
+  readonly specialValues: boolean;
+  readonly lse: boolean;
+  /** Null for any head dimension. */
+  readonly dims: readonly number[] | null;
+  /** Limits of sizes. */
+  readonly sizes: ResolvedPromises['sizes'];
+  readonly blockKeys: number;
+  readonly rescaleThreshold: number;
+}
+
+/** How a property was violated, on the simplest problem that was found. */
+export interface ReportedViolation {
+  /** What is wrong, in a sentence without its full stop. */
+  readonly statement: string;
+  /** Which of the property's forms it was; 0 where there is one only. */
+  readonly choice: number;
+  readonly regime: RegimeName;
+  /** The problem's number among those of its property, from 1. */
+  readonly round: number;
+  /** Problems of all properties until then, this one included. */
+  readonly run: number;
+  /** Seconds from the start until then. */
+  readonly seconds: number;
+  /** Simpler problems that failed as well, one after the other. */
+  readonly simplifications: number;
+  readonly problem: ReportedProblem;
+  /** A line for each of q, k and v with all its elements; null where these are many. */
+  readonly values: readonly string[] | null;
+  /** The file that the problem was saved to; null where that failed. */
+  readonly saved: string | null;
+  /** The words of the command that tries the saved problem again; null where there is no file. */
+  readonly replay: readonly string[] | null;
+}
+
+/** What became of one property. */
+export interface ReportedProperty {
+  readonly name: LawId;
+  /** The law, in a sentence without its full stop, and why correct kernels obey it. */
+  readonly statement: string;
+  readonly reason: string;
+  readonly promise: LawResult['strength'];
+  readonly result: 'holds' | 'violated' | 'skipped';
+  /** Problems that it was tried on, and how many of them the kernel did not take. */
+  readonly runs: number;
+  readonly unsupported: number;
+  readonly seconds: number;
+  /** Why it was skipped; null when it was not. */
+  readonly skipped: string | null;
+  readonly violation: ReportedViolation | null;
+}
+
+/** The report of `flashproof check`: a plain JSON value that check.schema.json describes. */
+export interface CheckReport {
+  readonly kind: 'check';
+  readonly schemaVersion: 1;
+  readonly tool: { readonly name: 'flashproof'; readonly version: string };
+  /** ISO 8601, UTC. */
+  readonly created: string;
+  readonly seconds: number;
+  readonly kernel: ReportedKernel;
+  readonly promises: ReportedPromises;
+  /** The same seed draws the same problems. */
+  readonly seed: number;
+  /** Problems that each property was to be tried on. */
+  readonly runsPerProperty: number;
+  /** Problems of all properties. */
+  readonly runs: number;
+  readonly outOfTime: boolean;
+  readonly verdict: { readonly pass: boolean; readonly sentence: string };
+  /** Why the kernel could not be run at all, in a sentence; null when it could. */
+  readonly execution: string | null;
+  readonly properties: readonly ReportedProperty[];
+}
+
+/** What a violation has beside what the check found. */
+export type SavedViolation = Pick<ReportedViolation, 'values' | 'saved' | 'replay'>;
+
+/** Who checked what, when, and what was done with what it found. */
+export interface CheckProvenance {
+  readonly version: string;
+  readonly kernel: ReportedKernel;
+  readonly promises: ResolvedPromises;
+  /** What each property says. */
+  readonly laws: Readonly<Record<LawId, { readonly statement: string; readonly reason: string }>>;
+  readonly runsPerProperty: number;
+  readonly saved: ReadonlyMap<LawId, SavedViolation>;
+  /** Why the kernel could not be run at all, in a clause; null when it could. */
+  readonly execution: string | null;
+  /** Default: now. */
+  readonly created?: Date;
+}
+
+const notSaved: SavedViolation = { values: null, saved: null, replay: null };
+
+function reportedViolation(
+  { failure }: LawResult,
+  saved: SavedViolation,
+): ReportedViolation | null {
+  if (failure === null) return null;
+  const { statement, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
+  return {
+    statement,
+    choice: lawCase.choice,
+    regime,
+    round,
+    run: runsUntil,
+    seconds: secondsUntil,
+    simplifications: shrinks,
+    problem: reportedProblem(lawCase.problem),
+    values: saved.values,
+    saved: saved.saved,
+    replay: saved.replay,
+  };
+}
+
+function reportedProperty(
+  result: LawResult,
+  { laws, saved, execution }: CheckProvenance,
+): ReportedProperty {
+  const { id, strength, runs, unsupported, seconds, failure } = result;
+  const { statement, reason } = laws[id];
+  const unreached =
+    execution === null ? 'the time was up before its first problem' : 'the kernel does not run';
+  const skipped = failure === null ? (result.skipped ?? (runs === 0 ? unreached : null)) : null;
+  return {
+    name: id,
+    statement,
+    reason,
+    promise: strength,
+    result: failure !== null ? 'violated' : skipped !== null ? 'skipped' : 'holds',
+    runs,
+    unsupported,
+    seconds,
+    skipped,
+    violation: reportedViolation(result, saved.get(id) ?? notSaved),
+  };
+}
+
+function reportedPromises(promises: ResolvedPromises): ReportedPromises {
+  const { formats, causal, window, softcap, groupedHeads, emptyRows, scales } = promises;
+  const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;
+  return {
+    ...{ formats: [...formats], causal, window, softcap, groupedHeads, emptyRows },
+    ...{ scales: [...scales], specialValues, lse, dims: dims === null ? null : [...dims] },
+    ...{ sizes: structuredClone(sizes), blockKeys, rescaleThreshold },
+  };
+}
+
+/** The verdict in a sentence: what holds or not, on how many problems. */
+function sentenceOf(
+  properties: readonly ReportedProperty[],
+  { runs, seconds, seed, outOfTime }: Pick<CheckResult, 'runs' | 'seconds' | 'seed' | 'outOfTime'>,
+  { execution, runsPerProperty }: CheckProvenance,
+): string {
+  if (execution !== null) return `FAIL: ${execution}.`;
+  const count = (result: ReportedProperty['result']) =>
+    properties.filter((property) => property.result === result).length;
+  const [violated, held] = [count('violated'), count('holds')];
+  const problems = `${formatCount(runs, 'problem')} in ${formatNumber(seconds)} s, seed ${seed}`;
+  const time = outOfTime ? `; the time was up before each had its ${runsPerProperty}` : '';
+  const ofProperties = (n: number) => `${n} ${n === 1 ? 'property' : 'properties'}`;
+  return violated > 0
+    ? `FAIL: ${violated} of ${ofProperties(violated + held)} ${violated === 1 ? 'is' : 'are'} violated (${problems})${time}.`
+    : `PASS: ${ofProperties(held)} ${held === 1 ? 'holds' : 'hold'} (${problems})${time}.`;
+}
+
+/**
+ * The report of a check, sharing no data with it.
+ * @throws RequestError when a problem's shapes do not fit together
+ */
+export function createCheckReport(
+  result: Omit<CheckResult, 'pass'>,
+  provenance: CheckProvenance,
+): CheckReport {
+  const {
+    version,
+    kernel,
+    promises,
+    execution,
+    runsPerProperty,
+    created = new Date(),
+  } = provenance;
+  const properties = result.laws.map((law) => reportedProperty(law, provenance));
+  const { command, model, settings, judgedAs } = kernel;
+  return {
+    kind: 'check',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version },
+    created: created.toISOString(),
+    seconds: result.seconds,
+    kernel: { command, model, settings: { ...settings }, judgedAs },
+    promises: reportedPromises(promises),
+    seed: result.seed,
+    runsPerProperty,
+    runs: result.runs,
+    outOfTime: result.outOfTime,
+    verdict: {
+      pass: execution === null && properties.every(({ violation }) => violation === null),
+      sentence: sentenceOf(properties, result, provenance),
+    },
+    execution,
+    properties,
+  };
+}

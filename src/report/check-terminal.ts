@@ -1,0 +1,125 @@
+import { styleText } from 'node:util';
+import { formatNumber } from '../audit/index.js';
+import type { CheckReport, ReportedProperty, ReportedViolation } from './check-report.js';
+import { plainText } from './plain-text.js';
+import { describeReportedProblem } from './reported-problem-text.js';
+import { wrapShellCommand } from './shell-words.js';
+import type { RenderOptions } from './terminal.js';
+import { layoutTable, type Cell, type Painter, type Tone } from './text-table.js';
+import { wrapText } from './wrap-text.js';
+
+/** The fewest columns that the tables fit. */
+const fewestColumns = 60;
+
+/** Columns before the text of a violation: two spaces, the widest label, two spaces. */
+const labelColumns = 12;
+
+const styles: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
+  heading: 'bold',
+  failure: 'red',
+  success: 'green',
+};
+
+/** How often a problem was simplified, in words. */
+export function describeSimplifications(count: number): string {
+  if (count === 0) return 'as it was drawn';
+  return `simplified ${count === 1 ? 'once' : `${count} times`}`;
+}
+
+/** Where a violation was found, and what became of its problem. */
+export function describeFinding(violation: ReportedViolation): string {
+  const { run, seconds, simplifications, round } = violation;
+  return `at run ${run} (${formatNumber(seconds)} s), problem ${round} of this property; ${describeSimplifications(simplifications)}`;
+}
+
+function resultCell({ result, skipped, unsupported, violation }: ReportedProperty): Cell {
+  if (violation !== null)
+    return { text: `VIOLATED at problem ${violation.round}`, tone: 'failure' };
+  if (result === 'skipped') return plainText(`skipped: ${skipped ?? ''}`);
+  return unsupported === 0 ? 'holds' : `holds; ${unsupported} not taken by the kernel`;
+}
+
+function propertyRows({ properties }: CheckReport): Cell[][] {
+  const headings = ['Property', 'runs', 'promise', 'result'];
+  return [
+    headings.map((text): Cell => ({ text, tone: 'heading' })),
+    ...properties.map((property): Cell[] => [
+      `  ${property.name}`,
+      String(property.runs),
+      property.promise,
+      resultCell(property),
+    ]),
+  ];
+}
+
+/** What a property says, what is wrong, on which problem, and how to see it again. */
+function violationLines(property: ReportedProperty, columns: number, paint: Painter): string[] {
+  const { violation } = property;
+  if (violation === null) return [];
+  const { values, saved, replay, choice } = violation;
+  const problem = `${describeReportedProblem(violation.problem)}; regime ${violation.regime}`;
+  const labelled: readonly (readonly [label: string, texts: readonly string[]])[] = [
+    ['Wrong', [`${violation.statement}.`]],
+    ['Law', [`${property.statement}. ${property.reason}`]],
+    ['Problem', [choice === 0 ? problem : `${problem}; form ${choice} of the law`]],
+    ['Values', values ?? []],
+    ['Found', [describeFinding(violation)]],
+    ['Saved', saved === null ? [] : [saved]],
+    ['Replay', replay === null ? [] : wrapShellCommand(replay, columns - labelColumns)],
+  ];
+  const rows = labelled.flatMap(([label, texts]) =>
+    texts.map((text, index) => [
+      `  ${index === 0 ? label : ''}`.padEnd(labelColumns - 2),
+      plainText(text),
+    ]),
+  );
+  return [
+    paint('failure', property.name),
+    ...layoutTable(rows, { alignments: [], width: columns, paint }),
+  ];
+}
+
+/** The kernel in words: the command, or the model with its settings. */
+export function describeKernel({ kernel }: Pick<CheckReport, 'kernel'>): string {
+  const { command, model, settings, judgedAs } = kernel;
+  const set = Object.entries(settings).map(([key, value]) => `${key}=${value}`);
+  const withSettings = (name: string) => [name, ...set].join(' ');
+  if (command === null) return `emulated ${withSettings(model ?? '')}`;
+  return judgedAs === null ? command : `${command}, judged as ${withSettings(judgedAs)}`;
+}
+
+function verdictLines({ verdict }: CheckReport, columns: number, paint: Painter): string[] {
+  const [first, ...rest] = wrapText(plainText(verdict.sentence), columns);
+  const word = verdict.pass ? 'PASS' : 'FAIL';
+  return [paint(verdict.pass ? 'success' : 'failure', word) + first!.slice(word.length), ...rest];
+}
+
+/**
+ * The report for a terminal, newline at the end: the verdict, what became of each property, then each
+ * violation with the command that shows it again, and the kernel. Characters of commands and file names
+ * that could act on the terminal are written as \u{hex}. Only what fails is red.
+ */
+export function renderCheck(report: CheckReport, options: RenderOptions = {}): string {
+  const columns = Math.max(fewestColumns, Math.floor(options.columns ?? 80));
+  const paint: Painter = (tone, text) =>
+    options.color === true ? styleText(styles[tone], text, { validateStream: false }) : text;
+  const table = (rows: readonly (readonly Cell[])[], alignments: ('left' | 'right')[]) =>
+    layoutTable(rows, { alignments, width: columns, paint });
+  const { tool, created, seconds } = report;
+  const kernelRow: Cell[] = [
+    { text: 'Kernel', tone: 'heading' },
+    plainText(describeKernel(report)),
+  ];
+  const blocks = [
+    verdictLines(report, columns, paint),
+    table(propertyRows(report), ['left', 'right', 'left', 'left']),
+    ...report.properties
+      .map((property) => violationLines(property, columns, paint))
+      .filter((lines) => lines.length > 0),
+    [
+      ...table([kernelRow], []),
+      `  ${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,
+    ],
+  ];
+  return blocks.map((lines) => lines.map((line) => `${line.trimEnd()}\n`).join('')).join('\n');
+}

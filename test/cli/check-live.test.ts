@@ -1,0 +1,139 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { validateCheckReport, type CheckReport } from '../../src/report/index.js';
+import { RequestError } from '../../src/request-error.js';
+import { builtDist } from '../setup/built-dist.js';
+import { runCheckCommand } from './check-command.js';
+
+const scratch = mkdtempSync(join(tmpdir(), 'flashproof-check-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const script = fileURLToPath(new URL('check-protocol-kernel.mjs', import.meta.url));
+
+/** The options of a check of the script with one fault. */
+function live(fault: string, ...more: string[]): string[] {
+  return [
+    ...['--exec', `"${process.execPath}" "${script}" ${fault}`, '--formats', 'bf16'],
+    ...['--property', 'within-bound', '--regime', 'normal', '--seed', '5', '--runs', '6'],
+    ...['--no-special-values', '--timeout', '60', '--save-dir', join(scratch, fault), ...more],
+  ];
+}
+
+async function checked(fault: string, ...more: string[]) {
+  const { status, stdout } = await runCheckCommand(...live(fault, ...more), '--json', '-');
+  const report = JSON.parse(stdout) as CheckReport;
+  await validateCheckReport(report);
+  return { status, report, violation: report.properties[0]!.violation };
+}
+
+describe('flashproof check, a live kernel', () => {
+  it('passes one that computes attention, for any masks and shapes', async () => {
+    const { status, report } = await checked('none', '--softcap', '--runs', '12');
+    expect(report.verdict.sentence).toMatch(/^PASS: 1 property holds \(12 problems/);
+    expect(status).toBe(0);
+  });
+
+  const faults: readonly (readonly [fault: string, statement: RegExp])[] = [
+    ['crash', /^the kernel's process ended with status 3$/],
+    ['garbage', /^the kernel's process wrote a line that is not JSON: "Loading weights…"$/],
+    ['silent', /^the kernel's process answered but .*: there is no file where it was to write it$/],
+    ['shape', /has shape \[\d+\] but the problem asks for/],
+    ['one-percent', /O|output/],
+  ];
+  it.each(faults)('finds that it does wrong, and simplifies: %s', async (fault, statement) => {
+    const { status, violation } = await checked(fault);
+    expect(status).toBe(1);
+    expect(violation!.statement).toMatch(statement);
+    expect(violation!.problem.causal).toBe(true);
+    expect(violation!.simplifications).toBeGreaterThan(0);
+    const replay = await runCheckCommand(...violation!.replay!.slice(2), '--quiet');
+    expect(replay.status).toBe(1);
+    expect(replay.stdout).toContain(violation!.statement);
+  });
+
+  it('waits for one that hangs no longer than it was told, and does not try simpler problems', async () => {
+    const { status, violation } = await checked('hang', '--timeout', '1.5');
+    expect(status).toBe(1);
+    expect(violation).toMatchObject({
+      statement: "the kernel's process gave no answer within 1.5 s",
+      simplifications: 0,
+    });
+  });
+
+  it('goes on after what the kernel declines, and counts it', async () => {
+    const { status, report } = await checked('decline');
+    expect(status).toBe(0);
+    expect(report.properties[0]).toMatchObject({ result: 'holds', runs: 6 });
+    const none = runCheckCommand(...live('always-decline'));
+    await expect(none).rejects.toThrow(RequestError);
+    await expect(none).rejects.toThrow(/no property was tried .*no causal code path/);
+  });
+
+  const broken: readonly (readonly [fault: string, sentence: RegExp])[] = [
+    ['always-crash', /ended with status 3 before its first answer, 3 times in a row/],
+    ['always-garbage', /not JSON: "Loading weights…"; its stdout is for answers only/],
+  ];
+  it.each(broken)('says so when there is no answer at all: %s', async (fault, sentence) => {
+    const { status, report } = await checked(fault);
+    expect(status).toBe(1);
+    expect(report.execution).toMatch(sentence);
+    expect(report.properties[0]).toMatchObject({ result: 'skipped', runs: 0 });
+    const [saved] = readdirSync(join(scratch, fault));
+    expect(report.execution).toContain(saved);
+    const { replay } = { replay: join(scratch, fault, saved!) };
+    const again = await runCheckCommand(...live(fault), '--replay', replay, '--quiet');
+    expect(again.status).toBe(1);
+    expect(again.stdout).toMatch(/^FAIL: within-bound is violated: the kernel's process/);
+  });
+
+  it('tells a kernel that serves one problem only from one that crashes on it', async () => {
+    const { violation } = await checked('none 1');
+    expect(violation!.statement).toMatch(/ended with status 3/);
+  });
+
+  it('refuses a command that there is not', async () => {
+    const refused = runCheckCommand('--exec', 'no-such-kernel-command');
+    await expect(refused).rejects.toThrow(RequestError);
+    await expect(refused).rejects.toThrow(/cannot be run: its shell ended with status 127/);
+  });
+
+  it('judges by the arithmetic of a model, and where the model takes no problem by any', async () => {
+    const { status, report } = await checked('none', '--as', 'fa4', '--softcap');
+    expect(report.kernel).toMatchObject({ judgedAs: 'fa4', model: null });
+    expect(status).toBe(0);
+    const refused = runCheckCommand(...live('none', '--as', 'fa5'));
+    await expect(refused).rejects.toThrow(/no kernel model "fa5"/);
+    const unknown = runCheckCommand(...live('none', '--as', 'fa4', '--set', 'degree=3'));
+    await expect(unknown).rejects.toThrow(/no setting "degree"/);
+  });
+});
+
+describe('flashproof check, interrupted', () => {
+  let main = '';
+  beforeAll(async () => {
+    main = join(await builtDist(), 'src/cli/main.js');
+  });
+
+  it('leaves neither a process nor a folder behind', async () => {
+    const own = join(scratch, 'temporary');
+    await mkdir(own);
+    const child = spawn(process.execPath, [main, 'check', ...live('always-hang')], {
+      env: { ...process.env, TMPDIR: own },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const folders = () => readdirSync(own);
+    const isAsked = () =>
+      folders().some((name) => readdirSync(join(own, name)).includes('problem.safetensors'));
+    while (child.exitCode === null && !isAsked()) await sleep(20);
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    child.kill('SIGINT');
+    // `close` waits for whoever holds its stderr: for the kernel too.
+    expect(await ended).toBe(130);
+    expect(folders()).toEqual([]);
+  });
+});
