@@ -17,6 +17,7 @@ export function describeLawFailure({ id, failure }: LawResult): string {
     '',
     `Law:    ${statement}.`,
     `Reason: ${reason}`,
+    ...(failure.cause === null ? [] : [`Cause:  probably that ${failure.cause}.`]),
     `Found:  problem ${round} of this law, regime ${regime}, ${simplified}`,
     ...(choices > 1 ? [`Choice: ${lawCase.choice} of the ${choices} forms that the law has`] : []),
     '',

@@ -19,6 +19,11 @@ export interface Counterexample {
   readonly lawCase: LawCase;
   /** What is wrong, in a sentence without its full stop. */
   readonly statement: string;
+  /**
+   * What causes it, by the diagnosis of an audit of the problem as it was drawn: simple problems fit many
+   * causes. Null where that finds none.
+   */
+  readonly cause: string | null;
   /** Every run of the kernel on the case, in order. */
   readonly runs: readonly KernelRun[];
   /** Simpler cases that failed as well, one after the other. */
@@ -51,7 +56,9 @@ export async function findCounterexample(
 ): Promise<SearchResult> {
   let unsupported = '';
   const fault: { error?: unknown } = {};
-  const found: { first?: Violated; until: number } = { until: Infinity };
+  const found: { first?: Violated & { readonly lawCase: LawCase }; until: number } = {
+    until: Infinity,
+  };
   const attempt = async (lawCase: LawCase, diagnose: boolean): Promise<CaseResult> =>
     runCase(law, lawCase, kernel, promises, { diagnose });
   const property = fc.asyncProperty(lawCases(laws[law], promises, drawnFrom), async (lawCase) => {
@@ -75,7 +82,7 @@ export async function findCounterexample(
     }
     if (result.status === 'violated') {
       if (found.first !== undefined && result.isSlow) return;
-      found.first ??= result;
+      found.first ??= { ...result, lawCase };
       found.until = Math.min(
         found.until,
         performance.now() + (result.isSlow ? 0 : shrinkSeconds * 1000),
@@ -92,16 +99,21 @@ export async function findCounterexample(
   if (!details.failed) return { status: 'held' };
   const lawCase = details.counterexample?.[0];
   if (lawCase === undefined) return { status: 'unsupported', reason: unsupported };
-  const result = found.first?.isSlow === true ? found.first : await attempt(lawCase, true);
-  if (result.status === 'violated') {
-    const { statement, runs } = result;
-    const counterexample = { lawCase, statement, runs, shrinks: details.numShrinks };
-    return { status: 'violated', counterexample };
+  const { first } = found;
+  const shrinks = details.numShrinks;
+  if (first?.isSlow === true) {
+    const { statement, cause, runs } = first;
+    return { status: 'violated', counterexample: { lawCase, statement, cause, runs, shrinks } };
   }
-  const first = details.errorInstance instanceof Error ? details.errorInstance.message : '';
-  const statement = `${first}; the same problem passed when it was tried again: the kernel is not deterministic`;
-  return {
-    status: 'violated',
-    counterexample: { lawCase, statement, runs: [], shrinks: details.numShrinks },
-  };
+  const diagnosed = await attempt(first?.lawCase ?? lawCase, true);
+  const cause = diagnosed.status === 'violated' ? diagnosed.cause : null;
+  const result = await attempt(lawCase, false);
+  const { statement, runs } =
+    result.status === 'violated'
+      ? result
+      : {
+          statement: `${first?.statement ?? ''}; the same problem passed when it was tried again: the kernel is not deterministic`,
+          runs: [],
+        };
+  return { status: 'violated', counterexample: { lawCase, statement, cause, runs, shrinks } };
 }

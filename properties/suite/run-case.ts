@@ -22,6 +22,8 @@ export type CaseResult =
       readonly status: 'violated';
       /** What is wrong, in a sentence without its full stop. */
       readonly statement: string;
+      /** Its cause by an audit's diagnosis; null where there is none, or it was not asked for. */
+      readonly cause: string | null;
       /** Every run of the kernel that the law asked for, in order. */
       readonly runs: readonly KernelRun[];
       /** Whether it took too long to be tried again and again; see `KernelFault`. */
@@ -81,6 +83,7 @@ export async function runCase(
   const strength = promises.laws[id];
   if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
   const runs: KernelRun[] = [];
+  let cause: string | null = null;
   const recorded = async (ran: Promise<KernelRun>): Promise<KernelRun> => {
     const run = await ran;
     runs.push(run);
@@ -95,24 +98,27 @@ export async function runCase(
     judge: ({ problem, outputs, configuration }, reference) => {
       const of = configuration === null ? promises : promises.configurations[configuration]!;
       const arithmetic = of.arithmetic?.(problem) ?? null;
-      return judgeOutputs(problem, outputs, {
+      const judgement = judgeOutputs(problem, outputs, {
         diagnose,
         premises: promises.premises?.(problem),
         ...(reference === undefined ? {} : { reference }),
         ...(arithmetic === null ? {} : { arithmetic }),
       });
+      const { diagnosis } = judgement.verdict;
+      if (diagnosis !== null && diagnosis.id !== 'unexplained') cause = diagnosis.sentence;
+      return judgement;
     },
   };
   try {
     const statement = await laws[id].violation(lawCase, tools);
     return statement === null
       ? { status: 'held' }
-      : { status: 'violated', statement, runs, isSlow: false };
+      : { status: 'violated', statement, cause, runs, isSlow: false };
   } catch (error) {
     if (error instanceof UnsupportedProblem)
       return { status: 'unsupported', reason: error.message };
     if (error instanceof KernelFault)
-      return { status: 'violated', statement: error.message, runs, isSlow: error.isSlow };
+      return { status: 'violated', statement: error.message, cause, runs, isSlow: error.isSlow };
     throw error;
   }
 }

@@ -33,7 +33,14 @@ export async function runReplay(
     ? `PASS: ${property} holds.`
     : `FAIL: ${property} is violated: ${result.statement}.`;
   const { statement, reason } = laws[property];
-  const more = ['', `Law: ${statement}. ${reason}`, '', describeProblem(lawCase.problem)];
+  const cause = result.status === 'violated' ? result.cause : null;
+  const more = [
+    '',
+    ...(cause === null ? [] : [`Cause: probably that ${cause}.`]),
+    `Law: ${statement}. ${reason}`,
+    '',
+    describeProblem(lawCase.problem),
+  ];
   process.stdout.write(`${[sentence, ...(quiet ? [] : more)].join('\n')}\n`);
   return holds;
 }

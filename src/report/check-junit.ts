@@ -10,6 +10,7 @@ function violationLines({ statement, reason, violation }: ReportedProperty): str
   const { values, saved, replay, problem, regime } = violation;
   return [
     violation.statement,
+    ...(violation.cause === null ? [] : [`Cause: probably that ${violation.cause}.`]),
     `Law: ${statement}. ${reason}`,
     `Problem: ${describeReportedProblem(problem)}; regime ${regime}`,
     ...(values ?? []),

@@ -45,6 +45,8 @@ export interface ReportedPromises {
 export interface ReportedViolation {
   /** What is wrong, in a sentence without its full stop. */
   readonly statement: string;
+  /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
+  readonly cause: string | null;
   /** Which of the property's forms it was; 0 where there is one only. */
   readonly choice: number;
   readonly regime: RegimeName;
@@ -130,9 +132,10 @@ function reportedViolation(
   saved: SavedViolation,
 ): ReportedViolation | null {
   if (failure === null) return null;
-  const { statement, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
+  const { statement, cause, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
   return {
     statement,
+    cause,
     choice: lawCase.choice,
     regime,
     round,

@@ -60,6 +60,7 @@ function violationLines(property: ReportedProperty, columns: number, paint: Pain
   const problem = `${describeReportedProblem(violation.problem)}; regime ${violation.regime}`;
   const labelled: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['Wrong', [`${violation.statement}.`]],
+    ['Cause', violation.cause === null ? [] : [`probably that ${violation.cause}.`]],
     ['Law', [`${property.statement}. ${property.reason}`]],
     ['Problem', [choice === 0 ? problem : `${problem}; form ${choice} of the law`]],
     ['Values', values ?? []],

@@ -34,6 +34,7 @@ const held: LawResult = {
 function violated(statement: string): LawResult {
   const failure = {
     ...{ lawCase: { problem, choice: 0 }, statement, runs: [], shrinks: 3 },
+    cause: 'the mask is off',
     ...{ regime: 'normal' as const, round: 2, runsUntil: 5, secondsUntil: 0.25 },
   };
   return { ...held, id: 'within-bound', strength: 'bound', failure };
