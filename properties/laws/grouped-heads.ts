@@ -10,7 +10,7 @@ export const groupedHeads: Law = {
   reason:
     'A group shares its keys and values and nothing else; a wrong kv head shows, and heads packed into one tile that are confused.',
   strengths: ['bits', 'bound'],
-  usual: 'bits',
+  usual: 'bound',
   choices: 1,
   notFor: (promises) => (promises.groupedHeads ? null : 'grouped heads are not promised'),
   violation: async ({ problem: transformed }, tools) => {

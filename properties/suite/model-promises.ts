@@ -70,7 +70,11 @@ const fa4Configurations: readonly (readonly [string, string])[] = [
 ];
 
 /** Laws that every model obeys to the last bit, though not every kernel does. */
-const exactLaws = { 'query-order': 'bits', 'weights-sum-to-one': 'bits' } as const;
+const exactLaws = {
+  'query-order': 'bits',
+  'grouped-heads': 'bits',
+  'weights-sum-to-one': 'bits',
+} as const;
 
 /**
  * From 128 on the split of columns between polynomial and hardware depends on masks and lengths, so

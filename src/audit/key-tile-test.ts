@@ -143,7 +143,7 @@ export function testKeyTiles(
   errors: RowErrors,
   share: number,
 ): StructureResult[] {
-  const { reference, groups } = errors;
+  const { reference } = errors;
   const { shape } = reference;
   const { batch, heads, queries, keys, vDim } = shape;
   const tiles = Math.ceil(keys / keyTileKeys);
@@ -153,10 +153,10 @@ export function testKeyTiles(
   const ofBlock = alarmDeviations(tests * blocks.length, share);
   const ofHead = alarmDeviations(tests, share);
   const atOnce = Math.min(tiles, directionsAtOnce);
-  const pools = createRowPools(atOnce);
-  const statistics = () => Array.from({ length: atOnce }, () => new Statistic(groups.size));
+  const pools = createRowPools(atOnce, errors);
+  const statistics = () => Array.from({ length: atOnce }, () => new Statistic(errors));
   const [blockStatistics, headStatistics] = [statistics(), statistics()];
-  const rowStatistic = new Statistic(groups.size);
+  const rowStatistic = new Statistic(errors);
   const worst = new Map<StructureScope, StructureResult>();
   const toLargest = new Float64Array(walkRows);
 
@@ -169,7 +169,7 @@ export function testKeyTiles(
         for (let i = 0; i < rows; i++)
           toLargest[i] = Math.exp(part.lse[firstRow + i]! - part.maximum[firstRow + i]!);
       },
-      visit: (tile) => collectWeights(pools, tile, toLargest),
+      visit: (tile) => collectWeights(pools, errors.weightGroups, tile, toLargest),
       end: (_, firstRow, rows) => {
         for (let i = 0; i < rows; i++) {
           const local = firstRow + i;

@@ -10,8 +10,16 @@ export const structureTileRows = 128;
 /** Query rows that a walk over the weights is at work on at once. */
 export const walkRows = 64;
 
-/** Weights in one of 2^7 steps of an octave are taken to round alike; below 2^-40 all of them. */
-export const weightGroups = new NearlyEqual(7, -40, 0);
+/** The most steps of an octave that weights are told apart by, in bits. */
+const finestWeights = 7;
+
+/**
+ * Weights within an ulp of the format that P is rounded to, or within 2^-7, are taken to round alike;
+ * below 2^-40 all of them.
+ */
+export function weightGroups(format: FormatName): NearlyEqual {
+  return new NearlyEqual(Math.min(formats[format].precision - 1, finestWeights), -40, 0);
+}
 
 /** Outputs that agree to an eighth of an ulp are taken to round alike. */
 export function outputGroups(format: FormatName): NearlyEqual {
@@ -28,7 +36,7 @@ export function alarmDeviations(count: number, falseAlarmRate: number): number {
 
 /** What one statistic has collected over the rows of its scope. */
 export class Statistic {
-  readonly weights = new ErrorPool(weightGroups.size);
+  readonly weights: ErrorPool;
   readonly outputs: ErrorPool;
   /** Σ r·X and Σ X². */
   signed = 0;
@@ -37,8 +45,9 @@ export class Statistic {
   accumulation = 0;
   systematic = 0;
 
-  constructor(outputGroupCount: number) {
-    this.outputs = new ErrorPool(outputGroupCount);
+  constructor({ weightGroups, groups }: Pick<RowErrors, 'weightGroups' | 'groups'>) {
+    this.weights = new ErrorPool(weightGroups.size);
+    this.outputs = new ErrorPool(groups.size);
   }
 
   merge(row: Statistic, weightAmplitude: number): void {
@@ -69,9 +78,13 @@ export class Statistic {
   }
 }
 
-/** Pools for the weights of each row of a tile, for each of `count` directions. */
-export function createRowPools(count: number): ErrorPool[][] {
-  return Array.from({ length: count }, () => createErrorPools(walkRows, weightGroups.size));
+/** Pools for the weights of each row that is worked on at once, for each of `count` directions. */
+export function createRowPools(
+  count: number,
+  { reference, weightGroups }: Pick<RowErrors, 'reference' | 'weightGroups'>,
+): ErrorPool[][] {
+  const rows = Math.min(walkRows, reference.shape.queries);
+  return Array.from({ length: count }, () => createErrorPools(rows, weightGroups.size));
 }
 
 /**
@@ -80,6 +93,7 @@ export function createRowPools(count: number): ErrorPool[][] {
  */
 export function collectWeights(
   pools: readonly (readonly ErrorPool[])[],
+  weightGroups: NearlyEqual,
   { weights, rows, keys, stride, projections }: WeightTile,
   toLargest: Float64Array,
 ): void {
@@ -105,6 +119,9 @@ export interface RowErrors {
   readonly out: Float64Array;
   readonly outputFormat: FormatName;
   readonly bound: KernelBound;
+  /** Of weights that round alike. */
+  readonly weightGroups: NearlyEqual;
+  /** Of outputs that round alike. */
   readonly groups: NearlyEqual;
 }
 

@@ -12,7 +12,9 @@ import {
   Statistic,
   structureTileRows,
   walkRows,
+  weightGroups,
 } from './structure-statistic.js';
+import { workingFormat } from './premises.js';
 
 /**
  * The projections of a kernel's error that rounding leaves near zero and a bug does not: `scale` is
@@ -79,17 +81,20 @@ export function structureResults(
   const { queries, vDim } = shape;
   const headCount = shape.batch * shape.heads;
   const groups = outputGroups(outputFormat);
-  const errors = { reference, out, outputFormat, bound, groups };
+  const errors = {
+    ...{ reference, out, outputFormat, bound, groups },
+    weightGroups: weightGroups(workingFormat(problem.v.format, outputFormat)),
+  };
   const ones = new Float64Array(reference.out.length).fill(1);
   const directions: Record<RowTest, Float64Array> = { scale: reference.out, bias: ones };
-  const pools = createRowPools(rowTests.length);
+  const pools = createRowPools(rowTests.length, errors);
   const tests = rowTests.map((test, index) => ({
     test,
     direction: directions[test],
     rows: pools[index]!,
-    row: new Statistic(groups.size),
-    tile: new Statistic(groups.size),
-    head: new Statistic(groups.size),
+    row: new Statistic(errors),
+    tile: new Statistic(errors),
+    head: new Statistic(errors),
     worst: new Map<StructureScope, StructureResult>(),
   }));
   const testCounts: Record<StructureScope, number> = {
@@ -159,7 +164,7 @@ export function structureResults(
           toLargest[i] = Math.exp(reference.lse[row]! - reference.maximum[row]!);
         }
       },
-      visit: (tile) => collectWeights(pools, tile, toLargest),
+      visit: (tile) => collectWeights(pools, errors.weightGroups, tile, toLargest),
       end: (head, firstRow, rows) => {
         for (let i = 0; i < rows; i++) {
           finishRow(head * queries + firstRow + i, i);

@@ -13,6 +13,7 @@ export interface CheckCommandOptions {
   readonly property?: readonly string[];
   readonly regime?: readonly string[];
   readonly seconds: string;
+  readonly bail?: boolean;
   readonly timeout: string;
   readonly promises?: string;
   readonly formats?: string;
@@ -60,7 +61,11 @@ const promiseFlags: readonly (readonly [shown: string, hidden: string, descripti
   ['--softcap', '--no-softcap', 'takes a softcap'],
   ['--no-grouped-heads', '--grouped-heads', 'takes as many heads of K and V as of Q only'],
   ['--no-empty-rows', '--empty-rows', 'takes no mask that leaves a query without a key'],
-  ['--no-special-values', '--special-values', 'takes no infinities and NaNs'],
+  [
+    '--special-values',
+    '--no-special-values',
+    'makes of infinities and NaNs what IEEE arithmetic makes, in the LSE too',
+  ],
   ['--needs-lse', '--no-needs-lse', 'gives an LSE, and fails without'],
 ];
 
@@ -107,6 +112,7 @@ export function addCheckCommand(program: Command): void {
     .option('--runs <n>', 'problems per property', '100')
     .option('--seed <n>', 'the same seed draws the same problems (default: random)')
     .option('--seconds <n>', 'how long the whole check may take', '60')
+    .option('--bail', 'stop at the first violation')
     .option('--timeout <seconds>', 'how long one answer of --exec may take', '10');
   addPromiseOptions(command)
     .option('--list', 'list properties and regimes')

@@ -35,6 +35,7 @@ interface CheckRequest {
   readonly runs: number;
   readonly seed: number;
   readonly seconds: number;
+  readonly bail: boolean;
 }
 
 function rejectClashes({
@@ -68,7 +69,7 @@ function rejectClashes({
 }
 
 function readRequest(options: CheckCommandOptions): CheckRequest {
-  const { property, regime, runs, seed, seconds } = options;
+  const { property, regime, runs, seed, seconds, bail = false } = options;
   return {
     scope: {
       laws: property && nameList(property, lawIds, 'property', '--property'),
@@ -80,6 +81,7 @@ function readRequest(options: CheckCommandOptions): CheckRequest {
         ? Math.floor(Math.random() * 2 ** 31)
         : parseWhole(seed, '--seed', Number.MIN_SAFE_INTEGER),
     seconds: parsePositive(seconds, '--seconds'),
+    bail,
   };
 }
 
@@ -114,13 +116,13 @@ function untried(
 async function tryProperties(
   { kernel }: KernelUnderTest,
   promises: KernelPromises,
-  { scope, runs, seed, seconds }: CheckRequest,
+  { scope, runs, seed, seconds, bail }: CheckRequest,
 ): Promise<CheckResult> {
   const progress = createPeriodicProgress('properties');
   const start = performance.now();
   try {
     return await checkKernel(kernel, promises, {
-      ...{ ...scope, runs, seed, seconds },
+      ...{ ...scope, runs, seed, seconds, bail },
       progress: (done, total) =>
         progress.update(
           Math.min(1, Math.max(done / total, (performance.now() - start) / 1000 / seconds)),

@@ -36,7 +36,7 @@ function resultCell({ result, skipped, unsupported, violation }: ReportedPropert
   if (violation !== null)
     return { text: `VIOLATED at problem ${violation.round}`, tone: 'failure' };
   if (result === 'skipped') return plainText(`skipped: ${skipped ?? ''}`);
-  return unsupported === 0 ? 'holds' : `holds; ${unsupported} not taken by the kernel`;
+  return unsupported === 0 ? 'holds' : `holds; ${unsupported} problems not taken`;
 }
 
 function propertyRows({ properties }: CheckReport): Cell[][] {

@@ -3,7 +3,7 @@ import { attentionOracle, type AttentionReference } from '../../oracles/index.js
 import { KernelBound } from '../../src/audit/index.js';
 import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
 import { keyTileKeys, testKeyTiles } from '../../src/audit/key-tile-test.js';
-import { outputGroups } from '../../src/audit/structure-statistic.js';
+import { outputGroups, weightGroups } from '../../src/audit/structure-statistic.js';
 import type { Problem } from '../../src/problem.js';
 import { encode } from './damage.js';
 
@@ -51,6 +51,7 @@ function judge(problem: Problem, reference: AttentionReference, out: Float64Arra
     outputFormat: 'bf16',
     bound,
     groups: outputGroups('bf16'),
+    weightGroups: weightGroups('bf16'),
   } as const;
   return testKeyTiles(problem, errors, 1e-10);
 }

@@ -151,7 +151,7 @@ describe('a check as text', () => {
       'at run 5 (0.25 s), problem 2 of this property; simplified 3 times',
       "a b/it's.safetensors",
       `flashproof check --exec 'python k.py' 'it'\\''s'`,
-      'holds; 2 not taken by the kernel',
+      'holds; 2 problems not taken',
     ])
       expect(text.replaceAll(/\n\s+/g, ' ')).toContain(part);
     expect(renderCheck(reports.pass)).not.toContain('Replay');
