@@ -134,7 +134,7 @@ const promisesOf: Readonly<Record<string, (settings: Settings) => KernelPromises
     ...naivePromises,
     formats: ['fp32', 'bf16', 'fp16'],
     // Scores are kept in the input's format, and fp16 ends at 65504.
-    scoreLimit: { raw: 2 ** 15 },
+    scoreLimit: { raw: 2 ** 15, scaled: 2 ** 15 },
     premises: (problem) => ({
       ...problemPremises(problem, problem.q.format),
       elementwise: unitRoundoff(formats[problem.q.format]),

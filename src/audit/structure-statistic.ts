@@ -1,4 +1,4 @@
-import type { AttentionReference, WeightTile } from '../../oracles/index.js';
+import { levels, type AttentionReference, type WeightTile } from '../../oracles/index.js';
 import { formats, smallestNormal, type FormatName } from '../formats/index.js';
 import type { KernelBound } from './bound.js';
 import { outputRounding } from './bounds/index.js';
@@ -128,7 +128,8 @@ export interface RowErrors {
 /**
  * Fills `statistic` with the error of row `row` projected on `direction` (vDim values), from the
  * row's collected `weights`. False, with nothing filled in, for a row that no statistic admits: NaN,
- * infinities, no keys, a direction that is zero or whose square overflows.
+ * infinities (also among its inputs, for then no weights are collected), no keys, a direction that is
+ * zero or whose square overflows.
  */
 export function collectRow(
   statistic: Statistic,
@@ -137,6 +138,7 @@ export function collectRow(
   direction: Float64Array,
   weights: ErrorPool,
 ): boolean {
+  if (levels[reference.level[row]!] === 'special') return false;
   const { vDim } = reference.shape;
   const smallest = smallestNormal(formats[outputFormat]);
   const { typicalWeight, addition, normalisation, floor, keys, weightRounding } = bound.row(row);
