@@ -9,12 +9,17 @@ function range(first: number, count: number): number[] {
 /** Below this a size also loses its elements one by one, not just from its ends. */
 const singlyUpTo = 8;
 
-/** Indices of a shorter axis, shortest first: from the front, from the back, without one element. */
-function* shorterAxes(size: number, min: number): Generator<number[]> {
-  for (let rest = size - min; rest > 0; rest = Math.floor(rest / 2)) {
-    yield range(0, size - rest);
-    yield range(rest, size - rest);
-  }
+/**
+ * Indices of a shorter axis, shortest first: from the front, from the back, without whole blocks, without
+ * one element.
+ */
+function* shorterAxes(size: number, min: number, block: number): Generator<number[]> {
+  for (const unit of block < size - min ? [1, block] : [1])
+    for (let units = Math.floor((size - min) / unit); units > 0; units = Math.floor(units / 2)) {
+      const rest = units * unit;
+      yield range(0, size - rest);
+      yield range(rest, size - rest);
+    }
   if (size > singlyUpTo || size <= min) return;
   for (let left = 1; left < size - 1; left++) yield range(0, size).filter((i) => i !== left);
 }
@@ -29,7 +34,8 @@ interface Axis {
 function sizeAxis(name: SizeName, plain: PlainProblem, constraints: ResolvedConstraints): Axis {
   const size = plain.sizes[name];
   const min = Math.min(constraints.sizes[name].min, size);
-  const selections = [...shorterAxes(size, min)].map((kept) => ({ [name]: kept }));
+  const { blockKeys } = constraints.tiling;
+  const selections = [...shorterAxes(size, min, blockKeys)].map((kept) => ({ [name]: kept }));
   return { sizes: [name], selections };
 }
 
@@ -65,9 +71,31 @@ const neededTogether: readonly (readonly SizeName[])[] = [
   ['queries', 'keys', ...dimensions],
 ];
 
+/** The most queries that are tried alone. */
+const mostAlone = 16;
+
+/**
+ * One query alone, seeing what it saw: masks are aligned to the last query and the last key, so as many
+ * keys go from the end as queries do.
+ */
+function* singleQueries(
+  plain: PlainProblem,
+  constraints: ResolvedConstraints,
+): Generator<PlainProblem> {
+  const { queries, keys } = plain.sizes;
+  if (queries < 2 || constraints.sizes.queries.min > 1) return;
+  const count = Math.min(queries, mostAlone);
+  for (let i = 0; i < count; i++) {
+    const query = Math.floor((i * queries) / count);
+    const left = keys - (queries - 1 - query);
+    if (left >= constraints.sizes.keys.min)
+      yield selectPart(plain, { queries: [query], keys: range(0, left) });
+  }
+}
+
 /**
  * Parts of a problem that the constraints on sizes allow, boldest first: all sizes the least, all but
- * one or a few, then one size after the other, from its least to one less than it is.
+ * one or a few, one query as it is, then one size after the other, from its least to one less than it is.
  */
 export function* smallerShapes(
   plain: PlainProblem,
@@ -83,6 +111,7 @@ export function* smallerShapes(
     for (const end of [0, 1])
       yield selectPart(plain, Object.assign({}, ...rest.map(({ selections }) => selections[end])));
   }
+  yield* singleQueries(plain, constraints);
   for (const { selections } of axes)
     for (const selection of selections) yield selectPart(plain, selection);
 }

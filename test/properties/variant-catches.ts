@@ -7,6 +7,7 @@ import {
   modelPromises,
   type CheckOptions,
   type LawFailure,
+  type LawId,
 } from '../../properties/index.js';
 import { auditAccuracy, auditOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
@@ -21,10 +22,11 @@ function variantUnderTest({ id }: KernelVariant) {
 export async function firstCatch(
   variant: KernelVariant,
   options: CheckOptions,
-): Promise<LawFailure | null> {
+): Promise<(LawFailure & { readonly law: LawId }) | null> {
   const { kernel, promises } = variantUnderTest(variant);
   const { laws } = await checkKernel(kernel, promises, { ...options, bail: true });
-  return laws.find(({ failure }) => failure !== null)?.failure ?? null;
+  const violated = laws.find(({ failure }) => failure !== null);
+  return violated === undefined ? null : { ...violated.failure!, law: violated.id };
 }
 
 const shapes: readonly Readonly<{

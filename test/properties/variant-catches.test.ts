@@ -1,0 +1,85 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { kernelVariants } from '../../kernels/index.js';
+import { checkKernel, modelPromises, type LawFailure } from '../../properties/index.js';
+import { problemShape } from '../../src/problem.js';
+import { checkers, firstCatch, ordinaryCatches } from './variant-catches.js';
+
+/**
+ * Every bug is to be caught within this many problems per law, simplified, and told apart from the usual
+ * checks. By default some of them, those that show early; VARIANTS=all tries every one, in a few
+ * minutes, and prints the table of docs/properties.md.
+ */
+const problemsPerLaw = 100;
+const seed = Number(process.env['CHECK_SEED'] ?? 20_261_121);
+const everything = process.env['VARIANTS'] === 'all';
+const early = [
+  'missing-tail-mask',
+  'causal-one-less',
+  'wrong-kv-head',
+  'lse-plus-inf',
+  'p-truncated',
+  'fp8-p-underflow',
+];
+const tried = kernelVariants.filter(({ id }) => everything || early.includes(id));
+
+/** Sizes, masks and format in a few words. */
+function describeShape({ lawCase: { problem } }: LawFailure): string {
+  const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = problemShape(problem);
+  const { causal, window } = problem;
+  return [
+    `${batch * heads}${kvHeads === heads ? '' : `/${batch * kvHeads}`} × ${queries} × ${keys} × ${qkDim}${vDim === qkDim ? '' : `/${vDim}`}`,
+    problem.q.format,
+    ...(causal ? ['causal'] : []),
+    ...(window === null ? [] : [`window ${window.left},${window.right}`]),
+  ].join(' ');
+}
+
+const rows: string[] = [];
+afterAll(() => {
+  if (!everything) return;
+  const heading = ['bug', 'first violated', 'after', 'simplified to', ...checkers];
+  const lines = [heading, heading.map(() => '---')].map((cells) => `| ${cells.join(' | ')} |`);
+  console.log([...lines, ...rows].join('\n'));
+});
+
+describe.each(tried.map((variant) => [variant.id, variant] as const))('%s', (id, variant) => {
+  it('is caught', { timeout: 600_000 }, async () => {
+    const failure = await firstCatch(variant, {
+      ...{ runs: problemsPerLaw, seed },
+      shrinkSeconds: everything ? 30 : 1,
+    });
+    expect(failure, 'no law is violated').not.toBeNull();
+    expect(failure!.round).toBeLessThanOrEqual(problemsPerLaw);
+    expect(failure!.statement.length).toBeGreaterThan(10);
+    if (!everything) return;
+    const seen = await ordinaryCatches(variant);
+    const { law, round, runsUntil, secondsUntil } = failure!;
+    const cells = [
+      `\`${id}\``,
+      law,
+      `problem ${round}, run ${runsUntil}, ${secondsUntil.toFixed(1)} s`,
+      describeShape(failure!),
+      ...checkers.map((checker) => (seen.has(checker) ? 'seen' : '–')),
+    ];
+    rows.push(`| ${cells.join(' | ')} |`);
+  });
+});
+
+describe('a maximum that is stored as 0 where the first block is masked', () => {
+  // Blocks are visited from the last to the first, and the last query sees the last key: it takes
+  // another query to have its first block masked.
+  it('is simplified to two queries, one of them wrong, and two blocks of keys', async () => {
+    const { kernel, promises } = modelPromises('fa4', new Map([['variant', 'stale-zero-max']]));
+    const { laws } = await checkKernel(kernel, promises, {
+      ...{ laws: ['within-bound'], regimes: ['negative-scores'], seed, runs: 100 },
+      ...{ bail: true, shrinkSeconds: 60 },
+    });
+    const { lawCase, runs } = laws[0]!.failure!;
+    const { batch, heads, queries, keys } = problemShape(lawCase.problem);
+    expect([batch, heads, queries]).toEqual([1, 1, 2]);
+    expect(keys).toBeLessThanOrEqual(2 * 128);
+    const right = await modelPromises('fa4').kernel(lawCase.problem);
+    const [wrongRows, rightRows] = [runs[0]!.outputs.lse!.data, right.lse!.data];
+    expect(Array.from(wrongRows, (lse, row) => lse === rightRows[row])).toEqual([false, true]);
+  });
+});
