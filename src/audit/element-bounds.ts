@@ -18,6 +18,8 @@ export type RowsBoundVisitor = (bound: RowsBound) => void;
 export interface ElementBounds extends CombinedBounds {
   /** [batch, heads, queries]: the same of the LSE, natural logarithms, before it is stored. */
   readonly lse: CombinedBounds;
+  /** [batch, heads, queries]: rows of one number may err alike, others err independently. */
+  readonly unit: Int32Array;
 }
 
 /**
@@ -34,6 +36,7 @@ export function elementBounds(
 ): ElementBounds {
   const out = createCombinedBounds(reference.out.length);
   const lse = createCombinedBounds(reference.lse.length);
+  const unit = new Int32Array(reference.lse.length);
   const { vDim } = reference.shape;
   forEachRowsBound(
     problem,
@@ -44,6 +47,7 @@ export function elementBounds(
         out[name].set(bound.out[name].subarray(0, bound.rows * vDim), bound.firstRow * vDim);
         lse[name].set(bound.lse[name].subarray(0, bound.rows), bound.firstRow);
       }
+      unit.set(bound.unit.subarray(0, bound.rows), bound.firstRow);
       visit?.(bound);
     },
     progress,
@@ -57,10 +61,10 @@ export function elementBounds(
       const inner = internalBound(ofRow, exact, magnitude, magnitude + Math.abs(exact));
       const half = outputRounding(arithmetic.outputFormat, exact, inner);
       out.total[i] = out.systematic[i] = inner + half + reference.outRadius[i]!;
-      out.deviation[i] = 0;
+      out.known[i] = out.deviation[i] = 0;
     }
     lse.total[row] = lse.systematic[row] = ofRow.lse;
-    lse.deviation[row] = 0;
+    lse.known[row] = lse.deviation[row] = 0;
   });
-  return { ...out, lse };
+  return { ...out, lse, unit };
 }

@@ -39,53 +39,71 @@ export interface SpreadTest {
   readonly results: readonly SpreadResult[];
 }
 
-/** How finely rows are told apart whose roundings may be the same. */
-const sameRow = 2 ** 14;
+/** Sums of squares over elements: of the errors, and of the parts that they are expected to have. */
+interface Squares {
+  measured: number;
+  systematic: number;
+  known: number;
+  random: number;
+  elements: number;
+}
 
-/**
- * What has been collected of some rows. Rows whose roundings may be the same (equal queries) count as
- * one, with the sum of their energies.
- */
+function noSquares(): Squares {
+  return { measured: 0, systematic: 0, known: 0, random: 0, elements: 0 };
+}
+
+function addSquares(to: Squares, from: Readonly<Squares>): void {
+  for (const name of Object.keys(to) as (keyof Squares)[]) to[name] += from[name];
+}
+
+/** What has been collected of some rows. Rows of one unit may err alike and count as one. */
 class Energy {
-  #measured = 0;
-  #systematic = 0;
-  #units = new Map<string, number>();
-  elements = 0;
+  readonly #all = noSquares();
+  readonly #units = new Map<number, Squares>();
 
-  add(unit: string, measured: number, expected: number, systematic: number, elements: number) {
-    this.#measured += measured;
-    this.#systematic += systematic;
-    this.#units.set(unit, (this.#units.get(unit) ?? 0) + expected);
-    this.elements += elements;
+  add(unit: number, row: Readonly<Squares>): void {
+    addSquares(this.#all, row);
+    const known = this.#units.get(unit) ?? noSquares();
+    addSquares(known, row);
+    this.#units.set(unit, known);
+  }
+
+  get elements(): number {
+    return this.#all.elements;
   }
 
   /**
    * The tail of a sum of squares of sub-Gaussian variables (Hsu, Kakade and Zhang 2012, Theorem 2.1):
-   * exceeds tr Σ + 2√(tr Σ² t) + 2‖Σ‖t with probability at most e^-t. Each row's part of tr Σ² is at
-   * most the square of its part of tr Σ, and that of ‖Σ‖ at most its part of tr Σ.
+   * exceeds tr Σ + 2√(tr Σ² t) + 2‖Σ‖t with probability at most e^-t. Each unit's part of tr Σ² is at
+   * most the square of its part of tr Σ, and that of ‖Σ‖ at most its part of tr Σ. The product with what
+   * is known exceeds √(2t Σ known·random) over the units with probability at most e^-t too.
    */
   result(t: number): Pick<SpreadResult, 'measured' | 'expected' | 'limit'> {
-    let trace = 0;
+    const { measured, systematic, known, random } = this.#all;
     let squares = 0;
+    let products = 0;
     let largest = 0;
     for (const unit of this.#units.values()) {
-      trace += unit;
-      squares += unit * unit;
-      largest = Math.max(largest, unit);
+      squares += unit.random * unit.random;
+      products += unit.known * unit.random;
+      largest = Math.max(largest, unit.random);
     }
-    const random = trace + 2 * Math.sqrt(squares * t) + 2 * largest * t;
+    const most =
+      known +
+      2 * Math.sqrt(2 * t * products) +
+      (random + 2 * Math.sqrt(squares * t) + 2 * largest * t);
     const mean = (energy: number) => Math.sqrt(energy / Math.max(this.elements, 1));
     return {
-      measured: mean(this.#measured),
-      expected: mean(trace),
-      limit: mean((Math.sqrt(random) + Math.sqrt(this.#systematic)) ** 2),
+      measured: mean(measured),
+      expected: mean(known + random),
+      limit: mean((Math.sqrt(most) + Math.sqrt(systematic)) ** 2),
     };
   }
 }
 
 /**
- * Tests the errors of an output against what roundings add up to that are independent and uniform
- * (equal weights of a row, and equal rows, round alike): every element, and the root mean square of
+ * Tests the errors of an output against what roundings add up to, the known ones as they are, the others
+ * independent and uniform (but alike for weights of a row, and for rows, that may round alike): every element, and the root mean square of
  * every tile of queries and of every head. All of it together fails a correct kernel with probability
  * at most `falseAlarmRate` under these premises; docs/bounds.md has the proofs.
  */
@@ -99,11 +117,11 @@ export function testSpread(
   const { queries, vDim } = shape;
   const headCount = shape.batch * shape.heads;
   const tiles = Math.ceil(queries / rowsPerTile);
-  // A half for the elements, a quarter each for tiles and heads.
+  // A half for the elements, a quarter each for tiles and heads, where two things may go wrong.
   const deviations = Math.sqrt(2 * Math.log((4 * Math.max(out.length, 1)) / falseAlarmRate));
   const exponents: Record<SpreadScope, number> = {
-    tile: Math.log((4 * Math.max(headCount * tiles, 1)) / falseAlarmRate),
-    head: Math.log((4 * Math.max(headCount, 1)) / falseAlarmRate),
+    tile: Math.log((8 * Math.max(headCount * tiles, 1)) / falseAlarmRate),
+    head: Math.log((8 * Math.max(headCount, 1)) / falseAlarmRate),
   };
   const worstOf = new Map<SpreadScope, SpreadResult>();
   const judge = (
@@ -124,17 +142,31 @@ export function testSpread(
   let worst = -1;
   const all = new Energy();
 
+  /** Mean square of what is known of a row's errors. */
+  const knownOfRow = (row: number): number => {
+    let sum = 0;
+    for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += bounds.known[i]! ** 2;
+    return sum / vDim;
+  };
+  // What is known of one element hangs on every bit of the kernel's configuration, of a row it does not:
+  // no element is allowed less than if its known part were a random one of the row's size.
+  const limitOf = (i: number, ofRow: number): number => {
+    const known = bounds.known[i]!;
+    const random = Math.max(0, bounds.deviation[i]! ** 2 - known ** 2);
+    const spread = Math.max(
+      known + deviations * Math.sqrt(random),
+      deviations * Math.sqrt(random + ofRow),
+    );
+    return Math.min(bounds.total[i]!, bounds.systematic[i]! + spread);
+  };
+
   /** Adds one row to the energies, and tests its elements. */
   function addRow(row: number, energies: readonly Energy[]): void {
-    let measured = 0;
-    let expected = 0;
-    let systematic = 0;
-    let elements = 0;
+    const squares = noSquares();
+    const ofRow = knownOfRow(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
       const error = Math.abs(out[i]! - reference.out[i]!);
-      const own = bounds.systematic[i]!;
-      const deviation = bounds.deviation[i]!;
-      const limit = Math.min(bounds.total[i]!, own + deviations * deviation);
+      const limit = limitOf(i, ofRow);
       if (!Number.isFinite(error) || !Number.isFinite(limit)) continue;
       const ratio = error === 0 ? 0 : error / limit;
       if (ratio > 1) outside++;
@@ -142,16 +174,15 @@ export function testSpread(
         worstRatio = ratio;
         worst = i;
       }
-      measured += error * error;
-      expected += deviation * deviation;
-      systematic += own * own;
-      elements++;
+      const known = bounds.known[i]! ** 2;
+      squares.measured += error * error;
+      squares.systematic += bounds.systematic[i]! ** 2;
+      squares.known += known;
+      squares.random += Math.max(0, bounds.deviation[i]! ** 2 - known);
+      squares.elements++;
     }
-    if (elements === 0) return;
-    const unit = [reference.lse[row]!, reference.maximum[row]!, reference.out[row * vDim]!]
-      .map((x) => Math.round(x * sameRow))
-      .join();
-    for (const energy of energies) energy.add(unit, measured, expected, systematic, elements);
+    if (squares.elements === 0) return;
+    for (const energy of energies) energy.add(bounds.unit[row]!, squares);
   }
 
   for (let head = 0; head < headCount; head++) {
@@ -174,10 +205,7 @@ export function testSpread(
         : {
             at: elementAt(shape, worst),
             error: Math.abs(out[worst]! - reference.out[worst]!),
-            bound: Math.min(
-              bounds.total[worst]!,
-              bounds.systematic[worst]! + deviations * bounds.deviation[worst]!,
-            ),
+            bound: limitOf(worst, knownOfRow(Math.floor(worst / vDim))),
           },
     measured,
     expected,

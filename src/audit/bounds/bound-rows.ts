@@ -1,5 +1,7 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import { visibleKeys, type Problem } from '../../problem.js';
+import { createRowNumbers } from './alike-rows.js';
+import { isClustered } from './alike-weights.js';
 import { createFinishRow } from './finish-row.js';
 import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
@@ -46,9 +48,10 @@ export function createRowBounder(
   const memory = createBoundMemory(shape.qkDim, shape.vDim, shape.keys);
   const scoreTiles = createScoreTiles(problem, shape, arithmetic, memory);
   const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
-  const { out, lse, fillRow } = createRowsBounds(shape.vDim);
+  const { out, lse, unit, fillRow } = createRowsBounds(shape.vDim);
   const finishRow = createFinishRow(reference, arithmetic, memory, out, lse);
   const rounding = weightRounding(arithmetic);
+  const numberRow = createRowNumbers(reference, arithmetic.weightFormat);
 
   /**
    * Whether an online maximum is of no use: a scale that is not positive turns the order of scores, and
@@ -106,6 +109,9 @@ export function createRowBounder(
         finishRow({ local, row, keys, errors: errors[local]!, plan, operands });
       }
     });
-    return { firstRow: first, rows: count, out, lse };
+    errors.forEach((row, i) => {
+      unit[i] = numberRow(first + i, isClustered(row));
+    });
+    return { firstRow: first, rows: count, unit, out, lse };
   };
 }

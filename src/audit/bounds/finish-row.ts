@@ -6,7 +6,7 @@ import type { BoundMemory } from './memory.js';
 import { rescaleWeightError } from './rescale.js';
 import { hardwareWeightError } from './exp2-hardware.js';
 import { polynomialWeightError } from './exp2-polynomial.js';
-import { distanceToFormat, outputRounding } from './output-round.js';
+import { distanceToFormat, outputRounding, roundingSpread } from './output-round.js';
 import { anyOrderLoss, sumUnderflow } from './pv-accumulate.js';
 import { scoreWeightError, typicalScoreShare } from './qk-accumulate.js';
 import type { RowErrors } from './row-errors.js';
@@ -98,6 +98,7 @@ export function createFinishRow(
         out.techniques[technique][at] = bound;
         sum += bound;
       }
+      const predicted = memory.predicted.view[inMemory]! / scale;
       // The nearest number cannot be farther than the exact output's.
       const distance = distanceToFormat(outputFormat, exact);
       const half =
@@ -123,13 +124,15 @@ export function createFinishRow(
         errors.exponentialVariance * size * size +
         keys * (anyOrder * element.magnitude) ** 2;
       const ofWeights = scaled(random, factor ** 2);
-      const halfUlp = outputRounding(outputFormat, exact, 0);
-      const noise = Math.sqrt(ofWeights) + out.systematic[at]!;
-      const uniform = halfUlp / Math.sqrt(3);
-      const nearest = Math.min(distance + noise, halfUlp);
-      // Where little moves it, the rounding is what it is; else any in the interval is as likely.
-      const rounding = noise < halfUlp / 8 ? nearest : Math.min(uniform, nearest);
-      out.deviation[at] = Math.sqrt(ofWeights + rounding ** 2);
+      const known = scaled(Math.abs(predicted), inflation);
+      const spread = {
+        predicted,
+        noise: Math.sqrt(ofWeights),
+        systematic: out.systematic[at]! + (known - Math.abs(predicted)),
+      };
+      const rounded = roundingSpread(outputFormat, exact, spread);
+      out.known[at] = rounded.known ?? known;
+      out.deviation[at] = Math.sqrt(ofWeights + rounded.variance + out.known[at]! ** 2);
     }
   }
 
@@ -149,6 +152,7 @@ export function createFinishRow(
     const mean = Math.abs(exponential.polynomialMean) * errors.polynomialMass + 2 * lost;
     lse.systematic[local] =
       inflation === Infinity ? Infinity : sum - ofExponential + mean * inflation + radius;
+    lse.known[local] = 0;
     lse.deviation[local] = scaled(Math.sqrt(errors.exponentialVariance / 2), inflation);
   }
 

@@ -37,6 +37,7 @@ interface BoundKernels {
     maxima: number,
     largest: number,
     tables: number,
+    binsPerOctave: number,
     bits: number,
   ): void;
   weigh(
@@ -60,19 +61,23 @@ interface BoundKernels {
     maxFinite: number,
     saturates: number,
     rounding: number,
+    known: number,
     variance: number,
     tables: number,
+    binsPerOctave: number,
     bits: number,
     sums: number,
   ): void;
   moments(
     weights: number,
     rounding: number,
+    known: number,
     variance: number,
     values: number,
     sum: number,
     squares: number,
     moved: number,
+    predicted: number,
     spread: number,
     rows: number,
     columns: number,
@@ -81,10 +86,12 @@ interface BoundKernels {
     tileSum: number,
     tileSquares: number,
     tileMoved: number,
+    tilePredicted: number,
     tileSpread: number,
     sum: number,
     squares: number,
     moved: number,
+    predicted: number,
     spread: number,
     magnitude: number,
     accumulated: number,
@@ -109,8 +116,9 @@ export interface Block {
 
 /** Blocks of [64 × vStride] each: a tile's moments, and the running ones and bounds. */
 const outputBlocks = [
-  ...(['tileSum', 'tileSquares', 'tileMoved', 'tileSpread'] as const),
-  ...(['sum', 'squares', 'moved', 'spread', 'magnitude', 'accumulated', 'rescaled'] as const),
+  ...(['tileSum', 'tileSquares', 'tileMoved', 'tilePredicted', 'tileSpread'] as const),
+  ...(['sum', 'squares', 'moved', 'predicted', 'spread'] as const),
+  ...(['magnitude', 'accumulated', 'rescaled'] as const),
 ] as const;
 /** Blocks of a number for each row or column of a tile. */
 const rowBlocks = [
@@ -127,12 +135,12 @@ const rowBlocks = [
   ...(['mass', 'slack', 'perTile', 'floor', 'rescale', 'original', 'exponential'] as const),
 ] as const;
 /** Blocks of [64 × 64]: raw scores, then weights; their errors; what rounding does to weights. */
-const squareBlocks = ['scores', 'scoreError', 'rounding', 'variance'] as const;
+const squareBlocks = ['scores', 'scoreError', 'rounding', 'known', 'variance'] as const;
 
 type Blocks<Name extends string> = { readonly [K in Name]: Block };
 
 /** Numbers that `weigh` gives for each row. */
-export const sumsPerRow = 8;
+export const sumsPerRow = 10;
 
 /** Working memory for one tile of queries against one tile of keys, and the kernels on it. */
 export interface BoundMemory
@@ -150,11 +158,11 @@ export interface BoundMemory
   readonly keyUnits: Block;
   /** [64 × vStride] */
   readonly values: Block;
-  /** [64 × 8] */
+  /** [64 × sumsPerRow] */
   readonly sums: Block;
   readonly low: { readonly address: number; readonly view: Int32Array };
   readonly high: { readonly address: number; readonly view: Int32Array };
-  /** Counts of equal exponents, 2^tableBits (u16) for each row. */
+  /** Counts of exponents that share a bin, 2^tableBits (u16) for each row. */
   readonly tableBits: number;
   readonly tables: { readonly address: number; readonly view: Uint16Array };
 }

@@ -10,7 +10,7 @@ export class RowErrors {
   /** Σ w·z and Σ w·z², z the distance of an exponent from the maximum in use. */
   distance = 0;
   distanceSquared = 0;
-  /** Σ of 2w² times the square of the exponential's error, times how many weights are equal. */
+  /** Σ of 2w² times the square of the exponential's error, times how many weights err alike. */
   exponentialVariance = 0;
   /** Σ w·e and Σ w·e² of the scores' errors, of the common part of exponents, and of rescales. */
   scores = 0;
@@ -28,8 +28,11 @@ export class RowErrors {
   rescaleUnderflow = 0;
   /** The largest relative error of a weight. */
   largest = 0;
-  /** Σ of what the rounding of weights below the smallest normal number is off by on average. */
+  /** Σ of what rounding weights below the smallest normal number is off by on average, if not known. */
   subnormalBias = 0;
+  /** Σ w², and the same times how many weights of the row round alike. */
+  squares = 0;
+  squaresAlike = 0;
   /** Σ w of the block so far. */
   blockMass = 0;
 

@@ -5,14 +5,17 @@ import { tileRows } from './memory.js';
 export type ByTechnique = Readonly<Record<Technique, Float64Array>>;
 
 /** What the bounds of all techniques together come to; the names of `CombinedBounds`. */
-export const combinations = ['total', 'systematic', 'deviation'] as const;
+export const combinations = ['total', 'systematic', 'known', 'deviation'] as const;
 
 /** Bounds of every element, or of every row, all techniques together. */
 export interface CombinedBounds {
   /** Worst case, the rounding of an output and the oracle's own radius included. */
   readonly total: Float64Array;
-  /** What does not average out, and the standard deviation of what does: see docs/bounds.md. */
+  /** Worst case of what neither averages out nor is known: see docs/bounds.md, "The spread". */
   readonly systematic: Float64Array;
+  /** The magnitude of what the roundings add up to that follow from the problem. */
+  readonly known: Float64Array;
+  /** Root mean square of the error, without the systematic part: √(known² + variance of the rest). */
   readonly deviation: Float64Array;
 }
 
@@ -27,6 +30,8 @@ export interface RowsBound {
   /** Counted over [batch, heads, queries]. */
   readonly firstRow: number;
   readonly rows: number;
+  /** [rows]: rows of one number may err alike, others err independently. */
+  readonly unit: Int32Array;
   /** [rows × vDim], in the output's unit. */
   readonly out: Bounds;
   /** [rows], natural logarithms, before the LSE is stored. */
@@ -36,7 +41,12 @@ export interface RowsBound {
 /** Bounds of so many elements or rows, all 0 as yet. */
 export function createCombinedBounds(length: number): CombinedBounds {
   const numbers = () => new Float64Array(length);
-  return { total: numbers(), systematic: numbers(), deviation: numbers() };
+  return {
+    total: numbers(),
+    systematic: numbers(),
+    known: numbers(),
+    deviation: numbers(),
+  };
 }
 
 /** Bounds of so many elements or rows with the parts of the techniques, all 0 as yet. */
@@ -57,6 +67,7 @@ export function createRowsBounds(vDim: number) {
   return {
     out,
     lse,
+    unit: new Int32Array(tileRows),
     fillRow: (row: number, value: number): void => {
       fill(out, value, row * vDim, (row + 1) * vDim);
       fill(lse, value, row, row + 1);

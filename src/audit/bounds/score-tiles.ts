@@ -1,4 +1,5 @@
 import type { KeyRange, Problem, ProblemShape } from '../../problem.js';
+import { alikeBinsPerOctave } from './alike-weights.js';
 import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import type { KeyTile } from './key-tiles.js';
@@ -14,7 +15,7 @@ export interface ScoreTiles {
   readonly load: (operands: HeadOperands, firstRow: number, rows: number) => void;
   /** Scores, errors (log2), and which columns each row sees. */
   readonly score: (tile: KeyTile, ranges: readonly KeyRange[]) => void;
-  /** The largest exponents of each block; counts equal exponents and finds the largest error. */
+  /** The largest exponents of each block; counts the exponents of each bin and finds the largest error. */
   readonly scan: (tiles: readonly KeyTile[], ranges: readonly KeyRange[]) => Float64Array[];
 }
 
@@ -32,6 +33,7 @@ export function createScoreTiles(
   // The slope of a softcap is at most 1, so a score's error grows by the scale alone.
   const exponentUnit = Math.abs(scale) * Math.LOG2E * (1 + 2 ** -12);
   const count = tileRows * tileRows;
+  const binsPerOctave = alikeBinsPerOctave(arithmetic.weightFormat);
   let operands: HeadOperands | undefined;
 
   function loadKeys({ order, keys, firstKey }: KeyTile): void {
@@ -94,7 +96,7 @@ export function createScoreTiles(
         kernels.scanScores(
           ...[scores.address, memory.scoreError.address, memory.errors.address, tileRows, factor],
           ...[low.address, high.address, memory.maxima.address, memory.largest.address],
-          ...[memory.tables.address, memory.tableBits],
+          ...[memory.tables.address, binsPerOctave, memory.tableBits],
         );
         const block = (blocks[tile.block] ??= new Float64Array(ranges.length).fill(-Infinity));
         for (let i = 0; i < ranges.length; i++)

@@ -1,6 +1,7 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
 import type { KeyRange, Problem } from '../../problem.js';
+import { alikeBinsPerOctave } from './alike-weights.js';
 import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import type { KeyTile } from './key-tiles.js';
@@ -24,7 +25,9 @@ export interface WeighedRows {
 }
 
 /** Blocks of the memory that hold, after all tiles, what the bounds of the elements are made of. */
-const runningSums = ['sum', 'squares', 'moved', 'spread', 'accumulated', 'rescaled'] as const;
+const runningSums = [
+  ...(['sum', 'squares', 'moved', 'predicted', 'spread', 'accumulated', 'rescaled'] as const),
+] as const;
 
 /**
  * Makes a function that takes rows through their tiles of keys: weights, what errors do to them, and
@@ -41,6 +44,7 @@ export function createWeigher(
   const { exponential, maximum, values, underflow } = arithmetic;
   const { kernels, vStride, tableBits } = memory;
   const rounding = weightRounding(arithmetic);
+  const binsPerOctave = alikeBinsPerOctave(arithmetic.weightFormat);
   const offset = maximum.kind === 'online' ? maximum.offset : 0;
   const loss = tileLoss(
     values,
@@ -87,13 +91,15 @@ export function createWeigher(
       ...[memory.shift.address, offset, memory.gain.address, memory.uncertainty.address],
       ...[memory.exponential.address, memory.relative.address, memory.least.address],
       ...[rounding.smallestNormal, rounding.ulpOfOne, rounding.maxFinite],
-      ...[rounding.saturates ? 1 : 0, memory.rounding.address, memory.variance.address],
-      ...[memory.tables.address, tableBits, memory.sums.address],
+      ...[rounding.saturates ? 1 : 0, memory.rounding.address, memory.known.address],
+      ...[memory.variance.address, memory.tables.address, binsPerOctave, tableBits],
+      memory.sums.address,
     );
     kernels.moments(
-      ...[memory.scores.address, memory.rounding.address, memory.variance.address],
-      ...[memory.values.address, memory.tileSum.address, memory.tileSquares.address],
-      ...[memory.tileMoved.address, memory.tileSpread.address, tileRows, vStride],
+      ...[memory.scores.address, memory.rounding.address, memory.known.address],
+      ...[memory.variance.address, memory.values.address, memory.tileSum.address],
+      ...[memory.tileSquares.address, memory.tileMoved.address, memory.tilePredicted.address],
+      ...[memory.tileSpread.address, tileRows, vStride],
     );
   }
 
@@ -122,6 +128,8 @@ export function createWeigher(
     row.subnormalBias += sum(5);
     row.scores += sum(6);
     row.scoresSquared += sum(7);
+    row.squares += sum(8);
+    row.squaresAlike += sum(9);
     if (row.blockMass > 0)
       row.rowSum += rowSumLoss(arithmetic, tile.keys, tile.endsBlock) * row.massAtMost;
     if (tile.endsBlock) row.blockMass = 0;
@@ -151,8 +159,9 @@ export function createWeigher(
       errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue));
       kernels.addTile(
         ...[memory.tileSum.address, memory.tileSquares.address, memory.tileMoved.address],
-        ...[memory.tileSpread.address, memory.sum.address, memory.squares.address],
-        ...[memory.moved.address, memory.spread.address, memory.magnitude.address],
+        ...[memory.tilePredicted.address, memory.tileSpread.address, memory.sum.address],
+        ...[memory.squares.address, memory.moved.address, memory.predicted.address],
+        ...[memory.spread.address, memory.magnitude.address],
         ...[memory.accumulated.address, memory.rescaled.address, memory.mass.address],
         ...[memory.slack.address, memory.perTile.address, memory.floor.address],
         ...[memory.rescale.address, tileRows, vStride],

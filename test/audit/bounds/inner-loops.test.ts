@@ -19,6 +19,7 @@ const dim = 12;
 /** log2 of a weight per unit of score. */
 const factor = 0.75;
 const offset = 2;
+const binsPerOctave = 256;
 const errorsOf = { polynomial: 8.8e-5, hardware: 1.44e-7 };
 
 interface Row {
@@ -70,7 +71,7 @@ function randomTile(name: FormatName, seed: number) {
   kernels.scanScores(
     ...([memory.scores.address, memory.scoreError.address, memory.errors.address, 64] as const),
     ...([factor, memory.low.address, memory.high.address, memory.maxima.address] as const),
-    ...([memory.largest.address, memory.tables.address, memory.tableBits] as const),
+    ...([memory.largest.address, memory.tables.address, binsPerOctave, memory.tableBits] as const),
   );
   rows.forEach(({ low, high }, i) => {
     memory.low.view[i] = low;
@@ -88,8 +89,8 @@ function randomTile(name: FormatName, seed: number) {
     ...([memory.shift.address, offset, memory.gain.address, memory.uncertainty.address] as const),
     ...([memory.exponential.address, memory.relative.address, memory.least.address] as const),
     ...([smallestNormal(format), ulp(format, 1), format.maxFinite, saturates ? 1 : 0] as const),
-    ...([memory.rounding.address, memory.variance.address] as const),
-    ...([memory.tables.address, memory.tableBits, memory.sums.address] as const),
+    ...([memory.rounding.address, memory.known.address, memory.variance.address] as const),
+    ...([memory.tables.address, binsPerOctave, memory.tableBits, memory.sums.address] as const),
   );
   return { memory, name, scores, scoreErrors, values, split, order, rows };
 }
@@ -109,14 +110,18 @@ function weightOf({ name, scores, scoreErrors, split, order, rows }: Tile, i: nu
   const half = ulp(format, Math.min(p + slack, format.maxFinite)) / 2;
   let moved = Math.min(Math.abs(p - round(format, p)) + slack, half);
   let square = slack < half / 8 ? moved ** 2 : Math.min(half ** 2 / 3, moved ** 2);
+  const isOver = p + slack > format.maxFinite;
+  const isKnown = isSeen && row.relative === 0 && (moved < half || isOver);
+  if (isOver) moved = Math.max(p + slack - format.maxFinite, moved);
+  if (isKnown) square = 0;
   if (row.relative > 0) {
     moved = isSeen ? row.relative * p + row.least : 0;
     square = moved ** 2 / 3;
   }
   // Weights below the smallest normal number are lost or, by a tenth of their distance, favoured.
   const below = round(format, p) === 0 ? p : smallestSubnormal(format) / 10;
-  const known = p > 0 && p < smallestNormal(format) ? below : 0;
-  const bias = row.relative > 0 ? Math.min(p, row.least) : known;
+  const favour = p > 0 && p < smallestNormal(format) && !isKnown ? below : 0;
+  const bias = row.relative > 0 ? Math.min(p, row.least) : favour;
   if (!isSeen) moved = square = 0;
   const same = scores.subarray(64 * i, 64 * i + 64).filter((s) => s === scores[64 * i + j]).length;
   const z = Math.max(Math.abs(exponent), Math.abs(exponent - offset));
@@ -124,6 +129,8 @@ function weightOf({ name, scores, scoreErrors, split, order, rows }: Tile, i: nu
   return {
     ...{ p, w, same, z, natural, exponential },
     moved: moved * row.gain,
+    // Conversions to fp8 saturate; `round` does as they do.
+    known: isKnown ? (Math.min(round(format, p), format.maxFinite) - p) * row.gain : 0,
     bias: bias * row.gain,
     once: square * row.gain ** 2 + 2 * (w * exponential) ** 2,
   };
@@ -142,11 +149,14 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
     for (const tile of tiles)
       for (const i of all64)
         for (const j of all64) {
-          const { w, moved } = weightOf(tile, i, j);
+          const { w, moved, known } = weightOf(tile, i, j);
           near(tile.memory.scores.view[64 * i + j], w);
           // Where the rounding is a difference of two near numbers it has the error of p.
           const got = tile.memory.rounding.view[64 * i + j];
           expect(Math.abs(got - moved)).toBeLessThanOrEqual(1e-11 * moved + 1e-13 * w);
+          const gotKnown = tile.memory.known.view[64 * i + j];
+          expect(Math.abs(gotKnown - known)).toBeLessThanOrEqual(1e-13 * w);
+          expect(Math.abs(gotKnown)).toBeLessThanOrEqual(got * (1 + 1e-11));
         }
   });
 
@@ -209,6 +219,11 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
           got[7],
           sum(({ w, natural }) => w * e(natural) ** 2),
         );
+        near(
+          got[8],
+          sum(({ w }) => w * w),
+        );
+        expect(got[9]).toBeGreaterThanOrEqual(sum(({ w, same }) => same * w * w) * (1 - 1e-11));
         // No score error is smaller than e^t − 1 says.
         expect(got[6]).toBeGreaterThanOrEqual(
           sum(({ w, natural }) => w * Math.expm1(natural)) * (1 - 1e-11),
@@ -220,9 +235,10 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
     const { memory, values } = tiles[0];
     const { kernels, vStride } = memory;
     kernels.moments(
-      ...([memory.scores.address, memory.rounding.address, memory.variance.address] as const),
-      ...([memory.values.address, memory.tileSum.address, memory.tileSquares.address] as const),
-      ...([memory.tileMoved.address, memory.tileSpread.address, 64, vStride] as const),
+      ...([memory.scores.address, memory.rounding.address, memory.known.address] as const),
+      ...([memory.variance.address, memory.values.address, memory.tileSum.address] as const),
+      ...([memory.tileSquares.address, memory.tileMoved.address] as const),
+      ...([memory.tilePredicted.address, memory.tileSpread.address, 64, vStride] as const),
     );
     const product = (weights: Float64Array, i: number, c: number, of: (v: number) => number) =>
       all64.reduce((sum, k) => sum + weights[64 * i + k] * of(values[k * vStride + c]), 0);
@@ -237,6 +253,11 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
           product(memory.scores.view, i, c, (v) => v * v),
         );
         near(memory.tileMoved.view[at], product(memory.rounding.view, i, c, Math.abs));
+        const predicted = product(memory.known.view, i, c, (v) => v);
+        const largest = product(memory.rounding.view, i, c, Math.abs);
+        expect(Math.abs(memory.tilePredicted.view[at] - predicted)).toBeLessThanOrEqual(
+          1e-13 * largest,
+        );
         near(
           memory.tileSpread.view[at],
           product(memory.variance.view, i, c, (v) => v * v),
@@ -251,8 +272,9 @@ function addOnce(memory: BoundMemory, numbers: Readonly<Record<string, number>>)
     (memory[name as 'sum'] as { readonly view: Float64Array }).view.fill(value);
   memory.kernels.addTile(
     ...([memory.tileSum.address, memory.tileSquares.address, memory.tileMoved.address] as const),
-    ...([memory.tileSpread.address, memory.sum.address, memory.squares.address] as const),
-    ...([memory.moved.address, memory.spread.address, memory.magnitude.address] as const),
+    ...([memory.tilePredicted.address, memory.tileSpread.address, memory.sum.address] as const),
+    ...([memory.squares.address, memory.moved.address, memory.predicted.address] as const),
+    ...([memory.spread.address, memory.magnitude.address] as const),
     ...([memory.accumulated.address, memory.rescaled.address, memory.mass.address] as const),
     ...([memory.slack.address, memory.perTile.address, memory.floor.address] as const),
     ...([memory.rescale.address, tileRows, memory.vStride] as const),
@@ -264,12 +286,14 @@ describe('the inner loop over tiles', () => {
     const memory = createBoundMemory(4, dim, 64);
     addOnce(memory, {
       ...{ tileSum: 0.25, tileSquares: 0.5, tileMoved: 0.125, tileSpread: 0.0625 },
+      ...{ tilePredicted: -0.5, predicted: 0.25 },
       ...{ sum: -3, squares: 7, moved: 1, spread: 2, magnitude: 5, accumulated: 10, rescaled: 20 },
       ...{ mass: 0.125, slack: 0.5, perTile: 0.01, floor: 0.001, rescale: 0.1 },
     });
     const before = 3 + 0.5 * 5;
     const wanted = {
       ...{ sum: -2.75, squares: 7.5, moved: 1.125, spread: 2.0625 },
+      predicted: -0.25,
       accumulated: 10 + 0.01 * (before + Math.sqrt(0.125 * 0.5)) + 0.001,
       rescaled: 20 + 0.1 * before,
     };

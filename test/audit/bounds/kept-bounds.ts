@@ -13,6 +13,7 @@ import type { Problem } from '../../../src/problem.js';
 export interface KeptBounds {
   readonly out: Bounds;
   readonly lse: Bounds;
+  readonly unit: Int32Array;
 }
 
 function keep(all: Bounds, some: Bounds, first: number, length: number): void {
@@ -29,10 +30,12 @@ export function keepBounds(
 ): KeptBounds {
   const out = createBounds(reference.out.length);
   const lse = createBounds(reference.lse.length);
+  const unit = new Int32Array(reference.lse.length);
   const { vDim } = reference.shape;
   forEachRowsBound(problem, reference, arithmetic, (bound) => {
     keep(out, bound.out, bound.firstRow * vDim, bound.rows * vDim);
     keep(lse, bound.lse, bound.firstRow, bound.rows);
+    unit.set(bound.unit.subarray(0, bound.rows), bound.firstRow);
   });
-  return { out, lse };
+  return { out, lse, unit };
 }

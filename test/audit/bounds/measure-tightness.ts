@@ -25,7 +25,7 @@ const ownError = 1e-13;
 export function measureTightness(problem: Problem): Tightness {
   const judged = judgedFa4(problem);
   const reference = preciseOracle(problem);
-  const { out, lse } = keepBounds(problem, reference, judged.arithmetic);
+  const { out, lse, unit } = keepBounds(problem, reference, judged.arithmetic);
   const [whole, ...alone] = runKernel(judged, reference, [
     judged.kernel.techniques,
     ...techniques.map((name) => judged.parts[name]),
@@ -41,7 +41,7 @@ export function measureTightness(problem: Problem): Tightness {
     }
     return largestError > 0 ? largestBound / largestError : NaN;
   };
-  const spread = testSpread(reference, whole.out, { ...out, lse }, falseAlarmRate);
+  const spread = testSpread(reference, whole.out, { ...out, lse, unit }, falseAlarmRate);
   return {
     ratios: Object.fromEntries([
       ...techniques.map((name, t) => [name, ratioOf(alone[t].out, out.techniques[name])]),

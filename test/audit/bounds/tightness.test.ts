@@ -55,11 +55,6 @@ const looserTotals: Partial<
 const widerSpreads: Partial<
   Record<TightnessRegime, { readonly most: number; readonly why: string }>
 > = {
-  'large logits': {
-    most: 4,
-    why: 'rows in which one key has all the weight return its value, which is a number of the format: the error is 0',
-  },
-  'outlier channel': { most: 4, why: 'as large logits, in nearly every row' },
   'cancelling values': {
     most: Infinity,
     why: 'weights of a pair are equal and err alike, so that its values cancel to the last bit; bounds do not know of pairs',
@@ -67,10 +62,6 @@ const widerSpreads: Partial<
   'constant keys': {
     most: 8,
     why: 'all exponents are 0, where both exponentials are exact; the largest error over all exponents counts, for all weights alike',
-  },
-  'steps above the threshold': {
-    most: 3,
-    why: 'exponents are multiples of 1/16 where noise leaves them, and equal weights count as erring alike',
   },
 };
 

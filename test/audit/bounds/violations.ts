@@ -168,7 +168,12 @@ function checkSpread(
   bounds: KeptBounds,
   found: Finder,
 ): void {
-  const spread = testSpread(reference, out, { ...bounds.out, lse: bounds.lse }, falseAlarmRate);
+  const spread = testSpread(
+    reference,
+    out,
+    { ...bounds.out, lse: bounds.lse, unit: bounds.unit },
+    falseAlarmRate,
+  );
   if (spread.outside > 0)
     found.add(
       () =>

@@ -9,15 +9,15 @@ export { capScores, product } from '../../../../oracles/attention/assembly/tile-
 const tile: i32 = 64;
 const rowBytes: usize = 512;
 
-/** Bins of equal exponents: 2^14 an octave, a sixty-fourth of an ulp of bf16. */
-const binsPerOctave: f64 = 16384;
+/** Bytes of the sums that `weigh` gives for each row. */
+const sumBytes: usize = 80;
 /** Exponents this far below the largest met so far are not counted. */
 const leastCounted: f64 = 24;
 
 /** The place of an exponent y in a table of 2^bits counts. */
 // @ts-ignore: decorator
 @inline
-function placeOf(y: f64, bits: i32): usize {
+function placeOf(y: f64, binsPerOctave: f64, bits: i32): usize {
   const bin = <i64>nearest<f64>(y * binsPerOctave);
   return <usize>((<u64>bin * 0x9e3779b97f4a7c15) >> <u64>(64 - bits));
 }
@@ -108,8 +108,8 @@ export function scoreErrors(
 
 /**
  * For each row the largest exponent s·factor over columns low ≤ j < high, −Infinity where there are
- * none. Counts equal exponents in the row's table of 2^bits counts (u16), too high where two exponents
- * share a place; `largest` holds the row's largest exponent so far, `errors` the largest of the tile's
+ * none. Counts the exponents of each of `binsPerOctave` bins in the row's table of 2^bits counts (u16),
+ * too high where two bins share a place; `largest` holds the row's largest exponent so far, `errors` the largest of the tile's
  * errors of scores so far.
  */
 export function scanScores(
@@ -123,6 +123,7 @@ export function scanScores(
   maxima: usize,
   largest: usize,
   tables: usize,
+  binsPerOctave: f64,
   bits: i32,
 ): void {
   for (let i = 0; i < rows; i++) {
@@ -143,7 +144,7 @@ export function scanScores(
     for (let j = begin; j < end; j++) {
       const y = load<f64>(row + (<usize>j << 3)) * factor;
       if (!(y >= above - leastCounted)) continue;
-      const at = table + (placeOf(y, bits) << 1);
+      const at = table + (placeOf(y, binsPerOctave, bits) << 1);
       const count = load<u16>(at);
       if (count < 65535) store<u16>(at, count + 1);
     }
@@ -173,14 +174,17 @@ function leadingPower(a: v128): v128 {
  * the uncertainty, at most half an ulp; where `relative[i]` is positive, p may lie anywhere and it is
  * relative[i]·p + least[i].
  *
- * variance: the square of its standard deviation, which is the distance itself where the uncertainty is
- * small beside half an ulp, else that of a uniform error, plus 2w² times the
- * square of exponential[j], times how many weights of the row are equal to it.
+ * known: the rounding of w itself, signed, where the uncertainty leaves open neither its sign nor the
+ * number that it ends at; else 0.
  *
- * sums: per row eight numbers: Σ w, Σ w over columns below `split`, Σ w·z and Σ w·z² with z the larger
+ * variance: the square of the standard deviation of what is not known: of the rounding, unless it is
+ * known, the distance itself where the uncertainty is small beside half an ulp, else that of a uniform
+ * error; plus 2w² times the square of exponential[j]; times how many weights of the row share its bin.
+ *
+ * sums: per row ten numbers: Σ w, Σ w over columns below `split`, Σ w·z and Σ w·z² with z the larger
  * of |x| and |x − offset|, Σ of 2w²·exponential[j]² times the count, Σ of what weights below the smallest
- * normal number are off by on average, Σ w·e and Σ w·e²
- * with e = 2^t − 1 for the score's error t ≤ 1.
+ * normal number are off by on average unless it is known, Σ w·e and Σ w·e²
+ * with e = 2^t − 1 for the score's error t ≤ 1, Σ w² and Σ w² times the count.
  */
 export function weigh(
   scores: usize,
@@ -203,8 +207,10 @@ export function weigh(
   maxFinite: f64,
   saturates: i32,
   rounding: usize,
+  known: usize,
   variance: usize,
   tables: usize,
+  binsPerOctave: f64,
   bits: i32,
   sums: usize,
 ): void {
@@ -234,6 +240,8 @@ export function weigh(
     let biased = f64x2.splat(0);
     let wrong = f64x2.splat(0);
     let wrongSquared = f64x2.splat(0);
+    let squared = f64x2.splat(0);
+    let squaredAlike = f64x2.splat(0);
     for (let j = 0; j < tile; j += 2) {
       const place = row + (<usize>j << 3);
       const t = f64x2.mul(v128.load(scoreError + (place - scores)), f64x2.splat(0.6931471805599454));
@@ -250,6 +258,7 @@ export function weigh(
       let moved: v128;
       let deviation: v128;
       let bias: v128;
+      let certain = f64x2.splat(0);
       if (anywhere > 0) {
         // What is below half the smallest subnormal is lost.
         bias = f64x2.min(p, floor);
@@ -273,17 +282,27 @@ export function weigh(
           half,
         );
         moved = f64x2.min(near, limit);
-        const isKnown = f64x2.lt(slack, f64x2.mul(limit, f64x2.splat(0.125)));
+        const isSmall = f64x2.lt(slack, f64x2.mul(limit, f64x2.splat(0.125)));
         const uniform = f64x2.mul(f64x2.mul(limit, limit), third);
         const square = f64x2.mul(moved, moved);
-        deviation = v128.bitselect(square, f64x2.min(uniform, square), isKnown);
+        deviation = v128.bitselect(square, f64x2.min(uniform, square), isSmall);
+        // Nearer to its number than to a tie by more than the uncertainty.
+        let isCertain = f64x2.lt(near, limit);
+        let ends = rounded;
         const over = f64x2.sub(above, f64x2.splat(maxFinite));
         const isOver = f64x2.gt(over, f64x2.splat(0));
         if (v128.any_true(isOver)) {
           const worst = saturates ? f64x2.max(over, moved) : f64x2.splat(Infinity);
           moved = v128.bitselect(worst, moved, isOver);
           deviation = v128.bitselect(f64x2.mul(worst, worst), deviation, isOver);
+          // What saturates ends at the largest number, however large it was.
+          ends = f64x2.min(ends, f64x2.splat(maxFinite));
+          isCertain = saturates ? v128.or(isCertain, isOver) : v128.andnot(isCertain, isOver);
         }
+        isCertain = v128.and(isCertain, visible);
+        certain = v128.and(f64x2.sub(ends, p), isCertain);
+        deviation = v128.andnot(deviation, isCertain);
+        bias = v128.andnot(bias, isCertain);
         moved = v128.and(moved, visible);
         deviation = v128.and(deviation, visible);
       }
@@ -291,13 +310,17 @@ export function weigh(
       const doubled = f64x2.add(relativeError, relativeError);
       let count = f64x2.splat(1);
       if (bits != 0 && v128.any_true(p)) {
-        const count0 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 0), bits) << 1));
-        const count1 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 1), bits) << 1));
+        const count0 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 0), binsPerOctave, bits) << 1));
+        const count1 = load<u16>(table + (placeOf(f64x2.extract_lane(y, 1), binsPerOctave, bits) << 1));
         count = f64x2.replace_lane(count, 0, <f64>max<i32>(<i32>count0, 1));
         count = f64x2.replace_lane(count, 1, <f64>max<i32>(<i32>count1, 1));
       }
       v128.store(place, w);
       v128.store(rounding + (place - scores), f64x2.mul(moved, scale));
+      v128.store(known + (place - scores), f64x2.mul(certain, scale));
+      const ww = f64x2.mul(w, w);
+      squared = f64x2.add(squared, ww);
+      squaredAlike = f64x2.add(squaredAlike, f64x2.mul(count, ww));
       const ofRounding = f64x2.mul(deviation, f64x2.mul(scale, scale));
       v128.store(
         variance + (place - scores),
@@ -318,7 +341,7 @@ export function weigh(
       common = f64x2.add(common, f64x2.mul(count, doubled));
       biased = f64x2.add(biased, f64x2.mul(bias, scale));
     }
-    const out = sums + (<usize>i << 6);
+    const out = sums + <usize>i * sumBytes;
     store<f64>(out, sumOf(mass));
     store<f64>(out, sumOf(polynomial), 8);
     store<f64>(out, sumOf(first), 16);
@@ -327,21 +350,25 @@ export function weigh(
     store<f64>(out, sumOf(biased), 40);
     store<f64>(out, sumOf(wrong), 48);
     store<f64>(out, sumOf(wrongSquared), 56);
+    store<f64>(out, sumOf(squared), 64);
+    store<f64>(out, sumOf(squaredAlike), 72);
   }
 }
 
 /**
- * Four products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v| and
+ * Five products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v|, known·v and
  * variance·v², each [64 × columns]. Rows are even, columns a multiple of 4.
  */
 export function moments(
   weights: usize,
   rounding: usize,
+  known: usize,
   variance: usize,
   values: usize,
   sum: usize,
   squares: usize,
   moved: usize,
+  predicted: usize,
   spread: usize,
   rows: i32,
   columns: i32,
@@ -352,6 +379,7 @@ export function moments(
       let p = values + (<usize>j << 3);
       let w = weights + <usize>i * rowBytes;
       const toRounding = rounding - weights;
+      const toKnown = known - weights;
       const toVariance = variance - weights;
       let s00 = f64x2.splat(0);
       let s01 = f64x2.splat(0);
@@ -365,6 +393,10 @@ export function moments(
       let m01 = f64x2.splat(0);
       let m10 = f64x2.splat(0);
       let m11 = f64x2.splat(0);
+      let p00 = f64x2.splat(0);
+      let p01 = f64x2.splat(0);
+      let p10 = f64x2.splat(0);
+      let p11 = f64x2.splat(0);
       let t00 = f64x2.splat(0);
       let t01 = f64x2.splat(0);
       let t10 = f64x2.splat(0);
@@ -386,6 +418,12 @@ export function moments(
         m01 = f64x2.add(m01, f64x2.mul(r0, a1));
         m10 = f64x2.add(m10, f64x2.mul(r1, a0));
         m11 = f64x2.add(m11, f64x2.mul(r1, a1));
+        const k0 = v128.load64_splat(w + toKnown);
+        const k1 = v128.load64_splat(w + toKnown, rowBytes);
+        p00 = f64x2.add(p00, f64x2.mul(k0, v0));
+        p01 = f64x2.add(p01, f64x2.mul(k0, v1));
+        p10 = f64x2.add(p10, f64x2.mul(k1, v0));
+        p11 = f64x2.add(p11, f64x2.mul(k1, v1));
         const b0 = f64x2.mul(v0, v0);
         const b1 = f64x2.mul(v1, v1);
         q00 = f64x2.add(q00, f64x2.mul(w0, b0));
@@ -414,6 +452,10 @@ export function moments(
       v128.store(moved + at, m01, 16);
       v128.store(moved + at + stride, m10);
       v128.store(moved + at + stride, m11, 16);
+      v128.store(predicted + at, p00);
+      v128.store(predicted + at, p01, 16);
+      v128.store(predicted + at + stride, p10);
+      v128.store(predicted + at + stride, p11, 16);
       v128.store(spread + at, t00);
       v128.store(spread + at, t01, 16);
       v128.store(spread + at + stride, t10);
@@ -432,10 +474,12 @@ export function addTile(
   tileSum: usize,
   tileSquares: usize,
   tileMoved: usize,
+  tilePredicted: usize,
   tileSpread: usize,
   sum: usize,
   squares: usize,
   moved: usize,
+  predicted: usize,
   spread: usize,
   magnitude: usize,
   accumulated: usize,
@@ -469,6 +513,10 @@ export function addTile(
       v128.store(sum + at, f64x2.add(before, v128.load(tileSum + at)));
       v128.store(squares + at, f64x2.add(v128.load(squares + at), added));
       v128.store(moved + at, f64x2.add(v128.load(moved + at), v128.load(tileMoved + at)));
+      v128.store(
+        predicted + at,
+        f64x2.add(v128.load(predicted + at), v128.load(tilePredicted + at)),
+      );
       v128.store(spread + at, f64x2.add(v128.load(spread + at), v128.load(tileSpread + at)));
       at += 16;
     }

@@ -1,0 +1,42 @@
+import type { AttentionReference } from '../../../oracles/index.js';
+import { formats, type FormatName } from '../../formats/index.js';
+
+/** Numbers a row, given whether its weights are clustered; rows of one number may err alike. */
+export type NumberRow = (row: number, isClustered: boolean) => number;
+
+/** Columns whose outputs tell rows apart. */
+const comparedColumns = 4;
+
+/**
+ * Makes a function that numbers the rows of a problem by what errors they may share, from 0. All clustered
+ * rows of a head have one number, whatever their scores: their weights are alike relative to the maximum,
+ * or to the sum. So have rows that are nearly equal: LSE and maximum to an ulp of the weights' format, and
+ * outputs to a quarter of that, relative to Σ w|v|.
+ */
+export function createRowNumbers(
+  reference: AttentionReference,
+  weightFormat: FormatName,
+): NumberRow {
+  const { queries, vDim } = reference.shape;
+  const fine = 2 ** Math.min(formats[weightFormat].precision, 14);
+  const columns = Math.min(vDim, comparedColumns);
+  const known = new Map<string, number>();
+  let head = -1;
+  let next = 0;
+  const cell = (x: number, size: number) => (size > 0 ? Math.round(x / size) : x);
+  const nameOf = (row: number) => {
+    const cells = [cell(reference.lse[row]!, 1 / fine), cell(reference.maximum[row]!, 1 / fine)];
+    for (let at = row * vDim; at < row * vDim + columns; at++)
+      cells.push(cell(reference.out[at]!, reference.magnitude[at]! / (4 * fine)));
+    return cells.join();
+  };
+  return (row, isClustered) => {
+    const headOfRow = Math.floor(row / queries);
+    if (headOfRow !== head) known.clear();
+    head = headOfRow;
+    const name = isClustered ? 'clustered' : nameOf(row);
+    const number = known.get(name) ?? next++;
+    known.set(name, number);
+    return number;
+  };
+}
