@@ -116,7 +116,7 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
  * oracle.
  */
 export const convexity: Law = {
-  statement: 'every output lies within the range of its column of V over the keys that it sees',
+  statement: 'Every output lies within the range of its column of V over the keys that it sees',
   reason:
     'O is a mean of rows of V with weights that are not negative. A key that is masked, or one beyond the end, a factor that O or the row sum missed take it out of their range.',
   strengths: ['bound'],

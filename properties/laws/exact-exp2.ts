@@ -156,7 +156,7 @@ export function exactOfOctaves(
  * promise it.
  */
 export const exactExp2: Law = {
-  statement: 'where weights are powers of two, the output is exact to the last bit',
+  statement: 'Where weights are powers of two, the output is exact to the last bit',
   reason:
     'Whole exponents are where a range reduction goes wrong, and an exact power of two shows a digit that is wrong anywhere.',
   strengths: ['bits'],

@@ -109,7 +109,7 @@ export function takesPositiveScales({ scales }: ResolvedPromises): boolean {
  * promises the bound.
  */
 export const exact: Law = {
-  statement: 'where no operation rounds, the output is exact to the last bit',
+  statement: 'Where no operation rounds, the output is exact to the last bit',
   reason:
     'No rounding can be blamed: a wrong digit anywhere, in whichever order a kernel works, changes the result.',
   strengths: ['bits', 'bound'],

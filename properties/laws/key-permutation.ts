@@ -48,7 +48,7 @@ const ordersOfEach = 16;
  * permuted problem are judged by the exact attention of the problem as it was.
  */
 export const keyPermutation: Law = {
-  statement: 'the order of the keys does not matter beyond rounding',
+  statement: 'The order of the keys does not matter beyond rounding',
   reason:
     'Sums over keys have no order. A maximum that is not carried from block to block, a column of a block with an exponential of its own, or a K and V that do not belong together make one.',
   strengths: ['bound'],

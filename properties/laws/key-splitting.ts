@@ -101,12 +101,18 @@ function hasLse(run: KernelRun): run is Part['run'] {
   return run.lse !== null;
 }
 
+/** Two numbers in as many digits as it takes to tell them apart. */
+function twoNumbers(a: number, b: number): readonly [string, string] {
+  const short = [formatNumber(a), formatNumber(b)] as const;
+  return short[0] === short[1] ? [String(a), String(b)] : short;
+}
+
 /** What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing. */
 function difference(whole: Part, parts: readonly Part[]): string | null {
   const { run, reference, bounds } = whole;
   const { shape, out, lse } = run;
   const told = (what: string, own: number, combined: number, limit: number) =>
-    `${what} is ${formatNumber(own)} but ${formatNumber(combined)} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
+    `${what} is ${twoNumbers(own, combined).join(' but ')} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
   for (let row = 0; row < lse.length; row++) {
     // Special values have a law of their own, of which LSEs cannot tell.
     if (![whole, ...parts].every((part) => Number.isFinite(part.reference.lse[row]))) continue;
@@ -143,7 +149,7 @@ function partStarts(parts: readonly Part[]): number[] {
  * `Combination` for the bound of what is put together.
  */
 export const keySplitting: Law = {
-  statement: 'parts of the keys, run alone and put together by their LSEs, make the whole',
+  statement: 'Parts of the keys, run alone and put together by their LSEs, make the whole',
   reason:
     'That is what split-KV, ring attention and prefix caches do with a kernel. An LSE that does not belong to its O weighs the parts wrongly.',
   strengths: ['bound'],

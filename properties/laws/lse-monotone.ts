@@ -12,7 +12,8 @@ const shares = 8;
 
 /** An LSE and how far from it the exact one may be. */
 function withError({ outputs }: KernelRun, lse: number, { lseError }: ScoreRange): number {
-  return lseError + storingError(outputs.lse!.format, lse, lseError);
+  const stored = Number.isFinite(lse) ? storingError(outputs.lse!.format, lse, lseError) : 0;
+  return lseError + stored;
 }
 
 /** The first LSE outside [largest score, largest score + ln of the keys], in a sentence. */
@@ -52,7 +53,7 @@ function lowered(
  * premises of any correct kernel (see `scoreRanges`): no oracle takes part.
  */
 export const lseMonotone: Law = {
-  statement: 'the LSE lies between the largest score and ln n more, and grows with the keys',
+  statement: 'The LSE lies between the largest score and ln n more, and grows with the keys',
   reason:
     'A sum of n positive terms is at least its largest, at most n times that, and more with every term. A base or a scale that is wrong, keys that are left out or come in from beyond the end break it.',
   strengths: ['bound'],

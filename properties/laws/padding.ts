@@ -44,7 +44,13 @@ function addedInFront({ problem, choice, strength, promises }: PaddingRequest) {
   });
   const isCompared = (row: number) => row % rows.queries.length >= before.length;
   const comparison = { elements: isCompared, rows: isCompared };
-  return { problem, transformed, rows, comparison, words: `with ${count} unseen keys in front` };
+  return {
+    problem,
+    transformed,
+    rows,
+    comparison,
+    words: `with ${count} unseen ${count === 1 ? 'key' : 'keys'} in front`,
+  };
 }
 
 /**

@@ -20,7 +20,7 @@ const forms = [
  * its LSE, which fp64 has to within an ulp.
  */
 export const repeatedKeys: Law = {
-  statement: 'keys given r times leave O and add ln r to the LSE',
+  statement: 'Keys given r times leave O and add ln r to the LSE',
   reason:
     'All sums over keys grow r times. Repeated maxima are equal to the bit, and blocks are where there were none: sums that miss a key, a lane or a block do not grow alike.',
   strengths: ['bound'],

@@ -39,7 +39,7 @@ function factors({ q, k, scale }: Problem, nats: number): readonly [number, numb
  * by it.
  */
 export const scoreShift: Law = {
-  statement: 'scores that are all shifted alike leave O and shift the LSE as much',
+  statement: 'Scores that are all shifted alike leave O and shift the LSE as much',
   reason:
     'A softmax sees differences of scores only. A running maximum that begins at a number, or a score that loses low bits when it is large, sees more.',
   strengths: ['bound'],

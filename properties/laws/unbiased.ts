@@ -187,7 +187,7 @@ export function testBias(
  * is found in some hundred rows.
  */
 export const unbiased: Law = {
-  statement: 'the error is as often up as down: its mean is no more than chance',
+  statement: 'The error is as often up as down: its mean is no more than chance',
   reason:
     'Weights cut off in place of rounded, or sums rounded once more on the way, push outputs to one side by less than an ulp; a training run adds that up.',
   strengths: ['bound'],

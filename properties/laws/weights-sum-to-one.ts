@@ -26,7 +26,7 @@ function firstUneven({ out, shape: { vDim } }: KernelRun): number {
  * same operations on the same numbers, and the LSE that of the problem as it was: V is no part of it.
  */
 export const weightsSumToOne: Law = {
-  statement: 'with V = 1, every output is 1, the same in all columns, and the LSE is as before',
+  statement: 'With V = 1, every output is 1, the same in all columns, and the LSE is as before',
   reason:
     'The weights of a row sum to one whatever the scores are; where the row sum counts what the product with V does not, or the reverse, they do not. A column or an LSE that differs read what is none of its business.',
   strengths: ['bits', 'bound'],

@@ -150,7 +150,7 @@ class LawProgress {
       runs,
       unsupported,
       seconds: this.#seconds,
-      skipped: refused ? `the kernel took none of the problems: ${this.#refusal}` : this.skipped,
+      skipped: refused ? `none of its problems could be tried: ${this.#refusal}` : this.skipped,
       failure,
     };
   }

@@ -24,7 +24,7 @@ export async function runReplay(
 ): Promise<boolean> {
   const { lawCase, property } = await readCase(path);
   const result = await runCase(property, lawCase, kernel, resolvePromises(promises), {
-    diagnose: true,
+    diagnose: false,
   });
   if (result.status === 'unsupported')
     throw new RequestError(`${path}: property ${property} cannot be tried: ${result.reason}`);
@@ -33,14 +33,7 @@ export async function runReplay(
     ? `PASS: ${property} holds.`
     : `FAIL: ${property} is violated: ${result.statement}.`;
   const { statement, reason } = laws[property];
-  const cause = result.status === 'violated' ? result.cause : null;
-  const more = [
-    '',
-    ...(cause === null ? [] : [`Cause: probably that ${cause}.`]),
-    `Law: ${statement}. ${reason}`,
-    '',
-    describeProblem(lawCase.problem),
-  ];
+  const more = ['', `Law: ${statement}. ${reason}`, '', describeProblem(lawCase.problem)];
   process.stdout.write(`${[sentence, ...(quiet ? [] : more)].join('\n')}\n`);
   return holds;
 }

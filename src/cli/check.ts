@@ -46,11 +46,11 @@ Examples:
   flashproof check --kernel fa4
   flashproof check --kernel fa4 --variant causal-one-more --runs 20
   flashproof check --kernel naive-fp32 --property within-bound --seed 1 --json check.json
-  flashproof check --exec "python my_kernel.py" --formats bf16 --dims 64,128 --no-softcap
+  flashproof check --exec "python my_kernel.py" --formats bf16 --dims 64,128 --no-window
   flashproof check --exec "python my_kernel.py" --replay flashproof-failures/within-bound-1-3.safetensors
 
-The command of --exec reads one JSON request a line and answers one line each; the README has the
-protocol. {"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
+The command of --exec reads one JSON request a line and answers one line each; docs/properties.md in
+the repository has the protocol. {"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
 
 Exit status: 0 every property holds, 1 one is violated, 2 the request is wrong.`;
 

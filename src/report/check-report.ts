@@ -156,7 +156,7 @@ function reportedProperty(
   const { id, strength, runs, unsupported, seconds, failure } = result;
   const { statement, reason } = laws[id];
   const unreached =
-    execution === null ? 'the time was up before its first problem' : 'the kernel does not run';
+    execution === null ? 'the check ended before its first problem' : 'the kernel does not run';
   const skipped = failure === null ? (result.skipped ?? (runs === 0 ? unreached : null)) : null;
   return {
     name: id,
