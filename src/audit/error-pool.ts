@@ -6,50 +6,35 @@ const root3 = Math.sqrt(3);
  * alike) and independent between groups. Collects what is needed to bound the sum.
  */
 export class ErrorPool {
-  readonly #sums: Float64Array;
-  readonly #squares: Float64Array;
-  readonly #known: Uint8Array;
-  readonly #groups: Int32Array;
+  /** Open addressing: group + 1 and where its sums are; as large as the groups that occur ask for. */
+  #keys = new Int32Array(16);
+  #places = new Int32Array(16);
+  #groups = new Int32Array(8);
+  #sums = new Float64Array(8);
+  #squares = new Float64Array(8);
   #groupCount = 0;
   #absolute = 0;
 
-  /**
-   * @param size groups are numbered 0 to size − 1
-   * @param memory where to keep them: `poolBytes(size)` zero bytes from `start`, a multiple of 8
-   */
-  constructor(size: number, memory = new ArrayBuffer(poolBytes(size)), start = 0) {
-    this.#sums = new Float64Array(memory, start, size);
-    this.#squares = new Float64Array(memory, start + 8 * size, size);
-    this.#groups = new Int32Array(memory, start + 16 * size, size);
-    this.#known = new Uint8Array(memory, start + 20 * size, size);
-  }
-
   /** Adds the error x·e to a group. */
   add(group: number, x: number): void {
-    this.#touch(group);
-    this.#sums[group]! += x;
-    this.#squares[group]! += x * x;
+    const place = this.#place(group);
+    this.#sums[place]! += x;
+    this.#squares[place]! += x * x;
     this.#absolute += Math.abs(x);
   }
 
   /** Adds every error of another pool, each times `factor`. */
   merge(other: ErrorPool, factor: number): void {
     for (let i = 0; i < other.#groupCount; i++) {
-      const group = other.#groups[i]!;
-      this.#touch(group);
-      this.#sums[group]! += factor * other.#sums[group]!;
-      this.#squares[group]! += factor * factor * other.#squares[group]!;
+      const place = this.#place(other.#groups[i]!);
+      this.#sums[place]! += factor * other.#sums[i]!;
+      this.#squares[place]! += factor * factor * other.#squares[i]!;
     }
     this.#absolute += Math.abs(factor) * other.#absolute;
   }
 
   clear(): void {
-    for (let i = 0; i < this.#groupCount; i++) {
-      const group = this.#groups[i]!;
-      this.#sums[group] = 0;
-      this.#squares[group] = 0;
-      this.#known[group] = 0;
-    }
+    this.#keys.fill(0);
     this.#groupCount = 0;
     this.#absolute = 0;
   }
@@ -66,9 +51,8 @@ export class ErrorPool {
     let coherent = 0;
     let squares = 0;
     for (let i = 0; i < this.#groupCount; i++) {
-      const group = this.#groups[i]!;
-      const sum = Math.abs(this.#sums[group]!);
-      const square = this.#squares[group]!;
+      const sum = Math.abs(this.#sums[i]!);
+      const square = this.#squares[i]!;
       mixed += Math.max(square, sum * sum);
       coherent += sum;
       squares += square;
@@ -80,26 +64,42 @@ export class ErrorPool {
     );
   }
 
-  #touch(group: number): void {
-    if (this.#known[group] === 1) return;
-    this.#known[group] = 1;
-    this.#groups[this.#groupCount++] = group;
+  /** Where a group's sums are, which are 0 when it is new. */
+  #place(group: number): number {
+    const mask = this.#keys.length - 1;
+    let slot = Math.imul(group, 0x9e3779b1) & mask;
+    for (let key; (key = this.#keys[slot]!) !== 0; slot = (slot + 1) & mask)
+      if (key === group + 1) return this.#places[slot]!;
+    if (this.#groupCount === this.#groups.length) {
+      this.#grow();
+      return this.#place(group);
+    }
+    const place = this.#groupCount++;
+    this.#keys[slot] = group + 1;
+    this.#places[slot] = place;
+    this.#groups[place] = group;
+    this.#sums[place] = 0;
+    this.#squares[place] = 0;
+    return place;
   }
-}
 
-/** Bytes that a pool of so many groups takes, a multiple of 8. */
-function poolBytes(size: number): number {
-  return 8 * Math.ceil((21 * size) / 8);
-}
-
-/**
- * Pools of `size` groups each, in one piece of memory: of that, the system provides only what is
- * written to, and most groups of a row's pool never are.
- */
-export function createErrorPools(count: number, size: number): ErrorPool[] {
-  const bytes = poolBytes(size);
-  const memory = new ArrayBuffer(count * bytes);
-  return Array.from({ length: count }, (_, i) => new ErrorPool(size, memory, i * bytes));
+  #grow(): void {
+    const length = 2 * this.#groups.length;
+    const grown = <T extends Int32Array | Float64Array>(to: T, from: T): T => (to.set(from), to);
+    this.#groups = grown(new Int32Array(length), this.#groups);
+    this.#sums = grown(new Float64Array(length), this.#sums);
+    this.#squares = grown(new Float64Array(length), this.#squares);
+    const mask = 2 * length - 1;
+    this.#keys = new Int32Array(mask + 1);
+    this.#places = new Int32Array(mask + 1);
+    for (let place = 0; place < this.#groupCount; place++) {
+      const group = this.#groups[place]!;
+      let slot = Math.imul(group, 0x9e3779b1) & mask;
+      while (this.#keys[slot] !== 0) slot = (slot + 1) & mask;
+      this.#keys[slot] = group + 1;
+      this.#places[slot] = place;
+    }
+  }
 }
 
 /** Numbers the groups of nearly equal positive numbers: `bits` groups per octave as a power of two. */

@@ -153,10 +153,10 @@ export function testKeyTiles(
   const ofBlock = alarmDeviations(tests * blocks.length, share);
   const ofHead = alarmDeviations(tests, share);
   const atOnce = Math.min(tiles, directionsAtOnce);
-  const pools = createRowPools(atOnce, errors);
-  const statistics = () => Array.from({ length: atOnce }, () => new Statistic(errors));
+  const pools = createRowPools(atOnce);
+  const statistics = () => Array.from({ length: atOnce }, () => new Statistic());
   const [blockStatistics, headStatistics] = [statistics(), statistics()];
-  const rowStatistic = new Statistic(errors);
+  const rowStatistic = new Statistic();
   const worst = new Map<StructureScope, StructureResult>();
   const toLargest = new Float64Array(walkRows);
 

@@ -2,7 +2,7 @@ import { levels, type AttentionReference, type WeightTile } from '../../oracles/
 import { formats, smallestNormal, type FormatName } from '../formats/index.js';
 import type { KernelBound } from './bound.js';
 import { outputRounding } from './bounds/index.js';
-import { createErrorPools, ErrorPool, NearlyEqual } from './error-pool.js';
+import { ErrorPool, NearlyEqual } from './error-pool.js';
 
 /** Query rows per tile in the tile scope. */
 export const structureTileRows = 128;
@@ -36,19 +36,14 @@ export function alarmDeviations(count: number, falseAlarmRate: number): number {
 
 /** What one statistic has collected over the rows of its scope. */
 export class Statistic {
-  readonly weights: ErrorPool;
-  readonly outputs: ErrorPool;
+  readonly weights = new ErrorPool();
+  readonly outputs = new ErrorPool();
   /** Σ r·X and Σ X². */
   signed = 0;
   norm = 0;
   /** Σ of squared random accumulation errors, Σ of systematic ones. */
   accumulation = 0;
   systematic = 0;
-
-  constructor({ weightGroups, groups }: Pick<RowErrors, 'weightGroups' | 'groups'>) {
-    this.weights = new ErrorPool(weightGroups.size);
-    this.outputs = new ErrorPool(groups.size);
-  }
 
   merge(row: Statistic, weightAmplitude: number): void {
     this.weights.merge(row.weights, weightAmplitude);
@@ -79,12 +74,10 @@ export class Statistic {
 }
 
 /** Pools for the weights of each row that is worked on at once, for each of `count` directions. */
-export function createRowPools(
-  count: number,
-  { reference, weightGroups }: Pick<RowErrors, 'reference' | 'weightGroups'>,
-): ErrorPool[][] {
-  const rows = Math.min(walkRows, reference.shape.queries);
-  return Array.from({ length: count }, () => createErrorPools(rows, weightGroups.size));
+export function createRowPools(count: number): ErrorPool[][] {
+  return Array.from({ length: count }, () =>
+    Array.from({ length: walkRows }, () => new ErrorPool()),
+  );
 }
 
 /**

@@ -87,14 +87,14 @@ export function structureResults(
   };
   const ones = new Float64Array(reference.out.length).fill(1);
   const directions: Record<RowTest, Float64Array> = { scale: reference.out, bias: ones };
-  const pools = createRowPools(rowTests.length, errors);
+  const pools = createRowPools(rowTests.length);
   const tests = rowTests.map((test, index) => ({
     test,
     direction: directions[test],
     rows: pools[index]!,
-    row: new Statistic(errors),
-    tile: new Statistic(errors),
-    head: new Statistic(errors),
+    row: new Statistic(),
+    tile: new Statistic(),
+    head: new Statistic(),
     worst: new Map<StructureScope, StructureResult>(),
   }));
   const testCounts: Record<StructureScope, number> = {
