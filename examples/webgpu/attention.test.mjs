@@ -1,14 +1,12 @@
 // @ts-check
-import * as fc from 'fast-check';
 import { RequestError } from 'flashproof';
-import { attentionProblem, regimeNames } from 'flashproof/properties';
-import 'flashproof/vitest';
+import { describeAttentionKernel } from 'flashproof/vitest';
 import { afterAll, describe, expect, it } from 'vitest';
 import { requestDevice } from './adapter.mjs';
 import { createWebGpuAttention } from './attention.mjs';
 
 /** @import { Problem, Tensor } from 'flashproof' */
-/** @import { ProblemConstraints } from 'flashproof/properties' */
+/** @import { KernelPromises } from 'flashproof/properties' */
 
 const { device, description } = await requestDevice();
 const kernel = await createWebGpuAttention(device);
@@ -17,54 +15,33 @@ console.info(description);
 afterAll(() => device.destroy());
 
 /**
- * What the kernel promises: fp32, no softcap. Numbers from the whole range of fp32 have scores that
- * overflow, of which WGSL says nothing.
- * @type {ProblemConstraints}
+ * What the kernel takes: attention.wgsl works on 32 keys at a time.
+ * @type {KernelPromises}
  */
 const promises = {
   formats: ['fp32'],
-  softcap: false,
-  regimes: regimeNames.filter((name) => name !== 'wide-exponents'),
+  scales: ['default', 'odd', 'negative', 'zero'],
+  specialValues: true,
+  lse: true,
+  blockKeys: 32,
 };
 
-/**
- * Judges the kernel's output and LSE on random problems.
- * @param {ProblemConstraints} constraints
- * @param {number} numRuns
- */
-async function judge(constraints, numRuns) {
-  await fc.assert(
-    fc.asyncProperty(attentionProblem({ ...promises, ...constraints }), async (problem) => {
-      expect(await kernel(problem)).toMatchAttention(problem);
-    }),
-    // A failure is simplified until then.
-    { numRuns, interruptAfterTimeLimit: 60_000 },
-  );
-}
+describeAttentionKernel('attention.wgsl', kernel, promises);
 
-// A software driver takes seconds to compile the shader.
-describe('attention.wgsl', { timeout: 120_000 }, () => {
-  it('is attention', () => judge({}, 60));
-
-  it('is attention where masks leave rows empty, and without queries or keys', () =>
-    judge({ causal: true, queries: { min: 0 }, keys: { min: 0, max: 40 } }, 30));
-
-  it('is attention with more dimensions and columns than a tile holds', () =>
-    judge({ qkDim: { min: 31, max: 130 }, vDim: { min: 63, max: 200 }, keys: { max: 70 } }, 12));
-
-  // All scores of a row are about the same: for other rows with special values the audit's bound
-  // leaves out what the rounding of the scores does to the weights.
-  it('carries NaNs and infinities through the formula, but not from behind a mask', () =>
-    judge(
-      {
-        specialValues: ['nan', 'infinity'],
-        regimes: ['constant-keys', 'tiny', 'zeros'],
-        queries: { max: 40 },
-        keys: { max: 70 },
-      },
-      60,
-    ));
-});
+describeAttentionKernel(
+  'attention.wgsl with more dimensions and columns than a tile holds',
+  kernel,
+  {
+    ...promises,
+    sizes: {
+      qkDim: { min: 31, max: 130 },
+      vDim: { min: 63, max: 200 },
+      keys: { min: 0, max: 70 },
+      queries: { min: 0, max: 40 },
+    },
+  },
+  { laws: ['within-bound'] },
+);
 
 /**
  * A problem of one query, one key and as many heads as are asked for.

@@ -8,19 +8,13 @@ import { openTensorFile, writeNpy, writeNpz, writeSafetensors } from '../../src/
 import type { Tensor } from '../../src/problem.js';
 import { validateReport, type AuditReport } from '../../src/report/index.js';
 import { decode, encode } from '../audit/damage.js';
+import { builtDist } from '../setup/built-dist.js';
+import { refusal, runInProcess } from './run-in-process.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const main = join(root, 'dist/src/cli/main.js');
 const fixture = 'fixtures/attention/03-sink-256x256-d64-bf16-causal.safetensors';
 
-function flashproof(...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
-    cwd: root,
-    encoding: 'utf8',
-    env: { ...process.env, NO_COLOR: '1' },
-  });
-  return { status, stdout, stderr };
-}
+const audit = (...args: string[]) => runInProcess('audit', ...args);
 
 /** Heads and rows exchanged: the layout of kernels that keep heads innermost. */
 function transpose(tensor: Tensor): Tensor {
@@ -34,9 +28,20 @@ function transpose(tensor: Tensor): Tensor {
 }
 
 describe('flashproof audit', () => {
-  let folder: string;
+  let folder = '';
+  let main = '';
+  /** The program as users run it. */
+  const spawned = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+      cwd: root,
+      encoding: 'utf8',
+      env: { ...process.env, NO_COLOR: '1' },
+    });
+    return { status, stdout, stderr };
+  };
   const tensors: Record<string, Tensor> = {};
   beforeAll(async () => {
+    main = join(await builtDist(), 'src/cli/main.js');
     folder = await mkdtemp(join(tmpdir(), 'flashproof-test-'));
     const file = await openTensorFile(join(root, fixture));
     for (const name of ['q', 'k', 'v', 'torch_cudnn.out', 'torch_cudnn.lse'])
@@ -49,7 +54,7 @@ describe('flashproof audit', () => {
     Object.fromEntries(names.map((name) => [name, tensors[name]!]));
 
   it('passes a real kernel: verdict first, exit status 0', () => {
-    const { status, stdout, stderr } = flashproof(
+    const { status, stdout, stderr } = spawned(
       ...['audit', fixture, '--output', ':torch_cudnn.out', '--lse', ':torch_cudnn.lse'],
     );
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -58,7 +63,7 @@ describe('flashproof audit', () => {
   });
 
   it('fails with exit status 1 when the mask is another, and says what is off', () => {
-    const { status, stdout } = flashproof(
+    const { status, stdout } = spawned(
       ...['audit', fixture, '--output', ':torch_cudnn.out', '--no-causal', '--quiet'],
     );
     expect(status).toBe(1);
@@ -68,7 +73,7 @@ describe('flashproof audit', () => {
   it('judges "out" and "lse" of the problem file when no output is named', async () => {
     const path = join(folder, 'dump.safetensors');
     await writeSafetensors(path, named('q', 'k', 'v', 'out', 'lse'), { causal: 'true' });
-    const { status, stdout } = flashproof('audit', path, '--quiet');
+    const { status, stdout } = await audit(path, '--quiet');
     expect(stdout).toMatch(/^PASS: the output and the LSE/);
     expect(status).toBe(0);
   });
@@ -76,44 +81,49 @@ describe('flashproof audit', () => {
   it('reads an npz, a folder of npy and the other layout alike', async () => {
     const npz = join(folder, 'dump.npz');
     await writeNpz(npz, named('q', 'k', 'v', 'out', 'lse'));
-    expect(flashproof('audit', npz, '--causal').status).toBe(0);
+    expect((await audit(npz, '--causal')).status).toBe(0);
 
     const npy = join(folder, 'npy');
     await mkdir(npy);
     for (const name of ['q', 'k', 'v', 'out', 'lse'])
       await writeNpy(join(npy, `${name}.npy`), tensors[name]!);
     await writeFile(join(npy, 'metadata.json'), JSON.stringify({ causal: true }));
-    expect(flashproof('audit', npy).status).toBe(0);
-    expect(flashproof('audit', npy, '--output', join(npy, 'out.npy')).status).toBe(0);
+    expect((await audit(npy)).status).toBe(0);
+    expect((await audit(npy, '--output', join(npy, 'out.npy'))).status).toBe(0);
 
     const bshd = join(folder, 'bshd.safetensors');
     const turned = Object.entries(named('q', 'k', 'v', 'out')).map(
       ([name, tensor]) => [name, transpose(tensor)] as const,
     );
     await writeSafetensors(bshd, Object.fromEntries(turned), { causal: '1', layout: 'bshd' });
-    expect(flashproof('audit', bshd).stdout).toMatch(/^PASS/);
-    expect(flashproof('audit', bshd, '--layout', 'bhsd').status).not.toBe(0);
+    expect((await audit(bshd)).stdout).toMatch(/^PASS/);
+    expect((await audit(bshd, '--layout', 'bhsd')).status).toBe(1);
   });
 
   it('writes a report that fits the schema, to a file or to standard output', async () => {
     const path = join(folder, 'report.json');
-    const args = ['audit', fixture, '--output', ':fa4.out', '--lse', ':fa4.lse'];
-    expect(flashproof(...args, '--json', path).stdout).toMatch(/^PASS/);
+    const args = [fixture, '--output', ':fa4.out', '--lse', ':fa4.lse'];
+    expect((await audit(...args, '--json', path)).stdout).toMatch(/^PASS/);
     const report = JSON.parse(await readFile(path, 'utf8')) as AuditReport;
     await validateReport(report);
     expect(report.inputs.output).toMatchObject({ tensor: 'fa4.out', format: 'bf16' });
-    const { stdout } = flashproof(...args, '--json', '-');
+    const { stdout } = await audit(...args, '--json', '-');
     await validateReport(JSON.parse(stdout));
-    expect(flashproof(...args, '--junit', '-').stdout).toMatch(/^<\?xml/);
+    expect((await audit(...args, '--junit', '-')).stdout).toMatch(/^<\?xml/);
   });
 
-  it('takes the settings from flags before metadata', () => {
-    const args = ['audit', fixture, '--output', ':torch_cudnn.out', '--json', '-'];
-    const problem = (...more: string[]) =>
-      (JSON.parse(flashproof(...args, ...more).stdout) as AuditReport).problem;
-    expect(problem()).toMatchObject({ scale: 0.125, causal: true, window: null, softcap: null });
+  it('takes the settings from flags before metadata', async () => {
+    const args = [fixture, '--output', ':torch_cudnn.out', '--json', '-'];
+    const problem = async (...more: string[]) =>
+      (JSON.parse((await audit(...args, ...more)).stdout) as AuditReport).problem;
+    expect(await problem()).toMatchObject({
+      scale: 0.125,
+      causal: true,
+      window: null,
+      softcap: null,
+    });
     expect(
-      problem('--scale', '-0.5', '--no-causal', '--window', '16,-1', '--softcap', '30'),
+      await problem('--scale', '-0.5', '--no-causal', '--window', '16,-1', '--softcap', '30'),
     ).toMatchObject({
       scale: -0.5,
       causal: false,
@@ -144,13 +154,20 @@ describe('flashproof audit', () => {
       /folder/,
     ],
   ];
-  it.each(wrong)('answers %s with one line and exit status 2', (_, args, message) => {
-    const { status, stdout, stderr } = flashproof('audit', ...args);
-    expect(stdout).toBe('');
-    expect(stderr).toMatch(message);
-    expect(stderr).not.toMatch(/\n\s+at /);
-    expect(status).toBe(2);
+  it.each(wrong)('refuses %s', async (_, args, message) => {
+    expect(await refusal('audit', ...args)).toMatch(message);
   });
+
+  it.each([wrong[0]!, wrong[9]!])(
+    'answers %s with one line and exit status 2',
+    (_, args, message) => {
+      const { status, stdout, stderr } = spawned('audit', ...args);
+      expect(stdout).toBe('');
+      expect(stderr).toMatch(message);
+      expect(stderr).not.toMatch(/\n\s+at /);
+      expect(status).toBe(2);
+    },
+  );
 
   it('runs a live kernel, and reports one that breaks, with exit status 1', async () => {
     const script = join(folder, 'kernel.mjs');
@@ -169,18 +186,11 @@ describe('flashproof audit', () => {
        }`,
     );
     const run = (tensor: string) =>
-      flashproof(
-        'audit',
-        fixture,
-        '--exec',
-        `"${process.execPath}" "${script}" ${tensor}`,
-        '--json',
-        '-',
-      );
-    const good = run('fa4.out');
+      audit(fixture, '--exec', `"${process.execPath}" "${script}" ${tensor}`, '--json', '-');
+    const good = await run('fa4.out');
     expect(good.status).toBe(0);
     await validateReport(JSON.parse(good.stdout));
-    const misshapen = run('fa4.lse');
+    const misshapen = await run('fa4.lse');
     expect(misshapen.status).toBe(1);
     const report = JSON.parse(misshapen.stdout) as AuditReport;
     await validateReport(report);

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { validateCheckReport, type CheckReport } from '../../src/report/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { builtDist } from '../setup/built-dist.js';
-import { runCheckCommand } from './check-command.js';
+import { runInProcess } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-check-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -25,7 +25,7 @@ function live(fault: string, ...more: string[]): string[] {
 }
 
 async function checked(fault: string, ...more: string[]) {
-  const { status, stdout } = await runCheckCommand(...live(fault, ...more), '--json', '-');
+  const { status, stdout } = await runInProcess('check', ...live(fault, ...more), '--json', '-');
   const report = JSON.parse(stdout) as CheckReport;
   await validateCheckReport(report);
   return { status, report, violation: report.properties[0]!.violation };
@@ -51,7 +51,7 @@ describe('flashproof check, a live kernel', () => {
     expect(violation!.statement).toMatch(statement);
     expect(violation!.problem.causal).toBe(true);
     expect(violation!.simplifications).toBeGreaterThan(0);
-    const replay = await runCheckCommand(...violation!.replay!.slice(2), '--quiet');
+    const replay = await runInProcess('check', ...violation!.replay!.slice(2), '--quiet');
     expect(replay.status).toBe(1);
     expect(replay.stdout).toContain(violation!.statement);
   });
@@ -69,7 +69,7 @@ describe('flashproof check, a live kernel', () => {
     const { status, report } = await checked('decline');
     expect(status).toBe(0);
     expect(report.properties[0]).toMatchObject({ result: 'holds', runs: 6 });
-    const none = runCheckCommand(...live('always-decline'));
+    const none = runInProcess('check', ...live('always-decline'));
     await expect(none).rejects.toThrow(RequestError);
     await expect(none).rejects.toThrow(/no property was tried .*no causal code path/);
   });
@@ -86,7 +86,7 @@ describe('flashproof check, a live kernel', () => {
     const [saved] = readdirSync(join(scratch, fault));
     expect(report.execution).toContain(saved);
     const { replay } = { replay: join(scratch, fault, saved!) };
-    const again = await runCheckCommand(...live(fault), '--replay', replay, '--quiet');
+    const again = await runInProcess('check', ...live(fault), '--replay', replay, '--quiet');
     expect(again.status).toBe(1);
     expect(again.stdout).toMatch(/^FAIL: within-bound is violated: the kernel's process/);
   });
@@ -97,7 +97,7 @@ describe('flashproof check, a live kernel', () => {
   });
 
   it('refuses a command that there is not', async () => {
-    const refused = runCheckCommand('--exec', 'no-such-kernel-command');
+    const refused = runInProcess('check', '--exec', 'no-such-kernel-command');
     await expect(refused).rejects.toThrow(RequestError);
     await expect(refused).rejects.toThrow(/cannot be run: its shell ended with status 127/);
   });
@@ -106,9 +106,9 @@ describe('flashproof check, a live kernel', () => {
     const { status, report } = await checked('none', '--as', 'fa4', '--softcap');
     expect(report.kernel).toMatchObject({ judgedAs: 'fa4', model: null });
     expect(status).toBe(0);
-    const refused = runCheckCommand(...live('none', '--as', 'fa5'));
+    const refused = runInProcess('check', ...live('none', '--as', 'fa5'));
     await expect(refused).rejects.toThrow(/no kernel model "fa5"/);
-    const unknown = runCheckCommand(...live('none', '--as', 'fa4', '--set', 'degree=3'));
+    const unknown = runInProcess('check', ...live('none', '--as', 'fa4', '--set', 'degree=3'));
     await expect(unknown).rejects.toThrow(/no setting "degree"/);
   });
 });

@@ -8,6 +8,7 @@ import { sampleBlocks } from '../../src/conform/block-sample.js';
 import { bundledCaptures } from '../../src/conform/capture.js';
 import { fingerprintTargets } from '../../src/conform/targets.js';
 import { builtDist } from '../setup/built-dist.js';
+import { refusal } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-conform-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -69,14 +70,18 @@ describe('flashproof conform', () => {
   });
 
   it.each([
-    [['cvt.rn.f8'], /^flashproof: unknown instruction "cvt\.rn\.f8"; known are /],
+    [['cvt.rn.f8'], /^unknown instruction "cvt\.rn\.f8"; known are /],
     [['--captures', scratch], /has no hash_ex2_approx_ftz_f32\.bin/],
     [['--captures', join(scratch, 'nowhere')], /nowhere: cannot be read/],
     [['--threads', '0'], /whole number from 1 to 1024/],
     [['--threads', '1.5'], /whole number from 1 to 1024/],
-  ])('refuses %j', (args, message) => {
-    const { status, stdout, stderr } = run(...args);
-    expect(stderr).toMatch(message);
+  ])('refuses %j', async (args, message) => {
+    expect(await refusal('conform', ...args)).toMatch(message);
+  });
+
+  it('answers what it refuses with one line and exit status 2', () => {
+    const { status, stdout, stderr } = run('cvt.rn.f8');
+    expect(stderr).toMatch(/^flashproof: unknown instruction "cvt\.rn\.f8"; .*\n$/);
     expect(stdout).toBe('');
     expect(status).toBe(2);
   });

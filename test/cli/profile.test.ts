@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { techniqueNames } from '../../src/cli/profile.js';
 import { techniques } from '../../src/profile/index.js';
 import { builtDist } from '../setup/built-dist.js';
+import { refusal, runInProcess } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-profile-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -15,12 +16,12 @@ describe('flashproof profile', () => {
   beforeAll(async () => {
     main = join(await builtDist(), 'src/cli/main.js');
   });
-  const run = (...args: string[]) =>
+  const spawned = (...args: string[]) =>
     spawnSync(process.execPath, [main, 'profile', ...args], { encoding: 'utf8' });
 
   it('gives the same figures whatever the number of threads', () => {
     const results = ['1', '3'].map((threads) => {
-      const { status, stdout, stderr } = run(
+      const { status, stdout, stderr } = spawned(
         ...[
           'exp2',
           '--degree',
@@ -49,23 +50,26 @@ describe('flashproof profile', () => {
     });
   });
 
-  it('prints tables and writes a plot', () => {
+  it('prints tables and writes a plot', async () => {
     const svg = join(scratch, 'rcp.svg');
-    const { status, stdout } = run('rcp', '--from', '1', '--to', '1.01', '--svg', svg);
+    const { status, stdout } = await runInProcess(
+      ...['profile', 'rcp', '--from', '1', '--to', '1.01', '--threads', '1', '--svg', svg],
+    );
     expect(status).toBe(0);
     expect(stdout).toMatch(/^1\/x by the special function unit\n/);
     expect(stdout).toContain('sm_90 silicon, every input');
     expect(readFileSync(svg, 'utf8')).toMatch(/^<\?xml [^]*<svg [^]*<path [^]*<\/svg>\n$/);
   });
 
-  it('labels the evidence by architecture', () => {
-    const args = ['rcp', '--from', '1', '--to', '1.001', '--architecture', 'sm_100'];
-    expect(run(...args).stdout).toContain('MUFU table from sm_90 silicon');
+  it('labels the evidence by architecture', async () => {
+    const range = ['--from', '1', '--to', '1.001', '--threads', '1'];
+    const { stdout } = await runInProcess('profile', 'rcp', ...range, '--architecture', 'sm_100');
+    expect(stdout).toContain('MUFU table from sm_90 silicon');
   });
 
   it('lists the techniques that there are', () => {
     expect(techniqueNames).toEqual(techniques.map(({ name }) => name));
-    const { status, stdout } = run('--help');
+    const { status, stdout } = spawned('--help');
     expect(status).toBe(0);
     for (const { name, description } of techniques) {
       const line = stdout.split('\n').find((text) => text.startsWith(`  ${name} `));
@@ -74,30 +78,28 @@ describe('flashproof profile', () => {
   });
 
   it.each([
-    [['tanh'], /^flashproof: no profile of "tanh"; known are exp2, range-reduction, rcp, /],
+    [['tanh'], /^no profile of "tanh"; known are exp2, range-reduction, rcp, /],
     [['exp2', '--degree', '6'], /polynomials of degree 1 to 5/],
-    [['rcp', '--degree', '3'], /^flashproof: the profile of rcp has no --degree; leave it out/],
+    [['rcp', '--degree', '3'], /^the profile of rcp has no --degree; leave it out/],
     [['rcp', '--tuning', 'd128'], /the profile of rcp has no --tuning/],
     [['range-reduction', '--svg', 'x.svg'], /the profile of range-reduction has no --svg/],
-    [['split', '--tuning', 'd64'], /^flashproof: no tuning entry "d64"; known are d128-full-/],
-    [['exp2', '--from', '1', '--to', '0'], /^flashproof: --from 1 is above --to 0; exchange them/],
-    [['exp2', '--from', '300'], /^flashproof: no fp32 input from 300 to Infinity has an error/],
+    [['split', '--tuning', 'd64'], /^no tuning entry "d64"; known are d128-full-/],
+    [['exp2', '--from', '1', '--to', '0'], /^--from 1 is above --to 0; exchange them/],
+    [['exp2', '--from', '300'], /^no fp32 input from 300 to Infinity has an error/],
     [['exp2', '--from', 'one'], /give a finite number/],
     [['exp2', '--to', ''], /give a finite number/],
     [['exp2', '--threads', '0'], /whole number from 1 to 1024/],
     [['exp2', '--architecture', 'sm_80'], /known are sm_90, sm_100, sm_103/],
     [[], /missing required argument 'technique'/],
-  ])('refuses %j', (args, message) => {
-    const { status, stdout, stderr } = run(...args);
-    expect(stderr).toMatch(message);
-    expect(stdout).toBe('');
-    expect(status).toBe(2);
+  ])('refuses %j', async (args, message) => {
+    expect(await refusal('profile', ...args)).toMatch(message);
   });
 
   it('refuses a file that it cannot write, on one line', () => {
     const target = join(scratch, 'no-such-folder', 'p.json');
-    const { status, stderr } = run('rcp', '--from', '1', '--to', '1', '--json', target);
+    const { status, stdout, stderr } = spawned('rcp', '--from', '1', '--to', '1', '--json', target);
     expect(status).toBe(2);
+    expect(stdout).toBe('');
     expect(stderr).toMatch(/^flashproof: .*p\.json.*\n$/);
     expect(existsSync(target)).toBe(false);
   });

@@ -1,29 +1,72 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { vi } from 'vitest';
 import { addAuditCommand } from '../../src/cli/audit.js';
 import { addBoundCommand } from '../../src/cli/bound.js';
+import { addCheckCommand } from '../../src/cli/check.js';
+import { addConformCommand } from '../../src/cli/conform.js';
 import { addEmulateCommand } from '../../src/cli/emulate.js';
 import { addProfileCommand } from '../../src/cli/profile.js';
+import { RequestError } from '../../src/request-error.js';
 
-const adders = [addAuditCommand, addBoundCommand, addEmulateCommand, addProfileCommand];
+const adders = [
+  ...[addAuditCommand, addBoundCommand, addCheckCommand],
+  ...[addConformCommand, addEmulateCommand, addProfileCommand],
+];
 
-/**
- * Runs the command line in this process, without the start of another; what it printed on standard
- * output. Rejects with what `main` would print on one line with exit status 2.
- */
-export async function runInProcess(...args: readonly string[]): Promise<string> {
-  const printed: string[] = [];
-  const write = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
-    printed.push(String(text));
-    return true;
-  });
-  const program = new Command().exitOverride().configureOutput({ writeErr: () => {} });
+/** What a command printed, and its exit status. */
+export interface CommandRun {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A run, or what it was refused with, and what it printed until then. */
+type Attempt = CommandRun | { readonly refused: Error; readonly stdout: string };
+
+async function attempt(args: readonly string[]): Promise<Attempt> {
+  const written = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      written[name] += String(text);
+      return true;
+    }),
+  );
+  const program = new Command('flashproof').exitOverride().configureOutput({ writeErr: () => {} });
   for (const add of adders) add(program);
   program.commands.forEach((command) => command.exitOverride());
+  const before = process.exitCode;
+  process.exitCode = undefined;
   try {
-    await program.parseAsync(['node', 'flashproof', ...args]);
-    return printed.join('');
+    await program.parseAsync(args, { from: 'user' });
+    return { status: Number(process.exitCode ?? 0), ...written };
+  } catch (error) {
+    if (error instanceof RequestError || error instanceof CommanderError)
+      return { refused: error, stdout: written.stdout };
+    throw error;
   } finally {
-    write.mockRestore();
+    process.exitCode = before;
+    for (const spy of spies) spy.mockRestore();
   }
+}
+
+/**
+ * Runs the command line in this process, without a build and without the start of another. A kernel
+ * model takes `--threads 1`: worker threads run from dist only.
+ * @throws RequestError or commander's error, which main.ts turns into one line and exit status 2
+ */
+export async function runInProcess(...args: readonly string[]): Promise<CommandRun> {
+  const run = await attempt(args);
+  if ('refused' in run) throw run.refused;
+  return run;
+}
+
+/**
+ * The message of a request that is refused: what main.ts prints.
+ * @throws Error when the request is carried out, or printed something before it was refused
+ */
+export async function refusal(...args: readonly string[]): Promise<string> {
+  const run = await attempt(args);
+  if (!('refused' in run) || run.stdout !== '')
+    throw new Error(`flashproof ${args.join(' ')} is not refused; it printed:\n${run.stdout}`);
+  return run.refused.message;
 }

@@ -88,11 +88,11 @@ describe.each(tabulated)('rounding to $name around every midpoint', (format) => 
   });
 
   it('does in arrays what it does one by one, from fp64 and fp32, with every option', () => {
-    // All of a short format; of a long one every seventh, and all near the ends of its two regimes.
+    // All of a short format; of a long one every 31st, and all near the ends of its two regimes.
     const region = 4 * 2 ** format.precision;
     const around = midpoints.flatMap((midpoint, lower) => {
       const near = lower < region || lower > midpoints.length - region;
-      if (!near && lower % 7 !== 0) return [];
+      if (!near && lower % 31 !== 0) return [];
       const middle = pattern64(midpoint);
       return [values[lower], fromPattern64(middle - 1n), midpoint, fromPattern64(middle + 1n)];
     });

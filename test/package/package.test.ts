@@ -89,8 +89,10 @@ describe('the package', () => {
   });
 
   it('is small', () => {
-    expect(pack.size).toBeLessThan(3e6);
-    expect(pack.unpackedSize).toBeLessThan(3e6);
+    // What is downloaded is mostly captures, which do not compress; what is unpacked, declarations with
+    // their comments. Either grows by a third before somebody is asked why.
+    expect(pack.size).toBeLessThan(2e6);
+    expect(pack.unpackedSize).toBeLessThan(4e6);
   });
 
   it('imports nothing that its users do not install', () => {

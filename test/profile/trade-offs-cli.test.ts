@@ -9,7 +9,8 @@ const scratch = mkdtempSync(join(tmpdir(), 'flashproof-trade-offs-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Runs the command line in this process, on one thread; what it printed. */
-const run = (...args: string[]) => runInProcess('profile', ...args, '--threads', '1');
+const run = async (...args: string[]) =>
+  (await runInProcess('profile', ...args, '--threads', '1')).stdout;
 
 const tiny = ['--queries', '8', '--keys', '300', '--dim', '16', '--regime', 'normal-4'];
 
