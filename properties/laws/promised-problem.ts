@@ -2,20 +2,22 @@ import { problemShape, type Problem } from '../../src/problem.js';
 import { hasEmptyRows } from '../problem-generator.js';
 import { sizeNames } from '../size-range.js';
 import type { ResolvedPromises } from '../suite/promises.js';
+import { isWithinScoreLimit } from '../suite/score-limit.js';
 
 /**
- * Whether a kernel promises to take a problem of such sizes and masks: what a law makes of a promised
- * problem need not be one. Formats and scale are taken to be those of a promised problem.
+ * Whether a kernel promises to take a problem of such sizes, masks and scores: what a law makes of a
+ * promised problem need not be one. Formats and scale are taken to be those of a promised problem.
  */
 export function isPromised(problem: Problem, promises: ResolvedPromises): boolean {
   const shape = problemShape(problem);
-  const { causal, window, softcap, groupedHeads, emptyRows, sizes } = promises;
+  const { causal, window, softcap, groupedHeads, emptyRows, sizes, scoreLimit } = promises;
   return (
     (causal || !problem.causal) &&
     (window || problem.window === null) &&
     (softcap || problem.softcap === null) &&
     (groupedHeads || shape.groupSize === 1) &&
     (emptyRows || !hasEmptyRows(problem)) &&
+    isWithinScoreLimit(problem, scoreLimit) &&
     sizeNames.every((name) => {
       const { min = 1, max = Infinity } = sizes[name] ?? {};
       return min <= shape[name] && shape[name] <= max;

@@ -4,6 +4,7 @@ import type { Problem } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
 import { exactAttention } from './exact-attention.js';
 import { judgedViolation } from './judged-violation.js';
+import { isPromised } from './promised-problem.js';
 import { shiftReference } from './shift-reference.js';
 import { copyProblem, replaceElements } from './transform-problem.js';
 
@@ -46,11 +47,12 @@ export const scoreShift: Law = {
   usual: 'bound',
   choices: shifts.length,
   constraints: { softcap: false },
-  violation: async ({ problem, choice }, { run, judge }) => {
+  violation: async ({ problem, choice }, { run, judge, promises }) => {
     if (problem.softcap !== null) return null;
     const [a, c] = factors(problem, shifts[choice]!);
     const shift = problem.scale * a * c;
     const shifted = withColumns(problem, a, c);
+    if (!isPromised(shifted, promises)) return null;
     const reference = shiftReference(
       exactAttention(withColumns(problem, a, 0)),
       { lse: shift, lseError: 0, maximum: shift },
