@@ -48,6 +48,12 @@ describe.each(tried.map((variant) => [variant.id, variant] as const))('%s', (id,
       ...{ runs: problemsPerLaw, seed },
       shrinkSeconds: everything ? 30 : 1,
     });
+    if (everything && failure === null) {
+      // The table says so; what the suite relies on is among those that are tried by default.
+      rows.push(`| \`${id}\` | none | | |${' |'.repeat(checkers.length)}`);
+      expect(early).not.toContain(id);
+      return;
+    }
     expect(failure, 'no law is violated').not.toBeNull();
     expect(failure!.round).toBeLessThanOrEqual(problemsPerLaw);
     expect(failure!.statement.length).toBeGreaterThan(10);
