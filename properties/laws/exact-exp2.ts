@@ -1,16 +1,15 @@
-import { decodeToFloat64, formats, type NumberFormat } from '../../src/formats/index.js';
-import { visibleKeys } from '../../src/problem.js';
+import type { NumberFormat } from '../../src/formats/index.js';
 import type { RandomValues } from '../random-values.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import {
   coldNats,
   exactElements,
   firstInexact,
+  perVisibleKey,
   type ExactElements,
   type RowExponents,
 } from './exact-rows.js';
 import { hotPositions } from './hot-positions.js';
-import { firstKeyRow } from './score-range.js';
 import { indices } from './transform-problem.js';
 import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
 import { worstCaseViolation } from './worst-case-violation.js';
@@ -117,26 +116,22 @@ const valuer: ProblemValuer = ({ plain, format, random, promises }) => {
 export function exactOfOctaves(
   run: Pick<KernelRun, 'problem' | 'shape' | 'outputs'>,
 ): ExactElements {
-  const { problem, shape } = run;
-  const { qkDim, queries } = shape;
-  const q = decodeToFloat64(problem.q.data, formats[problem.q.format]);
-  const k = decodeToFloat64(problem.k.data, formats[problem.k.format]);
+  const { problem } = run;
   const coldest = -coldNats(problem) * Math.LOG2E;
+  const scoresOf = perVisibleKey(run, (query, key) => {
+    let dot = 0;
+    let size = 0;
+    for (let t = 0; t < query.length; t++) {
+      const product = query[t]! * key[t]!;
+      if (!Number.isInteger(product)) return NaN;
+      dot += product;
+      size += Math.abs(product);
+    }
+    return size <= largestDot ? dot : NaN;
+  });
   return exactElements(run, (row): RowExponents | null => {
     if (problem.scale !== Math.LN2 || problem.softcap !== null) return null;
-    const { begin, end } = visibleKeys(problem, shape, row % queries);
-    const first = firstKeyRow(shape, row) + begin;
-    const scores = new Float64Array(end - begin).map((_, j) => {
-      let dot = 0;
-      let size = 0;
-      for (let t = 0; t < qkDim; t++) {
-        const product = q[row * qkDim + t]! * k[(first + j) * qkDim + t]!;
-        if (!Number.isInteger(product)) return NaN;
-        dot += product;
-        size += Math.abs(product);
-      }
-      return size <= largestDot ? dot : NaN;
-    });
+    const scores = scoresOf(row);
     const largest = scores.reduce((most, score) => Math.max(most, score), -Infinity);
     const exponents = scores.map((score) => {
       const exponent = score - largest;

@@ -26,6 +26,26 @@ function isPowerOfTwo(x: number): boolean {
   return unitOf(x) === Math.abs(x);
 }
 
+/**
+ * For a row a number per key that it sees, made of the query's and the key's qk dim values.
+ */
+export function perVisibleKey(
+  { problem, shape }: Pick<KernelRun, 'problem' | 'shape'>,
+  ofPair: (query: Float64Array, key: Float64Array) => number,
+): (row: number) => Float64Array {
+  const { qkDim, queries } = shape;
+  const q = decodeToFloat64(problem.q.data, formats[problem.q.format]);
+  const k = decodeToFloat64(problem.k.data, formats[problem.k.format]);
+  const rowOf = (values: Float64Array, row: number) =>
+    values.subarray(row * qkDim, (row + 1) * qkDim);
+  return (row) => {
+    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const first = firstKeyRow(shape, row) + begin;
+    const query = rowOf(q, row);
+    return new Float64Array(end - begin).map((_, j) => ofPair(query, rowOf(k, first + j)));
+  };
+}
+
 /** The elements of a run that must be exact, and what they must be. */
 export interface ExactElements {
   /** Exact O where it must come out to the bit, else NaN. */

@@ -1,16 +1,14 @@
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
-import { visibleKeys } from '../../src/problem.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import {
   coldNats,
   exactElements,
   firstInexact,
+  perVisibleKey,
   type ExactElements,
   type RowExponents,
 } from './exact-rows.js';
 import { hotPositions } from './hot-positions.js';
-import { firstKeyRow } from './score-range.js';
 import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
 import { worstCaseViolation } from './worst-case-violation.js';
 
@@ -66,25 +64,21 @@ const valuer: ProblemValuer = ({ plain, format, random, promises }) => {
 export function exactOfHotKeys(
   run: Pick<KernelRun, 'problem' | 'shape' | 'outputs'>,
 ): ExactElements {
-  const { problem, shape } = run;
-  const { qkDim, queries } = shape;
-  const q = decodeToFloat64(problem.q.data, formats[problem.q.format]);
-  const k = decodeToFloat64(problem.k.data, formats[problem.k.format]);
+  const { problem } = run;
   const coldest = -coldNats(problem);
+  const exponentsOf = perVisibleKey(run, (query, key) => {
+    let dot = 0;
+    let isZero = true;
+    for (let t = 0; t < query.length; t++) {
+      const product = query[t]! * key[t]!;
+      isZero &&= product === 0;
+      dot += product;
+    }
+    if (isZero) return 0;
+    return problem.scale * dot <= coldest ? -Infinity : NaN;
+  });
   return exactElements(run, (row): RowExponents | null => {
-    const { begin, end } = visibleKeys(problem, shape, row % queries);
-    const first = firstKeyRow(shape, row) + begin;
-    const exponents = new Float64Array(end - begin).map((_, j) => {
-      let dot = 0;
-      let isZero = true;
-      for (let t = 0; t < qkDim; t++) {
-        const product = q[row * qkDim + t]! * k[(first + j) * qkDim + t]!;
-        isZero &&= product === 0;
-        dot += product;
-      }
-      if (isZero) return 0;
-      return problem.scale * dot <= coldest ? -Infinity : NaN;
-    });
+    const exponents = exponentsOf(row);
     return exponents.some(Number.isNaN) || !exponents.includes(0) || problem.softcap !== null
       ? null
       : exponents;

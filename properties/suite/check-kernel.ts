@@ -44,7 +44,7 @@ export interface LawResult {
   readonly strength: LawStrength | 'none';
   /** Problems that it was tried on. */
   readonly runs: number;
-  /** Problems that the kernel did not take. */
+  /** Problems that could not be tried: the kernel declined them, or they are beyond its promises. */
   readonly unsupported: number;
   /** Seconds that its runs took, with simplifying. */
   readonly seconds: number;

@@ -105,9 +105,10 @@ export async function findCounterexample(
     const { statement, cause, runs } = first;
     return { status: 'violated', counterexample: { lawCase, statement, cause, runs, shrinks } };
   }
-  const diagnosed = await attempt(first?.lawCase ?? lawCase, true);
+  const drawn = first?.lawCase ?? lawCase;
+  const diagnosed = await attempt(drawn, true);
   const cause = diagnosed.status === 'violated' ? diagnosed.cause : null;
-  const result = await attempt(lawCase, false);
+  const result = drawn === lawCase ? diagnosed : await attempt(lawCase, false);
   const { statement, runs } =
     result.status === 'violated'
       ? result

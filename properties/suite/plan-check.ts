@@ -1,5 +1,6 @@
 import { RequestError } from '../../src/request-error.js';
 import { lawIds, laws, type LawId } from '../laws/index.js';
+import { knownName } from '../known-name.js';
 import { fittingRegimes } from '../problem-constraints.js';
 import { regimeNames, type RegimeName } from '../regimes/index.js';
 import { promisedConstraints } from './case-arbitrary.js';
@@ -29,18 +30,6 @@ export interface CheckPlan {
   readonly laws: readonly PlannedLaw[];
 }
 
-function checkNames<T extends string>(
-  what: string,
-  given: readonly T[],
-  known: readonly T[],
-): void {
-  for (const name of given)
-    if (!known.includes(name))
-      throw new RequestError(
-        `there is no ${what} ${JSON.stringify(name)}; choose from ${known.join(', ')}`,
-      );
-}
-
 /** Why a law is not tried on such a kernel; null when it is. */
 function whyNot(id: LawId, promises: ResolvedPromises): string | null {
   if (promises.laws[id] === 'none') return 'not promised';
@@ -66,8 +55,8 @@ function usableRegimes(id: LawId, promises: ResolvedPromises): readonly RegimeNa
  * @throws RequestError for an unknown law, regime or promise
  */
 export function planCheck(promises: KernelPromises = {}, scope: CheckScope = {}): CheckPlan {
-  checkNames('law', scope.laws ?? [], lawIds);
-  checkNames('regime', scope.regimes ?? [], regimeNames);
+  for (const id of scope.laws ?? []) knownName('law', id, lawIds);
+  for (const name of scope.regimes ?? []) knownName('regime', name, regimeNames);
   const resolved = resolvePromises(promises);
   const wanted = scope.regimes ?? regimeNames;
   const plan = (id: LawId): PlannedLaw => {

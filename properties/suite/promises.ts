@@ -3,6 +3,7 @@ import { formats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
 import { laws, lawIds, type LawId } from '../laws/index.js';
+import { knownName } from '../known-name.js';
 import { scaleKinds, type ScaleKind } from '../problem-constraints.js';
 import type { SizeName, SizeRange } from '../size-range.js';
 import type { AttentionKernel } from './attention-kernel.js';
@@ -84,15 +85,6 @@ export interface ResolvedPromises {
   readonly laws: Readonly<Record<LawId, LawStrength | 'none'>>;
 }
 
-function oneOf<T extends string>(what: string, value: string, known: readonly T[]): T {
-  const found = known.find((name) => name === value);
-  if (found === undefined)
-    throw new RequestError(
-      `there is no ${what} ${JSON.stringify(value)}; choose from ${known.join(', ')}`,
-    );
-  return found;
-}
-
 const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   formats: true,
   causal: true,
@@ -117,8 +109,8 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
 /** The strength of every law: as promised, else the law's usual one. */
 function promisedLaws(promised: KernelPromises['laws'] = {}): ResolvedPromises['laws'] {
   for (const [id, strength] of Object.entries(promised)) {
-    const { strengths } = laws[oneOf('law', id, lawIds)];
-    oneOf(`promise for ${id}`, strength, [...strengths, 'none'] as const);
+    const { strengths } = laws[knownName('law', id, lawIds)];
+    knownName(`promise for ${id}`, strength, [...strengths, 'none'] as const);
   }
   const entries = lawIds.map((id) => [id, promised[id] ?? laws[id].usual] as const);
   return Object.fromEntries(entries) as ResolvedPromises['laws'];
@@ -130,11 +122,11 @@ function promisedLaws(promised: KernelPromises['laws'] = {}): ResolvedPromises['
  */
 export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises {
   for (const name of Object.keys(promises))
-    oneOf('promise', name, Object.keys(promiseNames) as (keyof KernelPromises)[]);
+    knownName('promise', name, Object.keys(promiseNames) as (keyof KernelPromises)[]);
   const known = Object.keys(formats) as FormatName[];
   const inputs = promises.formats ?? ['bf16', 'fp16'];
-  for (const name of inputs) oneOf('format', name, known);
-  for (const kind of promises.scales ?? []) oneOf('kind of scale', kind, scaleKinds);
+  for (const name of inputs) knownName('format', name, known);
+  for (const kind of promises.scales ?? []) knownName('kind of scale', kind, scaleKinds);
   const { blockKeys = 128, rescaleThreshold = 8 } = promises;
   if (!(Number.isSafeInteger(blockKeys) && blockKeys > 0))
     throw new RequestError(`promise blockKeys is ${blockKeys}; give a positive whole number`);

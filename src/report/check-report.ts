@@ -1,5 +1,4 @@
 import { formatNumber } from '../audit/index.js';
-import type { FormatName } from '../formats/index.js';
 import type {
   CheckResult,
   LawId,
@@ -22,24 +21,23 @@ export interface ReportedKernel {
   readonly judgedAs: string | null;
 }
 
-/** What the kernel promises, as far as it is no function. */
-export interface ReportedPromises {
-  readonly formats: readonly FormatName[];
-  readonly causal: boolean;
-  readonly window: boolean;
-  readonly softcap: boolean;
-  readonly groupedHeads: boolean;
-  readonly emptyRows: boolean;
-  readonly scales: readonly string[];
-  readonly specialValues: boolean;
-  readonly lse: boolean;
-  /** Null for any head dimension. */
-  readonly dims: readonly number[] | null;
-  /** Limits of sizes. */
-  readonly sizes: ResolvedPromises['sizes'];
-  readonly blockKeys: number;
-  readonly rescaleThreshold: number;
-}
+/** What the kernel promises, as far as problems are drawn by it. */
+export type ReportedPromises = Pick<
+  ResolvedPromises,
+  | 'formats'
+  | 'causal'
+  | 'window'
+  | 'softcap'
+  | 'groupedHeads'
+  | 'emptyRows'
+  | 'scales'
+  | 'specialValues'
+  | 'lse'
+  | 'dims'
+  | 'sizes'
+  | 'blockKeys'
+  | 'rescaleThreshold'
+>;
 
 /** How a property was violated, on the simplest problem that was found. */
 export interface ReportedViolation {
@@ -176,9 +174,8 @@ function reportedPromises(promises: ResolvedPromises): ReportedPromises {
   const { formats, causal, window, softcap, groupedHeads, emptyRows, scales } = promises;
   const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;
   return {
-    ...{ formats: [...formats], causal, window, softcap, groupedHeads, emptyRows },
-    ...{ scales: [...scales], specialValues, lse, dims: dims === null ? null : [...dims] },
-    ...{ sizes: structuredClone(sizes), blockKeys, rescaleThreshold },
+    ...{ formats, causal, window, softcap, groupedHeads, emptyRows, scales },
+    ...{ specialValues, lse, dims, sizes, blockKeys, rescaleThreshold },
   };
 }
 

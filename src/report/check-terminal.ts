@@ -3,6 +3,7 @@ import { formatNumber } from '../audit/index.js';
 import type { CheckReport, ReportedProperty, ReportedViolation } from './check-report.js';
 import { plainText } from './plain-text.js';
 import { describeReportedProblem } from './reported-problem-text.js';
+import { formatCount } from './terminal-numbers.js';
 import { wrapShellCommand } from './shell-words.js';
 import type { RenderOptions } from './terminal.js';
 import { layoutTable, type Cell, type Painter, type Tone } from './text-table.js';
@@ -36,7 +37,7 @@ function resultCell({ result, skipped, unsupported, violation }: ReportedPropert
   if (violation !== null)
     return { text: `VIOLATED at problem ${violation.round}`, tone: 'failure' };
   if (result === 'skipped') return plainText(`skipped: ${skipped ?? ''}`);
-  return unsupported === 0 ? 'holds' : `holds; ${unsupported} problems not taken`;
+  return unsupported === 0 ? 'holds' : `holds; ${formatCount(unsupported, 'problem')} not taken`;
 }
 
 function propertyRows({ properties }: CheckReport): Cell[][] {
