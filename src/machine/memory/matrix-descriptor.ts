@@ -1,0 +1,116 @@
+import { RequestError } from '../../request-error.js';
+import { swizzles } from './swizzle.js';
+import type { SwizzleMode } from './swizzle.js';
+import type { MemoryViolation } from './violation.js';
+
+/**
+ * The dimension along which adjacent elements of an operand are adjacent in memory: K, or the other one
+ * (M of A, N of B), which is what the instruction descriptor of tcgen05.mma calls transposed.
+ */
+export type Major = 'k' | 'mn';
+
+/**
+ * A shared memory descriptor of tcgen05.mma and tcgen05.cp, with the major dimension, which hardware
+ * takes from the instruction descriptor. Bytes throughout, multiples of 16.
+ */
+export interface MatrixDescriptor {
+  /** Offset of the matrix in the CTA's window. */
+  readonly address: number;
+  /**
+   * From one 16-byte chunk along K to the next if K is major and nothing swizzled; from 8 k to the next
+   * 8 if it is not major and nothing swizzled; from one span to the next along M or N if it is not
+   * major and swizzled. Without meaning if K is major and the layout swizzled.
+   */
+  readonly leadingByteOffset: number;
+  /**
+   * From 8 rows of M or N to the next 8 if K is major; from 8 k to the next 8 if it is not and the layout
+   * is swizzled; from one chunk to the next along M or N if it is not and nothing is swizzled.
+   */
+  readonly strideByteOffset: number;
+  readonly swizzle: SwizzleMode;
+  readonly major: Major;
+}
+
+const fieldBytes = 2 ** 18;
+
+/** The fields of a descriptor that hold byte offsets: their lowest bit in the word. */
+const byteFields = [
+  ['address', 0],
+  ['leadingByteOffset', 16],
+  ['strideByteOffset', 32],
+] as const;
+
+/** Bits 46 to 48 are the constant 0b001. */
+const versionBit = 46n;
+const baseOffsetBit = 49n;
+const leadingModeBit = 52n;
+const swizzleBit = 61n;
+
+/** What is wrong with a descriptor, or null: byte fields that are no multiples of 16 below 2^18. */
+export function checkMatrixDescriptor(descriptor: MatrixDescriptor): MemoryViolation | null {
+  for (const [name] of byteFields) {
+    const value = descriptor[name];
+    if (!(Number.isInteger(value / 16) && value >= 0 && value < fieldBytes))
+      return {
+        kind: 'misaligned',
+        message: `${name} of a matrix descriptor is ${value} bytes; a multiple of 16 below ${fieldBytes} is due`,
+      };
+  }
+  return null;
+}
+
+/**
+ * The 64-bit word of a descriptor. Source: PTX ISA 9.2, "Shared Memory Descriptor" (section 9.7.16.4.1,
+ * table 40): bits 0 to 13, 16 to 29 and 32 to 45 hold the byte fields divided by 16, 46 to 48 the constant
+ * 1, 61 to 63 the swizzling mode. The base offset is 0: patterns start where their alignment says.
+ * Throws a RequestError for byte fields that do not fit.
+ */
+export function encodeMatrixDescriptor(descriptor: MatrixDescriptor): bigint {
+  const violation = checkMatrixDescriptor(descriptor);
+  if (violation !== null) throw new RequestError(violation.message);
+  let word = 1n << versionBit;
+  for (const [name, bit] of byteFields) word |= BigInt(descriptor[name] / 16) << BigInt(bit);
+  return word | (BigInt(swizzles[descriptor.swizzle].descriptorCode) << swizzleBit);
+}
+
+/** What {@link decodeMatrixDescriptor} finds. */
+export type DecodedDescriptor =
+  | { readonly ok: true; readonly descriptor: MatrixDescriptor }
+  | { readonly ok: false; readonly violation: MemoryViolation };
+
+/**
+ * The descriptor of a 64-bit word, or the violation: a constant that is not 1, a swizzling mode that does
+ * not exist, or what is not modelled (128 bytes with atoms of 32, absolute leading addresses, a base
+ * offset). Reserved bits are ignored.
+ */
+export function decodeMatrixDescriptor(word: bigint, major: Major): DecodedDescriptor {
+  const bits = (first: bigint, count: bigint): number =>
+    Number((word >> first) & ((1n << count) - 1n));
+  const problem = (what: string): DecodedDescriptor => ({
+    ok: false,
+    violation: {
+      kind: 'instruction-shape',
+      message: `matrix descriptor 0x${word.toString(16)} has ${what}`,
+    },
+  });
+  if (bits(versionBit, 3n) !== 1) return problem(`${bits(versionBit, 3n)} in bits 46 to 48, not 1`);
+  if (bits(baseOffsetBit, 3n) !== 0) return problem('a base offset, which is not modelled');
+  if (bits(leadingModeBit, 1n) !== 0)
+    return problem('an absolute leading address, which is not modelled');
+  const code = bits(swizzleBit, 3n);
+  const mode = Object.entries(swizzles).find(([, { descriptorCode }]) => descriptorCode === code);
+  if (mode === undefined)
+    return problem(
+      code === 1
+        ? 'swizzling of 128 bytes with atoms of 32, which is not modelled'
+        : `swizzling mode ${code}, which does not exist`,
+    );
+  const [address, leadingByteOffset, strideByteOffset] = byteFields.map(
+    ([, bit]) => 16 * bits(BigInt(bit), 14n),
+  );
+  const swizzle = mode[0] as SwizzleMode;
+  return {
+    ok: true,
+    descriptor: { address, leadingByteOffset, strideByteOffset, swizzle, major },
+  };
+}

@@ -1,0 +1,105 @@
+import { RequestError } from '../../request-error.js';
+import { swizzles } from './swizzle.js';
+import type { SwizzleMode } from './swizzle.js';
+
+/** What {@link createTensorMap} needs; dimension 0 is the innermost, whose elements are adjacent. */
+export interface TensorMapOptions {
+  /** What errors call the tensor. */
+  readonly name: string;
+  /** The tensor in global memory; its first byte is the tensor's first, aligned to 16 bytes. */
+  readonly bytes: Uint8Array;
+  readonly elementBytes: 1 | 2 | 4 | 8;
+  /** Elements of each dimension, one to five dimensions. */
+  readonly dims: readonly number[];
+  /** Bytes from one index to the next, of dimension 1 and beyond. */
+  readonly strides: readonly number[];
+  /** Elements of a box in each dimension. */
+  readonly box: readonly number[];
+  readonly swizzle: SwizzleMode;
+}
+
+/**
+ * A tensor map of TMA: a tensor in global memory and the boxes that are copied from it and to it. What
+ * lies outside of the tensor is read as zeros and is not written.
+ */
+export interface TensorMap extends TensorMapOptions {
+  /** The tensor as words, for copies. */
+  readonly words: Uint32Array;
+  /** Bytes of a box's row, along dimension 0. */
+  readonly rowBytes: number;
+  /** Rows of a box. */
+  readonly boxRows: number;
+  /**
+   * Bytes of a box: what a copy from global memory adds to a barrier's complete_tx, also if a part of
+   * the box lies outside of the tensor (CUTLASS' pipelines expect whole boxes at the tensor's edges).
+   */
+  readonly boxBytes: number;
+}
+
+const most = { dimensions: 5, box: 256, extent: 2 ** 32, stride: 2 ** 40 };
+
+/**
+ * A tensor map. Source of the rules: CUDA driver API, cuTensorMapEncodeTiled, without interleaving and
+ * with element strides of 1. Throws a RequestError for what they forbid (memory or strides that are no
+ * multiples of 16 bytes, boxes of more than 256 elements in a dimension, rows of a box that are no
+ * multiple of 16 bytes or longer than the swizzling's span), for rows shorter than the span, whose
+ * place in shared memory no document tells, and for a tensor that is larger than its memory.
+ */
+export function createTensorMap(options: TensorMapOptions): TensorMap {
+  const { name, bytes, elementBytes, dims, strides, box, swizzle } = options;
+  const require = (holds: boolean, problem: string): void => {
+    if (!holds) throw new RequestError(`tensor map of ${name}: ${problem}`);
+  };
+  require(dims.length >= 1 &&
+    dims.length <= most.dimensions, `${dims.length} dimensions; pass 1 to ${most.dimensions}`);
+  require(strides.length === dims.length - 1 &&
+    box.length ===
+      dims.length, `${dims.length} dimensions with ${strides.length} strides and ${box.length} sizes of a box; pass ${dims.length - 1} and ${dims.length}`);
+  require(bytes.byteOffset % 16 ===
+    0, `memory at byte ${bytes.byteOffset} of its buffer; copy it to a multiple of 16`);
+  dims.forEach((size, i) =>
+    require(isBetween(size, 1, most.extent), `dimension ${i} has ${size} elements; pass 1 to 2^32`),
+  );
+  strides.forEach((stride, i) =>
+    require(stride % 16 === 0 &&
+      isBetween(
+        stride,
+        0,
+        most.stride - 1,
+      ), `dimension ${i + 1} has a stride of ${stride} bytes; pass a multiple of 16 below 2^40`),
+  );
+  box.forEach((size, i) =>
+    require(isBetween(
+      size,
+      1,
+      most.box,
+    ), `the box has ${size} elements in dimension ${i}; pass 1 to ${most.box}`),
+  );
+  const rowBytes = box[0] * elementBytes;
+  require(rowBytes % 16 === 0, `rows of a box have ${rowBytes} bytes; pass a multiple of 16`);
+  const { spanBytes } = swizzles[swizzle];
+  require(swizzle === 'none' ||
+    rowBytes <=
+      spanBytes, `rows of a box have ${rowBytes} bytes, more than the ${spanBytes} that ${swizzle} swizzling permutes; split the box`);
+  require(swizzle === 'none' ||
+    rowBytes ===
+      spanBytes, `rows of a box have ${rowBytes} bytes, fewer than the ${spanBytes} that ${swizzle} swizzling permutes; take a narrower swizzling`);
+  const tensorBytes = strides.reduce(
+    (sum, stride, i) => sum + (dims[i + 1] - 1) * stride,
+    dims[0] * elementBytes,
+  );
+  require(tensorBytes <=
+    bytes.byteLength, `its last element ends at byte ${tensorBytes} of ${bytes.byteLength}; pass the whole tensor`);
+  const boxRows = box.slice(1).reduce((product, size) => product * size, 1);
+  return {
+    ...options,
+    words: new Uint32Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.byteLength / 4)),
+    rowBytes,
+    boxRows,
+    boxBytes: rowBytes * boxRows,
+  };
+}
+
+function isBetween(value: number, first: number, last: number): boolean {
+  return Number.isInteger(value) && value >= first && value <= last;
+}
