@@ -1,0 +1,96 @@
+/**
+ * A vector clock: for every chain (chains.ts) the time of the latest event that has happened before.
+ * Absent components are 0, and events have times from 1.
+ *
+ * A component stands for everything that its chain did up to that time, so an agent must tick after each
+ * act that makes its clock known to others (an arrival, the issue of an asynchronous operation, a proxy
+ * fence): what it does afterwards then has a later time than what it has made known.
+ */
+export interface Clock {
+  /** Times by chain; 0 from `length` on. */
+  times: Int32Array;
+  /** Components that may differ from 0. */
+  length: number;
+}
+
+/** The components for which a new clock has room; it doubles when it has more. */
+const firstCapacity = 8;
+
+/** A clock before which nothing has happened. */
+export function createClock(): Clock {
+  return { times: new Int32Array(firstCapacity), length: 0 };
+}
+
+function extend(clock: Clock, length: number): void {
+  if (length > clock.times.length) {
+    const times = new Int32Array(Math.max(length, 2 * clock.times.length));
+    times.set(clock.times);
+    clock.times = times;
+  }
+  clock.length = length;
+}
+
+/** A new clock with the components of another. */
+export function copyClock(from: Clock): Clock {
+  return { times: from.times.slice(), length: from.length };
+}
+
+/** Makes `into` equal to `from`, in the memory that it has. */
+export function assignClock(into: Clock, from: Clock): void {
+  const { length } = into;
+  if (from.length > length) extend(into, from.length);
+  else if (from.length < length) into.times.fill(0, from.length, length);
+  into.length = from.length;
+  into.times.set(
+    from.length === from.times.length ? from.times : from.times.subarray(0, from.length),
+  );
+}
+
+/** Adds to `into` everything that has happened before `from`: the maximum of each component. */
+export function joinClock(into: Clock, from: Clock): void {
+  const { length, times: source } = from;
+  if (length > into.length) extend(into, length);
+  const target = into.times;
+  for (let chain = 0; chain < length; chain++) {
+    const time = source[chain]!;
+    if (time > target[chain]!) target[chain] = time;
+  }
+}
+
+/** The time of the latest event of a chain that is in the clock; 0 if there is none. */
+export function clockTime(clock: Clock, chain: number): number {
+  return chain < clock.length ? clock.times[chain]! : 0;
+}
+
+/** Whether the event of a chain at a time is in the clock: whether it has happened before. */
+export function clockIncludes(clock: Clock, chain: number, time: number): boolean {
+  return time <= clockTime(clock, chain);
+}
+
+/** Whether everything that is in `other` is in the clock. */
+export function clockContains(clock: Clock, other: Clock): boolean {
+  for (let chain = 0; chain < other.length; chain++)
+    if (other.times[chain]! > clockTime(clock, chain)) return false;
+  return true;
+}
+
+/** Adds the event of a chain at a time, and with it all that the chain did before. */
+export function includeInClock(clock: Clock, chain: number, time: number): void {
+  if (chain >= clock.length) extend(clock, chain + 1);
+  if (time > clock.times[chain]!) clock.times[chain] = time;
+}
+
+/**
+ * Moves a chain on by one.
+ * @returns its new time
+ */
+export function tickClock(clock: Clock, chain: number): number {
+  if (chain >= clock.length) extend(clock, chain + 1);
+  return ++clock.times[chain]!;
+}
+
+/** Empties a clock; it keeps its memory. */
+export function resetClock(clock: Clock): void {
+  clock.times.fill(0, 0, clock.length);
+  clock.length = 0;
+}
