@@ -47,7 +47,7 @@ const fewestQueriesForPairs = 257;
 const pairedHeadDims: readonly number[] = [128, 192];
 
 /** Thread blocks that share one MMA: a pair for long unmasked problems of some head dimensions. */
-function ctasOf(problem: Problem, { queries, qkDim }: ProblemShape): 1 | 2 {
+export function ctasOf(problem: Problem, { queries, qkDim }: ProblemShape): 1 | 2 {
   const padded = 16 * Math.ceil(qkDim / 16);
   if (padded > 192) return 2;
   const isMasked = problem.causal || problem.window !== null;

@@ -1,0 +1,11 @@
+export type { ProgramContext } from './context.js';
+export { warpName, warpRoles } from './context.js';
+export type { ProgramOptions, ProgramPlan, RingDepths } from './plan.js';
+export {
+  prepareFa4Program,
+  type PreparedProgram,
+  type ProgramChange,
+  type ProgramClusterRun,
+  type ProgramRunOptions,
+} from './run-program.js';
+export { workTiles, type WorkTile } from './tiles.js';

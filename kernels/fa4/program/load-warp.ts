@@ -1,0 +1,120 @@
+import { clusterAddress, type TensorMap, type WarpProgram } from '../../../src/machine/index.js';
+import type { ProgramContext } from './context.js';
+import { scoreColumns, type BarrierPlan, type ProgramPlan, type TileLayout } from './plan.js';
+import {
+  advance,
+  arriveOn,
+  flip,
+  leader,
+  waitFor,
+  type Parity,
+  type RingPlace,
+} from './signals.js';
+import { setUp } from './setup.js';
+import { firstQueryOf, type WorkTile } from './tiles.js';
+
+/**
+ * Where a buffer of the K/V ring begins. In an uneven ring the middle one lies further to the right
+ * while K, V, K are in the ring, and further to the left while V, K, V are.
+ */
+export function ringAddress(
+  { addresses }: ProgramPlan,
+  { index }: RingPlace,
+  round: Parity,
+): number {
+  const { ring, ringStride, ringOffset } = addresses;
+  const moved = index === 1 ? ringOffset * (1 - 2 * round) : 0;
+  return ring + index * ringStride + moved;
+}
+
+/** Loads a tile, box by box, whose bytes the leader's barrier counts. */
+function* loadBoxes(
+  map: TensorMap,
+  { boxes, boxColumns, boxBytes, rows }: TileLayout,
+  destination: number,
+  [column, row, head]: readonly [number, number, number],
+  barrier: number,
+  name: string,
+): WarpProgram {
+  for (let box = 0; box < boxes; box++)
+    yield {
+      ...{ op: 'cp.async.bulk.tensor.shared.global', map, name, site: `${name}: loaded` },
+      coordinates: [column + box * boxColumns, row, head],
+      destination: destination + box * boxBytes * rows,
+      barrier: clusterAddress(leader, barrier),
+    };
+}
+
+/**
+ * The warp that loads Q, K and V. Per tile: the last K, Q of the stages, the last V, then K and V of the
+ * blocks before by turns in one ring. Source: `load` in flash_fwd_sm100.py.
+ */
+export function* loadWarp(context: ProgramContext): WarpProgram {
+  const { plan, place, tiles, maps } = context;
+  const { barriers, ctas, ring, isRingUneven, stages, overlapsQueries } = plan;
+  const isLeader = place.cta === leader;
+  let queries: Parity = 1;
+  let freed: Parity = 0;
+  let buffer: RingPlace = { index: 0, parity: 1 };
+
+  function* expect(barrier: BarrierPlan, stage: number, bytes: number, name: string): WarpProgram {
+    if (isLeader)
+      yield {
+        ...{ op: 'mbarrier.arrive.expect_tx', site: `${name} full: load expects bytes` },
+        ...{ barrier: clusterAddress(leader, barrier.offsets[stage]), bytes: bytes * ctas },
+      };
+  }
+
+  function* loadBlock(what: 'K' | 'V', { kvHead }: WorkTile, block: number): WarpProgram {
+    const isKeys = what === 'K';
+    const layout = isKeys ? plan.k : plan.v;
+    yield waitFor(barriers.ringEmpty, buffer.index, buffer.parity, 'K/V empty: load waits');
+    yield* expect(barriers.ringFull, buffer.index, layout.bytes, 'K/V');
+    // K at the beginning reaches into what was the middle buffer a round before.
+    if (isKeys && isRingUneven && buffer.index === 0)
+      yield waitFor(barriers.ringEmpty, 1, buffer.parity, 'K/V empty: load waits for the middle');
+    const first: readonly [number, number, number] = isKeys
+      ? [0, block * scoreColumns + place.cta * layout.rows, kvHead]
+      : [place.cta * layout.boxes * layout.boxColumns, block * scoreColumns, kvHead];
+    const address = ringAddress(plan, buffer, flip(buffer.parity));
+    const full = barriers.ringFull.offsets[buffer.index];
+    yield* loadBoxes(isKeys ? maps.k : maps.v, layout, address, first, full, what);
+    buffer = advance(buffer, ring.load);
+  }
+
+  function* loadQueries(tile: WorkTile, stage: number): WarpProgram {
+    yield waitFor(barriers.queriesEmpty, stage, queries, 'Q empty: load waits');
+    yield* expect(barriers.queriesFull, stage, plan.q.bytes, 'Q');
+    const row = firstQueryOf(plan, tile, stage, place.cta);
+    const full = barriers.queriesFull.offsets[stage];
+    const address = plan.addresses.q[stage];
+    yield* loadBoxes(maps.q, plan.q, address, [0, row, tile.head], full, 'Q');
+  }
+
+  yield* setUp(context);
+  yield { op: 'setmaxnreg', registers: 48 };
+  for (const tile of tiles) {
+    yield* loadBlock('K', tile, tile.lastBlock);
+    for (let stage = 0; stage < stages; stage++) yield* loadQueries(tile, stage);
+    queries = flip(queries);
+    yield* loadBlock('V', tile, tile.lastBlock);
+    for (let i = 1; i < tile.blocks; i++) {
+      yield* loadBlock('K', tile, tile.lastBlock - i);
+      yield* loadBlock('V', tile, tile.lastBlock - i);
+    }
+    if (overlapsQueries) {
+      yield waitFor(barriers.queriesFree, 0, freed, 'Q free of O: load waits');
+      yield arriveOn(barriers.queriesTaken, 0, place.cta, 'elected', 'Q taken: load arrives');
+      freed = flip(freed);
+    }
+  }
+  // No CTA may end before the last arrival on its barriers.
+  for (let i = 1; i < ring.load; i++) buffer = advance(buffer, ring.load);
+  yield waitFor(
+    barriers.ringEmpty,
+    buffer.index,
+    buffer.parity,
+    'K/V empty: load waits at its end',
+  );
+  yield waitFor(barriers.queriesEmpty, stages - 1, queries, 'Q empty: load waits at its end');
+}

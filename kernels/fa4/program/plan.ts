@@ -1,0 +1,281 @@
+import type { SharedMemory, SwizzleMode } from '../../../src/machine/index.js';
+import type { Problem, ProblemShape } from '../../../src/problem.js';
+import { RequestError } from '../../../src/request-error.js';
+import { tileQueries, type Fa4Configuration } from '../forward-configuration.js';
+import { fa4Formats, type Fa4Format } from '../forward-formats.js';
+
+/** How the kernel is run beyond what changes its bits. */
+export interface ProgramOptions {
+  /** CTAs of a cluster; default what the kernel would choose. */
+  readonly ctas?: 1 | 2;
+  /** Clusters of the grid that share the tiles out; default as many as the chip has SMs for. */
+  readonly clusters?: number;
+  /**
+   * Whether the tcgen05 fences and waits that the PTX ISA asks for are there; default false, as in the
+   * kernel's source.
+   */
+  readonly isaFences?: boolean;
+  /** Buffers of the K/V ring as the load warp, the MMA warp and the layout count them; default equal. */
+  readonly ring?: Partial<RingDepths>;
+}
+
+/** How many buffers of the K/V ring each party believes there are. */
+export interface RingDepths {
+  readonly load: number;
+  readonly mma: number;
+  readonly layout: number;
+}
+
+/** Bytes of shared memory that buffers may take. Source: `_setup_attributes` in flash_fwd_sm100.py. */
+const bufferBudget = 224 * 1024;
+const mostRingStages = 32;
+/** SMs of a B200. */
+const multiprocessors = 148;
+/** Columns of S of one stage, and of a tile of O. */
+export const scoreColumns = 128;
+const tensorColumns = 512;
+const outputBytes = 2;
+/** Bytes of a row of a swizzled box. */
+const widestBox = 128;
+const supported = ['64', '128', '192,128'];
+
+/** A tile as it lies in shared memory: boxes side by side, each with rows of up to 128 bytes. */
+export interface TileLayout {
+  readonly rows: number;
+  /** Bytes of a row of a box, and its elements. */
+  readonly boxBytes: number;
+  readonly boxColumns: number;
+  readonly boxes: number;
+  readonly bytes: number;
+}
+
+function tileLayout(rows: number, columns: number, elementBytes: number): TileLayout {
+  const boxBytes = Math.min(columns * elementBytes, widestBox);
+  const boxColumns = boxBytes / elementBytes;
+  const boxes = columns / boxColumns;
+  return { rows, boxBytes, boxColumns, boxes, bytes: rows * boxBytes * boxes };
+}
+
+/** One mbarrier for each stage of a pipeline. */
+export interface BarrierPlan {
+  readonly name: string;
+  readonly count: number;
+  /** Offsets in shared memory, by stage. */
+  readonly offsets: number[];
+}
+
+/** Everything about a run of the program that does not change while it runs. */
+export interface ProgramPlan {
+  readonly problem: Problem;
+  readonly shape: ProblemShape;
+  readonly configuration: Fa4Configuration;
+  readonly format: Fa4Format;
+  readonly elementBytes: 1 | 2;
+  readonly ctas: 1 | 2;
+  readonly clusters: number;
+  /** Tiles of queries that a CTA works on at a time. */
+  readonly stages: 1 | 2;
+  readonly isaFences: boolean;
+  readonly ring: RingDepths;
+  /** Of Q, and of what one CTA holds of K, V and O. */
+  readonly q: TileLayout;
+  readonly k: TileLayout;
+  readonly v: TileLayout;
+  readonly o: TileLayout;
+  /** Whether O is staged where Q lies: shared memory is short. */
+  readonly overlapsQueries: boolean;
+  /** Whether the three buffers of the ring have room for K, V, K and K, K, V by turns. */
+  readonly isRingUneven: boolean;
+  readonly addresses: ProgramAddresses;
+  readonly barriers: ProgramBarriers;
+  /** Columns of tensor memory, by stage. */
+  readonly columns: { readonly s: number[]; readonly p: number[]; readonly o: number[] };
+}
+
+/** Offsets in shared memory. */
+export interface ProgramAddresses {
+  readonly tensorAddress: number;
+  /** [stage][128] fp32: α, then the row sums. */
+  readonly scale: number;
+  /** [stage][128] fp32: the row maxima at the end. */
+  readonly maxima: number;
+  readonly q: number[];
+  readonly o: number[];
+  /** The K/V ring, and the distance of its buffers. */
+  readonly ring: number;
+  readonly ringStride: number;
+  /** How far the middle buffer of an uneven ring moves. */
+  readonly ringOffset: number;
+}
+
+/** The mbarriers of the program, by what they say. */
+export interface ProgramBarriers {
+  readonly queriesFull: BarrierPlan;
+  readonly queriesEmpty: BarrierPlan;
+  readonly ringFull: BarrierPlan;
+  readonly ringEmpty: BarrierPlan;
+  /** MMA → softmax: S is there. */
+  readonly scoresFull: BarrierPlan;
+  /** Softmax and correction → MMA: the first 3/4 of P are there and O is rescaled. */
+  readonly weightsFull: BarrierPlan;
+  readonly weightsLast: BarrierPlan;
+  readonly outputFull: BarrierPlan;
+  /** Correction → softmax: α has been read. */
+  readonly statisticsEmpty: BarrierPlan;
+  readonly stagedFull: BarrierPlan;
+  readonly stagedEmpty: BarrierPlan;
+  /** Epilogue ↔ load, where O is staged in Q's memory: O has been stored. */
+  readonly queriesFree: BarrierPlan;
+  readonly queriesTaken: BarrierPlan;
+  /** Between the CTAs of a pair: the other one's tensor memory may go. */
+  readonly tensorFree: BarrierPlan;
+}
+
+/** Whether the kernel runs these dimensions on the machine. */
+function checkDimensions({ qkDim, vDim }: ProblemShape): void {
+  const name = qkDim === vDim ? String(qkDim) : `${qkDim},${vDim}`;
+  if (!supported.includes(name))
+    throw new RequestError(
+      `head dimension ${name}; the machine runs the program for 64, 128 and 192 with values of 128`,
+    );
+}
+
+const threadsOfWarp = 32;
+const correctionThreads = 128;
+const softmaxWarps = 4;
+
+function barrierPlans(stages: number, ring: number, ctas: 1 | 2) {
+  const plan = (name: string, count: number, of: number = stages): BarrierPlan => ({
+    ...{ name, count },
+    offsets: Array.from({ length: of }, () => -1),
+  });
+  return {
+    queriesFull: plan('Q full', 1),
+    queriesEmpty: plan('Q empty', 1),
+    ringFull: plan('K/V full', 1, ring),
+    ringEmpty: plan('K/V empty', 1, ring),
+    scoresFull: plan('S full', 1),
+    weightsFull: plan('P full, O rescaled', 2 * correctionThreads * ctas),
+    weightsLast: plan('P full, last quarter', softmaxWarps * ctas),
+    outputFull: plan('O full', 1),
+    statisticsEmpty: plan('statistics empty', correctionThreads),
+    stagedFull: plan('O staged', correctionThreads),
+    stagedEmpty: plan('O stored', threadsOfWarp),
+    queriesFree: plan('Q free of O', 1, 1),
+    queriesTaken: plan('Q taken', 1, 1),
+    tensorFree: plan('tensor memory free', threadsOfWarp, 1),
+  };
+}
+
+/**
+ * What the kernel would run for the problem, laid out in memory. Source: `__init__`,
+ * `_setup_attributes` and `SharedStorage` in flash_fwd_sm100.py of Dao-AILab/flash-attention.
+ *
+ * @throws RequestError for what the program does not run: other head dimensions, block sizes other than
+ * 128, splits
+ */
+export function planProgram(
+  problem: Problem,
+  shape: ProblemShape,
+  configuration: Fa4Configuration,
+  chosenCtas: 1 | 2,
+  options: ProgramOptions = {},
+): ProgramPlan {
+  checkDimensions(shape);
+  const { qkDim, vDim, queries } = shape;
+  if (configuration.blockKeys !== scoreColumns)
+    throw new RequestError(
+      `blockKeys is ${configuration.blockKeys}; the machine runs the program for ${scoreColumns}`,
+    );
+  if (configuration.splits !== 1)
+    throw new RequestError(`splits is ${configuration.splits}; the machine runs the program for 1`);
+  const ctas = options.ctas ?? chosenCtas;
+  const format = problem.q.format as Fa4Format;
+  const elementBytes = fa4Formats[format].bits === 8 ? 1 : 2;
+  const stages = queries > tileQueries ? 2 : 1;
+  const q = tileLayout(tileQueries, qkDim, elementBytes);
+  const k = tileLayout(scoreColumns / ctas, qkDim, elementBytes);
+  const v = tileLayout(scoreColumns, vDim / ctas, elementBytes);
+  const o = tileLayout(tileQueries, vDim, outputBytes);
+  const overlapsQueries = qkDim === 192;
+  const queryBytes = stages * q.bytes;
+  const outBytes = stages * o.bytes;
+  const room =
+    bufferBudget - (overlapsQueries ? Math.max(queryBytes, outBytes) : queryBytes + outBytes);
+  const bufferBytes = Math.max(k.bytes, v.bytes);
+  const even = Math.min(Math.floor(room / bufferBytes), mostRingStages);
+  // Two buffers of K's size leave room for one of V's.
+  const isRingUneven = k.bytes > v.bytes && even === 2;
+  const depth = isRingUneven ? 3 : even;
+  const ring = { load: depth, mma: depth, layout: depth, ...options.ring };
+  const barriers = barrierPlans(stages, Math.max(ring.load, ring.mma, ring.layout), ctas);
+  const columnsFrom = (first: number, step: number): number[] =>
+    Array.from({ length: stages }, (_, stage) => first + stage * step);
+  return {
+    ...{ problem, shape, configuration, format, elementBytes, ctas, stages, ring },
+    clusters: options.clusters ?? Math.floor(multiprocessors / ctas),
+    isaFences: options.isaFences ?? false,
+    ...{ q, k, v, o, overlapsQueries, isRingUneven, barriers },
+    addresses: {
+      ...{ tensorAddress: -1, scale: -1, maxima: -1, q: [], o: [], ring: -1 },
+      ringStride: isRingUneven ? (k.bytes + v.bytes) / 2 : bufferBytes,
+      ringOffset: isRingUneven ? (k.bytes - v.bytes) / 2 : 0,
+    },
+    columns: {
+      s: columnsFrom(0, scoreColumns),
+      p: columnsFrom(scoreColumns / 2, scoreColumns),
+      o: columnsFrom(2 * scoreColumns, vDim),
+    },
+  };
+}
+
+/** Columns of tensor memory that the kernel allocates: all. */
+export const allocatedColumns = tensorColumns;
+
+const bufferAlignment = 1024;
+const barrierBytes = 8;
+const wordBytes = 4;
+
+/** The addresses of a plan, by allocating its parts in a CTA's shared memory in the kernel's order. */
+export function layOut(plan: ProgramPlan, shared: SharedMemory): ProgramPlan {
+  const place = (name: string, bytes: number, alignment: number): number => {
+    const result = shared.allocate(name, bytes, alignment);
+    if (!result.ok) throw new RequestError(`${name}: ${result.violation.message}`);
+    return result.address;
+  };
+  const barriers = Object.fromEntries(
+    Object.entries<BarrierPlan>({ ...plan.barriers }).map(([key, barrier]) => {
+      const bytes = barrier.offsets.length * barrierBytes;
+      const first = place(barrier.name, bytes, barrierBytes);
+      const offsets = barrier.offsets.map((_, i) => first + i * barrierBytes);
+      return [key, { ...barrier, offsets }];
+    }),
+  ) as unknown as ProgramBarriers;
+  const { stages, q, o, ring, isRingUneven, k, v, overlapsQueries } = plan;
+  const tensorAddress = place('tensor address', wordBytes, wordBytes);
+  const statistics = stages * tileQueries * wordBytes;
+  const scale = place('α and row sums', statistics, 16);
+  const maxima = place('row maxima', statistics, 16);
+  const staged = overlapsQueries ? null : place('O', stages * o.bytes, bufferAlignment);
+  const queryBytes = stages * (overlapsQueries ? Math.max(q.bytes, o.bytes) : q.bytes);
+  const queries = place('Q', queryBytes, bufferAlignment);
+  const { ringStride } = plan.addresses;
+  const ringBytes = isRingUneven ? 2 * k.bytes + v.bytes : ring.layout * ringStride;
+  const each = (first: number, step: number): number[] =>
+    Array.from({ length: stages }, (_, stage) => first + stage * step);
+  return {
+    ...plan,
+    barriers,
+    addresses: {
+      ...plan.addresses,
+      ...{ tensorAddress, scale, maxima, q: each(queries, q.bytes) },
+      o: each(staged ?? queries, o.bytes),
+      ring: place('K/V', ringBytes, bufferAlignment),
+    },
+  };
+}
+
+/** The swizzle of boxes with rows of so many bytes. */
+export function swizzleOf(boxBytes: number): SwizzleMode {
+  return boxBytes === 128 ? '128B' : boxBytes === 64 ? '64B' : '32B';
+}

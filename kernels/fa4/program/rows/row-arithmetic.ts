@@ -1,0 +1,130 @@
+import type { InstructionCounts } from '../../../../src/machine/index.js';
+import type { Fa4Configuration } from '../../forward-configuration.js';
+import { warpRows } from '../../forward-constants.js';
+import { fa4Formats, type Fa4Format } from '../../forward-formats.js';
+
+/**
+ * The registers of a warp's tcgen05.ld of the scores and tcgen05.st of P. The kernel moves a block in
+ * several instructions, each of so many registers of a lane; together they hold [part][lane][register].
+ */
+export interface FragmentRegisters {
+  /** fp32 scores of a lane in one part; divides the block's columns. */
+  readonly scores: number;
+  /** Words of P of a lane in one part; divides those of a row. */
+  readonly weights: number;
+}
+
+/**
+ * What a softmax warp holds of its 32 rows, one in each lane; everything is bit patterns, and every NaN
+ * is 0x7fffffff, as the GPU's arithmetic leaves it.
+ */
+export interface SoftmaxRegisters {
+  /** [32] fp32: the running maxima in use. */
+  readonly maxima: Uint32Array<ArrayBuffer>;
+  /** [32] fp32: the running sums of the exponentials. */
+  readonly sums: Uint32Array<ArrayBuffer>;
+  /** [32] fp32: the block's factors on what was summed before. */
+  readonly alphas: Uint32Array<ArrayBuffer>;
+  /** fp32 scores of a block, [part][lane][register], as tcgen05.ld leaves them. */
+  readonly scores: Uint32Array<ArrayBuffer>;
+  /**
+   * The block's P, [part][lane][register], as tcgen05.st takes it: two 16-bit or four 8-bit weights in
+   * a word, the leftmost column in the lowest bits.
+   */
+  readonly weights: Uint32Array<ArrayBuffer>;
+}
+
+/**
+ * The columns of a block that each of the 32 rows sees: begin ≤ j < end. Limits may lie outside the
+ * block, as the kernel computes them.
+ */
+export interface VisibleColumns {
+  /** Null where the mask has no lower limit, and the kernel no instructions for one. */
+  readonly begin: Int32Array | null;
+  readonly end: Int32Array;
+}
+
+/** What a softmax step issues, in the kernel's order; between its parts the warp signals others. */
+export interface SoftmaxIssues {
+  /** The mask, the maxima and α, before α goes to the correction warps. */
+  readonly maximum: InstructionCounts;
+  /** Scaling, exponentials and their conversion, before P is stored. */
+  readonly weights: InstructionCounts;
+  /** The row sums, after P is stored. */
+  readonly rowSum: InstructionCounts;
+}
+
+/**
+ * The arithmetic of FlashAttention-4's softmax, correction and epilogue warps on the registers of one
+ * warp, lane by lane: fp32, rounded to nearest even, subnormals kept, except where an instruction's
+ * name says otherwise. For all inputs the bits are those of the forward (forward-steps.ts).
+ *
+ * Counted is what computes: not the moves that pair registers for a packed instruction or join two
+ * conversions to fp8 in one word, nor the instructions that load and store. Every method throws a RequestError for registers of other sizes.
+ * Source: flash_attn/cute/softmax.py, utils.py, mask.py and flash_fwd_sm100.py of
+ * Dao-AILab/flash-attention.
+ */
+export interface RowArithmetic {
+  /**
+   * The softmax of one block: from the scores the weights and α, and maxima and sums brought up to
+   * date.
+   *
+   * @param visible null for a block that the kernel does not mask
+   * @param isFirst whether the block is the first of its tile; maxima and sums are not read then
+   */
+  softmax(
+    registers: SoftmaxRegisters,
+    visible: VisibleColumns | null,
+    isFirst: boolean,
+  ): SoftmaxIssues;
+  /**
+   * The lanes with α < 1, as the vote of the correction warp gives them, bit l for lane l: where any is
+   * set, the warp rescales all its rows.
+   */
+  needsRescale(alphas: Uint32Array): {
+    readonly ballot: number;
+    readonly issues: InstructionCounts;
+  };
+  /** O·α in place: `out` is [32][columns] fp32 bits, an even number of columns. */
+  rescale(out: Uint32Array, alphas: Uint32Array): InstructionCounts;
+  /**
+   * What O is multiplied by at the end, fp32 bits: rcp.approx.ftz of the sum, or of 1 where the sum is
+   * 0 or NaN, times the descale of V.
+   */
+  normalisers(sums: Uint32Array): {
+    readonly factors: Uint32Array<ArrayBuffer>;
+    readonly issues: InstructionCounts;
+  };
+  /**
+   * O times the factors, rounded to the output's format: `out` is [32][columns] fp32 bits, an even
+   * number of columns, and stays as it is; `words` gets [32][columns / 2], the left column of a pair in
+   * the low half.
+   */
+  normalise(out: Uint32Array, factors: Uint32Array, words: Uint32Array): InstructionCounts;
+  /** The LSE of the rows, natural logarithm, fp32 bits; −∞ where the sum is 0 or NaN. */
+  logSumExp(
+    maxima: Uint32Array,
+    sums: Uint32Array,
+  ): { readonly lse: Uint32Array<ArrayBuffer>; readonly issues: InstructionCounts };
+}
+
+const minusInfinity = 0xff800000;
+
+/** Words of P that a row of a block has. */
+export function weightWords({ blockKeys }: Fa4Configuration, format: Fa4Format): number {
+  return (blockKeys * fa4Formats[format].bits) / 32;
+}
+
+/** The registers of a softmax warp at the beginning of a tile: maxima −∞, all else 0. */
+export function createSoftmaxRegisters(
+  configuration: Fa4Configuration,
+  format: Fa4Format,
+): SoftmaxRegisters {
+  return {
+    maxima: new Uint32Array(warpRows).fill(minusInfinity),
+    sums: new Uint32Array(warpRows),
+    alphas: new Uint32Array(warpRows),
+    scores: new Uint32Array(warpRows * configuration.blockKeys),
+    weights: new Uint32Array(warpRows * weightWords(configuration, format)),
+  };
+}

@@ -1,0 +1,204 @@
+import {
+  createMmaUnits,
+  createTensorMap,
+  memoryModels,
+  runCluster,
+  unitRates,
+  type CtaCounters,
+  type Finding,
+  type MemoryModel,
+  type MmaUnits,
+  type Scheduler,
+  type TensorMap,
+  type TraceEvent,
+  type WarpProgram,
+} from '../../../src/machine/index.js';
+import { formats, patternsOf } from '../../../src/formats/index.js';
+import {
+  problemShape,
+  type Problem,
+  type ProblemShape,
+  type Tensor,
+} from '../../../src/problem.js';
+import {
+  ctasOf,
+  exponentScale,
+  fa4Configuration,
+  type Fa4Configuration,
+} from '../forward-configuration.js';
+import type { Fa4Format, InputPatterns } from '../forward-formats.js';
+import { warpName, warpRoles, type ProgramContext } from './context.js';
+import { correctionWarp } from './correction-warp.js';
+import { epilogueWarp } from './epilogue-warp.js';
+import { loadWarp } from './load-warp.js';
+import { mmaWarp } from './mma-warp.js';
+import {
+  layOut,
+  planProgram,
+  swizzleOf,
+  type ProgramOptions,
+  type ProgramPlan,
+  type TileLayout,
+} from './plan.js';
+import { createWebAssemblyRows, type RowArithmetic } from './rows/index.js';
+import { setUp } from './setup.js';
+import { softmaxFragments, softmaxWarp } from './softmax-warp.js';
+import { clusterQueries, workTiles } from './tiles.js';
+
+/** Changes the instructions of a warp on their way to the machine. */
+export type ProgramChange = (program: WarpProgram, context: ProgramContext) => WarpProgram;
+
+/** How the program is run on the machine. */
+export interface ProgramRunOptions extends ProgramOptions {
+  /** The schedule of each cluster; default in order. */
+  readonly scheduler?: (cluster: number) => Scheduler;
+  readonly model?: MemoryModel;
+  /** Whether races are looked for; default true. */
+  readonly races?: boolean;
+  /** Default: the forward's own arithmetic, in WebAssembly. */
+  readonly rows?: (setting: Parameters<typeof createWebAssemblyRows>[0]) => RowArithmetic;
+  readonly change?: ProgramChange;
+  readonly trace?: (event: TraceEvent, cluster: number) => void;
+  readonly mostSteps?: number;
+}
+
+/** What a cluster has done. */
+export interface ProgramClusterRun {
+  readonly cluster: number;
+  readonly findings: readonly Finding[];
+  readonly counters: readonly CtaCounters[];
+  readonly steps: number;
+  readonly clocks: number;
+  readonly isComplete: boolean;
+  readonly schedule: string;
+}
+
+/** The program made ready for a problem. Clusters do not depend on one another. */
+export interface PreparedProgram {
+  readonly shape: ProblemShape;
+  readonly configuration: Fa4Configuration;
+  readonly plan: ProgramPlan;
+  /** Clusters that have tiles to work on. */
+  readonly clusters: number;
+  /** [batch · heads · queries · vDim] patterns in the output's format; filled by the runs. */
+  readonly out: Uint16Array;
+  /** [batch · heads · queries] fp32 bits, natural logarithm. */
+  readonly lse: Uint32Array;
+  readonly run: (cluster: number) => ProgramClusterRun;
+}
+
+/** Patterns in memory of their own, as TMA asks for: aligned to 16 bytes. */
+function globalMemory(tensor: Tensor): Uint8Array {
+  const patterns = patternsOf(tensor.data, formats[tensor.format]) as InputPatterns;
+  const bytes = new Uint8Array(Math.max(16 * Math.ceil(patterns.byteLength / 16), 16));
+  bytes.set(new Uint8Array(patterns.buffer, patterns.byteOffset, patterns.byteLength));
+  return bytes;
+}
+
+function tensorMap(
+  name: string,
+  bytes: Uint8Array,
+  elementBytes: 1 | 2,
+  [heads, rows, columns]: readonly [number, number, number],
+  { boxColumns, boxBytes, rows: boxRows }: TileLayout,
+): TensorMap {
+  return createTensorMap({
+    ...{ name, bytes, elementBytes, dims: [columns, rows, heads] },
+    strides: [columns * elementBytes, rows * columns * elementBytes],
+    ...{ box: [boxColumns, boxRows, 1], swizzle: swizzleOf(boxBytes) },
+  });
+}
+
+const warpPrograms = {
+  softmax: softmaxWarp,
+  correction: correctionWarp,
+  MMA: mmaWarp,
+  epilogue: epilogueWarp,
+  load: loadWarp,
+  idle: setUp,
+} as const satisfies Record<(typeof warpRoles)[number], (context: ProgramContext) => WarpProgram>;
+
+/**
+ * FlashAttention-4's forward as Blackwell executes it: warps, tensor memory, shared memory, barriers,
+ * asynchronous loads and MMAs, one or two CTAs. Under every legal schedule the outputs and LSEs are the
+ * bits of `createFa4Forward` with the same configuration; what is illegal is among the findings.
+ *
+ * Evidence: the arithmetic is that of the forward. The order of instructions is that of
+ * flash_fwd_sm100.py of Dao-AILab/flash-attention; what the machine guarantees is the PTX ISA's text.
+ * Nothing of the execution has been compared with a Blackwell GPU.
+ *
+ * @param overrides what to choose otherwise than FlashAttention-4 would for this problem
+ * @throws RequestError for what the forward does not take, and for what `planProgram` does not
+ */
+export function prepareFa4Program(
+  problem: Problem,
+  overrides: Partial<Fa4Configuration> = {},
+  options: ProgramRunOptions = {},
+): PreparedProgram {
+  const shape = problemShape(problem);
+  const configuration = fa4Configuration(problem, shape, overrides);
+  const format = problem.q.format as Fa4Format;
+  const plan = planProgram(problem, shape, configuration, ctasOf(problem, shape), options);
+  const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
+  const { elementBytes } = plan;
+  const outBytes = new Uint8Array(16 * Math.ceil((2 * batch * heads * queries * vDim) / 16 + 1));
+  const lse = new Uint32Array(batch * heads * queries);
+  const maps = {
+    q: tensorMap(
+      'Q',
+      globalMemory(problem.q),
+      elementBytes,
+      [batch * heads, queries, qkDim],
+      plan.q,
+    ),
+    k: tensorMap(
+      'K',
+      globalMemory(problem.k),
+      elementBytes,
+      [batch * kvHeads, keys, qkDim],
+      plan.k,
+    ),
+    v: tensorMap('V', globalMemory(problem.v), elementBytes, [batch * kvHeads, keys, vDim], plan.v),
+    o: tensorMap('O', outBytes, 2, [batch * heads, queries, vDim], plan.o),
+  };
+  const createRows =
+    options.rows ?? ((setting) => createWebAssemblyRows(setting, softmaxFragments(plan)));
+  const scale = exponentScale(problem.scale, configuration);
+  const rows = createRows({ configuration, format, scale });
+  const mmaUnits: MmaUnits = createMmaUnits(configuration.architecture);
+  const rates = unitRates[configuration.architecture === 'sm_103' ? 'sm_103' : 'sm_100'];
+  const tilesOfHead = Math.ceil(queries / clusterQueries(plan));
+
+  function run(cluster: number): ProgramClusterRun {
+    const scheduler = options.scheduler?.(cluster);
+    const tiles = workTiles(plan, cluster);
+    let laidOut = plan;
+    const result = runCluster(
+      {
+        ...{ ctas: plan.ctas, warps: warpRoles.length, warpName },
+        allocate: (shared) => (laidOut = layOut(plan, shared)),
+        program: (place) => {
+          const context = { plan: laidOut, place, tiles, rows, maps, lse };
+          const program = warpPrograms[warpRoles[place.warp]](context);
+          return options.change?.(program, context) ?? program;
+        },
+      },
+      {
+        ...{ mmaUnits, rates, model: options.model ?? memoryModels.practice },
+        races: options.races ?? true,
+        ...(scheduler === undefined ? {} : { scheduler }),
+        ...(options.mostSteps === undefined ? {} : { mostSteps: options.mostSteps }),
+        ...(options.trace === undefined
+          ? {}
+          : { trace: (event: TraceEvent) => options.trace!(event, cluster) }),
+      },
+    );
+    return { cluster, ...result, schedule: scheduler?.name ?? 'in order' };
+  }
+
+  return {
+    ...{ shape, configuration, plan, run, lse },
+    clusters: Math.min(plan.clusters, batch * heads * tilesOfHead),
+    out: new Uint16Array(outBytes.buffer, 0, batch * heads * queries * vDim),
+  };
+}

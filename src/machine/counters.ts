@@ -1,0 +1,46 @@
+import type { InstructionCounts, OperandName } from './instruction.js';
+
+/** Amounts by name. */
+export type Amounts = Record<string, number>;
+
+/** What one CTA has done. Bytes are counted where the instruction moves them, whatever the banks. */
+export interface CtaCounters {
+  /** Warp instructions by mnemonic; asynchronous ones once for the warp that issued them. */
+  readonly instructions: Amounts;
+  /** Floating-point operations of MMAs, two for a product and its sum, by what D is. */
+  readonly mmaFlops: Amounts;
+  /** Bytes of shared memory read and written, by what is moved, as `K → mma`. */
+  readonly sharedBytes: Amounts;
+  /** Bytes of tensor memory read and written, likewise. */
+  readonly tensorBytes: Amounts;
+  /** Bytes of global memory read and written, likewise. */
+  readonly globalBytes: Amounts;
+  /** Waits by place in the program, and those of them that had to wait. */
+  readonly waits: Amounts;
+  readonly blockedWaits: Amounts;
+  /** Clocks spent waiting by place, in a timed run. */
+  readonly waitClocks: Amounts;
+  /** Clocks in which a unit worked, in a timed run. */
+  readonly unitClocks: Amounts;
+  /** The most columns of tensor memory and bytes of shared memory in use. */
+  mostTensorColumns: number;
+  mostSharedBytes: number;
+}
+
+export function createCtaCounters(): CtaCounters {
+  return {
+    ...{ instructions: {}, mmaFlops: {}, sharedBytes: {}, tensorBytes: {}, globalBytes: {} },
+    ...{ waits: {}, blockedWaits: {}, waitClocks: {}, unitClocks: {} },
+    ...{ mostTensorColumns: 0, mostSharedBytes: 0 },
+  };
+}
+
+/** Adds to an amount. */
+export function count(amounts: Amounts, name: OperandName, amount: number): void {
+  amounts[name] = (amounts[name] ?? 0) + amount;
+}
+
+/** Adds every count of a piece of code. */
+export function countInstructions(amounts: Amounts, counts: InstructionCounts): void {
+  for (const name in counts) count(amounts, name, counts[name]);
+}

@@ -1,0 +1,67 @@
+/** The kinds of illegal acts that the machine finds. */
+export const findingKinds = {
+  race: 'two accesses of which one writes, in no order',
+  uninitialised: 'a read of what nobody has written',
+  'overwritten-unread': 'a write over data that nobody has read',
+  'lane-window': 'a warp reaches for lanes of tensor memory that are not its own',
+  'tensor-allocation': 'tensor memory allocated, used or freed against the rules',
+  'leaked-tensor-memory': 'tensor memory that is not freed at the end',
+  'shared-overflow': 'more shared memory than a CTA has, or an access beyond it',
+  misaligned: 'an address that the instruction does not take',
+  'barrier-initialisation': 'a barrier used before or without its initialisation',
+  'over-arrival': 'more arrivals than a barrier expects',
+  phase: 'a phase of a barrier that an arrival or a wait may miss in another schedule',
+  deadlock: 'warps that wait for one another',
+  'exited-cta': 'an access to a CTA whose warps have all ended',
+  'unfinished-operation': 'an asynchronous operation that nobody waited for',
+  'instruction-shape': 'an instruction with operands that it does not have',
+} as const;
+
+/** One kind of illegal act. */
+export type FindingKind = keyof typeof findingKinds;
+
+/** One of the accesses that a finding is about. */
+export interface FindingAccess {
+  /** The warp or the asynchronous operation, as `CTA 0 warp 12` or `tcgen05.mma of CTA 0 warp 12`. */
+  readonly who: string;
+  /** The place in the program. */
+  readonly site: string;
+  /** The step of the run at which it was executed. */
+  readonly step: number;
+}
+
+/** An illegal act, with what one needs to find it in the program. */
+export interface Finding {
+  readonly kind: FindingKind;
+  /** One sentence: what, where. */
+  readonly message: string;
+  readonly cta: number;
+  readonly step: number;
+  /** For a race: the two accesses, the earlier first. */
+  readonly accesses: readonly FindingAccess[];
+  /** How often the same was found in the run. */
+  readonly count: number;
+}
+
+/** Collects findings; the same one is kept once and counted. */
+export interface FindingCollector {
+  readonly add: (finding: Omit<Finding, 'count' | 'accesses'> & Partial<Finding>) => void;
+  readonly list: () => readonly Finding[];
+}
+
+/** The most different findings that are kept. */
+const mostFindings = 200;
+
+export function createFindingCollector(): FindingCollector {
+  const found = new Map<string, Finding>();
+  return {
+    add: ({ kind, message, cta, step, accesses = [] }) => {
+      const key = [kind, cta, message, ...accesses.map(({ who, site }) => who + site)].join('\n');
+      const earlier = found.get(key);
+      if (earlier !== undefined) found.set(key, { ...earlier, count: earlier.count + 1 });
+      else if (found.size < mostFindings)
+        found.set(key, { kind, message, cta, step, accesses, count: 1 });
+    },
+    list: () => [...found.values()],
+  };
+}

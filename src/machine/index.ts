@@ -1,0 +1,23 @@
+export * from './arithmetic/index.js';
+export { type Amounts, type CtaCounters } from './counters.js';
+export { findingKinds, type Finding, type FindingAccess, type FindingKind } from './finding.js';
+export {
+  clusterAddress,
+  splitClusterAddress,
+  type Fragment,
+  type Instruction,
+  type InstructionCounts,
+  type InstructionOf,
+  type Opcode,
+  type WarpPlace,
+  type WarpProgram,
+} from './instruction.js';
+export { memoryModels, type MemoryModel, type MemoryModelName } from './memory-model.js';
+export * from './memory/index.js';
+export { createMmaUnits, type MachineArchitecture, type MmaUnits } from './mma-units.js';
+export { runCluster, type ClusterLaunch, type ClusterRun, type RunOptions } from './run-cluster.js';
+export type { Scheduler } from './scheduler.js';
+export * from './schedulers/index.js';
+export type { Step, TraceEvent } from './state.js';
+export * from './tensor-core/index.js';
+export { unitRates, type TimedUnit, type UnitRates } from './unit-rates.js';

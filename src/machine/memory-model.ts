@@ -1,0 +1,58 @@
+/** The orders of a machine's execution that the texts of the ISA and the hardware tell differently. */
+export interface MemoryModel {
+  readonly name: string;
+  readonly description: string;
+  /**
+   * Which of one warp's MMAs are executed in the order of issue, beyond those into the same accumulator
+   * with the same shape: none, those that write what an earlier one reads as A, or all.
+   */
+  readonly mmaOrder: 'accumulator' | 'operand-reads' | 'issue';
+  /** Whether an instruction that needs a register that tcgen05.ld fills orders the load before itself. */
+  readonly registerDependencies: boolean;
+  /**
+   * Whether tcgen05 operations of different warps are ordered through barriers only with
+   * tcgen05.fence::before_thread_sync and ::after_thread_sync.
+   */
+  readonly tensorFences: boolean;
+}
+
+/**
+ * The memory models. Sources: PTX ISA 9.2, "Memory Consistency Model for 5th generation of TensorCore
+ * operations" (pipelined instructions, canonical synchronization patterns); later revisions order
+ * an MMA's reads of A before the writes of D of later MMAs of the warp. Tensor cores of a B300 have
+ * been measured to execute MMAs one after the other, whatever their shapes and issuing warps, which
+ * no text promises.
+ */
+export const memoryModels = {
+  practice: {
+    name: 'practice',
+    description: 'what kernels rely on: A is read before later MMAs write there; no tcgen05.fence',
+    mmaOrder: 'operand-reads',
+    registerDependencies: true,
+    tensorFences: false,
+  },
+  ptx: {
+    name: 'ptx',
+    description: 'the PTX ISA, with the order of A before D of its later revisions',
+    mmaOrder: 'operand-reads',
+    registerDependencies: false,
+    tensorFences: true,
+  },
+  'ptx-9.2': {
+    name: 'ptx-9.2',
+    description: 'the letter of PTX ISA 9.2: only MMAs into one accumulator are ordered',
+    mmaOrder: 'accumulator',
+    registerDependencies: false,
+    tensorFences: true,
+  },
+  pipe: {
+    name: 'pipe',
+    description: 'as measured: one tensor pipe that executes MMAs in the order of issue',
+    mmaOrder: 'issue',
+    registerDependencies: true,
+    tensorFences: false,
+  },
+} as const satisfies Readonly<Record<string, MemoryModel>>;
+
+/** The name of a memory model. */
+export type MemoryModelName = keyof typeof memoryModels;

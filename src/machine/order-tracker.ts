@@ -1,0 +1,103 @@
+import type { CtaState, MachineState, OperationKind, WarpState } from './state.js';
+import type { Mbarrier } from './mbarrier.js';
+import type { NamedBarrier } from './named-barrier.js';
+import type { AccessClocks, Clock } from './ordering/index.js';
+
+/** What a warp knows to have happened. */
+export interface WarpOrder {
+  readonly chain: number;
+  /** Everything that is ordered before its next instruction. */
+  readonly clock: Clock;
+  /** What a fence.proxy.async on the way has made known to the async proxy as well. */
+  readonly asyncView: Clock;
+  /** What is ordered before its next tcgen05 operation, where a model asks for tcgen05.fence. */
+  readonly tensorView: Clock;
+  /** Its complete tcgen05 loads and stores that no fence has ordered before what follows. */
+  readonly unfenced: Clock;
+  /** Its tcgen05.mma and tcgen05.cp: what tcgen05.commit tracks. */
+  readonly tensorOperations: AccessClocks;
+  /** What fence.mbarrier_init has made known to the cluster. */
+  readonly published: Clock;
+}
+
+/** What is ordered before an asynchronous operation; and, its own tick included, with it. */
+export interface OperationOrder {
+  readonly clock: Clock;
+  readonly asyncView: Clock;
+  readonly chain: number;
+  readonly time: number;
+  /** The instruction, and its place in the program. */
+  readonly name: string;
+  readonly site: string;
+}
+
+/** A rectangle of memory that is read or written. */
+export interface MemoryAccess {
+  /** `shared`: words of 32 bits. `tensor`: granules of 16 lanes × 1 column, 512 to a row. */
+  readonly space: 'shared' | 'tensor';
+  readonly cta: CtaState;
+  readonly kind: 'read' | 'write';
+  readonly start: number;
+  readonly count: number;
+  readonly stride?: number;
+  readonly rows?: number;
+}
+
+/** Who accesses or arrives. */
+export type Actor =
+  | { readonly warp: WarpState; readonly order: null }
+  | { readonly warp: WarpState; readonly order: OperationOrder; readonly kind: OperationKind };
+
+/**
+ * Follows what is ordered before what while a cluster runs, and reports what is not. It is told of every
+ * access and of everything that orders; it does not change the run.
+ */
+export interface OrderTracker {
+  readonly createWarp: () => WarpOrder;
+  readonly access: (machine: MachineState, actor: Actor, access: MemoryAccess) => void;
+  /**
+   * An operation that the warp issues now; MMAs of `predecessors` are executed before it. `reaches`: the
+   * CTAs that must not end before it is known to be complete.
+   */
+  readonly begin: (
+    warp: WarpState,
+    kind: OperationKind,
+    predecessors: readonly (OperationOrder | null)[],
+    reaches: readonly CtaState[],
+  ) => OperationOrder;
+  /** The warp knows that an operation is complete: by a wait, or since it has its registers. */
+  readonly finish: (warp: WarpState, kind: OperationKind, order: OperationOrder) => void;
+  readonly fence: (
+    warp: WarpState,
+    fence: 'before_thread_sync' | 'after_thread_sync' | 'mbarrier_init' | 'proxy.async',
+  ) => void;
+  readonly initialise: (machine: MachineState, warp: WarpState, barrier: Mbarrier) => void;
+  /** An arrival, or bytes that arrive, counted to the barrier's current phase. */
+  readonly arrive: (
+    machine: MachineState,
+    actor: Actor,
+    barrier: Mbarrier,
+    what: 'arrival' | 'bytes',
+  ) => void;
+  /** The barrier has completed a phase. */
+  readonly complete: (machine: MachineState, barrier: Mbarrier) => void;
+  /** A wait has returned since the phase before the current one is complete. */
+  readonly observe: (machine: MachineState, warp: WarpState, barrier: Mbarrier) => void;
+  readonly arriveAtNamed: (
+    machine: MachineState,
+    warp: WarpState,
+    barrier: NamedBarrier,
+    how: { readonly waits: boolean; readonly isRelaxed: boolean },
+  ) => void;
+  readonly completeNamed: (barrier: NamedBarrier) => void;
+  readonly leaveNamed: (warp: WarpState, barrier: NamedBarrier, generation: number) => void;
+  /** Columns of tensor memory are freed, with what they hold. */
+  readonly endTensor: (
+    machine: MachineState,
+    warp: WarpState,
+    firstColumn: number,
+    columns: number,
+  ) => void;
+  /** All warps have ended: whatever reached a CTA has to be known there to be complete. */
+  readonly end: (machine: MachineState) => void;
+}

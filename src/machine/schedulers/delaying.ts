@@ -1,0 +1,31 @@
+import type { Scheduler } from '../scheduler.js';
+import type { Step } from '../state.js';
+import { inOrderChoice } from './in-order.js';
+
+/**
+ * The schedule in order, but at the decisions given what would come next is held back until nothing
+ * else may go on; a decision that is given twice holds back two things. With d delays in all places
+ * this is delay-bounded exploration (Emmi, Qadeer, Rakamarić, "Delay-bounded scheduling", POPL 2011).
+ * As data a schedule can be shrunk: the delays that are left are what matters about it.
+ */
+export function delayingScheduler(delays: readonly number[]): Scheduler {
+  const due = [...delays].sort((a, b) => a - b);
+  const heldBack = new Set<Step>();
+  let last: Step | null = null;
+  let decision = 0;
+  return {
+    name: delays.length === 0 ? 'in order' : `in order, with delays at ${due.join(', ')}`,
+    choose: (steps) => {
+      let choice = inOrderChoice(steps, last, (step) => heldBack.has(step));
+      for (; due.length > 0 && due[0] <= decision; due.shift()) {
+        if (due[0] < decision) continue;
+        heldBack.add(steps[choice]);
+        choice = inOrderChoice(steps, last, (step) => heldBack.has(step));
+      }
+      decision++;
+      last = steps[choice];
+      heldBack.delete(last);
+      return choice;
+    },
+  };
+}
