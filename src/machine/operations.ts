@@ -26,10 +26,18 @@ export function issue(
 ): AsynchronousOperation {
   const { kind, unit, cycles, after = [], fragment = null, latency = 0, perform } = request;
   const { predecessors = after.map(({ order }) => order), reaches = [warp.cta] } = request;
+  // Written out: this is made for every tcgen05 instruction, and spreading costs more than the rest.
   const operation: AsynchronousOperation = {
-    ...{ kind, warp, unit, cycles, after, fragment, latency },
+    kind,
+    warp,
+    unit,
+    cycles,
+    after,
+    fragment,
+    latency,
     name: warp.current?.op ?? kind,
     site: siteOf(warp.current),
+    instruction: warp.current,
     perform: () => perform(operation),
     order: machine.tracker?.begin(warp, kind, predecessors, reaches) ?? null,
     issuedAt: machine.now,
@@ -38,6 +46,7 @@ export function issue(
     chosenAs: 'operation',
     time: 0,
   };
+  if (machine.occupancy !== null) operation.time = machine.occupancy.reserve(operation);
   machine.pending.push(operation);
   return operation;
 }

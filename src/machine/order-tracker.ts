@@ -10,7 +10,7 @@ export interface WarpOrder {
   readonly clock: Clock;
   /** What a fence.proxy.async on the way has made known to the async proxy as well. */
   readonly asyncView: Clock;
-  /** What is ordered before its next tcgen05 operation, where a model asks for tcgen05.fence. */
+  /** What is ordered before its next accesses to tensor memory, where a model asks for fences. */
   readonly tensorView: Clock;
   /** Its complete tcgen05 loads and stores that no fence has ordered before what follows. */
   readonly unfenced: Clock;
@@ -23,6 +23,8 @@ export interface WarpOrder {
 /** What is ordered before an asynchronous operation; and, its own tick included, with it. */
 export interface OperationOrder {
   readonly clock: Clock;
+  /** What is ordered before what it does in tensor memory; the same but for tcgen05 fences. */
+  readonly tensorClock: Clock;
   readonly asyncView: Clock;
   readonly chain: number;
   readonly time: number;

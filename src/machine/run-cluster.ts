@@ -67,6 +67,8 @@ export interface ClusterRun {
 }
 
 const threadsOfWarp = 32;
+/** Instructions that wait in the middle. */
+const continuedWaits: ReadonlySet<Opcode> = new Set(['bar.sync', 'barrier.cluster.wait']);
 
 /** The fragments whose values an instruction needs, or overwrites. */
 function fragmentsOf(instruction: Instruction): readonly Fragment[] {
@@ -169,7 +171,8 @@ function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState
   return {
     ...{ ctas, model, rates, tracker, findings: createFindingCollector(), pending: [] },
     mmaUnits: options.mmaUnits ?? createMmaUnits('sm_100'),
-    occupancy: options.scheduler?.isTimed === true ? createUnitOccupancy({ rates }) : null,
+    occupancy:
+      options.scheduler?.isTimed === true ? createUnitOccupancy(rates, options.trace) : null,
     clusterBarrier: createNamedBarrier(-1, launch.ctas * launch.warps * threadsOfWarp),
     trace: options.trace ?? null,
     ...{ step: 0, now: 0 },
@@ -226,7 +229,7 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
   const machine = createMachine(launch, options);
   const { scheduler = inOrderScheduler(), mostSteps = 1e8 } = options;
   const isTimed = scheduler.isTimed === true;
-  const { ctas, pending, findings, trace, occupancy } = machine;
+  const { ctas, pending, findings, trace } = machine;
   const warps = ctas.flatMap((cta) => cta.warps);
   warps.forEach(advance);
   const steps: Step[] = [];
@@ -264,7 +267,7 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
   function advanceInTime(warp: WarpState, instruction: Instruction, began: number): void {
     const { now } = machine;
     const isWait =
-      definitionOf(instruction).waitsFor !== undefined || instruction.op === 'bar.sync';
+      definitionOf(instruction).waitsFor !== undefined || continuedWaits.has(instruction.op);
     if (isWait) {
       const site = siteOf(instruction);
       count(warp.cta.counters.waits, site, 1);
@@ -275,8 +278,8 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
     }
     const end = isTimed ? Math.max(warp.readyAt, now + 1) : now + 1;
     trace?.({
-      ...{ cta: warp.cta.rank, track: warp.index, name: siteOf(instruction) },
-      ...{ start: isWait ? began : now, end, isWait, issuedAt: null },
+      ...{ cta: warp.cta.rank, track: warp.index, warp: warp.index, name: siteOf(instruction) },
+      ...{ instruction, start: isWait ? began : now, end, isWait, issuedAt: null },
     });
     warp.readyAt = end;
     clocks = Math.max(clocks, end);
@@ -284,17 +287,18 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
 
   function perform(operation: AsynchronousOperation): void {
     pending.splice(pending.indexOf(operation), 1);
-    occupancy?.occupy(operation, machine.now);
     operation.isDone = true;
     operation.doneAt = machine.now;
     operation.perform();
-    const { warp, unit, cycles, name, site, issuedAt } = operation;
+    const { warp, unit, cycles, name, site, instruction, issuedAt } = operation;
+    const { now } = machine;
     if (isTimed) count(warp.cta.counters.unitClocks, unit, cycles);
     trace?.({
-      ...{ cta: warp.cta.rank, track: unit, name: site === name ? name : site },
-      ...{ start: machine.now - cycles, end: machine.now, isWait: false, issuedAt },
+      ...{ cta: warp.cta.rank, track: unit, warp: warp.index, instruction },
+      ...{ name: site === name ? name : site, isWait: false, issuedAt },
+      ...(isTimed ? { start: now - cycles, end: now } : { start: now, end: now + 1 }),
     });
-    clocks = Math.max(clocks, machine.now);
+    clocks = Math.max(clocks, now);
   }
 
   for (;;) {
@@ -305,10 +309,7 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
         steps.push(warp);
       }
     for (const operation of pending)
-      if (operation.after.every(({ isDone }) => isDone)) {
-        if (occupancy !== null) operation.time = occupancy.endOf(operation);
-        steps.push(operation);
-      }
+      if (operation.after.every(({ isDone }) => isDone)) steps.push(operation);
     if (steps.length === 0) break;
     if (machine.step >= mostSteps) {
       findings.add({

@@ -74,6 +74,7 @@ export interface AsynchronousOperation {
   readonly warp: WarpState;
   readonly name: string;
   readonly site: string;
+  readonly instruction: Instruction | null;
   /** Operations that the hardware performs before this one. */
   readonly after: readonly AsynchronousOperation[];
   readonly perform: () => void;
@@ -88,7 +89,7 @@ export interface AsynchronousOperation {
   isDone: boolean;
   doneAt: number;
   readonly chosenAs: 'operation';
-  /** When it is performed, in clocks of a timed schedule. */
+  /** When it is performed, in clocks of a timed schedule: known from its issue on. */
   time: number;
 }
 
@@ -98,14 +99,18 @@ export type Step = WarpState | AsynchronousOperation;
 /** One thing that happened, for a trace; times are clocks of a timed schedule, else steps. */
 export interface TraceEvent {
   readonly cta: number;
-  /** A warp's index, or the unit that performed an operation. */
+  /** A warp's index, or the unit that worked. */
   readonly track: number | TimedUnit;
+  /** The warp that executed the instruction, or issued the operation. */
+  readonly warp: number;
   readonly name: string;
+  readonly instruction: Instruction | null;
+  /** Of an operation with a latency, the end of the time that it takes: when its bytes arrive. */
   readonly start: number;
   readonly end: number;
   /** Whether the warp waited. */
   readonly isWait: boolean;
-  /** The time at which an operation was issued. */
+  /** The time at which an operation was issued; null for everything else. */
   readonly issuedAt: number | null;
 }
 

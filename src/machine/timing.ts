@@ -1,6 +1,6 @@
-import { findArithmetic } from './arithmetic/index.js';
+import { arithmeticInstructions } from './arithmetic/index.js';
 import type { InstructionCounts } from './instruction.js';
-import type { AsynchronousOperation, MachineState, WarpState } from './state.js';
+import { siteOf, type AsynchronousOperation, type TraceEvent, type WarpState } from './state.js';
 import type { TimedUnit, UnitRates } from './unit-rates.js';
 
 const lanesOfWarp = 32;
@@ -9,12 +9,22 @@ const partitions = 4;
 
 /** Which units are busy until when, in clocks. */
 export interface UnitOccupancy {
-  /** The clock at which an operation ends that starts at `from` or when its unit is free. */
-  readonly endOf: (operation: AsynchronousOperation) => number;
-  readonly occupy: (operation: AsynchronousOperation, until: number) => void;
+  /**
+   * The clock at which an operation that is issued now will be done: units execute in the order of
+   * issue, and no operation before those that it comes after.
+   */
+  readonly reserve: (operation: AsynchronousOperation) => number;
   /** Runs code on registers from `now` on; the clock at which it ends. */
   readonly runRegisters: (warp: WarpState, now: number, issues: InstructionCounts) => number;
 }
+
+const laneOperationsOf: ReadonlyMap<string, { readonly unit: string; readonly perWarp: number }> =
+  new Map(
+    arithmeticInstructions.map(({ name, unit, laneOperations }) => [
+      name,
+      { unit, perWarp: laneOperations * lanesOfWarp },
+    ]),
+  );
 
 /** Clocks that a warp's code keeps each unit of its part of the SM busy. */
 function unitClocks(
@@ -23,17 +33,24 @@ function unitClocks(
 ): Record<'MUFU' | 'FMA' | 'issue', number> {
   const clocks = { MUFU: 0, FMA: 0, issue: 0 };
   for (const [name, count] of Object.entries(issues)) {
-    const { unit, laneOperations } = findArithmetic(name);
-    const operations = count * laneOperations * lanesOfWarp;
-    if (unit === 'mufu') clocks.MUFU += operations / (rates.mufuLanes / partitions);
-    else if (unit === 'fma') clocks.FMA += operations / (rates.fmaLanes / partitions);
+    // What is no arithmetic, a vote for instance, takes its issue slot.
+    const { unit, perWarp } = laneOperationsOf.get(name) ?? { unit: 'issue', perWarp: 0 };
+    if (unit === 'mufu') clocks.MUFU += (count * perWarp) / (rates.mufuLanes / partitions);
+    else if (unit === 'fma') clocks.FMA += (count * perWarp) / (rates.fmaLanes / partitions);
     clocks.issue += count;
   }
   return clocks;
 }
 
-/** Units that are all free at first. */
-export function createUnitOccupancy({ rates }: Pick<MachineState, 'rates'>): UnitOccupancy {
+/**
+ * Units that are all free at first.
+ *
+ * @param trace told when code on registers keeps a unit busy
+ */
+export function createUnitOccupancy(
+  rates: UnitRates,
+  trace: (event: TraceEvent) => void = () => undefined,
+): UnitOccupancy {
   const freeAt = new Map<string, number>();
   const keyOf = ({ unit, warp }: AsynchronousOperation): string =>
     unit === 'tensor memory'
@@ -41,24 +58,33 @@ export function createUnitOccupancy({ rates }: Pick<MachineState, 'rates'>): Uni
       : `${unit === 'tensor core' ? 0 : warp.cta.rank} ${unit}`;
   const isShared = (unit: TimedUnit): boolean => unit !== 'issue';
   return {
-    endOf: (operation) => {
+    reserve: (operation) => {
       const { unit, cycles, latency, issuedAt, after } = operation;
       let start = issuedAt;
-      for (const { doneAt } of after) start = Math.max(start, doneAt);
-      if (isShared(unit)) start = Math.max(start, freeAt.get(keyOf(operation)) ?? 0);
+      for (const { time } of after) start = Math.max(start, time);
+      if (isShared(unit)) {
+        const key = keyOf(operation);
+        start = Math.max(start, freeAt.get(key) ?? 0);
+        freeAt.set(key, start + cycles);
+      }
       return start + cycles + latency;
-    },
-    occupy: (operation, until) => {
-      if (isShared(operation.unit)) freeAt.set(keyOf(operation), until - operation.latency);
     },
     runRegisters: (warp, now, issues) => {
       let end = now;
       for (const [unit, clocks] of Object.entries(unitClocks(rates, issues))) {
         if (clocks === 0) continue;
         const key = `${warp.cta.rank} ${unit} ${warp.index % partitions}`;
-        const until = Math.max(now, freeAt.get(key) ?? 0) + clocks;
+        const queue = Math.max((freeAt.get(key) ?? 0) - now, 0);
+        const until = now + queue + clocks;
         freeAt.set(key, until);
-        end = Math.max(end, until);
+        // Warps take turns: a short piece of code has half of the unit, however long the others are.
+        end = Math.max(end, now + clocks + Math.min(queue, clocks));
+        if (unit !== 'issue')
+          trace({
+            ...{ cta: warp.cta.rank, track: unit as TimedUnit, warp: warp.index },
+            ...{ name: siteOf(warp.current), instruction: warp.current, isWait: false },
+            ...{ start: until - clocks, end: until, issuedAt: null },
+          });
       }
       return end;
     },

@@ -161,19 +161,27 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
       const isAsync = access.space === 'shared' && actor.order !== null;
       const stamp = record(machine, actor, access.kind, isAsync ? 'async' : 'generic');
       const memory = memoryOf(access.cta, access.space);
-      const conflicts = memory[access.kind](access, stamp, clocksOf(actor));
+      const { asyncView, clock } = clocksOf(actor);
+      const isFenced = access.space === 'tensor' && actor.order !== null;
+      const clocks = { clock: isFenced ? actor.order.tensorClock : clock, asyncView };
+      const conflicts = memory[access.kind](access, stamp, clocks);
       for (const conflict of conflicts) reportConflict(machine, access, conflict);
     },
     begin: (warp, kind, predecessors, reaches) => {
       const order = warp.order!;
       const isFenced = model.tensorFences && tensorKinds.has(kind);
       const from = kind === 'commit' ? order.tensorOperations : order;
-      const clock = copyClock(isFenced ? order.tensorView : from.clock);
+      const clock = copyClock(from.clock);
       const asyncView = copyClock(from.asyncView);
+      const tensorClock = isFenced ? copyClock(order.tensorView) : clock;
       for (const predecessor of predecessors)
-        if (predecessor !== null) join({ clock, asyncView }, predecessor);
+        if (predecessor !== null) {
+          join({ clock, asyncView }, predecessor);
+          if (isFenced) joinClock(tensorClock, predecessor.tensorClock);
+        }
       const { chain, time } = chains.begin(clock);
       includeInClock(clock, chain, time);
+      if (isFenced) includeInClock(tensorClock, chain, time);
       if (kind === 'mma' || kind === 'copy') join(order.tensorOperations, { clock, asyncView });
       tick(order);
       const name = warp.current?.op ?? kind;
@@ -182,7 +190,7 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
         const who = `${name} of ${warp.name}`;
         reached.set(`${cta.rank} ${chain}`, { cta, chain, time, kind, who, site });
       }
-      return { clock, asyncView, chain, time, name, site };
+      return { clock, tensorClock, asyncView, chain, time, name, site };
     },
     finish: ({ order }, kind, operation) => {
       const { clock, asyncView, tensorView, unfenced } = order!;

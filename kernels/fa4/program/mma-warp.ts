@@ -93,13 +93,13 @@ function* multiplyOutput(
     readonly stage: number;
     readonly values: number;
     readonly isFirst: boolean;
-    readonly lastQuarter: Instruction;
+    readonly lastQuarter: WarpProgram;
   },
 ): WarpProgram {
   const { ctas, format, shape, v, columns } = plan;
   const length = instructionLength(plan);
   for (let step = 0; step * length < scoreColumns; step++) {
-    if (step * length === scoreColumns * firstPart) yield lastQuarter;
+    if (step * length === scoreColumns * firstPart) yield* lastQuarter;
     yield {
       ...{ op: 'tcgen05.mma', group: ctas, a: format, b: format, site: 'O: multiplied' },
       shape: { m: tileQueries * ctas, n: shape.vDim, k: length },
@@ -145,11 +145,8 @@ export function* mmaWarp(context: ProgramContext): WarpProgram {
 
   function* output(stage: number, values: RingPlace, isFirst: boolean): WarpProgram {
     yield* wait(waitFor(barriers.weightsFull, stage, weights, 'P full, O rescaled: MMA waits'));
-    const lastQuarter = waitFor(
-      barriers.weightsLast,
-      stage,
-      weights,
-      'P full, last quarter: MMA waits',
+    const lastQuarter = wait(
+      waitFor(barriers.weightsLast, stage, weights, 'P full, last quarter: MMA waits'),
     );
     yield* multiplyOutput(plan, address[0], {
       ...{ stage, values: bufferAddress(values), isFirst, lastQuarter },

@@ -12,7 +12,7 @@ import {
   type MachineState,
   type WarpState,
 } from '../state.js';
-import { mmaFootprint, type MmaFootprint } from '../tensor-core/index.js';
+import type { MmaFootprint } from '../tensor-core/index.js';
 import { accessChunks, accessTensor } from './access.js';
 import { ctasOfGroup } from './ctas-of-group.js';
 import type { InstructionDefinitions } from './definition.js';
@@ -99,9 +99,12 @@ function areAllocated(
   machine: MachineState,
   warp: WarpState,
   cta: CtaState,
-  { a, d }: MmaFootprint,
+  mma: Tcgen05Mma,
 ): boolean {
-  const areas = a.space === 'tensor' ? [...d, ...a.rectangles] : d;
+  const firstColumn = columnOf(mma.d);
+  const reads = readColumns(mma);
+  const areas = [{ firstColumn, columns: mma.shape.n }];
+  if (reads !== null) areas.push({ firstColumn: reads[0], columns: reads[1] - reads[0] });
   for (const { firstColumn, columns } of areas)
     if (!cta.tensor.isAllocated(firstColumn, columns)) {
       const end = firstColumn + columns - 1;
@@ -126,8 +129,8 @@ function executeMma(machine: MachineState, warp: WarpState, mma: Tcgen05Mma): vo
     return;
   }
   if (reportViolation(machine, warp, unit.check(mma, ctas))) return;
-  const footprint = mmaFootprint(mma);
-  if (!ctas.every((cta) => areAllocated(machine, warp, cta, footprint))) return;
+  if (!ctas.every((cta) => areAllocated(machine, warp, cta, mma))) return;
+  const footprint = machine.tracker === null ? null : unit.footprint(mma);
   for (const cta of ctas) countMma(cta, mma);
   const before = predecessors(machine, warp, mma);
   const rate = machine.rates.mmaFlops[bitsOf(mma.a) > 8 ? 16 : 8];
@@ -139,7 +142,7 @@ function executeMma(machine: MachineState, warp: WarpState, mma: Tcgen05Mma): vo
     reaches: ctas,
     perform: ({ order }) => {
       unit.execute(mma, ctas);
-      if (order !== null)
+      if (order !== null && footprint !== null)
         for (const cta of ctas) trackAccesses(machine, warp, order, footprint, accumulate, cta);
     },
   });

@@ -44,6 +44,26 @@ export function descriptorChunks(descriptor: MatrixDescriptor, extent: OperandEx
   return addresses;
 }
 
+/** Answers that are kept at most. */
+const mostRemembered = 4096;
+
+/** `descriptorChunks` that remembers its answers: a kernel's descriptors come again and again. */
+export function rememberChunks(): typeof descriptorChunks {
+  const known = new Map<string, Int32Array>();
+  return (descriptor, extent) => {
+    const { address, leadingByteOffset, strideByteOffset, swizzle, major } = descriptor;
+    const { rows, k, bytesPerElement } = extent;
+    const key = `${address} ${leadingByteOffset} ${strideByteOffset} ${swizzle} ${major} ${rows} ${k} ${bytesPerElement}`;
+    let chunks = known.get(key);
+    if (chunks === undefined) {
+      if (known.size >= mostRemembered) known.clear();
+      chunks = descriptorChunks(descriptor, extent);
+      known.set(key, chunks);
+    }
+    return chunks;
+  };
+}
+
 /** Where chunks lie from the descriptor's address on, without swizzling: chunks of lines. */
 interface ChunkOffsets {
   /** Rows of M or N if K is major, else k. */
@@ -112,12 +132,15 @@ function largestOffset(offset: (index: number) => number, count: number, run: nu
  * Writes an operand's bit patterns to `target`, [rows][k] whatever the major dimension, from shared memory.
  * `target` is a Uint8Array or Uint16Array of rows · k elements, by their size, at a multiple of four
  * bytes of its buffer. Throws a RequestError when it is not, and for what {@link checkOperand} finds.
+ *
+ * @param chunksOf where the chunks lie; for who asks often, {@link rememberChunks}
  */
 export function gatherOperand(
   shared: SharedMemory,
   descriptor: MatrixDescriptor,
   extent: OperandExtent,
   target: PatternArray,
+  chunksOf: typeof descriptorChunks = descriptorChunks,
 ): void {
   const { rows, k, bytesPerElement } = extent;
   if (target.length !== rows * k || target.BYTES_PER_ELEMENT !== bytesPerElement)
@@ -125,7 +148,7 @@ export function gatherOperand(
       `${rows} × ${k} elements of ${bytesPerElement} bytes do not fit an array of ${target.length} elements of ${target.BYTES_PER_ELEMENT} bytes; pass one of their number and size`,
     );
   requireLegal(checkOperand(shared, descriptor, extent));
-  const chunks = descriptorChunks(descriptor, extent);
+  const chunks = chunksOf(descriptor, extent);
   if (descriptor.major === 'k') copyChunks(shared, chunks, target);
   else transposeChunks(shared, chunks, extent, target);
 }

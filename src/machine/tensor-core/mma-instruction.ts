@@ -74,7 +74,10 @@ export function layoutOf({ group, shape }: MmaInstruction): MmaLayout {
 }
 
 /** What a legal instruction touches. Throws a RequestError if its shape does not exist. */
-export function mmaFootprint(instruction: MmaInstruction): MmaFootprint {
+export function mmaFootprint(
+  instruction: MmaInstruction,
+  chunksOf: typeof descriptorChunks = descriptorChunks,
+): MmaFootprint {
   const { aOperand, bOperand, shape, d } = instruction;
   const layout = layoutOf(instruction);
   return {
@@ -83,13 +86,13 @@ export function mmaFootprint(instruction: MmaInstruction): MmaFootprint {
       aOperand.space === 'shared'
         ? {
             space: 'shared',
-            chunks: descriptorChunks(aOperand.descriptor, extentOfA(instruction, layout)),
+            chunks: chunksOf(aOperand.descriptor, extentOfA(instruction, layout)),
           }
         : {
             space: 'tensor',
             rectangles: mmaRectangles(layout, aOperand.address, tensorMemoryWordsOfA(instruction)),
           },
-    b: descriptorChunks(bOperand, extentOfB(instruction)),
+    b: chunksOf(bOperand, extentOfB(instruction)),
   };
 }
 

@@ -6,16 +6,23 @@ import type {
   TensorCoreTile,
 } from '../../hardware/index.js';
 import { RequestError } from '../../request-error.js';
-import { columnOf, gatherOperand, laneOf, tensorMemoryColumns } from '../memory/index.js';
-import type { MemoryViolation, SharedMemory } from '../memory/index.js';
+import {
+  columnOf,
+  gatherOperand,
+  laneOf,
+  rememberChunks,
+  tensorMemoryColumns,
+} from '../memory/index.js';
+import type { descriptorChunks, MemoryViolation, SharedMemory } from '../memory/index.js';
 import {
   checkMma,
   extentOfA,
   extentOfB,
   layoutOf,
+  mmaFootprint,
   tensorMemoryWordsOfA,
 } from './mma-instruction.js';
-import type { MmaInstruction } from './mma-instruction.js';
+import type { MmaFootprint, MmaInstruction } from './mma-instruction.js';
 import { laneOfRow } from './mma-layout.js';
 import type { MmaLayout } from './mma-layout.js';
 
@@ -38,6 +45,8 @@ export interface MmaUnit {
    * finds.
    */
   readonly execute: (instruction: MmaInstruction, ctas: readonly MmaCta[]) => void;
+  /** What a legal instruction touches: `mmaFootprint`. */
+  readonly footprint: (instruction: MmaInstruction) => MmaFootprint;
 }
 
 /**
@@ -48,6 +57,7 @@ export interface MmaUnit {
  */
 export function createMmaUnit(arithmetic: TensorCoreArithmetic): MmaUnit {
   const tiles = new Map<string, TensorCoreTile>();
+  const chunksOf = rememberChunks();
   const tileOf = (instruction: MmaInstruction, rows: number): TensorCoreTile => {
     const { a, b, shape } = instruction;
     const key = `${rows} ${shape.n} ${a} ${b}`;
@@ -68,14 +78,15 @@ export function createMmaUnit(arithmetic: TensorCoreArithmetic): MmaUnit {
   return {
     arithmetic,
     check,
+    footprint: (instruction) => mmaFootprint(instruction, chunksOf),
     execute: (instruction, ctas) => {
       const violation = check(instruction, ctas);
       if (violation !== null) throw new RequestError(violation.message);
       const layout = layoutOf(instruction);
       const tile = tileOf(instruction, layout.rowsPerCta);
-      gatherB(tile, instruction, ctas);
+      gatherB(tile, instruction, ctas, chunksOf);
       for (const { shared, tensor } of ctas) {
-        gatherA(tile, instruction, layout, shared, tensor.words);
+        gatherA(tile, instruction, layout, shared, tensor.words, chunksOf);
         if (instruction.accumulate) moveRows(layout, instruction, tensor.words, tile.cBits, 'load');
         else tile.cBits.fill(0);
         tile.multiplyAccumulate();
@@ -86,7 +97,12 @@ export function createMmaUnit(arithmetic: TensorCoreArithmetic): MmaUnit {
 }
 
 /** All of B, [n][k]: the columns of the CTA of even rank first. */
-function gatherB(tile: TensorCoreTile, instruction: MmaInstruction, ctas: readonly MmaCta[]): void {
+function gatherB(
+  tile: TensorCoreTile,
+  instruction: MmaInstruction,
+  ctas: readonly MmaCta[],
+  chunksOf: typeof descriptorChunks,
+): void {
   const extent = extentOfB(instruction);
   const elements = extent.rows * extent.k;
   ctas.forEach(({ shared }, i) =>
@@ -95,6 +111,7 @@ function gatherB(tile: TensorCoreTile, instruction: MmaInstruction, ctas: readon
       instruction.bOperand,
       extent,
       tile.b.subarray(i * elements, (i + 1) * elements),
+      chunksOf,
     ),
   );
   if (instruction.negateB === true) negate(tile.b, instruction.b);
@@ -107,10 +124,11 @@ function gatherA(
   layout: MmaLayout,
   shared: SharedMemory,
   tensorWords: Uint32Array,
+  chunksOf: typeof descriptorChunks,
 ): void {
   const { aOperand } = instruction;
   if (aOperand.space === 'shared')
-    gatherOperand(shared, aOperand.descriptor, extentOfA(instruction, layout), tile.a);
+    gatherOperand(shared, aOperand.descriptor, extentOfA(instruction, layout), tile.a, chunksOf);
   else {
     const count = tensorMemoryWordsOfA(instruction);
     const words = new Uint32Array(tile.a.buffer, tile.a.byteOffset, tile.a.byteLength / 4);
