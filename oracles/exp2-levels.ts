@@ -1,8 +1,7 @@
 import { doubleDouble, float64FromRational, scaledIntegerOf } from '../src/arith/index.js';
 import { fixedPointToOdd, roundToOdd, withGrowingPrecision } from './correct-rounding.js';
-import { createDoubleDoubleExp2, doubleDoubleExp2Error } from './double-double-exp2.js';
+import { doubleDoubleExp2, doubleDoubleExp2Error } from './double-double-exp2.js';
 import { createExp2, ln2, shiftBigInt } from './fixed-point.js';
-import { lazily } from '../src/lazily.js';
 
 /** Fractions of an octave in the fp64 table. */
 const steps = 64;
@@ -45,14 +44,12 @@ export function createFloat64Exp2(): (x: number) => number {
   };
 }
 
-const doubleDoubleExp2 = lazily(createDoubleDoubleExp2);
-
 /**
  * 2^x rounded to odd in fp64 by double-double arithmetic, for an x that is no integer; undefined
  * when its error, 2^-100 of the result, cannot tell.
  */
 export function exp2ToOddByDoubleDouble(x: number): number | undefined {
-  const { fraction, exponent } = doubleDoubleExp2()(doubleDouble(x));
+  const { fraction, exponent } = doubleDoubleExp2(doubleDouble(x));
   // The error is relative to the exact result, which is within a factor 1 + 2^-52 of the high word.
   const error = 2 * doubleDoubleExp2Error * fraction.high;
   const odd = roundToOdd(fraction.high, fraction.low, error);

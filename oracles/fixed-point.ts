@@ -1,4 +1,5 @@
 import { float64FromRational } from '../src/arith/index.js';
+import { lazily } from '../src/lazily.js';
 
 /**
  * Binary fixed-point arithmetic on BigInt: the last level of the oracles, where any precision can be
@@ -29,7 +30,7 @@ function inverseHyperbolicTangent(n: bigint, bits: number): bigint {
 }
 
 /** ln 2 · 2^bits, within 1 unit: the Machin-like formula 18 atanh 1/26 − 2 atanh 1/4801 + 8 atanh 1/8749. */
-export function ln2(bits: number): bigint {
+function ln2BySeries(bits: number): bigint {
   const guard = 16 + bitLength(BigInt(bits));
   const work = bits + guard;
   const sum =
@@ -37,6 +38,16 @@ export function ln2(bits: number): bigint {
     2n * inverseHyperbolicTangent(4801n, work) +
     8n * inverseHyperbolicTangent(8749n, work);
   return sum >> BigInt(guard);
+}
+
+/** More bits than the oracles need but for extreme problems. */
+const wideBits = 2048;
+const wideLn2 = lazily(() => ln2BySeries(wideBits + 64));
+
+/** ln 2 · 2^bits, within 1 unit. */
+export function ln2(bits: number): bigint {
+  // The unit of 64 bits further on is lost in the digits cut off, which are neither all 0 nor all 1.
+  return bits <= wideBits ? wideLn2() >> BigInt(wideBits + 64 - bits) : ln2BySeries(bits);
 }
 
 /** log2(e) · 2^bits, within 1 unit. */

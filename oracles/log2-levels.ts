@@ -10,7 +10,7 @@ import {
   type DoubleDouble,
 } from '../src/arith/index.js';
 import { fixedPointToOdd, roundToOdd, withGrowingPrecision } from './correct-rounding.js';
-import { createDoubleDoubleExp2 } from './double-double-exp2.js';
+import { doubleDoubleExp2 } from './double-double-exp2.js';
 import { bitLength, log2e, naturalLogarithm, shiftBigInt } from './fixed-point.js';
 import { lazily } from '../src/lazily.js';
 
@@ -96,7 +96,6 @@ export function createFloat64Log2(): (x: number) => number {
 }
 
 interface DoubleDoubleLog2 {
-  readonly exp2: ReturnType<typeof createDoubleDoubleExp2>;
   readonly log2e: DoubleDouble;
   readonly start: (x: number) => number;
 }
@@ -104,7 +103,6 @@ interface DoubleDoubleLog2 {
 const doubleDoubleParts = lazily((): DoubleDoubleLog2 => {
   const bits = 200;
   return {
-    exp2: createDoubleDoubleExp2(),
     log2e: doubleDoubleFromRational(log2e(bits), 1n << BigInt(bits)),
     start: createFloat64Log2(),
   };
@@ -125,10 +123,10 @@ function normalized(x: number): { readonly significand: number; readonly exponen
  * together below 2^-98. The last sum adds 2u² of the result.
  */
 export function doubleDoubleLog2(x: number): DoubleDouble {
-  const { exp2, log2e, start } = doubleDoubleParts();
+  const { log2e, start } = doubleDoubleParts();
   const y = start(x);
   const { significand, exponent } = normalized(x);
-  const power = exp2(doubleDouble(-y));
+  const power = doubleDoubleExp2(doubleDouble(-y));
   const quotient = multiplyDoubleDoubleByFloat64(
     power.fraction,
     significand * 2 ** (exponent + power.exponent),

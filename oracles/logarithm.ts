@@ -1,8 +1,12 @@
 import { scaledIntegerOf } from '../src/arith/index.js';
-import { bitLength, naturalLogarithm, ratioToNumber, shiftBigInt } from './fixed-point.js';
+import { lazily } from '../src/lazily.js';
+import { bitLength, ln2, naturalLogarithm, ratioToNumber, shiftBigInt } from './fixed-point.js';
 
 /** Fraction bits: far more than fp64 keeps of any logarithm it returns. */
 const bits = 80;
+
+/** ln 2 with 12 bits more, for a power of two up to 2^1074 multiplies its error. */
+const ln2Guarded = lazily(() => ln2(bits + 12));
 
 /**
  * ln x for a finite x > 0 with a proven radius: within half an ulp of fp64 plus 2^-76 absolute. NaN
@@ -18,8 +22,7 @@ export function naturalLogarithmOfNumber(x: number): {
   const power = bitLength(integer) - 1 + exponent;
   const mantissa = shiftBigInt(integer, exponent - power + bits);
   const value = ratioToNumber(
-    naturalLogarithm(mantissa, bits) +
-      ((BigInt(power) * naturalLogarithm(2n << BigInt(bits + 12), bits + 12)) >> 12n),
+    naturalLogarithm(mantissa, bits) + ((BigInt(power) * ln2Guarded()) >> 12n),
     1n << BigInt(bits),
     0,
   );

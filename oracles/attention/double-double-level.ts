@@ -11,7 +11,8 @@ import {
   sumError,
   type DoubleDouble,
 } from '../../src/arith/index.js';
-import { createDoubleDoubleExp2, doubleDoubleExp2Error } from '../double-double-exp2.js';
+import { lazily } from '../../src/lazily.js';
+import { doubleDoubleExp2, doubleDoubleExp2Error } from '../double-double-exp2.js';
 import { ln2 } from '../fixed-point.js';
 import { naturalLogarithmOfNumber } from '../logarithm.js';
 import type { Row, RowResult, ScoreLaw } from './row.js';
@@ -33,6 +34,12 @@ const tanhError = 2 ** -98;
 
 /** Above this |w| the tanh is ±1 to within 2^-127. */
 const largestTanhExponent = 128;
+
+/** ln 2 in double-double arithmetic, rounded. */
+const doubleDoubleLn2 = lazily(() => {
+  const bits = 200;
+  return doubleDoubleFromRational(ln2(bits), 1n << BigInt(bits));
+});
 
 /** A sum of products kept as a rounded sum and the sum of its rounding errors. */
 function compensatedDot(
@@ -69,7 +76,6 @@ function exponents(
   row: Row,
   law: ScoreLaw,
   constants: ScoreConstants,
-  exp2: ReturnType<typeof createDoubleDoubleExp2>,
 ): { readonly y: DoubleDouble[]; readonly error: number } {
   const { qkDim, visible } = row;
   const factor = { high: constants.factorHigh, low: constants.factorLow };
@@ -93,7 +99,7 @@ function exponents(
     if (!Number.isFinite(w.high)) return doubleDouble(Infinity);
     if (Math.abs(w.high) > largestTanhExponent)
       return multiplyDoubleDoubleByFloat64(factor, Math.sign(w.high));
-    const { fraction, exponent } = exp2(w);
+    const { fraction, exponent } = doubleDoubleExp2(w);
     const power = multiplyDoubleDoubleByFloat64(fraction, 2 ** exponent);
     const tanh = divideDoubleDouble(addDoubleDouble(power, minusOne), addDoubleDouble(power, one));
     return multiplyDoubleDouble(tanh, factor);
@@ -115,8 +121,7 @@ function exponents(
  */
 export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConstants): RowResult {
   const { vDim, visible } = row;
-  const exp2 = createDoubleDoubleExp2();
-  const { y, error } = exponents(row, law, constants, exp2);
+  const { y, error } = exponents(row, law, constants);
   const out = new Float64Array(vDim);
   const outRadius = new Float64Array(vDim);
   const magnitude = new Float64Array(vDim);
@@ -131,7 +136,7 @@ export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConst
   let total = 0;
   let totalErrors = 0;
   visible.forEach((key, j) => {
-    const { fraction, exponent } = exp2(y[j]!);
+    const { fraction, exponent } = doubleDoubleExp2(y[j]!);
     const shift = exponent - reference;
     const power = shift < droppedExponent ? 0 : 2 ** shift;
     const high = fraction.high * power;
@@ -168,11 +173,9 @@ export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConst
         ? 0
         : relative * (1 + 2 ** -10) * magnitude[c]! + u * Math.abs(quotient.high) + floor;
   }
-  const bits = 200;
-  const logarithm2 = doubleDoubleFromRational(ln2(bits), 1n << BigInt(bits));
   const logarithm = naturalLogarithmOfNumber(denominator.high);
   const lse = addFloat64ToDoubleDouble(
-    multiplyDoubleDoubleByFloat64(logarithm2, reference),
+    multiplyDoubleDoubleByFloat64(doubleDoubleLn2(), reference),
     logarithm.value + denominator.low / denominator.high,
   ).high;
   return {

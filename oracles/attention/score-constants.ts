@@ -1,4 +1,5 @@
 import { doubleDoubleFromRational, scaledIntegerOf } from '../../src/arith/index.js';
+import { lazily } from '../../src/lazily.js';
 import { log2e } from '../fixed-point.js';
 import type { ScoreLaw } from './row.js';
 
@@ -13,10 +14,12 @@ export interface ScoreConstants {
   readonly capFactorLow: number;
 }
 
+const bits = 160;
+const factorLog2e = lazily(() => log2e(bits));
+
 /** The constants of a score law; relative error of each below 2^-104. */
 export function scoreConstants(law: ScoreLaw): ScoreConstants {
-  const bits = 160;
-  const logarithm = log2e(bits);
+  const logarithm = factorLog2e();
   const ratio = (numerator: bigint, denominator: bigint, exponent: number) =>
     exponent >= 0
       ? doubleDoubleFromRational(numerator << BigInt(exponent), denominator)

@@ -3,6 +3,7 @@ import { runBenchmark } from './benchmark.js';
 import { benchmarks } from './benchmarks.js';
 import type { BenchmarkTask } from './run-benchmarks.js';
 
-/** The worker thread of run-benchmarks.ts: answers with the readings of its benchmark. */
-const { commandLine, index, quick } = workerData as BenchmarkTask;
-parentPort?.postMessage(await runBenchmark(benchmarks(commandLine)[index], quick));
+/** The worker thread of run-benchmarks.ts: answers with the readings of each of its benchmarks in turn. */
+const { commandLine, indices, quick } = workerData as BenchmarkTask;
+const all = benchmarks(commandLine);
+for (const index of indices) parentPort?.postMessage(await runBenchmark(all[index], quick));

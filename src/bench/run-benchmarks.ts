@@ -19,18 +19,25 @@ export interface BenchmarkResults {
   readonly readings: readonly Reading[];
 }
 
-/** Which benchmark a worker thread is to run. */
+/** Which benchmarks a worker thread is to run, one after another. */
 export interface BenchmarkTask {
   readonly commandLine: string;
-  readonly index: number;
+  readonly indices: readonly number[];
   readonly quick: boolean;
 }
 
-/** Runs one benchmark in a new thread. */
-function runInThread(workerData: BenchmarkTask): Promise<Reading[]> {
+/** Runs benchmarks in one new thread; `onReadings` is called with the readings of each in turn. */
+function runInThread(
+  workerData: BenchmarkTask,
+  onReadings: (readings: readonly Reading[]) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./benchmark-worker.js', import.meta.url), { workerData });
-    worker.on('message', resolve);
+    let missing = workerData.indices.length;
+    worker.on('message', (readings: readonly Reading[]) => {
+      onReadings(readings);
+      if (--missing === 0) resolve();
+    });
     worker.on('error', reject);
     worker.on('exit', (code) => reject(new Error(`a worker thread stopped with status ${code}`)));
   });
@@ -39,15 +46,25 @@ function runInThread(workerData: BenchmarkTask): Promise<Reading[]> {
 /**
  * Runs every benchmark, one after another, each on one thread of its own: a thread compiles for
  * itself, so no benchmark meets code that another has made the compiler specialise or generalise.
+ * Quick ones measure nothing and share one thread, for its start takes longer than they do.
  */
 export async function runBenchmarks(options: BenchmarkOptions): Promise<BenchmarkResults> {
   const { commandLine, quick = false, progress } = options;
   const machine = describeMachine();
   const all = benchmarks(commandLine);
   const readings: Reading[] = [];
-  for (const [index, { quantities }] of all.entries()) {
-    progress?.(quantities[0].name, index, all.length);
-    readings.push(...(await runInThread({ commandLine, index, quick })));
-  }
+  let done = 0;
+  const begin = (): void => {
+    if (done < all.length) progress?.(all[done].quantities[0].name, done, all.length);
+  };
+  const indices = [...all.keys()];
+  const threads = quick ? [indices] : indices.map((index) => [index]);
+  begin();
+  for (const indices of threads)
+    await runInThread({ commandLine, indices, quick }, (ofOne) => {
+      readings.push(...ofOne);
+      done++;
+      begin();
+    });
   return { quick, machine, readings };
 }

@@ -117,9 +117,10 @@ export interface Mpfr {
   readonly heapBytes: () => number;
 }
 
-/** Loads MPFR. */
+/** MPFR in a memory of its own: its cached constants and its heap are shared with no other caller. */
 export async function loadMpfr(): Promise<Mpfr> {
   const { binding } = await init();
+  await binding.reset();
   return {
     withPrecision: (bits, compute) => {
       const arena = new Arena(binding, Math.ceil(bits));

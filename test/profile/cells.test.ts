@@ -74,15 +74,18 @@ describe.each(tables)('the cells of %s', (_, cells) => {
 
   it('are cut into slices without gaps, each of one ulp', () => {
     const slices = [...slicesOf(cells)].sort((a, b) => a.first - b.first);
+    const isOfOneUlp = (first: number, last: number): boolean =>
+      !Number.isFinite(valueOfOrdinal(first)) ||
+      !Number.isFinite(valueOfOrdinal(last)) ||
+      spacingExponentOf(first) === spacingExponentOf(last);
     let next = 0;
-    for (const { first, last, cell } of slices) {
-      expect(first).toBe(next);
-      expect(last - first).toBeLessThan(2 ** 20);
-      expect(cells[cell].first <= first && last <= cells[cell].last).toBe(true);
-      if (Number.isFinite(valueOfOrdinal(first)) && Number.isFinite(valueOfOrdinal(last)))
-        expect(spacingExponentOf(first)).toBe(spacingExponentOf(last));
+    const faulty = slices.filter(({ first, last, cell }) => {
+      const isNext = first === next;
       next = last + 1;
-    }
+      const isWithin = cells[cell].first <= first && last <= cells[cell].last;
+      return !(isNext && isWithin && last - first < 2 ** 20 && isOfOneUlp(first, last));
+    });
+    expect(faulty).toEqual([]);
     expect(next).toBe(ordinalCount);
   });
 });

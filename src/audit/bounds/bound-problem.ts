@@ -10,8 +10,8 @@ import type { RowsBound } from './rows-bound.js';
  * Visits the bounds of a problem, 64 rows at a time: for every element of the output and every LSE how
  * far a kernel of the given arithmetic may be from the oracle, by technique and in total, and what of
  * it is systematic and what random. Nothing is run: bounds follow from the problem alone. Proofs in
- * docs/bounds.md. Cost is that of about two to three oracles; memory that of a tile beyond the inputs
- * of one head.
+ * docs/bounds.md. Cost is that of about two to three oracles; memory that of a tile, and of at most 64
+ * tiles of scores, beyond the inputs of one head.
  *
  * NaN where an input of the row is infinite or NaN (nothing is said), ∞ where the kernel may leave the
  * range of its formats.

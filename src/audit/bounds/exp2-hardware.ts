@@ -15,7 +15,9 @@ export function hardwareWeightError({ arithmetic, errors }: RowTerms): WeightErr
 }
 
 export const exp2Hardware: TechniqueBound = {
-  element: ({ scatter, underflow }, row) =>
-    hardwareWeightError(row).rootMeanSquare * scatter + underflow,
+  elements: (row) => {
+    const { rootMeanSquare } = hardwareWeightError(row);
+    return ({ scatter, underflow }) => rootMeanSquare * scatter + underflow;
+  },
   lse: (row) => hardwareWeightError(row).mean + row.lost,
 };

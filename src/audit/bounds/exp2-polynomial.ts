@@ -33,7 +33,10 @@ function isUsed({ arithmetic }: RowTerms): boolean {
 }
 
 export const exp2PolynomialBound: TechniqueBound = {
-  element: ({ scatter, underflow }, row) =>
-    polynomialWeightError(row).rootMeanSquare * scatter + (isUsed(row) ? underflow : 0),
+  elements: (row) => {
+    const { rootMeanSquare } = polynomialWeightError(row);
+    const mayUnderflow = isUsed(row);
+    return ({ scatter, underflow }) => rootMeanSquare * scatter + (mayUnderflow ? underflow : 0);
+  },
   lse: (row) => polynomialWeightError(row).mean + (isUsed(row) ? row.lost : 0),
 };

@@ -73,6 +73,11 @@ export function createFinishRow(
       scoreWeightError(terms).rootMeanSquare * typicalScores +
       exponentWeightError(terms).rootMeanSquare +
       rescaleWeightError(terms).rootMeanSquare;
+    const sums = sumUnderflow(arithmetic, keys);
+    const ofElements = inner.map((name) => ({
+      firstOrder: innerTechniques[name].elements(terms),
+      bounds: out.techniques[name],
+    }));
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const inMemory = local * memory.vStride + c;
@@ -93,9 +98,9 @@ export function createFinishRow(
       const overflows = operands.columnLargest[c]! * reach >= arithmetic.largestSum;
       const factor = overflows ? Infinity : inflation / scale;
       let sum = 0;
-      for (const technique of inner) {
-        const bound = scaled(innerTechniques[technique].element(element, terms), factor);
-        out.techniques[technique][at] = bound;
+      for (const { firstOrder, bounds } of ofElements) {
+        const bound = scaled(firstOrder(element), factor);
+        bounds[at] = bound;
         sum += bound;
       }
       const predicted = memory.predicted.view[inMemory]! / scale;
@@ -116,7 +121,7 @@ export function createFinishRow(
         element.rescaled +
         (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise) * size +
         2 * element.underflow +
-        sumUnderflow(arithmetic, keys) +
+        sums +
         underflow.sums;
       out.systematic[at] = scaled(systematic, factor) + radius;
       const random =

@@ -16,8 +16,11 @@ export const hardwareLog2Error = 2 ** -22;
 /** The end of a row: the reciprocal and the product with it; the logarithm and what joins it to m. */
 export const normaliseBound: TechniqueBound = {
   // A kernel that divides every weight by the row sum rounds every one.
-  element: ({ size, magnitude }, { arithmetic: { finish, maximum, underflow } }) =>
-    finish.normalise * (maximum.kind === 'whole-row' ? magnitude : size) + underflow.sums,
+  elements: ({ arithmetic: { finish, maximum, underflow } }) => {
+    const isOfWeights = maximum.kind === 'whole-row';
+    return ({ size, magnitude }) =>
+      finish.normalise * (isOfWeights ? magnitude : size) + underflow.sums;
+  },
   lse: (row) => {
     const { finish, scaleError } = row.arithmetic;
     const { logarithm } = row;

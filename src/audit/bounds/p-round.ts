@@ -37,4 +37,10 @@ export function weightRounding({ weightFormat: name, overflow }: KernelArithmeti
 }
 
 /** The row sum adds weights before they are rounded, so the LSE does not see it. */
-export const pRound: TechniqueBound = { element: ({ moved }) => moved, lse: () => 0 };
+export const pRound: TechniqueBound = {
+  elements:
+    () =>
+    ({ moved }) =>
+      moved,
+  lse: () => 0,
+};

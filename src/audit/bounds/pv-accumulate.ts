@@ -62,9 +62,10 @@ export function sumUnderflow({ values, underflow }: KernelArithmetic, keys: numb
 }
 
 export const pvAccumulate: TechniqueBound = {
-  element: ({ accumulated, magnitude }, { arithmetic, keys }) =>
-    accumulated +
-    keys * anyOrderLoss(arithmetic.values) * magnitude +
-    sumUnderflow(arithmetic, keys),
+  elements: ({ arithmetic, keys }) => {
+    const loss = keys * anyOrderLoss(arithmetic.values);
+    const underflow = sumUnderflow(arithmetic, keys);
+    return ({ accumulated, magnitude }) => accumulated + loss * magnitude + underflow;
+  },
   lse: () => 0,
 };

@@ -73,6 +73,9 @@ export function scoreWeightError({ errors }: RowTerms): WeightError {
 }
 
 export const qkAccumulate: TechniqueBound = {
-  element: ({ scatter }, row) => scoreWeightError(row).rootMeanSquare * scatter,
+  elements: (row) => {
+    const { rootMeanSquare } = scoreWeightError(row);
+    return ({ scatter }) => rootMeanSquare * scatter;
+  },
   lse: (row) => scoreWeightError(row).mean,
 };

@@ -23,10 +23,11 @@ export function rescaleWeightError({ errors }: RowTerms): WeightError {
 
 /** Factors, and the rounding of the products with them: of O and of the row sum. */
 export const rescaleBound: TechniqueBound = {
-  element: ({ scatter, rescaled, size }, row) =>
-    rescaleWeightError(row).rootMeanSquare * scatter +
-    rescaled +
-    row.errors.rescaledSum * size +
-    row.errors.rescaleUnderflow,
+  elements: (row) => {
+    const { rootMeanSquare } = rescaleWeightError(row);
+    const { rescaledSum, rescaleUnderflow } = row.errors;
+    return ({ scatter, rescaled, size }) =>
+      rootMeanSquare * scatter + rescaled + rescaledSum * size + rescaleUnderflow;
+  },
   lse: (row) => rescaleWeightError(row).mean + row.errors.rescaledSum,
 };

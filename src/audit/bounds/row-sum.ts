@@ -19,6 +19,9 @@ export function rowSumLoss(
 }
 
 export const rowSumBound: TechniqueBound = {
-  element: ({ size }, { errors }) => errors.rowSum * size,
+  elements:
+    ({ errors: { rowSum } }) =>
+    ({ size }) =>
+      rowSum * size,
   lse: ({ errors }) => errors.rowSum,
 };

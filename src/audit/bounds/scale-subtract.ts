@@ -60,7 +60,10 @@ export function exponentWeightError({ arithmetic, errors, largestMaximum }: RowT
 }
 
 export const scaleSubtract: TechniqueBound = {
-  element: ({ scatter }, row) => exponentWeightError(row).rootMeanSquare * scatter,
+  elements: (row) => {
+    const { rootMeanSquare } = exponentWeightError(row);
+    return ({ scatter }) => rootMeanSquare * scatter;
+  },
   // Nothing cancels in the LSE.
   lse: (row) => exponentWeightError(row).mean - row.errors.common + row.errors.commonOfLse,
 };

@@ -6,6 +6,9 @@ import type { KeyTile } from './key-tiles.js';
 import { tileRows, type BoundMemory } from './memory.js';
 import { scoreError } from './qk-accumulate.js';
 
+/** Tiles whose scores `scan` keeps for `score`, of 64 kB each: those of the first 4096 keys or so. */
+const mostKept = 64;
+
 const inOrder = Int32Array.from({ length: tileRows }, (_, place) => place);
 
 /** Scores of 64 queries at a time, in the memory's block `scores`, with how far each may be off. */
@@ -35,6 +38,8 @@ export function createScoreTiles(
   const count = tileRows * tileRows;
   const binsPerOctave = alikeBinsPerOctave(arithmetic.weightFormat);
   let operands: HeadOperands | undefined;
+  const room: Float64Array[] = [];
+  const kept = new Map<KeyTile, Float64Array>();
 
   function loadKeys({ order, keys, firstKey }: KeyTile): void {
     if (operands === undefined) throw new TypeError('no queries are loaded');
@@ -53,13 +58,35 @@ export function createScoreTiles(
     }
   }
 
+  /** Keeps what is in memory, scores and errors with the keys in order, as those of the tile. */
+  function keep(tile: KeyTile): void {
+    if (kept.size === mostKept) return;
+    const both = (room[kept.size] ??= new Float64Array(2 * count));
+    both.set(scores.view);
+    both.set(memory.scoreError.view, count);
+    kept.set(tile, both);
+  }
+
+  /** Into memory what was kept, with the keys in the order of the tile. */
+  function recall({ order }: KeyTile, both: Float64Array): void {
+    const errors = memory.scoreError.view;
+    for (let row = 0; row < count; row += tileRows)
+      for (let place = 0; place < tileRows; place++) {
+        const key = row + order[place]!;
+        scores.view[row + place] = both[key]!;
+        errors[row + place] = both[count + key]!;
+      }
+  }
+
   function score(tile: KeyTile, ranges: readonly KeyRange[]): void {
-    loadKeys(tile);
     for (let i = 0; i < tileRows; i++) {
       const { begin, end } = ranges[i] ?? { begin: 0, end: 0 };
       low.view[i] = Math.max(begin - tile.firstKey, 0);
       high.view[i] = Math.min(end - tile.firstKey, tile.keys);
     }
+    const both = kept.get(tile);
+    if (both !== undefined) return recall(tile, both);
+    loadKeys(tile);
     const [q, k, s, error] = [queries, keysTransposed, scores, memory.scoreError].map(
       ({ address }) => address,
     ) as [number, number, number, number];
@@ -77,6 +104,7 @@ export function createScoreTiles(
     factor,
     load: (head, firstRow, rows) => {
       operands = head;
+      kept.clear();
       const { query } = head;
       const rowsOf = (values: Float64Array, dim: number) =>
         values.subarray(firstRow * dim, (firstRow + rows) * dim);
@@ -93,6 +121,7 @@ export function createScoreTiles(
       const blocks: Float64Array[] = [];
       for (const tile of tiles) {
         score({ ...tile, order: inOrder }, ranges);
+        keep(tile);
         kernels.scanScores(
           ...[scores.address, memory.scoreError.address, memory.errors.address, tileRows, factor],
           ...[low.address, high.address, memory.maxima.address, memory.largest.address],

@@ -35,8 +35,8 @@ export interface ElementTerms {
 
 /** The worst-case bound of one technique, to the first order: `finishRow` adds what is beyond. */
 export interface TechniqueBound {
-  /** In the output's unit. */
-  readonly element: (element: ElementTerms, row: RowTerms) => number;
+  /** For one row, a function of its elements: in the output's unit. */
+  readonly elements: (row: RowTerms) => (element: ElementTerms) => number;
   /** In natural logarithms. */
   readonly lse: (row: RowTerms) => number;
 }

@@ -357,7 +357,7 @@ export function weigh(
 
 /**
  * Five products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v|, known·v and
- * variance·v², each [64 × columns]. Rows are even, columns a multiple of 4.
+ * variance·v², each [64 × columns]. Columns are a multiple of 4.
  */
 export function moments(
   weights: usize,
@@ -374,92 +374,57 @@ export function moments(
   columns: i32,
 ): void {
   const stride: usize = <usize>columns << 3;
-  for (let i = 0; i < rows; i += 2) {
+  const toRounding = rounding - weights;
+  const toKnown = known - weights;
+  const toVariance = variance - weights;
+  // One row and two vectors of columns at a time: ten sums and what they are made of fit the registers.
+  for (let i = 0; i < rows; i++) {
     for (let j = 0; j < columns; j += 4) {
       let p = values + (<usize>j << 3);
       let w = weights + <usize>i * rowBytes;
-      const toRounding = rounding - weights;
-      const toKnown = known - weights;
-      const toVariance = variance - weights;
-      let s00 = f64x2.splat(0);
-      let s01 = f64x2.splat(0);
-      let s10 = f64x2.splat(0);
-      let s11 = f64x2.splat(0);
-      let q00 = f64x2.splat(0);
-      let q01 = f64x2.splat(0);
-      let q10 = f64x2.splat(0);
-      let q11 = f64x2.splat(0);
-      let m00 = f64x2.splat(0);
-      let m01 = f64x2.splat(0);
-      let m10 = f64x2.splat(0);
-      let m11 = f64x2.splat(0);
-      let p00 = f64x2.splat(0);
-      let p01 = f64x2.splat(0);
-      let p10 = f64x2.splat(0);
-      let p11 = f64x2.splat(0);
-      let t00 = f64x2.splat(0);
-      let t01 = f64x2.splat(0);
-      let t10 = f64x2.splat(0);
-      let t11 = f64x2.splat(0);
+      let s0 = f64x2.splat(0);
+      let s1 = f64x2.splat(0);
+      let q0 = f64x2.splat(0);
+      let q1 = f64x2.splat(0);
+      let m0 = f64x2.splat(0);
+      let m1 = f64x2.splat(0);
+      let p0 = f64x2.splat(0);
+      let p1 = f64x2.splat(0);
+      let t0 = f64x2.splat(0);
+      let t1 = f64x2.splat(0);
       for (let k = 0; k < tile; k++) {
         const v0 = v128.load(p);
         const v1 = v128.load(p, 16);
-        const a0 = f64x2.abs(v0);
-        const a1 = f64x2.abs(v1);
-        const w0 = v128.load64_splat(w);
-        const w1 = v128.load64_splat(w, rowBytes);
-        s00 = f64x2.add(s00, f64x2.mul(w0, v0));
-        s01 = f64x2.add(s01, f64x2.mul(w0, v1));
-        s10 = f64x2.add(s10, f64x2.mul(w1, v0));
-        s11 = f64x2.add(s11, f64x2.mul(w1, v1));
-        const r0 = v128.load64_splat(w + toRounding);
-        const r1 = v128.load64_splat(w + toRounding, rowBytes);
-        m00 = f64x2.add(m00, f64x2.mul(r0, a0));
-        m01 = f64x2.add(m01, f64x2.mul(r0, a1));
-        m10 = f64x2.add(m10, f64x2.mul(r1, a0));
-        m11 = f64x2.add(m11, f64x2.mul(r1, a1));
-        const k0 = v128.load64_splat(w + toKnown);
-        const k1 = v128.load64_splat(w + toKnown, rowBytes);
-        p00 = f64x2.add(p00, f64x2.mul(k0, v0));
-        p01 = f64x2.add(p01, f64x2.mul(k0, v1));
-        p10 = f64x2.add(p10, f64x2.mul(k1, v0));
-        p11 = f64x2.add(p11, f64x2.mul(k1, v1));
+        const weight = v128.load64_splat(w);
+        s0 = f64x2.add(s0, f64x2.mul(weight, v0));
+        s1 = f64x2.add(s1, f64x2.mul(weight, v1));
+        const certain = v128.load64_splat(w + toKnown);
+        p0 = f64x2.add(p0, f64x2.mul(certain, v0));
+        p1 = f64x2.add(p1, f64x2.mul(certain, v1));
+        const distance = v128.load64_splat(w + toRounding);
+        m0 = f64x2.add(m0, f64x2.mul(distance, f64x2.abs(v0)));
+        m1 = f64x2.add(m1, f64x2.mul(distance, f64x2.abs(v1)));
         const b0 = f64x2.mul(v0, v0);
         const b1 = f64x2.mul(v1, v1);
-        q00 = f64x2.add(q00, f64x2.mul(w0, b0));
-        q01 = f64x2.add(q01, f64x2.mul(w0, b1));
-        q10 = f64x2.add(q10, f64x2.mul(w1, b0));
-        q11 = f64x2.add(q11, f64x2.mul(w1, b1));
-        const e0 = v128.load64_splat(w + toVariance);
-        const e1 = v128.load64_splat(w + toVariance, rowBytes);
-        t00 = f64x2.add(t00, f64x2.mul(e0, b0));
-        t01 = f64x2.add(t01, f64x2.mul(e0, b1));
-        t10 = f64x2.add(t10, f64x2.mul(e1, b0));
-        t11 = f64x2.add(t11, f64x2.mul(e1, b1));
+        q0 = f64x2.add(q0, f64x2.mul(weight, b0));
+        q1 = f64x2.add(q1, f64x2.mul(weight, b1));
+        const square = v128.load64_splat(w + toVariance);
+        t0 = f64x2.add(t0, f64x2.mul(square, b0));
+        t1 = f64x2.add(t1, f64x2.mul(square, b1));
         w += 8;
         p += stride;
       }
       const at = <usize>i * stride + (<usize>j << 3);
-      v128.store(sum + at, s00);
-      v128.store(sum + at, s01, 16);
-      v128.store(sum + at + stride, s10);
-      v128.store(sum + at + stride, s11, 16);
-      v128.store(squares + at, q00);
-      v128.store(squares + at, q01, 16);
-      v128.store(squares + at + stride, q10);
-      v128.store(squares + at + stride, q11, 16);
-      v128.store(moved + at, m00);
-      v128.store(moved + at, m01, 16);
-      v128.store(moved + at + stride, m10);
-      v128.store(moved + at + stride, m11, 16);
-      v128.store(predicted + at, p00);
-      v128.store(predicted + at, p01, 16);
-      v128.store(predicted + at + stride, p10);
-      v128.store(predicted + at + stride, p11, 16);
-      v128.store(spread + at, t00);
-      v128.store(spread + at, t01, 16);
-      v128.store(spread + at + stride, t10);
-      v128.store(spread + at + stride, t11, 16);
+      v128.store(sum + at, s0);
+      v128.store(sum + at, s1, 16);
+      v128.store(squares + at, q0);
+      v128.store(squares + at, q1, 16);
+      v128.store(moved + at, m0);
+      v128.store(moved + at, m1, 16);
+      v128.store(predicted + at, p0);
+      v128.store(predicted + at, p1, 16);
+      v128.store(spread + at, t0);
+      v128.store(spread + at, t1, 16);
     }
   }
 }
