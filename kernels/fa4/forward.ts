@@ -21,6 +21,7 @@ export interface Fa4Forward extends ForwardTiles<ForwardTileResult> {
   readonly configuration: Fa4Configuration;
 }
 
+/** How the forward deviates from FlashAttention-4's, and how it is computed. */
 export interface Fa4ForwardOptions {
   /** What to choose otherwise than FlashAttention-4 would for this problem. */
   readonly configuration?: Partial<Fa4Configuration>;

@@ -17,6 +17,7 @@ export { combineSplits, type SplitRow } from './split-combine.js';
 export { createForwardEngine, type ForwardEngine } from './forward-engine.js';
 export { fa4Model, fa4SettingsConfiguration } from './forward-model.js';
 export type { ForwardCounters, ForwardTileResult } from './forward-tile.js';
+export * from './program/index.js';
 export { createExp2PolynomialArray } from './exp2-array.js';
 export {
   exp2Coefficients,

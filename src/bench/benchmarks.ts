@@ -6,6 +6,7 @@ import { coldStartBenchmark } from './cold-start-benchmark.js';
 import { fileBenchmarks } from './file-benchmarks.js';
 import { forwardBenchmarks } from './forward-benchmarks.js';
 import { formatBenchmarks } from './format-benchmarks.js';
+import { machineBenchmarks } from './machine-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
 
@@ -18,6 +19,7 @@ export function benchmarks(commandLine: string): readonly Benchmark[] {
     ...oracleBenchmarks,
     ...boundBenchmarks,
     ...forwardBenchmarks,
+    ...machineBenchmarks,
     auditBenchmark,
     ...formatBenchmarks,
     ...arithmeticBenchmarks,

@@ -5,6 +5,7 @@ import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '.
 import { RequestError } from '../request-error.js';
 import type { EmulateCommandOptions } from './emulate.js';
 import { kernelSettings } from './kernel-settings.js';
+import { checkMachineOptions } from './machine-options.js';
 import { createPeriodicProgress } from './periodic-progress.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
 import { toolVersion } from './tool-version.js';
@@ -62,11 +63,21 @@ export async function runEmulate(
   path: string | undefined,
   options: EmulateCommandOptions,
 ): Promise<void> {
+  if (path === undefined && model === 'list' && options.machine === true) {
+    const { describeMachineNames } = await import('./machine-list.js');
+    process.stdout.write(describeMachineNames());
+    return;
+  }
+  checkMachineOptions(options);
   if (path === undefined) {
     if (model !== 'list')
       throw new RequestError(`name a problem for ${model}, or list to see the kernel models`);
     process.stdout.write(describeModels());
     return;
+  }
+  if (options.machine === true) {
+    const { runEmulateMachine } = await import('./run-emulate-machine.js');
+    return runEmulateMachine(model, path, options);
   }
   const settings = kernelSettings(options.set);
   const start = performance.now();

@@ -9,6 +9,8 @@ export interface CtaCounters {
   readonly instructions: Amounts;
   /** Floating-point operations of MMAs, two for a product and its sum, by what D is. */
   readonly mmaFlops: Amounts;
+  /** The same by the bits of A's elements, `16` or `8`, on which the tensor core's rate depends. */
+  readonly mmaFlopsByOperandBits: Amounts;
   /** Bytes of shared memory read and written, by what is moved, as `K → mma`. */
   readonly sharedBytes: Amounts;
   /** Bytes of tensor memory read and written, likewise. */
@@ -29,7 +31,8 @@ export interface CtaCounters {
 
 export function createCtaCounters(): CtaCounters {
   return {
-    ...{ instructions: {}, mmaFlops: {}, sharedBytes: {}, tensorBytes: {}, globalBytes: {} },
+    ...{ instructions: {}, mmaFlops: {}, mmaFlopsByOperandBits: {} },
+    ...{ sharedBytes: {}, tensorBytes: {}, globalBytes: {} },
     ...{ waits: {}, blockedWaits: {}, waitClocks: {}, unitClocks: {} },
     ...{ mostTensorColumns: 0, mostSharedBytes: 0 },
   };

@@ -26,6 +26,8 @@ export interface OperationOrder {
   /** What is ordered before what it does in tensor memory; the same but for tcgen05 fences. */
   readonly tensorClock: Clock;
   readonly asyncView: Clock;
+  /** What its arrival comes after, which is more than it makes known for a tcgen05.commit. */
+  readonly arrivalClock: Clock;
   readonly chain: number;
   readonly time: number;
   /** The instruction, and its place in the program. */
@@ -74,6 +76,8 @@ export interface OrderTracker {
     fence: 'before_thread_sync' | 'after_thread_sync' | 'mbarrier_init' | 'proxy.async',
   ) => void;
   readonly initialise: (machine: MachineState, warp: WarpState, barrier: Mbarrier) => void;
+  /** The end of a barrier, which has to come after all its arrivals and waits. */
+  readonly invalidate: (machine: MachineState, warp: WarpState, barrier: Mbarrier) => void;
   /** An arrival, or bytes that arrive, counted to the barrier's current phase. */
   readonly arrive: (
     machine: MachineState,
@@ -93,6 +97,13 @@ export interface OrderTracker {
   ) => void;
   readonly completeNamed: (barrier: NamedBarrier) => void;
   readonly leaveNamed: (warp: WarpState, barrier: NamedBarrier, generation: number) => void;
+  /** The warp's CTA has these columns of tensor memory from now on. */
+  readonly allocateTensor: (
+    machine: MachineState,
+    warp: WarpState,
+    firstColumn: number,
+    columns: number,
+  ) => void;
   /** Columns of tensor memory are freed, with what they hold. */
   readonly endTensor: (
     machine: MachineState,

@@ -11,6 +11,7 @@ import { createOrderTracker } from './track-order.js';
 import type { Scheduler } from './scheduler.js';
 import { inOrderScheduler } from './schedulers/index.js';
 import {
+  report,
   siteOf,
   type AsynchronousOperation,
   type CtaState,
@@ -103,6 +104,26 @@ function dependencies({ loads }: WarpState, instruction: Instruction): Asynchron
   return loads.filter(({ fragment }) => buffers.includes(fragment!.buffer));
 }
 
+/** Registers that are used before tcgen05.wait::ld, where the memory model asks for it. */
+function reportUnawaited(
+  machine: MachineState,
+  warp: WarpState,
+  loads: readonly AsynchronousOperation[],
+): void {
+  if (machine.tracker === null) return;
+  for (const { name, site } of loads)
+    report(
+      machine,
+      warp,
+      'race',
+      `registers of ${name} (${site}) are used before tcgen05.wait::ld`,
+      [
+        { who: `${name} of ${warp.name}`, site, step: machine.step },
+        { who: warp.name, site: siteOf(warp.current), step: machine.step },
+      ],
+    );
+}
+
 function definitionOf({ op }: Instruction): InstructionDefinition<Opcode> {
   return instructionDefinitions[op] as InstructionDefinition<Opcode>;
 }
@@ -174,6 +195,7 @@ function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState
     occupancy:
       options.scheduler?.isTimed === true ? createUnitOccupancy(rates, options.trace) : null,
     clusterBarrier: createNamedBarrier(-1, launch.ctas * launch.warps * threadsOfWarp),
+    pairAllocation: createNamedBarrier(-2, launch.ctas * threadsOfWarp),
     trace: options.trace ?? null,
     ...{ step: 0, now: 0 },
   };
@@ -234,6 +256,7 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
   warps.forEach(advance);
   const steps: Step[] = [];
   let clocks = 0;
+  let isGivenUp = false;
 
   function executeWarp(warp: WarpState): void {
     const instruction = warp.current!;
@@ -244,10 +267,12 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
       warp.continuation = null;
     } else {
       const needed = dependencies(warp, instruction);
-      if (needed.length > 0 && machine.model.registerDependencies) {
-        for (const { kind, order } of needed)
-          if (order !== null) machine.tracker?.finish(warp, kind, order);
-        warp.loads = warp.loads.filter((load) => !needed.includes(load));
+      if (needed.length > 0) {
+        if (machine.model.registerDependencies) {
+          for (const { kind, order } of needed)
+            if (order !== null) machine.tracker?.finish(warp, kind, order);
+          warp.loads = warp.loads.filter((load) => !needed.includes(load));
+        } else reportUnawaited(machine, warp, needed);
       }
       if (instruction.op !== 'registers') count(cta.counters.instructions, instruction.op, 1);
       const result = definitionOf(instruction).execute(machine, warp, instruction as never);
@@ -316,6 +341,7 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
         ...{ kind: 'deadlock', cta: 0, step: machine.step },
         message: `no end after ${mostSteps} steps`,
       });
+      isGivenUp = true;
       break;
     }
     const step = steps[scheduler.choose(steps)];
@@ -324,7 +350,7 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
     else perform(step);
     machine.step++;
   }
-  const isComplete = reportEnd(machine);
+  const isComplete = !isGivenUp && reportEnd(machine);
   if (isComplete) machine.tracker?.end(machine);
   return {
     ...{ findings: findings.list(), counters: ctas.map(({ counters }) => counters) },

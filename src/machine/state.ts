@@ -126,6 +126,8 @@ export interface MachineState {
   readonly occupancy: UnitOccupancy | null;
   readonly pending: AsynchronousOperation[];
   readonly clusterBarrier: NamedBarrier;
+  /** Where the warps of a pair meet that allocate tensor memory. */
+  readonly pairAllocation: NamedBarrier;
   readonly trace: ((event: TraceEvent) => void) | null;
   /** Steps executed. */
   step: number;

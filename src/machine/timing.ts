@@ -1,11 +1,9 @@
 import { arithmeticInstructions } from './arithmetic/index.js';
 import type { InstructionCounts } from './instruction.js';
 import { siteOf, type AsynchronousOperation, type TraceEvent, type WarpState } from './state.js';
-import type { TimedUnit, UnitRates } from './unit-rates.js';
+import { partitions, type TimedUnit, type UnitRates } from './unit-rates.js';
 
 const lanesOfWarp = 32;
-/** An SM's four parts, of which each serves every fourth warp. */
-const partitions = 4;
 
 /** Which units are busy until when, in clocks. */
 export interface UnitOccupancy {

@@ -21,12 +21,19 @@ import {
   type AccessKind,
   type BarrierHistory,
   type BarrierViolation,
+  type Clock,
   type Conflict,
   type NamedBarrierHistory,
   type Proxy,
   type ShadowMemory,
 } from './ordering/index.js';
-import { siteOf, type CtaState, type MachineState, type OperationKind } from './state.js';
+import {
+  siteOf,
+  type CtaState,
+  type MachineState,
+  type OperationKind,
+  type WarpState,
+} from './state.js';
 
 const sharedWords = 232_448 / 4;
 /** Granules of 16 lanes × 1 column. */
@@ -36,6 +43,15 @@ const wordBytes = 4;
 
 /** The kinds of operations that a memory model may ask tcgen05 fences for. */
 const tensorKinds: ReadonlySet<string> = new Set(['mma', 'copy', 'tensor-load', 'tensor-store']);
+
+/** What two clocks both include. */
+function commonClock(one: Clock, other: Clock): Clock {
+  const common = createClock();
+  const chains = Math.min(one.times.length, other.times.length);
+  for (let chain = 0; chain < chains; chain++)
+    includeInClock(common, chain, Math.min(one.times[chain]!, other.times[chain]!));
+  return common;
+}
 
 function join(into: AccessClocks, { clock, asyncView }: AccessClocks): void {
   joinClock(into.clock, clock);
@@ -69,9 +85,14 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
   const memories = Array.from({ length: ctas }, () => ({
     shared: createShadowMemory(sharedWords, accesses),
     tensor: createShadowMemory(tensorGranules, accesses),
+    // By column, the stamp of its allocation.
+    allocations: new Int32Array(tensorColumns),
   }));
   const barriers = new Map<Mbarrier, BarrierHistory>();
   const namedBarriers = new Map<NamedBarrier, NamedBarrierHistory>();
+  // What last happened to a barrier in each chain, for its end; and the ends, by place.
+  const lastAt = new Map<Mbarrier, Map<number, number>>();
+  const ends = new Map<string, number>();
   // What last reached a CTA in each chain: later events of a chain come after it.
   const reached = new Map<string, Reach>();
   // An operation's reads in one proxy are one event, and so are its writes.
@@ -127,6 +148,30 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
     }
   }
 
+  /** Remembers what happens to a barrier, which has to come before its end. */
+  function remember(barrier: Mbarrier, stamp: number): void {
+    lastAt.get(barrier)!.set(accesses.chainOf(stamp), stamp);
+  }
+
+  /** Reports events of a barrier's life that its end, or a later beginning, may come before. */
+  function checkLife(
+    machine: MachineState,
+    { order }: WarpState,
+    { cta, name }: Mbarrier,
+    earlier: Iterable<number>,
+    stamp: number,
+  ): void {
+    for (const event of earlier) {
+      if (clockIncludes(order!.clock, accesses.chainOf(event), accesses.timeOf(event))) continue;
+      const events = [...eventOf(event), ...eventOf(stamp)];
+      const told = events.map(({ who, site }) => `${who} (${site})`).join(' and ');
+      machine.findings.add({
+        ...{ kind: 'phase', cta, step: machine.step, accesses: events },
+        message: `${name}: its life may begin or end on the wrong side of an event: ${told}`,
+      });
+    }
+  }
+
   /** After what makes a warp's clock known to others, what it does next is later. */
   function tick({ chain, clock }: WarpOrder): void {
     tickClock(clock, chain);
@@ -139,6 +184,26 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
       namedBarriers.set(barrier, history);
     }
     return history;
+  }
+
+  /** Reports an access to columns that may not be allocated yet. */
+  function checkAllocation(
+    machine: MachineState,
+    { clock }: AccessClocks,
+    access: MemoryAccess,
+    stamp: number,
+  ): void {
+    const { allocations } = memories[access.cta.rank];
+    const column = access.start % tensorColumns;
+    const allocation = allocations[column];
+    if (allocation === 0) return;
+    if (clockIncludes(clock, accesses.chainOf(allocation), accesses.timeOf(allocation))) return;
+    const events = [...eventOf(allocation), ...eventOf(stamp)];
+    const told = events.map(({ who, site }) => `${who} (${site})`).join(' and ');
+    machine.findings.add({
+      ...{ kind: 'race', cta: access.cta.rank, step: machine.step, accesses: events },
+      message: `tensor memory, column ${column}: used in no order with its allocation: ${told}`,
+    });
   }
 
   function memoryOf({ rank }: CtaState, space: MemoryAccess['space']): ShadowMemory {
@@ -166,6 +231,7 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
       const clocks = { clock: isFenced ? actor.order.tensorClock : clock, asyncView };
       const conflicts = memory[access.kind](access, stamp, clocks);
       for (const conflict of conflicts) reportConflict(machine, access, conflict);
+      if (access.space === 'tensor') checkAllocation(machine, { clock, asyncView }, access, stamp);
     },
     begin: (warp, kind, predecessors, reaches) => {
       const order = warp.order!;
@@ -179,9 +245,12 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
           join({ clock, asyncView }, predecessor);
           if (isFenced) joinClock(tensorClock, predecessor.tensorClock);
         }
-      const { chain, time } = chains.begin(clock);
+      // In a chain each event comes after those before it, in whichever clock one looks.
+      const { chain, time } = chains.begin(isFenced ? commonClock(clock, tensorClock) : clock);
       includeInClock(clock, chain, time);
       if (isFenced) includeInClock(tensorClock, chain, time);
+      const arrivalClock = kind === 'commit' ? copyClock(order.clock) : clock;
+      if (kind === 'commit') joinClock(arrivalClock, clock);
       if (kind === 'mma' || kind === 'copy') join(order.tensorOperations, { clock, asyncView });
       tick(order);
       const name = warp.current?.op ?? kind;
@@ -190,12 +259,12 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
         const who = `${name} of ${warp.name}`;
         reached.set(`${cta.rank} ${chain}`, { cta, chain, time, kind, who, site });
       }
-      return { clock, tensorClock, asyncView, chain, time, name, site };
+      return { clock, tensorClock, asyncView, arrivalClock, chain, time, name, site };
     },
     finish: ({ order }, kind, operation) => {
       const { clock, asyncView, tensorView, unfenced } = order!;
       if (model.tensorFences && tensorKinds.has(kind)) {
-        joinClock(tensorView, operation.clock);
+        joinClock(tensorView, operation.tensorClock);
         joinClock(unfenced, operation.clock);
       } else joinClock(clock, operation.clock);
       joinClock(asyncView, operation.asyncView);
@@ -211,13 +280,29 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
     initialise: (machine, warp, barrier) => {
       const stamp = record(machine, { warp, order: null }, 'write', 'generic');
       barriers.set(barrier, createBarrierHistory(accesses, stamp));
+      const end = ends.get(`${barrier.cta} ${barrier.offset}`);
+      if (end !== undefined) checkLife(machine, warp, barrier, [end], stamp);
+      lastAt.set(barrier, new Map([[warp.order!.chain, stamp]]));
+      tick(warp.order!);
+    },
+    invalidate: (machine, warp, barrier) => {
+      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      checkLife(machine, warp, barrier, lastAt.get(barrier)!.values(), stamp);
+      lastAt.delete(barrier);
+      barriers.delete(barrier);
+      ends.set(`${barrier.cta} ${barrier.offset}`, stamp);
       tick(warp.order!);
     },
     arrive: (machine, actor, barrier, what) => {
       const history = barriers.get(barrier)!;
       const stamp = record(machine, actor, 'arrive', 'generic');
-      const count = what === 'arrival' ? history.arrive : history.transact;
-      reportViolations(machine, barrier.cta, barrier.name, count(stamp, clocksOf(actor)));
+      remember(barrier, stamp);
+      const clocks = clocksOf(actor);
+      const violations =
+        what === 'arrival'
+          ? history.arrive(stamp, clocks, actor.order?.arrivalClock ?? clocks.clock)
+          : history.transact(stamp, clocks);
+      reportViolations(machine, barrier.cta, barrier.name, violations);
       if (actor.order !== null) return;
       const { warp } = actor;
       const { chain, clock } = warp.order!;
@@ -236,6 +321,7 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
     observe: (machine, warp, barrier) => {
       const history = barriers.get(barrier)!;
       const stamp = record(machine, { warp, order: null }, 'wait', 'generic');
+      remember(barrier, stamp);
       const violations = history.observe(stamp, warp.order!);
       reportViolations(machine, barrier.cta, barrier.name, violations);
       join(warp.order!, history.completed);
@@ -244,7 +330,12 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
     arriveAtNamed: (machine, warp, barrier, { waits, isRelaxed }) => {
       const order = warp.order!;
       const history = historyOf(barrier);
-      const name = barrier.id < 0 ? 'the barrier of the cluster' : `barrier ${barrier.id}`;
+      const name =
+        barrier.id >= 0
+          ? `barrier ${barrier.id}`
+          : barrier === machine.clusterBarrier
+            ? 'the barrier of the cluster'
+            : 'tcgen05.alloc of a pair';
       if (isRelaxed) {
         // Only what fence.mbarrier_init came after is made known.
         const clock = copyClock(order.published);
@@ -281,6 +372,12 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
         }
       }
     },
+    allocateTensor: (machine, warp, firstColumn, columns) => {
+      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      const { allocations } = memories[warp.cta.rank];
+      allocations.fill(stamp, firstColumn, firstColumn + columns);
+      tick(warp.order!);
+    },
     endTensor: (machine, warp, firstColumn, columns) => {
       const actor = { warp, order: null };
       const stamp = record(machine, actor, 'write', 'generic');
@@ -288,8 +385,12 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
         ...{ space: 'tensor', cta: warp.cta, kind: 'write', start: firstColumn, count: columns },
         ...{ stride: tensorColumns, rows: tensorGranules / tensorColumns },
       };
-      for (const conflict of memoryOf(warp.cta, 'tensor').end(access, stamp, warp.order!))
-        reportConflict(machine, access, conflict);
+      // Of its own loads and stores a warp knows without a fence that they are complete.
+      const { clock: known, asyncView, unfenced } = warp.order!;
+      const clock = copyClock(known);
+      joinClock(clock, unfenced);
+      const conflicts = memoryOf(warp.cta, 'tensor').end(access, stamp, { clock, asyncView });
+      for (const conflict of conflicts) reportConflict(machine, access, conflict);
     },
   };
 }

@@ -1,6 +1,9 @@
 /** The units of an SM that a timed schedule keeps busy. */
 export type TimedUnit = 'tensor core' | 'TMA' | 'tensor memory' | 'MUFU' | 'FMA' | 'issue';
 
+/** An SM's four parts, each with a scheduler that issues one warp instruction per clock. */
+export const partitions = 4;
+
 /** How fast an SM's units are, per clock. */
 export interface UnitRates {
   readonly name: string;

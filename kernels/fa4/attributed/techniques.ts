@@ -27,6 +27,7 @@ export const techniques = [
   'normalise',
   'output-round',
 ] as const;
+/** One of {@link techniques}. */
 export type Technique = (typeof techniques)[number];
 
 /**

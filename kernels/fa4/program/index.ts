@@ -1,4 +1,5 @@
 export type { ProgramContext } from './context.js';
+export * from './mutants/index.js';
 export { warpName, warpRoles } from './context.js';
 export type { ProgramOptions, ProgramPlan, RingDepths } from './plan.js';
 export {
@@ -8,4 +9,10 @@ export {
   type ProgramClusterRun,
   type ProgramRunOptions,
 } from './run-program.js';
+export {
+  exponentialSplit,
+  rescaleTraffic,
+  type ExponentialSplit,
+  type RescaleTraffic,
+} from './traffic.js';
 export { workTiles, type WorkTile } from './tiles.js';

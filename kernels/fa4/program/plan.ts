@@ -35,8 +35,8 @@ const multiprocessors = 148;
 export const scoreColumns = 128;
 const tensorColumns = 512;
 const outputBytes = 2;
-/** Bytes of a row of a swizzled box. */
-const widestBox = 128;
+/** Bytes of a row of a swizzled box: the most that divide a row of the tile. */
+const boxWidths = [128, 64, 32];
 const supported = ['64', '128', '192,128'];
 
 /** A tile as it lies in shared memory: boxes side by side, each with rows of up to 128 bytes. */
@@ -50,7 +50,7 @@ export interface TileLayout {
 }
 
 function tileLayout(rows: number, columns: number, elementBytes: number): TileLayout {
-  const boxBytes = Math.min(columns * elementBytes, widestBox);
+  const boxBytes = boxWidths.find((bytes) => (columns * elementBytes) % bytes === 0)!;
   const boxColumns = boxBytes / elementBytes;
   const boxes = columns / boxColumns;
   return { rows, boxBytes, boxColumns, boxes, bytes: rows * boxBytes * boxes };

@@ -95,6 +95,8 @@ export const mbarrierDefinitions: InstructionDefinitions<
       const { cta } = warp;
       if (offset % barrierAlignment !== 0)
         report(machine, warp, 'misaligned', `${name} at ${offset}, no multiple of 8`);
+      if (!(offset >= 0 && offset + barrierAlignment <= cta.shared.limitBytes))
+        report(machine, warp, 'shared-overflow', `${name} at ${offset}`);
       if (!(Number.isInteger(count) && count >= 1 && count <= mostArrivals))
         report(machine, warp, 'barrier-initialisation', `${name} expects ${count} arrivals`);
       if (cta.mbarriers.has(offset))
@@ -106,8 +108,11 @@ export const mbarrierDefinitions: InstructionDefinitions<
   },
   'mbarrier.inval': {
     execute: (machine, warp, { barrier: offset }) => {
-      if (!warp.cta.mbarriers.delete(offset))
+      const barrier = warp.cta.mbarriers.get(offset);
+      if (barrier === undefined)
         report(machine, warp, 'barrier-initialisation', `no mbarrier at ${offset} to end`);
+      else machine.tracker?.invalidate(machine, warp, barrier);
+      warp.cta.mbarriers.delete(offset);
     },
   },
   'mbarrier.arrive': {

@@ -13,6 +13,7 @@ import {
   touchedByFragment,
   touchedByTensorCopy,
 } from '../memory/index.js';
+import { arriveAtNamed } from '../named-barrier.js';
 import { issue } from '../operations.js';
 import {
   report,
@@ -105,6 +106,16 @@ function columnsInUse({ tensor }: CtaState): number {
   return tensor.blocks().reduce((sum, { columns }) => sum + columns, 0);
 }
 
+/** A warp of a pair has allocated; the generation that its arrival is counted to. */
+function arriveAtPair(machine: MachineState, warp: WarpState): number {
+  const { pairAllocation } = machine;
+  const { generation, threads } = pairAllocation;
+  machine.tracker?.arriveAtNamed(machine, warp, pairAllocation, { waits: true, isRelaxed: false });
+  if (arriveAtNamed(pairAllocation, lanesOfWarp, threads, warp.name) === 'completed')
+    machine.tracker?.completeNamed(pairAllocation);
+  return generation;
+}
+
 function executeCopy(
   machine: MachineState,
   warp: WarpState,
@@ -139,8 +150,10 @@ function executeCopy(
 
 /**
  * Tensor memory: allocation, loads and stores of registers, copies from shared memory. A load or store is
- * performed at one moment of the scheduler's choice after its issue. Source: PTX ISA, `tcgen05.alloc`,
- * `tcgen05.ld`, `tcgen05.st`, `tcgen05.wait`, `tcgen05.cp`.
+ * performed at one moment of the scheduler's choice after its issue. A pair of CTAs allocates
+ * collectively: its two tcgen05.alloc wait for one another. That tcgen05.dealloc does so too is not made
+ * use of, since the first of the two may block and need not. Source: PTX ISA, `tcgen05.alloc`,
+ * `tcgen05.ld`, `tcgen05.st`, `tcgen05.wait`, `tcgen05.cp`, "Issue Granularity".
  */
 export const tcgen05MemoryDefinitions: InstructionDefinitions<
   | 'tcgen05.alloc'
@@ -153,8 +166,17 @@ export const tcgen05MemoryDefinitions: InstructionDefinitions<
   | 'tcgen05.cp'
 > = {
   'tcgen05.alloc': {
-    execute: (machine, warp, { columns, destination }) => {
+    execute: (machine, warp, { group, columns, destination }) => {
       const { cta } = warp;
+      if (ctasOfGroup(machine, warp, group) === null) return;
+      if (destination % wordBytes !== 0) {
+        report(machine, warp, 'misaligned', `the address goes to ${destination}, no multiple of 4`);
+        return;
+      }
+      if (!(destination >= 0 && destination + wordBytes <= cta.shared.limitBytes)) {
+        report(machine, warp, 'shared-overflow', `the address goes to ${destination}`);
+        return;
+      }
       const allocate = (): boolean => {
         const result = cta.tensor.allocate(columns);
         if (!result.ok) {
@@ -167,16 +189,30 @@ export const tcgen05MemoryDefinitions: InstructionDefinitions<
           { warp, order: null },
           { space: 'shared', cta, kind: 'write', start: destination / wordBytes, count: 1 },
         );
+        machine.tracker?.allocateTensor(machine, warp, columnOf(result.address), columns);
         const { counters } = cta;
         counters.mostTensorColumns = Math.max(counters.mostTensorColumns, columnsInUse(cta));
         return true;
       };
-      if (allocate()) return;
-      let isAllocated = false;
+      let isAllocated = allocate();
+      if (isAllocated && group === 1) return;
+      // A pair allocates together: neither goes on before the other has its columns.
+      let generation: number | null = null;
+      const { pairAllocation } = machine;
+      const meetPeer = (): boolean => {
+        if (group === 1) return true;
+        generation ??= arriveAtPair(machine, warp);
+        return pairAllocation.generation > generation;
+      };
       return {
-        isReady: () => (isAllocated ||= allocate()),
-        resume: () => undefined,
-        waitsFor: () => `${columns} free columns of tensor memory`,
+        isReady: () => (isAllocated ||= allocate()) && meetPeer(),
+        resume: () => {
+          if (generation !== null) machine.tracker?.leaveNamed(warp, pairAllocation, generation);
+        },
+        waitsFor: () =>
+          isAllocated
+            ? 'tcgen05.alloc of the other CTA of the pair'
+            : `${columns} free columns of tensor memory`,
         readyTime: () => machine.now,
       };
     },

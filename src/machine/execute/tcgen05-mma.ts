@@ -80,12 +80,19 @@ function trackAccesses(
   }
 }
 
+/** Which of the tensor core's rates an MMA runs at. */
+function rateBits({ a }: Tcgen05Mma): 16 | 8 {
+  return bitsOf(a) > 8 ? 16 : 8;
+}
+
 function countMma(cta: CtaState, mma: Tcgen05Mma): void {
   const { shape, group, names, aOperand, accumulate } = mma;
   const { m, n, k } = shape;
-  const { mmaFlops, sharedBytes, tensorBytes } = cta.counters;
+  const { mmaFlops, mmaFlopsByOperandBits, sharedBytes, tensorBytes } = cta.counters;
   const rows = m / group;
-  count(mmaFlops, names.d, 2 * rows * n * k);
+  const flops = 2 * rows * n * k;
+  count(mmaFlops, names.d, flops);
+  count(mmaFlopsByOperandBits, String(rateBits(mma)), flops);
   const aBytes = (rows * k * bitsOf(mma.a)) / 8;
   count(aOperand.space === 'shared' ? sharedBytes : tensorBytes, `${names.a} → mma`, aBytes);
   count(sharedBytes, `${names.b} → mma`, ((n / group) * k * bitsOf(mma.b)) / 8);
@@ -133,7 +140,7 @@ function executeMma(machine: MachineState, warp: WarpState, mma: Tcgen05Mma): vo
   const footprint = machine.tracker === null ? null : unit.footprint(mma);
   for (const cta of ctas) countMma(cta, mma);
   const before = predecessors(machine, warp, mma);
-  const rate = machine.rates.mmaFlops[bitsOf(mma.a) > 8 ? 16 : 8];
+  const rate = machine.rates.mmaFlops[rateBits(mma)];
   const operation = issue(machine, warp, {
     ...{ kind: 'mma', unit: 'tensor core' },
     cycles: (2 * shape.m * shape.n * shape.k) / group / rate,

@@ -52,7 +52,8 @@ export function forEachBoxRow(
 
 /**
  * What is wrong with a copy between the box at these coordinates and this byte of shared memory, or null:
- * a wrong number of coordinates, an address that is no multiple of 128, a box beyond the end.
+ * a wrong number of coordinates, an address that is no multiple of 128, a box beyond the end of what was
+ * asked for.
  */
 export function checkBox(
   map: TensorMap,
@@ -71,10 +72,10 @@ export function checkBox(
       message: `a box of ${map.name} at byte ${address} of shared memory; a multiple of ${boxAlignment} is due`,
     };
   const end = address + map.boxBytes;
-  if (end > shared.limitBytes)
+  if (end > shared.launchedBytes)
     return {
       kind: 'shared-overflow',
-      message: `a box of ${map.name} at byte ${address} ends at byte ${end} of shared memory, which has ${shared.limitBytes}`,
+      message: `a box of ${map.name} at byte ${address} ends at byte ${end} of shared memory, which has ${shared.launchedBytes}`,
     };
   return null;
 }

@@ -117,8 +117,8 @@ export function checkOperand(
   // Swizzling moves chunks within aligned spans, of which shared memory has a whole number.
   const last = descriptor.address + lineEnd + chunkEnd;
   const end = (Math.floor(last / spanBytes) + 1) * spanBytes;
-  if (end <= shared.limitBytes) return null;
-  const message = `a matrix of ${extent.rows} × ${extent.k} at byte ${descriptor.address} ends at byte ${end} of shared memory, which has ${shared.limitBytes}`;
+  if (end <= shared.launchedBytes) return null;
+  const message = `a matrix of ${extent.rows} × ${extent.k} at byte ${descriptor.address} ends at byte ${end} of shared memory, which has ${shared.launchedBytes}`;
   return { kind: 'shared-overflow', message };
 }
 

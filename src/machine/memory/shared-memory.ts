@@ -27,6 +27,8 @@ export type SharedAllocation =
 /** The shared memory of one CTA: one buffer, little-endian, seen as bytes, halves and words. */
 export interface SharedMemory {
   readonly limitBytes: number;
+  /** The bytes that were asked for: up to the end of the last region, or all while there is none. */
+  readonly launchedBytes: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly halves: Uint16Array<ArrayBuffer>;
   readonly words: Uint32Array<ArrayBuffer>;
@@ -56,6 +58,9 @@ export function createSharedMemory(limitBytes: number = sharedMemoryLimits.sm_10
   let end = 0;
   return {
     limitBytes,
+    get launchedBytes() {
+      return regions.length === 0 ? limitBytes : end;
+    },
     bytes: new Uint8Array(buffer),
     halves: new Uint16Array(buffer),
     words: new Uint32Array(buffer),

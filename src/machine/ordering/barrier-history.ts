@@ -5,7 +5,7 @@ import {
   type BarrierViolation,
   type BarrierViolationKind,
 } from './barrier-violations.js';
-import { createClock, joinClock, resetClock } from './clock.js';
+import { createClock, joinClock, resetClock, type Clock } from './clock.js';
 
 /**
  * The phases of one mbarrier in a run, and whether they are the same in every schedule.
@@ -61,8 +61,17 @@ export interface BarrierHistory {
    * next `complete`.
    */
   readonly completed: AccessClocks;
-  /** An arrival counted to the current phase, with or without an expect_tx of its own. */
-  readonly arrive: (stamp: number, clocks: AccessClocks) => readonly BarrierViolation[];
+  /**
+   * An arrival counted to the current phase, with or without an expect_tx of its own.
+   * @param clocks - what it makes known
+   * @param before - what it comes after, if that is more: a tcgen05.commit comes after its issue, and
+   *   tells of tensor operations alone
+   */
+  readonly arrive: (
+    stamp: number,
+    clocks: AccessClocks,
+    before?: Clock,
+  ) => readonly BarrierViolation[];
   /** An expect_tx by itself. */
   readonly expect: (stamp: number, clocks: AccessClocks) => readonly BarrierViolation[];
   /** A complete_tx; it may come before the expect_tx of its bytes. */
@@ -96,23 +105,24 @@ export function createBarrierHistory(
   let waits: number[] = [];
   let gathered: AccessClocks = { clock: createClock(), asyncView: createClock() };
   let completed: AccessClocks = { clock: createClock(), asyncView: createClock() };
-  // What comes before the arrivals of the current phase, themselves included.
+  // What comes before the arrivals of the current phase, and before its events, themselves included.
   const arrivals = createClock();
+  const happened = createClock();
 
   function orderedAfter(
     kind: BarrierViolationKind,
     ofPhase: number,
     event: number,
-    { clock }: AccessClocks,
+    clock: Clock,
     earlier: readonly number[],
   ): readonly BarrierViolation[] {
     const unordered = firstMissing(accesses, earlier, clock);
     return unordered === null ? noViolations : [{ kind, phase: ofPhase, event, unordered }];
   }
 
-  function count(stamp: number, clocks: AccessClocks): readonly BarrierViolation[] {
+  function count(stamp: number, before: Clock): readonly BarrierViolation[] {
     events.push(stamp);
-    return orderedAfter('arrival', phase, stamp, clocks, eventsBefore);
+    return orderedAfter('arrival', phase, stamp, before, eventsBefore);
   }
 
   function publish({ clock, asyncView }: AccessClocks): void {
@@ -125,7 +135,7 @@ export function createBarrierHistory(
     kind: BarrierViolationKind,
     ofPhase: number,
     earlier: readonly number[],
-    { clock }: Pick<AccessClocks, 'clock'>,
+    clock: Clock,
   ): readonly BarrierViolation[] {
     const unordered = events.at(-1) ?? initialisation;
     return earlier
@@ -140,29 +150,32 @@ export function createBarrierHistory(
     get completed() {
       return completed;
     },
-    arrive: (stamp, clocks) => {
-      joinClock(arrivals, clocks.clock);
+    arrive: (stamp, clocks, before = clocks.clock) => {
+      joinClock(arrivals, before);
+      joinClock(happened, before);
       publish(clocks);
-      return count(stamp, clocks);
+      return count(stamp, before);
     },
     expect: (stamp, clocks) => {
       // It makes nothing known (its semantics is relaxed), and an arrival that comes after it does.
       expectations.push(stamp);
-      return count(stamp, clocks);
+      return count(stamp, clocks.clock);
     },
     transact: (stamp, clocks) => {
+      joinClock(happened, clocks.clock);
       publish(clocks);
-      return count(stamp, clocks);
+      return count(stamp, clocks.clock);
     },
     complete: () => {
       const violations = [
-        ...orderedBefore('expectation', phase, expectations, { clock: arrivals }),
-        ...orderedBefore('late-wait', phase - 1, waits, gathered),
+        ...orderedBefore('expectation', phase, expectations, arrivals),
+        ...orderedBefore('late-wait', phase - 1, waits, happened),
       ];
       [gathered, completed] = [completed, gathered];
       resetClock(gathered.clock);
       resetClock(gathered.asyncView);
       resetClock(arrivals);
+      resetClock(happened);
       [eventsTwoBefore, eventsBefore, events] = [eventsBefore, events, []];
       [expectations, waits] = [[], []];
       phase++;
@@ -170,7 +183,7 @@ export function createBarrierHistory(
     },
     observe: (stamp, clocks) => {
       waits.push(stamp);
-      return orderedAfter('early-wait', phase - 1, stamp, clocks, eventsTwoBefore);
+      return orderedAfter('early-wait', phase - 1, stamp, clocks.clock, eventsTwoBefore);
     },
   };
 }

@@ -1,0 +1,154 @@
+import { fa4Model } from '../../kernels/index.js';
+import { allocateStorage, formats, patternsOf } from '../formats/index.js';
+import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
+import type { Problem, Tensor } from '../problem.js';
+import { RequestError } from '../request-error.js';
+import type { EmulateCommandOptions } from './emulate.js';
+import { kernelSettings } from './kernel-settings.js';
+import { prepareMachine, type MachineRequest } from './machine-request.js';
+import { createMachineGatherer, type MachineResults } from './machine-results.js';
+import { renderMachine } from './machine-text.js';
+import { createTraceFile } from './machine-trace-file.js';
+import { createPeriodicProgress } from './periodic-progress.js';
+import { declaredFormats, problemSettings } from './problem-settings.js';
+import { toolVersion } from './tool-version.js';
+import { writeJson } from './write-json.js';
+
+/** What the execution rests on; what the arithmetic rests on the kernel model says. */
+const executionEvidence = [
+  'order of instructions: FlashAttention-4 sources, flash_fwd_sm100.py',
+  "rules of the machine: PTX ISA; nothing of the execution was compared with a Blackwell GPU's",
+];
+
+/** Exit status of a run with findings. */
+const foundSomething = 1;
+
+/** The program's outputs, of the rank of the problem's Q. */
+function outputsOf(problem: Problem, { program }: MachineRequest): { out: Tensor; lse: Tensor } {
+  const { configuration, shape, out: patterns, lse: bits } = program;
+  const format = formats[configuration.outFormat];
+  const out = allocateStorage(format, patterns.length);
+  patternsOf(out, format).set(patterns);
+  const rowShape = problem.q.shape.slice(0, -1);
+  const lse = new Float32Array(bits.buffer, bits.byteOffset, bits.length);
+  return {
+    out: { format: configuration.outFormat, shape: [...rowShape, shape.vDim], data: out },
+    lse: { format: 'fp32', shape: rowShape, data: lse },
+  };
+}
+
+/** How the run was made, for its JSON and the notes of its outputs. */
+function machineSettings({ program, schedule, model, races, isaFences, mutant }: MachineRequest) {
+  return {
+    ...{ ctas: program.plan.ctas, clusters: program.clusters, schedule: schedule.name },
+    ...{ model: model.name, races, isaFences, mutant: mutant?.id ?? null },
+  };
+}
+
+async function run(
+  problem: Problem,
+  settings: ReadonlyMap<string, string>,
+  options: EmulateCommandOptions,
+): Promise<{ readonly request: MachineRequest; readonly results: MachineResults }> {
+  const file = createTraceFile();
+  const isTraced = options.trace !== undefined;
+  const request = prepareMachine(problem, settings, options, isTraced ? file.trace : undefined);
+  const gatherer = createMachineGatherer(request);
+  const { clusters, run } = request.program;
+  const progress = createPeriodicProgress('emulate');
+  let done = 0;
+  const settle = (cluster: ReturnType<typeof run>): void => {
+    gatherer.add(cluster);
+    progress.update(++done / clusters);
+  };
+  try {
+    if (options.trace !== undefined) await file.runAll(request, options.trace, settle);
+    else for (let cluster = 0; cluster < clusters; cluster++) settle(run(cluster));
+  } finally {
+    progress.done();
+  }
+  return { request, results: gatherer.results() };
+}
+
+/** Where results went, for the first line. */
+function written({ save, trace }: EmulateCommandOptions): string {
+  const places = [
+    ...(save === undefined ? [] : [`, saved to ${save}`]),
+    ...(trace === undefined ? [] : [`, trace in ${trace} (open it at https://ui.perfetto.dev)`]),
+  ];
+  return places.join('');
+}
+
+/**
+ * Runs `flashproof emulate --machine`: the kernel's program on the emulated machine; saves, traces and
+ * prints. The process's exit status becomes 1 when there are findings.
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runEmulateMachine(
+  name: string,
+  path: string,
+  options: EmulateCommandOptions,
+): Promise<void> {
+  if (name !== fa4Model.name)
+    throw new RequestError(
+      `${JSON.stringify(name)} has no program for the machine; --machine runs ${fa4Model.name}`,
+    );
+  if (options.threads !== undefined && options.threads !== 1)
+    throw new RequestError('--machine runs on one thread; leave out --threads');
+  const settings = kernelSettings(options.set);
+  const start = performance.now();
+  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+  try {
+    const problem = await readProblem(file, problemSettings(options));
+    const { request, results } = await run(problem, settings, options);
+    const { out, lse } = outputsOf(problem, request);
+    const prepared = fa4Model.prepare(problem, settings);
+    const machine = machineSettings(request);
+    const seconds = (performance.now() - start) / 1000;
+    if (options.save !== undefined)
+      await writeSafetensors(
+        options.save,
+        { out, lse },
+        {
+          kernel: name,
+          settings: JSON.stringify(prepared.settings),
+          machine: JSON.stringify(machine),
+          flashproof: toolVersion(),
+        },
+      );
+    const evidence = [...prepared.evidence, ...executionEvidence, ...results.rateEvidence];
+    const { counters, findings, isComplete, steps, clocks, roofline } = results;
+    if (options.json !== undefined)
+      await writeJson(options.json, {
+        kind: 'emulate',
+        schemaVersion: 1,
+        tool: { name: 'flashproof', version: toolVersion() },
+        created: new Date().toISOString(),
+        seconds,
+        problem: { path, sha256: await hashTensorFile(path) },
+        kernel: name,
+        settings: prepared.settings,
+        machine,
+        ...{ isComplete, findings, steps, clocks, counters, roofline },
+        exponentials: results.exponentials,
+        rescales: results.rescales,
+        evidence,
+        saved: options.save ?? null,
+        trace: options.trace ?? null,
+      });
+    if (options.json !== '-' && options.quiet !== true)
+      process.stdout.write(
+        [
+          `${name}: out ${out.format} [${out.shape.join(', ')}] by ${machine.clusters.toLocaleString('en-US')} × ${machine.ctas} CTAs in ${seconds.toFixed(2)} s${written(options)}`,
+          '',
+          renderMachine(request, results),
+          'Evidence',
+          ...evidence.map((line) => `  ${line}`),
+          '',
+        ].join('\n'),
+      );
+    if (findings.length > 0) process.exitCode = foundSomething;
+  } finally {
+    await file.close();
+  }
+}

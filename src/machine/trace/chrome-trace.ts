@@ -1,0 +1,193 @@
+import type { TraceEvent } from '../state.js';
+import { partitions, type TimedUnit } from '../unit-rates.js';
+import { createBusyShare, type BusyShare } from './busy-share.js';
+import { describeInstruction } from './describe-instruction.js';
+import { trackOf, type Track } from './tracks.js';
+
+/** What a trace says of the cluster whose events it shows. */
+export interface TracedCluster {
+  /** Its place among the clusters of the launch. */
+  readonly cluster: number;
+  readonly ctas: number;
+  /** What the program calls a warp. */
+  readonly warpName: (warp: number) => string;
+  /** Whether the run is timed: without it there are steps in place of clocks, and no shares of time. */
+  readonly isTimed: boolean;
+}
+
+/** The events of a cluster as text, in pieces. */
+export interface ChromeTraceSection {
+  readonly add: (event: TraceEvent) => void;
+  /** The events added so far, as UTF-8; none may be added afterwards. */
+  readonly chunks: () => Iterable<Uint8Array>;
+}
+
+/** A trace's unit of time is 1 µs; a clock is shown as 1 ns. */
+const clocksPerMicrosecond = 1000;
+/** Characters of a piece of text. */
+const chunkLength = 1 << 16;
+/** Clocks over which a unit's share of time is taken, and how many of each unit an SM has. */
+const shareWindow = 256;
+const sharedUnits: Readonly<Partial<Record<TimedUnit, number>>> = {
+  'tensor core': 1,
+  MUFU: partitions,
+};
+
+/** A time in microseconds, without digits of rounding errors. */
+function microseconds(clocks: number): number {
+  return Math.round(clocks * 1000) / (1000 * clocksPerMicrosecond);
+}
+
+/**
+ * A cluster's events in the Trace Event Format of Chrome, which Perfetto opens. A CTA is a process;
+ * its warps and units are threads. Everything that takes time is a complete event (`X`): of a warp, its
+ * instructions (category `instruction`) and waits (`wait`, also those for registers that are being
+ * loaded); of a unit, its operations (`operation`) and the code on registers that it serves (`code`). A
+ * flow leads from the issue of an operation to the operation. Commits are instants (`commit`). Counters
+ * give the share of time in which the tensor core and the MUFUs work.
+ *
+ * The complete events of a thread come in the order of their time and do not overlap.
+ */
+export function createChromeTraceSection({
+  cluster,
+  ctas,
+  warpName,
+  isTimed,
+}: TracedCluster): ChromeTraceSection {
+  const chunks: Uint8Array[] = [];
+  const tracks = new Map<string, Track>();
+  const warpEnds = new Map<string, number>();
+  const shares = new Map<string, { readonly pid: number; readonly unit: string } & BusyShare>();
+  let text = '';
+  let flows = 0;
+
+  function write(record: object): void {
+    text += `,\n${JSON.stringify(record)}`;
+    if (text.length >= chunkLength) flush();
+  }
+  function flush(): void {
+    if (text !== '') chunks.push(Buffer.from(text));
+    text = '';
+  }
+  const processOf = (cta: number): number => cluster * ctas + cta + 1;
+
+  /** The track of an event; its name is written when it is first met. */
+  function place(event: TraceEvent): { readonly pid: number; readonly tid: number } {
+    const pid = processOf(event.cta);
+    const track = trackOf(event, warpName);
+    const key = `${pid} ${track.id}`;
+    if (!tracks.has(key)) {
+      tracks.set(key, track);
+      const about = { ph: 'M', pid, tid: track.id };
+      write({ ...about, name: 'thread_name', args: { name: track.name } });
+      write({ ...about, name: 'thread_sort_index', args: { sort_index: track.id } });
+    }
+    return { pid, tid: track.id };
+  }
+
+  function complete(
+    where: { readonly pid: number; readonly tid: number },
+    name: string,
+    category: string,
+    start: number,
+    end: number,
+    args: object,
+  ): void {
+    const [ts, dur] = [microseconds(start), microseconds(end - start)];
+    write({ name, cat: category, ph: 'X', ts, dur, ...where, args });
+  }
+
+  function addWarpEvent(event: TraceEvent): void {
+    const where = place(event);
+    const { name, start, end, isWait, instruction } = event;
+    const key = `${where.pid} ${where.tid}`;
+    const before = warpEnds.get(key) ?? 0;
+    // Nothing else keeps a warp from its next instruction.
+    if (before < start) complete(where, 'registers being loaded', 'wait', before, start, {});
+    warpEnds.set(key, end);
+    const args = instruction === null ? {} : describeInstruction(instruction);
+    complete(where, name, isWait ? 'wait' : 'instruction', start, end, args);
+  }
+
+  function addUnitEvent(event: TraceEvent): void {
+    const where = place(event);
+    const { name, start, end, issuedAt, instruction, warp, track } = event;
+    const args = {
+      ...{ warp: warpName(warp) },
+      ...(instruction === null ? {} : describeInstruction(instruction)),
+    };
+    if (track === 'issue') {
+      write({ name, cat: 'commit', ph: 'i', s: 't', ts: microseconds(end), ...where, args });
+      return;
+    }
+    complete(where, name, issuedAt === null ? 'code' : 'operation', start, end, args);
+    if (issuedAt === null) return;
+    const flow = { name: 'issue', cat: 'issue', id: `${cluster}.${flows++}` };
+    const from = place({ ...event, track: warp });
+    write({ ...flow, ph: 's', ts: microseconds(issuedAt), ...from });
+    // A flow ends in the event that encloses its time.
+    write({ ...flow, ph: 'f', bp: 'e', ts: microseconds(start), ...where });
+  }
+
+  function countShare({ cta, track, start, end }: TraceEvent): void {
+    const units = typeof track === 'number' ? undefined : sharedUnits[track];
+    if (units === undefined || !isTimed) return;
+    const key = `${cta} ${track}`;
+    let share = shares.get(key);
+    if (share === undefined) {
+      share = {
+        ...{ pid: processOf(cta), unit: String(track) },
+        ...createBusyShare(shareWindow, units),
+      };
+      shares.set(key, share);
+    }
+    share.add(start, end);
+  }
+
+  for (let cta = 0; cta < ctas; cta++) {
+    const about = { ph: 'M', pid: processOf(cta), tid: 0 };
+    const name = `cluster ${cluster}, CTA ${cta}`;
+    write({ ...about, name: 'process_name', args: { name } });
+    write({ ...about, name: 'process_sort_index', args: { sort_index: processOf(cta) } });
+  }
+  return {
+    add: (event) => {
+      countShare(event);
+      if (typeof event.track === 'number') addWarpEvent(event);
+      else addUnitEvent(event);
+    },
+    chunks: () => {
+      for (const { pid, unit, windows } of shares.values())
+        for (const { start, share } of windows())
+          write({
+            ...{ name: `${unit}, % busy`, cat: 'share', ph: 'C', pid, tid: 0 },
+            ...{ ts: microseconds(start), args: { busy: Math.round(1000 * share) / 10 } },
+          });
+      flush();
+      return chunks;
+    },
+  };
+}
+
+/**
+ * What a trace file begins with.
+ *
+ * @param about what the trace is of, by name
+ * @param isTimed whether 1 ns stands for a clock; else it stands for a step
+ */
+export function chromeTraceHead(
+  about: Readonly<Record<string, string>>,
+  isTimed: boolean,
+): Uint8Array {
+  const labels = `1 ns is 1 ${isTimed ? 'clock' : 'step'}`;
+  const first = { name: 'process_labels', ph: 'M', pid: 1, tid: 0, args: { labels } };
+  const head = { displayTimeUnit: 'ns', otherData: { ...about, time: labels } };
+  return Buffer.from(
+    `${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${JSON.stringify(first)}`,
+  );
+}
+
+/** What a trace file ends with. */
+export function chromeTraceTail(): Uint8Array {
+  return Buffer.from('\n]}\n');
+}

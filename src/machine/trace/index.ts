@@ -1,0 +1,7 @@
+export {
+  chromeTraceHead,
+  chromeTraceTail,
+  createChromeTraceSection,
+  type ChromeTraceSection,
+  type TracedCluster,
+} from './chrome-trace.js';
