@@ -1,4 +1,5 @@
 export * from './arithmetic/index.js';
+export type { ClusterLaunch, RunOptions } from './cluster-launch.js';
 export { type Amounts, type CtaCounters } from './counters.js';
 export {
   explore,
@@ -29,7 +30,7 @@ export { balancedShare, type BalancedShare, type RooflineAtShare } from './roofl
 export { differenceOfCounters, sumOfCounters } from './roofline-counters.js';
 export type { RooflineUnit, UnitPart } from './roofline-units.js';
 export { clocksOf, operandClocks, roofline, type Roofline, type RooflineLine } from './roofline.js';
-export { runCluster, type ClusterLaunch, type ClusterRun, type RunOptions } from './run-cluster.js';
+export { runCluster, type ClusterRun } from './run-cluster.js';
 export type { Scheduler } from './scheduler.js';
 export * from './schedulers/index.js';
 export type { Step, TraceEvent } from './state.js';

@@ -100,7 +100,9 @@ describe('flashproof emulate --machine', () => {
 
   it('finds a mutant, names both accesses and exits with 1', async () => {
     const mutant = ['--mutant', 'remove: statistics empty: softmax waits'];
-    const { report, status } = await reportOf(...machine, ...mutant);
+    const path = join(scratch, 'mutant.json');
+    const { stdout, status } = await runInProcess(...machine, ...mutant, '--json', path);
+    const report = JSON.parse(readFileSync(path, 'utf8')) as MachineReport;
     expect(status).toBe(1);
     expect(report.machine['mutant']).toBe(mutant[1]);
     const race = report.findings.find(({ kind }) => kind === 'race');
@@ -108,7 +110,6 @@ describe('flashproof emulate --machine', () => {
       expect.stringMatching(/^CTA 0 warp \d+ \(softmax 0\)$/),
       expect.stringMatching(/^CTA 0 warp \d+ \(correction\)$/),
     ]);
-    const { stdout } = await runInProcess(...machine, ...mutant);
     expect(stdout).toMatch(/^\d+ findings \(memory model practice, schedule in-order\)/m);
     expect(stdout.match(/^ {2}(race|phase|deadlock) \(cluster/gm)!.length).toBeLessThanOrEqual(20);
     expect(stdout).toMatch(/^ +step \d+ +CTA 0 warp \d+ \(softmax 0\) +α: stored$/m);

@@ -60,6 +60,18 @@ export const tinyConfigurations: readonly MutantConfiguration[] = [
   },
 ];
 
+/** Mutants that only the overlap of one tile with the next shows: the second configuration, not the first. */
+export const overlapMutants: readonly string[] = [
+  'remove: Q empty: load waits',
+  'remove: O stored: correction waits',
+  'remove: P full, O rescaled: correction arrives after a tile',
+  'turn threads: P full, O rescaled: correction arrives after a tile',
+  'late: O stored: correction waits, after O: staged',
+  'late: O: bulk stores awaited, after O stored: epilogue arrives',
+  'early: K/V empty: MMA releases V, before O: multiplied',
+  'late: Q empty: load waits, after Q: loaded',
+];
+
 /** Those of the campaign. */
 export const largeConfigurations: readonly MutantConfiguration[] = [
   {
@@ -87,6 +99,8 @@ export const largeConfigurations: readonly MutantConfiguration[] = [
 /** Runs mutants of one configuration, of which all but the options of a run are made once. */
 export interface MutantRunner {
   readonly configuration: MutantConfiguration;
+  /** What the program issues, with the fences of the PTX ISA and without: `opcode: site`. */
+  readonly issued: ReadonlySet<string>;
   /** Whether the configuration's program has what the mutant changes. */
   readonly applies: (mutant: MachineMutant) => boolean;
   /** @param mutant null: the program itself */
@@ -139,23 +153,23 @@ export function createMutantRunner(configuration: MutantConfiguration): MutantRu
     return runProgram(program, expected);
   };
 
+  const issued = new Set<string>();
   function sitesOf(isaFences: boolean): Set<string | undefined> {
     const sites = new Set<string | undefined>();
     const collect: ProgramChange = function* (program) {
       for (const instruction of program) {
         sites.add(instruction.site);
+        issued.add(`${instruction.op}: ${instruction.site}`);
         yield instruction;
       }
     };
-    runProgram(
-      prepareFa4Program(problem, {}, { ...options, isaFences, races: false, change: collect }),
-      expected,
-    );
+    const collecting = { ...options, isaFences, races: false, change: collect };
+    prepareFa4Program(problem, {}, collecting).run(0);
     return sites;
   }
   const sites = { practice: sitesOf(false), ptx: sitesOf(true) };
   return {
-    ...{ configuration, run },
+    ...{ configuration, issued, run },
     applies: ({ site, change, model, needsPair }) => {
       if (needsPair && plan.ctas === 1) return false;
       if ('ring' in change) return !(plan.isRingUneven && change.ring.party === 'layout');

@@ -5,12 +5,12 @@ import {
   findMachineMutant,
   isaFenceSites,
   machineMutants,
-  prepareFa4Program,
   redundantMutants,
   synchronisingSites,
   warpRoles,
 } from '../../kernels/fa4/program/index.js';
 import { alignColumns } from '../../src/align-columns.js';
+import { lazily } from '../../src/lazily.js';
 import {
   adversarialSchedulers,
   explore,
@@ -18,9 +18,11 @@ import {
   randomScheduler,
   type Scheduler,
 } from '../../src/machine/index.js';
+import { wordSource } from '../hardware/tensor-core/random-patterns.js';
 import {
   createMutantRunner,
   largeConfigurations,
+  overlapMutants,
   smallConfigurations,
   tinyConfigurations,
   type MutantConfiguration,
@@ -30,12 +32,55 @@ import {
 type Mutant = (typeof machineMutants)[number];
 
 /**
- * What the campaign tries: nothing, `all`, `redundant` (those mutants under every schedule with one
+ * What the campaign tries: nothing (a sample drawn by MUTANTS_SEED then stands for all), `all`, `redundant` (those mutants under every schedule with one
  * delay), or the configurations whose names begin so.
  */
 const campaign = process.env['MUTANTS'];
 /** Random schedules of each mutant in the campaign, beside the one in order and the adversarial ones. */
 const randomSchedules = Number(process.env['MUTANT_SCHEDULES'] ?? 50);
+
+/** Draws the mutants that are tried without a campaign. */
+const seed = Number(process.env['MUTANTS_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+/** How many of each group: one in so many. */
+const oneIn = 4;
+
+const redundant: readonly string[] = redundantMutants.map(({ id }) => id);
+/** A runner for each of the small configurations, made once for all tests. */
+const smallRunners = lazily(() => smallConfigurations.map(createMutantRunner));
+
+/**
+ * The mutants that are not redundant, by what it takes to show them: the overlap of tiles, or the first
+ * configuration that has what they change (pairs of CTAs, other dims).
+ */
+function mutantGroups(): Mutant[][] {
+  const groups = new Map<string, Mutant[]>();
+  for (const mutant of machineMutants) {
+    if (redundant.includes(mutant.id)) continue;
+    const first = smallRunners().find(({ applies }) => applies(mutant));
+    const key = overlapMutants.includes(mutant.id) ? 'overlap' : first!.configuration.name;
+    groups.set(key, [...(groups.get(key) ?? []), mutant]);
+  }
+  return [...groups.values()];
+}
+
+/** Some of them, each as likely as any other. */
+function draw<T>(from: readonly T[], count: number, next: () => number): T[] {
+  const left = [...from];
+  return Array.from({ length: count }, () => left.splice(next() % left.length, 1)[0]!);
+}
+
+/** The first configuration in whose run in order the tracker finds something; null if in none. */
+function firstToFind(mutant: Mutant, unsound: string[]): string | null {
+  for (const runner of smallRunners()) {
+    if (!runner.applies(mutant)) continue;
+    const { findings, isComplete, differences } = runner.run(mutant);
+    const { name } = runner.configuration;
+    if (findings.length > 0) return name;
+    // Without findings every schedule has these bits, so they must be the forward's.
+    if (!isComplete || differences > 0) unsound.push(`${mutant.id} (${name})`);
+  }
+  return null;
+}
 
 describe('the mutants of the program', () => {
   it('have ids of their own', () => {
@@ -53,53 +98,72 @@ describe('the mutants of the program', () => {
     // What moves data, computes or allocates.
     const others =
       /^(registers|setmaxnreg|ld\.|st\.|tcgen05\.(ld|st|mma|alloc):|cp\.async\.bulk\.tensor\.global)/;
-    const issued = new Set<string>();
-    for (const { problem, options } of smallConfigurations)
-      for (const isaFences of [false, true]) {
-        const program = prepareFa4Program(
-          problem,
-          {},
-          {
-            ...{ ...options, isaFences, races: false },
-            change: function* (warp) {
-              for (const instruction of warp) {
-                issued.add(`${instruction.op}: ${instruction.site}`);
-                yield instruction;
-              }
-            },
-          },
-        );
-        program.run(0);
-      }
+    const issued = new Set(smallRunners().flatMap((runner) => [...runner.issued]));
     const ordering = [...issued].filter((name) => !others.test(name));
     expect(ordering.sort()).toEqual([...known].sort());
+  });
+
+  it('each change something in one of the small configurations', () => {
+    const idle = machineMutants.filter(
+      (mutant) => !smallRunners().some(({ applies }) => applies(mutant)),
+    );
+    expect(idle).toEqual([]);
   });
 });
 
 describe('one run in order with the tracker of orders', () => {
-  it('finds every mutant but those that are redundant', { timeout: 120_000 }, () => {
-    const notFound = new Set(machineMutants.map(({ id }) => id));
-    const redundant = new Set(redundantMutants.map(({ id }) => id));
-    const tried = new Set<string>();
-    const unsound: string[] = [];
-    for (const configuration of smallConfigurations) {
-      const runner = createMutantRunner(configuration);
-      const whole = runner.run(null);
-      expect(whole, configuration.name).toMatchObject({ findings: [], differences: 0 });
-      for (const mutant of machineMutants) {
-        const { id } = mutant;
-        if (!notFound.has(id) || !runner.applies(mutant)) continue;
-        tried.add(id);
-        const { findings, isComplete, differences } = runner.run(mutant);
-        if (findings.length > 0) notFound.delete(id);
-        // Without findings every schedule has these bits, so they must be the forward's.
-        else if (!isComplete || differences > 0) unsound.push(`${id} (${configuration.name})`);
-      }
+  it.each(smallConfigurations.map(({ name }, i) => [name, i] as const))(
+    'finds nothing in the program itself: %s',
+    (_, i) => {
+      expect(smallRunners()[i]!.run(null)).toMatchObject({
+        ...{ findings: [], differences: 0, isComplete: true },
+      });
+    },
+  );
+
+  it.runIf(campaign !== 'all')(
+    `finds a quarter of the mutants (seed ${seed})`,
+    { timeout: 300_000 },
+    () => {
+      const next = wordSource(seed);
+      const unsound: string[] = [];
+      for (const group of mutantGroups())
+        for (const mutant of draw(group, Math.ceil(group.length / oneIn), next))
+          expect(firstToFind(mutant, unsound), mutant.id).not.toBeNull();
+      expect(unsound).toEqual([]);
+    },
+  );
+
+  it(`does not need those that are redundant (seed ${seed})`, () => {
+    const next = wordSource(seed);
+    for (const id of redundant) {
+      const mutant = findMachineMutant(id)!;
+      const runners = smallRunners().filter(({ applies }) => applies(mutant));
+      const [runner] = draw(runners, 1, next);
+      expect(runner!.run(mutant), `${id} (${runner!.configuration.name})`).toMatchObject({
+        ...{ findings: [], differences: 0, isComplete: true },
+      });
     }
-    expect([...notFound].sort()).toEqual([...redundant].sort());
-    expect(machineMutants.filter(({ id }) => !tried.has(id))).toEqual([]);
-    expect(unsound).toEqual([]);
   });
+
+  it.runIf(campaign === 'all')(
+    'finds every mutant but those that are redundant',
+    { timeout: 600_000 },
+    () => {
+      const unsound: string[] = [];
+      const found = machineMutants.map(
+        (mutant) => [mutant.id, firstToFind(mutant, unsound)] as const,
+      );
+      expect(found.flatMap(([id, by]) => (by === null ? [id] : [])).sort()).toEqual(
+        [...redundant].sort(),
+      );
+      const overlap = smallConfigurations[1]!.name;
+      expect(found.flatMap(([id, by]) => (by === overlap ? [id] : [])).sort()).toEqual(
+        [...overlapMutants].sort(),
+      );
+      expect(unsound).toEqual([]);
+    },
+  );
 });
 
 /** What a mutant did in the campaign. */

@@ -8,10 +8,13 @@ import {
 } from '../../src/machine/index.js';
 import { expectedProduct, runGemm, without, type Change } from './gemm-program.js';
 import { kindsOf, messagesOf } from './launch.js';
+import { firstDifference } from './memory/first-difference.js';
 
+/** Random schedules; raise it for a campaign. */
+const randomSchedules = Number(process.env['MACHINE_SCHEDULES'] ?? 8);
 const schedulers = [
   ...adversarialSchedulers(6),
-  ...Array.from({ length: 50 }, (_, seed) => randomScheduler(seed)),
+  ...Array.from({ length: randomSchedules }, (_, seed) => randomScheduler(seed)),
   timedScheduler(),
 ];
 
@@ -36,7 +39,7 @@ describe('a GEMM in a pipeline', () => {
     for (const scheduler of schedulers) {
       const run = runGemm({ scheduler });
       expect(messagesOf(run), scheduler.name).toEqual([]);
-      expect(run.out, scheduler.name).toEqual(expectedProduct);
+      expect(firstDifference(run.out, expectedProduct), scheduler.name).toBe(null);
     }
   });
 
@@ -44,7 +47,7 @@ describe('a GEMM in a pipeline', () => {
     for (const [name, model] of Object.entries(memoryModels)) {
       const run = runGemm({ model });
       expect(messagesOf(run), name).toEqual([]);
-      expect(run.out, name).toEqual(expectedProduct);
+      expect(firstDifference(run.out, expectedProduct), name).toBe(null);
     }
   });
 

@@ -18,6 +18,7 @@ import {
   type WarpRegisters,
 } from '../../../src/machine/arithmetic/index.js';
 import { RequestError } from '../../../src/request-error.js';
+import { firstDifference } from '../memory/first-difference.js';
 import { randomRegisters } from './fragments.js';
 
 const registersPerLane = 24;
@@ -96,10 +97,10 @@ test.each(titled)('a run of %s is as many instructions in a row', (_, instructio
         });
         executeArithmeticRun(instruction, actual.destination, actual.sources, count, activeLanes);
         executeByDefinition(instruction, expected.destination, expected.sources, activeLanes);
-        expect(actual.registers.words).toEqual(expected.registers.words);
+        expect(firstDifference(actual.registers.words, expected.registers.words)).toBe(null);
       },
     ),
-    { numRuns: 6 },
+    { numRuns: 4 },
   );
 });
 

@@ -15,6 +15,7 @@ import {
   warpLanes,
   type Operand,
 } from '../../../src/machine/arithmetic/index.js';
+import { firstDifference } from '../memory/first-difference.js';
 import { randomRegisters } from './fragments.js';
 
 const degrees: readonly PolynomialDegree[] = [1, 2, 3, 4, 5];
@@ -69,10 +70,10 @@ describe.each(degrees)("FlashAttention-4's exp2 of degree %i", (degree) => {
           x.floats.set(values, 100);
           const results = softwareExp2(registerRun(x, 0), degree, isPacked);
           const expected = Uint32Array.from(x.floats, (value) => exp2PolynomialBits(value, degree));
-          expect(results).toEqual(expected);
+          expect(firstDifference(results, expected)).toBe(null);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 });
