@@ -18,6 +18,7 @@ import {
 } from './bounds/index.js';
 import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
+import { createRowStatistics, type RowStatistics } from './row-statistics.js';
 import type { Premises } from './premises.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
 import { testLse, type LseTest } from './lse-test.js';
@@ -33,6 +34,18 @@ export interface KernelOutputs {
   readonly lse: Tensor | null;
 }
 
+/** All that an output is judged by, element by element and row by row. Arrays are not to be changed. */
+export interface JudgedElements {
+  readonly reference: AttentionReference;
+  /** [batch, heads, seqlen_q, v dim], decoded. */
+  readonly out: Float64Array;
+  readonly outputFormat: FormatName;
+  /** Of the arithmetic in use; `total` is what an element is allowed. */
+  readonly bounds: ElementBounds;
+  readonly rows: RowStatistics;
+}
+
+/** By what an audit judges; without any, by what any correct kernel may do. */
 export interface AuditOptions {
   /** How the kernel computes, where that is known; default: as any correct kernel may. */
   readonly arithmetic?: KernelArithmetic;
@@ -42,6 +55,13 @@ export interface AuditOptions {
   readonly reference?: AttentionReference;
   /** Called with the bounds of one part of the rows after the other, of the arithmetic in use. */
   readonly onBounds?: RowsBoundVisitor;
+  /**
+   * The bounds of this very problem, arithmetic, premises and output format, where an audit of another
+   * output has them already (see `onElements`); `onBounds` is not called then.
+   */
+  readonly bounds?: ElementBounds;
+  /** Called once with every element and row, before the verdict is reached. */
+  readonly onElements?: (judged: JudgedElements) => void;
   /** Probability that the statistical tests fail a correct kernel; default 1e-9 per audit. */
   readonly falseAlarmRate?: number;
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
@@ -196,6 +216,10 @@ export function judgeOutputs(
   // Half of the false alarms for the structure tests, half for the spread.
   const randomRate = falseAlarmRate / 2;
   const bound = new KernelBound(problem, reference, format, options.premises);
+  const rowMeter =
+    options.onElements === undefined
+      ? null
+      : createRowStatistics(problem, reference, options.arithmetic?.maximum ?? null);
   const structure = structureResults(
     problem,
     reference,
@@ -204,8 +228,18 @@ export function judgeOutputs(
     bound,
     randomRate,
     report('structure'),
+    rowMeter?.visitor,
   );
-  const bounds = judgedBounds(problem, reference, format, bound, options, report('bounds'));
+  const bounds =
+    options.bounds ?? judgedBounds(problem, reference, format, bound, options, report('bounds'));
+  if (rowMeter !== null)
+    options.onElements!({
+      reference,
+      out,
+      outputFormat: format,
+      bounds,
+      rows: rowMeter.statistics,
+    });
   const elements = testElements(reference, out, format, bounds.total);
   const spread = testSpread(reference, out, bounds, randomRate);
   const lseTest =

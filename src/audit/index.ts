@@ -6,6 +6,7 @@ export {
   judgeOutputs,
   type Audit,
   type AuditOptions,
+  type JudgedElements,
   type Judgement,
   type KernelOutputs,
 } from './audit.js';
@@ -34,6 +35,7 @@ export {
   type Percentiles,
 } from './error-profile.js';
 export type { LseTest } from './lse-test.js';
+export type { RowStatistics } from './row-statistics.js';
 export { premisesByFormat, problemPremises, type Premises } from './premises.js';
 export {
   spreadScopes,

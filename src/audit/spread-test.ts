@@ -4,6 +4,7 @@ import { elementAt, type Coordinates } from './error-profile.js';
 
 /** Rows whose errors are taken together: a tile of 128 queries, a head. */
 export const spreadScopes = ['tile', 'head'] as const;
+/** One of {@link spreadScopes}. */
 export type SpreadScope = (typeof spreadScopes)[number];
 
 const rowsPerTile = 128;

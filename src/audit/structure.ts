@@ -1,4 +1,9 @@
-import { forEachWeightTile, type AttentionReference, type Progress } from '../../oracles/index.js';
+import {
+  forEachWeightTile,
+  type AttentionReference,
+  type Progress,
+  type WeightVisitor,
+} from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
 import type { KernelBound } from './bound.js';
@@ -23,10 +28,12 @@ import { workingFormat } from './premises.js';
  * that is missing (Σ r·D / Σ D², D what leaving the tile out does to O, to first order in its weight).
  */
 export const structureTests = ['scale', 'bias', 'key-tile'] as const;
+/** One of {@link structureTests}. */
 export type StructureTest = (typeof structureTests)[number];
 
 /** Rows that a statistic is pooled over: one query, a tile of 128 queries, a head. */
 export const structureScopes = ['row', 'tile', 'head'] as const;
+/** One of {@link structureScopes}. */
 export type StructureScope = (typeof structureScopes)[number];
 
 /** The tests that every row enters, in every scope. */
@@ -67,6 +74,8 @@ export interface StructureResult {
  *
  * Rows that hold NaN or infinities, rows of zeros and rows whose squares overflow fp64 are left out.
  * Returns, per test and scope, the result that is largest relative to its threshold.
+ *
+ * @param observer sees the weights of all rows as well, since the walk over them is made anyway
  */
 export function structureResults(
   problem: Problem,
@@ -76,6 +85,7 @@ export function structureResults(
   bound: KernelBound,
   falseAlarmRate: number,
   progress?: Progress,
+  observer?: WeightVisitor,
 ): StructureResult[] {
   const { shape } = reference;
   const { queries, vDim } = shape;
@@ -163,9 +173,14 @@ export function structureResults(
           const row = head * queries + firstRow + i;
           toLargest[i] = Math.exp(reference.lse[row]! - reference.maximum[row]!);
         }
+        observer?.begin(head, firstRow, rows);
       },
-      visit: (tile) => collectWeights(pools, errors.weightGroups, tile, toLargest),
+      visit: (tile) => {
+        collectWeights(pools, errors.weightGroups, tile, toLargest);
+        observer?.visit(tile);
+      },
       end: (head, firstRow, rows) => {
+        observer?.end(head, firstRow, rows);
         for (let i = 0; i < rows; i++) {
           finishRow(head * queries + firstRow + i, i);
           for (const ofTest of pools) ofTest[i]!.clear();

@@ -20,6 +20,7 @@ export interface Finding {
   readonly statement: string;
 }
 
+/** What an audit found, in one sentence and in full. */
 export interface Verdict {
   readonly pass: boolean;
   /** One sentence: the verdict and its main reason. */
@@ -194,10 +195,10 @@ export function reachVerdict(
     const sentence = failureSentence(findings[0]!, diagnosis);
     return { pass: false, sentence, findings, diagnosis };
   }
-  const checked = lse === null ? 'the output' : 'the output and the LSE';
+  const checked = lse === null ? 'the output stays' : 'the output and the LSE stay';
   return {
     pass: true,
-    sentence: `PASS: ${checked} stay within what rounding explains; the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound.`,
+    sentence: `PASS: ${checked} within what rounding explains; the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound.`,
     findings,
     diagnosis: null,
   };

@@ -19,16 +19,31 @@ export {
 export { renderCheckAnnotations } from './check-annotations.js';
 export { renderCheckJunit } from './check-junit.js';
 export {
+  assembleCheckReport,
   createCheckReport,
+  reportedPromises,
+  reportedViolation,
+  type CheckAssembly,
+  type CheckedLaw,
   type CheckProvenance,
   type CheckReport,
   type ReportedKernel,
   type ReportedPromises,
   type ReportedProperty,
+  type ReportedShards,
   type ReportedViolation,
   type SavedViolation,
 } from './check-report.js';
 export { renderCheck } from './check-terminal.js';
+export {
+  gatherPlotData,
+  renderHtml,
+  type ComparedOutput,
+  type Exp2Curve,
+  type HtmlReport,
+  type PlotData,
+  type ReproduceCommand,
+} from './html/index.js';
 export { renderJunit } from './junit.js';
 export { reportedProblem, type ReportedProblem } from './reported-problem.js';
 export { describeReportedProblem } from './reported-problem-text.js';

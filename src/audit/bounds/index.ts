@@ -10,6 +10,7 @@ export type {
   MaximumRule,
   SumArithmetic,
 } from './kernel-arithmetic.js';
+export { followMaximum } from './maximum-path.js';
 export { naiveArithmetic } from './naive-arithmetic.js';
 export { outputRounding } from './output-round.js';
 export {

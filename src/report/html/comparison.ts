@@ -1,0 +1,111 @@
+import {
+  formatNumber,
+  type Baselines,
+  type ElementTest,
+  type ErrorProfile,
+} from '../../audit/index.js';
+import type { JudgedReport } from '../audit-report.js';
+import { fromReported } from '../report-number.js';
+import { formatCosine, formatShare } from '../terminal-numbers.js';
+import type { Cell } from '../text-table.js';
+import { dataTable } from './data-table.js';
+import type { Drawing } from './drawing.js';
+import { figure, figures } from './figure.js';
+import { drawHeatMap, heatTable } from './heat-map.js';
+import { element, join, type Html } from './markup.js';
+import type { PlotData } from './plot-data.js';
+import { drawUlpHistogram, histogramAxes, ulpTable } from './ulp-histogram.js';
+
+/** Another output of the same problem, judged like the first. */
+export interface ComparedOutput {
+  readonly name: string;
+  readonly report: JudgedReport;
+  /** With one heat map of all heads. */
+  readonly plots: PlotData;
+}
+
+function comparisonRow({ name, report }: ComparedOutput): Cell[] {
+  const { absolute, ulps, slope } = fromReported<ErrorProfile>(report.error);
+  const elements = fromReported<ElementTest>(report.elements);
+  const { allclose, flashAttention, cosine } = fromReported<Baselines>(report.baselines);
+  const { pass } = report.verdict;
+  const word = (ok: boolean) => (ok ? 'pass' : 'fail');
+  const share = formatShare(elements.worstRatio);
+  return [
+    name,
+    elements.worstRatio > 1 ? { text: share, tone: 'failure' } : share,
+    ...[absolute.max, absolute.rms, absolute.mean, ulps.max].map(formatNumber),
+    slope === null ? '' : slope.toFixed(6),
+    formatCosine(cosine.similarity),
+    pass ? 'PASS' : { text: 'FAIL', tone: 'failure' },
+    word(allclose.pass),
+    word(flashAttention.pass),
+  ];
+}
+
+/** The outputs as a table, and for each where it errs and by how many ulps, on the same axes. */
+export function comparisonContent(drawing: Drawing, outputs: readonly ComparedOutput[]): Html {
+  const axes = histogramAxes(outputs.map(({ plots }) => plots.ulps));
+  const table = dataTable({
+    caption: `Outputs of the same problem, each judged by the bounds of ${outputs[0]!.report.arithmetic}`,
+    rows: [
+      [
+        ...['output', 'share of bound', 'largest error', 'rms', 'mean', 'ulps', 'slope', 'cosine'],
+        ...['verdict', 'allclose 1e-2', "FlashAttention's rule"],
+      ],
+      ...outputs.map(comparisonRow),
+    ],
+    numberColumns: 7,
+  });
+  const failures = outputs.filter(({ report }) => !report.verdict.pass);
+  const multiples = outputs.map(({ name, report, plots }) => {
+    const format = report.inputs.output?.format ?? 'the output';
+    const worst = fromReported<ElementTest>(report.elements).worst;
+    const [map] = plots.heat.maps;
+    return element(
+      'div',
+      {},
+      map === undefined
+        ? ''
+        : figure({
+            title: `${name}: share of the bound`,
+            caption: `The worst of all heads; at most ${formatShare(map.largest)}.`,
+            svg: drawHeatMap(
+              drawing,
+              plots.heat,
+              map,
+              worst === null ? null : { query: worst.at.query, column: worst.at.column! },
+            ),
+            table: heatTable(plots.heat),
+          }),
+      figure({
+        title: `${name}: ulps`,
+        caption: 'Elements by their error; the axes are the same for all outputs.',
+        svg: drawUlpHistogram(
+          drawing,
+          plots.ulps,
+          {
+            title: `Elements by their error in ulps, ${name}`,
+            description: `The largest is ${formatNumber(fromReported<ErrorProfile>(report.error).ulps.max)} ulp.`,
+          },
+          axes,
+          format,
+        ),
+        table: ulpTable(plots.ulps, format),
+      }),
+    );
+  });
+  return join(
+    table,
+    failures.length === 0
+      ? ''
+      : element(
+          'ul',
+          {},
+          failures.map(({ name, report }) =>
+            element('li', {}, `${name}: ${report.verdict.sentence}`),
+          ),
+        ),
+    figures(...multiples),
+  );
+}

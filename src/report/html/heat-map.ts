@@ -1,0 +1,212 @@
+import { formatNumber } from '../../audit/index.js';
+import { formatShare } from '../terminal-numbers.js';
+import type { DataTable } from './data-table.js';
+import type { Drawing } from './drawing.js';
+import { figure } from './figure.js';
+import type { HeatMap, HeatMaps } from './heat-map-data.js';
+import { element, type Html } from './markup.js';
+
+/** Shares of the bound up to which each colour reaches; above 1 an element fails. */
+const levels = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 3, 30, Infinity] as const;
+
+const tile = 128;
+/** Outlines closer than this, in pixels, would hide what they outline. */
+const closestOutlines = 7;
+/** The most rows of a heat map's table. */
+const mostTableRows = 64;
+
+/** Beside others, and alone. */
+const sizes = { small: [360, 330], large: [480, 440] } as const;
+
+/** Which colour a cell has: an index into the levels, one more for special; −1 for none. */
+function levelOf(share: number, special: number): number {
+  if (special === 1 && !(share > 1)) return levels.length;
+  return levels.findIndex((level) => share <= level);
+}
+
+/** The cells of one colour each as one path, in units of cells, neighbours of a row merged. */
+function cellPaths({ shares, special }: HeatMap, maps: HeatMaps): string[] {
+  const { rowCells, columnCells, rowsPerCell, columnsPerCell, queries, columns } = maps;
+  const paths = Array.from({ length: levels.length + 1 }, () => '');
+  // The last cells may be cut off by the end of the matrix.
+  const bottom = (row: number) => Math.min(row + 1, queries / rowsPerCell);
+  const right = (column: number) => Math.min(column, columns / columnsPerCell);
+  for (let row = 0; row < rowCells; row++) {
+    const level = (column: number) =>
+      column < columnCells
+        ? levelOf(shares[row * columnCells + column]!, special[row * columnCells + column]!)
+        : -1;
+    for (let begin = 0; begin < columnCells;) {
+      const own = level(begin);
+      let end = begin + 1;
+      while (level(end) === own && end < columnCells) end++;
+      const across = right(end) - begin;
+      if (own >= 0) paths[own] += `M${begin} ${row}h${across}V${bottom(row)}h${-across}z`;
+      begin = end;
+    }
+  }
+  return paths;
+}
+
+function outlines(length: number, pixels: number): number[] {
+  let step = tile;
+  while ((pixels * step) / Math.max(length, 1) < closestOutlines) step *= 2;
+  return Array.from({ length: Math.ceil(length / step) - 1 }, (_, i) => (i + 1) * step);
+}
+
+/** Where the worst element of a head is. */
+export interface MarkedElement {
+  readonly query: number;
+  readonly column: number;
+}
+
+/** The name of a head counted over [batch, heads]. */
+export function headName(head: number | null, heads: number): string {
+  if (head === null) return 'all heads';
+  const batch = Math.floor(head / heads);
+  return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}`;
+}
+
+/** Draws one map; queries go down, columns to the right. */
+export function drawHeatMap(
+  { plot, svg }: Drawing,
+  maps: HeatMaps,
+  map: HeatMap,
+  marked: MarkedElement | null,
+): Html {
+  const { queries, columns, rowsPerCell, columnsPerCell } = maps;
+  const alone = map.head !== null && maps.maps.length === 1;
+  const [width, height] = sizes[alone ? 'large' : 'small'];
+  const name = headName(map.head, maps.heads);
+  const worst = marked === null ? [] : [marked];
+  const ring = (stroke: string, strokeWidth: number) =>
+    plot.dot(worst, {
+      x: ({ column }: MarkedElement) => column + 0.5,
+      y: ({ query }: MarkedElement) => query + 0.5,
+      ...{ r: 7, stroke, strokeWidth, fill: 'none' },
+    });
+  const margins = { marginLeft: 48, marginRight: 12, marginTop: 24, marginBottom: 34 };
+  return svg(
+    {
+      title: `Share of the bound that the error uses, ${name}`,
+      description:
+        `${queries} queries down by ${columns} columns across; the largest share is ${formatShare(map.largest)}` +
+        (marked === null
+          ? '.'
+          : `, at query ${marked.query}, column ${marked.column}, where the ring is.`),
+    },
+    {
+      ...{ width, height, ...margins },
+      x: { domain: [0, columns], label: 'column', ticks: 5, tickFormat: String },
+      y: { domain: [queries, 0], label: 'query', ticks: 6, tickFormat: String },
+      marks: [
+        (_index, scales, _channels, _dimensions, context) => {
+          const group = context!.document.createElementNS('http://www.w3.org/2000/svg', 'g');
+          const x = (at: number): number => Number(scales.x!(at));
+          const y = (at: number): number => Number(scales.y!(at));
+          const scale = [x(columnsPerCell) - x(0), y(rowsPerCell) - y(0)];
+          group.setAttribute('transform', `translate(${x(0)},${y(0)}) scale(${scale.join(',')})`);
+          group.setAttribute('shape-rendering', 'crispEdges');
+          cellPaths(map, maps).forEach((d, level) => {
+            if (d === '') return;
+            const path = context!.document.createElementNS('http://www.w3.org/2000/svg', 'path');
+            path.setAttribute('class', `heat-${level}`);
+            path.setAttribute('d', d);
+            group.append(path);
+          });
+          return group;
+        },
+        // Two colours, so that a line shows on pale cells and on dark ones.
+        ...[
+          { stroke: 'var(--page)', strokeWidth: 2 },
+          { stroke: 'var(--outline)', strokeDasharray: '5 3' },
+        ].flatMap((line) => [
+          plot.ruleY(outlines(queries, height - 58), line),
+          plot.ruleX(outlines(columns, width - 60), line),
+        ]),
+        plot.frame({ stroke: 'var(--outline)' }),
+        ring('var(--page)', 5),
+        ring('var(--mark)', 2.5),
+      ],
+    },
+  );
+}
+
+/** The largest share of each tile of queries, a column for each head. */
+export function heatTable(maps: HeatMaps): DataTable {
+  const { queries, rowsPerCell, rowCells, columnCells } = maps;
+  let step = Math.max(tile, rowsPerCell);
+  while (queries / step > mostTableRows) step *= 2;
+  const cellsPerStep = step / rowsPerCell;
+  const largest = ({ shares }: HeatMap, first: number) => {
+    const part = shares.subarray(
+      first * columnCells,
+      Math.min(first + cellsPerStep, rowCells) * columnCells,
+    );
+    const finite = part.filter((share) => !Number.isNaN(share));
+    return finite.length === 0 ? NaN : finite.reduce((a, b) => Math.max(a, b), 0);
+  };
+  const rows = Array.from({ length: Math.ceil(queries / step) }, (_, i) => [
+    `queries ${i * step} to ${Math.min((i + 1) * step, queries) - 1}`,
+    ...maps.maps.map((map) => {
+      const share = largest(map, i * cellsPerStep);
+      const shown = Number.isNaN(share) ? 'nothing finite' : formatShare(share);
+      return share > 1 ? { text: shown, tone: 'failure' as const } : shown;
+    }),
+  ]);
+  return {
+    caption: 'Largest share of its bound that an element uses',
+    rows: [['', ...maps.maps.map(({ head }) => headName(head, maps.heads))], ...rows],
+    numberColumns: maps.maps.length,
+  };
+}
+
+/** What the colours mean. */
+export function heatLegend(anySpecial: boolean): Html {
+  const name = (level: number, i: number) => {
+    if (i === 0) return `up to ${formatNumber(100 * level)} % of the bound`;
+    if (level <= 1) return `to ${formatNumber(100 * level)} %`;
+    return level === Infinity
+      ? 'beyond'
+      : `${levels[i - 1] === 1 ? 'too much, ' : ''}to ${level} ×`;
+  };
+  const names = [...levels.map(name), ...(anySpecial ? ['NaN or infinite'] : [])];
+  return element(
+    'ul',
+    { class: 'legend', 'aria-label': 'Colours of the heat map' },
+    names.map((name, level) =>
+      element(
+        'li',
+        {},
+        element(
+          'svg',
+          { width: 16, height: 16, viewBox: '0 0 16 16', 'aria-hidden': 'true', class: 'swatch' },
+          element('rect', { width: 16, height: 16, class: `heat-${level}` }),
+        ),
+        name,
+      ),
+    ),
+  );
+}
+
+/** The map of one head with its words. */
+export function heatFigure(
+  drawing: Drawing,
+  maps: HeatMaps,
+  map: HeatMap,
+  marked: MarkedElement | null,
+): Html {
+  const { rowsPerCell, columnsPerCell } = maps;
+  const cell =
+    rowsPerCell * columnsPerCell === 1
+      ? 'Each cell is an element.'
+      : `Each cell is the worst of ${rowsPerCell} × ${columnsPerCell} elements.`;
+  const name = headName(map.head, maps.heads);
+  return figure({
+    title: name.charAt(0).toUpperCase() + name.slice(1),
+    caption: `${cell} The largest share is ${formatShare(map.largest)}${marked === null ? '' : ', in the ring'}.`,
+    svg: drawHeatMap(drawing, maps, map, marked),
+    // A head alone has its table beside it.
+    table: maps.maps.length === 1 ? null : heatTable({ ...maps, maps: [map] }),
+  });
+}

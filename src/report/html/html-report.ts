@@ -1,0 +1,169 @@
+import type { AuditReport } from '../audit-report.js';
+import { describeReportedProblem } from '../reported-problem-text.js';
+import { comparisonContent, type ComparedOutput } from './comparison.js';
+import { loadDrawing } from './drawing.js';
+import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
+import { figures } from './figure.js';
+import { element, join, raw, type Html } from './markup.js';
+import type { PlotData } from './plot-data.js';
+import { provenanceContent } from './provenance.js';
+import { reproduceContent, type ReproduceCommand } from './reproduce.js';
+import {
+  figuresOfMerit,
+  findingsContent,
+  heatContent,
+  rowsContent,
+  techniquesContent,
+  ulpsContent,
+  usualContent,
+} from './report-sections.js';
+import { style } from './style.js';
+
+/** What an HTML report is made of: the report that JSON has, and what goes beyond it. */
+export interface HtmlReport {
+  readonly report: AuditReport;
+  /** Null when there was no output to judge. */
+  readonly plots: PlotData | null;
+  /** The declared kernel's implementations of 2^x; empty where none is declared. */
+  readonly exp2: readonly Exp2Curve[];
+  /** Other outputs of the problem, with one heat map of all heads each, and the judged one first. */
+  readonly compared: readonly ComparedOutput[];
+  /** Which kernel the output looks like, in words; null when that was not asked. */
+  readonly identification: string | null;
+  readonly commands: readonly ReproduceCommand[];
+}
+
+/** A part of the page, with its place in the contents. */
+interface Part {
+  readonly id: string;
+  readonly title: string;
+  readonly content: Html;
+}
+
+/** What the page may load: nothing, but for its own style. */
+const policy = "default-src 'none'; style-src 'unsafe-inline'";
+
+/** The report for machines. No script can end early, whatever the texts in it are. */
+function embeddedReport(report: AuditReport): Html {
+  const json = JSON.stringify(report).replaceAll('<', '\\u003c');
+  return raw(`<script type="application/json" id="report">${json}</script>`);
+}
+
+function subject({ inputs: { problem, output, command } }: AuditReport): string {
+  const judged = command ?? (output === null ? 'an output' : output.tensor);
+  return `Audit of ${judged} on ${problem.path}`;
+}
+
+function verdictBanner({ verdict }: AuditReport): Html {
+  const word = verdict.pass ? 'PASS' : 'FAIL';
+  const rest = verdict.sentence.startsWith(word)
+    ? verdict.sentence.slice(word.length)
+    : `: ${verdict.sentence}`;
+  return element(
+    'div',
+    { class: `verdict ${verdict.pass ? 'pass' : 'fail'}`, id: 'verdict' },
+    element('p', {}, element('span', { class: 'word' }, word), rest),
+  );
+}
+
+/**
+ * The report as one HTML page that loads nothing: words and numbers of the terminal's report, plots as
+ * SVG, each with a table, and the JSON report itself. Light or dark as the reader's system is, and fit for
+ * a phone and for paper. All texts are escaped; characters that act are written as \u{hex}.
+ */
+export async function renderHtml(of: HtmlReport): Promise<string> {
+  const { report, plots, exp2, compared, identification, commands } = of;
+  const drawing = await loadDrawing();
+  const judged = report.error === null || plots === null ? null : { report, plots };
+  const parts: (Part | null)[] = [
+    { id: 'findings', title: 'Findings', content: findingsContent(report, identification) },
+    judged && {
+      id: 'techniques',
+      title: 'Techniques',
+      content: techniquesContent(drawing, judged.report),
+    },
+    judged && {
+      id: 'elements',
+      title: 'Where the errors are',
+      content: heatContent(drawing, judged.report, judged.plots),
+    },
+    judged && { id: 'rows', title: 'Which rows err', content: rowsContent(drawing, judged.plots) },
+    judged && {
+      id: 'ulps',
+      title: 'How large the errors are',
+      content: ulpsContent(drawing, judged.report, judged.plots),
+    },
+    exp2.length === 0
+      ? null
+      : {
+          id: 'exp2',
+          title: 'The exponential',
+          content: join(
+            element('p', {}, "The declared kernel's implementations of 2^x over one octave."),
+            figures(...exp2.map((curve) => exp2Figure(drawing, curve))),
+          ),
+        },
+    compared.length === 0
+      ? null
+      : {
+          id: 'comparison',
+          title: 'Outputs compared',
+          content: comparisonContent(drawing, compared),
+        },
+    judged && { id: 'usual', title: 'Usual checks', content: usualContent(judged.report) },
+    { id: 'reproduce', title: 'To reproduce', content: reproduceContent(commands) },
+    {
+      id: 'provenance',
+      title: 'Provenance',
+      content: provenanceContent(report, compared.slice(1)),
+    },
+  ];
+  const shown = parts.filter((part) => part !== null);
+  const head = element(
+    'head',
+    {},
+    element('meta', { charset: 'utf-8' }),
+    element('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
+    element('meta', { 'http-equiv': 'Content-Security-Policy', content: policy }),
+    element('meta', { name: 'generator', content: `flashproof ${report.tool.version}` }),
+    element('title', {}, `${report.verdict.pass ? 'PASS' : 'FAIL'}: ${subject(report)}`),
+    element('style', {}, style),
+  );
+  const body = element(
+    'body',
+    {},
+    element('a', { class: 'skip', href: '#content' }, 'Skip to the findings'),
+    element(
+      'header',
+      {},
+      element('h1', {}, subject(report)),
+      verdictBanner(report),
+      element('p', { class: 'muted' }, describeReportedProblem(report.problem)),
+      judged === null ? '' : figuresOfMerit(judged.report),
+    ),
+    element(
+      'nav',
+      { 'aria-label': 'Contents' },
+      element(
+        'ul',
+        {},
+        shown.map(({ id, title }) => element('li', {}, element('a', { href: `#${id}` }, title))),
+      ),
+    ),
+    element(
+      'main',
+      { id: 'content' },
+      shown.map(({ id, title, content }) =>
+        element(
+          'section',
+          { id, 'aria-labelledby': `${id}-heading` },
+          element('h2', { id: `${id}-heading` }, title),
+          content,
+        ),
+      ),
+    ),
+    element('footer', {}, `flashproof ${report.tool.version}`),
+    embeddedReport(report),
+  );
+  return `<!doctype html>\n${element('html', { lang: 'en' }, head, body).html}\n`;
+}

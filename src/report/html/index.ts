@@ -1,0 +1,5 @@
+export type { ComparedOutput } from './comparison.js';
+export type { Exp2Curve, Exp2ErrorRange } from './exp2-curve.js';
+export { renderHtml, type HtmlReport } from './html-report.js';
+export { gatherPlotData, type PlotData } from './plot-data.js';
+export type { ReproduceCommand } from './reproduce.js';

@@ -1,0 +1,233 @@
+import type { TechniqueTable } from '../../attribution/index.js';
+import { formatNumber, type ElementTest, type ErrorProfile } from '../../audit/index.js';
+import type { AuditReport, JudgedReport } from '../audit-report.js';
+import { fromReported } from '../report-number.js';
+import { techniqueNotes, techniqueSections } from '../technique-section.js';
+import { formatShare } from '../terminal-numbers.js';
+import {
+  errorNotesSection,
+  errorSection,
+  testNotes,
+  testsSection,
+  usualChecksSection,
+} from '../terminal-sections.js';
+import { dataTable, sectionTable } from './data-table.js';
+import type { Drawing } from './drawing.js';
+import { figure, figures } from './figure.js';
+import { heatFigure, heatLegend, heatTable } from './heat-map.js';
+import { breakLine, element, join, type Html } from './markup.js';
+import type { PlotData } from './plot-data.js';
+import { rowScatterFigure } from './row-scatter.js';
+import { drawTechniqueBars } from './technique-bars.js';
+import { drawUlpHistogram, histogramAxes, ulpTable } from './ulp-histogram.js';
+
+function list(clauses: readonly string[]): Html {
+  return element(
+    'ul',
+    {},
+    clauses.map((clause) => element('li', {}, `${clause}.`)),
+  );
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Every reason to fail, its cause with the evidence, and the tests one by one. */
+export function findingsContent(report: AuditReport, identification: string | null): Html {
+  const { findings, diagnosis } = report.verdict;
+  const cause =
+    diagnosis === null
+      ? []
+      : [
+          element('h3', {}, 'Cause'),
+          element(
+            'p',
+            {},
+            diagnosis.id === 'unexplained' ? 'Unexplained.' : `${capitalized(diagnosis.sentence)}.`,
+          ),
+          diagnosis.evidence.length === 0 ? '' : list(diagnosis.evidence),
+        ];
+  return join(
+    findings.length === 0
+      ? element('p', {}, 'No test fails.')
+      : list(findings.map(({ statement }) => statement)),
+    cause,
+    report.error === null
+      ? ''
+      : join(
+          sectionTable('Tests that take part in the verdict', testsSection(report)),
+          element('p', { class: 'note' }, testNotes(report)),
+        ),
+    identification === null
+      ? ''
+      : join(
+          element('h3', {}, 'Which kernel it looks like'),
+          element(
+            'pre',
+            { tabindex: 0 },
+            identification.split('\n').flatMap((line) => [line, breakLine]),
+          ),
+        ),
+  );
+}
+
+/** What each technique may do, and does. */
+export function techniquesContent(drawing: Drawing, { techniques }: JudgedReport): Html {
+  if (techniques === null)
+    return element('p', {}, 'The table of techniques was left out (--no-techniques).');
+  const table = fromReported<TechniqueTable>(techniques);
+  const isMeasured = table.kernel !== null;
+  const swatch = (name: string) =>
+    element(
+      'svg',
+      { width: 16, height: 16, viewBox: '0 0 16 16', 'aria-hidden': 'true', class: 'swatch' },
+      element('rect', { width: 16, height: 16, class: name }),
+    );
+  const legend = element(
+    'ul',
+    { class: 'legend', 'aria-label': 'Colours of the bars' },
+    element('li', {}, swatch('bound'), 'allowed: the largest bound of an element'),
+    isMeasured
+      ? element('li', {}, swatch('found'), 'found: the largest error with this technique alone')
+      : '',
+    element(
+      'li',
+      {},
+      isMeasured
+        ? 'at the right: the largest share of its own bound that an element uses'
+        : 'at the right: the bound',
+    ),
+  );
+  const [output, lse] = techniqueSections(table);
+  return join(
+    element('p', { class: 'note' }, techniqueNotes(table)),
+    element(
+      'div',
+      { class: 'figures wide' },
+      figure({
+        title: 'In the output',
+        caption: "In the output's unit, on a logarithmic scale.",
+        svg: join(drawTechniqueBars(drawing, table), legend),
+        table: null,
+      }),
+      element(
+        'div',
+        {},
+        sectionTable('In the output', output!),
+        lse!.rows.length > 1 ? sectionTable('In the LSE', lse!) : '',
+      ),
+    ),
+  );
+}
+
+/** Where the errors are. */
+export function heatContent(drawing: Drawing, report: JudgedReport, { heat }: PlotData): Html {
+  const { worst } = fromReported<ElementTest>(report.elements);
+  if (heat.maps.length === 0) return element('p', {}, 'The output has no elements.');
+  const worstHead = worst === null ? -1 : worst.at.batch * heat.heads + worst.at.head;
+  const anySpecial = heat.maps.some(({ special }) => special.includes(1));
+  const shown =
+    heat.leftOut > 0
+      ? ` The ${heat.maps.length} heads with the largest shares are shown; ${heat.leftOut} others stay below.`
+      : '';
+  const maps = heat.maps.map((map) =>
+    heatFigure(
+      drawing,
+      heat,
+      map,
+      worst !== null && map.head === worstHead
+        ? { query: worst.at.query, column: worst.at.column! }
+        : null,
+    ),
+  );
+  return join(
+    element(
+      'p',
+      {},
+      `The share of its bound that each element's error uses. Lines outline tiles of 128 queries and columns.${shown}`,
+    ),
+    heatLegend(anySpecial),
+    heat.maps.length === 1
+      ? element('div', { class: 'figures wide' }, maps, dataTable(heatTable(heat)))
+      : figures(...maps),
+  );
+}
+
+/** Which rows err. */
+export function rowsContent(drawing: Drawing, { scatters }: PlotData): Html {
+  return join(
+    element('p', {}, "The largest error of each row, in the output's unit, against its weights."),
+    figures(...scatters.map((scatter) => rowScatterFigure(drawing, scatter))),
+  );
+}
+
+/** How large the errors are. */
+export function ulpsContent(drawing: Drawing, report: JudgedReport, { ulps }: PlotData): Html {
+  const format = report.inputs.output?.format ?? 'the output';
+  const { ulps: measured } = fromReported<ErrorProfile>(report.error);
+  return element(
+    'div',
+    { class: 'figures wide' },
+    figure({
+      title: `Elements by their error in ulps of ${format}`,
+      caption:
+        'An ulp is taken at the oracle’s value, so that large counts of ulps are small numbers next to a large sum of magnitudes.',
+      svg: drawUlpHistogram(
+        drawing,
+        ulps,
+        {
+          title: `Elements by their error in ulps of ${format}`,
+          description: `Median ${formatNumber(measured.percentiles.p50)}, largest ${formatNumber(measured.max)} ulp.`,
+        },
+        histogramAxes([ulps]),
+        format,
+        480,
+      ),
+      table: ulpTable(ulps, format),
+    }),
+    element(
+      'div',
+      {},
+      sectionTable('Error', errorSection(report)),
+      dataTable({
+        caption: 'In words',
+        rows: [[], ...errorNotesSection(report).rows],
+        numberColumns: 0,
+      }),
+    ),
+  );
+}
+
+/** What the usual checks say of the output. */
+export function usualContent(report: JudgedReport): Html {
+  return join(
+    element('p', {}, 'What others would have said. None of it takes part in the verdict.'),
+    sectionTable('Usual checks', usualChecksSection(report)),
+  );
+}
+
+/** The numbers that are asked for first. */
+export function figuresOfMerit(report: JudgedReport): Html {
+  const elements = fromReported<ElementTest>(report.elements);
+  const { absolute, ulps } = fromReported<ErrorProfile>(report.error);
+  const format = report.inputs.output?.format ?? 'the output';
+  const lse = report.lse === null ? null : fromReported<number>(report.lse.max);
+  const figure = (name: string, value: number, shown = formatNumber(value)) =>
+    element(
+      'div',
+      {},
+      element('dt', {}, name),
+      element('dd', {}, element('data', { value }, shown)),
+    );
+  return element(
+    'dl',
+    { class: 'figures-of-merit' },
+    figure('largest share of a bound', elements.worstRatio, formatShare(elements.worstRatio)),
+    figure('elements beyond their bound', elements.outside, String(elements.outside)),
+    figure('largest error', absolute.max),
+    figure('root mean square error', absolute.rms),
+    figure(`largest error, ulps of ${format}`, ulps.max),
+    lse === null ? '' : figure('largest error of the LSE', lse),
+  );
+}

@@ -1,0 +1,102 @@
+import { octaveLabel, octaves, decadeDomain, decadeLabel, decades } from './axes.js';
+import type { DataTable } from './data-table.js';
+import type { Drawing, PlotLabel } from './drawing.js';
+import type { Html } from './markup.js';
+import type { UlpBin, UlpHistogram } from './ulp-histogram-data.js';
+
+/** What several histograms that stand side by side have in common. */
+export interface HistogramAxes {
+  /** Exponents (base 2) of the errors. */
+  readonly octaves: readonly [number, number];
+  readonly largestCount: number;
+}
+
+/** The ends of a bin as exponents; the first bin, which begins at 0, is as wide as the others. */
+function span({ low, high }: UlpBin): readonly [number, number] {
+  const end = Math.log2(high);
+  return [low === 0 ? end - 0.5 : Math.log2(low), end];
+}
+
+/** Axes that take all of the histograms. */
+export function histogramAxes(histograms: readonly UlpHistogram[]): HistogramAxes {
+  const filled = histograms.flatMap(({ bins }) => bins.filter(({ count }) => count > 0));
+  const spans = filled.map(span);
+  const low = Math.floor(Math.min(-2, ...spans.map(([begin]) => begin)));
+  const high = Math.ceil(Math.max(0, ...spans.map(([, end]) => end)));
+  return {
+    octaves: [low, high],
+    largestCount: Math.max(1, ...filled.map(({ count }) => count)),
+  };
+}
+
+/** Draws counts on a logarithmic scale, with a line at half an ulp: what a correct rounding errs by at most. */
+export function drawUlpHistogram(
+  { plot, svg }: Drawing,
+  { exact, bins }: UlpHistogram,
+  label: PlotLabel,
+  { octaves: [low, high], largestCount }: HistogramAxes,
+  format: string,
+  width = 360,
+): Html {
+  const domain = [0.5, decadeDomain([1, largestCount])[1]] as const;
+  const filled = bins.filter(({ count }) => count > 0);
+  const ticks = octaves(low, high);
+  return svg(
+    {
+      title: label.title,
+      description: `${label.description}${exact > 0 ? ` ${exact} elements are exact and not drawn.` : ''}`,
+    },
+    {
+      ...{ width, height: 250 },
+      ...{ marginLeft: 44, marginRight: 14, marginTop: 26, marginBottom: 40 },
+      x: {
+        domain: [low, high],
+        label: `error in ulps of ${format} (log)`,
+        ...{ labelAnchor: 'center', labelArrow: 'none', ticks, tickFormat: octaveLabel },
+      },
+      y: {
+        type: 'log',
+        domain,
+        label: 'elements (log)',
+        ...{ labelArrow: 'none', ticks: decades(...domain, 5), tickFormat: decadeLabel },
+      },
+      marks: [
+        plot.gridY(decades(...domain, 5), { stroke: 'var(--line)', strokeOpacity: 1 }),
+        plot.rect(filled, {
+          x1: (bin: UlpBin) => span(bin)[0],
+          x2: (bin: UlpBin) => span(bin)[1],
+          y1: domain[0],
+          y2: (bin: UlpBin) => bin.count,
+          ...{ fill: 'var(--found)', insetLeft: 0.5, insetRight: 0.5 },
+        }),
+        plot.ruleX([-1], { stroke: 'currentColor', strokeDasharray: '4 3' }),
+        plot.text([{ x: -1 }], {
+          x: 'x',
+          frameAnchor: 'top',
+          ...{ text: () => '½ ulp', dx: 4, dy: -14, textAnchor: 'start', fill: 'currentColor' },
+        }),
+      ],
+    },
+  );
+}
+
+/** The counts by whole octaves. */
+export function ulpTable({ exact, bins }: UlpHistogram, format: string): DataTable {
+  const rows = new Map<string, number>([['exact', exact]]);
+  for (const bin of bins) {
+    const octave = Math.ceil(Math.log2(bin.high));
+    const name =
+      bin.low === 0 || bin.high <= 2 ** -8
+        ? `up to ${octaveLabel(-8)}`
+        : `${octaveLabel(octave - 1)} to ${octaveLabel(octave)}`;
+    rows.set(name, (rows.get(name) ?? 0) + bin.count);
+  }
+  return {
+    caption: `Elements by their error in ulps of ${format}`,
+    rows: [
+      ['error in ulps', 'elements'],
+      ...[...rows].map(([name, count]) => [name, String(count)]),
+    ],
+    numberColumns: 1,
+  };
+}
