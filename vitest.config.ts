@@ -1,8 +1,23 @@
 import { defineConfig } from 'vitest/config';
 
+/**
+ * Tests that start many processes: documented commands, kills, signals, random command lines. They are a
+ * command of their own, `npm run test:processes`, which sets PROCESSES.
+ */
+const processTests = [
+  'test/docs/documents.test.ts',
+  'test/docs/github-action.test.ts',
+  'test/cli/campaign-kill.test.ts',
+  'test/hardening/command-lines.test.ts',
+  'test/hardening/endings.test.ts',
+  'test/hardening/kill.test.ts',
+];
+const onlyProcesses = process.env.PROCESSES === '1';
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: onlyProcesses ? processTests : ['test/**/*.test.ts'],
+    exclude: onlyProcesses ? [] : processTests,
     // The library holds no state, so that files may share its modules, loaded and compiled once.
     isolate: false,
     // Problems are made and dropped by the thousand: room for them spares an eighth of the time.
@@ -15,6 +30,6 @@ export default defineConfig({
     hookTimeout: 180_000,
     // .ci/run counts passes and failures from the JSON.
     reporters: process.env.CI === 'true' ? ['default', 'json'] : ['default'],
-    outputFile: { json: '.vitest/results.json' },
+    outputFile: { json: onlyProcesses ? '.vitest/processes.json' : '.vitest/results.json' },
   },
 });

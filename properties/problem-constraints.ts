@@ -17,6 +17,7 @@ export { scaleKinds, type ScaleKind };
 
 /** Kinds of special values that can be planted. */
 export const specialKinds = ['nan', 'infinity'] as const;
+/** One of {@link specialKinds}. */
 export type SpecialKind = (typeof specialKinds)[number];
 
 /** What problems to make. What is left out is free. */

@@ -10,6 +10,7 @@ export const sizeNames = [
   'qkDim',
   'vDim',
 ] as const;
+/** One of the sizes of a problem. */
 export type SizeName = (typeof sizeNames)[number];
 
 /** One number per size of a problem. */

@@ -18,6 +18,7 @@ import { visitWeightTiles, type WeightTile } from './weight-tiles.js';
 
 /** Which arithmetic settled a row; `special` rows hold an infinity or a NaN among their inputs. */
 export const levels = ['empty', 'fp64', 'double-double', 'arbitrary', 'special'] as const;
+/** One of {@link levels}. */
 export type Level = (typeof levels)[number];
 
 /** Exact attention of a whole problem, each value with a proven radius. */
@@ -41,6 +42,7 @@ export interface AttentionReference {
 /** Called now and then with the share of the work done, 0 to 1. */
 export type Progress = (done: number) => void;
 
+/** How exact the oracle is to be, and whom it tells how far it is. */
 export interface AttentionOracleOptions {
   /** Default: 1/1024 ulp of fp32, and no allowance relative to Σ p|v|. */
   readonly accuracy?: Accuracy;

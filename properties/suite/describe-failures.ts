@@ -1,6 +1,7 @@
 import { describeProblem } from '../describe-problem.js';
 import { laws } from '../laws/index.js';
-import type { CheckResult, LawResult } from './check-kernel.js';
+import type { CheckResult } from './check-kernel.js';
+import type { LawResult } from './law-progress.js';
 
 /**
  * A violated law in some lines: what the law says, what is wrong, and the simplest problem that shows

@@ -4,6 +4,7 @@ import { attributedKernel, type KernelChoice } from './kernel-choice.js';
 import { planSingleRuns } from './run-plan.js';
 import { tileErrors, type TileErrors } from './tile-errors.js';
 
+/** The kernel, what is known of the problem already, and whom to tell how far it is. */
 export interface AttributedTilesOptions extends KernelChoice {
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference;

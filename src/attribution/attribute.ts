@@ -13,6 +13,7 @@ import { createTechniqueMeter, interactionOf } from './technique-meter.js';
 import { tileErrors, type TileErrors } from './tile-errors.js';
 import { createWeightRoundingMeter } from './weight-rounding.js';
 
+/** What to attribute, and whom to tell of it. */
 export interface AttributionOptions extends AttributedTilesOptions {
   /** Called with the errors of some rows after the other, as `attributeTiles` gives them. */
   readonly onTile?: (tile: TileErrors) => void;

@@ -34,6 +34,7 @@ export interface Identification {
   readonly searches: readonly TechniqueSearch[];
 }
 
+/** What an identification compares with, and how far it looks. */
 export interface IdentificationOptions {
   /** Default `defaultCandidates`. */
   readonly candidates?: readonly Candidate[];

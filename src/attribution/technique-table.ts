@@ -140,6 +140,7 @@ class LineMeter {
 const attributionError = 2 ** -40;
 const lseThreshold = 2 ** -36;
 
+/** What a table of techniques measures beside the bounds. */
 export interface TechniqueTableOptions {
   /** The kernel to measure, its techniques one at a time; without it bounds only. */
   readonly kernel?: AttributedKernel;

@@ -18,6 +18,8 @@ export interface AuditCommandOptions extends ProblemOptions {
   readonly falseAlarmRate: string;
   readonly json?: string;
   readonly junit?: string;
+  readonly html?: string;
+  readonly compare?: readonly string[];
   readonly quiet?: boolean;
 }
 
@@ -29,6 +31,7 @@ Examples:
   flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
   flashproof audit dump.safetensors --output :out --as fa4 --set architecture=sm_100
   flashproof audit dump.safetensors --output :out --identify
+  flashproof audit dump.safetensors --output :mine --compare :torch --html report.html
 
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
 
@@ -56,6 +59,12 @@ export function addAuditCommand(program: Command): void {
     .option('--identify', 'tell which kernel model, or combination of techniques, the output is of')
     .option('--json <file>', 'write the report as JSON (- for standard output)')
     .option('--junit <file>', 'write the report as JUnit XML (- for standard output)')
+    .option('--html <file>', 'write the report as one HTML page with plots (- for standard output)')
+    .option(
+      '--compare <name=file:tensor>',
+      'another output of the problem to show in the page of --html (repeatable)',
+      collect,
+    )
     .option('-q, --quiet', 'print the verdict only')
     .addHelpText('after', examples)
     .action(async (problem: string, options: AuditCommandOptions) => {

@@ -8,6 +8,7 @@ export interface BoundCommandOptions extends ProblemOptions {
   readonly set?: readonly string[];
   readonly outputFormat?: string;
   readonly json?: string;
+  readonly quiet?: boolean;
 }
 
 const examples = `
@@ -32,6 +33,7 @@ export function addBoundCommand(program: Command): void {
     );
   addProblemOptions(command)
     .option('--json <file>', 'write the bounds as JSON (- for standard output)')
+    .option('-q, --quiet', 'print nothing')
     .addHelpText('after', examples)
     .action(async (problem: string, options: BoundCommandOptions) => {
       const { runBound } = await import('./run-bound.js');

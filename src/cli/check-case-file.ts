@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
+import { openTensorFile, printable, quoted, readProblem, writeSafetensors } from '../io/index.js';
 import { lawIds, laws, type LawCase, type LawId } from '../../properties/index.js';
 import type { KernelOutputs } from '../audit/index.js';
 import { RequestError } from '../request-error.js';
@@ -32,7 +32,7 @@ export async function saveCase(path: string, saved: SavedCase): Promise<void> {
   const folder = dirname(path);
   await mkdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
     throw new RequestError(
-      `${folder}: cannot be created (${error.code ?? error.message}); choose another --save-dir`,
+      `${printable(folder)}: cannot be created (${error.code ?? error.message}); choose another --save-dir`,
     );
   });
   await writeSafetensors(
@@ -70,18 +70,18 @@ export async function readCase(path: string): Promise<ReplayedCase> {
     const { property: name, choice: form = '0' } = file.metadata;
     if (name === undefined)
       throw new RequestError(
-        `${path}: notes no property to try; give a file that flashproof check saved, or judge it with flashproof audit`,
+        `${printable(path)}: notes no property to try; give a file that flashproof check saved, or judge it with flashproof audit`,
       );
     const property = lawIds.find((id) => id === name);
     if (property === undefined)
       throw new RequestError(
-        `${path}: metadata property is ${JSON.stringify(name)}, which this version has not; choose from ${lawIds.join(', ')}`,
+        `${printable(path)}: metadata property is ${quoted(name)}, which this version has not; choose from ${lawIds.join(', ')}`,
       );
     const choice = Number(form);
     const { choices } = laws[property];
     if (!/^\d+$/.test(form) || choice >= choices)
       throw new RequestError(
-        `${path}: metadata choice is ${JSON.stringify(form)}; property ${property} has forms 0 to ${choices - 1}`,
+        `${printable(path)}: metadata choice is ${quoted(form)}; property ${property} has forms 0 to ${choices - 1}`,
       );
     const problem = await readProblem(file);
     return { lawCase: { problem, choice }, property };

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { formats, type FormatName } from '../formats/index.js';
 import {
   lawIds,
@@ -7,6 +6,7 @@ import {
   type LawId,
   type LawStrength,
 } from '../../properties/index.js';
+import { printable, readText } from '../io/index.js';
 import { describeViolation } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';
@@ -15,22 +15,24 @@ import { parseWhole } from './problem-settings.js';
 
 type Strength = LawStrength | 'none';
 
+/** The largest file of promises, in bytes; ours take some hundreds. */
+const mostPromiseBytes = 1 << 20;
+
+/** The most characters of what is wrong with a file that a message repeats. */
+const mostShown = 600;
+
 /**
  * Reads a file of promises.
  * @throws RequestError when it cannot be read, or is no JSON of promises
  */
 async function readPromises(path: string): Promise<KernelPromises> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new RequestError(
-      `${path}: cannot be read (${error.code ?? error.message}); check the path`,
-    );
-  });
+  const text = await readText(path, mostPromiseBytes);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
     throw new RequestError(
-      `${path}: is no JSON: ${(error as Error).message.replaceAll(/\s+/g, ' ')}; write one object of promises`,
+      `${printable(path)}: is no JSON: ${printable((error as Error).message)}; write one object of promises`,
     );
   }
   const [{ Ajv2020 }, { promisesSchema }] = await Promise.all([
@@ -41,8 +43,9 @@ async function readPromises(path: string): Promise<KernelPromises> {
     promisesSchema,
   );
   if (validate(value)) return value;
-  const violations = (validate.errors ?? []).map(describeViolation).join('; ');
-  throw new RequestError(`${path}: ${violations}; see flashproof check --help`);
+  const violations = printable((validate.errors ?? []).map(describeViolation).join('; '));
+  const shown = violations.length > mostShown ? `${violations.slice(0, mostShown)}…` : violations;
+  throw new RequestError(`${printable(path)}: ${shown}; see flashproof check --help`);
 }
 
 /** The dimensions of --dims. @throws RequestError for anything but positive whole numbers */

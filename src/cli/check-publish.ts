@@ -23,11 +23,13 @@ async function writeJunit(target: string, report: CheckReport): Promise<void> {
 /**
  * Prints a report, with annotations where GitHub Actions runs it, and writes the files that were asked
  * for. The text comes first: a file that cannot be written must not lose what was found.
+ * @param document what is written as JSON; default the report
  * @throws RequestError when a file cannot be written
  */
 export async function publishCheck(
   report: CheckReport,
-  { json, junit, quiet }: CheckCommandOptions,
+  { json, junit, quiet }: Pick<CheckCommandOptions, 'json' | 'junit' | 'quiet'>,
+  document: object = report,
 ): Promise<void> {
   await validateCheckReport(report);
   const isTaken = json === '-' || junit === '-';
@@ -40,6 +42,6 @@ export async function publishCheck(
     );
   if (process.env['GITHUB_ACTIONS'] === 'true')
     (isTaken ? process.stderr : process.stdout).write(renderCheckAnnotations(report));
-  if (json !== undefined) await writeJson(json, report);
+  if (json !== undefined) await writeJson(json, document);
   if (junit !== undefined) await writeJunit(junit, report);
 }

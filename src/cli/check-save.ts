@@ -44,7 +44,7 @@ async function trySaving(path: string, saved: SavedCase): Promise<boolean> {
 
 /** Saves the problem of every violated property, as <property>-<seed>-<round>.safetensors. */
 export async function saveFailures(
-  results: readonly LawResult[],
+  results: readonly Pick<LawResult, 'id' | 'failure'>[],
   seed: number,
   options: CheckCommandOptions,
 ): Promise<ReadonlyMap<LawId, SavedViolation>> {

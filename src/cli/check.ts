@@ -1,8 +1,9 @@
 import { Option, type Command } from 'commander';
+import { addCampaignOptions, campaignDetails, type CampaignOptions } from './campaign-options.js';
 import { collect } from './kernel-settings.js';
 
 /** The options of `flashproof check` as commander hands them over. */
-export interface CheckCommandOptions {
+export interface CheckCommandOptions extends CampaignOptions {
   readonly kernel?: string;
   readonly exec?: string;
   readonly set?: readonly string[];
@@ -37,9 +38,10 @@ export interface CheckCommandOptions {
 }
 
 const details = `
-What is promised decides which problems are tried: a kernel without sliding windows gets none with
---no-window. A file for --promises holds the same as JSON, as in
-  {"formats": ["bf16"], "dims": [64, 128], "softcap": true, "laws": {"determinism": "bits"}}
+What is promised decides which problems are tried: a kernel without sliding
+windows gets none with --no-window. A file for --promises says so in JSON:
+  {"formats": ["bf16"], "dims": [64, 128], "softcap": true,
+   "laws": {"determinism": "bits"}}
 
 Examples:
   flashproof check --list
@@ -49,8 +51,12 @@ Examples:
   flashproof check --exec "python my_kernel.py" --formats bf16 --dims 64,128 --no-window
   flashproof check --exec "python my_kernel.py" --replay flashproof-failures/within-bound-1-3.safetensors
 
-The command of --exec reads one JSON request a line and answers one line each; docs/properties.md in
-the repository has the protocol. {"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
+The command of --exec reads one JSON request a line and answers one line each;
+docs/properties.md in the repository has the protocol.
+{"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
+${campaignDetails}--seconds is the time of each shard, and of each command that goes on: when it
+is up, the unit of work that was begun is finished, and the report names the
+shard.
 
 Exit status: 0 every property holds, 1 one is violated, 2 the request is wrong.`;
 
@@ -114,6 +120,7 @@ export function addCheckCommand(program: Command): void {
     .option('--seconds <n>', 'how long the whole check may take', '60')
     .option('--bail', 'stop at the first violation')
     .option('--timeout <seconds>', 'how long one answer of --exec may take', '10');
+  addCampaignOptions(command);
   addPromiseOptions(command)
     .option('--list', 'list properties and regimes')
     .option('--replay <file>', 'try the saved problem of a failure again')

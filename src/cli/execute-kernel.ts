@@ -1,7 +1,9 @@
+import { rmSync } from 'node:fs';
 import { auditableLse, auditableOutput, type KernelOutputs } from '../audit/index.js';
 import { problemShape, type Problem } from '../problem.js';
 import type { TensorSource } from '../report/index.js';
 import { RequestError } from '../request-error.js';
+import { cleanUpWhenInterrupted } from './interruption.js';
 import { offerProblem, withOutputs } from './kernel-exchange.js';
 import { startKernelProcess, type KernelRequest } from './kernel-process.js';
 
@@ -46,7 +48,8 @@ async function readAnswer(request: KernelRequest, problem: Problem): Promise<Exe
 /**
  * Runs a kernel's command on one problem over the process protocol. The problem is written to
  * `folder` as the protocol has it, [batch, heads, seqlen, dim] safetensors with its settings in the
- * metadata, whatever file it came from; the kernel writes its output beside it.
+ * metadata, whatever file it came from; the kernel writes its output beside it. The folder is removed
+ * when the kernel has answered, and at an interrupt (SIGINT, SIGTERM, SIGHUP).
  */
 export async function executeKernel(
   command: string,
@@ -54,12 +57,20 @@ export async function executeKernel(
   folder: string,
   timeoutSeconds: number,
 ): Promise<Execution> {
-  const request = await offerProblem(problem, folder);
-  const kernel = startKernelProcess(command, timeoutSeconds);
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true });
+  const leaveFolder = cleanUpWhenInterrupted(removeFolder);
   try {
-    const answer = await kernel.request(request);
-    return answer.ok ? await readAnswer(request, problem) : answer;
+    const request = await offerProblem(problem, folder);
+    const kernel = startKernelProcess(command, timeoutSeconds);
+    try {
+      const answer = await kernel.request(request);
+      return answer.ok ? await readAnswer(request, problem) : answer;
+    } finally {
+      await kernel.close();
+    }
   } finally {
-    await kernel.close();
+    // Judging may take minutes, in which an interrupt would leave the folder behind.
+    removeFolder();
+    leaveFolder();
   }
 }

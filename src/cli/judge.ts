@@ -12,6 +12,7 @@ import {
   auditOutputs,
   judgedArithmetic,
   type Audit,
+  type AuditOptions,
   type KernelArithmetic,
   type KernelOutputs,
 } from '../audit/index.js';
@@ -34,14 +35,18 @@ export interface Judgement {
   readonly identification: string | null;
 }
 
-/** The emulated kernel with techniques to switch; null for one that has none in these settings. */
+/**
+ * The emulated kernel with techniques to switch; null for one that has none in these settings. One that
+ * is only declared is measured for the page of plots.
+ */
 function measurableKernel(
   problem: Problem,
-  { kernel, set }: AuditCommandOptions,
+  { kernel, as, html, set }: AuditCommandOptions,
 ): AttributedKernel | null {
-  if (kernel === undefined) return null;
+  const model = kernel ?? (html === undefined ? undefined : as);
+  if (model === undefined) return null;
   try {
-    return attributedKernel(problem, { kernel, settings: kernelSettings(set) });
+    return attributedKernel(problem, { kernel: model, settings: kernelSettings(set) });
   } catch (error) {
     // The kernel ran, so the request is sound: it is its techniques that cannot be told apart.
     if (error instanceof RequestError) return null;
@@ -90,9 +95,11 @@ export function judge(
   {
     falseAlarmRate,
     progress,
+    onElements,
   }: {
     readonly falseAlarmRate: number;
     readonly progress: (stage: string, done: number) => void;
+    readonly onElements?: AuditOptions['onElements'];
   },
 ): Judgement {
   const declared = declaredArithmetic(problem, options);
@@ -106,6 +113,7 @@ export function judge(
     ...{ reference, falseAlarmRate, progress },
     ...(declared === null ? {} : { arithmetic: declared }),
     ...(meter === null ? {} : { onBounds: meter.visit }),
+    ...(onElements === undefined ? {} : { onElements }),
   });
   const identification =
     options.identify === true

@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { createInterface } from 'node:readline';
+import { createLineSplitter } from './answer-lines.js';
+import { cleanUpWhenInterrupted } from './interruption.js';
+import { parseKernelAnswer, type FailureCause, type KernelAnswer } from './kernel-answer.js';
 
 /** One request of the process protocol, without its id. */
 export interface KernelRequest {
@@ -14,19 +16,6 @@ export interface KernelRequest {
   readonly softcap: number | null;
 }
 
-/**
- * What kept a request from being fulfilled. `error`: the kernel says that it failed; `unsupported`: it
- * says that it does not take such problems; `protocol`: a line that is no answer; `timeout`: no answer
- * in time; `ended`: the process ended; `not-started`: the command cannot be run at all.
- */
-export type FailureCause =
-  'error' | 'unsupported' | 'protocol' | 'timeout' | 'ended' | 'not-started';
-
-/** What became of a request: `reason` says in one line what the kernel's process did wrong. */
-export type KernelAnswer =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly cause: FailureCause; readonly reason: string };
-
 /** A kernel behind the process protocol: one JSON object a line in, one out. */
 export interface KernelProcess {
   /** Sends a request and waits for its answer; never throws for what the process does. */
@@ -39,6 +28,12 @@ export interface KernelProcess {
 
 /** How long a process may take to end after its stdin was closed. */
 const closingMilliseconds = 2_000;
+
+/** The longest time that a timer can take: 24 days. A longer one would go off at once. */
+const mostMilliseconds = 2 ** 31 - 1;
+
+/** Lines that are kept until they are asked for: one is already too much, and one too many a flood. */
+const mostEarlyLines = 16;
 
 /** With what a shell ends that cannot execute (126) or find (127) the command: POSIX, 2.8.2. */
 const shellFailures: readonly (number | null)[] = [126, 127];
@@ -54,33 +49,6 @@ function stopGroup(child: ChildProcess): void {
   }
 }
 
-function clip(line: string): string {
-  return JSON.stringify(line.length > 120 ? `${line.slice(0, 120)}…` : line);
-}
-
-function protocolFailure(reason: string): KernelAnswer {
-  return { ok: false, cause: 'protocol', reason };
-}
-
-/** The answer that a line on the kernel's stdout stands for. */
-function parseAnswer(line: string, id: number): KernelAnswer {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(line);
-  } catch {
-    return protocolFailure(`wrote a line that is not JSON: ${clip(line)}`);
-  }
-  if (typeof parsed !== 'object' || parsed === null || !('id' in parsed) || !('ok' in parsed))
-    return protocolFailure(`answered without "id" and "ok": ${clip(line)}`);
-  if (parsed.id !== id)
-    return protocolFailure(`answered request ${clip(String(parsed.id))} instead of ${id}`);
-  if (parsed.ok === true) return { ok: true };
-  const error = 'error' in parsed ? String(parsed.error) : 'no reason given';
-  if ('unsupported' in parsed && parsed.unsupported === true)
-    return { ok: false, cause: 'unsupported', reason: `declined the problem: ${clip(error)}` };
-  return { ok: false, cause: 'error', reason: `reported an error: ${clip(error)}` };
-}
-
 /**
  * Starts a kernel's command through the shell. Its stderr passes through; its stdin carries requests
  * until `close`. A crash, a silence longer than `timeoutSeconds`, and a line that is no answer become
@@ -93,13 +61,7 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const stop = () => stopGroup(child);
-  const stopAndLeave = (signal: NodeJS.Signals) => {
-    stop();
-    process.exit(signal === 'SIGINT' ? 130 : 143);
-  };
-  process.once('exit', stop);
-  process.once('SIGINT', stopAndLeave);
-  process.once('SIGTERM', stopAndLeave);
+  const leaveItRunning = cleanUpWhenInterrupted(stop);
 
   let ended: { readonly cause: FailureCause; readonly reason: string } | null = null;
   let hasAnswered = false;
@@ -130,12 +92,12 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
   child.stdin.on('error', () => {
     // A process that is gone shows itself by its exit.
   });
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    if (line.trim() === '') return;
+  const split = createLineSplitter((line) => {
     hasAnswered = true;
-    if (waiting === null) early.push(line);
-    else settle(line);
+    if (waiting !== null) settle(line);
+    else if (early.length < mostEarlyLines) early.push(line);
   });
+  child.stdout.on('data', split);
 
   const nextLine = () =>
     new Promise<string | null>((resolve) => {
@@ -151,7 +113,10 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
     if (ended === null) child.stdin.write(`${JSON.stringify({ id, ...body })}\n`);
     let timer: NodeJS.Timeout | undefined;
     const timedOut = new Promise<'timeout'>((resolve) => {
-      timer = setTimeout(() => resolve('timeout'), timeoutSeconds * 1000);
+      timer = setTimeout(
+        () => resolve('timeout'),
+        Math.min(timeoutSeconds * 1000, mostMilliseconds),
+      );
     });
     const line = await Promise.race([nextLine(), timedOut]);
     clearTimeout(timer);
@@ -161,16 +126,14 @@ export function startKernelProcess(command: string, timeoutSeconds: number): Ker
     }
     if (line === 'timeout' || line === null)
       return { ok: false, ...(ended ?? { cause: 'ended', reason: 'ended without an answer' }) };
-    return parseAnswer(line, id);
+    return parseKernelAnswer(line, id);
   };
   const close = async (): Promise<void> => {
     child.stdin.end();
     const timer = setTimeout(stop, closingMilliseconds);
     await exited;
     clearTimeout(timer);
-    process.off('exit', stop);
-    process.off('SIGINT', stopAndLeave);
-    process.off('SIGTERM', stopAndLeave);
+    leaveItRunning();
   };
   return { request, close, stop };
 }

@@ -1,17 +1,14 @@
 import { rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, sep } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { sep } from 'node:path';
 import type { KernelOutputs } from '../audit/index.js';
 import type { Problem } from '../problem.js';
 import { RequestError } from '../request-error.js';
+import { cleanUpWhenInterrupted } from './interruption.js';
 import { offerProblem, withOutputs } from './kernel-exchange.js';
-import {
-  startKernelProcess,
-  type FailureCause,
-  type KernelProcess,
-  type KernelRequest,
-} from './kernel-process.js';
+import type { FailureCause } from './kernel-answer.js';
+import { startKernelProcess, type KernelProcess, type KernelRequest } from './kernel-process.js';
+import { createTemporaryFolder } from './temporary-folder.js';
 
 /** What a live kernel made of a problem; `reason` goes on after "the kernel's process". */
 export type LiveAnswer =
@@ -57,7 +54,7 @@ async function readAnswer(request: KernelRequest, folder: string): Promise<LiveA
 
 /**
  * A kernel's command, started through the shell for the first problem and kept running. Problems and
- * outputs pass through a temporary folder. An interrupt (SIGINT, SIGTERM) leaves neither process nor
+ * outputs pass through a temporary folder. An interrupt (SIGINT, SIGTERM, SIGHUP) leaves neither process nor
  * folder behind.
  * @param timeoutSeconds how long one answer may take, the start of the command included
  */
@@ -65,7 +62,7 @@ export async function startLiveKernel(
   command: string,
   timeoutSeconds: number,
 ): Promise<LiveKernel> {
-  const folder = await mkdtemp(join(tmpdir(), 'flashproof-'));
+  const folder = await createTemporaryFolder();
   let kernel: KernelProcess | null = null;
   let queue: Promise<unknown> = Promise.resolve();
 
@@ -73,10 +70,7 @@ export async function startLiveKernel(
     kernel?.stop();
     rmSync(folder, { recursive: true, force: true });
   };
-  const interrupted = (signal: NodeJS.Signals) => process.exit(signal === 'SIGINT' ? 130 : 143);
-  process.once('exit', leaveNothing);
-  process.once('SIGINT', interrupted);
-  process.once('SIGTERM', interrupted);
+  const leaveAll = cleanUpWhenInterrupted(leaveNothing);
 
   const dismiss = async (): Promise<void> => {
     const dismissed = kernel;
@@ -103,9 +97,7 @@ export async function startLiveKernel(
     await queue;
     await dismiss();
     await rm(folder, { recursive: true, force: true });
-    process.off('exit', leaveNothing);
-    process.off('SIGINT', interrupted);
-    process.off('SIGTERM', interrupted);
+    leaveAll();
   };
   return { run, close };
 }

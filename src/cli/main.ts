@@ -1,47 +1,44 @@
 #!/usr/bin/env node
-import { Command } from 'commander';
 import { RequestError } from '../request-error.js';
-import { addAuditCommand } from './audit.js';
-import { addBenchCommand } from './bench.js';
-import { addBoundCommand } from './bound.js';
-import { addCheckCommand } from './check.js';
-import { addConformCommand } from './conform.js';
-import { addEmulateCommand } from './emulate.js';
-import { addProfileCommand } from './profile.js';
-import { toolVersion } from './tool-version.js';
+import { createProgram } from './program.js';
 
 /** Exit statuses: the kernel passes, the kernel fails, the request is wrong. */
 const wrongRequest = 2;
 
-function createProgram(): Command {
-  const program = new Command('flashproof')
-    .description('Proof instead of allclose: verifies the numerics of attention kernels.')
-    .version(toolVersion())
-    .showHelpAfterError('(flashproof --help lists the commands)')
-    .exitOverride((error) => {
-      // Help and version are successes; every other stop of the parser is a wrong request.
-      process.exit(error.exitCode === 0 ? 0 : wrongRequest);
-    });
-  addAuditCommand(program);
-  addBoundCommand(program);
-  addCheckCommand(program);
-  addEmulateCommand(program);
-  addConformCommand(program);
-  addProfileCommand(program);
-  addBenchCommand(program);
-  return program;
+/** What a user is to be told of an error; its stack too where it is a mistake of ours. */
+async function complaint(error: unknown): Promise<string> {
+  if (!(error instanceof RequestError)) {
+    const what = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return `flashproof: internal error, which is a bug in flashproof: ${what}\n`;
+  }
+  const { printable } = await import('../io/index.js');
+  return `flashproof: ${printable(error.message)}\n`;
 }
 
-/** A reader such as `head` that closed the pipe is no error of ours. */
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0);
-  throw error;
-});
+/**
+ * A reader such as `head` that closed the pipe is no error of ours, but what was found still decides
+ * the exit status: the work goes on without its text.
+ */
+function toleratePipe(stream: NodeJS.WriteStream, name: string): void {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return;
+    if (stream === process.stdout)
+      process.stderr.write(`flashproof: ${name} cannot be written (${error.code}); redirect it\n`);
+    process.exit(wrongRequest);
+  });
+}
 
+toleratePipe(process.stdout, 'standard output');
+toleratePipe(process.stderr, 'standard error');
+
+const program = createProgram((error) => {
+  // Help and version are successes; every other stop of the parser is a wrong request.
+  process.exit(error.exitCode === 0 ? 0 : wrongRequest);
+});
 try {
-  await createProgram().parseAsync();
+  await program.parseAsync();
 } catch (error) {
-  if (!(error instanceof RequestError)) throw error;
-  process.stderr.write(`flashproof: ${error.message}\n`);
+  // Never 1, which says that the kernel fails: nothing was found out about it.
   process.exitCode = wrongRequest;
+  process.stderr.write(await complaint(error));
 }

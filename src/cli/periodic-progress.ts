@@ -1,4 +1,4 @@
-import { createProgressLine } from './progress.js';
+import { canRedraw, createProgressLine } from './progress.js';
 
 /** How often a line of progress is written where there is no terminal to redraw it on. */
 const plainMilliseconds = 15_000;
@@ -23,7 +23,7 @@ export function createPeriodicProgress(
   let last = start;
   return {
     update: (share) => {
-      if (stream.isTTY) return line.update(stage, share);
+      if (canRedraw(stream)) return line.update(stage, share);
       const now = clock();
       if (now - last < plainMilliseconds || share <= 0) return;
       last = now;

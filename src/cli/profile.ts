@@ -1,10 +1,11 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import type { PolynomialDegree } from '../../kernels/index.js';
 import type { MufuArchitecture } from '../hardware/index.js';
+import { addCampaignOptions, campaignDetails, type CampaignOptions } from './campaign-options.js';
 import { collect } from './kernel-settings.js';
 
 /** What the options of `flashproof profile` parse to. */
-export interface ProfileCommandOptions {
+export interface ProfileCommandOptions extends CampaignOptions {
   readonly degree?: readonly PolynomialDegree[];
   readonly from?: number;
   readonly to?: number;
@@ -19,6 +20,7 @@ export interface ProfileCommandOptions {
   readonly threads?: number;
   readonly json?: string;
   readonly svg?: string;
+  readonly quiet?: boolean;
 }
 
 const mostThreads = 1024;
@@ -73,30 +75,33 @@ export const techniqueNames: readonly string[] = [
 
 const details = `
 Techniques:
-  exp2              FlashAttention-4's polynomials beside the hardware's ex2, in fp32, bf16, fp16, e4m3
+  exp2              FlashAttention-4's polynomials beside the hardware's ex2, in
+                    fp32, bf16, fp16, e4m3
   range-reduction   where x = b + f of the polynomial is exact and where not
   rcp               rcp.approx.ftz.f32 against 1/x
   log2              lg2.approx.ftz.f32 against log2 x
   rsqrt             rsqrt.approx.ftz.f32 against 1/√x
-  p-round           P rounded to bf16, fp16 and e4m3, without and with an offset of 2^8
-  split             the step between polynomial and hardware lanes, by tuning entry
-  rescale           rescale thresholds: error, rescales skipped, headroom, and proven limits
-  polynomial-share  error of O and LSE by degree and share of lanes on the polynomial
+  p-round           P rounded to bf16, fp16 and e4m3, at offsets 2^0 and 2^8
+  split             the step between polynomial and hardware lanes, by tuning
+  rescale           rescale thresholds: error, rescales skipped, headroom, and
+                    proven limits
+  polynomial-share  error of O and LSE by degree and share of polynomial lanes
 
-The last two emulate whole forwards on problems of several regimes of scores. Of the others every fp32
-input of the range is evaluated; the whole range of exp2 takes some minutes.
+The last two emulate whole forwards on problems of several regimes of scores. Of
+the others every fp32 input of the range is evaluated; the whole range of exp2
+takes some minutes.
 
 Examples:
   flashproof profile exp2
   flashproof profile exp2 --degree 3 --from -1 --to 0 --svg octave.svg
   flashproof profile split --tuning d128-causal-1cta-sm_100 --json split.json
   flashproof profile rescale --format fp16 --regime normal-16 --keys 16384
-
+${campaignDetails}
 Exit status: 0 the profile was made, 2 the request is wrong.`;
 
 /** Registers `flashproof profile`. */
 export function addProfileCommand(program: Command): void {
-  program
+  const command = program
     .command('profile')
     .description('error profile of one technique over its whole input range, or of a trade-off')
     .argument('<technique>', `one of ${techniqueNames.join(', ')}`)
@@ -115,9 +120,11 @@ export function addProfileCommand(program: Command): void {
     .option('--keys <n>', 'keys of a problem', wholeNumber)
     .option('--dim <n>', 'head dimension of a problem', wholeNumber)
     .option('--seed <n>', 'seed of the problems', wholeNumber)
-    .option('--threads <n>', 'worker threads (default: one per core)', threadCount)
+    .option('--threads <n>', 'worker threads (default: one per core)', threadCount);
+  addCampaignOptions(command)
     .option('--json <file>', 'write the profile as JSON (- for standard output)')
     .option('--svg <file>', 'plot the error against x')
+    .option('-q, --quiet', 'print nothing')
     .addHelpText('after', details)
     .action(async (technique: string, options: ProfileCommandOptions) => {
       const { runProfile } = await import('./run-profile.js');

@@ -8,9 +8,14 @@ export interface ProgressLine {
   readonly done: () => void;
 }
 
+/** Whether a line can be drawn again on a stream: a terminal, and not one that calls itself dumb. */
+export function canRedraw(stream: NodeJS.WriteStream, environment = process.env): boolean {
+  return stream.isTTY === true && environment['TERM'] !== 'dumb';
+}
+
 /**
  * A progress line on a terminal's stderr, first shown after one second, with an estimate of the time
- * left in the stage. Writes nothing when stderr is no terminal.
+ * left in the stage. Writes nothing where a line cannot be drawn again.
  */
 export function createProgressLine(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
   const start = performance.now();
@@ -20,7 +25,7 @@ export function createProgressLine(stream: NodeJS.WriteStream = process.stderr):
   let shown = false;
   return {
     update: (stage, share) => {
-      if (!stream.isTTY) return;
+      if (!canRedraw(stream)) return;
       const now = performance.now();
       if (stage !== stageName) {
         stageName = stage;
@@ -41,12 +46,12 @@ export function createProgressLine(stream: NodeJS.WriteStream = process.stderr):
 }
 
 /**
- * Whether to colour what goes to a stream: only on a terminal, never with NO_COLOR set (to anything
- * but the empty string), and always with FORCE_COLOR set to anything but 0.
+ * Whether to colour what goes to a stream: only on a terminal that does not call itself dumb, never with
+ * NO_COLOR set (to anything but the empty string), and always with FORCE_COLOR set to anything but 0.
  */
 export function wantsColor(stream: NodeJS.WriteStream, environment = process.env): boolean {
   const { NO_COLOR: no, FORCE_COLOR: force } = environment;
   if (no !== undefined && no !== '') return false;
   if (force !== undefined && force !== '') return force !== '0';
-  return stream.isTTY === true;
+  return canRedraw(stream, environment);
 }

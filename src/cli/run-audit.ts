@@ -6,9 +6,7 @@ import {
   atomicWriteFile,
   hashTensorFile,
   openTensorFile,
-  problemLayout,
   readProblem,
-  toHeadsFirst,
   type TensorFile,
 } from '../io/index.js';
 import type { Problem } from '../problem.js';
@@ -34,12 +32,15 @@ import {
   problemSettings,
 } from './problem-settings.js';
 import { createProgressLine, wantsColor } from './progress.js';
-import { openTensorArgument } from './tensor-argument.js';
+import { readTensorArgument } from './read-output.js';
 import { toolVersion } from './tool-version.js';
 
 /** Exit statuses of an audit. */
 const passed = 0;
 const failed = 1;
+
+/** The options that name a file to write a report to. */
+const reportFiles = ['json', 'junit', 'html'] as const;
 
 /** Outputs to judge, and where they came from. */
 interface Judged {
@@ -50,33 +51,15 @@ interface Judged {
 
 /** The outputs that --output and --lse name, or the problem file's own `out` and `lse`. */
 async function readOutputs(file: TensorFile, options: AuditCommandOptions): Promise<Judged> {
-  const formats = declaredFormats(options);
   if (options.output === undefined && !file.entries.has('out'))
     throw new RequestError(
       `${file.path}: has no tensor "out" to judge; name the kernel's output with --output <file>[:tensor], or run the kernel with --exec`,
     );
   const lseArgument =
     options.lse ?? (options.output === undefined && file.entries.has('lse') ? ':lse' : null);
-  const headsFirst = problemLayout(file, problemSettings(options)) === 'bhsd';
-  const read = async (text: string, fallback: string, isOutput: boolean) => {
-    const chosen = await openTensorArgument(text, file, fallback, formats);
-    try {
-      const tensor = await chosen.file.read(chosen.name);
-      return {
-        tensor: isOutput && !headsFirst ? toHeadsFirst(tensor) : tensor,
-        source: {
-          path: chosen.file.path,
-          tensor: chosen.name,
-          sha256: await chosen.file.sha256(chosen.name),
-          format: tensor.format,
-        },
-      };
-    } finally {
-      await chosen.close();
-    }
-  };
-  const out = await read(options.output ?? ':out', 'out', true);
-  const lse = lseArgument === null ? null : await read(lseArgument, 'lse', false);
+  const out = await readTensorArgument(options.output ?? ':out', file, 'out', options);
+  const lse =
+    lseArgument === null ? null : await readTensorArgument(lseArgument, file, 'lse', options);
   return {
     outputs: { out: out.tensor, lse: lse?.tensor ?? null },
     output: out.source,
@@ -90,16 +73,18 @@ async function writeReport(target: string | undefined, text: () => string): Prom
   else await atomicWriteFile(target, text());
 }
 
-/** Prints a report and writes the files that were asked for. */
+/** Prints a report and writes the files that were asked for; `page` is the HTML of --html. */
 async function publish(
   report: AuditReport,
   identification: string | null,
+  page: string | null,
   options: AuditCommandOptions,
 ): Promise<void> {
   await validateReport(report);
   await writeReport(options.json, () => `${JSON.stringify(report, null, 2)}\n`);
   await writeReport(options.junit, () => renderJunit([report]));
-  if (options.json === '-' || options.junit === '-') return;
+  if (page !== null) await writeReport(options.html, () => page);
+  if (reportFiles.some((name) => options[name] === '-')) return;
   const columns = Math.min(process.stdout.columns ?? 80, 100);
   process.stdout.write(
     options.quiet === true
@@ -120,8 +105,13 @@ function rejectClashes(options: AuditCommandOptions): void {
     throw new RequestError('--kernel judges its output by its own arithmetic; leave out --as');
   if (options.kernel === undefined && options.as === undefined && options.set !== undefined)
     throw new RequestError('--set changes a kernel model; name one with --kernel or --as');
-  if (options.json === '-' && options.junit === '-')
-    throw new RequestError('--json - and --junit - both want standard output; name a file for one');
+  const [first, second] = reportFiles.filter((name) => options[name] === '-');
+  if (second !== undefined)
+    throw new RequestError(
+      `--${first} - and --${second} - both want standard output; name a file for one`,
+    );
+  if (options.compare !== undefined && options.html === undefined)
+    throw new RequestError('--compare shows outputs in the HTML page; add --html <file>');
 }
 
 /**
@@ -136,6 +126,10 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
   const falseAlarmRate = parseProbability(options.falseAlarmRate, '--false-alarm-rate');
   const start = performance.now();
   const progress = createProgressLine();
+  const html =
+    options.html === undefined
+      ? null
+      : (await import('./html-audit.js')).createHtmlAudit(path, options);
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   let folder: string | null = null;
   try {
@@ -166,7 +160,8 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
           `the kernel's process ${execution.reason}; replay with the problem ${path}`,
           await provenance(null),
         );
-        await publish(report, null, options);
+        const page = (await html?.render(report, null, [], null)) ?? null;
+        await publish(report, null, page, options);
         return failed;
       }
       judged = execution;
@@ -174,10 +169,17 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
     const { audit, techniques, identification } = judge(problem, judged.outputs, options, {
       falseAlarmRate,
       progress: progress.update,
+      ...(html === null ? {} : { onElements: html.onElements }),
     });
     progress.done();
-    const report = createAuditReport(problem, audit, await provenance(judged), techniques);
-    await publish(report, identification, options);
+    const origin = await provenance(judged);
+    const report = createAuditReport(problem, audit, origin, techniques);
+    const compared = await html?.compare(problem, file, {
+      output: { tensor: judged.outputs.out, source: judged.output },
+      ...{ falseAlarmRate, provenance: origin },
+    });
+    const page = (await html?.render(report, problem, compared ?? [], identification)) ?? null;
+    await publish(report, identification, page, options);
     return audit.verdict.pass ? passed : failed;
   } finally {
     progress.done();

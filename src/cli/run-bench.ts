@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { renderBenchmarks, runBenchmarks, type BenchmarkResults } from '../bench/index.js';
 import type { BenchCommandOptions } from './bench.js';
+import { canRedraw } from './progress.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
@@ -20,7 +21,7 @@ const clearLine = '\r\x1b[2K';
 
 /** Which benchmark runs, on a terminal. No estimate of the time left: they differ too much. */
 function showProgress(name: string, done: number, total: number): void {
-  if (process.stderr.isTTY)
+  if (canRedraw(process.stderr))
     process.stderr.write(`${clearLine}bench: ${done + 1} of ${total}, ${name}`);
 }
 
@@ -28,12 +29,12 @@ function showProgress(name: string, done: number, total: number): void {
  * Runs `flashproof bench`: measures, prints and writes the results. A missed target is no failure.
  * @throws RequestError when the JSON file cannot be written
  */
-export async function runBench({ json, quick = false }: BenchCommandOptions): Promise<void> {
+export async function runBench({ json, quick = false, quiet }: BenchCommandOptions): Promise<void> {
   const start = performance.now();
   const commandLine = fileURLToPath(new URL('./main.js', import.meta.url));
   const results = await runBenchmarks({ commandLine, quick, progress: showProgress });
-  if (process.stderr.isTTY) process.stderr.write(clearLine);
+  if (canRedraw(process.stderr)) process.stderr.write(clearLine);
   const seconds = (performance.now() - start) / 1000;
   if (json !== undefined) await writeJson(json, document(results, seconds));
-  if (json !== '-') process.stdout.write(renderBenchmarks(results));
+  if (json !== '-' && quiet !== true) process.stdout.write(renderBenchmarks(results));
 }

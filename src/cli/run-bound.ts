@@ -68,7 +68,7 @@ export async function runBound(path: string, options: BoundCommandOptions): Prom
     });
     await validateBoundReport(report);
     if (options.json !== undefined) await writeJson(options.json, report);
-    if (options.json === '-') return;
+    if (options.json === '-' || options.quiet === true) return;
     const columns = Math.min(process.stdout.columns ?? 80, 100);
     process.stdout.write(
       renderBound(problem, table, { color: wantsColor(process.stdout), columns }),

@@ -11,12 +11,15 @@ import {
 } from '../../properties/index.js';
 import { createCheckReport } from '../report/index.js';
 import { RequestError } from '../request-error.js';
+import type { Campaign } from './campaign-options.js';
+import { readCampaign } from './campaign-options.js';
 import type { CheckCommandOptions } from './check.js';
 import { emulatedKernel } from './check-emulated.js';
 import type { KernelUnderTest } from './check-kernel-under-test.js';
 import { renderCheckList } from './check-list.js';
 import { liveKernel } from './check-live.js';
 import { nameList } from './check-names.js';
+import { rejectNothingTried } from './check-nothing-tried.js';
 import { declaredPromises } from './check-promises.js';
 import { publishCheck } from './check-publish.js';
 import { runReplay } from './check-replay.js';
@@ -68,7 +71,17 @@ function rejectClashes({
     );
 }
 
-function readRequest(options: CheckCommandOptions): CheckRequest {
+/** @throws RequestError for options that have no meaning for a check in shards or sittings */
+function rejectCampaignClashes({ bail, replay }: CheckCommandOptions): void {
+  const clash = bail === true ? '--bail' : replay === undefined ? null : '--replay';
+  if (clash !== null)
+    throw new RequestError(
+      `${clash} goes with neither shards nor --journal; leave out one (shards do not know what others find)`,
+    );
+}
+
+/** @param usualSeed the seed where the options name none; null to draw one */
+function readRequest(options: CheckCommandOptions, usualSeed: number | null): CheckRequest {
   const { property, regime, runs, seed, seconds, bail = false } = options;
   return {
     scope: {
@@ -78,20 +91,11 @@ function readRequest(options: CheckCommandOptions): CheckRequest {
     runs: parseWhole(runs, '--runs', 1),
     seed:
       seed === undefined
-        ? Math.floor(Math.random() * 2 ** 31)
+        ? (usualSeed ?? Math.floor(Math.random() * 2 ** 31))
         : parseWhole(seed, '--seed', Number.MIN_SAFE_INTEGER),
     seconds: parsePositive(seconds, '--seconds'),
     bail,
   };
-}
-
-/** @throws RequestError when no property was tried on anything that the kernel takes */
-function rejectEmpty({ laws: results }: Pick<CheckResult, 'laws'>): void {
-  if (results.some(({ skipped, failure }) => skipped === null || failure !== null)) return;
-  const [first, ...rest] = new Set(results.map(({ id, skipped }) => `${id}: ${skipped}`));
-  throw new RequestError(
-    `no property was tried (${first}${rest.length > 0 ? `; and ${rest.length} more` : ''}); change what is promised or asked for`,
-  );
 }
 
 /** What a check found that could not begin. */
@@ -136,20 +140,27 @@ async function tryProperties(
 async function checkUnderTest(
   underTest: KernelUnderTest,
   options: CheckCommandOptions,
+  campaign: Campaign | null,
 ): Promise<number> {
   const promises = await declaredPromises(underTest.promises, options);
-  const request = readRequest(options);
+  const divided = campaign === null ? null : await import('./campaign-check.js');
+  const usualSeed = options.seed === undefined ? (divided?.campaignSeed(campaign!) ?? null) : null;
+  const request = readRequest(options, usualSeed);
   const plan = planCheck(promises, request.scope);
   if (options.replay !== undefined)
     return (await runReplay(options.replay, underTest, promises, options)) ? passed : failed;
-  rejectEmpty(untried(plan, request.seed, 0));
+  rejectNothingTried(untried(plan, request.seed, 0).laws);
+  if (divided !== null)
+    return (await divided.runCheckCampaign(underTest, plan, campaign!, request, options))
+      ? passed
+      : failed;
   const start = performance.now();
   const broken = await underTest.whyNotRunning(plan.promises);
   const result =
     broken === null
       ? await tryProperties(underTest, promises, request)
       : untried(plan, request.seed, (performance.now() - start) / 1000);
-  rejectEmpty(result);
+  rejectNothingTried(result.laws);
   const report = createCheckReport(result, {
     version: toolVersion(),
     kernel: underTest.reported,
@@ -174,12 +185,14 @@ export async function runCheck(options: CheckCommandOptions): Promise<number> {
     return passed;
   }
   rejectClashes(options);
+  const campaign = await readCampaign(options);
+  if (campaign !== null) rejectCampaignClashes(options);
   const underTest =
     options.exec === undefined
       ? emulatedKernel(options.kernel!, options)
       : await liveKernel(options.exec, options);
   try {
-    return await checkUnderTest(underTest, options);
+    return await checkUnderTest(underTest, options, campaign);
   } finally {
     await underTest.close();
   }

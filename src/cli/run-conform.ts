@@ -1,28 +1,14 @@
 import { availableParallelism } from 'node:os';
-import { checkConformance, conformanceSentence, renderConformance } from '../conform/index.js';
+import { checkConformance } from '../conform/index.js';
 import type { Conformance } from '../conform/index.js';
+import { readCampaign } from './campaign-options.js';
 import type { ConformCommandOptions } from './conform.js';
+import { publishConformance } from './conform-publish.js';
 import { createPeriodicProgress } from './periodic-progress.js';
-import { toolVersion } from './tool-version.js';
-import { writeJson } from './write-json.js';
 
 /** Exit statuses: every model agrees, one does not. */
 const agrees = 0;
 const differs = 1;
-
-/** The JSON document of a conformance. */
-function document(conformance: Conformance, seconds: number): object {
-  const { pass, ...rest } = conformance;
-  return {
-    kind: 'conform',
-    schemaVersion: 1,
-    tool: { name: 'flashproof', version: toolVersion() },
-    created: new Date().toISOString(),
-    seconds,
-    verdict: { pass, sentence: conformanceSentence(conformance) },
-    ...rest,
-  };
-}
 
 /**
  * Runs `flashproof conform`: compares, prints and writes the result. Returns the exit status.
@@ -32,7 +18,13 @@ export async function runConform(
   instructions: readonly string[],
   options: ConformCommandOptions,
 ): Promise<number> {
-  const { exhaustive = false, threads = availableParallelism(), captures, json, seed } = options;
+  const { exhaustive = false, threads = availableParallelism(), captures, seed } = options;
+  const campaign = await readCampaign(options);
+  if (campaign !== null) {
+    const { runConformCampaign } = await import('./campaign-conform.js');
+    const pass = await runConformCampaign(instructions, campaign, threads, options);
+    return pass ? agrees : differs;
+  }
   const start = performance.now();
   const progress = createPeriodicProgress('conform');
   let conformance: Conformance;
@@ -49,7 +41,6 @@ export async function runConform(
     progress.done();
   }
   const seconds = (performance.now() - start) / 1000;
-  if (json !== undefined) await writeJson(json, document(conformance, seconds));
-  if (json !== '-') process.stdout.write(renderConformance(conformance));
+  await publishConformance(conformance, seconds, options);
   return conformance.pass ? agrees : differs;
 }

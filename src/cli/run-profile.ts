@@ -1,9 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { atomicWriteFile } from '../io/index.js';
 import {
-  profileDocument,
-  renderProfile,
-  renderSvg,
   techniqueNamed,
   type Profile,
   type Technique,
@@ -11,10 +7,10 @@ import {
   type TradeOffOptions,
 } from '../profile/index.js';
 import { RequestError } from '../request-error.js';
+import { readCampaign } from './campaign-options.js';
 import { createPeriodicProgress } from './periodic-progress.js';
 import type { ProfileCommandOptions } from './profile.js';
-import { toolVersion } from './tool-version.js';
-import { writeJson } from './write-json.js';
+import { publishProfile } from './profile-publish.js';
 
 /** The flags of each option that not every technique has. */
 const flags: Readonly<Record<TechniqueOption, readonly (keyof ProfileCommandOptions)[]>> = {
@@ -46,25 +42,6 @@ function problemOptions(options: ProfileCommandOptions): TradeOffOptions {
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
-/** The JSON document of a profile. */
-function document(
-  profile: Profile,
-  { from, to }: ProfileCommandOptions,
-  architecture: string,
-  seconds: number,
-): object {
-  return {
-    kind: 'profile',
-    schemaVersion: 1,
-    tool: { name: 'flashproof', version: toolVersion() },
-    created: new Date().toISOString(),
-    seconds,
-    range: { from: from ?? null, to: to ?? null },
-    architecture,
-    ...profileDocument(profile),
-  };
-}
-
 /**
  * Runs `flashproof profile`: sweeps, prints and writes the profile.
  * @throws RequestError for a request that cannot be carried out
@@ -72,26 +49,32 @@ function document(
 export async function runProfile(name: string, options: ProfileCommandOptions): Promise<void> {
   const technique = techniqueNamed(name);
   checkOptions(technique, options);
-  const { degree, from, to, tuning, json, svg } = options;
+  const { degree, from, to, tuning } = options;
   const architecture = architectureOf(technique, options);
   const { threads = availableParallelism() } = options;
+  const range = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
+  const scope = {
+    ...(degree === undefined ? {} : { degrees: degree }),
+    ...(tuning === undefined ? {} : { tuning }),
+  };
+  const problems = problemOptions(options);
+  const campaign = await readCampaign(options);
   const start = performance.now();
   const progress = createPeriodicProgress(`profile ${name}`);
+  if (campaign !== null) {
+    const { runProfileCampaign } = await import('./campaign-profile.js');
+    const asked = { technique: name, range, architecture, ...scope, problems };
+    return runProfileCampaign(campaign, asked, threads, progress, options);
+  }
   let profile: Profile;
   try {
     profile = await technique.run({
-      range: { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) },
-      ...{ architecture, threads, ...problemOptions(options) },
-      ...(degree === undefined ? {} : { degrees: degree }),
-      ...(tuning === undefined ? {} : { tuning }),
+      ...{ range, architecture, threads, ...problems, ...scope },
       progress: (done, total) => progress.update(done / total),
     });
   } finally {
     progress.done();
   }
   const seconds = (performance.now() - start) / 1000;
-  if (json !== undefined) await writeJson(json, document(profile, options, architecture, seconds));
-  if (svg !== undefined && 'plots' in profile)
-    await atomicWriteFile(svg, renderSvg(profile.title, profile.plots));
-  if (json !== '-') process.stdout.write(renderProfile(profile));
+  await publishProfile(profile, { range, architecture, seconds }, options);
 }

@@ -48,6 +48,42 @@ export function createShareComparer(): (share: BlockTask) => number[] {
 }
 
 /**
+ * Compares every share and hands its mismatching blocks to `settle`, in no particular order. The work
+ * is shared among `threads` threads, this one for a single thread.
+ */
+export async function compareShares<Share extends BlockTask>(
+  work: readonly Share[],
+  threads: number,
+  settle: (share: Share, mismatching: readonly number[]) => void,
+): Promise<void> {
+  if (work.length === 0) return;
+  if (threads === 1) {
+    const compare = createShareComparer();
+    for (const share of work) {
+      // Long work would keep signals waiting to the end.
+      await new Promise((resolve) => setImmediate(resolve));
+      settle(share, compare(share));
+    }
+    return;
+  }
+  const pool = new Piscina({
+    filename: fileURLToPath(new URL('./block-worker.js', import.meta.url)),
+    name: 'compareShare',
+    minThreads: Math.min(threads, work.length),
+    maxThreads: threads,
+  });
+  const compare = async (share: Share): Promise<void> => {
+    const { instruction, expected, blocks } = share;
+    settle(share, (await pool.run({ instruction, expected, blocks })) as number[]);
+  };
+  try {
+    await Promise.all(work.map(compare));
+  } finally {
+    await pool.destroy();
+  }
+}
+
+/**
  * The mismatching blocks of each task, ascending. The work is shared among `threads` threads, this
  * one for a single thread; the result does not depend on their number.
  */
@@ -59,29 +95,10 @@ export async function compareBlocks(
   const mismatching: number[][] = tasks.map(() => []);
   const total = tasks.reduce((sum, { blocks }) => sum + blocks.length, 0);
   let done = 0;
-  const settle = (share: BlockShare, found: readonly number[]): void => {
+  await compareShares(shares(tasks), threads, (share, found) => {
     mismatching[share.task].push(...found);
     done += share.blocks.length;
     onProgress(done, total);
-  };
-  const work = shares(tasks);
-  if (threads === 1) {
-    const compare = createShareComparer();
-    for (const share of work) settle(share, compare(share));
-  } else {
-    const pool = new Piscina({
-      filename: fileURLToPath(new URL('./block-worker.js', import.meta.url)),
-      name: 'compareShare',
-      minThreads: Math.min(threads, work.length),
-      maxThreads: threads,
-    });
-    const compare = async (share: BlockShare): Promise<void> =>
-      settle(share, (await pool.run(share)) as number[]);
-    try {
-      await Promise.all(work.map(compare));
-    } finally {
-      await pool.destroy();
-    }
-  }
+  });
   return mismatching.map((blocks) => blocks.sort((a, b) => a - b));
 }

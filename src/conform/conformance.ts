@@ -1,28 +1,19 @@
-import { RequestError } from '../request-error.js';
-import { sampleBlocks } from './block-sample.js';
-import {
-  bundledCaptures,
-  readCapture,
-  type CapturedFingerprint,
-  type CapturedTable,
-  type CaptureSource,
-} from './capture.js';
+import type { CaptureSource } from './capture.js';
 import { compareBlocks } from './compare-blocks.js';
-import { comparePairs, compareTable, type ResultComparison } from './compare-results.js';
-import { blockCount, inputsPerBlock, type BlockProgress } from './silicon-hash.js';
-import { targets, type Target } from './targets.js';
+import type { ResultComparison } from './compare-results.js';
+import {
+  plannedBlocks,
+  plannedTask,
+  prepareConformance,
+  type ConformancePlan,
+  type ConformanceScope,
+  type PlannedFunction,
+} from './conformance-plan.js';
+import { inputsPerBlock, type BlockProgress } from './silicon-hash.js';
 
-export interface ConformanceOptions {
-  /** Names of functions; none for all that were captured. */
-  readonly instructions?: readonly string[];
-  /** All 4096 blocks of each function of an fp32 number instead of a sample; default false. */
-  readonly exhaustive?: boolean;
+export interface ConformanceOptions extends ConformanceScope {
   /** Default 1: this thread. The result does not depend on it. */
   readonly threads?: number;
-  /** A folder of captures; default those that come with the package. */
-  readonly captures?: string;
-  /** Decides which random blocks are sampled; default "0". */
-  readonly seed?: string;
   readonly progress?: BlockProgress;
 }
 
@@ -61,22 +52,11 @@ export interface Conformance {
   readonly notCaptured: readonly string[];
 }
 
-/** The names of the functions that can be checked. */
-export const knownInstructions: readonly string[] = targets.map(({ instruction }) => instruction);
-
-/** The targets of the names, in the table's order and each once; all for no names. */
-function chooseTargets(names: readonly string[]): readonly Target[] {
-  const unknown = names.find((name) => !knownInstructions.includes(name));
-  if (unknown !== undefined)
-    throw new RequestError(
-      `unknown instruction ${JSON.stringify(unknown)}; known are ${knownInstructions.join(', ')}`,
-    );
-  if (names.length === 0) return targets;
-  return targets.filter(({ instruction }) => names.includes(instruction));
-}
-
-function fileOf(target: Target): string {
-  return target.kind === 'fingerprint' ? `hash_${target.stem}.bin` : `${target.file}.bin.gz`;
+/** What was found of one function. */
+export interface FunctionFindings {
+  /** Ascending; none for 16 bits. */
+  readonly mismatchingBlocks: readonly number[];
+  readonly results: ResultComparison;
 }
 
 function inputRange(block: number): InputRange {
@@ -84,17 +64,17 @@ function inputRange(block: number): InputRange {
   return { block, first, last: first + inputsPerBlock - 1 };
 }
 
-function fingerprintConformance(
-  { target, pairs }: CapturedFingerprint,
-  blocksChecked: number,
-  mismatchingBlocks: readonly number[],
+function instructionConformance(
+  planned: PlannedFunction,
+  { mismatchingBlocks, results }: FunctionFindings,
 ): InstructionConformance {
-  const results = comparePairs(target.createModel, pairs);
+  const { instruction, inputBits } = planned;
+  const blocksChecked = inputBits === 16 ? null : plannedBlocks(planned).length;
   return {
-    instruction: target.instruction,
+    instruction,
     pass: mismatchingBlocks.length === 0 && results.mismatching === 0,
-    inputBits: 32,
-    inputsChecked: blocksChecked * inputsPerBlock,
+    inputBits,
+    inputsChecked: blocksChecked === null ? results.checked : blocksChecked * inputsPerBlock,
     blocksChecked,
     mismatchingBlocks,
     firstMismatchingBlock: mismatchingBlocks.length === 0 ? null : inputRange(mismatchingBlocks[0]),
@@ -102,17 +82,15 @@ function fingerprintConformance(
   };
 }
 
-function tableConformance(table: CapturedTable): InstructionConformance {
-  const results = compareTable(table);
+/** How the models compare, by what was found of every planned function, in the plan's order. */
+export function assembleConformance(
+  { exhaustive, seed, silicon, functions, notCaptured }: ConformancePlan,
+  findings: readonly FunctionFindings[],
+): Conformance {
+  const instructions = functions.map((planned, i) => instructionConformance(planned, findings[i]));
   return {
-    instruction: table.target.instruction,
-    pass: results.mismatching === 0,
-    inputBits: 16,
-    inputsChecked: results.checked,
-    blocksChecked: null,
-    mismatchingBlocks: [],
-    firstMismatchingBlock: null,
-    results,
+    pass: instructions.every(({ pass }) => pass),
+    ...{ exhaustive, seed, silicon, instructions, notCaptured },
   };
 }
 
@@ -125,33 +103,13 @@ function tableConformance(table: CapturedTable): InstructionConformance {
  * for by name that was not captured
  */
 export async function checkConformance(options: ConformanceOptions = {}): Promise<Conformance> {
-  const { instructions = [], exhaustive = false, threads = 1, seed = '0' } = options;
-  const chosen = chooseTargets(instructions);
-  const folder = options.captures ?? bundledCaptures();
-  const { source, fingerprints, tables, missing } = await readCapture(folder, chosen);
-  if (missing.length > 0 && (instructions.length > 0 || missing.length === chosen.length))
-    throw new RequestError(
-      `${folder}: has no ${fileOf(missing[0])} with results of ${missing[0].instruction}; capture it or name other instructions`,
-    );
-  const everyBlock = Array.from({ length: blockCount }, (_, block) => block);
-  const tasks = fingerprints.map(({ target, fingerprint }) => ({
-    instruction: target.instruction,
-    expected: fingerprint,
-    blocks: exhaustive ? everyBlock : sampleBlocks(target.instruction, target.chosenBlocks(), seed),
+  const prepared = await prepareConformance(options);
+  const { functions } = prepared.plan;
+  const tasks = functions.map(({ instruction }) => plannedTask(prepared, instruction));
+  const mismatching = await compareBlocks(tasks, options.threads ?? 1, options.progress);
+  const findings = functions.map(({ instruction }, i) => ({
+    mismatchingBlocks: mismatching[i],
+    results: prepared.compareResults(instruction),
   }));
-  const mismatching = await compareBlocks(tasks, threads, options.progress);
-  const results = [
-    ...fingerprints.map((captured, i) =>
-      fingerprintConformance(captured, tasks[i].blocks.length, mismatching[i]),
-    ),
-    ...tables.map(tableConformance),
-  ];
-  return {
-    pass: results.every(({ pass }) => pass),
-    exhaustive,
-    seed: exhaustive ? null : seed,
-    silicon: source,
-    instructions: results,
-    notCaptured: missing.map(({ instruction }) => instruction),
-  };
+  return assembleConformance(prepared.plan, findings);
 }

@@ -1,11 +1,22 @@
-export { checkConformance, knownInstructions } from './conformance.js';
+export { compareShares, type BlockTask } from './compare-blocks.js';
+export { assembleConformance, checkConformance } from './conformance.js';
+export {
+  knownInstructions,
+  plannedBlocks,
+  plannedTask,
+  prepareConformance,
+  type ConformancePlan,
+  type PlannedFunction,
+  type PreparedConformance,
+} from './conformance-plan.js';
 export type {
   Conformance,
   ConformanceOptions,
+  FunctionFindings,
   InputRange,
   InstructionConformance,
 } from './conformance.js';
-export type { CaptureSource } from './capture.js';
+export { bundledCaptures, type CaptureSource } from './capture.js';
 export type { ResultComparison, ResultMismatch } from './compare-results.js';
 export { conformanceSentence, renderConformance } from './render-conformance.js';
 export { createBlockHasher, mismatchingBlocks } from './silicon-hash.js';

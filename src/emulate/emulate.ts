@@ -10,6 +10,7 @@ import {
 import type { Problem } from '../problem.js';
 import { shareRequest, type SharedRequest } from './shared-request.js';
 
+/** Settings of the model, and how it is run. */
 export interface EmulationOptions {
   /** Values as text, by key; see the model's settings. */
   readonly settings?: ReadonlyMap<string, string>;

@@ -11,7 +11,7 @@ import type { MagnitudeRounding, RoundingOptions } from './rounding.js';
  */
 export const shortPrecision = 11;
 
-/** The formats of at most {@link shortPrecision}. */
+/** The formats of at most `shortPrecision` significant bits. */
 export type ShortFormatName = Exclude<FormatName, 'fp64' | 'fp32'>;
 
 /**

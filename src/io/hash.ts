@@ -17,7 +17,7 @@ async function hashContent(
   const source = await openByteSource(path);
   try {
     hash.update(heading(source.size));
-    const buffer = new Uint8Array(chunkBytes);
+    const buffer = new Uint8Array(Math.min(chunkBytes, source.size));
     for (let position = 0; position < source.size; position += chunkBytes) {
       const chunk = buffer.subarray(0, Math.min(chunkBytes, source.size - position));
       await source.read(chunk, position);

@@ -64,6 +64,25 @@ export function parseLayout(text: string, name = 'layout'): Layout {
   return layout;
 }
 
+/**
+ * The most that the sizes other than zero of a tensor without elements may come to. Where a tensor has
+ * elements, the file's length bounds its sizes; here nothing else would, and a file of some bytes could
+ * ask for an output of 2^50 rows.
+ */
+const mostEmptySizes = 2 ** 16;
+
+/** @throws RequestError for a tensor without elements whose other sizes are beyond all reason */
+function checkEmptySizes(file: TensorFile, name: string): void {
+  const entry = file.entries.get(name);
+  if (entry === undefined || entry.elements > 0) return;
+  const rest = entry.shape.reduce((product, size) => product * (size === 0 ? 1 : size), 1);
+  if (rest > mostEmptySizes)
+    throw new RequestError(
+      `${printable(file.path)}: tensor ${quoted(name)} of shape [${entry.shape.join(', ')}] has no ` +
+        `elements, but sizes that come to more than ${mostEmptySizes}; make them smaller`,
+    );
+}
+
 /** A finite number as text. */
 export function parseScale(text: string, name = 'scale'): number {
   return parseNumber(text, name);
@@ -116,6 +135,7 @@ export async function readProblem(
   const noted = fileSettings(file);
   const layout = problemLayout(file, settings);
   const read = async (name: string) => {
+    checkEmptySizes(file, name);
     const tensor = await file.read(name);
     if (tensor.shape.length !== 3 && tensor.shape.length !== 4)
       throw new RequestError(

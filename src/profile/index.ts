@@ -5,6 +5,7 @@ export { minimaxExp2, type Constraint, type Minimax } from './minimax.js';
 export type { DomainReport, FunctionReport, MeasureReport } from './error-report.js';
 export type { InputRange } from './cells.js';
 export type { SweepProgress } from './sweep.js';
+export { UnfinishedSweep, type SweepLedger } from './sweep-units.js';
 export { profileExp2, type Exp2Profile } from './techniques/exp2.js';
 export { profileWeightRounding, type WeightRoundingProfile } from './techniques/p-round.js';
 export {

@@ -5,6 +5,7 @@ import { createCandidates } from './candidates.js';
 import { createErrorSlices } from './error-slice.js';
 import type { RangeReductionPlan, SliceReduction } from './range-reduction-slice.js';
 import { createReductionSlices } from './range-reduction-slice.js';
+import { unitsOf, UnfinishedSweep, type SweepLedger } from './sweep-units.js';
 import {
   createRescaleSlices,
   createShareSlices,
@@ -50,6 +51,8 @@ export interface SweepOptions {
   /** Worker threads; default 1, this thread. The result does not depend on it. */
   readonly threads?: number;
   readonly progress?: SweepProgress;
+  /** Where results are kept and looked up; default nowhere. */
+  readonly ledger?: SweepLedger;
 }
 
 function sliceRunner(plan: SweepPlan): (slice: Slice) => SliceResult<SweepPlan> {
@@ -103,14 +106,80 @@ function drain<Plan extends SweepPlan>(
 }
 
 /**
- * Carries the plan out on every slice and hands each result to `settle`, in no particular order. The
+ * Carries the plan out on the slices and hands each result to `settle`, in no particular order. The
  * work is shared among the threads, this one for a single thread.
+ */
+async function sweepSlices<Plan extends SweepPlan>(
+  plan: Plan,
+  slices: readonly SliceOf<Plan>[],
+  threads: number,
+  settle: (slice: SliceOf<Plan>, result: SliceResult<Plan>) => void,
+): Promise<void> {
+  if (slices.length === 0) return;
+  if (threads === 1) {
+    const run = createSliceRunner(plan);
+    for (const slice of slices) settle(slice, run(slice));
+    return;
+  }
+  const workers = Array.from(
+    { length: Math.min(threads, slices.length) },
+    () => new Worker(new URL('./sweep-worker.js', import.meta.url), { workerData: plan }),
+  );
+  const queue = slices.values();
+  try {
+    await Promise.all(workers.map((worker) => drain<Plan>(worker, queue, settle)));
+  } finally {
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
+}
+
+/**
+ * Hands over what the ledger knows of the units, and lets it have what is found of the others once
+ * they are whole.
+ * @returns the slices that are to be carried out here, and what to do with a result
+ */
+function consultLedger<Plan extends SweepPlan>(
+  slices: readonly SliceOf<Plan>[],
+  ledger: SweepLedger,
+  settle: (slice: SliceOf<Plan>, result: SliceResult<Plan>) => void,
+) {
+  const units = unitsOf(slices);
+  ledger.begin?.(units.length);
+  const own: SliceOf<Plan>[] = [];
+  const missing: number[] = [];
+  const places = new Map<SliceOf<Plan>, { unit: number; index: number }>();
+  const open = new Map<number, { results: SliceResult<Plan>[]; left: number }>();
+  for (const [unit, members] of units.entries()) {
+    const known = ledger.recall(unit) as readonly SliceResult<Plan>[] | undefined;
+    if (known !== undefined) members.forEach((slice, i) => settle(slice, known[i]));
+    else if (!ledger.isOwn(unit)) missing.push(unit);
+    else {
+      members.forEach((slice, index) => places.set(slice, { unit, index }));
+      open.set(unit, { results: [], left: members.length });
+      own.push(...members);
+    }
+  }
+  const keep = (slice: SliceOf<Plan>, result: SliceResult<Plan>): void => {
+    settle(slice, result);
+    const { unit, index } = places.get(slice)!;
+    const found = open.get(unit)!;
+    found.results[index] = result;
+    if (--found.left > 0) return;
+    open.delete(unit);
+    ledger.record(unit, found.results);
+  };
+  return { own, missing, keep };
+}
+
+/**
+ * Carries the plan out on every slice and hands each result to `settle`, in no particular order.
  * @throws RequestError, from whatever thread, for a plan that cannot be carried out
+ * @throws UnfinishedSweep when the ledger leaves units to others, once its own are done
  */
 export async function sweep<Plan extends SweepPlan>(
   plan: Plan,
   slices: readonly SliceOf<Plan>[],
-  { threads = 1, progress }: SweepOptions,
+  { threads = 1, progress, ledger }: SweepOptions,
   settle: (result: SliceResult<Plan>) => void,
 ): Promise<void> {
   const size = ({ first, last }: CaseRange): number => last - first + 1;
@@ -121,19 +190,8 @@ export async function sweep<Plan extends SweepPlan>(
     done += size(slice);
     progress?.(done, total);
   };
-  if (threads === 1) {
-    const run = createSliceRunner(plan);
-    for (const slice of slices) finish(slice, run(slice));
-    return;
-  }
-  const workers = Array.from(
-    { length: Math.min(threads, slices.length) },
-    () => new Worker(new URL('./sweep-worker.js', import.meta.url), { workerData: plan }),
-  );
-  const queue = slices.values();
-  try {
-    await Promise.all(workers.map((worker) => drain<Plan>(worker, queue, finish)));
-  } finally {
-    await Promise.all(workers.map((worker) => worker.terminate()));
-  }
+  if (ledger === undefined) return sweepSlices(plan, slices, threads, finish);
+  const { own, missing, keep } = consultLedger<Plan>(slices, ledger, finish);
+  await sweepSlices<Plan>(plan, own, threads, keep);
+  if (missing.length > 0) throw new UnfinishedSweep(missing);
 }

@@ -1,6 +1,7 @@
 import { formatNumber } from '../audit/index.js';
 import type {
   CheckResult,
+  LawFailure,
   LawId,
   LawResult,
   RegimeName,
@@ -82,6 +83,15 @@ export interface ReportedProperty {
   readonly violation: ReportedViolation | null;
 }
 
+/** Which shards of a check that was divided into several a report speaks for. */
+export interface ReportedShards {
+  readonly count: number;
+  /** Those that the report has, from 1, ascending. */
+  readonly included: readonly number[];
+  /** Those of them whose time was up before they had tried all that they should. */
+  readonly outOfTime: readonly number[];
+}
+
 /** The report of `flashproof check`: a plain JSON value that check.schema.json describes. */
 export interface CheckReport {
   readonly kind: 'check';
@@ -99,6 +109,8 @@ export interface CheckReport {
   /** Problems of all properties. */
   readonly runs: number;
   readonly outOfTime: boolean;
+  /** Only in a report on a check that was divided. */
+  readonly shards?: ReportedShards;
   readonly verdict: { readonly pass: boolean; readonly sentence: string };
   /** Why the kernel could not be run at all, in a sentence; null when it could. */
   readonly execution: string | null;
@@ -123,13 +135,27 @@ export interface CheckProvenance {
   readonly created?: Date;
 }
 
+/** What became of a law, with its violation as it is reported. */
+export interface CheckedLaw extends Omit<LawResult, 'failure'> {
+  readonly violation: ReportedViolation | null;
+}
+
+/** Who checked what, for a report whose violations are reported already. */
+export interface CheckAssembly extends Omit<CheckProvenance, 'saved' | 'promises'> {
+  readonly promises: ReportedPromises;
+  readonly shards?: ReportedShards;
+}
+
 const notSaved: SavedViolation = { values: null, saved: null, replay: null };
 
-function reportedViolation(
-  { failure }: LawResult,
-  saved: SavedViolation,
-): ReportedViolation | null {
-  if (failure === null) return null;
+/**
+ * A violation as it is reported, sharing no data with the failure.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function reportedViolation(
+  failure: LawFailure,
+  saved: SavedViolation = notSaved,
+): ReportedViolation {
   const { statement, cause, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
   return {
     statement,
@@ -147,30 +173,36 @@ function reportedViolation(
   };
 }
 
-function reportedProperty(
-  result: LawResult,
-  { laws, saved, execution }: CheckProvenance,
-): ReportedProperty {
-  const { id, strength, runs, unsupported, seconds, failure } = result;
-  const { statement, reason } = laws[id];
-  const unreached =
-    execution === null ? 'the check ended before its first problem' : 'the kernel does not run';
-  const skipped = failure === null ? (result.skipped ?? (runs === 0 ? unreached : null)) : null;
+/** Why a law was tried on nothing that could have been. */
+function unreachedReason({ execution, shards }: CheckAssembly): string {
+  if (execution !== null) return 'the kernel does not run';
+  const isPart = shards !== undefined && shards.included.length < shards.count;
+  return isPart && shards.outOfTime.length === 0
+    ? 'none of its problems fell to this shard'
+    : 'the check ended before its first problem';
+}
+
+function reportedProperty(result: CheckedLaw, assembly: CheckAssembly): ReportedProperty {
+  const { id, strength, runs, unsupported, seconds, violation } = result;
+  const { statement, reason } = assembly.laws[id];
+  const unreached = unreachedReason(assembly);
+  const skipped = violation === null ? (result.skipped ?? (runs === 0 ? unreached : null)) : null;
   return {
     name: id,
     statement,
     reason,
     promise: strength,
-    result: failure !== null ? 'violated' : skipped !== null ? 'skipped' : 'holds',
+    result: violation !== null ? 'violated' : skipped !== null ? 'skipped' : 'holds',
     runs,
     unsupported,
     seconds,
     skipped,
-    violation: reportedViolation(result, saved.get(id) ?? notSaved),
+    violation,
   };
 }
 
-function reportedPromises(promises: ResolvedPromises): ReportedPromises {
+/** Of promises what is reported: plain data. */
+export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   const { formats, causal, window, softcap, groupedHeads, emptyRows, scales } = promises;
   const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;
   return {
@@ -179,41 +211,44 @@ function reportedPromises(promises: ResolvedPromises): ReportedPromises {
   };
 }
 
+/** Numbers of shards in words, as in "shards 1, 3 of 4"; the empty text for none. */
+function shardsInWords(numbers: readonly number[], count: number): string {
+  if (numbers.length === 0) return '';
+  return `shard${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')} of ${count}`;
+}
+
 /** The verdict in a sentence: what holds or not, on how many problems. */
 function sentenceOf(
   properties: readonly ReportedProperty[],
   { runs, seconds, seed, outOfTime }: Pick<CheckResult, 'runs' | 'seconds' | 'seed' | 'outOfTime'>,
-  { execution, runsPerProperty }: CheckProvenance,
+  { execution, runsPerProperty, shards }: CheckAssembly,
 ): string {
   if (execution !== null) return `FAIL: ${execution}.`;
   const count = (result: ReportedProperty['result']) =>
     properties.filter((property) => property.result === result).length;
   const [violated, held] = [count('violated'), count('holds')];
   const problems = `${formatCount(runs, 'problem')} in ${formatNumber(seconds)} s, seed ${seed}`;
-  const time = outOfTime ? `; the time was up before each had its ${runsPerProperty}` : '';
+  const late = shards === undefined ? '' : shardsInWords(shards.outOfTime, shards.count);
+  const isPart = shards !== undefined && shards.included.length < shards.count;
+  const time = [
+    outOfTime ? `; the time was up before each had its ${runsPerProperty}` : '',
+    outOfTime && late !== '' ? ` in ${late}` : '',
+    isPart ? `; this is ${shardsInWords(shards.included, shards.count)} only` : '',
+  ].join('');
   const ofProperties = (n: number) => `${n} ${n === 1 ? 'property' : 'properties'}`;
   return violated > 0
     ? `FAIL: ${violated} of ${ofProperties(violated + held)} ${violated === 1 ? 'is' : 'are'} violated (${problems})${time}.`
     : `PASS: ${ofProperties(held)} ${held === 1 ? 'holds' : 'hold'} (${problems})${time}.`;
 }
 
-/**
- * The report of a check, sharing no data with it.
- * @throws RequestError when a problem's shapes do not fit together
- */
-export function createCheckReport(
-  result: Omit<CheckResult, 'pass'>,
-  provenance: CheckProvenance,
+/** The report of laws that were checked, and whose violations are reported already. */
+export function assembleCheckReport(
+  result: Omit<CheckResult, 'pass' | 'laws'> & { readonly laws: readonly CheckedLaw[] },
+  assembly: CheckAssembly,
 ): CheckReport {
-  const {
-    version,
-    kernel,
-    promises,
-    execution,
-    runsPerProperty,
-    created = new Date(),
-  } = provenance;
-  const properties = result.laws.map((law) => reportedProperty(law, provenance));
+  const { version, kernel, promises, execution, runsPerProperty, shards } = assembly;
+  const { created = new Date() } = assembly;
+  const properties = result.laws.map((law) => reportedProperty(law, assembly));
   const { command, model, settings, judgedAs } = kernel;
   return {
     kind: 'check',
@@ -227,11 +262,27 @@ export function createCheckReport(
     runsPerProperty,
     runs: result.runs,
     outOfTime: result.outOfTime,
+    ...(shards === undefined ? {} : { shards }),
     verdict: {
       pass: execution === null && properties.every(({ violation }) => violation === null),
-      sentence: sentenceOf(properties, result, provenance),
+      sentence: sentenceOf(properties, result, assembly),
     },
     execution,
     properties,
   };
+}
+
+/**
+ * The report of a check, sharing no data with it.
+ * @throws RequestError when a problem's shapes do not fit together
+ */
+export function createCheckReport(
+  result: Omit<CheckResult, 'pass'>,
+  { saved, ...provenance }: CheckProvenance,
+): CheckReport {
+  const laws = result.laws.map(({ failure, ...law }) => ({
+    ...law,
+    violation: failure === null ? null : reportedViolation(failure, saved.get(law.id)),
+  }));
+  return assembleCheckReport({ ...result, laws }, provenance);
 }

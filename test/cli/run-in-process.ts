@@ -5,12 +5,13 @@ import { addBoundCommand } from '../../src/cli/bound.js';
 import { addCheckCommand } from '../../src/cli/check.js';
 import { addConformCommand } from '../../src/cli/conform.js';
 import { addEmulateCommand } from '../../src/cli/emulate.js';
+import { addMergeCommand } from '../../src/cli/merge.js';
 import { addProfileCommand } from '../../src/cli/profile.js';
 import { RequestError } from '../../src/request-error.js';
 
 const adders = [
   ...[addAuditCommand, addBoundCommand, addCheckCommand],
-  ...[addConformCommand, addEmulateCommand, addProfileCommand],
+  ...[addConformCommand, addEmulateCommand, addMergeCommand, addProfileCommand],
 ];
 
 /** What a command printed, and its exit status. */

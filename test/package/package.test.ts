@@ -90,9 +90,10 @@ describe('the package', () => {
 
   it('is small', () => {
     // What is downloaded is mostly captures, which do not compress; what is unpacked, declarations with
-    // their comments. Either grows by a third before somebody is asked why.
-    expect(pack.size).toBeLessThan(2e6);
-    expect(pack.unpackedSize).toBeLessThan(4e6);
+    // their comments, of the machine and the HTML report not least. Either grows by a quarter before
+    // somebody is asked why; 3 MB to download is the most.
+    expect(pack.size).toBeLessThan(2.25e6);
+    expect(pack.unpackedSize).toBeLessThan(5e6);
   });
 
   it('imports nothing that its users do not install', () => {

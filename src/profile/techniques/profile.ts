@@ -4,6 +4,7 @@ import type { InputRange } from '../cells.js';
 import type { CornerReport } from '../corners.js';
 import type { DomainReport } from '../error-report.js';
 import type { SweepProgress } from '../sweep.js';
+import type { SweepLedger } from '../sweep-units.js';
 import type { FunctionEvidence, ReferenceReport } from './evidence.js';
 import type { TradeOffOptions } from '../trade-offs/trade-off-request.js';
 import type { Plot } from './plots.js';
@@ -24,6 +25,8 @@ export interface ProfileOptions extends TradeOffOptions {
   /** Worker threads; default 1, this thread. No result depends on it. */
   readonly threads?: number;
   readonly progress?: SweepProgress;
+  /** Where what is found is kept and looked up, of a sweep in several sittings; default nowhere. */
+  readonly ledger?: SweepLedger;
 }
 
 /** What all profiles of errors have. */

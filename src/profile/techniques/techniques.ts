@@ -64,7 +64,7 @@ export const techniques: readonly Technique[] = [
   },
   {
     name: 'p-round',
-    description: 'P rounded to bf16, fp16 and e4m3, without and with an offset of 2^8',
+    description: 'P rounded to bf16, fp16 and e4m3, at offsets 2^0 and 2^8',
     options: ['range', 'plot'],
     run: profileWeightRounding,
   },

@@ -1,0 +1,141 @@
+import type { LawId } from '../laws/index.js';
+import type { SpecialKind } from '../problem-constraints.js';
+import { specialKinds } from '../problem-constraints.js';
+import type { RegimeName } from '../regimes/index.js';
+import { besideThreshold, type Tiling } from '../tiling.js';
+import type { AttentionKernel } from './attention-kernel.js';
+import { specialsOneIn } from './case-arbitrary.js';
+import { findCounterexample, type Counterexample } from './find-counterexample.js';
+import type { LawStrength } from './law.js';
+import type { PlannedLaw } from './plan-check.js';
+import type { ResolvedPromises } from './promises.js';
+
+/** A law that the kernel violates. */
+export interface LawFailure extends Counterexample {
+  readonly regime: RegimeName;
+  /** The problem's number among those of its law, from 1. */
+  readonly round: number;
+  /** Runs of all laws until it failed, this one included. */
+  readonly runsUntil: number;
+  /** Seconds from the start until it failed, before it was simplified. */
+  readonly secondsUntil: number;
+}
+
+/** What became of one law. */
+export interface LawResult {
+  readonly id: LawId;
+  readonly strength: LawStrength | 'none';
+  /** Problems that it was tried on. */
+  readonly runs: number;
+  /** Problems that could not be tried: the kernel declined them, or they are beyond its promises. */
+  readonly unsupported: number;
+  /** Seconds that its runs took, with simplifying. */
+  readonly seconds: number;
+  /** Why it was not tried at all, or on no problem that the kernel takes; null when it was. */
+  readonly skipped: string | null;
+  readonly failure: LawFailure | null;
+}
+
+/** A 32-bit hash of numbers and texts: seeds that have nothing to do with one another. */
+function seedFrom(...parts: readonly (number | string)[]): number {
+  let hash = 0x811c9dc5;
+  for (const character of parts.join('\n'))
+    hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return (hash ^ (hash >>> 13)) | 0;
+}
+
+/** log2 of how far the maximum may lag in kernels that there are. */
+const usualThresholds: readonly number[] = [4, 8, 1, 0];
+
+/** Why a law counts as skipped that was tried on no problem that the kernel takes; null when it was. */
+export function whySkipped({
+  runs,
+  unsupported,
+  refusal,
+}: Pick<LawProgress, 'runs' | 'unsupported' | 'refusal'>): string | null {
+  const refused = runs > 0 && unsupported === runs;
+  return refused ? `none of its problems could be tried: ${refusal}` : null;
+}
+
+/**
+ * One law on its way through its runs. The problem of a round follows from the seed, the law and the
+ * round alone, so that rounds can be tried in any order, and in several processes.
+ */
+export class LawProgress {
+  readonly id: LawId;
+  readonly #promises: ResolvedPromises;
+  readonly #regimes: readonly RegimeName[];
+  readonly #seed: number;
+  readonly skipped: string | null;
+  failure: LawFailure | null = null;
+  runs = 0;
+  unsupported = 0;
+  #seconds = 0;
+  /** Why the last problem was not tried that could not be; empty where there is none. */
+  refusal = '';
+
+  constructor({ id, regimes, skipped }: PlannedLaw, promises: ResolvedPromises, seed: number) {
+    this.id = id;
+    this.#promises = promises;
+    this.#seed = seed;
+    // Each law meets the regimes in an order of its own.
+    this.#regimes = [...regimes].sort((a, b) => seedFrom(seed, id, a) - seedFrom(seed, id, b));
+    this.skipped = skipped;
+  }
+
+  get isOpen(): boolean {
+    return this.skipped === null && this.failure === null;
+  }
+
+  /** Tries the law on the problem of a round. */
+  async run(
+    round: number,
+    kernel: AttentionKernel,
+    shrinkSeconds: number,
+    sinceStart: () => { readonly runsUntil: number; readonly secondsUntil: number },
+  ): Promise<void> {
+    const regime = this.#regimes[(round - 1) % this.#regimes.length]!;
+    const specials: readonly SpecialKind[] =
+      this.#promises.specialValues && round % specialsOneIn === 0 ? specialKinds : [];
+    const seed = seedFrom(this.#seed, this.id, regime, round);
+    const start = performance.now();
+    const began = sinceStart();
+    const result = await findCounterexample(
+      { law: this.id, regime, specials, tiling: this.#tiling(round), seed },
+      kernel,
+      this.#promises,
+      shrinkSeconds,
+    );
+    this.runs++;
+    this.#seconds += (performance.now() - start) / 1000;
+    if (result.status === 'unsupported') {
+      this.unsupported++;
+      this.refusal = result.reason;
+    }
+    if (result.status === 'violated')
+      this.failure = { ...result.counterexample, ...began, regime, round };
+  }
+
+  /** The promised threshold at first, and others once every regime had its turn. */
+  #tiling(round: number): Tiling {
+    const { blockKeys, rescaleThreshold } = this.#promises;
+    const nearest = besideThreshold * Math.round(rescaleThreshold / besideThreshold);
+    const thresholds = [...new Set([nearest, ...usualThresholds])];
+    const turn = Math.floor((round - 1) / this.#regimes.length);
+    return { blockKeys, threshold: thresholds[turn % thresholds.length]! };
+  }
+
+  result(): LawResult {
+    const { id, runs, unsupported, failure } = this;
+    return {
+      id,
+      strength: this.#promises.laws[id],
+      runs,
+      unsupported,
+      seconds: this.#seconds,
+      skipped: whySkipped({ runs, unsupported, refusal: this.refusal }) ?? this.skipped,
+      failure,
+    };
+  }
+}

@@ -1,0 +1,131 @@
+import { laws as allLaws, whySkipped, type LawId } from '../../properties/index.js';
+import {
+  assembleCheckReport,
+  type CheckedLaw,
+  type CheckReport,
+  type ReportedShards,
+} from '../report/index.js';
+import { checkUnits, type CheckRequest, type CheckUnit } from './check-request.js';
+import { secondsOf } from './part.js';
+import { unitResult } from './run-check-units.js';
+import { countByShard } from './shard.js';
+import type { UnitRecord } from './unit-log.js';
+
+/** What was found of a check, in one part or in all. */
+export interface CheckFindings {
+  readonly request: CheckRequest;
+  readonly records: ReadonlyMap<string, UnitRecord>;
+  readonly outOfTime: boolean;
+  readonly execution: string | null;
+  /** Null for a check that was not divided. */
+  readonly shards: ReportedShards | null;
+}
+
+/** What became of one law, up to its first violation. */
+interface LawFindings {
+  readonly law: CheckedLaw;
+  /** The units of which nothing is known though they come before any violation. */
+  readonly missing: readonly CheckUnit[];
+}
+
+/** The law's units in the order of its problems; those behind a violation are as if never tried. */
+function lawFindings(
+  id: LawId,
+  units: readonly CheckUnit[],
+  { request, records }: Pick<CheckFindings, 'request' | 'records'>,
+): LawFindings {
+  const { strength, skipped } = request.laws[id]!;
+  const missing: CheckUnit[] = [];
+  let [runs, unsupported, seconds] = [0, 0, 0];
+  let refusal = '';
+  let violation: CheckedLaw['violation'] = null;
+  for (const unit of units) {
+    const found = unitResult({ records }, unit);
+    if (found === null) {
+      missing.push(unit);
+      continue;
+    }
+    runs += found.runs;
+    unsupported += found.unsupported;
+    seconds += found.seconds;
+    if (found.refusal !== '') refusal = found.refusal;
+    violation = found.violation;
+    if (violation !== null) break;
+  }
+  const why = whySkipped({ runs, unsupported, refusal }) ?? skipped;
+  return {
+    law: { id, strength, runs, unsupported, seconds, skipped: why, violation },
+    missing,
+  };
+}
+
+function allFindings(findings: Pick<CheckFindings, 'request' | 'records'>): LawFindings[] {
+  const { request } = findings;
+  const units = checkUnits(request).sort((a, b) => a.first - b.first);
+  return (Object.keys(request.laws) as LawId[]).map((id) =>
+    lawFindings(
+      id,
+      units.filter(({ law }) => law === id),
+      findings,
+    ),
+  );
+}
+
+/**
+ * The number of a law's problem among those of all laws, which take turns, one problem each: the turns
+ * before, and the laws before it in this one.
+ */
+function runNumber(laws: readonly CheckedLaw[], position: number, round: number): number {
+  return laws.reduce(
+    (sum, { runs }, i) => sum + Math.min(runs, i <= position ? round : round - 1),
+    0,
+  );
+}
+
+/**
+ * How many units of each shard are unknown though the report needs them: those before the first
+ * violation of their law.
+ */
+export function missingCheckUnits(
+  findings: Pick<CheckFindings, 'request' | 'records'>,
+  count: number,
+): Map<number, number> {
+  const needed = new Set(
+    allFindings(findings).flatMap(({ missing }) => missing.map(({ name }) => name)),
+  );
+  const positions = [...checkUnits(findings.request).entries()]
+    .filter(([, { name }]) => needed.has(name))
+    .map(([position]) => position);
+  return countByShard(positions, count);
+}
+
+/**
+ * The report on what was found: of all shards that of a check which was not divided, but for the times,
+ * which are the sums of the shards', and for `shards`.
+ */
+export function assembleCheck(findings: CheckFindings, created?: Date): CheckReport {
+  const { request, records, outOfTime, execution, shards } = findings;
+  const { version, kernel, promises, runs: runsPerProperty, seed } = request;
+  const found = allFindings(findings).map(({ law }) => law);
+  const numbered = found.map((law, position): CheckedLaw => {
+    const { violation } = law;
+    if (violation === null) return law;
+    const run = runNumber(found, position, violation.round);
+    return { ...law, violation: { ...violation, run } };
+  });
+  return assembleCheckReport(
+    {
+      seed,
+      laws: numbered,
+      runs: found.reduce((sum, { runs }) => sum + runs, 0),
+      seconds: secondsOf(records.values()),
+      outOfTime,
+    },
+    {
+      ...{ version, kernel, promises, runsPerProperty, execution },
+      laws: allLaws,
+      ...(shards === null ? {} : { shards }),
+      ...(created === undefined ? {} : { created }),
+    },
+  );
+}

@@ -1,0 +1,88 @@
+import type {
+  CheckPlan,
+  LawId,
+  LawResult,
+  PlannedLaw,
+  RegimeName,
+  ResolvedPromises,
+} from '../../properties/index.js';
+import { reportedPromises, type ReportedKernel, type ReportedPromises } from '../report/index.js';
+import { plainJson, type CampaignRequest } from './campaign-request.js';
+
+/** A law as a campaign tries it. */
+export interface RequestedLaw {
+  readonly strength: LawResult['strength'];
+  /** Why it is not tried at all; null when it is. */
+  readonly skipped: string | null;
+  readonly regimes: readonly RegimeName[];
+}
+
+/** All that decides what a check finds. */
+export interface CheckRequest extends CampaignRequest {
+  readonly command: 'check';
+  readonly kernel: ReportedKernel;
+  /** Seconds that one answer of a command may take; null for an emulated kernel. */
+  readonly timeout: number | null;
+  readonly promises: ReportedPromises;
+  readonly scoreLimit: ResolvedPromises['scoreLimit'];
+  readonly configurations: readonly string[];
+  /** In the order of the report. */
+  readonly laws: Readonly<Partial<Record<LawId, RequestedLaw>>>;
+  /** Problems per law. */
+  readonly runs: number;
+  readonly seed: number;
+}
+
+/** The request of a check by its plan, as plain JSON. */
+export function checkRequest(
+  { laws: planned, promises }: CheckPlan,
+  rest: Pick<CheckRequest, 'version' | 'kernel' | 'timeout' | 'runs' | 'seed'>,
+): CheckRequest {
+  return plainJson({
+    command: 'check',
+    ...rest,
+    promises: reportedPromises(promises),
+    scoreLimit: promises.scoreLimit,
+    configurations: Object.keys(promises.configurations),
+    laws: Object.fromEntries(
+      planned.map(({ id, skipped, regimes }: PlannedLaw) => [
+        id,
+        { strength: promises.laws[id], skipped, regimes },
+      ]),
+    ),
+  });
+}
+
+/** Consecutive problems of one law: what is tried, and kept, at once. */
+export interface CheckUnit {
+  readonly name: string;
+  readonly law: LawId;
+  /** Numbers of problems, from 1, both included. */
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Problems per unit: a second or so, which is what a killed process loses. */
+const roundsPerUnit = 5;
+
+/** The laws that are tried, in the order of the report. */
+export function triedLaws({ laws }: CheckRequest): LawId[] {
+  return (Object.keys(laws) as LawId[]).filter((id) => laws[id]?.skipped === null);
+}
+
+/**
+ * The units of a check: laws take turns, as they do in a check that is not divided, and begin each turn
+ * one law later, so that no shard has the same laws throughout.
+ */
+export function checkUnits(request: CheckRequest): CheckUnit[] {
+  const ids = triedLaws(request);
+  const turns = Math.ceil(request.runs / roundsPerUnit);
+  return Array.from({ length: turns }, (_, turn) =>
+    ids.map((_, i): CheckUnit => {
+      const law = ids[(turn + i) % ids.length]!;
+      const first = turn * roundsPerUnit + 1;
+      const last = Math.min(first + roundsPerUnit - 1, request.runs);
+      return { name: `${law} ${first}-${last}`, law, first, last };
+    }),
+  ).flat();
+}

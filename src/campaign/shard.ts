@@ -1,0 +1,66 @@
+import { RequestError } from '../request-error.js';
+
+/** One of `count` parts that work is divided into. */
+export interface Shard {
+  /** From 1 to `count`. */
+  readonly index: number;
+  readonly count: number;
+}
+
+/** All of it in one part. */
+export const wholeShard: Shard = { index: 1, count: 1 };
+
+/** More parts than this are a slip of the pen. */
+const mostShards = 100_000;
+
+/** A shard in words, as in "shard 2 of 3". */
+export function describeShard({ index, count }: Shard): string {
+  return `shard ${index} of ${count}`;
+}
+
+/**
+ * Into how many shards the work is divided, from text.
+ * @throws RequestError, naming `option`, for anything but a whole number from 1
+ */
+export function parseShardCount(text: string, option: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > mostShards)
+    throw new RequestError(
+      `${option} is ${JSON.stringify(text)}; give a whole number from 1 to ${mostShards}`,
+    );
+  return count;
+}
+
+/**
+ * A shard written as index/count, from 1/1.
+ * @throws RequestError for anything else
+ */
+export function parseShard(text: string): Shard {
+  const [, index, count] = /^(\d+)\/(\d+)$/.exec(text) ?? [];
+  const shard = { index: Number(index), count: Number(count) };
+  if (!(shard.index >= 1 && shard.index <= shard.count && shard.count <= mostShards))
+    throw new RequestError(
+      `--shard is ${JSON.stringify(text)}; give index/count from 1/1, as in 2/3, or auto`,
+    );
+  return shard;
+}
+
+/** The shard, from 1, to which the unit at a position, from 0, of all units in their order falls. */
+function shardOf(position: number, count: number): number {
+  return (position % count) + 1;
+}
+
+/** Whether the unit at a position, from 0, of all units in their order falls to the shard. */
+export function hasUnit({ index, count }: Shard, position: number): boolean {
+  return shardOf(position, count) === index;
+}
+
+/** How many of the units at some positions fall to each shard; shards without any are left out. */
+export function countByShard(positions: Iterable<number>, count: number): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const position of positions) {
+    const index = shardOf(position, count);
+    counts.set(index, (counts.get(index) ?? 0) + 1);
+  }
+  return counts;
+}

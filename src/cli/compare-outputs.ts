@@ -1,0 +1,57 @@
+import { auditOutputs, type ElementBounds, type JudgedElements } from '../audit/index.js';
+import type { AttentionReference } from '../../oracles/index.js';
+import type { FormatName } from '../formats/index.js';
+import type { Problem } from '../problem.js';
+import {
+  createAuditReport,
+  gatherPlotData,
+  type ComparedOutput,
+  type PlotData,
+  type Provenance,
+} from '../report/index.js';
+import type { SourcedTensor } from './read-output.js';
+
+/** Cells of the one heat map that a compared output has. */
+const comparedCells = 6144;
+
+/** Judges one output after the other of a problem. */
+export type OutputComparer = (name: string, output: SourcedTensor) => ComparedOutput;
+
+/**
+ * Judges outputs of one problem by the same measure, so that they can stand side by side: as those of any
+ * correct kernel, whatever is declared of one of them, against one oracle and bounds that are made once
+ * for each output format. LSEs are not judged, nor is the cause of a failure looked for. What it returns
+ * throws a RequestError when a tensor does not fit the problem.
+ *
+ * @param known bounds of any correct kernel that are there already, by output format
+ */
+export function createOutputComparer(
+  problem: Problem,
+  reference: AttentionReference,
+  falseAlarmRate: number,
+  provenance: Provenance,
+  known: Iterable<readonly [FormatName, ElementBounds]>,
+): OutputComparer {
+  const bounds = new Map(known);
+  return (name, { tensor, source }) => {
+    const ofFormat = bounds.get(tensor.format);
+    let plots: PlotData | undefined;
+    const onElements = (judged: JudgedElements) => {
+      bounds.set(tensor.format, judged.bounds);
+      plots = gatherPlotData(judged, { maps: 0, cells: comparedCells });
+    };
+    const audit = auditOutputs(
+      problem,
+      { out: tensor, lse: null },
+      {
+        ...{ reference, falseAlarmRate, diagnose: false, onElements },
+        ...(ofFormat === undefined ? {} : { bounds: ofFormat }),
+      },
+    );
+    const report = createAuditReport(problem, audit, {
+      ...provenance,
+      ...{ output: source, lse: null, command: null },
+    });
+    return { name, report, plots: plots! };
+  };
+}

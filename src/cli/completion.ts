@@ -1,0 +1,28 @@
+import { Argument, type Command } from 'commander';
+
+/** The shells that completion is written for. */
+export const shells = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof shells)[number];
+
+const details = `
+Examples:
+  flashproof completion bash > ~/.local/share/bash-completion/completions/flashproof
+  flashproof completion zsh > "\${fpath[1]}/_flashproof"
+  flashproof completion fish > ~/.config/fish/completions/flashproof.fish
+
+For this shell only: source <(flashproof completion bash)
+
+Exit status: 0 done, 2 the request is wrong.`;
+
+/** Registers `flashproof completion`, which describes the program that it is registered with. */
+export function addCompletionCommand(program: Command): void {
+  program
+    .command('completion')
+    .description('print a script that completes flashproof commands in a shell')
+    .addArgument(new Argument('<shell>', 'the shell to write it for').choices(shells))
+    .addHelpText('after', details)
+    .action(async (shell: Shell) => {
+      const { renderCompletion } = await import('./render-completion.js');
+      process.stdout.write(renderCompletion(program, shell));
+    });
+}

@@ -1,0 +1,98 @@
+import type { AttentionReference } from '../../oracles/index.js';
+import type { ElementBounds, JudgedElements } from '../audit/index.js';
+import type { FormatName } from '../formats/index.js';
+import type { TensorFile } from '../io/index.js';
+import type { Problem } from '../problem.js';
+import {
+  gatherPlotData,
+  renderHtml,
+  type AuditReport,
+  type ComparedOutput,
+  type HtmlReport,
+  type PlotData,
+  type Provenance,
+} from '../report/index.js';
+import type { AuditCommandOptions } from './audit.js';
+import { reproduceCommands } from './audit-words.js';
+import { compareArguments } from './compare-argument.js';
+import { createOutputComparer } from './compare-outputs.js';
+import { exp2Curves } from './exp2-curves.js';
+import { kernelSettings } from './kernel-settings.js';
+import { readTensorArgument, type SourcedTensor } from './read-output.js';
+
+/** An output that was judged, with what goes with its report. */
+export interface JudgedOutput {
+  readonly output: SourcedTensor;
+  readonly falseAlarmRate: number;
+  readonly provenance: Provenance;
+}
+
+/** What an HTML report needs of an audit while it runs. */
+export interface HtmlAudit {
+  /** Takes the elements that are judged; see `AuditOptions.onElements`. */
+  readonly onElements: (judged: JudgedElements) => void;
+  /** Judges the outputs of --compare, and the judged one before them; none without --compare. */
+  readonly compare: (
+    problem: Problem,
+    file: TensorFile,
+    judged: JudgedOutput,
+  ) => Promise<readonly ComparedOutput[]>;
+  /** @param problem null when there was no output to judge */
+  readonly render: (
+    report: AuditReport,
+    problem: Problem | null,
+    compared: readonly ComparedOutput[],
+    identification: string | null,
+  ) => Promise<string>;
+}
+
+/** What the judged output is called beside others. */
+function judgedName({ output, exec, kernel }: AuditCommandOptions): string {
+  if (kernel !== undefined) return kernel;
+  if (exec !== undefined) return 'the live kernel';
+  const tensor = output?.slice(output.lastIndexOf(':') + 1);
+  return tensor === undefined || tensor === '' ? 'out' : tensor;
+}
+
+/**
+ * Prepares the HTML report of one audit.
+ * @throws RequestError for a --compare that does not parse
+ */
+export function createHtmlAudit(path: string, options: AuditCommandOptions): HtmlAudit {
+  const name = judgedName(options);
+  const others = compareArguments(options.compare ?? [], name);
+  let plots: PlotData | null = null;
+  let reference: AttentionReference | null = null;
+  const bounds = new Map<FormatName, ElementBounds>();
+  const isDeclared = options.kernel !== undefined || options.as !== undefined;
+  return {
+    onElements: (judged) => {
+      plots = gatherPlotData(judged);
+      if (others.length === 0) return;
+      reference = judged.reference;
+      if (!isDeclared) bounds.set(judged.outputFormat, judged.bounds);
+    },
+    compare: async (problem, file, { output, falseAlarmRate, provenance }) => {
+      if (reference === null) return [];
+      const compare = createOutputComparer(problem, reference, falseAlarmRate, provenance, bounds);
+      const compared = [compare(name, output)];
+      for (const { name, output } of others) {
+        const read = await readTensorArgument(output, file, 'out', options);
+        compared.push(compare(name, read));
+      }
+      return compared;
+    },
+    render: (report, problem, compared, identification) => {
+      const model = options.kernel ?? options.as;
+      const page: HtmlReport = {
+        ...{ report, plots, compared, identification },
+        exp2:
+          model === undefined || problem === null
+            ? []
+            : exp2Curves(model, problem, kernelSettings(options.set)),
+        commands: reproduceCommands(path, options),
+      };
+      return renderHtml(page);
+    },
+  };
+}

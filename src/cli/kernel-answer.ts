@@ -1,0 +1,63 @@
+import { printable } from '../io/index.js';
+
+/**
+ * What kept a request from being fulfilled. `error`: the kernel says that it failed; `unsupported`: it
+ * says that it does not take such problems; `protocol`: a line that is no answer; `timeout`: no answer
+ * in time; `ended`: the process ended; `not-started`: the command cannot be run at all.
+ */
+export type FailureCause =
+  'error' | 'unsupported' | 'protocol' | 'timeout' | 'ended' | 'not-started';
+
+/** What became of a request: `reason` says in one line what the kernel's process did wrong. */
+export type KernelAnswer =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly cause: FailureCause; readonly reason: string };
+
+/** The most characters of a kernel's text that a message repeats. */
+const clippedLength = 120;
+
+/** A kernel's text in double quotes: one line, harmless to a terminal, cut after 120 characters. */
+function clip(text: string): string {
+  return printable(
+    JSON.stringify(text.length > clippedLength ? `${text.slice(0, clippedLength)}…` : text),
+  );
+}
+
+/** A value of JSON as a message shows it: text as it is, all else as JSON. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function protocolFailure(reason: string): KernelAnswer {
+  return { ok: false, cause: 'protocol', reason };
+}
+
+/** The JSON value of a line; undefined for a line that is none, or one nested too deep to show. */
+function parsedLine(line: string): unknown {
+  try {
+    const value: unknown = JSON.parse(line);
+    // Values nested some thousand deep can be parsed, but not written again.
+    JSON.stringify(value);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The answer that a line on a kernel's stdout stands for. Never throws: whatever is no answer to
+ * request `id` is a failure of cause `protocol`.
+ */
+export function parseKernelAnswer(line: string, id: number): KernelAnswer {
+  const parsed = parsedLine(line);
+  if (parsed === undefined) return protocolFailure(`wrote a line that is not JSON: ${clip(line)}`);
+  if (typeof parsed !== 'object' || parsed === null || !('id' in parsed) || !('ok' in parsed))
+    return protocolFailure(`answered without "id" and "ok": ${clip(line)}`);
+  if (parsed.id !== id)
+    return protocolFailure(`answered request ${clip(textOf(parsed.id))} instead of ${id}`);
+  if (parsed.ok === true) return { ok: true };
+  const error = 'error' in parsed ? textOf(parsed.error) : 'no reason given';
+  if ('unsupported' in parsed && parsed.unsupported === true)
+    return { ok: false, cause: 'unsupported', reason: `declined the problem: ${clip(error)}` };
+  return { ok: false, cause: 'error', reason: `reported an error: ${clip(error)}` };
+}

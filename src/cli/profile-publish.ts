@@ -1,0 +1,56 @@
+import { atomicWriteFile } from '../io/index.js';
+import {
+  profileDocument,
+  renderProfile,
+  renderSvg,
+  type InputRange,
+  type Profile,
+} from '../profile/index.js';
+import { toolVersion } from './tool-version.js';
+import { writeJson } from './write-json.js';
+
+/** What was profiled, and how long it took. */
+export interface ProfileProvenance {
+  readonly range: InputRange;
+  readonly architecture: string;
+  readonly seconds: number;
+}
+
+/** Where a profile goes. */
+export interface ProfileTargets {
+  readonly json?: string | undefined;
+  readonly svg?: string | undefined;
+  readonly quiet?: boolean | undefined;
+}
+
+/** The JSON document of a profile. */
+function document(
+  profile: Profile,
+  { range: { from, to }, architecture, seconds }: ProfileProvenance,
+): object {
+  return {
+    kind: 'profile',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version: toolVersion() },
+    created: new Date().toISOString(),
+    seconds,
+    range: { from: from ?? null, to: to ?? null },
+    architecture,
+    ...profileDocument(profile),
+  };
+}
+
+/**
+ * Prints a profile, and writes the files that were asked for.
+ * @throws RequestError when a file cannot be written
+ */
+export async function publishProfile(
+  profile: Profile,
+  provenance: ProfileProvenance,
+  { json, svg, quiet }: ProfileTargets,
+): Promise<void> {
+  if (json !== undefined) await writeJson(json, document(profile, provenance));
+  if (svg !== undefined && 'plots' in profile)
+    await atomicWriteFile(svg, renderSvg(profile.title, profile.plots));
+  if (json !== '-' && quiet !== true) process.stdout.write(renderProfile(profile));
+}

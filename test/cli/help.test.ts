@@ -1,0 +1,142 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createProgram } from '../../src/cli/program.js';
+import { emulate } from '../../src/emulate/index.js';
+import { encodeFromFloat64, formats } from '../../src/formats/index.js';
+import { writeNpy, writeSafetensors } from '../../src/io/index.js';
+import type { Problem, Tensor } from '../../src/problem.js';
+
+const scratch = mkdtempSync(join(tmpdir(), 'flashproof-help-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** Thrown where the command line would end the process. */
+class Stopped extends Error {}
+
+const createQuietProgram = () =>
+  createProgram(() => {
+    throw new Stopped();
+  });
+
+/** Runs the command line in this process: what it wrote on standard output, and its exit status. */
+async function run(words: readonly string[]): Promise<{ stdout: string; status: number }> {
+  let stdout = '';
+  const spy = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    stdout += String(text);
+    return true;
+  });
+  const before = process.exitCode;
+  process.exitCode = undefined;
+  try {
+    await createQuietProgram().parseAsync(words, { from: 'user' });
+    return { stdout, status: Number(process.exitCode ?? 0) };
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
+    return { stdout, status: 0 };
+  } finally {
+    process.exitCode = before;
+    spy.mockRestore();
+  }
+}
+
+const names = createQuietProgram().commands.map((command) => command.name());
+const helps = new Map<string, string>();
+beforeAll(async () => {
+  for (const name of names) helps.set(name, (await run([name, '--help'])).stdout);
+  helps.set('', (await run(['--help'])).stdout);
+});
+
+/** The commands that a help text shows. */
+const examplesOf = (help: string) => [...help.matchAll(/^ {2}(flashproof .*)$/gm)].map((m) => m[1]);
+
+describe('every help text', () => {
+  it('has examples, its exit statuses, and lines of 80 columns around the examples', () => {
+    expect(helps.size).toBe(names.length + 1);
+    for (const [name, help] of helps) {
+      expect(examplesOf(help).length, name).toBeGreaterThan(1);
+      expect(help, name).toMatch(/^Exit status: 0 /m);
+      const prose = help.split('\n').filter((line) => !line.startsWith('  flashproof '));
+      expect(prose.filter((line) => [...line].length > 80)).toEqual([]);
+    }
+  });
+
+  it('has examples of its own command', () => {
+    for (const name of names) {
+      const own = examplesOf(helps.get(name)!).filter((example) =>
+        example.startsWith(`flashproof ${name}`),
+      );
+      expect(own, name).not.toEqual([]);
+    }
+  });
+});
+
+/** Examples that are not run here, and what does instead. */
+const elsewhere: readonly (readonly [pattern: RegExp, because: string])[] = [
+  [/python/, 'needs Python: examples/python'],
+  [/--exhaustive|^flashproof (bench|profile (exp2|split|rescale))/, 'takes minutes'],
+  [/^flashproof check --kernel fa4$/, 'takes a minute'],
+  [/--shard|^flashproof merge/, 'takes minutes: test/cli/campaign.test.ts'],
+  [/--variant causal-one-more/, 'tries every property: test/cli/check.test.ts tries some'],
+  [/^flashproof conform/, 'starts worker threads, from dist only: test/cli/conform.test.ts'],
+  [/^flashproof completion/, 'writes to the home folder: test/cli/completion.test.ts'],
+  [/--machine(?! --no-races)/, 'as below, several times over: test/cli/emulate-machine.test.ts'],
+];
+
+/** The words of a command without the tool's name, with its files in the scratch folder. */
+function wordsOf(command: string): string[] {
+  const words = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare);
+  return words
+    .slice(1)
+    .map((word) => (/\.(safetensors|npy|json|svg|html)$/.test(word) ? join(scratch, word) : word));
+}
+
+describe('the examples', () => {
+  beforeAll(async () => {
+    let state = 1;
+    const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32 - 0.5;
+    const tensor = (rows: number): Tensor => ({
+      ...{ format: 'bf16', shape: [1, 1, rows, 64] },
+      data: encodeFromFloat64(
+        formats.bf16,
+        Float64Array.from({ length: rows * 64 }, () => 4 * random()),
+      ),
+    });
+    const [q, k, v] = [tensor(32), tensor(48), tensor(48)];
+    const problem: Problem = {
+      ...{ q, k, v, scale: 0.125, causal: false, window: null, softcap: null },
+    };
+    const { out, lse } = await emulate(problem, 'fa4');
+    await writeSafetensors(join(scratch, 'problem.safetensors'), { q, k, v });
+    const outputs = { out, lse, mine: out, torch: out };
+    await writeSafetensors(join(scratch, 'dump.safetensors'), { q, k, v, ...outputs });
+    const causal = await emulate({ ...problem, causal: true }, 'fa4');
+    await writeNpy(join(scratch, 'kernel.npy'), causal.out);
+  });
+
+  it('leaves out only what there is', () => {
+    const all = [...helps.values()].flatMap(examplesOf);
+    for (const [pattern] of elsewhere) expect(all.some((text) => pattern.test(text))).toBe(true);
+  });
+
+  it('run, and give what they name', async () => {
+    const ran: string[] = [];
+    const examples = [...helps.values()].flatMap(examplesOf);
+    for (const example of new Set(examples)) {
+      if (elsewhere.some(([pattern]) => pattern.test(example))) continue;
+      const words = wordsOf(example);
+      // Worker threads run from dist only.
+      if (/^flashproof (emulate fa4|audit .*--kernel)/.test(example)) words.push('--threads', '1');
+      if (words[0] === 'check' && !words.includes('--list'))
+        // Enough to see the command work; the last of an option counts.
+        words.push('--runs', '2', '--seed', '1', '--save-dir', join(scratch, 'failures'));
+      const { stdout, status } = await run(words);
+      expect(status, example).toBe(0);
+      expect(stdout.length, example).toBeGreaterThan(100);
+      for (const [, file] of example.matchAll(/--(?:save|json|svg|trace|html) (\S+)/g))
+        expect(existsSync(join(scratch, file)), example).toBe(true);
+      ran.push(example);
+    }
+    expect(ran.length).toBeGreaterThan(12);
+  });
+});

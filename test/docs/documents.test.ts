@@ -1,0 +1,100 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { builtDist } from '../setup/built-dist.js';
+import {
+  commandsOf,
+  createWorkspace,
+  firstLineNotPrinted,
+  readDocument,
+  runBlock,
+} from './shell-document.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Commands of the documents that no test of them runs, and what does. */
+const elsewhere: Readonly<Record<string, string>> = {
+  'npm ci\n': '.ci/run installs so',
+};
+
+/** Every command is a process; a machine may have other work. In milliseconds. */
+const patience = 180_000;
+
+const hasNumpy = spawnSync('python3', ['-c', 'import numpy']).status === 0;
+const hasBash = spawnSync('bash', ['-c', 'exit 0']).status === 0;
+
+/** Documents whose commands are run, and whether they need numpy. */
+const documents = [
+  ['docs/getting-started.md', false],
+  ['docs/auditing.md', true],
+  ['docs/ci.md', false],
+  ['docs/emulation.md', false],
+  ['docs/capture.md', false],
+] as const;
+
+describe.runIf(hasBash).each(documents)('%s', (path, needsNumpy) => {
+  const markdown = readDocument(path);
+  const commands = commandsOf(markdown).filter(({ text }) => !Object.hasOwn(elsewhere, text));
+  let workspace = '';
+  beforeAll(async () => {
+    workspace = createWorkspace(await builtDist(), markdown);
+  });
+  afterAll(() => rmSync(workspace, { recursive: true, force: true }));
+
+  const run = it.runIf(hasNumpy || !needsNumpy);
+  run('shows commands that run, and what they print', { timeout: patience }, () => {
+    expect(commands.length).toBeGreaterThan(0);
+    for (const { text, shown, line } of commands) {
+      const { status, stdout, stderr } = runBlock(workspace, text);
+      const place = `${path}:${line}\n${text}`;
+      const expected = /^FAIL/m.test(shown ?? '') ? 1 : 0;
+      expect({ place, status, stderr }).toEqual({ place, status: expected, stderr: '' });
+      if (shown === null) continue;
+      const missing = firstLineNotPrinted(shown, stdout);
+      expect(missing, `${place}\nprinted:\n${stdout}`).toBeNull();
+    }
+  });
+});
+
+describe('what a document shows', () => {
+  const printed = 'one\ntwo 0.3 s\nthree\nfour\n';
+  it('is compared line by line, times aside', () => {
+    expect(firstLineNotPrinted(printed, printed)).toBeNull();
+    expect(firstLineNotPrinted('one\ntwo 1.25 s\n…\n', printed)).toBeNull();
+    expect(firstLineNotPrinted('…\nfour\n', printed)).toBeNull();
+    expect(firstLineNotPrinted('one\n…\nfour\n', printed)).toBeNull();
+    expect(firstLineNotPrinted('o…\ntwo…\n…\nfour\n', printed)).toBeNull();
+    expect(firstLineNotPrinted('one\nfour\n', printed)).toBe('four');
+    expect(firstLineNotPrinted('…\nthree\n…\ntwo 0.3 s\n', printed)).toBe('two # s');
+    expect(firstLineNotPrinted('one\n', printed)).toMatch(/printed next: two/);
+  });
+});
+
+describe('the documents', () => {
+  const pages = [
+    ...['README.md', 'CONTRIBUTING.md', 'examples/github-action/README.md'],
+    ...readdirSync(join(root, 'docs'))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
+  ];
+
+  it.each(pages)('%s links to what there is', (page) => {
+    const text = readDocument(page);
+    for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue;
+      const [path, anchor] = target.split('#');
+      const file = path === '' ? page : normalize(join(dirname(page), path));
+      expect(existsSync(join(root, file)), `${page} links to ${target}`).toBe(true);
+      if (anchor === undefined || !file.endsWith('.md')) continue;
+      const headings = [...readDocument(file).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+        heading
+          .toLowerCase()
+          .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+          .replaceAll(' ', '-'),
+      );
+      expect(headings, `${page} links to ${target}`).toContain(anchor);
+    }
+  });
+});
