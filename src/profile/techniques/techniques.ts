@@ -70,7 +70,7 @@ export const techniques: readonly Technique[] = [
   },
   {
     name: 'split',
-    description: 'the step between polynomial and hardware lanes, by tuning entry',
+    description: 'the step between polynomial and hardware lanes, by tuning',
     options: ['range', 'degrees', 'tuning', 'plot'],
     run: profileSplit,
   },
@@ -82,7 +82,7 @@ export const techniques: readonly Technique[] = [
   },
   {
     name: 'polynomial-share',
-    description: 'error of O and LSE by degree and share of lanes on the polynomial',
+    description: 'error of O and LSE by degree and share of polynomial lanes',
     options: ['degrees', 'tuning', 'problems'],
     run: profilePolynomialShare,
   },
