@@ -1,21 +1,10 @@
-import {
-  packConversion,
-  packOperandEncoding,
-  packSegments,
-  packSquares,
-  specialFunctionTables,
-} from '../../src/hardware/index.js';
+import { packOperandEncoding } from '../../src/hardware/index.js';
 import { createAllocator } from '../../src/simd/index.js';
-import { exp2Coefficients } from './exp2.js';
-import { fragmentColumns, usesPolynomial } from './exp2-tuning.js';
 import { fa4TensorCore, tileQueries, type Fa4Configuration } from './forward-configuration.js';
-import {
-  fa4Formats,
-  outConversions,
-  type Fa4Format,
-  type InputPatterns,
-} from './forward-formats.js';
+import { fa4Formats, type Fa4Format, type InputPatterns } from './forward-formats.js';
 import { instantiateForward } from './forward-module.js';
+import { parameterTableBytes, placeForwardParameters } from './forward-parameters.js';
+import { polynomialColumns, type TileSetting } from './forward-steps.js';
 
 /** What a tile is made of. */
 export interface TileDimensions {
@@ -67,24 +56,6 @@ export interface ForwardEngine {
   readonly finishPartial: () => void;
 }
 
-/** For every four columns of a block a byte: the bits of those that the polynomial computes. */
-function polynomialLanes({ exp2, blockKeys }: Fa4Configuration): Uint8Array {
-  const lanes = new Uint8Array(blockKeys / 4);
-  for (let j = 0; j < blockKeys; j++) {
-    const [fragment, column] = [Math.floor(j / fragmentColumns), j % fragmentColumns];
-    if (usesPolynomial(exp2, fragment, column, blockKeys / fragmentColumns))
-      lanes[j >> 2]! |= 1 << (j % 4);
-  }
-  return lanes;
-}
-
-/** Bits that are set in four. */
-const bitCounts = Uint8Array.from(
-  { length: 16 },
-  (_, x) => x.toString(2).replaceAll('0', '').length,
-);
-
-const parameterBytes = 76;
 const counterCount = 4;
 
 /**
@@ -98,8 +69,8 @@ export function createForwardEngine(
   { qkDim, vDim }: TileDimensions,
   scale: number,
 ): ForwardEngine {
-  const { exp2, rescaleThreshold, maxOffset, lseFused, blockKeys } = configuration;
-  const { bits, weightConversion } = fa4Formats[format];
+  const { blockKeys } = configuration;
+  const { bits } = fa4Formats[format];
   const Patterns = bits === 8 ? Uint8Array : Uint16Array;
   const arithmetic = fa4TensorCore(configuration.architecture, format);
   const { productsPerSum, alignedFractionBits, resultFractionBits } = arithmetic;
@@ -113,7 +84,6 @@ export function createForwardEngine(
     scores: tileQueries * blockKeys,
     out: tileQueries * outColumns,
   };
-  const tableBytes = 2 ** 18 + 2 ** 14;
   // Bit patterns take 2 bytes, fp32 numbers 4, packed rows 8 and packed columns 6.
   const bytes =
     (2 + 8) * size.queries +
@@ -121,7 +91,7 @@ export function createForwardEngine(
     (4 + 2 + 8) * size.scores +
     (4 + 2) * size.out +
     tileQueries * 32 +
-    tableBytes;
+    parameterTableBytes;
   const kernels = instantiateForward();
   const { allocate, place } = createAllocator(kernels.memory, bytes);
   const { buffer } = kernels.memory;
@@ -144,27 +114,14 @@ export function createForwardEngine(
   }
 
   const encoding = place(packOperandEncoding(format));
-  const lanes = polynomialLanes(configuration);
   const counters = integers(counterCount);
-  const parameters = allocate(parameterBytes);
-  const { exp2: exp2Table, log2, reciprocal } = specialFunctionTables;
-  const tables = [exp2Table, log2, reciprocal];
-  const record = new DataView(buffer, parameters, parameterBytes);
-  [scale, rescaleThreshold, maxOffset].forEach((value, i) => record.setFloat32(4 * i, value, true));
-  [
-    exp2.degree,
-    place(Float64Array.from(exp2Coefficients[exp2.degree])),
-    ...tables.map((table) => place(packSegments(table))),
-    place(packSquares()),
-    ...tables.map(({ unitsPerUlp }) => Math.log2(unitsPerUlp)),
-    place(packConversion(outConversions[configuration.outFormat])),
-    place(lanes),
-    lseFused ? 1 : 0,
+  const setting: TileSetting = { configuration, format, scale };
+  const parameters = placeForwardParameters(
+    { allocate, place },
+    kernels.memory,
+    setting,
     counters.address,
-    place(packConversion(weightConversion)),
-    bits / 8,
-  ].forEach((word, i) => record.setInt32(12 + 4 * i, word, true));
-  record.setFloat32(72, configuration.descale.v, true);
+  );
 
   const queries = patterns(size.queries);
   const keys = patterns(size.keys);
@@ -197,7 +154,7 @@ export function createForwardEngine(
     lse: lse.view,
     rescales: rescales.view,
     counters: counters.view,
-    polynomialColumns: lanes.reduce((sum, four) => sum + bitCounts[four]!, 0),
+    polynomialColumns: polynomialColumns(configuration).filter(Boolean).length,
     begin: (count) => {
       rows = count;
       kernels.packRows(queries.address, packedQueries, rows, inner, encoding);

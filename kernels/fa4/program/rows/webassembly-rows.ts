@@ -5,7 +5,7 @@ import { warpRows } from '../../forward-constants.js';
 import { outConversions } from '../../forward-formats.js';
 import { instantiateForward } from '../../forward-module.js';
 import type { TileSetting } from '../../forward-steps.js';
-import { parameterTableBytes, placeForwardParameters } from './forward-parameters.js';
+import { parameterTableBytes, placeForwardParameters } from '../../forward-parameters.js';
 import { rowCounts } from './instruction-counts.js';
 import {
   weightWords,

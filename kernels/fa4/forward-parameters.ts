@@ -3,11 +3,11 @@ import {
   packSegments,
   packSquares,
   specialFunctionTables,
-} from '../../../../src/hardware/index.js';
-import type { Allocator } from '../../../../src/simd/index.js';
-import { exp2Coefficients } from '../../exp2.js';
-import { fa4Formats, outConversions } from '../../forward-formats.js';
-import { polynomialColumns, type TileSetting } from '../../forward-steps.js';
+} from '../../src/hardware/index.js';
+import type { Allocator } from '../../src/simd/index.js';
+import { exp2Coefficients } from './exp2.js';
+import { fa4Formats, outConversions } from './forward-formats.js';
+import { polynomialColumns, type TileSetting } from './forward-steps.js';
 
 /** Bytes of the tables that a record of parameters points to, with room to spare. */
 export const parameterTableBytes = 2 ** 18 + 2 ** 14;
