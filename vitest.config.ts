@@ -23,6 +23,7 @@ export default defineConfig({
     // Problems are made and dropped by the thousand: room for them spares an eighth of the time.
     execArgv: ['--max-semi-space-size=64'],
     globalSetup: ['test/setup/build-once.ts'],
+    setupFiles: ['test/setup/seed-properties.ts'],
     // The default leaves a core idle, half of a machine with two.
     maxWorkers: '100%',
     testTimeout: 60_000,

@@ -18,8 +18,8 @@ import {
 } from '../../src/arith/index.js';
 import { absolute, difference, exact, negative, order, product, sum, type Exact } from './exact.js';
 import { float64Within, words } from './float64-patterns.js';
+import { testSeed } from '../setup/effort.js';
 
-const seed = Number(process.env['ARITH_SEED'] ?? Date.now() % 2 ** 31);
 const patternCount = 100_000;
 
 function exactOf(x: DoubleDouble): Exact {
@@ -158,9 +158,9 @@ const laws: readonly Law[] = [
   },
 ];
 
-describe(`relative errors against exact arithmetic, seed ${seed}`, () => {
+describe('relative errors against exact arithmetic', () => {
   test.each(laws)('$name', ({ run, result, divisor, limit, reached, samples }) => {
-    const next = words(seed);
+    const next = words(testSeed);
     let largest = 0;
     for (let i = 0; i < patternCount; i++) {
       const [x, y] = samples(next);
@@ -186,8 +186,8 @@ test('the hard sum that Joldeş, Muller and Popescu publish errs by 2.25u² to f
 });
 
 describe('exact operations', () => {
-  test(`sums and products of two fp64 values, seed ${seed}`, () => {
-    const next = words(seed);
+  test('sums and products of two fp64 values', () => {
+    const next = words(testSeed);
     for (let i = 0; i < 20_000; i++) {
       const a = float64Within(next, 560, 1500);
       const b = float64Within(next, 560, 1500);
@@ -198,8 +198,8 @@ describe('exact operations', () => {
     }
   });
 
-  test(`order, negation and magnitude, seed ${seed}`, () => {
-    const next = words(seed);
+  test('order, negation and magnitude', () => {
+    const next = words(testSeed);
     for (let i = 0; i < 20_000; i++) {
       const x = anyDoubleDouble(next, 1000, 1002);
       const y =

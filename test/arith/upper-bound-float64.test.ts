@@ -9,8 +9,8 @@ import {
 } from '../../src/arith/index.js';
 import { bits64, exact, float64, order, product, sum, type Exact } from './exact.js';
 import { anyFloat64, float64Pair, float64Within, words } from './float64-patterns.js';
+import { testSeed } from '../setup/effort.js';
 
-const seed = Number(process.env['ARITH_SEED'] ?? Date.now() % 2 ** 31);
 const patternCount = 100_000;
 const largest = Number.MAX_VALUE;
 
@@ -45,8 +45,8 @@ function checkBound(
 }
 
 describe('neighbours', () => {
-  test(`nextUp and nextDown count bit patterns at every exponent, seed ${seed}`, () => {
-    const next = words(seed);
+  test('nextUp and nextDown count bit patterns at every exponent', () => {
+    const next = words(testSeed);
     for (let field = 0n; field < 2047n; field++) {
       const fractions = [0n, 1n, 2n ** 51n, 2n ** 52n - 1n, BigInt(next()), BigInt(next()) << 20n];
       for (const fraction of fractions) {
@@ -73,9 +73,9 @@ describe('neighbours', () => {
   });
 });
 
-describe(`upper bounds against exact arithmetic, seed ${seed}`, () => {
+describe('upper bounds against exact arithmetic', () => {
   test('a + b rounded up', () => {
-    const next = words(seed);
+    const next = words(testSeed);
     for (let i = 0; i < patternCount; i++) {
       const [a, b] = float64Pair(next);
       if (!Number.isFinite(b)) continue;
@@ -85,7 +85,7 @@ describe(`upper bounds against exact arithmetic, seed ${seed}`, () => {
   });
 
   test('a + b rounded up when one is the largest value', () => {
-    const next = words(seed + 3);
+    const next = words(testSeed + 3);
     for (let i = 0; i < 10_000; i++) {
       const b = float64Within(next, 1970, 2046);
       for (const a of [largest, -largest]) {
@@ -97,7 +97,7 @@ describe(`upper bounds against exact arithmetic, seed ${seed}`, () => {
   });
 
   test('a · b rounded up, or one ulp more outside the exact domain', () => {
-    const next = words(seed + 1);
+    const next = words(testSeed + 1);
     for (let i = 0; i < patternCount; i++) {
       const [a, b] = i % 2 === 0 ? float64Pair(next) : [anyFloat64(next), anyFloat64(next)];
       if (!Number.isFinite(b)) continue;
@@ -108,7 +108,7 @@ describe(`upper bounds against exact arithmetic, seed ${seed}`, () => {
   });
 
   test('a / b rounded up, or one ulp more outside the exact domain', () => {
-    const next = words(seed + 2);
+    const next = words(testSeed + 2);
     for (let i = 0; i < patternCount; i++) {
       const b = i % 2 === 0 ? anyFloat64(next) : float64Within(next, 900, 1100);
       const quotient = i % 3 === 0 ? float64Within(next, 900, 1100) : anyFloat64(next);

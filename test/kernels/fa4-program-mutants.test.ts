@@ -28,19 +28,18 @@ import {
   type MutantConfiguration,
   type MutantRunner,
 } from './fa4-program-mutant-runs.js';
+import { testSeed } from '../setup/effort.js';
 
 type Mutant = (typeof machineMutants)[number];
 
 /**
- * What the campaign tries: nothing (a sample drawn by MUTANTS_SEED then stands for all), `all`, `redundant` (those mutants under every schedule with one
- * delay), or the configurations whose names begin so.
+ * What the campaign tries: nothing (a sample drawn by TEST_SEED then stands for all), `all`, `redundant`
+ * (those mutants under every schedule with one delay), or the configurations whose names begin so.
  */
 const campaign = process.env['MUTANTS'];
 /** Random schedules of each mutant in the campaign, beside the one in order and the adversarial ones. */
 const randomSchedules = Number(process.env['MUTANT_SCHEDULES'] ?? 50);
 
-/** Draws the mutants that are tried without a campaign. */
-const seed = Number(process.env['MUTANTS_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 /** How many of each group: one in so many. */
 const oneIn = 4;
 
@@ -121,21 +120,17 @@ describe('one run in order with the tracker of orders', () => {
     },
   );
 
-  it.runIf(campaign !== 'all')(
-    `finds a quarter of the mutants (seed ${seed})`,
-    { timeout: 300_000 },
-    () => {
-      const next = wordSource(seed);
-      const unsound: string[] = [];
-      for (const group of mutantGroups())
-        for (const mutant of draw(group, Math.ceil(group.length / oneIn), next))
-          expect(firstToFind(mutant, unsound), mutant.id).not.toBeNull();
-      expect(unsound).toEqual([]);
-    },
-  );
+  it.runIf(campaign !== 'all')('finds a quarter of the mutants', { timeout: 300_000 }, () => {
+    const next = wordSource(testSeed);
+    const unsound: string[] = [];
+    for (const group of mutantGroups())
+      for (const mutant of draw(group, Math.ceil(group.length / oneIn), next))
+        expect(firstToFind(mutant, unsound), mutant.id).not.toBeNull();
+    expect(unsound).toEqual([]);
+  });
 
-  it(`does not need those that are redundant (seed ${seed})`, () => {
-    const next = wordSource(seed);
+  it('does not need those that are redundant', () => {
+    const next = wordSource(testSeed);
     for (const id of redundant) {
       const mutant = findMachineMutant(id)!;
       const runners = smallRunners().filter(({ applies }) => applies(mutant));

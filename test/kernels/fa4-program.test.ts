@@ -25,7 +25,6 @@ import { forwardBits, randomProblem, runProgram } from './fa4-program-runs.js';
 /** Problems and schedules of each; raise them for a campaign. */
 const problems = Number(process.env['MACHINE_PROBLEMS'] ?? 2);
 const schedules = Number(process.env['MACHINE_SCHEDULES'] ?? 3);
-const seed = Number(process.env['MACHINE_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const time = 86_400_000;
 
 /** A problem of any kind that the program runs, small: most have one or two tiles. */
@@ -95,10 +94,10 @@ function check(
 }
 
 describe("FlashAttention-4's warps on the machine", () => {
-  it(`give the forward's bits in every schedule (seed ${seed})`, { timeout: time }, () => {
+  it("give the forward's bits in every schedule", { timeout: time }, () => {
     fc.assert(
       fc.property(settings, (setting) => check(setting)),
-      { numRuns: problems, seed },
+      { numRuns: problems },
     );
   });
 
@@ -162,10 +161,10 @@ describe('a race that values show in some schedules alone', () => {
   it('shrinks to the few delays that matter', { timeout: 300_000 }, () => {
     const { steps } = runner.run(null, { races: false });
     const lists = fc.uniqueArray(fc.integer({ min: 0, max: steps }), { maxLength: 6 });
-    const details = fc.check(fc.property(lists, isRight), { seed, numRuns: 1000 });
+    const details = fc.check(fc.property(lists, isRight), { numRuns: 1000 });
     expect(details.counterexample).not.toBe(null);
     const delays = withoutNeedless(details.counterexample![0]);
-    console.log(`${mutant.id}: wrong by delays at ${delays.join(', ')} (seed ${seed})`);
+    console.log(`${mutant.id}: wrong by delays at ${delays.join(', ')}`);
     expect(isRight([])).toBe(true);
     expect(isRight(delays)).toBe(false);
     for (const delay of delays)

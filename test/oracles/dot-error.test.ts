@@ -9,7 +9,8 @@ import { dotError, isExactDot } from '../../oracles/attention/dot-error.js';
 import { randomValues, type RandomValues } from '../../properties/random-values.js';
 import { float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import { oracleSeed, scaledRuns } from './random-runs.js';
+import { scaledRuns } from './random-runs.js';
+import { testSeed } from '../setup/effort.js';
 
 /** The sequential fp64 dot product, as the kernel does it, and its error against the exact one. */
 function dot(query: Float64Array, key: Float64Array): { value: number; error: number } {
@@ -122,11 +123,11 @@ const spans: Readonly<Record<FormatName, number>> = {
   e5m2: 12,
 };
 
-describe(`the bound of fp64 dot products, ORACLE_SEED=${oracleSeed}`, () => {
+describe('the bound of fp64 dot products', () => {
   const names = Object.keys(spans) as FormatName[];
 
   it.each(Object.keys(styles))('holds for %s', (style) => {
-    const random = randomValues(oracleSeed);
+    const random = randomValues(testSeed);
     for (let run = 0; run < scaledRuns(6000); run++) {
       const format = names[random.integer(0, names.length - 1)]!;
       const d = random.integer(1, random.integer(0, 3) === 0 ? 64 : 12);
@@ -136,7 +137,7 @@ describe(`the bound of fp64 dot products, ORACLE_SEED=${oracleSeed}`, () => {
   });
 
   it('holds, and is nearly reached, where a search drives the error up', () => {
-    const random = randomValues(oracleSeed);
+    const random = randomValues(testSeed);
     const d = 5;
     // A climb can get stuck on a low hill; the best of several does not.
     let highest = 0;
@@ -167,7 +168,7 @@ describe(`the bound of fp64 dot products, ORACLE_SEED=${oracleSeed}`, () => {
 
   it('is half reached by one fine term that is rounded in every other binade', () => {
     // Products 2^6, 2^8, … 2^40 are coarse enough to add up exactly; only the first term is fine.
-    const random = randomValues(oracleSeed);
+    const random = randomValues(testSeed);
     const rungs = times(18, (t) => 2 ** (t + 3));
     let largest = 0;
     for (let run = 0; run < 2000; run++) {
@@ -182,7 +183,7 @@ describe(`the bound of fp64 dot products, ORACLE_SEED=${oracleSeed}`, () => {
   });
 
   it('is 0 for short formats of moderate exponents, whose products add up exactly', () => {
-    const random = randomValues(oracleSeed);
+    const random = randomValues(testSeed);
     for (const format of ['bf16', 'fp16', 'e4m3', 'e5m2'] as const) {
       const value = () => random.sign() * fraction(random) * 2 ** random.integer(-2, 1);
       const { query, keys } = operands(format, times(256, value), times(256, value));
@@ -204,7 +205,7 @@ describe(`the bound of fp64 dot products, ORACLE_SEED=${oracleSeed}`, () => {
 });
 
 it('the WebAssembly product is the sequential dot product, bit by bit', () => {
-  const random = randomValues(oracleSeed);
+  const random = randomValues(testSeed);
   for (const d of [1, 2, 7, 64]) {
     const engine = createTileEngine(d, 4);
     const fill = () =>

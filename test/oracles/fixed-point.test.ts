@@ -10,10 +10,11 @@ import {
 } from '../../oracles/fixed-point.js';
 import { randomValues } from '../../properties/random-values.js';
 import { loadMpfr, type Arena, type Real } from './mpfr.js';
-import { oracleSeed, scaledRuns } from './random-runs.js';
+import { scaledRuns } from './random-runs.js';
+import { testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
-const random = randomValues(oracleSeed);
+const random = randomValues(testSeed);
 
 /** A random integer of at most `bits` bits. */
 function integer(bits: number): bigint {
@@ -44,7 +45,7 @@ describe('fixed-point constants', () => {
   });
 });
 
-describe(`fixed-point functions, ORACLE_SEED=${oracleSeed}`, () => {
+describe('fixed-point functions', () => {
   const precisions = [20, 21, 32, 40, 53, 64, 100, 160, 192, 200, 384, 768, 1536];
 
   it.each(precisions)('2^x is within 2 units for x ≤ 0 and 2 · 2^⌈x⌉ above, %i bits', (bits) => {

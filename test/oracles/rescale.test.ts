@@ -6,8 +6,9 @@ import { loadMpfr } from './mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
 import { scoredKeys, type Settings } from './problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
-import { oracleSeed, scaledRuns } from './random-runs.js';
+import { scaledRuns } from './random-runs.js';
 import { withReference } from './reference-attention.js';
+import { testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 
@@ -109,7 +110,7 @@ describe('the rescaling of the fp64 level', () => {
           ),
         );
       }),
-      { seed: oracleSeed, numRuns: scaledRuns(60) },
+      { seed: testSeed, numRuns: scaledRuns(60) },
     );
   });
 });

@@ -1,6 +1,6 @@
 import { formats, type NumberFormat, type RoundingMode } from '../../src/formats/index.js';
 import type { MpfrFunction } from './mpfr-correct-rounding.js';
-import { oracleSeed } from './random-runs.js';
+import { testSeed } from '../setup/effort.js';
 
 /** The formats with infinities to which the elementary functions are rounded. */
 export const roundingTargets: readonly NumberFormat[] = [
@@ -20,9 +20,9 @@ export function float32FromBits(bits: number): number {
   return new Float32Array(Uint32Array.of(bits).buffer)[0]!;
 }
 
-/** Runs `use` that often with random numbers in [0, 1) that follow from ORACLE_SEED. */
+/** Runs `use` that often with random numbers in [0, 1) that follow from TEST_SEED. */
 export function runSeeded(runs: number, use: (random: () => number) => void): void {
-  let state = oracleSeed | 0;
+  let state = testSeed | 0;
   const word = (): number => {
     state = (state + 0x9e3779b9) | 0;
     let z = Math.imul(state ^ (state >>> 16), 0x85ebca6b);

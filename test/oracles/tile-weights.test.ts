@@ -7,7 +7,8 @@ import { createExp2 } from '../../oracles/fixed-point.js';
 import { randomValues } from '../../properties/random-values.js';
 import { doubleDouble, float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
 import { loadMpfr } from './mpfr.js';
-import { oracleSeed, scaledRuns } from './random-runs.js';
+import { scaledRuns } from './random-runs.js';
+import { testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 const engine = createTileEngine(4, 4);
@@ -56,11 +57,11 @@ function fractions(count: number, seed: number): Float64Array {
   });
 }
 
-describe(`weights of the fp64 level, ORACLE_SEED=${oracleSeed}`, () => {
+describe('weights of the fp64 level', () => {
   it('2^f is within its bound for many f, against double-double', () => {
     let worst = 0;
     for (let tile = 0; tile < scaledRuns(200); tile++) {
-      const f = fractions(tileSize, oracleSeed + tile);
+      const f = fractions(tileSize, testSeed + tile);
       weightsOf(f).forEach((weight, i) => {
         const { fraction, exponent } = doubleDoubleExp2(doubleDouble(f[i]!));
         const power = 2 ** exponent;
@@ -76,7 +77,7 @@ describe(`weights of the fp64 level, ORACLE_SEED=${oracleSeed}`, () => {
   it('2^f is within its bound, against fixed point and against MPFR', () => {
     const bits = 160;
     const exp2 = createExp2(bits);
-    const f = fractions(tileSize, oracleSeed);
+    const f = fractions(tileSize, testSeed);
     const weights = weightsOf(f).slice();
     for (let i = 0; i < tileSize; i++) {
       const { integer, exponent } = scaledIntegerOf(f[i]!);
@@ -98,7 +99,7 @@ describe(`weights of the fp64 level, ORACLE_SEED=${oracleSeed}`, () => {
   });
 
   it('2^(s·c − reference) is within the bound for double-double constants and large scores', () => {
-    const random = randomValues(oracleSeed);
+    const random = randomValues(testSeed);
     let worst = 0;
     let compared = 0;
     for (let tile = 0; tile < scaledRuns(120); tile++) {
@@ -181,7 +182,7 @@ describe(`weights of the fp64 level, ORACLE_SEED=${oracleSeed}`, () => {
 });
 
 it('the softcap is within 2^-50 of tanh, and the bound is of the right order', () => {
-  const random = randomValues(oracleSeed);
+  const random = randomValues(testSeed);
   let worst = 0;
   for (let tile = 0; tile < scaledRuns(40); tile++) {
     const softcap = (1 + random.uniform()) * 2 ** random.integer(-40, 40);

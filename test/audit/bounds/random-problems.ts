@@ -9,19 +9,10 @@ import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem.js';
 import type { JudgedKernel } from './judged-kernels.js';
 import { boundViolations } from './violations.js';
+import { fromEnvironment, testSeed } from '../../setup/effort.js';
 
-function wholeNumber(name: string, fallback: number): number {
-  const text = process.env[name];
-  if (text === undefined) return fallback;
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 0)
-    throw new Error(`${name} is ${JSON.stringify(text)}; give a whole number`);
-  return value;
-}
-
-/** Problems of all soundness tests together, and the seed: another one each time. */
-export const boundProblems = wholeNumber('BOUND_PROBLEMS', 160);
-export const boundSeed = wholeNumber('BOUND_SEED', Date.now() % 2 ** 31);
+/** Problems of all soundness tests together. */
+const boundProblems = fromEnvironment('BOUND_PROBLEMS', 160);
 
 const fa4Configurations: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
   architecture: fc.constantFrom('sm_90', 'sm_100', 'sm_103'),
@@ -104,11 +95,11 @@ export function expectSound<Choice>(
             describeProblem(problem),
             `as ${fc.stringify(choice)}`,
             ...found.violations,
-            `again: BOUND_SEED=${boundSeed} BOUND_PROBLEMS=${boundProblems} npx vitest run test/audit/bounds/${file}`,
+            `again: TEST_SEED=${testSeed} BOUND_PROBLEMS=${boundProblems} npx vitest run test/audit/bounds/${file}`,
           ].join('\n'),
         );
     }),
-    { numRuns, seed: boundSeed },
+    { numRuns, seed: testSeed },
   );
   // Most bounds must say something, or nothing was tested: 500 numbers a problem are easily there.
   if (numRuns > 20) expect(checked).toBeGreaterThan(500 * numRuns);
