@@ -148,6 +148,7 @@ export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult
     lseRadius: Number.isFinite(lse)
       ? ratioUp(lseUnits, 1n << BigInt(bits), 0) + 2 ** -53 * Math.abs(lse)
       : 0,
-    maximum: ratioToNumber(largest, 1n << BigInt(bits), 0) * Math.LN2,
+    // Halved, since a score that fp64 holds can be beyond its range in octaves.
+    maximum: ratioToNumber(largest, 1n << BigInt(bits), -1) * (2 * Math.LN2),
   };
 }

@@ -1,3 +1,4 @@
+import { lazily } from '../../src/lazily.js';
 import { tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';
 
@@ -70,14 +71,16 @@ export interface TileEngine {
   readonly high: { readonly address: number; readonly view: Int32Array };
 }
 
+/** The module is compiled once, and what the engine learns of its loops serves every tile. */
+const compiled = lazily(() => new WebAssembly.Module(Buffer.from(binary, 'base64')));
+
 /** Allocates the tiles for one pair of head dimensions. */
 export function createTileEngine(qkDim: number, vDim: number): TileEngine {
   const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
-  const module = new WebAssembly.Module(Buffer.from(binary, 'base64'));
   const abort = () => {
     throw new Error('the WebAssembly tile kernels aborted');
   };
-  const instance = new WebAssembly.Instance(module, { env: { abort } });
+  const instance = new WebAssembly.Instance(compiled(), { env: { abort } });
   const kernels = instance.exports as unknown as TileKernels;
   const doubles = tileRows * (2 * qkDim + tileRows + 6 * vStride) + 6 * tileRows;
   const start = 65536;

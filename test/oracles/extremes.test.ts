@@ -68,6 +68,11 @@ describe('accuracies that fp64 cannot reach by more precision', () => {
     expect(solved(singleHead('fp64', negative))).toMatchObject({ out: 1.5, lse: -Infinity });
   });
 
+  it('a largest score that fp64 holds, though not in octaves', () => {
+    for (const k of [1.5e308, -1.5e308, Number.MAX_VALUE])
+      solved(singleHead('fp64', { q: [[1]], k: [[k]], v: [[3]] }));
+  });
+
   it('a column of zeros is exact at the first level', () => {
     const v = [
       [0, 1],
