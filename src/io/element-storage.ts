@@ -63,7 +63,10 @@ export function elementBytes(format: FormatName): number {
  */
 export function allocate(byteLength: number, purpose: string): ArrayBuffer {
   try {
-    return new ArrayBuffer(byteLength);
+    const buffer = new ArrayBuffer(byteLength);
+    // A host that lends pages it does not have gives buffers longer than any array over their bytes.
+    new Uint8Array(buffer);
+    return buffer;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new RequestError(
