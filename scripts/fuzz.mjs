@@ -3,7 +3,7 @@
  * Anything but a RequestError of one line, a hang, and an array larger than the file accounts for is a
  * finding; so is a process that dies. `--only <n>` makes input n again and says what comes of it. The
  * inputs are read in a child with a small heap (`--heap <MiB>`), which is started anew behind an input
- * on which it hangs or dies. Exits with 1 when there are findings.
+ * on which it hangs or dies. `--target <name>` is one reader alone, as in `--target safetensors`. Exits with 1 when there are findings.
  */
 import { fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,6 +20,7 @@ const { values, positionals } = parseArgs({
     only: { type: 'string' },
     from: { type: 'string', default: '0' },
     heap: { type: 'string', default: '48' },
+    target: { type: 'string' },
     child: { type: 'string' },
   },
   allowPositionals: true,
@@ -47,9 +48,10 @@ async function compileCampaign() {
 
 /** The child: reports every outcome, and its resident memory. */
 async function serve(folder, campaignFile) {
-  const { fuzz } = await import(pathToFileURL(campaignFile).href);
+  const { fuzz, targetsNamed } = await import(pathToFileURL(campaignFile).href);
+  const targets = targetsNamed(values.target);
   const baseline = process.resourceUsage().maxRSS;
-  await fuzz({ seed, from: begin, to: files, folder }, (outcome, index) => {
+  await fuzz({ seed, from: begin, to: files, folder, targets }, (outcome, index) => {
     process.send({ index, outcome, baseline, resident: process.resourceUsage().maxRSS });
   });
   process.disconnect();
@@ -65,6 +67,9 @@ function runChild(folder, campaignFile, from, onMessage) {
       seed,
       '--from',
       from,
+      '--heap',
+      values.heap,
+      ...(values.target === undefined ? [] : ['--target', values.target]),
       '--child',
       folder,
       campaignFile,
@@ -144,8 +149,9 @@ async function campaign(campaignFile) {
 
 async function replay(index, campaignFile) {
   const folder = mkdtempSync(join(tmpdir(), 'flashproof-fuzz-'));
-  const { fuzz } = await import(pathToFileURL(campaignFile).href);
-  await fuzz({ seed, from: index, to: index + 1, folder }, (outcome) => {
+  const { fuzz, targetsNamed } = await import(pathToFileURL(campaignFile).href);
+  const targets = targetsNamed(values.target);
+  await fuzz({ seed, from: index, to: index + 1, folder, targets }, (outcome) => {
     console.log(JSON.stringify(outcome, null, 2));
     if (outcome.finding !== null) process.exitCode = 1;
   });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { plainText } from '../report/index.js';
 
 /** The commands whose work can be divided and resumed. */
 export const campaignCommands = ['check', 'conform', 'profile'] as const;
@@ -35,7 +36,7 @@ const longestValue = 60;
 
 function shown(value: string | undefined): string {
   if (value === undefined) return 'missing';
-  return value.length > longestValue ? `${value.slice(0, longestValue)}…` : value;
+  return plainText(value.length > longestValue ? `${value.slice(0, longestValue)}…` : value);
 }
 
 /** The most differences that a message lists. */
@@ -53,7 +54,10 @@ export function requestDifference(there: object, here: object): string | null {
   if (paths.length === 0) return null;
   const listed = paths
     .slice(0, listedDifferences)
-    .map((path) => `${path} is ${shown(known.get(path))} there and ${shown(asked.get(path))} here`);
+    .map(
+      (path) =>
+        `${shown(path)} is ${shown(known.get(path))} there and ${shown(asked.get(path))} here`,
+    );
   const more = paths.length - listed.length;
   return `${listed.join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
 }

@@ -16,7 +16,7 @@ export {
   type ConformShard,
 } from './conform-campaign.js';
 export { joinCheck } from './join-check.js';
-export { joinParts, type JoinedParts } from './join-parts.js';
+export { fromUnits, joinParts, type JoinedParts } from './join-parts.js';
 export { openJournal, readJournal } from './journal.js';
 export type { JournalContent } from './journal-lines.js';
 export {

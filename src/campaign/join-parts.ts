@@ -1,6 +1,7 @@
 import { RequestError } from '../request-error.js';
 import { requestDifference, type CampaignRequest } from './campaign-request.js';
 import type { PartFile } from './part.js';
+import { shown } from './read-whole-file.js';
 import { describeShard } from './shard.js';
 import type { UnitRecord } from './unit-log.js';
 
@@ -9,6 +10,21 @@ export interface JoinedParts {
   readonly request: CampaignRequest;
   readonly parts: readonly PartFile[];
   readonly records: ReadonlyMap<string, UnitRecord>;
+}
+
+/** The most missing shards that a message lists. */
+const listedShards = 20;
+
+/** @throws RequestError for shards that are missing; a count may be any, so they are not all listed */
+function rejectMissing(byIndex: ReadonlyMap<number, PartFile>, count: number): void {
+  const missing = count - byIndex.size;
+  if (missing === 0) return;
+  const listed: number[] = [];
+  for (let index = 1; listed.length < Math.min(missing, listedShards); index++)
+    if (!byIndex.has(index)) listed.push(index);
+  const more = missing > listed.length ? ` and ${missing - listed.length} more` : '';
+  const which = missing === 1 ? `shard ${listed[0]} is` : `shards ${listed.join(', ')}${more} are`;
+  throw new RequestError(`${which} missing of ${count}; name every part or journal`);
 }
 
 /**
@@ -39,23 +55,35 @@ export function joinParts(given: readonly PartFile[]): JoinedParts {
       );
     byIndex.set(shard.index, part);
   }
-  const missing = Array.from({ length: count }, (_, i) => i + 1).filter((i) => !byIndex.has(i));
-  if (missing.length > 0) {
-    const which =
-      missing.length === 1 ? `shard ${missing[0]} is` : `shards ${missing.join(', ')} are`;
-    throw new RequestError(`${which} missing of ${count}; name every part or journal`);
-  }
+  rejectMissing(byIndex, count);
   const parts = [...byIndex.values()].sort((a, b) => a.shard.index - b.shard.index);
   const records = new Map<string, UnitRecord>();
   for (const part of parts)
     for (const [unit, record] of part.records) {
       if (records.has(unit))
         throw new RequestError(
-          `${part.path}: holds unit ${unit}, which another part has too; make the parts again`,
+          `${part.path}: holds unit ${shown(unit)}, which another part has too; make the parts again`,
         );
       records.set(unit, record);
     }
   return { request: first.request, parts, records };
+}
+
+/**
+ * What is made of what units found: they are compared with nothing until then, and somebody may have
+ * changed them.
+ * @throws RequestError for units that are not as flashproof wrote them, in place of what goes wrong
+ */
+export async function fromUnits<T>({ parts }: JoinedParts, make: () => T | Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    if (error instanceof RequestError) throw error;
+    const names = parts.map(({ path }) => path).join(', ');
+    throw new RequestError(
+      `${shown(names)}: what a unit found is not as flashproof wrote it; make the ${parts.length === 1 ? 'part' : 'parts'} again`,
+    );
+  }
 }
 
 /**

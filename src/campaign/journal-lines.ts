@@ -1,6 +1,7 @@
 import { RequestError } from '../request-error.js';
 import { plainJson, requestFingerprint } from './campaign-request.js';
 import { validHead } from './part-shape.js';
+import { shown, shownPath } from './read-whole-file.js';
 import type { CampaignHead, UnitRecord } from './unit-log.js';
 
 /** What a journal holds. */
@@ -41,7 +42,7 @@ function parseLine(path: string, text: string, number: number): unknown {
     return JSON.parse(text);
   } catch {
     throw new RequestError(
-      `${path}: line ${number} is damaged; delete it and what follows, and run the same command again`,
+      `${shownPath(path)}: line ${number} is damaged; delete it and what follows, and run the same command again`,
     );
   }
 }
@@ -66,7 +67,7 @@ function isOutOfTime(line: unknown): boolean {
  */
 export function readJournalLines(path: string, bytes: Uint8Array): JournalContent | null {
   if (!beginsAsJournal(bytes))
-    throw new RequestError(`${path}: is no journal of flashproof; name another file`);
+    throw new RequestError(`${shownPath(path)}: is no journal of flashproof; name another file`);
   const wholeBytes = bytes.lastIndexOf(newline) + 1;
   if (wholeBytes === 0) return null;
   const lines = new TextDecoder().decode(bytes.subarray(0, wholeBytes - 1)).split('\n');
@@ -79,11 +80,11 @@ export function readJournalLines(path: string, bytes: Uint8Array): JournalConten
     if (outOfTime) continue;
     if (!isRecord(line))
       throw new RequestError(
-        `${path}: line ${i + 2} is no unit of work; delete it and what follows, and run the same command again`,
+        `${shownPath(path)}: line ${i + 2} is no unit of work; delete it and what follows, and run the same command again`,
       );
     if (records.has(line.unit))
       throw new RequestError(
-        `${path}: holds unit ${line.unit} twice, as when two processes write one journal; give each its own`,
+        `${shownPath(path)}: holds unit ${shown(line.unit)} twice, as when two processes write one journal; give each its own`,
       );
     records.set(line.unit, line);
   }

@@ -1,16 +1,9 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { RequestError } from '../request-error.js';
 import { plainJson, requestDifference } from './campaign-request.js';
 import { journalHead, readJournalLines, type JournalContent } from './journal-lines.js';
+import { readWholeFile, shown, shownPath } from './read-whole-file.js';
 import { createUnitLog, type CampaignHead, type LogSink, type UnitLog } from './unit-log.js';
 
 /** @throws RequestError, in place of what the system says of the file */
@@ -20,7 +13,9 @@ function withFile<T>(path: string, what: string, act: () => T): T {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    throw new RequestError(`${path}: cannot be ${what} (${code}: ${message}); check the path`);
+    throw new RequestError(
+      `${shownPath(path)}: cannot be ${what} (${code}: ${shown(message)}); check the path`,
+    );
   }
 }
 
@@ -30,10 +25,7 @@ function withFile<T>(path: string, what: string, act: () => T): T {
  */
 export function readJournal(path: string): JournalContent | null {
   if (!existsSync(path)) return null;
-  return readJournalLines(
-    path,
-    withFile(path, 'read', () => readFileSync(path)),
-  );
+  return readJournalLines(path, readWholeFile(path));
 }
 
 /** Makes a new file's name durable, where the system lets a folder be synchronized. */
@@ -91,7 +83,7 @@ export function openJournal(path: string, head: CampaignHead): UnitLog {
         );
   if (difference !== null)
     throw new RequestError(
-      `${path}: is the journal of another request: ${difference}; repeat that one, or name another file`,
+      `${shownPath(path)}: is the journal of another request: ${difference}; repeat that one, or name another file`,
     );
   const sink = journalSink(path, content?.wholeBytes ?? 0);
   if (content === null) sink.write(journalHead(head));

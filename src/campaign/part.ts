@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { RequestError } from '../request-error.js';
 import { plainJson, requestFingerprint } from './campaign-request.js';
 import { journalKind, readJournalLines } from './journal-lines.js';
 import { validHead } from './part-shape.js';
+import { readWholeFile, shown, shownPath } from './read-whole-file.js';
 import type { CampaignHead, UnitRecord } from './unit-log.js';
 
 /** What one shard found. */
@@ -79,15 +79,6 @@ function recordsOf(units: readonly UnitRecord[]): Map<string, UnitRecord> {
   return new Map(units.map((record) => [record.unit, record]));
 }
 
-function readBytes(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new RequestError(`${path}: cannot be read (${code ?? message}); check the path`);
-  }
-}
-
 /** The first whole line of a file as JSON; null where it is none. */
 function firstLine(bytes: Buffer): unknown {
   const end = bytes.indexOf('\n');
@@ -105,9 +96,9 @@ function kindOf(value: unknown): unknown {
 /** What a reader may have meant that names a whole report. */
 function notAPart(path: string, kind: unknown): RequestError {
   const found =
-    typeof kind === 'string' ? `a report of kind ${JSON.stringify(kind)}` : 'no JSON of flashproof';
+    typeof kind === 'string' ? `a report of kind "${shown(kind)}"` : 'no JSON of flashproof';
   return new RequestError(
-    `${path}: is ${found}, not a part or a journal; give what --json or --journal writes with --shard`,
+    `${shownPath(path)}: is ${found}, not a part or a journal; give what --json or --journal writes with --shard`,
   );
 }
 
@@ -116,11 +107,13 @@ function notAPart(path: string, kind: unknown): RequestError {
  * @throws RequestError for a file that is neither
  */
 export function readPart(path: string): PartFile {
-  const bytes = readBytes(path);
+  const bytes = readWholeFile(path);
   if (kindOf(firstLine(bytes)) === journalKind) {
     const content = readJournalLines(path, bytes);
     if (content === null)
-      throw new RequestError(`${path}: its first line is cut off; run the same command again`);
+      throw new RequestError(
+        `${shownPath(path)}: its first line is cut off; run the same command again`,
+      );
     const { request, shard, records, outOfTime } = content;
     return { path, request, shard, records: recordsOf(records), outOfTime, execution: null };
   }
@@ -133,7 +126,9 @@ export function readPart(path: string): PartFile {
   if (kindOf(value) !== 'part') throw notAPart(path, kindOf(value));
   const head = validHead(path, value as object);
   if (!isBody(value as object))
-    throw new RequestError(`${path}: its units are not as flashproof wrote them; make it again`);
+    throw new RequestError(
+      `${shownPath(path)}: its units are not as flashproof wrote them; make it again`,
+    );
   const { units, outOfTime, execution } = value as PartBody;
   return { path, ...head, records: recordsOf(units), outOfTime, execution };
 }

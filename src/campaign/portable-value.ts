@@ -5,6 +5,10 @@ const numberKey = '$number';
 const integerKey = '$integer';
 const float64Key = '$float64';
 
+/** More is never packed of one unit, and text that unpacks to more is refused: bytes, and fp64 numbers. */
+const mostBytes = 2 ** 26;
+const mostNumbers = 2 ** 20;
+
 /** A number that JSON would change: −0, the infinities and NaN; by the text that `Number` reads. */
 function portableNumber(value: number): unknown {
   if (Object.is(value, -0)) return { [numberKey]: '-0' };
@@ -31,7 +35,9 @@ function fromPortable(value: unknown): unknown {
   if (numberKey in fields) return Number(fields[numberKey]);
   if (integerKey in fields) return BigInt(fields[integerKey] as string);
   if (float64Key in fields) {
-    const array = new Float64Array(fields[float64Key] as number);
+    const length = fields[float64Key] as number;
+    if (!(length <= mostNumbers)) throw new RangeError(`no array of ${length} numbers is packed`);
+    const array = new Float64Array(length);
     array.set((fields['values'] as readonly unknown[]).map((item) => fromPortable(item) as number));
     return array;
   }
@@ -51,5 +57,9 @@ export function packValue(value: unknown): string {
  * @throws Error for text that it did not make
  */
 export function unpackValue(text: string): unknown {
-  return fromPortable(JSON.parse(inflateRawSync(Buffer.from(text, 'base64')).toString('utf8')));
+  return fromPortable(
+    JSON.parse(
+      inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: mostBytes }).toString('utf8'),
+    ),
+  );
 }

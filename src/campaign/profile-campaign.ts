@@ -10,6 +10,7 @@ import {
   type SweepProgress,
   type TradeOffOptions,
 } from '../profile/index.js';
+import { RequestError } from '../request-error.js';
 import { plainJson, type CampaignRequest } from './campaign-request.js';
 import { rejectUnfinished, type JoinedParts } from './join-parts.js';
 import { packValue, unpackValue } from './portable-value.js';
@@ -32,8 +33,14 @@ export function profileRequest(request: Omit<ProfileRequest, 'command'>): Profil
   return plainJson({ command: 'profile', ...request });
 }
 
-/** What a technique is run with for a request. */
+/**
+ * What a technique is run with for a request.
+ * @throws RequestError for a range that the command line does not take
+ */
 function optionsOf(request: ProfileRequest): ProfileOptions {
+  const { from = -Infinity, to = Infinity } = request.range;
+  if (typeof from !== 'number' || typeof to !== 'number')
+    throw new RequestError('the range of the profile is none of numbers; make the parts again');
   const { range, architecture, degrees, tuning, problems } = request;
   return {
     ...{ range, architecture, ...problems },

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { open, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
@@ -71,18 +71,39 @@ export function bundledCaptures(): string {
   return join(folder, captures);
 }
 
+/** Characters that act on a terminal or break a line instead of being shown. */
+const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
+
+/** A path as a message of one line shows it: what is not printable is written as \u{hex}. */
+function shown(path: string): string {
+  return path.replace(unprintable, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+}
+
+/** Why a path cannot be read: by the system's code, since its message repeats the path as it is. */
 function unreadable(path: string, error: unknown, mend: string): RequestError {
-  const reason = error instanceof Error ? error.message : String(error);
-  return new RequestError(`${path}: cannot be read (${reason}); ${mend}`);
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new RequestError(`${shown(path)}: cannot be read (${code ?? message}); ${mend}`);
+}
+
+/** @throws RequestError for a pipe, which to open would wait for a writer, a socket or a device */
+async function rejectIrregular(path: string): Promise<void> {
+  const kind = await stat(path);
+  if (!kind.isFile())
+    throw new RequestError(
+      `${shown(path)}: is a ${kind.isDirectory() ? 'folder' : 'pipe, socket or device'}, not a regular file; capture it again`,
+    );
 }
 
 /** The file's bytes, decompressed if its name ends in .gz, at most `most` of them. */
 async function readLimited(path: string, most: number, holds: string): Promise<Uint8Array> {
   const tooLarge = (): RequestError =>
-    new RequestError(`${path}: is larger than ${most} bytes, the most that ${holds} may have`);
+    new RequestError(
+      `${shown(path)}: is larger than ${most} bytes, the most that ${holds} may have`,
+    );
   const mend = 'capture it again';
   let content: Buffer;
   try {
+    await rejectIrregular(path);
     const file = await open(path);
     try {
       const { size } = await file.stat();
@@ -110,13 +131,15 @@ async function readSource(folder: string, files: ReadonlySet<string>): Promise<C
     const content = await readLimited(path, mostSourceBytes, 'a description');
     try {
       parsed = JSON.parse(new TextDecoder().decode(content));
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new RequestError(`${path}: is not JSON (${reason}); correct it`);
+    } catch {
+      // What the parser says repeats the file, which may hold anything.
+      throw new RequestError(`${shown(path)}: is not JSON; correct it`);
     }
   }
   if (typeof parsed !== 'object' || parsed === null)
-    throw new RequestError(`${path}: is not a JSON object; give "gpu", "driver" and "captured"`);
+    throw new RequestError(
+      `${shown(path)}: is not a JSON object; give "gpu", "driver" and "captured"`,
+    );
   const fields = new Map<string, unknown>(Object.entries(parsed));
   const text = (name: string): string | null => {
     const value = fields.get(name) ?? null;
@@ -125,7 +148,7 @@ async function readSource(folder: string, files: ReadonlySet<string>): Promise<C
       (typeof value === 'string' && !/[\p{C}\p{Z}]/u.test(value.replaceAll(' ', '')))
     )
       return value;
-    throw new RequestError(`${path}: "${name}" is not a line of text; correct it`);
+    throw new RequestError(`${shown(path)}: "${name}" is not a line of text; correct it`);
   };
   return {
     folder,
@@ -140,7 +163,7 @@ async function readFingerprint(path: string): Promise<Uint8Array> {
   const content = await readLimited(path, fingerprintBytes, 'a fingerprint');
   if (content.length !== fingerprintBytes)
     throw new RequestError(
-      `${path}: has ${content.length} bytes; a fingerprint has ${fingerprintBytes}, two 32-bit words for each of ${blockCount} blocks`,
+      `${shown(path)}: has ${content.length} bytes; a fingerprint has ${fingerprintBytes}, two 32-bit words for each of ${blockCount} blocks`,
     );
   return Uint8Array.from(content);
 }
@@ -149,7 +172,7 @@ async function readPairs(path: string): Promise<ResultPairs> {
   const content = await readLimited(path, mostPairBytes, 'a file of results');
   if (content.length % pairBytes !== 0)
     throw new RequestError(
-      `${path}: has ${content.length} bytes, no multiple of ${pairBytes}; pairs are 32 bits of input, then 32 of result`,
+      `${shown(path)}: has ${content.length} bytes, no multiple of ${pairBytes}; pairs are 32 bits of input, then 32 of result`,
     );
   const view = new DataView(content.buffer, content.byteOffset, content.length);
   const column = (offset: number): Uint32Array =>
@@ -179,7 +202,7 @@ async function readTables(path: string, file: TableFile): Promise<CapturedTable[
     const next = first + resultBytes * tableInputs;
     if (next > content.length)
       throw new RequestError(
-        `${path}: has ${content.length} bytes and so ends within the table of ${target.instruction}, ${first} to ${next}; capture it again`,
+        `${shown(path)}: has ${content.length} bytes and so ends within the table of ${target.instruction}, ${first} to ${next}; capture it again`,
       );
     const start = first;
     const results = Uint32Array.from({ length: tableInputs }, (_, i) => {
@@ -196,8 +219,8 @@ async function readTables(path: string, file: TableFile): Promise<CapturedTable[
  * Reads what a folder has of the targets (its layout: fixtures/silicon/sm_90/README.md) and, from its
  * capture.json, if there is one, where it comes from. Nothing is read before its size is known to be
  * what it must be.
- * @throws RequestError for a folder or file that cannot be read or has the wrong length, and for a
- * malformed capture.json
+ * @throws RequestError, of one printable line, for a folder or file that cannot be read, is no regular
+ * file or has the wrong length, and for a malformed capture.json
  */
 export async function readCapture(folder: string, targets: readonly Target[]): Promise<Capture> {
   const names = await readdir(folder).catch((error: unknown) => {

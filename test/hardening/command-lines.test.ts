@@ -41,8 +41,8 @@ describe('a command line of hostile values', () => {
       }
       if (count > 100) console.log(JSON.stringify([...statuses]));
       expect(found).toEqual([]);
-      // Most are refused; were all to end in one way, the lines would show nothing.
-      expect(statuses.get(2)).toBeGreaterThan(count / 4);
+      // Most are refused; were all to end in one way, the lines would show nothing. Of a few lines few may be.
+      if (count > 100) expect(statuses.get(2)).toBeGreaterThan(count / 4);
     },
   );
 });

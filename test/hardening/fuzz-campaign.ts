@@ -21,6 +21,17 @@ export interface FuzzOutcome {
   readonly finding: FuzzFinding | null;
 }
 
+/**
+ * The targets of a name; all without one.
+ * @throws Error for a name that is none's, with those that there are
+ */
+export function targetsNamed(name: string | undefined): readonly FuzzTarget[] {
+  if (name === undefined) return fuzzTargets;
+  const targets = fuzzTargets.filter((target) => target.name === name);
+  if (targets.length > 0) return targets;
+  throw new Error(`no reader ${name}; there are ${fuzzTargets.map((one) => one.name).join(', ')}`);
+}
+
 /** How much of a processor's time one input may take, in milliseconds; most take less than ten. */
 export const mostMilliseconds = 5_000;
 

@@ -1,19 +1,31 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import {
+  fromUnits,
+  joinCheck,
+  joinConform,
+  joinParts,
+  joinProfile,
+  readJournal,
+  readPart,
+} from '../../src/campaign/index.js';
 import { readCase } from '../../src/cli/check-case-file.js';
 import { declaredPromises } from '../../src/cli/check-promises.js';
 import { parseKernelAnswer } from '../../src/cli/kernel-answer.js';
 import type { CheckCommandOptions } from '../../src/cli/check.js';
 import { readCapture } from '../../src/conform/capture.js';
+import { renderConformance } from '../../src/conform/index.js';
 import { targets as captureTargets } from '../../src/conform/targets.js';
 import {
   hashTensorFile,
   openTensorFile,
-  printable,
   readProblem,
   type DeclaredFormats,
 } from '../../src/io/index.js';
+import { renderProfile } from '../../src/profile/index.js';
+import { renderCheck, renderCheckJunit, validateCheckReport } from '../../src/report/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { hostileCampaign } from './hostile-campaigns.js';
 import { hostileNpy, soundNpy } from './hostile-npy.js';
 import { hostileSafetensors } from './hostile-safetensors.js';
 import {
@@ -105,8 +117,10 @@ function tensorFileTarget(
     weight,
     make: (folder, random) => {
       const content = hostile(random);
-      // The name decides only where the content does not.
-      const path = join(folder, random.pick([name, name, name, 'dump', 'a.npy', 'a.npz']));
+      // The ending decides where the content does not: without it a length that is no file's own would
+      // keep the file from its reader.
+      const own = `a.${name}`;
+      const path = join(folder, random.pick([own, own, own, 'dump', 'a.npy', 'a.npz']));
       const formats = random.pick(declarations);
       writeFileSync(path, content);
       return {
@@ -191,11 +205,43 @@ const captureTarget: FuzzTarget = {
       // A binade of results, the largest file of pairs.
       mostAllocated: 2 ** 26,
       exercise: async () => {
-        await readCapture(folder, captureTargets).catch((error: unknown) => {
-          if (!(error instanceof RequestError)) throw error;
-          // As the command line prints it.
-          throw new RequestError(printable(error.message));
-        });
+        await readCapture(folder, captureTargets);
+      },
+    };
+  },
+};
+
+/** Makes the report that `flashproof merge` makes, as far as it is checked. */
+async function mergeParts(path: string): Promise<void> {
+  const joined = joinParts([readPart(path)]);
+  const { command } = joined.request;
+  await fromUnits(joined, async () => {
+    if (command === 'check') {
+      const report = joinCheck(joined);
+      await validateCheckReport(report);
+      renderCheck(report);
+      renderCheckJunit(report);
+    } else if (command === 'conform') renderConformance(joinConform(joined));
+    else renderProfile(await joinProfile(joined));
+  });
+}
+
+const campaignTarget: FuzzTarget = {
+  name: 'journal or part',
+  weight: 3,
+  make: (folder, random) => {
+    const path = join(folder, 'part');
+    const content = hostileCampaign(random);
+    writeFileSync(path, content);
+    return {
+      bytes: content.length,
+      // What deflate and the arrays of a unit may come to.
+      mostAllocated: 2 ** 26,
+      exercise: async () => {
+        await Promise.resolve()
+          .then(() => readJournal(path))
+          .catch(refusalOnly);
+        await mergeParts(path);
       },
     };
   },
@@ -206,7 +252,7 @@ export const fuzzTargets: readonly FuzzTarget[] = [
   tensorFileTarget('safetensors', 5, hostileSafetensors, 1),
   tensorFileTarget('npy', 3, hostileNpy, 1),
   tensorFileTarget('npz', 4, hostileZip, deflateRatio),
-  ...[folderTarget, promisesTarget, answerTarget, captureTarget],
+  ...[folderTarget, promisesTarget, answerTarget, captureTarget, campaignTarget],
 ];
 
 /** A target by the weights of all. */

@@ -89,9 +89,21 @@ const oddOffsets: Making = (random) => {
   return safetensorsBytes({ ...header, [name]: described('F32', shape, some(), some()) }, data);
 };
 
+/** Just beyond the file, and up to the longest header that there may be, which is more than the file has. */
+const longLengths: readonly bigint[] = [
+  ...[soundSafetensors.length - 8, soundSafetensors.length - 7, soundSafetensors.length].map(
+    BigInt,
+  ),
+  ...[2n << 20n, 1n << 23n, 1n << 24n, 1n << 26n, 99_000_000n, 100_000_000n, 100_000_001n],
+];
+
 /** A header of a length that is not its own. */
 const oddLength: Making = (random) =>
-  safetensorsBytes(header, data, random.pick(hostileIntegers) & ((1n << 64n) - 1n));
+  safetensorsBytes(
+    header,
+    data,
+    random.pick(random.chance(0.5) ? longLengths : hostileIntegers) & ((1n << 64n) - 1n),
+  );
 
 /** Very many tensors, or one very long name. */
 const longHeader: Making = (random) => {
@@ -108,7 +120,7 @@ const makings: readonly Making[] = [
   ...Array<Making>(3).fill((random) =>
     safetensorsBytes(Buffer.from(mutatedText(JSON.stringify(header), random, values)), data),
   ),
-  ...[oddMetadata, oddMetadata, oddShapes, oddShapes, oddOffsets, oddLength],
+  ...[oddMetadata, oddMetadata, oddShapes, oddShapes, oddOffsets, oddLength, oddLength],
 ];
 
 /** A safetensors file that is wrong, or odd, in one or a few places. */
