@@ -26,12 +26,12 @@ export interface AuditCommandOptions extends ProblemOptions {
 const examples = `
 Examples:
   flashproof audit dump.safetensors --output :out --lse :lse
-  flashproof audit dump.safetensors --output kernel.npy --causal --json report.json
+  flashproof audit dump.safetensors --output kernel.npy --causal --json out.json
   flashproof audit problem.safetensors --exec "python my_kernel.py"
   flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
-  flashproof audit dump.safetensors --output :out --as fa4 --set architecture=sm_100
+  flashproof audit dump.safetensors --as fa4 --set architecture=sm_100
   flashproof audit dump.safetensors --output :out --identify
-  flashproof audit dump.safetensors --output :mine --compare :torch --html report.html
+  flashproof audit dump.safetensors --compare :torch --html report.html
 
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
 

@@ -15,7 +15,8 @@ const examples = `
 Examples:
   flashproof bound problem.safetensors
   flashproof bound problem.safetensors --kernel fa4 --set rescale.threshold=0
-  flashproof bound problem.safetensors --kernel fa4 --set architecture=sm_90 --json bounds.json
+  flashproof bound problem.safetensors --kernel fa4 \\
+    --set architecture=sm_90 --json bounds.json
 
 Exit status: 0 done, 2 the request is wrong.`;
 

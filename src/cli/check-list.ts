@@ -1,5 +1,6 @@
 import { describeRegime, lawIds, laws, regimeNames } from '../../properties/index.js';
 import { wrapText } from '../report/index.js';
+import { listHead, type ListHead } from './document-head.js';
 
 function indented(text: string, columns: number): string[] {
   return wrapText(text, columns - 4).map((line) => `    ${line}`);
@@ -25,4 +26,37 @@ export function renderCheckList(columns = 80): string {
     ];
   });
   return `${['Properties', ...properties, '', 'Regimes', ...regimes].join('\n')}\n`;
+}
+
+/** The properties and regimes, as `check --list --json` writes them. */
+export interface CheckList extends ListHead<'check-list'> {
+  readonly properties: readonly {
+    readonly name: string;
+    readonly statement: string;
+    readonly reason: string;
+    /** What a kernel may promise of it. */
+    readonly promises: readonly string[];
+    /** What it promises if nothing is said. */
+    readonly usualPromise: string;
+  }[];
+  readonly regimes: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly provokes: string;
+  }[];
+}
+
+/** The JSON document of the properties and regimes. */
+export function checkList(): CheckList {
+  return {
+    ...listHead('check-list'),
+    properties: lawIds.map((name) => {
+      const { statement, reason, strengths, usual } = laws[name];
+      return { name, statement, reason, promises: [...strengths, 'none'], usualPromise: usual };
+    }),
+    regimes: regimeNames.map((name) => {
+      const { description, provokes } = describeRegime(name);
+      return { name, description, provokes };
+    }),
+  };
 }

@@ -7,12 +7,8 @@ import {
   type CheckReport,
 } from '../report/index.js';
 import type { CheckCommandOptions } from './check.js';
-import { wantsColor } from './progress.js';
+import { terminalLooks } from './terminal-looks.js';
 import { writeJson } from './write-json.js';
-
-/** Columns of the text where the terminal does not say, and the most that read well. */
-const usualColumns = 80;
-const mostColumns = 100;
 
 async function writeJunit(target: string, report: CheckReport): Promise<void> {
   const text = renderCheckJunit(report);
@@ -33,12 +29,11 @@ export async function publishCheck(
 ): Promise<void> {
   await validateCheckReport(report);
   const isTaken = json === '-' || junit === '-';
-  const columns = Math.min(process.stdout.columns ?? usualColumns, mostColumns);
   if (!isTaken)
     process.stdout.write(
       quiet === true
         ? `${report.verdict.sentence}\n`
-        : renderCheck(report, { color: wantsColor(process.stdout), columns }),
+        : renderCheck(report, terminalLooks(process.stdout)),
     );
   if (process.env['GITHUB_ACTIONS'] === 'true')
     (isTaken ? process.stderr : process.stdout).write(renderCheckAnnotations(report));

@@ -47,9 +47,12 @@ Examples:
   flashproof check --list
   flashproof check --kernel fa4
   flashproof check --kernel fa4 --variant causal-one-more --runs 20
-  flashproof check --kernel naive-fp32 --property within-bound --seed 1 --json check.json
-  flashproof check --exec "python my_kernel.py" --formats bf16 --dims 64,128 --no-window
-  flashproof check --exec "python my_kernel.py" --replay flashproof-failures/within-bound-1-3.safetensors
+  flashproof check --kernel naive-fp32 --property within-bound --seed 1 \\
+    --json check.json
+  flashproof check --exec "python my_kernel.py" --formats bf16 --dims 64,128 \\
+    --no-window
+  flashproof check --exec "python my_kernel.py" \\
+    --replay flashproof-failures/within-bound-1-3.safetensors
 
 The command of --exec reads one JSON request a line and answers one line each;
 docs/properties.md in the repository has the protocol.
@@ -125,7 +128,7 @@ export function addCheckCommand(program: Command): void {
     .option('--list', 'list properties and regimes')
     .option('--replay <file>', 'try the saved problem of a failure again')
     .option('--save-dir <folder>', 'where failures are saved', 'flashproof-failures')
-    .option('--json <file>', 'write the report as JSON (- for standard output)')
+    .option('--json <file>', 'write the report, or the list, as JSON (- for standard output)')
     .option('--junit <file>', 'write the report as JUnit XML (- for standard output)')
     .option('-q, --quiet', 'print the verdict only')
     .addHelpText('after', details)

@@ -43,19 +43,28 @@ export function bashCompletion(
     .map(({ name }) => quote(name));
   return `# Completion of flashproof for bash.
 _flashproof_names() {
-  local name
+  local name breaks='' quote='' typed=$current
+  # What was typed, without its quote or its backslashes.
+  case $typed in
+  \\'* | \\"*) quote=\${typed:0:1} typed=\${typed:1} ;;
+  *) typed=\${typed//\\\\/} ;;
+  esac
   COMPREPLY=()
   for name in "$@"; do
-    [[ $name == "$current"* ]] && COMPREPLY+=("$name")
+    [[ $name == "$typed"* ]] || continue
+    if [[ -z $quote ]]; then printf -v name %q "$name"; fi
+    COMPREPLY+=("$name")
   done
   if [[ \${#COMPREPLY[@]} -eq 0 ]]; then _flashproof_nothing; fi
   # The user goes on after an equals sign or a colon.
   if [[ \${#COMPREPLY[@]} -eq 1 && \${COMPREPLY[0]} == *[=:] ]]; then
     compopt -o nospace 2>/dev/null
   fi
-  # bash takes what stands before the last colon for a word of its own.
-  if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
-    COMPREPLY=("\${COMPREPLY[@]#"\${current%"\${current##*:}"}"}")
+  # bash takes what stands before the last colon or equals sign for words of their own.
+  if [[ $COMP_WORDBREAKS == *:* ]]; then breaks=:; fi
+  if [[ $COMP_WORDBREAKS == *=* ]]; then breaks+==; fi
+  if [[ -z $quote && -n $breaks && $current == *[$breaks]* ]]; then
+    COMPREPLY=("\${COMPREPLY[@]#"\${current%"\${current##*[$breaks]}"}"}")
   fi
 }
 _flashproof_nothing() {
@@ -64,8 +73,10 @@ _flashproof_nothing() {
 _flashproof() {
   local current=\${COMP_WORDS[COMP_CWORD]} index=$COMP_CWORD command='' place
   COMPREPLY=()
-  # bash makes several words of a:b, and of --option=value.
-  while ((index > 2)) && [[ $current == :* || \${COMP_WORDS[index - 1]} == : ]]; do
+  # bash makes several words of a:b and of a=b, and of --option=value, which are two.
+  while ((index > 2)) && [[ $current == [:=]* || \${COMP_WORDS[index - 1]} == [:=] ]]; do
+    if [[ $current == =* && \${COMP_WORDS[index - 1]} == -* ]]; then break; fi
+    if [[ \${COMP_WORDS[index - 1]} == = && \${COMP_WORDS[index - 2]} == -* ]]; then break; fi
     ((index--))
     current=\${COMP_WORDS[index]}$current
   done

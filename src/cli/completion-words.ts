@@ -36,7 +36,7 @@ export interface CompletedCommand {
 
 /** Placeholders and arguments that stand for a path. */
 const paths = /^<(file(\[:tensor\])?|folder|dir)>$/;
-const pathArguments: readonly string[] = ['problem'];
+const pathArguments: readonly string[] = ['problem', 'part'];
 
 function named(command: string, word: string): Completion | null {
   const names = completionValues[`${command} ${word}`] ?? completionValues[word];

@@ -6,7 +6,8 @@ export type Shell = (typeof shells)[number];
 
 const details = `
 Examples:
-  flashproof completion bash > ~/.local/share/bash-completion/completions/flashproof
+  flashproof completion bash > \\
+    ~/.local/share/bash-completion/completions/flashproof
   flashproof completion zsh > "\${fpath[1]}/_flashproof"
   flashproof completion fish > ~/.config/fish/completions/flashproof.fish
 

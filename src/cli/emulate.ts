@@ -16,13 +16,18 @@ export interface EmulateCommandOptions extends ProblemOptions, MachineOptions {
 const examples = `
 Examples:
   flashproof emulate fa4 problem.safetensors --save out.safetensors
-  flashproof emulate fa4 problem.safetensors --set rescale.threshold=0 --set exp2.degree=4
+  flashproof emulate fa4 problem.safetensors --set rescale.threshold=0 \\
+    --set exp2.degree=4
   flashproof emulate fa4 problem.safetensors --machine
-  flashproof emulate fa4 problem.safetensors --machine --ctas 2 --clusters 1 --trace trace.json
-  flashproof emulate fa4 problem.safetensors --machine --no-races --schedule random:7
-  flashproof emulate fa4 problem.safetensors --machine --mutant "remove: K/V empty: load waits"
+  flashproof emulate fa4 problem.safetensors --machine --ctas 2 \\
+    --clusters 1 --trace trace.json
+  flashproof emulate fa4 problem.safetensors --machine --no-races \\
+    --schedule random:7
+  flashproof emulate fa4 problem.safetensors --machine \\
+    --mutant "remove: K/V empty: load waits"
   flashproof emulate list
   flashproof emulate list --machine
+  flashproof emulate list --json -
 
 --machine runs the kernel's program, warp by warp, on one thread. It looks for
 races, deadlocks and misuse, counts what every unit does, and computes the same
@@ -45,7 +50,7 @@ export function addEmulateCommand(program: Command): void {
   addProblemOptions(command)
     .option(
       '--json <file>',
-      'write settings, evidence and counters as JSON (- for standard output)',
+      'write settings, evidence and counters, or the list, as JSON (- for stdout)',
     )
     .option('-q, --quiet', 'print nothing')
     .addHelpText('after', examples)

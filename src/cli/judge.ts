@@ -2,13 +2,14 @@ import {
   attributedKernel,
   createTechniqueTable,
   identifyKernel,
-  renderIdentification,
+  type Identification,
   type TechniqueTable,
   type TechniqueTableMeter,
 } from '../attribution/index.js';
 import {
   anyKernelArithmetic,
   auditAccuracy,
+  auditableOutput,
   auditOutputs,
   judgedArithmetic,
   type Audit,
@@ -18,7 +19,8 @@ import {
 } from '../audit/index.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import type { AttributedKernel } from '../../kernels/index.js';
-import type { Problem } from '../problem.js';
+import { problemShape, type Problem } from '../problem.js';
+import { gatherSketch, type AuditSketch } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
 import { kernelSettings } from './kernel-settings.js';
@@ -31,8 +33,10 @@ export interface Judgement {
   readonly audit: Audit;
   /** Null when it was not wanted. */
   readonly techniques: TechniqueTable | null;
-  /** Which kernel the output looks like, in words; null when that was not asked. */
-  readonly identification: string | null;
+  /** Which kernel the output looks like; null when that was not asked. */
+  readonly identification: Identification | null;
+  /** What sparklines are drawn from; null when none are wanted. */
+  readonly sketch: AuditSketch | null;
 }
 
 /**
@@ -96,10 +100,12 @@ export function judge(
     falseAlarmRate,
     progress,
     onElements,
+    sketch: wantsSketch = false,
   }: {
     readonly falseAlarmRate: number;
     readonly progress: (stage: string, done: number) => void;
     readonly onElements?: AuditOptions['onElements'];
+    readonly sketch?: boolean;
   },
 ): Judgement {
   const declared = declaredArithmetic(problem, options);
@@ -117,12 +123,17 @@ export function judge(
   });
   const identification =
     options.identify === true
-      ? renderIdentification(
-          identifyKernel(problem, outputs.out, {
-            reference,
-            progress: (done, total) => progress('identification', done / total),
-          }),
-        )
+      ? identifyKernel(problem, outputs.out, {
+          reference,
+          progress: (done, total) => progress('identification', done / total),
+        })
       : null;
-  return { audit, techniques: meter?.table() ?? null, identification };
+  const outputFormat = outputs.out.format;
+  const sketch = wantsSketch
+    ? gatherSketch({
+        ...{ reference, outputFormat },
+        out: auditableOutput(outputs.out, problemShape(problem)),
+      })
+    : null;
+  return { audit, techniques: meter?.table() ?? null, identification, sketch };
 }

@@ -1,26 +1,62 @@
-import { machineMutants } from '../../kernels/index.js';
-import { alignTextColumns } from '../align-columns.js';
+import { machineMutants, type MachineMutant } from '../../kernels/index.js';
 import { memoryModels } from '../machine/index.js';
+import { layoutTable } from '../report/index.js';
+import { listHead, type ListHead } from './document-head.js';
 import { adversarialNames } from './machine-schedule.js';
 
-/** The schedules, memory models and mutants that the machine's options name, as text. */
-export function describeMachineNames(): string {
+/** The schedules that are not adversarial; of `random:` any seed. */
+const schedules = [
+  {
+    name: 'in-order',
+    description: 'each warp goes on until it has to wait; operations complete at once',
+  },
+  { name: 'timed', description: "by the clocks of an SM's units" },
+  { name: 'random:<seed>', description: 'any step, some left behind for long' },
+] as const;
+
+/**
+ * The schedules, memory models and mutants that the machine's options name, as text of so many columns; a
+ * mutant's id, to be copied, is never broken.
+ */
+export function describeMachineNames(columns = 80): string {
+  const table = (rows: readonly { readonly name: string; readonly description: string }[]) =>
+    layoutTable(
+      rows.map(({ name, description }) => [`  ${name}`, description]),
+      { alignments: [], width: columns, paint: (_, text) => text },
+    );
   return [
     '--schedule',
-    ...alignTextColumns([
-      ['in-order', 'each warp goes on until it has to wait; operations complete at once'],
-      ['timed', "by the clocks of an SM's units"],
-      ['random:<seed>', 'any step, some left behind for long'],
-    ]),
+    ...table(schedules),
     ...adversarialNames().map((name) => `  ${name}`),
     '',
     '--model',
-    ...alignTextColumns(
-      Object.values(memoryModels).map(({ name, description }) => [name, description]),
-    ),
+    ...table(Object.values(memoryModels)),
     '',
     `--mutant, one of ${machineMutants.length}`,
     ...machineMutants.map(({ id }) => `  ${id}`),
     '',
   ].join('\n');
+}
+
+/** What the machine's options name, as `emulate list --machine --json` writes it. */
+export interface MachineList extends ListHead<'machine-list'> {
+  /** Adversarial schedules have no description but their name. */
+  readonly schedules: readonly { readonly name: string; readonly description: string | null }[];
+  readonly models: readonly { readonly name: string; readonly description: string }[];
+  readonly mutants: readonly Pick<
+    MachineMutant,
+    'id' | 'site' | 'kind' | 'description' | 'needsPair' | 'model'
+  >[];
+}
+
+/** The JSON document of what the machine's options name. */
+export function machineList(): MachineList {
+  return {
+    ...listHead('machine-list'),
+    schedules: [...schedules, ...adversarialNames().map((name) => ({ name, description: null }))],
+    models: Object.values(memoryModels).map(({ name, description }) => ({ name, description })),
+    mutants: machineMutants.map(({ id, site, kind, description, needsPair, model }) => ({
+      ...{ id, site, kind, description, needsPair, model },
+    })),
+  };
 }

@@ -68,8 +68,7 @@ function verdict(request: MachineRequest, results: MachineResults): string[] {
   const all = program.clusters === 1 ? 'the cluster' : `all ${whole(program.clusters)} clusters`;
   return [
     `0 findings: no race, deadlock or misuse; holds for every schedule (${about})`,
-    `  Proved, not sampled: the order of events of ${all} is complete, free of races and unambiguous in`,
-    "  every barrier's phase, so every schedule has the same events, order and bits.",
+    `  Proved, not sampled: the order of events of ${all} is complete, free of races and unambiguous in every barrier's phase, so every schedule has the same events, order and bits.`,
     '',
     ...unchanged,
   ];

@@ -13,6 +13,7 @@ A part is what check, conform and profile write with --shard and --json, a
 journal what they write with --journal. Every shard must be there once, in any
 order, and all of one request. The report is that of one run, but for times,
 which are the sums of the shards', and for the shards whose time was up.
+--junit is for parts of check: conform and profile have no JUnit output.
 
 Examples:
   flashproof check --kernel fa4 --seed 1 --shard 1/2 --json part1.json

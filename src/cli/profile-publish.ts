@@ -6,7 +6,9 @@ import {
   type InputRange,
   type Profile,
 } from '../profile/index.js';
-import { toolVersion } from './tool-version.js';
+import { documentHead } from './document-head.js';
+import { profileSketch } from './profile-sketch.js';
+import { terminalLooks } from './terminal-looks.js';
 import { writeJson } from './write-json.js';
 
 /** What was profiled, and how long it took. */
@@ -29,11 +31,7 @@ function document(
   { range: { from, to }, architecture, seconds }: ProfileProvenance,
 ): object {
   return {
-    kind: 'profile',
-    schemaVersion: 1,
-    tool: { name: 'flashproof', version: toolVersion() },
-    created: new Date().toISOString(),
-    seconds,
+    ...documentHead('profile', seconds),
     range: { from: from ?? null, to: to ?? null },
     architecture,
     ...profileDocument(profile),
@@ -41,7 +39,8 @@ function document(
 }
 
 /**
- * Prints a profile, and writes the files that were asked for.
+ * Prints a profile, and writes the files that were asked for. The text comes first: a file that cannot be
+ * written must not lose what was measured.
  * @throws RequestError when a file cannot be written
  */
 export async function publishProfile(
@@ -49,8 +48,11 @@ export async function publishProfile(
   provenance: ProfileProvenance,
   { json, svg, quiet }: ProfileTargets,
 ): Promise<void> {
+  if (json !== '-' && quiet !== true) {
+    const { sparklines } = terminalLooks(process.stdout);
+    process.stdout.write(renderProfile(profile) + (sparklines ? profileSketch(profile) : ''));
+  }
   if (json !== undefined) await writeJson(json, document(profile, provenance));
   if (svg !== undefined && 'plots' in profile)
     await atomicWriteFile(svg, renderSvg(profile.title, profile.plots));
-  if (json !== '-' && quiet !== true) process.stdout.write(renderProfile(profile));
 }

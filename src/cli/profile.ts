@@ -60,10 +60,13 @@ const architectures: Readonly<Record<MufuArchitecture, true>> = {
   sm_103: true,
 };
 
+/** The architectures that --architecture takes. */
+export const architectureNames = Object.keys(architectures) as readonly MufuArchitecture[];
+
 function architecture(text: string): MufuArchitecture {
-  const names = Object.keys(architectures) as MufuArchitecture[];
-  const found = names.find((name) => name === text);
-  if (found === undefined) throw new InvalidArgumentError(`known are ${names.join(', ')}.`);
+  const found = architectureNames.find((name) => name === text);
+  if (found === undefined)
+    throw new InvalidArgumentError(`known are ${architectureNames.join(', ')}.`);
   return found;
 }
 

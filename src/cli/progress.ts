@@ -44,14 +44,3 @@ export function createProgressLine(stream: NodeJS.WriteStream = process.stderr):
     },
   };
 }
-
-/**
- * Whether to colour what goes to a stream: only on a terminal that does not call itself dumb, never with
- * NO_COLOR set (to anything but the empty string), and always with FORCE_COLOR set to anything but 0.
- */
-export function wantsColor(stream: NodeJS.WriteStream, environment = process.env): boolean {
-  const { NO_COLOR: no, FORCE_COLOR: force } = environment;
-  if (no !== undefined && no !== '') return false;
-  if (force !== undefined && force !== '') return force !== '0';
-  return canRedraw(stream, environment);
-}

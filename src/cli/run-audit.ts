@@ -1,6 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { renderIdentification, type Identification } from '../attribution/index.js';
 import type { KernelOutputs } from '../audit/index.js';
 import {
   atomicWriteFile,
@@ -17,6 +16,7 @@ import {
   renderJunit,
   validateReport,
   type AuditReport,
+  type AuditSketch,
   type Provenance,
   type TensorSource,
 } from '../report/index.js';
@@ -31,8 +31,10 @@ import {
   parseProbability,
   problemSettings,
 } from './problem-settings.js';
-import { createProgressLine, wantsColor } from './progress.js';
+import { createProgressLine } from './progress.js';
 import { readTensorArgument } from './read-output.js';
+import { createTemporaryFolder } from './temporary-folder.js';
+import { terminalLooks } from './terminal-looks.js';
 import { toolVersion } from './tool-version.js';
 
 /** Exit statuses of an audit. */
@@ -73,25 +75,36 @@ async function writeReport(target: string | undefined, text: () => string): Prom
   else await atomicWriteFile(target, text());
 }
 
-/** Prints a report and writes the files that were asked for; `page` is the HTML of --html. */
+/** What goes with a report: the HTML of --html, and what only the text has. */
+interface Extras {
+  readonly page: string | null;
+  readonly identification: Identification | null;
+  readonly sketch: AuditSketch | null;
+}
+
+/**
+ * Prints a report and writes the files that were asked for. The text comes first: a file that cannot be
+ * written must not lose what was found.
+ */
 async function publish(
   report: AuditReport,
-  identification: string | null,
-  page: string | null,
+  { page, identification, sketch }: Extras,
   options: AuditCommandOptions,
 ): Promise<void> {
   await validateReport(report);
+  if (reportFiles.every((name) => options[name] !== '-')) {
+    const looks = terminalLooks(process.stdout);
+    const identified =
+      identification === null ? '' : `\n${renderIdentification(identification, looks.columns)}\n`;
+    process.stdout.write(
+      options.quiet === true
+        ? `${report.verdict.sentence}\n`
+        : renderAudit(report, { ...looks, sketch }) + identified,
+    );
+  }
   await writeReport(options.json, () => `${JSON.stringify(report, null, 2)}\n`);
   await writeReport(options.junit, () => renderJunit([report]));
   if (page !== null) await writeReport(options.html, () => page);
-  if (reportFiles.some((name) => options[name] === '-')) return;
-  const columns = Math.min(process.stdout.columns ?? 80, 100);
-  process.stdout.write(
-    options.quiet === true
-      ? `${report.verdict.sentence}\n`
-      : renderAudit(report, { color: wantsColor(process.stdout), columns }) +
-          (identification === null ? '' : `\n${identification}\n`),
-  );
 }
 
 function rejectClashes(options: AuditCommandOptions): void {
@@ -152,7 +165,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       judged = await emulateKernel(options.kernel, problem, options);
     else if (options.exec === undefined) judged = await readOutputs(file, options);
     else {
-      folder = await mkdtemp(join(tmpdir(), 'flashproof-'));
+      folder = await createTemporaryFolder();
       const execution = await executeKernel(options.exec, problem, folder, timeoutSeconds);
       if (!execution.ok) {
         const report = createExecutionFailureReport(
@@ -161,14 +174,15 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
           await provenance(null),
         );
         const page = (await html?.render(report, null, [], null)) ?? null;
-        await publish(report, null, page, options);
+        await publish(report, { page, identification: null, sketch: null }, options);
         return failed;
       }
       judged = execution;
     }
-    const { audit, techniques, identification } = judge(problem, judged.outputs, options, {
+    const { audit, techniques, identification, sketch } = judge(problem, judged.outputs, options, {
       falseAlarmRate,
       progress: progress.update,
+      sketch: terminalLooks(process.stdout).sparklines && options.quiet !== true,
       ...(html === null ? {} : { onElements: html.onElements }),
     });
     progress.done();
@@ -178,8 +192,9 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       output: { tensor: judged.outputs.out, source: judged.output },
       ...{ falseAlarmRate, provenance: origin },
     });
-    const page = (await html?.render(report, problem, compared ?? [], identification)) ?? null;
-    await publish(report, identification, page, options);
+    const identified = identification === null ? null : renderIdentification(identification);
+    const page = (await html?.render(report, problem, compared ?? [], identified)) ?? null;
+    await publish(report, { page, identification, sketch }, options);
     return audit.verdict.pass ? passed : failed;
   } finally {
     progress.done();

@@ -2,17 +2,13 @@ import { fileURLToPath } from 'node:url';
 import { renderBenchmarks, runBenchmarks, type BenchmarkResults } from '../bench/index.js';
 import type { BenchCommandOptions } from './bench.js';
 import { canRedraw } from './progress.js';
-import { toolVersion } from './tool-version.js';
+import { documentHead } from './document-head.js';
 import { writeJson } from './write-json.js';
 
 /** The JSON document of the results. */
 function document(results: BenchmarkResults, seconds: number): object {
   return {
-    kind: 'bench',
-    schemaVersion: 1,
-    tool: { name: 'flashproof', version: toolVersion() },
-    created: new Date().toISOString(),
-    seconds,
+    ...documentHead('bench', seconds),
     ...results,
   };
 }
@@ -35,6 +31,6 @@ export async function runBench({ json, quick = false, quiet }: BenchCommandOptio
   const results = await runBenchmarks({ commandLine, quick, progress: showProgress });
   if (canRedraw(process.stderr)) process.stderr.write(clearLine);
   const seconds = (performance.now() - start) / 1000;
-  if (json !== undefined) await writeJson(json, document(results, seconds));
   if (json !== '-' && quiet !== true) process.stdout.write(renderBenchmarks(results));
+  if (json !== undefined) await writeJson(json, document(results, seconds));
 }

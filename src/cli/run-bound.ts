@@ -15,7 +15,8 @@ import { RequestError } from '../request-error.js';
 import type { BoundCommandOptions } from './bound.js';
 import { kernelSettings } from './kernel-settings.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
-import { createProgressLine, wantsColor } from './progress.js';
+import { createProgressLine } from './progress.js';
+import { terminalLooks } from './terminal-looks.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
@@ -67,12 +68,9 @@ export async function runBound(path: string, options: BoundCommandOptions): Prom
       seconds: (performance.now() - start) / 1000,
     });
     await validateBoundReport(report);
+    if (options.json !== '-' && options.quiet !== true)
+      process.stdout.write(renderBound(problem, table, terminalLooks(process.stdout)));
     if (options.json !== undefined) await writeJson(options.json, report);
-    if (options.json === '-' || options.quiet === true) return;
-    const columns = Math.min(process.stdout.columns ?? 80, 100);
-    process.stdout.write(
-      renderBound(problem, table, { color: wantsColor(process.stdout), columns }),
-    );
   } finally {
     progress.done();
     await file.close();

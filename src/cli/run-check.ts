@@ -16,7 +16,7 @@ import { readCampaign } from './campaign-options.js';
 import type { CheckCommandOptions } from './check.js';
 import { emulatedKernel } from './check-emulated.js';
 import type { KernelUnderTest } from './check-kernel-under-test.js';
-import { renderCheckList } from './check-list.js';
+import { checkList, renderCheckList } from './check-list.js';
 import { liveKernel } from './check-live.js';
 import { nameList } from './check-names.js';
 import { rejectNothingTried } from './check-nothing-tried.js';
@@ -26,6 +26,8 @@ import { runReplay } from './check-replay.js';
 import { saveExecutionFailure, saveFailures } from './check-save.js';
 import { createPeriodicProgress } from './periodic-progress.js';
 import { parsePositive, parseWhole } from './problem-settings.js';
+import { publishList } from './publish-list.js';
+import { terminalLooks } from './terminal-looks.js';
 import { toolVersion } from './tool-version.js';
 
 /** Exit statuses of a check. */
@@ -181,7 +183,8 @@ async function checkUnderTest(
  */
 export async function runCheck(options: CheckCommandOptions): Promise<number> {
   if (options.list === true) {
-    process.stdout.write(renderCheckList(Math.min(process.stdout.columns ?? 80, 100)));
+    const list = () => renderCheckList(terminalLooks(process.stdout).columns);
+    await publishList(list, checkList, options);
     return passed;
   }
   rejectClashes(options);

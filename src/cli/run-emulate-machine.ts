@@ -1,9 +1,11 @@
 import { fa4Model } from '../../kernels/index.js';
 import { allocateStorage, formats, patternsOf } from '../formats/index.js';
-import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
+import { openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
 import type { Problem, Tensor } from '../problem.js';
+import { fitLines } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { EmulateCommandOptions } from './emulate.js';
+import { emulateDocument } from './emulate-document.js';
 import { kernelSettings } from './kernel-settings.js';
 import { prepareMachine, type MachineRequest } from './machine-request.js';
 import { createMachineGatherer, type MachineResults } from './machine-results.js';
@@ -11,6 +13,7 @@ import { renderMachine } from './machine-text.js';
 import { createTraceFile } from './machine-trace-file.js';
 import { createPeriodicProgress } from './periodic-progress.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
+import { terminalLooks } from './terminal-looks.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
@@ -70,6 +73,12 @@ async function run(
   return { request, results: gatherer.results() };
 }
 
+/** Texts of some lines each, as wide as the terminal is. */
+function fitted(texts: readonly string[]): string {
+  const { columns } = terminalLooks(process.stdout);
+  return fitLines(texts.join('\n').split('\n'), columns).join('\n');
+}
+
 /** Where results went, for the first line. */
 function written({ save, trace }: EmulateCommandOptions): string {
   const places = [
@@ -118,16 +127,20 @@ export async function runEmulateMachine(
       );
     const evidence = [...prepared.evidence, ...executionEvidence, ...results.rateEvidence];
     const { counters, findings, isComplete, steps, clocks, roofline } = results;
+    if (options.json !== '-' && options.quiet !== true)
+      process.stdout.write(
+        fitted([
+          `${name}: out ${out.format} [${out.shape.join(', ')}] by ${machine.clusters.toLocaleString('en-US')} × ${machine.ctas} CTAs in ${seconds.toFixed(2)} s${written(options)}`,
+          '',
+          renderMachine(request, results),
+          'Evidence',
+          ...evidence.map((line) => `  ${line}`),
+          '',
+        ]),
+      );
     if (options.json !== undefined)
       await writeJson(options.json, {
-        kind: 'emulate',
-        schemaVersion: 1,
-        tool: { name: 'flashproof', version: toolVersion() },
-        created: new Date().toISOString(),
-        seconds,
-        problem: { path, sha256: await hashTensorFile(path) },
-        kernel: name,
-        settings: prepared.settings,
+        ...(await emulateDocument(path, name, prepared.settings, seconds)),
         machine,
         ...{ isComplete, findings, steps, clocks, counters, roofline },
         exponentials: results.exponentials,
@@ -136,17 +149,6 @@ export async function runEmulateMachine(
         saved: options.save ?? null,
         trace: options.trace ?? null,
       });
-    if (options.json !== '-' && options.quiet !== true)
-      process.stdout.write(
-        [
-          `${name}: out ${out.format} [${out.shape.join(', ')}] by ${machine.clusters.toLocaleString('en-US')} × ${machine.ctas} CTAs in ${seconds.toFixed(2)} s${written(options)}`,
-          '',
-          renderMachine(request, results),
-          'Evidence',
-          ...evidence.map((line) => `  ${line}`),
-          '',
-        ].join('\n'),
-      );
     if (findings.length > 0) process.exitCode = foundSomething;
   } finally {
     await file.close();

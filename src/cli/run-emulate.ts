@@ -1,46 +1,47 @@
 import { availableParallelism } from 'node:os';
-import { kernelModels } from '../../kernels/index.js';
 import { emulate, type Emulation } from '../emulate/index.js';
-import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
+import { openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
+import { fitLines } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { EmulateCommandOptions } from './emulate.js';
+import { emulateDocument } from './emulate-document.js';
+import { describeKernels, kernelList } from './kernel-list.js';
 import { kernelSettings } from './kernel-settings.js';
 import { checkMachineOptions } from './machine-options.js';
 import { createPeriodicProgress } from './periodic-progress.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
+import { publishList } from './publish-list.js';
+import { terminalLooks } from './terminal-looks.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
-/** The kernel models with their settings, for `flashproof emulate list`. */
-function describeModels(): string {
-  const lines = kernelModels.flatMap(({ name, description, settings }) => [
-    `${name}  ${description}`,
-    ...settings.map(({ key, description }) => `  ${key.padEnd(20)} ${description}`),
-  ]);
-  return `${lines.join('\n')}\n`;
-}
-
-function lines(title: string, entries: readonly (readonly [string, string])[]): string[] {
+function section(title: string, entries: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...entries.map(([name]) => name.length));
   return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
 }
 
-function render(emulation: Emulation, seconds: number, saved: string | undefined): string {
+function render(
+  emulation: Emulation,
+  seconds: number,
+  saved: string | undefined,
+  columns: number,
+): string {
   const { model, out, settings, counters, evidence } = emulation;
   const text = (values: Readonly<Record<string, unknown>>) =>
     Object.entries(values).map(
       ([name, value]) =>
         [name, typeof value === 'number' ? value.toLocaleString('en-US') : String(value)] as const,
     );
-  return [
+  const lines = [
     `${model}: out ${out.format} [${out.shape.join(', ')}] in ${seconds.toFixed(2)} s${saved === undefined ? '' : `, saved to ${saved}`}`,
     '',
-    ...(Object.keys(settings).length > 0 ? lines('Settings', text(settings)) : []),
-    ...(Object.keys(counters).length > 0 ? lines('Counted', text(counters)) : []),
+    ...(Object.keys(settings).length > 0 ? section('Settings', text(settings)) : []),
+    ...(Object.keys(counters).length > 0 ? section('Counted', text(counters)) : []),
     'Evidence',
     ...evidence.map((line) => `  ${line}`),
     '',
-  ].join('\n');
+  ];
+  return fitLines(lines, columns).join('\n');
 }
 
 /** The tensors and notes of the file that --save names. */
@@ -64,16 +65,16 @@ export async function runEmulate(
   options: EmulateCommandOptions,
 ): Promise<void> {
   if (path === undefined && model === 'list' && options.machine === true) {
-    const { describeMachineNames } = await import('./machine-list.js');
-    process.stdout.write(describeMachineNames());
-    return;
+    const { describeMachineNames, machineList } = await import('./machine-list.js');
+    const list = () => describeMachineNames(terminalLooks(process.stdout).columns);
+    return publishList(list, machineList, options);
   }
   checkMachineOptions(options);
   if (path === undefined) {
     if (model !== 'list')
       throw new RequestError(`name a problem for ${model}, or list to see the kernel models`);
-    process.stdout.write(describeModels());
-    return;
+    const list = () => describeKernels(terminalLooks(process.stdout).columns);
+    return publishList(list, kernelList, options);
   }
   if (options.machine === true) {
     const { runEmulateMachine } = await import('./run-emulate-machine.js');
@@ -93,22 +94,17 @@ export async function runEmulate(
     progress.done();
     const seconds = (performance.now() - start) / 1000;
     if (options.save !== undefined) await save(options.save, emulation);
+    if (options.json !== '-' && options.quiet !== true)
+      process.stdout.write(
+        render(emulation, seconds, options.save, terminalLooks(process.stdout).columns),
+      );
     if (options.json !== undefined)
       await writeJson(options.json, {
-        kind: 'emulate',
-        schemaVersion: 1,
-        tool: { name: 'flashproof', version: toolVersion() },
-        created: new Date().toISOString(),
-        seconds,
-        problem: { path, sha256: await hashTensorFile(path) },
-        kernel: model,
-        settings: emulation.settings,
+        ...(await emulateDocument(path, model, emulation.settings, seconds)),
         counters: emulation.counters,
         evidence: emulation.evidence,
         saved: options.save ?? null,
       });
-    if (options.json !== '-' && options.quiet !== true)
-      process.stdout.write(render(emulation, seconds, options.save));
   } finally {
     progress.done();
     await file.close();

@@ -1,4 +1,5 @@
 import {
+  fromUnits,
   joinCheck,
   joinConform,
   joinParts,
@@ -9,6 +10,7 @@ import {
   type JoinedParts,
   type ProfileRequest,
 } from '../campaign/index.js';
+import { validateCheckReport } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import { rejectEmptyReport } from './check-nothing-tried.js';
 import { publishCheck } from './check-publish.js';
@@ -22,19 +24,23 @@ type Merge = (joined: JoinedParts, options: MergeCommandOptions) => Promise<bool
 
 const merges: Readonly<Record<CampaignCommand, Merge>> = {
   check: async (joined, options) => {
-    const report = joinCheck(joined);
+    const report = await fromUnits(joined, async () => {
+      const made = joinCheck(joined);
+      await validateCheckReport(made);
+      return made;
+    });
     rejectEmptyReport(report);
     await publishCheck(report, options);
     return report.verdict.pass;
   },
   conform: async (joined, options) => {
-    const conformance = joinConform(joined);
+    const conformance = await fromUnits(joined, () => joinConform(joined));
     await publishConformance(conformance, secondsOf(joined.records.values()), options);
     return conformance.pass;
   },
   profile: async (joined, options) => {
     const { range, architecture } = joined.request as ProfileRequest;
-    const profile = await joinProfile(joined);
+    const profile = await fromUnits(joined, () => joinProfile(joined));
     const seconds = secondsOf(joined.records.values());
     await publishProfile(profile, { range, architecture, seconds }, options);
     return true;

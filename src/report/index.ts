@@ -10,6 +10,7 @@ export {
   type ReportHead,
   type TensorSource,
 } from './audit-report.js';
+export { gatherSketch, type AuditSketch } from './audit-sketch.js';
 export {
   createBoundReport,
   renderBound,
@@ -44,11 +45,14 @@ export {
   type PlotData,
   type ReproduceCommand,
 } from './html/index.js';
+export { fitLines } from './fit-lines.js';
 export { renderJunit } from './junit.js';
+export { plainText } from './plain-text.js';
 export { reportedProblem, type ReportedProblem } from './reported-problem.js';
 export { describeReportedProblem } from './reported-problem-text.js';
 export { fromReported, type Reported, type ReportNumber } from './report-number.js';
-export { renderAudit, type RenderOptions } from './terminal.js';
+export { joinLargest, sparkline } from './sparkline.js';
+export { renderAudit, type AuditRenderOptions, type RenderOptions } from './terminal.js';
 export { quoteShellCommand } from './shell-words.js';
 export {
   describeViolation,
@@ -56,4 +60,5 @@ export {
   validateCheckReport,
   validateReport,
 } from './validate-report.js';
+export { layoutTable } from './text-table.js';
 export { wrapText } from './wrap-text.js';

@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import type { TechniqueTable } from '../attribution/index.js';
 import type { AuditReport, JudgedReport } from './audit-report.js';
+import { sketchSection, type AuditSketch } from './audit-sketch.js';
 import { plainText } from './plain-text.js';
 import { fromReported } from './report-number.js';
 import { techniqueNotes, techniqueSections } from './technique-section.js';
@@ -25,6 +26,12 @@ export interface RenderOptions {
   readonly color?: boolean;
   /** Terminal columns that no line exceeds; fewer than 60 count as 60. Default: 80. */
   readonly columns?: number;
+}
+
+/** How the report of an audit is to be set. */
+export interface AuditRenderOptions extends RenderOptions {
+  /** What the sparklines are drawn from; null, or left out, for none. */
+  readonly sketch?: AuditSketch | null;
 }
 
 /** The fewest columns that the tables fit. */
@@ -83,11 +90,11 @@ function findingLines({ verdict }: AuditReport, columns: number, paint: Painter)
 
 /**
  * The report for a terminal, newline at the end: the verdict, the findings, the evidence, the problem,
- * the error, the tests, what the usual checks say, the oracle, the inputs. Numbers have three
+ * the error (with sparklines of it, if wanted), the tests, what the usual checks say, the oracle, the inputs. Numbers have three
  * significant digits; characters of file names and commands that could act on the terminal are
  * written as \u{hex}. Only what fails is red.
  */
-export function renderAudit(report: AuditReport, options: RenderOptions = {}): string {
+export function renderAudit(report: AuditReport, options: AuditRenderOptions = {}): string {
   const columns = Math.max(fewestColumns, Math.floor(options.columns ?? 80));
   const paint = painters[options.color === true ? 'color' : 'plain'];
   const table = ({ rows, numberColumns }: Section) =>
@@ -112,6 +119,7 @@ export function renderAudit(report: AuditReport, options: RenderOptions = {}): s
       ? []
       : [
           [...table(errorSection(report)), ...table(errorNotesSection(report))],
+          options.sketch ? table(sketchSection(options.sketch)) : [],
           [...table(testsSection(report)), ...indented(testNotes(report), columns)],
           ...techniqueLines(report.techniques),
           table(usualChecksSection(report)),

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import type { Ajv2020, ErrorObject } from 'ajv/dist/2020.js';
 import { lazily } from '../lazily.js';
 
 /** The most violations that a message lists. */
@@ -25,8 +25,8 @@ export function describeViolation({ instancePath, message, keyword, params }: Er
 /** The schemas that the package publishes; the others refer to the first. */
 type SchemaName = 'report.schema.json' | 'bound.schema.json' | 'check.schema.json';
 
-/** Reads and compiles the schemas on its first call; ajv is loaded then, and not with this module. */
-const loadValidators = lazily(async (): Promise<Record<SchemaName, ValidateFunction>> => {
+/** Reads the schemas on its first call; ajv is loaded then, and not with this module. */
+const loadSchemas = lazily(async (): Promise<Ajv2020> => {
   const read = async (name: SchemaName) =>
     JSON.parse(await readFile(new URL(`./${name}`, import.meta.url), 'utf8')) as object;
   const [{ Ajv2020 }, report, bound, check] = await Promise.all([
@@ -36,16 +36,15 @@ const loadValidators = lazily(async (): Promise<Record<SchemaName, ValidateFunct
     read('check.schema.json'),
   ]);
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
-  ajv.addSchema(report);
-  return {
-    'report.schema.json': ajv.compile(report),
-    'bound.schema.json': ajv.compile(bound),
-    'check.schema.json': ajv.compile(check),
-  };
+  // Added under names, a schema is compiled when it is first asked for: few commands need two.
+  return ajv
+    .addSchema(report, 'report.schema.json')
+    .addSchema(bound, 'bound.schema.json')
+    .addSchema(check, 'check.schema.json');
 });
 
 async function validateAgainst(schema: SchemaName, value: unknown): Promise<void> {
-  const validate = (await loadValidators())[schema];
+  const validate = (await loadSchemas()).getSchema(schema)!;
   if (validate(value)) return;
   const violations = (validate.errors ?? [])
     .filter(({ keyword }) => !wrappers.includes(keyword))

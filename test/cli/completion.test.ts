@@ -64,10 +64,12 @@ describe('what is completed', () => {
     for (const place of Object.keys(completionValues)) expect(known, place).toContain(place);
   });
 
-  it('names nothing that a shell would split or expand', () => {
+  it('names nothing that a shell would split or expand, but for what is quoted', () => {
     for (const [place, names] of Object.entries(completionValues)) {
       expect(names.length, place).toBeGreaterThan(0);
-      for (const name of names) expect(name, place).toMatch(/^[\w.=:-]+$/);
+      const isQuoted = place === '--mutant';
+      for (const name of names)
+        expect(name, place).toMatch(isQuoted ? /^[^'"\\$`]+$/ : /^[\w.=:-]+$/);
     }
   });
 
@@ -132,7 +134,10 @@ describe.runIf(hasShell('bash'))('completion in bash', () => {
     expect(bashOffers('audit', '--kernel', '=', 'naive-f')).toEqual(['naive-fp32']);
     expect(bashOffers('audit', '--kernel', '=')).toEqual(models);
     expect(bashOffers('check', '--property', 'within')).toEqual(['within-bound']);
-    expect(bashOffers('check', '--promise', 'within')).toEqual(['within-bound=']);
+    expect(bashOffers('check', '--promise', 'within')).toEqual([
+      'within-bound=bound',
+      'within-bound=none',
+    ]);
   });
 
   it('tells the regimes of check from those of profile', () => {

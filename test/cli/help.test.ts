@@ -48,16 +48,16 @@ beforeAll(async () => {
 });
 
 /** The commands that a help text shows. */
-const examplesOf = (help: string) => [...help.matchAll(/^ {2}(flashproof .*)$/gm)].map((m) => m[1]);
+const examplesOf = (help: string) =>
+  [...help.replaceAll(/ \\\n +/g, ' ').matchAll(/^ {2}(flashproof .*)$/gm)].map((m) => m[1]);
 
 describe('every help text', () => {
-  it('has examples, its exit statuses, and lines of 80 columns around the examples', () => {
+  it('has examples, its exit statuses, and lines of 80 columns', () => {
     expect(helps.size).toBe(names.length + 1);
     for (const [name, help] of helps) {
       expect(examplesOf(help).length, name).toBeGreaterThan(1);
       expect(help, name).toMatch(/^Exit status: 0 /m);
-      const prose = help.split('\n').filter((line) => !line.startsWith('  flashproof '));
-      expect(prose.filter((line) => [...line].length > 80)).toEqual([]);
+      expect(help.split('\n').filter((line) => [...line].length > 80)).toEqual([]);
     }
   });
 
@@ -134,7 +134,7 @@ describe('the examples', () => {
       expect(status, example).toBe(0);
       expect(stdout.length, example).toBeGreaterThan(100);
       for (const [, file] of example.matchAll(/--(?:save|json|svg|trace|html) (\S+)/g))
-        expect(existsSync(join(scratch, file)), example).toBe(true);
+        if (file !== '-') expect(existsSync(join(scratch, file)), example).toBe(true);
       ran.push(example);
     }
     expect(ran.length).toBeGreaterThan(12);

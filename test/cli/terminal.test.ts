@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { canRedraw, wantsColor } from '../../src/cli/progress.js';
+import { canRedraw } from '../../src/cli/progress.js';
+import { terminalLooks } from '../../src/cli/terminal-looks.js';
 import { runInProcess } from './run-in-process.js';
 
 const terminal = { isTTY: true } as NodeJS.WriteStream;
@@ -23,7 +24,42 @@ describe('colour', () => {
     ['with FORCE_COLOR=0', terminal, { FORCE_COLOR: '0' }, false],
     ['with both: NO_COLOR wins', terminal, { NO_COLOR: '1', FORCE_COLOR: '1' }, false],
   ] as const)('%s', (_, stream, environment, expected) => {
-    expect(wantsColor(stream, environment)).toBe(expected);
+    expect(terminalLooks(stream, environment).color).toBe(expected);
+  });
+});
+
+describe('sparklines', () => {
+  const utf8 = { LANG: 'C.UTF-8' };
+  it.each([
+    ['on a terminal with UTF-8', terminal, utf8, true],
+    ['by any spelling', terminal, { LANG: 'de_DE.utf8' }, true],
+    ['of Windows Terminal', terminal, { WT_SESSION: '1' }, true],
+    ['without a locale', terminal, {}, false],
+    ['with another encoding', terminal, { LANG: 'de_DE.ISO-8859-1' }, false],
+    ['where LC_ALL overrides LANG', terminal, { ...utf8, LC_ALL: 'C' }, false],
+    ['where LC_CTYPE overrides LANG', terminal, { LANG: 'C', LC_CTYPE: 'C.UTF-8' }, true],
+    ['where LC_ALL is empty, which does not count', terminal, { ...utf8, LC_ALL: '' }, true],
+    ['into a pipe', pipe, utf8, false],
+    ['on a dumb terminal', terminal, { ...utf8, TERM: 'dumb' }, false],
+    ['without colours', terminal, { ...utf8, NO_COLOR: '1' }, true],
+    ['with FORCE_COLOR into a pipe, whatever the locale', pipe, { FORCE_COLOR: '1' }, true],
+    ['with FORCE_COLOR=0', terminal, { ...utf8, FORCE_COLOR: '0' }, false],
+    ['with both, into a pipe', pipe, { ...utf8, NO_COLOR: '1', FORCE_COLOR: '1' }, false],
+  ] as const)('%s', (_, stream, environment, expected) => {
+    expect(terminalLooks(stream, environment).sparklines).toBe(expected);
+  });
+});
+
+describe('the width', () => {
+  it.each([
+    ["a terminal's own", { columns: 72 }, { COLUMNS: '90' }, 72],
+    ['of a wide one, as far as it reads well', { columns: 200 }, {}, 100],
+    ['into a pipe', {}, {}, 80],
+    ['into a pipe by COLUMNS', {}, { COLUMNS: '66' }, 66],
+    ['by a COLUMNS that is no number', {}, { COLUMNS: 'wide' }, 80],
+    ['by a COLUMNS of nothing', {}, { COLUMNS: '0' }, 80],
+  ] as const)('is %s', (_, stream, environment, expected) => {
+    expect(terminalLooks(stream as NodeJS.WriteStream, environment).columns).toBe(expected);
   });
 });
 

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createProgram } from '../../src/cli/program.js';
+import { displayWidth } from '../../src/report/plain-text.js';
+import { machineMutants } from '../../kernels/index.js';
+import { sampled } from '../setup/effort.js';
+import { runInProcess } from './run-in-process.js';
+
+const bundled = 'fixtures/attention';
+const tiny = `${bundled}/12-tiny-128x256-d64-bf16.safetensors`;
+
+/** What is to be copied, and so is never broken. */
+const copied = new Set(machineMutants.map(({ id }) => `  ${id}`));
+
+function tooWide(text: string, columns: number): string[] {
+  return text
+    .replaceAll(/\x1b\[[0-9;]*m/g, '')
+    .split('\n')
+    .filter((line) => displayWidth(line) > columns && !copied.has(line));
+}
+
+beforeEach(() => vi.stubEnv('COLUMNS', '80'));
+afterEach(() => vi.unstubAllEnvs());
+
+const reports: readonly (readonly string[])[] = [
+  ['audit', tiny, '--output', ':torch_flash.out', '--lse', ':torch_flash.lse', '--identify'],
+  ['audit', tiny, '--kernel', 'fa4', '--threads', '1'],
+  ['audit', tiny, '--kernel', 'fa4', '--threads', '1', '--set', 'variant=causal-one-more'],
+  ['audit', tiny, '--output', ':torch_flash.out', '--lse', ':torch_cudnn.lse', '--causal'],
+  ['bound', tiny],
+  ['bound', tiny, '--kernel', 'fa4'],
+  ['emulate', 'fa4', tiny, '--threads', '1'],
+  ['emulate', 'naive-fp32', tiny, '--threads', '1'],
+  ['emulate', 'fa4', tiny, '--machine', '--clusters', '1', '--schedule', 'timed'],
+  [
+    'emulate',
+    'fa4',
+    tiny,
+    '--machine',
+    '--clusters',
+    '1',
+    '--mutant',
+    'remove: statistics empty: softmax waits',
+  ],
+  ['emulate', 'list'],
+  ['emulate', 'list', '--machine'],
+  ['check', '--list'],
+  ['check', '--kernel', 'naive-fp32', '--runs', '1', '--seed', '1', '--property', 'determinism'],
+];
+
+describe('within 80 columns', () => {
+  it('is every report on a bundled problem, plain or with sparklines', async () => {
+    let sketches = 0;
+    for (const force of ['', '1']) {
+      vi.stubEnv('FORCE_COLOR', force);
+      const audits = reports.filter(([command]) => command === 'audit');
+      const others = reports.filter(([command]) => command !== 'audit');
+      // With sparklines, what has them.
+      for (const words of force === '1' ? audits : [...sampled(audits, 1), ...sampled(others, 4)]) {
+        const run = await runInProcess(...words).catch((error: Error) => error.message);
+        const text = typeof run === 'string' ? run : run.stdout;
+        expect(text.length, words.join(' ')).toBeGreaterThan(100);
+        if (/^.{0,9}Sketch/m.test(text)) sketches++;
+        expect(tooWide(text, 80), words.join(' ')).toEqual([]);
+      }
+    }
+    expect(sketches).toBe(4);
+  });
+
+  it('is every help page', () => {
+    const program = createProgram(() => undefined);
+    for (const command of [program, ...program.commands]) {
+      let help = '';
+      command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 80 });
+      command.outputHelp();
+      expect(help.length).toBeGreaterThan(200);
+      expect(tooWide(help, 80), command.name()).toEqual([]);
+    }
+  });
+});
+
+describe('as wide as COLUMNS says', () => {
+  it('are an audit and an identification', async () => {
+    vi.stubEnv('COLUMNS', '70');
+    const { stdout } = await runInProcess(
+      ...['audit', tiny, '--output', ':torch_flash.out', '--identify', '--no-techniques'],
+    );
+    expect(tooWide(stdout, 70)).toEqual([]);
+    expect(tooWide(stdout, 64).length).toBeGreaterThan(0);
+  });
+});
