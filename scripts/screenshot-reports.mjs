@@ -4,13 +4,25 @@
  * verdict.
  *
  *   node scripts/screenshot-reports.mjs                              the pictures of docs/images
+ *   node scripts/screenshot-reports.mjs --check                      whether they still show those pages
  *   node scripts/screenshot-reports.mjs <folder> <report.html> …     whole pages of given reports
  *
- * The first form runs the audits itself and needs dist (`npm run build`). Chromium is the one that
- * CHROMIUM names, else /usr/bin/chromium; where there is none, this says so and exits with 0.
+ * The first two run the audits themselves and need dist (`npm run build`). With the pictures goes a
+ * fingerprint of each page they were taken of, which the check compares; it needs no browser, and exits
+ * with 1 where a picture is out of date. Chromium is the one that CHROMIUM names, else
+ * /usr/bin/chromium; where there is none, this says so and exits with 0.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import process from 'node:process';
@@ -52,6 +64,41 @@ const pictures = [
   },
 ];
 
+const images = join(root, 'docs/images');
+const fingerprintFile = join(images, 'pages.json');
+
+/** Writes the page of a picture; its path. The command in it is the same in every folder. */
+function writeReport({ name, audit }, folder) {
+  const fixtures = join(folder, 'fixtures');
+  if (!existsSync(fixtures)) symlinkSync(join(root, 'fixtures'), fixtures, 'junction');
+  const path = join(folder, `${name}.html`);
+  const main = join(root, 'dist/src/cli/main.js');
+  const words = [main, 'audit', ...audit, '--html', basename(path), '--quiet'];
+  const { status, stderr } = spawnSync(process.execPath, words, { cwd: folder, encoding: 'utf8' });
+  if (!existsSync(path) || (status !== 0 && status !== 1))
+    throw new Error(`the audit of ${name} fails:\n${stderr}`);
+  return path;
+}
+
+/** SHA-256 of a page but for what differs from run to run: when, how long, and by which release. */
+function fingerprint(path) {
+  const page = readFileSync(path, 'utf8')
+    .replace(/flashproof \S+, \S+Z, [\d.]+ s\./g, '')
+    .replace(/"version":"[^"]*"|"created":"[^"]*"|"seconds":[\d.e+-]+/g, '');
+  return createHash('sha256').update(page).digest('hex');
+}
+
+/** Which pages are no longer those that the pictures show, a line each. */
+function outdatedPictures(temporary) {
+  const taken = JSON.parse(readFileSync(fingerprintFile, 'utf8'));
+  return pictures
+    .filter((picture) => fingerprint(writeReport(picture, temporary)) !== taken[picture.name])
+    .map(({ name, shots }) => {
+      const files = shots.map(({ file }) => file).join(', ');
+      return `the page of ${name} has changed since ${files}: node scripts/screenshot-reports.mjs`;
+    });
+}
+
 /** Opens a page in one view and looks for what must not be; the page, and what is wrong with it. */
 async function openPage(browser, path, view) {
   const { media, ...settings } = views[view];
@@ -88,19 +135,16 @@ async function takePage(browser, path, folder) {
   return faults;
 }
 
-async function takePictures(browser, temporary, folder) {
+async function takePictures(browser, temporary) {
   const faults = [];
-  for (const { name, audit, shots } of pictures) {
-    const path = join(temporary, `${name}.html`);
-    const main = join(root, 'dist/src/cli/main.js');
-    const words = [main, 'audit', ...audit, '--html', path, '--quiet'];
-    const { status, stderr } = spawnSync(process.execPath, words, { cwd: root, encoding: 'utf8' });
-    if (!existsSync(path) || (status !== 0 && status !== 1))
-      throw new Error(`the audit of ${name} fails:\n${stderr}`);
-    for (const { file, view, height, section } of shots) {
+  const fingerprints = {};
+  for (const picture of pictures) {
+    const path = writeReport(picture, temporary);
+    fingerprints[picture.name] = fingerprint(path);
+    for (const { file, view, height, section } of picture.shots) {
       const { page, context, faults: found } = await openPage(browser, path, view);
       faults.push(...found);
-      const target = join(folder, file);
+      const target = join(images, file);
       if (section !== undefined) await page.locator(`#${section}`).screenshot({ path: target });
       else {
         await page.setViewportSize({ width: views[view].viewport.width, height });
@@ -109,10 +153,23 @@ async function takePictures(browser, temporary, folder) {
       await context.close();
     }
   }
+  writeFileSync(fingerprintFile, `${JSON.stringify(fingerprints, null, 2)}\n`);
   return faults;
 }
 
+function check() {
+  const temporary = mkdtempSync(join(tmpdir(), 'flashproof-'));
+  try {
+    const outdated = outdatedPictures(temporary);
+    for (const line of outdated) process.stderr.write(`${line}\n`);
+    return outdated.length === 0 ? 0 : 1;
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
 async function run([folder, ...reports]) {
+  if (folder === '--check') return check();
   const playwright = await import('playwright-core').catch(() => null);
   if (playwright === null || !existsSync(executablePath)) {
     const missing = playwright === null ? 'playwright-core' : executablePath;
@@ -130,9 +187,8 @@ async function run([folder, ...reports]) {
   try {
     const faults = [];
     if (folder === undefined) {
-      const images = join(root, 'docs/images');
       mkdirSync(images, { recursive: true });
-      faults.push(...(await takePictures(browser, temporary, images)));
+      faults.push(...(await takePictures(browser, temporary)));
     } else {
       mkdirSync(folder, { recursive: true });
       for (const report of reports)
