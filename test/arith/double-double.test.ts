@@ -18,9 +18,11 @@ import {
 } from '../../src/arith/index.js';
 import { absolute, difference, exact, negative, order, product, sum, type Exact } from './exact.js';
 import { float64Within, words } from './float64-patterns.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
-const patternCount = 100_000;
+const patternCount = scaled(20_000);
+/** A seed with which every law's operands come as near its bound as they must; others may not. */
+const reachingSeed = 1;
 
 function exactOf(x: DoubleDouble): Exact {
   return sum(exact(x.high), exact(x.low));
@@ -59,8 +61,8 @@ interface Law {
   readonly result: (x: DoubleDouble, y: DoubleDouble) => Exact;
   readonly divisor?: (y: DoubleDouble) => Exact;
   readonly limit: Exact;
-  /** An error that the samples must reach, in u²: the bound is not vacuous. */
-  readonly reached: number;
+  /** An error that the samples must exceed: the bound is not vacuous. */
+  readonly reached: Exact;
   readonly samples: (next: () => number) => Sample;
 }
 
@@ -100,7 +102,7 @@ const laws: readonly Law[] = [
     run: addDoubleDouble,
     result: (x, y) => sum(exactOf(x), exactOf(y)),
     limit: bound(6, 13),
-    reached: 1.5,
+    reached: bound(3, 0),
     samples: sumSample,
   },
   {
@@ -108,7 +110,7 @@ const laws: readonly Law[] = [
     run: subtractDoubleDouble,
     result: (x, y) => difference(exactOf(x), exactOf(y)),
     limit: bound(6, 13),
-    reached: 1.5,
+    reached: bound(3, 0),
     samples: (next) => {
       const [x, y] = sumSample(next);
       return [x, negateDoubleDouble(y)];
@@ -119,7 +121,7 @@ const laws: readonly Law[] = [
     run: (x, y) => addFloat64ToDoubleDouble(x, y.high),
     result: (x, y) => sum(exactOf(x), exact(y.high)),
     limit: bound(4, 0),
-    reached: 1,
+    reached: bound(2, 0),
     samples: sumSample,
   },
   {
@@ -127,7 +129,7 @@ const laws: readonly Law[] = [
     run: multiplyDoubleDouble,
     result: (x, y) => product(exactOf(x), exactOf(y)),
     limit: bound(10, 0),
-    reached: 3,
+    reached: bound(6, 0),
     samples: productSample,
   },
   {
@@ -135,7 +137,7 @@ const laws: readonly Law[] = [
     run: (x, y) => multiplyDoubleDoubleByFloat64(x, y.high),
     result: (x, y) => product(exactOf(x), exact(y.high)),
     limit: bound(3, 4),
-    reached: 1,
+    reached: bound(2, 0),
     samples: productSample,
   },
   {
@@ -144,7 +146,7 @@ const laws: readonly Law[] = [
     result: exactOf,
     divisor: exactOf,
     limit: bound(30, 56),
-    reached: 4,
+    reached: bound(8, 0),
     samples: productSample,
   },
   {
@@ -153,27 +155,30 @@ const laws: readonly Law[] = [
     result: exactOf,
     divisor: (y) => exact(y.high),
     limit: bound(6, 0),
-    reached: 1.5,
+    reached: bound(3, 0),
     samples: productSample,
   },
 ];
 
 describe('relative errors against exact arithmetic', () => {
   test.each(laws)('$name', ({ run, result, divisor, limit, reached, samples }) => {
-    const next = words(testSeed);
-    let largest = 0;
-    for (let i = 0; i < patternCount; i++) {
-      const [x, y] = samples(next);
-      const computed = run(x, y);
-      const what = `${x.high} ${x.low} and ${y.high} ${y.low}`;
-      if (computed.high + computed.low !== computed.high) throw new Error(`unnormalised: ${what}`);
-      const wanted = result(x, y);
-      const scale = divisor === undefined ? exact(1) : divisor(y);
-      const error = difference(product(exactOf(computed), scale), wanted);
-      if (order(absolute(error), product(absolute(wanted), limit)) > 0) throw new Error(what);
-      if (wanted.integer !== 0n) largest = Math.max(largest, relativeError(error, wanted));
+    let isReached = false;
+    for (const seed of [reachingSeed, testSeed]) {
+      const next = words(seed);
+      for (let i = 0; i < patternCount / 2; i++) {
+        const [x, y] = samples(next);
+        const computed = run(x, y);
+        const what = `${x.high} ${x.low} and ${y.high} ${y.low}`;
+        if (computed.high + computed.low !== computed.high)
+          throw new Error(`unnormalised: ${what}`);
+        const wanted = result(x, y);
+        const scale = divisor === undefined ? exact(1) : divisor(y);
+        const error = absolute(difference(product(exactOf(computed), scale), wanted));
+        if (order(error, product(absolute(wanted), limit)) > 0) throw new Error(what);
+        isReached ||= order(error, product(absolute(wanted), reached)) > 0;
+      }
     }
-    expect(largest).toBeGreaterThan(reached);
+    expect(isReached).toBe(true);
   });
 });
 
@@ -188,7 +193,7 @@ test('the hard sum that Joldeş, Muller and Popescu publish errs by 2.25u² to f
 describe('exact operations', () => {
   test('sums and products of two fp64 values', () => {
     const next = words(testSeed);
-    for (let i = 0; i < 20_000; i++) {
+    for (let i = 0; i < scaled(10_000); i++) {
       const a = float64Within(next, 560, 1500);
       const b = float64Within(next, 560, 1500);
       const isExact =
@@ -200,7 +205,7 @@ describe('exact operations', () => {
 
   test('order, negation and magnitude', () => {
     const next = words(testSeed);
-    for (let i = 0; i < 20_000; i++) {
+    for (let i = 0; i < scaled(10_000); i++) {
       const x = anyDoubleDouble(next, 1000, 1002);
       const y =
         i % 2 === 0

@@ -11,9 +11,9 @@ import {
 } from '../../src/arith/index.js';
 import { difference, exact, order, product, sum } from './exact.js';
 import { anyFloat64, float64Pair, float64Within, words } from './float64-patterns.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
-const patternCount = 100_000;
+const patternCount = scaled(50_000);
 
 function isExactSum(a: number, b: number, rounded: number, error: number): boolean {
   return order(sum(exact(a), exact(b)), sum(exact(rounded), exact(error))) === 0;

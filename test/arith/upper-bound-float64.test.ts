@@ -9,9 +9,9 @@ import {
 } from '../../src/arith/index.js';
 import { bits64, exact, float64, order, product, sum, type Exact } from './exact.js';
 import { anyFloat64, float64Pair, float64Within, words } from './float64-patterns.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
-const patternCount = 100_000;
+const patternCount = scaled(50_000);
 const largest = Number.MAX_VALUE;
 
 /** The fp64 value above, by counting bit patterns. */

@@ -16,6 +16,7 @@ import { decode, encode, encodeFromFloat64, formats } from '../../src/formats/in
 import { lg2ApproxFtz } from '../../src/hardware/index.js';
 import type { Problem, Tensor } from '../../src/problem.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
+import { scaled } from '../setup/effort.js';
 import { configuredCase } from './captured-attribution.js';
 
 const { fround } = Math;
@@ -79,7 +80,7 @@ describe('the LSE of the forward with switches', () => {
           const isHalf = createFa4Forward(problem, { configuration }).configuration.outFormat;
           expect([...out[0]]).toEqual(model.out.map((bits) => decode(formats[isHalf], bits)));
         }),
-        { numRuns: 16 },
+        { numRuns: scaled(8) },
       );
     },
   );
@@ -121,7 +122,7 @@ describe('the LSE of the forward with switches', () => {
           expect(Math.abs(x - lse[row])).toBeLessThanOrEqual(1e-12 * unit + lseRadius[row]);
         });
       }),
-      { numRuns: 30 },
+      { numRuns: scaled(15) },
     );
   });
 
@@ -141,7 +142,7 @@ describe('the LSE of the forward with switches', () => {
           expect(together.out[run]).toEqual(alone.out[0]);
         });
       }),
-      { numRuns: 5 },
+      { numRuns: scaled(3) },
     );
   });
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { judgeOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
+import { sampled } from '../setup/effort.js';
 import { encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
 
@@ -88,7 +89,7 @@ function buildProblem(
   };
 }
 
-const sizes: Sizes = { heads: 2, queries: 130, keys: 200, dim: 32 };
+const sizes: Sizes = { heads: 2, queries: 70, keys: 200, dim: 32 };
 const lags: Readonly<Record<string, (row: number) => number>> = {
   'exact max': () => 0,
   'lag of 0.51': () => 0.51,
@@ -107,9 +108,10 @@ describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
   const common = format === 'bf16' || format === 'fp16';
   const size = common ? sizes : { ...sizes, heads: 1, queries: 67, keys: 130 };
   const names = Object.keys(hardCases);
-  describe.each(names)('%s', (name) => {
-    // One lag and one mask for each case in turn; every one with FALSE_ALARMS=all.
-    const everything = process.env['FALSE_ALARMS'] === 'all';
+  // Of the other formats TEST_SEED draws some cases. One lag and one mask for each case in turn. All of
+  // that with FALSE_ALARMS=all.
+  const everything = process.env['FALSE_ALARMS'] === 'all';
+  describe.each(common || everything ? names : sampled(names, 3))('%s', (name) => {
     const turn = names.indexOf(name) + inputFormats.indexOf(format);
     const everyLag = Object.keys(lags);
     const inTurn = everyLag.filter((_, i) => everything || i === turn % everyLag.length);

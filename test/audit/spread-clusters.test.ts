@@ -10,6 +10,7 @@ import {
 } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
+import { sampled } from '../setup/effort.js';
 import { encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
 
@@ -58,15 +59,17 @@ const sizes = [
   { queries: 8, keys: 130 },
 ] as const;
 const spreads = [6, 9, 10];
-const everyCase = (Object.keys(valueKinds) as ValueKind[]).flatMap((kind) =>
-  sizes.flatMap((size) => spreads.map((halvings) => ({ kind, size, halvings }))),
-);
+// Every kind of values, each with two of the sizes and spreads, by TEST_SEED.
+const someCases = (Object.keys(valueKinds) as ValueKind[]).flatMap((kind, place) => {
+  const every = sizes.flatMap((size) => spreads.map((halvings) => ({ kind, size, halvings })));
+  return sampled([...every.slice(2 * place), ...every.slice(0, 2 * place)], 2);
+});
 
 describe.each(formatNames)(
   '%s weights within an ulp or two, which round the same way',
   (format) => {
     it('FlashAttention-4 raises no alarm, by its own bounds and by those of any kernel', () => {
-      for (const { kind, size, halvings } of everyCase) {
+      for (const { kind, size, halvings } of someCases) {
         const problem = clusteredProblem(format, kind, halvings, size);
         const outputs = runKernelModel('fa4', problem);
         for (const isKnown of [true, false]) {
@@ -78,7 +81,7 @@ describe.each(formatNames)(
 
     it('no kernel does that scales its weights by some other number', () => {
       const outputFormat: FormatName = outputFormats[format];
-      for (const { kind, size, halvings } of everyCase)
+      for (const { kind, size, halvings } of someCases)
         // An eighth of a binade from case to case: somewhere weights are just off a tie.
         for (const lag of [1 / 16, (halvings * 5) / 8]) {
           const problem = clusteredProblem(format, kind, halvings, size);

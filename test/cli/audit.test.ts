@@ -16,6 +16,14 @@ const fixture = 'fixtures/attention/03-sink-256x256-d64-bf16-causal.safetensors'
 
 const audit = (...args: string[]) => runInProcess('audit', ...args);
 
+/** The first rows of a tensor of one head: with a causal mask, those of the first queries and keys. */
+function firstRows({ format, shape, data }: Tensor, count: number): Tensor {
+  const [heads, , ...rest] = shape;
+  if (heads !== 1) throw new Error('one head');
+  const width = rest.reduce((product, size) => product * size, 1);
+  return { format, shape: [1, count, ...rest], data: data.slice(0, count * width) };
+}
+
 /** Heads and rows exchanged: the layout of kernels that keep heads innermost. */
 function transpose(tensor: Tensor): Tensor {
   const [heads, rows, dim] = tensor.shape as [number, number, number];
@@ -30,6 +38,8 @@ function transpose(tensor: Tensor): Tensor {
 describe('flashproof audit', () => {
   let folder = '';
   let main = '';
+  /** The captured problem cut to its first rows, and what kernels made of them: judged sooner. */
+  let small = '';
   /** The program as users run it. */
   const spawned = (...args: string[]) => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
@@ -43,10 +53,14 @@ describe('flashproof audit', () => {
   beforeAll(async () => {
     main = join(await builtDist(), 'src/cli/main.js');
     folder = await mkdtemp(join(tmpdir(), 'flashproof-test-'));
+    small = join(folder, 'small.safetensors');
     const file = await openTensorFile(join(root, fixture));
-    for (const name of ['q', 'k', 'v', 'torch_cudnn.out', 'torch_cudnn.lse'])
-      tensors[name.replace('torch_cudnn.', '')] = await file.read(name);
+    const outputs = ['torch_cudnn.out', 'torch_cudnn.lse', 'fa4.out', 'fa4.lse'];
+    for (const name of ['q', 'k', 'v', ...outputs])
+      tensors[name] = firstRows(await file.read(name), 96);
     await file.close();
+    await writeSafetensors(small, tensors, { causal: 'true', scale: '0.125' });
+    for (const name of ['out', 'lse']) tensors[name] = tensors[`torch_cudnn.${name}`]!;
   });
   afterAll(() => rm(folder, { recursive: true }));
 
@@ -64,7 +78,7 @@ describe('flashproof audit', () => {
 
   it('fails with exit status 1 when the mask is another, and says what is off', () => {
     const { status, stdout } = spawned(
-      ...['audit', fixture, '--output', ':torch_cudnn.out', '--no-causal', '--quiet'],
+      ...['audit', small, '--output', ':torch_cudnn.out', '--no-causal', '--quiet'],
     );
     expect(status).toBe(1);
     expect(stdout).toMatch(/^FAIL: .*\n$/);
@@ -102,7 +116,7 @@ describe('flashproof audit', () => {
 
   it('writes a report that fits the schema, to a file or to standard output', async () => {
     const path = join(folder, 'report.json');
-    const args = [fixture, '--output', ':fa4.out', '--lse', ':fa4.lse'];
+    const args = [small, '--output', ':fa4.out', '--lse', ':fa4.lse'];
     expect((await audit(...args, '--json', path)).stdout).toMatch(/^PASS/);
     const report = JSON.parse(await readFile(path, 'utf8')) as AuditReport;
     await validateReport(report);
@@ -113,7 +127,7 @@ describe('flashproof audit', () => {
   });
 
   it('takes the settings from flags before metadata', async () => {
-    const args = [fixture, '--output', ':torch_cudnn.out', '--json', '-'];
+    const args = [small, '--output', ':torch_cudnn.out', '--json', '-'];
     const problem = async (...more: string[]) =>
       (JSON.parse((await audit(...args, ...more)).stdout) as AuditReport).problem;
     expect(await problem()).toMatchObject({
@@ -148,11 +162,6 @@ describe('flashproof audit', () => {
     ['an unknown format', [fixture, '--output', ':q', '--format', 'q=fp12'], /one of fp64/],
     ['an unknown flag', [fixture, '--outptu', ':q'], /Did you mean --output/],
     ['both --exec and --output', [fixture, '--output', ':q', '--exec', 'true'], /leave out/],
-    [
-      'a report into nowhere',
-      [fixture, '--output', ':q', '--json', '/no/such/folder/r.json'],
-      /folder/,
-    ],
   ];
   it.each(wrong)('refuses %s', async (_, args, message) => {
     expect(await refusal('audit', ...args)).toMatch(message);
@@ -178,7 +187,7 @@ describe('flashproof audit', () => {
        import { openTensorFile, writeSafetensors } from ${io};
        for await (const line of createInterface({ input: process.stdin })) {
          const request = JSON.parse(line);
-         const answers = await openTensorFile(${JSON.stringify(join(root, fixture))});
+         const answers = await openTensorFile(${JSON.stringify(small)});
          const lse = await answers.read('fa4.lse');
          await writeSafetensors(request.output, { out: await answers.read(process.argv[2]), lse });
          await answers.close();
@@ -186,7 +195,7 @@ describe('flashproof audit', () => {
        }`,
     );
     const run = (tensor: string) =>
-      audit(fixture, '--exec', `"${process.execPath}" "${script}" ${tensor}`, '--json', '-');
+      audit(small, '--exec', `"${process.execPath}" "${script}" ${tensor}`, '--json', '-');
     const good = await run('fa4.out');
     expect(good.status).toBe(0);
     await validateReport(JSON.parse(good.stdout));
@@ -200,7 +209,7 @@ describe('flashproof audit', () => {
   it('leaves a closed pipe without a word', () => {
     const { stderr } = spawnSync(
       'sh',
-      ['-c', `"${process.execPath}" "${main}" audit ${fixture} --output :fa4.out | head -1`],
+      ['-c', `"${process.execPath}" "${main}" audit "${small}" --output :fa4.out | head -1`],
       { cwd: root, encoding: 'utf8' },
     );
     expect(stderr).toBe('');

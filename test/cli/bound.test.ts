@@ -6,11 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { techniques } from '../../kernels/index.js';
 import { validateBoundReport, validateReport } from '../../src/report/index.js';
 import { builtDist } from '../setup/built-dist.js';
+import { writeFewQueries } from './few-queries.js';
 import { refusal, runInProcess } from './run-in-process.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-bound-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
-const fixture = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';
+const fixture = join(scratch, 'few-queries.safetensors');
 
 interface Line {
   readonly technique: string;
@@ -27,6 +28,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
   let main = '';
   beforeAll(async () => {
     main = join(await builtDist(), 'src/cli/main.js');
+    await writeFewQueries(fixture);
   });
   const spawned = (...args: string[]) =>
     spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });

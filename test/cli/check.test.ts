@@ -17,6 +17,11 @@ afterEach(() => void vi.unstubAllEnvs());
 const faulty = ['--kernel', 'fa4', '--variant', 'causal-one-more'];
 const narrow = ['--property', 'within-bound', '--regime', 'normal', '--runs', '6', '--seed', '13'];
 
+/** Small problems, which are judged and simplified sooner. */
+const small = ['--promises', join(scratch, 'small.json')];
+const sizes = { batch: { max: 1 }, kvHeads: { max: 1 }, queries: { max: 4 }, keys: { max: 4 } };
+writeFileSync(small[1]!, JSON.stringify({ formats: ['bf16'], dims: [4], sizes }));
+
 async function report(...args: string[]): Promise<CheckReport> {
   const { stdout } = await runInProcess('check', ...args, '--json', '-');
   const parsed = JSON.parse(stdout) as CheckReport;
@@ -69,7 +74,7 @@ describe('flashproof check, an emulated kernel', () => {
 
   it('saves what flashproof audit judges alike', async () => {
     const saveDir = folder('audited');
-    const found = await report(...faulty, ...narrow, '--save-dir', saveDir);
+    const found = await report(...faulty, ...narrow, ...small, '--save-dir', saveDir);
     const { saved, problem, statement } = found.properties[0]!.violation!;
     const file = await openTensorFile(saved!);
     const read = await readProblem(file);
@@ -90,7 +95,7 @@ describe('flashproof check, an emulated kernel', () => {
   it('tries the same problems with the same seed', async () => {
     const found = async () => {
       const args = ['--property', 'within-bound', '--seed', '7', '--save-dir', folder('same')];
-      const { seed, properties } = await report(...faulty, ...args);
+      const { seed, properties } = await report(...faulty, ...small, ...args);
       const { round, regime } = properties[0]!.violation!;
       return { seed, round, regime };
     };
@@ -102,11 +107,11 @@ describe('flashproof check, an emulated kernel', () => {
   it('gives the command that replays as words, with every option that matters', async () => {
     const promised = ['--no-window', '--formats', 'bf16', '--promise', 'determinism=none'];
     const found = await report(
-      ...[...faulty, ...narrow, ...promised, '--save-dir', folder("it's here")],
+      ...[...faulty, ...narrow, ...small, ...promised, '--save-dir', folder("it's here")],
     );
     const { replay, saved } = found.properties[0]!.violation!;
     expect(replay).toEqual([
-      ...['flashproof', 'check', ...faulty, '--formats', 'bf16', '--no-window'],
+      ...['flashproof', 'check', ...faulty, ...small, '--formats', 'bf16', '--no-window'],
       ...['--promise', 'determinism=none', '--replay', saved],
     ]);
     expect((await runInProcess('check', ...replay!.slice(2), '--quiet')).status).toBe(1);
@@ -117,7 +122,7 @@ describe('flashproof check, an emulated kernel', () => {
     writeFileSync(blocked, '');
     const { status, stdout, stderr } = await runInProcess(
       'check',
-      ...[...faulty, ...narrow, '--save-dir', join(blocked, 'below')],
+      ...[...faulty, ...narrow, ...small, '--save-dir', join(blocked, 'below')],
     );
     expect(status).toBe(1);
     expect(stdout).toMatch(/^FAIL: /);
@@ -130,7 +135,7 @@ describe('flashproof check, an emulated kernel', () => {
     const junit = join(scratch, 'check.xml');
     const { stdout } = await runInProcess(
       'check',
-      ...[...faulty, '--regime', 'normal', '--runs', '6', '--seed', '13', '--quiet'],
+      ...[...faulty, ...small, '--regime', 'normal', '--runs', '6', '--seed', '13', '--quiet'],
       ...['--property', 'within-bound', '--property', 'determinism', '--promise'],
       ...['determinism=none', '--junit', junit, '--save-dir', folder('github')],
     );

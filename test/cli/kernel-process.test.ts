@@ -15,6 +15,7 @@ const request: KernelRequest = {
 
 describe('the process protocol', () => {
   let folder: string;
+  let scripts = 0;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'flashproof-test-'));
   });
@@ -22,7 +23,7 @@ describe('the process protocol', () => {
 
   /** A kernel that calls `answer(request)` for each line and writes what it returns. */
   async function kernel(answer: string, timeoutSeconds = 20) {
-    const script = join(folder, `kernel-${Math.random().toString(36).slice(2)}.mjs`);
+    const script = join(folder, `kernel-${++scripts}.mjs`);
     await writeFile(
       script,
       `import { createInterface } from 'node:readline';
@@ -107,7 +108,8 @@ describe('the process protocol', () => {
       reason: 'gave no answer within 0.2 s',
     });
     await live.close();
-    expect(performance.now() - start).toBeLessThan(5_000);
+    // Long before the minute of its child, however slow the machine.
+    expect(performance.now() - start).toBeLessThan(30_000);
     expect(await live.request(request)).toMatchObject({ ok: false });
   });
 

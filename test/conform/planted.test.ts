@@ -6,9 +6,10 @@ import { sampleBlocks } from '../../src/conform/block-sample.js';
 import { bundledCaptures } from '../../src/conform/capture.js';
 import { createBlockHasher, mismatchingBlocks } from '../../src/conform/silicon-hash.js';
 import { fingerprintTargets } from '../../src/conform/targets.js';
+import { fromEnvironment, scaled } from '../setup/effort.js';
 import { plantedError, type PlantedError } from './planted-tables.js';
 
-const trials = Number(process.env['PLANTED_TRIALS'] ?? 24);
+const trials = fromEnvironment('PLANTED_TRIALS', scaled(12));
 const hash = createBlockHasher();
 
 /** Whether the default sample of blocks shows the error. */

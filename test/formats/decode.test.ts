@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decode, encode, formats } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { scaled, testSeed } from '../setup/effort.js';
 import { fromCount, fromPattern32, fromPattern64, parsePattern, wordSource } from './exact.js';
 
 const tabulated = [formats.bf16, formats.fp16, formats.e4m3, formats.e5m2];
@@ -47,8 +48,8 @@ describe.each(tabulated)('every $name pattern', (format) => {
 
 describe('wide formats', () => {
   it('reads fp32 as the machine does, and back', () => {
-    const word = wordSource(1);
-    for (let i = 0; i < 20_000; i++) {
+    const word = wordSource(64 * testSeed + 1);
+    for (let i = 0; i < scaled(5000); i++) {
       const bits = word();
       const value = fromPattern32(bits);
       expect(decode(formats.fp32, bits)).toBe(value);
@@ -57,8 +58,8 @@ describe('wide formats', () => {
   });
 
   it('reads fp64 as the machine does, and back', () => {
-    const word = wordSource(2);
-    for (let i = 0; i < 20_000; i++) {
+    const word = wordSource(64 * testSeed + 2);
+    for (let i = 0; i < scaled(5000); i++) {
       const bits = (BigInt(word()) << 32n) | BigInt(word());
       const value = fromPattern64(bits);
       expect(decode(formats.fp64, bits)).toBe(value);
@@ -67,8 +68,8 @@ describe('wide formats', () => {
   });
 
   it('ignores the padding of tf32, so that a NaN with its payload there is an infinity', () => {
-    const word = wordSource(3);
-    for (let i = 0; i < 10_000; i++) {
+    const word = wordSource(64 * testSeed + 3);
+    for (let i = 0; i < scaled(2500); i++) {
       const bits = word();
       expect(decode(formats.tf32, bits)).toBe(fromPattern32((bits & 0xffffe000) >>> 0));
     }

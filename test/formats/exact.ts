@@ -40,14 +40,20 @@ export function countOfPower(exponent: number): bigint {
   return 1n << BigInt(exponent + 1074);
 }
 
+/** The binary digits of a positive integer. */
+function bitLength(n: bigint): number {
+  const digits = n.toString(16);
+  return 4 * digits.length - Math.clz32(parseInt(digits[0], 16)) + 28;
+}
+
 /** The fp64 number of a count that is exactly one. */
 export function fromCount(n: bigint): number {
-  const excess = BigInt(Math.max(n.toString(2).length - 53, 0));
-  let x = Number(n >> excess);
-  if ((n >> excess) << excess !== n) throw new Error('not an fp64 number');
-  x *= 2 ** -1074;
-  for (let i = 0n; i < excess; i++) x *= 2;
-  return x;
+  const excess = Math.max(bitLength(n) - 53, 0);
+  const significand = n >> BigInt(excess);
+  if (significand << BigInt(excess) !== n) throw new Error('not an fp64 number');
+  // In two steps, neither of which rounds: 2^excess can be beyond the range.
+  const half = Math.floor(excess / 2);
+  return Number(significand) * 2 ** -1074 * 2 ** half * 2 ** (excess - half);
 }
 
 /**
@@ -108,7 +114,7 @@ export function roundExactly(
   };
   const n = count(value);
   if (n === 0n) return value;
-  const floorLog2 = n.toString(2).length - 1 - 1074;
+  const floorLog2 = bitLength(n) - 1 - 1074;
   const unboundedQuantum = floorLog2 - format.precision + 1;
   const bounded = Math.max(unboundedQuantum, format.minExponent - format.precision + 1);
   if (flushSubnormals) {

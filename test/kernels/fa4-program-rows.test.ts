@@ -18,6 +18,7 @@ import { encode, formats } from '../../src/formats/index.js';
 import type { InstructionCounts } from '../../src/machine/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { wordSource } from '../hardware/tensor-core/random-patterns.js';
+import { scaled } from '../setup/effort.js';
 
 const { fp32 } = formats;
 const warpRows = 32;
@@ -300,7 +301,7 @@ const tiles = fc
     };
   });
 
-const runs = Number(process.env['ROW_RUNS'] ?? 12);
+const runs = scaled(5);
 
 /** toEqual, which takes long over the registers of many rows, where they are not deeply equal. */
 function expectSame(actual: unknown, expected: unknown): void {

@@ -18,6 +18,7 @@ import {
 } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
+import { scaled } from '../setup/effort.js';
 
 const models = ['naive-fp32', 'naive-input'].map(findKernelModel);
 const noSettings = new Map<string, string>();
@@ -71,7 +72,7 @@ describe.each(models)('$name with switches', (model) => {
         expect([...outputs[0]]).toEqual(whole.out);
         expect([...lse[0]]).toEqual(whole.lse);
       }),
-      { numRuns: 150 },
+      { numRuns: scaled(50) },
     );
   });
 
@@ -94,7 +95,7 @@ describe.each(models)('$name with switches', (model) => {
           expect(Math.abs(x - oracle.lse[i])).toBeLessThanOrEqual(unit + oracle.lseRadius[i]);
         });
       }),
-      { numRuns: 100 },
+      { numRuns: scaled(35) },
     );
   });
 
@@ -115,7 +116,7 @@ describe.each(models)('$name with switches', (model) => {
           expect(together.lse[i]).toEqual(alone.lse[0]);
         });
       }),
-      { numRuns: 30 },
+      { numRuns: scaled(10) },
     );
   });
 });

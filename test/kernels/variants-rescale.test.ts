@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { attentionProblem } from '../../properties/index.js';
 import type { Problem } from '../../src/problem.js';
 import { runFa4, runVariant, scoredProblem, wavyProblem } from './variants-problems.js';
+import { scaled } from '../setup/effort.js';
 
 /** 256 keys of which the first 128, visited last, score `growth` times the query and the rest 0. */
 const growing = (
@@ -62,7 +63,7 @@ describe('the threshold of the rescale', () => {
         expect(variant.bits).toEqual(always.bits);
         expect(variant.counters).toEqual(always.counters);
       }),
-      { numRuns: 30 },
+      { numRuns: scaled(10) },
     );
   });
 

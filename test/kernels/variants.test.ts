@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createFa4Forward, findKernelModel, kernelVariants } from '../../kernels/index.js';
 import { attentionProblem } from '../../properties/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { scaled } from '../setup/effort.js';
 import { runFa4, runVariant, scoredProblem, wavyProblem } from './variants-problems.js';
 
 const prepare = (settings: Readonly<Record<string, string>>, format: 'bf16' | 'e4m3' = 'bf16') =>
@@ -87,7 +88,7 @@ describe('the forward step by step', () => {
         };
         expect(bits(true)).toEqual(bits(false));
       }),
-      { numRuns: 40 },
+      { numRuns: scaled(15) },
     );
   });
 

@@ -13,6 +13,7 @@ import {
 import { expectedProduct, runGemm, without, type Change } from './gemm-program.js';
 import { data, fragment, look, meet, runProgram, words } from './launch.js';
 import { delayLists } from './schedules.js';
+import { scaled } from '../setup/effort.js';
 
 /** A GEMM whose results alone are looked at. */
 const gemm =
@@ -176,7 +177,7 @@ describe('schedules as data', () => {
         delayLists(base.choices.length),
         (delays) => gemm()(delayingScheduler(delays)).result === result,
       ),
-      { numRuns: 60 },
+      { numRuns: scaled(20) },
     );
   });
 });

@@ -16,7 +16,6 @@ import {
 } from '../../src/formats/index.js';
 import { hardCases } from './hard-rounding-cases.js';
 import { loadCorrectlyRounded } from './mpfr-correct-rounding.js';
-import { scaledRuns } from './random-runs.js';
 import {
   expectCorrectRounding,
   float32FromBits,
@@ -24,6 +23,7 @@ import {
   roundingTargets,
   runSeeded,
 } from './rounding-targets.js';
+import { scaled } from '../setup/effort.js';
 
 const mpfr = await loadCorrectlyRounded();
 const { fp32, bf16, fp16, e4m3, e5m2 } = formats;
@@ -36,19 +36,19 @@ const inEveryMode = (x: number, format: NumberFormat): number[] =>
 
 describe('exp2Rounded against MPFR', () => {
   it('is MPFR on fp32 inputs of every exponent', () => {
-    runSeeded(scaledRuns(6000), (random) => {
+    runSeeded(scaled(3000), (random) => {
       const exponent = Math.floor(random() * 36) - 28;
       check(Math.fround((random() - 0.5) * 2 ** (exponent + 2)));
     });
   });
 
   it('is MPFR on fp64 inputs', () => {
-    runSeeded(scaledRuns(3000), (random) => check((random() - 0.55) * 300));
+    runSeeded(scaled(1500), (random) => check((random() - 0.55) * 300));
   });
 
   it('is MPFR on the fp64 inputs around the logarithms of numbers and midpoints', () => {
     // Their powers lie within a few units of fp64 of where rounding changes, on either side.
-    runSeeded(scaledRuns(1000), (random) => {
+    runSeeded(scaled(500), (random) => {
       const midpoint = 1 + Math.floor(random() * 2 ** 24) * 2 ** -24;
       const x = Math.log2(midpoint) + Math.floor(random() * 40) - 20;
       check(x);
@@ -58,7 +58,7 @@ describe('exp2Rounded against MPFR', () => {
   });
 
   it('is MPFR next to integers and next to 0', () => {
-    runSeeded(scaledRuns(600), (random) => {
+    runSeeded(scaled(300), (random) => {
       const n = Math.floor(random() * 290) - 155;
       for (const distance of [2 ** -52, 2 ** -40, 2 ** -20]) {
         check(n * (1 + distance));
@@ -103,7 +103,7 @@ describe('the levels of exp2Rounded', () => {
   it('err by no more than they say', () => {
     const approximate = createFloat64Exp2();
     let worst = 0;
-    runSeeded(scaledRuns(4000), (random) => {
+    runSeeded(scaled(3000), (random) => {
       const x = (random() - 0.5) * 2 ** (8 - Math.floor(random() * 12));
       const y = approximate(x);
       worst = Math.max(worst, mpfr.distance('exp2', x, y) / y);
@@ -120,7 +120,7 @@ describe('the levels of exp2Rounded', () => {
       expect(exp2ToOddByDoubleDouble(x)).toBe(exp2ToOddByFixedPoint(x));
     }
     let undecided = 0;
-    runSeeded(scaledRuns(300), (random) => {
+    runSeeded(scaled(300), (random) => {
       const x = (random() - 0.5) * 2 ** (7 - Math.floor(random() * 60));
       const double = exp2ToOddByDoubleDouble(x);
       if (double === undefined) undecided++;

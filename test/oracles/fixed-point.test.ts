@@ -10,8 +10,7 @@ import {
 } from '../../oracles/fixed-point.js';
 import { randomValues } from '../../properties/random-values.js';
 import { loadMpfr, type Arena, type Real } from './mpfr.js';
-import { scaledRuns } from './random-runs.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 const random = randomValues(testSeed);
@@ -59,7 +58,7 @@ describe('fixed-point functions', () => {
       });
     for (const whole of [0, 1, 2, 40, -1, -2, -bits, -bits - 1, -bits - 2, -bits - 3, -10 * bits])
       for (const step of [0n, 1n, -1n, one >> 1n]) check(BigInt(whole) * one + step);
-    for (let run = 0; run < scaledRuns(bits > 300 ? 20 : 150); run++) {
+    for (let run = 0; run < scaled(bits > 300 ? 20 : 150); run++) {
       const x = integer(random.integer(1, bits + 8));
       check(random.sign() > 0 ? x % (40n * one) : -x);
     }
@@ -74,7 +73,7 @@ describe('fixed-point functions', () => {
     const one = 1n << BigInt(bits);
     for (const x of [1n, 2n, 3n, one - 1n, one, one + 1n, 2n * one, (one * 3n) / 4n, one * one])
       check(x);
-    for (let run = 0; run < scaledRuns(bits > 300 ? 15 : 100); run++)
+    for (let run = 0; run < scaled(bits > 300 ? 15 : 100); run++)
       check(integer(random.integer(1, 2 * bits)) + 1n);
   });
 

@@ -19,7 +19,6 @@ import {
 } from '../../src/formats/index.js';
 import { hardCases } from './hard-rounding-cases.js';
 import { loadCorrectlyRounded } from './mpfr-correct-rounding.js';
-import { scaledRuns } from './random-runs.js';
 import {
   expectCorrectRounding,
   float32FromBits,
@@ -27,6 +26,7 @@ import {
   roundingTargets,
   runSeeded,
 } from './rounding-targets.js';
+import { scaled } from '../setup/effort.js';
 
 const mpfr = await loadCorrectlyRounded();
 const { fp32, bf16, fp16, e4m3 } = formats;
@@ -42,20 +42,18 @@ const significand = (random: () => number): number => 1 + random();
 
 describe('log2Rounded against MPFR', () => {
   it('is MPFR on every fp32 exponent, subnormals included', () => {
-    runSeeded(scaledRuns(6000), (random) =>
-      check(float32FromBits(Math.floor(random() * 0x7f800000))),
-    );
+    runSeeded(scaled(2500), (random) => check(float32FromBits(Math.floor(random() * 0x7f800000))));
   });
 
   it('is MPFR on fp64 inputs of every exponent, subnormals included', () => {
-    runSeeded(scaledRuns(3000), (random) =>
+    runSeeded(scaled(1500), (random) =>
       check(significand(random) * 2 ** (Math.floor(random() * 2097) - 1074)),
     );
   });
 
   it('is MPFR on the fp64 inputs around the powers of numbers and midpoints', () => {
     // Their logarithms lie within a few units of fp64 of where rounding changes, on either side.
-    runSeeded(scaledRuns(1000), (random) => {
+    runSeeded(scaled(400), (random) => {
       const y = significand(random) * 2 ** Math.floor(random() * 8);
       const x = 2 ** round({ ...fp32, precision: 25 }, random() < 0.5 ? y : -y);
       check(x);
@@ -65,7 +63,7 @@ describe('log2Rounded against MPFR', () => {
   });
 
   it('is MPFR next to 1 and to the other powers of two', () => {
-    runSeeded(scaledRuns(600), (random) => {
+    runSeeded(scaled(200), (random) => {
       const power = 2 ** (random() < 0.3 ? 0 : Math.floor(random() * 300) - 150);
       for (const distance of [2 ** -52, 2 ** -40, 2 ** -24, 2 ** -9 * random()]) {
         check(power * (1 + distance));
@@ -101,7 +99,7 @@ describe('the levels of log2Rounded', () => {
     const approximate = createFloat64Log2();
     let worst = 0;
     let worstDoubleDouble = 0;
-    runSeeded(scaledRuns(3000), (random) => {
+    runSeeded(scaled(2500), (random) => {
       const exponent = random() < 0.5 ? -Math.round(random()) : Math.floor(random() * 2046) - 1022;
       const x = significand(random) * 2 ** exponent;
       const y = approximate(x);
@@ -122,7 +120,7 @@ describe('the levels of log2Rounded', () => {
       expect(log2ToOddByDoubleDouble(x)).toBe(log2ToOddByFixedPoint(x));
     }
     let undecided = 0;
-    runSeeded(scaledRuns(200), (random) => {
+    runSeeded(scaled(200), (random) => {
       // Subnormals of at least 20 bits: fewer can be powers of two, whose logarithms are exact.
       const x = (1 + random() / 2 + 2 ** -20) * 2 ** (Math.floor(random() * 2076) - 1053);
       const double = log2ToOddByDoubleDouble(x);

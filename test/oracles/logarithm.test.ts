@@ -4,8 +4,7 @@ import { naturalLogarithmOfNumber } from '../../oracles/logarithm.js';
 import { randomValues } from '../../properties/random-values.js';
 import { doubleDoubleFromSum } from '../../src/arith/index.js';
 import { loadMpfr } from './mpfr.js';
-import { scaledRuns } from './random-runs.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 
@@ -20,7 +19,7 @@ describe('ln of an fp64 number', () => {
     ];
     let worst = 0;
     mpfr.withPrecision(300, (arena) => {
-      for (let run = 0; run < scaledRuns(2500); run++) {
+      for (let run = 0; run < scaled(1500); run++) {
         const x = next[run % next.length]!();
         const { value, radius } = naturalLogarithmOfNumber(x);
         expect(radius).toBeLessThanOrEqual(2 ** -53 * Math.abs(value) + 2 ** -76);
@@ -50,7 +49,7 @@ it('double-double 2^y errs by at most 2^-100 of it, its fraction in [0.98, 2.03)
   const random = randomValues(testSeed);
   let worst = 0;
   mpfr.withPrecision(300, (arena) => {
-    for (let run = 0; run < scaledRuns(12_000); run++) {
+    for (let run = 0; run < scaled(5000); run++) {
       const wide = (random.uniform() - 0.5) * 2 ** random.integer(-60, 42);
       const nearStep = Math.round(wide * 32) / 32;
       const near = [

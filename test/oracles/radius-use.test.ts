@@ -4,9 +4,8 @@ import { attentionProblem } from '../../properties/index.js';
 import { loadMpfr } from './mpfr.js';
 import { oracleSolver } from './oracle-levels.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
-import { scaledRuns } from './random-runs.js';
 import { withReference } from './reference-attention.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 
@@ -29,7 +28,7 @@ it('the radii of the fp64 level are not vacuous', () => {
   const property = fc.property(arbitrary, (problem) =>
     withReference(mpfr, problem, (reference) => assertWithinRadii(problem, reference, solve, use)),
   );
-  fc.assert(property, { seed: testSeed, numRuns: scaledRuns(60) });
+  fc.assert(property, { seed: testSeed, numRuns: scaled(60) });
   const { fp64, 'fp64 lse': lse } = use.summary();
   for (const { median, largest } of [fp64!, lse!]) {
     expect(median).toBeGreaterThan(0.0005);

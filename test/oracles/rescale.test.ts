@@ -6,9 +6,8 @@ import { loadMpfr } from './mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
 import { scoredKeys, type Settings } from './problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
-import { scaledRuns } from './random-runs.js';
 import { withReference } from './reference-attention.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 
@@ -110,7 +109,7 @@ describe('the rescaling of the fp64 level', () => {
           ),
         );
       }),
-      { seed: testSeed, numRuns: scaledRuns(60) },
+      { seed: testSeed, numRuns: scaled(40) },
     );
   });
 });

@@ -4,9 +4,8 @@ import { loadMpfr } from './mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
 import { scoredKeys, singleHead } from './problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
-import { scaledRuns } from './random-runs.js';
 import { withReference } from './reference-attention.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 
@@ -35,7 +34,7 @@ it('compensated dot products are within their bound where all terms cancel', () 
   // values that cancel, so that an error of the scores is all there is to see.
   const random = randomValues(testSeed);
   const use = new RadiusUse();
-  for (let run = 0; run < scaledRuns(400); run++) {
+  for (let run = 0; run < scaled(300); run++) {
     const pairs = random.integer(1, 6);
     const q: number[] = [];
     const k: number[] = [];
@@ -59,5 +58,5 @@ it('compensated dot products are within their bound where all terms cancel', () 
       assertWithinRadii(problem, reference, doubleDoubleSolver, use),
     );
   }
-  expect(use.summary()['double-double']!.elements).toBeGreaterThan(scaledRuns(300));
+  expect(use.summary()['double-double']!.elements).toBeGreaterThan(scaled(225));
 });

@@ -7,8 +7,7 @@ import { createExp2 } from '../../oracles/fixed-point.js';
 import { randomValues } from '../../properties/random-values.js';
 import { doubleDouble, float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
 import { loadMpfr } from './mpfr.js';
-import { scaledRuns } from './random-runs.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
 const mpfr = await loadMpfr();
 const engine = createTileEngine(4, 4);
@@ -60,8 +59,9 @@ function fractions(count: number, seed: number): Float64Array {
 describe('weights of the fp64 level', () => {
   it('2^f is within its bound for many f, against double-double', () => {
     let worst = 0;
-    for (let tile = 0; tile < scaledRuns(200); tile++) {
-      const f = fractions(tileSize, testSeed + tile);
+    for (let tile = 0; tile < scaled(20); tile++) {
+      // The first tile, of a fixed seed, comes near the bound.
+      const f = fractions(tileSize, tile === 0 ? 1 : testSeed + tile);
       weightsOf(f).forEach((weight, i) => {
         const { fraction, exponent } = doubleDoubleExp2(doubleDouble(f[i]!));
         const power = 2 ** exponent;
@@ -102,7 +102,7 @@ describe('weights of the fp64 level', () => {
     const random = randomValues(testSeed);
     let worst = 0;
     let compared = 0;
-    for (let tile = 0; tile < scaledRuns(120); tile++) {
+    for (let tile = 0; tile < scaled(60); tile++) {
       const cHigh = random.sign() * (0.5 + random.uniform()) * 2 ** random.integer(-30, 30);
       const cLow = cHigh * 2 ** -53 * (random.uniform() - 0.5);
       // Exponents up to 2^40, most of a row within 2^11 of its largest.
@@ -129,7 +129,7 @@ describe('weights of the fp64 level', () => {
         }
       });
     }
-    expect(compared).toBeGreaterThan(scaledRuns(5000));
+    expect(compared).toBeGreaterThan(scaled(2500));
     expect(worst).toBeLessThan(weightRoundoff);
   });
 
@@ -184,7 +184,7 @@ describe('weights of the fp64 level', () => {
 it('the softcap is within 2^-50 of tanh, and the bound is of the right order', () => {
   const random = randomValues(testSeed);
   let worst = 0;
-  for (let tile = 0; tile < scaledRuns(40); tile++) {
+  for (let tile = 0; tile < scaled(20); tile++) {
     const softcap = (1 + random.uniform()) * 2 ** random.integer(-40, 40);
     const scale = random.sign() * (1 + random.uniform()) * 2 ** random.integer(-40, 40);
     const { capFactorHigh } = scoreConstants({ scale, softcap });

@@ -12,6 +12,7 @@ import {
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
 import { formatRecord } from '../../src/profile/format-record.js';
 import { binCount, binOf, binStart } from '../../src/profile/histogram.js';
+import { scaled } from '../setup/effort.js';
 import { anyBits, float32, roundings } from './random-results.js';
 
 const rounding = fc.constantFrom(...roundings);
@@ -38,7 +39,7 @@ describe('rounding by adding', () => {
         // Zeros have no sign here.
         expect(rounded === 0 ? 0 : rounded).toBe(expected === 0 ? 0 : expected);
       }),
-      { numRuns: 5000 },
+      { numRuns: scaled(3000) },
     );
   });
 });
@@ -119,7 +120,7 @@ describe('the WebAssembly loops', () => {
           expect(engine.classify(results, count)).toEqual(classify(bits));
         },
       ),
-      { numRuns: 3000 },
+      { numRuns: scaled(800) },
     );
   });
 

@@ -21,6 +21,7 @@ import { exp2Measures } from '../../src/profile/techniques/exp2.js';
 import type { ArrayFunction } from '../../src/simd/index.js';
 import { hardCases } from '../oracles/hard-rounding-cases.js';
 import { bitsOf, float32 } from './random-results.js';
+import { scaled } from '../setup/effort.js';
 
 const candidates: readonly CandidateName[] = [
   ...(['ex2.approx.ftz.f32', 'degree 1', 'degree 3', 'degree 5'] as const),
@@ -128,7 +129,7 @@ describe('a slice of exp2', () => {
               expect(high).toBe(inBin(5));
           }
       }),
-      { numRuns: 60 },
+      { numRuns: scaled(25) },
     );
   });
 
@@ -175,7 +176,7 @@ describe('a slice of exp2', () => {
           }
         }
       }),
-      { numRuns: 25 },
+      { numRuns: scaled(10) },
     );
   });
 

@@ -6,6 +6,7 @@ import { laws } from '../../properties/index.js';
 import { replayCommand } from '../../properties/vitest/replay-command.js';
 import { suiteSettings } from '../../properties/vitest/suite-settings.js';
 import { RequestError } from '../../src/request-error.js';
+import { builtDist } from '../setup/built-dist.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const file = 'test/properties/described/kernels.ts';
@@ -50,7 +51,8 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
   const broken = `somebody's (own) 1.5 × too large ${title}`;
   let outcome: Outcome;
   let failure = '';
-  beforeAll(() => {
+  beforeAll(async () => {
+    await builtDist();
     outcome = runSuites(`FLASHPROOF_RUNS=6 npx vitest run ${file}`);
     failure = outcome.tests.find(({ fullName }) => fullName === broken)!.failureMessages[0]!;
   });

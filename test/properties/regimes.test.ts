@@ -14,6 +14,7 @@ import { regimes } from '../../properties/regimes/index.js';
 import { resolveTiling, usualTiling } from '../../properties/tiling.js';
 import { formats, round, smallestNormal, type FormatName } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { scaled, testSeed } from '../setup/effort.js';
 
 const everyFormat = Object.keys(formats) as FormatName[];
 
@@ -52,12 +53,13 @@ describe.each(regimeNames)('%s', (name) => {
 
   it('holds for all that it draws, in every format and shape, within the format', () => {
     let drawn = 0;
+    const each = scaled(2);
     for (const shape of shapes)
       for (const format of everyFormat) {
         const constraints = { ...shape, formats: [format], maximumElements: 2 ** 17 };
         if (!fittingRegimes(constraints).includes(name)) continue;
         const tiling = resolveTiling(shape.tiling);
-        for (const plain of sample({ ...constraints, regimes: [name] }, 8)) {
+        for (const plain of sample({ ...constraints, regimes: [name] }, each, testSeed)) {
           drawn++;
           expect(holds(plain, tiling)).toBe(true);
           for (const values of Object.values(plain.values))
@@ -65,7 +67,7 @@ describe.each(regimeNames)('%s', (name) => {
               if (!(Math.abs(x) <= formats[format].maxFinite)) expect.fail(`${x} in ${format}`);
         }
       }
-    expect(drawn).toBeGreaterThan(100);
+    expect(drawn).toBeGreaterThan(12 * each);
   });
 
   it('is drawn at the first attempt more often than not', () => {

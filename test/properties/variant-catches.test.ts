@@ -2,12 +2,13 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { kernelVariants } from '../../kernels/index.js';
 import { checkKernel, modelPromises, type LawFailure } from '../../properties/index.js';
 import { problemShape } from '../../src/problem.js';
+import { sampled } from '../setup/effort.js';
 import { checkers, firstCatch, ordinaryCatches } from './variant-catches.js';
 
 /**
  * Every bug is to be caught within this many problems per law, simplified, and told apart from the usual
- * checks. By default some of them, those that show early; VARIANTS=all tries every one, in a few
- * minutes, and prints the table of docs/properties.md.
+ * checks. By default some of them, drawn by TEST_SEED from those that show early; VARIANTS=all tries
+ * every one, in a few minutes, and prints the table of docs/properties.md.
  */
 const problemsPerLaw = 100;
 const seed = Number(process.env['CHECK_SEED'] ?? 20_261_121);
@@ -20,7 +21,8 @@ const early = [
   'p-truncated',
   'fp8-p-underflow',
 ];
-const tried = kernelVariants.filter(({ id }) => everything || early.includes(id));
+const drawn = sampled(early, 3);
+const tried = kernelVariants.filter(({ id }) => everything || drawn.includes(id));
 
 /** Sizes, masks and format in a few words. */
 function describeShape({ lawCase: { problem } }: LawFailure): string {
@@ -46,7 +48,7 @@ describe.each(tried.map((variant) => [variant.id, variant] as const))('%s', (id,
   it('is caught', { timeout: 600_000 }, async () => {
     const failure = await firstCatch(variant, {
       ...{ runs: problemsPerLaw, seed },
-      shrinkSeconds: everything ? 30 : 0.2,
+      shrinkSeconds: everything ? 30 : 0,
     });
     if (everything && failure === null) {
       // The table says so; what the suite relies on is among those that are tried by default.
@@ -74,16 +76,24 @@ describe.each(tried.map((variant) => [variant.id, variant] as const))('%s', (id,
 describe('a maximum that is stored as 0 where the first block is masked', () => {
   // Blocks are visited from the last to the first, and the last query sees the last key: it takes
   // another query to have its first block masked.
-  it('is simplified to two queries, one of them wrong, and two blocks of keys', async () => {
+  const title = 'is simplified to two queries, one of them wrong, and two blocks of keys';
+  it(title, { timeout: 600_000 }, async () => {
     const { kernel, promises } = modelPromises('fa4', new Map([['variant', 'stale-zero-max']]));
-    const { laws } = await checkKernel(kernel, promises, {
-      ...{ laws: ['within-bound'], regimes: ['negative-scores'], seed, runs: 100 },
-      ...{ bail: true, shrinkSeconds: 60 },
-    });
+    // No more than what is to be simplified: batches, heads, queries, dims, two or three blocks.
+    const keys = { min: 129, max: 300 };
+    const sizes = { queries: { max: 8 }, keys, qkDim: { max: 4 }, vDim: { max: 4 } };
+    const { laws } = await checkKernel(
+      kernel,
+      { ...promises, sizes },
+      {
+        ...{ laws: ['within-bound'], regimes: ['negative-scores'], seed, runs: 100 },
+        ...{ bail: true, shrinkSeconds: 600 },
+      },
+    );
     const { lawCase, runs } = laws[0]!.failure!;
-    const { batch, heads, queries, keys } = problemShape(lawCase.problem);
-    expect([batch, heads, queries]).toEqual([1, 1, 2]);
-    expect(keys).toBeLessThanOrEqual(2 * 128);
+    const shape = problemShape(lawCase.problem);
+    expect([shape.batch, shape.heads, shape.queries]).toEqual([1, 1, 2]);
+    expect(shape.keys).toBeLessThanOrEqual(2 * 128);
     const right = await modelPromises('fa4').kernel(lawCase.problem);
     const [wrongRows, rightRows] = [runs[0]!.outputs.lse!.data, right.lse!.data];
     expect(Array.from(wrongRows, (lse, row) => lse === rightRows[row])).toEqual([false, true]);

@@ -19,6 +19,7 @@ import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
 import { randomValues } from '../../properties/random-values.js';
+import { scaled } from '../setup/effort.js';
 import { exactKernel } from './exact-kernel.js';
 
 const random = randomValues(5);
@@ -202,7 +203,7 @@ describe('assertMatchesAttention', () => {
     });
     fc.assert(
       fc.property(arbitrary, (given) => assertMatchesAttention(given, exactKernel(given))),
-      { numRuns: 200 },
+      { numRuns: scaled(70) },
     );
   });
 
@@ -223,7 +224,7 @@ describe('assertMatchesAttention', () => {
         data.set(encodeFromFloat64(formats[out.format], Float64Array.of(1000)) as Uint16Array, at);
         expect({ out: { ...out, data } }).not.toMatchAttention(given);
       }),
-      { numRuns: 60 },
+      { numRuns: scaled(25) },
     );
   });
 });

@@ -9,10 +9,10 @@ import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem.js';
 import type { JudgedKernel } from './judged-kernels.js';
 import { boundViolations } from './violations.js';
-import { fromEnvironment, testSeed } from '../../setup/effort.js';
+import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
 
 /** Problems of all soundness tests together. */
-const boundProblems = fromEnvironment('BOUND_PROBLEMS', 160);
+const boundProblems = fromEnvironment('BOUND_PROBLEMS', scaled(70));
 
 const fa4Configurations: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
   architecture: fc.constantFrom('sm_90', 'sm_100', 'sm_103'),

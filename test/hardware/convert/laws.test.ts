@@ -5,6 +5,7 @@ import type { RoundingMode } from '../../../src/formats/index.js';
 import { conversions, convertPacked, convertPair } from '../../../src/hardware/index.js';
 import type { ConversionName, PairConversionName } from '../../../src/hardware/index.js';
 import { RequestError } from '../../../src/request-error.js';
+import { scaled } from '../../setup/effort.js';
 import { fromFp8PairNames, fromHalfPairNames, pairNames } from './captures.js';
 
 const names = Object.keys(conversions) as ConversionName[];
@@ -13,7 +14,7 @@ const float32Bits = fc.oneof(
   // The range in which the narrow formats have numbers.
   fc.integer({ min: encode(formats.fp32, 2 ** -28), max: encode(formats.fp32, 2 ** 17) }),
 );
-const runs = { numRuns: 1000 };
+const runs = { numRuns: scaled(200) };
 
 function bitsOf(name: ConversionName): fc.Arbitrary<number> {
   const { source } = conversions[name];
@@ -60,6 +61,7 @@ describe.each(names)('%s', (name) => {
         evaluateArray(both, both);
         expect([...both]).toEqual(expected);
       }),
+      { numRuns: scaled(30) },
     );
   });
 

@@ -2,8 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { mismatchingBlocks } from '../../../src/conform/index.js';
 import { formats, smallestNormal, smallestSubnormal } from '../../../src/formats/index.js';
 import type { NumberFormat } from '../../../src/formats/index.js';
-import { conversions, convertPacked, convertPair } from '../../../src/hardware/index.js';
+import {
+  conversions,
+  convertPacked,
+  convertPair,
+  createConversionArray,
+} from '../../../src/hardware/index.js';
 import type { PairConversionName } from '../../../src/hardware/index.js';
+import type { ArrayFunction } from '../../../src/simd/index.js';
+import { blocksUnlikeSilicon, definitionUnlikeSilicon, hex } from '../silicon-blocks.js';
 import {
   edgeCases,
   fingerprint,
@@ -16,10 +23,7 @@ import {
   wideningNames,
   wideningTable,
 } from './captures.js';
-
-function hex(bits: number): string {
-  return `0x${bits.toString(16).padStart(8, '0')}`;
-}
+import { testSeed } from '../../setup/effort.js';
 
 /** What the model gives otherwise than silicon, worded for the failure: of each result in order. */
 function differences(model: (index: number) => number, captured: ArrayLike<number>): string[] {
@@ -30,7 +34,8 @@ function differences(model: (index: number) => number, captured: ArrayLike<numbe
 
 /**
  * The blocks of 2^20 fp32 inputs on both sides of every exponent at which a conversion to the format
- * changes its ways, of both signs, and some in between.
+ * changes its ways, and some in between: every other one positive, by TEST_SEED these or those. Zeros,
+ * infinities and NaN are there with both signs.
  */
 function comparedBlocks(format: NumberFormat): number[] {
   const blocksPerBinade = 8;
@@ -46,9 +51,13 @@ function comparedBlocks(format: NumberFormat): number[] {
     .map((exponent) => (exponent + 127) * blocksPerBinade)
     .flatMap((block) => [block - 1, block, block + blocksPerBinade - 1]);
   const between = Array.from({ length: 8 }, (_, i) => 97 + 251 * i);
-  const positive = [0, 0x7f7, 0x7f8, 0x7ff, ...edges, ...between];
-  const inRange = positive.filter((block) => block >= 0 && block < 0x800);
-  return [...new Set(inRange.flatMap((block) => [block, block + 0x800]))];
+  const signBlock = 0x800;
+  const ends = [0, 0x7f7, 0x7f8, 0x7ff].flatMap((block) => [block, block + signBlock]);
+  const inRange = new Set(
+    [...edges, ...between].filter((block) => block >= 0 && block < signBlock),
+  );
+  const signed = [...inRange].map((block, i) => block + ((i + testSeed) % 2) * signBlock);
+  return [...new Set([...ends, ...signed])];
 }
 
 /** Whether results of the two are alike enough to be taken for one another: to one format, or fp8. */
@@ -57,20 +66,33 @@ function mayBeTaken(one: PairConversionName, other: PairConversionName): boolean
   return a === b || (a.storageBits === 8 && b.storageBits === 8);
 }
 
+const inWebAssembly = new Map<PairConversionName, ArrayFunction>(
+  pairNames.map((name) => [name, createConversionArray(name)]),
+);
+
 describe.each(pairNames)('%s on an H200', (name) => {
   const { destination, evaluate, evaluateArray } = conversions[name];
   const expected = fingerprint(name);
+  const comparison = {
+    definition: evaluateArray,
+    webAssembly: inWebAssembly.get(name)!,
+    expected,
+    blocks: comparedBlocks(formats[destination]),
+  };
 
-  it('is matched on whole blocks of inputs', () => {
-    const blocks = comparedBlocks(formats[destination]);
-    expect(mismatchingBlocks(evaluateArray, { expected, blocks }).map(hex)).toEqual([]);
+  it('is matched in WebAssembly, on whole blocks of inputs', () => {
+    expect(blocksUnlikeSilicon(comparison)).toEqual([]);
+  });
+
+  it('is matched on four drawn blocks, its WebAssembly at inputs of every block', () => {
+    expect(definitionUnlikeSilicon(comparison, 4)).toEqual([]);
   });
 
   const others = pairNames.filter((other) => other !== name && mayBeTaken(name, other));
   it.each(others)('is told apart from %s', (other) => {
     // Between 1.125 and 1.25 rounding shows, at infinity saturation.
-    const comparison = { expected, blocks: [0x3f9, 0x7f8] };
-    expect(mismatchingBlocks(conversions[other].evaluateArray, comparison)).not.toEqual([]);
+    const telling = { expected, blocks: [0x3f9, 0x7f8] };
+    expect(mismatchingBlocks(inWebAssembly.get(other)!, telling)).not.toEqual([]);
   });
 
   if (destination === 'bf16' || destination === 'fp16')

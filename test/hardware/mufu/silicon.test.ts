@@ -1,12 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { mismatchingBlocks } from '../../../src/conform/index.js';
-import { specialFunctions } from '../../../src/hardware/index.js';
+import { createSpecialFunctionArrays, specialFunctions } from '../../../src/hardware/index.js';
+import { blocksUnlikeSilicon, definitionUnlikeSilicon, hex } from '../silicon-blocks.js';
 import { edges, fingerprint, fp32Names, halfNames, halfTable, pairs } from './captures.js';
 import type { Pair } from './captures.js';
-
-function hex(bits: number): string {
-  return `0x${bits.toString(16).padStart(8, '0')}`;
-}
 
 /** What the model gives otherwise than silicon, worded for the failure. */
 function differences(evaluate: (bits: number) => number, captured: readonly Pair[]): string[] {
@@ -38,19 +34,29 @@ const blocks: Record<(typeof fp32Names)[number], readonly number[]> = {
   ],
 };
 
+const arrays = createSpecialFunctionArrays();
+
 describe.each(fp32Names)('%s', (name) => {
   const { evaluate } = specialFunctions[name];
+  const comparison = {
+    definition: (inputs: Uint32Array, results: Uint32Array) => {
+      for (let i = 0; i < inputs.length; i++) results[i] = evaluate(inputs[i]);
+    },
+    webAssembly: arrays[name],
+    expected: fingerprint(name),
+    blocks: blocks[name],
+  };
 
   test('equals silicon at every exponent of both signs', () => {
     expect(differences(evaluate, edges(name))).toEqual([]);
   });
 
-  test('equals silicon on whole blocks of inputs', () => {
-    const comparison = { expected: fingerprint(name), blocks: blocks[name] };
-    const mismatching = mismatchingBlocks((inputs, results) => {
-      for (let i = 0; i < inputs.length; i++) results[i] = evaluate(inputs[i]);
-    }, comparison);
-    expect(mismatching.map(hex)).toEqual([]);
+  test('equals silicon in WebAssembly, on whole blocks of inputs', () => {
+    expect(blocksUnlikeSilicon(comparison)).toEqual([]);
+  });
+
+  test('equals silicon on two drawn blocks, its WebAssembly at inputs of every block', () => {
+    expect(definitionUnlikeSilicon(comparison, 2)).toEqual([]);
   });
 });
 

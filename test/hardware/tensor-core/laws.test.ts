@@ -9,6 +9,7 @@ import {
   tensorCoreProduct,
 } from '../../../src/hardware/index.js';
 import type { Operand, TensorCoreArithmetic } from '../../../src/hardware/index.js';
+import { scaled } from '../../setup/effort.js';
 
 interface Operands {
   readonly a: readonly number[];
@@ -72,7 +73,7 @@ function negate(format: Fields, bits: number): number {
   return (bits + signBit(format)) % 2 ** format.storageBits;
 }
 
-const runs = { numRuns: 150 };
+const runs = { numRuns: scaled(50) };
 
 describe.each(arithmetics)('a fused sum, $name', ({ row }) => {
   const format = operandFormats[row.operands[0]];
@@ -200,7 +201,7 @@ describe.each(arithmetics)('a fused sum, $name', ({ row }) => {
         expect(sum(row, { ...product, c })).toBe(infinity);
         expect(sum(row, { ...product, c: opposite })).toBe(nan);
       }),
-      { numRuns: 20 },
+      { numRuns: scaled(10) },
     );
   });
 });
@@ -231,7 +232,7 @@ describe.each(tensorCoreArithmetic.filter(({ architecture }) => architecture !==
             });
           expect(part(32, 64, part(0, 32, [c]))).toEqual(part(0, 64, [c]));
         }),
-        { numRuns: 60 },
+        { numRuns: scaled(20) },
       );
     });
   },

@@ -17,6 +17,7 @@ import {
 import { addFloat32, fusedMultiplyAddFloat32, subtractFloat32 } from '../../../src/arith/index.js';
 import { mismatchingBlocks } from '../../../src/conform/index.js';
 import { formats, nextDown, nextUp } from '../../../src/formats/index.js';
+import { scaled } from '../../setup/effort.js';
 
 const folder = new URL('../../../fixtures/silicon/sm_90/', import.meta.url);
 const fixture = (file: string): Buffer => readFileSync(new URL(file, folder));
@@ -128,7 +129,7 @@ describe('the forms of the function', () => {
         expect(result[0]).toBe(instructionByInstruction(x, degree, false));
         expect(result[0]).toBe(instructionByInstruction(x, degree, true));
       }),
-      { numRuns: 20_000 },
+      { numRuns: scaled(6000) },
     );
   });
 
@@ -161,7 +162,7 @@ describe('the range reduction', () => {
         expect(fraction >= 0 || Math.abs(x) < 2 ** -126).toBe(true);
         expect(fraction <= 1).toBe(true);
       }),
-      { numRuns: 5000 },
+      { numRuns: scaled(2000) },
     );
   });
 

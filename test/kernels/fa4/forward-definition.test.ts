@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createFa4Forward, type Fa4Configuration } from '../../../kernels/index.js';
 import { attentionProblem } from '../../../properties/index.js';
 import type { Problem } from '../../../src/problem.js';
-
-const runs = Number(process.env['FA4_RUNS'] ?? 60);
+import { scaled } from '../../setup/effort.js';
 
 const formats = ['bf16', 'fp16', 'e4m3', 'e5m2'] as const;
 const small = attentionProblem({
@@ -72,7 +71,7 @@ describe('the forward in WebAssembly', () => {
         const all = is8Bit ? { ...chosen, descale } : chosen;
         expect(results(problem, 'webassembly', all)).toEqual(results(problem, 'plain', all));
       }),
-      { numRuns: runs },
+      { numRuns: scaled(22) },
     );
   });
 });

@@ -11,6 +11,7 @@ import { emulate } from '../../../src/emulate/index.js';
 import { formats, round } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem.js';
 import { runFa4, scoredProblem, tensorOf, wavyProblem } from '../variants-problems.js';
+import { scaled } from '../../setup/effort.js';
 
 const fp8 = (['e4m3', 'e5m2'] as const).map((format) => [format] as const);
 const settingsOf = (problem: Problem, settings: Readonly<Record<string, string>> = {}) =>
@@ -38,7 +39,7 @@ describe.each(fp8)('the forward on %s', (format) => {
         expect(out.format).toBe('bf16');
         assertMatchesAttention(problem, { out, lse });
       }),
-      { numRuns: 25 },
+      { numRuns: scaled(10) },
     );
   });
 

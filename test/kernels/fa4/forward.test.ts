@@ -10,6 +10,7 @@ import { emulate } from '../../../src/emulate/index.js';
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem.js';
 import { RequestError } from '../../../src/request-error.js';
+import { scaled } from '../../setup/effort.js';
 
 function bf16(shape: readonly number[], value: (i: number) => number): Tensor {
   const length = shape.reduce((a, b) => a * b, 1);
@@ -52,7 +53,7 @@ describe('the forward', () => {
         const { out, lse } = await emulate(problem, 'fa4');
         assertMatchesAttention(problem, { out, lse });
       }),
-      { numRuns: Number(process.env['FA4_RUNS'] ?? 60) },
+      { numRuns: scaled(20) },
     );
   });
 

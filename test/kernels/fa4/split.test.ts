@@ -10,6 +10,7 @@ import {
 } from '../../../properties/index.js';
 import { emulate } from '../../../src/emulate/index.js';
 import { scoredProblem } from '../variants-problems.js';
+import { scaled } from '../../setup/effort.js';
 
 describe('the blocks of splits', () => {
   it('are all blocks, as many to each split as to the others but for the last', () => {
@@ -104,7 +105,7 @@ describe('the forward in splits', () => {
         const { out, lse } = await emulate(problem, 'fa4', { settings });
         assertMatchesAttention(problem, { out, lse });
       }),
-      { numRuns: 40 },
+      { numRuns: scaled(15) },
     );
   });
 

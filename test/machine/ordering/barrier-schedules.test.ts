@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { barrierViolationKinds } from '../../../src/machine/ordering/index.js';
 import { findDeviation, makeRun, violationsOf, type Choice } from './barrier-runs.js';
+import { scaled } from '../../setup/effort.js';
 
 /** Events in the order of a run, on barriers that expect so many arrivals each. */
 interface Plan {
@@ -85,7 +86,7 @@ describe('violations of the barriers of one run, against all its schedules', () 
           deviation,
         });
       }),
-      { numRuns: 1000 },
+      { numRuns: scaled(400) },
     );
   });
 

@@ -113,8 +113,9 @@ describe('the history of named barriers', () => {
       }),
       { numRuns: 1000 },
     );
-    expect(differing).toBeGreaterThan(50);
-    expect(fixed).toBeGreaterThan(50);
+    // Of 1000 some 260 and 80, give or take 9: fewer are drawn less often than once in 10^12 seeds.
+    expect(differing).toBeGreaterThan(100);
+    expect(fixed).toBeGreaterThan(20);
   });
 
   it('names the arrival that a warp that arrives again does not come after', () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Region } from '../../../src/machine/ordering/index.js';
 import { expectedConflicts, missingPath, runSteps, type Run, type Step } from './event-graph.js';
+import { scaled } from '../../setup/effort.js';
 
 const words = 24;
 const small = fc.nat(5);
@@ -136,7 +137,7 @@ describe('chains', () => {
             if (other.chain === chain) expect(reaches(node, other.node)).toBe(true);
         });
       }),
-      { numRuns: 200 },
+      { numRuns: scaled(80) },
     );
   });
 

@@ -5,6 +5,7 @@ import { attentionOracle } from '../../../../oracles/index.js';
 import { attentionProblem, regimeNames } from '../../../../properties/index.js';
 import { encodeFromFloat64, formats, patternsOf } from '../../../../src/formats/index.js';
 import type { Problem } from '../../../../src/problem.js';
+import { scaled } from '../../../setup/effort.js';
 import { everything, nothing, runAttributed } from './run-attributed.js';
 
 /** The output's bit patterns by the fast model. */
@@ -31,7 +32,7 @@ const configurations: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
   }),
 });
 
-const runs = Number(process.env['ATTRIBUTED_RUNS'] ?? 50);
+const runs = scaled(20);
 
 const sizes = {
   formats: ['bf16', 'fp16'],
