@@ -1,16 +1,19 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Tests that start many processes: documented commands, kills, signals, random command lines. They are a
- * command of their own, `npm run test:processes`, which sets PROCESSES.
+ * Tests that start many processes: documented commands, live kernels, kills, signals, random command
+ * lines, the package as it is installed. They are a command of their own, `npm run test:processes`,
+ * which sets PROCESSES.
  */
 const processTests = [
+  'test/cli/campaign-kill.test.ts',
+  'test/cli/check-live.test.ts',
   'test/docs/documents.test.ts',
   'test/docs/github-action.test.ts',
-  'test/cli/campaign-kill.test.ts',
   'test/hardening/command-lines.test.ts',
   'test/hardening/endings.test.ts',
   'test/hardening/kill.test.ts',
+  'test/package/package.test.ts',
 ];
 const onlyProcesses = process.env.PROCESSES === '1';
 

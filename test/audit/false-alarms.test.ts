@@ -137,7 +137,7 @@ describe('damage to one head of several', () => {
   const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 128 });
   const unrounded = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: 128 });
 
-  it.each([0, 1, 2, 3])('O × 0.99 on head %i is seen there', (head) => {
+  it.each(sampled([0, 1, 2, 3], 2))('O × 0.99 on head %i is seen there', (head) => {
     const size = wide.queries * wide.dim;
     const { out } = outputs;
     const values = Float64Array.from(unrounded.out.data as Float32Array, (x, i) =>
