@@ -10,6 +10,7 @@ import {
   profileWeightRounding,
   renderProfile,
   renderSvg,
+  techniqueNamed,
   type Plot,
 } from '../../src/profile/index.js';
 import { envelopePaths } from '../../src/profile/render/envelope-path.js';
@@ -77,6 +78,44 @@ describe('a table', () => {
       ]),
     ).toEqual(['         a  bcd', '  name  12    3']);
   });
+
+  it('goes on below itself where it is wider than a terminal, and loses nothing', () => {
+    const cell = fc.string({ minLength: 1, maxLength: 30, unit: fc.constantFrom(...'ab0.-') });
+    const tables = fc
+      .tuple(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 6 }))
+      .chain(([columns, rows]) =>
+        fc.array(fc.array(cell, { minLength: columns, maxLength: columns }), {
+          minLength: rows,
+          maxLength: rows,
+        }),
+      );
+    fc.assert(
+      fc.property(tables, (rows) => {
+        const lines = alignColumns(rows);
+        for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+        // The rows come in turn, in one part or several, each part with the names before its numbers.
+        rows.forEach((row, index) => {
+          const parts = lines.filter((_, place) => place % rows.length === index);
+          const cells = parts.map((line) => line.trim().split(/ {2,}/));
+          for (const [name] of cells) expect(name).toBe(row[0]);
+          expect([row[0], ...cells.flatMap(([, ...numbers]) => numbers)]).toEqual(row);
+        });
+      }),
+    );
+  });
+});
+
+describe('every profile', () => {
+  const ranges = { from: -1, to: -0.9999 };
+  it.each(['exp2', 'range-reduction', 'split', 'rcp', 'log2', 'rsqrt', 'p-round'])(
+    'is text of 80 columns: %s',
+    async (name) => {
+      const isPositive = !['exp2', 'range-reduction', 'split'].includes(name);
+      const range = isPositive ? { from: 0.9999, to: 1 } : ranges;
+      const lines = renderProfile(await techniqueNamed(name).run({ range })).split('\n');
+      expect(lines.filter((line) => [...line].length > 80)).toEqual([]);
+    },
+  );
 });
 
 /** Throws unless the text is one well-formed element after an optional declaration. */

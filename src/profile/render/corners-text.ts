@@ -1,5 +1,5 @@
 import type { CornerReport, CornerResult } from '../corners.js';
-import { float32Text, grouped } from './numbers.js';
+import { counted, float32Text, grouped } from './numbers.js';
 import { alignTextColumns } from '../../align-columns.js';
 
 /** A result, zeros and infinities with their sign. */
@@ -42,18 +42,13 @@ function namesText(names: readonly string[]): string {
   return [...others, ...joined].join(', ');
 }
 
-/** A table of what every function does in every part of the input range. */
+/** What every function does in every part of the input range. */
 export function cornersText(corners: readonly CornerReport[]): string[] {
-  const rows = corners.flatMap(({ label, inputs, exact, results }) =>
-    grouping(results.map((result) => [result.name, cornerText(result, inputs)])).map(
-      ([names, text], i) =>
-        i === 0 ? [label, grouped(inputs), exact, names, text] : ['', '', '', names, text],
-    ),
-  );
-  return [
-    'Every input, by where the function changes its ways',
-    '',
-    ...alignTextColumns([['x', 'inputs', 'exact', 'function', 'results'], ...rows]),
-    '',
-  ];
+  const blocks = corners.flatMap(({ label, inputs, exact, results }) => [
+    `  ${label}: ${counted(inputs, 'input')}, where the exact result is ${exact}`,
+    ...alignTextColumns(
+      grouping(results.map((result) => [result.name, cornerText(result, inputs)])),
+    ).map((line) => `  ${line}`),
+  ]);
+  return ['Every input, by where the function changes its ways', '', ...blocks, ''];
 }

@@ -20,8 +20,7 @@ function headline({ domains: [softmax], reference }: Exp2Profile): string[] {
   const figure = certainDigits(fp32.largest[0]?.error ?? 0, reference.certainty);
   return [
     `Degree 3 in fp32, ${softmax.label}: largest relative error ${figure}.`,
-    `Degree 3 in bf16, ${softmax.label}: differs from ${softmax.functions[0].name} at ${grouped(bf16.differing)} of ${grouped(softmax.inputs)} inputs,`,
-    `  ${percentage(everyNumber.differing)} of the fp32 numbers, ${percentage(uniform.differing)} of x.`,
+    `Degree 3 in bf16, ${softmax.label}: differs from ${softmax.functions[0].name} at ${grouped(bf16.differing)} of ${grouped(softmax.inputs)} inputs, ${percentage(everyNumber.differing)} of the fp32 numbers, ${percentage(uniform.differing)} of x.`,
     '',
   ];
 }

@@ -6,6 +6,7 @@ import { rangeReductionText } from './range-reduction-text.js';
 import { rescaleText } from './rescale-text.js';
 import { splitText } from './split-text.js';
 import { unitText } from './unit-text.js';
+import { wrapped } from './wrapped.js';
 
 function linesOf(profile: Profile): string[] {
   switch (profile.technique) {
@@ -26,7 +27,19 @@ function linesOf(profile: Profile): string[] {
   }
 }
 
-/** A profile as text for a terminal, some 120 columns wide. */
+const columns = 80;
+
+/** A line in at most 80 columns: what is broken goes on below the text that follows the line's name. */
+function fitted(line: string): string[] {
+  if ([...line].length <= columns) return [line];
+  const [name = ''] = /^ *(?:\S+(?: \S+)* {2,})?/.exec(line) ?? [];
+  const margin = name.length > 2 && name.length < columns / 2 ? name.length : 2;
+  const [first = '', ...rest] = wrapped(line.slice(margin), columns - margin);
+  const lines = [line.slice(0, margin) + first, ...rest.map((text) => ' '.repeat(margin) + text)];
+  return lines.map((text) => text.trimEnd());
+}
+
+/** A profile as text for a terminal of 80 columns. */
 export function renderProfile(profile: Profile): string {
-  return linesOf(profile).join('\n');
+  return linesOf(profile).flatMap(fitted).join('\n');
 }
