@@ -91,7 +91,7 @@ describe('a table', () => {
       );
     fc.assert(
       fc.property(tables, (rows) => {
-        const lines = alignColumns(rows);
+        const lines = alignColumns(rows, 80);
         for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
         // The rows come in turn, in one part or several, each part with the names before its numbers.
         rows.forEach((row, index) => {

@@ -333,7 +333,7 @@ describe('profiles of trade-offs', () => {
       for (const { errors, largestRatio } of others)
         expect(largestRatio).toBeCloseTo(errors.largest! / unit!.errors.largest!, 12);
     }
-    const text = renderProfile(profile);
+    const text = renderProfile(profile).replaceAll(/\s+/g, ' ');
     expect(text).toMatch(/degree 1 from 25 % on/);
     expect(text).toContain('d256-full-2cta, d256-causal-2cta');
     expect(text).not.toMatch(/undefined|NaN|null/);

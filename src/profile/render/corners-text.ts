@@ -1,6 +1,7 @@
 import type { CornerReport, CornerResult } from '../corners.js';
 import { counted, float32Text, grouped } from './numbers.js';
 import { alignTextColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** A result, zeros and infinities with their sign. */
 function signed(value: number): string {
@@ -48,6 +49,7 @@ export function cornersText(corners: readonly CornerReport[]): string[] {
     `  ${label}: ${counted(inputs, 'input')}, where the exact result is ${exact}`,
     ...alignTextColumns(
       grouping(results.map((result) => [result.name, cornerText(result, inputs)])),
+      terminalWidth,
     ).map((line) => `  ${line}`),
   ]);
   return ['Every input, by where the function changes its ways', '', ...blocks, ''];

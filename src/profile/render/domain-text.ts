@@ -4,6 +4,7 @@ import type { ReferenceReport } from '../techniques/evidence.js';
 import { histogramText } from './histogram-text.js';
 import { certainDigits, digits, grouped, percentage } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** How a domain is shown. */
 export interface DomainStyle {
@@ -46,7 +47,7 @@ function byFunction({ functions }: DomainReport, heading: string, columns: Colum
     one.name,
     ...chosen(one, columns.per).flatMap(columns.cells),
   ]);
-  return alignColumns([[heading, ...columnNames(functions, columns)], ...rows]);
+  return alignColumns([[heading, ...columnNames(functions, columns)], ...rows], terminalWidth);
 }
 
 function averagesOf(measure: MeasureReport, weighting: Weighting): Averages {

@@ -2,6 +2,7 @@ import type { InputRange } from '../cells.js';
 import type { ErrorProfile } from '../techniques/profile.js';
 import { digits, powerOfTwo } from './numbers.js';
 import { alignTextColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** A row that says which inputs were swept, if not all. */
 function rangeRows({ from, to }: InputRange): string[][] {
@@ -22,16 +23,19 @@ export function headText(
   return [
     title,
     '',
-    ...alignTextColumns([
-      ...functions.map(({ name, evidence }) => [name, evidence]),
-      ['measured against', `${formula}, ${exactness}`],
+    ...alignTextColumns(
       [
-        'certainty',
-        `${digits(certainty, 2)} in relative errors${absolute}; in means 2^-40 of the mean magnitude more`,
+        ...functions.map(({ name, evidence }) => [name, evidence]),
+        ['measured against', `${formula}, ${exactness}`],
+        [
+          'certainty',
+          `${digits(certainty, 2)} in relative errors${absolute}; in means 2^-40 of the mean magnitude more`,
+        ],
+        ['shares', `of fp32 numbers, each once, and of ${variable}, each number by its ulp`],
+        ...rangeRows(range),
       ],
-      ['shares', `of fp32 numbers, each once, and of ${variable}, each number by its ulp`],
-      ...rangeRows(range),
-    ]),
+      terminalWidth,
+    ),
     '',
     ...notes.flatMap((note) => [note, '']),
   ];

@@ -2,6 +2,7 @@ import type { BreakExample, DomainReport, FunctionReport } from '../error-report
 import type { InputView } from '../input-view.js';
 import { digits, float32Text, grouped } from './numbers.js';
 import { alignTextColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** Digits of an exact value: its relative error is below 2^-50. */
 const exactDigits = 15;
@@ -35,7 +36,7 @@ export function worstInputsText({ label, functions }: DomainReport): string[] {
   return [
     `Worst inputs, fp32, ${label}`,
     '',
-    ...alignTextColumns([['', 'x', 'result', 'reference', 'error'], ...rows]),
+    ...alignTextColumns([['', 'x', 'result', 'reference', 'error'], ...rows], terminalWidth),
     '',
   ];
 }
@@ -62,8 +63,10 @@ export function breaksText({ label, functions }: DomainReport): string[] {
   return [
     `Breaks of monotonicity, fp32, ${label}`,
     '',
-    ...alignTextColumns([['', 'count', 'largest, ulps', 'at'], ...rows]),
-    ...(firsts.length === 0 ? [] : ['', '  the first:', ...alignTextColumns(firsts)]),
+    ...alignTextColumns([['', 'count', 'largest, ulps', 'at'], ...rows], terminalWidth),
+    ...(firsts.length === 0
+      ? []
+      : ['', '  the first:', ...alignTextColumns(firsts, terminalWidth)]),
     '',
   ];
 }

@@ -7,6 +7,7 @@ import { headText } from './error-profile-text.js';
 import { minimaxText } from './minimax-text.js';
 import { certainDigits, grouped, percentage } from './numbers.js';
 import { alignTextColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** The domains that are shown in full; of the others the largest errors. */
 const fullDomains = 2;
@@ -49,6 +50,7 @@ export function exp2Text(profile: Exp2Profile): string[] {
     '',
     ...alignTextColumns(
       integers.map(({ name, integers: all, exact }) => [name, `exact at ${exact} of ${all}`]),
+      terminalWidth,
     ),
     '',
     ...minimaxText(minimax),

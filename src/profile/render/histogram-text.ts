@@ -1,6 +1,7 @@
 import type { DomainReport, FunctionReport, HistogramBin } from '../error-report.js';
 import { percentage } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** More bins than this are joined by octaves. */
 const mostRows = 14;
@@ -39,5 +40,8 @@ export function histogramText({ functions }: DomainReport, variable: string): st
     return [name, ...bins.map((bin) => percentage(bin?.shareUniform ?? 0))];
   });
   const heading = `|ulps|, ${format}, ${variable} uniform`;
-  return [...alignColumns([[heading, ...functions.map(({ name }) => name)], ...rows]), ''];
+  return [
+    ...alignColumns([[heading, ...functions.map(({ name }) => name)], ...rows], terminalWidth),
+    '',
+  ];
 }

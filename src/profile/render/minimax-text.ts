@@ -1,6 +1,7 @@
 import type { MinimaxComparison } from '../techniques/exp2-minimax.js';
 import { certainDigits, digits, percentage } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** What the fp64 evaluation of the polynomials' errors may be off by. */
 const certainty = 2 ** -49;
@@ -33,26 +34,32 @@ export function minimaxText(comparisons: readonly MinimaxComparison[]): string[]
   return [
     'The polynomials in exact arithmetic, largest relative error on [0, 1]',
     '',
-    ...alignColumns([
+    ...alignColumns(
       [
-        '',
-        'FlashAttention-4',
-        'best, c0 = 1',
-        'no better than',
-        'alternations',
-        'excess',
-        'best, c0 free',
-        'no better than',
+        [
+          '',
+          'FlashAttention-4',
+          'best, c0 = 1',
+          'no better than',
+          'alternations',
+          'excess',
+          'best, c0 free',
+          'no better than',
+        ],
+        ...rows,
       ],
-      ...rows,
-    ]),
+      terminalWidth,
+    ),
     '',
     ...(shares.length === 0
       ? []
       : [
           'What of the largest error in fp32 is the polynomial and what is rounding',
           '',
-          ...alignColumns([['', 'fp32', 'polynomial', 'rounding adds', 'of the whole'], ...shares]),
+          ...alignColumns(
+            [['', 'fp32', 'polynomial', 'rounding adds', 'of the whole'], ...shares],
+            terminalWidth,
+          ),
           '',
         ]),
   ];

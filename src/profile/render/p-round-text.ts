@@ -3,6 +3,7 @@ import { domainText, type DomainStyle } from './domain-text.js';
 import { headText } from './error-profile-text.js';
 import { digits } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 function underflowRow(underflow: Underflow): string[] {
   const { format, offset, lostUpTo, lostUpToX, subnormalUpTo, subnormalUpToX } = underflow;
@@ -28,10 +29,13 @@ export function weightRoundingText(profile: WeightRoundingProfile): string[] {
     ...profile.domains.flatMap((domain) => domainText(domain, style)),
     'Underflow of P = 2^(x + offset)',
     '',
-    ...alignColumns([
-      ['', '0 up to', 'so for x up to', 'subnormal up to', 'so for x up to'],
-      ...profile.underflows.map(underflowRow),
-    ]),
+    ...alignColumns(
+      [
+        ['', '0 up to', 'so for x up to', 'subnormal up to', 'so for x up to'],
+        ...profile.underflows.map(underflowRow),
+      ],
+      terminalWidth,
+    ),
     '',
   ];
 }

@@ -3,6 +3,7 @@ import type { PolynomialShareCase, ShareMeasure } from '../trade-offs/polynomial
 import { digits, percentage } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
 import { notesText, summaryText, tradeOffHeadText } from './trade-off-head-text.js';
+import { terminalWidth } from './terminal-width.js';
 
 const headings = [
   ...['', 'polynomial', 'max/max|O|', 'max', 'RMS', 'to unit', 'LSE max', 'LSE mean', 'to unit'],
@@ -36,7 +37,7 @@ function caseText({ format, regime, rescaleThreshold, shares }: PolynomialShareC
   return [
     `${regime} in ${format}, rescale threshold ${rescaleThreshold}`,
     '',
-    ...alignColumns([headings, ...shares.map(shareRow)]),
+    ...alignColumns([headings, ...shares.map(shareRow)], terminalWidth),
     '',
   ];
 }

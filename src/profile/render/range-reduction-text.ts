@@ -1,6 +1,7 @@
 import type { BinadeReduction, RangeReductionProfile } from '../techniques/range-reduction.js';
 import { digits, grouped, percentage, powerOfTwo } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** Binades that behave alike, from one exponent to another. */
 interface Band {
@@ -74,20 +75,23 @@ export function rangeReductionText(profile: RangeReductionProfile): string[] {
     `as 0: b = 0 and f = x < 0. Inputs that contradict the law: ${grouped(total.lawBroken)}.`,
     `f outside [0, 1]: ${grouped(total.fractionOutside)} inputs, b ≠ ⌊x⌋: ${grouped(total.notFloor)} inputs.`,
     '',
-    ...alignColumns([headings, ...bandsOf(binades).map(bandRow)]),
+    ...alignColumns([headings, ...bandsOf(binades).map(bandRow)], terminalWidth),
     '',
     '"add.rn ≠": inputs with another b when the addition rounds to nearest even. The fraction then lies in',
     '[-1/2, 1/2], where the polynomials are not meant to be used:',
     '',
-    ...alignColumns([
-      ['', 'p(1)/2 - 1', 'largest error on [0, 1]', 'on [-1/2, 1/2]'],
-      ...effects.map(({ degree, errorAtOne, largestError, largestErrorNearest }) => [
-        `degree ${degree}`,
-        digits(errorAtOne, 6),
-        digits(largestError, 6),
-        digits(largestErrorNearest, 6),
-      ]),
-    ]),
+    ...alignColumns(
+      [
+        ['', 'p(1)/2 - 1', 'largest error on [0, 1]', 'on [-1/2, 1/2]'],
+        ...effects.map(({ degree, errorAtOne, largestError, largestErrorNearest }) => [
+          `degree ${degree}`,
+          digits(errorAtOne, 6),
+          digits(largestError, 6),
+          digits(largestErrorNearest, 6),
+        ]),
+      ],
+      terminalWidth,
+    ),
     '',
   ];
 }

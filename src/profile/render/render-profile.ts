@@ -5,6 +5,7 @@ import { weightRoundingText } from './p-round-text.js';
 import { rangeReductionText } from './range-reduction-text.js';
 import { rescaleText } from './rescale-text.js';
 import { splitText } from './split-text.js';
+import { terminalWidth } from './terminal-width.js';
 import { unitText } from './unit-text.js';
 import { wrapped } from './wrapped.js';
 
@@ -27,14 +28,12 @@ function linesOf(profile: Profile): string[] {
   }
 }
 
-const columns = 80;
-
 /** A line in at most 80 columns: what is broken goes on below the text that follows the line's name. */
 function fitted(line: string): string[] {
-  if ([...line].length <= columns) return [line];
+  if ([...line].length <= terminalWidth) return [line];
   const [name = ''] = /^ *(?:\S+(?: \S+)* {2,})?/.exec(line) ?? [];
-  const margin = name.length > 2 && name.length < columns / 2 ? name.length : 2;
-  const [first = '', ...rest] = wrapped(line.slice(margin), columns - margin);
+  const margin = name.length > 2 && name.length < terminalWidth / 2 ? name.length : 2;
+  const [first = '', ...rest] = wrapped(line.slice(margin), terminalWidth - margin);
   const lines = [line.slice(0, margin) + first, ...rest.map((text) => ' '.repeat(margin) + text)];
   return lines.map((text) => text.trimEnd());
 }

@@ -5,6 +5,7 @@ import { digits, grouped } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
 import { thresholdLimitsText } from './threshold-limits-text.js';
 import { notesText, summaryText, tradeOffHeadText } from './trade-off-head-text.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** A share as a whole percentage; the ends are said of them alone. */
 function shareText(share: number | null): string {
@@ -57,7 +58,7 @@ function caseText({ format, regime, maxOffset, thresholds }: RescaleCase): strin
   return [
     `${regime} in ${format}${offset}`,
     '',
-    ...alignColumns([headings, ...thresholds.map(measureRow)]),
+    ...alignColumns([headings, ...thresholds.map(measureRow)], terminalWidth),
     '',
   ];
 }

@@ -5,6 +5,7 @@ import { headText } from './error-profile-text.js';
 import { worstInputsText } from './examples-text.js';
 import { certainDigits, digits, float32Text, grouped, percentage } from './numbers.js';
 import { alignTextColumns, alignColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** Runs of one letter as "6h 4p". */
 function runs(lanes: string): string {
@@ -36,7 +37,7 @@ function tuningsText(tunings: readonly TuningLanes[]): string[] {
   return [
     'Lanes of a row of 128 columns by tuning entry: h hardware, p polynomial, fragments of 32',
     '',
-    ...alignTextColumns([['', 'polynomial', 'h|p borders', 'columns'], ...rows]),
+    ...alignTextColumns([['', 'polynomial', 'h|p borders', 'columns'], ...rows], terminalWidth),
     '',
   ];
 }
@@ -75,28 +76,34 @@ export function splitText(profile: SplitProfile): string[] {
     ...picture(tunings),
     'The step in fp32',
     '',
-    ...alignColumns([
-      ['', 'least', 'most', 'order unsure below'],
-      ...steps
-        .filter(({ least }) => least !== null)
-        .map(({ domain, name, least, most, reach }) => [
-          `${name}, ${domain}`,
-          certainDigits(least, reference.certainty),
-          certainDigits(most, reference.certainty),
-          `Δx = ${digits(reach)}`,
-        ]),
-    ]),
+    ...alignColumns(
+      [
+        ['', 'least', 'most', 'order unsure below'],
+        ...steps
+          .filter(({ least }) => least !== null)
+          .map(({ domain, name, least, most, reach }) => [
+            `${name}, ${domain}`,
+            certainDigits(least, reference.certainty),
+            certainDigits(most, reference.certainty),
+            `Δx = ${digits(reach)}`,
+          ]),
+      ],
+      terminalWidth,
+    ),
     '',
     ...domains.flatMap((domain) => [...domainText(domain, style), ...worstInputsText(domain)]),
     'Neighbouring inputs in the wrong order on different lanes',
     '',
-    ...alignTextColumns([
-      ['', '', 'smaller x', 'pairs', 'largest, ulps', 'at'],
-      ...crossings.flatMap(({ domain, name, format, hardwareFirst, polynomialFirst }) => [
-        [`${name}, ${domain}`, format, 'hardware', ...crossingCells(hardwareFirst)],
-        ['', '', 'polynomial', ...crossingCells(polynomialFirst)],
-      ]),
-    ]),
+    ...alignTextColumns(
+      [
+        ['', '', 'smaller x', 'pairs', 'largest, ulps', 'at'],
+        ...crossings.flatMap(({ domain, name, format, hardwareFirst, polynomialFirst }) => [
+          [`${name}, ${domain}`, format, 'hardware', ...crossingCells(hardwareFirst)],
+          ['', '', 'polynomial', ...crossingCells(polynomialFirst)],
+        ]),
+      ],
+      terminalWidth,
+    ),
     '',
   ];
 }

@@ -9,6 +9,7 @@ import type { RescaleProfile } from '../techniques/rescale.js';
 import { thresholdText } from '../techniques/rescale-summary.js';
 import { counted, digits, percentage, powerOfTwo } from './numbers.js';
 import { alignColumns } from '../../align-columns.js';
+import { terminalWidth } from './terminal-width.js';
 
 function limitName({ format, offset }: Pick<ThresholdLimit, 'format' | 'offset'>): string {
   return offset === 0 ? format : `${format}, offset ${offset}`;
@@ -49,34 +50,43 @@ export function thresholdLimitsText(profile: RescaleProfile): string[] {
     'exceeds the largest finite number; "rounded": none exceeds it by more than half an ulp, which rounding',
     `takes away; "l", "O": these do not overflow fp32, O for |v| <= ${powerOfTwo(limitLargestValue)}.`,
     '',
-    ...alignColumns([
-      ['', 'x up to', 'P', 'rounded', 'l', 'O', 'all of P, l, O'],
-      ...limits.map(limitRow),
-    ]),
+    ...alignColumns(
+      [['', 'x up to', 'P', 'rounded', 'l', 'O', 'all of P, l, O'], ...limits.map(limitRow)],
+      terminalWidth,
+    ),
     '',
     'What a threshold may do to P: "infinite", and then O is too or is NaN; "O -x": P is clamped while l is',
     'not, so that O may shrink by x although the LSE stays right.',
     '',
-    ...alignColumns([
-      ['threshold', ...columns],
-      ...limits.map((limit) => [limitName(limit), ...limit.outcomes.map(outcomeText)]),
-    ]),
+    ...alignColumns(
+      [
+        ['threshold', ...columns],
+        ...limits.map((limit) => [limitName(limit), ...limit.outcomes.map(outcomeText)]),
+      ],
+      terminalWidth,
+    ),
     '',
     `Elements of V up to which O cannot overflow with ${counted(problems.keys, 'key')} (bf16)`,
     '',
-    ...alignColumns([
-      ['threshold', ...columns],
-      ...bySixteenBits.map(({ offset, outcomes }) => [
-        `offset ${offset}`,
-        ...outcomes.map(({ largestValue }) => powerOfTwo(largestValue)),
-      ]),
-    ]),
+    ...alignColumns(
+      [
+        ['threshold', ...columns],
+        ...bySixteenBits.map(({ offset, outcomes }) => [
+          `offset ${offset}`,
+          ...outcomes.map(({ largestValue }) => powerOfTwo(largestValue)),
+        ]),
+      ],
+      terminalWidth,
+    ),
     '',
     'What a threshold costs at the low end: the largest whole offset that it allows, and what of weights',
     "relative to a row's largest, where that does not lag, is then subnormal or lost. FlashAttention-4 has",
     `offset ${limitOffsets.join(' for 16-bit and ')} for 8-bit inputs.`,
     '',
-    ...alignColumns([['', 'offset', 'subnormal to', 'lost to', 'range, log2'], ...tradeRows]),
+    ...alignColumns(
+      [['', 'offset', 'subnormal to', 'lost to', 'range, log2'], ...tradeRows],
+      terminalWidth,
+    ),
     '',
   ];
 }

@@ -2,6 +2,7 @@ import type { MeasuredProblems } from '../trade-offs/measured-problems.js';
 import { counted } from './numbers.js';
 import { alignTextColumns } from '../../align-columns.js';
 import { wrapped } from './wrapped.js';
+import { terminalWidth } from './terminal-width.js';
 
 /** How wide sentences are set. */
 const columns = 100;
@@ -25,16 +26,19 @@ export function tradeOffHeadText({
   return [
     title,
     '',
-    ...alignTextColumns([
+    ...alignTextColumns(
       [
-        'problems',
-        `${counted(queries, 'query', 'queries')} × ${counted(keys, 'key')}, head dimension ${dim}, seed ${seed}`,
+        [
+          'problems',
+          `${counted(queries, 'query', 'queries')} × ${counted(keys, 'key')}, head dimension ${dim}, seed ${seed}`,
+        ],
+        ['kernel', `FlashAttention-4's forward on ${architecture}, emulated bit for bit`],
+        ...evidence.map((line) => ['', line]),
+        ['measured against', 'exact attention; errors relative to an element are of its Σ p|v|'],
+        ...regimes.map(({ name, description }) => [name, description]),
       ],
-      ['kernel', `FlashAttention-4's forward on ${architecture}, emulated bit for bit`],
-      ...evidence.map((line) => ['', line]),
-      ['measured against', 'exact attention; errors relative to an element are of its Σ p|v|'],
-      ...regimes.map(({ name, description }) => [name, description]),
-    ]),
+      terminalWidth,
+    ),
     '',
   ];
 }

@@ -1,0 +1,2 @@
+/** Columns of text that a profile takes. */
+export const terminalWidth = 80;
