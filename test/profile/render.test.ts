@@ -105,6 +105,19 @@ describe('a table', () => {
   });
 });
 
+it('an unknown name of any length is refused in a short line', () => {
+  const refusal = (name: string) => {
+    try {
+      techniqueNamed(name);
+      return '';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  expect(refusal('exp3')).toContain('no profile of "exp3"; known are exp2');
+  expect(refusal('x'.repeat(5000)).length).toBeLessThan(300);
+});
+
 describe('every profile', () => {
   const ranges = { from: -1, to: -0.9999 };
   it.each(['exp2', 'range-reduction', 'split', 'rcp', 'log2', 'rsqrt', 'p-round'])(

@@ -88,15 +88,20 @@ export const techniques: readonly Technique[] = [
   },
 ];
 
+/** The most characters of an unknown name that a message repeats. */
+const mostShown = 80;
+
 /**
  * The technique of that name.
  * @throws RequestError for an unknown name
  */
 export function techniqueNamed(name: string): Technique {
   const technique = techniques.find((known) => known.name === name);
+  // A name may come from a file, and be of any length.
+  const asked = name.length > mostShown ? `${name.slice(0, mostShown)}…` : name;
   if (technique === undefined)
     throw new RequestError(
-      `no profile of ${JSON.stringify(name)}; known are ${techniques.map((known) => known.name).join(', ')}`,
+      `no profile of ${JSON.stringify(asked)}; known are ${techniques.map((known) => known.name).join(', ')}`,
     );
   return technique;
 }
