@@ -1,11 +1,9 @@
 import type { ReproduceCommand } from '../report/index.js';
 import type { AuditCommandOptions } from './audit.js';
-
-/** How an option is written: a flag with a value, once or repeated, or a flag alone. */
-type OptionWord = readonly [flag: string, value: (options: AuditCommandOptions) => unknown];
+import { wordsOf, type OptionWord } from './option-words.js';
 
 /** The options that say which output is judged, and how. */
-const judgedOptions: readonly OptionWord[] = [
+const judgedOptions: readonly OptionWord<AuditCommandOptions>[] = [
   ['--output', ({ output }) => output],
   ['--lse', ({ lse }) => lse],
   ['--exec', ({ exec }) => exec],
@@ -20,7 +18,7 @@ const judgedOptions: readonly OptionWord[] = [
 ];
 
 /** The options that say what the problem is. */
-const problemOptions: readonly OptionWord[] = [
+const problemOptions: readonly OptionWord<AuditCommandOptions>[] = [
   ['--scale', ({ scale }) => scale],
   ['--causal', ({ causal }) => causal],
   ['--window', ({ window }) => window],
@@ -30,27 +28,12 @@ const problemOptions: readonly OptionWord[] = [
 ];
 
 /** The options that say what is reported. */
-const reportOptions: readonly OptionWord[] = [
+const reportOptions: readonly OptionWord<AuditCommandOptions>[] = [
   ['--techniques', ({ techniques }) => (techniques ? undefined : false)],
   ['--identify', ({ identify }) => identify],
   ['--compare', ({ compare }) => compare],
   ['--html', ({ html }) => html],
 ];
-
-/**
- * The words of some options. A value that begins with a hyphen is joined to its flag, which the parser
- * would take for another flag otherwise.
- */
-function wordsOf(options: AuditCommandOptions, words: readonly OptionWord[]): string[] {
-  return words.flatMap(([flag, valueOf]) => {
-    const value = valueOf(options);
-    if (value === undefined) return [];
-    if (typeof value === 'boolean') return [value ? flag : flag.replace('--', '--no-')];
-    return (Array.isArray(value) ? value : [value])
-      .map(String)
-      .flatMap((text) => (text.startsWith('-') ? [`${flag}=${text}`] : [flag, text]));
-  });
-}
 
 /** A path as an argument that is not taken for an option. */
 function argument(path: string): string {

@@ -1,10 +1,8 @@
 import type { CheckCommandOptions } from './check.js';
-
-/** How an option is written: a flag with a value, once or repeated, or a flag of either meaning. */
-type OptionWord = readonly [flag: string, value: (options: CheckCommandOptions) => unknown];
+import { wordsOf, type OptionWord } from './option-words.js';
 
 /** The options that say which kernel it is. */
-const kernelOptions: readonly OptionWord[] = [
+const kernelOptions: readonly OptionWord<CheckCommandOptions>[] = [
   ['--kernel', ({ kernel }) => kernel],
   ['--exec', ({ exec }) => exec],
   ['--as', ({ as }) => as],
@@ -13,7 +11,7 @@ const kernelOptions: readonly OptionWord[] = [
 ];
 
 /** The options that say what it promises, and how long it may take. */
-const promiseOptions: readonly OptionWord[] = [
+const promiseOptions: readonly OptionWord<CheckCommandOptions>[] = [
   ['--timeout', ({ timeout }) => (timeout === '10' ? undefined : timeout)],
   ['--promises', ({ promises }) => promises],
   ['--formats', ({ formats }) => formats],
@@ -29,15 +27,6 @@ const promiseOptions: readonly OptionWord[] = [
   ['--rescale-threshold', ({ rescaleThreshold }) => rescaleThreshold],
   ['--promise', ({ promise }) => promise],
 ];
-
-function wordsOf(options: CheckCommandOptions, words: readonly OptionWord[]): string[] {
-  return words.flatMap(([flag, valueOf]) => {
-    const value = valueOf(options);
-    if (value === undefined) return [];
-    if (typeof value === 'boolean') return [value ? flag : flag.replace('--', '--no-')];
-    return (Array.isArray(value) ? value : [value]).flatMap((text) => [flag, String(text)]);
-  });
-}
 
 /** The words of the command line that name the kernel. */
 export function kernelWords(options: CheckCommandOptions): string[] {
