@@ -6,12 +6,11 @@ import {
   type BarrierViolation,
   type Conflict,
 } from './ordering/index.js';
+import { tensorMemoryColumns } from './memory/index.js';
 import type { FindingAccess, FindingKind } from './finding.js';
 import type { MachineState } from './state.js';
 
 const wordBytes = 4;
-/** Columns of tensor memory: as many granules to a row. */
-const tensorColumns = 512;
 
 /** Reports what is in no order. Events are stamps of the table of accesses; 0 stands for none. */
 export interface OrderFindings {
@@ -36,7 +35,7 @@ export interface OrderFindings {
 
 /** Which memory a finding is about: its column, or the region by name. */
 function placeOf({ space, cta }: MemoryAccess, firstWord: number): string {
-  if (space === 'tensor') return `tensor memory, column ${firstWord % tensorColumns}`;
+  if (space === 'tensor') return `tensor memory, column ${firstWord % tensorMemoryColumns}`;
   return `shared memory, ${cta.shared.regionAt(firstWord * wordBytes) ?? 'outside of every region'}`;
 }
 

@@ -1,9 +1,7 @@
 import type { OrderFindings } from './order-findings.js';
+import { tensorMemoryColumns } from './memory/index.js';
 import { clockIncludes, type AccessTable, type Clock } from './ordering/index.js';
 import type { MachineState } from './state.js';
-
-/** Columns of a CTA's tensor memory. */
-const columnsOfCta = 512;
 
 /** Which allocation the columns of one CTA's tensor memory belong to. */
 export interface TensorAllocations {
@@ -29,7 +27,7 @@ export function createTensorAllocations(
   findings: OrderFindings,
 ): TensorAllocations {
   // By column; 0 before its first allocation.
-  const stamps = new Int32Array(columnsOfCta);
+  const stamps = new Int32Array(tensorMemoryColumns);
   return {
     allocate: (firstColumn, columns, stamp) =>
       void stamps.fill(stamp, firstColumn, firstColumn + columns),

@@ -1,6 +1,7 @@
 import { createBarrierLives } from './barrier-lives.js';
 import { createCtaReach } from './cta-reach.js';
 import type { Mbarrier } from './mbarrier.js';
+import { tensorMemoryColumns } from './memory/index.js';
 import type { MemoryModel } from './memory-model.js';
 import type { NamedBarrier } from './named-barrier.js';
 import { beginOperation, joinClocks, needsTensorFences } from './operation-order.js';
@@ -26,8 +27,7 @@ import { createTensorAllocations } from './tensor-allocations.js';
 
 const sharedWords = 232_448 / 4;
 /** Granules of 16 lanes × 1 column. */
-const tensorColumns = 512;
-const tensorGranules = 8 * tensorColumns;
+const tensorGranules = 8 * tensorMemoryColumns;
 
 /** After what makes a warp's clock known to others, what it does next is later. */
 function tick({ chain, clock }: WarpOrder): void {
@@ -89,7 +89,7 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
       for (const conflict of memory[space][kind](access, stamp, clocks))
         findings.conflict(machine, access, conflict);
       if (space === 'tensor')
-        memory.allocations.check(machine, cta.rank, clock, start % tensorColumns, stamp);
+        memory.allocations.check(machine, cta.rank, clock, start % tensorMemoryColumns, stamp);
     },
     begin: (warp, kind, predecessors, reaches) => {
       const name = warp.current?.op ?? kind;
@@ -192,7 +192,7 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
       const stamp = record(machine, { warp, order: null }, 'write', 'generic');
       const access: MemoryAccess = {
         ...{ space: 'tensor', cta: warp.cta, kind: 'write', start: firstColumn, count: columns },
-        ...{ stride: tensorColumns, rows: tensorGranules / tensorColumns },
+        ...{ stride: tensorMemoryColumns, rows: tensorGranules / tensorMemoryColumns },
       };
       // Of its own loads and stores a warp knows without a fence that they are complete.
       const { clock: known, asyncView, unfenced } = warp.order!;

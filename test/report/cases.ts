@@ -7,12 +7,7 @@ import {
   type Audit,
   type KernelOutputs,
 } from '../../src/audit/index.js';
-import {
-  decodeToFloat64,
-  encodeFromFloat64,
-  formats,
-  type FormatName,
-} from '../../src/formats/index.js';
+import { decodeToFloat64, formats, type FormatName } from '../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
 import {
   createAuditReport,
@@ -20,25 +15,7 @@ import {
   type AuditReport,
   type Provenance,
 } from '../../src/report/index.js';
-
-function tensor(
-  format: FormatName,
-  shape: readonly number[],
-  value: (index: number) => number,
-): Tensor {
-  const size = shape.reduce((a, b) => a * b, 1);
-  const values = Float64Array.from({ length: size }, (_, index) => value(index));
-  return { format, shape, data: encodeFromFloat64(formats[format], values) };
-}
-
-/** Pseudorandom numbers in [−1, 1) by a multiplicative congruential generator. */
-function pseudorandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 48271) % 2147483647;
-    return (2 * state) / 2147483647 - 1;
-  };
-}
+import { pseudorandom, tensor } from './random-tensor.js';
 
 interface Sizes {
   readonly format: FormatName;

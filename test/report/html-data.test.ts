@@ -9,27 +9,15 @@ import {
   type AuditOptions,
   type JudgedElements,
 } from '../../src/audit/index.js';
-import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem.js';
 import { createHeatMaps } from '../../src/report/html/heat-map-data.js';
 import { gatherPlotData } from '../../src/report/index.js';
 import { createRowScatters } from '../../src/report/html/row-scatter-data.js';
 import { createUlpHistogram } from '../../src/report/html/ulp-histogram-data.js';
+import { pseudorandom, tensor } from './random-tensor.js';
 
-function bf16(shape: readonly number[], value: (i: number) => number): Tensor {
-  const values = Float64Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) =>
-    value(i),
-  );
-  return { format: 'bf16', shape, data: encodeFromFloat64(formats.bf16, values) };
-}
-
-function noise(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 48271) % 2147483647;
-    return (2 * state) / 2147483647 - 1;
-  };
-}
+const bf16 = (shape: readonly number[], value: (i: number) => number): Tensor =>
+  tensor('bf16', shape, value);
 
 interface Sizes {
   readonly heads: number;
@@ -40,7 +28,7 @@ interface Sizes {
 }
 
 function problemOf({ heads, queries, keys, dim, causal }: Sizes, seed = 7): Problem {
-  const random = noise(seed);
+  const random = pseudorandom(seed);
   return {
     q: bf16([1, heads, queries, dim], () => 4 * random()),
     k: bf16([1, heads, keys, dim], () => 4 * random()),

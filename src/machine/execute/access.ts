@@ -1,10 +1,9 @@
-import type { TensorMemoryRectangle } from '../memory/index.js';
+import { tensorMemoryColumns, type TensorMemoryRectangle } from '../memory/index.js';
 import type { Actor } from '../order-tracker.js';
 import type { CtaState, MachineState } from '../state.js';
 
 /** Lanes that are followed together: no instruction touches fewer but tcgen05.cp.4x256b. */
 const granuleLanes = 16;
-const tensorColumns = 512;
 const wordBytes = 4;
 const chunkBytes = 16;
 
@@ -20,9 +19,9 @@ export function accessTensor(
   const endRow = Math.ceil((firstLane + lanes) / granuleLanes);
   machine.tracker?.access(machine, actor, {
     ...{ space: 'tensor', cta, kind },
-    start: firstRow * tensorColumns + firstColumn,
+    start: firstRow * tensorMemoryColumns + firstColumn,
     count: columns,
-    stride: tensorColumns,
+    stride: tensorMemoryColumns,
     rows: endRow - firstRow,
   });
 }
