@@ -8,12 +8,15 @@ import {
   type NumberFormat,
 } from '../formats/index.js';
 import { visibleKeys, type Problem, type Tensor } from '../problem.js';
-import { problemPremises, workingFormat, type Premises } from './premises.js';
+import type { OutputRounding } from './premise-declaration.js';
+import { problemPremises, type Premises } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
   /** Relative to Σ w|v − O|: errors of the weights that numerator and denominator share. */
   readonly weight: number;
+  /** At most what `weight` may do, absolutely: O stays within the range of V. */
+  readonly range: number;
   /** Relative to Σ w|v|: the rounding of P, which the denominator does not see. */
   readonly weightRounding: number;
   /** Relative to Σ w|v|: the accumulation of P·V. */
@@ -30,6 +33,8 @@ export interface RowBound {
   readonly addition: number;
   /** Keys that the row sees. */
   readonly keys: number;
+  /** How outputs are rounded. */
+  readonly outputRounding: OutputRounding;
 }
 
 /**
@@ -81,6 +86,7 @@ export class KernelBound {
   readonly #largestValue: Float64Array;
   readonly #weightFormat: NumberFormat;
   readonly #premises: Premises;
+  readonly #largestMaximum: number;
 
   /** @throws RequestError when the tensors do not store their formats */
   constructor(
@@ -98,8 +104,12 @@ export class KernelBound {
     const v = new Float64Array(problem.v.data.length);
     decodeToFloat64(problem.v.data, formats[problem.v.format], v);
     this.#largestValue = headMaxima(v, kvHeads);
-    this.#weightFormat = formats[workingFormat(problem.v.format, outputFormat)];
+    this.#weightFormat = formats[premises.weightFormat];
     this.#premises = premises;
+    this.#largestMaximum = reference.maximum.reduce(
+      (most, x) => (Number.isFinite(x) ? Math.max(most, x) : most),
+      -Infinity,
+    );
   }
 
   /** The (batch, kv head) that query row `row` of all [batch, heads, queries] reads. */
@@ -109,44 +119,72 @@ export class KernelBound {
     return Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
   }
 
+  /** What scores are relative to where that is not the row's own maximum; null where it is. */
+  #origin(row: number): number | null {
+    const { maximum } = this.#premises;
+    if (maximum === 'row' || !Number.isFinite(this.#reference.lse[row]!)) return null;
+    return maximum === 'none' ? 0 : this.#largestMaximum;
+  }
+
   /** The bound of row `row`, counted over [batch, heads, queries]. */
   row(row: number): RowBound {
     const { shape, lse, maximum, lseRadius } = this.#reference;
     const { scale, softcap } = this.#problem;
     const { accumulation, elementwise, exponential, logarithm, tanh, underflow } = this.#premises;
+    const { scoreAccumulation, operands, scoreRounding, scoreFloor, factors } = this.#premises;
     const range = visibleKeys(this.#problem, shape, row % shape.queries);
     const n = range.end - range.begin;
     const kv = this.#kvHead(row);
     const score = Math.abs(scale) * (this.#queryNorm[row] ?? 0) * (this.#keyNorm[kv] ?? 0);
     const capped = softcap === null ? score : Math.min(score, softcap);
+    const origin = this.#origin(row);
+    const away = origin === null ? 0 : Math.abs(origin);
+    const dots = Math.expm1(shape.qkDim * scoreAccumulation);
     const scoreError =
-      (shape.qkDim * accumulation + 4 * elementwise) * score +
+      (dots + operands) * score +
+      (4 * elementwise + 4 * scoreRounding) * (score + away) +
+      scoreFloor +
       (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
-    const weight = (Math.expm1(Math.min(scoreError, 700)) + exponential) * (1 + 2 ** -6);
+    const ofFactors =
+      factors === null ? 0 : Math.max(0, Math.ceil(n / factors.tileKeys) - 1) * factors.error;
+    const weight =
+      (Math.expm1(Math.min(scoreError, 700)) + exponential + ofFactors) * (1 + 2 ** -6);
     const typicalWeight =
-      Math.sqrt(shape.qkDim) * accumulation * score + (weight - shape.qkDim * accumulation * score);
-    const sums = n * accumulation;
+      weight - dots * score + Math.sqrt(shape.qkDim) * scoreAccumulation * score;
+    const sums = Math.expm1(n * accumulation);
+    const rowSums = n * this.#premises.rowSumAddition;
     const u = unitRoundoff(this.#weightFormat);
-    // The denominator in units of the largest weight.
-    const total = Math.max(1, Math.exp(lse[row]! - maximum[row]!));
+    // The denominator in units of the largest weight, or of what is one for a maximum that is shared.
+    const total =
+      origin === null
+        ? Math.max(1, Math.exp(lse[row]! - maximum[row]!))
+        : Math.exp(lse[row]! - origin);
+    const { rowSumRounded, partials } = this.#premises;
+    const least = n * (smallestSubnormal(this.#weightFormat) / 2 / Math.min(total, 1));
+    const rounded = rowSumRounded ? u / (1 + u) + least : 0;
     return {
       weight,
       typicalWeight,
+      range: 2 * this.#largestValue[kv]!,
       weightRounding: (u / (1 + u)) * (1 + 2 ** -6),
-      accumulation: sums * (1 + 2 ** -6),
-      normalisation: (sums + 4 * elementwise) * (1 + 2 ** -6),
-      addition: accumulation,
+      accumulation: (sums + partials) * (1 + 2 ** -6),
+      normalisation: (rowSums + 4 * elementwise + rounded) * (1 + 2 ** -6),
+      // Partial results round each element once.
+      addition: Math.hypot(accumulation, partials / Math.sqrt(Math.max(n, 1))),
       floor:
-        (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126) * this.#largestValue[kv]!) /
-          total +
+        (origin === null
+          ? (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126)) / total
+          : least + (n * 2 ** -126) / total) *
+          this.#largestValue[kv]! +
         (n + 2) * underflow,
       lse:
         weight +
-        sums * (1 + 2 ** -6) +
+        (rowSums + rounded) * (1 + 2 ** -6) +
         logarithm +
-        4 * elementwise * (capped + Math.abs(lse[row]!)) +
+        4 * elementwise * (capped + away + Math.abs(lse[row]!)) +
         lseRadius[row]!,
       keys: n,
+      outputRounding: this.#premises.outputRounding,
     };
   }
 }
@@ -162,7 +200,7 @@ export function internalBound(
   deviation: number,
 ): number {
   return (
-    row.weight * deviation +
+    Math.min(row.weight * deviation, row.range) +
     (row.weightRounding + row.accumulation) * magnitude +
     row.normalisation * Math.abs(value) +
     row.floor

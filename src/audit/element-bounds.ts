@@ -59,7 +59,7 @@ export function elementBounds(
       const exact = reference.out[i]!;
       const magnitude = reference.magnitude[i]!;
       const inner = internalBound(ofRow, exact, magnitude, magnitude + Math.abs(exact));
-      const half = outputRounding(arithmetic.outputFormat, exact, inner);
+      const half = outputRounding(arithmetic.outputFormat, exact, inner, arithmetic.outputRounding);
       out.total[i] = out.systematic[i] = inner + half + reference.outRadius[i]!;
       out.known[i] = out.deviation[i] = 0;
     }

@@ -8,6 +8,8 @@ export interface ElementTest {
   readonly elements: number;
   /** Elements whose error exceeds the bound. */
   readonly outside: number;
+  /** Elements without a bound: nothing is said of their size. */
+  readonly unbounded: number;
   /** Elements NaN or infinite where a correct kernel is finite, or finite where it is not. */
   readonly nonFinite: number;
   /** Largest and median of error / bound over the finite elements. */
@@ -38,6 +40,7 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
  *
  * @param limits the worst case of a correct kernel, the oracle's own radius included; ∞ where nothing
  * is known
+ * @throws Error for a limit that is NaN: a defect of the bounds, which must not count as passed
  */
 export function testElements(
   reference: AttentionReference,
@@ -49,6 +52,7 @@ export function testElements(
   const ratios = new Float64Array(out.length);
   let finite = 0;
   let outside = 0;
+  let unbounded = 0;
   let nonFinite = 0;
   let firstNonFinite: Coordinates | null = null;
   let worstRatio = -1;
@@ -56,6 +60,8 @@ export function testElements(
   for (let i = 0; i < out.length; i++) {
     const exact = reference.out[i]!;
     const limit = limits[i]!;
+    if (Number.isNaN(limit)) throw new Error(`the bound of element ${i} is NaN`);
+    if (limit === Infinity) unbounded++;
     const error = Math.abs(out[i]! - exact);
     if (!Number.isFinite(error)) {
       const mayBeNaN = isUndefinedRow(reference, Math.floor(i / shape.vDim));
@@ -80,6 +86,7 @@ export function testElements(
   return {
     elements: out.length,
     outside,
+    unbounded,
     nonFinite,
     worstRatio: Math.max(worstRatio, 0),
     medianRatio: sorted[finite >> 1] ?? 0,

@@ -8,6 +8,8 @@ import { isUndefinedRow } from './undefined-row.js';
 export interface LseTest {
   readonly rows: number;
   readonly outside: number;
+  /** Rows without a bound. */
+  readonly unbounded: number;
   /** Rows NaN or infinite where a correct kernel is not, or the reverse. */
   readonly nonFinite: number;
   readonly max: number;
@@ -44,6 +46,7 @@ function admits(value: number, exact: number): boolean {
  * be −∞.
  *
  * @param bounds the worst case of a correct kernel before the LSE is stored, natural logarithms
+ * @throws Error for a bound that is NaN: a defect of the bounds, which must not count as passed
  */
 export function testLse(
   reference: AttentionReference,
@@ -56,6 +59,7 @@ export function testLse(
     const exact = reference.lse[row]!;
     if (!Number.isFinite(exact)) return 0;
     const limit = bounds[row]!;
+    if (Number.isNaN(limit)) throw new Error(`the bound of the LSE of row ${row} is NaN`);
     return limit + outputRounding(lseFormat, exact, limit);
   });
   let outside = 0;
@@ -111,6 +115,7 @@ export function testLse(
   return {
     rows,
     outside,
+    unbounded: limits.reduce((count, limit) => count + (limit === Infinity ? 1 : 0), 0),
     nonFinite,
     max,
     rms: Math.sqrt(squares / Math.max(compared, 1)),

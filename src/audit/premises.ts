@@ -1,32 +1,79 @@
-import type { FormatName } from '../formats/index.js';
+import { formats, smallestSubnormal, unitRoundoff, type FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
+import type {
+  AccumulatorFormat,
+  OutputRounding,
+  PremiseDeclaration,
+  ScalePlace,
+  SharedMaximum,
+} from './premise-declaration.js';
+import { describeDeclaration } from './premise-words.js';
 
-/** How coarsely a kernel may compute and still be called correct, for one input format. */
+/**
+ * How coarsely a kernel may compute and still be called correct, for one problem: what
+ * `resolvePremises` makes of a declaration.
+ */
 export interface Premises {
+  /** Whose these are: "any correct kernel", or the same with what was declared. */
+  readonly description: string;
   /**
-   * Error per product of a sum, relative to the sum of magnitudes. An fp32 addition rounds by
+   * Error per product of Q·K, relative to the sum of magnitudes. An fp32 addition rounds by
    * 2^-24. A tensor core that fuses k products with the accumulator truncates k + 1 aligned terms to
    * F fraction bits of the largest and the result to 2^-23: ((k + 1)·2^-F + 2^-23) / k, at most
    * 1.375 · 2^-24 (Ampere, k = 8, F = 24). Hopper's fp8 accumulator (k = 32) keeps F = 13 fraction
-   * bits in both: 34/32 · 2^-13.
+   * bits in both: 34/32 · 2^-13. An accumulator of another format rounds by its unit roundoff.
    */
+  readonly scoreAccumulation: number;
+  /** The same of P·V, and of one addition to the row sum. */
   readonly accumulation: number;
+  readonly rowSumAddition: number;
+  /** Relative error that roundings of Q and K with the scale make in Σ |q||k|; 0 where they enter exactly. */
+  readonly operands: number;
   /** Relative error of one elementwise operation (scale, subtract, rescale, normalise). */
   readonly elementwise: number;
+  /** Relative error of a score from the format that scores are kept in, each time they are written. */
+  readonly scoreRounding: number;
+  /** Absolute error of a score that is subnormal in that format. */
+  readonly scoreFloor: number;
+  /** Raw and scaled scores from here on are beyond the range of what they are kept in. */
+  readonly largestScore: number;
+  /** Scaled scores from here on are none of the kernel's promises. */
+  readonly scoreLimit: number;
+  /** Sums over keys, not yet divided by the row sum, may leave their range beyond this. */
+  readonly largestSum: number;
   /**
    * Relative error of the kernel's exponential. 2^-13.4 admits a cubic polynomial (FlashAttention-4's
    * is off by 8.8e-5) beside the hardware unit (2 ulp of fp32).
    */
   readonly exponential: number;
+  /**
+   * Relative error of one factor that older sums are multiplied by when the maximum grows, which may be
+   * once every `tileKeys` keys; null where factors are so good that `elementwise` counts them.
+   */
+  readonly factors: { readonly error: number; readonly tileKeys: number } | null;
   /** Absolute error of the logarithm behind the LSE. */
   readonly logarithm: number;
   /** Absolute error of an operation whose result is subnormal: flushed, as GPUs may be told to. */
   readonly underflow: number;
   /** Relative error of the softcap's tanh: `tanh.approx.f32` is within 2^-10.987 (PTX ISA). */
   readonly tanh: number;
+  /** The format that P is rounded to. */
+  readonly weightFormat: FormatName;
+  /** Whether the row sum adds weights after they are rounded. */
+  readonly rowSumRounded: boolean;
+  /** Relative error of a partial result of a split, as it is stored. */
+  readonly partials: number;
+  readonly maximum: SharedMaximum;
+  readonly outputRounding: OutputRounding;
 }
 
-const sixteenBit: Premises = {
+/** The premises that follow from the format of Q, K and V alone. */
+type FormatPremises = Pick<
+  Premises,
+  'accumulation' | 'elementwise' | 'exponential' | 'logarithm' | 'underflow' | 'tanh'
+>;
+
+const sixteenBit: FormatPremises = {
   accumulation: 1.375 * 2 ** -24,
   elementwise: 2 ** -23,
   exponential: 2 ** -13.4,
@@ -35,14 +82,14 @@ const sixteenBit: Premises = {
   tanh: 2 ** -10.9,
 };
 
-const eightBit: Premises = { ...sixteenBit, accumulation: (34 / 32) * 2 ** -13 };
+const eightBit: FormatPremises = { ...sixteenBit, accumulation: (34 / 32) * 2 ** -13 };
 
 /**
  * The premises of the verdict, by the format of Q, K and V: what "any correct kernel" may do. Inputs
  * enter exactly, products accumulate in fp32 (fp64 for fp64 inputs), P is rounded to V's format and O
  * to its own.
  */
-export const premisesByFormat: Readonly<Record<FormatName, Premises>> = {
+export const premisesByFormat: Readonly<Record<FormatName, FormatPremises>> = {
   fp64: {
     accumulation: 2 ** -52,
     elementwise: 2 ** -52,
@@ -67,7 +114,102 @@ export function workingFormat(input: FormatName, output: FormatName): FormatName
   return input === 'fp64' && output !== 'fp64' ? 'fp32' : input;
 }
 
-/** The premises for a problem's inputs and the format of the output. */
-export function problemPremises({ q }: Problem, output: FormatName): Premises {
-  return premisesByFormat[workingFormat(q.format, output)];
+/** Scores beyond this may leave the range of fp32, and of fp64 for kernels that work in it. */
+const largestScore32 = 2 ** 127;
+
+/** Keys of the smallest tile, after each of which the maximum may grow. */
+const fewestTileKeys = 32;
+
+/** What the named qualities of an exponential are off by, relative to its result. */
+const exponentialErrors = {
+  'correctly-rounded': 2 ** -24 * (1 + 2 ** -20),
+  // ex2.approx on sm_90 silicon: 1.44e-7 over all inputs; the argument's own error is elementwise.
+  hardware: 2 ** -22,
+} as const;
+
+/** How many of the operands of Q·K are rounded once they hold the scale. */
+const operandRoundings: Readonly<Record<ScalePlace, number>> = {
+  scores: 0,
+  'folded-log2e': 0,
+  'q-after-rounding': 0,
+  'q-before-rounding': 1,
+  'root-of-both': 2,
+};
+
+/** How many times scores are written on their way: raw, scaled, less the maximum. */
+const scoreWrites = 3;
+
+function accumulatorError(format: AccumulatorFormat | undefined, usual: number): number {
+  if (format === undefined) return usual;
+  return format === 'fp32' ? sixteenBit.accumulation : unitRoundoff(formats[format]);
+}
+
+function exponentialError(declared: PremiseDeclaration['exponential'], usual: number): number {
+  if (declared === undefined) return usual;
+  return typeof declared === 'number' ? declared : exponentialErrors[declared];
+}
+
+/**
+ * What a declaration comes to on a problem with an output in `output`: see `PremiseDeclaration`; what it
+ * leaves open is as in `premisesByFormat`.
+ */
+export function resolvePremises(
+  { q, v, scale }: Problem,
+  output: FormatName,
+  declared: PremiseDeclaration = {},
+): Premises {
+  const working = workingFormat(q.format, output);
+  const usual = premisesByFormat[working];
+  const named = (format: FormatName | 'input' | undefined) =>
+    format === 'input' ? working : format;
+  const scores = named(declared.scores);
+  const stored = scores === undefined || scores === 'fp32' ? null : formats[scores];
+  const times = operandRoundings[declared.scale ?? 'scores'];
+  const operandFormat = formats[working];
+  const accumulators = [declared.qkAccumulator, declared.pvAccumulator] as const;
+  const [forScores, forValues] = accumulators.map((name) => formats[name ?? 'fp32'].maxFinite) as [
+    number,
+    number,
+  ];
+  const weightFormat = named(declared.weights) ?? workingFormat(v.format, output);
+  const exponential = exponentialError(declared.exponential, usual.exponential);
+  const writes = stored === null ? 0 : scoreWrites;
+  return {
+    ...usual,
+    description: describeDeclaration(declared),
+    scoreAccumulation: accumulatorError(declared.qkAccumulator, usual.accumulation),
+    accumulation: accumulatorError(declared.pvAccumulator, usual.accumulation),
+    rowSumAddition: usual.accumulation,
+    operands: times === 0 ? 0 : (1 + unitRoundoff(operandFormat)) ** times - 1,
+    scoreRounding: stored === null ? 0 : unitRoundoff(stored) * (1 + 2 ** -6),
+    // Raw scores are written before the scale.
+    scoreFloor:
+      stored === null ? 0 : writes * Math.max(1, Math.abs(scale)) * (smallestSubnormal(stored) / 2),
+    largestScore: Math.min(
+      working === 'fp64' ? Infinity : largestScore32,
+      ...[
+        stored?.maxFinite ?? Infinity,
+        declared.qkAccumulator === undefined ? Infinity : forScores,
+      ].map((most) => most * (1 - 2 ** -6)),
+    ),
+    scoreLimit: declared.scoreLimit ?? Infinity,
+    largestSum: Math.min(
+      // A kernel may add weights of up to 2^24 before it divides by their sum.
+      weightFormat === 'fp64' ? Infinity : 2 ** 102,
+      declared.pvAccumulator === undefined ? Infinity : forValues / 2 ** 24,
+    ),
+    exponential,
+    factors:
+      declared.factors === 'as-weights' ? { error: exponential, tileKeys: fewestTileKeys } : null,
+    weightFormat,
+    rowSumRounded: declared.rowSum === 'after-rounding',
+    partials: declared.partials === undefined ? 0 : unitRoundoff(formats[declared.partials]),
+    maximum: declared.maximum ?? 'row',
+    outputRounding: declared.outputRounding ?? 'nearest',
+  };
+}
+
+/** The premises of any correct kernel for a problem's inputs and the format of the output. */
+export function problemPremises(problem: Problem, output: FormatName): Premises {
+  return resolvePremises(problem, output);
 }

@@ -1,8 +1,7 @@
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem.js';
-import { problemPremises, workingFormat, type Premises } from '../premises.js';
+import { problemPremises, type Premises } from '../premises.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
-import { largestScore32 } from './sum-error.js';
 
 /**
  * What is admitted of any correct kernel, in any order of operations, with an output in `outputFormat`.
@@ -13,20 +12,23 @@ export function anyKernelArithmetic(
   outputFormat: FormatName,
   premises: Premises = problemPremises(problem, outputFormat),
 ): KernelArithmetic {
-  const weightFormat = workingFormat(problem.v.format, outputFormat);
   const { accumulation, elementwise, exponential, logarithm, underflow, tanh } = premises;
-  const sums = { kind: 'any-order', perProduct: accumulation } as const;
+  const { operands, scoreRounding, scoreFloor } = premises;
+  const softcap = problem.softcap === null ? 0 : 1;
   return {
-    description: 'any correct kernel',
-    scores: sums,
+    description: premises.description,
+    scores: { kind: 'any-order', perProduct: premises.scoreAccumulation, ofOperands: operands },
     scaleError: 0,
-    largestScore: largestScore32,
+    largestScore: premises.largestScore,
+    scoreLimit: premises.scoreLimit,
     exponent: {
-      ofDistance: 0,
-      ofScore: 4 * elementwise,
+      // What is written once the maximum is subtracted.
+      ofDistance: scoreRounding,
+      // What is written before and after the scale.
+      ofScore: 4 * elementwise + 2 * scoreRounding,
       common: 0,
-      ofSoftcap: problem.softcap === null ? 0 : tanh + 4 * elementwise,
-      absolute: 0,
+      ofSoftcap: softcap * (tanh + 4 * elementwise + scoreRounding),
+      absolute: scoreFloor * Math.LOG2E,
     },
     exponential: {
       hardware: exponential,
@@ -34,15 +36,18 @@ export function anyKernelArithmetic(
       polynomialMean: 0,
       polynomialColumns: [],
     },
-    maximum: { kind: 'unknown' },
-    weightFormat,
+    maximum: { kind: 'unknown', shared: premises.maximum, factors: premises.factors },
+    weightFormat: premises.weightFormat,
     overflow: 'fault',
-    values: sums,
+    values: { kind: 'any-order', perProduct: accumulation, ofOperands: 0 },
     rowSumAdditions: 0,
+    rowSumAddition: premises.rowSumAddition,
+    rowSumRounded: premises.rowSumRounded,
+    partials: premises.partials,
     finish: { normalise: 4 * elementwise, logarithm, elementwise: 4 * elementwise },
     outputFormat,
-    // A kernel may add weights of up to 2^24 before it divides by their sum.
-    largestSum: weightFormat === 'fp64' ? Infinity : 2 ** 102,
+    outputRounding: premises.outputRounding,
+    largestSum: premises.largestSum,
     underflow: { weights: underflow, sums: underflow },
   };
 }

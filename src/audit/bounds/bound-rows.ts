@@ -2,12 +2,14 @@ import type { AttentionReference } from '../../../oracles/index.js';
 import { visibleKeys, type Problem } from '../../problem.js';
 import { createRowNumbers } from './alike-rows.js';
 import { isClustered } from './alike-weights.js';
+import { createCoarseRow } from './coarse-row.js';
 import { createFinishRow } from './finish-row.js';
 import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { keyTiles } from './key-tiles.js';
 import { createBoundMemory } from './memory.js';
 import { weightRounding } from './p-round.js';
+import { coarseFactors } from './rescale.js';
 import { RowErrors } from './row-errors.js';
 import { planRows, type RowPlan } from './row-plan.js';
 import { createRowsBounds, type RowsBound } from './rows-bound.js';
@@ -50,6 +52,7 @@ export function createRowBounder(
   const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
   const { out, lse, unit, fillRow } = createRowsBounds(shape.vDim);
   const finishRow = createFinishRow(reference, arithmetic, memory, out, lse);
+  const boundCoarseRow = createCoarseRow(problem, reference, arithmetic, out, lse);
   const rounding = weightRounding(arithmetic);
   const numberRow = createRowNumbers(reference, arithmetic.weightFormat);
 
@@ -64,6 +67,19 @@ export function createRowBounder(
     const { begin, end } = visibleKeys(problem, shape, query);
     const blockOf = (key: number) => Math.floor((key - 1) / maximum.blockKeys);
     return begin >= end || blockOf(end) < blockOf(shape.keys);
+  }
+
+  /** The maximum (log2) that rows of a head have in use together; null where each has its own. */
+  function sharedMaximum(head: number): number | null {
+    if (maximum.kind !== 'unknown' || maximum.shared === 'row') return null;
+    if (maximum.shared === 'none') return 0;
+    // Rows of the query heads of one kv head may be packed into one tile.
+    const { queries, groupSize } = shape;
+    const first = Math.floor(head / groupSize) * groupSize * queries;
+    let most = -Infinity;
+    for (let row = first; row < first + groupSize * queries; row++)
+      if (Number.isFinite(reference.maximum[row]!)) most = Math.max(most, reference.maximum[row]!);
+    return most === -Infinity ? null : most / Math.LN2;
   }
 
   /** The bounds of `count` ≤ 64 rows from query `firstRow` of a head on. */
@@ -82,6 +98,7 @@ export function createRowBounder(
     const tiles = keyTiles(arithmetic, ranges);
     const maxima = scoreTiles.scan(tiles, ranges);
     const known = {
+      shared: sharedMaximum(operands.head),
       lse: ofRows((i) => reference.lse[first + i]! / Math.LN2),
       maximum: ofRows((i) => reference.maximum[first + i]! / Math.LN2),
       uncertainty: ofRows(
@@ -95,18 +112,28 @@ export function createRowBounder(
       return row;
     });
     weighTiles({ operands, firstRow, ranges, plan, errors }, tiles);
+    errors.forEach((row, i) => {
+      const factors = coarseFactors(arithmetic, ranges[i]!.end - ranges[i]!.begin);
+      row.rescales += factors;
+      row.rescalesSquared += factors ** 2;
+    });
     seen.forEach(({ begin, end }, local) => {
       const row = first + local;
       const norms = operands.query.norms[firstRow + local]! * operands.key.largestNorm;
-      const reach = norms * Math.max(1, Math.abs(problem.scale) * Math.LOG2E);
+      const scaled = norms * Math.abs(problem.scale);
+      const reach = Math.max(norms, scaled * Math.LOG2E);
       if (hasNoMaximum(firstRow + local)) fillRow(local, Infinity);
       else if (begin >= end) fillRow(local, 0);
       else if (isSpecial(row)) fillRow(local, NaN);
-      else if (reach >= arithmetic.largestScore || known.uncertainty[local]! > 1)
+      else if (reach >= arithmetic.largestScore || scaled >= arithmetic.scoreLimit)
         fillRow(local, Infinity);
       else {
         const keys = end - begin;
-        finishRow({ local, row, keys, errors: errors[local]!, plan, operands });
+        const isFine =
+          known.uncertainty[local]! <= 1 &&
+          finishRow({ local, row, keys, errors: errors[local]!, plan, operands });
+        const range = { begin, end };
+        if (!isFine) boundCoarseRow({ local, row, query: firstRow + local, range, plan, operands });
       }
     });
     errors.forEach((row, i) => {

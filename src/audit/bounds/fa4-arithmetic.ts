@@ -69,6 +69,7 @@ export function fa4Arithmetic(
     scores: tensorCoreSums(configuration, problem.q.format),
     scaleError,
     largestScore: largestScore32,
+    scoreLimit: Infinity,
     exponent: {
       // One rounding of the fused multiply-add, and that of c.
       ofDistance: roundoff32 + Math.abs(scaleError),
@@ -88,12 +89,16 @@ export function fa4Arithmetic(
     overflow: 'bounded',
     values: tensorCoreSums(configuration, problem.v.format),
     rowSumAdditions: blockKeys / rowSumLanes + rowSumTree,
+    rowSumAddition: roundoff32,
+    rowSumRounded: false,
+    partials: 0,
     finish: {
       normalise: hardwareReciprocalError + roundoff32,
       logarithm: hardwareLog2Error,
       elementwise: roundoff32,
     },
     outputFormat: configuration.outFormat,
+    outputRounding: 'nearest',
     largestSum: 2 ** 126,
     // Tensor cores and fp32 additions keep subnormals; the exponential does not.
     underflow: { weights: hardwareExp2Flush, sums: 2 ** -149 },

@@ -9,6 +9,7 @@ import { polynomialWeightError } from './exp2-polynomial.js';
 import { distanceToFormat, outputRounding, roundingSpread } from './output-round.js';
 import { anyOrderLoss, sumUnderflow } from './pv-accumulate.js';
 import { scoreWeightError, typicalScoreShare } from './qk-accumulate.js';
+import { roundedRowSum } from './p-round.js';
 import type { RowErrors } from './row-errors.js';
 import type { RowPlan } from './row-plan.js';
 import type { Bounds } from './rows-bound.js';
@@ -47,7 +48,7 @@ export function createFinishRow(
   lse: Bounds,
 ) {
   const { vDim, qkDim } = reference.shape;
-  const { outputFormat, underflow, exponential, finish } = arithmetic;
+  const { outputFormat, outputRounding: direction, underflow, exponential, finish } = arithmetic;
   const typicalScores = typicalScoreShare(arithmetic.scores, qkDim);
   const anyOrder = anyOrderLoss(arithmetic.values);
   const inner = techniques.filter((name) => name !== 'output-round');
@@ -74,6 +75,7 @@ export function createFinishRow(
       exponentWeightError(terms).rootMeanSquare +
       rescaleWeightError(terms).rootMeanSquare;
     const sums = sumUnderflow(arithmetic, keys);
+    const ofRounded = roundedRowSum(terms);
     const ofElements = inner.map((name) => ({
       firstOrder: innerTechniques[name].elements(terms),
       bounds: out.techniques[name],
@@ -105,11 +107,11 @@ export function createFinishRow(
       }
       const predicted = memory.predicted.view[inMemory]! / scale;
       // The nearest number cannot be farther than the exact output's.
-      const distance = distanceToFormat(outputFormat, exact);
+      const distance = direction === 'nearest' ? distanceToFormat(outputFormat, exact) : Infinity;
       const half =
         sum === Infinity
           ? Infinity
-          : Math.min(outputRounding(outputFormat, exact, sum), distance + sum);
+          : Math.min(outputRounding(outputFormat, exact, sum, direction), distance + sum);
       const radius = reference.outRadius[row * vDim + c]!;
       out.techniques['output-round'][at] = half;
       out.total[at] = sum + half + radius;
@@ -119,7 +121,8 @@ export function createFinishRow(
         Math.sqrt(errors.subnormalBias * memory.squares.view[inMemory]!) +
         element.accumulated +
         element.rescaled +
-        (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise) * size +
+        (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + ofRounded) *
+          size +
         2 * element.underflow +
         sums +
         underflow.sums;
@@ -127,7 +130,8 @@ export function createFinishRow(
       const random =
         memory.spread.view[inMemory]! +
         errors.exponentialVariance * size * size +
-        keys * (anyOrder * element.magnitude) ** 2;
+        keys * (anyOrder * element.magnitude) ** 2 +
+        (arithmetic.partials * element.magnitude) ** 2;
       const ofWeights = scaled(random, factor ** 2);
       const known = scaled(Math.abs(predicted), inflation);
       const spread = {
@@ -135,7 +139,8 @@ export function createFinishRow(
         noise: Math.sqrt(ofWeights),
         systematic: out.systematic[at]! + (known - Math.abs(predicted)),
       };
-      const rounded = roundingSpread(outputFormat, exact, spread);
+      const rounded = roundingSpread(outputFormat, exact, spread, direction);
+      out.systematic[at]! += rounded.systematic;
       out.known[at] = rounded.known ?? known;
       out.deviation[at] = Math.sqrt(ofWeights + rounded.variance + out.known[at]! ** 2);
     }
@@ -161,7 +166,8 @@ export function createFinishRow(
     lse.deviation[local] = scaled(Math.sqrt(errors.exponentialVariance / 2), inflation);
   }
 
-  return function finishRow(finished: FinishedRow): void {
+  /** False, with nothing done, where the errors are too large for the first order. */
+  return function finishRow(finished: FinishedRow): boolean {
     const { local, row, keys, errors, plan } = finished;
     const gain = plan.blocks.reduce((most, block) => Math.max(most, block.gain[local]!), 0);
     const terms: RowTerms = {
@@ -171,11 +177,19 @@ export function createFinishRow(
       logarithm: plan.logarithm[local]!,
       lse: reference.lse[row]!,
       lost: keys * underflow.weights * gain,
+      gain,
     };
-    const wrong = weightsError(terms) + errors.rowSum + errors.rescaledSum + 2 * terms.lost;
-    const isBounded = plan.overflows[local] === 0 && wrong < 1 / 2;
+    const wrong =
+      weightsError(terms) +
+      errors.rowSum +
+      errors.rescaledSum +
+      roundedRowSum(terms) +
+      2 * terms.lost;
+    if (!(wrong < 1 / 2)) return false;
+    const isBounded = plan.overflows[local] === 0;
     const inflation = isBounded ? (up * (1 + errors.largest)) / (1 - wrong) : Infinity;
     finishElements(finished, terms, inflation);
     finishLse(finished, terms, inflation);
+    return true;
   };
 }

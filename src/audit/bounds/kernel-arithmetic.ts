@@ -1,4 +1,5 @@
 import type { FormatName } from '../../formats/index.js';
+import type { OutputRounding, SharedMaximum } from '../premise-declaration.js';
 
 /** How a sum of products is formed. */
 export type SumArithmetic =
@@ -17,9 +18,10 @@ export type SumArithmetic =
   | { readonly kind: 'sequential' }
   /**
    * Any order: every product adds an error of at most this much relative to the sum of magnitudes,
-   * and a typical sum of n of them √n times as much.
+   * and a typical sum of n of them √n times as much. Roundings of the operands add `ofOperands` to
+   * the whole, relative to the sum of magnitudes.
    */
-  | { readonly kind: 'any-order'; readonly perProduct: number };
+  | { readonly kind: 'any-order'; readonly perProduct: number; readonly ofOperands: number };
 
 /** What the exponents of the weights are taken relative to. */
 export type MaximumRule =
@@ -35,8 +37,16 @@ export type MaximumRule =
     }
   /** The row's largest score, known before the first weight; weights are divided by their sum. */
   | { readonly kind: 'whole-row' }
-  /** Not known, nor whether weights are rounded before or after they are divided by their sum. */
-  | { readonly kind: 'unknown' };
+  /**
+   * Not known, nor whether weights are rounded before or after they are divided by their sum; the row's
+   * own, or one that it shares with the other rows of the head, or none at all. Where the maximum
+   * grows, older sums are multiplied by a factor, of this relative error, once in so many keys.
+   */
+  | {
+      readonly kind: 'unknown';
+      readonly shared: SharedMaximum;
+      readonly factors: { readonly error: number; readonly tileKeys: number } | null;
+    };
 
 /** How a score becomes an exponent. Errors are relative but for one, and absolute in the exponent. */
 export interface ExponentArithmetic {
@@ -81,6 +91,8 @@ export interface KernelArithmetic {
   readonly scaleError: number;
   /** Scores, scaled or not, from here on may leave the range of the format that they are kept in. */
   readonly largestScore: number;
+  /** Scaled scores from here on are none of the kernel's promises. */
+  readonly scoreLimit: number;
   readonly exponent: ExponentArithmetic;
   readonly exponential: ExponentialArithmetic;
   readonly maximum: MaximumRule;
@@ -97,8 +109,15 @@ export interface KernelArithmetic {
    * where all weights are added in sequence or in any order, as `values` says.
    */
   readonly rowSumAdditions: number;
+  /** The relative error of one addition to the row sum. */
+  readonly rowSumAddition: number;
+  /** Whether the row sum adds weights after they are rounded. */
+  readonly rowSumRounded: boolean;
+  /** Relative error of partial results of splits, as they are stored. */
+  readonly partials: number;
   readonly finish: FinishArithmetic;
   readonly outputFormat: FormatName;
+  readonly outputRounding: OutputRounding;
   /** Sums over keys, not yet divided by the row sum, may leave their range beyond this. */
   readonly largestSum: number;
   /** Absolute errors from results that are subnormal: of a weight, and of a sum or product. */

@@ -28,6 +28,7 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     scaleError,
     // Well below the largest finite number, so that no error of a score reaches it.
     largestScore: Math.min(largestScore32, formats[intermediate].maxFinite * (1 - 2 ** -6)),
+    scoreLimit: Infinity,
     exponent: {
       // The subtraction of the maximum.
       ofDistance: roundoff32,
@@ -57,8 +58,12 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     overflow: 'fault',
     values: { kind: 'sequential' },
     rowSumAdditions: 0,
+    rowSumAddition: roundoff32,
+    rowSumRounded: false,
+    partials: 0,
     finish: { normalise: roundoff32, logarithm: roundedOnce, elementwise: roundoff32 },
     outputFormat: problem.q.format,
+    outputRounding: 'nearest',
     largestSum: 2 ** 126,
     underflow: { weights: 2 ** -149, sums: 2 ** -149 },
   };

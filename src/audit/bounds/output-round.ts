@@ -1,9 +1,19 @@
 import { formats, round, ulp, type FormatName } from '../../formats/index.js';
+import type { OutputRounding } from '../premise-declaration.js';
 
-/** Half an ulp of `format` at a value known to within `error`: the rounding of an output. */
-export function outputRounding(format: FormatName, value: number, error: number): number {
+/**
+ * How far rounding may move a value known to within `error`, in a format: half an ulp, or a whole one
+ * where it is not to the nearest.
+ */
+export function outputRounding(
+  format: FormatName,
+  value: number,
+  error: number,
+  rounding: OutputRounding = 'nearest',
+): number {
   const table = formats[format];
-  return ulp(table, Math.min(Math.abs(value) + error, table.maxFinite)) / 2;
+  const unit = ulp(table, Math.min(Math.abs(value) + error, table.maxFinite));
+  return rounding === 'nearest' ? unit / 2 : unit;
 }
 
 /** How far an exact output is from the nearest number of its format; ∞ beyond the largest. */
@@ -26,19 +36,24 @@ const sureDeviations = 12;
  * How the rounding of an output to a format spreads. `known` is the magnitude of the whole error where the
  * number that it is rounded to is certain, else null; `variance` that of the rounding where it is not:
  * uniform, unless so little moves the output that the rounding is its distance from the nearest number.
+ * `systematic` is what of it does not average out, which truncation does not.
  */
 export function roundingSpread(
   format: FormatName,
   exact: number,
   { predicted, noise, systematic }: BeforeRounding,
-): { readonly known: number | null; readonly variance: number } {
+  rounding: OutputRounding = 'nearest',
+): { readonly known: number | null; readonly variance: number; readonly systematic: number } {
   const moved = exact + predicted;
   const half = outputRounding(format, moved, 0);
+  // Up or down by chance, less than an ulp apart: sub-Gaussian with half of that.
+  if (rounding === 'stochastic') return { known: null, variance: half ** 2, systematic: 0 };
+  if (rounding === 'truncated') return { known: null, variance: 0, systematic: 2 * half };
   const distance = distanceToFormat(format, moved);
   if (distance + sureDeviations * noise + systematic < half)
-    return { known: Math.abs(round(formats[format], moved) - exact), variance: 0 };
+    return { known: Math.abs(round(formats[format], moved) - exact), variance: 0, systematic: 0 };
   const off = noise + systematic;
   const nearest = Math.min(distance + off, half);
-  const rounding = off < half / 8 ? nearest : Math.min(half / Math.sqrt(3), nearest);
-  return { known: null, variance: rounding ** 2 };
+  const spread = off < half / 8 ? nearest : Math.min(half / Math.sqrt(3), nearest);
+  return { known: null, variance: spread ** 2, systematic: 0 };
 }

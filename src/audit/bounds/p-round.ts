@@ -1,4 +1,4 @@
-import type { TechniqueBound } from './technique-bound.js';
+import type { RowTerms, TechniqueBound } from './technique-bound.js';
 import { formats, smallestNormal, smallestSubnormal, unitRoundoff } from '../../formats/index.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 
@@ -36,11 +36,18 @@ export function weightRounding({ weightFormat: name, overflow }: KernelArithmeti
   };
 }
 
-/** The row sum adds weights before they are rounded, so the LSE does not see it. */
+/** What a row sum of rounded weights is off by, relative to it; 0 where it adds them before. */
+export function roundedRowSum({ arithmetic, keys, gain }: RowTerms): number {
+  if (!arithmetic.rowSumRounded) return 0;
+  const { relative, least } = weightRounding(arithmetic);
+  return relative + keys * least * gain;
+}
+
+/** The LSE sees it only where the row sum adds weights that are rounded. */
 export const pRound: TechniqueBound = {
-  elements:
-    () =>
-    ({ moved }) =>
-      moved,
-  lse: () => 0,
+  elements: (row) => {
+    const ofSum = roundedRowSum(row);
+    return ({ moved, size }) => moved + ofSum * size;
+  },
+  lse: roundedRowSum,
 };

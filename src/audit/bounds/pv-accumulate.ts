@@ -56,6 +56,11 @@ export function anyOrderLoss(arithmetic: SumArithmetic): number {
   return arithmetic.kind === 'any-order' ? arithmetic.perProduct : 0;
 }
 
+/** Where the order is not known: the loss of all products, in units of Σ w|v| of the whole row. */
+export function anyOrderLosses(arithmetic: SumArithmetic, keys: number): number {
+  return arithmetic.kind === 'any-order' ? chainLoss(arithmetic, keys) : 0;
+}
+
 /** What products and sums that underflow may amount to; that of known orders is in `tileLoss`. */
 export function sumUnderflow({ values, underflow }: KernelArithmetic, keys: number): number {
   return (values.kind === 'any-order' ? keys + 1 : 1) * underflow.sums;
@@ -63,7 +68,7 @@ export function sumUnderflow({ values, underflow }: KernelArithmetic, keys: numb
 
 export const pvAccumulate: TechniqueBound = {
   elements: ({ arithmetic, keys }) => {
-    const loss = keys * anyOrderLoss(arithmetic.values);
+    const loss = anyOrderLosses(arithmetic.values, keys) + arithmetic.partials;
     const underflow = sumUnderflow(arithmetic, keys);
     return ({ accumulated, magnitude }) => accumulated + loss * magnitude + underflow;
   },

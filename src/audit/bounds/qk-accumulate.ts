@@ -33,7 +33,12 @@ export function scoreError(arithmetic: SumArithmetic, dim: number): ScoreError {
     case 'sequential':
       return { step: 1, perPartial: roundoff32 * own, perUnit: roundoff32 * own, units: dim };
     case 'any-order':
-      return { step: 0, perPartial: 0, perUnit: dim * arithmetic.perProduct, units: 1 };
+      return {
+        step: 0,
+        perPartial: 0,
+        perUnit: chainLoss(arithmetic, dim) * (1 + arithmetic.ofOperands) + arithmetic.ofOperands,
+        units: 1,
+      };
   }
 }
 
@@ -62,9 +67,14 @@ export function scoreUnits(
   return result;
 }
 
-/** How much smaller a typical error of a score is than the largest: √dim roundings instead of dim. */
+/**
+ * How much smaller a typical error of a score is than the largest: √dim roundings instead of dim, unless
+ * it is operands that are rounded.
+ */
 export function typicalScoreShare(arithmetic: SumArithmetic, dim: number): number {
-  return arithmetic.kind === 'any-order' ? 1 / Math.sqrt(Math.max(dim, 1)) : 1;
+  return arithmetic.kind === 'any-order' && arithmetic.ofOperands === 0
+    ? 1 / Math.sqrt(Math.max(dim, 1))
+    : 1;
 }
 
 /** The errors of the scores as relative errors of the weights. */

@@ -1,3 +1,4 @@
+import type { KernelArithmetic } from './kernel-arithmetic.js';
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
 import { hardwareExp2Error } from './exp2-hardware.js';
 import { roundoff32 } from './sum-error.js';
@@ -14,6 +15,16 @@ export function rescaleFactorError(growth: number, scaleError: number): number {
   if (growth > largestGrowth) return 1;
   const exponent = growth * (2 * roundoff32 + Math.abs(scaleError)) * (1 + 2 ** -20);
   return hardwareExp2Error + (1 + 2 ** -20) * Math.expm1(Math.LN2 * exponent);
+}
+
+/**
+ * The error of all factors that a weight may be multiplied by where they are no better than the weights:
+ * one for every tile of keys but the last. 0 where they are.
+ */
+export function coarseFactors({ maximum }: KernelArithmetic, keys: number): number {
+  if (maximum.kind !== 'unknown' || maximum.factors === null) return 0;
+  const { error, tileKeys } = maximum.factors;
+  return Math.max(0, Math.ceil(keys / tileKeys) - 1) * error;
 }
 
 /** The errors of the factors as relative errors of the weights that they multiply. */

@@ -1,3 +1,4 @@
+import { formats } from '../../formats/index.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { followMaximum } from './maximum-path.js';
 import { largestKnownError, type WeightRounding } from './p-round.js';
@@ -7,6 +8,8 @@ import { roundoff32 } from './sum-error.js';
 
 /** What is known of the rows before the first weight: arrays of one number for each row. */
 export interface KnownRows {
+  /** The maximum in use (log2) where it is not the row's own; null where it is. */
+  readonly shared: number | null;
   /** log2 Σ 2^exponent, and the largest exponent. */
   readonly lse: Float64Array;
   readonly maximum: Float64Array;
@@ -87,17 +90,22 @@ function growthOf(x: number): number {
 
 /** Weights relative to the row's largest score: before or after the division by the row sum. */
 function planWhole(
-  { exponent, maximum, exponential, finish }: KernelArithmetic,
+  { exponent, maximum, exponential, finish, weightFormat }: KernelArithmetic,
   rounding: WeightRounding,
-  { lse, maximum: largest, uncertainty }: KnownRows,
+  { lse, maximum: largest, uncertainty, shared }: KnownRows,
   blocks: number,
 ): RowPlan {
   const rows = lse.length;
+  const reach = new Float64Array(rows);
+  const overflows = new Uint8Array(rows);
+  const mostWeight = Math.log2(formats[weightFormat].maxFinite);
   const block = emptyBlock(rows);
   const isDivided = maximum.kind === 'whole-row';
   for (let i = 0; i < rows; i++) {
     if (!Number.isFinite(lse[i]!)) continue;
-    const origin = isDivided ? lse[i]! : largest[i]!;
+    const origin = isDivided ? lse[i]! : (shared ?? largest[i]!);
+    reach[i] = isDivided ? 0 : Math.max(0, largest[i]! - origin + uncertainty[i]!);
+    if (shared !== null && reach[i]! >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
     block.shift[i] = -origin;
     block.gain[i] = 2 ** (origin - lse[i]!);
     const wrong = uncertainty[i]! + largestExponentError(exponent, Math.abs(largest[i]!));
@@ -107,16 +115,16 @@ function planWhole(
     const isKnown = isDivided && relative <= largestKnownError;
     block.uncertainty[i] = relative;
     block.relative[i] = isKnown ? 0 : rounding.relative + roundoff32;
-    // Rounded after the division by the row sum, whichever is unknown: the same floor for all.
-    block.least[i] = isKnown ? 0 : rounding.least / block.gain[i]!;
+    // Rounded before or after the division by the row sum, whichever has the higher floor.
+    block.least[i] = isKnown ? 0 : rounding.least * Math.max(1, 1 / block.gain[i]!);
   }
   return {
     blocks: Array.from({ length: blocks }, () => block),
-    largestMaximum: largest.map(Math.abs),
-    finalMaximum: largest.map(Math.abs),
-    logarithm: largest.map((most, i) => Math.abs(lse[i]! - most)),
-    reach: new Float64Array(rows),
-    overflows: new Uint8Array(rows),
+    largestMaximum: largest.map((most) => Math.max(Math.abs(most), Math.abs(shared ?? most))),
+    finalMaximum: largest.map((most) => Math.abs(shared ?? most)),
+    logarithm: largest.map((most, i) => Math.abs(lse[i]! - (shared ?? most))),
+    reach,
+    overflows,
   };
 }
 
@@ -163,9 +171,16 @@ function planOnline(
         half + uncertainty[i]! + common + largestExponentError(exponent, inUse) + roundoff32;
       const relative = growthOf(wrong);
       plan.uncertainty[i] = relative;
-      const reach = offset + maxima[b]![i]! + uncertainty[i]! - low[i]!;
+      // No score that the kernel has is farther above its maximum than the threshold, however far both
+      // may be off: then only the exponent's own roundings add to it.
+      const own = 2 * (common + largestExponentError(exponent, inUse)) + roundoff32;
+      const known = offset + maxima[b]![i]! + uncertainty[i]! - low[i]!;
+      const limit = offset + maximum.threshold + own;
+      const reach = Math.min(known, limit);
       const isKnown = relative <= largestKnownError;
-      const isOver = 2 ** reach * (1 + relative) > rounding.maxFinite;
+      const isOver =
+        Math.min(2 ** known * (1 + relative), 2 ** limit * (1 + growthOf(own))) >
+        rounding.maxFinite;
       if (isOver && !rounding.saturates) overflows[i] = 1;
       if (!isKnown) {
         plan.relative[i] = isOver ? 1 : rounding.relative;

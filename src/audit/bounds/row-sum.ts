@@ -1,5 +1,4 @@
 import type { KernelArithmetic } from './kernel-arithmetic.js';
-import { roundoff32 } from './sum-error.js';
 import type { TechniqueBound } from './technique-bound.js';
 
 /**
@@ -10,12 +9,12 @@ import type { TechniqueBound } from './technique-bound.js';
  * @param endsBlock where the kernel adds by blocks, their additions count at the block's last tile
  */
 export function rowSumLoss(
-  { rowSumAdditions, values }: KernelArithmetic,
+  { rowSumAdditions, rowSumAddition }: KernelArithmetic,
   keys: number,
   endsBlock: boolean,
 ): number {
-  if (rowSumAdditions > 0) return endsBlock ? rowSumAdditions * roundoff32 : 0;
-  return keys * (values.kind === 'any-order' ? values.perProduct : roundoff32);
+  if (rowSumAdditions > 0) return endsBlock ? rowSumAdditions * rowSumAddition : 0;
+  return keys * rowSumAddition;
 }
 
 export const rowSumBound: TechniqueBound = {

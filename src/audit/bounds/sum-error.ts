@@ -28,6 +28,7 @@ export function chainLoss(arithmetic: SumArithmetic, products: number): number {
       // A rounding of the product and one of the sum for each.
       return 2 * products * roundoff32;
     case 'any-order':
-      return products * arithmetic.perProduct;
+      // Roundings of partial sums that carry earlier ones: below the linear order by nothing.
+      return Math.expm1(products * arithmetic.perProduct);
   }
 }

@@ -15,6 +15,8 @@ export interface RowTerms {
   readonly lse: number;
   /** What weights that underflow may amount to, relative to the row sum. */
   readonly lost: number;
+  /** The most that a number beside the weights before the division is, in units of the row sum. */
+  readonly gain: number;
 }
 
 /** What is known of an element. */

@@ -13,6 +13,7 @@ import {
   modelArithmetic,
   type KernelArithmetic,
 } from '../../../src/audit/bounds/index.js';
+import { isWithinScoreLimit } from '../../../properties/suite/score-limit.js';
 import { formats } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem.js';
 
@@ -30,8 +31,14 @@ export interface JudgedKernel {
 const admittedDegrees: readonly number[] = [3, 4, 5];
 
 /**
+ * FlashAttention-4 subtracts m·c after it has rounded it: by 64 and more from here on, so that all weights
+ * of a row may underflow. A correct kernel does not.
+ */
+const breakdown = { raw: Infinity, scaled: 2 ** 26 };
+
+/**
  * FlashAttention-4's forward. Beyond what the premises of any correct kernel admit are a scale that is
- * not positive (fa4 is not correct there), a polynomial of a low degree, weights that use less of their format's range than relative to the row's maximum, and
+ * not positive (fa4 is not correct there), scores where it breaks down, a polynomial of a low degree, weights that use less of their format's range than relative to the row's maximum, and
  * weights that leave the range.
  */
 export function judgedFa4(
@@ -42,6 +49,7 @@ export function judgedFa4(
   const { exp2, maxOffset, rescaleThreshold, outFormat } = configuration;
   const admitted =
     problem.scale > 0 &&
+    isWithinScoreLimit(problem, breakdown) &&
     (exp2.frequency === 0 || admittedDegrees.includes(exp2.degree)) &&
     maxOffset >= 0 &&
     // Scores of maxima that are compared have errors.

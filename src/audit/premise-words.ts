@@ -1,0 +1,247 @@
+import { formats, type FormatName } from '../formats/index.js';
+import { RequestError } from '../request-error.js';
+import {
+  accumulatorFormats,
+  exponentialQualities,
+  factorQualities,
+  outputRoundings,
+  rowSumOrders,
+  scalePlaces,
+  sharedMaxima,
+  type PremiseDeclaration,
+} from './premise-declaration.js';
+
+/** The name of one premise. */
+export type PremiseName = keyof PremiseDeclaration;
+
+/** One premise as users write it. */
+export interface PremiseWord {
+  /** What may be declared, by name. */
+  readonly values: readonly string[];
+  /** What a number means that may be declared too; null where none may. */
+  readonly number: string | null;
+  /** What it is about, for help and documents. */
+  readonly description: string;
+  /** "with scores in bf16": how a declared value reads in a report. */
+  readonly clause: (value: string) => string;
+}
+
+const formatNames = Object.keys(formats) as FormatName[];
+const ofInput = (value: string) => (value === 'input' ? "the input's format" : value);
+
+/** Every premise that can be declared: one vocabulary for flags, metadata, promises and the library. */
+export const premiseWords: Readonly<Record<PremiseName, PremiseWord>> = {
+  scores: {
+    values: ['input', ...formatNames],
+    number: null,
+    description: 'the format that scores are written in',
+    clause: (value) => `scores in ${ofInput(value)}`,
+  },
+  weights: {
+    values: ['input', ...formatNames],
+    number: null,
+    description: 'the format that P is rounded to',
+    clause: (value) => `P in ${ofInput(value)}`,
+  },
+  scale: {
+    values: scalePlaces,
+    number: null,
+    description: 'where the scale enters',
+    clause: (value) =>
+      ({
+        scores: 'the scale on the scores',
+        'folded-log2e': 'the scale folded with log2 e',
+        'q-after-rounding': 'the scale on Q in fp32',
+        'q-before-rounding': 'Q rounded after it is scaled',
+        'root-of-both': 'Q and K rounded after they are scaled by its root',
+      })[value] ?? value,
+  },
+  qkAccumulator: {
+    values: accumulatorFormats,
+    number: null,
+    description: 'the format of the sums Q·K',
+    clause: (value) => `sums Q·K in ${value}`,
+  },
+  pvAccumulator: {
+    values: accumulatorFormats,
+    number: null,
+    description: 'the format of the sums P·V',
+    clause: (value) => `sums P·V in ${value}`,
+  },
+  rowSum: {
+    values: rowSumOrders,
+    number: null,
+    description: 'whether the row sum adds P before or after it is rounded',
+    clause: (value) => `a row sum of P ${value.replace('-', ' ')}`,
+  },
+  partials: {
+    values: formatNames,
+    number: null,
+    description: 'the format of partial results of splits',
+    clause: (value) => `partial results in ${value}`,
+  },
+  outputRounding: {
+    values: outputRoundings,
+    number: null,
+    description: 'how the output is rounded',
+    clause: (value) => `an output rounded ${value === 'nearest' ? 'to nearest' : value}`,
+  },
+  maximum: {
+    values: sharedMaxima,
+    number: null,
+    description: 'whose maximum scores are relative to',
+    clause: (value) =>
+      ({ row: 'a maximum for each row', group: 'a maximum shared by rows', none: 'no maximum' })[
+        value
+      ] ?? value,
+  },
+  scoreLimit: {
+    values: [],
+    number: 'scaled scores from here on are not promised to be right',
+    description: 'how large scores may be',
+    clause: (value) => `scores below ${value}`,
+  },
+  exponential: {
+    values: exponentialQualities,
+    number: 'its largest relative error, above 0 and below 1',
+    description: 'the quality of the exponential',
+    clause: (value) =>
+      ({
+        'correctly-rounded': 'a correctly rounded exponential',
+        hardware: "the hardware's exponential",
+      })[value] ?? `an exponential within ${value}`,
+  },
+  factors: {
+    values: factorQualities,
+    number: null,
+    description: 'the quality of the factors of rescales',
+    clause: (value) =>
+      value === 'hardware'
+        ? 'rescale factors as good as the hardware makes them'
+        : 'rescale factors as good as the weights',
+  },
+};
+
+/** The names of all premises. */
+export const premiseNames = Object.keys(premiseWords) as PremiseName[];
+
+/** Declarations that have a name. */
+export const premisePresets: Readonly<
+  Record<string, { readonly description: string; readonly premises: PremiseDeclaration }>
+> = {
+  fused: {
+    description: 'any correct fused kernel: the default',
+    premises: {},
+  },
+  eager: {
+    description: 'matrix products and softmax of a framework, each writing the format of its input',
+    premises: { scores: 'input', weights: 'input', rowSum: 'before-rounding' },
+  },
+  'torch-math': {
+    description: "PyTorch's math backend: eager, Q and K scaled by the root of the scale before",
+    premises: { scores: 'input', weights: 'input', scale: 'root-of-both' },
+  },
+  'fp16-accumulate': {
+    description: 'sums of products in fp16, as on consumer GPUs at full speed',
+    premises: { qkAccumulator: 'fp16', pvAccumulator: 'fp16' },
+  },
+  'fa4-fp8': {
+    description:
+      "FlashAttention-4's fp8 path on Blackwell: fp32 sums, hardware and cubic exponentials",
+    premises: { qkAccumulator: 'fp32', pvAccumulator: 'fp32' },
+  },
+  polynomial: {
+    description: 'a cubic exponential for weights and for the factors of rescales',
+    premises: { factors: 'as-weights' },
+  },
+};
+
+/** "scores=bf16", as the flag takes it. */
+export function premiseText(name: PremiseName, value: string | number): string {
+  return `${name}=${value}`;
+}
+
+/** The declared premises, in the order of the vocabulary. */
+function declaredEntries(
+  declared: PremiseDeclaration,
+): (readonly [PremiseName, string | number])[] {
+  return premiseNames.flatMap((name) => {
+    const value = declared[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+}
+
+/** "any correct kernel", or "any correct kernel with scores in bf16 and P in bf16". */
+export function describeDeclaration(declared: PremiseDeclaration): string {
+  const clauses = declaredEntries(declared).map(([name, value]) =>
+    premiseWords[name].clause(String(value)),
+  );
+  if (clauses.length === 0) return 'any correct kernel';
+  const last = clauses.pop()!;
+  return `any correct kernel with ${clauses.length === 0 ? last : `${clauses.join(', ')} and ${last}`}`;
+}
+
+/** The flags that declare the same. */
+export function declarationFlags(declared: PremiseDeclaration): string {
+  return declaredEntries(declared)
+    .map(([name, value]) => `--premise ${premiseText(name, value)}`)
+    .join(' ');
+}
+
+/**
+ * A declaration, checked: names and values of the vocabulary only.
+ * @param where what is being read, to begin the message with
+ * @throws RequestError for an unknown premise or value
+ */
+export function checkDeclaration(declared: object, where: string): PremiseDeclaration {
+  for (const [name, value] of Object.entries(declared)) {
+    if (!Object.hasOwn(premiseWords, name))
+      throw new RequestError(
+        `${where} has ${JSON.stringify(name)}; the premises are ${premiseNames.join(', ')}`,
+      );
+    if (value === undefined) continue;
+    const { values, number } = premiseWords[name as PremiseName];
+    if (values.includes(value as string)) continue;
+    const isNumber =
+      number !== null &&
+      typeof value === 'number' &&
+      value > 0 &&
+      (name === 'scoreLimit' ? value < Infinity : value < 1);
+    if (isNumber) continue;
+    const choices = [...values, ...(number === null ? [] : [`a number (${number})`])];
+    throw new RequestError(
+      `${where} has ${name} ${JSON.stringify(value)}; give ${choices.join(', ')}`,
+    );
+  }
+  return declared as PremiseDeclaration;
+}
+
+/**
+ * A declaration as text: names of presets, and premises as name=value, separated by commas; what comes
+ * later replaces what came before.
+ * @throws RequestError for an unknown preset, premise or value
+ */
+export function parseDeclaration(text: string, where: string): PremiseDeclaration {
+  let declared: PremiseDeclaration = {};
+  for (const part of text.split(',').map((word) => word.trim())) {
+    if (part === '') continue;
+    const equals = part.indexOf('=');
+    if (equals < 0) {
+      if (!Object.hasOwn(premisePresets, part))
+        throw new RequestError(
+          `${where} is ${JSON.stringify(part)}; give name=value (${premiseNames.join(', ')}), or one of ${Object.keys(premisePresets).join(', ')}`,
+        );
+      declared = { ...declared, ...premisePresets[part]!.premises };
+      continue;
+    }
+    const name = part.slice(0, equals);
+    const value = part.slice(equals + 1);
+    const number = Number(value);
+    const isNumber = value.trim() !== '' && Number.isFinite(number);
+    declared = {
+      ...declared,
+      ...checkDeclaration({ [name]: isNumber ? number : value }, where),
+    };
+  }
+  return declared;
+}
