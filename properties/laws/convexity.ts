@@ -29,19 +29,21 @@ const largestWeight = 2 ** 24;
  * Let p_j ≥ 0 be the weights as the row sum l takes them, right or wrong: Σ p_j v_j / Σ p_j lies within
  * the range. Of n keys, with u the rounding of P and f what it may lose to underflow, a the error of a
  * product in a sum, r that of the operations on sums, and M the largest |v|: the kernel's sum of
- * products is off by at most (u + (1 + u)·n·a)·M·Σ p_j + n·f·M, its l by n·a·l, their quotient by r.
+ * products is off by at most (u + (1 + u)·n·a)·M·Σ p_j + n·f·M, its l by n·a·l, their quotient by r, and partial results by what storing them rounds.
  * Since l ≥ 1, the largest weight being about 1 or more, all that comes to at most
  * M·((1 + u)(1 + n·a)(1 + r) / (1 − n·a) − 1 + n·f·(1 + r) / (1 − n·a)).
  */
 function relativeSlack(
-  { weightFormat, values, finish, underflow }: KernelArithmetic,
+  { weightFormat, values, finish, underflow, maximum, partials }: KernelArithmetic,
   keys: number,
 ): number {
+  // Nothing is known of l where the maximum is not the row's own.
+  if (maximum.kind === 'unknown' && maximum.shared !== 'row') return Infinity;
   const perProduct = values.kind === 'any-order' ? values.perProduct : 0;
   const weights = formats[weightFormat];
-  const sums = (keys + 2) * perProduct;
+  const sums = Math.expm1((keys + 2) * perProduct);
   if (sums >= 1) return Infinity;
-  const grown = (1 + finish.normalise) / (1 - sums);
+  const grown = ((1 + finish.normalise) * (1 + partials)) / (1 - sums);
   const lost = smallestSubnormal(weights) / 2 + 2 * underflow.weights;
   return (1 + unitRoundoff(weights)) * (1 + sums) * grown - 1 + keys * lost * grown;
 }
@@ -99,7 +101,7 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
       if (!(largest * keys * largestWeight < largestSum)) continue;
       const inner = relative * largest + (keys + 2) * underflow.sums;
       if (largest + inner >= formats[format].maxFinite) continue;
-      const slack = inner + storingError(format, largest, inner);
+      const slack = inner + storingError(format, largest, inner, arithmetic.outputRounding);
       const value = out[row * vDim + c]!;
       if (value >= lowest - slack && value <= highest + slack) continue;
       return `O at ${describePlace(elementAt(shape, row * vDim + c))} is ${formatNumber(value)}, but its column of V lies between ${formatNumber(lowest)} and ${formatNumber(highest)} in the ${keys} keys that the row sees; rounding explains ${formatNumber(slack)} more`;

@@ -1,9 +1,9 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import { elementBounds, KernelBound } from '../../src/audit/index.js';
+import { elementBounds, KernelBound, type KernelArithmetic } from '../../src/audit/index.js';
 import { formats, ulp, type FormatName } from '../../src/formats/index.js';
 import type { KernelRun } from '../suite/law.js';
 import type { ResolvedPromises } from '../suite/promises.js';
-import { admittedArithmetic } from './admitted-arithmetic.js';
+import { admittedArithmetic, admittedPremises } from './admitted-arithmetic.js';
 
 /** How far a run of any correct kernel may be from exact attention; ∞ where nothing is known. */
 export interface RunBounds {
@@ -13,11 +13,21 @@ export interface RunBounds {
   readonly lse: Float64Array;
 }
 
-/** What storing a number in a format may move it by that is known to within `error`: half an ulp. */
-export function storingError(format: FormatName, value: number, error: number): number {
+/**
+ * What storing a number in a format may move it by that is known to within `error`: half an ulp, or a
+ * whole one where it is not rounded to nearest.
+ */
+export function storingError(
+  format: FormatName,
+  value: number,
+  error: number,
+  rounding: KernelArithmetic['outputRounding'] = 'nearest',
+): number {
   const table = formats[format];
   const reach = Math.abs(value) + error;
-  return Number.isNaN(reach) ? Infinity : ulp(table, Math.min(reach, table.maxFinite)) / 2;
+  if (Number.isNaN(reach)) return Infinity;
+  const unit = ulp(table, Math.min(reach, table.maxFinite));
+  return rounding === 'nearest' ? unit / 2 : unit;
 }
 
 /**
@@ -31,7 +41,12 @@ export function runBounds(
 ): RunBounds {
   const { format } = outputs.out;
   const arithmetic = admittedArithmetic({ problem, outputs }, promises);
-  const premises = new KernelBound(problem, reference, format, promises.premises?.(problem));
+  const premises = new KernelBound(
+    problem,
+    reference,
+    format,
+    admittedPremises({ problem, outputs }, promises),
+  );
   const { total, lse } = elementBounds(problem, reference, arithmetic, premises);
   const stored = outputs.lse?.format ?? null;
   return {

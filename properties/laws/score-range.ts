@@ -1,4 +1,4 @@
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import { decodeToFloat64, formats, unitRoundoff } from '../../src/formats/index.js';
 import { visibleKeys, type Tensor } from '../../src/problem.js';
 import type { KernelRun } from '../suite/law.js';
 import type { ResolvedPromises } from '../suite/promises.js';
@@ -54,9 +54,13 @@ export function scoreRanges(
   promises: Pick<ResolvedPromises, 'premises'>,
 ): (ScoreRange | null)[] {
   const arithmetic = admittedArithmetic({ problem, outputs }, promises);
-  const { scores, exponent, exponential, finish, values } = arithmetic;
-  const perProduct = scores.kind === 'any-order' ? scores.perProduct : 0;
-  const perKey = values.kind === 'any-order' ? values.perProduct : 0;
+  const { scores, exponent, exponential, finish } = arithmetic;
+  if (scores.kind !== 'any-order') throw new TypeError('sums in any order');
+  const { rowSumAddition, rowSumRounded, maximum, weightFormat } = arithmetic;
+  const ofDots = Math.expm1(shape.qkDim * scores.perProduct);
+  const least = Math.sqrt(shape.qkDim) * scores.smallestOperand;
+  const ofWeights = rowSumRounded ? unitRoundoff(formats[weightFormat]) : 0;
+  const factors = maximum.kind === 'unknown' ? maximum.factors : null;
   const { scale, softcap } = problem;
   const { qkDim, queries } = shape;
   const q = decodedRows(problem.q);
@@ -82,9 +86,15 @@ export function scoreRanges(
     const keys = end - begin;
     const capped = softcap === null ? size : Math.min(size, softcap);
     const ofScores =
-      (qkDim * perProduct + exponent.ofScore + (qkDim + 8) * 2 ** -52) * size +
+      (ofDots + exponent.ofScore + 2 * exponent.ofDistance + (qkDim + 8) * 2 ** -52) * size +
+      scores.ofOperands * Math.abs(scale) * (q.norms[row]! + least) * (longest + least) +
+      exponent.absolute * Math.LN2 +
       (exponent.ofSoftcap + 2 ** -50) * (softcap === null ? 0 : capped);
-    const ofSum = Math.min(1, exponential.hardware + (keys + 2) * perKey);
+    const ofFactors = factors === null ? 0 : Math.ceil(keys / factors.tileKeys) * factors.error;
+    const ofSum = Math.min(
+      1,
+      exponential.hardware + (keys + 2) * rowSumAddition + ofWeights + ofFactors,
+    );
     const lse = Math.abs(largest) + Math.log(keys) + ofScores;
     const lseError =
       (ofScores -

@@ -4,8 +4,7 @@ import {
   runKernelModel,
   type Fa4Format,
 } from '../../kernels/index.js';
-import { judgedArithmetic, problemPremises, type KernelArithmetic } from '../../src/audit/index.js';
-import { formats, unitRoundoff } from '../../src/formats/index.js';
+import { judgedArithmetic, modelPremises, type KernelArithmetic } from '../../src/audit/index.js';
 import type { Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
 import { scaleKinds } from '../problem-constraints.js';
@@ -135,10 +134,6 @@ const promisesOf: Readonly<Record<string, (settings: Settings) => KernelPromises
     formats: ['fp32', 'bf16', 'fp16'],
     // Scores are kept in the input's format, and fp16 ends at 65504.
     scoreLimit: { raw: 2 ** 15, scaled: 2 ** 15 },
-    premises: (problem) => ({
-      ...problemPremises(problem, problem.q.format),
-      elementwise: unitRoundoff(formats[problem.q.format]),
-    }),
   }),
 };
 
@@ -153,6 +148,10 @@ export function modelPromises(model: string, settings: Settings = new Map()): Mo
   const { name } = findKernelModel(model);
   return {
     kernel: underSettings(name, settings).kernel,
-    promises: { ...promisesOf[name]!(settings), arithmetic: arithmeticOf(name, settings) },
+    promises: {
+      ...promisesOf[name]!(settings),
+      arithmetic: arithmeticOf(name, settings),
+      premises: modelPremises(name, settings),
+    },
   };
 }

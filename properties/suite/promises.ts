@@ -1,4 +1,9 @@
-import type { KernelArithmetic, Premises } from '../../src/audit/index.js';
+import {
+  checkDeclaration,
+  parseDeclaration,
+  type KernelArithmetic,
+  type PremiseDeclaration,
+} from '../../src/audit/index.js';
 import { formats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
@@ -53,8 +58,12 @@ export interface KernelPromises {
    * with m·c rounded before, overflows for those of 2^30.
    */
   readonly scoreLimit?: Partial<ScoreLimit> | undefined;
-  /** How coarsely it may compute, where that is more than any correct kernel may. */
-  readonly premises?: ((problem: Problem) => Premises) | undefined;
+  /**
+   * What it declares of its arithmetic, where that is not what any correct kernel does: premises, the name
+   * of a preset such as `eager`, or what to declare on a problem. See `premiseWords`.
+   */
+  readonly premises?:
+    PremiseDeclaration | string | ((problem: Problem) => PremiseDeclaration) | undefined;
   /** How it computes on a problem, for bounds tighter than those of any correct kernel. */
   readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
   /** Other settings of the kernel, by name: they too must stay within the bound. */
@@ -79,7 +88,8 @@ export interface ResolvedPromises {
   readonly blockKeys: number;
   readonly rescaleThreshold: number;
   readonly scoreLimit: ScoreLimit;
-  readonly premises: ((problem: Problem) => Premises) | undefined;
+  /** Of a problem, or of the kernel whatever the problem. */
+  readonly premises: (problem: Problem | null) => PremiseDeclaration;
   readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
   readonly configurations: Readonly<Record<string, KernelConfiguration>>;
   readonly laws: Readonly<Record<LawId, LawStrength | 'none'>>;
@@ -106,6 +116,30 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   laws: true,
 };
 
+/** Laws to the last bit that rows with a common maximum do not obey: each depends on the others' keys. */
+const lawsOfRows: readonly LawId[] = [
+  'masked-keys',
+  'masked-nan-keys',
+  'nan-containment',
+  'query-order',
+  'decode-equals-prefill',
+];
+
+/** What a declared arithmetic leaves of the laws that kernels usually obey to the last bit. */
+function declaredLaws({
+  outputRounding,
+  maximum,
+  pvAccumulator,
+  partials,
+}: PremiseDeclaration): Partial<Record<LawId, LawStrength | 'none'>> {
+  const weakened = outputRounding === 'stochastic' ? lawIds : maximum === 'group' ? lawsOfRows : [];
+  return Object.fromEntries(
+    weakened
+      .filter((id) => laws[id].usual === 'bits')
+      .map((id) => [id, laws[id].strengths.includes('bound') ? 'bound' : 'none']),
+  );
+}
+
 /** The strength of every law: as promised, else the law's usual one. */
 function promisedLaws(promised: KernelPromises['laws'] = {}): ResolvedPromises['laws'] {
   for (const [id, strength] of Object.entries(promised)) {
@@ -114,6 +148,17 @@ function promisedLaws(promised: KernelPromises['laws'] = {}): ResolvedPromises['
   }
   const entries = lawIds.map((id) => [id, promised[id] ?? laws[id].usual] as const);
   return Object.fromEntries(entries) as ResolvedPromises['laws'];
+}
+
+/** @throws RequestError for an unknown premise, value or preset */
+function promisedPremises(declared: KernelPromises['premises'] = {}): ResolvedPromises['premises'] {
+  if (typeof declared === 'function')
+    return (problem) => (problem === null ? {} : declared(problem));
+  const known =
+    typeof declared === 'string'
+      ? parseDeclaration(declared, 'promise premises')
+      : checkDeclaration(declared, 'promise premises');
+  return () => known;
 }
 
 /**
@@ -132,6 +177,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     throw new RequestError(`promise blockKeys is ${blockKeys}; give a positive whole number`);
   if (!(rescaleThreshold >= 0))
     throw new RequestError(`promise rescaleThreshold is ${rescaleThreshold}; give 0 or more`);
+  const premises = promisedPremises(promises.premises);
   return {
     formats: inputs,
     causal: promises.causal ?? true,
@@ -147,9 +193,9 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     blockKeys,
     rescaleThreshold,
     scoreLimit: { raw: 2 ** 100, scaled: 2 ** 20, ...promises.scoreLimit },
-    premises: promises.premises,
+    premises,
     arithmetic: promises.arithmetic ?? (() => null),
     configurations: promises.configurations ?? {},
-    laws: promisedLaws(promises.laws),
+    laws: promisedLaws({ ...declaredLaws(premises(null)), ...promises.laws }),
   };
 }

@@ -100,7 +100,7 @@ export async function runCase(
       const arithmetic = of.arithmetic?.(problem) ?? null;
       const judgement = judgeOutputs(problem, outputs, {
         diagnose,
-        premises: promises.premises?.(problem),
+        premises: promises.premises(problem),
         ...(reference === undefined ? {} : { reference }),
         ...(arithmetic === null ? {} : { arithmetic }),
       });

@@ -4,27 +4,24 @@ import {
   type Accuracy,
   type AttentionReference,
 } from '../../oracles/index.js';
-import { decodeToFloat64, formats, type FormatName } from '../formats/index.js';
+import { decodeToFloat64, formats, round, type FormatName } from '../formats/index.js';
 import { problemShape, type Problem, type ProblemShape, type Tensor } from '../problem.js';
 import { RequestError } from '../request-error.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { KernelBound } from './bound.js';
 import { diagnose } from './diagnosis/index.js';
-import {
-  anyKernelArithmetic,
-  combinations,
-  type CombinedBounds,
-  type KernelArithmetic,
-} from './bounds/index.js';
+import { anyKernelArithmetic, type KernelArithmetic } from './bounds/index.js';
 import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
 import { createRowStatistics, type RowStatistics } from './row-statistics.js';
-import type { Premises } from './premises.js';
+import type { PremiseDeclaration } from './premise-declaration.js';
+import { resolvePremises, type Premises } from './premises.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
 import { testLse, type LseTest } from './lse-test.js';
 import { testSpread, type SpreadTest } from './spread-test.js';
 import { structureResults, type StructureResult } from './structure.js';
-import { reachVerdict, type Verdict } from './verdict.js';
+import { fitPremise } from './premise-fit.js';
+import { reachVerdict, type Explainers, type Verdict } from './verdict.js';
 
 /** What a kernel made of a problem. */
 export interface KernelOutputs {
@@ -49,8 +46,11 @@ export interface JudgedElements {
 export interface AuditOptions {
   /** How the kernel computes, where that is known; default: as any correct kernel may. */
   readonly arithmetic?: KernelArithmetic;
-  /** How coarsely a kernel may compute and still be called correct; default `premisesByFormat`. */
-  readonly premises?: Premises | undefined;
+  /**
+   * What the kernel declares of its arithmetic; default nothing, so that the bounds are those of any
+   * correct kernel. Beside `arithmetic` it says what the statistical tests are to expect.
+   */
+  readonly premises?: PremiseDeclaration | undefined;
   /** The problem's exact attention, where it is known already (to `auditAccuracy` or better). */
   readonly reference?: AttentionReference;
   /** Called with the bounds of one part of the rows after the other, of the arithmetic in use. */
@@ -160,33 +160,42 @@ function summariseOracle(reference: AttentionReference): Audit['oracle'] {
   return { rows, largestRadius };
 }
 
-/**
- * The bounds that an output is judged by: of any correct kernel, and of the declared one where it may err
- * by less. A kernel that is declared to be coarse is no better for it.
- */
+/** Says so where every output of a long format is a number of a short one. */
+function narrowerNotes(out: Float64Array, format: FormatName): string[] {
+  if (formats[format].precision < formats.fp32.precision || out.length === 0) return [];
+  const narrow = (['bf16', 'fp16'] as const).filter((name) =>
+    out.every((x) => Object.is(round(formats[name], x), x)),
+  );
+  if (narrow.length === 0 || out.every((x) => x === 0)) return [];
+  return [
+    `every ${format} output is a number of ${narrow.join(' and of ')}: the kernel rounds to that, or something after it does; dump the output in its own format`,
+  ];
+}
+
+/** How a kernel is taken to compute: as is declared, else as its premises admit. */
+function judgedArithmetic(
+  problem: Problem,
+  outputFormat: FormatName,
+  premises: Premises,
+  { arithmetic }: AuditOptions,
+): KernelArithmetic {
+  const { outputRounding } = premises;
+  return arithmetic === undefined
+    ? anyKernelArithmetic(problem, outputFormat, premises)
+    : { ...arithmetic, outputFormat, outputRounding };
+}
+
+/** The bounds that an output is judged by: of its own arithmetic, else of what any kernel may do. */
 function judgedBounds(
   problem: Problem,
   reference: AttentionReference,
-  outputFormat: FormatName,
-  premises: KernelBound,
-  { arithmetic, onBounds, premises: ofClass }: AuditOptions,
+  arithmetic: KernelArithmetic,
+  bound: KernelBound,
+  { onBounds }: AuditOptions,
   progress: (done: number) => void,
 ): ElementBounds {
   const visitor = onBounds === undefined ? {} : { visit: onBounds };
-  const boundsOf = (of: KernelArithmetic, visit: { readonly visit?: RowsBoundVisitor }) =>
-    elementBounds(problem, reference, { ...of, outputFormat }, premises, { ...visit, progress });
-  const any = (visit = {}) => boundsOf(anyKernelArithmetic(problem, outputFormat, ofClass), visit);
-  if (arithmetic === undefined) return any(visitor);
-  const own = boundsOf(arithmetic, visitor);
-  const general = any();
-  const tighten = (bounds: CombinedBounds, from: CombinedBounds) =>
-    bounds.total.forEach((total, i) => {
-      if (total <= from.total[i]!) return;
-      for (const name of combinations) bounds[name][i] = from[name][i]!;
-    });
-  tighten(own, general);
-  tighten(own.lse, general.lse);
-  return own;
+  return elementBounds(problem, reference, arithmetic, bound, { ...visitor, progress });
 }
 
 /** What the tests say of an output, without the profile of its error and what others would say. */
@@ -215,7 +224,9 @@ export function judgeOutputs(
     attentionOracle(problem, { accuracy: auditAccuracy(format), progress: report('oracle') });
   // Half of the false alarms for the structure tests, half for the spread.
   const randomRate = falseAlarmRate / 2;
-  const bound = new KernelBound(problem, reference, format, options.premises);
+  const premises = resolvePremises(problem, format, options.premises);
+  const arithmetic = judgedArithmetic(problem, format, premises, options);
+  const bound = new KernelBound(problem, reference, format, premises);
   const rowMeter =
     options.onElements === undefined
       ? null
@@ -231,7 +242,8 @@ export function judgeOutputs(
     rowMeter?.visitor,
   );
   const bounds =
-    options.bounds ?? judgedBounds(problem, reference, format, bound, options, report('bounds'));
+    options.bounds ??
+    judgedBounds(problem, reference, arithmetic, bound, options, report('bounds'));
   if (rowMeter !== null)
     options.onElements!({
       reference,
@@ -244,7 +256,6 @@ export function judgeOutputs(
   const spread = testSpread(reference, out, bounds, randomRate);
   const lseTest =
     lse === null ? null : testLse(reference, lse, outputs.lse!.format, bounds.lse.total);
-  const arithmetic = (options.arithmetic ?? anyKernelArithmetic(problem, format)).description;
   const diagnosis = () =>
     diagnose({
       problem,
@@ -258,16 +269,41 @@ export function judgeOutputs(
       structure,
       lseTest,
     });
-  const wanted = options.diagnose === false ? null : diagnosis;
+  // Who declares something knows what the kernel does.
+  const isDeclared =
+    options.arithmetic !== undefined || Object.keys(options.premises ?? {}).length > 0;
+  const passes = (premises: PremiseDeclaration) =>
+    judgeOutputs(problem, outputs, { reference, falseAlarmRate, premises, diagnose: false }).verdict
+      .pass;
+  const explainers: Explainers = {
+    diagnose: diagnosis,
+    fitPremise: (findings) =>
+      isDeclared || elements.nonFinite > 0 || (lseTest?.nonFinite ?? 0) > 0
+        ? null
+        : fitPremise({
+            ...{ problem, reference, out, outputFormat: format, lse, passes },
+            onlyLse: findings.every(({ test }) => test.startsWith('lse')),
+          }),
+  };
+  const wanted = options.diagnose === false ? null : explainers;
   return {
-    verdict: reachVerdict(elements, spread, structure, lseTest, shape.heads, arithmetic, wanted),
+    verdict: reachVerdict(
+      elements,
+      spread,
+      structure,
+      lseTest,
+      shape.heads,
+      arithmetic.description,
+      wanted,
+      narrowerNotes(out, format),
+    ),
     reference,
     shape,
     elements,
     spread,
     structure,
     lse: lseTest,
-    arithmetic,
+    arithmetic: arithmetic.description,
     oracle: summariseOracle(reference),
     falseAlarmRate,
   };

@@ -130,18 +130,23 @@ export class KernelBound {
   row(row: number): RowBound {
     const { shape, lse, maximum, lseRadius } = this.#reference;
     const { scale, softcap } = this.#problem;
-    const { accumulation, elementwise, exponential, logarithm, tanh, underflow } = this.#premises;
+    const { accumulation, elementwise, exponential, logarithm, tanh } = this.#premises;
     const { scoreAccumulation, operands, scoreRounding, scoreFloor, factors } = this.#premises;
+    const { smallestOperand, sumUnderflow } = this.#premises;
     const range = visibleKeys(this.#problem, shape, row % shape.queries);
     const n = range.end - range.begin;
     const kv = this.#kvHead(row);
-    const score = Math.abs(scale) * (this.#queryNorm[row] ?? 0) * (this.#keyNorm[kv] ?? 0);
+    const queryNorm = this.#queryNorm[row] ?? 0;
+    const keyNorm = this.#keyNorm[kv] ?? 0;
+    const score = Math.abs(scale) * queryNorm * keyNorm;
+    const least = Math.sqrt(shape.qkDim) * smallestOperand;
     const capped = softcap === null ? score : Math.min(score, softcap);
     const origin = this.#origin(row);
     const away = origin === null ? 0 : Math.abs(origin);
     const dots = Math.expm1(shape.qkDim * scoreAccumulation);
     const scoreError =
-      (dots + operands) * score +
+      dots * score +
+      operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
       (4 * elementwise + 4 * scoreRounding) * (score + away) +
       scoreFloor +
       (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
@@ -160,8 +165,8 @@ export class KernelBound {
         ? Math.max(1, Math.exp(lse[row]! - maximum[row]!))
         : Math.exp(lse[row]! - origin);
     const { rowSumRounded, partials } = this.#premises;
-    const least = n * (smallestSubnormal(this.#weightFormat) / 2 / Math.min(total, 1));
-    const rounded = rowSumRounded ? u / (1 + u) + least : 0;
+    const lost = n * (smallestSubnormal(this.#weightFormat) / 2 / Math.min(total, 1));
+    const rounded = rowSumRounded ? u / (1 + u) + lost : 0;
     return {
       weight,
       typicalWeight,
@@ -174,9 +179,9 @@ export class KernelBound {
       floor:
         (origin === null
           ? (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126)) / total
-          : least + (n * 2 ** -126) / total) *
+          : lost + (n * 2 ** -126) / total) *
           this.#largestValue[kv]! +
-        (n + 2) * underflow,
+        (n + 2) * sumUnderflow,
       lse:
         weight +
         (rowSums + rounded) * (1 + 2 ** -6) +

@@ -18,6 +18,7 @@ export {
   forEachRowsBound,
   judgedArithmetic,
   modelArithmetic,
+  modelPremises,
   naiveArithmetic,
   type Bounds,
   type ByTechnique,
@@ -36,7 +37,18 @@ export {
 } from './error-profile.js';
 export type { LseTest } from './lse-test.js';
 export type { RowStatistics } from './row-statistics.js';
-export { premisesByFormat, problemPremises, type Premises } from './premises.js';
+export type { PremiseDeclaration } from './premise-declaration.js';
+export {
+  checkDeclaration,
+  declarationFlags,
+  describeDeclaration,
+  parseDeclaration,
+  premiseNames,
+  premisePresets,
+  premiseWords,
+  type PremiseName,
+} from './premise-words.js';
+export { premisesByFormat, problemPremises, resolvePremises, type Premises } from './premises.js';
 export {
   spreadScopes,
   testSpread,

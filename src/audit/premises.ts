@@ -1,4 +1,10 @@
-import { formats, smallestSubnormal, unitRoundoff, type FormatName } from '../formats/index.js';
+import {
+  formats,
+  smallestNormal,
+  smallestSubnormal,
+  unitRoundoff,
+  type FormatName,
+} from '../formats/index.js';
 import type { Problem } from '../problem.js';
 import type {
   AccumulatorFormat,
@@ -29,6 +35,8 @@ export interface Premises {
   readonly rowSumAddition: number;
   /** Relative error that roundings of Q and K with the scale make in Σ |q||k|; 0 where they enter exactly. */
   readonly operands: number;
+  /** Numbers of Q and K below this lose as much as it does when they are rounded with the scale. */
+  readonly smallestOperand: number;
   /** Relative error of one elementwise operation (scale, subtract, rescale, normalise). */
   readonly elementwise: number;
   /** Relative error of a score from the format that scores are kept in, each time they are written. */
@@ -55,6 +63,8 @@ export interface Premises {
   readonly logarithm: number;
   /** Absolute error of an operation whose result is subnormal: flushed, as GPUs may be told to. */
   readonly underflow: number;
+  /** The same of sums over keys and their partial results, in the format that they are kept in. */
+  readonly sumUnderflow: number;
   /** Relative error of the softcap's tanh: `tanh.approx.f32` is within 2^-10.987 (PTX ISA). */
   readonly tanh: number;
   /** The format that P is rounded to. */
@@ -144,6 +154,11 @@ function accumulatorError(format: AccumulatorFormat | undefined, usual: number):
   return format === 'fp32' ? sixteenBit.accumulation : unitRoundoff(formats[format]);
 }
 
+/** What a sum in a format loses at most where it is subnormal; 0 where the usual one is meant. */
+function underflowOf(format: FormatName | undefined): number {
+  return format === undefined || format === 'fp32' ? 0 : smallestSubnormal(formats[format]) / 2;
+}
+
 function exponentialError(declared: PremiseDeclaration['exponential'], usual: number): number {
   if (declared === undefined) return usual;
   return typeof declared === 'number' ? declared : exponentialErrors[declared];
@@ -166,6 +181,8 @@ export function resolvePremises(
   const stored = scores === undefined || scores === 'fp32' ? null : formats[scores];
   const times = operandRoundings[declared.scale ?? 'scores'];
   const operandFormat = formats[working];
+  // Products with a factor below one are subnormal before the numbers are.
+  const factor = Math.min(1, times === 2 ? Math.sqrt(Math.abs(scale)) : Math.abs(scale));
   const accumulators = [declared.qkAccumulator, declared.pvAccumulator] as const;
   const [forScores, forValues] = accumulators.map((name) => formats[name ?? 'fp32'].maxFinite) as [
     number,
@@ -179,12 +196,25 @@ export function resolvePremises(
     description: describeDeclaration(declared),
     scoreAccumulation: accumulatorError(declared.qkAccumulator, usual.accumulation),
     accumulation: accumulatorError(declared.pvAccumulator, usual.accumulation),
-    rowSumAddition: usual.accumulation,
+    // In fp32 where the sums P·V are at least that, whatever the usual sums of 8-bit formats are.
+    rowSumAddition: Math.min(
+      usual.accumulation,
+      accumulatorError(declared.pvAccumulator, usual.accumulation),
+    ),
+    smallestOperand: times === 0 ? 0 : smallestNormal(operandFormat) / factor,
+    sumUnderflow: Math.max(
+      usual.underflow,
+      underflowOf(declared.pvAccumulator),
+      underflowOf(declared.partials),
+    ),
     operands: times === 0 ? 0 : (1 + unitRoundoff(operandFormat)) ** times - 1,
     scoreRounding: stored === null ? 0 : unitRoundoff(stored) * (1 + 2 ** -6),
     // Raw scores are written before the scale.
     scoreFloor:
-      stored === null ? 0 : writes * Math.max(1, Math.abs(scale)) * (smallestSubnormal(stored) / 2),
+      (stored === null
+        ? 0
+        : writes * Math.max(1, Math.abs(scale)) * (smallestSubnormal(stored) / 2)) +
+      q.shape.at(-1)! * Math.abs(scale) * underflowOf(declared.qkAccumulator),
     largestScore: Math.min(
       working === 'fp64' ? Infinity : largestScore32,
       ...[
@@ -196,7 +226,7 @@ export function resolvePremises(
     largestSum: Math.min(
       // A kernel may add weights of up to 2^24 before it divides by their sum.
       weightFormat === 'fp64' ? Infinity : 2 ** 102,
-      declared.pvAccumulator === undefined ? Infinity : forValues / 2 ** 24,
+      declared.pvAccumulator === undefined ? Infinity : forValues,
     ),
     exponential,
     factors:

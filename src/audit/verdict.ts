@@ -2,6 +2,7 @@ import type { Diagnosis } from './diagnosis/index.js';
 import type { Coordinates } from './error-profile.js';
 import type { ElementTest } from './element-test.js';
 import type { LseTest } from './lse-test.js';
+import type { PremiseFit } from './premise-fit.js';
 import type { SpreadTest } from './spread-test.js';
 import { structureTests, type StructureResult, type StructureTest } from './structure.js';
 
@@ -29,6 +30,18 @@ export interface Verdict {
   readonly findings: readonly Finding[];
   /** What caused the failure, `unexplained` where no known cause does; null on a pass, or unasked. */
   readonly diagnosis: Diagnosis | null;
+  /** Whether anything of the output was held against a bound; without, there is no pass. */
+  readonly judged: boolean;
+  /** What kind of kernel would pass a failed audit, as far as its numbers tell; null where none is like it. */
+  readonly premise: PremiseFit | null;
+  /** What a reader should know beside: what has no bound, what an output's values look like. */
+  readonly notes: readonly string[];
+}
+
+/** What a verdict asks for once it knows that the audit fails. */
+export interface Explainers {
+  readonly diagnose: () => Diagnosis;
+  readonly fitPremise: (findings: readonly Finding[]) => PremiseFit | null;
 }
 
 /** "head 3, query 17, column 5", with the batch when there is more than one. */
@@ -159,11 +172,30 @@ function lseFindings(lse: LseTest): Finding[] {
 }
 
 /** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
-function failureSentence(first: Finding, diagnosis: Diagnosis | null): string {
-  if (diagnosis === null) return `FAIL: ${first.statement}.`;
-  return diagnosis.id === 'unexplained'
+function failureSentence(
+  first: Finding,
+  diagnosis: Diagnosis | null,
+  premise: PremiseFit | null,
+): string {
+  const declared =
+    premise === null ? '' : ` ${premise.statement}; if that is what it is, say ${premise.flags}.`;
+  if (diagnosis === null) return `FAIL: ${first.statement}.${declared}`;
+  if (diagnosis.id !== 'unexplained') return `FAIL: ${diagnosis.sentence}.${declared}`;
+  return premise === null
     ? `FAIL: ${first.statement}; the cause is unexplained.`
-    : `FAIL: ${diagnosis.sentence}.`;
+    : `FAIL: ${first.statement}.${declared}`;
+}
+
+/** What has no bound, a clause for O and one for the LSE. */
+function unboundedNotes({ elements, unbounded }: ElementTest, lse: LseTest | null): string[] {
+  const notes: string[] = [];
+  if (unbounded > 0)
+    notes.push(
+      `${unbounded} of ${elements} elements have no bound: nothing was said of their size`,
+    );
+  if (lse !== null && lse.unbounded > 0)
+    notes.push(`the LSE of ${lse.unbounded} of ${lse.rows} rows has no bound`);
+  return notes;
 }
 
 /**
@@ -172,6 +204,8 @@ function failureSentence(first: Finding, diagnosis: Diagnosis | null): string {
  * single elements, then the LSE; NaN and infinities before all.
  *
  * @param arithmetic whose bounds the elements were tested against, in words
+ * @param explainers asked once the audit fails; null where no cause is wanted
+ * @param notes of the caller, after those about what was not judged
  */
 export function reachVerdict(
   elements: ElementTest,
@@ -180,8 +214,11 @@ export function reachVerdict(
   lse: LseTest | null,
   heads: number,
   arithmetic: string,
-  diagnose: (() => Diagnosis) | null,
+  explainers: Explainers | null,
+  notes: readonly string[] = [],
 ): Verdict {
+  const judged = elements.unbounded < elements.elements;
+  const common = { judged, notes: [...unboundedNotes(elements, lse), ...notes] };
   const ofElements = elementFindings(elements, arithmetic);
   const findings = [
     ...ofElements.filter(({ test }) => test === 'non-finite'),
@@ -191,15 +228,31 @@ export function reachVerdict(
     ...(lse === null ? [] : lseFindings(lse)),
   ].filter((finding): finding is Finding => finding !== null);
   if (findings.length > 0) {
-    const diagnosis = diagnose?.() ?? null;
-    const sentence = failureSentence(findings[0]!, diagnosis);
-    return { pass: false, sentence, findings, diagnosis };
+    const diagnosis = explainers?.diagnose() ?? null;
+    const premise = explainers?.fitPremise(findings) ?? null;
+    const sentence = failureSentence(findings[0]!, diagnosis, premise);
+    return { pass: false, sentence, findings, diagnosis, premise, ...common };
   }
+  if (!judged)
+    return {
+      pass: false,
+      sentence:
+        elements.elements === 0
+          ? 'NOT JUDGED: the output has no elements.'
+          : `NOT JUDGED: no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`,
+      ...{ findings, diagnosis: null, premise: null, ...common },
+    };
   const checked = lse === null ? 'the output stays' : 'the output and the LSE stay';
+  const unbounded =
+    elements.unbounded === 0
+      ? ''
+      : `; ${elements.unbounded} of ${elements.elements} elements have none`;
   return {
     pass: true,
-    sentence: `PASS: ${checked} within what rounding explains; the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound.`,
+    sentence: `PASS: ${checked} within what rounding explains; the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound${unbounded}.`,
     findings,
     diagnosis: null,
+    premise: null,
+    ...common,
   };
 }

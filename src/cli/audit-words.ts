@@ -9,6 +9,7 @@ const judgedOptions: readonly OptionWord<AuditCommandOptions>[] = [
   ['--exec', ({ exec }) => exec],
   ['--kernel', ({ kernel }) => kernel],
   ['--as', ({ as }) => as],
+  ['--premise', ({ premise }) => premise],
   ['--set', ({ set }) => set],
   ['--timeout', ({ timeout }) => (timeout === '60' ? undefined : timeout)],
   [

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { collect } from './kernel-settings.js';
+import { premiseDescription, premiseHelp } from './premise-help.js';
 import { addProblemOptions, type ProblemOptions } from './problem-options.js';
 import { threadCount } from './thread-count.js';
 
@@ -10,6 +11,7 @@ export interface AuditCommandOptions extends ProblemOptions {
   readonly exec?: string;
   readonly kernel?: string;
   readonly as?: string;
+  readonly premise?: readonly string[];
   readonly techniques: boolean;
   readonly identify?: boolean;
   readonly set?: readonly string[];
@@ -30,6 +32,8 @@ Examples:
   flashproof audit problem.safetensors --exec "python my_kernel.py"
   flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
   flashproof audit dump.safetensors --as fa4 --set architecture=sm_100
+  flashproof audit dump.safetensors --as eager
+  flashproof audit dump.safetensors --premise scores=bf16,partials=bf16
   flashproof audit dump.safetensors --output :out --identify
   flashproof audit dump.safetensors --compare :torch --html report.html
 
@@ -45,7 +49,8 @@ export function addAuditCommand(program: Command): void {
     .option('--lse <file[:tensor]>', "the kernel's LSE (natural logarithm)")
     .option('--exec <command>', 'run a live kernel over the process protocol instead')
     .option('--kernel <model>', 'run an emulated kernel instead (flashproof emulate list)')
-    .option('--as <model>', "judge by a kernel model's arithmetic, not by any correct kernel's")
+    .option('--as <name>', "judge by a kernel model's own arithmetic, or by a preset's premises")
+    .option('--premise <name=value>', premiseDescription, collect)
     .option('--set <key=value>', 'change a setting of --kernel or --as (repeatable)', collect)
     .option('--threads <n>', 'threads of the emulated kernel (default: one per core)', threadCount)
     .option('--timeout <seconds>', 'how long the live kernel may take', '60')
@@ -66,7 +71,7 @@ export function addAuditCommand(program: Command): void {
       collect,
     )
     .option('-q, --quiet', 'print the verdict only')
-    .addHelpText('after', examples)
+    .addHelpText('after', premiseHelp + examples)
     .action(async (problem: string, options: AuditCommandOptions) => {
       const { runAudit } = await import('./run-audit.js');
       process.exitCode = await runAudit(problem, options);

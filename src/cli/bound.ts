@@ -1,10 +1,13 @@
 import type { Command } from 'commander';
 import { collect } from './kernel-settings.js';
+import { premiseDescription, premiseHelp } from './premise-help.js';
 import { addProblemOptions, type ProblemOptions } from './problem-options.js';
 
 /** The options of `flashproof bound` as commander hands them over. */
 export interface BoundCommandOptions extends ProblemOptions {
   readonly kernel?: string;
+  readonly as?: string;
+  readonly premise?: readonly string[];
   readonly set?: readonly string[];
   readonly outputFormat?: string;
   readonly json?: string;
@@ -27,6 +30,8 @@ export function addBoundCommand(program: Command): void {
     .description('how far each technique of a kernel may move the output, without running anything')
     .argument('<problem>', 'tensors q, k, v: .safetensors, .npz or a folder of .npy')
     .option('--kernel <model>', 'a kernel model (flashproof emulate list; default: any kernel)')
+    .option('--as <preset>', 'the premises of a preset')
+    .option('--premise <name=value>', premiseDescription, collect)
     .option('--set <key=value>', 'change a setting of the kernel model (repeatable)', collect)
     .option(
       '--output-format <format>',
@@ -35,7 +40,7 @@ export function addBoundCommand(program: Command): void {
   addProblemOptions(command)
     .option('--json <file>', 'write the bounds as JSON (- for standard output)')
     .option('-q, --quiet', 'print nothing')
-    .addHelpText('after', examples)
+    .addHelpText('after', premiseHelp + examples)
     .action(async (problem: string, options: BoundCommandOptions) => {
       const { runBound } = await import('./run-bound.js');
       await runBound(problem, options);

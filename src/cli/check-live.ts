@@ -1,5 +1,5 @@
 import { findKernelModel } from '../../kernels/index.js';
-import { judgedArithmetic, type KernelArithmetic } from '../audit/index.js';
+import { judgedArithmetic, modelPremises, type KernelArithmetic } from '../audit/index.js';
 import {
   KernelFault,
   UnsupportedProblem,
@@ -12,6 +12,7 @@ import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';
 import type { ExecutionFailure, KernelUnderTest } from './check-kernel-under-test.js';
 import { ordinaryProblem } from './check-ordinary-problem.js';
+import { isModel } from './declared-arithmetic.js';
 import { kernelSettings } from './kernel-settings.js';
 import { startLiveKernel, type LiveAnswer, type LiveKernel } from './live-kernel.js';
 import { parsePositive } from './problem-settings.js';
@@ -60,13 +61,14 @@ async function firstFailure(
 
 /**
  * How a command computes, by the model of --as; null where nothing is known.
- * @throws RequestError for a model that there is not
+ * @throws RequestError for a name of --as that is neither a model nor a preset
  */
 function arithmeticOf({ as, set }: CheckCommandOptions) {
-  if (as === undefined) return null;
+  if (as === undefined || !isModel(as)) return null;
   const model = findKernelModel(as).name;
   const settings = kernelSettings(set);
   return {
+    premises: modelPremises(model, settings),
     arithmetic: (problem: Problem): KernelArithmetic | null => {
       try {
         return judgedArithmetic(model, problem, settings);
@@ -112,7 +114,7 @@ export async function liveKernel(
   };
   return {
     kernel: kernelOf(live),
-    promises: judged === null ? {} : { arithmetic: judged.arithmetic },
+    promises: judged === null ? {} : { arithmetic: judged.arithmetic, premises: judged.premises },
     reported: {
       command,
       model: null,

@@ -1,3 +1,4 @@
+import { premiseNames } from '../audit/index.js';
 import { formats } from '../formats/index.js';
 import { lawIds, scaleKinds, type SizeName } from '../../properties/index.js';
 
@@ -44,5 +45,13 @@ export const promisesSchema: object = objectOf({
   ),
   blockKeys: { type: 'integer', minimum: 1 },
   rescaleThreshold: { type: 'number', minimum: 0 },
+  premises: {
+    anyOf: [
+      { type: 'string' },
+      objectOf(
+        Object.fromEntries(premiseNames.map((name) => [name, { type: ['string', 'number'] }])),
+      ),
+    ],
+  },
   laws: objectOf(Object.fromEntries(lawIds.map((id) => [id, { enum: ['bits', 'bound', 'none'] }]))),
 });

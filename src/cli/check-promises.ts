@@ -10,6 +10,7 @@ import { printable, readText } from '../io/index.js';
 import { describeViolation } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';
+import { declaredPremises } from './declared-arithmetic.js';
 import { nameList, parseName } from './check-names.js';
 import { parseWhole } from './problem-settings.js';
 
@@ -117,10 +118,13 @@ export async function declaredPromises(
 ): Promise<KernelPromises> {
   const read = options.promises === undefined ? {} : await readPromises(options.promises);
   const promised = Object.fromEntries((options.promise ?? []).map(parsePromise));
+  const { as, premise } = options;
+  const declared = as === undefined && premise === undefined ? null : declaredPremises(options);
   return {
     ...own,
     ...read,
     ...flaggedPromises(options),
+    ...(declared === null ? {} : { premises: declared }),
     laws: { ...own.laws, ...read.laws, ...promised },
   };
 }

@@ -6,6 +6,7 @@ const kernelOptions: readonly OptionWord<CheckCommandOptions>[] = [
   ['--kernel', ({ kernel }) => kernel],
   ['--exec', ({ exec }) => exec],
   ['--as', ({ as }) => as],
+  ['--premise', ({ premise }) => premise],
   ['--set', ({ set }) => set],
   ['--variant', ({ variant }) => variant],
 ];

@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import { addCampaignOptions, campaignDetails, type CampaignOptions } from './campaign-options.js';
 import { collect } from './kernel-settings.js';
+import { premiseDescription, premiseHelp } from './premise-help.js';
 
 /** The options of `flashproof check` as commander hands them over. */
 export interface CheckCommandOptions extends CampaignOptions {
@@ -9,6 +10,7 @@ export interface CheckCommandOptions extends CampaignOptions {
   readonly set?: readonly string[];
   readonly variant?: string;
   readonly as?: string;
+  readonly premise?: readonly string[];
   readonly runs: string;
   readonly seed?: string;
   readonly property?: readonly string[];
@@ -115,7 +117,11 @@ export function addCheckCommand(program: Command): void {
     .option('--exec <command>', 'a live kernel over the process protocol')
     .option('--set <key=value>', 'change a setting of --kernel or --as (repeatable)', collect)
     .option('--variant <id>', 'the emulated kernel with one bug: --set variant=<id>')
-    .option('--as <model>', "judge --exec by a kernel model's arithmetic")
+    .option(
+      '--as <name>',
+      "judge --exec by a kernel model's own arithmetic, or a preset's premises",
+    )
+    .option('--premise <name=value>', premiseDescription, collect)
     .option('--property <names>', 'properties to try (repeatable; default: all)', collect)
     .option('--regime <names>', 'regimes to draw problems in (repeatable; default: all)', collect)
     .option('--runs <n>', 'problems per property', '100')
@@ -131,7 +137,7 @@ export function addCheckCommand(program: Command): void {
     .option('--json <file>', 'write the report, or the list, as JSON (- for standard output)')
     .option('--junit <file>', 'write the report as JUnit XML (- for standard output)')
     .option('-q, --quiet', 'print the verdict only')
-    .addHelpText('after', details)
+    .addHelpText('after', premiseHelp + details)
     .action(async (options: CheckCommandOptions) => {
       const { runCheck } = await import('./run-check.js');
       process.exitCode = await runCheck(options);

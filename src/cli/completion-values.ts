@@ -1,5 +1,6 @@
 import { memoryModels } from '../machine/index.js';
 import { kernelModels, kernelVariants, machineMutants, noVariant } from '../../kernels/index.js';
+import { premiseNames, premisePresets, premiseWords } from '../audit/index.js';
 import { knownInstructions } from '../conform/index.js';
 import { formats } from '../formats/index.js';
 import { layouts } from '../io/index.js';
@@ -22,6 +23,16 @@ const settings = [
   ...new Set(kernelModels.flatMap((model) => model.settings.map(({ key }) => key))),
 ].flatMap((key) => (settingValues[key] ?? ['']).map((value) => `${key}=${value}`));
 
+/** Presets, and every premise with each value. */
+const premiseChoices = [
+  ...Object.keys(premisePresets),
+  ...premiseNames.flatMap((name) =>
+    [...premiseWords[name].values, ...(premiseWords[name].number === null ? [] : [''])].map(
+      (value) => `${name}=${value}`,
+    ),
+  ),
+];
+
 const formatNames = Object.keys(formats);
 /** The tensors that a file of a problem has by these names; it may have others. */
 const tensors = ['q', 'k', 'v', 'out', 'lse'];
@@ -34,7 +45,8 @@ const tensors = ['q', 'k', 'v', 'out', 'lse'];
  */
 export const completionValues: Readonly<Record<string, readonly string[]>> = {
   '--kernel': models,
-  '--as': models,
+  '--as': [...models, ...Object.keys(premisePresets)],
+  '--premise': premiseChoices,
   '--set': settings,
   '--variant': variants,
   '--layout': layouts,

@@ -11,7 +11,7 @@ import {
   auditAccuracy,
   auditableOutput,
   auditOutputs,
-  judgedArithmetic,
+  resolvePremises,
   type Audit,
   type AuditOptions,
   type KernelArithmetic,
@@ -23,6 +23,7 @@ import { problemShape, type Problem } from '../problem.js';
 import { gatherSketch, type AuditSketch } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
+import { isModel, type DeclaredArithmetic } from './declared-arithmetic.js';
 import { kernelSettings } from './kernel-settings.js';
 
 /** The most multiply-adds that the measuring of techniques takes: some seconds. */
@@ -47,29 +48,14 @@ function measurableKernel(
   problem: Problem,
   { kernel, as, html, set }: AuditCommandOptions,
 ): AttributedKernel | null {
-  const model = kernel ?? (html === undefined ? undefined : as);
+  const declaredModel = as !== undefined && isModel(as) ? as : undefined;
+  const model = kernel ?? (html === undefined ? undefined : declaredModel);
   if (model === undefined) return null;
   try {
     return attributedKernel(problem, { kernel: model, settings: kernelSettings(set) });
   } catch (error) {
     // The kernel ran, so the request is sound: it is its techniques that cannot be told apart.
     if (error instanceof RequestError) return null;
-    throw error;
-  }
-}
-
-/** The arithmetic to judge by, or null for that of any correct kernel. */
-function declaredArithmetic(
-  problem: Problem,
-  { kernel, as, set }: AuditCommandOptions,
-): KernelArithmetic | null {
-  const model = kernel ?? as;
-  if (model === undefined) return null;
-  try {
-    return judgedArithmetic(model, problem, kernelSettings(set));
-  } catch (error) {
-    // A kernel may run where nothing is known of its bounds; who asks for them wants to know.
-    if (error instanceof RequestError && as === undefined) return null;
     throw error;
   }
 }
@@ -90,34 +76,39 @@ function techniqueMeter(
 
 /**
  * Judges outputs as the options of `flashproof audit` want it.
- * @throws RequestError for a model that does not exist or does not take the problem
+ * @throws RequestError for tensors that do not fit the problem
  */
 export function judge(
   problem: Problem,
   outputs: KernelOutputs,
   options: AuditCommandOptions,
   {
+    declared,
     falseAlarmRate,
     progress,
     onElements,
     sketch: wantsSketch = false,
   }: {
+    readonly declared: DeclaredArithmetic;
     readonly falseAlarmRate: number;
     readonly progress: (stage: string, done: number) => void;
     readonly onElements?: AuditOptions['onElements'];
     readonly sketch?: boolean;
   },
 ): Judgement {
-  const declared = declaredArithmetic(problem, options);
+  const { arithmetic: own, premises } = declared;
   const reference = attentionOracle(problem, {
     accuracy: auditAccuracy(outputs.out.format),
     progress: (done) => progress('oracle', done),
   });
-  const arithmetic = declared ?? anyKernelArithmetic(problem, outputs.out.format);
+  const { format } = outputs.out;
+  const arithmetic =
+    own ?? anyKernelArithmetic(problem, format, resolvePremises(problem, format, premises));
   const meter = techniqueMeter(problem, reference, arithmetic, options);
   const audit = auditOutputs(problem, outputs, {
     ...{ reference, falseAlarmRate, progress },
-    ...(declared === null ? {} : { arithmetic: declared }),
+    ...(own === null ? {} : { arithmetic: own }),
+    premises,
     ...(meter === null ? {} : { onBounds: meter.visit }),
     ...(onElements === undefined ? {} : { onElements }),
   });

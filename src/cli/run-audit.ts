@@ -5,6 +5,7 @@ import {
   atomicWriteFile,
   hashTensorFile,
   openTensorFile,
+  problemNote,
   readProblem,
   type TensorFile,
 } from '../io/index.js';
@@ -22,6 +23,7 @@ import {
 } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
+import { declaredArithmetic, isModel } from './declared-arithmetic.js';
 import { emulateKernel, emulationCommand } from './emulate-kernel.js';
 import { executeKernel } from './execute-kernel.js';
 import { judge } from './judge.js';
@@ -116,7 +118,8 @@ function rejectClashes(options: AuditCommandOptions): void {
     );
   if (options.kernel !== undefined && options.as !== undefined)
     throw new RequestError('--kernel judges its output by its own arithmetic; leave out --as');
-  if (options.kernel === undefined && options.as === undefined && options.set !== undefined)
+  const isOfModel = options.as !== undefined && isModel(options.as);
+  if (options.kernel === undefined && !isOfModel && options.set !== undefined)
     throw new RequestError('--set changes a kernel model; name one with --kernel or --as');
   const [first, second] = reportFiles.filter((name) => options[name] === '-');
   if (second !== undefined)
@@ -147,6 +150,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
   let folder: string | null = null;
   try {
     const problem: Problem = await readProblem(file, settings);
+    const declared = declaredArithmetic(problem, options, problemNote(file, 'premises'));
     const provenance = async (
       judged: Pick<Judged, 'output' | 'lse'> | null,
     ): Promise<Provenance> => ({
@@ -180,6 +184,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       judged = execution;
     }
     const { audit, techniques, identification, sketch } = judge(problem, judged.outputs, options, {
+      declared,
       falseAlarmRate,
       progress: progress.update,
       sketch: terminalLooks(process.stdout).sparklines && options.quiet !== true,

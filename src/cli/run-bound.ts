@@ -4,15 +4,23 @@ import {
   auditAccuracy,
   forEachRowsBound,
   modelArithmetic,
+  resolvePremises,
   type KernelArithmetic,
 } from '../audit/index.js';
 import { formats, type FormatName } from '../formats/index.js';
-import { hashTensorFile, openTensorFile, readProblem } from '../io/index.js';
+import {
+  hashTensorFile,
+  openTensorFile,
+  problemNote,
+  readProblem,
+  type TensorFile,
+} from '../io/index.js';
 import { attentionOracle } from '../../oracles/index.js';
 import type { Problem } from '../problem.js';
 import { createBoundReport, renderBound, validateBoundReport } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { BoundCommandOptions } from './bound.js';
+import { declaredPremises } from './declared-arithmetic.js';
 import { kernelSettings } from './kernel-settings.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
 import { createProgressLine } from './progress.js';
@@ -30,14 +38,24 @@ function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName |
   return name as FormatName;
 }
 
-function arithmeticOf(problem: Problem, options: BoundCommandOptions): KernelArithmetic {
+function arithmeticOf(
+  file: TensorFile,
+  problem: Problem,
+  options: BoundCommandOptions,
+): KernelArithmetic {
   const format = outputFormat(options);
-  if (options.kernel === undefined) {
+  const premises = declaredPremises(options, problemNote(file, 'premises'));
+  if (premises !== null) {
     if (options.set !== undefined)
       throw new RequestError('--set changes a kernel model; name one with --kernel');
-    return anyKernelArithmetic(problem, format ?? problem.q.format);
+    const output = format ?? problem.q.format;
+    return anyKernelArithmetic(problem, output, resolvePremises(problem, output, premises));
   }
-  const own = modelArithmetic(options.kernel, problem, kernelSettings(options.set));
+  const own = modelArithmetic(
+    (options.kernel ?? options.as)!,
+    problem,
+    kernelSettings(options.set),
+  );
   return format === null ? own : { ...own, outputFormat: format };
 }
 
@@ -51,7 +69,7 @@ export async function runBound(path: string, options: BoundCommandOptions): Prom
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   try {
     const problem = await readProblem(file, problemSettings(options));
-    const arithmetic = arithmeticOf(problem, options);
+    const arithmetic = arithmeticOf(file, problem, options);
     const reference = attentionOracle(problem, {
       accuracy: auditAccuracy(arithmetic.outputFormat),
       progress: (done) => progress.update('oracle', done),

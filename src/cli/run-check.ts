@@ -20,6 +20,7 @@ import { checkList, renderCheckList } from './check-list.js';
 import { liveKernel } from './check-live.js';
 import { nameList } from './check-names.js';
 import { rejectNothingTried } from './check-nothing-tried.js';
+import { isModel } from './declared-arithmetic.js';
 import { declaredPromises } from './check-promises.js';
 import { publishCheck } from './check-publish.js';
 import { runReplay } from './check-replay.js';
@@ -63,7 +64,7 @@ function rejectClashes({
     throw new RequestError('--kernel is judged by its own arithmetic; leave out --as');
   if (exec !== undefined && variant !== undefined)
     throw new RequestError('--variant is a bug of a kernel model; name one with --kernel');
-  if (exec !== undefined && as === undefined && set !== undefined)
+  if (exec !== undefined && (as === undefined || !isModel(as)) && set !== undefined)
     throw new RequestError('--set changes a kernel model; name one with --kernel or --as');
   if (json === '-' && junit === '-')
     throw new RequestError('--json - and --junit - both want standard output; name a file for one');

@@ -19,6 +19,7 @@ export {
   parseSoftcap,
   parseWindow,
   problemLayout,
+  problemNote,
   readProblem,
   type ProblemSettings,
 } from './problem-file.js';

@@ -93,7 +93,7 @@ export function parseScale(text: string, name = 'scale'): number {
  * `layout`, or the same keys of a JSON object under `meta`, as capture scripts like to write it.
  */
 function fileSettings(file: TensorFile): ProblemSettings {
-  const notes: Record<string, string> = { ...nestedNotes(file), ...file.metadata };
+  const notes = fileNotes(file);
   const note = <T>(key: string, parse: (text: string, name: string) => T): T | undefined =>
     Object.hasOwn(notes, key)
       ? parse(notes[key]!, `${printable(file.path)}: metadata ${key}`)
@@ -105,6 +105,21 @@ function fileSettings(file: TensorFile): ProblemSettings {
     softcap: note('softcap', parseSoftcap),
     layout: note('layout', parseLayout),
   };
+}
+
+function fileNotes(file: TensorFile): Record<string, string> {
+  return { ...nestedNotes(file), ...file.metadata };
+}
+
+/** What a file notes about itself under a key, and where, for messages; undefined where it does not. */
+export function problemNote(
+  file: TensorFile,
+  key: string,
+): { readonly text: string; readonly where: string } | undefined {
+  const notes = fileNotes(file);
+  return Object.hasOwn(notes, key)
+    ? { text: notes[key]!, where: `${printable(file.path)}: metadata ${key}` }
+    : undefined;
 }
 
 function nestedNotes(file: TensorFile): Record<string, string> {

@@ -141,9 +141,12 @@ function reportHead(
     problem: reportedProblem(problem),
     verdict: {
       pass: verdict.pass,
+      judged: verdict.judged,
       sentence: verdict.sentence,
       findings: verdict.findings.map(({ test, statement }) => ({ test, statement })),
       diagnosis: reportedDiagnosis(verdict.diagnosis),
+      premise: verdict.premise,
+      notes: verdict.notes,
     },
   };
 }
@@ -188,7 +191,7 @@ export function createExecutionFailureReport(
       pass: false,
       sentence: `FAIL: ${reason}.`,
       findings: [{ test: 'execution', statement: reason }],
-      diagnosis: null,
+      ...{ judged: false, diagnosis: null, premise: null, notes: [] },
     }),
     error: null,
     elements: null,

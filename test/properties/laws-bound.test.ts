@@ -121,7 +121,7 @@ describe('correct kernels', () => {
     const extreme = exactKernel(({ out, lse }, problem) => {
       const reference = exactAttention(problem);
       const outputs = runKernelModel('naive-fp32', problem);
-      const bounds = runBounds({ problem, outputs }, reference, { premises: undefined });
+      const bounds = runBounds({ problem, outputs }, reference, { premises: () => ({}) });
       const lost = (x: number, format: FormatName) => ulp(formats[format], Math.abs(x));
       out.forEach((x, i) => {
         const room = Math.max(0, bounds.out[i]! - lost(x, problem.q.format));

@@ -272,7 +272,7 @@ describe('an HTML report', () => {
       },
       ...{ arithmetic: hostile },
       verdict: {
-        ...{ pass: false, sentence: hostile },
+        ...{ pass: false, judged: true, sentence: hostile, premise: null, notes: [hostile] },
         findings: [{ test: 'bias', statement: hostile }],
         diagnosis: {
           ...report.verdict.diagnosis!,

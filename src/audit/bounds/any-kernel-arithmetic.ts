@@ -17,7 +17,12 @@ export function anyKernelArithmetic(
   const softcap = problem.softcap === null ? 0 : 1;
   return {
     description: premises.description,
-    scores: { kind: 'any-order', perProduct: premises.scoreAccumulation, ofOperands: operands },
+    scores: {
+      kind: 'any-order',
+      perProduct: premises.scoreAccumulation,
+      ofOperands: operands,
+      smallestOperand: premises.smallestOperand,
+    },
     scaleError: 0,
     largestScore: premises.largestScore,
     scoreLimit: premises.scoreLimit,
@@ -39,7 +44,7 @@ export function anyKernelArithmetic(
     maximum: { kind: 'unknown', shared: premises.maximum, factors: premises.factors },
     weightFormat: premises.weightFormat,
     overflow: 'fault',
-    values: { kind: 'any-order', perProduct: accumulation, ofOperands: 0 },
+    values: { kind: 'any-order', perProduct: accumulation, ofOperands: 0, smallestOperand: 0 },
     rowSumAdditions: 0,
     rowSumAddition: premises.rowSumAddition,
     rowSumRounded: premises.rowSumRounded,
@@ -48,6 +53,6 @@ export function anyKernelArithmetic(
     outputFormat,
     outputRounding: premises.outputRounding,
     largestSum: premises.largestSum,
-    underflow: { weights: underflow, sums: underflow },
+    underflow: { weights: underflow, sums: premises.sumUnderflow },
   };
 }

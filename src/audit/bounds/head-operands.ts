@@ -30,7 +30,11 @@ function scoreOperand(
   arithmetic: KernelArithmetic,
 ): ScoreOperand {
   const values = decodeFinite(tensor, first * dim, rows * dim);
-  const smallest = smallestNormal(formats[tensor.format]);
+  const { scores } = arithmetic;
+  const smallest = Math.max(
+    smallestNormal(formats[tensor.format]),
+    scores.kind === 'any-order' ? scores.smallestOperand : 0,
+  );
   const units = scoreUnits(scoreError(arithmetic.scores, dim), values, rows, dim, smallest);
   const norms = new Float64Array(rows);
   for (let i = 0; i < rows; i++) {

@@ -21,4 +21,4 @@ export {
   type CombinedBounds,
   type RowsBound,
 } from './rows-bound.js';
-export { judgedArithmetic, modelArithmetic } from './model-arithmetic.js';
+export { judgedArithmetic, modelArithmetic, modelPremises } from './model-arithmetic.js';

@@ -19,9 +19,14 @@ export type SumArithmetic =
   /**
    * Any order: every product adds an error of at most this much relative to the sum of magnitudes,
    * and a typical sum of n of them √n times as much. Roundings of the operands add `ofOperands` to
-   * the whole, relative to the sum of magnitudes.
+   * the whole, relative to the sum of magnitudes, where those below `smallestOperand` count as that.
    */
-  | { readonly kind: 'any-order'; readonly perProduct: number; readonly ofOperands: number };
+  | {
+      readonly kind: 'any-order';
+      readonly perProduct: number;
+      readonly ofOperands: number;
+      readonly smallestOperand: number;
+    };
 
 /** What the exponents of the weights are taken relative to. */
 export type MaximumRule =

@@ -1,6 +1,8 @@
 import { fa4SettingsConfiguration, kernelModels } from '../../../kernels/index.js';
 import type { Problem } from '../../problem.js';
 import { RequestError } from '../../request-error.js';
+import type { PremiseDeclaration } from '../premise-declaration.js';
+import { polynomialErrors } from './exp2-polynomial.js';
 import { fa4Arithmetic } from './fa4-arithmetic.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { naiveArithmetic } from './naive-arithmetic.js';
@@ -15,6 +17,25 @@ const arithmetics: Readonly<
   'naive-fp32': (problem) => naiveArithmetic(problem, 'fp32'),
   'naive-input': (problem) => naiveArithmetic(problem, problem.q.format),
 };
+
+/** What each kernel model declares of itself beside its arithmetic, by name. */
+const premises: Readonly<Record<string, (settings: Settings) => PremiseDeclaration>> = {
+  fa4: (settings) => {
+    const { largest } = polynomialErrors[Number(settings.get('exp2.degree') ?? 3) as 1] ?? {};
+    // Degrees from 3 on are as good as any kernel's.
+    return largest === undefined || largest <= 2 ** -13.4 ? {} : { exponential: largest };
+  },
+  'naive-fp32': () => ({ weights: 'fp32' }),
+  'naive-input': () => ({ scores: 'input', weights: 'input' }),
+};
+
+/**
+ * What a kernel model declares of itself, for tests that take no whole arithmetic.
+ * @param settings as `modelArithmetic` takes them
+ */
+export function modelPremises(model: string, settings: Settings = new Map()): PremiseDeclaration {
+  return premises[model]?.(settings) ?? {};
+}
 
 /**
  * The arithmetic of a kernel model on a problem. Settings are as `KernelModel.prepare` takes them; a

@@ -104,8 +104,10 @@ function planWhole(
   for (let i = 0; i < rows; i++) {
     if (!Number.isFinite(lse[i]!)) continue;
     const origin = isDivided ? lse[i]! : (shared ?? largest[i]!);
-    reach[i] = isDivided ? 0 : Math.max(0, largest[i]! - origin + uncertainty[i]!);
-    if (shared !== null && reach[i]! >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
+    // No weight is more than one where the maximum is that of the very scores that the kernel has.
+    if (!isDivided && shared !== null)
+      reach[i] = Math.max(0, largest[i]! - origin + uncertainty[i]!);
+    if (reach[i]! >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
     block.shift[i] = -origin;
     block.gain[i] = 2 ** (origin - lse[i]!);
     const wrong = uncertainty[i]! + largestExponentError(exponent, Math.abs(largest[i]!));

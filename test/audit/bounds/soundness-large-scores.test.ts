@@ -47,7 +47,11 @@ function largeScores(sizes: LargeScores): Problem {
   const normal = normals(seed);
   const side = Math.sqrt(deviation);
   const tensor = (rows: number, value: (i: number) => number) =>
-    encode(Float64Array.from({ length: rows * dim }, (_, i) => value(i)), format, [1, rows, dim]);
+    encode(
+      Float64Array.from({ length: rows * dim }, (_, i) => value(i)),
+      format,
+      [1, rows, dim],
+    );
   const centres = Float64Array.from({ length: 4 * dim }, () => side * normal());
   return {
     q: tensor(queries, () => side * normal()),

@@ -1,0 +1,121 @@
+import {
+  decodeToFloat64,
+  formats,
+  round,
+  type FormatName,
+  type NumberFormat,
+} from '../formats/index.js';
+import { visibleKeys, type Problem, type ProblemShape } from '../problem.js';
+import type { PremiseDeclaration } from './premise-declaration.js';
+import { workingFormat } from './premises.js';
+
+/** One row as a plain kernel of some premises would have it. */
+export interface EmulatedRow {
+  readonly out: Float64Array;
+  readonly lse: number;
+}
+
+/** Keys of a split whose partial result is stored. */
+const splitKeys = 64;
+
+type Round = (x: number) => number;
+
+function roundingTo(format: NumberFormat | null): Round {
+  return format === null ? Math.fround : (x) => round(format, x);
+}
+
+/** Rounds to an output's format as declared; stochastic by a fixed sequence, which serves to measure. */
+function outputRounder(
+  format: NumberFormat,
+  declared: PremiseDeclaration['outputRounding'],
+): Round {
+  if (declared === undefined || declared === 'nearest') return (x) => round(format, x);
+  if (declared === 'truncated') return (x) => round(format, x, { rounding: 'toward-zero' });
+  let state = 1;
+  return (x) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    const low = round(format, x, { rounding: 'down' });
+    const high = round(format, x, { rounding: 'up' });
+    return state / 2 ** 32 < (x - low) / (high - low) ? high : low;
+  };
+}
+
+/**
+ * Makes a function that computes rows as a plain kernel of the declared premises would, one operation
+ * after the other: to see how large its errors are, not to have any kernel's bits. Sums go in ascending
+ * order; weights are divided by their sum before they are rounded where scores are written, as frameworks
+ * do, else after. Maxima and factors are those of any kernel.
+ */
+export function createDeclaredRows(
+  problem: Problem,
+  shape: ProblemShape,
+  outputFormat: FormatName,
+  declared: PremiseDeclaration,
+): (row: number) => EmulatedRow {
+  const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const working = workingFormat(problem.q.format, outputFormat);
+  const named = (name: FormatName | 'input' | undefined) =>
+    name === undefined ? null : formats[name === 'input' ? working : name];
+  const ofScores = roundingTo(named(declared.scores));
+  const ofWeights = roundingTo(
+    named(declared.weights) ?? formats[workingFormat(problem.v.format, outputFormat)],
+  );
+  const ofDots = roundingTo(named(declared.qkAccumulator));
+  const ofSums = roundingTo(named(declared.pvAccumulator));
+  const ofPartials = declared.partials === undefined ? null : roundingTo(named(declared.partials));
+  const ofOperands = roundingTo(formats[working]);
+  const ofOutput = outputRounder(formats[outputFormat], declared.outputRounding);
+  const { scale, softcap } = problem;
+  const isRooted = declared.scale === 'root-of-both';
+  const isOfQuery = declared.scale === 'q-before-rounding';
+  const root = Math.sqrt(Math.abs(scale));
+  const dividesFirst = declared.scores !== undefined;
+
+  function rowOf(name: 'q' | 'k' | 'v', row: number, dim: number): Float64Array {
+    const { data, format } = problem[name];
+    const values = new Float64Array(dim);
+    decodeToFloat64(data, formats[format], values, row * dim, (row + 1) * dim);
+    return values;
+  }
+
+  return (row) => {
+    const head = Math.floor(row / queries);
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const query = rowOf('q', row, qkDim);
+    if (isRooted) for (let t = 0; t < qkDim; t++) query[t] = ofOperands(query[t]! * root);
+    if (isOfQuery) for (let t = 0; t < qkDim; t++) query[t] = ofOperands(query[t]! * scale);
+    const scores = new Float64Array(end - begin);
+    let most = -Infinity;
+    for (let j = begin; j < end; j++) {
+      const key = rowOf('k', kv * keys + j, qkDim);
+      let dot = 0;
+      for (let t = 0; t < qkDim; t++)
+        dot = ofDots(dot + query[t]! * (isRooted ? ofOperands(key[t]! * root) : key[t]!));
+      let score = ofScores(dot);
+      if (!isRooted && !isOfQuery) score = ofScores(score * scale);
+      else if (isRooted && scale < 0) score = -score;
+      if (softcap !== null) score = ofScores(softcap * Math.tanh(score / softcap));
+      scores[j - begin] = score;
+      most = Math.max(most, score);
+    }
+    const weights = scores.map((s) => Math.fround(Math.exp(s - most)));
+    const rounded = weights.map(ofWeights);
+    const isRounded = declared.rowSum === 'after-rounding';
+    const total = (isRounded ? rounded : weights).reduce((sum, p) => Math.fround(sum + p), 0);
+    const applied = dividesFirst ? weights.map((p) => ofWeights(p / total)) : rounded;
+    const out = new Float64Array(vDim);
+    let sums = new Float64Array(vDim);
+    const divisor = dividesFirst ? 1 : total;
+    for (let j = begin; j < end; j++) {
+      const value = rowOf('v', kv * keys + j, vDim);
+      for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c]! + applied[j - begin]! * value[c]!);
+      const ends = j + 1 === end || (ofPartials !== null && (j + 1 - begin) % splitKeys === 0);
+      if (!ends) continue;
+      for (let c = 0; c < vDim; c++)
+        out[c]! += ofPartials === null ? sums[c]! / divisor : ofPartials(sums[c]! / divisor);
+      sums = new Float64Array(vDim);
+    }
+    return { out: out.map(ofOutput), lse: most + Math.log(total) };
+  };
+}

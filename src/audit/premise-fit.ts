@@ -1,0 +1,216 @@
+import { levels, type AttentionReference } from '../../oracles/index.js';
+import type { FormatName } from '../formats/index.js';
+import type { Problem } from '../problem.js';
+import { createDeclaredRows } from './declared-row.js';
+import type { PremiseDeclaration } from './premise-declaration.js';
+import { declarationFlags, describeDeclaration } from './premise-words.js';
+
+/** What a failed output would pass as. */
+export interface PremiseFit {
+  readonly declaration: PremiseDeclaration;
+  /** A clause: what kind of kernel errs like this, and by which number. */
+  readonly statement: string;
+  /** The flags that declare it. */
+  readonly flags: string;
+}
+
+/** What may be declared whose roundings follow from the problem: errors must be those of the emulation. */
+const followed: readonly PremiseDeclaration[] = [
+  { rowSum: 'after-rounding' },
+  { outputRounding: 'truncated' },
+  { scale: 'q-before-rounding' },
+  { scale: 'root-of-both' },
+  { weights: 'bf16' },
+  { weights: 'fp16' },
+  { scores: 'fp16' },
+  { scores: 'bf16' },
+  { scores: 'bf16', scale: 'root-of-both' },
+  { scores: 'fp16', scale: 'root-of-both' },
+];
+
+/** The same of those that follow from chance, or from an order of operations: errors must be as large. */
+const unforeseen: readonly PremiseDeclaration[] = [
+  { outputRounding: 'stochastic' },
+  { partials: 'bf16' },
+  { partials: 'fp16' },
+  { pvAccumulator: 'fp16' },
+  { pvAccumulator: 'bf16' },
+  { qkAccumulator: 'fp16' },
+  { qkAccumulator: 'bf16' },
+  { qkAccumulator: 'fp16', pvAccumulator: 'fp16' },
+];
+
+/** Errors of one emulation correlate with those found by this much at least, where they follow from it. */
+const leastCorrelation = 0.5;
+
+/** What factors as good as the weights may do to an LSE, over some tiles of keys. */
+const mostOfFactors = 16 * 2 ** -13.4;
+
+/** Rows that candidates are emulated on, and products of them at most. */
+const sampledRows = 48;
+const mostProducts = 2 ** 25;
+const fewestRows = 8;
+
+/** Errors as large as an emulated kernel's, within this factor, are like them. */
+const alike = 1.6;
+/** Audits that are made again at most. */
+const mostJudged = 3;
+
+/** How large errors are: root mean squares over elements and rows, and the LSE's mean. */
+interface ErrorSizes {
+  readonly out: number;
+  readonly lse: number;
+  readonly lseMean: number;
+}
+
+/** A failed output, and what may be asked of it. */
+export interface FitRequest {
+  readonly problem: Problem;
+  readonly reference: AttentionReference;
+  /** Decoded; the LSE null for a kernel without. */
+  readonly out: Float64Array;
+  readonly outputFormat: FormatName;
+  readonly lse: Float64Array | null;
+  /** Whether the LSE alone fails. */
+  readonly onlyLse: boolean;
+  /** Whether the output passes the whole audit of a declaration. */
+  readonly passes: (declared: PremiseDeclaration) => boolean;
+}
+
+function twoDigits(x: number): string {
+  return String(Number(x.toPrecision(2)));
+}
+
+function sampleOf({ shape, level, lse }: AttentionReference): number[] {
+  const { keys, qkDim, vDim } = shape;
+  const affordable = Math.floor(mostProducts / Math.max(keys * (qkDim + vDim), 1));
+  const count = Math.max(fewestRows, Math.min(sampledRows, affordable));
+  const rows = lse.length;
+  const step = Math.max(1, Math.floor(rows / count));
+  const chosen: number[] = [];
+  for (let row = Math.floor(step / 2); row < rows && chosen.length < count; row += step)
+    if (levels[level[row]!] !== 'special' && Number.isFinite(lse[row]!)) chosen.push(row);
+  return chosen;
+}
+
+/** Errors of sampled rows: of O element by element, and of the LSE. */
+interface Errors {
+  readonly out: Float64Array;
+  readonly lse: Float64Array;
+}
+
+function sizesOf({ out, lse }: Errors): ErrorSizes {
+  const squares = (values: Float64Array) => values.reduce((sum, x) => sum + x * x, 0);
+  return {
+    out: Math.sqrt(squares(out) / Math.max(out.length, 1)),
+    lse: Math.sqrt(squares(lse) / Math.max(lse.length, 1)),
+    lseMean: lse.reduce((sum, x) => sum + x, 0) / Math.max(lse.length, 1),
+  };
+}
+
+/** The correlation of a and b, each less a common part; 1 where b is no more than `noise`. */
+function correlation(
+  a: Float64Array,
+  b: Float64Array,
+  common: Float64Array,
+  noise: number,
+): number {
+  let products = 0;
+  let ofA = 0;
+  let ofB = 0;
+  for (let i = 0; i < a.length; i++) {
+    const x = a[i]! - common[i]!;
+    const y = b[i]! - common[i]!;
+    products += x * y;
+    ofA += x * x;
+    ofB += y * y;
+  }
+  if (ofB <= noise * noise * b.length) return 1;
+  return products / Math.sqrt(ofA * ofB);
+}
+
+function isWithin(found: number, expected: number, factor: number): boolean {
+  return found <= factor * expected && found * factor >= expected;
+}
+
+/**
+ * What kind of kernel would pass the audit that this output fails, where its errors are those of such a
+ * kernel: root mean squares of O, and of the LSE where there is one, within a factor of 1.6 of those that
+ * a plain kernel of that kind makes on a sample of the rows, the LSE's mean no farther off, and, where
+ * roundings follow from the problem, errors that correlate with its errors by 1/2 and more. Null where
+ * none does.
+ * A declaration explains nothing that it merely allows: a row sum that is half a per cent too large lies
+ * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
+ */
+export function fitPremise(request: FitRequest): PremiseFit | null {
+  const { problem, reference, out, outputFormat, lse } = request;
+  const { shape } = reference;
+  const { vDim } = shape;
+  const rows = sampleOf(reference);
+  if (rows.length === 0) return null;
+  const errorsOf = (
+    outOf: (row: number) => Float64Array,
+    lseOf: (row: number) => number,
+  ): Errors => {
+    const ofRows = rows.flatMap((row) =>
+      Array.from(outOf(row), (x, c) => x - reference.out[row * vDim + c]!),
+    );
+    const ofLse = rows.map((row) => (lse === null ? 0 : lseOf(row) - reference.lse[row]!));
+    return { out: Float64Array.from(ofRows), lse: Float64Array.from(ofLse) };
+  };
+  const emulate = (declaration: PremiseDeclaration): Errors => {
+    const emulateRow = createDeclaredRows(problem, shape, outputFormat, declaration);
+    const emulated = new Map(rows.map((row) => [row, emulateRow(row)]));
+    return errorsOf(
+      (row) => emulated.get(row)!.out,
+      (row) => emulated.get(row)!.lse,
+    );
+  };
+  const found = errorsOf(
+    (row) => out.subarray(row * vDim, (row + 1) * vDim),
+    (row) => lse![row]!,
+  );
+  const size = sizesOf(found);
+  if (!Number.isFinite(size.out) || !Number.isFinite(size.lse)) return null;
+  const factors = { factors: 'as-weights' } as const;
+  if (request.onlyLse && size.lse <= mostOfFactors && request.passes(factors))
+    return {
+      declaration: factors,
+      statement: `${describeDeclaration(factors)} would pass: the LSE alone errs, by ${twoDigits(size.lse)} (root mean square), and such factors err by up to ${twoDigits(2 ** -13.4)} a tile of keys`,
+      flags: declarationFlags(factors),
+    };
+  const usual = emulate({});
+  // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
+  const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.lse[rows[0]!]!));
+  const nothing = new Float64Array(found.lse.length);
+  const isAsLarge = (expected: ErrorSizes): boolean => {
+    if (!isWithin(size.out, expected.out, alike)) return false;
+    if (!isWithin(size.lse + rounding, expected.lse + rounding, 2 * alike)) return false;
+    return Math.abs(size.lseMean) <= 2 * (Math.abs(expected.lseMean) + expected.lse / 2 + rounding);
+  };
+  const fits = [...followed, ...unforeseen].flatMap((declaration, order) => {
+    const errors = emulate(declaration);
+    const expected = sizesOf(errors);
+    if (!isAsLarge(expected)) return [];
+    const isFollowed = order < followed.length;
+    const agreement = isFollowed
+      ? Math.min(
+          correlation(found.out, errors.out, usual.out, 2 ** -4 * size.out),
+          correlation(found.lse, errors.lse, nothing, rounding),
+        )
+      : 0;
+    return isFollowed && agreement < leastCorrelation ? [] : [{ declaration, expected, agreement }];
+  });
+  fits.sort((a, b) => b.agreement - a.agreement);
+  for (const { declaration, expected } of fits.slice(0, mostJudged)) {
+    if (!request.passes(declaration)) continue;
+    const ofLse =
+      lse === null ? '' : `, ${twoDigits(size.lse)} and ${twoDigits(expected.lse)} in the LSE`;
+    return {
+      declaration,
+      statement: `${describeDeclaration(declaration)} would pass: it errs as much (root mean square ${twoDigits(size.out)}, one like it ${twoDigits(expected.out)}${ofLse})`,
+      flags: declarationFlags(declaration),
+    };
+  }
+  return null;
+}

@@ -1,0 +1,55 @@
+import * as fc from 'fast-check';
+import { attentionProblem } from '../../properties/problem-arbitrary.js';
+import { isWithinScoreLimit } from '../../properties/suite/score-limit.js';
+import type { Problem } from '../../src/problem.js';
+import { encode } from './damage.js';
+
+/** Sizes of one problem of normal numbers. */
+export interface NormalSizes {
+  readonly heads: number;
+  readonly queries: number;
+  readonly keys: number;
+  readonly dim: number;
+}
+
+function normalProblem({ heads, queries, keys, dim }: NormalSizes, seed: number): Problem {
+  let state = seed >>> 0;
+  const normal = () => {
+    let sum = -6;
+    for (let i = 0; i < 12; i++) {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      sum += state / 2 ** 32;
+    }
+    return sum;
+  };
+  const tensor = (rows: number) =>
+    encode(Float64Array.from({ length: heads * rows * dim }, normal), 'bf16', [heads, rows, dim]);
+  return {
+    ...{ q: tensor(queries), k: tensor(keys), v: tensor(keys) },
+    ...{ scale: 1 / Math.sqrt(dim), causal: false, window: null, softcap: null },
+  };
+}
+
+/**
+ * One bf16 or fp16 problem of any regime, in turn with problems of normal numbers.
+ * @param scaled the largest that its scaled scores may be
+ */
+export function drawProblem(
+  seed: number,
+  turn: number,
+  scaled = Infinity,
+  sizes: NormalSizes | null = null,
+): Problem {
+  if (sizes !== null) return normalProblem(sizes, seed);
+  const limit = { raw: Math.min(2 ** 15, 8 * scaled), scaled: Math.min(scaled, 2 ** 12) };
+  const problems = attentionProblem({
+    formats: ['bf16', 'fp16'],
+    scales: ['default', 'odd'],
+    queries: { max: 80 },
+    keys: { max: 200 },
+    softcap: false,
+  });
+  const drawn = fc.sample(problems, { seed: seed ^ (turn << 8), numRuns: 40 });
+  const fitting = drawn.find((problem) => isWithinScoreLimit(problem, limit));
+  return fitting ?? normalProblem({ heads: 1, queries: 30, keys: 90, dim: 4 }, seed);
+}
