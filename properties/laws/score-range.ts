@@ -57,6 +57,7 @@ export function scoreRanges(
   const { scores, exponent, exponential, finish } = arithmetic;
   if (scores.kind !== 'any-order') throw new TypeError('sums in any order');
   const { rowSumAddition, rowSumRounded, maximum, weightFormat } = arithmetic;
+  const { ofOperands } = scores;
   const ofDots = Math.expm1(shape.qkDim * scores.perProduct);
   const least = Math.sqrt(shape.qkDim) * scores.smallestOperand;
   const ofWeights = rowSumRounded ? unitRoundoff(formats[weightFormat]) : 0;
@@ -87,7 +88,7 @@ export function scoreRanges(
     const capped = softcap === null ? size : Math.min(size, softcap);
     const ofScores =
       (ofDots + exponent.ofScore + 2 * exponent.ofDistance + (qkDim + 8) * 2 ** -52) * size +
-      scores.ofOperands * Math.abs(scale) * (q.norms[row]! + least) * (longest + least) +
+      ofOperands * Math.abs(scale) * (q.norms[row]! + least) * (longest + least) +
       exponent.absolute * Math.LN2 +
       (exponent.ofSoftcap + 2 ** -50) * (softcap === null ? 0 : capped);
     const ofFactors = factors === null ? 0 : Math.ceil(keys / factors.tileKeys) * factors.error;

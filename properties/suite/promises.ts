@@ -132,7 +132,12 @@ function declaredLaws({
   pvAccumulator,
   partials,
 }: PremiseDeclaration): Partial<Record<LawId, LawStrength | 'none'>> {
-  const weakened = outputRounding === 'stochastic' ? lawIds : maximum === 'group' ? lawsOfRows : [];
+  // Sums in fp16 underflow, and overflow, where those in fp32 do not.
+  const ofScaling: readonly LawId[] = [pvAccumulator, partials].includes('fp16')
+    ? ['value-scaling']
+    : [];
+  const ofRows = maximum === 'group' ? lawsOfRows : [];
+  const weakened = outputRounding === 'stochastic' ? lawIds : [...ofRows, ...ofScaling];
   return Object.fromEntries(
     weakened
       .filter((id) => laws[id].usual === 'bits')

@@ -71,10 +71,18 @@ export function createDeclaredRows(
   const root = Math.sqrt(Math.abs(scale));
   const dividesFirst = declared.scores !== undefined;
 
-  function rowOf(name: 'q' | 'k' | 'v', row: number, dim: number): Float64Array {
+  /** One head of a tensor, decoded, and rounded with the scale where it is. */
+  const decoded = new Map<string, Float64Array>();
+  function headOf(name: 'q' | 'k' | 'v', head: number, rows: number, dim: number): Float64Array {
+    const known = decoded.get(`${name}${head}`);
+    if (known !== undefined) return known;
     const { data, format } = problem[name];
-    const values = new Float64Array(dim);
-    decodeToFloat64(data, formats[format], values, row * dim, (row + 1) * dim);
+    const values = new Float64Array(rows * dim);
+    decodeToFloat64(data, formats[format], values, head * rows * dim, (head + 1) * rows * dim);
+    const factor = name === 'v' ? 1 : isRooted ? root : isOfQuery && name === 'q' ? scale : 1;
+    if (factor !== 1)
+      for (let i = 0; i < values.length; i++) values[i] = ofOperands(values[i]! * factor);
+    decoded.set(`${name}${head}`, values);
     return values;
   }
 
@@ -82,16 +90,15 @@ export function createDeclaredRows(
     const head = Math.floor(row / queries);
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     const { begin, end } = visibleKeys(problem, shape, row % queries);
-    const query = rowOf('q', row, qkDim);
-    if (isRooted) for (let t = 0; t < qkDim; t++) query[t] = ofOperands(query[t]! * root);
-    if (isOfQuery) for (let t = 0; t < qkDim; t++) query[t] = ofOperands(query[t]! * scale);
+    const query = headOf('q', head, queries, qkDim);
+    const key = headOf('k', kv, keys, qkDim);
+    const value = headOf('v', kv, keys, vDim);
+    const first = (row % queries) * qkDim;
     const scores = new Float64Array(end - begin);
     let most = -Infinity;
     for (let j = begin; j < end; j++) {
-      const key = rowOf('k', kv * keys + j, qkDim);
       let dot = 0;
-      for (let t = 0; t < qkDim; t++)
-        dot = ofDots(dot + query[t]! * (isRooted ? ofOperands(key[t]! * root) : key[t]!));
+      for (let t = 0; t < qkDim; t++) dot = ofDots(dot + query[first + t]! * key[j * qkDim + t]!);
       let score = ofScores(dot);
       if (!isRooted && !isOfQuery) score = ofScores(score * scale);
       else if (isRooted && scale < 0) score = -score;
@@ -108,8 +115,8 @@ export function createDeclaredRows(
     let sums = new Float64Array(vDim);
     const divisor = dividesFirst ? 1 : total;
     for (let j = begin; j < end; j++) {
-      const value = rowOf('v', kv * keys + j, vDim);
-      for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c]! + applied[j - begin]! * value[c]!);
+      const p = applied[j - begin]!;
+      for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c]! + p * value[j * vDim + c]!);
       const ends = j + 1 === end || (ofPartials !== null && (j + 1 - begin) % splitKeys === 0);
       if (!ends) continue;
       for (let c = 0; c < vDim; c++)

@@ -47,8 +47,8 @@ const leastCorrelation = 0.5;
 const mostOfFactors = 16 * 2 ** -13.4;
 
 /** Rows that candidates are emulated on, and products of them at most. */
-const sampledRows = 48;
-const mostProducts = 2 ** 25;
+const sampledRows = 32;
+const mostProducts = 2 ** 20;
 const fewestRows = 8;
 
 /** Errors as large as an emulated kernel's, within this factor, are like them. */
@@ -75,6 +75,11 @@ export interface FitRequest {
   readonly onlyLse: boolean;
   /** Whether the output passes the whole audit of a declaration. */
   readonly passes: (declared: PremiseDeclaration) => boolean;
+}
+
+/** "A kernel with scores in bf16". */
+function kernelOf(declaration: PremiseDeclaration): string {
+  return describeDeclaration(declaration).replace('any correct kernel', 'A kernel');
 }
 
 function twoDigits(x: number): string {
@@ -176,7 +181,7 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
   if (request.onlyLse && size.lse <= mostOfFactors && request.passes(factors))
     return {
       declaration: factors,
-      statement: `${describeDeclaration(factors)} would pass: the LSE alone errs, by ${twoDigits(size.lse)} (root mean square), and such factors err by up to ${twoDigits(2 ** -13.4)} a tile of keys`,
+      statement: `${kernelOf(factors)} would pass: the LSE alone errs, by ${twoDigits(size.lse)} (root mean square), and such factors err by up to ${twoDigits(2 ** -13.4)} a tile of keys`,
       flags: declarationFlags(factors),
     };
   const usual = emulate({});
@@ -208,7 +213,7 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
       lse === null ? '' : `, ${twoDigits(size.lse)} and ${twoDigits(expected.lse)} in the LSE`;
     return {
       declaration,
-      statement: `${describeDeclaration(declaration)} would pass: it errs as much (root mean square ${twoDigits(size.out)}, one like it ${twoDigits(expected.out)}${ofLse})`,
+      statement: `${kernelOf(declaration)} would pass: it errs as much (root mean square ${twoDigits(size.out)}, one like it ${twoDigits(expected.out)}${ofLse})`,
       flags: declarationFlags(declaration),
     };
   }

@@ -135,7 +135,7 @@ export const premisePresets: Readonly<
   },
   eager: {
     description: 'matrix products and softmax of a framework, each writing the format of its input',
-    premises: { scores: 'input', weights: 'input', rowSum: 'before-rounding' },
+    premises: { scores: 'input', weights: 'input' },
   },
   'torch-math': {
     description: "PyTorch's math backend: eager, Q and K scaled by the root of the scale before",

@@ -49,7 +49,9 @@ export const promisesSchema: object = objectOf({
     anyOf: [
       { type: 'string' },
       objectOf(
-        Object.fromEntries(premiseNames.map((name) => [name, { type: ['string', 'number'] }])),
+        Object.fromEntries(
+          premiseNames.map((name) => [name, { anyOf: [{ type: 'string' }, { type: 'number' }] }]),
+        ),
       ),
     ],
   },
