@@ -32,11 +32,15 @@ export {
 export { lawIds, laws, type LawId } from './laws/index.js';
 export { UnsupportedProblem, type AttentionKernel } from './suite/attention-kernel.js';
 export { assertAttentionKernel } from './suite/assert-attention-kernel.js';
-export { checkKernel, type CheckOptions, type CheckResult } from './suite/check-kernel.js';
+export { checkKernel, isPass, type CheckOptions, type CheckResult } from './suite/check-kernel.js';
 export { describeFailures, describeLawFailure } from './suite/describe-failures.js';
 export type { Counterexample } from './suite/find-counterexample.js';
 export { KernelFault } from './suite/kernel-fault.js';
-export { LawProgress, whySkipped, type LawFailure, type LawResult } from './suite/law-progress.js';
+export { LawProgress, type LawFailure, type LawResult } from './suite/law-progress.js';
+export { lawOutcome, neverReached, type LawOutcome, type LawStatus } from './suite/law-outcome.js';
+export { NotApplicable } from './suite/not-applicable.js';
+export { largestSizes, triedSizeNames, type TriedSizes } from './suite/tried-sizes.js';
+export { describeNothingTried } from './suite/describe-nothing-tried.js';
 export type { KernelRun, Law, LawCase, LawStrength, LawTools } from './suite/law.js';
 export { modelPromises, type ModelUnderTest } from './suite/model-promises.js';
 export { planCheck, type CheckPlan, type CheckScope, type PlannedLaw } from './suite/plan-check.js';

@@ -1,8 +1,9 @@
 import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation, type ArrangedProblems } from './arranged-violation.js';
 import { spreadChoice } from './permutations.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
 /** Numbers of rows, or rows, that are tried of each form. */
@@ -49,7 +50,8 @@ export const decodeEqualsPrefill: Law = {
   violation: async ({ problem, choice }, tools) => {
     const form = forms[choice % forms.length]!;
     const alone = form(problem, Math.floor(choice / forms.length));
-    if (alone === null || !isPromised(alone.transformed, tools.promises)) return null;
+    if (alone === null) throw new NotApplicable('the problem has no row to compute alone');
+    requirePromised(alone.transformed, tools.promises);
     return arrangedViolation(alone, tools);
   },
 };

@@ -2,10 +2,11 @@ import type { AttentionReference } from '../../oracles/index.js';
 import { describePlace, elementAt, formatNumber } from '../../src/audit/index.js';
 import { problemShape } from '../../src/problem.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { placeOfRow } from './compare-runs.js';
 import { exactAttention } from './exact-attention.js';
 import { spreadChoice } from './permutations.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { runBounds, type RunBounds } from './run-bounds.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
@@ -107,15 +108,20 @@ function twoNumbers(a: number, b: number): readonly [string, string] {
   return short[0] === short[1] ? [String(a), String(b)] : short;
 }
 
-/** What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing. */
+/**
+ * What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing.
+ * @throws NotApplicable where no row can be compared
+ */
 function difference(whole: Part, parts: readonly Part[]): string | null {
   const { run, reference, bounds } = whole;
   const { shape, out, lse } = run;
   const told = (what: string, own: number, combined: number, limit: number) =>
     `${what} is ${twoNumbers(own, combined).join(' but ')} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
+  let compared = 0;
   for (let row = 0; row < lse.length; row++) {
     // Special values have a law of their own, of which LSEs cannot tell.
     if (![whole, ...parts].every((part) => Number.isFinite(part.reference.lse[row]))) continue;
+    compared++;
     const combination = new Combination(parts, row);
     const ofLse = bounds.lse[row]! + combination.lse.bound;
     if (Math.abs(lse[row]! - combination.lse.value) > ofLse)
@@ -133,6 +139,7 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
         return told(`O at ${describePlace(elementAt(shape, at))}`, out[at]!, value, limit);
     }
   }
+  if (compared === 0) throw new NotApplicable('no row has an exact LSE that is finite');
   return null;
 }
 
@@ -157,15 +164,16 @@ export const keySplitting: Law = {
   choices: 2 * cutsOfEach,
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, { run, promises }) => {
-    if (problem.causal || problem.window !== null) return null;
+    if (problem.causal || problem.window !== null)
+      throw new NotApplicable('the problem has a mask');
     const { keys } = problemShape(problem);
-    if (keys < 3) return null;
+    if (keys < 3) throw new NotApplicable('the problem has too few keys to split');
     const cut = partsOf(keys, choice).map((part) => arrangeProblem(problem, { keys: part }));
-    if (!cut.every((part) => isPromised(part, promises))) return null;
+    for (const part of cut) requirePromised(part, promises);
     const solved: Part[] = [];
     for (const each of [problem, ...cut]) {
       const ran = await run(each);
-      if (!hasLse(ran)) return null;
+      if (!hasLse(ran)) throw new NotApplicable('the kernel gives no LSE, which it needs');
       const reference = exactAttention(each);
       solved.push({ run: ran, reference, bounds: runBounds(ran, reference, promises) });
     }

@@ -1,6 +1,7 @@
 import { describePlace, formatNumber } from '../../src/audit/index.js';
 import { problemShape } from '../../src/problem.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { placeOfRow } from './compare-runs.js';
 import { isPromised } from './promised-problem.js';
 import { storingError } from './run-bounds.js';
@@ -61,8 +62,10 @@ export const lseMonotone: Law = {
   choices: shares,
   violation: async ({ problem, choice }, { run, promises }) => {
     const whole = await run(problem);
-    if (whole.lse === null) return null;
+    if (whole.lse === null) throw new NotApplicable('the kernel gives no LSE, which it needs');
     const ranges = scoreRanges(whole, promises);
+    if (ranges.every((range) => range === null))
+      throw new NotApplicable('no row has scores of which something is known');
     const outside = outsideRange(whole, ranges);
     if (outside !== null || problem.causal || problem.window !== null) return outside;
     const { keys } = problemShape(problem);

@@ -1,9 +1,10 @@
 import { problemShape, type Problem } from '../../src/problem.js';
 import type { Law, LawStrength } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { arrangedViolation, type ArrangedProblems } from './arranged-violation.js';
 import { permutation, spreadChoice } from './permutations.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
 /** How much is added or cut off, by choice, of each form. */
@@ -94,7 +95,8 @@ export const padding: Law = {
     const { strength, promises } = tools;
     const form = forms[choice % forms.length]!;
     const padded = form({ problem, choice: Math.floor(choice / forms.length), strength, promises });
-    if (padded === null || !isPromised(padded.transformed, promises)) return null;
+    if (padded === null) throw new NotApplicable('no mask of the problem hides keys from all rows');
+    requirePromised(padded.transformed, promises);
     return arrangedViolation(padded, tools);
   },
 };

@@ -1,6 +1,7 @@
 import { problemShape, type Problem } from '../../src/problem.js';
 import { hasEmptyRows } from '../problem-generator.js';
 import { sizeNames } from '../size-range.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { isWithinScoreLimit } from '../suite/score-limit.js';
 
@@ -23,4 +24,13 @@ export function isPromised(problem: Problem, promises: ResolvedPromises): boolea
       return min <= shape[name] && shape[name] <= max;
     })
   );
+}
+
+/**
+ * Holds a problem that a law made of another to be one that the kernel promises to take.
+ * @throws NotApplicable
+ */
+export function requirePromised(problem: Problem, promises: ResolvedPromises): void {
+  if (!isPromised(problem, promises))
+    throw new NotApplicable('what it makes of the problem is not promised');
 }

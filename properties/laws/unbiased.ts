@@ -4,6 +4,7 @@ import { visibleKeys } from '../../src/problem.js';
 import type { ProblemConstraints } from '../problem-constraints.js';
 import type { FullSizeRange, SizeName } from '../size-range.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { exactAttention } from './exact-attention.js';
 import { decodedRows, firstKeyRow } from './score-range.js';
@@ -207,6 +208,7 @@ export const unbiased: Law = {
       isDividedLast,
       promises,
     );
+    if (rows === 0) throw new NotApplicable('no row has an output that is finite and not zero');
     if (Math.abs(mean) <= limit) return null;
     return `over ${rows} rows, in ${groups} independent groups, outputs are ${formatNumber(Math.abs(mean) * 100)} % too ${mean > 0 ? 'large' : 'small'} on average; rounding explains ± ${formatNumber(limit * 100)} %`;
   },

@@ -32,12 +32,23 @@ export interface Counterexample {
 
 /** What one search found. */
 export type SearchResult =
-  | { readonly status: 'held' }
+  | {
+      readonly status: 'held';
+      /** Every run of the kernel on the case. */
+      readonly runs: readonly KernelRun[];
+    }
   | { readonly status: 'unsupported'; readonly reason: string }
-  | { readonly status: 'violated'; readonly counterexample: Counterexample };
+  | {
+      readonly status: 'violated';
+      readonly counterexample: Counterexample;
+      /** Every run of the kernel on the case as it was drawn, up to its failure. */
+      readonly runs: readonly KernelRun[];
+      /** The case as it was drawn. */
+      readonly drawn: LawCase;
+    };
 
-/** Problems that the kernel does not take before a search gives up. */
-const mostUnsupported = 20;
+/** Problems that cannot be tried before a search gives up. */
+const mostUntried = 20;
 
 class Violation extends Error {}
 
@@ -54,7 +65,13 @@ export async function findCounterexample(
   promises: ResolvedPromises,
   shrinkSeconds: number,
 ): Promise<SearchResult> {
-  let unsupported = '';
+  // What the kernel declines says more than what the law has no use for.
+  const refusal = { declined: '', inapplicable: '' };
+  const refuse = (kind: keyof typeof refusal, reason: string): void => {
+    refusal[kind] = reason;
+    fc.pre(false);
+  };
+  let heldRuns: readonly KernelRun[] = [];
   const fault: { error?: unknown } = {};
   const found: { first?: Violated & { readonly lawCase: LawCase }; until: number } = {
     until: Infinity,
@@ -62,10 +79,8 @@ export async function findCounterexample(
   const attempt = async (lawCase: LawCase, diagnose: boolean): Promise<CaseResult> =>
     runCase(law, lawCase, kernel, promises, { diagnose });
   const property = fc.asyncProperty(lawCases(laws[law], promises, drawnFrom), async (lawCase) => {
-    if (!isWithinScoreLimit(lawCase.problem, promises.scoreLimit)) {
-      unsupported = 'scores beyond the promised limit';
-      fc.pre(false);
-    }
+    if (!isWithinScoreLimit(lawCase.problem, promises.scoreLimit))
+      refuse('inapplicable', 'scores beyond the promised limit');
     // Shrinking has its time, the first case has all that it takes.
     if (performance.now() >= found.until) throw new fc.PreconditionFailure(true);
     let result: CaseResult;
@@ -76,10 +91,9 @@ export async function findCounterexample(
       fault.error ??= error;
       return;
     }
-    if (result.status === 'unsupported') {
-      unsupported = result.reason;
-      fc.pre(false);
-    }
+    if (result.status === 'unsupported') refuse('declined', result.reason);
+    if (result.status === 'inapplicable') refuse('inapplicable', result.reason);
+    if (result.status === 'held') heldRuns = result.runs;
     if (result.status === 'violated') {
       if (found.first !== undefined && result.isSlow) return;
       found.first ??= { ...result, lawCase };
@@ -93,19 +107,21 @@ export async function findCounterexample(
   const details = await fc.check(property, {
     seed,
     numRuns: 1,
-    maxSkipsPerRun: mostUnsupported,
+    maxSkipsPerRun: mostUntried,
   });
   if (fault.error !== undefined) throw fault.error;
-  if (!details.failed) return { status: 'held' };
+  if (!details.failed) return { status: 'held', runs: heldRuns };
   const lawCase = details.counterexample?.[0];
-  if (lawCase === undefined) return { status: 'unsupported', reason: unsupported };
   const { first } = found;
+  if (lawCase === undefined || first === undefined)
+    return { status: 'unsupported', reason: refusal.declined || refusal.inapplicable };
   const shrinks = details.numShrinks;
-  if (first?.isSlow === true) {
-    const { statement, cause, runs } = first;
-    return { status: 'violated', counterexample: { lawCase, statement, cause, runs, shrinks } };
-  }
-  const drawn = first?.lawCase ?? lawCase;
+  const drawn = first.lawCase;
+  const violated = (of: Pick<Counterexample, 'statement' | 'cause' | 'runs'>): SearchResult => ({
+    ...{ status: 'violated', runs: first.runs, drawn },
+    counterexample: { ...of, lawCase, shrinks },
+  });
+  if (first.isSlow) return violated(first);
   const diagnosed = await attempt(drawn, true);
   const cause = diagnosed.status === 'violated' ? diagnosed.cause : null;
   const result = drawn === lawCase ? diagnosed : await attempt(lawCase, false);
@@ -113,8 +129,8 @@ export async function findCounterexample(
     result.status === 'violated'
       ? result
       : {
-          statement: `${first?.statement ?? ''}; the same problem passed when it was tried again: the kernel is not deterministic`,
+          statement: `${first.statement}; the same problem passed when it was tried again: the kernel is not deterministic`,
           runs: [],
         };
-  return { status: 'violated', counterexample: { lawCase, statement, cause, runs, shrinks } };
+  return violated({ statement, cause, runs });
 }

@@ -68,6 +68,9 @@ export interface Law {
   readonly regimes?: readonly RegimeName[];
   /** Problems of its own, in place of the regimes'. */
   readonly problems?: (promises: ResolvedPromises) => fc.Arbitrary<Problem>;
-  /** Tries the law on a case: what is violated, in a sentence, or null. */
+  /**
+   * Tries the law on a case: what is violated, in a sentence, or null where what was compared is right.
+   * @throws NotApplicable where the law says nothing of the problem, so that nothing was compared
+   */
   readonly violation: (lawCase: LawCase, tools: LawTools) => Promise<string | null>;
 }

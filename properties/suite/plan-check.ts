@@ -22,6 +22,8 @@ export interface PlannedLaw {
   readonly regimes: readonly RegimeName[];
   /** Why it is not tried at all; null when it is. */
   readonly skipped: string | null;
+  /** Whether the kernel promises it, so that it is missing where it was never tried. */
+  readonly isPromised: boolean;
 }
 
 /** What there is to do before anything runs. */
@@ -61,12 +63,12 @@ export function planCheck(promises: KernelPromises = {}, scope: CheckScope = {})
   const wanted = scope.regimes ?? regimeNames;
   const plan = (id: LawId): PlannedLaw => {
     const refused = whyNot(id, resolved);
-    if (refused !== null) return { id, regimes: [], skipped: refused };
+    if (refused !== null) return { id, regimes: [], skipped: refused, isPromised: false };
     const own = usableRegimes(id, resolved);
-    if (typeof own === 'string') return { id, regimes: [], skipped: own };
+    if (typeof own === 'string') return { id, regimes: [], skipped: own, isPromised: true };
     const regimes = own.filter((name) => wanted.includes(name));
     const skipped = regimes.length === 0 ? `it is tried in ${own.join(', ')} only` : null;
-    return { id, regimes, skipped };
+    return { id, regimes, skipped, isPromised: true };
   };
   return { promises: resolved, laws: (scope.laws ?? lawIds).map(plan) };
 }

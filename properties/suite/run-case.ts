@@ -11,13 +11,20 @@ import { kernelOutputs } from '../match-attention.js';
 import { UnsupportedProblem, type AttentionKernel } from './attention-kernel.js';
 import { KernelFault } from './kernel-fault.js';
 import type { KernelRun, LawCase, LawTools } from './law.js';
+import { NotApplicable } from './not-applicable.js';
 import type { ResolvedPromises } from './promises.js';
 
 /** What became of a law on one case. */
 export type CaseResult =
-  | { readonly status: 'held' }
-  /** The kernel does not take the problem. */
+  | {
+      readonly status: 'held';
+      /** Every run of the kernel that the law asked for, in order; one at least. */
+      readonly runs: readonly KernelRun[];
+    }
+  /** The kernel does not take the problem, or what the law made of it. */
   | { readonly status: 'unsupported'; readonly reason: string }
+  /** The law says nothing of the problem. */
+  | { readonly status: 'inapplicable'; readonly reason: string }
   | {
       readonly status: 'violated';
       /** What is wrong, in a sentence without its full stop. */
@@ -111,10 +118,11 @@ export async function runCase(
   };
   try {
     const statement = await laws[id].violation(lawCase, tools);
-    return statement === null
-      ? { status: 'held' }
-      : { status: 'violated', statement, cause, runs, isSlow: false };
+    if (statement !== null) return { status: 'violated', statement, cause, runs, isSlow: false };
+    if (runs.length === 0) return { status: 'inapplicable', reason: 'the kernel is not asked' };
+    return { status: 'held', runs };
   } catch (error) {
+    if (error instanceof NotApplicable) return { status: 'inapplicable', reason: error.message };
     if (error instanceof UnsupportedProblem)
       return { status: 'unsupported', reason: error.message };
     if (error instanceof KernelFault)

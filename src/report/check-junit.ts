@@ -2,6 +2,8 @@ import type { CheckReport, ReportedProperty } from './check-report.js';
 import { describeFinding, describeKernel } from './check-terminal.js';
 import { describeReportedProblem } from './reported-problem-text.js';
 import { quoteShellCommand } from './shell-words.js';
+import { formatCount } from './terminal-numbers.js';
+import { describeTriedSizes, triedSizesHeading } from './tried-sizes-text.js';
 import { escapeXml, xmlDocument, xmlElement } from './xml.js';
 
 /** What a reader of a failed test case sees, line by line. */
@@ -20,18 +22,30 @@ function violationLines({ statement, reason, violation }: ReportedProperty): str
   ];
 }
 
+/** On how many problems a property was tried, and up to which sizes. */
+function describeTried({ tried, sizes }: ReportedProperty): string {
+  const upTo = sizes === null ? '' : ` up to ${triedSizesHeading}: ${describeTriedSizes(sizes)}`;
+  return `tried on ${formatCount(tried, 'problem')}${upTo}`;
+}
+
+/** Why a property was not tried, and whether it should have been. */
+function skippedMessage({ result, skipped }: ReportedProperty): string {
+  return result === 'untried' ? `never tried: ${skipped}` : (skipped ?? '');
+}
+
 function testCase(property: ReportedProperty, classname: string): string {
   const { name, seconds, skipped, violation } = property;
   const attributes = { name, classname, time: seconds.toFixed(3) };
+  const tried = xmlElement('system-out', {}, [escapeXml(describeTried(property))]);
   if (violation !== null) {
     const failure = { message: violation.statement, type: name };
     const text = violationLines(property).map(escapeXml);
-    return xmlElement('testcase', attributes, [xmlElement('failure', failure, text)]);
+    return xmlElement('testcase', attributes, [xmlElement('failure', failure, text), tried]);
   }
   return xmlElement(
     'testcase',
     attributes,
-    skipped === null ? [] : [xmlElement('skipped', { message: skipped })],
+    skipped === null ? [tried] : [xmlElement('skipped', { message: skippedMessage(property) })],
   );
 }
 
@@ -64,7 +78,7 @@ export function renderCheckJunit(report: CheckReport): string {
     tests: cases.length,
     failures: count('violated') + (execution === null ? 0 : 1),
     errors: 0,
-    skipped: count('skipped'),
+    skipped: count('skipped') + count('untried'),
     time: seconds.toFixed(3),
   };
   const suite = xmlElement('testsuite', { name, ...totals, timestamp: created }, cases);

@@ -22,6 +22,7 @@ export { renderCheckJunit } from './check-junit.js';
 export {
   assembleCheckReport,
   createCheckReport,
+  kernelDoesNotRun,
   reportedPromises,
   reportedViolation,
   type CheckAssembly,
