@@ -1,12 +1,18 @@
 import { RequestError } from '../../src/request-error.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import { checkKernel, type CheckOptions, type CheckResult } from './check-kernel.js';
-import { describeFailures } from './describe-failures.js';
+import { describeFailures, groupFailures } from './describe-failures.js';
 import { describeNothingTried } from './describe-nothing-tried.js';
 import type { KernelPromises } from './promises.js';
 
 function plural(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`;
+}
+
+/** How many causes violations have, where several have one. */
+function inFindings(result: CheckResult, violated: number): string {
+  const groups = groupFailures(result).length;
+  return groups === violated ? '' : `, of ${plural(groups, 'cause')} by all appearances`;
 }
 
 /**
@@ -28,7 +34,7 @@ export async function assertAttentionKernel(
   if (violated.length > 0)
     throw new Error(
       [
-        `the kernel violates ${violated.length} of ${plural(tried.length, 'law')} (seed ${seed}, ${plural(runs, 'run')} in ${seconds.toFixed(1)} s)`,
+        `the kernel violates ${violated.length} of ${plural(tried.length, 'law')}${inFindings(result, violated.length)} (seed ${seed}, ${plural(runs, 'run')} in ${seconds.toFixed(1)} s)`,
         describeFailures(result),
         `The option { seed: ${seed} } tries the same problems again.`,
       ].join('\n\n'),

@@ -2,10 +2,12 @@ import * as fc from 'fast-check';
 import { laws, type LawId } from '../laws/index.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import { lawCases, type DrawnFrom } from './case-arbitrary.js';
+import { faultKind, findKind } from './find-kind.js';
 import type { KernelRun, LawCase } from './law.js';
 import type { ResolvedPromises } from './promises.js';
 import { isWithinScoreLimit } from './score-limit.js';
 import { runCase, type CaseResult } from './run-case.js';
+import type { ViolationKind } from './violation-kind.js';
 
 /** Where to look for a case that violates a law. */
 export interface CounterexampleSearch extends DrawnFrom {
@@ -24,6 +26,8 @@ export interface Counterexample {
    * causes. Null where that finds none.
    */
   readonly cause: string | null;
+  /** By which violations of several laws are told to be of one cause. */
+  readonly kind: ViolationKind;
   /** Every run of the kernel on the case, in order. */
   readonly runs: readonly KernelRun[];
   /** Simpler cases that failed as well, one after the other. */
@@ -117,20 +121,25 @@ export async function findCounterexample(
     return { status: 'unsupported', reason: refusal.declined || refusal.inapplicable };
   const shrinks = details.numShrinks;
   const drawn = first.lawCase;
-  const violated = (of: Pick<Counterexample, 'statement' | 'cause' | 'runs'>): SearchResult => ({
+  const violated = (
+    { statement, runs }: Pick<Counterexample, 'statement' | 'runs'>,
+    kind: ViolationKind,
+    cause: string | null,
+  ): SearchResult => ({
     ...{ status: 'violated', runs: first.runs, drawn },
-    counterexample: { ...of, lawCase, shrinks },
+    counterexample: { statement, runs, kind, cause, lawCase, shrinks },
   });
-  if (first.isSlow) return violated(first);
+  if (first.isSlow) return violated(first, faultKind(first.statement), null);
   const diagnosed = await attempt(drawn, true);
-  const cause = diagnosed.status === 'violated' ? diagnosed.cause : null;
+  const diagnosis = diagnosed.status === 'violated' ? diagnosed.diagnosis : null;
+  const cause = diagnosis?.sentence ?? null;
   const result = drawn === lawCase ? diagnosed : await attempt(lawCase, false);
-  const { statement, runs } =
-    result.status === 'violated'
-      ? result
-      : {
-          statement: `${first.statement}; the same problem passed when it was tried again: the kernel is not deterministic`,
-          runs: [],
-        };
-  return violated({ statement, cause, runs });
+  if (result.status !== 'violated') {
+    const again =
+      'the same problem passed when it was tried again: the kernel is not deterministic';
+    const kind = { id: 'not-deterministic', title: again, equivalents: [] };
+    return violated({ statement: `${first.statement}; ${again}`, runs: [] }, kind, cause);
+  }
+  const kind = await findKind({ law, lawCase, result, diagnosis }, kernel, promises);
+  return violated(result, kind, cause);
 }

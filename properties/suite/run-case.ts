@@ -2,6 +2,7 @@ import {
   auditableLse,
   auditableOutput,
   judgeOutputs,
+  type Diagnosis,
   type KernelOutputs,
 } from '../../src/audit/index.js';
 import { problemShape, type Problem } from '../../src/problem.js';
@@ -29,8 +30,10 @@ export type CaseResult =
       readonly status: 'violated';
       /** What is wrong, in a sentence without its full stop. */
       readonly statement: string;
-      /** Its cause by an audit's diagnosis; null where there is none, or it was not asked for. */
-      readonly cause: string | null;
+      /** Its cause by an audit; null where that finds none, or it was not asked for. */
+      readonly diagnosis: Diagnosis | null;
+      /** What the kernel did in place of computing, in a clause; null where it computed. */
+      readonly fault: string | null;
       /** Every run of the kernel that the law asked for, in order. */
       readonly runs: readonly KernelRun[];
       /** Whether it took too long to be tried again and again; see `KernelFault`. */
@@ -78,7 +81,8 @@ async function runKernel(
 
 /**
  * Tries a law on one case.
- * @param diagnose whether the cause of a failed audit is looked for; it takes some audits' time
+ * @param diagnose whether the cause of a violation is looked for by an audit of the law's runs, also
+ * where the law itself asks for none; it takes some audits' time
  */
 export async function runCase(
   id: LawId,
@@ -90,7 +94,7 @@ export async function runCase(
   const strength = promises.laws[id];
   if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
   const runs: KernelRun[] = [];
-  let cause: string | null = null;
+  let diagnosis: Diagnosis | null = null;
   const recorded = async (ran: Promise<KernelRun>): Promise<KernelRun> => {
     const run = await ran;
     runs.push(run);
@@ -111,14 +115,18 @@ export async function runCase(
         ...(reference === undefined ? {} : { reference }),
         ...(arithmetic === null ? {} : { arithmetic }),
       });
-      const { diagnosis } = judgement.verdict;
-      if (diagnosis !== null && diagnosis.id !== 'unexplained') cause = diagnosis.sentence;
+      const found = judgement.verdict.diagnosis;
+      if (found !== null && found.id !== 'unexplained') diagnosis = found;
       return judgement;
     },
   };
   try {
     const statement = await laws[id].violation(lawCase, tools);
-    if (statement !== null) return { status: 'violated', statement, cause, runs, isSlow: false };
+    if (statement !== null) {
+      // Laws that compare runs ask for no audit.
+      for (const run of [...runs]) if (diagnose && diagnosis === null) tools.judge(run);
+      return { status: 'violated', statement, diagnosis, fault: null, runs, isSlow: false };
+    }
     if (runs.length === 0) return { status: 'inapplicable', reason: 'the kernel is not asked' };
     return { status: 'held', runs };
   } catch (error) {
@@ -126,7 +134,10 @@ export async function runCase(
     if (error instanceof UnsupportedProblem)
       return { status: 'unsupported', reason: error.message };
     if (error instanceof KernelFault)
-      return { status: 'violated', statement: error.message, cause, runs, isSlow: error.isSlow };
+      return {
+        ...{ status: 'violated', statement: error.message, fault: error.message },
+        ...{ diagnosis: null, runs, isSlow: error.isSlow },
+      };
     throw error;
   }
 }

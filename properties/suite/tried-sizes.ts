@@ -1,4 +1,4 @@
-import type { ProblemShape } from '../../src/problem.js';
+import type { Problem, ProblemShape } from '../../src/problem.js';
 
 /** The sizes of a problem that bugs depend on. */
 export const triedSizeNames = [
@@ -13,6 +13,11 @@ export const triedSizeNames = [
 
 /** The largest of each size among the problems that a kernel ran on, not all in one problem. */
 export type TriedSizes = Readonly<Record<(typeof triedSizeNames)[number], number>>;
+
+/** Numbers in Q, K and V: how much there is to read of a problem. */
+export function problemSize({ q, k, v }: Problem): number {
+  return q.data.length + k.data.length + v.data.length;
+}
 
 /** The largest of each size of some problems, on top of those known before; null for no problem. */
 export function largestSizes(

@@ -19,15 +19,15 @@ function annotation(level: 'error' | 'warning', title: string, message: string):
 }
 
 /**
- * What fails, as workflow commands that GitHub Actions shows beside a run, and warnings of what was to be
+ * What fails, one for each cause, as workflow commands that GitHub Actions shows beside a run, and warnings of what was to be
  * tried and never was: a line each, nothing for a pass without gaps.
  */
-export function renderCheckAnnotations({ properties, execution }: CheckReport): string {
-  const failures = properties.flatMap(({ name, violation }) => {
-    if (violation === null) return [];
-    const { statement, replay } = violation;
+export function renderCheckAnnotations({ properties, findings, execution }: CheckReport): string {
+  const failures = findings.map(({ title, properties: [name, ...others] }) => {
+    const { statement, replay } = properties.find((of) => of.name === name)!.violation!;
     const again = replay === null ? '' : `\nReplay: ${quoteShellCommand(replay)}`;
-    return [annotation('error', `flashproof ${name}`, `${statement}.${again}`)];
+    const also = others.length === 0 ? '' : `${title} (seen by ${others.length + 1} properties): `;
+    return annotation('error', `flashproof ${name}`, `${also}${statement}.${again}`);
   });
   const untried = properties
     .filter(({ result }) => result === 'untried' && execution === null)

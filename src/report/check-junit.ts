@@ -1,4 +1,4 @@
-import type { CheckReport, ReportedProperty } from './check-report.js';
+import type { CheckReport, CheckFinding, ReportedProperty } from './check-report.js';
 import { describeFinding, describeKernel } from './check-terminal.js';
 import { describeReportedProblem } from './reported-problem-text.js';
 import { quoteShellCommand } from './shell-words.js';
@@ -6,12 +6,24 @@ import { formatCount } from './terminal-numbers.js';
 import { describeTriedSizes, triedSizesHeading } from './tried-sizes-text.js';
 import { escapeXml, xmlDocument, xmlElement } from './xml.js';
 
+/** The cause that a property has in common with others, and which; nothing where it has none. */
+function seenByOthers(name: string, findings: readonly CheckFinding[]): string[] {
+  const finding = findings.find(({ properties }) => properties.some((other) => other === name));
+  if (finding === undefined || finding.properties.length === 1) return [];
+  const { title, properties } = finding;
+  return [`One finding of ${properties.length}: ${title} (${properties.join(', ')})`];
+}
+
 /** What a reader of a failed test case sees, line by line. */
-function violationLines({ statement, reason, violation }: ReportedProperty): string[] {
+function violationLines(
+  { name, statement, reason, violation }: ReportedProperty,
+  findings: readonly CheckFinding[],
+): string[] {
   if (violation === null) return [];
   const { values, saved, replay, problem, regime } = violation;
   return [
     violation.statement,
+    ...seenByOthers(name, findings),
     ...(violation.cause === null ? [] : [`Cause: probably that ${violation.cause}.`]),
     `Law: ${statement}. ${reason}`,
     `Problem: ${describeReportedProblem(problem)}; regime ${regime}`,
@@ -33,13 +45,17 @@ function skippedMessage({ result, skipped }: ReportedProperty): string {
   return result === 'untried' ? `never tried: ${skipped}` : (skipped ?? '');
 }
 
-function testCase(property: ReportedProperty, classname: string): string {
+function testCase(
+  property: ReportedProperty,
+  findings: readonly CheckFinding[],
+  classname: string,
+): string {
   const { name, seconds, skipped, violation } = property;
   const attributes = { name, classname, time: seconds.toFixed(3) };
   const tried = xmlElement('system-out', {}, [escapeXml(describeTried(property))]);
   if (violation !== null) {
     const failure = { message: violation.statement, type: name };
-    const text = violationLines(property).map(escapeXml);
+    const text = violationLines(property, findings).map(escapeXml);
     return xmlElement('testcase', attributes, [xmlElement('failure', failure, text), tried]);
   }
   return xmlElement(
@@ -66,11 +82,11 @@ function executionCases({ kernel, execution }: CheckReport, classname: string): 
  * that shows it again.
  */
 export function renderCheckJunit(report: CheckReport): string {
-  const { properties, execution, seconds, created } = report;
+  const { properties, findings, seconds, created, execution } = report;
   const name = `flashproof check ${describeKernel(report)}`;
   const cases = [
     ...executionCases(report, name),
-    ...properties.map((property) => testCase(property, name)),
+    ...properties.map((property) => testCase(property, findings, name)),
   ];
   const count = (result: ReportedProperty['result']) =>
     properties.filter((property) => property.result === result).length;

@@ -1,4 +1,5 @@
 import {
+  groupByKind,
   isPass,
   type CheckResult,
   type LawFailure,
@@ -7,6 +8,7 @@ import {
   type RegimeName,
   type ResolvedPromises,
   type TriedSizes,
+  type ViolationKind,
 } from '../../properties/index.js';
 import { checkSentence } from './check-verdict.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
@@ -47,6 +49,8 @@ export interface ReportedViolation {
   readonly statement: string;
   /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
   readonly cause: string | null;
+  /** By which violations of several properties are told to be of one cause. */
+  readonly kind: ViolationKind;
   /** Which of the property's forms it was; 0 where there is one only. */
   readonly choice: number;
   readonly regime: RegimeName;
@@ -89,6 +93,14 @@ export interface ReportedProperty {
   readonly violation: ReportedViolation | null;
 }
 
+/** Violations of one cause. */
+export interface CheckFinding {
+  /** The cause in a few words; of a property alone what is wrong, if nothing more is known. */
+  readonly title: string;
+  /** The properties that are violated by it, that with the smallest problem first. */
+  readonly properties: readonly LawId[];
+}
+
 /** Which shards of a check that was divided into several a report speaks for. */
 export interface ReportedShards {
   readonly count: number;
@@ -120,6 +132,8 @@ export interface CheckReport {
   readonly verdict: { readonly pass: boolean; readonly sentence: string };
   /** Why the kernel could not be run at all, in a sentence; null when it could. */
   readonly execution: string | null;
+  /** The violations by their causes, those first that most properties have in common. */
+  readonly findings: readonly CheckFinding[];
   readonly properties: readonly ReportedProperty[];
 }
 
@@ -164,10 +178,12 @@ export function reportedViolation(
   failure: LawFailure,
   saved: SavedViolation = notSaved,
 ): ReportedViolation {
-  const { statement, cause, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
+  const { statement, cause, kind, lawCase, regime, round, runsUntil, secondsUntil, shrinks } =
+    failure;
   return {
     statement,
     cause,
+    kind: { ...kind, equivalents: [...kind.equivalents] },
     choice: lawCase.choice,
     regime,
     round,
@@ -204,6 +220,20 @@ export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   };
 }
 
+/** Numbers in Q, K and V of a violation's problem. */
+function sizeOf({ violation }: ReportedProperty): number {
+  const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim } = violation!.problem;
+  return batch * (heads * seqlenQ * qkDim + kvHeads * seqlenK * (qkDim + vDim));
+}
+
+function reportedFindings(properties: readonly ReportedProperty[]): CheckFinding[] {
+  const violated = properties.filter(({ violation }) => violation !== null);
+  return groupByKind(violated, ({ violation }) => violation!.kind).map(({ title, violations }) => ({
+    title,
+    properties: [...violations].sort((a, b) => sizeOf(a) - sizeOf(b)).map(({ name }) => name),
+  }));
+}
+
 /** The report of laws that were checked, and whose violations are reported already. */
 export function assembleCheckReport(
   result: Omit<CheckResult, 'pass' | 'laws'> & { readonly laws: readonly CheckedLaw[] },
@@ -212,6 +242,7 @@ export function assembleCheckReport(
   const { version, kernel, promises, execution, runsPerProperty, shards } = assembly;
   const { created = new Date() } = assembly;
   const properties = result.laws.map((law) => reportedProperty(law, assembly));
+  const findings = reportedFindings(properties);
   const { command, model, settings, judgedAs } = kernel;
   return {
     kind: 'check',
@@ -231,9 +262,10 @@ export function assembleCheckReport(
         execution === null &&
         isPass(result.laws) &&
         !(assembly.strict === true && properties.some(({ result }) => result === 'untried')),
-      sentence: checkSentence(properties, result, assembly),
+      sentence: checkSentence(properties, findings, result, assembly),
     },
     execution,
+    findings,
     properties,
   };
 }

@@ -1,6 +1,11 @@
 import { styleText } from 'node:util';
 import { formatNumber } from '../audit/index.js';
-import type { CheckReport, ReportedProperty, ReportedViolation } from './check-report.js';
+import type {
+  CheckReport,
+  CheckFinding,
+  ReportedProperty,
+  ReportedViolation,
+} from './check-report.js';
 import { plainText } from './plain-text.js';
 import { describeReportedProblem } from './reported-problem-text.js';
 import { wrapShellCommand } from './shell-words.js';
@@ -70,10 +75,19 @@ function untriedRows({ properties }: CheckReport): Cell[][] {
   });
 }
 
-/** What a property says, what is wrong, on which problem, and how to see it again. */
-function violationLines(property: ReportedProperty, columns: number, paint: Painter): string[] {
-  const { violation } = property;
-  if (violation === null) return [];
+/**
+ * Violations of one cause: what is wrong by the property with the smallest problem, what that says, on
+ * which problem, how to see it again; and what others see of it.
+ */
+function findingLines(
+  { title, properties: names }: CheckFinding,
+  { properties }: CheckReport,
+  columns: number,
+  paint: Painter,
+): string[] {
+  const [property, ...others] = names.map((name) => properties.find((of) => of.name === name)!);
+  const { violation } = property!;
+  if (property === undefined || violation === null) return [];
   const { values, saved, replay, choice } = violation;
   const problem = `${describeReportedProblem(violation.problem)}; regime ${violation.regime}`;
   const labelled: readonly (readonly [label: string, texts: readonly string[]])[] = [
@@ -85,6 +99,7 @@ function violationLines(property: ReportedProperty, columns: number, paint: Pain
     ['Found', [describeFinding(violation)]],
     ['Saved', saved === null ? [] : [saved]],
     ['Replay', replay === null ? [] : wrapShellCommand(replay, columns - labelColumns)],
+    ['Also', others.map(({ name, violation: also }) => `${name}: ${also!.statement}.`)],
   ];
   const rows = labelled.flatMap(([label, texts]) =>
     texts.map((text, index) => [
@@ -92,8 +107,15 @@ function violationLines(property: ReportedProperty, columns: number, paint: Pain
       plainText(text),
     ]),
   );
+  const seenBy =
+    others.length === 0 ? property.name : `${title} (seen by ${names.length} properties)`;
   return [
-    paint('failure', property.name),
+    ...wrapText(plainText(seenBy), columns).map((line) => paint('failure', line)),
+    ...(others.length === 0
+      ? []
+      : layoutTable([['  Property', property.name]], {
+          ...{ alignments: [], width: columns, paint },
+        })),
     ...layoutTable(rows, { alignments: [], width: columns, paint }),
   ];
 }
@@ -133,9 +155,7 @@ export function renderCheck(report: CheckReport, options: RenderOptions = {}): s
     verdictLines(report, columns, paint),
     table(propertyRows(report), ['left', 'left', 'right', 'left', 'left']),
     ...[untriedRows(report)].filter((rows) => rows.length > 0).map((rows) => table(rows, [])),
-    ...report.properties
-      .map((property) => violationLines(property, columns, paint))
-      .filter((lines) => lines.length > 0),
+    ...report.findings.map((finding) => findingLines(finding, report, columns, paint)),
     [
       ...table([kernelRow], []),
       `  ${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,

@@ -1,6 +1,6 @@
 import { formatNumber } from '../audit/index.js';
 import type { CheckResult } from '../../properties/index.js';
-import type { CheckAssembly, ReportedProperty } from './check-report.js';
+import type { CheckAssembly, CheckFinding, ReportedProperty } from './check-report.js';
 import { formatCount } from './terminal-numbers.js';
 
 /** Numbers of shards in words, as in "shards 1, 3 of 4"; the empty text for none. */
@@ -12,6 +12,7 @@ function shardsInWords(numbers: readonly number[], count: number): string {
 /** The verdict of a check in a sentence: what holds or not, what was never tried, on how many problems. */
 export function checkSentence(
   properties: readonly ReportedProperty[],
+  findings: readonly CheckFinding[],
   { seconds, seed, outOfTime }: Pick<CheckResult, 'seconds' | 'seed' | 'outOfTime'>,
   { execution, runsPerProperty, shards, strict = false }: CheckAssembly,
 ): string {
@@ -30,8 +31,12 @@ export function checkSentence(
   ].join('');
   const ofProperties = (n: number) => `${n} ${n === 1 ? 'property' : 'properties'}`;
   const gap = untried === 0 ? '' : `, ${untried} ${untried === 1 ? 'was' : 'were'} never tried`;
+  const causes =
+    findings.length < violated
+      ? `, of ${formatCount(findings.length, 'cause')} by all appearances`
+      : '';
   if (violated > 0)
-    return `FAIL: ${violated} of ${ofProperties(violated + held)} ${violated === 1 ? 'is' : 'are'} violated${gap} (${problems})${time}.`;
+    return `FAIL: ${violated} of ${ofProperties(violated + held)} ${violated === 1 ? 'is' : 'are'} violated${causes}${gap} (${problems})${time}.`;
   if (held === 0) return `NOTHING TRIED: no property was tried on any problem${time}.`;
   const holds = `${ofProperties(held)} ${held === 1 ? 'holds' : 'hold'}${gap}`;
   return strict && untried > 0

@@ -27,6 +27,7 @@ export {
   reportedViolation,
   type CheckAssembly,
   type CheckedLaw,
+  type CheckFinding,
   type CheckProvenance,
   type CheckReport,
   type ReportedKernel,

@@ -37,6 +37,7 @@ function violated(statement: string): LawResult {
   const failure = {
     ...{ lawCase: { problem, choice: 0 }, statement, runs: [], shrinks: 3 },
     cause: 'the mask is off',
+    kind: { id: 'diagnosis mask', title: 'the mask is off', equivalents: [] },
     ...{ regime: 'normal' as const, round: 2, runsUntil: 5, secondsUntil: 0.25 },
   };
   return { ...held, id: 'within-bound', strength: 'bound', status: 'violated', failure };
