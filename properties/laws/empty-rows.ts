@@ -27,7 +27,7 @@ function withEmptyRows(
   const most = Math.min(queries - 1, keys);
   if (most < 1) return null;
   const count = 1 + spreadChoice(choice, keyChoices, most);
-  const { causal } = promises;
+  const causal = promises.causal !== false;
   const left = problem.window?.left ?? -1;
   const masked = {
     ...arrangeProblem(problem, { keys: indices(count) }),

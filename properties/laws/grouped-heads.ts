@@ -13,7 +13,11 @@ export const groupedHeads: Law = {
   strengths: ['bits', 'bound'],
   usual: 'bound',
   choices: 1,
-  notFor: (promises) => (promises.groupedHeads ? null : 'grouped heads are not promised'),
+  notFor: ({ groupedHeads, groupSizes }) => {
+    if (!groupedHeads || groupSizes?.every((size) => size === 1))
+      return 'grouped heads are not promised';
+    return groupSizes?.includes(1) === false ? 'ungrouped heads are not promised' : null;
+  },
   violation: async ({ problem: transformed }, tools) => {
     const { heads, groupSize } = problemShape(transformed);
     if (groupSize === 1) throw new NotApplicable('the problem has no grouped heads');

@@ -88,14 +88,22 @@ class Combination {
 /** Keys cut in two and in three, at so many places each. */
 const cutsOfEach = 12;
 
-/** The parts of the keys that a choice makes, none of them empty. */
-function partsOf(keys: number, choice: number): number[][] {
+/**
+ * The parts of the keys that a choice makes, none of them empty, each a multiple of a number of keys.
+ * @throws NotApplicable for too few keys
+ */
+function partsOf(allKeys: number, choice: number, multiple: number): number[][] {
+  const keys = allKeys / multiple;
+  if (keys < 3) throw new NotApplicable('the problem has too few keys to split');
   const parts = 2 + (choice % 2);
   const which = Math.floor(choice / 2);
   const first = 1 + spreadChoice(which, cutsOfEach, keys - parts + 1);
   const second = first + Math.max(1, Math.floor((keys - first) / 2));
   const ends = parts === 2 ? [first, keys] : [first, second, keys];
-  return ends.map((end, i) => indices(end - (ends[i - 1] ?? 0), ends[i - 1] ?? 0));
+  return ends.map((end, i) => {
+    const begin = ends[i - 1] ?? 0;
+    return indices((end - begin) * multiple, begin * multiple);
+  });
 }
 
 function hasLse(run: KernelRun): run is Part['run'] {
@@ -167,8 +175,9 @@ export const keySplitting: Law = {
     if (problem.causal || problem.window !== null)
       throw new NotApplicable('the problem has a mask');
     const { keys } = problemShape(problem);
-    if (keys < 3) throw new NotApplicable('the problem has too few keys to split');
-    const cut = partsOf(keys, choice).map((part) => arrangeProblem(problem, { keys: part }));
+    const cut = partsOf(keys, choice, promises.multiples.keys ?? 1).map((part) =>
+      arrangeProblem(problem, { keys: part }),
+    );
     for (const part of cut) requirePromised(part, promises);
     const solved: Part[] = [];
     for (const each of [problem, ...cut]) {

@@ -1,5 +1,6 @@
 import { describePlace, formatNumber } from '../../src/audit/index.js';
 import { problemShape } from '../../src/problem.js';
+import { alignedUp } from '../size-multiples.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { placeOfRow } from './compare-runs.js';
@@ -69,7 +70,7 @@ export const lseMonotone: Law = {
     const outside = outsideRange(whole, ranges);
     if (outside !== null || problem.causal || problem.window !== null) return outside;
     const { keys } = problemShape(problem);
-    const kept = Math.ceil((keys * (choice + 1)) / (shares + 1));
+    const kept = alignedUp((keys * (choice + 1)) / (shares + 1), promises.multiples.keys);
     const part = arrangeProblem(problem, { keys: indices(kept) });
     if (kept < 1 || kept >= keys || !isPromised(part, promises)) return null;
     const fewer = await run(part);

@@ -1,4 +1,5 @@
 import { problemShape, type Problem } from '../../src/problem.js';
+import { alignedUp } from '../size-multiples.js';
 import type { Law, LawStrength } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
@@ -34,7 +35,9 @@ function addedInFront({ problem, choice, strength, promises }: PaddingRequest) {
   if (firstRow >= queries) return null;
   const kept = indices(queries - firstRow, firstRow);
   const isBits = strength === 'bits';
-  const count = isBits ? promises.blockKeys * (1 + (choice % 2)) : 1 + choice * 19;
+  const count = isBits
+    ? promises.blockKeys * (1 + (choice % 2))
+    : alignedUp(1 + choice * 19, promises.multiples.keys);
   const repeated = (length: number, of: number) =>
     indices(length).map((i) => permutation(of, choice)[i % of]!);
   const before = isBits ? repeated(addedQueries[choice]!, queries) : [];
@@ -58,12 +61,14 @@ function addedInFront({ problem, choice, strength, promises }: PaddingRequest) {
  * As many keys as queries cut off at the end, under a mask that ends at the diagonal, which stays
  * where it is: what remains is a problem padded at its end.
  */
-function cutAtTheEnd({ problem, choice }: PaddingRequest): ArrangedProblems | null {
+function cutAtTheEnd({ problem, choice, promises }: PaddingRequest): ArrangedProblems | null {
   const { queries, keys } = problemShape(problem);
   const endsAtDiagonal = problem.causal || problem.window?.right === 0;
-  const most = Math.min(queries, keys) - 1;
+  const { multiples } = promises;
+  const unit = Math.max(multiples.queries ?? 1, multiples.keys ?? 1);
+  const most = Math.min(queries, keys) - unit;
   if (!endsAtDiagonal || most < 1) return null;
-  const count = 1 + spreadChoice(choice, amountChoices, most);
+  const count = alignedUp(1 + spreadChoice(choice, amountChoices, most), unit);
   const rows = { queries: indices(queries - count) };
   const transformed = arrangeProblem(problem, { ...rows, keys: indices(keys - count) });
   const words =

@@ -11,17 +11,20 @@ import { isWithinScoreLimit } from '../suite/score-limit.js';
  */
 export function isPromised(problem: Problem, promises: ResolvedPromises): boolean {
   const shape = problemShape(problem);
-  const { causal, window, softcap, groupedHeads, emptyRows, sizes, scoreLimit } = promises;
+  const { causal, window, softcap, groupedHeads, emptyRows, scoreLimit } = promises;
+  const { sizes, groupSizes, multiples } = promises;
   return (
-    (causal || !problem.causal) &&
+    (causal === true || problem.causal === (causal === 'only')) &&
     (window || problem.window === null) &&
     (softcap || problem.softcap === null) &&
     (groupedHeads || shape.groupSize === 1) &&
+    (groupSizes?.includes(shape.groupSize) ?? true) &&
     (emptyRows || !hasEmptyRows(problem)) &&
     isWithinScoreLimit(problem, scoreLimit) &&
     sizeNames.every((name) => {
       const { min = 1, max = Infinity } = sizes[name] ?? {};
-      return min <= shape[name] && shape[name] <= max;
+      const multiple = multiples[name] ?? 1;
+      return min <= shape[name] && shape[name] <= max && shape[name] % multiple === 0;
     })
   );
 }

@@ -10,6 +10,7 @@ import { findCounterexample, type Counterexample } from './find-counterexample.j
 import { lawOutcome, type LawOutcome } from './law-outcome.js';
 import type { LawStrength } from './law.js';
 import type { PlannedLaw } from './plan-check.js';
+import { productionAspect } from './production-sizes.js';
 import type { ResolvedPromises } from './promises.js';
 import { largestSizes, type TriedSizes } from './tried-sizes.js';
 
@@ -101,7 +102,10 @@ export class LawProgress {
     const start = performance.now();
     const began = sinceStart();
     const result = await findCounterexample(
-      { law: this.id, regime, specials, tiling: this.#tiling(round), seed },
+      {
+        ...{ law: this.id, regime, specials, tiling: this.#tiling(round), seed },
+        production: productionAspect(this.id, round),
+      },
       kernel,
       this.#promises,
       shrinkSeconds,

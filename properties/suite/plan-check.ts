@@ -35,7 +35,10 @@ export interface CheckPlan {
 /** Why a law is not tried on such a kernel; null when it is. */
 function whyNot(id: LawId, promises: ResolvedPromises): string | null {
   if (promises.laws[id] === 'none') return 'not promised';
-  return laws[id].notFor?.(promises) ?? null;
+  const law: Law = laws[id];
+  if (promises.causal === 'only' && law.constraints?.causal === false)
+    return 'it needs problems without a causal mask, which are not promised';
+  return law.notFor?.(promises) ?? null;
 }
 
 /** The regimes that a law can be tried in on such a kernel, or why there is none. */
