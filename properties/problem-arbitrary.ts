@@ -25,10 +25,13 @@ const anyProblem = (): boolean => true;
 
 class ProblemArbitrary extends fc.Arbitrary<Problem> {
   readonly #constraints: ResolvedConstraints;
+  readonly #drawn: ResolvedConstraints;
 
-  constructor(constraints: ResolvedConstraints) {
+  /** @param drawn what problems are drawn by; they shrink by the others */
+  constructor(constraints: ResolvedConstraints, drawn: ResolvedConstraints) {
     super();
     this.#constraints = constraints;
+    this.#drawn = drawn;
   }
 
   #value(plain: PlainProblem, context: unknown): fc.Value<Problem> {
@@ -39,7 +42,7 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
   }
 
   override generate(random: fc.Random): fc.Value<Problem> {
-    const { plain, regime } = generateProblem(this.#constraints, random);
+    const { plain, regime } = generateProblem(this.#drawn, random);
     return this.#value(plain, new ShrinkContext(regime, searchStart));
   }
 
@@ -84,8 +87,13 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
  * Shrinks toward sizes of one, no masks, and the values 0, 1 and round numbers; a counterexample
  * keeps the constraints on sizes, masks, formats and kinds of scale, and it stays in the regime that it
  * was drawn in, unless special values took it out of that at once.
+ * @param drawn what problems are drawn by, where that is narrower than what they may shrink to; default
+ * the constraints
  * @throws RequestError for constraints that are malformed or that no problem meets
  */
-export function attentionProblem(constraints: ProblemConstraints = {}): fc.Arbitrary<Problem> {
-  return new ProblemArbitrary(resolveConstraints(constraints));
+export function attentionProblem(
+  constraints: ProblemConstraints = {},
+  drawn: ProblemConstraints = constraints,
+): fc.Arbitrary<Problem> {
+  return new ProblemArbitrary(resolveConstraints(constraints), resolveConstraints(drawn));
 }

@@ -11,6 +11,7 @@ import { fewestElements } from './problem-elements.js';
 import { regimeChoice, type ProblemSpace, type RegimeChoice } from './regime-choice.js';
 import { regimeNames, type RegimeName } from './regimes/index.js';
 import { scaleKinds, type ScaleKind } from './scale-kind.js';
+import { alignedRange, alignedUp, type SizeMultiples } from './size-multiples.js';
 import { resolveTiling, type Tiling } from './tiling.js';
 
 export { scaleKinds, type ScaleKind };
@@ -43,6 +44,10 @@ export interface ProblemConstraints {
    * of qkDim and vDim that are given too hold as well.
    */
   readonly dims?: readonly number[] | undefined;
+  /** The only numbers of query heads that share a kv head, such as 1, 4 and 8; default any. */
+  readonly groupSizes?: readonly number[] | undefined;
+  /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
+  readonly multiples?: SizeMultiples | undefined;
   /**
    * The most that batch · query heads · queries · keys · head dimension may come to. Default 2^21, or
    * the least that the sizes allow where that is more.
@@ -109,9 +114,68 @@ function choices<T extends string>(
 
 const knownConstraints: readonly string[] = [
   ...sizeNames,
-  ...['dims', 'maximumElements', 'tiling', 'formats', 'regimes', 'causal', 'window', 'softcap'],
+  ...[
+    'dims',
+    'groupSizes',
+    'multiples',
+    'maximumElements',
+    'tiling',
+    'formats',
+    'regimes',
+    'causal',
+    'window',
+    'softcap',
+  ],
   ...['scales', 'specialValues', 'emptyRows'],
 ];
+
+/** @throws RequestError for a size that there is not, and for multiples of none */
+function resolveMultiples(multiples: SizeMultiples = {}): SizeMultiples {
+  for (const [name, multiple] of Object.entries(multiples)) {
+    if (!sizeNames.some((known) => known === name))
+      throw new RequestError(
+        `constraint multiples has no size ${JSON.stringify(name)}; choose from ${sizeNames.join(', ')}`,
+      );
+    if (!(Number.isSafeInteger(multiple) && multiple >= 1))
+      throw new RequestError(
+        `constraint multiples.${name} is ${multiple}; give a whole number from 1`,
+      );
+  }
+  return multiples;
+}
+
+/** The multiples in a range; one that the user left open at its end reaches the first of them. */
+function multiplesWithin(
+  name: SizeName,
+  given: SizeRange = {},
+  multiple: number | undefined,
+): FullSizeRange {
+  const full = fullSizeRange(name, given);
+  const { min, max } = alignedRange(full, multiple);
+  if (min <= max) return { min, max };
+  if (given.max === undefined) return { min, max: min };
+  throw new RequestError(
+    `constraint multiples.${name} is ${multiple}, of which none lies within ${full.min} to ${full.max}; widen ${name}`,
+  );
+}
+
+/** The group sizes in the range that is given, ascending. */
+function resolveGroupSizes({
+  groupSizes,
+  groupSize = {},
+}: ProblemConstraints): readonly number[] | null {
+  if (groupSizes === undefined) return null;
+  for (const size of groupSizes)
+    if (!(Number.isSafeInteger(size) && size >= 1))
+      throw new RequestError(`constraint groupSizes has ${size}; give whole numbers from 1`);
+  const { min = 1, max = Infinity } = groupSize;
+  const within = [...new Set(groupSizes)].filter((size) => min <= size && size <= max);
+  if (within.length === 0)
+    throw new RequestError(
+      'constraint groupSizes has none of the numbers that groupSize allows; widen it',
+    );
+  return within.sort((a, b) => a - b);
+}
 
 /** The dimensions in the ranges that are given, ascending. */
 function resolveDims({ dims, ...constraints }: ProblemConstraints): readonly number[] | null {
@@ -121,7 +185,10 @@ function resolveDims({ dims, ...constraints }: ProblemConstraints): readonly num
       throw new RequestError(`constraint dims has ${dim}; give whole numbers from 1`);
   const ranges = (['qkDim', 'vDim'] as const).map((name) => constraints[name] ?? {});
   const within = [...new Set(dims)].filter((dim) =>
-    ranges.every(({ min = 1, max = Infinity }) => min <= dim && dim <= max),
+    ranges.every(({ min = 1, max = Infinity }, i) => {
+      const multiple = constraints.multiples?.[i === 0 ? 'qkDim' : 'vDim'] ?? 1;
+      return min <= dim && dim <= max && dim % multiple === 0;
+    }),
   );
   if (within.length === 0)
     throw new RequestError(
@@ -176,16 +243,23 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
         `there is no constraint ${JSON.stringify(name)}; choose from ${knownConstraints.join(', ')}`,
       );
   const known = Object.keys(formats) as FormatName[];
-  const given = Object.fromEntries(
-    sizeNames.map((name) => [name, fullSizeRange(name, constraints[name])]),
+  const multiples = resolveMultiples(constraints.multiples);
+  const groupSizes = resolveGroupSizes(constraints);
+  const within = Object.fromEntries(
+    sizeNames.map((name) => [name, multiplesWithin(name, constraints[name], multiples[name])]),
   ) as Record<SizeName, FullSizeRange>;
+  const given =
+    groupSizes === null
+      ? within
+      : { ...within, groupSize: { min: groupSizes[0]!, max: groupSizes.at(-1)! } };
   const { queries, keys } = given;
   const emptyRows = constraints.emptyRows ?? true;
   if (!emptyRows && keys.max === 0)
     throw new RequestError(
       'constraint emptyRows is false but keys.max is 0; allow empty rows, or some keys',
     );
-  const sizes = emptyRows ? given : { ...given, keys: { ...keys, min: Math.max(keys.min, 1) } };
+  const fewestKeys = alignedUp(Math.max(keys.min, 1), multiples.keys);
+  const sizes = emptyRows ? given : { ...given, keys: { ...keys, min: fewestKeys } };
   const { maximumElements = usualElements } = constraints;
   if (!(maximumElements >= 0))
     throw new RequestError(
@@ -196,6 +270,7 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
     formats: choices('formats', constraints.formats, known),
     sizes,
     dims: resolveDims(constraints),
+    ...{ multiples, groupSizes },
     scales: choices('scales', constraints.scales, scaleKinds),
   };
   const names = choices('regimes', constraints.regimes, regimeNames);

@@ -8,6 +8,7 @@ import { randomValues } from './random-values.js';
 import type { RegimeChoice } from './regime-choice.js';
 import { drawRegime, type RegimeName } from './regimes/index.js';
 import type { ScaleKind } from './scale-kind.js';
+import { alignedDown, alignedSizes, alignedUp } from './size-multiples.js';
 import { drawSize, sizeNames, type Sizes } from './size-range.js';
 
 function pick<T>(from: readonly T[], random: Random): T {
@@ -101,12 +102,13 @@ function drawSizes(
     sizeNames.map((name) => [name, drawSize(choice.sizes[name], draw)]),
   ) as Sizes;
   const dim = choice.dims === null ? null : pick(choice.dims, random);
-  return withinElements(
+  const sizes = withinElements(
     { ...drawn, ...lengths, ...(dim === null ? {} : { qkDim: dim, vDim: dim }) },
     choice,
     maximumElements,
     draw,
   );
+  return alignedSizes(sizes, choice);
 }
 
 /** Sizes and masks, mended where a query would see no key though it must. */
@@ -122,8 +124,11 @@ function drawLayout(choice: RegimeChoice, constraints: ResolvedConstraints, rand
   // Only the first queries can see nothing, and only when they outnumber the keys.
   if (constraints.emptyRows || sizes.queries <= sizes.keys) return { sizes, causal, window };
   if (constraints.causal === true) {
-    const queries = Math.max(choice.sizes.queries.min, sizes.keys);
-    return { sizes: { ...sizes, queries, keys: Math.max(sizes.keys, queries) }, causal, window };
+    const { multiples } = choice;
+    const fewer = alignedDown(sizes.keys, multiples.queries);
+    const queries = Math.max(choice.sizes.queries.min, fewer);
+    const keys = alignedUp(Math.max(sizes.keys, queries), multiples.keys);
+    return { sizes: { ...sizes, queries, keys }, causal, window };
   }
   const unlimited = window && { left: Math.max(window.left, 0), right: -1 };
   return { sizes, causal: false, window: unlimited };

@@ -1,13 +1,13 @@
 import type { FormatName } from '../src/formats/index.js';
 import { regimes, type RegimeName } from './regimes/index.js';
 import type { ScaleKind } from './scale-kind.js';
+import { alignedDown, alignedUp, type SizeChoices } from './size-multiples.js';
 import { sizeNames, type FullSizeRange, type SizeName, type SizeRange } from './size-range.js';
 import type { Tiling } from './tiling.js';
 
 /** What constraints, with their defaults filled in, leave of problems. */
-export interface ProblemSpace {
+export interface ProblemSpace extends SizeChoices {
   readonly formats: readonly FormatName[];
-  readonly sizes: Readonly<Record<SizeName, FullSizeRange>>;
   /** What Q·K and V may have as their one dimension, ascending; null for the ranges in `sizes`. */
   readonly dims: readonly number[] | null;
   readonly scales: readonly ScaleKind[];
@@ -28,10 +28,11 @@ function usableRange(
   { min, max }: FullSizeRange,
   given: SizeRange | undefined,
   needed: SizeRange,
+  multiple: number | undefined,
 ): FullSizeRange {
-  const least = Math.max(min, needed.min ?? min);
+  const least = alignedUp(Math.max(min, needed.min ?? min), multiple);
   const most = given?.max === undefined ? Math.max(max, least) : max;
-  return { min: least, max: Math.min(most, needed.max ?? most) };
+  return { min: least, max: alignedDown(Math.min(most, needed.max ?? most), multiple) };
 }
 
 /**
@@ -52,7 +53,9 @@ export function regimeChoice(
   const needed = regime.sizes?.(tiling) ?? {};
   const sizes = { ...space.sizes };
   for (const size of sizeNames) {
-    sizes[size] = usableRange(space.sizes[size], given[size], needed[size] ?? {});
+    sizes[size] = usableRange(
+      ...([space.sizes[size], given[size], needed[size] ?? {}, space.multiples[size]] as const),
+    );
     const { min = 0, max = Infinity } = needed[size] ?? {};
     if (sizes[size].min > sizes[size].max)
       return { need: `${size} from ${min}${max === Infinity ? '' : ` to ${max}`}` };
@@ -60,5 +63,6 @@ export function regimeChoice(
   const { min: least = 0 } = needed.qkDim ?? {};
   const dims = space.dims?.filter((dim) => dim >= least) ?? null;
   if (dims?.length === 0) return { need: `dims from ${least}` };
-  return { name, formats, scales, sizes, dims };
+  const { multiples, groupSizes } = space;
+  return { name, formats, scales, sizes, dims, multiples, groupSizes };
 }

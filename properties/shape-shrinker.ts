@@ -11,16 +11,21 @@ const singlyUpTo = 8;
 
 /**
  * Indices of a shorter axis, shortest first: from the front, from the back, without whole blocks, without
- * one element.
+ * one element; as many as are multiples of a number.
  */
-function* shorterAxes(size: number, min: number, block: number): Generator<number[]> {
-  for (const unit of block < size - min ? [1, block] : [1])
+function* shorterAxes(
+  size: number,
+  min: number,
+  block: number,
+  multiple: number,
+): Generator<number[]> {
+  for (const unit of block < size - min && block % multiple === 0 ? [multiple, block] : [multiple])
     for (let units = Math.floor((size - min) / unit); units > 0; units = Math.floor(units / 2)) {
       const rest = units * unit;
       yield range(0, size - rest);
       yield range(rest, size - rest);
     }
-  if (size > singlyUpTo || size <= min) return;
+  if (size > singlyUpTo || size <= min || multiple > 1) return;
   for (let left = 1; left < size - 1; left++) yield range(0, size).filter((i) => i !== left);
 }
 
@@ -35,8 +40,21 @@ function sizeAxis(name: SizeName, plain: PlainProblem, constraints: ResolvedCons
   const size = plain.sizes[name];
   const min = Math.min(constraints.sizes[name].min, size);
   const { blockKeys } = constraints.tiling;
-  const selections = [...shorterAxes(size, min, blockKeys)].map((kept) => ({ [name]: kept }));
+  const multiple = constraints.multiples[name] ?? 1;
+  const shorter = [...shorterAxes(size, min, blockKeys, multiple)];
+  const selections = shorter.map((kept) => ({ [name]: kept }));
   return { sizes: [name], selections };
+}
+
+/** The query heads of a group cut to one of the listed numbers. */
+function listedGroups({ sizes: { groupSize } }: PlainProblem, groupSizes: readonly number[]): Axis {
+  const selections = groupSizes
+    .filter((size) => size < groupSize)
+    .flatMap((size) => [
+      { groupSize: range(0, size) },
+      { groupSize: range(groupSize - size, size) },
+    ]);
+  return { sizes: ['groupSize'], selections };
 }
 
 /** Both dimensions cut to one of the list. */
@@ -53,10 +71,13 @@ function listedDimensions({ sizes }: PlainProblem, dims: readonly number[]): Axi
 
 /** Every axis that can be made smaller. */
 function shrinkableAxes(plain: PlainProblem, constraints: ResolvedConstraints): Axis[] {
-  const { dims } = constraints;
-  const single = sizeNames.filter((name) => dims === null || !dimensions.includes(name));
+  const { dims, groupSizes } = constraints;
+  const isListed = (name: SizeName) =>
+    (dims !== null && dimensions.includes(name)) || (groupSizes !== null && name === 'groupSize');
+  const single = sizeNames.filter((name) => !isListed(name));
   return [
     ...single.map((name) => sizeAxis(name, plain, constraints)),
+    ...(groupSizes === null ? [] : [listedGroups(plain, groupSizes)]),
     ...(dims === null ? [] : [listedDimensions(plain, dims)]),
   ].filter(({ selections }) => selections.length > 0);
 }
@@ -83,12 +104,13 @@ function* singleQueries(
   constraints: ResolvedConstraints,
 ): Generator<PlainProblem> {
   const { queries, keys } = plain.sizes;
-  if (queries < 2 || constraints.sizes.queries.min > 1) return;
+  const { multiples } = constraints;
+  if (queries < 2 || constraints.sizes.queries.min > 1 || (multiples.queries ?? 1) > 1) return;
   const count = Math.min(queries, mostAlone);
   for (let i = 0; i < count; i++) {
     const query = Math.floor((i * queries) / count);
     const left = keys - (queries - 1 - query);
-    if (left >= constraints.sizes.keys.min)
+    if (left >= constraints.sizes.keys.min && left % (multiples.keys ?? 1) === 0)
       yield selectPart(plain, { queries: [query], keys: range(0, left) });
   }
 }

@@ -1,7 +1,7 @@
 import { problemShape, type Problem } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
 import { arrangedViolation } from './arranged-violation.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { arrangeProblem } from './transform-problem.js';
 
 /** A problem and the same with its masks put otherwise. */
@@ -61,8 +61,8 @@ export const causalIsWindow: Law = {
   violation: async ({ problem, choice }, tools) => {
     const masked = forms[choice]!(problem);
     const { promises } = tools;
-    if (!isPromised(masked.problem, promises) || !isPromised(masked.transformed, promises))
-      return null;
+    requirePromised(masked.problem, promises);
+    requirePromised(masked.transformed, promises);
     return arrangedViolation(masked, tools);
   },
 };

@@ -1,4 +1,5 @@
 import { describePlace, elementAt, type Coordinates } from '../../src/audit/index.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { RunResults } from './transform-problem.js';
 
 /** Which results are compared: all by default. */
@@ -27,13 +28,19 @@ function same(a: number, b: number): boolean {
   return a === b || (Number.isNaN(a) && Number.isNaN(b));
 }
 
+/** The first difference, null for none, among how many results. */
+export interface RunComparison {
+  readonly difference: RunDifference | null;
+  readonly compared: number;
+}
+
 function differenceOf(
   what: RunDifference['what'],
   expected: Float64Array,
   found: Float64Array,
   counts: (index: number) => boolean,
   place: (index: number) => Coordinates,
-): RunDifference | null {
+): RunComparison {
   let first = -1;
   let differing = 0;
   let compared = 0;
@@ -44,9 +51,10 @@ function differenceOf(
     if (first < 0) first = i;
     differing++;
   }
-  if (first < 0) return null;
+  if (first < 0) return { difference: null, compared };
   const [wanted, got] = [expected[first]!, found[first]!];
-  return { what, at: place(first), expected: wanted, found: got, differing, compared };
+  const at = place(first);
+  return { difference: { what, at, expected: wanted, found: got, differing, compared }, compared };
 }
 
 /** Coordinates of a row over [batch, heads, queries]. */
@@ -56,14 +64,14 @@ export function placeOfRow(shape: RunResults['shape'], row: number): Coordinates
 }
 
 /**
- * The first result in which two runs over rows of the same shape differ, O before LSE; null for none.
- * The signs of zeros and the payloads of NaNs do not count. The LSE is compared where both have one.
+ * Compares two runs over rows of the same shape, O before LSE. The signs of zeros and the payloads of
+ * NaNs do not count. The LSE is compared where both have one.
  */
-export function firstDifference(
+export function compareRuns(
   expected: RunResults,
   found: RunResults,
   { elements = () => true, rows = () => true }: Comparison = {},
-): RunDifference | null {
+): RunComparison {
   const { shape } = found;
   const { vDim } = shape;
   const out = differenceOf(
@@ -73,8 +81,25 @@ export function firstDifference(
     (i) => elements(Math.floor(i / vDim), i % vDim),
     (i) => elementAt(shape, i),
   );
-  if (out !== null || expected.lse === null || found.lse === null) return out;
-  return differenceOf('the LSE', expected.lse, found.lse, rows, (row) => placeOfRow(shape, row));
+  if (out.difference !== null || expected.lse === null || found.lse === null) return out;
+  const lse = differenceOf('the LSE', expected.lse, found.lse, rows, (row) =>
+    placeOfRow(shape, row),
+  );
+  return { ...lse, compared: out.compared + lse.compared };
+}
+
+/**
+ * The first result in which two runs differ, null for none; see `compareRuns`.
+ * @throws NotApplicable when there is nothing to compare
+ */
+export function firstDifference(
+  expected: RunResults,
+  found: RunResults,
+  comparison: Comparison = {},
+): RunDifference | null {
+  const { difference, compared } = compareRuns(expected, found, comparison);
+  if (compared === 0) throw new NotApplicable('no result of the problem can be compared');
+  return difference;
 }
 
 /**

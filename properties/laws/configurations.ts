@@ -1,4 +1,5 @@
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { judgedViolation } from './judged-violation.js';
 
 /**
@@ -18,7 +19,7 @@ export const configurations: Law = {
       : null,
   violation: async ({ problem, choice }, { runConfiguration, judge, promises }) => {
     const names = Object.keys(promises.configurations);
-    if (names.length === 0) return null;
+    if (names.length === 0) throw new NotApplicable('there is no other configuration');
     const name = names[choice % names.length]!;
     const judged = judgedViolation(judge(await runConfiguration(name, problem)));
     return judged && `with ${name}, ${judged}`;

@@ -7,6 +7,7 @@ import {
 import { formats, smallestSubnormal, unitRoundoff } from '../../src/formats/index.js';
 import { visibleKeys } from '../../src/problem.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { admittedArithmetic } from './admitted-arithmetic.js';
 import { storingError } from './run-bounds.js';
 import { decodedRows, firstKeyRow } from './score-range.js';
@@ -78,7 +79,10 @@ function columnRanges({ problem, shape }: KernelRun) {
   };
 }
 
-/** The first element beyond the range of its column's values and rounding, in a sentence. */
+/**
+ * The first element beyond the range of its column's values and rounding, in a sentence; null for none.
+ * @throws NotApplicable where no element's range is known
+ */
 function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | null {
   const { problem, outputs, shape, out } = run;
   const { format } = outputs.out;
@@ -87,6 +91,7 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
   const rangesOf = columnRanges(run);
   const q = decodedRows(problem.q);
   const slackOf = new Map<number, number>();
+  let judged = 0;
   for (let row = 0; row < shape.batch * shape.heads * queries; row++) {
     const { keys, ranges } = rangesOf(row);
     const product = q.norms[row]! * ranges.longestKey;
@@ -101,12 +106,14 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
       if (!(largest * keys * largestWeight < largestSum)) continue;
       const inner = relative * largest + (keys + 2) * underflow.sums;
       if (largest + inner >= formats[format].maxFinite) continue;
+      judged++;
       const slack = inner + storingError(format, largest, inner, arithmetic.outputRounding);
       const value = out[row * vDim + c]!;
       if (value >= lowest - slack && value <= highest + slack) continue;
       return `O at ${describePlace(elementAt(shape, row * vDim + c))} is ${formatNumber(value)}, but its column of V lies between ${formatNumber(lowest)} and ${formatNumber(highest)} in the ${keys} keys that the row sees; rounding explains ${formatNumber(slack)} more`;
     }
   }
+  if (judged === 0) throw new NotApplicable('no element has a range that is finite');
   return null;
 }
 

@@ -1,18 +1,20 @@
 import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
+import { alignedUp } from '../size-multiples.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation, type ArrangedProblems } from './arranged-violation.js';
 import { spreadChoice } from './permutations.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
 /** Numbers of rows, or rows, that are tried of each form. */
 const rowChoices = 16;
 
 /** The last rows alone: masks are aligned to the bottom right, so that they see the same keys. */
-function lastRows(problem: Problem, choice: number): ArrangedProblems | null {
+function lastRows(problem: Problem, choice: number, multiple: number): ArrangedProblems | null {
   const { queries } = problemShape(problem);
-  if (queries === 1) return null;
-  const count = 1 + spreadChoice(choice, rowChoices, queries - 1);
+  if (queries <= multiple) return null;
+  const count = alignedUp(1 + spreadChoice(choice, rowChoices, queries - multiple), multiple);
   const rows = { queries: indices(count, queries - count) };
   const words = count === 1 ? 'with the last row alone' : `with the last ${count} rows alone`;
   return { problem, transformed: arrangeProblem(problem, rows), rows, words };
@@ -48,8 +50,13 @@ export const decodeEqualsPrefill: Law = {
   choices: forms.length * rowChoices,
   violation: async ({ problem, choice }, tools) => {
     const form = forms[choice % forms.length]!;
-    const alone = form(problem, Math.floor(choice / forms.length));
-    if (alone === null || !isPromised(alone.transformed, tools.promises)) return null;
+    const alone = form(
+      problem,
+      Math.floor(choice / forms.length),
+      tools.promises.multiples.queries ?? 1,
+    );
+    if (alone === null) throw new NotApplicable('the problem has no row to compute alone');
+    requirePromised(alone.transformed, tools.promises);
     return arrangedViolation(alone, tools);
   },
 };

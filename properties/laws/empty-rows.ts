@@ -2,6 +2,7 @@ import { describePlace } from '../../src/audit/index.js';
 import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
 import { hasEmptyRows } from '../problem-generator.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { arrangedViolation } from './arranged-violation.js';
 import { placeOfRow } from './compare-runs.js';
@@ -26,7 +27,7 @@ function withEmptyRows(
   const most = Math.min(queries - 1, keys);
   if (most < 1) return null;
   const count = 1 + spreadChoice(choice, keyChoices, most);
-  const { causal } = promises;
+  const causal = promises.causal !== false;
   const left = problem.window?.left ?? -1;
   const masked = {
     ...arrangeProblem(problem, { keys: indices(count) }),
@@ -67,7 +68,8 @@ export const emptyRows: Law = {
   },
   violation: async ({ problem: given, choice }, tools) => {
     const problem = withEmptyRows(given, choice, tools.promises);
-    if (problem === null) return null;
+    if (problem === null)
+      throw new NotApplicable('no row of the problem can be left without a key');
     const violation = emptyRowViolation(await tools.run(problem));
     if (violation !== null) return violation;
     const shape = problemShape(problem);

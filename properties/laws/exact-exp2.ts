@@ -159,7 +159,8 @@ export const exactExp2: Law = {
   choices: 1,
   notFor: (promises) =>
     promises.scales.includes('odd') ? null : 'a scale of ln 2 is not promised, which it needs',
-  problems: (promises) => valuedProblem(promises, { softcap: false, scales: ['odd'] }, valuer),
+  problems: (promises, drawn) =>
+    valuedProblem(promises, { softcap: false, scales: ['odd'] }, valuer, drawn),
   violation: async ({ problem }, { run, judge }) => {
     const ran = await run(problem);
     return firstInexact(ran, exactOfOctaves(ran)) ?? worstCaseViolation(judge(ran));

@@ -111,7 +111,7 @@ export const exact: Law = {
   choices: 1,
   notFor: (promises) =>
     takesPositiveScales(promises) ? null : 'no positive scale is promised, which it needs',
-  problems: (promises) =>
+  problems: (promises, drawn) =>
     valuedProblem(
       promises,
       {
@@ -119,6 +119,7 @@ export const exact: Law = {
         scales: promises.scales.filter((kind) => kind === 'default' || kind === 'odd'),
       },
       valuer,
+      drawn,
     ),
   violation: async ({ problem }, { run, judge, strength }) => {
     const ran = await run(problem);

@@ -1,7 +1,8 @@
 import { problemShape } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation } from './arranged-violation.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
 /** The problem with K and V given to every query head, and as it is, with them shared. */
@@ -12,13 +13,17 @@ export const groupedHeads: Law = {
   strengths: ['bits', 'bound'],
   usual: 'bound',
   choices: 1,
-  notFor: (promises) => (promises.groupedHeads ? null : 'grouped heads are not promised'),
+  notFor: ({ groupedHeads, groupSizes }) => {
+    if (!groupedHeads || groupSizes?.every((size) => size === 1))
+      return 'grouped heads are not promised';
+    return groupSizes?.includes(1) === false ? 'ungrouped heads are not promised' : null;
+  },
   violation: async ({ problem: transformed }, tools) => {
     const { heads, groupSize } = problemShape(transformed);
-    if (groupSize === 1) return null;
+    if (groupSize === 1) throw new NotApplicable('the problem has no grouped heads');
     const kvHeads = indices(heads).map((head) => Math.floor(head / groupSize));
     const problem = arrangeProblem(transformed, { kvHeads });
-    if (!isPromised(problem, tools.promises)) return null;
+    requirePromised(problem, tools.promises);
     const words = `with K and V shared by ${groupSize} query heads each`;
     return arrangedViolation({ problem, transformed, words }, tools);
   },

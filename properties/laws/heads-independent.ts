@@ -1,5 +1,6 @@
 import { problemShape, type ProblemShape } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation } from './arranged-violation.js';
 import { permutation } from './permutations.js';
 import { arrangeProblem, type Arrangement } from './transform-problem.js';
@@ -27,7 +28,7 @@ export const headsIndependent: Law = {
   choices: 16,
   violation: async ({ problem, choice }, tools) => {
     const shape = problemShape(problem);
-    if (shape.batch * shape.heads === 1) return null;
+    if (shape.batch * shape.heads === 1) throw new NotApplicable('the problem has one head');
     const rows = permutedHeads(shape, choice);
     const transformed = arrangeProblem(problem, rows);
     const words = 'with batches and heads in another order';

@@ -1,5 +1,6 @@
 import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
 import type { LawCase, LawTools } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation } from './arranged-violation.js';
 import { spreadChoice } from './permutations.js';
 
@@ -16,7 +17,8 @@ export type HiddenKeyChange = (
 /**
  * Whether what stands at keys that a query does not see changes its results: the choice selects a
  * query, `change` replaces what stands at all keys that it does not see, in every head, and every row
- * that sees none of them must keep its bits. Null where the query sees every key.
+ * that sees none of them must keep its bits.
+ * @throws NotApplicable where the query sees every key
  */
 export async function hiddenKeysViolation(
   { problem, choice }: LawCase,
@@ -27,7 +29,7 @@ export async function hiddenKeysViolation(
   const shape = problemShape(problem);
   const seenBy = (query: number) => visibleKeys(problem, shape, query);
   const { begin, end } = seenBy(spreadChoice(choice, hiddenKeyChoices, shape.queries));
-  if (end - begin === shape.keys) return null;
+  if (end - begin === shape.keys) throw new NotApplicable('the query sees every key');
   const isCompared = (row: number) => {
     const seen = seenBy(row % shape.queries);
     return seen.begin === seen.end || (begin <= seen.begin && seen.end <= end);

@@ -1,5 +1,6 @@
 import { problemShape } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { exactAttention } from './exact-attention.js';
 import { judgedViolation } from './judged-violation.js';
 import { permutation } from './permutations.js';
@@ -56,7 +57,8 @@ export const keyPermutation: Law = {
   choices: keyOrders.length * ordersOfEach,
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, { run, judge, promises }) => {
-    if (problem.causal || problem.window !== null) return null;
+    if (problem.causal || problem.window !== null)
+      throw new NotApplicable('the problem has a mask');
     const { keys } = problemShape(problem);
     const { description, order } = keyOrders[choice % keyOrders.length]!;
     const which = Math.floor(choice / keyOrders.length);

@@ -2,10 +2,11 @@ import type { AttentionReference } from '../../oracles/index.js';
 import { describePlace, elementAt, formatNumber } from '../../src/audit/index.js';
 import { problemShape } from '../../src/problem.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { placeOfRow } from './compare-runs.js';
 import { exactAttention } from './exact-attention.js';
 import { spreadChoice } from './permutations.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { runBounds, type RunBounds } from './run-bounds.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
@@ -87,14 +88,22 @@ class Combination {
 /** Keys cut in two and in three, at so many places each. */
 const cutsOfEach = 12;
 
-/** The parts of the keys that a choice makes, none of them empty. */
-function partsOf(keys: number, choice: number): number[][] {
+/**
+ * The parts of the keys that a choice makes, none of them empty, each a multiple of a number of keys.
+ * @throws NotApplicable for too few keys
+ */
+function partsOf(allKeys: number, choice: number, multiple: number): number[][] {
+  const keys = allKeys / multiple;
+  if (keys < 3) throw new NotApplicable('the problem has too few keys to split');
   const parts = 2 + (choice % 2);
   const which = Math.floor(choice / 2);
   const first = 1 + spreadChoice(which, cutsOfEach, keys - parts + 1);
   const second = first + Math.max(1, Math.floor((keys - first) / 2));
   const ends = parts === 2 ? [first, keys] : [first, second, keys];
-  return ends.map((end, i) => indices(end - (ends[i - 1] ?? 0), ends[i - 1] ?? 0));
+  return ends.map((end, i) => {
+    const begin = ends[i - 1] ?? 0;
+    return indices((end - begin) * multiple, begin * multiple);
+  });
 }
 
 function hasLse(run: KernelRun): run is Part['run'] {
@@ -107,15 +116,20 @@ function twoNumbers(a: number, b: number): readonly [string, string] {
   return short[0] === short[1] ? [String(a), String(b)] : short;
 }
 
-/** What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing. */
+/**
+ * What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing.
+ * @throws NotApplicable where no row can be compared
+ */
 function difference(whole: Part, parts: readonly Part[]): string | null {
   const { run, reference, bounds } = whole;
   const { shape, out, lse } = run;
   const told = (what: string, own: number, combined: number, limit: number) =>
     `${what} is ${twoNumbers(own, combined).join(' but ')} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
+  let compared = 0;
   for (let row = 0; row < lse.length; row++) {
     // Special values have a law of their own, of which LSEs cannot tell.
     if (![whole, ...parts].every((part) => Number.isFinite(part.reference.lse[row]))) continue;
+    compared++;
     const combination = new Combination(parts, row);
     const ofLse = bounds.lse[row]! + combination.lse.bound;
     if (Math.abs(lse[row]! - combination.lse.value) > ofLse)
@@ -133,6 +147,7 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
         return told(`O at ${describePlace(elementAt(shape, at))}`, out[at]!, value, limit);
     }
   }
+  if (compared === 0) throw new NotApplicable('no row has an exact LSE that is finite');
   return null;
 }
 
@@ -157,15 +172,17 @@ export const keySplitting: Law = {
   choices: 2 * cutsOfEach,
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, { run, promises }) => {
-    if (problem.causal || problem.window !== null) return null;
+    if (problem.causal || problem.window !== null)
+      throw new NotApplicable('the problem has a mask');
     const { keys } = problemShape(problem);
-    if (keys < 3) return null;
-    const cut = partsOf(keys, choice).map((part) => arrangeProblem(problem, { keys: part }));
-    if (!cut.every((part) => isPromised(part, promises))) return null;
+    const cut = partsOf(keys, choice, promises.multiples.keys ?? 1).map((part) =>
+      arrangeProblem(problem, { keys: part }),
+    );
+    for (const part of cut) requirePromised(part, promises);
     const solved: Part[] = [];
     for (const each of [problem, ...cut]) {
       const ran = await run(each);
-      if (!hasLse(ran)) return null;
+      if (!hasLse(ran)) throw new NotApplicable('the kernel gives no LSE, which it needs');
       const reference = exactAttention(each);
       solved.push({ run: ran, reference, bounds: runBounds(ran, reference, promises) });
     }

@@ -1,6 +1,8 @@
 import { describePlace, formatNumber } from '../../src/audit/index.js';
 import { problemShape } from '../../src/problem.js';
+import { alignedUp } from '../size-multiples.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { placeOfRow } from './compare-runs.js';
 import { isPromised } from './promised-problem.js';
 import { storingError } from './run-bounds.js';
@@ -61,12 +63,14 @@ export const lseMonotone: Law = {
   choices: shares,
   violation: async ({ problem, choice }, { run, promises }) => {
     const whole = await run(problem);
-    if (whole.lse === null) return null;
+    if (whole.lse === null) throw new NotApplicable('the kernel gives no LSE, which it needs');
     const ranges = scoreRanges(whole, promises);
+    if (ranges.every((range) => range === null))
+      throw new NotApplicable('no row has scores of which something is known');
     const outside = outsideRange(whole, ranges);
     if (outside !== null || problem.causal || problem.window !== null) return outside;
     const { keys } = problemShape(problem);
-    const kept = Math.ceil((keys * (choice + 1)) / (shares + 1));
+    const kept = alignedUp((keys * (choice + 1)) / (shares + 1), promises.multiples.keys);
     const part = arrangeProblem(problem, { keys: indices(kept) });
     if (kept < 1 || kept >= keys || !isPromised(part, promises)) return null;
     const fewer = await run(part);

@@ -1,9 +1,11 @@
 import { problemShape, type Problem } from '../../src/problem.js';
+import { alignedUp } from '../size-multiples.js';
 import type { Law, LawStrength } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { arrangedViolation, type ArrangedProblems } from './arranged-violation.js';
 import { permutation, spreadChoice } from './permutations.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
 /** How much is added or cut off, by choice, of each form. */
@@ -33,7 +35,9 @@ function addedInFront({ problem, choice, strength, promises }: PaddingRequest) {
   if (firstRow >= queries) return null;
   const kept = indices(queries - firstRow, firstRow);
   const isBits = strength === 'bits';
-  const count = isBits ? promises.blockKeys * (1 + (choice % 2)) : 1 + choice * 19;
+  const count = isBits
+    ? promises.blockKeys * (1 + (choice % 2))
+    : alignedUp(1 + choice * 19, promises.multiples.keys);
   const repeated = (length: number, of: number) =>
     indices(length).map((i) => permutation(of, choice)[i % of]!);
   const before = isBits ? repeated(addedQueries[choice]!, queries) : [];
@@ -57,12 +61,14 @@ function addedInFront({ problem, choice, strength, promises }: PaddingRequest) {
  * As many keys as queries cut off at the end, under a mask that ends at the diagonal, which stays
  * where it is: what remains is a problem padded at its end.
  */
-function cutAtTheEnd({ problem, choice }: PaddingRequest): ArrangedProblems | null {
+function cutAtTheEnd({ problem, choice, promises }: PaddingRequest): ArrangedProblems | null {
   const { queries, keys } = problemShape(problem);
   const endsAtDiagonal = problem.causal || problem.window?.right === 0;
-  const most = Math.min(queries, keys) - 1;
+  const { multiples } = promises;
+  const unit = Math.max(multiples.queries ?? 1, multiples.keys ?? 1);
+  const most = Math.min(queries, keys) - unit;
   if (!endsAtDiagonal || most < 1) return null;
-  const count = 1 + spreadChoice(choice, amountChoices, most);
+  const count = alignedUp(1 + spreadChoice(choice, amountChoices, most), unit);
   const rows = { queries: indices(queries - count) };
   const transformed = arrangeProblem(problem, { ...rows, keys: indices(keys - count) });
   const words =
@@ -94,7 +100,8 @@ export const padding: Law = {
     const { strength, promises } = tools;
     const form = forms[choice % forms.length]!;
     const padded = form({ problem, choice: Math.floor(choice / forms.length), strength, promises });
-    if (padded === null || !isPromised(padded.transformed, promises)) return null;
+    if (padded === null) throw new NotApplicable('no mask of the problem hides keys from all rows');
+    requirePromised(padded.transformed, promises);
     return arrangedViolation(padded, tools);
   },
 };

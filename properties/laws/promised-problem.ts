@@ -1,6 +1,7 @@
 import { problemShape, type Problem } from '../../src/problem.js';
 import { hasEmptyRows } from '../problem-generator.js';
 import { sizeNames } from '../size-range.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { isWithinScoreLimit } from '../suite/score-limit.js';
 
@@ -10,17 +11,29 @@ import { isWithinScoreLimit } from '../suite/score-limit.js';
  */
 export function isPromised(problem: Problem, promises: ResolvedPromises): boolean {
   const shape = problemShape(problem);
-  const { causal, window, softcap, groupedHeads, emptyRows, sizes, scoreLimit } = promises;
+  const { causal, window, softcap, groupedHeads, emptyRows, scoreLimit } = promises;
+  const { sizes, groupSizes, multiples } = promises;
   return (
-    (causal || !problem.causal) &&
+    (causal === true || problem.causal === (causal === 'only')) &&
     (window || problem.window === null) &&
     (softcap || problem.softcap === null) &&
     (groupedHeads || shape.groupSize === 1) &&
+    (groupSizes?.includes(shape.groupSize) ?? true) &&
     (emptyRows || !hasEmptyRows(problem)) &&
     isWithinScoreLimit(problem, scoreLimit) &&
     sizeNames.every((name) => {
       const { min = 1, max = Infinity } = sizes[name] ?? {};
-      return min <= shape[name] && shape[name] <= max;
+      const multiple = multiples[name] ?? 1;
+      return min <= shape[name] && shape[name] <= max && shape[name] % multiple === 0;
     })
   );
+}
+
+/**
+ * Holds a problem that a law made of another to be one that the kernel promises to take.
+ * @throws NotApplicable
+ */
+export function requirePromised(problem: Problem, promises: ResolvedPromises): void {
+  if (!isPromised(problem, promises))
+    throw new NotApplicable('what it makes of the problem is not promised');
 }

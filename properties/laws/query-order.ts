@@ -1,5 +1,6 @@
 import { problemShape } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation } from './arranged-violation.js';
 import { permutation } from './permutations.js';
 import { arrangeProblem } from './transform-problem.js';
@@ -15,7 +16,7 @@ export const queryOrder: Law = {
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, tools) => {
     const { queries } = problemShape(problem);
-    if (queries === 1) return null;
+    if (queries < 2) throw new NotApplicable('the problem has one query');
     const rows = { queries: permutation(queries, choice) };
     const transformed = arrangeProblem(problem, rows);
     const words = 'with the queries in another order';

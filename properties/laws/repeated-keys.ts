@@ -1,8 +1,9 @@
 import { problemShape } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { exactAttention } from './exact-attention.js';
 import { judgedViolation } from './judged-violation.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { shiftReference } from './shift-reference.js';
 import { arrangeProblem, indices } from './transform-problem.js';
 
@@ -28,12 +29,14 @@ export const repeatedKeys: Law = {
   choices: forms.length,
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, { run, judge, promises }) => {
-    if (problem.causal || problem.window !== null) return null;
+    if (problem.causal || problem.window !== null)
+      throw new NotApplicable('the problem has a mask');
     const { keys } = problemShape(problem);
     const { copies, adjacent } = forms[choice]!;
     const order = indices(keys * copies).map((j) => (adjacent ? Math.floor(j / copies) : j % keys));
     const repeated = arrangeProblem(problem, { keys: order });
-    if (keys === 0 || !isPromised(repeated, promises)) return null;
+    if (keys === 0) throw new NotApplicable('the problem has no keys');
+    requirePromised(repeated, promises);
     const added = Math.log(copies);
     const reference = shiftReference(
       exactAttention(problem),

@@ -2,9 +2,10 @@ import { formatNumber } from '../../src/audit/index.js';
 import { encode, formats, type NumberFormat } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
 import type { Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import { exactAttention } from './exact-attention.js';
 import { judgedViolation } from './judged-violation.js';
-import { isPromised } from './promised-problem.js';
+import { requirePromised } from './promised-problem.js';
 import { shiftReference } from './shift-reference.js';
 import { copyProblem, replaceElements } from './transform-problem.js';
 
@@ -48,11 +49,11 @@ export const scoreShift: Law = {
   choices: shifts.length,
   constraints: { softcap: false },
   violation: async ({ problem, choice }, { run, judge, promises }) => {
-    if (problem.softcap !== null) return null;
+    if (problem.softcap !== null) throw new NotApplicable('the problem has a softcap');
     const [a, c] = factors(problem, shifts[choice]!);
     const shift = problem.scale * a * c;
     const shifted = withColumns(problem, a, c);
-    if (!isPromised(shifted, promises)) return null;
+    requirePromised(shifted, promises);
     const reference = shiftReference(
       exactAttention(withColumns(problem, a, 0)),
       { lse: shift, lseError: 0, maximum: shift },

@@ -2,8 +2,10 @@ import { alarmDeviations, KernelBound, formatNumber } from '../../src/audit/inde
 import type { AttentionReference } from '../../oracles/index.js';
 import { visibleKeys } from '../../src/problem.js';
 import type { ProblemConstraints } from '../problem-constraints.js';
+import { alignedDown, alignedUp } from '../size-multiples.js';
 import type { FullSizeRange, SizeName } from '../size-range.js';
 import type { KernelRun, Law } from '../suite/law.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { admittedPremises } from './admitted-arithmetic.js';
 import { exactAttention } from './exact-attention.js';
@@ -25,13 +27,16 @@ const wantedSizes: Readonly<Partial<Record<SizeName, FullSizeRange>>> = {
   vDim: { min: 16, max: 48 },
 };
 
-function constraintsOf({ sizes, dims, scales }: ResolvedPromises): ProblemConstraints {
+function constraintsOf({ sizes, dims, scales, multiples }: ResolvedPromises): ProblemConstraints {
   const entries = Object.entries(wantedSizes).flatMap(([key, wanted]) => {
     const name = key as SizeName;
     if (dims !== null && (name === 'qkDim' || name === 'vDim')) return [];
     const { min = 1, max = Infinity } = sizes[name] ?? {};
-    const least = Math.min(Math.max(wanted.min, min), max);
-    return [[name, { min: least, max: Math.max(least, Math.min(wanted.max, max)) }] as const];
+    const multiple = multiples[name];
+    const wantedLeast = alignedUp(Math.max(wanted.min, min), multiple);
+    const least = wantedLeast <= max ? wantedLeast : alignedDown(max, multiple);
+    const most = alignedDown(Math.min(wanted.max, max), multiple);
+    return [[name, { min: least, max: Math.max(least, most) }] as const];
   });
   return {
     ...Object.fromEntries(entries),
@@ -198,10 +203,12 @@ export const unbiased: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: 1,
-  notFor: ({ scales }) =>
-    scales.includes('default') || scales.includes('odd')
+  notFor: ({ scales, causal }) => {
+    if (causal === 'only') return 'it needs problems without a causal mask, which are not promised';
+    return scales.includes('default') || scales.includes('odd')
       ? null
-      : 'no positive scale is promised, which it needs',
+      : 'no positive scale is promised, which it needs';
+  },
   problems: (promises) => valuedProblem(promises, constraintsOf(promises), valuer),
   violation: async ({ problem }, { run, promises }) => {
     const ran = await run(problem);
@@ -212,6 +219,7 @@ export const unbiased: Law = {
       isDividedLast,
       promises,
     );
+    if (rows === 0) throw new NotApplicable('no row has an output that is finite and not zero');
     if (Math.abs(mean) <= limit) return null;
     return `over ${rows} rows, in ${groups} independent groups, outputs are ${formatNumber(Math.abs(mean) * 100)} % too ${mean > 0 ? 'large' : 'small'} on average; rounding explains ± ${formatNumber(limit * 100)} %`;
   },

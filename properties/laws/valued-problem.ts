@@ -1,11 +1,10 @@
 import * as fc from 'fast-check';
 import { formats, type NumberFormat } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
-import { attentionProblem } from '../problem-arbitrary.js';
 import type { ProblemConstraints } from '../problem-constraints.js';
 import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
 import { randomValues, type RandomValues } from '../random-values.js';
-import { promisedConstraints } from '../suite/case-arbitrary.js';
+import { drawnAt, promisedConstraints } from '../suite/case-arbitrary.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 
 /** What values are made of: a problem with its shape, masks and scale. */
@@ -26,18 +25,19 @@ export type ProblemValuer = (
  * Problems in the sizes, formats and masks that are promised, with values that a law makes for them,
  * the same for the same random numbers. They shrink in shape and masks, with values made anew.
  * @param constraints beyond the promises
+ * @param drawn sizes that they are drawn at, in place of all that the constraints allow; null for none
  */
 export function valuedProblem(
   promises: ResolvedPromises,
   constraints: ProblemConstraints,
   valuer: ProblemValuer,
+  drawn: ProblemConstraints | null = null,
 ): fc.Arbitrary<Problem> {
   // Values play no part: zeros leave nothing in them to shrink.
-  const frame = attentionProblem({
-    ...promisedConstraints(promises),
-    ...constraints,
-    regimes: ['zeros'],
-  });
+  const frame = drawnAt(
+    { ...promisedConstraints(promises), ...constraints, regimes: ['zeros'] },
+    drawn,
+  );
   const seed = fc.noShrink(fc.noBias(fc.integer({ min: 0, max: 2 ** 31 - 1 })));
   return fc.tuple(frame, seed).map(([problem, from]) => {
     const plain = decodeProblem(problem);

@@ -1,4 +1,5 @@
 import type { Finding, Judgement } from '../../src/audit/index.js';
+import { NotApplicable } from '../suite/not-applicable.js';
 
 /** The tests that hold for any roundings, however they depend on one another. */
 const worstCaseTests: readonly Finding['test'][] = [
@@ -12,8 +13,10 @@ const worstCaseTests: readonly Finding['test'][] = [
  * What the worst-case tests of an audit found wrong, in a sentence without its full stop; null when
  * nothing. For problems whose values are so alike that roundings are no longer independent, which is the
  * premise of the other tests.
+ * @throws NotApplicable when nothing was held against a bound
  */
 export function worstCaseViolation({ verdict }: Pick<Judgement, 'verdict'>): string | null {
   const found = verdict.findings.find(({ test }) => worstCaseTests.includes(test));
+  if (found === undefined && !verdict.judged) throw new NotApplicable('no element has a bound');
   return found?.statement ?? null;
 }

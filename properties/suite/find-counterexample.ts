@@ -2,10 +2,12 @@ import * as fc from 'fast-check';
 import { laws, type LawId } from '../laws/index.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import { lawCases, type DrawnFrom } from './case-arbitrary.js';
+import { faultKind, findKind } from './find-kind.js';
 import type { KernelRun, LawCase } from './law.js';
 import type { ResolvedPromises } from './promises.js';
 import { isWithinScoreLimit } from './score-limit.js';
 import { runCase, type CaseResult } from './run-case.js';
+import type { ViolationKind } from './violation-kind.js';
 
 /** Where to look for a case that violates a law. */
 export interface CounterexampleSearch extends DrawnFrom {
@@ -24,6 +26,8 @@ export interface Counterexample {
    * causes. Null where that finds none.
    */
   readonly cause: string | null;
+  /** By which violations of several laws are told to be of one cause. */
+  readonly kind: ViolationKind;
   /** Every run of the kernel on the case, in order. */
   readonly runs: readonly KernelRun[];
   /** Simpler cases that failed as well, one after the other. */
@@ -32,12 +36,23 @@ export interface Counterexample {
 
 /** What one search found. */
 export type SearchResult =
-  | { readonly status: 'held' }
+  | {
+      readonly status: 'held';
+      /** Every run of the kernel on the case. */
+      readonly runs: readonly KernelRun[];
+    }
   | { readonly status: 'unsupported'; readonly reason: string }
-  | { readonly status: 'violated'; readonly counterexample: Counterexample };
+  | {
+      readonly status: 'violated';
+      readonly counterexample: Counterexample;
+      /** Every run of the kernel on the case as it was drawn, up to its failure. */
+      readonly runs: readonly KernelRun[];
+      /** The case as it was drawn. */
+      readonly drawn: LawCase;
+    };
 
-/** Problems that the kernel does not take before a search gives up. */
-const mostUnsupported = 20;
+/** Problems that cannot be tried before a search gives up. */
+const mostUntried = 20;
 
 class Violation extends Error {}
 
@@ -54,7 +69,13 @@ export async function findCounterexample(
   promises: ResolvedPromises,
   shrinkSeconds: number,
 ): Promise<SearchResult> {
-  let unsupported = '';
+  // What the kernel declines says more than what the law has no use for.
+  const refusal = { declined: '', inapplicable: '' };
+  const refuse = (kind: keyof typeof refusal, reason: string): void => {
+    refusal[kind] = reason;
+    fc.pre(false);
+  };
+  let heldRuns: readonly KernelRun[] = [];
   const fault: { error?: unknown } = {};
   const found: { first?: Violated & { readonly lawCase: LawCase }; until: number } = {
     until: Infinity,
@@ -62,10 +83,8 @@ export async function findCounterexample(
   const attempt = async (lawCase: LawCase, diagnose: boolean): Promise<CaseResult> =>
     runCase(law, lawCase, kernel, promises, { diagnose });
   const property = fc.asyncProperty(lawCases(laws[law], promises, drawnFrom), async (lawCase) => {
-    if (!isWithinScoreLimit(lawCase.problem, promises.scoreLimit)) {
-      unsupported = 'scores beyond the promised limit';
-      fc.pre(false);
-    }
+    if (!isWithinScoreLimit(lawCase.problem, promises.scoreLimit))
+      refuse('inapplicable', 'scores beyond the promised limit');
     // Shrinking has its time, the first case has all that it takes.
     if (performance.now() >= found.until) throw new fc.PreconditionFailure(true);
     let result: CaseResult;
@@ -76,10 +95,9 @@ export async function findCounterexample(
       fault.error ??= error;
       return;
     }
-    if (result.status === 'unsupported') {
-      unsupported = result.reason;
-      fc.pre(false);
-    }
+    if (result.status === 'unsupported') refuse('declined', result.reason);
+    if (result.status === 'inapplicable') refuse('inapplicable', result.reason);
+    if (result.status === 'held') heldRuns = result.runs;
     if (result.status === 'violated') {
       if (found.first !== undefined && result.isSlow) return;
       found.first ??= { ...result, lawCase };
@@ -93,28 +111,35 @@ export async function findCounterexample(
   const details = await fc.check(property, {
     seed,
     numRuns: 1,
-    maxSkipsPerRun: mostUnsupported,
+    maxSkipsPerRun: mostUntried,
   });
   if (fault.error !== undefined) throw fault.error;
-  if (!details.failed) return { status: 'held' };
+  if (!details.failed) return { status: 'held', runs: heldRuns };
   const lawCase = details.counterexample?.[0];
-  if (lawCase === undefined) return { status: 'unsupported', reason: unsupported };
   const { first } = found;
+  if (lawCase === undefined || first === undefined)
+    return { status: 'unsupported', reason: refusal.declined || refusal.inapplicable };
   const shrinks = details.numShrinks;
-  if (first?.isSlow === true) {
-    const { statement, cause, runs } = first;
-    return { status: 'violated', counterexample: { lawCase, statement, cause, runs, shrinks } };
-  }
-  const drawn = first?.lawCase ?? lawCase;
+  const drawn = first.lawCase;
+  const violated = (
+    { statement, runs }: Pick<Counterexample, 'statement' | 'runs'>,
+    kind: ViolationKind,
+    cause: string | null,
+  ): SearchResult => ({
+    ...{ status: 'violated', runs: first.runs, drawn },
+    counterexample: { statement, runs, kind, cause, lawCase, shrinks },
+  });
+  if (first.isSlow) return violated(first, faultKind(first.statement), null);
   const diagnosed = await attempt(drawn, true);
-  const cause = diagnosed.status === 'violated' ? diagnosed.cause : null;
+  const diagnosis = diagnosed.status === 'violated' ? diagnosed.diagnosis : null;
+  const cause = diagnosis?.sentence ?? null;
   const result = drawn === lawCase ? diagnosed : await attempt(lawCase, false);
-  const { statement, runs } =
-    result.status === 'violated'
-      ? result
-      : {
-          statement: `${first?.statement ?? ''}; the same problem passed when it was tried again: the kernel is not deterministic`,
-          runs: [],
-        };
-  return { status: 'violated', counterexample: { lawCase, statement, cause, runs, shrinks } };
+  if (result.status !== 'violated') {
+    const again =
+      'the same problem passed when it was tried again: the kernel is not deterministic';
+    const kind = { id: 'not-deterministic', title: again, equivalents: [] };
+    return violated({ statement: `${first.statement}; ${again}`, runs: [] }, kind, cause);
+  }
+  const kind = await findKind({ law, lawCase, result, diagnosis }, kernel, promises);
+  return violated(result, kind, cause);
 }

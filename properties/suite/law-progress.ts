@@ -1,3 +1,4 @@
+import { problemShape } from '../../src/problem.js';
 import type { LawId } from '../laws/index.js';
 import type { SpecialKind } from '../problem-constraints.js';
 import { specialKinds } from '../problem-constraints.js';
@@ -6,9 +7,12 @@ import { besideThreshold, type Tiling } from '../tiling.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import { specialsOneIn } from './case-arbitrary.js';
 import { findCounterexample, type Counterexample } from './find-counterexample.js';
+import { lawOutcome, type LawOutcome } from './law-outcome.js';
 import type { LawStrength } from './law.js';
 import type { PlannedLaw } from './plan-check.js';
+import { productionAspect } from './production-sizes.js';
 import type { ResolvedPromises } from './promises.js';
+import { largestSizes, type TriedSizes } from './tried-sizes.js';
 
 /** A law that the kernel violates. */
 export interface LawFailure extends Counterexample {
@@ -22,17 +26,20 @@ export interface LawFailure extends Counterexample {
 }
 
 /** What became of one law. */
-export interface LawResult {
+export interface LawResult extends LawOutcome {
   readonly id: LawId;
   readonly strength: LawStrength | 'none';
-  /** Problems that it was tried on. */
+  /** Its turns: each tries it on a problem, where one can be found that it can be tried on. */
   readonly runs: number;
-  /** Problems that could not be tried: the kernel declined them, or they are beyond its promises. */
+  /**
+   * Turns in which no problem could be tried: the kernel declined all that were drawn, they were beyond
+   * its promises, or the law says nothing of such.
+   */
   readonly unsupported: number;
+  /** The largest sizes of the problems that the kernel ran on for it; null where it ran on none. */
+  readonly sizes: TriedSizes | null;
   /** Seconds that its runs took, with simplifying. */
   readonly seconds: number;
-  /** Why it was not tried at all, or on no problem that the kernel takes; null when it was. */
-  readonly skipped: string | null;
   readonly failure: LawFailure | null;
 }
 
@@ -48,16 +55,6 @@ function seedFrom(...parts: readonly (number | string)[]): number {
 /** log2 of how far the maximum may lag in kernels that there are. */
 const usualThresholds: readonly number[] = [4, 8, 1, 0];
 
-/** Why a law counts as skipped that was tried on no problem that the kernel takes; null when it was. */
-export function whySkipped({
-  runs,
-  unsupported,
-  refusal,
-}: Pick<LawProgress, 'runs' | 'unsupported' | 'refusal'>): string | null {
-  const refused = runs > 0 && unsupported === runs;
-  return refused ? `none of its problems could be tried: ${refusal}` : null;
-}
-
 /**
  * One law on its way through its runs. The problem of a round follows from the seed, the law and the
  * round alone, so that rounds can be tried in any order, and in several processes.
@@ -67,25 +64,28 @@ export class LawProgress {
   readonly #promises: ResolvedPromises;
   readonly #regimes: readonly RegimeName[];
   readonly #seed: number;
-  readonly skipped: string | null;
+  readonly #planned: PlannedLaw;
   failure: LawFailure | null = null;
   runs = 0;
   unsupported = 0;
+  /** The largest sizes of the problems that the kernel ran on; null for none. */
+  sizes: TriedSizes | null = null;
   #seconds = 0;
   /** Why the last problem was not tried that could not be; empty where there is none. */
   refusal = '';
 
-  constructor({ id, regimes, skipped }: PlannedLaw, promises: ResolvedPromises, seed: number) {
+  constructor(planned: PlannedLaw, promises: ResolvedPromises, seed: number) {
+    const { id, regimes } = planned;
     this.id = id;
+    this.#planned = planned;
     this.#promises = promises;
     this.#seed = seed;
     // Each law meets the regimes in an order of its own.
     this.#regimes = [...regimes].sort((a, b) => seedFrom(seed, id, a) - seedFrom(seed, id, b));
-    this.skipped = skipped;
   }
 
   get isOpen(): boolean {
-    return this.skipped === null && this.failure === null;
+    return this.#planned.skipped === null && this.failure === null;
   }
 
   /** Tries the law on the problem of a round. */
@@ -102,7 +102,10 @@ export class LawProgress {
     const start = performance.now();
     const began = sinceStart();
     const result = await findCounterexample(
-      { law: this.id, regime, specials, tiling: this.#tiling(round), seed },
+      {
+        ...{ law: this.id, regime, specials, tiling: this.#tiling(round), seed },
+        production: productionAspect(this.id, round),
+      },
       kernel,
       this.#promises,
       shrinkSeconds,
@@ -112,9 +115,15 @@ export class LawProgress {
     if (result.status === 'unsupported') {
       this.unsupported++;
       this.refusal = result.reason;
+      return;
     }
-    if (result.status === 'violated')
+    const shapes = result.runs.map(({ shape }) => shape);
+    if (result.status === 'violated') {
+      // The kernel may have failed before it gave anything.
+      shapes.push(problemShape(result.drawn.problem));
       this.failure = { ...result.counterexample, ...began, regime, round };
+    }
+    this.sizes = largestSizes(shapes, this.sizes);
   }
 
   /** The promised threshold at first, and others once every regime had its turn. */
@@ -127,14 +136,13 @@ export class LawProgress {
   }
 
   result(): LawResult {
-    const { id, runs, unsupported, failure } = this;
+    const { id, runs, unsupported, sizes, failure } = this;
     return {
       id,
       strength: this.#promises.laws[id],
-      runs,
-      unsupported,
+      ...lawOutcome(this.#planned, this, failure !== null),
+      ...{ runs, unsupported, sizes },
       seconds: this.#seconds,
-      skipped: whySkipped({ runs, unsupported, refusal: this.refusal }) ?? this.skipped,
       failure,
     };
   }

@@ -66,8 +66,17 @@ export interface Law {
   readonly constraints?: ProblemConstraints;
   /** Regimes that it is tried in; default all. */
   readonly regimes?: readonly RegimeName[];
-  /** Problems of its own, in place of the regimes'. */
-  readonly problems?: (promises: ResolvedPromises) => fc.Arbitrary<Problem>;
-  /** Tries the law on a case: what is violated, in a sentence, or null. */
+  /**
+   * Problems of its own, in place of the regimes'.
+   * @param drawn sizes to draw them at; null, and by default, the law's own
+   */
+  readonly problems?: (
+    promises: ResolvedPromises,
+    drawn?: ProblemConstraints | null,
+  ) => fc.Arbitrary<Problem>;
+  /**
+   * Tries the law on a case: what is violated, in a sentence, or null where what was compared is right.
+   * @throws NotApplicable where the law says nothing of the problem, so that nothing was compared
+   */
   readonly violation: (lawCase: LawCase, tools: LawTools) => Promise<string | null>;
 }

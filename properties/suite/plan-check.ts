@@ -22,6 +22,8 @@ export interface PlannedLaw {
   readonly regimes: readonly RegimeName[];
   /** Why it is not tried at all; null when it is. */
   readonly skipped: string | null;
+  /** Whether the kernel promises it, so that it is missing where it was never tried. */
+  readonly isPromised: boolean;
 }
 
 /** What there is to do before anything runs. */
@@ -33,7 +35,10 @@ export interface CheckPlan {
 /** Why a law is not tried on such a kernel; null when it is. */
 function whyNot(id: LawId, promises: ResolvedPromises): string | null {
   if (promises.laws[id] === 'none') return 'not promised';
-  return laws[id].notFor?.(promises) ?? null;
+  const law: Law = laws[id];
+  if (promises.causal === 'only' && law.constraints?.causal === false)
+    return 'it needs problems without a causal mask, which are not promised';
+  return law.notFor?.(promises) ?? null;
 }
 
 /** The regimes that a law can be tried in on such a kernel, or why there is none. */
@@ -61,12 +66,12 @@ export function planCheck(promises: KernelPromises = {}, scope: CheckScope = {})
   const wanted = scope.regimes ?? regimeNames;
   const plan = (id: LawId): PlannedLaw => {
     const refused = whyNot(id, resolved);
-    if (refused !== null) return { id, regimes: [], skipped: refused };
+    if (refused !== null) return { id, regimes: [], skipped: refused, isPromised: false };
     const own = usableRegimes(id, resolved);
-    if (typeof own === 'string') return { id, regimes: [], skipped: own };
+    if (typeof own === 'string') return { id, regimes: [], skipped: own, isPromised: true };
     const regimes = own.filter((name) => wanted.includes(name));
     const skipped = regimes.length === 0 ? `it is tried in ${own.join(', ')} only` : null;
-    return { id, regimes, skipped };
+    return { id, regimes, skipped, isPromised: true };
   };
   return { promises: resolved, laws: (scope.laws ?? lawIds).map(plan) };
 }

@@ -9,7 +9,8 @@ import type { Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
 import { laws, lawIds, type LawId } from '../laws/index.js';
 import { knownName } from '../known-name.js';
-import { scaleKinds, type ScaleKind } from '../problem-constraints.js';
+import { resolveConstraints, scaleKinds, type ScaleKind } from '../problem-constraints.js';
+import type { SizeMultiples } from '../size-multiples.js';
 import type { SizeName, SizeRange } from '../size-range.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import type { LawStrength } from './law.js';
@@ -26,8 +27,8 @@ export interface KernelConfiguration {
 export interface KernelPromises {
   /** Formats of Q, K and V, which share one; default bf16 and fp16. */
   readonly formats?: readonly FormatName[] | undefined;
-  /** Whether it takes a causal mask; default true. */
-  readonly causal?: boolean | undefined;
+  /** Whether it takes a causal mask, or takes no problem without one; default true. */
+  readonly causal?: boolean | 'only' | undefined;
   /** Whether it takes a sliding window; default true. */
   readonly window?: boolean | undefined;
   /** Whether it takes a softcap; default false. */
@@ -70,12 +71,16 @@ export interface KernelPromises {
   readonly configurations?: Readonly<Record<string, KernelConfiguration>> | undefined;
   /** Laws by id: to the last bit, within rounding, or not at all. */
   readonly laws?: Readonly<Partial<Record<LawId, LawStrength | 'none'>>> | undefined;
+  /** The only numbers of query heads that share a kv head, as in [1, 4, 8]; default any. */
+  readonly groupSizes?: readonly number[] | undefined;
+  /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
+  readonly multiples?: SizeMultiples | undefined;
 }
 
 /** Promises with their defaults. */
 export interface ResolvedPromises {
   readonly formats: readonly FormatName[];
-  readonly causal: boolean;
+  readonly causal: boolean | 'only';
   readonly window: boolean;
   readonly softcap: boolean;
   readonly groupedHeads: boolean;
@@ -93,6 +98,8 @@ export interface ResolvedPromises {
   readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
   readonly configurations: Readonly<Record<string, KernelConfiguration>>;
   readonly laws: Readonly<Record<LawId, LawStrength | 'none'>>;
+  readonly groupSizes: readonly number[] | null;
+  readonly multiples: SizeMultiples;
 }
 
 const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
@@ -114,6 +121,8 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   arithmetic: true,
   configurations: true,
   laws: true,
+  groupSizes: true,
+  multiples: true,
 };
 
 /** Laws to the last bit that rows with a common maximum do not obey: each depends on the others' keys. */
@@ -177,7 +186,14 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
   const inputs = promises.formats ?? ['bf16', 'fp16'];
   for (const name of inputs) knownName('format', name, known);
   for (const kind of promises.scales ?? []) knownName('kind of scale', kind, scaleKinds);
-  const { blockKeys = 128, rescaleThreshold = 8 } = promises;
+  const { blockKeys = 128, rescaleThreshold = 8, causal = true } = promises;
+  if (![true, false, 'only'].includes(causal))
+    throw new RequestError(
+      `promise causal is ${JSON.stringify(causal)}; give true, false or "only"`,
+    );
+  // What constraints on sizes refuse, promises of them do.
+  const { dims, groupSizes, multiples } = promises;
+  resolveConstraints({ ...promises.sizes, dims, groupSizes, multiples });
   if (!(Number.isSafeInteger(blockKeys) && blockKeys > 0))
     throw new RequestError(`promise blockKeys is ${blockKeys}; give a positive whole number`);
   if (!(rescaleThreshold >= 0))
@@ -185,7 +201,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
   const premises = promisedPremises(promises.premises);
   return {
     formats: inputs,
-    causal: promises.causal ?? true,
+    causal,
     window: promises.window ?? true,
     softcap: promises.softcap ?? false,
     groupedHeads: promises.groupedHeads ?? true,
@@ -202,5 +218,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     arithmetic: promises.arithmetic ?? (() => null),
     configurations: promises.configurations ?? {},
     laws: promisedLaws({ ...declaredLaws(premises(null)), ...promises.laws }),
+    groupSizes: promises.groupSizes ?? null,
+    multiples: promises.multiples ?? {},
   };
 }

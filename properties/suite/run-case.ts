@@ -2,6 +2,7 @@ import {
   auditableLse,
   auditableOutput,
   judgeOutputs,
+  type Diagnosis,
   type KernelOutputs,
 } from '../../src/audit/index.js';
 import { problemShape, type Problem } from '../../src/problem.js';
@@ -11,19 +12,28 @@ import { kernelOutputs } from '../match-attention.js';
 import { UnsupportedProblem, type AttentionKernel } from './attention-kernel.js';
 import { KernelFault } from './kernel-fault.js';
 import type { KernelRun, LawCase, LawTools } from './law.js';
+import { NotApplicable } from './not-applicable.js';
 import type { ResolvedPromises } from './promises.js';
 
 /** What became of a law on one case. */
 export type CaseResult =
-  | { readonly status: 'held' }
-  /** The kernel does not take the problem. */
+  | {
+      readonly status: 'held';
+      /** Every run of the kernel that the law asked for, in order; one at least. */
+      readonly runs: readonly KernelRun[];
+    }
+  /** The kernel does not take the problem, or what the law made of it. */
   | { readonly status: 'unsupported'; readonly reason: string }
+  /** The law says nothing of the problem. */
+  | { readonly status: 'inapplicable'; readonly reason: string }
   | {
       readonly status: 'violated';
       /** What is wrong, in a sentence without its full stop. */
       readonly statement: string;
-      /** Its cause by an audit's diagnosis; null where there is none, or it was not asked for. */
-      readonly cause: string | null;
+      /** Its cause by an audit; null where that finds none, or it was not asked for. */
+      readonly diagnosis: Diagnosis | null;
+      /** What the kernel did in place of computing, in a clause; null where it computed. */
+      readonly fault: string | null;
       /** Every run of the kernel that the law asked for, in order. */
       readonly runs: readonly KernelRun[];
       /** Whether it took too long to be tried again and again; see `KernelFault`. */
@@ -71,7 +81,8 @@ async function runKernel(
 
 /**
  * Tries a law on one case.
- * @param diagnose whether the cause of a failed audit is looked for; it takes some audits' time
+ * @param diagnose whether the cause of a violation is looked for by an audit of the law's runs, also
+ * where the law itself asks for none; it takes some audits' time
  */
 export async function runCase(
   id: LawId,
@@ -83,7 +94,7 @@ export async function runCase(
   const strength = promises.laws[id];
   if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
   const runs: KernelRun[] = [];
-  let cause: string | null = null;
+  let diagnosis: Diagnosis | null = null;
   const recorded = async (ran: Promise<KernelRun>): Promise<KernelRun> => {
     const run = await ran;
     runs.push(run);
@@ -104,21 +115,29 @@ export async function runCase(
         ...(reference === undefined ? {} : { reference }),
         ...(arithmetic === null ? {} : { arithmetic }),
       });
-      const { diagnosis } = judgement.verdict;
-      if (diagnosis !== null && diagnosis.id !== 'unexplained') cause = diagnosis.sentence;
+      const found = judgement.verdict.diagnosis;
+      if (found !== null && found.id !== 'unexplained') diagnosis = found;
       return judgement;
     },
   };
   try {
     const statement = await laws[id].violation(lawCase, tools);
-    return statement === null
-      ? { status: 'held' }
-      : { status: 'violated', statement, cause, runs, isSlow: false };
+    if (statement !== null) {
+      // Laws that compare runs ask for no audit.
+      for (const run of [...runs]) if (diagnose && diagnosis === null) tools.judge(run);
+      return { status: 'violated', statement, diagnosis, fault: null, runs, isSlow: false };
+    }
+    if (runs.length === 0) return { status: 'inapplicable', reason: 'the kernel is not asked' };
+    return { status: 'held', runs };
   } catch (error) {
+    if (error instanceof NotApplicable) return { status: 'inapplicable', reason: error.message };
     if (error instanceof UnsupportedProblem)
       return { status: 'unsupported', reason: error.message };
     if (error instanceof KernelFault)
-      return { status: 'violated', statement: error.message, cause, runs, isSlow: error.isSlow };
+      return {
+        ...{ status: 'violated', statement: error.message, fault: error.message },
+        ...{ diagnosis: null, runs, isSlow: error.isSlow },
+      };
     throw error;
   }
 }

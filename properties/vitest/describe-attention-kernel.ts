@@ -1,8 +1,11 @@
-import { beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { RequestError } from '../../src/request-error.js';
 import { laws, type LawId } from '../laws/index.js';
 import type { AttentionKernel } from '../suite/attention-kernel.js';
 import { checkKernel, type CheckOptions } from '../suite/check-kernel.js';
 import { describeLawFailure } from '../suite/describe-failures.js';
+import { describeNothingTried } from '../suite/describe-nothing-tried.js';
+import type { LawResult } from '../suite/law-progress.js';
 import { planCheck } from '../suite/plan-check.js';
 import type { KernelPromises } from '../suite/promises.js';
 import { replayCommand, type RunningTest } from './replay-command.js';
@@ -48,27 +51,41 @@ async function tryLaw(
   { kernel, promises, site }: Subject,
   options: CheckOptions,
   settings: SuiteSettings,
+  outcomes: Outcomes,
   { task, skip }: TestContext,
 ): Promise<void> {
   const { runs, seed } = settings;
   const result = await checkKernel(kernel, promises, { ...options, laws: [id], runs, seed });
   const [law] = result.laws;
+  outcomes.set(id, law!);
   if (law!.failure !== null) {
     const command = replayCommand(task, `${id}:`, settings, process.cwd());
     const failure = describeLawFailure(law!);
     throw errorAt(site, `${failure}\n\nSeed ${seed}; to see it again:\n${command}`);
   }
-  const tried = law!.runs - law!.unsupported;
-  if (tried === 0) skip(`the kernel took none of ${law!.runs} problems`);
+  const { tried, skipped } = law!;
+  if (skipped !== null) skip(`never tried: ${skipped}`);
   if (result.outOfTime)
     console.warn(`${id}: ${tried} of ${runs} problems in ${result.seconds.toFixed(0)} s`);
+}
+
+/** What became of each law, for the end. */
+type Outcomes = Map<LawId, LawResult>;
+
+/** @throws RequestError, in one line, where tests ran and no law was tried on anything */
+function requireSomethingTried(outcomes: Outcomes): void {
+  const all = [...outcomes.values()];
+  if (all.length > 0 && all.every(({ tried }) => tried === 0))
+    throw new RequestError(describeNothingTried({ laws: all }));
 }
 
 /**
  * Registers a `describe` with one test for each law that a kernel promises to obey, tried on random
  * problems that it promises to take; laws that say nothing of such a kernel are skipped, with the
  * reason. A failure shows the law, what is wrong, the simplest problem that shows it, and the command
- * that tries the same problems again. The seed is printed once.
+ * that tries the same problems again. The seed is printed once. A law that was tried on no problem, since
+ * the kernel declined them or the time was up, is skipped with the reason; where none was tried on any, the
+ * suite fails.
  *
  * The variables FLASHPROOF_RUNS and FLASHPROOF_SEED go before the options, so that a night can be
  * filled and a failure be replayed without a change of the file.
@@ -89,8 +106,16 @@ export function describeAttentionKernel(
   const site = new Error();
   Error.captureStackTrace(site, describeAttentionKernel);
   const subject = { kernel, promises, site };
+  const outcomes: Outcomes = new Map();
   describe(name, () => {
     beforeAll(() => console.info(`${name}: FLASHPROOF_SEED=${settings.seed}`));
+    // A hook, since tests may run in any order.
+    afterAll(() => requireSomethingTried(outcomes));
+    if (plan.laws.every(({ skipped }) => skipped !== null))
+      it('something is tried', () => {
+        const untried = plan.laws.map((law) => ({ ...law, status: 'skipped' as const, runs: 0 }));
+        throw new RequestError(describeNothingTried({ laws: untried }));
+      });
     for (const { id, skipped } of plan.laws) {
       const title = `${id}: ${laws[id].statement}`;
       if (skipped !== null) {
@@ -98,7 +123,7 @@ export function describeAttentionKernel(
         continue;
       }
       it(title, { timeout }, async (context) => {
-        await tryLaw(id, subject, limits, settings, context);
+        await tryLaw(id, subject, limits, settings, outcomes, context);
       });
     }
   });

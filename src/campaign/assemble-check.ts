@@ -1,6 +1,15 @@
-import { laws as allLaws, whySkipped, type LawId } from '../../properties/index.js';
+import {
+  largestSizes,
+  lawOutcome,
+  laws as allLaws,
+  neverReached,
+  type LawId,
+  type TriedSizes,
+} from '../../properties/index.js';
 import {
   assembleCheckReport,
+  kernelDoesNotRun,
+  type CheckAssembly,
   type CheckedLaw,
   type CheckReport,
   type ReportedShards,
@@ -21,6 +30,9 @@ export interface CheckFindings {
   readonly shards: ReportedShards | null;
 }
 
+/** How a report is made, beside what was found: see `CheckProvenance`. */
+export type AssemblyOptions = Pick<CheckAssembly, 'created' | 'strict'>;
+
 /** What became of one law, up to its first violation. */
 interface LawFindings {
   readonly law: CheckedLaw;
@@ -33,10 +45,12 @@ function lawFindings(
   id: LawId,
   units: readonly CheckUnit[],
   { request, records }: Pick<CheckFindings, 'request' | 'records'>,
+  unreached: string,
 ): LawFindings {
-  const { strength, skipped } = request.laws[id]!;
+  const planned = request.laws[id]!;
   const missing: CheckUnit[] = [];
   let [runs, unsupported, seconds] = [0, 0, 0];
+  let sizes: TriedSizes | null = null;
   let refusal = '';
   let violation: CheckedLaw['violation'] = null;
   for (const unit of units) {
@@ -48,18 +62,33 @@ function lawFindings(
     runs += found.runs;
     unsupported += found.unsupported;
     seconds += found.seconds;
+    sizes = largestSizes(found.sizes === null ? [] : [found.sizes], sizes);
     if (found.refusal !== '') refusal = found.refusal;
     violation = found.violation;
     if (violation !== null) break;
   }
-  const why = whySkipped({ runs, unsupported, refusal }) ?? skipped;
+  const counts = { runs, unsupported, refusal };
+  const outcome = lawOutcome(planned, counts, violation !== null, unreached);
+  const { strength } = planned;
   return {
-    law: { id, strength, runs, unsupported, seconds, skipped: why, violation },
+    law: { id, strength, ...outcome, ...{ runs, unsupported, sizes, seconds, violation } },
     missing,
   };
 }
 
-function allFindings(findings: Pick<CheckFindings, 'request' | 'records'>): LawFindings[] {
+/** Why a law was tried on nothing that could have been. */
+function unreachedReason({ execution, shards }: Pick<CheckFindings, 'execution' | 'shards'>) {
+  if (execution !== null) return kernelDoesNotRun;
+  const isPart = shards !== null && shards.included.length < shards.count;
+  return isPart && shards.outOfTime.length === 0
+    ? 'none of its problems fell to this shard'
+    : neverReached;
+}
+
+function allFindings(
+  findings: Pick<CheckFindings, 'request' | 'records'>,
+  unreached: string = neverReached,
+): LawFindings[] {
   const { request } = findings;
   const units = checkUnits(request).sort((a, b) => a.first - b.first);
   return (Object.keys(request.laws) as LawId[]).map((id) =>
@@ -67,6 +96,7 @@ function allFindings(findings: Pick<CheckFindings, 'request' | 'records'>): LawF
       id,
       units.filter(({ law }) => law === id),
       findings,
+      unreached,
     ),
   );
 }
@@ -103,10 +133,10 @@ export function missingCheckUnits(
  * The report on what was found: of all shards that of a check which was not divided, but for the times,
  * which are the sums of the shards', and for `shards`.
  */
-export function assembleCheck(findings: CheckFindings, created?: Date): CheckReport {
+export function assembleCheck(findings: CheckFindings, options: AssemblyOptions = {}): CheckReport {
   const { request, records, outOfTime, execution, shards } = findings;
   const { version, kernel, promises, runs: runsPerProperty, seed } = request;
-  const found = allFindings(findings).map(({ law }) => law);
+  const found = allFindings(findings, unreachedReason(findings)).map(({ law }) => law);
   const numbered = found.map((law, position): CheckedLaw => {
     const { violation } = law;
     if (violation === null) return law;
@@ -125,7 +155,7 @@ export function assembleCheck(findings: CheckFindings, created?: Date): CheckRep
       ...{ version, kernel, promises, runsPerProperty, execution },
       laws: allLaws,
       ...(shards === null ? {} : { shards }),
-      ...(created === undefined ? {} : { created }),
+      ...options,
     },
   );
 }

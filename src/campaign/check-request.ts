@@ -14,6 +14,8 @@ export interface RequestedLaw {
   readonly strength: LawResult['strength'];
   /** Why it is not tried at all; null when it is. */
   readonly skipped: string | null;
+  /** Whether the kernel promises it. */
+  readonly isPromised: boolean;
   readonly regimes: readonly RegimeName[];
 }
 
@@ -45,9 +47,9 @@ export function checkRequest(
     scoreLimit: promises.scoreLimit,
     configurations: Object.keys(promises.configurations),
     laws: Object.fromEntries(
-      planned.map(({ id, skipped, regimes }: PlannedLaw) => [
+      planned.map(({ id, skipped, isPromised, regimes }: PlannedLaw) => [
         id,
-        { strength: promises.laws[id], skipped, regimes },
+        { strength: promises.laws[id], skipped, isPromised, regimes },
       ]),
     ),
   });

@@ -1,5 +1,5 @@
 import type { CheckReport } from '../report/index.js';
-import { assembleCheck, missingCheckUnits } from './assemble-check.js';
+import { assembleCheck, missingCheckUnits, type AssemblyOptions } from './assemble-check.js';
 import type { CheckRequest } from './check-request.js';
 import { rejectUnfinished, type JoinedParts } from './join-parts.js';
 import { describeShard } from './shard.js';
@@ -17,7 +17,7 @@ function firstExecution({ parts }: JoinedParts): string | null {
  * The report of a divided check.
  * @throws RequestError for a part that stopped before its end without its time being up
  */
-export function joinCheck(joined: JoinedParts, created?: Date): CheckReport {
+export function joinCheck(joined: JoinedParts, options: AssemblyOptions = {}): CheckReport {
   const request = joined.request as CheckRequest;
   const { parts, records } = joined;
   const missing = missingCheckUnits({ request, records }, parts.length);
@@ -35,6 +35,6 @@ export function joinCheck(joined: JoinedParts, created?: Date): CheckReport {
         outOfTime: late.map(({ shard }) => shard.index),
       },
     },
-    created,
+    options,
   );
 }

@@ -4,6 +4,7 @@ import {
   type CheckPlan,
   type LawFailure,
   type LawId,
+  type TriedSizes,
 } from '../../properties/index.js';
 import type { ReportedViolation } from '../report/index.js';
 import { plainJson } from './campaign-request.js';
@@ -13,9 +14,12 @@ import type { UnitLog } from './unit-log.js';
 
 /** What was found on the problems of a unit. */
 export interface CheckUnitResult {
-  /** Problems tried: all of them, or up to the one that fails. */
+  /** Turns: all of them, or up to the one that fails. */
   readonly runs: number;
+  /** Turns in which no problem could be tried. */
   readonly unsupported: number;
+  /** The largest sizes of the problems that the kernel ran on; null for none. */
+  readonly sizes: TriedSizes | null;
   /** Why the last of the unsupported ones was; empty where there is none. */
   readonly refusal: string;
   /** Seconds that the law took, with simplifying. */
@@ -58,10 +62,10 @@ async function runUnit(
     await new Promise((resolve) => setImmediate(resolve));
     await progress.run(round, kernel, shrinkSeconds(), since);
   }
-  const { runs, unsupported, refusal, failure } = progress;
+  const { runs, unsupported, sizes, refusal, failure } = progress;
   const { seconds } = progress.result();
   const violation = failure === null ? null : await report(law, failure);
-  return plainJson({ runs, unsupported, refusal, seconds, violation });
+  return plainJson({ runs, unsupported, sizes, refusal, seconds, violation });
 }
 
 /**

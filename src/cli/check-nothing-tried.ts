@@ -1,30 +1,37 @@
-import type { LawId } from '../../properties/index.js';
+import { describeNothingTried, type CheckPlan, type LawResult } from '../../properties/index.js';
 import type { CheckReport } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 
-/** A law, why it was skipped, and whether it failed. */
-interface TriedLaw {
-  readonly id: LawId;
-  readonly skipped: string | null;
-  readonly failure: object | null;
+/** A law with what became of it. */
+type TriedLaw = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;
+
+/** @throws RequestError when a plan leaves no law to try */
+export function rejectEmptyPlan({ laws }: CheckPlan): void {
+  if (laws.some(({ skipped }) => skipped === null)) return;
+  const untried = laws.map(({ id, skipped }) => ({
+    id,
+    status: 'skipped' as const,
+    runs: 0,
+    skipped,
+  }));
+  throw new RequestError(describeNothingTried({ laws: untried }));
 }
 
-/** @throws RequestError when no property was tried on anything that the kernel takes */
+/** @throws RequestError when no law was tried on anything: that is neither a pass nor a failure */
 export function rejectNothingTried(laws: readonly TriedLaw[]): void {
-  if (laws.some(({ skipped, failure }) => skipped === null || failure !== null)) return;
-  const [first, ...rest] = new Set(laws.map(({ id, skipped }) => `${id}: ${skipped}`));
-  throw new RequestError(
-    `no property was tried (${first}${rest.length > 0 ? `; and ${rest.length} more` : ''}); change what is promised or asked for`,
-  );
+  if (laws.some(({ status }) => status === 'holds' || status === 'violated')) return;
+  throw new RequestError(describeNothingTried({ laws }));
 }
 
 /**
  * The same of a report.
- * @throws RequestError unless a property was tried, the time was up or the kernel does not run
+ * @throws RequestError unless a property was tried, or the kernel does not run, which is a failure
  */
-export function rejectEmptyReport({ properties, outOfTime, execution }: CheckReport): void {
-  if (outOfTime || execution !== null) return;
+export function rejectEmptyReport({ properties, execution }: CheckReport): void {
+  if (execution !== null) return;
   rejectNothingTried(
-    properties.map(({ name, skipped, violation }) => ({ id: name, skipped, failure: violation })),
+    properties.map(({ name, result, runs, skipped }) => ({
+      ...{ id: name, status: result, runs, skipped },
+    })),
   );
 }

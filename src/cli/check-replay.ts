@@ -14,7 +14,7 @@ import type { KernelUnderTest } from './check-kernel-under-test.js';
  * Tries the property of a saved case on it once more, and says in some lines what came of it.
  * @returns whether it holds
  * @throws RequestError for a file of no case, a property that is not promised, and a problem that the
- * kernel does not take
+ * kernel does not take or the property says nothing of
  */
 export async function runReplay(
   path: string,
@@ -26,7 +26,7 @@ export async function runReplay(
   const result = await runCase(property, lawCase, kernel, resolvePromises(promises), {
     diagnose: false,
   });
-  if (result.status === 'unsupported')
+  if (result.status === 'unsupported' || result.status === 'inapplicable')
     throw new RequestError(`${path}: property ${property} cannot be tried: ${result.reason}`);
   const holds = result.status === 'held';
   const sentence = holds

@@ -17,6 +17,7 @@ export interface CheckCommandOptions extends CampaignOptions {
   readonly regime?: readonly string[];
   readonly seconds: string;
   readonly bail?: boolean;
+  readonly strict?: boolean;
   readonly timeout: string;
   readonly promises?: string;
   readonly formats?: string;
@@ -63,7 +64,8 @@ ${campaignDetails}--seconds is the time of each shard, and of each command that 
 is up, the unit of work that was begun is finished, and the report names the
 shard.
 
-Exit status: 0 every property holds, 1 one is violated, 2 the request is wrong.`;
+Exit status: 0 every property that was tried holds, 1 one is violated, 2 the
+request is wrong or nothing could be tried.`;
 
 /** What a kernel may promise to take or not; each has a flag of either meaning, to undo a file's. */
 const promiseFlags: readonly (readonly [shown: string, hidden: string, description: string])[] = [
@@ -128,6 +130,7 @@ export function addCheckCommand(program: Command): void {
     .option('--seed <n>', 'the same seed draws the same problems (default: random)')
     .option('--seconds <n>', 'how long the whole check may take', '60')
     .option('--bail', 'stop at the first violation')
+    .option('--strict', 'fail as well where a property that is promised was never tried')
     .option('--timeout <seconds>', 'how long one answer of --exec may take', '10');
   addCampaignOptions(command);
   addPromiseOptions(command)

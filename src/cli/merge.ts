@@ -5,6 +5,7 @@ export interface MergeCommandOptions {
   readonly json?: string;
   readonly junit?: string;
   readonly svg?: string;
+  readonly strict?: boolean;
   readonly quiet?: boolean;
 }
 
@@ -20,7 +21,8 @@ Examples:
   flashproof check --kernel fa4 --seed 1 --shard 2/2 --json part2.json
   flashproof merge part1.json part2.json --json check.json --junit check.xml
 
-Exit status: 0 passed, 1 failed, as one run would have; 2 the request is wrong.`;
+Exit status: 0 passed, 1 failed, as one run would have; 2 the request is wrong,
+or nothing was tried.`;
 
 /** Registers `flashproof merge`. */
 export function addMergeCommand(program: Command): void {
@@ -31,6 +33,7 @@ export function addMergeCommand(program: Command): void {
     .option('--json <file>', 'write the report as JSON (- for standard output)')
     .option('--junit <file>', 'write the report of a check as JUnit XML (- for standard output)')
     .option('--svg <file>', 'plot a profile')
+    .option('--strict', 'fail a check as well where a promised property was never tried')
     .option('-q, --quiet', 'print the verdict only; of a profile nothing')
     .addHelpText('after', details)
     .action(async (paths: string[], options: MergeCommandOptions) => {

@@ -1,6 +1,7 @@
 import {
   checkKernel,
   lawIds,
+  lawOutcome,
   laws,
   planCheck,
   regimeNames,
@@ -9,7 +10,7 @@ import {
   type CheckScope,
   type KernelPromises,
 } from '../../properties/index.js';
-import { createCheckReport } from '../report/index.js';
+import { createCheckReport, kernelDoesNotRun } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { Campaign } from './campaign-options.js';
 import { readCampaign } from './campaign-options.js';
@@ -19,7 +20,7 @@ import type { KernelUnderTest } from './check-kernel-under-test.js';
 import { checkList, renderCheckList } from './check-list.js';
 import { liveKernel } from './check-live.js';
 import { nameList } from './check-names.js';
-import { rejectNothingTried } from './check-nothing-tried.js';
+import { rejectEmptyPlan, rejectNothingTried } from './check-nothing-tried.js';
 import { isModel } from './declared-arithmetic.js';
 import { declaredPromises } from './check-promises.js';
 import { publishCheck } from './check-publish.js';
@@ -75,11 +76,18 @@ function rejectClashes({
 }
 
 /** @throws RequestError for options that have no meaning for a check in shards or sittings */
-function rejectCampaignClashes({ bail, replay }: CheckCommandOptions): void {
+function rejectCampaignClashes(
+  { bail, replay, strict }: CheckCommandOptions,
+  { shard }: Campaign,
+): void {
   const clash = bail === true ? '--bail' : replay === undefined ? null : '--replay';
   if (clash !== null)
     throw new RequestError(
       `${clash} goes with neither shards nor --journal; leave out one (shards do not know what others find)`,
+    );
+  if (strict === true && shard !== null)
+    throw new RequestError(
+      '--strict is for the report of all shards, since none tries every property; give it to flashproof merge',
     );
 }
 
@@ -110,10 +118,14 @@ function untried(
   return {
     pass: false,
     seed,
-    laws: planned.map(({ id, skipped }) => ({
-      ...{ id, strength: promises.laws[id], runs: 0, unsupported: 0, seconds: 0, skipped },
-      failure: null,
-    })),
+    laws: planned.map((law) => {
+      const counts = { runs: 0, unsupported: 0, refusal: '' };
+      return {
+        ...{ id: law.id, strength: promises.laws[law.id], runs: 0, unsupported: 0, sizes: null },
+        ...lawOutcome(law, counts, false, kernelDoesNotRun),
+        ...{ seconds: 0, failure: null },
+      };
+    }),
     runs: 0,
     seconds,
     outOfTime: false,
@@ -152,7 +164,7 @@ async function checkUnderTest(
   const plan = planCheck(promises, request.scope);
   if (options.replay !== undefined)
     return (await runReplay(options.replay, underTest, promises, options)) ? passed : failed;
-  rejectNothingTried(untried(plan, request.seed, 0).laws);
+  rejectEmptyPlan(plan);
   if (divided !== null)
     return (await divided.runCheckCampaign(underTest, plan, campaign!, request, options))
       ? passed
@@ -163,13 +175,14 @@ async function checkUnderTest(
     broken === null
       ? await tryProperties(underTest, promises, request)
       : untried(plan, request.seed, (performance.now() - start) / 1000);
-  rejectNothingTried(result.laws);
+  if (broken === null) rejectNothingTried(result.laws);
   const report = createCheckReport(result, {
     version: toolVersion(),
     kernel: underTest.reported,
     promises: plan.promises,
     laws,
     runsPerProperty: request.runs,
+    strict: options.strict,
     saved: await saveFailures(result.laws, request.seed, options),
     execution: broken === null ? null : await saveExecutionFailure(broken, request.seed, options),
   });
@@ -190,7 +203,7 @@ export async function runCheck(options: CheckCommandOptions): Promise<number> {
   }
   rejectClashes(options);
   const campaign = await readCampaign(options);
-  if (campaign !== null) rejectCampaignClashes(options);
+  if (campaign !== null) rejectCampaignClashes(options, campaign);
   const underTest =
     options.exec === undefined
       ? emulatedKernel(options.kernel!, options)

@@ -25,7 +25,7 @@ type Merge = (joined: JoinedParts, options: MergeCommandOptions) => Promise<bool
 const merges: Readonly<Record<CampaignCommand, Merge>> = {
   check: async (joined, options) => {
     const report = await fromUnits(joined, async () => {
-      const made = joinCheck(joined);
+      const made = joinCheck(joined, { strict: options.strict });
       await validateCheckReport(made);
       return made;
     });
@@ -48,8 +48,12 @@ const merges: Readonly<Record<CampaignCommand, Merge>> = {
 };
 
 /** The options that only reports of one command have. */
-const ownOptions: readonly (readonly [option: 'junit' | 'svg', of: CampaignCommand[]])[] = [
+const ownOptions: readonly (readonly [
+  option: 'junit' | 'strict' | 'svg',
+  of: CampaignCommand[],
+])[] = [
   ['junit', ['check']],
+  ['strict', ['check']],
   ['svg', ['profile']],
 ];
 

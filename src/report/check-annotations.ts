@@ -14,23 +14,29 @@ function escapeWith(escapes: Readonly<Record<string, string>>, text: string): st
   return [...text].map((character) => escapes[character] ?? character).join('');
 }
 
-function annotation(title: string, message: string): string {
-  return `::error title=${escapeWith(propertyEscapes, title)}::${escapeWith(dataEscapes, message)}\n`;
+function annotation(level: 'error' | 'warning', title: string, message: string): string {
+  return `::${level} title=${escapeWith(propertyEscapes, title)}::${escapeWith(dataEscapes, message)}\n`;
 }
 
 /**
- * What fails, as workflow commands that GitHub Actions shows beside a run: a line each, nothing for a
- * pass.
+ * What fails, one for each cause, as workflow commands that GitHub Actions shows beside a run, and warnings of what was to be
+ * tried and never was: a line each, nothing for a pass without gaps.
  */
-export function renderCheckAnnotations({ properties, execution }: CheckReport): string {
-  const failures = properties.flatMap(({ name, violation }) => {
-    if (violation === null) return [];
-    const { statement, replay } = violation;
+export function renderCheckAnnotations({ properties, findings, execution }: CheckReport): string {
+  const failures = findings.map(({ title, properties: [name, ...others] }) => {
+    const { statement, replay } = properties.find((of) => of.name === name)!.violation!;
     const again = replay === null ? '' : `\nReplay: ${quoteShellCommand(replay)}`;
-    return [annotation(`flashproof ${name}`, `${statement}.${again}`)];
+    const also = others.length === 0 ? '' : `${title} (seen by ${others.length + 1} properties): `;
+    return annotation('error', `flashproof ${name}`, `${also}${statement}.${again}`);
   });
+  const untried = properties
+    .filter(({ result }) => result === 'untried' && execution === null)
+    .map(({ name, skipped }) =>
+      annotation('warning', `flashproof ${name}`, `never tried: ${skipped}.`),
+    );
   return [
-    ...(execution === null ? [] : [annotation('flashproof execution', `${execution}.`)]),
+    ...(execution === null ? [] : [annotation('error', 'flashproof execution', `${execution}.`)]),
     ...failures,
+    ...untried,
   ].join('');
 }

@@ -1,15 +1,29 @@
-import type { CheckReport, ReportedProperty } from './check-report.js';
+import type { CheckReport, CheckFinding, ReportedProperty } from './check-report.js';
 import { describeFinding, describeKernel } from './check-terminal.js';
 import { describeReportedProblem } from './reported-problem-text.js';
 import { quoteShellCommand } from './shell-words.js';
+import { formatCount } from './terminal-numbers.js';
+import { describeTriedSizes, triedSizesHeading } from './tried-sizes-text.js';
 import { escapeXml, xmlDocument, xmlElement } from './xml.js';
 
+/** The cause that a property has in common with others, and which; nothing where it has none. */
+function seenByOthers(name: string, findings: readonly CheckFinding[]): string[] {
+  const finding = findings.find(({ properties }) => properties.some((other) => other === name));
+  if (finding === undefined || finding.properties.length === 1) return [];
+  const { title, properties } = finding;
+  return [`One finding of ${properties.length}: ${title} (${properties.join(', ')})`];
+}
+
 /** What a reader of a failed test case sees, line by line. */
-function violationLines({ statement, reason, violation }: ReportedProperty): string[] {
+function violationLines(
+  { name, statement, reason, violation }: ReportedProperty,
+  findings: readonly CheckFinding[],
+): string[] {
   if (violation === null) return [];
   const { values, saved, replay, problem, regime } = violation;
   return [
     violation.statement,
+    ...seenByOthers(name, findings),
     ...(violation.cause === null ? [] : [`Cause: probably that ${violation.cause}.`]),
     `Law: ${statement}. ${reason}`,
     `Problem: ${describeReportedProblem(problem)}; regime ${regime}`,
@@ -20,18 +34,34 @@ function violationLines({ statement, reason, violation }: ReportedProperty): str
   ];
 }
 
-function testCase(property: ReportedProperty, classname: string): string {
+/** On how many problems a property was tried, and up to which sizes. */
+function describeTried({ tried, sizes }: ReportedProperty): string {
+  const upTo = sizes === null ? '' : ` up to ${triedSizesHeading}: ${describeTriedSizes(sizes)}`;
+  return `tried on ${formatCount(tried, 'problem')}${upTo}`;
+}
+
+/** Why a property was not tried, and whether it should have been. */
+function skippedMessage({ result, skipped }: ReportedProperty): string {
+  return result === 'untried' ? `never tried: ${skipped}` : (skipped ?? '');
+}
+
+function testCase(
+  property: ReportedProperty,
+  findings: readonly CheckFinding[],
+  classname: string,
+): string {
   const { name, seconds, skipped, violation } = property;
   const attributes = { name, classname, time: seconds.toFixed(3) };
+  const tried = xmlElement('system-out', {}, [escapeXml(describeTried(property))]);
   if (violation !== null) {
     const failure = { message: violation.statement, type: name };
-    const text = violationLines(property).map(escapeXml);
-    return xmlElement('testcase', attributes, [xmlElement('failure', failure, text)]);
+    const text = violationLines(property, findings).map(escapeXml);
+    return xmlElement('testcase', attributes, [xmlElement('failure', failure, text), tried]);
   }
   return xmlElement(
     'testcase',
     attributes,
-    skipped === null ? [] : [xmlElement('skipped', { message: skipped })],
+    skipped === null ? [tried] : [xmlElement('skipped', { message: skippedMessage(property) })],
   );
 }
 
@@ -52,11 +82,11 @@ function executionCases({ kernel, execution }: CheckReport, classname: string): 
  * that shows it again.
  */
 export function renderCheckJunit(report: CheckReport): string {
-  const { properties, execution, seconds, created } = report;
+  const { properties, findings, seconds, created, execution } = report;
   const name = `flashproof check ${describeKernel(report)}`;
   const cases = [
     ...executionCases(report, name),
-    ...properties.map((property) => testCase(property, name)),
+    ...properties.map((property) => testCase(property, findings, name)),
   ];
   const count = (result: ReportedProperty['result']) =>
     properties.filter((property) => property.result === result).length;
@@ -64,7 +94,7 @@ export function renderCheckJunit(report: CheckReport): string {
     tests: cases.length,
     failures: count('violated') + (execution === null ? 0 : 1),
     errors: 0,
-    skipped: count('skipped'),
+    skipped: count('skipped') + count('untried'),
     time: seconds.toFixed(3),
   };
   const suite = xmlElement('testsuite', { name, ...totals, timestamp: created }, cases);

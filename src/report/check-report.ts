@@ -1,14 +1,17 @@
-import { formatNumber } from '../audit/index.js';
-import type {
-  CheckResult,
-  LawFailure,
-  LawId,
-  LawResult,
-  RegimeName,
-  ResolvedPromises,
+import {
+  groupByKind,
+  isPass,
+  type CheckResult,
+  type LawFailure,
+  type LawId,
+  type LawResult,
+  type RegimeName,
+  type ResolvedPromises,
+  type TriedSizes,
+  type ViolationKind,
 } from '../../properties/index.js';
+import { checkSentence } from './check-verdict.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
-import { formatCount } from './terminal-numbers.js';
 
 /** The kernel that was checked: a command of the user's, or an emulated model. */
 export interface ReportedKernel {
@@ -46,6 +49,8 @@ export interface ReportedViolation {
   readonly statement: string;
   /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
   readonly cause: string | null;
+  /** By which violations of several properties are told to be of one cause. */
+  readonly kind: ViolationKind;
   /** Which of the property's forms it was; 0 where there is one only. */
   readonly choice: number;
   readonly regime: RegimeName;
@@ -73,14 +78,27 @@ export interface ReportedProperty {
   readonly statement: string;
   readonly reason: string;
   readonly promise: LawResult['strength'];
-  readonly result: 'holds' | 'violated' | 'skipped';
-  /** Problems that it was tried on, and how many of them the kernel did not take. */
+  readonly result: LawResult['status'];
+  /** Problems that it was to be tried on, until it was violated or the time was up. */
   readonly runs: number;
+  /** Problems that it was tried on: the kernel ran on them, and the law says something of them. */
+  readonly tried: number;
+  /** The others: the kernel declined what was drawn, or the law says nothing of it. */
   readonly unsupported: number;
+  /** The largest sizes of the problems that the kernel ran on, each by itself; null for none. */
+  readonly sizes: TriedSizes | null;
   readonly seconds: number;
-  /** Why it was skipped; null when it was not. */
+  /** Why it was not tried; null when it was. */
   readonly skipped: string | null;
   readonly violation: ReportedViolation | null;
+}
+
+/** Violations of one cause. */
+export interface CheckFinding {
+  /** The cause in a few words; of a property alone what is wrong, if nothing more is known. */
+  readonly title: string;
+  /** The properties that are violated by it, that with the smallest problem first. */
+  readonly properties: readonly LawId[];
 }
 
 /** Which shards of a check that was divided into several a report speaks for. */
@@ -114,6 +132,8 @@ export interface CheckReport {
   readonly verdict: { readonly pass: boolean; readonly sentence: string };
   /** Why the kernel could not be run at all, in a sentence; null when it could. */
   readonly execution: string | null;
+  /** The violations by their causes, those first that most properties have in common. */
+  readonly findings: readonly CheckFinding[];
   readonly properties: readonly ReportedProperty[];
 }
 
@@ -131,6 +151,8 @@ export interface CheckProvenance {
   readonly saved: ReadonlyMap<LawId, SavedViolation>;
   /** Why the kernel could not be run at all, in a clause; null when it could. */
   readonly execution: string | null;
+  /** Whether a property that was never tried fails the kernel; default false. */
+  readonly strict?: boolean | undefined;
   /** Default: now. */
   readonly created?: Date;
 }
@@ -156,10 +178,12 @@ export function reportedViolation(
   failure: LawFailure,
   saved: SavedViolation = notSaved,
 ): ReportedViolation {
-  const { statement, cause, lawCase, regime, round, runsUntil, secondsUntil, shrinks } = failure;
+  const { statement, cause, kind, lawCase, regime, round, runsUntil, secondsUntil, shrinks } =
+    failure;
   return {
     statement,
     cause,
+    kind: { ...kind, equivalents: [...kind.equivalents] },
     choice: lawCase.choice,
     regime,
     round,
@@ -173,31 +197,16 @@ export function reportedViolation(
   };
 }
 
-/** Why a law was tried on nothing that could have been. */
-function unreachedReason({ execution, shards }: CheckAssembly): string {
-  if (execution !== null) return 'the kernel does not run';
-  const isPart = shards !== undefined && shards.included.length < shards.count;
-  return isPart && shards.outOfTime.length === 0
-    ? 'none of its problems fell to this shard'
-    : 'the check ended before its first problem';
-}
+/** Why no law is tried on a kernel that cannot be run at all. */
+export const kernelDoesNotRun = 'the kernel does not run';
 
-function reportedProperty(result: CheckedLaw, assembly: CheckAssembly): ReportedProperty {
-  const { id, strength, runs, unsupported, seconds, violation } = result;
-  const { statement, reason } = assembly.laws[id];
-  const unreached = unreachedReason(assembly);
-  const skipped = violation === null ? (result.skipped ?? (runs === 0 ? unreached : null)) : null;
+function reportedProperty(result: CheckedLaw, { laws }: CheckAssembly): ReportedProperty {
+  const { id, strength, status, runs, tried, unsupported, sizes } = result;
+  const { seconds, skipped, violation } = result;
+  const { statement, reason } = laws[id];
   return {
-    name: id,
-    statement,
-    reason,
-    promise: strength,
-    result: violation !== null ? 'violated' : skipped !== null ? 'skipped' : 'holds',
-    runs,
-    unsupported,
-    seconds,
-    skipped,
-    violation,
+    ...{ name: id, statement, reason, promise: strength, result: status },
+    ...{ runs, tried, unsupported, sizes, seconds, skipped, violation },
   };
 }
 
@@ -211,34 +220,18 @@ export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   };
 }
 
-/** Numbers of shards in words, as in "shards 1, 3 of 4"; the empty text for none. */
-function shardsInWords(numbers: readonly number[], count: number): string {
-  if (numbers.length === 0) return '';
-  return `shard${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')} of ${count}`;
+/** Numbers in Q, K and V of a violation's problem. */
+function sizeOf({ violation }: ReportedProperty): number {
+  const { batch, heads, kvHeads, seqlenQ, seqlenK, qkDim, vDim } = violation!.problem;
+  return batch * (heads * seqlenQ * qkDim + kvHeads * seqlenK * (qkDim + vDim));
 }
 
-/** The verdict in a sentence: what holds or not, on how many problems. */
-function sentenceOf(
-  properties: readonly ReportedProperty[],
-  { runs, seconds, seed, outOfTime }: Pick<CheckResult, 'runs' | 'seconds' | 'seed' | 'outOfTime'>,
-  { execution, runsPerProperty, shards }: CheckAssembly,
-): string {
-  if (execution !== null) return `FAIL: ${execution}.`;
-  const count = (result: ReportedProperty['result']) =>
-    properties.filter((property) => property.result === result).length;
-  const [violated, held] = [count('violated'), count('holds')];
-  const problems = `${formatCount(runs, 'problem')} in ${formatNumber(seconds)} s, seed ${seed}`;
-  const late = shards === undefined ? '' : shardsInWords(shards.outOfTime, shards.count);
-  const isPart = shards !== undefined && shards.included.length < shards.count;
-  const time = [
-    outOfTime ? `; the time was up before each had its ${runsPerProperty}` : '',
-    outOfTime && late !== '' ? ` in ${late}` : '',
-    isPart ? `; this is ${shardsInWords(shards.included, shards.count)} only` : '',
-  ].join('');
-  const ofProperties = (n: number) => `${n} ${n === 1 ? 'property' : 'properties'}`;
-  return violated > 0
-    ? `FAIL: ${violated} of ${ofProperties(violated + held)} ${violated === 1 ? 'is' : 'are'} violated (${problems})${time}.`
-    : `PASS: ${ofProperties(held)} ${held === 1 ? 'holds' : 'hold'} (${problems})${time}.`;
+function reportedFindings(properties: readonly ReportedProperty[]): CheckFinding[] {
+  const violated = properties.filter(({ violation }) => violation !== null);
+  return groupByKind(violated, ({ violation }) => violation!.kind).map(({ title, violations }) => ({
+    title,
+    properties: [...violations].sort((a, b) => sizeOf(a) - sizeOf(b)).map(({ name }) => name),
+  }));
 }
 
 /** The report of laws that were checked, and whose violations are reported already. */
@@ -249,6 +242,7 @@ export function assembleCheckReport(
   const { version, kernel, promises, execution, runsPerProperty, shards } = assembly;
   const { created = new Date() } = assembly;
   const properties = result.laws.map((law) => reportedProperty(law, assembly));
+  const findings = reportedFindings(properties);
   const { command, model, settings, judgedAs } = kernel;
   return {
     kind: 'check',
@@ -264,10 +258,14 @@ export function assembleCheckReport(
     outOfTime: result.outOfTime,
     ...(shards === undefined ? {} : { shards }),
     verdict: {
-      pass: execution === null && properties.every(({ violation }) => violation === null),
-      sentence: sentenceOf(properties, result, assembly),
+      pass:
+        execution === null &&
+        isPass(result.laws) &&
+        !(assembly.strict === true && properties.some(({ result }) => result === 'untried')),
+      sentence: checkSentence(properties, findings, result, assembly),
     },
     execution,
+    findings,
     properties,
   };
 }

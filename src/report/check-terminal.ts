@@ -1,12 +1,17 @@
 import { styleText } from 'node:util';
 import { formatNumber } from '../audit/index.js';
-import type { CheckReport, ReportedProperty, ReportedViolation } from './check-report.js';
+import type {
+  CheckReport,
+  CheckFinding,
+  ReportedProperty,
+  ReportedViolation,
+} from './check-report.js';
 import { plainText } from './plain-text.js';
 import { describeReportedProblem } from './reported-problem-text.js';
-import { formatCount } from './terminal-numbers.js';
 import { wrapShellCommand } from './shell-words.js';
 import type { RenderOptions } from './terminal.js';
 import { layoutTable, type Cell, type Painter, type Tone } from './text-table.js';
+import { describeTriedSizes, triedSizesHeading } from './tried-sizes-text.js';
 import { wrapText } from './wrap-text.js';
 
 /** The fewest columns that the tables fit. */
@@ -33,30 +38,56 @@ export function describeFinding(violation: ReportedViolation): string {
   return `at run ${run} (${formatNumber(seconds)} s), problem ${round} of this property; ${describeSimplifications(simplifications)}`;
 }
 
-function resultCell({ result, skipped, unsupported, violation }: ReportedProperty): Cell {
-  if (violation !== null)
-    return { text: `VIOLATED at problem ${violation.round}`, tone: 'failure' };
-  if (result === 'skipped') return plainText(`skipped: ${skipped ?? ''}`);
-  return unsupported === 0 ? 'holds' : `holds; ${formatCount(unsupported, 'problem')} not taken`;
+const results: Readonly<Record<ReportedProperty['result'], Cell>> = {
+  holds: 'holds',
+  violated: { text: 'VIOLATED', tone: 'failure' },
+  skipped: 'skipped',
+  untried: 'never tried',
+};
+
+/** On how many problems a property was tried, of how many that it was to be tried on. */
+function triedCell({ tried, runs }: ReportedProperty): string {
+  return tried === runs ? String(tried) : `${tried} of ${runs}`;
 }
 
 function propertyRows({ properties }: CheckReport): Cell[][] {
-  const headings = ['Property', 'runs', 'promise', 'result'];
+  const headings = ['Property', 'result', 'tried', 'promise', `up to ${triedSizesHeading}`];
   return [
     headings.map((text): Cell => ({ text, tone: 'heading' })),
     ...properties.map((property): Cell[] => [
       `  ${property.name}`,
-      String(property.runs),
+      results[property.result],
+      triedCell(property),
       property.promise,
-      resultCell(property),
+      property.sizes === null ? '' : describeTriedSizes(property.sizes),
     ]),
   ];
 }
 
-/** What a property says, what is wrong, on which problem, and how to see it again. */
-function violationLines(property: ReportedProperty, columns: number, paint: Painter): string[] {
-  const { violation } = property;
-  if (violation === null) return [];
+/** Why properties were not tried, those first that were to be. */
+function untriedRows({ properties }: CheckReport): Cell[][] {
+  return (['untried', 'skipped'] as const).flatMap((wanted) => {
+    const rows = properties
+      .filter(({ result }) => result === wanted)
+      .map(({ name, skipped }): Cell[] => [`  ${name}`, plainText(skipped ?? '')]);
+    const text = wanted === 'untried' ? 'Never tried' : 'Skipped';
+    return rows.length === 0 ? [] : [[{ text, tone: 'heading' } as const], ...rows];
+  });
+}
+
+/**
+ * Violations of one cause: what is wrong by the property with the smallest problem, what that says, on
+ * which problem, how to see it again; and what others see of it.
+ */
+function findingLines(
+  { title, properties: names }: CheckFinding,
+  { properties }: CheckReport,
+  columns: number,
+  paint: Painter,
+): string[] {
+  const [property, ...others] = names.map((name) => properties.find((of) => of.name === name)!);
+  const { violation } = property!;
+  if (property === undefined || violation === null) return [];
   const { values, saved, replay, choice } = violation;
   const problem = `${describeReportedProblem(violation.problem)}; regime ${violation.regime}`;
   const labelled: readonly (readonly [label: string, texts: readonly string[]])[] = [
@@ -68,6 +99,7 @@ function violationLines(property: ReportedProperty, columns: number, paint: Pain
     ['Found', [describeFinding(violation)]],
     ['Saved', saved === null ? [] : [saved]],
     ['Replay', replay === null ? [] : wrapShellCommand(replay, columns - labelColumns)],
+    ['Also', others.map(({ name, violation: also }) => `${name}: ${also!.statement}.`)],
   ];
   const rows = labelled.flatMap(([label, texts]) =>
     texts.map((text, index) => [
@@ -75,8 +107,15 @@ function violationLines(property: ReportedProperty, columns: number, paint: Pain
       plainText(text),
     ]),
   );
+  const seenBy =
+    others.length === 0 ? property.name : `${title} (seen by ${names.length} properties)`;
   return [
-    paint('failure', property.name),
+    ...wrapText(plainText(seenBy), columns).map((line) => paint('failure', line)),
+    ...(others.length === 0
+      ? []
+      : layoutTable([['  Property', property.name]], {
+          ...{ alignments: [], width: columns, paint },
+        })),
     ...layoutTable(rows, { alignments: [], width: columns, paint }),
   ];
 }
@@ -92,7 +131,7 @@ export function describeKernel({ kernel }: Pick<CheckReport, 'kernel'>): string 
 
 function verdictLines({ verdict }: CheckReport, columns: number, paint: Painter): string[] {
   const [first, ...rest] = wrapText(plainText(verdict.sentence), columns);
-  const word = verdict.pass ? 'PASS' : 'FAIL';
+  const [word] = /^[A-Z ]+/.exec(first!) ?? [''];
   return [paint(verdict.pass ? 'success' : 'failure', word) + first!.slice(word.length), ...rest];
 }
 
@@ -114,10 +153,9 @@ export function renderCheck(report: CheckReport, options: RenderOptions = {}): s
   ];
   const blocks = [
     verdictLines(report, columns, paint),
-    table(propertyRows(report), ['left', 'right', 'left', 'left']),
-    ...report.properties
-      .map((property) => violationLines(property, columns, paint))
-      .filter((lines) => lines.length > 0),
+    table(propertyRows(report), ['left', 'left', 'right', 'left', 'left']),
+    ...[untriedRows(report)].filter((rows) => rows.length > 0).map((rows) => table(rows, [])),
+    ...report.findings.map((finding) => findingLines(finding, report, columns, paint)),
     [
       ...table([kernelRow], []),
       `  ${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,

@@ -22,10 +22,12 @@ export { renderCheckJunit } from './check-junit.js';
 export {
   assembleCheckReport,
   createCheckReport,
+  kernelDoesNotRun,
   reportedPromises,
   reportedViolation,
   type CheckAssembly,
   type CheckedLaw,
+  type CheckFinding,
   type CheckProvenance,
   type CheckReport,
   type ReportedKernel,

@@ -103,7 +103,7 @@ describe('what is found in units, put together', () => {
           const isHit = first <= fail && fail <= last;
           const result: CheckUnitResult = {
             runs: isHit ? fail - first + 1 : last - first + 1,
-            ...{ unsupported: 0, refusal: '', seconds: 0.25 },
+            ...{ unsupported: 0, sizes: null, refusal: '', seconds: 0.25 },
             violation: isHit ? violationAt(fail) : null,
           };
           return [[name, { unit: name, seconds: 0.5, result }] as const];
@@ -132,7 +132,8 @@ describe('what is found in units, put together', () => {
         units
           .filter((unit) => unit !== missing)
           .map(({ name }) => {
-            const result = { runs: 5, unsupported: 0, refusal: '', seconds: 0, violation: null };
+            const counts = { runs: 5, unsupported: 0, sizes: null, refusal: '' };
+            const result = { ...counts, seconds: 0, violation: null };
             return [name, { unit: name, seconds: 0, result }] as const;
           }),
       );
@@ -141,11 +142,12 @@ describe('what is found in units, put together', () => {
     }
   });
 
-  it('counts a law of which the kernel takes no problem as skipped, with the last reason', () => {
+  it('counts a law of which the kernel takes no problem as never tried, with the last reason', () => {
     const request = requestOf(['within-bound'], 10);
     const records = new Map(
       checkUnits(request).map(({ name }, i) => {
-        const result = { runs: 5, unsupported: 5, refusal: `no ${i}`, seconds: 0, violation: null };
+        const counts = { runs: 5, unsupported: 5, sizes: null, refusal: `no ${i}` };
+        const result = { ...counts, seconds: 0, violation: null };
         return [name, { unit: name, seconds: 0, result }] as const;
       }),
     );
@@ -153,7 +155,7 @@ describe('what is found in units, put together', () => {
       ...{ request, records, outOfTime: false, execution: null, shards: null },
     }).properties;
     expect(property).toMatchObject({
-      result: 'skipped',
+      result: 'untried',
       skipped: 'none of its problems could be tried: no 1',
     });
   });

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,7 +76,27 @@ describe('flashproof check, a live kernel', () => {
     expect(report.properties[0]).toMatchObject({ result: 'holds', runs: 6 });
     const none = runInProcess('check', ...live('always-decline'));
     await expect(none).rejects.toThrow(RequestError);
-    await expect(none).rejects.toThrow(/no property was tried .*no causal code path/);
+    await expect(none).rejects.toThrow(/^nothing was checked: .*no causal code path/);
+  });
+
+  it('passes no kernel that declines everything, in one run or in several', async () => {
+    const exec = ['--exec', `"${process.execPath}" "${script}" always-decline`];
+    const all = ['check', ...exec, '--promises', promises, '--runs', '2', '--seed', '1'];
+    const file = (name: string) => join(scratch, name);
+    const refused =
+      /^nothing was checked: .*declined the problem: "no causal code path"\)?.*more\)/;
+    await expect(runInProcess(...all, '--junit', file('none.xml'))).rejects.toThrow(refused);
+    expect(readdirSync(scratch)).not.toContain('none.xml');
+    await expect(runInProcess(...all, '--journal', file('none.jsonl'))).rejects.toThrow(refused);
+    const parts = [1, 2].map((index) => file(`none-${index}.json`));
+    for (const [i, part] of parts.entries())
+      await expect(runInProcess(...all, '--shard', `${i + 1}/2`, '--json', part)).rejects.toThrow(
+        refused,
+      );
+    await expect(runInProcess('merge', ...parts)).rejects.toThrow(refused);
+    const { verdict } = JSON.parse(readFileSync(parts[0]!, 'utf8')) as CheckReport;
+    expect(verdict.pass).toBe(false);
+    expect(verdict.sentence).toMatch(/^NOTHING TRIED: /);
   });
 
   const broken: readonly (readonly [fault: string, sentence: RegExp])[] = [
@@ -87,7 +107,7 @@ describe('flashproof check, a live kernel', () => {
     const { status, report } = await checked(fault);
     expect(status).toBe(1);
     expect(report.execution).toMatch(sentence);
-    expect(report.properties[0]).toMatchObject({ result: 'skipped', runs: 0 });
+    expect(report.properties[0]).toMatchObject({ result: 'untried', runs: 0 });
     const [saved] = readdirSync(join(scratch, fault));
     expect(report.execution).toContain(saved);
     const { replay } = { replay: join(scratch, fault, saved!) };

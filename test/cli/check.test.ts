@@ -43,7 +43,7 @@ describe('flashproof check, an emulated kernel', () => {
     );
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^PASS: 2 properties hold \(6 problems in [\d.e-]+ s, seed 1\)\.\n/);
-    expect(stdout).toMatch(/\n {2}within-bound +3 +bound +holds\n/);
+    expect(stdout).toMatch(/\n {2}within-bound +holds +3 +bound +\d+×\d+, d [\d/]+, h/);
     expect(stdout.split('\n').every((line) => line.length <= 80)).toBe(true);
     expect(existsSync(saveDir)).toBe(false);
   });
@@ -176,6 +176,22 @@ describe('flashproof check, an emulated kernel', () => {
     }
   });
 
+  it('fails where it is strict and a promised property was never tried, and says so anyway', async () => {
+    const args = ['--kernel', 'naive-fp32', '--runs', '1', '--seed', '1', '--regime', 'normal'];
+    const path = join(scratch, 'one-query.json');
+    writeFileSync(path, JSON.stringify({ sizes: { queries: { max: 1 } } }));
+    const some = [...args, '--property', 'query-order,determinism', '--promises', path];
+    const lax = await runInProcess('check', ...some);
+    expect(lax.status).toBe(0);
+    expect(lax.stdout).toMatch(/^PASS: 1 property holds, 1 was never tried \(1 problem in /);
+    expect(lax.stdout).toMatch(/\nNever tried\n {2}query-order +none of its problems could be/);
+    const strict = await runInProcess('check', ...some, '--strict');
+    expect(strict.status).toBe(1);
+    expect(strict.stdout).toMatch(/^FAIL: 1 property holds, 1 was never tried, which --strict/);
+    const shard = ['--shard', '1/2', '--strict'];
+    await expect(runInProcess('check', ...some, ...shard)).rejects.toThrow(/flashproof merge$/);
+  });
+
   it('lists every property and every regime', async () => {
     const { status, stdout } = await runInProcess('check', '--list');
     expect(status).toBe(0);
@@ -223,7 +239,7 @@ describe('flashproof check, an emulated kernel', () => {
     [
       'nothing to try',
       ['--kernel', 'fa4', '--property', 'within-bound', '--promise', 'within-bound=none'],
-      /no property was tried \(within-bound: not promised\)/,
+      /^nothing was checked: .*\(within-bound: not promised\)/,
     ],
     ['formats that the model does not take', ['--kernel', 'fa4', '--formats', 'fp64'], /fp64/],
   ];

@@ -62,8 +62,17 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
       [`exact ${title}`, 'passed'],
       [broken, 'failed'],
       [`takes nothing ${title}`, 'skipped'],
+      ['promises nothing something is tried', 'failed'],
       [`promises nothing ${title} (skipped: not promised)`, 'skipped'],
     ]);
+    const untried = outcome.tests.at(-2)!.failureMessages[0]!;
+    expect(untried).toMatch(/nothing was checked: .*\(within-bound: not promised\); give /);
+  });
+
+  it('fails a suite in which nothing was tried, also where each law is skipped', () => {
+    expect(outcome.stderr).toMatch(
+      /takes nothing fails: nothing was checked: .*\(within-bound: none of its problems could be tried: not today\)/,
+    );
   });
 
   it('says what is wrong, on which problem, and how to see it again', () => {
@@ -86,11 +95,14 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
   it('prints the seed of each suite that runs, once', () => {
     const printed = outcome.stderr.match(/.*: FLASHPROOF_SEED=.*/g) ?? [];
     expect(
-      printed.map((line) => line.replace(/^(exact|takes nothing): (.*=)\d+$/, '$1: $2')),
+      printed.map((line) =>
+        line.replace(/^(exact|takes nothing|promises nothing): (.*=)\d+$/, '$1: $2'),
+      ),
     ).toEqual([
       'exact: FLASHPROOF_SEED=',
       '1.5 × too large: FLASHPROOF_SEED=7',
       'takes nothing: FLASHPROOF_SEED=',
+      'promises nothing: FLASHPROOF_SEED=',
     ]);
   });
 

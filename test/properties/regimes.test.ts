@@ -291,3 +291,59 @@ describe('what a regime provokes', () => {
     for (const x of spread('tiny')) expect(x).toBeLessThan(5);
   });
 });
+
+describe('what is a step of the maximum', () => {
+  const tiling = { blockKeys: 2, threshold: 3 };
+
+  /** A problem of one head whose queries see levels in log2, each times the query. */
+  function levelled(levels: readonly number[], queries: readonly number[] = [1]): PlainProblem {
+    const keys = levels.length;
+    return {
+      sizes: {
+        ...{ batch: 1, kvHeads: 1, groupSize: 1, queries: queries.length, keys },
+        ...{ qkDim: 1, vDim: 1 },
+      },
+      formats: { q: 'fp32', k: 'fp32', v: 'fp32' },
+      values: {
+        q: Float64Array.from(queries),
+        k: Float64Array.from(levels),
+        v: new Float64Array(keys),
+      },
+      ...{ scale: Math.LN2, causal: false, window: null, softcap: null },
+    };
+  }
+
+  it.each([
+    ['steps-below', 3 - 1 / 16, 3 + 1 / 16],
+    ['steps-above', 3 + 1 / 16, 3 - 1 / 16],
+  ] as const)('%s: neighbouring blocks whose maxima differ by it', (name, step, other) => {
+    const { holds } = regimes[name];
+    const isOne = (levels: readonly number[], queries?: readonly number[]) =>
+      holds(levelled(levels, queries), tiling);
+    expect(isOne([0, -5, step, -9])).toBe(true);
+    expect(isOne([-5, 1, -9, 1 + step])).toBe(true);
+    expect(isOne([0, -5, step])).toBe(true);
+    for (const wrong of [other, 3, step + 2 ** -19, step - 2 ** -19, 0, -other])
+      expect(isOne([0, -5, wrong, -9])).toBe(false);
+    expect(isOne([0, -5, step + 2 ** -21, -9])).toBe(true);
+    // Keys that are not their block's largest, and blocks with another one between them.
+    expect(isOne([0, 1, step, -9])).toBe(false);
+    expect(isOne([0, -5, 1, -5, step, -5])).toBe(false);
+    expect(isOne([0, step])).toBe(false);
+    // In some row, the last one here.
+    expect(isOne([0, -5, step, -9], [0, 0.5, 1])).toBe(true);
+    expect(isOne([0, -5, step, -9], [0, 0.5])).toBe(false);
+    expect(holds({ ...levelled([0, -5, step, -9]), scale: 1 }, tiling)).toBe(false);
+  });
+
+  it.each(['steps-below', 'steps-above'] as const)('%s: in the order of the tiling', (name) => {
+    const step = name === 'steps-below' ? 3 - 1 / 16 : 3 + 1 / 16;
+    const [rising, falling] = [levelled([0, -5, step, -9]), levelled([step, -9, 0, -5])];
+    const { holds } = regimes[name];
+    const first = { ...tiling, order: 'first-to-last' } as const;
+    const last = { ...tiling, order: 'last-to-first' } as const;
+    expect([rising, falling].map((plain) => holds(plain, first))).toEqual([true, false]);
+    expect([rising, falling].map((plain) => holds(plain, last))).toEqual([false, true]);
+    expect([rising, falling].map((plain) => holds(plain, tiling))).toEqual([true, true]);
+  });
+});

@@ -26,21 +26,28 @@ const problem: Problem = {
   ...{ window: { left: 2, right: -1 }, softcap: 30 },
 };
 
+const sizes = { batch: 2, heads: 6, groupSize: 3, queries: 129, keys: 771, qkDim: 32, vDim: 16 };
+
 const held: LawResult = {
-  ...{ id: 'determinism', strength: 'bits', runs: 7, unsupported: 2, seconds: 0.5 },
-  ...{ skipped: null, failure: null },
+  ...{ id: 'determinism', strength: 'bits', status: 'holds', runs: 7, tried: 5, unsupported: 2 },
+  ...{ sizes, seconds: 0.5, skipped: null, failure: null },
 };
 
 function violated(statement: string): LawResult {
   const failure = {
     ...{ lawCase: { problem, choice: 0 }, statement, runs: [], shrinks: 3 },
     cause: 'the mask is off',
+    kind: { id: 'diagnosis mask', title: 'the mask is off', equivalents: [] },
     ...{ regime: 'normal' as const, round: 2, runsUntil: 5, secondsUntil: 0.25 },
   };
-  return { ...held, id: 'within-bound', strength: 'bound', failure };
+  return { ...held, id: 'within-bound', strength: 'bound', status: 'violated', failure };
 }
 
-function reportOf(results: readonly LawResult[], execution: string | null = null): CheckReport {
+function reportOf(
+  results: readonly LawResult[],
+  execution: string | null = null,
+  strict = false,
+): CheckReport {
   const summary = { seed: 11, runs: 14, seconds: 1.5, outOfTime: false };
   return createCheckReport(
     { ...summary, laws: results },
@@ -60,19 +67,26 @@ function reportOf(results: readonly LawResult[], execution: string | null = null
           },
         ],
       ]),
-      execution,
+      ...{ execution, strict },
       created: new Date('2026-02-03T04:05:06.789Z'),
     },
   );
 }
 
-const skipped: LawResult = { ...held, id: 'query-order', runs: 0, skipped: 'not promised' };
-const unreached: LawResult = { ...held, id: 'padding', runs: 0, unsupported: 0 };
+const nothing = { runs: 0, tried: 0, unsupported: 0, sizes: null };
+const skipped: LawResult = {
+  ...{ ...held, ...nothing, id: 'query-order', status: 'skipped', skipped: 'not promised' },
+};
+const untried: LawResult = {
+  ...{ ...held, ...nothing, id: 'padding', status: 'untried', skipped: 'the check ended' },
+};
 const hostile = 'O <is> "1" & not \'2\'\r\n100 % off\u0000, ::error::';
 const reports = {
   pass: reportOf([held, skipped]),
-  fail: reportOf([violated(hostile), held, skipped, unreached]),
-  broken: reportOf([unreached], 'the process ended'),
+  fail: reportOf([violated(hostile), held, skipped, untried]),
+  gap: reportOf([held, untried]),
+  nothing: reportOf([skipped, untried]),
+  broken: reportOf([untried], 'the process ended'),
 };
 
 type Json = Readonly<Record<string, unknown>>;
@@ -113,7 +127,9 @@ describe('the report of a check', () => {
     const verdict = { ...fail.verdict, pass: true };
     await expect(validateCheckReport({ ...fail, verdict })).rejects.toThrow(/violation/);
     await expect(validateCheckReport({ ...broken, verdict })).rejects.toThrow(/execution/);
-    for (const result of ['violated', 'skipped'] as const) {
+    const boast = { ...reports.nothing.verdict, pass: true };
+    await expect(validateCheckReport({ ...reports.nothing, verdict: boast })).rejects.toThrow();
+    for (const result of ['violated', 'skipped', 'untried'] as const) {
       const properties = [{ ...pass.properties[0]!, result }];
       await expect(validateCheckReport({ ...pass, properties })).rejects.toThrow(/properties\/0/);
     }
@@ -123,12 +139,29 @@ describe('the report of a check', () => {
 
   it('counts only what was tried in its verdict', () => {
     expect(reports.pass.verdict.sentence).toBe(
-      'PASS: 1 property holds (14 problems in 1.5 s, seed 11).',
+      'PASS: 1 property holds (5 problems in 1.5 s, seed 11).',
     );
-    expect(reports.fail.verdict.sentence).toMatch(/^FAIL: 1 of 2 properties is violated/);
+    expect(reports.fail.verdict.sentence).toMatch(
+      /^FAIL: 1 of 2 properties is violated, 1 was never tried \(10 problems /,
+    );
     expect(reports.broken.verdict).toEqual({ pass: false, sentence: 'FAIL: the process ended.' });
     const results = reports.fail.properties.map(({ result }) => result);
-    expect(results).toEqual(['violated', 'holds', 'skipped', 'skipped']);
+    expect(results).toEqual(['violated', 'holds', 'skipped', 'untried']);
+  });
+
+  it('tells of gaps, fails for them where it is strict, and is no pass of nothing', () => {
+    expect(reports.gap.verdict).toEqual({
+      pass: true,
+      sentence: 'PASS: 1 property holds, 1 was never tried (5 problems in 1.5 s, seed 11).',
+    });
+    const { pass, sentence } = reportOf([held, untried], null, true).verdict;
+    expect(pass).toBe(false);
+    expect(sentence).toMatch(/^FAIL: 1 property holds, 1 was never tried, which --strict does /);
+    expect(reportOf([held, skipped], null, true).verdict.pass).toBe(true);
+    expect(reports.nothing.verdict).toEqual({
+      pass: false,
+      sentence: 'NOTHING TRIED: no property was tried on any problem.',
+    });
   });
 });
 
@@ -146,15 +179,17 @@ describe('a check as text', () => {
   it('says what is wrong, on what, where it is saved and how to see it again', () => {
     const text = renderCheck(reports.fail);
     for (const part of [
-      'VIOLATED at problem 2',
+      'within-bound VIOLATED 5 of 7 bound 129×771, d 32/16, h 6 (3), b 2',
       '1 head, 1 queries × 1 keys, dim 1, bf16, scale 1 (1/√1), causal, window 2,-1',
       'q: bf16 [1, 1, 1, 1] = [1]',
       'at run 5 (0.25 s), problem 2 of this property; simplified 3 times',
       "a b/it's.safetensors",
       `flashproof check --exec 'python k.py' 'it'\\''s'`,
-      'holds; 2 problems not taken',
+      'determinism holds 5 of 7 bits 129×771, d 32/16, h 6 (3), b 2',
+      'Never tried padding the check ended',
+      'Skipped query-order not promised',
     ])
-      expect(text.replaceAll(/\n\s+/g, ' ')).toContain(part);
+      expect(text.replaceAll(/\s+/g, ' ')).toContain(part);
     expect(renderCheck(reports.pass)).not.toContain('Replay');
   });
 });
@@ -174,11 +209,16 @@ describe('a check as JUnit and as annotations', () => {
     expect(renderCheckJunit(reports.broken)).toMatch(
       /tests="2" failures="1" errors="0" skipped="1"[^]*<testcase name="execution"[^>]*>\s*<failure/,
     );
+    expect(xml).toContain('<skipped message="never tried: the check ended"/>');
+    expect(xml).toMatch(
+      /<system-out>\s*tried on 5 problems up to .*: 129×771, d 32\/16, h 6 \(3\), b 2/,
+    );
   });
 
   it('annotates each failure on one line, and nothing else', () => {
     const lines = renderCheckAnnotations(reports.fail).split('\n');
-    expect(lines).toHaveLength(2);
+    expect(lines).toHaveLength(3);
+    expect(lines[1]).toBe('::warning title=flashproof padding::never tried: the check ended.');
     expect(lines[0]).toMatch(/^::error title=flashproof within-bound::O <is> "1" /);
     expect(lines[0]).toContain('%0D%0A100 %25 off');
     expect(renderCheckAnnotations(reports.pass)).toBe('');

@@ -19,7 +19,17 @@ const options = {
   config: false,
   watch: false,
   include: [kernels.split(sep).join('/')],
-  reporters: ['json', { onUserConsoleLog: ({ content }) => void process.stderr.write(content) }],
+  reporters: [
+    'json',
+    {
+      onUserConsoleLog: ({ content }) => void process.stderr.write(content),
+      // The JSON has no place for what hooks throw.
+      onTestSuiteResult: (suite) => {
+        for (const { message } of suite.errors())
+          process.stderr.write(`${suite.fullName} fails: ${message}\n`);
+      },
+    },
+  ],
   server: { deps: { external: [/\/dist\//] } },
 };
 const vite = {

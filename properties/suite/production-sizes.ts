@@ -1,0 +1,104 @@
+import type { ProblemConstraints } from '../problem-constraints.js';
+import { alignedDown, alignedUp } from '../size-multiples.js';
+import type { SizeName, SizeRange } from '../size-range.js';
+import { lawIds, type LawId } from '../laws/index.js';
+import type { ResolvedPromises } from './promises.js';
+
+/** Once in this many turns a law is tried at a size that kernels run at; turns of special values are others. */
+const productionOneIn = 8;
+const firstProduction = 4;
+
+/** Head dimensions that kernels are made for. */
+const productionDims: readonly number[] = [64, 96, 128, 192, 256];
+/** Query heads that share a kv head in models that there are. */
+const productionGroups = { min: 4, max: 8 };
+/** Beyond the largest tile of queries, 256. */
+const longQueries = { min: 257, max: 321 };
+
+/**
+ * Which sizes are those of production, the others small, so that a turn takes about as long as others:
+ * batches and groups of heads; head dimensions; queries and blocks of keys.
+ */
+const aspects = ['heads', 'dims', 'lengths'] as const;
+export type ProductionAspect = (typeof aspects)[number];
+
+/**
+ * What of a law's turn is as large as in production; null for most turns. Laws begin with different
+ * aspects, so that all of them are seen at the first such turn.
+ */
+export function productionAspect(law: LawId, round: number): ProductionAspect | null {
+  if (round % productionOneIn !== firstProduction) return null;
+  const turn = Math.floor(round / productionOneIn) + lawIds.indexOf(law);
+  return aspects[turn % aspects.length]!;
+}
+
+type Wanted = Readonly<Partial<Record<SizeName, SizeRange>>>;
+
+function wantedSizes(aspect: ProductionAspect, blockKeys: number): Wanted {
+  const one = { min: 1, max: 1 };
+  const few = { batch: one, kvHeads: one, groupSize: one };
+  const small = { min: 1, max: 8 };
+  if (aspect === 'heads')
+    return {
+      ...{ batch: { min: 3, max: 4 }, kvHeads: { min: 1, max: 2 }, groupSize: productionGroups },
+      ...{ queries: { min: 1, max: 4 }, keys: { min: 1, max: 24 }, qkDim: small, vDim: small },
+    };
+  if (aspect === 'dims') return { ...few, queries: small, keys: { min: 1, max: blockKeys + 8 } };
+  return {
+    ...{ ...few, queries: longQueries, qkDim: small, vDim: small },
+    keys: { min: Math.max(1, blockKeys - 1), max: 3 * blockKeys + 1 },
+  };
+}
+
+/** Dimensions of production that are promised; those that are promised, where they are listed. */
+function promisedDims({ dims, sizes, multiples }: ResolvedPromises): readonly number[] {
+  const isPromised = (name: 'qkDim' | 'vDim') => (dim: number) => {
+    const { min = 1, max = Infinity } = sizes[name] ?? {};
+    return min <= dim && dim <= max && dim % (multiples[name] ?? 1) === 0;
+  };
+  const candidates = dims?.filter((dim) => dim >= productionDims[0]!) ?? productionDims;
+  return candidates.filter(isPromised('qkDim')).filter(isPromised('vDim'));
+}
+
+/** Elements of a problem of production at most; see `ProblemConstraints`. */
+const productionElements = 2 ** 20;
+
+/**
+ * What problems are drawn at, to be shrunk to all that is promised: null where no size of production is
+ * promised. Ranges that are not promised give way to those that are.
+ */
+export function productionSizes(
+  promises: ResolvedPromises,
+  aspect: ProductionAspect,
+): ProblemConstraints | null {
+  const { blockKeys, dims, sizes, multiples, groupSizes } = promises;
+  const wanted = wantedSizes(aspect, blockKeys);
+  const names = Object.keys(wanted) as SizeName[];
+  const drawn = names.flatMap((name) => {
+    if (dims !== null && (name === 'qkDim' || name === 'vDim')) return [];
+    if (name === 'groupSize' && !promises.groupedHeads) return [];
+    const { min = name === 'queries' || name === 'keys' ? 0 : 1, max = Infinity } =
+      sizes[name] ?? {};
+    const clamp = (size: number) => Math.max(min, Math.min(max, size));
+    const multiple = multiples[name] ?? 1;
+    const least = alignedUp(clamp(wanted[name]!.min!), multiple);
+    const most = Math.max(least, alignedDown(clamp(wanted[name]!.max!), multiple));
+    // No multiple of the promised range is as large; the promise alone has a say then.
+    return least > max ? [] : [[name, { min: least, max: Math.min(most, max) }] as const];
+  });
+  const ranges: ProblemConstraints = { ...Object.fromEntries(drawn) };
+  if (aspect === 'dims') {
+    const large = promisedDims(promises);
+    if (large.length === 0) return null;
+    return { ...ranges, dims: large, maximumElements: productionElements };
+  }
+  const { groupSize, ...others } = ranges;
+  const isListed = groupSizes?.some(
+    (size) => (groupSize?.min ?? 1) <= size && size <= (groupSize?.max ?? Infinity),
+  );
+  return {
+    ...(isListed === false ? others : ranges),
+    ...(dims === null ? {} : { dims: dims.slice(0, 1) }),
+    maximumElements: productionElements,
+  };
+}
