@@ -231,9 +231,11 @@ describe('a tile of keys', () => {
   it.each([
     [128, 'tile', { head: 0, firstRow: 128, rows: 4 }, /queries 128 to 131 .*keys 128 to 255 /],
     [256, 'head', { head: 0, firstRow: 0, rows: queries }, /on head 0 .*keys 256 to 267 /],
-  ] as const)('from key %i on, over a %s, fails beyond its threshold', (first, scope, ...rest) => {
-    const [group, where] = rest;
-    const direction = keyTileDirection(first);
-    expectThreshold(ofTiles.damaged, { test: 'key-tile', scope, ...group }, direction, where);
-  });
+  ] as const)(
+    'from key %i on, over a %s, fails beyond its threshold',
+    (first, scope, group, where) => {
+      const direction = keyTileDirection(first);
+      expectThreshold(ofTiles.damaged, { test: 'key-tile', scope, ...group }, direction, where);
+    },
+  );
 });

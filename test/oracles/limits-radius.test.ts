@@ -161,7 +161,7 @@ describe('a row computed by hand', () => {
       expect(levels[reference.level[0]!]).toBe('fp64');
       const [out, radius] = [reference.out[0]!, reference.outRadius[0]!];
       expect(isWithin(minus(rationalOfFloat64(out), mean), radius)).toBe(true);
-      const size = values.reduce((sum, x) => sum + Math.abs(x), 0) / 3;
+      const size = values.reduce<number>((sum, x) => sum + Math.abs(x), 0) / 3;
       expect(reference.magnitude[0]).toBeCloseTo(size, 3);
       // At least one rounding; the sum of a tile of 64 keys is taken for 65 of them, twice.
       expect(radius).toBeGreaterThanOrEqual(u * Math.abs(out));
