@@ -105,7 +105,13 @@ describe('the LSE test', () => {
     expect(of(127.9, 0.59, 0.125).outside).toBe(0);
     expect(of(127.9, 0.63, 0.125).outside).toBe(1);
     expect(of(100, 0.25, 0)).toMatchObject({ worstRatio: 1 });
-    expect(of(0, 0, 0)).toMatchObject({ worstRatio: 0, outside: 0 });
+    expect(of(0, 0, 0)).toMatchObject({ worstRatio: 0, outside: 0, worst: { lse: 0, oracle: 0 } });
+  });
+
+  it('names the first of rows that use as much of their bound', () => {
+    const reference = handMadeReference({ queries: 3 });
+    const { worst } = testLse(reference, Float64Array.of(0, 0.5, -0.5), 'fp64', bounds(1, 3));
+    expect(worst!.at).toMatchObject({ query: 1 });
   });
 
   it('without rows, or with none that is finite, measures nothing', () => {
@@ -159,8 +165,8 @@ describe('the spread test', () => {
   const rate = 1e-9;
 
   it('allows one element between a Gaussian of its deviation and any sub-Gaussian', () => {
-    const reference = handMadeReference({ heads: 2, queries: 3, vDim: 4 });
-    const count = 24;
+    const reference = handMadeReference({ heads: 2, queries: 100, vDim: 10 });
+    const count = 2000;
     const out = new Float64Array(count);
     out[13] = 0.5;
     const limit = (of: Parameters<typeof handMadeBounds>[1]) =>
@@ -182,19 +188,39 @@ describe('the spread test', () => {
     expect(limit({ deviation: 1, known: 1 })).toBeCloseTo(limit({ deviation: 1 }), 12);
   });
 
+  it('takes what is known of an element as it is, where it is more than of its row', () => {
+    const reference = handMadeReference({ queries: 1, vDim: 16 });
+    const bounds = handMadeBounds(reference, { deviation: 1 });
+    bounds.known[3] = 1;
+    bounds.deviation[3] = Math.SQRT2;
+    const limit = (element: number) => {
+      const out = new Float64Array(16);
+      out[element] = 1;
+      return testSpread(reference, out, bounds, rate).worst!.bound;
+    };
+    const z = Math.sqrt(2 * Math.log((4 * 16) / rate));
+    expect(limit(3)).toBeCloseTo(z + 1, 10);
+    expect(limit(4)).toBeCloseTo(z * Math.sqrt(1 + 1 / 16), 10);
+  });
+
   it('counts elements beyond their limit, names the worst, and skips those without one', () => {
-    const reference = handMadeReference({ batch: 2, heads: 2, queries: 2, vDim: 3 });
-    const bounds = handMadeBounds(reference, { total: 1, systematic: 1 });
-    const out = new Float64Array(24).fill(0.5);
-    out[7] = -1.25;
-    out[20] = 2;
+    const reference = handMadeReference({
+      ...{ batch: 2, heads: 2, queries: 2, vDim: 3 },
+      out: (i) => 8 + i,
+    });
+    const bounds = handMadeBounds(reference, { total: 2, systematic: 2 });
+    const out = reference.out.map((x) => x + 1);
+    out[7]! -= 3.5;
+    out[15]! += 1;
+    out[20]! += 3;
     const result = testSpread(reference, out, bounds, rate);
     expect(result).toMatchObject({ outside: 2, worstRatio: 2 });
     expect(result.worst).toEqual({
       at: { batch: 1, head: 1, query: 0, column: 2 },
-      error: 2,
-      bound: 1,
+      error: 4,
+      bound: 2,
     });
+    out[15]! -= 1;
     out[20] = NaN;
     bounds.total[7] = bounds.systematic[7] = Infinity;
     const rest = testSpread(reference, out, bounds, rate);
@@ -203,7 +229,7 @@ describe('the spread test', () => {
       worstRatio: 0.5,
       worst: { at: { query: 0, column: 0 } },
     });
-    expect(rest.measured).toBeCloseTo(0.5, 12);
+    expect(rest.measured).toBeCloseTo(1, 12);
     const exact = testSpread(reference, reference.out, bounds, rate);
     expect(exact).toMatchObject({ outside: 0, worstRatio: 0, worst: null, measured: 0 });
   });
@@ -245,6 +271,16 @@ describe('the spread test', () => {
     const apart = scopeOf('head', sizes, { deviation: 1 });
     const alike = scopeOf('head', sizes, { deviation: 1 }, () => 0);
     const t = Math.log(8 / rate);
+    // Every head, and every tile, has its share of the rate.
+    const manyTests = { heads: 16, queries: 300 };
+    for (const [scope, count] of [
+      ['head', 16],
+      ['tile', 48],
+    ] as const) {
+      const more = Math.log((8 * count) / rate);
+      const { limit } = scopeOf(scope, manyTests, { deviation: 1 }, () => 0);
+      expect(limit).toBeCloseTo(Math.sqrt(1 + 2 * Math.sqrt(more) + 2 * more), 10);
+    }
     expect(alike.expected).toBe(apart.expected);
     expect(alike.limit).toBeCloseTo(Math.sqrt(1 + 2 * Math.sqrt(t) + 2 * t), 10);
     const wide = scopeOf('head', { heads: 1, queries: 100, vDim: 9 }, { deviation: 1 });

@@ -177,6 +177,17 @@ describe('an output beyond the range of its format', () => {
     }
   });
 
+  it('is that infinity, or NaN, where the exact one is infinite', () => {
+    for (const sign of [1, -1]) {
+      expect(fp16(sign * Infinity, sign * Infinity, 40).nonFinite).toBe(0);
+      expect(fp16(sign * Infinity, NaN, 40).nonFinite).toBe(0);
+      expect(fp16(sign * Infinity, -sign * Infinity, 40).nonFinite).toBe(1);
+      expect(fp16(sign * Infinity, sign * 65_504, 40).nonFinite).toBe(1);
+    }
+    expect(fp16(NaN, NaN, 40).nonFinite).toBe(0);
+    expect(fp16(NaN, Infinity, 40).nonFinite).toBe(1);
+  });
+
   it('is infinite only where the error may carry it there', () => {
     // 65504 is the largest number of fp16, 32 its ulp.
     expect(fp16(65_000, Infinity, 400).nonFinite).toBe(1);
@@ -184,6 +195,7 @@ describe('an output beyond the range of its format', () => {
     expect(fp16(65_000, Infinity, 600).nonFinite).toBe(0);
     expect(fp16(-65_000, -Infinity, 600).nonFinite).toBe(0);
     expect(fp16(0, Infinity, 600).nonFinite).toBe(1);
+    expect(fp16(65_000, Infinity, 504).nonFinite).toBe(0);
   });
 
   it('fails a whole audit with the wrong sign', () => {
