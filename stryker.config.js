@@ -1,5 +1,9 @@
+import { buildWebAssembly } from './scripts/build-webassembly.mjs';
+
 // The same draws for every mutant, and from run to run.
 process.env['TEST_SEED'] ??= '20261121';
+// Before the copy is made, whose files all have new dates, so that no worker compiles them again.
+await buildWebAssembly();
 
 /**
  * Mutation testing, `npm run mutation`; CONTRIBUTING.md says how to read it. Stryker copies the repository

@@ -19,9 +19,9 @@ const quickTests = [
 export default defineConfig({
   test: {
     include: process.env['MUTATION_TESTS']?.split(' ') ?? quickTests,
-    // As in vitest.config.ts. Stryker runs threads, which take no options of V8.
+    // As in vitest.config.ts, whose global setup is in stryker.config.js. Stryker runs threads, which take
+    // no options of V8.
     isolate: false,
-    globalSetup: ['test/setup/build-once.ts'],
     setupFiles: ['test/setup/seed-properties.ts'],
     testTimeout: 60_000,
     hookTimeout: 180_000,
