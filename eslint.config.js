@@ -43,7 +43,10 @@ const root = import.meta.dirname;
 
 export default defineConfig(
   {
-    ignores: ['dist/**', 'dist-*/**', '**/*.generated.ts', '**/assembly/**', 'examples/**'],
+    ignores: [
+      ...['dist/**', 'dist-*/**', '**/*.generated.ts', '**/assembly/**', 'examples/**'],
+      ...['.stryker-tmp/**', 'reports/**'],
+    ],
   },
   ...tseslint.configs.recommended,
   {

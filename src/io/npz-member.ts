@@ -118,30 +118,34 @@ function inflation(source: ByteSource, member: ZipMember, where: string): Inflat
 export interface MemberReader {
   /** Fills the target with uncompressed bytes of the member from an offset on. */
   readonly read: ReadBytes;
-  /** Stops an inflation that waits to be continued. */
+  /** Ends a reading from the front, as of a header: stops an inflation that waits to be continued. */
   readonly release: () => Promise<void>;
 }
 
 /**
- * Reads a stored member at any offset. When all of it, or all after a range that was read just before
- * from the front, has been read, its CRC-32 is checked.
+ * Reads a stored member at any offset. When all of it has been read in order, from the front or from
+ * where the reading that was released ended, its CRC-32 is checked, each time.
  */
 function storedReader(source: ByteSource, member: ZipMember, where: string): MemberReader {
-  let position = 0;
-  let checksum = 0;
+  const front = { position: 0, checksum: 0 };
+  let released = front;
+  let { position, checksum } = front;
   return {
     read: async (target, offset) => {
       if (offset + target.length > member.uncompressedSize)
         throw new RequestError(`${where}: is cut short; ${damaged}`);
       await source.read(target, member.dataStart + offset);
-      if (offset === 0) [position, checksum] = [0, 0];
+      for (const start of [released, front])
+        if (offset === start.position) ({ position, checksum } = start);
       if (offset !== position) return;
       checksum = crc32(target, checksum);
       position += target.length;
       if (position === member.uncompressedSize && checksum !== member.crc32)
         throw new RequestError(`${where}: its CRC-32 is wrong; ${damaged}`);
     },
-    release: async () => undefined,
+    release: async () => {
+      released = { position, checksum };
+    },
   };
 }
 

@@ -1,0 +1,57 @@
+import { levels, type AttentionReference, type Level } from '../../oracles/index.js';
+import type { ElementBounds } from '../../src/audit/index.js';
+import type { ProblemShape } from '../../src/problem.js';
+
+/** What a test says of a reference; the rest is one head of one column that is exactly 0 everywhere. */
+export interface HandMade {
+  readonly batch?: number;
+  readonly heads?: number;
+  readonly queries: number;
+  readonly vDim?: number;
+  readonly out?: (element: number) => number;
+  readonly lse?: (row: number) => number;
+  readonly level?: (row: number) => Level;
+}
+
+/** An oracle's answer that a test has made up: nothing is computed, every radius is 0. */
+export function handMadeReference(given: HandMade): AttentionReference {
+  const { batch = 1, heads = 1, queries, vDim = 1 } = given;
+  const { out = () => 0, lse = () => 0, level = () => 'fp64' } = given;
+  const rows = batch * heads * queries;
+  const shape: ProblemShape = {
+    ...{ batch, heads, kvHeads: heads, groupSize: 1, queries, vDim },
+    ...{ keys: 1, qkDim: 1 },
+  };
+  const values = Float64Array.from({ length: rows * vDim }, (_, i) => out(i));
+  return {
+    shape,
+    out: values,
+    outRadius: new Float64Array(rows * vDim),
+    magnitude: values.map(Math.abs),
+    lse: Float64Array.from({ length: rows }, (_, row) => lse(row)),
+    lseRadius: new Float64Array(rows),
+    maximum: new Float64Array(rows),
+    level: Uint8Array.from({ length: rows }, (_, row) => levels.indexOf(level(row))),
+  };
+}
+
+/** Bounds that are the same for every element, of rows that err independently unless `unit` says else. */
+export function handMadeBounds(
+  { shape }: AttentionReference,
+  of: Partial<Record<'total' | 'systematic' | 'known' | 'deviation', number>>,
+  unit: (row: number) => number = (row) => row,
+): ElementBounds {
+  const rows = shape.batch * shape.heads * shape.queries;
+  const filled = (length: number, value: number) => new Float64Array(length).fill(value);
+  const combined = (length: number) => ({
+    total: filled(length, of.total ?? Infinity),
+    systematic: filled(length, of.systematic ?? 0),
+    known: filled(length, of.known ?? 0),
+    deviation: filled(length, of.deviation ?? 0),
+  });
+  return {
+    ...combined(rows * shape.vDim),
+    lse: combined(rows),
+    unit: Int32Array.from({ length: rows }, (_, row) => unit(row)),
+  };
+}
