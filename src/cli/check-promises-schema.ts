@@ -3,6 +3,7 @@ import { lawIds, scaleKinds, type SizeName } from '../../properties/index.js';
 
 const flag = { type: 'boolean' };
 const size = { type: 'integer', minimum: 0 };
+const atLeastOne = { type: 'integer', minimum: 1 };
 /** Every size; a table, so that the compiler tells when one is missing. */
 const sizes: Readonly<Record<SizeName, true>> = {
   batch: true,
@@ -28,8 +29,8 @@ function objectOf(properties: object): object {
  */
 export const promisesSchema: object = objectOf({
   formats: listOf({ enum: Object.keys(formats) }),
-  dims: listOf({ type: 'integer', minimum: 1 }),
-  causal: flag,
+  dims: listOf(atLeastOne),
+  causal: { enum: [true, false, 'only'] },
   window: flag,
   softcap: flag,
   groupedHeads: flag,
@@ -42,7 +43,9 @@ export const promisesSchema: object = objectOf({
       Object.keys(sizes).map((name) => [name, objectOf({ min: size, max: size })]),
     ),
   ),
-  blockKeys: { type: 'integer', minimum: 1 },
+  blockKeys: atLeastOne,
   rescaleThreshold: { type: 'number', minimum: 0 },
   laws: objectOf(Object.fromEntries(lawIds.map((id) => [id, { enum: ['bits', 'bound', 'none'] }]))),
+  groupSizes: listOf(atLeastOne),
+  multiples: objectOf(Object.fromEntries(Object.keys(sizes).map((name) => [name, atLeastOne]))),
 });

@@ -121,6 +121,7 @@ function untried(
       const counts = { runs: 0, unsupported: 0, refusal: '' };
       return {
         ...{ id: law.id, strength: promises.laws[law.id], runs: 0, unsupported: 0, sizes: null },
+        widened: [],
         ...lawOutcome(law, counts, false, kernelDoesNotRun),
         ...{ seconds: 0, failure: null },
       };
@@ -128,6 +129,7 @@ function untried(
     runs: 0,
     seconds,
     outOfTime: false,
+    notes: [],
   };
 }
 
