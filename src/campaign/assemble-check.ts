@@ -1,4 +1,3 @@
-import type { FormatName } from '../formats/index.js';
 import {
   largestSizes,
   lawOutcome,
@@ -6,6 +5,7 @@ import {
   neverReached,
   widenedNotes,
   type LawId,
+  type LawResult,
   type TriedSizes,
 } from '../../properties/index.js';
 import {
@@ -53,7 +53,7 @@ function lawFindings(
   const missing: CheckUnit[] = [];
   let [runs, unsupported, seconds] = [0, 0, 0];
   let sizes: TriedSizes | null = null;
-  const widened = new Set<FormatName>();
+  const widened = new Set<LawResult['widened'][number]>();
   let refusal = '';
   let violation: CheckedLaw['violation'] = null;
   for (const unit of units) {

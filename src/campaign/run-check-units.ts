@@ -1,10 +1,10 @@
-import type { FormatName } from '../formats/index.js';
 import {
   LawProgress,
   type AttentionKernel,
   type CheckPlan,
   type LawFailure,
   type LawId,
+  type LawResult,
   type TriedSizes,
 } from '../../properties/index.js';
 import type { ReportedViolation } from '../report/index.js';
@@ -22,7 +22,7 @@ export interface CheckUnitResult {
   /** The largest sizes of the problems that the kernel ran on; null for none. */
   readonly sizes: TriedSizes | null;
   /** Formats of inputs for which outputs had digits that they have not. */
-  readonly widened: readonly FormatName[];
+  readonly widened: LawResult['widened'];
   /** Why the last of the unsupported ones was; empty where there is none. */
   readonly refusal: string;
   /** Seconds that the law took, with simplifying. */
