@@ -21,7 +21,8 @@ export {
   type ScoreProblemRequest,
   type ScoreRegimeName,
 } from './score-problem.js';
-export type { SizeName, SizeRange } from './size-range.js';
+export type { SizeMultiples } from './size-multiples.js';
+export { sizeNames, type SizeName, type SizeRange } from './size-range.js';
 export { describeProblem } from './describe-problem.js';
 export {
   assertMatchesAttention,
@@ -51,5 +52,6 @@ export {
   type KernelPromises,
   type ResolvedPromises,
 } from './suite/promises.js';
+export { widenedNotes } from './suite/widened-outputs.js';
 export { runCase, type CaseResult } from './suite/run-case.js';
 export { assertWithinBound, matchBound, type BoundOptions } from './match-bound.js';

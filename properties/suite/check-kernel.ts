@@ -3,6 +3,7 @@ import type { AttentionKernel } from './attention-kernel.js';
 import { LawProgress, type LawResult } from './law-progress.js';
 import { planCheck, type CheckScope } from './plan-check.js';
 import type { KernelPromises } from './promises.js';
+import { widenedNotes } from './widened-outputs.js';
 
 /** What to try, and how long. */
 export interface CheckOptions extends CheckScope {
@@ -31,6 +32,8 @@ export interface CheckResult {
   readonly seconds: number;
   /** Whether the time was up before every law had its runs. */
   readonly outOfTime: boolean;
+  /** What else is to be known of the kernel, a sentence each without its full stop. */
+  readonly notes: readonly string[];
 }
 
 /** Whether some law was tried, and none is violated. */
@@ -89,5 +92,6 @@ export async function checkKernel(
     runs: done,
     seconds: elapsed(),
     outOfTime,
+    notes: widenedNotes(results.flatMap(({ widened }) => widened)),
   };
 }

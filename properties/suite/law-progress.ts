@@ -1,3 +1,4 @@
+import type { FormatName } from '../../src/formats/index.js';
 import { problemShape } from '../../src/problem.js';
 import type { LawId } from '../laws/index.js';
 import type { SpecialKind } from '../problem-constraints.js';
@@ -13,6 +14,7 @@ import type { PlannedLaw } from './plan-check.js';
 import { productionAspect } from './production-sizes.js';
 import type { ResolvedPromises } from './promises.js';
 import { largestSizes, type TriedSizes } from './tried-sizes.js';
+import { widenedFrom } from './widened-outputs.js';
 
 /** A law that the kernel violates. */
 export interface LawFailure extends Counterexample {
@@ -38,6 +40,8 @@ export interface LawResult extends LawOutcome {
   readonly unsupported: number;
   /** The largest sizes of the problems that the kernel ran on for it; null where it ran on none. */
   readonly sizes: TriedSizes | null;
+  /** Formats of inputs for which the kernel wrote outputs with digits that they have not. */
+  readonly widened: readonly FormatName[];
   /** Seconds that its runs took, with simplifying. */
   readonly seconds: number;
   readonly failure: LawFailure | null;
@@ -70,6 +74,7 @@ export class LawProgress {
   unsupported = 0;
   /** The largest sizes of the problems that the kernel ran on; null for none. */
   sizes: TriedSizes | null = null;
+  readonly #widened = new Set<FormatName>();
   #seconds = 0;
   /** Why the last problem was not tried that could not be; empty where there is none. */
   refusal = '';
@@ -124,6 +129,10 @@ export class LawProgress {
       this.failure = { ...result.counterexample, ...began, regime, round };
     }
     this.sizes = largestSizes(shapes, this.sizes);
+    for (const run of result.runs) {
+      const format = this.#widened.has(run.problem.q.format) ? null : widenedFrom(run);
+      if (format !== null) this.#widened.add(format);
+    }
   }
 
   /** The promised threshold at first, and others once every regime had its turn. */
@@ -141,7 +150,7 @@ export class LawProgress {
       id,
       strength: this.#promises.laws[id],
       ...lawOutcome(this.#planned, this, failure !== null),
-      ...{ runs, unsupported, sizes },
+      ...{ runs, unsupported, sizes, widened: [...this.#widened].sort() },
       seconds: this.#seconds,
       failure,
     };

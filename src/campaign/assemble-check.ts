@@ -3,7 +3,9 @@ import {
   lawOutcome,
   laws as allLaws,
   neverReached,
+  widenedNotes,
   type LawId,
+  type LawResult,
   type TriedSizes,
 } from '../../properties/index.js';
 import {
@@ -51,6 +53,7 @@ function lawFindings(
   const missing: CheckUnit[] = [];
   let [runs, unsupported, seconds] = [0, 0, 0];
   let sizes: TriedSizes | null = null;
+  const widened = new Set<LawResult['widened'][number]>();
   let refusal = '';
   let violation: CheckedLaw['violation'] = null;
   for (const unit of units) {
@@ -63,6 +66,7 @@ function lawFindings(
     unsupported += found.unsupported;
     seconds += found.seconds;
     sizes = largestSizes(found.sizes === null ? [] : [found.sizes], sizes);
+    for (const format of found.widened) widened.add(format);
     if (found.refusal !== '') refusal = found.refusal;
     violation = found.violation;
     if (violation !== null) break;
@@ -71,7 +75,12 @@ function lawFindings(
   const outcome = lawOutcome(planned, counts, violation !== null, unreached);
   const { strength } = planned;
   return {
-    law: { id, strength, ...outcome, ...{ runs, unsupported, sizes, seconds, violation } },
+    law: {
+      id,
+      strength,
+      ...outcome,
+      ...{ runs, unsupported, sizes, widened: [...widened].sort(), seconds, violation },
+    },
     missing,
   };
 }
@@ -150,6 +159,7 @@ export function assembleCheck(findings: CheckFindings, options: AssemblyOptions 
       runs: found.reduce((sum, { runs }) => sum + runs, 0),
       seconds: secondsOf(records.values()),
       outOfTime,
+      notes: widenedNotes(found.flatMap(({ widened }) => widened)),
     },
     {
       ...{ version, kernel, promises, runsPerProperty, execution },

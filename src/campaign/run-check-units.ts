@@ -4,6 +4,7 @@ import {
   type CheckPlan,
   type LawFailure,
   type LawId,
+  type LawResult,
   type TriedSizes,
 } from '../../properties/index.js';
 import type { ReportedViolation } from '../report/index.js';
@@ -20,6 +21,8 @@ export interface CheckUnitResult {
   readonly unsupported: number;
   /** The largest sizes of the problems that the kernel ran on; null for none. */
   readonly sizes: TriedSizes | null;
+  /** Formats of inputs for which outputs had digits that they have not. */
+  readonly widened: LawResult['widened'];
   /** Why the last of the unsupported ones was; empty where there is none. */
   readonly refusal: string;
   /** Seconds that the law took, with simplifying. */
@@ -63,9 +66,9 @@ async function runUnit(
     await progress.run(round, kernel, shrinkSeconds(), since);
   }
   const { runs, unsupported, sizes, refusal, failure } = progress;
-  const { seconds } = progress.result();
+  const { seconds, widened } = progress.result();
   const violation = failure === null ? null : await report(law, failure);
-  return plainJson({ runs, unsupported, sizes, refusal, seconds, violation });
+  return plainJson({ runs, unsupported, sizes, widened, refusal, seconds, violation });
 }
 
 /**

@@ -25,16 +25,17 @@ const scaleOf: Readonly<Record<ScaleKind, (dim: number) => number>> = {
 };
 
 /**
- * The most ordinary problem that promises admit, small and without masks: what every kernel that
- * keeps them computes.
+ * The most ordinary problem that promises admit, small and without masks where it may be: what every
+ * kernel that keeps them computes.
  */
 export function ordinaryProblem(
-  { sizes, dims, scales }: Pick<ResolvedPromises, 'sizes' | 'dims' | 'scales'>,
+  { sizes, dims, scales, causal, groupSizes, multiples }: ResolvedPromises,
   format: FormatName,
 ): Problem {
   const size = (name: SizeName): number => {
     const { min = 0, max = Infinity } = sizes[name] ?? {};
-    return Math.max(min, Math.min(max, ordinarySizes[name]));
+    const multiple = multiples[name] ?? 1;
+    return Math.ceil(Math.max(min, Math.min(max, ordinarySizes[name])) / multiple) * multiple;
   };
   const tensor = (shape: readonly number[]): Tensor => {
     const elements = shape.reduce((product, length) => product * length, 1);
@@ -48,13 +49,14 @@ export function ordinaryProblem(
     size('keys'),
   ];
   const qkDim = dims?.[0] ?? size('qkDim');
+  const groupSize = groupSizes === null ? size('groupSize') : Math.min(...groupSizes);
   const kind = scales.includes('default') ? 'default' : (scales[0] ?? 'default');
   return {
-    q: tensor([batch, kvHeads * size('groupSize'), queries, qkDim]),
+    q: tensor([batch, kvHeads * groupSize, queries, qkDim]),
     k: tensor([batch, kvHeads, keys, qkDim]),
     v: tensor([batch, kvHeads, keys, dims?.[0] ?? size('vDim')]),
     scale: scaleOf[kind](qkDim),
-    causal: false,
+    causal: causal === 'only',
     window: null,
     softcap: null,
   };

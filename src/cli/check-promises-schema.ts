@@ -4,6 +4,7 @@ import { lawIds, scaleKinds, type SizeName } from '../../properties/index.js';
 
 const flag = { type: 'boolean' };
 const size = { type: 'integer', minimum: 0 };
+const atLeastOne = { type: 'integer', minimum: 1 };
 /** Every size; a table, so that the compiler tells when one is missing. */
 const sizes: Readonly<Record<SizeName, true>> = {
   batch: true,
@@ -29,8 +30,8 @@ function objectOf(properties: object): object {
  */
 export const promisesSchema: object = objectOf({
   formats: listOf({ enum: Object.keys(formats) }),
-  dims: listOf({ type: 'integer', minimum: 1 }),
-  causal: flag,
+  dims: listOf(atLeastOne),
+  causal: { enum: [true, false, 'only'] },
   window: flag,
   softcap: flag,
   groupedHeads: flag,
@@ -43,7 +44,7 @@ export const promisesSchema: object = objectOf({
       Object.keys(sizes).map((name) => [name, objectOf({ min: size, max: size })]),
     ),
   ),
-  blockKeys: { type: 'integer', minimum: 1 },
+  blockKeys: atLeastOne,
   rescaleThreshold: { type: 'number', minimum: 0 },
   premises: {
     anyOf: [
@@ -56,4 +57,6 @@ export const promisesSchema: object = objectOf({
     ],
   },
   laws: objectOf(Object.fromEntries(lawIds.map((id) => [id, { enum: ['bits', 'bound', 'none'] }]))),
+  groupSizes: listOf(atLeastOne),
+  multiples: objectOf(Object.fromEntries(Object.keys(sizes).map((name) => [name, atLeastOne]))),
 });

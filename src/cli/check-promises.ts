@@ -2,6 +2,7 @@ import { formats, type FormatName } from '../formats/index.js';
 import {
   lawIds,
   laws,
+  sizeNames,
   type KernelPromises,
   type LawId,
   type LawStrength,
@@ -49,16 +50,39 @@ async function readPromises(path: string): Promise<KernelPromises> {
   throw new RequestError(`${printable(path)}: ${shown}; see flashproof check --help`);
 }
 
-/** The dimensions of --dims. @throws RequestError for anything but positive whole numbers */
-function parseDims(text: string): number[] {
+/** Sizes in a list with commas. @throws RequestError for anything but positive whole numbers */
+function parseSizes(text: string, option: string, example: string): number[] {
   return text.split(',').map((part) => {
     const size = Number(part);
     if (!/^\s*\d+\s*$/.test(part) || !Number.isSafeInteger(size) || size < 1)
       throw new RequestError(
-        `--dims is ${JSON.stringify(text)}; give positive whole numbers, as in 64,128`,
+        `${option} is ${JSON.stringify(text)}; give positive whole numbers, as in ${example}`,
       );
     return size;
   });
+}
+
+/** The sizes of --multiples. @throws RequestError for anything but size=number, with commas */
+function parseMultiples(text: string): KernelPromises['multiples'] {
+  const entries = text.split(',').map((part) => {
+    const [name = '', multiple = '', ...rest] = part.split('=');
+    if (rest.length > 0 || !/^\s*\d+\s*$/.test(multiple) || Number(multiple) < 1)
+      throw new RequestError(
+        `--multiples is ${JSON.stringify(text)}; give sizes and positive whole numbers, as in keys=64,queries=128`,
+      );
+    return [parseName(name.trim(), sizeNames, 'size', '--multiples'), Number(multiple)] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** What --causal-only, or --no-causal or --causal, say. @throws RequestError for two that contradict */
+function promisedCausal({ causal, causalOnly }: CheckCommandOptions): KernelPromises['causal'] {
+  if (causalOnly !== true) return causal;
+  if (causal !== undefined)
+    throw new RequestError(
+      `--causal-only and --${causal ? '' : 'no-'}causal contradict each other; leave out one`,
+    );
+  return 'only';
 }
 
 /** The value of a --promise option. @throws RequestError for anything but <property>=<strength> */
@@ -87,16 +111,21 @@ function threshold(text: string): number {
 
 /** What the flags promise, without what they leave open. */
 function flaggedPromises(options: CheckCommandOptions): KernelPromises {
-  const { causal, window, softcap, groupedHeads, emptyRows, specialValues } = options;
+  const { window, softcap, groupedHeads, emptyRows, specialValues } = options;
   const known = Object.keys(formats) as FormatName[];
   const promises: KernelPromises = {
-    ...{ causal, window, softcap, groupedHeads, emptyRows, specialValues },
+    ...{ causal: promisedCausal(options), window, softcap, groupedHeads, emptyRows, specialValues },
     lse: options.needsLse,
     formats:
       options.formats === undefined
         ? undefined
         : nameList([options.formats], known, 'format', '--formats'),
-    dims: options.dims === undefined ? undefined : parseDims(options.dims),
+    dims: options.dims === undefined ? undefined : parseSizes(options.dims, '--dims', '64,128'),
+    groupSizes:
+      options.groupSizes === undefined
+        ? undefined
+        : parseSizes(options.groupSizes, '--group-sizes', '1,4,8'),
+    multiples: options.multiples === undefined ? undefined : parseMultiples(options.multiples),
     blockKeys:
       options.blockKeys === undefined
         ? undefined

@@ -22,7 +22,10 @@ export interface CheckCommandOptions extends CampaignOptions {
   readonly promises?: string;
   readonly formats?: string;
   readonly dims?: string;
+  readonly groupSizes?: string;
+  readonly multiples?: string;
   readonly causal?: boolean;
+  readonly causalOnly?: boolean;
   readonly window?: boolean;
   readonly softcap?: boolean;
   readonly groupedHeads?: boolean;
@@ -86,7 +89,10 @@ function addPromiseOptions(command: Command): Command {
   command
     .option('--promises <file>', 'what the kernel promises, as JSON; flags win')
     .option('--formats <names>', 'formats of Q, K and V, as in bf16,fp16')
-    .option('--dims <sizes>', 'the only head dimensions, as in 64,128');
+    .option('--dims <sizes>', 'the only head dimensions, as in 64,128')
+    .option('--group-sizes <sizes>', 'query heads of a kv head, as in 1,4,8')
+    .option('--multiples <size=n>', 'what sizes are multiples of, as in keys=64')
+    .option('--causal-only', 'takes no problem without a causal mask');
   for (const [shown, hidden, description] of promiseFlags)
     command
       // The positive flag comes first, so that neither has a default.

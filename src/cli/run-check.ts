@@ -122,6 +122,7 @@ function untried(
       const counts = { runs: 0, unsupported: 0, refusal: '' };
       return {
         ...{ id: law.id, strength: promises.laws[law.id], runs: 0, unsupported: 0, sizes: null },
+        widened: [],
         ...lawOutcome(law, counts, false, kernelDoesNotRun),
         ...{ seconds: 0, failure: null },
       };
@@ -129,6 +130,7 @@ function untried(
     runs: 0,
     seconds,
     outOfTime: false,
+    notes: [],
   };
 }
 

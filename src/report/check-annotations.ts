@@ -22,7 +22,12 @@ function annotation(level: 'error' | 'warning', title: string, message: string):
  * What fails, one for each cause, as workflow commands that GitHub Actions shows beside a run, and warnings of what was to be
  * tried and never was: a line each, nothing for a pass without gaps.
  */
-export function renderCheckAnnotations({ properties, findings, execution }: CheckReport): string {
+export function renderCheckAnnotations({
+  properties,
+  findings,
+  notes,
+  execution,
+}: CheckReport): string {
   const failures = findings.map(({ title, properties: [name, ...others] }) => {
     const { statement, replay } = properties.find((of) => of.name === name)!.violation!;
     const again = replay === null ? '' : `\nReplay: ${quoteShellCommand(replay)}`;
@@ -38,5 +43,6 @@ export function renderCheckAnnotations({ properties, findings, execution }: Chec
     ...(execution === null ? [] : [annotation('error', 'flashproof execution', `${execution}.`)]),
     ...failures,
     ...untried,
+    ...notes.map((note) => annotation('warning', 'flashproof', `${note}.`)),
   ].join('');
 }

@@ -41,6 +41,8 @@ export type ReportedPromises = Pick<
   | 'sizes'
   | 'blockKeys'
   | 'rescaleThreshold'
+  | 'groupSizes'
+  | 'multiples'
 >;
 
 /** How a property was violated, on the simplest problem that was found. */
@@ -132,6 +134,8 @@ export interface CheckReport {
   readonly verdict: { readonly pass: boolean; readonly sentence: string };
   /** Why the kernel could not be run at all, in a sentence; null when it could. */
   readonly execution: string | null;
+  /** What else is to be known of a command, a sentence each without its full stop. */
+  readonly notes: readonly string[];
   /** The violations by their causes, those first that most properties have in common. */
   readonly findings: readonly CheckFinding[];
   readonly properties: readonly ReportedProperty[];
@@ -214,9 +218,10 @@ function reportedProperty(result: CheckedLaw, { laws }: CheckAssembly): Reported
 export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   const { formats, causal, window, softcap, groupedHeads, emptyRows, scales } = promises;
   const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;
+  const { groupSizes, multiples } = promises;
   return {
     ...{ formats, causal, window, softcap, groupedHeads, emptyRows, scales },
-    ...{ specialValues, lse, dims, sizes, blockKeys, rescaleThreshold },
+    ...{ specialValues, lse, dims, sizes, blockKeys, rescaleThreshold, groupSizes, multiples },
   };
 }
 
@@ -265,6 +270,8 @@ export function assembleCheckReport(
       sentence: checkSentence(properties, findings, result, assembly),
     },
     execution,
+    // What models do is known.
+    notes: command === null ? [] : [...result.notes],
     findings,
     properties,
   };

@@ -155,6 +155,14 @@ export function renderCheck(report: CheckReport, options: RenderOptions = {}): s
     verdictLines(report, columns, paint),
     table(propertyRows(report), ['left', 'left', 'right', 'left', 'left']),
     ...[untriedRows(report)].filter((rows) => rows.length > 0).map((rows) => table(rows, [])),
+    ...(report.notes.length === 0
+      ? []
+      : [
+          table(
+            report.notes.map((note) => ['Note', plainText(`${note}.`)]),
+            [],
+          ),
+        ]),
     ...report.findings.map((finding) => findingLines(finding, report, columns, paint)),
     [
       ...table([kernelRow], []),

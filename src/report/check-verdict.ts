@@ -30,7 +30,9 @@ export function checkSentence(
     isPart ? `; this is ${shardsInWords(shards.included, shards.count)} only` : '',
   ].join('');
   const ofProperties = (n: number) => `${n} ${n === 1 ? 'property' : 'properties'}`;
-  const gap = untried === 0 ? '' : `, ${untried} ${untried === 1 ? 'was' : 'were'} never tried`;
+  // Of a part, the other shards tell.
+  const gap =
+    untried === 0 || isPart ? '' : `, ${untried} ${untried === 1 ? 'was' : 'were'} never tried`;
   const causes =
     findings.length < violated
       ? `, of ${formatCount(findings.length, 'cause')} by all appearances`

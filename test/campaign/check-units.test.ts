@@ -53,7 +53,9 @@ describe('the units of a check', () => {
 
 /** A violation of a round, of which nothing but the place is looked at. */
 function violationAt(round: number): ReportedViolation {
-  return { round, run: 1, statement: 'wrong' } as ReportedViolation;
+  const kind = { id: `law ${round}`, title: 'wrong', equivalents: [] };
+  const problem = { batch: 1, heads: 1 };
+  return { round, run: 1, statement: 'wrong', kind, problem } as unknown as ReportedViolation;
 }
 
 describe('what is found in units, put together', () => {
@@ -103,7 +105,7 @@ describe('what is found in units, put together', () => {
           const isHit = first <= fail && fail <= last;
           const result: CheckUnitResult = {
             runs: isHit ? fail - first + 1 : last - first + 1,
-            ...{ unsupported: 0, sizes: null, refusal: '', seconds: 0.25 },
+            ...{ unsupported: 0, sizes: null, widened: [], refusal: '', seconds: 0.25 },
             violation: isHit ? violationAt(fail) : null,
           };
           return [[name, { unit: name, seconds: 0.5, result }] as const];
@@ -132,7 +134,7 @@ describe('what is found in units, put together', () => {
         units
           .filter((unit) => unit !== missing)
           .map(({ name }) => {
-            const counts = { runs: 5, unsupported: 0, sizes: null, refusal: '' };
+            const counts = { runs: 5, unsupported: 0, sizes: null, widened: [], refusal: '' };
             const result = { ...counts, seconds: 0, violation: null };
             return [name, { unit: name, seconds: 0, result }] as const;
           }),
@@ -146,7 +148,7 @@ describe('what is found in units, put together', () => {
     const request = requestOf(['within-bound'], 10);
     const records = new Map(
       checkUnits(request).map(({ name }, i) => {
-        const counts = { runs: 5, unsupported: 5, sizes: null, refusal: `no ${i}` };
+        const counts = { runs: 5, unsupported: 5, sizes: null, widened: [], refusal: `no ${i}` };
         const result = { ...counts, seconds: 0, violation: null };
         return [name, { unit: name, seconds: 0, result }] as const;
       }),

@@ -163,6 +163,13 @@ describe('flashproof check, an emulated kernel', () => {
     );
     expect(promises).toMatchObject({ formats: ['fp16'], causal: true, dims: [8, 16], lse: true });
     expect(properties.map(({ promise }) => promise)).toEqual(['bound', 'none']);
+    const special = await report(
+      ...['--kernel', 'naive-fp32', '--causal-only', '--group-sizes', '1,4'],
+      ...['--multiples', 'keys=8,queries=2', '--property', 'within-bound', '--runs', '1'],
+    );
+    expect(special.promises).toMatchObject({
+      ...{ causal: 'only', groupSizes: [1, 4], multiples: { keys: 8, queries: 2 } },
+    });
     for (const [text, message] of [
       ['{"formats": ["bf17"]}', /\/formats\/0 must be equal to one of/],
       ['{"causal": "no"}', /\/causal must be boolean/],
@@ -217,6 +224,9 @@ describe('flashproof check, an emulated kernel', () => {
     ['a seed that is none', ['--kernel', 'fa4', '--seed', '1.5'], /give a whole number/],
     ['no time', ['--kernel', 'fa4', '--seconds', '0'], /positive number/],
     ['dims that are none', ['--kernel', 'fa4', '--dims', '64,,'], /as in 64,128/],
+    ['two words on causal masks', ['--kernel', 'fa4', '--causal-only', '--no-causal'], /leave out/],
+    ['multiples of nothing', ['--kernel', 'fa4', '--multiples', 'keys'], /as in keys=64/],
+    ['multiples of no size', ['--kernel', 'fa4', '--multiples', 'key=2'], /names no size "key"/],
     ['a threshold below 0', ['--kernel', 'fa4', '--rescale-threshold', '-1'], /from 0/],
     ['a promise of nothing', ['--kernel', 'fa4', '--promise', 'within-bound'], /=bits/],
     [

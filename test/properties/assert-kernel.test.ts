@@ -10,6 +10,8 @@ import {
   type AttentionKernel,
   type KernelPromises,
 } from '../../properties/index.js';
+import { runKernelModel } from '../../kernels/index.js';
+import { problemShape, type Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
 import { exactKernel } from './exact-kernel.js';
 
@@ -82,6 +84,72 @@ describe('assertAttentionKernel', () => {
       await expect(checkKernel(exactKernel, promises, { ...options, ...wrong })).rejects.toThrow(
         /^(runs|seed) is .*; give a (positive )?whole number$/,
       );
+  });
+});
+
+describe('kernels that take some problems only', () => {
+  const restricted: readonly (readonly [string, KernelPromises, (problem: Problem) => boolean])[] =
+    [
+      ['causal masks only', { causal: 'only' }, ({ causal }) => causal],
+      [
+        'some groups',
+        { groupSizes: [1, 3] },
+        (problem) => [1, 3].includes(problemShape(problem).groupSize),
+      ],
+      [
+        'multiples',
+        { multiples: { keys: 4, queries: 2 } },
+        (problem) =>
+          problemShape(problem).keys % 4 === 0 && problemShape(problem).queries % 2 === 0,
+      ],
+    ];
+  it.each(restricted)('are asked for nothing else: %s', async (_, more, isTaken) => {
+    const strict: AttentionKernel = (problem) => {
+      if (!isTaken(problem)) throw new Error('a problem that is not promised');
+      return exactKernel(problem);
+    };
+    const sizes = { batch: { max: 1 }, queries: { max: 6 }, keys: { max: 12 } };
+    const few = { qkDim: { max: 2 }, vDim: { max: 2 } };
+    const result = await checkKernel(
+      strict,
+      { formats: ['fp32'], ...more, sizes: { ...sizes, ...few } },
+      { regimes: ['normal', 'ones'], runs: 4, seed: 2, shrinkSeconds: 0 },
+    );
+    expect(describeFailures(result)).toBe('');
+    // Each leaves most laws something to say.
+    const held = result.laws.filter(({ status }) => status === 'holds');
+    expect(held.length).toBeGreaterThan(12);
+    for (const { status, skipped } of result.laws)
+      if (status === 'untried') expect(skipped).toMatch(/^none of its problems could be tried: /);
+  });
+
+  it('are refused promises that leave nothing', () => {
+    const wrong: readonly (readonly [KernelPromises, RegExp])[] = [
+      [{ causal: 'always' as 'only' }, /^promise causal is "always"; give true, false or "only"$/],
+      [{ groupSizes: [0] }, /^constraint groupSizes has 0; give whole numbers from 1$/],
+      [{ groupSizes: [4], sizes: { groupSize: { max: 2 } } }, /groupSizes has none of the numbers/],
+      [{ multiples: { keys: 2.5 } }, /^constraint multiples.keys is 2.5; give a whole number/],
+      [{ multiples: { key: 2 } as never }, /^constraint multiples has no size "key"; choose from/],
+      [
+        { multiples: { keys: 64 }, sizes: { keys: { min: 65, max: 100 } } },
+        /^constraint multiples.keys is 64, of which none lies within 65 to 100; widen keys$/,
+      ],
+    ];
+    for (const [promised, message] of wrong) expect(() => planCheck(promised)).toThrow(message);
+  });
+
+  it('that write more digits than their inputs have are told so', async () => {
+    const scope = { laws: ['within-bound'], regimes: ['normal'], runs: 2, seed: 1 } as const;
+    const inBf16 = { ...promises, formats: ['bf16'] as const };
+    const widening: AttentionKernel = (problem) => runKernelModel('naive-fp32', problem);
+    const [wide, narrow] = [
+      await checkKernel(widening, inBf16, scope),
+      await checkKernel(exactKernel, inBf16, scope),
+    ];
+    expect([wide.pass, narrow.pass, narrow.notes]).toEqual([true, true, []]);
+    expect(wide.notes).toEqual([
+      expect.stringMatching(/^outputs for bf16 inputs have digits that bf16 has not; /),
+    ]);
   });
 });
 

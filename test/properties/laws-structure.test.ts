@@ -492,6 +492,13 @@ describe('what the laws go by', () => {
     expect(promised({}, grouped)).toBe(true);
     expect(promised({ groupedHeads: false }, grouped)).toBe(false);
     expect(promised({ sizes: { keys: { max: keys - 1 } } })).toBe(false);
+    expect(promised({ causal: 'only' })).toBe(false);
+    expect(promised({ causal: 'only' }, { ...plain, causal: true })).toBe(true);
+    expect(promised({ groupSizes: [1, 4] })).toBe(true);
+    expect(promised({ groupSizes: [1, 4] }, grouped)).toBe(false);
+    expect(promised({ groupSizes: [2] }, grouped)).toBe(true);
+    expect(promised({ multiples: { keys } })).toBe(true);
+    expect(promised({ multiples: { keys: keys + 1 } })).toBe(false);
     expect(promised({ sizes: { queries: { min: queries + 1 } } })).toBe(false);
     const empty = { ...arrangeProblem(plain, { queries: indices(keys + 1).map(() => 0) }) };
     expect(promised({ emptyRows: false }, { ...empty, causal: true })).toBe(false);

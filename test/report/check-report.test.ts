@@ -30,7 +30,7 @@ const sizes = { batch: 2, heads: 6, groupSize: 3, queries: 129, keys: 771, qkDim
 
 const held: LawResult = {
   ...{ id: 'determinism', strength: 'bits', status: 'holds', runs: 7, tried: 5, unsupported: 2 },
-  ...{ sizes, seconds: 0.5, skipped: null, failure: null },
+  ...{ sizes, widened: [], seconds: 0.5, skipped: null, failure: null },
 };
 
 function violated(statement: string): LawResult {
@@ -48,7 +48,8 @@ function reportOf(
   execution: string | null = null,
   strict = false,
 ): CheckReport {
-  const summary = { seed: 11, runs: 14, seconds: 1.5, outOfTime: false };
+  const notes = ['outputs are wide'];
+  const summary = { seed: 11, runs: 14, seconds: 1.5, outOfTime: false, notes };
   return createCheckReport(
     { ...summary, laws: results },
     {
@@ -187,6 +188,7 @@ describe('a check as text', () => {
       `flashproof check --exec 'python k.py' 'it'\\''s'`,
       'determinism holds 5 of 7 bits 129×771, d 32/16, h 6 (3), b 2',
       'Never tried padding the check ended',
+      'Note outputs are wide.',
       'Skipped query-order not promised',
     ])
       expect(text.replaceAll(/\s+/g, ' ')).toContain(part);
@@ -217,12 +219,13 @@ describe('a check as JUnit and as annotations', () => {
 
   it('annotates each failure on one line, and nothing else', () => {
     const lines = renderCheckAnnotations(reports.fail).split('\n');
-    expect(lines).toHaveLength(3);
+    expect(lines).toHaveLength(4);
+    expect(lines[2]).toBe('::warning title=flashproof::outputs are wide.');
     expect(lines[1]).toBe('::warning title=flashproof padding::never tried: the check ended.');
     expect(lines[0]).toMatch(/^::error title=flashproof within-bound::O <is> "1" /);
     expect(lines[0]).toContain('%0D%0A100 %25 off');
-    expect(renderCheckAnnotations(reports.pass)).toBe('');
-    expect(renderCheckAnnotations(reports.broken)).toBe(
+    expect(renderCheckAnnotations({ ...reports.pass, notes: [] })).toBe('');
+    expect(renderCheckAnnotations({ ...reports.broken, notes: [] })).toBe(
       '::error title=flashproof execution::the process ended.\n',
     );
   });
