@@ -45,6 +45,23 @@ export function formatNumber(value: number): string {
   return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
 }
 
+/**
+ * Two numbers in as many digits as it takes to tell them apart: two of their difference, and three of
+ * the larger at least.
+ */
+export function formatApart(a: number, b: number): readonly [string, string] {
+  const difference = Math.abs(a - b);
+  const leading = Math.floor(Math.log10(Math.max(Math.abs(a), Math.abs(b))));
+  const digits = leading - Math.floor(Math.log10(difference)) + 2;
+  if (!(Number.isFinite(difference) && difference > 0 && digits > 3))
+    return [formatNumber(a), formatNumber(b)];
+  const show = (value: number) =>
+    leading >= -3 && leading < 5
+      ? value.toFixed(Math.min(Math.max(digits - 1 - leading, 0), 20))
+      : value.toExponential(Math.min(digits, 17) - 1);
+  return [show(a), show(b)];
+}
+
 function percent(value: number): string {
   return `${formatNumber(Math.abs(value) * 100)} %`;
 }
@@ -150,9 +167,10 @@ function lseFindings(lse: LseTest): Finding[] {
         : lse.looksLike === 'offset'
           ? `the LSE is ${formatNumber(Math.abs(lse.mean))} too ${lse.mean > 0 ? 'high' : 'low'} on every row`
           : `the LSE of ${lse.outside} of ${lse.rows} rows is off`;
+    const [found, exact] = formatApart(value, oracle);
     findings.push({
       test: 'lse-bound',
-      statement: `${kind}; worst ${formatNumber(value)} for ${formatNumber(oracle)} ± ${formatNumber(bound)} at ${describePlace(at)}`,
+      statement: `${kind}; worst ${found} for ${exact} ± ${formatNumber(bound)} at ${describePlace(at)}`,
     });
   }
   return findings;

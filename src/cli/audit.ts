@@ -20,6 +20,7 @@ export interface AuditCommandOptions extends ProblemOptions {
   readonly junit?: string;
   readonly html?: string;
   readonly compare?: readonly string[];
+  readonly full?: boolean;
   readonly quiet?: boolean;
 }
 
@@ -65,6 +66,7 @@ export function addAuditCommand(program: Command): void {
       'another output of the problem to show in the page of --html (repeatable)',
       collect,
     )
+    .option('--full', 'print every test and number, the techniques and the inputs')
     .option('-q, --quiet', 'print the verdict only')
     .addHelpText('after', examples)
     .action(async (problem: string, options: AuditCommandOptions) => {

@@ -22,3 +22,4 @@ export {
   readProblem,
   type ProblemSettings,
 } from './problem-file.js';
+export { unusedInputs, type UnusedInputs } from './unused-inputs.js';

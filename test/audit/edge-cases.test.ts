@@ -291,6 +291,14 @@ describe('the LSE', () => {
       RequestError,
     );
   });
+  it('of the other layout is refused with the way to turn it', () => {
+    const turned = (shape: readonly number[]) => () =>
+      auditOutputs(problem, shaped(shape, new Float64Array(30)));
+    expect(turned([2, 5, 3])).toThrow(
+      /shape \[2, 5, 3\] .* \[2, 3, 5\]; .* turn \[batch, seqlen, heads\] into \[batch, heads, seqlen\]/,
+    );
+    expect(turned([3, 2, 5])).toThrow(/pass the matching tensor$/);
+  });
   it('is recognised in base 2, and when it is off by a constant', () => {
     const base2 = edited(outputs.lse!, (values) =>
       values.forEach((x, i) => (values[i] = x / Math.LN2)),

@@ -1,5 +1,6 @@
 import type { AuditReport } from '../audit-report.js';
 import { describeReportedProblem } from '../reported-problem-text.js';
+import { describeWarning } from '../warnings.js';
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import { loadDrawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
@@ -139,6 +140,9 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
       element('h1', {}, subject(report)),
       verdictBanner(report),
       element('p', { class: 'muted' }, describeReportedProblem(report.problem)),
+      report.warnings.map((warning) =>
+        element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),
+      ),
       judged === null ? '' : figuresOfMerit(judged.report),
     ),
     element(
