@@ -17,6 +17,8 @@ export function naturalLogarithmOfNumber(x: number): {
   readonly radius: number;
 } {
   if (!(x > 0 && x < Infinity)) return { value: NaN, radius: NaN };
+  // The row sum of a row with one weighty key.
+  if (x === 1) return { value: 0, radius: 2 ** -76 };
   const { integer, exponent } = scaledIntegerOf(x);
   // x = m · 2^power with m in [1, 2), so that no precision is lost to a tiny or huge x.
   const power = bitLength(integer) - 1 + exponent;

@@ -8,27 +8,8 @@ import {
   ratioToNumber,
   shiftBigInt,
 } from '../fixed-point.js';
+import { exactScores, scaledVector, type ScaledVector } from './exact-scores.js';
 import type { Row, RowResult, ScoreLaw } from './row.js';
-
-/** Integers with one exponent for all: element i is integers[i] · 2^exponent, exactly. */
-interface ScaledVector {
-  readonly integers: readonly bigint[];
-  readonly exponent: number;
-}
-
-function scaledVector(values: Float64Array): ScaledVector {
-  const parts = Array.from(values, scaledIntegerOf);
-  const exponent = parts.reduce(
-    (least, part) => (part.integer === 0n ? least : Math.min(least, part.exponent)),
-    1024,
-  );
-  return {
-    integers: parts.map((part) =>
-      part.integer === 0n ? 0n : part.integer << BigInt(part.exponent - exponent),
-    ),
-    exponent,
-  };
-}
 
 /** An upper bound on numerator / denominator · 2^exponent as fp64. */
 function ratioUp(numerator: bigint, denominator: bigint, exponent: number): number {
@@ -42,17 +23,13 @@ const exponentError = 4n;
 /** Units by which a weight can be off: exp2's own 4 (for a result below 2) and y's, times 2 ln 2. */
 const weightError = (exponentError * 3n) / 2n + 4n;
 
-/** y · 2^bits for each raw score (significand · 2^exponent), within `exponentError` units. */
+/** y · 2^bits for each scaled score, within `exponentError` units. */
 function exponents(
-  scores: readonly bigint[],
-  exponent: number,
+  { integers: scaled, exponent: scaledExponent }: ScaledVector,
   infinite: Int8Array,
   law: ScoreLaw,
   bits: number,
 ): bigint[] {
-  const scale = scaledIntegerOf(law.scale);
-  const scaled = scores.map((score) => score * scale.integer);
-  const scaledExponent = exponent + scale.exponent;
   const widest = scaled.reduce((most, x) => Math.max(most, bitLength(x)), 0);
   if (law.softcap === null) {
     const constantBits = bits + Math.max(0, widest + scaledExponent) + 8;
@@ -87,17 +64,8 @@ function exponents(
  * and the final quotient is rounded to fp64 once.
  */
 export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult {
-  const { qkDim, vDim, visible } = row;
-  const query = scaledVector(row.query);
-  const keyRows = Array.from(visible, (j) => row.keys.subarray(j * qkDim, (j + 1) * qkDim));
-  const keys = keyRows.map(scaledVector);
-  const keyExponent = keys.reduce((least, key) => Math.min(least, key.exponent), 1024);
-  const scores = keys.map((key) => {
-    let dot = 0n;
-    key.integers.forEach((k, t) => (dot += k * query.integers[t]!));
-    return dot << BigInt(key.exponent - keyExponent);
-  });
-  const y = exponents(scores, query.exponent + keyExponent, row.infinite, law, bits);
+  const { vDim, visible } = row;
+  const y = exponents(exactScores(row, law), row.infinite, law, bits);
   const largest = y.reduce((a, b) => (b > a ? b : a));
   const reference = largest >> BigInt(bits);
   const exp2 = createExp2(bits);

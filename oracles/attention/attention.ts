@@ -7,13 +7,14 @@ import {
 } from '../../src/problem.js';
 import { checkAccuracy, isAccurate, type Accuracy } from './accuracy.js';
 import { arbitraryLevel } from './arbitrary-level.js';
-import { doubleDoubleLevel } from './double-double-level.js';
+import { dotProducts, doubleDoubleLevel } from './double-double-level.js';
 import { readOperand, tileRows, type Operand } from './operand.js';
 import type { Row, RowResult, ScoreLaw } from './row.js';
 import { scoreConstants, type ScoreConstants } from './score-constants.js';
 import { resolveSpecialRow } from './special-values.js';
 import { createTileEngine } from './tile-engine.js';
-import { tileLevel } from './tile-level.js';
+import { largestExponent, tileLevel } from './tile-level.js';
+import { exponentIntervals, weightyRow, withDroppedKeys } from './weighty-keys.js';
 import { visitWeightTiles, type WeightTile } from './weight-tiles.js';
 
 /** Which arithmetic settled a row; `special` rows hold an infinity or a NaN among their inputs. */
@@ -86,23 +87,40 @@ function* headOperands(problem: Problem, shape: ProblemShape): Generator<HeadOpe
   }
 }
 
-/** The slower levels, in order, until one reaches the wanted accuracy. */
+/** Weights below 2^-1000 of the largest are below what the double-double level keeps of its own. */
+const keptOctaves = 1000;
+
+/**
+ * The slower levels, in order, until one reaches the wanted accuracy, each on the keys whose weights
+ * it can tell from nothing. `columnLargest` bounds |v| by column.
+ */
 function escalate(
   row: Row,
+  columnLargest: Float64Array,
   law: ScoreLaw,
   constants: ScoreConstants,
   accuracy: Accuracy,
 ): { readonly result: RowResult; readonly level: Level } {
-  const result = doubleDoubleLevel(row, law, constants);
-  if (isAccurate(result, accuracy)) return { result, level: 'double-double' };
+  const intervals = exponentIntervals(row, law, constants);
+  const weighty = weightyRow(row, intervals, keptOctaves);
+  const beyondCompensated = Math.abs(intervals?.largest ?? 0) > largestExponent;
+  for (const dots of beyondCompensated ? (['exact'] as const) : dotProducts) {
+    const kept = doubleDoubleLevel(weighty.row, law, constants, dots);
+    const result = withDroppedKeys(kept, weighty, columnLargest);
+    if (isAccurate(result, accuracy)) return { result, level: 'double-double' };
+  }
   for (let bits = firstPrecision; ; bits *= 2) {
-    const result = arbitraryLevel(row, law, bits);
+    const weighty = weightyRow(row, intervals, bits);
+    const kept = arbitraryLevel(weighty.row, law, bits);
+    const result = withDroppedKeys(kept, weighty, columnLargest);
     if (isAccurate(result, accuracy)) return { result, level: 'arbitrary' };
   }
 }
 
 function indices({ begin, end }: KeyRange): Int32Array {
-  return Int32Array.from({ length: end - begin }, (_, j) => begin + j);
+  const keys = new Int32Array(end - begin);
+  for (let j = 0; j < keys.length; j++) keys[j] = begin + j;
+  return keys;
 }
 
 /**
@@ -110,8 +128,9 @@ function indices({ begin, end }: KeyRange): Int32Array {
  * O = Σ p v / Σ p with p = exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score /
  * cap)), sums over the keys that the causal and window masks leave visible.
  *
- * Rows go through fp64 with a running error bound, double-double, and fixed-point arithmetic of
- * growing precision until `accuracy` is met. Memory is O(seqlen · dim), never seqlen².
+ * Rows go through fp64 with a running error bound, double-double (the second time from exact dot
+ * products), and fixed-point arithmetic of growing precision until `accuracy` is met. The slower levels
+ * leave out keys of provably negligible weight, and the radii hold what those can amount to. Memory is O(seqlen · dim), never seqlen².
  *
  * Empty rows give O = 0, LSE = −∞. The law for infinities and NaNs is in special-values.ts.
  * @throws RequestError when the problem's shapes do not fit together or the accuracy is not finite.
@@ -153,6 +172,8 @@ export function attentionOracle(
     const rowOf = (i: number) => ({
       query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
       keys: keys.values,
+      queryNorm: query.norm[i]!,
+      keyNorms: keys.norm,
       values: values.values,
       qkDim,
       vDim,
@@ -168,7 +189,13 @@ export function attentionOracle(
         const range = ranges[i]!;
         if (range.begin >= range.end) return store(at, result, 'empty');
         const solve = (visible: Int32Array, infinite: Int8Array) =>
-          escalate({ ...rowOf(first + i), visible, infinite }, law, constants, accuracy);
+          escalate(
+            { ...rowOf(first + i), visible, infinite },
+            values.columnLargest,
+            law,
+            constants,
+            accuracy,
+          );
         const plain = () =>
           isAccurate(result, accuracy)
             ? { result, level: 'fp64' as const }

@@ -8,20 +8,20 @@ import {
   multiplyDoubleDoubleByFloat64,
   addDoubleDouble,
   productError,
+  scaledIntegerOf,
   sumError,
   type DoubleDouble,
 } from '../../src/arith/index.js';
 import { lazily } from '../../src/lazily.js';
 import { doubleDoubleExp2, doubleDoubleExp2Error } from '../double-double-exp2.js';
-import { ln2 } from '../fixed-point.js';
+import { ln2, log2e } from '../fixed-point.js';
 import { naturalLogarithmOfNumber } from '../logarithm.js';
+import { exactScores } from './exact-scores.js';
 import type { Row, RowResult, ScoreLaw } from './row.js';
 import type { ScoreConstants } from './score-constants.js';
+import { largestExponent } from './tile-level.js';
 
 const u = 2 ** -53;
-
-/** As in the fp64 level: beyond this a row goes to the arbitrary level. */
-const largestExponent = 2 ** 40;
 
 /** Beyond this error of an exponent exp(x) − 1 is no longer x to within 2^-10. */
 const largestExponentError = 2 ** -12;
@@ -35,11 +35,25 @@ const tanhError = 2 ** -98;
 /** Above this |w| the tanh is ±1 to within 2^-127. */
 const largestTanhExponent = 128;
 
-/** ln 2 in double-double arithmetic, rounded. */
-const doubleDoubleLn2 = lazily(() => {
+/** ln 2 and log2 e in double-double arithmetic, rounded. */
+const logarithms = lazily(() => {
   const bits = 200;
-  return doubleDoubleFromRational(ln2(bits), 1n << BigInt(bits));
+  const one = 1n << BigInt(bits);
+  return {
+    ln2: doubleDoubleFromRational(ln2(bits), one),
+    log2e: doubleDoubleFromRational(log2e(bits), one),
+  };
 });
+
+/** The exponents of a row's keys, score · log2 e, as offsets from one of them. */
+interface Exponents {
+  /** Of each visible key, above `origin`; infinite where it overflows on the way. */
+  readonly y: readonly DoubleDouble[];
+  /** A bound on the error of each y. */
+  readonly error: number;
+  /** The score, in natural units, from which the exponents count: exact but for its own rounding. */
+  readonly origin: DoubleDouble;
+}
 
 /** A sum of products kept as a rounded sum and the sum of its rounding errors. */
 function compensatedDot(
@@ -61,48 +75,38 @@ function compensatedDot(
   return doubleDoubleFromSum(sum, errors);
 }
 
-/** Upper bound on the Euclidean norm of `length` elements from `start`. */
-function norm(a: Float64Array, start: number, length: number): number {
-  let sum = 0;
-  for (let t = start; t < start + length; t++) sum += a[t]! ** 2;
-  return Math.sqrt(sum) * (1 + 2 ** -40) + length * 2 ** -530;
+/** y = factor · tanh for tanh(x / cap) = (2^w − 1)/(2^w + 1), within `tanhError` of the factor. */
+function cappedExponent(w: DoubleDouble, factor: DoubleDouble): DoubleDouble {
+  if (!Number.isFinite(w.high)) return doubleDouble(Infinity);
+  if (Math.abs(w.high) > largestTanhExponent)
+    return multiplyDoubleDoubleByFloat64(factor, Math.sign(w.high));
+  const { fraction, exponent } = doubleDoubleExp2(w);
+  const power = multiplyDoubleDoubleByFloat64(fraction, 2 ** exponent);
+  const tanh = divideDoubleDouble(
+    addDoubleDouble(power, doubleDouble(-1)),
+    addDoubleDouble(power, doubleDouble(1)),
+  );
+  return multiplyDoubleDouble(tanh, factor);
 }
 
-/**
- * Exponents y = score · log2 e of a row and a bound on the error of each. An exponent that overflows
- * on the way is infinite.
- */
-function exponents(
-  row: Row,
-  law: ScoreLaw,
-  constants: ScoreConstants,
-): { readonly y: DoubleDouble[]; readonly error: number } {
-  const { qkDim, visible } = row;
+/** Exponents from compensated dot products, for scores of ordinary size. */
+function compensatedExponents(row: Row, law: ScoreLaw, constants: ScoreConstants): Exponents {
+  const { qkDim, queryNorm, visible } = row;
   const factor = { high: constants.factorHigh, low: constants.factorLow };
   const capFactor = { high: constants.capFactorHigh, low: constants.capFactorLow };
-  const queryNorm = norm(row.query, 0, qkDim);
-  const one = doubleDouble(1);
-  const minusOne = doubleDouble(-1);
   let keyNorm = 0;
   let largest = 0;
   const y = Array.from(visible, (key, j) => {
     const sign = row.infinite[j]!;
     if (sign !== 0) return multiplyDoubleDoubleByFloat64(factor, sign);
-    keyNorm = Math.max(keyNorm, norm(row.keys, key * qkDim, qkDim));
+    keyNorm = Math.max(keyNorm, row.keyNorms[key]!);
     const score = compensatedDot(row.query, row.keys, key * qkDim, qkDim);
     if (law.softcap === null) {
       const exponent = multiplyDoubleDouble(score, factor);
       largest = Math.max(largest, Math.abs(exponent.high));
       return Number.isNaN(exponent.high) ? doubleDouble(Infinity) : exponent;
     }
-    const w = multiplyDoubleDouble(score, capFactor);
-    if (!Number.isFinite(w.high)) return doubleDouble(Infinity);
-    if (Math.abs(w.high) > largestTanhExponent)
-      return multiplyDoubleDoubleByFloat64(factor, Math.sign(w.high));
-    const { fraction, exponent } = doubleDoubleExp2(w);
-    const power = multiplyDoubleDoubleByFloat64(fraction, 2 ** exponent);
-    const tanh = divideDoubleDouble(addDoubleDouble(power, minusOne), addDoubleDouble(power, one));
-    return multiplyDoubleDouble(tanh, factor);
+    return cappedExponent(multiplyDoubleDouble(score, capFactor), factor);
   });
   // Ogita, Rump and Oishi's compensated dot product: (d + 1)·2d·u² of Σ|q k| and a little more.
   const dotError = 2.1 * (qkDim + 1) ** 2 * u ** 2 * queryNorm * keyNorm + qkDim * 2 ** -1070;
@@ -111,22 +115,76 @@ function exponents(
   const capError = cap * 1.4427 * (tanhError + 10 * u ** 2);
   // The words of the constants lose bits below 2^-1074; so do the products with them.
   const underflow = (queryNorm * keyNorm * (1 + cap) + 1) * 2 ** -1070;
-  return { y, error: scale * dotError + 10 * u ** 2 * largest + capError + underflow };
+  return {
+    y,
+    error: scale * dotError + 10 * u ** 2 * largest + capError + underflow,
+    origin: doubleDouble(0),
+  };
 }
 
 /**
- * One row in double-double arithmetic with a proven radius: compensated dot products, weights to
- * 2^-100, compensated sums. A row outside the range of the analysis comes back with an infinite or
+ * Exponents from exact dot products. Without a softcap each is the difference of its exact score from
+ * the row's largest, so that scores of any size lose nothing: errors are relative to the difference,
+ * 2u² for rounding it and the constant and 7u² for their product. Differences beyond the weights that
+ * are kept are cut short. With a softcap |w| ≤ 128 has the error of 9u²·128, and the slope of the
+ * capped exponent in w is at most half the factor.
+ */
+function exactExponents(row: Row, law: ScoreLaw, constants: ScoreConstants): Exponents {
+  const factor = { high: constants.factorHigh, low: constants.factorLow };
+  const { integers, exponent } = exactScores(row, law);
+  const rational = (numerator: bigint, denominator = 1n, shift = exponent) =>
+    shift >= 0
+      ? doubleDoubleFromRational(numerator << BigInt(shift), denominator)
+      : doubleDoubleFromRational(numerator, denominator << BigInt(-shift));
+  const { log2e } = logarithms();
+  if (law.softcap !== null) {
+    const cap = scaledIntegerOf(law.softcap);
+    const y = integers.map((score, j) => {
+      const sign = row.infinite[j]!;
+      if (sign !== 0) return multiplyDoubleDoubleByFloat64(factor, sign);
+      const ratio = rational(2n * score, cap.integer, exponent - cap.exponent);
+      // An infinite ratio is far beyond the cap.
+      const w = Number.isFinite(ratio.high)
+        ? multiplyDoubleDouble(ratio, log2e)
+        : doubleDouble(Math.sign(ratio.high) * 2 * largestTanhExponent);
+      return cappedExponent(w, factor);
+    });
+    const error = law.softcap * 1.4427 * (tanhError + 2 ** 12 * u ** 2) + 2 ** -1000;
+    return { y, error, origin: doubleDouble(0) };
+  }
+  const largest = integers.reduce((a, b) => (b > a ? b : a));
+  const y = integers.map((score) => {
+    const below = multiplyDoubleDouble(rational(score - largest), log2e);
+    return below.high > 2 * droppedExponent ? below : doubleDouble(2 * droppedExponent);
+  });
+  return { y, error: 2 ** -90, origin: rational(largest) };
+}
+
+/** How the double-double level comes to its dot products, from the faster way to the exact one. */
+export const dotProducts = ['compensated', 'exact'] as const;
+/** One of {@link dotProducts}. */
+export type DotProducts = (typeof dotProducts)[number];
+
+/**
+ * One row in double-double arithmetic with a proven radius: compensated or exact dot products, weights
+ * to 2^-100, compensated sums. A row outside the range of the analysis comes back with an infinite or
  * NaN radius.
  */
-export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConstants): RowResult {
+export function doubleDoubleLevel(
+  row: Row,
+  law: ScoreLaw,
+  constants: ScoreConstants,
+  dots: DotProducts = 'compensated',
+): RowResult {
   const { vDim, visible } = row;
-  const { y, error } = exponents(row, law, constants);
+  const exponents = dots === 'exact' ? exactExponents : compensatedExponents;
+  const { y, error, origin } = exponents(row, law, constants);
   const out = new Float64Array(vDim);
   const outRadius = new Float64Array(vDim);
   const magnitude = new Float64Array(vDim);
   const maximum = y.reduce((a, b) => Math.max(a, b.high), -Infinity);
-  if (y.some(({ high }) => !(Math.abs(high) <= largestExponent))) {
+  const inRange = ({ high }: DoubleDouble) => Math.abs(high) <= largestExponent;
+  if (!(y.every(inRange) && Number.isFinite(origin.high))) {
     outRadius.fill(Infinity);
     return { out, outRadius, magnitude, lse: 0, lseRadius: Infinity, maximum: 0 };
   }
@@ -174,17 +232,25 @@ export function doubleDoubleLevel(row: Row, law: ScoreLaw, constants: ScoreConst
         : relative * (1 + 2 ** -10) * magnitude[c]! + u * Math.abs(quotient.high) + floor;
   }
   const logarithm = naturalLogarithmOfNumber(denominator.high);
-  const lse = addFloat64ToDoubleDouble(
-    multiplyDoubleDoubleByFloat64(doubleDoubleLn2(), reference),
-    logarithm.value + denominator.low / denominator.high,
+  const lse = addDoubleDouble(
+    origin,
+    addFloat64ToDoubleDouble(
+      multiplyDoubleDoubleByFloat64(logarithms().ln2, reference),
+      logarithm.value + denominator.low / denominator.high,
+    ),
   ).high;
   return {
     out,
     outRadius,
     magnitude,
     lse,
+    // One rounding of the LSE itself; those of its parts are of the double-double's own size.
     lseRadius:
-      relative + logarithm.radius + 4 * u * (Math.abs(lse) + Math.abs(logarithm.value)) + u ** 2,
-    maximum: maximum * Math.LN2,
+      relative +
+      logarithm.radius +
+      1.5 * u * Math.abs(lse) +
+      4 * u * Math.abs(logarithm.value) +
+      u ** 2,
+    maximum: origin.high + maximum * Math.LN2,
   };
 }

@@ -7,6 +7,9 @@ export interface Row {
   readonly query: Float64Array;
   /** [seqlen_k × qkDim] */
   readonly keys: Float64Array;
+  /** Upper bounds on the Euclidean norms of the query and of every key, [seqlen_k]. */
+  readonly queryNorm: number;
+  readonly keyNorms: Float64Array;
   /** [seqlen_k × vDim] */
   readonly values: Float64Array;
   readonly qkDim: number;

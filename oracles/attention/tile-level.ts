@@ -20,7 +20,7 @@ const u = 2 ** -53;
 export const weightRoundoff = 4 * u;
 
 /** Exponents beyond this leave too few fraction bits; such a row goes to a slower level. */
-const largestExponent = 2 ** 40;
+export const largestExponent = 2 ** 40;
 
 /** Everything below 2^-1000 of a row's largest weight is dropped by the tile kernels. */
 const droppedWeight = 2 ** -999;

@@ -134,10 +134,14 @@ export function auditableLse(lse: Tensor, shape: ProblemShape): Float64Array {
     outer.length === 2
       ? outer[0] === batch && outer[1] === heads
       : outer.length === 1 && leading === batch * heads;
-  if (!fits || stride < queries)
+  if (!fits || stride < queries) {
+    const got = lse.shape.length === 2 ? [1, ...lse.shape] : lse.shape;
+    const isTurned = String(got) === String([batch, queries, heads]);
+    const mend = isTurned ? ', or turn [batch, seqlen, heads] into [batch, heads, seqlen]' : '';
     throw new RequestError(
-      `the LSE has shape [${lse.shape.join(', ')}] but the problem asks for [${batch}, ${heads}, ${queries}]`,
+      `the LSE has shape [${lse.shape.join(', ')}] but the problem asks for [${batch}, ${heads}, ${queries}]; pass the matching tensor${mend}`,
     );
+  }
   const values = decode(lse);
   const aligned = new Float64Array(batch * heads * queries);
   for (let head = 0; head < leading; head++)

@@ -1,5 +1,6 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import { formats, type FormatName } from '../formats/index.js';
+import type { FormatName } from '../formats/index.js';
+import { isAdmittedOverflow, largestRounding } from './admitted-infinity.js';
 import { elementAt, type Coordinates } from './error-profile.js';
 import { isUndefinedRow } from './undefined-row.js';
 
@@ -29,9 +30,11 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
   if (Number.isNaN(exact)) return Number.isNaN(value);
   // A weight that underflows makes 0·∞ of an infinity in V.
   if (!Number.isFinite(exact)) return value === exact || Number.isNaN(value);
-  const { maxFinite } = formats[format];
-  const reachesOverflow = Math.abs(exact) + bound >= maxFinite;
-  return reachesOverflow && value === Math.sign(exact) * Infinity;
+  // Sums that may overflow have no bound.
+  if (bound === Infinity) return value === Math.sign(exact) * Infinity;
+  // The bound holds the rounding of the output, which is still to come.
+  const error = Math.max(bound - largestRounding(format), 0);
+  return isAdmittedOverflow(value, exact, error, format);
 }
 
 /**

@@ -29,7 +29,7 @@ export interface ErrorProfile {
     readonly mean: number;
     readonly percentiles: Percentiles;
   };
-  /** In ulps of the output format at the oracle's value. */
+  /** In ulps of the output format, as `createUlpScale` takes them. */
   readonly ulps: { readonly max: number; readonly rms: number; readonly percentiles: Percentiles };
   /** Relative to Σ p|v| / Σ p. */
   readonly relative: { readonly max: number; readonly rms: number };
@@ -68,13 +68,49 @@ function percentiles(sorted: Float64Array): Percentiles {
   return { p50: rank(0.5), p90: rank(0.9), p99: rank(0.99), p999: rank(0.999) };
 }
 
+/** Root mean square of the finite numbers among `values`; 0 for none. */
+function finiteRms(values: Float64Array): number {
+  const largest = values.reduce((a, x) => (Number.isFinite(x) ? Math.max(a, Math.abs(x)) : a), 0);
+  if (largest === 0) return 0;
+  let squares = 0;
+  let count = 0;
+  for (const value of values) {
+    if (!Number.isFinite(value)) continue;
+    squares += (value / largest) ** 2;
+    count++;
+  }
+  return largest * Math.sqrt(squares / count);
+}
+
+/**
+ * The size of an ulp for each element, by its index: that of the output format at |O|, or at the root
+ * mean square of its row where that is larger. Next to zero an ulp of O itself is far below what any
+ * sum of the row's terms can resolve. Rows of zeros take the tensor's.
+ */
+export function createUlpScale(
+  { out, shape: { vDim } }: AttentionReference,
+  outputFormat: FormatName,
+): (index: number) => number {
+  const format = formats[outputFormat];
+  const ofTensor = finiteRms(out);
+  const rows = vDim === 0 ? 0 : out.length / vDim;
+  const typical = Float64Array.from(
+    { length: rows },
+    (_, row) => finiteRms(out.subarray(row * vDim, (row + 1) * vDim)) || ofTensor,
+  );
+  return (index) => {
+    const size = Math.max(Math.abs(out[index]!), typical[Math.floor(index / vDim)]!);
+    return ulp(format, Math.min(size, format.maxFinite));
+  };
+}
+
 /** Profiles `out` (decoded, [batch, heads, queries, vDim]) against the oracle. */
 export function profileError(
   reference: AttentionReference,
   out: Float64Array,
   outputFormat: FormatName,
 ): ErrorProfile {
-  const format = formats[outputFormat];
+  const ulpAt = createUlpScale(reference, outputFormat);
   const absolute = new Float64Array(out.length);
   const ulps = new Float64Array(out.length);
   let compared = 0;
@@ -97,7 +133,7 @@ export function profileError(
     const error = value - exact;
     if (!Number.isFinite(error)) continue;
     const size = Math.abs(error);
-    const inUlps = size / ulp(format, Math.min(Math.abs(exact), format.maxFinite));
+    const inUlps = size / ulpAt(i);
     absolute[compared] = size;
     ulps[compared++] = inUlps;
     sum += error;
@@ -140,8 +176,7 @@ export function profileError(
             at: elementAt(reference.shape, worst),
             output: out[worst]!,
             oracle: reference.out[worst]!,
-            ulps:
-              worstError / ulp(format, Math.min(Math.abs(reference.out[worst]!), format.maxFinite)),
+            ulps: worstError / ulpAt(worst),
           },
   };
 }

@@ -30,6 +30,7 @@ export type { Diagnosis } from './diagnosis/index.js';
 export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 export type { ElementTest } from './element-test.js';
 export {
+  createUlpScale,
   elementAt,
   type Coordinates,
   type ErrorProfile,
@@ -64,4 +65,4 @@ export {
   type StructureScope,
   type StructureTest,
 } from './structure.js';
-export { describePlace, formatNumber, type Finding, type Verdict } from './verdict.js';
+export { describePlace, formatApart, formatNumber, type Finding, type Verdict } from './verdict.js';

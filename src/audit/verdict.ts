@@ -34,7 +34,7 @@ export interface Verdict {
   readonly judged: boolean;
   /** What kind of kernel would pass a failed audit, as far as its numbers tell; null where none is like it. */
   readonly premise: PremiseFit | null;
-  /** What a reader should know beside: what has no bound, what an output's values look like. */
+  /** What a reader should know beside, such as what an output's values look like; a clause each. */
   readonly notes: readonly string[];
 }
 
@@ -56,6 +56,23 @@ export function formatNumber(value: number): string {
   if (value === 0 || !Number.isFinite(value)) return String(value);
   const size = Math.abs(value);
   return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
+}
+
+/**
+ * Two numbers in as many digits as it takes to tell them apart: two of their difference, and three of
+ * the larger at least.
+ */
+export function formatApart(a: number, b: number): readonly [string, string] {
+  const difference = Math.abs(a - b);
+  const leading = Math.floor(Math.log10(Math.max(Math.abs(a), Math.abs(b))));
+  const digits = leading - Math.floor(Math.log10(difference)) + 2;
+  if (!(Number.isFinite(difference) && difference > 0 && digits > 3))
+    return [formatNumber(a), formatNumber(b)];
+  const show = (value: number) =>
+    leading >= -3 && leading < 5
+      ? value.toFixed(Math.min(Math.max(digits - 1 - leading, 0), 20))
+      : value.toExponential(Math.min(digits, 17) - 1);
+  return [show(a), show(b)];
 }
 
 function percent(value: number): string {
@@ -163,9 +180,10 @@ function lseFindings(lse: LseTest): Finding[] {
         : lse.looksLike === 'offset'
           ? `the LSE is ${formatNumber(Math.abs(lse.mean))} too ${lse.mean > 0 ? 'high' : 'low'} on every row`
           : `the LSE of ${lse.outside} of ${lse.rows} rows is off`;
+    const [found, exact] = formatApart(value, oracle);
     findings.push({
       test: 'lse-bound',
-      statement: `${kind}; worst ${formatNumber(value)} for ${formatNumber(oracle)} ± ${formatNumber(bound)} at ${describePlace(at)}`,
+      statement: `${kind}; worst ${found} for ${exact} ± ${formatNumber(bound)} at ${describePlace(at)}`,
     });
   }
   return findings;
@@ -186,17 +204,6 @@ function failureSentence(
     : `FAIL: ${first.statement}.${declared}`;
 }
 
-/** What has no bound, a clause for O and one for the LSE. */
-function unboundedNotes({ elements, unbounded }: ElementTest, lse: LseTest | null): string[] {
-  const notes: string[] = [];
-  if (unbounded > 0)
-    notes.push(
-      `${unbounded} of ${elements} elements have no bound: nothing was said of their size`,
-    );
-  if (lse !== null && lse.unbounded > 0)
-    notes.push(`the LSE of ${lse.unbounded} of ${lse.rows} rows has no bound`);
-  return notes;
-}
 
 /**
  * Pass when every test passes. A fail gives its cause, which `diagnose` (unless null) is then asked for, and the
@@ -205,7 +212,7 @@ function unboundedNotes({ elements, unbounded }: ElementTest, lse: LseTest | nul
  *
  * @param arithmetic whose bounds the elements were tested against, in words
  * @param explainers asked once the audit fails; null where no cause is wanted
- * @param notes of the caller, after those about what was not judged
+ * @param notes what a reader should know beside
  */
 export function reachVerdict(
   elements: ElementTest,
@@ -218,7 +225,7 @@ export function reachVerdict(
   notes: readonly string[] = [],
 ): Verdict {
   const judged = elements.unbounded < elements.elements;
-  const common = { judged, notes: [...unboundedNotes(elements, lse), ...notes] };
+  const common = { judged, notes };
   const ofElements = elementFindings(elements, arithmetic);
   const findings = [
     ...ofElements.filter(({ test }) => test === 'non-finite'),

@@ -22,6 +22,7 @@ export interface AuditCommandOptions extends ProblemOptions {
   readonly junit?: string;
   readonly html?: string;
   readonly compare?: readonly string[];
+  readonly full?: boolean;
   readonly quiet?: boolean;
 }
 
@@ -70,6 +71,7 @@ export function addAuditCommand(program: Command): void {
       'another output of the problem to show in the page of --html (repeatable)',
       collect,
     )
+    .option('--full', 'print every test and number, the techniques and the inputs')
     .option('-q, --quiet', 'print the verdict only')
     .addHelpText('after', premiseHelp + examples)
     .action(async (problem: string, options: AuditCommandOptions) => {

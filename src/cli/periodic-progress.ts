@@ -1,7 +1,7 @@
 import { canRedraw, createProgressLine } from './progress.js';
 
 /** How often a line of progress is written where there is no terminal to redraw it on. */
-const plainMilliseconds = 15_000;
+const plainMilliseconds = 10_000;
 
 /** Shows the progress of one long piece of work. */
 export interface PeriodicProgress {
@@ -11,7 +11,7 @@ export interface PeriodicProgress {
 
 /**
  * Progress with an estimate of the time left on stderr: a redrawn line on a terminal, elsewhere (in a
- * log, say) a plain line four times a minute, so that nobody takes long work for dead.
+ * log, say) a plain line every ten seconds, so that nobody takes long work for dead.
  */
 export function createPeriodicProgress(
   stage: string,
@@ -19,7 +19,7 @@ export function createPeriodicProgress(
   clock: () => number = () => performance.now(),
 ): PeriodicProgress {
   const start = clock();
-  const line = createProgressLine(stream);
+  const line = createProgressLine(stream, clock);
   let last = start;
   return {
     update: (share) => {

@@ -7,6 +7,7 @@ import {
   openTensorFile,
   problemNote,
   readProblem,
+  unusedInputs,
   type TensorFile,
 } from '../io/index.js';
 import type { Problem } from '../problem.js';
@@ -33,8 +34,8 @@ import {
   parseProbability,
   problemSettings,
 } from './problem-settings.js';
-import { createProgressLine } from './progress.js';
 import { readTensorArgument } from './read-output.js';
+import { createStagedProgress } from './staged-progress.js';
 import { createTemporaryFolder } from './temporary-folder.js';
 import { terminalLooks } from './terminal-looks.js';
 import { toolVersion } from './tool-version.js';
@@ -45,6 +46,17 @@ const failed = 1;
 
 /** The options that name a file to write a report to. */
 const reportFiles = ['json', 'junit', 'html'] as const;
+
+/** The stages of an audit, and how long they take beside each other; last what has no progress. */
+function auditStages({ identify }: AuditCommandOptions): readonly (readonly [string, number])[] {
+  return [
+    ['oracle', 2],
+    ['structure', 5],
+    ['bounds', 4],
+    ...(identify === true ? [['identification', 12] as const] : []),
+    ['report', 1],
+  ];
+}
 
 /** Outputs to judge, and where they came from. */
 interface Judged {
@@ -69,6 +81,16 @@ async function readOutputs(file: TensorFile, options: AuditCommandOptions): Prom
     output: out.source,
     lse: lse?.source ?? null,
   };
+}
+
+/** The tensors of the problem's file that are judged. */
+function usedTensors(
+  judged: Pick<Judged, 'output' | 'lse'> | null,
+  { path }: TensorFile,
+): readonly string[] {
+  return [judged?.output, judged?.lse].flatMap((source) =>
+    source?.path === path ? [source.tensor] : [],
+  );
 }
 
 async function writeReport(target: string | undefined, text: () => string): Promise<void> {
@@ -101,7 +123,7 @@ async function publish(
     process.stdout.write(
       options.quiet === true
         ? `${report.verdict.sentence}\n`
-        : renderAudit(report, { ...looks, sketch }) + identified,
+        : renderAudit(report, { ...looks, full: options.full === true, sketch }) + identified,
     );
   }
   await writeReport(options.json, () => `${JSON.stringify(report, null, 2)}\n`);
@@ -141,7 +163,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
   const timeoutSeconds = parsePositive(options.timeout, '--timeout');
   const falseAlarmRate = parseProbability(options.falseAlarmRate, '--false-alarm-rate');
   const start = performance.now();
-  const progress = createProgressLine();
+  const progress = createStagedProgress('audit', auditStages(options));
   const html =
     options.html === undefined
       ? null
@@ -162,6 +184,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
         options.kernel === undefined
           ? (options.exec ?? null)
           : emulationCommand(options.kernel, options.set),
+      unused: unusedInputs(file, usedTensors(judged, file)),
       seconds: (performance.now() - start) / 1000,
     });
     let judged: Judged;
@@ -187,7 +210,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       declared,
       falseAlarmRate,
       progress: progress.update,
-      sketch: terminalLooks(process.stdout).sparklines && options.quiet !== true,
+      sketch: terminalLooks(process.stdout).sparklines && options.full === true,
       ...(html === null ? {} : { onElements: html.onElements }),
     });
     progress.done();

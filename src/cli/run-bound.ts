@@ -23,8 +23,9 @@ import type { BoundCommandOptions } from './bound.js';
 import { declaredPremises } from './declared-arithmetic.js';
 import { kernelSettings } from './kernel-settings.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
-import { createProgressLine } from './progress.js';
+import { createStagedProgress } from './staged-progress.js';
 import { terminalLooks } from './terminal-looks.js';
+import { warnOfUnusedInputs } from './unused-warning.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
@@ -65,10 +66,14 @@ function arithmeticOf(
  */
 export async function runBound(path: string, options: BoundCommandOptions): Promise<void> {
   const start = performance.now();
-  const progress = createProgressLine();
+  const progress = createStagedProgress('bound', [
+    ['oracle', 1],
+    ['bounds', 2],
+  ]);
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   try {
     const problem = await readProblem(file, problemSettings(options));
+    warnOfUnusedInputs(file);
     const arithmetic = arithmeticOf(file, problem, options);
     const reference = attentionOracle(problem, {
       accuracy: auditAccuracy(arithmetic.outputFormat),

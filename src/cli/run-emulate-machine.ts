@@ -14,6 +14,7 @@ import { createTraceFile } from './machine-trace-file.js';
 import { createPeriodicProgress } from './periodic-progress.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
 import { terminalLooks } from './terminal-looks.js';
+import { warnOfUnusedInputs } from './unused-warning.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
@@ -109,6 +110,7 @@ export async function runEmulateMachine(
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   try {
     const problem = await readProblem(file, problemSettings(options));
+    warnOfUnusedInputs(file);
     const { request, results } = await run(problem, settings, options);
     const { out, lse } = outputsOf(problem, request);
     const prepared = fa4Model.prepare(problem, settings);

@@ -12,6 +12,7 @@ import { createPeriodicProgress } from './periodic-progress.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
 import { publishList } from './publish-list.js';
 import { terminalLooks } from './terminal-looks.js';
+import { warnOfUnusedInputs } from './unused-warning.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
@@ -86,6 +87,7 @@ export async function runEmulate(
   const progress = createPeriodicProgress('emulate');
   try {
     const problem = await readProblem(file, problemSettings(options));
+    warnOfUnusedInputs(file);
     const emulation = await emulate(problem, model, {
       settings,
       threads: options.threads ?? availableParallelism(),

@@ -23,3 +23,4 @@ export {
   readProblem,
   type ProblemSettings,
 } from './problem-file.js';
+export { unusedInputs, type UnusedInputs } from './unused-inputs.js';

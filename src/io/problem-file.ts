@@ -122,7 +122,8 @@ export function problemNote(
     : undefined;
 }
 
-function nestedNotes(file: TensorFile): Record<string, string> {
+/** The settings of a JSON object under `meta`, as capture scripts like to write it; none without one. */
+export function nestedNotes(file: TensorFile): Record<string, string> {
   try {
     const parsed: unknown = JSON.parse(file.metadata['meta'] ?? 'null');
     if (typeof parsed !== 'object' || parsed === null) return {};

@@ -14,6 +14,12 @@ import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
 import { toReported, type Reported } from './report-number.js';
+import {
+  qualifiedSentence,
+  unusedWarnings,
+  type ReportWarning,
+  type UnusedNames,
+} from './warnings.js';
 
 /** A tensor that was judged, and the file it came from. */
 export interface TensorSource {
@@ -36,6 +42,8 @@ export interface Provenance {
   readonly lse: TensorSource | null;
   /** The command of the live or emulated kernel, or null when the output was read from a file of the user's. */
   readonly command: string | null;
+  /** What the problem's file holds and nothing used; null, or left out, when that is nothing. */
+  readonly unused?: UnusedNames | null;
   /** Wall-clock time of the audit. */
   readonly seconds: number;
   /** Default: now. */
@@ -61,6 +69,7 @@ export interface ReportHead {
   };
   readonly problem: ReportedProblem;
   readonly verdict: Omit<Verdict, 'findings'> & { readonly findings: readonly ReportedFinding[] };
+  readonly warnings: readonly ReportWarning[];
 }
 
 /** A reason to fail: one of the audit's, or that the kernel's process gave nothing to judge. */
@@ -126,6 +135,7 @@ function reportHead(
   verdict: ReportHead['verdict'],
 ): ReportHead {
   const { path, sha256 } = provenance.problem;
+  const warnings = unusedWarnings(provenance.unused ?? null);
   return {
     kind: 'audit',
     schemaVersion: 1,
@@ -142,12 +152,13 @@ function reportHead(
     verdict: {
       pass: verdict.pass,
       judged: verdict.judged,
-      sentence: verdict.sentence,
+      sentence: qualifiedSentence(verdict.sentence, warnings),
       findings: verdict.findings.map(({ test, statement }) => ({ test, statement })),
       diagnosis: reportedDiagnosis(verdict.diagnosis),
       premise: verdict.premise,
       notes: verdict.notes,
     },
+    warnings,
   };
 }
 

@@ -1,5 +1,4 @@
-import { formatNumber, type JudgedElements } from '../audit/index.js';
-import { formats, ulp } from '../formats/index.js';
+import { createUlpScale, formatNumber, type JudgedElements } from '../audit/index.js';
 import { joinLargest, notFiniteMark, sparkline } from './sparkline.js';
 import type { Section } from './terminal-sections.js';
 
@@ -48,8 +47,8 @@ function ulpCounts(errors: Float64Array): UlpCount[] {
 }
 
 /**
- * Gathers what the sparklines of an audit are drawn from. Errors are in ulps of the output's format at
- * the oracle's value, as in the error profile.
+ * Gathers what the sparklines of an audit are drawn from. Errors are in ulps of the output's format, as
+ * in the error profile.
  */
 export function gatherSketch({
   reference,
@@ -57,7 +56,7 @@ export function gatherSketch({
   outputFormat,
 }: Pick<JudgedElements, 'reference' | 'out' | 'outputFormat'>): AuditSketch {
   const { queries: count, vDim } = reference.shape;
-  const format = formats[outputFormat];
+  const ulpAt = createUlpScale(reference, outputFormat);
   const queries = new Array<number | null>(count).fill(null);
   const ulps = new Float64Array(out.length);
   let exact = 0;
@@ -69,8 +68,7 @@ export function gatherSketch({
     const known = queries[query] ?? 0;
     queries[query] = Number.isFinite(error) ? Math.max(known, error) : NaN;
     if (error === 0) exact++;
-    if (Number.isFinite(error))
-      ulps[i] = error / ulp(format, Math.min(Math.abs(oracle), format.maxFinite));
+    if (Number.isFinite(error)) ulps[i] = error / ulpAt(i);
   }
   return { queries, exact, ulps: ulpCounts(ulps) };
 }

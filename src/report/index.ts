@@ -63,4 +63,10 @@ export {
   validateReport,
 } from './validate-report.js';
 export { layoutTable } from './text-table.js';
+export {
+  describeWarning,
+  unusedWarnings,
+  type ReportWarning,
+  type UnusedNames,
+} from './warnings.js';
 export { wrapText } from './wrap-text.js';

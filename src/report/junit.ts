@@ -1,5 +1,7 @@
 import { structureTests } from '../audit/index.js';
 import type { AuditReport, ReportedFinding } from './audit-report.js';
+import { verdictWord } from './verdict-word.js';
+import { describeWarning } from './warnings.js';
 import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from './xml.js';
 
 /** One test case: the findings that fail it, and, where it cannot be run, why. */
@@ -32,12 +34,18 @@ const judgementLegs: readonly Leg[] = [
 ];
 
 function legsOf({ inputs }: AuditReport): readonly Leg[] {
-  return inputs.command === null ? judgementLegs : [executionLeg, ...judgementLegs];
+  const legs = [boundLeg, ...judgementLegs];
+  return inputs.command === null ? legs : [executionLeg, ...legs];
 }
 
 type Outcome = { readonly skipped: string } | { readonly failures: readonly ReportedFinding[] };
 
+/** Fails where no element has a bound: the others have nothing against the output then. */
+const boundLeg: Leg = { name: 'has a bound', findings: [], skipped: notJudged };
+
 function outcomeOf(leg: Leg, report: AuditReport): Outcome {
+  if (leg === boundLeg && verdictWord(report) === 'NOT JUDGED')
+    return { failures: [{ test: 'element-bound', statement: report.verdict.sentence }] };
   const failures = report.verdict.findings.filter(({ test }) => leg.findings.includes(test));
   const skipped = leg.skipped(report);
   return failures.length === 0 && skipped !== null ? { skipped } : { failures };
@@ -93,10 +101,17 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditRe
   ]);
 }
 
+/** Inputs that were not used, as the suite's output; nothing where all were. */
+function warningLines({ warnings }: AuditReport): string[] {
+  if (warnings.length === 0) return [];
+  const lines = warnings.map((warning) => `Not used: ${describeWarning(warning)}.`);
+  return [xmlElement('system-out', {}, lines.map(escapeXml))];
+}
+
 /**
  * Reports as JUnit XML 1.0, UTF-8: a suite per report, a test case per test that takes part in the
- * verdict. What fails carries the finding's statement and, in its text, the diagnosis; tests that could not be run are skipped. Times
- * are in seconds; single tests have none, as they are not timed.
+ * verdict. What fails carries the finding's statement and, in its text, the diagnosis; tests that could not be run are skipped.
+ * Inputs that were not used are the suite's output. Times are in seconds; single tests have none, as they are not timed.
  */
 export function renderJunit(reports: readonly AuditReport[]): string {
   const suites = reports.map((report) => {
@@ -108,7 +123,10 @@ export function renderJunit(reports: readonly AuditReport[]): string {
     return xmlElement(
       'testsuite',
       { name, ...totals(outcomes, report.seconds), timestamp: report.created },
-      legs.map((leg, index) => testCase(leg, outcomes[index]!, name, report)),
+      [
+        ...legs.map((leg, index) => testCase(leg, outcomes[index]!, name, report)),
+        ...warningLines(report),
+      ],
     );
   });
   const all = totals(

@@ -1,5 +1,6 @@
 import {
   describePlace,
+  formatApart,
   formatNumber,
   structureTests,
   type Baselines,
@@ -15,11 +16,12 @@ import { plainText } from './plain-text.js';
 import { fromReported } from './report-number.js';
 import { describeReportedProblem } from './reported-problem-text.js';
 import { formatCosine, formatPowerOfTwo, formatShare, shareUsed } from './terminal-numbers.js';
-import type { Cell } from './text-table.js';
+import { testLabel, testWords, type ReportedTest } from './test-words.js';
+import type { Cell, TableRow } from './text-table.js';
 
 /** A table with its heading in the first cell of the first row; column 0 is left-aligned. */
 export interface Section {
-  readonly rows: readonly (readonly Cell[])[];
+  readonly rows: readonly TableRow[];
   /** Columns of numbers, from column 1 on, aligned to the right. */
   readonly numberColumns: number;
 }
@@ -71,7 +73,7 @@ export function errorNotesSection(report: JudgedReport): Section {
   if (worst !== null)
     rows.push([
       '  worst',
-      `${formatNumber(worst.output)} for ${formatNumber(worst.oracle)}, ${formatNumber(worst.ulps)} ulp off, at ${describePlace(worst.at)}`,
+      `${formatApart(worst.output, worst.oracle).join(' for ')}, ${formatNumber(worst.ulps)} ulp off, at ${describePlace(worst.at)}`,
     ]);
   if (slope !== null) rows.push(['  slope', `${slope.toFixed(6)} on the oracle`]);
   if (nonFinite.output + nonFinite.oracle > 0)
@@ -88,44 +90,40 @@ export function errorNotesSection(report: JudgedReport): Section {
   return { rows, numberColumns: 0 };
 }
 
-/** One row of the table of tests; above its limit it is a failure. */
-function testRow(label: string, found: number, allowed: number, place: string): Cell[] {
-  const share = shareUsed(found, allowed);
-  const cells = [formatNumber(found), formatNumber(allowed), formatShare(share)];
+/** What one row of the table of tests is made of. */
+interface TestRow {
+  readonly test: ReportedTest;
+  readonly label: string;
+  readonly found: number;
+  /** Null for a count, of which nothing is allowed. */
+  readonly allowed: number | null;
+  readonly place: string;
+}
+
+/** Whether a row of the table is a reason to fail. */
+function isFailing({ found, allowed }: TestRow): boolean {
+  return allowed === null ? found > 0 : shareUsed(found, allowed) > 1;
+}
+
+function testCells(row: TestRow): Cell[] {
+  const { label, found, allowed, place } = row;
+  const texts =
+    allowed === null
+      ? [String(found), '0', '']
+      : [formatNumber(found), formatNumber(allowed), formatShare(shareUsed(found, allowed))];
+  const marked = allowed === null ? 1 : texts.length;
   return [
     `  ${label}`,
-    ...cells.map((text): Cell => (share > 1 ? { text, tone: 'failure' } : text)),
-    place,
-  ];
-}
-
-/** A test of which nothing is allowed. */
-function countRow(label: string, count: number, place: Coordinates | undefined | null): Cell[] {
-  const found: Cell = count > 0 ? { text: String(count), tone: 'failure' } : '0';
-  return [`  ${label}`, found, '0', '', place ? describePlace(place) : ''];
-}
-
-/** The tests against what independent roundings add up to. */
-function spreadRows(spread: SpreadTest, heads: number): Cell[][] {
-  const { worst, results } = spread;
-  return [
-    ...(worst === null
-      ? []
-      : [testRow('spread', worst.error, worst.bound, describePlace(worst.at))]),
-    ...results.map(({ scope, measured, limit, head, firstRow, rows }) =>
-      testRow(
-        `rms, ${scope}`,
-        measured,
-        limit,
-        pooledPlace({ scope, head, firstRow, rows, firstKey: null, keys: null }, heads),
-      ),
+    ...texts.map((text, i): Cell =>
+      isFailing(row) && i < marked ? { text, tone: 'failure' } : text,
     ),
+    place,
   ];
 }
 
 /** "head 3, queries 128 to 255, keys 0 to 127"; a structure test's head counts over [batch, heads]. */
 function pooledPlace(
-  result: Omit<StructureResult, 'test' | 'statistic' | 'threshold'>,
+  result: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows' | 'firstKey' | 'keys'>,
   heads: number,
 ): string {
   const { scope, head, firstRow, rows, firstKey, keys } = result;
@@ -141,42 +139,114 @@ function pooledPlace(
     .join(', ');
 }
 
-/** Every test that takes part in the verdict: found, allowed, share used, and where it is worst. */
-export function testsSection(report: JudgedReport): Section {
+function place(at: Coordinates | undefined | null): string {
+  return at ? describePlace(at) : '';
+}
+
+/** Every test that takes part in the verdict: found, allowed, and where it is worst. */
+function testRows(report: JudgedReport): TestRow[] {
   const elements = fromReported<ElementTest>(report.elements);
+  const spread = fromReported<SpreadTest>(report.spread);
   const structure = fromReported<readonly StructureResult[]>(report.structure);
   const lse = fromReported<LseTest | null>(report.lse);
-  const { worst } = elements;
+  const { heads } = report.problem;
+  const count = (
+    test: ReportedTest,
+    found: number,
+    at: Coordinates | undefined | null,
+  ): TestRow => ({
+    ...{ test, label: testLabel(test), found, allowed: null, place: place(at) },
+  });
+  const ofElement = (test: ReportedTest, worst: ElementTest['worst']): TestRow[] =>
+    worst === null
+      ? []
+      : [
+          {
+            ...{ test, label: testLabel(test), found: worst.error, allowed: worst.bound },
+            place: describePlace(worst.at),
+          },
+        ];
+  return [
+    count('not finite', elements.nonFinite, elements.firstNonFinite),
+    ...ofElement('element', elements.worst),
+    ...ofElement('spread', spread.worst),
+    ...spread.results.map((result): TestRow => {
+      const { scope, measured, limit } = result;
+      return {
+        ...{ test: 'rms', label: testLabel('rms', scope), found: measured, allowed: limit },
+        place: pooledPlace({ ...result, firstKey: null, keys: null }, heads),
+      };
+    }),
+    ...structure.map((result): TestRow => {
+      const { test, scope, statistic, threshold } = result;
+      return {
+        ...{ test, label: testLabel(test, scope), found: statistic, allowed: threshold },
+        place: pooledPlace(result, heads),
+      };
+    }),
+    ...(lse === null ? [] : [count('LSE not finite', lse.nonFinite, lse.firstNonFinite?.at)]),
+    ...(lse === null || lse.worst === null
+      ? []
+      : [
+          {
+            ...{ test: 'LSE' as const, label: testLabel('LSE') },
+            ...{ found: lse.worst.lse - lse.worst.oracle, allowed: lse.worst.bound },
+            place: describePlace(lse.worst.at),
+          },
+        ]),
+  ];
+}
+
+/** Rows of tests, with what each test is and its unit below the rows that it has. */
+function testTable(rows: readonly TestRow[]): Section {
   return {
     rows: [
       [heading('Tests'), 'found', 'allowed', 'used', 'worst at'],
-      countRow('not finite', elements.nonFinite, elements.firstNonFinite),
-      ...(worst === null
-        ? []
-        : [testRow('element', worst.error, worst.bound, describePlace(worst.at))]),
-      ...spreadRows(fromReported<SpreadTest>(report.spread), report.problem.heads),
-      ...structure.map((result) =>
-        testRow(
-          `${result.test}, ${result.scope}`,
-          result.statistic,
-          result.threshold,
-          pooledPlace(result, report.problem.heads),
-        ),
-      ),
-      ...(lse === null ? [] : [countRow('LSE not finite', lse.nonFinite, lse.firstNonFinite?.at)]),
-      ...(lse === null || lse.worst === null
-        ? []
-        : [
-            testRow(
-              'LSE',
-              lse.worst.lse - lse.worst.oracle,
-              lse.worst.bound,
-              describePlace(lse.worst.at),
-            ),
-          ]),
+      ...rows.flatMap((row, i): TableRow[] => {
+        const { unit, gloss } = testWords[row.test];
+        const isLast = rows[i + 1]?.test !== row.test;
+        return [testCells(row), ...(isLast ? [{ span: `${gloss}; ${unit}`, indent: 4 }] : [])];
+      }),
     ],
     numberColumns: 3,
   };
+}
+
+/** Every test that takes part in the verdict: found, allowed, share used, and where it is worst. */
+export function testsSection(report: JudgedReport): Section {
+  return testTable(testRows(report));
+}
+
+/** How far above what is allowed a failing row is. */
+function excess({ found, allowed }: TestRow): number {
+  return allowed === null ? Infinity : shareUsed(found, allowed);
+}
+
+/** The tests that fail, each where it fails by most; null when none does. */
+export function failedTestsSection(report: JudgedReport): Section | null {
+  const worst = new Map<ReportedTest, TestRow>();
+  for (const row of testRows(report).filter(isFailing)) {
+    const known = worst.get(row.test);
+    if (known === undefined || excess(row) > excess(known)) worst.set(row.test, row);
+  }
+  return worst.size === 0 ? null : testTable([...worst.values()]);
+}
+
+/** The statistical test that comes nearest to its limit; null when there is none. */
+export function closestTest(
+  report: JudgedReport,
+): { readonly label: string; readonly share: number; readonly place: string } | null {
+  return testRows(report)
+    .filter(({ test }) => !['not finite', 'element', 'LSE not finite', 'LSE'].includes(test))
+    .map(({ label, found, allowed, place }) => ({
+      label,
+      place,
+      share: shareUsed(found, allowed!),
+    }))
+    .reduce<ReturnType<typeof closestTest>>(
+      (most, row) => (most === null || row.share > most.share ? row : most),
+      null,
+    );
 }
 
 /** What belongs to the tests in words. */

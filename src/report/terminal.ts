@@ -9,6 +9,7 @@ import { formatNumber } from '../audit/index.js';
 import {
   errorNotesSection,
   errorSection,
+  failedTestsSection,
   inputsSection,
   oracleSection,
   problemSection,
@@ -17,7 +18,9 @@ import {
   usualChecksSection,
   type Section,
 } from './terminal-sections.js';
+import { summaryNotes, summarySection, notesSection, warningsSection } from './terminal-summary.js';
 import { layoutTable, type Painter, type Tone } from './text-table.js';
+import { verdictWord } from './verdict-word.js';
 import { wrapText } from './wrap-text.js';
 
 /** How a report is to be set. */
@@ -30,6 +33,8 @@ export interface RenderOptions {
 
 /** How the report of an audit is to be set. */
 export interface AuditRenderOptions extends RenderOptions {
+  /** Whether every number is wanted, and not only those that a person asks for first. Default: no. */
+  readonly full?: boolean;
   /** What the sparklines are drawn from; null, or left out, for none. */
   readonly sketch?: AuditSketch | null;
 }
@@ -55,9 +60,10 @@ function indented(text: string, columns: number): string[] {
   return wrapText(text, columns - 2).map((line) => `  ${line}`);
 }
 
-/** The verdict's sentence, with its first word, PASS or FAIL, painted. */
-function verdictLines({ verdict }: AuditReport, columns: number, paint: Painter): string[] {
-  const word = verdict.pass ? 'PASS' : 'FAIL';
+/** The verdict's sentence, with its first word, as of `verdictWord`, painted. */
+function verdictLines(report: AuditReport, columns: number, paint: Painter): string[] {
+  const { verdict } = report;
+  const word = verdictWord(report);
   const sentence = plainText(verdict.sentence);
   const [first, ...rest] = wrapText(
     sentence.startsWith(word) ? sentence : `${word}: ${sentence}`,
@@ -88,57 +94,96 @@ function findingLines({ verdict }: AuditReport, columns: number, paint: Painter)
     : list('Also', statements.slice(1), columns, paint);
 }
 
+/** How a report is set: its tables, its width, its colours. */
+interface Setting {
+  readonly table: (section: Section | null) => string[];
+  readonly columns: number;
+  readonly paint: Painter;
+}
+
+function settingOf(options: RenderOptions): Setting {
+  const columns = Math.max(fewestColumns, Math.floor(options.columns ?? 80));
+  const paint = painters[options.color === true ? 'color' : 'plain'];
+  return {
+    table: (section) =>
+      section === null
+        ? []
+        : layoutTable(section.rows, {
+            alignments: ['left', ...new Array<'right'>(section.numberColumns).fill('right')],
+            width: columns,
+            paint,
+          }),
+    columns,
+    paint,
+  };
+}
+
+/** The tables of techniques, the last with what they are of; none where there are none. */
+function techniqueBlocks(reported: JudgedReport['techniques'], setting: Setting): string[][] {
+  if (reported === null) return [];
+  const { table, columns } = setting;
+  const techniques = fromReported<TechniqueTable>(reported);
+  const sections = techniqueSections(techniques).map(table);
+  return [
+    ...sections.slice(0, -1),
+    [...sections.at(-1)!, ...indented(plainText(techniqueNotes(techniques)), columns)],
+  ];
+}
+
+/** Every number of a judged output. */
+function fullBlocks(report: JudgedReport, sketch: AuditSketch | null, setting: Setting) {
+  const { table, columns } = setting;
+  return [
+    [...table(errorSection(report)), ...table(errorNotesSection(report))],
+    sketch === null ? [] : table(sketchSection(sketch)),
+    [...table(testsSection(report)), ...indented(testNotes(report), columns)],
+    ...techniqueBlocks(report.techniques, setting),
+    table(usualChecksSection(report)),
+    table(oracleSection(report)),
+  ];
+}
+
+/** Of a pass the numbers asked for first, of a fail the tests that fail; and where the rest is. */
+function shortBlocks(report: JudgedReport, { table, columns }: Setting): string[][] {
+  const numbers = report.verdict.pass ? summarySection(report) : failedTestsSection(report);
+  return [[...table(numbers), ...indented(summaryNotes(report), columns)]];
+}
+
+function inputBlock(report: AuditReport, { table, columns }: Setting): string[] {
+  const { tool, created, seconds } = report;
+  const made = `${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`;
+  return [...table(inputsSection(report)), ...indented(made, columns)];
+}
+
 /**
  * The report for a terminal, newline at the end: the verdict, the findings, the evidence, the problem,
- * the error (with sparklines of it, if wanted), the tests, what the usual checks say, the oracle, the inputs. Numbers have three
- * significant digits; characters of file names and commands that could act on the terminal are
+ * inputs that were not used; then of a pass the numbers that are asked for first, which fits one screen,
+ * of a fail the tests that fail. `full` prints all there is instead: the error (with sparklines of it, if
+ * wanted), the tests, the techniques, what the usual checks say, the oracle, the inputs. Numbers have
+ * three significant digits; characters of file names and commands that could act on the terminal are
  * written as \u{hex}. Only what fails is red.
  */
 export function renderAudit(report: AuditReport, options: AuditRenderOptions = {}): string {
-  const columns = Math.max(fewestColumns, Math.floor(options.columns ?? 80));
-  const paint = painters[options.color === true ? 'color' : 'plain'];
-  const table = ({ rows, numberColumns }: Section) =>
-    layoutTable(rows, {
-      alignments: ['left', ...new Array<'right'>(numberColumns).fill('right')],
-      width: columns,
-      paint,
-    });
-  const techniqueLines = (reported: JudgedReport['techniques']): string[][] => {
-    if (reported === null) return [];
-    const techniques = fromReported<TechniqueTable>(reported);
-    return [
-      ...techniqueSections(techniques).slice(0, -1).map(table),
-      [
-        ...table(techniqueSections(techniques).at(-1)!),
-        ...indented(plainText(techniqueNotes(techniques)), columns),
-      ],
-    ];
-  };
+  const setting = settingOf(options);
+  const { table, columns, paint } = setting;
+  const isShort = options.full !== true && report.error !== null;
   const numbers =
     report.error === null
       ? []
-      : [
-          [...table(errorSection(report)), ...table(errorNotesSection(report))],
-          options.sketch ? table(sketchSection(options.sketch)) : [],
-          [...table(testsSection(report)), ...indented(testNotes(report), columns)],
-          ...techniqueLines(report.techniques),
-          table(usualChecksSection(report)),
-          table(oracleSection(report)),
-        ];
-  const { tool, created, seconds } = report;
+      : isShort
+        ? shortBlocks(report, setting)
+        : fullBlocks(report, options.sketch ?? null, setting);
   const blocks = [
     verdictLines(report, columns, paint),
     findingLines(report, columns, paint),
     list('Evidence', report.verdict.diagnosis?.evidence ?? [], columns, paint),
-    table(problemSection(report)),
-    ...numbers,
     [
-      ...table(inputsSection(report)),
-      ...indented(
-        `${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,
-        columns,
-      ),
+      ...table(problemSection(report)),
+      ...table(notesSection(report)),
+      ...table(warningsSection(report)),
     ],
+    ...numbers,
+    isShort ? [] : inputBlock(report, setting),
   ];
   return blocks
     .filter((lines) => lines.length > 0)

@@ -7,6 +7,25 @@ export type Tone = 'heading' | 'failure' | 'success';
 /** One cell of a table: a plain text, or one with a tone. */
 export type Cell = string | { readonly text: string; readonly tone: Tone };
 
+/** A text across all columns, indented by as many spaces. */
+export interface SpanningRow {
+  readonly span: string;
+  readonly indent: number;
+}
+
+/** One row of a table: its cells, or a text across all of them. */
+export type TableRow = readonly Cell[] | SpanningRow;
+
+/** Whether a row is a text across all columns. */
+export function isSpanning(row: TableRow): row is SpanningRow {
+  return 'span' in row;
+}
+
+/** The rows that have cells. */
+export function cellRows(rows: readonly TableRow[]): (readonly Cell[])[] {
+  return rows.flatMap((row) => (isSpanning(row) ? [] : [row]));
+}
+
 /** Sets a text in the look of a tone; must not change what is visible. */
 export type Painter = (tone: Tone, text: string) => string;
 
@@ -31,18 +50,21 @@ function spaces(text: string, width: number): string {
 /**
  * Lays out rows of plain cells in columns two spaces apart. The last column is left-aligned and wraps
  * within what the others leave; they never wrap. Cells missing at the end of a row are empty, and the
- * columns before the last are as wide as their widest cell.
+ * columns before the last are as wide as their widest cell. Spanning rows wrap within the whole width.
  */
-export function layoutTable(rows: readonly (readonly Cell[])[], options: TableOptions): string[] {
+export function layoutTable(rows: readonly TableRow[], options: TableOptions): string[] {
   const { alignments, width, paint } = options;
-  const last = Math.max(...rows.map((row) => row.length)) - 1;
+  const ofCells = cellRows(rows);
+  const last = Math.max(...ofCells.map((row) => row.length)) - 1;
   const widths = Array.from({ length: last }, (_, column) =>
-    Math.max(...rows.map((row) => displayWidth(textOf(row[column] ?? '')))),
+    Math.max(...ofCells.map((row) => displayWidth(textOf(row[column] ?? '')))),
   );
   const before = widths.reduce((sum, size) => sum + size + gap.length, 0);
   const painted = (cell: Cell, text: string) =>
     typeof cell === 'string' ? text : paint(cell.tone, text);
   return rows.flatMap((row) => {
+    if (isSpanning(row))
+      return wrapText(row.span, width - row.indent).map((line) => ' '.repeat(row.indent) + line);
     const fixed = widths.map((size, column) => {
       const cell = row[column] ?? '';
       const text = textOf(cell);

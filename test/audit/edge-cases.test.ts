@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { auditOutputs, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
 import { runKernelModel } from '../../kernels/index.js';
-import type { FormatName } from '../../src/formats/index.js';
+import { attentionOracle } from '../../oracles/index.js';
+import { testLse } from '../../src/audit/lse-test.js';
+import { isAdmittedOverflow } from '../../src/audit/admitted-infinity.js';
+import { formats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
 import { decode, encode } from './damage.js';
@@ -204,6 +207,63 @@ describe('infinities and NaNs', () => {
     const infinite = edited(outputs.out, (values) => values.fill(Infinity));
     expect(tests(large(70_000), { ...outputs, out: infinite })).toEqual([]);
     expect(tests(large(60_000), { ...outputs, out: infinite })).toEqual(['non-finite']);
+    // The limit is not the largest number of fp16, 65,504, but half an ulp above it.
+    expect(tests(large(65_521), { ...outputs, out: infinite })).toEqual([]);
+    expect(tests(large(65_400), { ...outputs, out: infinite })).toEqual(['non-finite']);
+  });
+});
+
+describe('the LSE near the end of its format', () => {
+  // One key: the LSE is its score, and nothing errs but the rounding of the score.
+  const scored = (score: number, tensor: FormatName = 'fp64'): Problem => ({
+    ...problemOf({ queries: 1, keys: 1, qkDim: 1 }, { scale: 1 }, tensor),
+    q: encode(Float64Array.of(1), tensor, [1, 1, 1, 1]),
+    k: encode(Float64Array.of(score), tensor, [1, 1, 1, 1]),
+  });
+  const verdictOf = (score: number, lse: number) => {
+    const problem = scored(score);
+    const value = decode(problem.v)[0]!;
+    return tests(problem, {
+      out: encode(Float64Array.of(value), 'fp32', [1, 1, 1, 1]),
+      lse: encode(Float64Array.of(lse), 'fp32', [1, 1, 1]),
+    });
+  };
+  const largest = formats.fp32.maxFinite;
+
+  it.each([1, -1])('is the infinity of its sign beyond it (%d)', (sign) => {
+    for (const exact of [1.36e39, 4 * largest]) {
+      expect(verdictOf(sign * exact, sign * Infinity)).toEqual([]);
+      expect(verdictOf(sign * exact, -sign * Infinity)).toEqual(['lse-non-finite']);
+      expect(verdictOf(sign * exact, NaN)).toEqual(['lse-non-finite']);
+    }
+  });
+  it.each([1, -1])('is finite within it (%d)', (sign) => {
+    const score = sign * 0.9 * largest;
+    expect(verdictOf(score, score)).toEqual([]);
+    for (const value of [Infinity, -Infinity, NaN])
+      expect(verdictOf(score, value)).toEqual(['lse-non-finite']);
+  });
+  it('may be either where the bound reaches the end', () => {
+    const reference = attentionOracle(scored(largest));
+    const admitted = (lse: number, bound: number) =>
+      testLse(reference, Float64Array.of(lse), 'fp32', Float64Array.of(bound)).nonFinite === 0;
+    expect(admitted(largest, 2 ** 104)).toBe(true);
+    expect(admitted(Infinity, 2 ** 104)).toBe(true);
+    expect(admitted(-Infinity, 2 ** 104)).toBe(false);
+    expect(admitted(Infinity, 2 ** 102)).toBe(false);
+  });
+  it('is infinite where rounding makes it so, and nowhere below', () => {
+    const half = 2 ** 103;
+    expect(isAdmittedOverflow(Infinity, largest + half, 0, 'fp32')).toBe(true);
+    expect(isAdmittedOverflow(Infinity, largest + 0.999 * half, 0, 'fp32')).toBe(false);
+    expect(isAdmittedOverflow(Infinity, largest, half, 'fp32')).toBe(true);
+    expect(isAdmittedOverflow(Infinity, largest, 0.999 * half, 'fp32')).toBe(false);
+    expect(isAdmittedOverflow(-Infinity, largest, half, 'fp32')).toBe(false);
+    expect(isAdmittedOverflow(NaN, largest, half, 'fp32')).toBe(false);
+    expect(isAdmittedOverflow(NaN, 1, NaN, 'fp32')).toBe(false);
+    // OCP E4M3 has no infinity: 464 is half way, and the even neighbour is 448.
+    expect(isAdmittedOverflow(NaN, 465, 0, 'e4m3')).toBe(true);
+    expect(isAdmittedOverflow(NaN, 464, 0, 'e4m3')).toBe(false);
   });
 });
 
@@ -230,6 +290,14 @@ describe('the LSE', () => {
     expect(() => auditOutputs(problem, shaped(shape, new Float64Array(length)))).toThrow(
       RequestError,
     );
+  });
+  it('of the other layout is refused with the way to turn it', () => {
+    const turned = (shape: readonly number[]) => () =>
+      auditOutputs(problem, shaped(shape, new Float64Array(30)));
+    expect(turned([2, 5, 3])).toThrow(
+      /shape \[2, 5, 3\] .* \[2, 3, 5\]; .* turn \[batch, seqlen, heads\] into \[batch, heads, seqlen\]/,
+    );
+    expect(turned([3, 2, 5])).toThrow(/pass the matching tensor$/);
   });
   it('is recognised in base 2, and when it is off by a constant', () => {
     const base2 = edited(outputs.lse!, (values) =>

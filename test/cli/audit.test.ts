@@ -68,9 +68,13 @@ describe('flashproof audit', () => {
     Object.fromEntries(names.map((name) => [name, tensors[name]!]));
 
   it('passes a real kernel: verdict first, exit status 0', () => {
-    const { status, stdout, stderr } = spawned(
-      ...['audit', fixture, '--output', ':torch_cudnn.out', '--lse', ':torch_cudnn.lse'],
-    );
+    const {
+      status,
+      stdout,
+      stderr: written,
+    } = spawned(...['audit', fixture, '--output', ':torch_cudnn.out', '--lse', ':torch_cudnn.lse']);
+    // Progress, which a busy machine gets to see.
+    const stderr = written.replace(/^audit: \d+ %, \d+ s left\n/gm, '');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^PASS: the output and the LSE/);
     expect(stdout).not.toContain('\x1b[');
@@ -90,6 +94,37 @@ describe('flashproof audit', () => {
     const { status, stdout } = await audit(path, '--quiet');
     expect(stdout).toMatch(/^PASS: the output and the LSE/);
     expect(status).toBe(0);
+  });
+
+  it('names inputs of the problem file that it does not use', async () => {
+    const path = join(folder, 'masked.safetensors');
+    const given = named('q', 'k', 'v', 'out', 'lse');
+    await writeSafetensors(
+      path,
+      { ...given, mask: given['lse']!, dq: given['q']! },
+      {
+        causal: 'true',
+        dropout_p: '0.1',
+      },
+    );
+    const { stdout, status } = await audit(path, '--quiet');
+    expect(stdout).toMatch(/^PASS: .*; judged without the file's mask and metadata dropout_p\.\n$/);
+    expect(status).toBe(0);
+    const text = (await audit(path)).stdout;
+    expect(text).toMatch(
+      /^Not used .*mask, metadata dropout_p: attention is judged without them$/m,
+    );
+    expect(text).toMatch(/dq: gradients are not judged$/m);
+    const report = JSON.parse((await audit(path, '--json', '-')).stdout) as AuditReport;
+    expect(report.warnings.map(({ kind }) => kind)).toEqual(['unused-input', 'unused-gradient']);
+    expect((await audit(path, '--junit', '-')).stdout).toContain(
+      'Not used: mask, metadata dropout_p: attention is judged without them.',
+    );
+    expect((await audit(path, '--html', '-')).stdout).toMatch(
+      /<p class="warning">Not used: mask, metadata dropout_p: /,
+    );
+    const { stderr } = await runInProcess('bound', path, '--quiet');
+    expect(stderr).toMatch(/^warning: .*: not used: mask, metadata dropout_p; .*\n$/);
   });
 
   it('reads an npz, a folder of npy and the other layout alike', async () => {

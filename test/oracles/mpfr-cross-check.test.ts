@@ -45,7 +45,8 @@ const levelProblems: readonly (readonly [keyof typeof solvers, string, Problem])
   ['default accuracy', 'arbitrary', scoredKeys('fp32', [3, 3, 1, 1], [5, -5, 7, -7])],
   ['audit accuracy', 'fp64', scoredKeys('fp32', [3, 3, 1, 1], [5, -5, 7, -7])],
   ['audit accuracy', 'double-double', cancelling('fp64', 2 ** 22 / 3)],
-  ['audit accuracy', 'arbitrary', cancelling('fp64', 2 ** 45 / 3)],
+  ['audit accuracy', 'double-double', cancelling('fp64', 2 ** 45 / 3)],
+  ['audit accuracy', 'arbitrary', scoredKeys('fp64', [0, 1], [1, 2], { softcap: 2 ** 62 })],
   ['loose accuracy', 'fp64', scoredKeys('fp32', [3, 3, 1, 1], [5, -5, 7, -7])],
 ];
 

@@ -71,6 +71,8 @@ export function levelSolver(level: string, solve: (row: Row, law: ScoreLaw) => R
         const row = {
           query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
           keys: key.values,
+          queryNorm: query.norm[i]!,
+          keyNorms: key.norm,
           values: value.values,
           qkDim,
           vDim,

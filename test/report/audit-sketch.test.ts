@@ -22,7 +22,7 @@ function sketchOf(errors: Readonly<Record<number, number>>): AuditSketch {
 const unit = ulp(formats.bf16, 1);
 const { report } = judgedCases['pass']!;
 const linesOf = (sketch: AuditSketch, columns = 80) => {
-  const lines = renderAudit(report, { sketch, columns }).split('\n');
+  const lines = renderAudit(report, { full: true, sketch, columns }).split('\n');
   const first = lines.indexOf('Sketch');
   return lines.slice(first, lines.indexOf('', first));
 };
@@ -74,9 +74,12 @@ describe('the sketch of an audit', () => {
     for (const sketch of [sketchOf({}), sketchOf({ 0: NaN, 4: 1e300, 9: 1e-300, 50: unit })])
       for (const [, of] of reports)
         for (const columns of [60, 61, 80, 100])
-          for (const line of renderAudit(of, { sketch, columns }).split('\n'))
+          for (const line of renderAudit(of, { full: true, sketch, columns }).split('\n'))
             expect(displayWidth(line)).toBeLessThanOrEqual(columns);
-    expect(renderAudit(report)).not.toContain('Sketch');
-    expect(renderAudit(report, { sketch: null })).toBe(renderAudit(report));
+    const full = renderAudit(report, { full: true });
+    expect(full).not.toContain('Sketch');
+    expect(renderAudit(report, { full: true, sketch: null })).toBe(full);
+    const sketch = sketchOf({ 4: 0.5 });
+    expect(renderAudit(report, { sketch })).not.toContain('Sketch');
   });
 });

@@ -160,6 +160,13 @@ export const judgedCases: Readonly<Record<string, Case>> = {
   'pass of a live kernel': judged(plain, outputs(plain, same, same), [], {
     command: 'python kernel.py --fast',
   }),
+  'pass, inputs that are not used': judged(plain, outputs(plain, same, same), [], {
+    unused: {
+      ofAttention: ['bias', 'mask', 'metadata dropout_p'],
+      ofGradients: ['dout'],
+      unknown: ['x\u202e'],
+    },
+  }),
   'O × 1.5': judged(
     plain,
     outputs(plain, (x) => 1.5 * x, same),

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatNumber } from '../../src/audit/index.js';
-import { renderAudit, type AuditReport } from '../../src/report/index.js';
+import { renderAudit, type AuditRenderOptions, type AuditReport } from '../../src/report/index.js';
 import { displayWidth } from '../../src/report/plain-text.js';
+import { testWords } from '../../src/report/test-words.js';
 import { sampled, scaled } from '../setup/effort.js';
 import { executionFailure, judgedCases, reports } from './cases.js';
 
@@ -18,6 +19,17 @@ const hostileWidths = [60, ...sampled(everyWidth.slice(1), 4)];
 function flowing(text: string): string {
   return text.replace(/\s+/g, ' ');
 }
+
+/** The report with all there is. */
+function full(report: AuditReport, options: AuditRenderOptions = {}): string {
+  return renderAudit(report, { ...options, full: true });
+}
+
+/** Both forms of a report, one after the other. */
+const forms: readonly (readonly [string, typeof full])[] = [
+  ['full', full],
+  ['short', renderAudit],
+];
 
 /** What stands in red, in order. */
 function redTexts(rendered: string): string[] {
@@ -52,9 +64,9 @@ function withHostileNames(report: AuditReport): AuditReport {
 }
 
 describe.each(reports)('%s on a terminal', (_, report) => {
-  test('fits every width from 60 columns on, without spaces at the ends of lines', () => {
+  test.each(forms)('fits every width from 60 columns on (%s)', (_form, render) => {
     const tooWide = (given: AuditReport, columns: number) =>
-      renderAudit(given, { columns })
+      render(given, { columns })
         .split('\n')
         .filter((line) => displayWidth(line) > columns || /\s$/.test(line));
     const hostileReport = withHostileNames(report);
@@ -63,34 +75,37 @@ describe.each(reports)('%s on a terminal', (_, report) => {
       expect(tooWide(hostileReport, columns), `${columns}`).toEqual([]);
   });
 
-  test('begins with the verdict', () => {
+  test.each(forms)('begins with the verdict (%s)', (_form, render) => {
     for (const columns of [60, 80, 140]) {
-      const rendered = renderAudit(report, { columns });
+      const rendered = render(report, { columns });
       expect(rendered.startsWith(report.verdict.pass ? 'PASS: ' : 'FAIL: ')).toBe(true);
       expect(flowing(rendered).startsWith(flowing(report.verdict.sentence))).toBe(true);
     }
   });
 
-  test('gives every finding, each once', () => {
-    const text = flowing(renderAudit(report));
+  test.each(forms)('gives every finding, each once (%s)', (_form, render) => {
+    const text = flowing(render(report));
     for (const { statement } of report.verdict.findings)
       expect(text.split(flowing(statement))).toHaveLength(2);
   });
 
-  test('gives the cause in the verdict, and the evidence for it', () => {
-    const { diagnosis, sentence } = report.verdict;
-    expect(diagnosis === null).toBe(report.verdict.pass || report.error === null);
-    if (diagnosis === null) return;
-    expect(sentence).toContain(diagnosis.sentence);
-    const text = flowing(renderAudit(report));
-    for (const clause of diagnosis.evidence) expect(text).toContain(flowing(`- ${clause}.`));
-  });
+  test.each(forms)(
+    'gives the cause in the verdict, and the evidence for it (%s)',
+    (_form, render) => {
+      const { diagnosis, sentence } = report.verdict;
+      expect(diagnosis === null).toBe(report.verdict.pass || report.error === null);
+      if (diagnosis === null) return;
+      expect(sentence).toContain(diagnosis.sentence);
+      const text = flowing(render(report));
+      for (const clause of diagnosis.evidence) expect(text).toContain(flowing(`- ${clause}.`));
+    },
+  );
 
   test('has its sections in order', () => {
     const techniques = report.techniques === null ? [] : ['Techniques ', 'In the LSE '];
     const judgement = ['Error ', 'Tests ', ...techniques, 'Usual checks', 'Oracle '];
     const headings = ['Problem ', ...(report.error === null ? [] : judgement), 'Inputs '];
-    const lines = renderAudit(report).split('\n');
+    const lines = full(report).split('\n');
     const starts = lines
       .filter((line, i) => i > 0 && lines[i - 1] === '' && line !== '')
       .filter((line) => !['Also', 'Findings', 'Evidence'].includes(line));
@@ -98,24 +113,27 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i]!)).toBe(true));
   });
 
-  test('has colours only when asked, and the same text either way', () => {
-    for (const columns of [60, 80, 140]) {
-      const plain = renderAudit(report, { color: false, columns });
-      const colored = renderAudit(report, { color: true, columns });
-      expect(plain).not.toContain('\x1b');
-      expect(renderAudit(report, { columns })).toBe(plain);
-      expect(colored).toContain(report.verdict.pass ? `${green}PASS` : `${red}FAIL`);
-      expect(colored.replace(ansiCode, '')).toBe(plain);
-    }
-  });
+  test.each(forms)(
+    'has colours only when asked, the same text either way (%s)',
+    (_form, render) => {
+      for (const columns of [60, 80, 140]) {
+        const plain = render(report, { color: false, columns });
+        const colored = render(report, { color: true, columns });
+        expect(plain).not.toContain('\x1b');
+        expect(render(report, { columns })).toBe(plain);
+        expect(colored).toContain(report.verdict.pass ? `${green}PASS` : `${red}FAIL`);
+        expect(colored.replace(ansiCode, '')).toBe(plain);
+      }
+    },
+  );
 
   test('is red only where it fails', () => {
-    const found = redTexts(renderAudit(report, { color: true }));
+    const found = redTexts(full(report, { color: true }));
     if (report.verdict.pass) expect(found).toEqual([]);
     else expect(found[0]).toBe('FAIL');
     // Everything else in red stands in the table of tests, on lines with a red share above 100 %.
     const tests =
-      report.error === null ? [] : section(renderAudit(report, { color: true }), '\x1b[1mTests');
+      report.error === null ? [] : section(full(report, { color: true }), '\x1b[1mTests');
     expect(redTexts(tests.join('\n'))).toEqual(found.slice(1));
     for (const line of tests.filter((line) => line.includes(red))) {
       const [share] = redTexts(line).slice(-1);
@@ -125,15 +143,15 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     }
   });
 
-  test('shows nothing that a name could do to a terminal', () => {
-    const rendered = renderAudit(withHostileNames(report), { color: false });
+  test.each(forms)('shows nothing that a name could do to a terminal (%s)', (_form, render) => {
+    const rendered = render(withHostileNames(report), { color: false });
     expect(rendered).not.toMatch(/[^\n\P{C}]|[\u2028\u2029]/u);
     expect(flowing(rendered)).toContain('\\u{1b}[31mred\\u{1b}[0m\\u{d}\\u{a}\\u{202e}tfel');
   });
 });
 
 describe('the terminal report', () => {
-  const text = (name: string) => renderAudit(judgedCases[name]!.report);
+  const text = (name: string) => full(judgedCases[name]!.report);
 
   test('marks exactly the tests that fail', () => {
     for (const { report } of Object.values(judgedCases)) {
@@ -152,7 +170,7 @@ describe('the terminal report', () => {
         ...(Number(report.lse?.nonFinite ?? 0) > 0 ? ['LSE not finite'] : []),
         ...(Number(report.lse?.worstRatio ?? 0) > 1 ? ['LSE'] : []),
       ];
-      const marked = section(renderAudit(report, { color: true }), '\x1b[1mTests')
+      const marked = section(full(report, { color: true }), '\x1b[1mTests')
         .filter((line) => line.includes(red))
         .map((line) => line.replace(ansiCode, '').trim().split(/ {2,}/)[0]);
       expect(marked).toEqual(expected);
@@ -161,7 +179,7 @@ describe('the terminal report', () => {
 
   test('gives the numbers of the audit', () => {
     const { audit, report } = judgedCases['O × 1.5']!;
-    const rendered = renderAudit(report);
+    const rendered = full(report);
     const { absolute, ulps, relative } = audit.error;
     const row = (name: string) =>
       rendered
@@ -217,14 +235,14 @@ describe('the terminal report', () => {
     expect(text('pass')).toContain("FlashAttention's 2×");
     expect(text('pass, causal, window, softcap')).toContain("FlashAttention's 3×");
     expect(text('pass of a live kernel')).toMatch(/output .* bf16 out from the command$/m);
-    expect(renderAudit(executionFailure)).not.toMatch(/^(Error|Tests|Oracle)/m);
+    expect(full(executionFailure)).not.toMatch(/^(Error|Tests|Oracle)/m);
   });
 
   test('sets narrow and default widths to 60 and 80 columns', () => {
     const { report } = judgedCases['O × 1.5']!;
-    expect(renderAudit(report)).toBe(renderAudit(report, { columns: 80 }));
-    expect(renderAudit(report, { columns: 20 })).toBe(renderAudit(report, { columns: 60 }));
-    expect(renderAudit(report, { columns: 0 })).toBe(renderAudit(report, { columns: 60 }));
+    expect(full(report)).toBe(full(report, { columns: 80 }));
+    expect(full(report, { columns: 20 })).toBe(full(report, { columns: 60 }));
+    expect(full(report, { columns: 0 })).toBe(full(report, { columns: 60 }));
   });
 
   test('does not ask the environment about colours', () => {
@@ -232,7 +250,7 @@ describe('the terminal report', () => {
     const saved = process.env['NO_COLOR'];
     try {
       process.env['NO_COLOR'] = '1';
-      expect(renderAudit(report, { color: true })).toContain(`${green}PASS`);
+      expect(full(report, { color: true })).toContain(`${green}PASS`);
     } finally {
       if (saved === undefined) delete process.env['NO_COLOR'];
       else process.env['NO_COLOR'] = saved;
@@ -274,11 +292,116 @@ describe('the terminal report', () => {
             ...report,
             ...(scramble({ error, elements, structure, lse, baselines }, next) as object),
           } as AuditReport;
-          const lines = renderAudit(changed, { columns }).split('\n');
-          expect(lines.filter((line) => displayWidth(line) > columns)).toEqual([]);
+          for (const [, render] of forms) {
+            const lines = render(changed, { columns }).split('\n');
+            expect(lines.filter((line) => displayWidth(line) > columns)).toEqual([]);
+          }
         },
       ),
       { numRuns: scaled(80) },
     );
+  });
+});
+
+describe('the short report', () => {
+  const lines = (report: AuditReport) => renderAudit(report).split('\n');
+
+  test.each(reports.filter(([, { verdict }]) => verdict.pass))(
+    'of %s fits one screen',
+    (_, report) => {
+      // 24 lines of 80 columns, of which the prompt takes one; the last of these is empty.
+      expect(lines(report).length).toBeLessThanOrEqual(24);
+    },
+  );
+
+  test('of a pass has the numbers that are asked for first', () => {
+    const { audit, report } = judgedCases['pass']!;
+    const text = flowing(renderAudit(report));
+    const { absolute, ulps } = audit.error;
+    expect(text).toContain(`Largest error ${formatNumber(absolute.max)},`);
+    expect(text).toContain(`Rms error ${formatNumber(absolute.rms)},`);
+    expect(text).toContain(`median ${formatNumber(ulps.percentiles.p50)} ulp of bf16`);
+    expect(text).toContain(`Bound used ${formatNumber(100 * audit.elements.worstRatio)} %`);
+    expect(text).toContain(`LSE error ${formatNumber(audit.lse!.max)} at most;`);
+    const shares = [
+      ...audit.structure.map(({ statistic, threshold }) => Math.abs(statistic) / threshold),
+      ...audit.spread.results.map(({ measured, limit }) => measured / limit),
+      audit.spread.worst!.error / audit.spread.worst!.bound,
+    ];
+    expect(text).toMatch(/Closest test [a-z-]+(, [a-z]+)?: /);
+    expect(text).toContain(`: ${formatNumber(100 * Math.max(...shares))} % of what is allowed`);
+    expect(text).toContain('Not judged nothing');
+    expect(text).toContain('--full');
+  });
+
+  test('says what was not judged', () => {
+    const text = (name: string) => flowing(renderAudit(judgedCases[name]!.report));
+    expect(text('pass without LSE')).toContain('Not judged the LSE, since none was given');
+    expect(text('pass, NaN and infinity in V')).toMatch(/Not judged the size of \d+ elements/);
+  });
+
+  test('of a fail has each test that fails once, where it fails by most', () => {
+    for (const { report, findings } of Object.values(judgedCases)) {
+      if (findings.length === 0 || report.error === null) continue;
+      const tests = lines(report).slice(
+        lines(report).findIndex((line) => line.startsWith('Tests')),
+      );
+      const names = tests
+        .filter((line) => /^ {2}[a-zA-Z]/.test(line) && / {2}/.test(line.trim()))
+        .map((line) => line.trim().split(/,| {2,}/)[0]);
+      expect(names.length).toBeGreaterThan(0);
+      expect(new Set(names).size).toBe(names.length);
+      for (const { test, scope, statistic, threshold } of report.structure!) {
+        const rows = report.structure!.filter((result) => result.test === test);
+        const shares = rows.map((row) => Math.abs(Number(row.statistic)) / Number(row.threshold));
+        const share = Math.abs(Number(statistic)) / Number(threshold);
+        const isWorst = share > 1 && share === Math.max(...shares);
+        const shown = tests.some((line) => line.startsWith(`  ${test}, ${scope} `));
+        if (share <= 1) expect(shown).toBe(false);
+        else if (isWorst) expect(tests.some((line) => line.startsWith(`  ${test}, `))).toBe(true);
+      }
+    }
+  });
+});
+
+describe('every row of the tests', () => {
+  test('has its unit and a gloss below it', () => {
+    const tables = ['pass', 'a key tile is missing'].map((name) =>
+      section(full(judgedCases[name]!.report), 'Tests'),
+    );
+    for (const [test, { unit, gloss }] of Object.entries(testWords)) {
+      const rendered = tables.find((table) =>
+        table.some((line) => new RegExp(`^  ${test}[ ,]`).test(line)),
+      )!;
+      expect(rendered, test).toBeDefined();
+      const last = rendered.findLastIndex((line) => new RegExp(`^  ${test}[ ,]`).test(line));
+      expect(last, test).toBeGreaterThan(0);
+      const after = rendered.slice(last + 1).find((line) => /^ {4}\S/.test(line));
+      expect(after, test).toBe(`    ${gloss}; ${unit}`);
+    }
+  });
+});
+
+describe('inputs that were not used', () => {
+  const { report } = judgedCases['pass, inputs that are not used']!;
+
+  test('are named in the verdict and in both forms', () => {
+    expect(report.verdict.sentence).toMatch(
+      /bound; judged without the file's bias, mask and metadata dropout_p\.$/,
+    );
+    for (const [, render] of forms) {
+      const text = flowing(render(report));
+      expect(text).toContain(
+        'Not used bias, mask, metadata dropout_p: attention is judged without them',
+      );
+      expect(text).toContain('dout: gradients are not judged');
+      expect(text).toContain('x\\u{202e}: no input or output is known by such a name');
+    }
+  });
+
+  test('are none where all is used', () => {
+    const { report } = judgedCases['pass']!;
+    expect(report.warnings).toEqual([]);
+    expect(renderAudit(report)).not.toContain('Not used');
   });
 });

@@ -1,11 +1,11 @@
 import type { Section } from '../terminal-sections.js';
-import type { Cell } from '../text-table.js';
+import { cellRows, isSpanning, type Cell, type TableRow } from '../text-table.js';
 import { element, type Content, type Html } from './markup.js';
 
 /** A table: its first row are headings of columns, the first cell of each other row is its heading. */
 export interface DataTable {
   readonly caption: string;
-  readonly rows: readonly (readonly Cell[])[];
+  readonly rows: readonly TableRow[];
   /** Columns of numbers, from column 1 on, aligned to the right. */
   readonly numberColumns: number;
   /** Whether the caption is for readers that do not see the heading above; default false. */
@@ -21,10 +21,12 @@ function textOf(cell: Cell | undefined): string {
 
 /** A table that scrolls by itself where it is wider than the page. */
 export function dataTable({ caption, rows, numberColumns, hiddenCaption }: DataTable): Html {
-  const [heads = [], ...body] = rows;
-  const width = Math.max(0, ...rows.map((row) => row.length));
+  const [first = [], ...body] = rows;
+  const heads = isSpanning(first) ? [] : first;
+  const ofCells = cellRows(rows);
+  const width = Math.max(0, ...ofCells.map((row) => row.length));
   const columns = Array.from({ length: width }, (_, i) => i).filter((i) =>
-    rows.some((row) => textOf(row[i]) !== ''),
+    ofCells.some((row) => textOf(row[i]) !== ''),
   );
   const align = (i: number) => (i >= 1 && i <= numberColumns ? 'number' : null);
   const head = element(
@@ -66,7 +68,9 @@ export function dataTable({ caption, rows, numberColumns, hiddenCaption }: DataT
           element(
             'tr',
             {},
-            columns.map((i) => cell(row, i)),
+            isSpanning(row)
+              ? element('th', { scope: 'row', colspan: columns.length, class: 'gloss' }, row.span)
+              : columns.map((i) => cell(row, i)),
           ),
         ),
       ),
@@ -76,6 +80,7 @@ export function dataTable({ caption, rows, numberColumns, hiddenCaption }: DataT
 
 /** A table of the terminal's report, its heading as the caption. */
 export function sectionTable(caption: string, { rows, numberColumns }: Section): Html {
-  const [heads = [], ...body] = rows;
+  const [first = [], ...body] = rows;
+  const heads = isSpanning(first) ? [] : first;
   return dataTable({ caption, rows: [['', ...heads.slice(1)], ...body], numberColumns });
 }

@@ -1,5 +1,7 @@
 import type { AuditReport } from '../audit-report.js';
 import { describeReportedProblem } from '../reported-problem-text.js';
+import { verdictWord } from '../verdict-word.js';
+import { describeWarning } from '../warnings.js';
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import { loadDrawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
@@ -54,8 +56,9 @@ function subject({ inputs: { problem, output, command } }: AuditReport): string 
   return `Audit of ${judged} on ${problem.path}`;
 }
 
-function verdictBanner({ verdict }: AuditReport): Html {
-  const word = verdict.pass ? 'PASS' : 'FAIL';
+function verdictBanner(report: AuditReport): Html {
+  const { verdict } = report;
+  const word = verdictWord(report);
   const rest = verdict.sentence.startsWith(word)
     ? verdict.sentence.slice(word.length)
     : `: ${verdict.sentence}`;
@@ -126,7 +129,7 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
     element('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
     element('meta', { 'http-equiv': 'Content-Security-Policy', content: policy }),
     element('meta', { name: 'generator', content: `flashproof ${report.tool.version}` }),
-    element('title', {}, `${report.verdict.pass ? 'PASS' : 'FAIL'}: ${subject(report)}`),
+    element('title', {}, `${verdictWord(report)}: ${subject(report)}`),
     element('style', {}, style),
   );
   const body = element(
@@ -139,6 +142,10 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
       element('h1', {}, subject(report)),
       verdictBanner(report),
       element('p', { class: 'muted' }, describeReportedProblem(report.problem)),
+      report.verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
+      report.warnings.map((warning) =>
+        element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),
+      ),
       judged === null ? '' : figuresOfMerit(judged.report),
     ),
     element(

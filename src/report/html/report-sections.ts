@@ -172,7 +172,7 @@ export function ulpsContent(drawing: Drawing, report: JudgedReport, { ulps }: Pl
     figure({
       title: `Elements by their error in ulps of ${format}`,
       caption:
-        'An ulp is taken at the oracle’s value, so that large counts of ulps are small numbers next to a large sum of magnitudes.',
+        'An ulp is taken at the oracle’s value, or at the root mean square of its row where that is larger.',
       svg: drawUlpHistogram(
         drawing,
         ulps,

@@ -86,6 +86,8 @@ a{color:var(--link)}
 .pass .word{color:var(--pass);font-weight:700}
 .fail .word,.failure,.failure strong{color:var(--fail);font-weight:700}
 .muted{color:var(--muted)}
+.warning{font-weight:600}
+th.gloss{color:var(--muted);font-weight:400;white-space:normal}
 dl.figures-of-merit{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:16px 0}
 dl.figures-of-merit div{display:flex;flex-direction:column;justify-content:space-between;background:var(--panel);border-radius:6px;padding:10px 14px}
 dt{color:var(--muted);font-size:.85rem}

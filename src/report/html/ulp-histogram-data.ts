@@ -1,5 +1,4 @@
-import type { JudgedElements } from '../../audit/index.js';
-import { formats, ulp } from '../../formats/index.js';
+import { createUlpScale, type JudgedElements } from '../../audit/index.js';
 
 /** Elements whose error in ulps of the output format is above `low` and at most `high`. */
 export interface UlpBin {
@@ -19,9 +18,9 @@ export interface UlpHistogram {
 /** Upper ends of the first and the last bin, in half octaves: errors below the first are all alike. */
 const [lowest, highest] = [-16, 2 * 1100];
 
-/** Counts errors in ulps of the output format at the oracle's value, as the error profile takes them. */
+/** Counts errors in ulps of the output format, as the error profile takes them. */
 export function createUlpHistogram({ reference, out, outputFormat }: JudgedElements): UlpHistogram {
-  const format = formats[outputFormat];
+  const ulpAt = createUlpScale(reference, outputFormat);
   const counts = new Float64Array(highest - lowest + 1);
   let exact = 0;
   let last = -1;
@@ -32,7 +31,7 @@ export function createUlpHistogram({ reference, out, outputFormat }: JudgedEleme
       exact++;
       continue;
     }
-    const ulps = size / ulp(format, Math.min(Math.abs(reference.out[i]!), format.maxFinite));
+    const ulps = size / ulpAt(i);
     const octaves = Math.ceil(2 * Math.log2(ulps));
     const bin = Math.min(Math.max(octaves, lowest), highest) - lowest;
     counts[bin]!++;

@@ -1,0 +1,86 @@
+import { nestedNotes } from './problem-file.js';
+import type { TensorFile } from './tensor-file.js';
+
+/** What a file of a problem holds that nothing reads, each as the file spells it. */
+export interface UnusedInputs {
+  /** Tensors and metadata keys (with "metadata " before them) that change what attention gives. */
+  readonly ofAttention: readonly string[];
+  /** Tensors of the backward pass. */
+  readonly ofGradients: readonly string[];
+  /** Tensors whose names say neither what they are nor that they are a kernel's outputs. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * Names under which FlashAttention, PyTorch, xFormers, FlexAttention, vLLM and cuDNN keep inputs that
+ * change the output of attention, lower case.
+ */
+const attentionInputs: readonly RegExp[] = [
+  /^(attn|attention|key_padding|padding|block|causal|score)?_?masks?$/,
+  /^(attn|attention|alibi|rel_pos|position)?_?bias$/,
+  /^alibi(_slopes)?$/,
+  /^(learnable_|attn_|attention_)?sinks?$|^s_aux$/,
+  /^(q|k|kv|query|key)?_?segments?(_ids?)?$|^(document|doc|segment)_ids?$/,
+  /^(full_)?(kv|q)_(num_blocks|indices)$/,
+  /^cu_?seq_?lens?(_.+)?$|^max_seqlen(_.+)?$/,
+  /^seq_?used(_.+)?$|^seq_?lens?(_.+)?$|^cache_seqlens$|^leftpad_k$|^cache_leftpad$/,
+  /^(block|page)_tables?$|^kv_page_ind.*$|^cache_batch_idx$/,
+  /^dropout_(mask|seed|offset)$|^rng_state$/,
+  /^[qkvopsd]_?(de)?scales?$/,
+  /^rotary_(cos|sin)$|^q_v$|^qv$|^(k|v)_(new|cache)$|^k_?rope$|^q_?rope$/,
+];
+
+/** Metadata keys that change the output of attention, lower case, and the values that leave it alone. */
+const attentionNotes: readonly (readonly [key: RegExp, harmless: RegExp])[] = [
+  [/^(dropout|dropout_p|p_dropout|attn_dropout)$/, /^(0(\.0*)?|none|null|false)$/],
+  [/^(softmax_scale|sm_scale|qk_scale|attn_scale)$/, /^(none|null)$/],
+  [/^(is_causal|causal_mask)$/, /^(none|null|false|0)$/],
+  [/^(window_size|sliding_window|local_window)$/, /^(none|null|0|-1|\[?\(?-1, ?-1\)?\]?)$/],
+  [/^(soft_cap|logits?_soft_?cap|attn_logit_softcapping)$/, /^(none|null|0(\.0*)?)$/],
+  [/^(lse_sink|block_q|block_k|page_size|block_size|num_splits)$/, /^(none|null|0)$/],
+];
+
+/** Tensors of the backward pass. */
+const gradients = /^(d|grad_?)(out(put)?|o|q|k|v|query|key|value|bias|sinks?)$/;
+
+/** Last parts of the names of what kernels give: "fa4.out" is one, and so is "softmax_lse". */
+const outputs =
+  /^((attn|attention|softmax|context)_?)?(out(put)?s?|o|lse|logsumexp|result|max|rescales)(_partial|_accum)?$/;
+
+/** The last part of a name that dots, slashes or colons divide. */
+function lastPart(name: string): string {
+  return name.toLowerCase().split(/[./:]/).at(-1)!;
+}
+
+/** Keys of a file's metadata, and of the object under `meta`, that would change the result. */
+function unusedNotes(file: TensorFile): string[] {
+  return Object.entries({ ...nestedNotes(file), ...file.metadata })
+    .filter(([key, value]) =>
+      attentionNotes.some(
+        ([known, harmless]) =>
+          known.test(key.toLowerCase()) && !harmless.test(value.trim().toLowerCase()),
+      ),
+    )
+    .map(([key]) => `metadata ${key}`);
+}
+
+/**
+ * What a problem's file holds and nothing reads. A kernel that was given it is judged without it, so
+ * whoever reads the verdict has to know.
+ *
+ * @param read tensors that are read, besides q, k and v
+ */
+export function unusedInputs(file: TensorFile, read: Iterable<string> = []): UnusedInputs {
+  const used = new Set(['q', 'k', 'v', ...read]);
+  const left = [...file.entries.keys()].filter((name) => !used.has(name));
+  const isOf = (name: string) => ({
+    attention: attentionInputs.some((known) => known.test(name.toLowerCase())),
+    gradients: gradients.test(lastPart(name)),
+    outputs: outputs.test(lastPart(name)),
+  });
+  return {
+    ofAttention: [...left.filter((name) => isOf(name).attention), ...unusedNotes(file)],
+    ofGradients: left.filter((name) => isOf(name).gradients),
+    unknown: left.filter((name) => !Object.values(isOf(name)).some(Boolean)),
+  };
+}
