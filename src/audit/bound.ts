@@ -160,10 +160,9 @@ export class KernelBound {
     const rowSums = n * this.#premises.rowSumAddition;
     const u = unitRoundoff(this.#weightFormat);
     // The denominator in units of the largest weight, or of what is one for a maximum that is shared.
-    const total =
-      origin === null
-        ? Math.max(1, Math.exp(lse[row]! - maximum[row]!))
-        : Math.exp(lse[row]! - origin);
+    // ∞ − ∞ where no score is finite: there are no weights to lose.
+    const relative = Math.exp(lse[row]! - (origin ?? maximum[row]!));
+    const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
     const { rowSumRounded, partials } = this.#premises;
     const lost = n * (smallestSubnormal(this.#weightFormat) / 2 / Math.min(total, 1));
     const rounded = rowSumRounded ? u / (1 + u) + lost : 0;

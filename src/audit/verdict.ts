@@ -204,7 +204,6 @@ function failureSentence(
     : `FAIL: ${first.statement}.${declared}`;
 }
 
-
 /**
  * Pass when every test passes. A fail gives its cause, which `diagnose` (unless null) is then asked for, and the
  * findings, the one that explains most first: a wrong scale of a whole head before a bias, then

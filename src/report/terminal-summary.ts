@@ -22,7 +22,7 @@ function heading(text: string): Cell {
 function notJudged(report: JudgedReport): string[] {
   const lse = fromReported<LseTest | null>(report.lse);
   const { nonFinite } = fromReported<ErrorProfile>(report.error);
-  const { unbounded } = report.elements;
+  const unbounded = Number(report.elements.unbounded);
   return [
     ...(lse === null ? ['the LSE, since none was given'] : []),
     ...(unbounded > 0

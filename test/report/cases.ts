@@ -1,3 +1,5 @@
+import { runPlainKernel, toFormat } from '../audit/declared-kernel.js';
+import { drawProblem } from '../audit/declared-problems.js';
 import { attentionOracle } from '../../oracles/index.js';
 import type { AttributedKernel } from '../../kernels/index.js';
 import { attributedKernel, createTechniqueTable } from '../../src/attribution/index.js';
@@ -118,6 +120,8 @@ function judged(
   return { audit, report, findings };
 }
 
+/** Large enough for its LSE to tell of scores in bf16. */
+const normal = drawProblem(11, 0, Infinity, { heads: 1, queries: 32, keys: 96, dim: 64 });
 const plain = problem();
 /** Equal weights: several causes look alike. */
 const unscaled = problem({}, { scale: 0 });
@@ -152,10 +156,15 @@ export const judgedCases: Readonly<Record<string, Case>> = {
   'pass, causal, window, softcap': judged(masked, outputs(masked, same, same), []),
   'pass, rows without keys': judged(emptyRows, outputs(emptyRows, same, same), []),
   'pass, NaN and infinity in V': judged(poisoned, outputs(poisoned, same, same), []),
-  'pass, no queries': judged(
+  'nothing judged, no queries': judged(
     problem({ queries: 0 }),
     outputs(problem({ queries: 0 }), same, same),
     [],
+  ),
+  'scores in bf16': judged(
+    normal,
+    runPlainKernel(normal, () => ({ score: toFormat('bf16'), dividesFirst: true })),
+    ['lse-bound'],
   ),
   'pass of a live kernel': judged(plain, outputs(plain, same, same), [], {
     command: 'python kernel.py --fast',

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { verdictWord } from '../../src/report/verdict-word.js';
 import { describe, expect, test } from 'vitest';
 import { formatNumber } from '../../src/audit/index.js';
 import { renderAudit, type AuditRenderOptions, type AuditReport } from '../../src/report/index.js';
@@ -78,7 +79,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
   test.each(forms)('begins with the verdict (%s)', (_form, render) => {
     for (const columns of [60, 80, 140]) {
       const rendered = render(report, { columns });
-      expect(rendered.startsWith(report.verdict.pass ? 'PASS: ' : 'FAIL: ')).toBe(true);
+      expect(rendered.startsWith(`${verdictWord(report)}: `)).toBe(true);
       expect(flowing(rendered).startsWith(flowing(report.verdict.sentence))).toBe(true);
     }
   });
@@ -93,9 +94,12 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     'gives the cause in the verdict, and the evidence for it (%s)',
     (_form, render) => {
       const { diagnosis, sentence } = report.verdict;
-      expect(diagnosis === null).toBe(report.verdict.pass || report.error === null);
+      const isExplained = !report.verdict.pass && report.error !== null && report.verdict.judged;
+      expect(diagnosis !== null).toBe(isExplained);
       if (diagnosis === null) return;
-      expect(sentence).toContain(diagnosis.sentence);
+      const { premise } = report.verdict;
+      const isPremise = diagnosis.id === 'unexplained' && premise !== null;
+      expect(sentence).toContain(isPremise ? premise.flags : diagnosis.sentence);
       const text = flowing(render(report));
       for (const clause of diagnosis.evidence) expect(text).toContain(flowing(`- ${clause}.`));
     },
@@ -121,7 +125,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
         const colored = render(report, { color: true, columns });
         expect(plain).not.toContain('\x1b');
         expect(render(report, { columns })).toBe(plain);
-        expect(colored).toContain(report.verdict.pass ? `${green}PASS` : `${red}FAIL`);
+        expect(colored).toContain(`${report.verdict.pass ? green : red}${verdictWord(report)}`);
         expect(colored.replace(ansiCode, '')).toBe(plain);
       }
     },
@@ -130,7 +134,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
   test('is red only where it fails', () => {
     const found = redTexts(full(report, { color: true }));
     if (report.verdict.pass) expect(found).toEqual([]);
-    else expect(found[0]).toBe('FAIL');
+    else expect(found[0]).toBe(verdictWord(report));
     // Everything else in red stands in the table of tests, on lines with a red share above 100 %.
     const tests =
       report.error === null ? [] : section(full(report, { color: true }), '\x1b[1mTests');
