@@ -12,7 +12,7 @@ function plural(count: number, what: string): string {
 /** How many causes violations have, where several have one. */
 function inFindings(result: CheckResult, violated: number): string {
   const groups = groupFailures(result).length;
-  return groups === violated ? '' : `, of ${plural(groups, 'cause')} by all appearances`;
+  return groups === violated ? '' : `, apparently by ${plural(groups, 'cause')}`;
 }
 
 /**

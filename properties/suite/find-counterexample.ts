@@ -140,6 +140,6 @@ export async function findCounterexample(
     const kind = { id: 'not-deterministic', title: again, equivalents: [] };
     return violated({ statement: `${first.statement}; ${again}`, runs: [] }, kind, cause);
   }
-  const kind = await findKind({ law, lawCase, result, diagnosis }, kernel, promises);
+  const kind = await findKind({ law, lawCase, drawn, result, diagnosis }, kernel, promises);
   return violated(result, kind, cause);
 }

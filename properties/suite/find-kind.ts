@@ -21,6 +21,8 @@ export interface FoundViolation {
   readonly law: LawId;
   /** The simplest case. */
   readonly lawCase: LawCase;
+  /** The case as it was drawn, which shows more of what is wrong. */
+  readonly drawn: LawCase;
   /** What became of the law on it. */
   readonly result: Violated;
   /** By an audit's diagnosis of the case as it was drawn; null for none. */
@@ -42,9 +44,12 @@ function diagnosed(id: string): string {
 /** Diagnoses of what is wrong on rows without keys. */
 const emptyRowDiagnoses = ['rows-without-keys-not-zero', 'lse-of-empty-rows'];
 
-/** Whether a kernel obeys the law on the case, or there is nothing to obey, when put right in one way. */
+/**
+ * Whether a kernel that is put right in one way obeys the law, or there is nothing to obey, on the simplest
+ * case and on the one that was drawn: of few numbers many ways are right.
+ */
 async function holdsMended(
-  { law, lawCase }: FoundViolation,
+  { law, lawCase, drawn }: FoundViolation,
   kernel: AttentionKernel,
   promises: ResolvedPromises,
   mend: Mend,
@@ -57,8 +62,11 @@ async function holdsMended(
   );
   const mended = { ...promises, configurations };
   const kernelMended = mendedKernel(kernel, mend);
-  const { status } = await runCase(law, lawCase, kernelMended, mended, { diagnose: false });
-  return status === 'held' || status === 'inapplicable';
+  for (const each of lawCase === drawn ? [lawCase] : [lawCase, drawn]) {
+    const { status } = await runCase(law, each, kernelMended, mended, { diagnose: false });
+    if (status !== 'held' && status !== 'inapplicable') return false;
+  }
+  return true;
 }
 
 /** The kind of a violation if putting the kernel right in one way makes the law hold; else null. */
@@ -84,7 +92,7 @@ export function faultKind(fault: string): ViolationKind {
 
 /**
  * What a violation comes down to. Rows without keys come first: where a kernel that writes O = 0 and an
- * LSE of −∞ for them obeys the law on the very problem, and is the kernel otherwise, they are the cause.
+ * LSE of −∞ for them obeys the law, and is the kernel otherwise, they are the cause.
  * Then an audit's diagnosis; then the same test with the LSE, with what is made of special values, and
  * with NaNs put right; then the words of a kernel that fails to compute at all; else the law itself.
  */

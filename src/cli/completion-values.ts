@@ -5,7 +5,7 @@ import { knownInstructions } from '../conform/index.js';
 import { formats } from '../formats/index.js';
 import { layouts } from '../io/index.js';
 import { tuningNames } from '../profile/index.js';
-import { lawIds, laws, regimeNames, scoreRegimeNames } from '../../properties/index.js';
+import { lawIds, laws, regimeNames, scoreRegimeNames, sizeNames } from '../../properties/index.js';
 import { adversarialNames } from './machine-schedule.js';
 import { architectureNames, techniqueNames } from './profile.js';
 
@@ -56,6 +56,7 @@ export const completionValues: Readonly<Record<string, readonly string[]>> = {
   '--promise': lawIds.flatMap((id) =>
     [...laws[id].strengths, 'none'].map((strength) => `${id}=${strength}`),
   ),
+  '--multiples': sizeNames.map((name) => `${name}=`),
   'check --regime': regimeNames,
   'profile --regime': scoreRegimeNames,
   '--format': tensors.flatMap((tensor) => formatNames.map((format) => `${tensor}=${format}`)),

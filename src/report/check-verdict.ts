@@ -34,9 +34,7 @@ export function checkSentence(
   const gap =
     untried === 0 || isPart ? '' : `, ${untried} ${untried === 1 ? 'was' : 'were'} never tried`;
   const causes =
-    findings.length < violated
-      ? `, of ${formatCount(findings.length, 'cause')} by all appearances`
-      : '';
+    findings.length < violated ? `, apparently by ${formatCount(findings.length, 'cause')}` : '';
   if (violated > 0)
     return `FAIL: ${violated} of ${ofProperties(violated + held)} ${violated === 1 ? 'is' : 'are'} violated${causes}${gap} (${problems})${time}.`;
   if (held === 0) return `NOTHING TRIED: no property was tried on any problem${time}.`;

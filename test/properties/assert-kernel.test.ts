@@ -13,6 +13,7 @@ import {
 import { runKernelModel } from '../../kernels/index.js';
 import { problemShape, type Problem } from '../../src/problem.js';
 import { RequestError } from '../../src/request-error.js';
+import { decodeProblem, encodeProblem } from '../../properties/plain-problem.js';
 import { exactKernel } from './exact-kernel.js';
 
 const promises: KernelPromises = {
@@ -106,7 +107,7 @@ describe('kernels that take some problems only', () => {
   it.each(restricted)('are asked for nothing else: %s', async (_, more, isTaken) => {
     const strict: AttentionKernel = (problem) => {
       if (!isTaken(problem)) throw new Error('a problem that is not promised');
-      return exactKernel(problem);
+      return runKernelModel('naive-fp32', problem);
     };
     const sizes = { batch: { max: 1 }, queries: { max: 6 }, keys: { max: 12 } };
     const few = { qkDim: { max: 2 }, vDim: { max: 2 } };
@@ -141,7 +142,11 @@ describe('kernels that take some problems only', () => {
   it('that write more digits than their inputs have are told so', async () => {
     const scope = { laws: ['within-bound'], regimes: ['normal'], runs: 2, seed: 1 } as const;
     const inBf16 = { ...promises, formats: ['bf16'] as const };
-    const widening: AttentionKernel = (problem) => runKernelModel('naive-fp32', problem);
+    const widening: AttentionKernel = (problem) => {
+      const plain = decodeProblem(problem);
+      const widened = { ...plain, formats: { q: 'fp32', k: 'fp32', v: 'fp32' } as const };
+      return runKernelModel('naive-fp32', encodeProblem(widened));
+    };
     const [wide, narrow] = [
       await checkKernel(widening, inBf16, scope),
       await checkKernel(exactKernel, inBf16, scope),

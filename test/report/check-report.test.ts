@@ -180,13 +180,13 @@ describe('a check as text', () => {
   it('says what is wrong, on what, where it is saved and how to see it again', () => {
     const text = renderCheck(reports.fail);
     for (const part of [
-      'within-bound VIOLATED 5 of 7 bound 129×771, d 32/16, h 6 (3), b 2',
+      'within-bound VIOLATED 5 of 7 bound 129×771 d32/16 h6/3 b2',
       '1 head, 1 queries × 1 keys, dim 1, bf16, scale 1 (1/√1), causal, window 2,-1',
       'q: bf16 [1, 1, 1, 1] = [1]',
       'at run 5 (0.25 s), problem 2 of this property; simplified 3 times',
       "a b/it's.safetensors",
       `flashproof check --exec 'python k.py' 'it'\\''s'`,
-      'determinism holds 5 of 7 bits 129×771, d 32/16, h 6 (3), b 2',
+      'determinism holds 5 of 7 bits 129×771 d32/16 h6/3 b2',
       'Never tried padding the check ended',
       'Note outputs are wide.',
       'Skipped query-order not promised',
@@ -213,7 +213,7 @@ describe('a check as JUnit and as annotations', () => {
     );
     expect(xml).toContain('<skipped message="never tried: the check ended"/>');
     expect(xml).toMatch(
-      /<system-out>\s*tried on 5 problems up to .*: 129×771, d 32\/16, h 6 \(3\), b 2/,
+      /<system-out>\s*tried on 5 problems up to .*: 129×771 d32\/16 h6\/3 b2/,
     );
   });
 
