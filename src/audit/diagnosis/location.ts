@@ -105,21 +105,23 @@ export function describeDamage(
   input: DiagnosisInput,
   { noise }: RowDamage,
   damaged: readonly number[],
+  what: 'output' | 'LSE' = 'output',
 ): string[] {
   const { shape } = input.reference;
   const heads = headsOf(damaged, shape);
   const total = input.reference.lse.length;
   const places = queryPattern(damaged, shape);
+  const by = `${what === 'LSE' ? 'in the LSE' : ''} by more than rounding explains`.trim();
   const count =
     damaged.length === total
-      ? 'every row errs by more than rounding explains'
-      : `${damaged.length} of ${total} rows ${damaged.length === 1 ? 'errs' : 'err'} by more than rounding explains`;
+      ? `every row errs ${by}`
+      : `${damaged.length} of ${total} rows ${damaged.length === 1 ? 'errs' : 'err'} ${by}`;
   return [
     count,
     ...(heads.length < shape.batch * shape.heads
       ? [`only ${nameHeads(heads, shape)} ${heads.length === 1 ? 'errs' : 'err'}`]
       : []),
     ...(places === null ? [] : [`only ${places} err${/^query/.test(places) ? 's' : ''}`]),
-    ...describeColumns({ input, rows: damaged, noise }),
+    ...(what === 'LSE' ? [] : describeColumns({ input, rows: damaged, noise })),
   ];
 }

@@ -1,0 +1,268 @@
+import type { Hypothesis, HypothesisContext, SampleRow } from './hypothesis.js';
+import type { RowPrediction } from './prediction.js';
+import { damageRatio } from './row-sample.js';
+
+/** What is left of an error when a prediction is taken off it, row by damaged row of the sample. */
+export interface Residuals {
+  /** Σ (observed − predicted)² over the columns; NaN for a row that the hypothesis is silent about. */
+  readonly squares: Float64Array;
+  /** Expected Σ of squared rounding errors; NaN likewise. */
+  readonly noise: Float64Array;
+  /** ((LSE − predicted) / its rounding)², at most `lseCap`; 0 where there is nothing to compare. */
+  readonly lse: Float64Array;
+}
+
+/** How much of the error is the predicted one: its regression on the predicted error. */
+export interface Slope {
+  readonly value: number;
+  readonly standardError: number;
+  /** Σ of the predicted squares in units of the rounding's variance. */
+  readonly energy: number;
+}
+
+/** How a hypothesis does by the LSE, over the damaged rows that have one to compare. */
+export interface LseAgreement {
+  readonly rows: number;
+  /** Rows whose LSE a kernel with this fault, and one without, may give. */
+  readonly fitting: number;
+  readonly fittingCorrect: number;
+  /** Means of ((LSE − predicted) / its rounding)², capped. */
+  readonly misfit: number;
+  /** Root mean squares of the distance from the predicted LSE, and from the correct one. */
+  readonly error: number;
+  readonly correctError: number;
+}
+
+/** How well a hypothesis explains the sample. */
+export interface Agreement {
+  readonly hypothesis: Hypothesis;
+  /** Damaged rows that it says something about, and those of them that it explains. */
+  readonly rows: number;
+  readonly explained: number;
+  /** Damaged rows of the sample that differ from each other: equal rows are one piece of evidence. */
+  readonly distinct: number;
+  /** Mean over the explained rows of Σ error² relative to what rounding is expected to leave. */
+  readonly misfit: number;
+  /** The mean over all those rows for a correct kernel: the fault's visibility on them. */
+  readonly correctMisfit: number;
+  /** Part of the squared error that it explains, of the LSE's where the LSE alone fails; at most 1. */
+  readonly share: number;
+  readonly slope: Slope;
+  readonly residuals: Residuals;
+  readonly lse: LseAgreement;
+  /** Sound rows that the fault, were it there too, would have spoilt. */
+  readonly spared: readonly SampleRow[];
+  /** Whether all rows were looked at: a hypothesis is given up when it cannot be accepted any more. */
+  readonly complete: boolean;
+}
+
+/** A hypothesis may miss one damaged row of so many. */
+export const explainedShare = 0.97;
+/** A row's largest share in the means: beyond that all misfits are equally bad. */
+export const rowCap = 200;
+/** The same for the LSE. */
+const lseCap = 400;
+/** Rows that are looked at before a hypothesis is given up, so that its share of the error is known. */
+const fewestLooks = 8;
+
+function squaredDistance(a: Float64Array, b: Float64Array): number {
+  let sum = 0;
+  for (let c = 0; c < a.length; c++) {
+    const difference = a[c] === b[c] ? 0 : a[c]! - b[c]!;
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+function capped(ratio: number): number {
+  return ratio < rowCap ? ratio : rowCap;
+}
+
+/** Σ (observed − predicted)² relative to the expected noise; at most `rowCap`, also for NaN. */
+export function misfitOf(observed: Float64Array, { out, noise }: RowPrediction): number {
+  const distance = squaredDistance(observed, out);
+  return distance === 0 ? 0 : capped(distance / noise);
+}
+
+/** Whether a prediction says anything: infinite noise would fit every output. */
+function isFinitePrediction({ out, noise, limit }: RowPrediction): boolean {
+  return Number.isFinite(noise) && out.every(Number.isFinite) && limit.every(Number.isFinite);
+}
+
+/**
+ * Whether every element lies within what rounding may do: that of the faulty kernel or, where a fault
+ * leaves the sums as large as they were, that of the correct one.
+ */
+function withinLimit({ observed, correct }: SampleRow, { out, limit }: RowPrediction): boolean {
+  return observed.every(
+    (x, c) => x === out[c] || Math.abs(x - out[c]!) <= Math.max(limit[c]!, correct.limit[c]!),
+  );
+}
+
+/** Whether a row's observed output is what the prediction says, rounding allowed for. */
+export function explains(row: SampleRow, prediction: RowPrediction): boolean {
+  return misfitOf(row.observed, prediction) <= damageRatio && withinLimit(row, prediction);
+}
+
+/** |a − b|, equal infinities being no distance, and what is not finite counting as 1. */
+function lseDistance(a: number, b: number): number {
+  if (a === b) return 0;
+  const distance = Math.abs(a - b);
+  return distance < 1 ? distance : 1;
+}
+
+/** Whether a kernel that should give `predicted` may give the row's LSE. */
+export function lseFits({ observedLse, bound }: SampleRow, predicted: number): boolean {
+  if (observedLse === null || Number.isNaN(predicted) || observedLse === predicted) return true;
+  return Math.abs(observedLse - predicted) <= bound.lse + 2 ** -22 * Math.abs(predicted);
+}
+
+/** Sums over rows that the slope of the error on the predicted error is made of. */
+class SlopeSums {
+  readonly #cross: number[] = [];
+  readonly #squares: number[] = [];
+
+  add({ observed, correct }: SampleRow, { out, noise }: RowPrediction, sound: Float64Array): void {
+    let cross = 0;
+    let squares = 0;
+    for (let c = 0; c < out.length; c++) {
+      const d = out[c]! - sound[c]!;
+      cross += d * (observed[c]! - sound[c]!);
+      squares += d * d;
+    }
+    const variance = Math.max(noise, correct.noise) / out.length;
+    if (!(squares > 0) || !Number.isFinite(squares / variance)) return;
+    this.#cross.push(cross / variance);
+    this.#squares.push(squares / variance);
+  }
+
+  /** The slope; its error by how much the rows differ, or by the rounding where that is more. */
+  slope(): Slope {
+    const energy = this.#squares.reduce((a, b) => a + b, 0);
+    if (energy === 0) return { value: 1, standardError: Infinity, energy };
+    const value = this.#cross.reduce((a, b) => a + b, 0) / energy;
+    const spread = this.#cross.reduce((sum, x, i) => sum + (x - value * this.#squares[i]!) ** 2, 0);
+    const standardError = Math.max(Math.sqrt(spread), Math.sqrt(energy)) / energy;
+    return { value, standardError, energy };
+  }
+}
+
+/** Collects how well the LSE does. */
+class LseSums {
+  #rows = 0;
+  #fitting = 0;
+  #fittingCorrect = 0;
+  #misfit = 0;
+  #squares = 0;
+  #correctSquares = 0;
+
+  /** Adds a row; its misfit. */
+  add(row: SampleRow, predicted: number): number {
+    const { observedLse, correct, lseNoise } = row;
+    if (observedLse === null || Number.isNaN(predicted)) return 0;
+    this.#rows++;
+    if (lseFits(row, predicted)) this.#fitting++;
+    if (lseFits(row, correct.lse)) this.#fittingCorrect++;
+    const ratio = observedLse === predicted ? 0 : ((observedLse - predicted) / lseNoise) ** 2;
+    const misfit = ratio < lseCap ? ratio : lseCap;
+    this.#misfit += misfit;
+    this.#squares += lseDistance(observedLse, predicted) ** 2;
+    this.#correctSquares += lseDistance(observedLse, correct.lse) ** 2;
+    return misfit;
+  }
+
+  result(): LseAgreement {
+    const count = Math.max(this.#rows, 1);
+    return {
+      rows: this.#rows,
+      fitting: this.#fitting,
+      fittingCorrect: this.#fittingCorrect,
+      misfit: this.#misfit / count,
+      error: Math.sqrt(this.#squares / count),
+      correctError: Math.sqrt(this.#correctSquares / count),
+    };
+  }
+}
+
+/** Measures a hypothesis on the sample; gives up when it misses more damaged rows than it may. */
+export function measureAgreement(hypothesis: Hypothesis, context: HypothesisContext): Agreement {
+  const { sample, onlyLse, pooled } = context;
+  const damaged = sample.filter((row) => row.damaged);
+  const mayMiss = (1 - explainedShare) * damaged.length;
+  const residuals = {
+    squares: new Float64Array(damaged.length).fill(NaN),
+    noise: new Float64Array(damaged.length).fill(NaN),
+    lse: new Float64Array(damaged.length),
+  };
+  const slopes = new SlopeSums();
+  const lse = new LseSums();
+  const distinct = new Set<string>();
+  let [rows, explained, explainedMisfit, correctMisfit, gain] = [0, 0, 0, 0, 0];
+  let [left, error, looks] = [0, 0, 0];
+  let complete = true;
+  for (const [index, row] of damaged.entries()) {
+    looks++;
+    const prediction = hypothesis.predict(row);
+    if (prediction !== null && isFinitePrediction(prediction)) {
+      rows++;
+      distinct.add(row.observed.join());
+      const sound = hypothesis.sound?.(row) ?? row.correct.out;
+      const distance = squaredDistance(row.observed, prediction.out);
+      const before = squaredDistance(row.observed, row.correct.out);
+      // What the sound kernel's own roundings explain is no merit of the fault's.
+      const ofSound = sound === row.correct.out ? before : squaredDistance(row.observed, sound);
+      const squares = distance === 0 ? 0 : Math.max(0, distance + (before - ofSound));
+      const ofCorrect = misfitOf(row.observed, row.correct);
+      residuals.squares[index] = squares;
+      residuals.noise[index] = prediction.noise;
+      residuals.lse[index] = lse.add(row, prediction.lse);
+      slopes.add(row, prediction, sound);
+      correctMisfit += ofCorrect;
+      left += squares === 0 ? 0 : capped(squares / row.correct.noise);
+      error += ofCorrect;
+      const common = Math.max(prediction.noise, row.correct.noise);
+      gain += before === squares ? 0 : capped(before / common) - capped(squares / common);
+      if (explains(row, prediction) && (!onlyLse || lseFits(row, prediction.lse))) {
+        explained++;
+        explainedMisfit += misfitOf(row.observed, prediction);
+      }
+    }
+    const lost = pooled ? gain * row.vDim < -60 : index + 1 - explained > mayMiss;
+    if (looks >= fewestLooks && lost) {
+      complete = index + 1 === damaged.length;
+      if (!complete) break;
+    }
+  }
+  const ofLse = lse.result();
+  const share = onlyLse
+    ? ofLse.correctError === 0
+      ? 0
+      : 1 - (ofLse.error / ofLse.correctError) ** 2
+    : error === 0
+      ? 0
+      : 1 - left / error;
+  return {
+    hypothesis,
+    rows,
+    explained,
+    distinct: distinct.size,
+    misfit: explainedMisfit / Math.max(explained, 1),
+    correctMisfit: correctMisfit / Math.max(rows, 1),
+    share,
+    slope: slopes.slope(),
+    residuals,
+    lse: ofLse,
+    spared: complete ? sparedRows(hypothesis, sample) : [],
+    complete,
+  };
+}
+
+/** The sound rows that a fault would have spoilt, had it been there. */
+function sparedRows(hypothesis: Hypothesis, sample: readonly SampleRow[]): SampleRow[] {
+  return sample.filter((row) => {
+    if (row.damaged) return false;
+    const prediction = hypothesis.predict(row);
+    if (prediction === null || prediction === row.correct) return false;
+    return !explains(row, prediction) || !lseFits(row, prediction.lse);
+  });
+}
