@@ -123,12 +123,6 @@ const noises: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
       },
     ]),
   ),
-  'a factor on 9 rows of 10': (given) =>
-    withOut(given, (x, i) => (isChosen(Math.floor(i / dim), 0.9) ? x * 1.03 : x)),
-  'one factor on 9 rows of 10, another on the rest': (given) =>
-    withOut(given, (x, i) => x * (isChosen(Math.floor(i / dim), 0.9) ? 1.03 : 1.1)),
-  'a factor on all rows but one': (given) =>
-    withOut(given, (x, i) => (Math.floor(i / dim) === 50 ? x : x * 1.03)),
   'noise on a fifth of the LSE': (given) => {
     const normal = normalNumbers(14);
     return withLse(given, (lse, row) => (isChosen(row, 0.2) ? lse + 0.01 * normal() : lse));
@@ -140,6 +134,16 @@ const noises: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
   'one row of the LSE off': (given) => withLse(given, (lse, row) => (row === 77 ? lse + 1 : lse)),
   'an LSE offset on all rows but one': (given) =>
     withLse(given, (lse, row) => (row === 50 ? lse : lse + 0.01)),
+};
+
+/** What a cause explains on most of the rows, and not on the others beside them. */
+const nearly: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
+  'a factor on 9 rows of 10': (given) =>
+    withOut(given, (x, i) => (isChosen(Math.floor(i / dim), 0.9) ? x * 1.03 : x)),
+  'one factor on 9 rows of 10, another on the rest': (given) =>
+    withOut(given, (x, i) => x * (isChosen(Math.floor(i / dim), 0.9) ? 1.03 : 1.1)),
+  'a factor on all rows but one': (given) =>
+    withOut(given, (x, i) => (Math.floor(i / dim) === 50 ? x : x * 1.03)),
 };
 
 /** Two bugs at once: neither is the cause. */
@@ -173,6 +177,12 @@ const unknown = Object.entries({ ...noises, ...mixtures });
 
 describe('what is no known cause is not given one', () => {
   it.each(everything ? unknown : sampled(unknown, 6))('%s', (_, damage) => {
+    const given = usualProblem();
+    const { id, sentence } = diagnosisOf(given, damage(given));
+    expect(id, sentence).toBe('unexplained');
+  });
+
+  it.each(Object.entries(nearly))('nor what most rows have: %s', (_, damage) => {
     const given = usualProblem();
     const { id, sentence } = diagnosisOf(given, damage(given));
     expect(id, sentence).toBe('unexplained');

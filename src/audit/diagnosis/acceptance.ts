@@ -5,6 +5,8 @@ import { explainedShare, rowCap, type Agreement, type LseAgreement } from './mea
 const largestMisfit = 2.5;
 /** A hypothesis must leave this part of a correct kernel's misfit at most. */
 const improvement = 0.6;
+/** And explain this part of the squared error. */
+const leastShare = 0.5;
 /** Fewer damaged rows than this, least of the sample, must err by this mean misfit. */
 const fewRows = 16;
 const evidentMisfit = 6;
@@ -19,6 +21,11 @@ const slopeSlack = 0.05;
 /** The same for an error that no row shows by itself, which must be measured to this accuracy too. */
 const pooledSlack = 0.1;
 const pooledAccuracy = 0.1;
+/**
+ * Mean squared distance of the rows' slopes, in units of the rounding: roundings of P that point along the output
+ * make it several times what independent ones do.
+ */
+const largestDispersion = 6;
 /** Standard errors by which a pooled gain must differ from zero, rows counting as the units. */
 const pooledDeviations = 5;
 /** What a hypothesis that takes the LSE as it is must do to the output, in units of its rounding's variance. */
@@ -83,7 +90,7 @@ function sparesApart({ hypothesis, spared }: Agreement, damaged: readonly Sample
 function explainsRows(agreement: Agreement, damaged: readonly SampleRow[], all: number): boolean {
   const { explained, misfit, correctMisfit, share, distinct, rows } = agreement;
   if (explained < explainedShare * damaged.length || misfit > largestMisfit) return false;
-  if (misfit > improvement * correctMisfit || share < 1 - improvement) return false;
+  if (misfit > improvement * correctMisfit || share < leastShare) return false;
   // Few rows that barely err may have been picked by their roundings.
   const few = damaged.length < all / 2 && damaged.length < fewRows;
   if (few && correctMisfit < evidentMisfit) return false;
@@ -93,8 +100,10 @@ function explainsRows(agreement: Agreement, damaged: readonly SampleRow[], all: 
 
 /** For rows that show the error together only. */
 function explainsTogether(agreement: Agreement, damaged: readonly SampleRow[]): boolean {
-  const { rows, distinct, slope } = agreement;
+  const { rows, distinct, slope, explained, misfit } = agreement;
   if (rows < explainedShare * damaged.length || distinct < fewRows) return false;
+  if (explained < explainedShare * damaged.length || misfit > largestMisfit) return false;
+  if (slope.dispersion > largestDispersion) return false;
   const gains = rowGains(agreement, damaged);
   const gain = gains.reduce((a, b) => a + b, 0);
   const mean = gain / gains.length;

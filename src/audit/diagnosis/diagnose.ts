@@ -4,16 +4,16 @@ import { nearestCandidates } from './candidates.js';
 import { describeCorrelations } from './correlations.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import { unexplained, type Diagnosis } from './diagnosis.js';
-import type { HypothesisContext } from './hypothesis.js';
+import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { hypothesisFamilies } from './hypotheses/families.js';
 import { everyRow } from './hypotheses/uniform-scale.js';
 import { describeDamage, describeScope } from './location.js';
 import { explainLostRows, lostRows } from './lost-rows.js';
 import { explainEmptyRows, failsOnlyByLse } from './lse-rows.js';
-import { measureAgreement, type Agreement } from './measure-agreement.js';
+import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { bestAgreements } from './ranking.js';
 import { measureRows, type RowDamage } from './row-damage.js';
-import { damagedRows, rowsThatFailTogether, sampleRows } from './row-sample.js';
+import { damageRatio, damagedRows, rowsThatFailTogether, sampleRows } from './row-sample.js';
 import { RowReader } from './row-reader.js';
 
 /** Clauses joined in one sentence for one cause with several parameters. */
@@ -167,6 +167,22 @@ interface Failure {
   readonly onlyLse: boolean;
 }
 
+/** Whether rows fail together, not single elements alone. */
+function failsTogether({ structure, spread }: DiagnosisInput, damaged: readonly number[]): boolean {
+  return (
+    damaged.length === 0 ||
+    structure.some(
+      ({ rows, statistic, threshold }) => rows > 1 && Math.abs(statistic) > threshold,
+    ) ||
+    spread.results.some(({ measured, limit }) => measured > limit)
+  );
+}
+
+function meanMisfit(sample: readonly SampleRow[]): number {
+  const misfits = sample.map(({ observed, correct }) => misfitOf(observed, correct));
+  return misfits.reduce((a, b) => a + b, 0) / misfits.length;
+}
+
 /** What was tried without success. */
 interface Attempts {
   readonly contexts: readonly HypothesisContext[];
@@ -182,10 +198,12 @@ function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempt
   const { shape } = input.reference;
   const contexts: HypothesisContext[] = [];
   const tried: Agreement[] = [];
-  for (const pooled of onlyLse ? [false] : [false, true]) {
+  for (const pooled of onlyLse || !failsTogether(input, damaged) ? [false] : [false, true]) {
     const rows = pooled ? rowsThatFailTogether(input, damaged) : damaged;
     const sample = rows.length === 0 ? [] : sampleRows(input, damage, rows, reader, pooled);
     if (!sample.some((row) => row.damaged)) continue;
+    // What rows show by themselves must be explained row by row.
+    if (pooled && meanMisfit(sample) > damageRatio) continue;
     const context = { input, shape, reader, sample, noise: damage.noise, onlyLse, pooled };
     contexts.push(context);
     const trial = tryHypotheses(context);

@@ -18,6 +18,8 @@ export interface SampleRow extends PredictionPlace {
   readonly observedLse: number | null;
   /** What a correct kernel gives. */
   readonly correct: RowPrediction;
+  /** Σ over the columns of (Σ w|v|)². */
+  readonly magnitude: number;
   /** Standard deviation expected of a correct kernel's LSE. */
   readonly lseNoise: number;
   /** Whether its error is more than rounding explains. */

@@ -18,6 +18,8 @@ export interface Slope {
   readonly standardError: number;
   /** Σ of the predicted squares in units of the rounding's variance. */
   readonly energy: number;
+  /** Mean over the rows of the squared distance of their slopes from it, in units of the rounding's variance. */
+  readonly dispersion: number;
 }
 
 /** How a hypothesis does by the LSE, over the damaged rows that have one to compare. */
@@ -62,8 +64,14 @@ export const explainedShare = 0.97;
 export const rowCap = 200;
 /** The same for the LSE. */
 const lseCap = 400;
-/** Rows that are looked at before a hypothesis is given up, so that its share of the error is known. */
+/** A gain in −2 log likelihood below which a hypothesis about rows that err together is given up. */
+const lostGain = 60;
+/**
+ * Rows that are looked at before a hypothesis is given up, so that its share of the error is known; fewer
+ * where a row has more products with V than this.
+ */
 const fewestLooks = 8;
+const cheapProducts = 2 ** 17;
 
 function squaredDistance(a: Float64Array, b: Float64Array): number {
   let sum = 0;
@@ -84,9 +92,15 @@ export function misfitOf(observed: Float64Array, { out, noise }: RowPrediction):
   return distance === 0 ? 0 : capped(distance / noise);
 }
 
-/** Whether a prediction says anything: infinite noise would fit every output. */
-function isFinitePrediction({ out, noise, limit }: RowPrediction): boolean {
-  return Number.isFinite(noise) && out.every(Number.isFinite) && limit.every(Number.isFinite);
+/** Roundings beyond this part of Σ (Σ w|v|)², or of the output's own squares, leave nothing to be seen. */
+const largestNoise = 2 ** -6;
+
+/** Whether a prediction says anything: it is finite, and roundings do not drown it. */
+function saysSomething({ magnitude }: SampleRow, { out, noise, limit }: RowPrediction): boolean {
+  if (!out.every(Number.isFinite) || !limit.every(Number.isFinite)) return false;
+  let size = 0;
+  for (const x of out) size += x * x;
+  return noise <= largestNoise * Math.max(magnitude, size);
 }
 
 /**
@@ -139,11 +153,14 @@ class SlopeSums {
   /** The slope; its error by how much the rows differ, or by the rounding where that is more. */
   slope(): Slope {
     const energy = this.#squares.reduce((a, b) => a + b, 0);
-    if (energy === 0) return { value: 1, standardError: Infinity, energy };
+    if (energy === 0) return { value: 1, standardError: Infinity, energy, dispersion: 0 };
     const value = this.#cross.reduce((a, b) => a + b, 0) / energy;
-    const spread = this.#cross.reduce((sum, x, i) => sum + (x - value * this.#squares[i]!) ** 2, 0);
+    const apart = this.#cross.map((x, i) => (x - value * this.#squares[i]!) ** 2);
+    const spread = apart.reduce((a, b) => a + b, 0);
     const standardError = Math.max(Math.sqrt(spread), Math.sqrt(energy)) / energy;
-    return { value, standardError, energy };
+    const ofRows = apart.map((x, i) => x / this.#squares[i]!);
+    const dispersion = ofRows.reduce((a, b) => a + b, 0) / ofRows.length;
+    return { value, standardError, energy, dispersion };
   }
 }
 
@@ -186,7 +203,9 @@ class LseSums {
 
 /** Measures a hypothesis on the sample; gives up when it misses more damaged rows than it may. */
 export function measureAgreement(hypothesis: Hypothesis, context: HypothesisContext): Agreement {
-  const { sample, onlyLse, pooled } = context;
+  const { sample, onlyLse, pooled, shape } = context;
+  const affordable = Math.floor(cheapProducts / Math.max(shape.keys * shape.vDim, 1));
+  const mostLooks = Math.max(2, Math.min(fewestLooks, affordable));
   const damaged = sample.filter((row) => row.damaged);
   const mayMiss = (1 - explainedShare) * damaged.length;
   const residuals = {
@@ -203,7 +222,7 @@ export function measureAgreement(hypothesis: Hypothesis, context: HypothesisCont
   for (const [index, row] of damaged.entries()) {
     looks++;
     const prediction = hypothesis.predict(row);
-    if (prediction !== null && isFinitePrediction(prediction)) {
+    if (prediction !== null && saysSomething(row, prediction)) {
       rows++;
       distinct.add(row.observed.join());
       const sound = hypothesis.sound?.(row) ?? row.correct.out;
@@ -227,8 +246,10 @@ export function measureAgreement(hypothesis: Hypothesis, context: HypothesisCont
         explainedMisfit += misfitOf(row.observed, prediction);
       }
     }
-    const lost = pooled ? gain * row.vDim < -60 : index + 1 - explained > mayMiss;
-    if (looks >= fewestLooks && lost) {
+    const lost = pooled
+      ? gain * row.vDim < (looks < 3 * fewestLooks ? -lostGain : 0)
+      : index + 1 - explained > mayMiss;
+    if (looks >= mostLooks && lost) {
       complete = index + 1 === damaged.length;
       if (!complete) break;
     }

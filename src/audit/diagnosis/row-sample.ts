@@ -25,8 +25,10 @@ const clearRatio = 16;
 /** Rows of the sample that err, and rows that do not, to hold against a hypothesis. */
 const mostDamaged = 64;
 const mostSound = 32;
-/** Rows of a sample that err together only: none of them shows much. */
+/** Rows of a sample that err together only: none of them shows much, and all are looked at. */
 const mostPooled = 128;
+const fewestPooled = 24;
+const pooledBudget = 2 ** 21;
 /** Products with V per hypothesis and sample; longer problems get fewer rows, but not below 16. */
 const productBudget = 2 ** 23;
 const fewestRows = 16;
@@ -90,7 +92,8 @@ export function damagedRows(input: DiagnosisInput, damage: RowDamage, onlyLse: b
     // Rows of NaN are another matter.
     const ratios = ofHead.map((row) => damageOf(damage, row)).filter(Number.isFinite);
     const lowest = ratios.sort((a, b) => a - b)[Math.floor(ratios.length / 10)] ?? 0;
-    const whole = lowest > wholeHeadRatio;
+    // Where nearly all of them err clearly, one that does not is sound.
+    const whole = lowest > wholeHeadRatio && lowest <= clearRatio;
     for (const row of ofHead)
       if (whole || damageOf(damage, row) > damageRatio || leavesBound(input, row)) rows.push(row);
   }
@@ -147,7 +150,10 @@ export function sampleRows(
   const chosen = pooled
     ? spread(
         damaged.filter((row) => Number.isFinite(damage.error[row])),
-        Math.min(mostPooled, 2 * count),
+        Math.max(
+          fewestPooled,
+          Math.min(mostPooled, Math.floor(pooledBudget / Math.max(keys * vDim, 1))),
+        ),
       )
     : [...new Set([...worst, ...spread(ranked, count - worst.length)])];
   const isDamaged = new Set(damaged);
@@ -182,6 +188,9 @@ export function sampleRows(
         noise: damage.noise[row]!,
         lse: reference.lse[row]!,
       },
+      magnitude: reference.magnitude
+        .subarray(row * vDim, (row + 1) * vDim)
+        .reduce((sum, x) => sum + x * x, 0),
       lseNoise: lse === null ? 0 : lseNoiseOf(input, reader, row, reference.lse[row]!),
       damaged: isDamaged.has(row),
     };

@@ -1,3 +1,4 @@
+import { rowsToFit } from '../fit-budget.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, type RowPrediction } from '../prediction.js';
 import { runOnlineSoftmax, type BlockOrder } from './online-softmax.js';
@@ -72,7 +73,9 @@ function fitChange(
  */
 export const coefficientHypotheses: HypothesisFamily = function* (context) {
   const { keys } = context.shape;
-  const rows = context.sample.filter((row) => row.damaged).slice(0, fittedRows);
+  const rows = context.sample
+    .filter((row) => row.damaged)
+    .slice(0, rowsToFit(context.shape, fittedRows));
   const sizes = [...new Set(blockSizes.map((size) => Math.min(size, keys)))];
   for (const block of sizes)
     for (const order of block < keys ? orders : orders.slice(0, 1))

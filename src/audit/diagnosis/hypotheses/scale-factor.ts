@@ -1,4 +1,5 @@
 import { formats, round, type FormatName } from '../../../formats/index.js';
+import { rowsToFit } from '../fit-budget.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow, type RowPrediction } from '../prediction.js';
 
@@ -49,7 +50,7 @@ export function fitScaleFactor(context: HypothesisContext, rows: readonly Sample
   for (let i = 0; i < steps; i++) {
     let gradient = 0;
     curvature = 0;
-    for (const row of rows.slice(0, fittedRows)) {
+    for (const row of rows.slice(0, rowsToFit(context.shape, fittedRows))) {
       const at = withFactor(context, row, factor);
       const beside = withFactor(context, row, factor * (1 + step));
       const variance = Math.max(row.correct.noise, at.noise) / row.observed.length;

@@ -1,12 +1,13 @@
+import { rowsToFit } from '../fit-budget.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, scalePrediction, softmaxRow, type RowPrediction } from '../prediction.js';
 
 /** Rows of a head that its number is fitted to, and those that its start is chosen by. */
 const fittedRows = 24;
-const startRows = 4;
+const startRows = 2;
 const steps = 8;
 /** Heads that numbers are fitted for at most. */
-const mostHeads = 32;
+const mostHeads = 8;
 
 /** Something with one number a head that is put on the scores, or into the row sum. */
 interface HeadParameter {
@@ -40,7 +41,7 @@ function fitNumber(rows: readonly SampleRow[], of: HeadParameter): number | null
     let gradient = 0;
     let curvature = 0;
     const step = of.step(value);
-    for (const row of rows.slice(0, fittedRows)) {
+    for (const row of rows) {
       const at = of.predict(row, value);
       const beside = of.predict(row, value + step);
       const variance = Math.max(row.correct.noise, at.noise) / row.observed.length;
@@ -63,14 +64,17 @@ function fitNumber(rows: readonly SampleRow[], of: HeadParameter): number | null
 }
 
 /** The fitted numbers of all damaged heads, or null when one cannot be fitted. */
-function fitHeads({ sample }: HypothesisContext, of: HeadParameter): Map<number, number> | null {
+function fitHeads(
+  { sample, shape }: HypothesisContext,
+  of: HeadParameter,
+): Map<number, number> | null {
   const damaged = sample.filter((row) => row.damaged);
   const heads = [...new Set(damaged.map(({ head }) => head))];
   if (heads.length > mostHeads) return null;
   const numbers = new Map<number, number>();
   for (const head of heads) {
     const value = fitNumber(
-      damaged.filter((row) => row.head === head),
+      damaged.filter((row) => row.head === head).slice(0, rowsToFit(shape, fittedRows)),
       of,
     );
     if (value === null) return null;
