@@ -1,5 +1,6 @@
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
-import { explainedShare, rowCap, type Agreement, type LseAgreement } from './measure-agreement.js';
+import type { LseAgreement } from './agreement-sums.js';
+import { explainedShare, rowCap, type Agreement } from './measure-agreement.js';
 
 /** Largest mean misfit of a hypothesis that explains its rows. */
 const largestMisfit = 2.5;
@@ -40,7 +41,7 @@ export const lseRounding = 2e-6;
 const warpSizes = [32, 16, 8] as const;
 
 /** Per row: by how much more of the error a hypothesis explains than a correct kernel, capped. */
-export function rowGains({ residuals }: Agreement, damaged: readonly SampleRow[]): number[] {
+function rowGains({ residuals }: Agreement, damaged: readonly SampleRow[]): number[] {
   const cap = (x: number) => (x < rowCap ? x : rowCap);
   return damaged.map(({ observed, correct, vDim }, index) => {
     const squares = residuals.squares[index]!;

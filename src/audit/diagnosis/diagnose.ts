@@ -7,7 +7,7 @@ import { unexplained, type Diagnosis } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { hypothesisFamilies } from './hypotheses/families.js';
 import { everyRow } from './hypotheses/uniform-scale.js';
-import { describeDamage, describeScope } from './location.js';
+import { describeDamage, describePooled, describeScope } from './location.js';
 import { explainLostRows, lostRows } from './lost-rows.js';
 import { explainEmptyRows, failsOnlyByLse } from './lse-rows.js';
 import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
@@ -56,9 +56,11 @@ function conclude(
   const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
   const clauses = clausesOf(best, ids);
   const techniques = new Set(best.map(({ hypothesis }) => hypothesis.technique));
-  const scope = best.every(({ spared }) => spared.length > 0)
-    ? describeScope(damaged, first.spared, shape)
-    : '';
+  const scope = pooled
+    ? describePooled(damaged, shape)
+    : best.every(({ spared }) => spared.length > 0)
+      ? describeScope(damaged, first.spared, shape)
+      : '';
   const alternatives = best
     .map(({ hypothesis }) => hypothesis.statement)
     .filter((statement) => !clauses.includes(statement));

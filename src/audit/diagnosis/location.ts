@@ -51,6 +51,17 @@ export function describeScope(
   return parts.join('');
 }
 
+/** The rows that were looked at together, as " on head 1, queries 0 to 127", or '' for all of the problem. */
+export function describePooled(rows: readonly number[], shape: ProblemShape): string {
+  const { batch, heads, queries } = shape;
+  if (rows.length === batch * heads * queries) return '';
+  const ofHeads = headsOf(rows, shape);
+  const local = rows.map((row) => row % queries);
+  const whole = rows.length === ofHeads.length * queries;
+  const range = whole ? '' : `, queries ${Math.min(...local)} to ${Math.max(...local)}`;
+  return ` on ${nameHeads(ofHeads, shape)}${range}`;
+}
+
 /** The damaged elements' columns, when they are few or repeat; columns count when they are far off. */
 function describeColumns({ input, rows, noise }: ColumnFacts): string[] {
   const { out, reference } = input;

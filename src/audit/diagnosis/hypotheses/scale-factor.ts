@@ -40,7 +40,7 @@ interface Fit {
 }
 
 /** The factor that explains output and LSE best: Gauss and Newton from the best start. */
-export function fitScaleFactor(context: HypothesisContext, rows: readonly SampleRow[]): Fit | null {
+function fitScaleFactor(context: HypothesisContext, rows: readonly SampleRow[]): Fit | null {
   const first = rows.slice(0, startRows);
   const costs = starts.map((factor) =>
     first.reduce((sum, row) => sum + remainder(row, withFactor(context, row, factor)), 0),
