@@ -94,6 +94,13 @@ export function explains(row: SampleRow, prediction: RowPrediction): boolean {
   return misfitOf(row.observed, prediction) <= damageRatio && withinLimit(row, prediction);
 }
 
+/** What is left of a row's squared error: 0 for nothing, 1 for all of it, at most 2. */
+function remainingPart(squares: number, before: number): number {
+  if (squares === 0) return 0;
+  const part = squares / before;
+  return part < 2 ? part : Number.isNaN(part) ? 1 : 2;
+}
+
 /** Measures a hypothesis on the sample; gives up when it misses more damaged rows than it may. */
 export function measureAgreement(hypothesis: Hypothesis, context: HypothesisContext): Agreement {
   const { sample, onlyLse, pooled, shape } = context;
@@ -130,7 +137,7 @@ export function measureAgreement(hypothesis: Hypothesis, context: HypothesisCont
       residuals.lse[index] = lse.add(row, prediction.lse);
       slopes.add(row, prediction, sound);
       correctMisfit += ofCorrect;
-      left += squares === 0 ? 0 : capped(squares / row.correct.noise);
+      left += ofCorrect * remainingPart(squares, before);
       error += ofCorrect;
       const common = Math.max(prediction.noise, row.correct.noise);
       gain += before === squares ? 0 : capped(before / common) - capped(squares / common);
