@@ -125,8 +125,11 @@ function reportedSource(
 
 function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'] {
   if (diagnosis === null) return null;
-  const { id, equivalents, technique, sentence, evidence } = diagnosis;
-  return { id, equivalents: [...equivalents], technique, sentence, evidence: [...evidence] };
+  const { id, equivalents, technique, sentence, evidence, candidates } = diagnosis;
+  return {
+    ...{ id, equivalents: [...equivalents], technique, sentence, evidence: [...evidence] },
+    ...(candidates === undefined ? {} : { candidates: candidates.map((one) => ({ ...one })) }),
+  };
 }
 
 function reportHead(

@@ -304,6 +304,16 @@ describe('a diagnosis', () => {
     );
   });
 
+  it('knows the diagonal where queries and keys differ in number', () => {
+    const late = problemOf({ causal: true });
+    const { queries, keys } = usual;
+    const diagonal = keys - queries;
+    const early = runOnlineKernel(late, { sees: (query, key) => key < query + diagonal });
+    expect(diagnosisOf(late, early).id).toBe('causal-limit-early');
+    const aligned = runOnlineKernel(late, { sees: (query, key) => key <= query });
+    expect(diagnosisOf(late, aligned).id).toBe('mask-aligned-top-left');
+  });
+
   it('is the sentence of the verdict', () => {
     const { verdict } = judgeOutputs(
       problem,

@@ -148,6 +148,12 @@ const huge: Problem = {
   v: tensor('fp64', [1, 2, 5, 8], (i) => (i % 2 === 0 ? 1e200 : -1e200)),
 };
 
+/** The same numbers in fp32. */
+function widened({ out, lse }: KernelOutputs): KernelOutputs {
+  const values = decodeToFloat64(out.data, formats[out.format]);
+  return { out: { format: 'fp32', shape: out.shape, data: Float32Array.from(values) }, lse };
+}
+
 /** Reports of real audits, of every verdict and shape of result, by name. */
 export const judgedCases: Readonly<Record<string, Case>> = {
   pass: judged(plain, outputs(plain, same, same), []),
@@ -156,6 +162,7 @@ export const judgedCases: Readonly<Record<string, Case>> = {
   'pass, causal, window, softcap': judged(masked, outputs(masked, same, same), []),
   'pass, rows without keys': judged(emptyRows, outputs(emptyRows, same, same), []),
   'pass, NaN and infinity in V': judged(poisoned, outputs(poisoned, same, same), []),
+  'pass, fp32 output of bf16 numbers': judged(plain, widened(outputs(plain, same, same)), []),
   'nothing judged, no queries': judged(
     problem({ queries: 0 }),
     outputs(problem({ queries: 0 }), same, same),

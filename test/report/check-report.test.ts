@@ -212,9 +212,7 @@ describe('a check as JUnit and as annotations', () => {
       /tests="2" failures="1" errors="0" skipped="1"[^]*<testcase name="execution"[^>]*>\s*<failure/,
     );
     expect(xml).toContain('<skipped message="never tried: the check ended"/>');
-    expect(xml).toMatch(
-      /<system-out>\s*tried on 5 problems up to .*: 129×771 d32\/16 h6\/3 b2/,
-    );
+    expect(xml).toMatch(/<system-out>\s*tried on 5 problems up to .*: 129×771 d32\/16 h6\/3 b2/);
   });
 
   it('annotates each failure on one line, and nothing else', () => {

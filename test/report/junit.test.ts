@@ -69,13 +69,18 @@ function parseXml(xml: string): XmlElement {
   return root.children[0]!;
 }
 
+/** The test cases of a suite, which may hold its output too. */
+function cases({ children }: XmlElement): XmlElement[] {
+  return children.filter(({ name }) => name !== 'system-out');
+}
+
 function childNames(element: XmlElement): (string | undefined)[] {
-  return element.children.map(({ attributes }) => attributes['name']);
+  return cases(element).map(({ attributes }) => attributes['name']);
 }
 
 function outcomes(suite: XmlElement): Record<string, string> {
   return Object.fromEntries(
-    suite.children.map(({ attributes, children }) => [
+    cases(suite).map(({ attributes, children }) => [
       attributes['name'],
       children[0]?.name ?? 'pass',
     ]),

@@ -1,17 +1,19 @@
 import { levels } from '../../../oracles/index.js';
-import { bestAgreements, isAccepted, measureAgreement, type Agreement } from './agreement.js';
+import { isAccepted } from './acceptance.js';
+import { nearestCandidates } from './candidates.js';
 import { describeCorrelations } from './correlations.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import { unexplained, type Diagnosis } from './diagnosis.js';
-import type { HypothesisContext } from './hypothesis.js';
+import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { hypothesisFamilies } from './hypotheses/families.js';
 import { everyRow } from './hypotheses/uniform-scale.js';
-import { describeDamage, describeScope } from './location.js';
+import { describeDamage, describePooled, describeScope } from './location.js';
 import { explainLostRows, lostRows } from './lost-rows.js';
-import { explainLse, failsOnlyByLse } from './lse-signatures.js';
-import { explainPooledError } from './pooled-error.js';
-import { measureRows } from './row-damage.js';
-import { damagedRows, sampleRows } from './row-sample.js';
+import { explainEmptyRows, failsOnlyByLse } from './lse-rows.js';
+import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
+import { bestAgreements } from './ranking.js';
+import { measureRows, type RowDamage } from './row-damage.js';
+import { damageRatio, damagedRows, rowsThatFailTogether, sampleRows } from './row-sample.js';
 import { RowReader } from './row-reader.js';
 
 /** Clauses joined in one sentence for one cause with several parameters. */
@@ -48,33 +50,30 @@ function withScope(clause: string, scope: string): string {
 function conclude(
   best: readonly [Agreement, ...Agreement[]],
   damaged: readonly number[],
-  { shape }: HypothesisContext,
+  { shape, pooled }: HypothesisContext,
 ): Diagnosis {
   const [first] = best;
   const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
   const clauses = clausesOf(best, ids);
   const techniques = new Set(best.map(({ hypothesis }) => hypothesis.technique));
-  const scope = best.every(({ spared }) => spared.length > 0)
-    ? describeScope(damaged, first.spared, shape)
-    : '';
+  const scope = pooled
+    ? describePooled(damaged, shape)
+    : best.every(({ spared }) => spared.length > 0)
+      ? describeScope(damaged, first.spared, shape)
+      : '';
   const alternatives = best
     .map(({ hypothesis }) => hypothesis.statement)
     .filter((statement) => !clauses.includes(statement));
-  const lse =
-    first.lseAgrees === null
-      ? []
-      : [
-          first.lseAgrees
-            ? 'the LSE is what this cause gives'
-            : 'the LSE is not what this cause gives',
-        ];
+  const lse = first.lse.rows === 0 ? [] : ['the LSE is what this cause gives'];
   return {
     id: ids[0]!,
     equivalents: ids.slice(1),
     technique: techniques.size === 1 ? first.hypothesis.technique : null,
     sentence: withScope(clauses.join(' or '), scope),
     evidence: [
-      `${first.explained} of ${first.rows} damaged rows of the sample are what this cause gives: their squared error against it is ${twoDigits(first.misfit)} times what rounding makes, against the correct output ${twoDigits(first.correctMisfit)} times`,
+      pooled
+        ? `over ${first.rows} rows together the error is ${twoDigits(first.slope.value)} ± ${twoDigits(first.slope.standardError)} times what this cause makes`
+        : `${first.explained} of ${first.rows} damaged rows of the sample are what this cause gives: their squared error against it is ${twoDigits(first.misfit)} times what rounding makes, against the correct output ${twoDigits(first.correctMisfit)} times`,
       ...lse,
       ...(alternatives.length === 0
         ? []
@@ -83,16 +82,24 @@ function conclude(
   };
 }
 
+/** What all hypotheses make of the sample. */
+interface Trial {
+  readonly accepted: readonly Agreement[];
+  readonly tried: readonly Agreement[];
+}
+
 /** Every hypothesis that the sample bears out; those fitted to it only when nothing simpler is. */
-function tryHypotheses(context: HypothesisContext, simplerKnown: boolean): Agreement[] {
+function tryHypotheses(context: HypothesisContext): Trial {
   const accepted: Agreement[] = [];
+  const tried: Agreement[] = [];
   for (const family of hypothesisFamilies)
     for (const hypothesis of family(context)) {
       const agreement = measureAgreement(hypothesis, context);
-      if (agreement !== null && isAccepted(agreement, context)) accepted.push(agreement);
+      tried.push(agreement);
+      if (isAccepted(agreement, context)) accepted.push(agreement);
     }
   const free = accepted.filter(({ hypothesis }) => hypothesis.fitted !== true);
-  return free.length > 0 || simplerKnown ? free : accepted;
+  return { accepted: free.length > 0 ? free : accepted, tried };
 }
 
 /** Whether a row sees no key and yet not one of its elements is zero. */
@@ -110,8 +117,8 @@ function holdsSomethingForNothing(
  * Names the cause of a failed audit. Causes are hypotheses whose exact consequences are held against
  * the output on a sample of rows; the one that leaves nothing but rounding on (nearly) all damaged
  * rows is named, or all that do so equally well. Rows that are NaN, infinite or zero, and an LSE that
- * fails alone, are recognised by what they have in common. Without such a cause the diagnosis is
- * `unexplained`, with what was observed as evidence.
+ * fails alone, are recognised by what they have in common. Without such a cause (`isAccepted` has the
+ * criterion) the diagnosis is `unexplained`, with what was observed and the nearest causes as evidence.
  *
  * Costs one walk over the weights and, per hypothesis, some tens of rows; memory O(seqlen · dim).
  */
@@ -121,17 +128,18 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
   const damage = measureRows(input);
   const special = levels.indexOf('special');
   const onlyLse = failsOnlyByLse(input);
-  const ofLse = explainLse(input);
-  if (ofLse !== null && !ofLse.id.startsWith('lse-offset')) return ofLse;
+  const ofEmptyRows = onlyLse ? explainEmptyRows(input) : null;
+  if (ofEmptyRows !== null) return ofEmptyRows;
   const damaged = damagedRows(input, damage, onlyLse).filter(
     (row) => reference.level[row] !== special,
   );
   const reader = new RowReader(problem, shape);
-  if (damaged.length === 0) return ofLse ?? explainPooledError(input, damage) ?? unexplained([]);
   const located = onlyLse
-    ? ['the output is right, the LSE is not']
-    : describeDamage(input, damage, damaged);
-  if (damaged.every((row) => holdsSomethingForNothing(input, reader, row)))
+    ? ['the output is right, the LSE is not', ...describeDamage(input, damage, damaged, 'LSE')]
+    : damaged.length === 0
+      ? ['no single row errs by more than rounding explains']
+      : describeDamage(input, damage, damaged);
+  if (damaged.length > 0 && damaged.every((row) => holdsSomethingForNothing(input, reader, row)))
     return {
       id: 'rows-without-keys-not-zero',
       equivalents: [],
@@ -139,34 +147,78 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
       sentence: 'rows without visible keys are not zero',
       evidence: located,
     };
-  const lost = lostRows(input, damaged);
-  if (lost.length === damaged.length) {
+  const lost = onlyLse ? [] : lostRows(input, damaged);
+  if (lost.length > 0 && lost.length === damaged.length) {
     const found = explainLostRows(input, reader, lost, damaged) ?? unexplained([]);
     return { ...found, evidence: [...found.evidence, ...located] };
   }
-  const sample = sampleRows(input, damage, damaged, reader);
-  const context = { input, shape, reader, sample, noise: damage.noise, onlyLse };
-  const [first, ...others] = bestAgreements(tryHypotheses(context, ofLse !== null), context);
-  if (first === undefined) {
-    const ofLost = lost.length === 0 ? null : explainLostRows(input, reader, lost, damaged);
-    if (ofLost !== null && ofLost.id !== 'rows-not-written')
-      return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
-    return ofLse ?? unexplained([...located, ...describeCorrelations(context, damage)]);
+  const found = findCause(input, { damage, damaged, reader, onlyLse });
+  if ('id' in found) return { ...found, evidence: [...found.evidence, ...located] };
+  const ofLost = lost.length === 0 ? null : explainLostRows(input, reader, lost, damaged);
+  if (ofLost !== null && ofLost.id !== 'rows-not-written')
+    return { ...ofLost, evidence: [...ofLost.evidence, ...located] };
+  const { contexts, tried } = found;
+  const ofSizes = contexts.slice(0, 1).flatMap((one) => describeCorrelations(one, damage));
+  return unexplained([...located, ...ofSizes], nearestCandidates(tried));
+}
+
+interface Failure {
+  readonly damage: RowDamage;
+  readonly damaged: readonly number[];
+  readonly reader: RowReader;
+  readonly onlyLse: boolean;
+}
+
+/** Whether rows fail together, not single elements alone. */
+function failsTogether({ structure, spread }: DiagnosisInput, damaged: readonly number[]): boolean {
+  return (
+    damaged.length === 0 ||
+    structure.some(
+      ({ rows, statistic, threshold }) => rows > 1 && Math.abs(statistic) > threshold,
+    ) ||
+    spread.results.some(({ measured, limit }) => measured > limit)
+  );
+}
+
+function meanMisfit(sample: readonly SampleRow[]): number {
+  const misfits = sample.map(({ observed, correct }) => misfitOf(observed, correct));
+  return misfits.reduce((a, b) => a + b, 0) / misfits.length;
+}
+
+/** What was tried without success. */
+interface Attempts {
+  readonly contexts: readonly HypothesisContext[];
+  readonly tried: readonly Agreement[];
+}
+
+/**
+ * Tries the hypotheses on the rows that show the error by themselves; when none of them is borne out, on
+ * rows that fail together.
+ */
+function findCause(input: DiagnosisInput, failure: Failure): Diagnosis | Attempts {
+  const { damage, damaged, reader, onlyLse } = failure;
+  const { shape } = input.reference;
+  const contexts: HypothesisContext[] = [];
+  const tried: Agreement[] = [];
+  for (const pooled of onlyLse || !failsTogether(input, damaged) ? [false] : [false, true]) {
+    const rows = pooled ? rowsThatFailTogether(input, damaged) : damaged;
+    const sample = rows.length === 0 ? [] : sampleRows(input, damage, rows, reader, pooled);
+    if (!sample.some((row) => row.damaged)) continue;
+    // What rows show by themselves must be explained row by row.
+    if (pooled && meanMisfit(sample) > damageRatio) continue;
+    const context = { input, shape, reader, sample, noise: damage.noise, onlyLse, pooled };
+    contexts.push(context);
+    const trial = tryHypotheses(context);
+    tried.push(...trial.tried);
+    const [first, ...others] = bestAgreements(trial.accepted, context);
+    if (first === undefined) continue;
+    const causes = new Set([first, ...others].map(({ hypothesis }) => hypothesis.id));
+    if (causes.size > mostEqual)
+      return unexplained(
+        [`${causes.size} causes would give this output equally well: ${[...causes].join(', ')}`],
+        nearestCandidates([first, ...others]),
+      );
+    return conclude([first, ...others], rows, context);
   }
-  const causes = new Set([first, ...others].map(({ hypothesis }) => hypothesis.id));
-  if (causes.size > mostEqual)
-    return unexplained([
-      `${causes.size} causes would give this output equally well: ${[...causes].join(', ')}`,
-      ...located,
-    ]);
-  const conclusion = conclude([first, ...others], damaged, context);
-  const evidence = [...conclusion.evidence, ...located];
-  if (ofLse === null) return { ...conclusion, evidence };
-  return {
-    id: conclusion.id,
-    equivalents: [...conclusion.equivalents, ofLse.id, ...ofLse.equivalents],
-    technique: null,
-    sentence: `${conclusion.sentence}, which the output is too coarse to show, or ${ofLse.sentence}`,
-    evidence,
-  };
+  return { contexts, tried };
 }

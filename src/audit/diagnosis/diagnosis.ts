@@ -1,3 +1,14 @@
+/** A cause that is not the cause, or not surely so. */
+export interface DiagnosisCandidate {
+  readonly id: string;
+  readonly sentence: string;
+  /**
+   * Part of the squared error that it explains, of the LSE's where the LSE alone fails: 1 for all of it, 0
+   * for what a correct output explains.
+   */
+  readonly explained: number;
+}
+
 /** The cause of a failure, as far as the evidence singles one out. */
 export interface Diagnosis {
   /** Kebab-case name of the cause; `unexplained` when none of those known explains the output. */
@@ -10,9 +21,22 @@ export interface Diagnosis {
   readonly sentence: string;
   /** What speaks for it, a clause each. */
   readonly evidence: readonly string[];
+  /** Where no cause is named: the nearest ones, that which explains most first. */
+  readonly candidates?: readonly DiagnosisCandidate[];
 }
 
-/** The diagnosis of an output whose failure fits no known cause. */
-export function unexplained(evidence: readonly string[]): Diagnosis {
-  return { id: 'unexplained', equivalents: [], technique: null, sentence: 'unexplained', evidence };
+/** The diagnosis of an output whose failure fits no known cause; the evidence ends with what comes nearest. */
+export function unexplained(
+  evidence: readonly string[],
+  candidates: readonly DiagnosisCandidate[] = [],
+): Diagnosis {
+  const nearest = candidates.map(
+    ({ sentence, explained }) =>
+      `nearest: ${sentence} would explain ${Math.floor(explained * 100)} % of the squared error`,
+  );
+  return {
+    ...{ id: 'unexplained', equivalents: [], technique: null, sentence: 'unexplained' },
+    evidence: [...evidence, ...nearest],
+    candidates,
+  };
 }

@@ -18,6 +18,10 @@ export interface SampleRow extends PredictionPlace {
   readonly observedLse: number | null;
   /** What a correct kernel gives. */
   readonly correct: RowPrediction;
+  /** Σ over the columns of (Σ w|v|)². */
+  readonly magnitude: number;
+  /** Standard deviation expected of a correct kernel's LSE. */
+  readonly lseNoise: number;
   /** Whether its error is more than rounding explains. */
   readonly damaged: boolean;
 }
@@ -33,6 +37,11 @@ export interface HypothesisContext {
   readonly noise: Float64Array;
   /** Whether the output is right and the LSE alone is damaged. */
   readonly onlyLse: boolean;
+  /**
+   * Whether no row shows the error by itself: the rows of the sample are some of those that fail
+   * together, and all of them count as damaged.
+   */
+  readonly pooled: boolean;
 }
 
 /** A cause that may explain a failed output, and what it would have made of each row. */
@@ -50,6 +59,11 @@ export interface Hypothesis {
    * statement about the row is possible.
    */
   readonly predict: (row: SampleRow) => RowPrediction | null;
+  /**
+   * The output of a sound kernel whose roundings the prediction contains, where it contains any: only
+   * what it explains beyond that speaks for it.
+   */
+  readonly sound?: (row: SampleRow) => Float64Array;
   /**
    * Whether the statement already says which rows are meant, so that correct rows elsewhere do not
    * speak against it.

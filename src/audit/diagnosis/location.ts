@@ -51,6 +51,17 @@ export function describeScope(
   return parts.join('');
 }
 
+/** The rows that were looked at together, as " on head 1, queries 0 to 127", or '' for all of the problem. */
+export function describePooled(rows: readonly number[], shape: ProblemShape): string {
+  const { batch, heads, queries } = shape;
+  if (rows.length === batch * heads * queries) return '';
+  const ofHeads = headsOf(rows, shape);
+  const local = rows.map((row) => row % queries);
+  const whole = rows.length === ofHeads.length * queries;
+  const range = whole ? '' : `, queries ${Math.min(...local)} to ${Math.max(...local)}`;
+  return ` on ${nameHeads(ofHeads, shape)}${range}`;
+}
+
 /** The damaged elements' columns, when they are few or repeat; columns count when they are far off. */
 function describeColumns({ input, rows, noise }: ColumnFacts): string[] {
   const { out, reference } = input;
@@ -105,21 +116,23 @@ export function describeDamage(
   input: DiagnosisInput,
   { noise }: RowDamage,
   damaged: readonly number[],
+  what: 'output' | 'LSE' = 'output',
 ): string[] {
   const { shape } = input.reference;
   const heads = headsOf(damaged, shape);
   const total = input.reference.lse.length;
   const places = queryPattern(damaged, shape);
+  const by = `${what === 'LSE' ? 'in the LSE' : ''} by more than rounding explains`.trim();
   const count =
     damaged.length === total
-      ? 'every row errs by more than rounding explains'
-      : `${damaged.length} of ${total} rows ${damaged.length === 1 ? 'errs' : 'err'} by more than rounding explains`;
+      ? `every row errs ${by}`
+      : `${damaged.length} of ${total} rows ${damaged.length === 1 ? 'errs' : 'err'} ${by}`;
   return [
     count,
     ...(heads.length < shape.batch * shape.heads
       ? [`only ${nameHeads(heads, shape)} ${heads.length === 1 ? 'errs' : 'err'}`]
       : []),
     ...(places === null ? [] : [`only ${places} err${/^query/.test(places) ? 's' : ''}`]),
-    ...describeColumns({ input, rows: damaged, noise }),
+    ...(what === 'LSE' ? [] : describeColumns({ input, rows: damaged, noise })),
   ];
 }

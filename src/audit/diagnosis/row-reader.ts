@@ -39,7 +39,10 @@ export class RowReader {
   readonly values: (kv: number) => Float64Array;
   /** Scores of the visible keys of a flat row, −∞ elsewhere; do not write to them. */
   readonly scores: (row: number) => Float64Array;
-  readonly #keys: (kv: number) => Float64Array;
+  /** K of one flat kv head, [keys × qkDim]. */
+  readonly keys: (kv: number) => Float64Array;
+  /** Q of a flat row. */
+  readonly query: (row: number) => Float64Array;
   readonly #dots: (index: number) => Float64Array;
   readonly #kvHeads: number;
 
@@ -57,8 +60,8 @@ export class RowReader {
         (index + 1) * size,
       );
     this.values = remembered(slice(problem.v, keys * vDim));
-    this.#keys = remembered(slice(problem.k, keys * qkDim));
-    const query = slice(problem.q, qkDim);
+    this.keys = remembered(slice(problem.k, keys * qkDim));
+    this.query = slice(problem.q, qkDim);
     this.scores = remembered((row) => {
       const { begin, end } = this.range(row);
       const scores = new Float64Array(keys).fill(-Infinity);
@@ -67,8 +70,8 @@ export class RowReader {
       return scores;
     });
     this.#dots = remembered((index) => {
-      const q = query(Math.floor(index / this.#kvHeads));
-      const k = this.#keys(index % this.#kvHeads);
+      const q = this.query(Math.floor(index / this.#kvHeads));
+      const k = this.keys(index % this.#kvHeads);
       return Float64Array.from({ length: keys }, (_, j) => {
         let sum = 0;
         for (let t = 0; t < qkDim; t++) sum += q[t]! * k[j * qkDim + t]!;

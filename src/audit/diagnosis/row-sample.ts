@@ -1,3 +1,5 @@
+import { formats, round } from '../../formats/index.js';
+import { outputRounding } from '../bounds/index.js';
 import { correctRow } from './correct-row.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import type { SampleRow } from './hypothesis.js';
@@ -23,9 +25,32 @@ const clearRatio = 16;
 /** Rows of the sample that err, and rows that do not, to hold against a hypothesis. */
 const mostDamaged = 64;
 const mostSound = 32;
+/** Rows of a sample that err together only: none of them shows much, and all are looked at. */
+const mostPooled = 128;
+const fewestPooled = 24;
+const pooledBudget = 2 ** 21;
 /** Products with V per hypothesis and sample; longer problems get fewer rows, but not below 16. */
 const productBudget = 2 ** 23;
 const fewestRows = 16;
+
+/**
+ * Standard deviation of a correct kernel's LSE: the weights' errors independent and uniform within their
+ * typical bound, an exponential that is off on average by an eighth of its worst, and fp32 roundings.
+ */
+function lseNoiseOf({ bound, lse }: DiagnosisInput, reader: RowReader, row: number, exact: number) {
+  const { typicalWeight } = bound.row(row);
+  let squares = 0;
+  for (const s of reader.scores(row)) if (s !== -Infinity) squares += Math.exp(2 * (s - exact));
+  const given = lse![row]!;
+  // An LSE that a shorter format holds was rounded to it.
+  const format = (['bf16', 'fp16', 'fp32'] as const).find(
+    (name) => round(formats[name], given) === given,
+  );
+  const rounding = format === undefined ? 0 : outputRounding(format, exact, 0) ** 2;
+  return Math.sqrt(
+    (typicalWeight ** 2 * squares + rounding) / 3 + (typicalWeight / 8) ** 2 + 2 ** -42,
+  );
+}
 
 /** Σ error² over its expectation; an exact row has ratio 0. */
 export function damageOf({ error, noise }: RowDamage, row: number): number {
@@ -45,10 +70,12 @@ function leavesBound(input: DiagnosisInput, row: number): boolean {
   return out.some((exact, c) => Math.abs(input.out[row * out.length + c]! - exact) > limit[c]!);
 }
 
-/** Whether a finite LSE is farther from the exact one than any correct kernel's. */
+/** Whether an LSE is farther from the exact one than any correct kernel's, or NaN. */
 function lseLeavesBound({ reference, lse, bound }: DiagnosisInput, row: number): boolean {
   const exact = reference.lse[row]!;
-  return Math.abs(lse![row]! - exact) > bound.row(row).lse + 2 ** -23 * Math.abs(exact);
+  const given = lse![row]!;
+  if (given === exact) return false;
+  return !(Math.abs(given - exact) <= bound.row(row).lse + 2 ** -23 * Math.abs(exact));
 }
 
 /** The rows that err, in order: by their output, or by their LSE where that is all that errs. */
@@ -65,15 +92,30 @@ export function damagedRows(input: DiagnosisInput, damage: RowDamage, onlyLse: b
     // Rows of NaN are another matter.
     const ratios = ofHead.map((row) => damageOf(damage, row)).filter(Number.isFinite);
     const lowest = ratios.sort((a, b) => a - b)[Math.floor(ratios.length / 10)] ?? 0;
-    const whole = lowest > wholeHeadRatio;
+    // Where nearly all of them err clearly, one that does not is sound.
+    const whole = lowest > wholeHeadRatio && lowest <= clearRatio;
     for (const row of ofHead)
       if (whole || damageOf(damage, row) > damageRatio || leavesBound(input, row)) rows.push(row);
   }
   return rows;
 }
 
-/** The rows of the widest failing structure test: where an error too small for single rows sits. */
-export function rowsOfFailingStructure({ structure, reference }: DiagnosisInput): number[] {
+/**
+ * The rows that fail together: those of the widest failing structure test, else of the heads with
+ * damaged rows, else all.
+ */
+export function rowsThatFailTogether(input: DiagnosisInput, damaged: readonly number[]): number[] {
+  const ofStructure = rowsOfFailingStructure(input);
+  const { queries } = input.reference.shape;
+  if (ofStructure.length > 1) return ofStructure;
+  const heads = new Set(damaged.map((row) => Math.floor(row / queries)));
+  return Array.from(input.reference.lse.keys()).filter(
+    (row) => heads.size === 0 || heads.has(Math.floor(row / queries)),
+  );
+}
+
+/** The rows of the widest failing structure test. */
+function rowsOfFailingStructure({ structure, reference }: DiagnosisInput): number[] {
   const { queries } = reference.shape;
   const failing = structure.filter(({ statistic, threshold }) => Math.abs(statistic) > threshold);
   const widest = failing.reduce<(typeof failing)[number] | null>(
@@ -94,6 +136,7 @@ export function sampleRows(
   damage: RowDamage,
   damaged: readonly number[],
   reader: RowReader,
+  pooled: boolean,
 ): SampleRow[] {
   const { reference, out, lse, bound, outputFormat } = input;
   const { queries, keys, vDim } = reference.shape;
@@ -104,7 +147,15 @@ export function sampleRows(
     .sort((a, b) => damageOf(damage, b) - damageOf(damage, a));
   const clear = ranked.filter((row) => damageOf(damage, row) >= clearRatio);
   const worst = clear.slice(0, Math.ceil(count / 2));
-  const chosen = [...new Set([...worst, ...spread(ranked, count - worst.length)])];
+  const chosen = pooled
+    ? spread(
+        damaged.filter((row) => Number.isFinite(damage.error[row])),
+        Math.max(
+          fewestPooled,
+          Math.min(mostPooled, Math.floor(pooledBudget / Math.max(keys * vDim, 1))),
+        ),
+      )
+    : [...new Set([...worst, ...spread(ranked, count - worst.length)])];
   const isDamaged = new Set(damaged);
   const sound: number[] = [];
   for (let row = 0; row < reference.lse.length; row++)
@@ -137,8 +188,12 @@ export function sampleRows(
         noise: damage.noise[row]!,
         lse: reference.lse[row]!,
       },
+      magnitude: reference.magnitude
+        .subarray(row * vDim, (row + 1) * vDim)
+        .reduce((sum, x) => sum + x * x, 0),
+      lseNoise: lse === null ? 0 : lseNoiseOf(input, reader, row, reference.lse[row]!),
       damaged: isDamaged.has(row),
     };
   };
-  return [...chosen, ...others].map(build);
+  return [...chosen, ...(pooled ? [] : others)].map(build);
 }

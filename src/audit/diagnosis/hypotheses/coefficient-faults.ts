@@ -1,85 +1,96 @@
-import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { predictWeighted } from '../prediction.js';
+import { rowsToFit } from '../fit-budget.js';
+import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
+import { predictWeighted, type RowPrediction } from '../prediction.js';
+import { runOnlineSoftmax, type BlockOrder } from './online-softmax.js';
 
 /** Powers of the fraction whose coefficients an exponential's polynomial has beyond the constant 1. */
 const powers = [1, 2, 3] as const;
-
-/** Largest relative change of the exponential for which the fit by its derivative holds. */
+/** Largest change of a coefficient that is looked for, and the one that derivatives are taken over. */
 const largestChange = 0.05;
+const step = 2 ** -10;
+/** Rows that the change is fitted to, and how often. */
+const fittedRows = 32;
+const rounds = 2;
 
-/** w·x^power / 2^x of every visible key, x the fraction of its exponent: the derivative of w by c_power. */
-function sensitivity({ reader }: HypothesisContext, row: SampleRow, power: number): Float64Array {
-  const scores = reader.scores(row.row);
-  const maximum = scores.reduce((a, b) => Math.max(a, b), -Infinity);
-  return scores.map((s) => {
-    if (s === -Infinity) return 0;
-    const x = (s - maximum) * Math.LOG2E;
-    const fraction = x - Math.floor(x);
-    return (Math.exp(s - row.correct.lse) * fraction ** power) / 2 ** fraction;
-  });
+const blockSizes = [64, 128, 32, 256] as const;
+const orders: readonly BlockOrder[] = ['last to first', 'first to last'];
+
+/** Where the fraction is counted from: the running maximum of blocks of this size in this order. */
+interface Blocks {
+  readonly block: number;
+  readonly order: BlockOrder;
 }
 
-/** Σ d_j (v_j − O): what the weights' change d makes of the output. */
-function effect({ reader }: HypothesisContext, row: SampleRow, change: Float64Array): Float64Array {
-  const { vDim } = row;
-  const values = reader.values(row.kv);
-  const out = new Float64Array(vDim);
-  change.forEach((d, j) => {
-    if (d !== 0)
-      for (let c = 0; c < vDim; c++) out[c]! += d * (values[j * vDim + c]! - row.correct.out[c]!);
-  });
-  return out;
+/** A row whose exponential has `change` added to the coefficient of `power`. */
+function changed(
+  { reader }: HypothesisContext,
+  row: SampleRow,
+  blocks: Blocks,
+  power: number,
+  change: number,
+): RowPrediction {
+  const exponential = (fraction: number) => 1 + (change * fraction ** power) / 2 ** fraction;
+  const law = { ...blocks, exponential };
+  const online = runOnlineSoftmax(reader.scores(row.row), reader.values(row.kv), law);
+  return predictWeighted(row, online);
 }
-
-/** About what the LSE of a correct kernel with a cubic exponential is off by. */
-const lseNoise = 2 ** -13.4;
 
 /** The change of one coefficient that explains O and the LSE best, by least squares. */
-function fitChange(context: HypothesisContext, power: number): number {
-  let cross = 0;
-  let squares = 0;
-  for (const row of context.sample.filter((row) => row.damaged)) {
-    const change = sensitivity(context, row, power);
-    effect(context, row, change).forEach((d, c) => {
-      cross += (d * (row.observed[c]! - row.correct.out[c]!)) / row.correct.noise;
-      squares += d ** 2 / row.correct.noise;
-    });
-    const ofLse = row.observedLse === null ? NaN : row.observedLse - row.correct.lse;
-    if (!Number.isFinite(ofLse)) continue;
-    const total = change.reduce((a, b) => a + b, 0);
-    cross += (total * ofLse) / lseNoise ** 2;
-    squares += (total / lseNoise) ** 2;
+function fitChange(
+  context: HypothesisContext,
+  rows: readonly SampleRow[],
+  blocks: Blocks,
+  power: number,
+): number {
+  let change = 0;
+  for (let round = 0; round < rounds; round++) {
+    let cross = 0;
+    let squares = 0;
+    for (const row of rows) {
+      const { observed, observedLse, correct, lseNoise } = row;
+      const at = change === 0 ? correct : changed(context, row, blocks, power, change);
+      const beside = changed(context, row, blocks, power, change + step);
+      const trust = row.vDim / correct.noise;
+      at.out.forEach((x, c) => {
+        const d = (beside.out[c]! - x) / step;
+        cross += trust * d * (observed[c]! - x);
+        squares += trust * d ** 2;
+      });
+      if (observedLse === null || !Number.isFinite(observedLse)) continue;
+      const d = (beside.lse - at.lse) / step / lseNoise;
+      cross += (d * (observedLse - at.lse)) / lseNoise;
+      squares += d ** 2;
+    }
+    change += cross / squares;
+    if (!(Math.abs(change) < largestChange)) return NaN;
   }
-  return cross / squares;
+  return change;
 }
 
 /**
  * A wrong coefficient in the polynomial of the exponential, its change fitted. Which coefficient is
- * left open: the powers of a fraction are nearly proportional, and the maximum that the fraction is
- * counted from is the kernel's own.
+ * left open: the powers of a fraction are nearly proportional.
  */
 export const coefficientHypotheses: HypothesisFamily = function* (context) {
-  const { reader } = context;
-  for (const power of powers) {
-    const error = fitChange(context, power);
-    if (!(Math.abs(error) < largestChange) || error === 0) continue;
-    yield {
-      id: 'exp2-coefficient',
-      technique: 'exp2-polynomial',
-      statement:
-        'the exponential is off by a smooth function of its fraction, as by a wrong coefficient of its polynomial',
-      fitted: true,
-      predict: (row) => {
-        const change = sensitivity(context, row, power);
-        const scores = reader.scores(row.row);
-        let total = 1;
-        for (const d of change) total += error * d;
-        const weights = scores.map((s, j) =>
-          s === -Infinity ? 0 : (Math.exp(s - row.correct.lse) + error * change[j]!) / total,
-        );
-        const lse = row.correct.lse + Math.log(total);
-        return predictWeighted(row, { weights, values: reader.values(row.kv), lse });
-      },
-    };
-  }
+  const { keys } = context.shape;
+  const rows = context.sample
+    .filter((row) => row.damaged)
+    .slice(0, rowsToFit(context.shape, fittedRows));
+  const sizes = [...new Set(blockSizes.map((size) => Math.min(size, keys)))];
+  for (const block of sizes)
+    for (const order of block < keys ? orders : orders.slice(0, 1))
+      for (const power of powers) {
+        const blocks = { block, order };
+        const change = fitChange(context, rows, blocks, power);
+        if (Number.isNaN(change) || change === 0) continue;
+        const hypothesis: Hypothesis = {
+          id: 'exp2-coefficient',
+          technique: 'exp2-polynomial',
+          statement:
+            'the exponential is off by a smooth function of its fraction, as by a wrong coefficient of its polynomial',
+          adjusted: true,
+          predict: (row) => changed(context, row, blocks, power, change),
+        };
+        yield hypothesis;
+      }
 };

@@ -1,28 +1,46 @@
 import type { HypothesisFamily } from '../hypothesis.js';
 import { coefficientHypotheses } from './coefficient-faults.js';
+import { columnPlaceHypotheses } from './column-faults.js';
 import { headHypotheses } from './head-faults.js';
 import { keyTileHypotheses } from './key-tile-faults.js';
+import { lseHypotheses } from './lse-faults.js';
 import { maskHypotheses } from './mask-faults.js';
+import { narrowHypotheses } from './narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
+import { outputPrecisionHypotheses } from './output-precision.js';
 import { columnHypotheses, headPlaceHypotheses, rowHypotheses } from './placement-faults.js';
+import { rowFactorHypotheses } from './row-factors.js';
 import { rowSumHypotheses } from './row-sum-faults.js';
+import { scaleFactorHypotheses } from './scale-factor.js';
+import { scoreBiasHypotheses } from './score-bias.js';
+import { scorePrecisionHypotheses } from './score-precision.js';
 import { scoreHypotheses } from './score-faults.js';
 import { singleKeyHypotheses } from './single-key-faults.js';
+import { splitHypotheses } from './split-faults.js';
 import { uniformOffsetHypotheses, uniformScaleHypotheses } from './uniform-scale.js';
 
 /** Every kind of hypothesis, in the order in which equally good ones are named. */
 export const hypothesisFamilies: readonly HypothesisFamily[] = [
+  lseHypotheses,
   scoreHypotheses,
+  scaleFactorHypotheses,
   maskHypotheses,
   headHypotheses,
   headPlaceHypotheses,
   columnHypotheses,
+  columnPlaceHypotheses,
   rowHypotheses,
   keyTileHypotheses,
   rowSumHypotheses,
+  splitHypotheses,
   onlineSoftmaxHypotheses,
+  outputPrecisionHypotheses,
   uniformScaleHypotheses,
   uniformOffsetHypotheses,
   singleKeyHypotheses,
   coefficientHypotheses,
+  scorePrecisionHypotheses,
+  narrowHypotheses,
+  scoreBiasHypotheses,
+  rowFactorHypotheses,
 ];

@@ -20,6 +20,7 @@ export class GranuleSums {
     granule: number,
     keysFrom: number,
     valuesFrom: number,
+    zeroKeys = false,
   ) {
     const { keys, vDim } = reader.shape;
     const count = Math.ceil(keys / granule);
@@ -35,7 +36,7 @@ export class GranuleSums {
       const first = Math.max(g * granule, row.range.begin);
       const last = Math.min((g + 1) * granule, row.range.end);
       for (let j = first; j < last; j++) {
-        const dot = dots[j + keysFrom];
+        const dot = zeroKeys ? 0 : dots[j + keysFrom];
         if (dot === undefined) continue;
         const w = Math.exp(reader.score(dot) - row.correct.lse);
         this.#weights[g + 1]! += w;

@@ -15,9 +15,14 @@ interface TileFault {
   readonly inSum: number;
   readonly keysFrom: number;
   readonly valuesFrom: number;
+  /** Whether K of the tile reads as zeros. */
+  readonly zeroKeys: boolean;
 }
 
-const own = { inOutput: 1, inSum: 1, keysFrom: 0, valuesFrom: 0, technique: null };
+const own = {
+  ...{ inOutput: 1, inSum: 1, keysFrom: 0, valuesFrom: 0 },
+  ...{ technique: null, zeroKeys: false },
+};
 
 const tileFaults: readonly TileFault[] = [
   {
@@ -61,6 +66,19 @@ const tileFaults: readonly TileFault[] = [
     technique: 'row-sum',
     statement: (keys) => `${keys} are in the row sum twice`,
     inSum: 2,
+  },
+  {
+    ...own,
+    id: 'key-tile-zero-keys',
+    statement: (keys) => `K of ${keys} reads as zeros`,
+    zeroKeys: true,
+  },
+  {
+    ...own,
+    id: 'key-tile-zero',
+    statement: (keys) => `K and V of ${keys} read as zeros`,
+    zeroKeys: true,
+    inOutput: 0,
   },
   ...([1, -1] as const).flatMap((offset): TileFault[] => {
     const side = offset > 0 ? 'next tile' : 'tile before';
@@ -118,7 +136,8 @@ function faultyRow(
     const inside = j >= first && j < last;
     const source = inside ? j + fault.keysFrom * size : j;
     if (source < 0 || source >= keys) return null;
-    const p = Math.exp(reader.score(dots[source]!) - row.correct.lse);
+    const dot = inside && fault.zeroKeys ? 0 : dots[source]!;
+    const p = Math.exp(reader.score(dot) - row.correct.lse);
     weights[j] = inside ? fault.inOutput * p : p;
     sum += inside ? fault.inSum * p : p;
   }
@@ -157,9 +176,16 @@ function rankTiles(
   for (const [index, row] of rows.entries()) {
     const sums = correct[index]!;
     const faulty =
-      fault.keysFrom === 0 && fault.valuesFrom === 0
+      fault.keysFrom === 0 && fault.valuesFrom === 0 && !fault.zeroKeys
         ? sums
-        : new GranuleSums(reader, row, size, fault.keysFrom * size, fault.valuesFrom * size);
+        : new GranuleSums(
+            reader,
+            row,
+            size,
+            fault.keysFrom * size,
+            fault.valuesFrom * size,
+            fault.zeroKeys,
+          );
     tiles.forEach((tile, t) => {
       const total = 1 - sums.weight(tile) + fault.inSum * faulty.weight(tile);
       let squares = 0;

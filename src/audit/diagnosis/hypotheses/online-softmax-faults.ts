@@ -1,6 +1,6 @@
 import { exp2Coefficients } from '../../../../kernels/index.js';
 import type { FormatName } from '../../../formats/index.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily } from '../hypothesis.js';
+import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted } from '../prediction.js';
 import { runOnlineSoftmax, type BlockOrder, type OnlineSoftmax } from './online-softmax.js';
 
@@ -10,6 +10,8 @@ interface OnlineFault {
   readonly technique: string;
   readonly statement: string;
   readonly law: Omit<OnlineSoftmax, 'block' | 'order'>;
+  /** What of the law rounds P in a sound kernel too; nothing where the law rounds nothing. */
+  readonly sound?: Omit<OnlineSoftmax, 'block' | 'order'>;
   /** Whether one block over all keys shows it too; such a fault does not hang on the block size. */
   readonly inOneBlock: boolean;
 }
@@ -96,6 +98,7 @@ function weightFaults(format: FormatName): OnlineFault[] {
     technique: 'p-round',
     statement: `P is truncated to ${format}, not rounded`,
     law: { weights: format, rounding: 'toward-zero' },
+    sound: { weights: format },
     inOneBlock: true,
   };
   const saturated = eightBitScalings.map(({ offset, lag }): OnlineFault => {
@@ -105,6 +108,7 @@ function weightFaults(format: FormatName): OnlineFault[] {
       technique: 'p-round',
       statement: `P saturates in ${format}${shift}, since the maximum may lag by 2^${lag}, and the row sum does not`,
       law: { weights: format, offset, lag },
+      sound: { weights: format, offset },
       inOneBlock: false,
     };
   });
@@ -113,6 +117,7 @@ function weightFaults(format: FormatName): OnlineFault[] {
     technique: 'p-round',
     statement: `the maximum of the first block is never replaced, and P saturates in ${format}`,
     law: { weights: format, frozenMaximum: true },
+    sound: { weights: format },
     inOneBlock: false,
   };
   const underflowing: OnlineFault = {
@@ -120,6 +125,7 @@ function weightFaults(format: FormatName): OnlineFault[] {
     technique: 'p-round',
     statement: `small P become zero in ${format} for want of a scale, and the row sum counts them`,
     law: { weights: format },
+    sound: { weights: format, offset: 8 },
     inOneBlock: true,
   };
   if (eight)
@@ -128,28 +134,34 @@ function weightFaults(format: FormatName): OnlineFault[] {
       frozen,
       underflowing,
       truncated,
-      { ...truncated, law: { ...truncated.law, offset: 8 } },
+      {
+        ...truncated,
+        law: { ...truncated.law, offset: 8 },
+        sound: { weights: format, offset: 8 },
+      },
     ];
   return short ? [truncated, frozen] : [];
 }
 
 function hypothesis(
   { reader }: HypothesisContext,
-  { id, technique, statement, law }: OnlineFault,
+  { id, technique, statement, law, sound }: OnlineFault,
   block: number,
   order: BlockOrder,
   blocks: string,
 ): Hypothesis {
+  const run = (row: SampleRow, of: OnlineFault['law']) => {
+    const scores = reader.scores(row.row);
+    const values = reader.values(row.kv);
+    return predictWeighted(row, runOnlineSoftmax(scores, values, { block, order, ...of }));
+  };
   return {
     id,
     technique,
     statement: `${statement}${blocks}`,
     cause: statement,
-    predict: (row) => {
-      const scores = reader.scores(row.row);
-      const values = reader.values(row.kv);
-      return predictWeighted(row, runOnlineSoftmax(scores, values, { block, order, ...law }));
-    },
+    predict: (row) => run(row, law),
+    ...(sound === undefined ? {} : { sound: (row) => run(row, sound).out }),
   };
 }
 

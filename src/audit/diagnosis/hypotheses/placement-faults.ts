@@ -1,5 +1,5 @@
 import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { misfitOf } from '../agreement.js';
+import { misfitOf } from '../measure-agreement.js';
 import { correctRow } from '../correct-row.js';
 import type { RowPrediction } from '../prediction.js';
 

@@ -4,17 +4,25 @@ import { scalePrediction } from '../prediction.js';
 /** Where the statement names the rows concerned. */
 export const everyRow = ' on every row';
 
-/** Regression slope of the output on the exact one, less one, over some rows. */
-function relativeError(rows: readonly SampleRow[]): number {
+/**
+ * The common factor of some rows, less one: regression of the output on the exact one; with the LSE, where
+ * that follows the factor.
+ */
+function relativeError(rows: readonly SampleRow[], lseFollows: boolean): number {
   let cross = 0;
   let squares = 0;
-  for (const { observed, correct } of rows)
+  for (const { observed, observedLse, correct, lseNoise } of rows) {
+    // Rows weigh by what their rounding leaves to see of them.
+    const weight = observed.length / correct.noise;
     for (let c = 0; c < observed.length; c++) {
-      // Rows weigh by what their rounding leaves to see of them.
-      const weight = 1 / correct.noise;
       cross += weight * (observed[c]! - correct.out[c]!) * correct.out[c]!;
       squares += weight * correct.out[c]! ** 2;
     }
+    const ofLse = lseFollows ? Math.expm1(correct.lse - observedLse!) : NaN;
+    if (!Number.isFinite(ofLse)) continue;
+    cross += ofLse / lseNoise ** 2;
+    squares += 1 / lseNoise ** 2;
+  }
   return squares === 0 ? 0 : cross / squares;
 }
 
@@ -61,10 +69,11 @@ export const uniformScaleHypotheses: HypothesisFamily = function* ({
   sample,
   input,
 }: HypothesisContext) {
-  const relative = relativeError(sample.filter((row) => row.damaged));
-  if (relative <= -1 + 2 ** -20 || relative === 0) return;
+  const damaged = sample.filter((row) => row.damaged);
   const known = input.lse === null ? [readings[1]] : readings;
-  for (const { id, technique, cause, lse } of known)
+  for (const { id, technique, cause, lse } of known) {
+    const relative = relativeError(damaged, id === 'row-sum-scale');
+    if (relative <= -1 + 2 ** -20 || relative === 0) continue;
     yield {
       id,
       technique: input.lse === null ? null : technique,
@@ -73,6 +82,7 @@ export const uniformScaleHypotheses: HypothesisFamily = function* ({
       predict: (row) =>
         scalePrediction(row, row.correct, 1 + relative, row.correct.lse + lse(relative)),
     };
+  }
 };
 
 /** One wrong constant on all elements of the damaged rows. */

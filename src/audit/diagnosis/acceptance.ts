@@ -1,0 +1,147 @@
+import type { HypothesisContext, SampleRow } from './hypothesis.js';
+import type { LseAgreement } from './agreement-sums.js';
+import { explainedShare, rowCap, type Agreement } from './measure-agreement.js';
+
+/** Largest mean misfit of a hypothesis that explains its rows. */
+const largestMisfit = 2.5;
+/** A hypothesis must leave this part of a correct kernel's misfit at most. */
+const improvement = 0.6;
+/** And explain this part of the squared error. */
+const leastShare = 0.5;
+/** Fewer damaged rows than this, least of the sample, must err by this mean misfit. */
+const fewRows = 16;
+const evidentMisfit = 6;
+/**
+ * A gain in −2 log likelihood that chance does not make: where roundings are independent with the expected
+ * variance, each hypothesis reaches it on a correct output with a probability of e^-20.
+ */
+export const decisive = 40;
+/** Standard errors, and the part of it besides, by which the error may differ from the predicted one. */
+const slopeDeviations = 4;
+const slopeSlack = 0.05;
+/** The same for an error that no row shows by itself, which must be measured to this accuracy too. */
+const pooledSlack = 0.1;
+const pooledAccuracy = 0.1;
+/**
+ * Mean squared distance of the rows' slopes, in units of the rounding: roundings of P that point along the output
+ * make it several times what independent ones do.
+ */
+const largestDispersion = 6;
+/** Standard errors by which a pooled gain must differ from zero, rows counting as the units. */
+const pooledDeviations = 5;
+/** What a hypothesis that takes the LSE as it is must do to the output, in units of its rounding's variance. */
+const fittedEnergy = 4 * decisive;
+/** An LSE that no correct kernel gives must be explained but for this part of its error. */
+const lseImprovement = 0.3;
+/** Mean squared distance of the LSE from the predicted one, in units of its rounding. */
+const largestLseMisfit = 9;
+/** What the LSE of a correct fp32 kernel is off by, about, in natural units. */
+export const lseRounding = 2e-6;
+/** Query rows that a kernel computes together: a warp's, or the rows of one of its instructions. */
+const warpSizes = [32, 16, 8] as const;
+
+/** Per row: by how much more of the error a hypothesis explains than a correct kernel, capped. */
+function rowGains({ residuals }: Agreement, damaged: readonly SampleRow[]): number[] {
+  const cap = (x: number) => (x < rowCap ? x : rowCap);
+  return damaged.map(({ observed, correct, vDim }, index) => {
+    const squares = residuals.squares[index]!;
+    if (Number.isNaN(squares)) return 0;
+    const noise = Math.max(residuals.noise[index]!, correct.noise);
+    let before = 0;
+    for (let c = 0; c < vDim; c++) before += (observed[c]! - correct.out[c]!) ** 2;
+    if (Number.isNaN(before)) before = Infinity;
+    return before === squares ? 0 : vDim * (cap(before / noise) - cap(squares / noise));
+  });
+}
+
+/**
+ * Whether the LSE is explained: nearly all rows have the predicted one. One that no correct kernel gives must
+ * be explained nearly wholly; one that a correct kernel may give must not speak against the hypothesis.
+ */
+function explainsLse(lse: LseAgreement): boolean {
+  const { rows, fitting, fittingCorrect, misfit, error, correctError } = lse;
+  if (rows === 0) return true;
+  if (fitting < explainedShare * rows) return false;
+  if (fittingCorrect === rows) return error <= 1.05 * correctError + lseRounding;
+  return misfit <= largestLseMisfit && error <= lseImprovement * correctError;
+}
+
+/** Whether the error is the predicted one, not a part or a multiple of it. */
+function followsPrediction({ slope }: Agreement, slack: number): boolean {
+  const { value, standardError } = slope;
+  return Math.abs(value - 1) <= slack + slopeDeviations * standardError;
+}
+
+/**
+ * Whether sound rows that the fault would have spoilt lie apart from the damaged ones: in other heads or
+ * in other rows of a warp, unless the hypothesis is about single rows.
+ */
+function sparesApart({ hypothesis, spared }: Agreement, damaged: readonly SampleRow[]): boolean {
+  if (hypothesis.local === true || spared.length === 0) return true;
+  return warpSizes.some((size) => {
+    const place = ({ head, query }: SampleRow) => `${head}:${Math.floor(query / size)}`;
+    const struck = new Set(damaged.map(place));
+    // Smaller stretches than a warp's rows must be struck more than once.
+    if (size < 32 && damaged.length < 2 * struck.size) return false;
+    return spared.every((row) => !struck.has(place(row)));
+  });
+}
+
+/** For damaged rows that show the error by themselves. */
+function explainsRows(agreement: Agreement, damaged: readonly SampleRow[], all: number): boolean {
+  const { explained, misfit, correctMisfit, share, distinct, rows } = agreement;
+  if (explained < explainedShare * damaged.length || misfit > largestMisfit) return false;
+  if (misfit > improvement * correctMisfit || share < leastShare) return false;
+  // Few rows that barely err may have been picked by their roundings.
+  const few = damaged.length < all / 2 && damaged.length < fewRows;
+  if (few && correctMisfit < evidentMisfit) return false;
+  const gain = rowGains(agreement, damaged).reduce((a, b) => a + b, 0);
+  return (gain * distinct) / rows >= decisive && followsPrediction(agreement, slopeSlack);
+}
+
+/** For rows that show the error together only. */
+function explainsTogether(agreement: Agreement, damaged: readonly SampleRow[]): boolean {
+  const { rows, distinct, slope, explained, misfit } = agreement;
+  if (rows < explainedShare * damaged.length || distinct < fewRows) return false;
+  if (explained < explainedShare * damaged.length || misfit > largestMisfit) return false;
+  if (slope.dispersion > largestDispersion) return false;
+  const gains = rowGains(agreement, damaged);
+  const gain = gains.reduce((a, b) => a + b, 0);
+  const mean = gain / gains.length;
+  const spread = Math.sqrt(gains.reduce((sum, x) => sum + (x - mean) ** 2, 0));
+  if (gain < decisive || gain < pooledDeviations * spread) return false;
+  return slope.standardError <= pooledAccuracy && followsPrediction(agreement, pooledSlack);
+}
+
+/** For an LSE that fails beside an output that passes. */
+function explainsLseAlone(agreement: Agreement, damaged: readonly SampleRow[]): boolean {
+  const { explained, lse, slope, hypothesis } = agreement;
+  // An LSE that gave a hypothesis its numbers proves nothing: the output must.
+  if (hypothesis.fitted === true && slope.energy < fittedEnergy) return false;
+  if (explained < explainedShare * damaged.length || lse.fittingCorrect === lse.rows) return false;
+  if (slope.energy === 0) return true;
+  // What the output would show it must show.
+  return slope.energy < decisive || followsPrediction(agreement, pooledSlack);
+}
+
+/**
+ * Whether a cause may be named. Its predictions must be finite, leave nothing but rounding on 97 of 100
+ * damaged rows, output and LSE (where one is given), and explain both clearly better than the correct
+ * result does: by a gain of 40 in −2 log likelihood over the correct output, which roundings make with
+ * probability e^-20 for each of at most some thousand hypotheses, about 1e-5 an audit; and by an error
+ * that regresses on the predicted one with a slope of 1. So a prediction that equals the correct result
+ * explains nothing. Sound rows must not speak against it: those it would have spoilt lie in other heads or
+ * other warps' rows, unless the hypothesis is about single rows.
+ */
+export function isAccepted(agreement: Agreement, context: HypothesisContext): boolean {
+  const { sample, onlyLse, pooled } = context;
+  if (!agreement.complete) return false;
+  const damaged = sample.filter((row) => row.damaged);
+  if (!explainsLse(agreement.lse)) return false;
+  const explainsThem = onlyLse
+    ? explainsLseAlone(agreement, damaged)
+    : pooled
+      ? explainsTogether(agreement, damaged)
+      : explainsRows(agreement, damaged, sample.length);
+  return explainsThem && sparesApart(agreement, damaged);
+}

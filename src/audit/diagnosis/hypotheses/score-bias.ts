@@ -1,0 +1,181 @@
+import { rowsToFit } from '../fit-budget.js';
+import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
+import { predictWeighted, scalePrediction, softmaxRow, type RowPrediction } from '../prediction.js';
+
+/** Rows of a head that its number is fitted to, and those that its start is chosen by. */
+const fittedRows = 24;
+const startRows = 2;
+const steps = 8;
+/** Heads that numbers are fitted for at most. */
+const mostHeads = 8;
+
+/** Something with one number a head that is put on the scores, or into the row sum. */
+interface HeadParameter {
+  readonly starts: readonly number[];
+  readonly predict: (row: SampleRow, value: number) => RowPrediction;
+  /** The change of the number that its derivative is taken over. */
+  readonly step: (value: number) => number;
+}
+
+/** Sum of squares that a value leaves of output and LSE, in units of the rounding. */
+function remainder(row: SampleRow, prediction: RowPrediction): number {
+  const { observed, observedLse, correct, lseNoise } = row;
+  let sum = 0;
+  prediction.out.forEach((x, c) => (sum += (observed[c]! - x) ** 2));
+  const ofOutput = (sum * observed.length) / Math.max(correct.noise, prediction.noise);
+  const ofLse =
+    observedLse === null || Number.isNaN(prediction.lse)
+      ? 0
+      : ((observedLse - prediction.lse) / lseNoise) ** 2;
+  return Math.min(ofOutput, 1e6) + Math.min(ofLse, 1e8);
+}
+
+/** The number that explains the rows of a head best, by Gauss and Newton from the best start. */
+function fitNumber(rows: readonly SampleRow[], of: HeadParameter): number | null {
+  const first = rows.slice(0, startRows);
+  const costs = of.starts.map((value) =>
+    first.reduce((sum, row) => sum + remainder(row, of.predict(row, value)), 0),
+  );
+  let value = of.starts[costs.indexOf(Math.min(...costs))]!;
+  for (let i = 0; i < steps; i++) {
+    let gradient = 0;
+    let curvature = 0;
+    const step = of.step(value);
+    for (const row of rows) {
+      const at = of.predict(row, value);
+      const beside = of.predict(row, value + step);
+      const variance = Math.max(row.correct.noise, at.noise) / row.observed.length;
+      at.out.forEach((x, c) => {
+        const d = (beside.out[c]! - x) / step;
+        gradient += (d * (row.observed[c]! - x)) / variance;
+        curvature += d ** 2 / variance;
+      });
+      if (row.observedLse === null || Number.isNaN(at.lse)) continue;
+      const d = (beside.lse - at.lse) / step;
+      gradient += (d * (row.observedLse - at.lse)) / row.lseNoise ** 2;
+      curvature += (d / row.lseNoise) ** 2;
+    }
+    const change = gradient / curvature;
+    if (!Number.isFinite(change)) return null;
+    value += change;
+    if (Math.abs(change) < 1e-9) break;
+  }
+  return value;
+}
+
+/** The fitted numbers of all damaged heads, or null when one cannot be fitted. */
+function fitHeads(
+  { sample, shape }: HypothesisContext,
+  of: HeadParameter,
+): Map<number, number> | null {
+  const damaged = sample.filter((row) => row.damaged);
+  const heads = [...new Set(damaged.map(({ head }) => head))];
+  if (heads.length > mostHeads) return null;
+  const numbers = new Map<number, number>();
+  for (const head of heads) {
+    const value = fitNumber(
+      damaged.filter((row) => row.head === head).slice(0, rowsToFit(shape, fittedRows)),
+      of,
+    );
+    if (value === null) return null;
+    numbers.set(head, value);
+  }
+  return numbers;
+}
+
+/** "0.5 on head 0, 0.25 on head 1". */
+function listOf(numbers: ReadonlyMap<number, number>, heads: number): string {
+  const entries = [...numbers].sort(([a], [b]) => a - b);
+  const shown = entries
+    .slice(0, 4)
+    .map(([head, value]) => `${Number(value.toPrecision(3))} on head ${head % heads}`);
+  return `${shown.join(', ')}${entries.length > 4 ? ' and so on' : ''}`;
+}
+
+function hypothesis(
+  context: HypothesisContext,
+  of: HeadParameter,
+  about: Pick<Hypothesis, 'id' | 'technique'>,
+  statement: (numbers: ReadonlyMap<number, number>) => string,
+): Hypothesis | null {
+  const numbers = fitHeads(context, of);
+  if (numbers === null) return null;
+  return {
+    ...about,
+    statement: statement(numbers),
+    adjusted: true,
+    predict: (row) => {
+      const value = numbers.get(row.head);
+      return value === undefined ? row.correct : of.predict(row, value);
+    },
+  };
+}
+
+/** A sink: one more term in the row sum, of a logit of its own on each head. */
+function sink(follows: boolean): HeadParameter {
+  return {
+    starts: [-4, -2, 0, 2, 4],
+    step: () => 2 ** -10,
+    predict: (row, logit) => {
+      const more = Math.log1p(Math.exp(logit - row.correct.lse));
+      return scalePrediction(
+        row,
+        row.correct,
+        Math.exp(-more),
+        row.correct.lse + (follows ? more : 0),
+      );
+    },
+  };
+}
+
+/** Powers of two that the search for a slope starts from. */
+const slopes = Array.from({ length: 13 }, (_, k) => 2 ** -k);
+
+/** A penalty proportional to the distance between query and key. */
+function alibi(
+  { reader, shape }: HypothesisContext,
+  distance: (key: number, diagonal: number) => number,
+): HeadParameter {
+  return {
+    starts: [...slopes, ...slopes.map((x) => -x)],
+    step: (value) => Math.max(Math.abs(value), 2 ** -12) * 2 ** -8,
+    predict: (row, slope) => {
+      const diagonal = row.query + shape.keys - shape.queries;
+      const scores = reader
+        .scores(row.row)
+        .map((s, j) => (s === -Infinity ? s : s - slope * distance(j, diagonal)));
+      return predictWeighted(row, softmaxRow(scores, reader.values(row.kv)));
+    },
+  };
+}
+
+const distances = [
+  ['the distance |query − key|', (key: number, diagonal: number) => Math.abs(diagonal - key)],
+  ['the distance query − key', (key: number, diagonal: number) => diagonal - key],
+  ['the key’s position', (key: number) => -key],
+] as const;
+
+/** Attention sinks and ALiBi where none was asked for. */
+export const scoreBiasHypotheses: HypothesisFamily = function* (context) {
+  const { heads } = context.shape;
+  for (const follows of context.input.lse === null ? [false] : [true, false]) {
+    const found = hypothesis(
+      context,
+      sink(follows),
+      { id: 'sink-unasked', technique: 'row-sum' },
+      (numbers) =>
+        `an attention sink is in the row sum that was not asked for, of logit ${listOf(numbers, heads)}${context.input.lse === null || follows ? '' : ', but not in the LSE'}`,
+    );
+    if (found !== null) yield found;
+  }
+  for (const [name, distance] of distances) {
+    const found = hypothesis(
+      context,
+      alibi(context, distance),
+      { id: 'alibi-unasked', technique: 'scale-subtract' },
+      (numbers) =>
+        `a bias that was not asked for (ALiBi) is on the scores, proportional to ${name}: ${listOf(numbers, heads)}`,
+    );
+    if (found !== null) yield found;
+  }
+};
