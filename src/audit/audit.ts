@@ -19,7 +19,7 @@ import {
 import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
 import { createRowStatistics, type RowStatistics } from './row-statistics.js';
-import type { Premises } from './premises.js';
+import { problemPremises, type Premises } from './premises.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
 import { testLse, type LseTest } from './lse-test.js';
 import { testSpread, type SpreadTest } from './spread-test.js';
@@ -221,12 +221,12 @@ export function judgeOutputs(
       ? null
       : createRowStatistics(problem, reference, options.arithmetic?.maximum ?? null);
   const structure = structureResults(
-    problem,
-    reference,
-    out,
-    format,
-    bound,
-    randomRate,
+    {
+      ...{ problem, reference, out, bound, falseAlarmRate: randomRate },
+      outputFormat: format,
+      lse: lse === null ? null : { values: lse, format: outputs.lse!.format },
+      premises: options.premises ?? problemPremises(problem, format),
+    },
     report('structure'),
     rowMeter?.visitor,
   );

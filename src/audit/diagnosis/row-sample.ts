@@ -75,7 +75,9 @@ export function damagedRows(input: DiagnosisInput, damage: RowDamage, onlyLse: b
 /** The rows of the widest failing structure test: where an error too small for single rows sits. */
 export function rowsOfFailingStructure({ structure, reference }: DiagnosisInput): number[] {
   const { queries } = reference.shape;
-  const failing = structure.filter(({ statistic, threshold }) => Math.abs(statistic) > threshold);
+  const failing = structure.filter(
+    ({ test, statistic, threshold }) => test !== 'lse-mean' && Math.abs(statistic) > threshold,
+  );
   const widest = failing.reduce<(typeof failing)[number] | null>(
     (best, result) => (best === null || result.rows > best.rows ? result : best),
     null,
