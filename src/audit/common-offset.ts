@@ -17,6 +17,8 @@ export class CommonOffset {
   /** Places of an octave. */
   readonly places: number;
   readonly #transform;
+  /** The relative rounding error of a number at each place of its octave. */
+  readonly errors: Float64Array;
   readonly #kernelReal: Float64Array;
   readonly #kernelImaginary: Float64Array;
   readonly #real: Float64Array;
@@ -28,10 +30,11 @@ export class CommonOffset {
     this.places = 2 ** Math.min(precision + placesPerUlp, mostPlaces);
     this.#transform = fourierTransform(this.places);
     const ulps = 2 ** (precision - 1);
-    this.#kernelReal = Float64Array.from({ length: this.places }, (_, place) => {
+    this.errors = Float64Array.from({ length: this.places }, (_, place) => {
       const significand = ulps * 2 ** ((place + 0.5) / this.places);
       return (Math.round(significand) - significand) / significand;
     });
+    this.#kernelReal = this.errors.slice();
     this.#kernelImaginary = new Float64Array(this.places);
     this.#transform(this.#kernelReal, this.#kernelImaginary);
     this.#real = new Float64Array(this.places);

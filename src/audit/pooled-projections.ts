@@ -27,6 +27,8 @@ export interface RowProjections {
   readonly mass: Float64Array;
   /** Σ (w·X·v)² by coarse place relative to the largest weight, per instrument. */
   readonly squares: Float64Array;
+  /** |Σ| of P's roundings where they follow from the problem: with the division last, or first, if that is more. */
+  readonly known: Float64Array;
   /** log2 of what each family multiplies the weights by, beyond the first. */
   readonly shifts: readonly number[];
   /** Largest relative error of P's rounding. */
@@ -382,7 +384,11 @@ export function rowTolerance(
     exponential * smooth +
     leastTolerance(
       deviations,
-      { common: 0, variance: variances.weights[d]!, worst: row.rounding * row.weights.absolute(d) },
+      {
+        common: row.known[d]!,
+        variance: variances.weights[d]!,
+        worst: row.rounding * row.weights.absolute(d),
+      },
       { common: 0, variance: variances.outputs[d]!, worst: row.outputWorst[d]! },
       variances.others[d]!,
     )

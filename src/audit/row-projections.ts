@@ -36,8 +36,9 @@ export interface ProjectionModel {
   readonly scoreError: number;
   /** Of an elementwise operation, and of one whose result is subnormal. */
   readonly premises: Pick<Premises, 'elementwise' | 'underflow' | 'exponential'>;
-  /** P's format. */
+  /** P's format, and the relative error of rounding to it by place; null where that is as fine as fp32. */
   readonly weightFormat: FormatName;
+  readonly roundingErrors: Float64Array | null;
   /** Largest magnitude in V. */
   readonly largestValue: number;
 }
@@ -54,6 +55,9 @@ interface RowSums {
   readonly squares: Float64Array;
   /** Σ of what rounding a subnormal weight may lose, times |X·v|, per instrument. */
   readonly lost: Float64Array;
+  /** Σ of P's rounding errors if the division by the row sum comes last, and if it comes first. */
+  readonly last: Float64Array;
+  readonly first: Float64Array;
   /** Σ w by coarse place, per family. */
   readonly mass: Float64Array;
   /** O·X per instrument. */
@@ -71,6 +75,8 @@ function emptySums(count: number): RowSums {
     rounded: new Float64Array(count * smoothPlaces),
     squares: new Float64Array(count * smoothPlaces),
     lost: new Float64Array(count),
+    last: new Float64Array(count),
+    first: new Float64Array(count),
     mass: new Float64Array(weightFamilies * smoothPlaces),
     own: new Float64Array(count),
     exponents: new Float64Array(weightFamilies),
@@ -122,6 +128,8 @@ export class RowCollector {
       sums.mass.fill(0);
       sums.squares.fill(0);
       sums.lost.fill(0);
+      sums.last.fill(0);
+      sums.first.fill(0);
       sums.isUsed = levels[reference.level[row]!] !== 'special' && Number.isFinite(lse);
       for (let at = row * vDim; at < (row + 1) * vDim; at++)
         sums.isUsed &&= Number.isFinite(out[at]! - reference.out[at]!);
@@ -140,7 +148,7 @@ export class RowCollector {
 
   /** Adds one tile of weights, times their projections, to its rows and to `pooled`. */
   visit({ weights, rows, keys, stride, projections }: WeightTile, pooled: PooledProjections): void {
-    const { weightGroups, weightFormat } = this.#model;
+    const { weightGroups, weightFormat, roundingErrors } = this.#model;
     const smallest = smallestNormal(formats[weightFormat]);
     const half = smallestSubnormal(formats[weightFormat]) / 2;
     const count = projections.length;
@@ -164,6 +172,9 @@ export class RowCollector {
         const inSecond = places + Math.floor(y * places);
         const inThird = 2 * places + Math.floor(z * places);
         const nearest = Math.floor(x * smoothPlaces);
+        // A weight of one is not rounded.
+        const ifLast = x === 0 ? 0 : (roundingErrors?.[inFirst] ?? 0);
+        const ifFirst = roundingErrors?.[inSecond - places] ?? 0;
         mass[nearest]! += w;
         mass[smoothPlaces + Math.floor(y * smoothPlaces)]! += w;
         mass[2 * smoothPlaces + Math.floor(z * smoothPlaces)]! += w;
@@ -174,6 +185,8 @@ export class RowCollector {
           moments[count + d]! += c * w;
           rounded[d * smoothPlaces + nearest]! += c;
           squares[d * smoothPlaces + nearest]! += c * c;
+          sums.last[d]! += c * ifLast;
+          sums.first[d]! += c * ifFirst;
           if (w < smallest) lost[d]! += Math.min(w, half) * Math.abs(projections[d]![at]!);
           const of = d * ofInstrument;
           phases[of + inFirst]! += c;
@@ -199,14 +212,18 @@ export class RowCollector {
     const result = this.#of;
     const { signed, norm, outputWorst, systematic, common } = result;
     for (const numbers of [signed, norm, outputWorst, systematic, common]) numbers.fill(0);
-    this.#addOutputs(row, pooled, Math.sqrt(keys) * addition);
+    // Sums that do not truncate round to nearest: by half of the last place of fp32.
+    const ofAddition = sumsTruncate ? addition : Math.min(addition, 2 ** -24);
+    this.#addOutputs(row, pooled, Math.sqrt(keys) * ofAddition);
     // Four elementwise operations: one errs to one side at the most, all are uniform.
     const { elementwise, underflow, exponential } = premises;
     const truncated = sumsTruncate ? (keys * addition) / 4 : 0;
     const floor = (keys + 2) * underflow + keys * 2 ** -126 * largestValue;
     // The four operations of a score are independent of each other, and of its sum.
     const random =
-      exponential + scoreAmplitude(typicalWeight, exponential, elementwise, addition, qkDim);
+      exponential +
+      scoreSize(typicalWeight - exponential, elementwise, Math.sqrt(qkDim) * addition) *
+        Math.hypot(Math.sqrt(qkDim) * ofAddition, 2 * elementwise);
     const { pool, moments, rounded, squares, lost, mass, exponents } = sums;
     for (let d = 0; d < count; d++) {
       const { direction } = instruments[d]!;
@@ -224,7 +241,7 @@ export class RowCollector {
       common[d] = Math.hypot(
         random * Math.sqrt(shared),
         own * 2 * elementwise,
-        own * Math.sqrt(keys) * addition,
+        own * Math.sqrt(keys) * ofAddition,
       );
       const ofScores = scoreError * (pool.absolute(d) + Math.abs(own) * pool.absolute(count));
       systematic[d] =
@@ -241,6 +258,7 @@ export class RowCollector {
       smooth: this.#smooth,
       mass,
       squares,
+      known: sums.last.map((x, d) => Math.max(Math.abs(x), Math.abs(sums.first[d]!))),
       shifts: [...exponents].map((exponent) => exponent - exponents[0]!),
       rounding: weightRounding,
     };
@@ -285,17 +303,9 @@ function fractionOf(y: number): number {
 }
 
 /**
- * The random part of a weight's error from its score: `typical` less the exponential's is √d additions and
- * four elementwise operations of the largest score, one after the other; these are independent.
+ * The size that a row's scores may have: `typical` is what √d additions, in all of relative error `ofSum`, and four
+ * elementwise operations do to a weight one after the other.
  */
-function scoreAmplitude(
-  typical: number,
-  exponential: number,
-  elementwise: number,
-  addition: number,
-  dim: number,
-): number {
-  const ofSum = Math.sqrt(dim) * addition;
-  const score = Math.max(0, typical - exponential) / (ofSum + 4 * elementwise);
-  return score * Math.hypot(ofSum, 2 * elementwise);
+function scoreSize(typical: number, elementwise: number, ofSum: number): number {
+  return Math.max(0, typical) / (ofSum + 4 * elementwise);
 }

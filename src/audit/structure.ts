@@ -172,6 +172,7 @@ export function structureResults(
     outputGroups: outputGroups(outputFormat),
     sumsTruncate: weightFormat !== 'fp32' && weightFormat !== 'fp64',
     scoreError: tanhError(problem, premises),
+    roundingErrors: offset?.errors ?? null,
     ...{ premises, weightFormat, largestValue: largestMagnitude(problem.v) },
   });
   const pooled = () => new PooledProjections(instruments.length, offset, exponential);

@@ -73,3 +73,28 @@ describe('structure tests of bf16 attention over independent numbers', () => {
     expect(tests).toEqual(['lse-mean' satisfies StructureTest]);
   });
 });
+
+describe('one query whose weights all round down', () => {
+  it('is no reason to call its weights truncated', () => {
+    // Keys whose exponential is above a number of bf16 by a quarter of an ulp or more, below the tie.
+    const scores: number[] = [0];
+    for (let k = -3; scores.length < 1500 && k < -0.25; k = round(bf16, k * (1 - 2 ** -7.5))) {
+      const p = Math.exp(k);
+      const above = (p - round(bf16, p)) / 2 ** (Math.floor(Math.log2(p)) - 7);
+      if (above > 0.2 && above < 0.48) scores.push(...new Array<number>(30).fill(k));
+    }
+    const count = scores.length;
+    const problem = encodeProblem({
+      sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries: 1, keys: count, qkDim: 1, vDim: 8 },
+      formats: { q: 'bf16', k: 'bf16', v: 'bf16' },
+      values: {
+        q: Float64Array.of(1),
+        k: Float64Array.from(scores),
+        v: new Float64Array(count * 8).fill(1),
+      },
+      ...{ scale: 1, causal: false, window: null, softcap: null },
+    });
+    const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 2048 });
+    expect(judgeOutputs(problem, outputs, { diagnose: false }).verdict.findings).toEqual([]);
+  });
+});
