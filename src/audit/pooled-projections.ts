@@ -21,6 +21,8 @@ export interface RowProjections {
   readonly systematic: Float64Array;
   /** √3 standard deviations of all else: weights' random errors, and what the whole row shares. */
   readonly common: Float64Array;
+  /** √3 standard deviations of the sums over keys, if they err alike in all columns. */
+  readonly accumulated: Float64Array;
   /** Σ w·X·(v − O) by coarse place in an octave, relative to the largest weight, per instrument. */
   readonly smooth: Float64Array;
   /** Σ w by coarse place, per family. */
@@ -156,7 +158,9 @@ export class PooledProjections {
     }
     shared.weights.merge(row.weights, new Float64Array(count + 1).fill(row.rounding));
     shared.outputs.merge(row.outputs, new Float64Array(count).fill(1));
-    addTo(shared.common, row.common);
+    // Where outputs cancel they tell nothing of which sums are alike.
+    for (let d = 0; d < count; d++)
+      shared.common[d]! += Math.hypot(row.common[d]!, row.accumulated[d]!);
     addTo(shared.smooth, row.smooth);
     addTo(shared.mass, row.mass);
   }

@@ -90,7 +90,10 @@ export class RowCollector {
   readonly #rows: RowSums[];
   readonly #outputs: ErrorPool;
   readonly #smooth: Float64Array;
-  readonly #of: Pick<RowProjections, 'signed' | 'norm' | 'outputWorst' | 'systematic' | 'common'>;
+  readonly #of: Pick<
+    RowProjections,
+    'signed' | 'norm' | 'outputWorst' | 'systematic' | 'common' | 'accumulated'
+  >;
 
   constructor(model: ProjectionModel) {
     const count = model.instruments.length;
@@ -105,6 +108,7 @@ export class RowCollector {
       outputWorst: numbers(),
       systematic: numbers(),
       common: numbers(),
+      accumulated: numbers(),
     };
   }
 
@@ -210,8 +214,8 @@ export class RowCollector {
     const { typicalWeight, addition, keys, weightRounding } = bound.row(row);
     const count = instruments.length;
     const result = this.#of;
-    const { signed, norm, outputWorst, systematic, common } = result;
-    for (const numbers of [signed, norm, outputWorst, systematic, common]) numbers.fill(0);
+    const { systematic, common } = result;
+    for (const numbers of Object.values(result)) numbers.fill(0);
     // Sums that do not truncate round to nearest: by half of the last place of fp32.
     const ofAddition = sumsTruncate ? addition : Math.min(addition, 2 ** -24);
     this.#addOutputs(row, pooled, Math.sqrt(keys) * ofAddition);
@@ -268,7 +272,7 @@ export class RowCollector {
   #addOutputs(row: number, pooled: PooledProjections, accumulated: number): void {
     const { reference, out, outputFormat, instruments, outputGroups } = this.#model;
     const { vDim } = reference.shape;
-    const { signed, norm, outputWorst } = this.#of;
+    const { signed, norm, outputWorst, accumulated: ofRow } = this.#of;
     const table = formats[outputFormat];
     const smallest = smallestNormal(table);
     const count = instruments.length;
@@ -289,6 +293,7 @@ export class RowCollector {
         norm[d]! += instruments[d]!.pattern[at]! * x;
         outputWorst[d]! += Math.abs(half * x);
         errors[d] = amplitude * x;
+        ofRow[d]! += ofSums * Math.abs(x);
         pooled.outputs[d * outputPlaces + place]! += half * x;
       }
       // Subnormal outputs are as far apart as the smallest normal ones.
