@@ -6,6 +6,9 @@ import { tanhError } from './tanh-error.js';
 /** A smooth exponential's mean error over an octave, as a part of its largest. */
 const meanOfExponential = 1 / 8;
 
+/** Weights that may be off by more, relatively, are no longer taken to err at random. */
+const largestRandomError = 2 ** -4;
+
 /** Mean loss of one addition to a sum that a tensor core truncates, relative to the sum. */
 const truncatedAddition = 2 ** -26;
 
@@ -47,6 +50,7 @@ export function testMeanLse(
       reference.lseRadius[row]! +
       outputRounding(lse.format, exact, 0) +
       tanhError(problem, premises) +
+      (typicalWeight > largestRandomError ? typicalWeight : 0) +
       (sumsTruncate ? keys * truncatedAddition + (weight - typicalWeight) / 8 : 0);
     const random =
       typicalWeight - exponential + 4 * elementwise * size + Math.sqrt(3 * keys) * accumulation;

@@ -43,6 +43,9 @@ export interface ProjectionModel {
   readonly largestValue: number;
 }
 
+/** Weights that may be off by more, relatively, are no longer taken to err at random. */
+const largestRandomError = 2 ** -4;
+
 /** What is kept of a row while its weights are met. */
 interface RowSums {
   isUsed: boolean;
@@ -247,7 +250,10 @@ export class RowCollector {
         own * 2 * elementwise,
         own * Math.sqrt(keys) * ofAddition,
       );
-      const ofScores = scoreError * (pool.absolute(d) + Math.abs(own) * pool.absolute(count));
+      // Errors of weights so large do not add up: all of them count.
+      const coarse = typicalWeight > largestRandomError ? typicalWeight : 0;
+      const ofScores =
+        (scoreError + coarse) * (pool.absolute(d) + Math.abs(own) * pool.absolute(count));
       systematic[d] =
         floor * total + lost[d]! + truncated * ofOutputs + elementwise * Math.abs(own) + ofScores;
       for (let place = 0; place < smoothPlaces; place++)
