@@ -29,8 +29,8 @@ export interface Instruments {
 /** Mean square of the relative rounding error of a number whose logarithm is anywhere, in units of u². */
 const meanSquareRounding = 0.18;
 
-/** A direction that keeps less than this of its square is roundings. */
-const negligible = 2 ** -40;
+/** A direction that keeps less than this of its square is not free of fp64 roundings of what was removed. */
+const negligible = 2 ** -20;
 
 /** Mean square of what the roundings within a kernel do to an element, from Σ w|v| and Σ w². */
 function innerNoise(
