@@ -236,12 +236,12 @@ export function judgeOutputs(
       ? null
       : createRowStatistics(problem, reference, options.arithmetic?.maximum ?? null);
   const structure = structureResults(
-    problem,
-    reference,
-    out,
-    format,
-    bound,
-    randomRate,
+    {
+      ...{ problem, reference, out, bound, falseAlarmRate: randomRate },
+      outputFormat: format,
+      lse: lse === null ? null : { values: lse, format: outputs.lse!.format },
+      premises,
+    },
     report('structure'),
     rowMeter?.visitor,
   );

@@ -8,7 +8,6 @@ import {
   type NumberFormat,
 } from '../formats/index.js';
 import { visibleKeys, type Problem, type Tensor } from '../problem.js';
-import type { OutputRounding } from './premise-declaration.js';
 import { problemPremises, type Premises } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
@@ -33,8 +32,24 @@ export interface RowBound {
   readonly addition: number;
   /** Keys that the row sees. */
   readonly keys: number;
-  /** How outputs are rounded. */
-  readonly outputRounding: OutputRounding;
+  /** Whether weights may be off by so much that no statistic of them says anything. */
+  readonly isCoarse: boolean;
+  /** What is declared beyond what any kernel may do, which statistics take at its worst. */
+  readonly declared: DeclaredErrors;
+}
+
+/** Errors that follow from what a kernel declares; zeros where it declares nothing. */
+export interface DeclaredErrors {
+  /** Relative to Σ w|v − O|. */
+  readonly ofWeights: number;
+  /** Relative to Σ w|v|. */
+  readonly ofMagnitude: number;
+  /** Relative to |O|. */
+  readonly ofValue: number;
+  /** Absolute. */
+  readonly floor: number;
+  /** In half ulps of the output. */
+  readonly halves: number;
 }
 
 /**
@@ -132,7 +147,7 @@ export class KernelBound {
     const { scale, softcap } = this.#problem;
     const { accumulation, elementwise, exponential, logarithm, tanh } = this.#premises;
     const { scoreAccumulation, operands, scoreRounding, scoreFloor, factors } = this.#premises;
-    const { smallestOperand, sumUnderflow } = this.#premises;
+    const { smallestOperand, sumUnderflow, underflow, usualAccumulation } = this.#premises;
     const range = visibleKeys(this.#problem, shape, row % shape.queries);
     const n = range.end - range.begin;
     const kv = this.#kvHead(row);
@@ -144,19 +159,27 @@ export class KernelBound {
     const origin = this.#origin(row);
     const away = origin === null ? 0 : Math.abs(origin);
     const dots = Math.expm1(shape.qkDim * scoreAccumulation);
-    const scoreError =
-      dots * score +
-      operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
-      (4 * elementwise + 4 * scoreRounding) * (score + away) +
-      scoreFloor +
+    const usualDots = Math.expm1(shape.qkDim * usualAccumulation);
+    const usualScoreError =
+      usualDots * score +
+      4 * elementwise * score +
       (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
+    const declaredScoreError =
+      Math.max(0, dots - usualDots) * score +
+      operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
+      4 * elementwise * away +
+      4 * scoreRounding * (score + away) +
+      scoreFloor;
     const ofFactors =
       factors === null ? 0 : Math.max(0, Math.ceil(n / factors.tileKeys) - 1) * factors.error;
-    const weight =
-      (Math.expm1(Math.min(scoreError, 700)) + exponential + ofFactors) * (1 + 2 ** -6);
+    const weightError = (ofScores: number, ofFactor: number) =>
+      (Math.expm1(Math.min(ofScores, 700)) + exponential + ofFactor) * (1 + 2 ** -6);
+    const weight = weightError(usualScoreError + declaredScoreError, ofFactors);
+    const usualWeight = weightError(usualScoreError, 0);
     const typicalWeight =
-      weight - dots * score + Math.sqrt(shape.qkDim) * scoreAccumulation * score;
+      usualWeight - usualDots * score + Math.sqrt(shape.qkDim) * usualAccumulation * score;
     const sums = Math.expm1(n * accumulation);
+    const usualSums = Math.expm1(n * usualAccumulation);
     const rowSums = n * this.#premises.rowSumAddition;
     const u = unitRoundoff(this.#weightFormat);
     // The denominator in units of the largest weight, or of what is one for a maximum that is shared.
@@ -166,6 +189,19 @@ export class KernelBound {
     const { rowSumRounded, partials } = this.#premises;
     const lost = n * (smallestSubnormal(this.#weightFormat) / 2 / Math.min(total, 1));
     const rounded = rowSumRounded ? u / (1 + u) + lost : 0;
+    const floor =
+      (origin === null
+        ? (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126)) / total
+        : lost + (n * 2 ** -126) / total) *
+        this.#largestValue[kv]! +
+      (n + 2) * sumUnderflow;
+    const declared: DeclaredErrors = {
+      ofWeights: weight - usualWeight,
+      ofMagnitude: (partials + Math.max(0, sums - usualSums)) * (1 + 2 ** -6),
+      ofValue: rounded,
+      floor: origin !== null || sumUnderflow > underflow ? floor : 0,
+      halves: this.#premises.outputRounding === 'nearest' ? 0 : 1,
+    };
     return {
       weight,
       typicalWeight,
@@ -173,14 +209,8 @@ export class KernelBound {
       weightRounding: (u / (1 + u)) * (1 + 2 ** -6),
       accumulation: (sums + partials) * (1 + 2 ** -6),
       normalisation: (rowSums + 4 * elementwise + rounded) * (1 + 2 ** -6),
-      // Partial results round each element once.
-      addition: Math.hypot(accumulation, partials / Math.sqrt(Math.max(n, 1))),
-      floor:
-        (origin === null
-          ? (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126)) / total
-          : lost + (n * 2 ** -126) / total) *
-          this.#largestValue[kv]! +
-        (n + 2) * sumUnderflow,
+      addition: usualAccumulation,
+      floor,
       lse:
         weight +
         (rowSums + rounded) * (1 + 2 ** -6) +
@@ -188,7 +218,8 @@ export class KernelBound {
         4 * elementwise * (capped + away + Math.abs(lse[row]!)) +
         lseRadius[row]!,
       keys: n,
-      outputRounding: this.#premises.outputRounding,
+      isCoarse: typicalWeight + declared.ofWeights >= 1 / 2,
+      declared,
     };
   }
 }

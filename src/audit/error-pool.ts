@@ -2,69 +2,120 @@
 const root3 = Math.sqrt(3);
 
 /**
- * A sum of bounded errors x_j·e_j, |e_j| ≤ 1, whose e_j are alike within a group (equal numbers round
- * alike) and independent between groups. Collects what is needed to bound the sum.
+ * Sums of bounded errors x_j·e_j, |e_j| ≤ 1, whose e_j are alike within a group (equal numbers round
+ * alike) and independent between groups. Collects what is needed to bound the sums: one in each channel,
+ * all with the same e_j and groups.
  */
 export class ErrorPool {
+  readonly channels: number;
   /** Open addressing: group + 1 and where its sums are; as large as the groups that occur ask for. */
   #keys = new Int32Array(16);
   #places = new Int32Array(16);
   #groups = new Int32Array(8);
-  #sums = new Float64Array(8);
-  #squares = new Float64Array(8);
+  #sums: Float64Array;
+  #squares: Float64Array;
   #groupCount = 0;
-  #absolute = 0;
+  readonly #absolute: Float64Array;
 
-  /** Adds the error x·e to a group. */
-  add(group: number, x: number): void {
-    const place = this.#place(group);
-    this.#sums[place]! += x;
-    this.#squares[place]! += x * x;
-    this.#absolute += Math.abs(x);
+  constructor(channels = 1) {
+    this.channels = channels;
+    this.#sums = new Float64Array(8 * channels);
+    this.#squares = new Float64Array(8 * channels);
+    this.#absolute = new Float64Array(channels);
   }
 
-  /** Adds every error of another pool, each times `factor`. */
-  merge(other: ErrorPool, factor: number): void {
-    for (let i = 0; i < other.#groupCount; i++) {
-      const place = this.#place(other.#groups[i]!);
-      this.#sums[place]! += factor * other.#sums[i]!;
-      this.#squares[place]! += factor * factor * other.#squares[i]!;
+  /** Adds the error x·e to the first channel of a group. */
+  add(group: number, x: number): void {
+    const at = this.#place(group) * this.channels;
+    this.#sums[at]! += x;
+    this.#squares[at]! += x * x;
+    this.#absolute[0]! += Math.abs(x);
+  }
+
+  /** Adds the errors x·e of all channels to a group. */
+  addAll(group: number, errors: Float64Array): void {
+    const { channels } = this;
+    const at = this.#place(group) * channels;
+    const [sums, squares, absolute] = [this.#sums, this.#squares, this.#absolute];
+    for (let channel = 0; channel < channels; channel++) {
+      const x = errors[channel]!;
+      sums[at + channel]! += x;
+      squares[at + channel]! += x * x;
+      absolute[channel]! += Math.abs(x);
     }
-    this.#absolute += Math.abs(factor) * other.#absolute;
+  }
+
+  /** Adds every error of another pool of as many channels, each times its channel's factor. */
+  merge(other: ErrorPool, factors: ArrayLike<number>): void {
+    const { channels } = this;
+    for (let i = 0; i < other.#groupCount; i++) {
+      const at = this.#place(other.#groups[i]!) * channels;
+      for (let channel = 0; channel < channels; channel++) {
+        const factor = factors[channel]!;
+        this.#sums[at + channel]! += factor * other.#sums[i * channels + channel]!;
+        this.#squares[at + channel]! += factor * factor * other.#squares[i * channels + channel]!;
+      }
+    }
+    for (let channel = 0; channel < channels; channel++)
+      this.#absolute[channel]! += Math.abs(factors[channel]!) * other.#absolute[channel]!;
   }
 
   clear(): void {
     this.#keys.fill(0);
     this.#groupCount = 0;
-    this.#absolute = 0;
+    this.#absolute.fill(0);
+  }
+
+  /** The worst case Σ |x_j| of a channel. */
+  absolute(channel = 0): number {
+    return this.#absolute[channel]!;
   }
 
   /**
-   * What |Σ x_j e_j| exceeds with probability at most 2·exp(−deviations²/2), for e_j uniform on
-   * [−1, 1]: the least of
+   * Three times the variance of Σ (x_j − factor·m_j) e_j, x a channel's errors and m the last one's, all
+   * groups coherent.
+   */
+  coherentDifference(channel: number, factor: number): number {
+    const { channels } = this;
+    let sum = 0;
+    for (let i = 0; i < this.#groupCount * channels; i += channels)
+      sum += (this.#sums[i + channel]! - factor * this.#sums[i + channels - 1]!) ** 2;
+    return sum;
+  }
+
+  /**
+   * Three times the variance of a channel's sum, for e_j uniform on [−1, 1]: all groups independent, each
+   * counted as coherent or as independent, whichever is more.
+   */
+  squared(channel = 0): number {
+    let mixed = 0;
+    for (let i = channel; i < this.#groupCount * this.channels; i += this.channels)
+      mixed += Math.max(this.#squares[i]!, this.#sums[i]! ** 2);
+    return mixed;
+  }
+
+  /**
+   * What |Σ x_j e_j| of the first channel exceeds with probability at most 2·exp(−deviations²/2), for e_j
+   * uniform on [−1, 1]: the least of
    * - all groups independent, each counted as coherent or as independent, whichever is more;
    * - every group at its coherent worst, the rest of each e_j independent;
    * - the worst case Σ |x_j|.
    */
   tolerance(deviations: number): number {
-    let mixed = 0;
     let coherent = 0;
     let squares = 0;
-    for (let i = 0; i < this.#groupCount; i++) {
-      const sum = Math.abs(this.#sums[i]!);
-      const square = this.#squares[i]!;
-      mixed += Math.max(square, sum * sum);
-      coherent += sum;
-      squares += square;
+    for (let i = 0; i < this.#groupCount * this.channels; i += this.channels) {
+      coherent += Math.abs(this.#sums[i]!);
+      squares += this.#squares[i]!;
     }
     return Math.min(
-      (deviations / root3) * Math.sqrt(mixed),
+      (deviations / root3) * Math.sqrt(this.squared()),
       coherent + (deviations / root3) * Math.sqrt(squares),
-      this.#absolute,
+      this.absolute(),
     );
   }
 
-  /** Where a group's sums are, which are 0 when it is new. */
+  /** Which of the groups this is; its sums are 0 when it is new. */
   #place(group: number): number {
     const mask = this.#keys.length - 1;
     let slot = Math.imul(group, 0x9e3779b1) & mask;
@@ -78,8 +129,9 @@ export class ErrorPool {
     this.#keys[slot] = group + 1;
     this.#places[slot] = place;
     this.#groups[place] = group;
-    this.#sums[place] = 0;
-    this.#squares[place] = 0;
+    const { channels } = this;
+    this.#sums.fill(0, place * channels, (place + 1) * channels);
+    this.#squares.fill(0, place * channels, (place + 1) * channels);
     return place;
   }
 
@@ -87,8 +139,8 @@ export class ErrorPool {
     const length = 2 * this.#groups.length;
     const grown = <T extends Int32Array | Float64Array>(to: T, from: T): T => (to.set(from), to);
     this.#groups = grown(new Int32Array(length), this.#groups);
-    this.#sums = grown(new Float64Array(length), this.#sums);
-    this.#squares = grown(new Float64Array(length), this.#squares);
+    this.#sums = grown(new Float64Array(length * this.channels), this.#sums);
+    this.#squares = grown(new Float64Array(length * this.channels), this.#squares);
     const mask = 2 * length - 1;
     this.#keys = new Int32Array(mask + 1);
     this.#places = new Int32Array(mask + 1);

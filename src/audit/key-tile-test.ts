@@ -6,7 +6,6 @@ import {
   alarmDeviations,
   collectRow,
   collectWeights,
-  createRowPools,
   Statistic,
   structureTileRows,
   walkRows,
@@ -153,12 +152,12 @@ export function testKeyTiles(
   const ofBlock = alarmDeviations(tests * blocks.length, share);
   const ofHead = alarmDeviations(tests, share);
   const atOnce = Math.min(tiles, directionsAtOnce);
-  const pools = createRowPools(atOnce);
   const statistics = () => Array.from({ length: atOnce }, () => new Statistic());
   const [blockStatistics, headStatistics] = [statistics(), statistics()];
   const rowStatistic = new Statistic();
   const worst = new Map<StructureScope, StructureResult>();
   const toLargest = new Float64Array(walkRows);
+  const amplitude = new Float64Array(walkRows);
 
   const collectBlock = (block: QueryBlock, firstTile: number, count: number) => {
     const { problem: cut, reference: part } = block;
@@ -166,19 +165,23 @@ export function testKeyTiles(
     const directions = tileDirections(block, values, firstTile, count);
     forEachWeightTile(cut, part, directions, {
       begin: (_, firstRow, rows) => {
-        for (let i = 0; i < rows; i++)
+        for (let i = 0; i < rows; i++) {
           toLargest[i] = Math.exp(part.lse[firstRow + i]! - part.maximum[firstRow + i]!);
+          const row = block.head * queries + block.firstRow + firstRow + i;
+          const { weightRounding, typicalWeight, isCoarse } = errors.bound.row(row);
+          amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;
+        }
       },
-      visit: (tile) => collectWeights(pools, errors.weightGroups, tile, toLargest),
+      visit: (tile) =>
+        collectWeights(blockStatistics, errors.weightGroups, tile, toLargest, amplitude),
       end: (_, firstRow, rows) => {
         for (let i = 0; i < rows; i++) {
           const local = firstRow + i;
           const row = block.head * queries + block.firstRow + local;
           directions.forEach((direction, t) => {
             const ofRow = direction.subarray(local * vDim, (local + 1) * vDim);
-            if (collectRow(rowStatistic, errors, row, ofRow, pools[t]![i]!))
-              blockStatistics[t]!.merge(rowStatistic, 1);
-            pools[t]![i]!.clear();
+            if (collectRow(rowStatistic, errors, row, ofRow))
+              blockStatistics[t]!.merge(rowStatistic);
           });
         }
       },
@@ -201,7 +204,7 @@ export function testKeyTiles(
           const statistic = blockStatistics[t]!;
           const where = { head, firstRow, rows, ...keysOf(t) };
           keepWorst(worst, statistic, ofBlock, { scope: 'tile', ...where });
-          headStatistics[t]!.merge(statistic, 1);
+          headStatistics[t]!.merge(statistic);
           statistic.clear();
         }
       }

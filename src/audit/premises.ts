@@ -22,6 +22,8 @@ import { describeDeclaration } from './premise-words.js';
 export interface Premises {
   /** Whose these are: "any correct kernel", or the same with what was declared. */
   readonly description: string;
+  /** Whether nothing is declared: what any correct kernel may do. */
+  readonly isUsual: boolean;
   /**
    * Error per product of Q·K, relative to the sum of magnitudes. An fp32 addition rounds by
    * 2^-24. A tensor core that fuses k products with the accumulator truncates k + 1 aligned terms to
@@ -30,6 +32,8 @@ export interface Premises {
    * bits in both: 34/32 · 2^-13. An accumulator of another format rounds by its unit roundoff.
    */
   readonly scoreAccumulation: number;
+  /** The same where nothing is declared. */
+  readonly usualAccumulation: number;
   /** The same of P·V, and of one addition to the row sum. */
   readonly accumulation: number;
   readonly rowSumAddition: number;
@@ -194,6 +198,8 @@ export function resolvePremises(
   return {
     ...usual,
     description: describeDeclaration(declared),
+    isUsual: Object.values(declared).every((value) => value === undefined),
+    usualAccumulation: usual.accumulation,
     scoreAccumulation: accumulatorError(declared.qkAccumulator, usual.accumulation),
     accumulation: accumulatorError(declared.pvAccumulator, usual.accumulation),
     // In fp32 where the sums P·V are at least that, whatever the usual sums of 8-bit formats are.

@@ -45,9 +45,9 @@ export class Statistic {
   accumulation = 0;
   systematic = 0;
 
-  merge(row: Statistic, weightAmplitude: number): void {
-    this.weights.merge(row.weights, weightAmplitude);
-    this.outputs.merge(row.outputs, 1);
+  merge(row: Statistic): void {
+    this.weights.merge(row.weights, [1]);
+    this.outputs.merge(row.outputs, [1]);
     this.signed += row.signed;
     this.norm += row.norm;
     this.accumulation += row.accumulation;
@@ -73,34 +73,28 @@ export class Statistic {
   }
 }
 
-/** Pools for the weights of each row that is worked on at once, for each of `count` directions. */
-export function createRowPools(count: number): ErrorPool[][] {
-  return Array.from({ length: count }, () =>
-    Array.from({ length: walkRows }, () => new ErrorPool()),
-  );
-}
-
 /**
- * Adds one tile's weights, times their projections on each direction, to the pools of its rows.
+ * Adds one tile's weights, times their projections on each direction, to that direction's statistic.
  * @param toLargest per row what a weight is to be multiplied by to be relative to the largest
+ * @param amplitude per row the largest relative error of a weight
  */
 export function collectWeights(
-  pools: readonly (readonly ErrorPool[])[],
+  statistics: readonly Statistic[],
   weightGroups: NearlyEqual,
   { weights, rows, keys, stride, projections }: WeightTile,
   toLargest: Float64Array,
+  amplitude: Float64Array,
 ): void {
-  const groups = new Int32Array(keys);
-  for (let i = 0; i < rows; i++) {
-    const first = i * stride;
-    const factor = toLargest[i]!;
-    for (let j = 0; j < keys; j++) groups[j] = weightGroups.group(weights[first + j]! * factor);
-    for (let direction = 0; direction < projections.length; direction++) {
-      const pool = pools[direction]![i]!;
-      const projection = projections[direction]!;
+  for (let direction = 0; direction < projections.length; direction++) {
+    const pool = statistics[direction]!.weights;
+    const projection = projections[direction]!;
+    for (let i = 0; i < rows; i++) {
+      const first = i * stride;
       for (let j = 0; j < keys; j++) {
         const w = weights[first + j]!;
-        if (w !== 0) pool.add(groups[j]!, w * projection[first + j]!);
+        if (w === 0) continue;
+        const group = weightGroups.group(w * toLargest[i]!);
+        pool.add(group, amplitude[i]! * w * projection[first + j]!);
       }
     }
   }
@@ -119,8 +113,8 @@ export interface RowErrors {
 }
 
 /**
- * Fills `statistic` with the error of row `row` projected on `direction` (vDim values), from the
- * row's collected `weights`. False, with nothing filled in, for a row that no statistic admits: NaN,
+ * Fills `statistic`, but for its weights, with the error of row `row` projected on `direction` (vDim
+ * values). False, with nothing filled in, for a row that no statistic admits: NaN,
  * infinities (also among its inputs, for then no weights are collected), no keys, a direction that is
  * zero or whose square overflows.
  */
@@ -129,17 +123,19 @@ export function collectRow(
   { reference, out, outputFormat, bound, groups }: RowErrors,
   row: number,
   direction: Float64Array,
-  weights: ErrorPool,
 ): boolean {
   if (levels[reference.level[row]!] === 'special') return false;
   const { vDim } = reference.shape;
   const smallest = smallestNormal(formats[outputFormat]);
-  const { typicalWeight, addition, normalisation, floor, keys, weightRounding } = bound.row(row);
+  const { typicalWeight, addition, normalisation, floor, keys, isCoarse, declared } =
+    bound.row(row);
+  if (isCoarse) return false;
   statistic.clear();
   let signed = 0;
   let norm = 0;
   let magnitude = 0;
   let own = 0;
+  let halves = 0;
   for (let c = 0; c < vDim; c++) {
     const at = row * vDim + c;
     const x = direction[c]!;
@@ -152,6 +148,7 @@ export function collectRow(
     // Subnormal outputs are as far apart as the smallest normal ones.
     const size = Math.abs(exact) < smallest ? Math.abs(exact) + smallest : Math.abs(exact);
     statistic.outputs.add(groups.group(size), half * x * Math.sign(exact));
+    halves += Math.abs(half * x);
   }
   if (!(Number.isFinite(signed) && norm > 0 && norm < Infinity && keys > 0)) {
     statistic.clear();
@@ -160,7 +157,10 @@ export function collectRow(
   statistic.signed = signed;
   statistic.norm = norm;
   statistic.accumulation = keys * (addition * magnitude) ** 2;
-  statistic.systematic = (typicalWeight + normalisation) * own + floor * Math.sqrt(norm * vDim);
-  statistic.weights.merge(weights, weightRounding + typicalWeight);
+  statistic.systematic =
+    (typicalWeight + normalisation) * own +
+    floor * Math.sqrt(norm * vDim) +
+    (2 * declared.ofWeights + declared.ofMagnitude) * magnitude +
+    declared.halves * halves;
   return true;
 }

@@ -1,33 +1,46 @@
-import {
-  forEachWeightTile,
-  type AttentionReference,
-  type Progress,
-  type WeightVisitor,
-} from '../../oracles/index.js';
-import type { FormatName } from '../formats/index.js';
-import type { Problem } from '../problem.js';
-import type { KernelBound } from './bound.js';
+import { forEachWeightTile, type Progress, type WeightVisitor } from '../../oracles/index.js';
+import { decodeToFloat64, formats } from '../formats/index.js';
+import type { Tensor } from '../problem.js';
+import { CommonOffset } from './common-offset.js';
+import { NearlyEqual } from './error-pool.js';
+import { createInstruments } from './instruments.js';
 import { testKeyTiles } from './key-tile-test.js';
+import { testMeanLse } from './lse-mean-test.js';
+import {
+  PooledProjections,
+  rowTolerance,
+  rowVariances,
+  type RowProjections,
+  type Variances,
+} from './pooled-projections.js';
+import { RowCollector } from './row-projections.js';
+import { surveyRows } from './row-survey.js';
+import type { StructureInput } from './structure-input.js';
+import { SlopeDispersion } from './slope-dispersion.js';
+import { tanhError } from './tanh-error.js';
 import {
   alarmDeviations,
-  collectRow,
-  collectWeights,
-  createRowPools,
   outputGroups,
-  Statistic,
   structureTileRows,
-  walkRows,
   weightGroups,
 } from './structure-statistic.js';
-import { workingFormat } from './premises.js';
 
 /**
- * The projections of a kernel's error that rounding leaves near zero and a bug does not: `scale` is
- * the regression slope of the output on the oracle, less one (Σ r·O / Σ O², relative); `bias` the
- * mean signed error over the columns (absolute); `key-tile` the part of a tile of keys' contribution
- * that is missing (Σ r·D / Σ D², D what leaving the tile out does to O, to first order in its weight).
+ * What rounding leaves near zero and a bug does not: `scale` is the regression slope of the output on the
+ * oracle, less one (relative); `bias` the mean signed error over the columns (absolute), elements
+ * weighing by the inverse of their noise; `truncation` the error in half ulps of the output, away from
+ * zero (−1 for an output that is truncated); `dispersion` the root mean square of the rows' slopes;
+ * `lse-mean` the mean error of the LSE; `key-tile` the part of a tile of keys' contribution that is missing
+ * (Σ r·D / Σ D², D what leaving the tile out does to O, to first order in its weight).
  */
-export const structureTests = ['scale', 'bias', 'key-tile'] as const;
+export const structureTests = [
+  'scale',
+  'bias',
+  'truncation',
+  'dispersion',
+  'lse-mean',
+  'key-tile',
+] as const;
 /** One of {@link structureTests}. */
 export type StructureTest = (typeof structureTests)[number];
 
@@ -35,13 +48,6 @@ export type StructureTest = (typeof structureTests)[number];
 export const structureScopes = ['row', 'tile', 'head'] as const;
 /** One of {@link structureScopes}. */
 export type StructureScope = (typeof structureScopes)[number];
-
-/** The tests that every row enters, in every scope. */
-const rowTests = ['scale', 'bias'] as const;
-type RowTest = (typeof rowTests)[number];
-
-/** Key tiles are tested over a tile of queries and over a head. */
-const keyTileScopes = 2;
 
 /** One statistic against its threshold. */
 export interface StructureResult {
@@ -60,136 +66,230 @@ export interface StructureResult {
 }
 
 /**
- * The structure tests of an audit: for each row, for each tile of 128 query rows and for each head,
- * the slope and the bias of the kernel's error against what rounding errors can cause; and so for the
- * contribution of each tile of keys (see `testKeyTiles`).
+ * The tests by scope, with the instruments that each is made with; `scale` is looked for with two of them.
+ * One false alarm in as many as there are entries here, and dispersion, mean LSE and twice the key
+ * tiles beside them, is an entry's.
+ */
+const entries = [
+  { test: 'scale', scope: 'row', instrument: 0 },
+  { test: 'scale', scope: 'tile', instrument: 0 },
+  { test: 'scale', scope: 'tile', instrument: 1 },
+  { test: 'scale', scope: 'head', instrument: 0 },
+  { test: 'scale', scope: 'head', instrument: 1 },
+  { test: 'bias', scope: 'row', instrument: 2 },
+  { test: 'bias', scope: 'tile', instrument: 2 },
+  { test: 'bias', scope: 'head', instrument: 2 },
+  { test: 'truncation', scope: 'head', instrument: 3 },
+] as const satisfies readonly {
+  readonly test: StructureTest;
+  readonly scope: StructureScope;
+  readonly instrument: number;
+}[];
+
+/** Dispersion, mean LSE, key tiles over tiles of queries and over heads. */
+const otherEntries = 4;
+
+/** The share of its threshold that a result uses. */
+function usedBy({ statistic, threshold }: StructureResult): number {
+  return statistic === 0 ? 0 : Math.abs(statistic) / threshold;
+}
+
+/** Keeps, per test and scope, the result that is largest relative to its threshold. */
+class WorstResults {
+  readonly #worst = new Map<string, StructureResult>();
+
+  /** Whether a result that uses this much of its threshold would be the largest. */
+  isBeyond(test: StructureTest, scope: StructureScope, use: number): boolean {
+    const worst = this.#worst.get(`${test}, ${scope}`);
+    return worst === undefined || !(use <= usedBy(worst));
+  }
+
+  add(result: StructureResult): void {
+    const { test, scope } = result;
+    if (this.isBeyond(test, scope, usedBy(result))) this.#worst.set(`${test}, ${scope}`, result);
+  }
+
+  /** In the order of the tests, then of the scopes. */
+  list(): StructureResult[] {
+    return structureTests.flatMap((test) =>
+      structureScopes.flatMap((scope) => this.#worst.get(`${test}, ${scope}`) ?? []),
+    );
+  }
+}
+
+/** The largest finite magnitude. */
+function largestMagnitude({ data, format }: Tensor): number {
+  let largest = 0;
+  for (const x of decodeToFloat64(data, formats[format])) {
+    const magnitude = Math.abs(x);
+    if (magnitude > largest && magnitude < Infinity) largest = magnitude;
+  }
+  return largest;
+}
+
+/** Significant bits from which on the places of weights in an ulp tell nothing. */
+const finestPrecision = 12;
+
+/**
+ * The structure tests of an audit: per row, per tile of 128 query rows and per head, projections of the
+ * kernel's error against what rounding errors can cause. The premises and the proof of the thresholds are
+ * in docs/bounds.md, "The structure". All tests together raise a false alarm with probability at most
+ * `falseAlarmRate`.
  *
- * The threshold rests on these premises. The errors of the weights (rounding of P, exponential, dot
- * product) are uniform within their bound, the same for weights equal to within 1/128 of an octave
- * (measured against the row's largest), and independent otherwise; the roundings of O are uniform
- * within half an ulp, the same for outputs equal to an eighth of an ulp, and independent otherwise.
- * Where a worst case is less than that, it counts. Accumulation adds √n roundings of the sum of
- * magnitudes, independent from row to row, and a bias of n roundings of the sum itself. All tests
- * together raise a false alarm with probability at most `falseAlarmRate`.
- *
- * Rows that hold NaN or infinities, rows of zeros and rows whose squares overflow fp64 are left out.
+ * Rows that hold NaN or infinities, rows of zeros and rows whose sums overflow fp64 are left out.
  * Returns, per test and scope, the result that is largest relative to its threshold.
  *
  * @param observer sees the weights of all rows as well, since the walk over them is made anyway
  */
 export function structureResults(
-  problem: Problem,
-  reference: AttentionReference,
-  out: Float64Array,
-  outputFormat: FormatName,
-  bound: KernelBound,
-  falseAlarmRate: number,
+  input: StructureInput,
   progress?: Progress,
   observer?: WeightVisitor,
 ): StructureResult[] {
+  const { problem, reference, out, outputFormat, bound, premises, falseAlarmRate } = input;
   const { shape } = reference;
-  const { queries, vDim } = shape;
+  const { queries } = shape;
   const headCount = shape.batch * shape.heads;
-  const groups = outputGroups(outputFormat);
-  const errors = {
-    ...{ reference, out, outputFormat, bound, groups },
-    weightGroups: weightGroups(workingFormat(problem.v.format, outputFormat)),
+  const { weightFormat, isUsual } = premises;
+  const { precision } = formats[weightFormat];
+  const fineGroups = new NearlyEqual(Math.min(precision + 1, 13), -40, 0);
+  const survey = surveyRows(problem, reference, weightFormat, fineGroups);
+  const { scale, lightScale, bias, truncation } = createInstruments(
+    problem,
+    reference,
+    outputFormat,
+    weightFormat,
+    bound,
+    survey,
+  );
+  const instruments = [scale, lightScale, bias, truncation];
+  const offset = precision <= finestPrecision ? new CommonOffset(weightFormat) : null;
+  const { exponential } = premises;
+  const collector = new RowCollector({
+    ...{ reference, out, outputFormat, bound, instruments },
+    weightGroups: fineGroups,
+    outputGroups: outputGroups(outputFormat),
+    sumsTruncate: weightFormat !== 'fp32' && weightFormat !== 'fp64',
+    scoreError: tanhError(problem, premises),
+    roundingErrors: offset?.errors ?? null,
+    ...{ premises, weightFormat, largestValue: largestMagnitude(problem.v) },
+  });
+  const pooled = () => new PooledProjections(instruments.length, offset, exponential);
+  const tile = pooled();
+  const head = pooled();
+  const tiles = Math.ceil(queries / structureTileRows);
+  const share = falseAlarmRate / (entries.length + otherEntries);
+  const deviations: Record<StructureScope, number> = {
+    row: alarmDeviations(headCount * queries, share),
+    tile: alarmDeviations(headCount * tiles, share),
+    head: alarmDeviations(headCount, share),
   };
-  const ones = new Float64Array(reference.out.length).fill(1);
-  const directions: Record<RowTest, Float64Array> = { scale: reference.out, bias: ones };
-  const pools = createRowPools(rowTests.length);
-  const tests = rowTests.map((test, index) => ({
-    test,
-    direction: directions[test],
-    rows: pools[index]!,
-    row: new Statistic(),
-    tile: new Statistic(),
-    head: new Statistic(),
-    worst: new Map<StructureScope, StructureResult>(),
-  }));
-  const testCounts: Record<StructureScope, number> = {
-    row: headCount * queries,
-    tile: headCount * Math.ceil(queries / structureTileRows),
-    head: headCount,
-  };
-  const share = falseAlarmRate / (rowTests.length * structureScopes.length + keyTileScopes);
-  const deviations = (scope: StructureScope) => alarmDeviations(testCounts[scope], share);
+  const worst = new WorstResults();
+  const dispersion = new SlopeDispersion(share / Math.max(headCount, 1));
+  const ofScope = (scope: StructureScope) => entries.filter((entry) => entry.scope === scope);
+  const [rowEntries, tileEntries, headEntries] = structureScopes.map(ofScope);
 
-  const judge = (
-    entry: (typeof tests)[number],
-    scope: StructureScope,
-    statistic: Statistic,
-    where: Pick<StructureResult, 'head' | 'firstRow' | 'rows'>,
+  type Place = Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows'>;
+  const report = (
+    test: StructureTest,
+    place: Place,
+    signed: number,
+    norm: number,
+    tolerance: number,
   ) => {
-    if (statistic.norm === 0) return;
-    const result: StructureResult = {
-      test: entry.test,
-      scope,
-      ...where,
-      firstKey: null,
-      keys: null,
-      statistic: statistic.signed / statistic.norm,
-      threshold: statistic.tolerance(deviations(scope)) / statistic.norm,
-    };
-    const worst = entry.worst.get(scope);
-    const ratio = ({ statistic, threshold }: StructureResult) => Math.abs(statistic) / threshold;
-    if (worst === undefined || ratio(result) > ratio(worst)) entry.worst.set(scope, result);
+    if (!(Math.abs(norm) > 0)) return;
+    worst.add({
+      test,
+      ...place,
+      ...{ firstKey: null, keys: null },
+      statistic: signed / norm,
+      threshold: tolerance / Math.abs(norm),
+    });
+  };
+  const judge = (
+    of: PooledProjections,
+    listed: readonly (typeof entries)[number][],
+    place: Place,
+  ) => {
+    const z = deviations[place.scope];
+    for (const { test, instrument: d } of listed) {
+      // What follows from a declaration is no test of it.
+      if (test === 'truncation' && !isUsual) continue;
+      const signed = of.signed[d]!;
+      // What rows have in common takes a while to find, and most results need not be known.
+      if (worst.isBeyond(test, place.scope, Math.abs(signed) / of.leastTolerance(d, z)))
+        report(test, place, signed, of.norm[d]!, of.tolerance(d, z));
+    }
+  };
+  const judgeRow = (row: RowProjections, variances: Variances, place: Place) => {
+    for (const { test, instrument: d } of rowEntries!)
+      report(
+        test,
+        place,
+        row.signed[d]!,
+        row.norm[d]!,
+        rowTolerance(row, variances, d, deviations.row, exponential),
+      );
   };
 
-  /** Turns the collected weights of a row into its statistic and passes it on to tile and head. */
+  /** Passes a row on to its tile and head, and ends those that end with it. */
   const finishRow = (row: number, local: number) => {
     const query = row % queries;
-    const head = Math.floor(row / queries);
-    for (const entry of tests) {
-      const statistic = entry.row;
-      const direction = entry.direction.subarray(row * vDim, (row + 1) * vDim);
-      if (collectRow(statistic, errors, row, direction, entry.rows[local]!)) {
-        judge(entry, 'row', statistic, { head, firstRow: query, rows: 1 });
-        entry.tile.merge(statistic, 1);
-        entry.head.merge(statistic, 1);
-      }
-      const tileEnds = query % structureTileRows === structureTileRows - 1 || query === queries - 1;
-      if (tileEnds) {
-        const firstRow = query - (query % structureTileRows);
-        judge(entry, 'tile', entry.tile, { head, firstRow, rows: query - firstRow + 1 });
-        entry.tile.clear();
-      }
-      if (query === queries - 1) {
-        judge(entry, 'head', entry.head, { head, firstRow: 0, rows: queries });
-        entry.head.clear();
-      }
+    const ofHead = Math.floor(row / queries);
+    const collected = collector.finish(row, local, tile);
+    if (collected !== null) {
+      const variances = rowVariances(collected, exponential);
+      judgeRow(collected, variances, { scope: 'row', head: ofHead, firstRow: query, rows: 1 });
+      tile.add(collected, variances, survey.isShared(row) ? survey.unit[row]! : null);
+      dispersion.add(collected, variances, survey.unit[row]!);
     }
+    const isLast = query === queries - 1;
+    if (isLast || query % structureTileRows === structureTileRows - 1) {
+      const firstRow = query - (query % structureTileRows);
+      const rows = query - firstRow + 1;
+      judge(tile, tileEntries!, { scope: 'tile', head: ofHead, firstRow, rows });
+      head.merge(tile);
+      tile.clear();
+    }
+    if (!isLast) return;
+    const place = { scope: 'head', head: ofHead, firstRow: 0, rows: queries } as const;
+    judge(head, headEntries!, place);
+    const { statistic, threshold } = dispersion.result();
+    if (threshold > 0 && isUsual)
+      worst.add({ test: 'dispersion', ...place, firstKey: null, keys: null, statistic, threshold });
+    const mean = testMeanLse(input, head, ofHead, deviations.head, survey.unit);
+    if (mean !== null)
+      worst.add({ test: 'lse-mean', ...place, firstKey: null, keys: null, ...mean });
+    dispersion.clear();
+    head.clear();
   };
 
   let finished = 0;
-  const toLargest = new Float64Array(walkRows);
   forEachWeightTile(
     problem,
     reference,
-    tests.map(({ direction }) => direction),
+    instruments.map(({ direction }) => direction),
     {
-      begin: (head, firstRow, rows) => {
-        for (let i = 0; i < rows; i++) {
-          const row = head * queries + firstRow + i;
-          toLargest[i] = Math.exp(reference.lse[row]! - reference.maximum[row]!);
-        }
-        observer?.begin(head, firstRow, rows);
+      begin: (ofHead, firstRow, rows) => {
+        collector.begin(ofHead * queries + firstRow, rows);
+        observer?.begin(ofHead, firstRow, rows);
       },
-      visit: (tile) => {
-        collectWeights(pools, errors.weightGroups, tile, toLargest);
-        observer?.visit(tile);
+      visit: (weights) => {
+        collector.visit(weights, tile);
+        observer?.visit(weights);
       },
-      end: (head, firstRow, rows) => {
-        observer?.end(head, firstRow, rows);
-        for (let i = 0; i < rows; i++) {
-          finishRow(head * queries + firstRow + i, i);
-          for (const ofTest of pools) ofTest[i]!.clear();
-        }
+      end: (ofHead, firstRow, rows) => {
+        observer?.end(ofHead, firstRow, rows);
+        for (let i = 0; i < rows; i++) finishRow(ofHead * queries + firstRow + i, i);
         finished += rows;
         progress?.(finished / (headCount * queries));
       },
     },
   );
-  const keyTiles = testKeyTiles(problem, errors, share);
-  return [...tests.flatMap(({ worst }) => [...worst.values()]), ...keyTiles];
+  const errors = {
+    ...{ reference, out, outputFormat, bound, groups: outputGroups(outputFormat) },
+    weightGroups: weightGroups(weightFormat),
+  };
+  for (const result of testKeyTiles(problem, errors, share)) worst.add(result);
+  return worst.list();
 }

@@ -116,6 +116,12 @@ const structureStatement: Readonly<
       : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
   bias: ({ statistic, threshold }, where) =>
     `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
+  truncation: ({ statistic, threshold }, where) =>
+    `the output is rounded ${statistic < 0 ? 'towards' : 'away from'} zero on ${where}: it is ${formatNumber(Math.abs(statistic))} half ulps too ${statistic < 0 ? 'small' : 'large'} on average; rounding to nearest explains ± ${formatNumber(threshold)}`,
+  dispersion: ({ statistic, threshold }, where) =>
+    `the rows of ${where} are off by factors of their own, ${percent(statistic)} in the root mean square; rounding explains ${percent(threshold)}`,
+  'lse-mean': ({ statistic, threshold }, where) =>
+    `the LSE is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
   'key-tile': ({ statistic, threshold, firstKey, keys }, where) =>
     `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
 };
@@ -228,10 +234,13 @@ export function reachVerdict(
   const ofElements = elementFindings(elements, arithmetic);
   const findings = [
     ...ofElements.filter(({ test }) => test === 'non-finite'),
-    ...structureTests.map((test) => structureFinding(test, structure, heads)),
+    ...structureTests
+      .filter((test) => test !== 'lse-mean')
+      .map((test) => structureFinding(test, structure, heads)),
     ...ofElements.filter(({ test }) => test === 'element-bound'),
     ...spreadFindings(spread, elements, heads),
     ...(lse === null ? [] : lseFindings(lse)),
+    structureFinding('lse-mean', structure, heads),
   ].filter((finding): finding is Finding => finding !== null);
   if (findings.length > 0) {
     const diagnosis = explainers?.diagnose() ?? null;

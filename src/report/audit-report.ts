@@ -128,7 +128,7 @@ function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'
   const { id, equivalents, technique, sentence, evidence, candidates } = diagnosis;
   return {
     ...{ id, equivalents: [...equivalents], technique, sentence, evidence: [...evidence] },
-    ...(candidates === undefined ? {} : { candidates: candidates.map((one) => ({ ...one })) }),
+    candidates: candidates.map((one) => ({ ...one })),
   };
 }
 

@@ -23,6 +23,9 @@ export const testWords: Readonly<Record<ReportedTest, TestWords>> = {
   rms: { unit: 'output units', gloss: 'root mean square error against what roundings do' },
   scale: { unit: 'a ratio', gloss: 'slope of the output on the oracle, less 1' },
   bias: { unit: 'output units', gloss: 'mean signed error' },
+  truncation: { unit: 'half ulps', gloss: 'error away from 0; −1 where digits are cut off' },
+  dispersion: { unit: 'a ratio', gloss: "root mean square of the rows' slopes" },
+  'lse-mean': { unit: 'natural logarithm', gloss: 'mean error of the LSE over a head' },
   'key-tile': { unit: 'a ratio', gloss: 'share of a tile of keys lost (+) or counted twice (−)' },
   'LSE not finite': {
     unit: 'rows',

@@ -96,9 +96,12 @@ const legOf: Readonly<Record<string, string>> = {
   rms: 'spread',
   scale: 'structure scale',
   bias: 'structure bias',
+  truncation: 'structure truncation',
+  dispersion: 'structure dispersion',
   'key-tile': 'structure key-tile',
   'lse-non-finite': 'LSE',
   'lse-bound': 'LSE',
+  'lse-mean': 'LSE',
 };
 
 const legs = [
@@ -108,6 +111,8 @@ const legs = [
   'spread',
   'structure scale',
   'structure bias',
+  'structure truncation',
+  'structure dispersion',
   'structure key-tile',
   'LSE',
 ];

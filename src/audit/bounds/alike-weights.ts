@@ -19,6 +19,10 @@ const fewIndependent = 16;
  * Whether most of a row's weights share their bins with others, and few bins hold them: its error is that
  * of a few numbers, which may be the same in other such rows.
  */
-export function isClustered({ mass, squares, squaresAlike }: RowErrors): boolean {
+export function isClustered({
+  mass,
+  squares,
+  squaresAlike,
+}: Pick<RowErrors, 'mass' | 'squares' | 'squaresAlike'>): boolean {
   return squaresAlike >= 2 * squares && fewIndependent * squaresAlike >= mass * mass;
 }

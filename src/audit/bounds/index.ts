@@ -1,3 +1,5 @@
+export { createRowNumbers } from './alike-rows.js';
+export { isClustered } from './alike-weights.js';
 export { anyKernelArithmetic } from './any-kernel-arithmetic.js';
 export { forEachRowsBound } from './bound-problem.js';
 

@@ -69,6 +69,7 @@ function conclude(
     id: ids[0]!,
     equivalents: ids.slice(1),
     technique: techniques.size === 1 ? first.hypothesis.technique : null,
+    candidates: [],
     sentence: withScope(clauses.join(' or '), scope),
     evidence: [
       pooled
@@ -144,6 +145,7 @@ export function diagnose(input: DiagnosisInput): Diagnosis {
       id: 'rows-without-keys-not-zero',
       equivalents: [],
       technique: 'normalise',
+      candidates: [],
       sentence: 'rows without visible keys are not zero',
       evidence: located,
     };

@@ -21,8 +21,8 @@ export interface Diagnosis {
   readonly sentence: string;
   /** What speaks for it, a clause each. */
   readonly evidence: readonly string[];
-  /** Where no cause is named: the nearest ones, that which explains most first. */
-  readonly candidates?: readonly DiagnosisCandidate[];
+  /** Where no cause is named: the nearest ones, that which explains most first; else none. */
+  readonly candidates: readonly DiagnosisCandidate[];
 }
 
 /** The diagnosis of an output whose failure fits no known cause; the evidence ends with what comes nearest. */

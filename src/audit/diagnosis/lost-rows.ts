@@ -97,6 +97,7 @@ export function explainLostRows(
       id: first.id,
       equivalents: equivalents(causes),
       technique: causes.length === 1 ? first.technique : null,
+      candidates: [],
       sentence: `${description}: ${causes.map(({ statement }) => statement).join(', or ')}`,
       evidence: [
         `true of all ${read.length} lost rows that were looked at and of none of ${compared.length} others`,
@@ -108,6 +109,7 @@ export function explainLostRows(
     id: 'rows-not-written',
     equivalents: [],
     technique: null,
+    candidates: [],
     sentence: `${description} though there are keys to see: never written, or overwritten`,
     evidence: ['zeros exactly, on rows with nothing else in common'],
   };

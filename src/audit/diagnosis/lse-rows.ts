@@ -4,7 +4,9 @@ import type { DiagnosisInput } from './diagnosis-input.js';
 /** Whether the output passes every test and the LSE does not. */
 export function failsOnlyByLse({ elements, spread, structure, lseTest }: DiagnosisInput): boolean {
   if (lseTest === null || lseTest.outside + lseTest.nonFinite === 0) return false;
-  const sound = structure.every(({ statistic, threshold }) => Math.abs(statistic) <= threshold);
+  const sound = structure.every(
+    ({ test, statistic, threshold }) => test === 'lse-mean' || Math.abs(statistic) <= threshold,
+  );
   const quiet =
     spread.outside === 0 && spread.results.every(({ measured, limit }) => measured <= limit);
   return sound && quiet && elements.outside === 0 && elements.nonFinite === 0;
@@ -29,6 +31,7 @@ export function explainEmptyRows(input: DiagnosisInput): Diagnosis | null {
     id: 'lse-of-empty-rows',
     equivalents: [],
     technique: 'normalise',
+    candidates: [],
     sentence: `the LSE of rows without keys is ${text} instead of −∞`,
     evidence: [`all ${wrong.length} rows concerned see no key`, 'the output is right'],
   };

@@ -117,7 +117,9 @@ export function rowsThatFailTogether(input: DiagnosisInput, damaged: readonly nu
 /** The rows of the widest failing structure test. */
 function rowsOfFailingStructure({ structure, reference }: DiagnosisInput): number[] {
   const { queries } = reference.shape;
-  const failing = structure.filter(({ statistic, threshold }) => Math.abs(statistic) > threshold);
+  const failing = structure.filter(
+    ({ test, statistic, threshold }) => test !== 'lse-mean' && Math.abs(statistic) > threshold,
+  );
   const widest = failing.reduce<(typeof failing)[number] | null>(
     (best, result) => (best === null || result.rows > best.rows ? result : best),
     null,

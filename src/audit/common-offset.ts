@@ -1,0 +1,97 @@
+import { formats, type FormatName } from '../formats/index.js';
+import { fourierTransform } from './fast-fourier.js';
+
+/** Places within an octave per ulp at its lower end, as a power of two. */
+const placesPerUlp = 3;
+
+/** An octave is divided into no more places than this, as a power of two. */
+const mostPlaces = 13;
+
+/**
+ * The roundings of weights that kernels share which take all exponents relative to one number: a weight
+ * at place f of its octave (its logarithm's fraction) is rounded to a format after it was multiplied by
+ * 2^θ, with one θ for all weights. What a projection of these errors comes to is a function of θ, the
+ * correlation of Σ c over the weights at each place with the rounding error at each place.
+ */
+export class CommonOffset {
+  /** Places of an octave. */
+  readonly places: number;
+  readonly #transform;
+  /** The relative rounding error of a number at each place of its octave. */
+  readonly errors: Float64Array;
+  readonly #kernelReal: Float64Array;
+  readonly #kernelImaginary: Float64Array;
+  readonly #real: Float64Array;
+  readonly #imaginary: Float64Array;
+
+  /** For formats of at most twelve significant bits; of finer ones the places tell nothing. */
+  constructor(weightFormat: FormatName) {
+    const { precision } = formats[weightFormat];
+    this.places = 2 ** Math.min(precision + placesPerUlp, mostPlaces);
+    this.#transform = fourierTransform(this.places);
+    const ulps = 2 ** (precision - 1);
+    this.errors = Float64Array.from({ length: this.places }, (_, place) => {
+      const significand = ulps * 2 ** ((place + 0.5) / this.places);
+      return (Math.round(significand) - significand) / significand;
+    });
+    this.#kernelReal = this.errors.slice();
+    this.#kernelImaginary = new Float64Array(this.places);
+    this.#transform(this.#kernelReal, this.#kernelImaginary);
+    this.#real = new Float64Array(this.places);
+    this.#imaginary = new Float64Array(this.places);
+  }
+
+  /**
+   * The largest |Σ c·(relative rounding error)| that any θ makes, for each of two sets of weights given as
+   * Σ c by place.
+   */
+  largest(first: Float64Array, second: Float64Array): readonly [number, number] {
+    const { places } = this;
+    const [real, imaginary] = [this.#real, this.#imaginary];
+    const [kernelReal, kernelImaginary] = [this.#kernelReal, this.#kernelImaginary];
+    for (let place = 0; place < places; place++) {
+      const reversed = (places - place) % places;
+      real[reversed] = first[place]!;
+      imaginary[reversed] = second[place]!;
+    }
+    this.#transform(real, imaginary);
+    for (let k = 0; k < places; k++) {
+      const x = real[k]!;
+      const y = imaginary[k]!;
+      const c = kernelReal[k]!;
+      const s = kernelImaginary[k]!;
+      // Conjugated: the inverse is a transform of the conjugate.
+      real[k] = x * c - y * s;
+      imaginary[k] = -(x * s + y * c);
+    }
+    this.#transform(real, imaginary);
+    return [largestOf(real) / places, largestOf(imaginary) / places];
+  }
+}
+
+/** The largest magnitude. */
+function largestOf(values: Float64Array): number {
+  let largest = 0;
+  for (const x of values) largest = Math.max(largest, Math.abs(x));
+  return largest;
+}
+
+/** Places of an ulp that outputs are told apart by. */
+export const outputPlaces = 64;
+
+/**
+ * The largest |Σ c·(rounding error in half ulps)| of outputs that are all moved by one part of their ulp
+ * before they are rounded, given Σ c by their place in it.
+ */
+export function largestShiftedRounding(byPlace: Float64Array): number {
+  let largest = 0;
+  for (let shift = 0; shift < outputPlaces; shift++) {
+    let sum = 0;
+    for (let place = 0; place < outputPlaces; place++) {
+      const at = ((place + shift + 0.5) / outputPlaces) % 1;
+      sum += byPlace[place]! * (at < 0.5 ? -2 * at : 2 - 2 * at);
+    }
+    largest = Math.max(largest, Math.abs(sum));
+  }
+  return largest;
+}

@@ -1,0 +1,120 @@
+import { levels, type AttentionReference } from '../../oracles/index.js';
+import { decodeToFloat64, formats, unitRoundoff, type FormatName } from '../formats/index.js';
+import type { Problem } from '../problem.js';
+import type { KernelBound } from './bound.js';
+import { outputRounding } from './bounds/index.js';
+import type { RowSurvey } from './row-survey.js';
+
+/**
+ * A direction X that the kernel's error r is projected on, and the pattern Y whose multiple is looked for:
+ * Σ r·X / Σ Y·X is 1 for r = Y. Both [batch, heads, queries, vDim]; X does not depend on the output.
+ */
+export interface Instrument {
+  readonly direction: Float64Array;
+  readonly pattern: Float64Array;
+}
+
+/** The instruments of the structure tests. */
+export interface Instruments {
+  /** Y = O, each element by the inverse of its noise. */
+  readonly scale: Instrument;
+  /** The same without the value of the row's heaviest key: blind to how its weight is rounded. */
+  readonly lightScale: Instrument;
+  /** Y = 1, weighed alike. */
+  readonly bias: Instrument;
+  /** Y = half an ulp of O away from zero, weighed alike. */
+  readonly truncation: Instrument;
+}
+
+/** Mean square of the relative rounding error of a number whose logarithm is anywhere, in units of u². */
+const meanSquareRounding = 0.18;
+
+/** A direction that keeps less than this of its square is not free of fp64 roundings of what was removed. */
+const negligible = 2 ** -20;
+
+/** Mean square of what the roundings within a kernel do to an element, from Σ w|v| and Σ w². */
+function innerNoise(
+  bound: KernelBound,
+  weightFormat: FormatName,
+  squares: Float64Array,
+): (row: number) => number {
+  const roundoff = unitRoundoff(formats[weightFormat]);
+  return (row) => {
+    const { keys, addition, typicalWeight } = bound.row(row);
+    const ofWeight = meanSquareRounding * roundoff ** 2 + (typicalWeight / 8) ** 2;
+    return ofWeight * squares[row]! + (keys * addition ** 2) / 8;
+  };
+}
+
+/**
+ * The directions of least squares: an element counts by the inverse of its expected noise (which need not
+ * be right for a test to be sound). Zero for rows that no statistic admits.
+ */
+export function createInstruments(
+  problem: Problem,
+  reference: AttentionReference,
+  outputFormat: FormatName,
+  weightFormat: FormatName,
+  bound: KernelBound,
+  { heaviest, squares }: RowSurvey,
+): Instruments {
+  const { shape, out, magnitude } = reference;
+  const { vDim, heads, kvHeads, groupSize, queries, keys } = shape;
+  const values = decodeToFloat64(problem.v.data, formats[problem.v.format]);
+  const zeros = () => new Float64Array(out.length);
+  const [scale, light, bias, truncation, halves] = [zeros(), zeros(), zeros(), zeros(), zeros()];
+  const noise = innerNoise(bound, weightFormat, squares);
+  const weigh = (x: number, deviation: number) => {
+    const weighed = x / deviation / deviation;
+    return Number.isFinite(weighed) ? weighed : 0;
+  };
+  for (let row = 0; row < reference.lse.length; row++) {
+    if (levels[reference.level[row]!] === 'special' || heaviest[row]! < 0) continue;
+    const ofRow = Math.sqrt(noise(row));
+    for (let at = row * vDim; at < (row + 1) * vDim; at++) {
+      const exact = out[at]!;
+      const half = outputRounding(outputFormat, exact, 0);
+      const deviation = Math.hypot(ofRow * magnitude[at]!, half / Math.sqrt(3));
+      halves[at] = half * Math.sign(exact);
+      scale[at] = weigh(exact, deviation);
+      bias[at] = weigh(1, deviation);
+      truncation[at] = weigh(halves[at]!, deviation);
+    }
+    const head = Math.floor(row / queries);
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const from = (kv * keys + heaviest[row]!) * vDim;
+    removeComponent(scale, light, row * vDim, values.subarray(from, from + vDim));
+  }
+  const ones = new Float64Array(out.length).fill(1);
+  return {
+    scale: { direction: scale, pattern: out },
+    lightScale: { direction: light, pattern: out },
+    bias: { direction: bias, pattern: ones },
+    truncation: { direction: truncation, pattern: halves },
+  };
+}
+
+/** Writes a row of `direction` less its component along `value` to `to`. */
+function removeComponent(
+  direction: Float64Array,
+  to: Float64Array,
+  first: number,
+  value: Float64Array,
+): void {
+  let product = 0;
+  let ofValue = 0;
+  let before = 0;
+  for (let c = 0; c < value.length; c++) {
+    product += direction[first + c]! * value[c]!;
+    ofValue += value[c]! ** 2;
+    before += direction[first + c]! ** 2;
+  }
+  const share = ofValue > 0 && Number.isFinite(product / ofValue) ? product / ofValue : 0;
+  let after = 0;
+  for (let c = 0; c < value.length; c++) {
+    const x = direction[first + c]! - share * value[c]!;
+    to[first + c] = x;
+    after += x * x;
+  }
+  if (!(after > negligible * before)) to.fill(0, first, first + value.length);
+}

@@ -1,0 +1,427 @@
+import { largestShiftedRounding, outputPlaces, type CommonOffset } from './common-offset.js';
+import { ErrorPool } from './error-pool.js';
+
+/** What weights may be taken relative to before they are rounded: the largest, the sum, or e^0. */
+export const weightFamilies = 3;
+
+/** Parts of an octave within which a smooth exponential's error is one number. */
+export const smoothPlaces = 32;
+
+/** The projections of one row's error on every instrument's direction, and of what may cause it. */
+export interface RowProjections {
+  /** Σ r·X and Σ Y·X. */
+  readonly signed: Float64Array;
+  readonly norm: Float64Array;
+  /** Σ c·e of P's rounding per instrument, of amplitude `rounding`; Σ w in the last channel. */
+  readonly weights: ErrorPool;
+  /** What the outputs' rounding and the sums over keys do. */
+  readonly outputs: ErrorPool;
+  /** Worst cases: Σ half ulp·|X|, and what is systematic. */
+  readonly outputWorst: Float64Array;
+  readonly systematic: Float64Array;
+  /** √3 standard deviations of all else: weights' random errors, and what the whole row shares. */
+  readonly common: Float64Array;
+  /** √3 standard deviations of the sums over keys, if they err alike in all columns. */
+  readonly accumulated: Float64Array;
+  /** Σ w·X·(v − O) by coarse place in an octave, relative to the largest weight, per instrument. */
+  readonly smooth: Float64Array;
+  /** Σ w by coarse place, per family. */
+  readonly mass: Float64Array;
+  /** Σ (w·X·v)² by coarse place relative to the largest weight, per instrument. */
+  readonly squares: Float64Array;
+  /** |Σ| of P's roundings where they follow from the problem: with the division last, or first, if that is more. */
+  readonly known: Float64Array;
+  /** log2 of what each family multiplies the weights by, beyond the first. */
+  readonly shifts: readonly number[];
+  /** Largest relative error of P's rounding. */
+  readonly rounding: number;
+}
+
+/** Rows that may err alike. */
+interface SharedRows {
+  readonly weights: ErrorPool;
+  readonly outputs: ErrorPool;
+  readonly common: Float64Array;
+  readonly smooth: Float64Array;
+  readonly mass: Float64Array;
+}
+
+/** Variances of each instrument's projection by their cause. */
+export interface Variances {
+  readonly weights: Float64Array;
+  readonly outputs: Float64Array;
+  readonly others: Float64Array;
+}
+
+/** The kinds of `Variances`. */
+const causes = ['weights', 'outputs', 'others'] as const;
+
+/** What the errors of some rows come to on each instrument: a tile of queries, or a head. */
+export class PooledProjections {
+  readonly signed: Float64Array;
+  readonly norm: Float64Array;
+  /** Places of an octave that weights are told apart by. */
+  readonly places: number;
+  /** Σ w·X·v by place in an octave, per instrument and family. */
+  readonly phases: Float64Array;
+  /** Σ c by place in an ulp, of the outputs' rounding: per instrument. */
+  readonly outputs: Float64Array;
+  rows = 0;
+  readonly #count: number;
+  readonly #exponential: number;
+  readonly #offset: CommonOffset | null;
+  readonly #variances: Variances;
+  readonly #weightsWorst: Float64Array;
+  readonly #outputWorst: Float64Array;
+  readonly #systematic: Float64Array;
+  /** Σ w·X·O by coarse place, per instrument and family, and Σ w per family. */
+  readonly #own: Float64Array;
+  readonly #mass: Float64Array;
+  /** Σ (w·X·v)² by coarse place, per instrument and family. */
+  readonly #squares: Float64Array;
+  readonly #shared = new Map<number, SharedRows>();
+  /** Squared part of the weights' mean by coarse place: of rows apart. */
+  #massVariance = 0;
+
+  /**
+   * @param offset null where P is as fine as fp32
+   * @param exponential largest relative error of the exponential
+   */
+  constructor(count: number, offset: CommonOffset | null, exponential: number) {
+    const numbers = () => new Float64Array(count);
+    this.#count = count;
+    this.#exponential = exponential;
+    this.#offset = offset;
+    this.places = offset?.places ?? smoothPlaces;
+    this.signed = numbers();
+    this.norm = numbers();
+    this.#weightsWorst = numbers();
+    this.#outputWorst = numbers();
+    this.#systematic = numbers();
+    this.#variances = { weights: numbers(), outputs: numbers(), others: numbers() };
+    this.phases = new Float64Array(this.places * count * weightFamilies);
+    this.#own = new Float64Array(smoothPlaces * count * weightFamilies);
+    this.#mass = new Float64Array(smoothPlaces * weightFamilies);
+    this.#squares = new Float64Array(smoothPlaces * count * weightFamilies);
+    this.outputs = new Float64Array(outputPlaces * count);
+  }
+
+  clear(): void {
+    this.rows = 0;
+    this.#massVariance = 0;
+    const { weights, outputs, others } = this.#variances;
+    for (const numbers of [
+      ...[this.signed, this.norm, this.#weightsWorst, this.#outputWorst, this.#systematic],
+      ...[
+        weights,
+        outputs,
+        others,
+        this.phases,
+        this.#own,
+        this.#mass,
+        this.#squares,
+        this.outputs,
+      ],
+    ])
+      numbers.fill(0);
+    this.#shared.clear();
+  }
+
+  /** Adds a row; its weights and outputs by place are here already. `unit` is null where no row is like it. */
+  add(row: RowProjections, variances: Variances, unit: number | null): void {
+    const count = this.#count;
+    this.rows++;
+    for (let d = 0; d < count; d++) {
+      this.signed[d]! += row.signed[d]!;
+      this.norm[d]! += row.norm[d]!;
+      this.#weightsWorst[d]! += row.rounding * row.weights.absolute(d);
+      this.#outputWorst[d]! += row.outputWorst[d]!;
+      this.#systematic[d]! += row.systematic[d]!;
+    }
+    this.#addSquares(row);
+    if (unit === null) {
+      for (const cause of causes)
+        variances[cause].forEach((x, d) => (this.#variances[cause][d]! += x));
+      this.#massVariance += squaresAt(row.mass, 0);
+      return;
+    }
+    let shared = this.#shared.get(unit);
+    if (shared === undefined) {
+      shared = {
+        weights: new ErrorPool(count + 1),
+        outputs: new ErrorPool(count),
+        common: new Float64Array(count),
+        smooth: new Float64Array(count * smoothPlaces),
+        mass: new Float64Array(weightFamilies * smoothPlaces),
+      };
+      this.#shared.set(unit, shared);
+    }
+    shared.weights.merge(row.weights, new Float64Array(count + 1).fill(row.rounding));
+    shared.outputs.merge(row.outputs, new Float64Array(count).fill(1));
+    // Where outputs cancel they tell nothing of which sums are alike.
+    for (let d = 0; d < count; d++)
+      shared.common[d]! += Math.hypot(row.common[d]!, row.accumulated[d]!);
+    addTo(shared.smooth, row.smooth);
+    addTo(shared.mass, row.mass);
+  }
+
+  #addSquares({ squares, shifts }: RowProjections): void {
+    shifts.forEach((shift, family) => {
+      const places = Math.round((shift - Math.floor(shift)) * smoothPlaces);
+      for (let d = 0; d < this.#count; d++)
+        for (let place = 0; place < smoothPlaces; place++) {
+          const to = (d * weightFamilies + family) * smoothPlaces;
+          this.#squares[to + ((place + places) % smoothPlaces)]! +=
+            squares[d * smoothPlaces + place]!;
+        }
+    });
+  }
+
+  /** Adds a row's weights by coarse place; `own` is O·X per instrument. */
+  addMass(mass: Float64Array, own: Float64Array): void {
+    addTo(this.#mass, mass);
+    for (let d = 0; d < this.#count; d++)
+      for (let at = 0; at < mass.length; at++)
+        this.#own[d * mass.length + at]! += own[d]! * mass[at]!;
+  }
+
+  /** Adds another collection, of other rows. */
+  merge(other: PooledProjections): void {
+    const count = this.#count;
+    this.rows += other.rows;
+    this.#massVariance += other.#massVariance;
+    const lists = (of: PooledProjections) => [
+      ...[of.signed, of.norm, of.#weightsWorst, of.#outputWorst, of.#systematic],
+      ...[of.#variances.weights, of.#variances.outputs, of.#variances.others],
+      ...[of.phases, of.#own, of.#mass, of.#squares, of.outputs],
+    ];
+    const from = lists(other);
+    lists(this).forEach((to, i) => addTo(to, from[i]!));
+    for (const [unit, from] of other.#shared) {
+      let to = this.#shared.get(unit);
+      if (to === undefined) {
+        to = {
+          weights: new ErrorPool(count + 1),
+          outputs: new ErrorPool(count),
+          common: new Float64Array(count),
+          smooth: new Float64Array(from.smooth.length),
+          mass: new Float64Array(from.mass.length),
+        };
+        this.#shared.set(unit, to);
+      }
+      to.weights.merge(from.weights, new Float64Array(count + 1).fill(1));
+      to.outputs.merge(from.outputs, new Float64Array(count).fill(1));
+      addTo(to.common, from.common);
+      addTo(to.smooth, from.smooth);
+      addTo(to.mass, from.mass);
+    }
+  }
+
+  /** Variances of an instrument's projection, rows that may err alike counted as one. */
+  #allVariances(d: number): Record<(typeof causes)[number], number> {
+    const all = {
+      weights: this.#variances.weights[d]! * this.#shareOfLargest(d),
+      outputs: this.#variances.outputs[d]!,
+      others: this.#variances.others[d]!,
+    };
+    for (const shared of this.#shared.values()) {
+      const ofUnit = variancesOf(shared, 1, this.#exponential);
+      for (const cause of causes) all[cause] += ofUnit[cause][d]!;
+    }
+    return all;
+  }
+
+  /**
+   * The mean square of half an ulp relative to the weight, as a part of its largest, which it has at powers of
+   * two only: for the offset, common to all rows, that makes it most.
+   */
+  #shareOfLargest(d: number): number {
+    let largest = 0;
+    for (let family = 0; family < weightFamilies; family++) {
+      const first = (d * weightFamilies + family) * smoothPlaces;
+      let all = 0;
+      for (let place = 0; place < smoothPlaces; place++) all += this.#squares[first + place]!;
+      if (!(all > 0)) return 1;
+      for (let shift = 0; shift < smoothPlaces; shift++) {
+        let sum = 0;
+        for (let place = 0; place < smoothPlaces; place++) {
+          const lower = ((place + shift) % smoothPlaces) / smoothPlaces;
+          sum += this.#squares[first + place]! * 4 ** -lower;
+        }
+        largest = Math.max(largest, sum / all);
+      }
+    }
+    return largest;
+  }
+
+  /**
+   * What each |Σ r·X| exceeds with probability at most 2·exp(−deviations²/2) where no two rows have
+   * anything in common: never more than `tolerance`, and found at once.
+   */
+  leastTolerance(d: number, deviations: number): number {
+    return this.#toleranceOf(d, deviations, 0, 0);
+  }
+
+  /**
+   * What |Σ r·X| of an instrument exceeds with probability at most 2·exp(−deviations²/2): see
+   * docs/bounds.md, "The structure".
+   */
+  tolerance(d: number, deviations: number): number {
+    const ofWeights = this.#offset === null ? 0 : this.#commonRoundings(this.#offset, d);
+    const ofOutputs = largestShiftedRounding(
+      this.outputs.subarray(d * outputPlaces, (d + 1) * outputPlaces),
+    );
+    return this.#toleranceOf(d, deviations, ofWeights, ofOutputs);
+  }
+
+  #toleranceOf(d: number, deviations: number, ofWeights: number, ofOutputs: number): number {
+    const { weights, outputs, others } = this.#allVariances(d);
+    return (
+      this.#systematic[d]! +
+      this.#exponential * this.#smoothWorst(d) +
+      leastTolerance(
+        deviations,
+        { common: ofWeights, variance: weights, worst: this.#weightsWorst[d]! },
+        { common: ofOutputs, variance: outputs, worst: this.#outputWorst[d]! },
+        others,
+      )
+    );
+  }
+
+  /** The largest |Σ w·ε·X·(v − O)| that a smooth error ε of the exponential, at most 1, makes. */
+  #smoothWorst(d: number): number {
+    const perPlace = this.places / smoothPlaces;
+    let worst = 0;
+    for (let family = 0; family < weightFamilies; family++) {
+      const set = d * weightFamilies + family;
+      let sum = 0;
+      for (let place = 0; place < smoothPlaces; place++) {
+        let rounded = 0;
+        const first = set * this.places + place * perPlace;
+        for (let at = first; at < first + perPlace; at++) rounded += this.phases[at]!;
+        sum += Math.abs(rounded - this.#own[set * smoothPlaces + place]!);
+      }
+      worst = Math.max(worst, sum);
+    }
+    return worst;
+  }
+
+  /** The largest sum that roundings of P make which have one offset in all rows. */
+  #commonRoundings(offset: CommonOffset, d: number): number {
+    const of = (family: number) => {
+      const first = (d * weightFamilies + family) * offset.places;
+      return this.phases.subarray(first, first + offset.places);
+    };
+    return Math.max(...offset.largest(of(0), of(1)), ...offset.largest(of(2), of(2)));
+  }
+
+  /**
+   * What the mean of the weights' errors, over the rows, exceeds because exponents are not spread evenly
+   * over the octave, for a smooth error of the exponential of at most 1 and mean zero.
+   */
+  meanExponentialError(deviations: number): number {
+    const { rows } = this;
+    if (rows === 0) return 0;
+    let uneven = 0;
+    for (let family = 0; family < weightFamilies; family++) {
+      let sum = 0;
+      for (let at = family * smoothPlaces; at < (family + 1) * smoothPlaces; at++)
+        sum += Math.abs(this.#mass[at]! / rows - 1 / smoothPlaces);
+      uneven = Math.max(uneven, sum);
+    }
+    let squares = this.#massVariance;
+    for (const { mass } of this.#shared.values()) squares += squaresAt(mass, 0);
+    return uneven + (deviations / Math.sqrt(3)) * (Math.sqrt(squares) / rows);
+  }
+}
+
+/** Σ of squares of one set of coarse places. */
+function squaresAt(smooth: Float64Array, set: number): number {
+  let sum = 0;
+  for (let at = set * smoothPlaces; at < (set + 1) * smoothPlaces; at++) sum += smooth[at]! ** 2;
+  return sum;
+}
+
+/** The variances of what one row, or rows that err alike, do to each instrument. */
+function variancesOf(
+  { weights, outputs, common, smooth }: SharedRows,
+  rounding: number,
+  exponential: number,
+): Variances {
+  const count = common.length;
+  const numbers = () => new Float64Array(count);
+  const variances = { weights: numbers(), outputs: numbers(), others: numbers() };
+  for (let d = 0; d < count; d++) {
+    variances.weights[d] = (rounding ** 2 * weights.squared(d)) / 3;
+    variances.outputs[d] = outputs.squared(d) / 3;
+    variances.others[d] = (common[d]! ** 2 + exponential ** 2 * squaresAt(smooth, d)) / 3;
+  }
+  return variances;
+}
+
+/** The variances of what one row does to each instrument. */
+export function rowVariances(row: RowProjections, exponential: number): Variances {
+  return variancesOf(row, row.rounding, exponential);
+}
+
+/** Adds numbers to others, one by one. */
+function addTo(to: Float64Array, from: Float64Array): void {
+  for (let i = 0; i < to.length; i++) to[i]! += from[i]!;
+}
+
+/**
+ * What |Σ r·X| of one row exceeds with probability at most 2·exp(−deviations²/2), on instrument `d`: the
+ * exponential's error is the worst that is smooth.
+ */
+export function rowTolerance(
+  row: RowProjections,
+  variances: Variances,
+  d: number,
+  deviations: number,
+  exponential: number,
+): number {
+  let smooth = 0;
+  for (let at = d * smoothPlaces; at < (d + 1) * smoothPlaces; at++)
+    smooth += Math.abs(row.smooth[at]!);
+  return (
+    row.systematic[d]! +
+    exponential * smooth +
+    leastTolerance(
+      deviations,
+      {
+        common: row.known[d]!,
+        variance: variances.weights[d]!,
+        worst: row.rounding * row.weights.absolute(d),
+      },
+      { common: 0, variance: variances.outputs[d]!, worst: row.outputWorst[d]! },
+      variances.others[d]!,
+    )
+  );
+}
+
+/** A kind of rounding: what of it rows may have in common, the variance of the rest, the worst case. */
+interface Roundings {
+  readonly common: number;
+  readonly variance: number;
+  readonly worst: number;
+}
+
+/** Each kind of rounding by its probable size or by its worst case, whichever gives less in the end. */
+function leastTolerance(
+  deviations: number,
+  weights: Roundings,
+  outputs: Roundings,
+  others: number,
+): number {
+  let least = Infinity;
+  for (const weightsWorst of [false, true])
+    for (const outputsWorst of [false, true]) {
+      const variance =
+        others + (weightsWorst ? 0 : weights.variance) + (outputsWorst ? 0 : outputs.variance);
+      const known =
+        (weightsWorst ? weights.worst : weights.common) +
+        (outputsWorst ? outputs.worst : outputs.common);
+      least = Math.min(least, known + deviations * Math.sqrt(variance));
+    }
+  return least;
+}
