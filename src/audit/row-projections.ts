@@ -46,6 +46,13 @@ export interface ProjectionModel {
 /** Weights that may be off by more, relatively, are no longer taken to err at random. */
 const largestRandomError = 2 ** -4;
 
+/**
+ * A row whose Σ w² is more is that of one key: its outputs are that key's values times one factor near 1, so
+ * that how each rounds follows from its significand and the factor, as an instrument's weights may. Their
+ * worst case counts.
+ */
+const dominated = 1 - 2 ** -4;
+
 /** What is kept of a row while its weights are met. */
 interface RowSums {
   isUsed: boolean;
@@ -236,6 +243,7 @@ export class RowCollector {
       scoreSize(typicalWeight - exponential, elementwise, Math.sqrt(qkDim) * addition) *
         Math.hypot(Math.sqrt(qkDim) * ofAddition, 2 * elementwise);
     const { pool, moments, rounded, squares, lost, mass, exponents } = sums;
+    const ofDominated = moments[2 * count]! > dominated ? 1 : 0;
     for (let d = 0; d < count; d++) {
       const { direction } = instruments[d]!;
       let total = 0;
@@ -266,7 +274,7 @@ export class RowCollector {
         lost[d]! +
         (truncated + declared.ofValue) * ofOutputs +
         declared.ofMagnitude * ofMagnitudes +
-        declared.halves * result.outputWorst[d]! +
+        (declared.halves + ofDominated) * result.outputWorst[d]! +
         elementwise * Math.abs(own) +
         ofScores;
       for (let place = 0; place < smoothPlaces; place++)
