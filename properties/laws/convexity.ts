@@ -103,6 +103,7 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
       const lowest = ranges.lowest[c]!;
       const highest = ranges.highest[c]!;
       const largest = Math.max(Math.abs(lowest), Math.abs(highest));
+      if (relative === Infinity) continue;
       if (!(largest * keys * largestWeight < largestSum)) continue;
       const inner = relative * largest + (keys + 2) * underflow.sums;
       if (largest + inner >= formats[format].maxFinite) continue;

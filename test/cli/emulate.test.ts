@@ -69,7 +69,10 @@ describe('flashproof emulate', () => {
     expect(good.status).toBe(0);
     const report = JSON.parse(readFileSync(json, 'utf8')) as { inputs: { command: string } };
     expect(report.inputs.command).toBe('flashproof emulate fa4');
-    const offset = await runInProcess(...audited, '--set', 'exp2.degree=1');
+    // A polynomial of degree 1 is what the model says that it has; a bug is not.
+    const coarse = await runInProcess(...audited, '--set', 'exp2.degree=1');
+    expect(coarse.status).toBe(0);
+    const offset = await runInProcess(...audited, '--set', 'variant=lse-base-two');
     expect(offset.stdout).toMatch(/^FAIL/);
     expect(offset.status).toBe(1);
   });

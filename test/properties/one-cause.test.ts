@@ -89,10 +89,8 @@ describe('violations of one cause', () => {
     const groups = groupFailures(result).map(({ title, violations }) => [
       ...[title, violations.map(({ id }) => id)],
     ]);
-    expect(groups).toContainEqual([
-      'the LSE is 0.5 too high on every row',
-      ['lse-monotone', 'weights-sum-to-one'],
-    ]);
+    const ofLse = groups.find(([title]) => /\bLSE\b/.test(String(title)));
+    expect(ofLse?.[1]).toEqual(['lse-monotone', 'weights-sum-to-one']);
     expect(groups).toHaveLength(2);
   });
 

@@ -72,8 +72,8 @@ describe('how the rounding of an output spreads', () => {
     roundingSpread('bf16', exact, { predicted: 0, noise: 0, systematic: 0, ...changes });
 
   it('is known where nothing can carry the output past the middle between two numbers', () => {
-    expect(spread({})).toEqual({ known: half / 2, variance: 0 });
-    expect(spread({ systematic: 0.49 * half })).toEqual({ known: half / 2, variance: 0 });
+    expect(spread({})).toMatchObject({ known: half / 2, variance: 0 });
+    expect(spread({ systematic: 0.49 * half })).toMatchObject({ known: half / 2, variance: 0 });
     expect(spread({ systematic: 0.51 * half }).known).toBeNull();
     expect(spread({ noise: (0.49 * half) / 12 }).known).toBe(half / 2);
     expect(spread({ noise: (0.51 * half) / 12 }).known).toBeNull();
@@ -83,14 +83,17 @@ describe('how the rounding of an output spreads', () => {
   it('is of the output as it is predicted, and known with that', () => {
     // Half an ulp more, and the number above is the nearest.
     const moved = spread({ predicted: half });
-    expect(moved).toEqual({ known: 1.5 * half, variance: 0 });
-    expect(spread({ predicted: -half / 2 })).toEqual({ known: half / 2, variance: 0 });
+    expect(moved).toMatchObject({ known: 1.5 * half, variance: 0 });
+    expect(spread({ predicted: -half / 2 })).toMatchObject({ known: half / 2, variance: 0 });
     expect(spread({ predicted: half / 2 }).known).toBeNull();
   });
 
   it('is uniform where anything moves it, and never more than what moves it and the distance', () => {
     for (const noise of [half, 10 * half])
-      expect(spread({ noise })).toEqual({ known: null, variance: (half / Math.sqrt(3)) ** 2 });
+      expect(spread({ noise })).toMatchObject({
+        known: null,
+        variance: (half / Math.sqrt(3)) ** 2,
+      });
     const little = roundingSpread('bf16', 1 + half, {
       predicted: 0,
       noise: half / 100,
