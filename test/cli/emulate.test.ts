@@ -72,7 +72,7 @@ describe('flashproof emulate', () => {
     // A polynomial of degree 1 is what the model says that it has; a bug is not.
     const coarse = await runInProcess(...audited, '--set', 'exp2.degree=1');
     expect(coarse.status).toBe(0);
-    const offset = await runInProcess(...audited, '--set', 'variant=lse-base-two');
+    const offset = await runInProcess(...audited, '--set', 'variant=lse-base-2');
     expect(offset.stdout).toMatch(/^FAIL/);
     expect(offset.status).toBe(1);
   });
