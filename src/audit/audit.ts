@@ -256,7 +256,7 @@ export function judgeOutputs(
       bounds,
       rows: rowMeter.statistics,
     });
-  const elements = testElements(reference, out, format, bounds.total);
+  const elements = testElements(reference, out, format, bounds.total, !premises.isUsual);
   const spread = testSpread(reference, out, bounds, randomRate);
   const lseTest =
     lse === null ? null : testLse(reference, lse, outputs.lse!.format, bounds.lse.total);

@@ -200,7 +200,7 @@ export class KernelBound {
       ofMagnitude: (partials + Math.max(0, sums - usualSums)) * (1 + 2 ** -6),
       ofValue: rounded,
       floor: origin !== null || sumUnderflow > underflow ? floor : 0,
-      halves: this.#premises.outputRounding === 'nearest' ? 0 : 1,
+      halves: this.#premises.outputRounding === 'nearest' ? 0 : 2,
     };
     return {
       weight,

@@ -375,10 +375,10 @@ describe('every row of the tests', () => {
     );
     for (const [test, { unit, gloss }] of Object.entries(testWords)) {
       const rendered = tables.find((table) =>
-        table.some((line) => new RegExp(`^  ${test}[ ,]`).test(line)),
+        table.some((line) => new RegExp(`^  ${test}(?:, | {2})`).test(line)),
       )!;
       expect(rendered, test).toBeDefined();
-      const last = rendered.findLastIndex((line) => new RegExp(`^  ${test}[ ,]`).test(line));
+      const last = rendered.findLastIndex((line) => new RegExp(`^  ${test}(?:, | {2})`).test(line));
       expect(last, test).toBeGreaterThan(0);
       const after = rendered.slice(last + 1).find((line) => /^ {4}\S/.test(line));
       expect(after, test).toBe(`    ${gloss}; ${unit}`);
