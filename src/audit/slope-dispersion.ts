@@ -1,3 +1,4 @@
+import { ErrorPool } from './error-pool.js';
 import type { RowProjections, Variances } from './pooled-projections.js';
 
 /** Which of the instruments gives a row's slope. */
@@ -14,18 +15,27 @@ export class SlopeDispersion {
   #systematic = 0;
   #weight = 0;
   readonly #units = new Map<number, number>();
+  readonly #outputs: ErrorPool;
+  readonly #ones: Float64Array;
+  #ofOutputs = 0;
 
-  /** `falseAlarmRate` is that of one head. */
-  constructor(falseAlarmRate: number) {
+  /** `falseAlarmRate` is that of one head; rows are projected by so many instruments. */
+  constructor(falseAlarmRate: number, instruments: number) {
     this.#falseAlarmRate = falseAlarmRate;
+    this.#outputs = new ErrorPool(instruments);
+    this.#ones = new Float64Array(instruments).fill(1);
   }
 
   /** Rows of one unit may err alike. */
-  add({ signed, norm, systematic }: RowProjections, variances: Variances, unit: number): void {
+  add(row: RowProjections, variances: Variances, unit: number): void {
+    const { signed, norm, systematic, known } = row;
     const weight = norm[slope]!;
     if (!(weight > 0)) return;
-    const variance =
-      variances.weights[slope]! + variances.outputs[slope]! + variances.others[slope]!;
+    // What the roundings of P come to where they are known counts where that is more than by chance.
+    const ofWeights = Math.max(variances.weights[slope]!, known[slope]! ** 2);
+    const variance = ofWeights + variances.outputs[slope]! + variances.others[slope]!;
+    this.#outputs.merge(row.outputs, this.#ones);
+    this.#ofOutputs += row.outputs.squared(slope);
     this.#measured += signed[slope]! ** 2 / weight;
     this.#systematic += systematic[slope]! ** 2 / weight;
     this.#weight += weight;
@@ -33,7 +43,8 @@ export class SlopeDispersion {
   }
 
   clear(): void {
-    this.#measured = this.#systematic = this.#weight = 0;
+    this.#measured = this.#systematic = this.#weight = this.#ofOutputs = 0;
+    this.#outputs.clear();
     this.#units.clear();
   }
 
@@ -51,7 +62,10 @@ export class SlopeDispersion {
       squares += variance * variance;
       largest = Math.max(largest, variance);
     }
-    const most = trace + 2 * Math.sqrt(squares * t) + 2 * largest * t;
+    // Rows whose outputs round alike do not scatter independently: the variance of the sum of all slopes,
+    // against the sum of their variances, tells how many of them err as one.
+    const alike = Math.max(1, this.#outputs.squared(slope) / this.#ofOutputs || 1);
+    const most = trace + 2 * Math.sqrt(alike * squares * t) + 2 * alike * largest * t;
     const mean = (energy: number) => (this.#weight > 0 ? Math.sqrt(energy / this.#weight) : 0);
     return {
       statistic: mean(this.#measured),

@@ -185,7 +185,7 @@ export function structureResults(
     head: alarmDeviations(headCount, share),
   };
   const worst = new WorstResults();
-  const dispersion = new SlopeDispersion(share / Math.max(headCount, 1));
+  const dispersion = new SlopeDispersion(share / Math.max(headCount, 1), instruments.length);
   const ofScope = (scope: StructureScope) => entries.filter((entry) => entry.scope === scope);
   const [rowEntries, tileEntries, headEntries] = structureScopes.map(ofScope);
 

@@ -326,10 +326,10 @@ export function createCoarseRow(
       parts['exp2-polynomial'][local] = whole(ofPolynomial);
       parts['p-round'][local] = whole(ofRounded);
       parts['rescale'][local] = whole(sums.rescaled + sums.factors);
-      parts['pv-accumulate'][local] = 0;
+      parts['pv-accumulate'][local] = whole(0);
       parts['row-sum'][local] = whole(sums.rowSum);
       parts['normalise'][local] = whole(normaliseBound.lse(terms));
-      parts['output-round'][local] = 0;
+      parts['output-round'][local] = whole(0);
       let sum = whole(worst.ofLse);
       for (const name of laterTechniques) sum += parts[name][local]!;
       lse.total[local] = sum + reference.lseRadius[row]!;
