@@ -28,7 +28,8 @@ const worstCaseTests: ReadonlySet<Finding['test']> = new Set([
 /**
  * Compares every element of an output, and of its LSE where there is one, with the worst case of a
  * correct kernel (or of the declared arithmetic); no test that looks at many of them together. NaN,
- * infinities and rows without keys must be where exact attention has them.
+ * infinities and rows without keys must be where exact attention has them. Where no element has a bound
+ * nothing is judged, and nothing matches.
  * @param received what the kernel wrote, or its output alone
  * @throws RequestError when a tensor does not fit the problem
  */
@@ -41,11 +42,13 @@ export function matchBound(
   const judged = judgeOutputs(problem, outputs, { ...options, diagnose: false });
   const { verdict, elements, reference, shape } = judged;
   const findings = verdict.findings.filter(({ test }) => worstCaseTests.has(test));
-  const pass = findings.length === 0;
+  const pass = findings.length === 0 && verdict.judged;
   const used = `${formatNumber(elements.worstRatio * 100)} % of its bound`;
   const lines = pass
     ? [`every element is within its worst-case bound; the worst uses ${used}`]
-    : findings.map(({ statement }) => statement);
+    : verdict.judged
+      ? findings.map(({ statement }) => statement)
+      : [verdict.sentence, ...findings.map(({ statement }) => statement)];
   if (elements.worst !== null && (pass || elements.outside > 0)) {
     const { at, bound } = elements.worst;
     const row = (at.batch * shape.heads + at.head) * shape.queries + at.query;

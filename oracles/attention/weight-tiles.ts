@@ -39,11 +39,15 @@ export function visitWeightTiles(
 ): void {
   const { kernels, vStride } = engine;
   loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
-  const usable = ranges.map((range, i) =>
-    Number.isFinite(rows[i]!.lse) ? range : { begin: 0, end: 0 },
+  const isUsable = rows.map(({ lse }) => Number.isFinite(lse));
+  const usable = ranges.map((range, i) => (isUsable[i]! ? range : { begin: 0, end: 0 }));
+  const reference = rows.map(({ maximum }, i) =>
+    isUsable[i]! ? Math.round(maximum / Math.LN2) : 0,
   );
-  const reference = rows.map((row) => Math.round(row.maximum / Math.LN2));
-  const normalise = rows.map((row, i) => Math.exp(reference[i]! * Math.LN2 - row.lse));
+  // ∞ − ∞ times the weights of a row without keys would be NaN.
+  const normalise = rows.map(({ lse }, i) =>
+    isUsable[i]! ? Math.exp(reference[i]! * Math.LN2 - lse) : 0,
+  );
   engine.extent.view.fill(0);
   engine.maximum.view.fill(-Infinity);
   const projections = projected.map(() => new Float64Array(tileRows * tileRows));

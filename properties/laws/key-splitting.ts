@@ -1,5 +1,5 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import { describePlace, elementAt, formatNumber } from '../../src/audit/index.js';
+import { describePlace, elementAt, formatApart, formatNumber } from '../../src/audit/index.js';
 import { problemShape } from '../../src/problem.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
@@ -110,12 +110,6 @@ function hasLse(run: KernelRun): run is Part['run'] {
   return run.lse !== null;
 }
 
-/** Two numbers in as many digits as it takes to tell them apart. */
-function twoNumbers(a: number, b: number): readonly [string, string] {
-  const short = [formatNumber(a), formatNumber(b)] as const;
-  return short[0] === short[1] ? [String(a), String(b)] : short;
-}
-
 /**
  * What differs by more than both bounds: the first element or LSE, in a sentence; null for nothing.
  * @throws NotApplicable where no row can be compared
@@ -124,14 +118,14 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
   const { run, reference, bounds } = whole;
   const { shape, out, lse } = run;
   const told = (what: string, own: number, combined: number, limit: number) =>
-    `${what} is ${twoNumbers(own, combined).join(' but ')} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
+    `${what} is ${formatApart(own, combined).join(' but ')} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
   let compared = 0;
   for (let row = 0; row < lse.length; row++) {
     // Special values have a law of their own, of which LSEs cannot tell.
     if (![whole, ...parts].every((part) => Number.isFinite(part.reference.lse[row]))) continue;
-    compared++;
     const combination = new Combination(parts, row);
     const ofLse = bounds.lse[row]! + combination.lse.bound;
+    if (ofLse < Infinity) compared++;
     if (Math.abs(lse[row]! - combination.lse.value) > ofLse)
       return told(
         `the LSE at ${describePlace(placeOfRow(shape, row))}`,
@@ -143,11 +137,13 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
       const at = row * shape.vDim + c;
       const { value, bound } = combination.element(c, reference.out[at]!);
       const limit = bounds.out[at]! + bound;
+      if (limit < Infinity) compared++;
       if (Math.abs(out[at]! - value) > limit)
         return told(`O at ${describePlace(elementAt(shape, at))}`, out[at]!, value, limit);
     }
   }
-  if (compared === 0) throw new NotApplicable('no row has an exact LSE that is finite');
+  if (compared === 0)
+    throw new NotApplicable('no row has an exact LSE and a bound that are finite');
   return null;
 }
 

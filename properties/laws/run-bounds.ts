@@ -1,6 +1,11 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import { elementBounds, KernelBound, type KernelArithmetic } from '../../src/audit/index.js';
-import { formats, ulp, type FormatName } from '../../src/formats/index.js';
+import {
+  elementBounds,
+  KernelBound,
+  outputRounding,
+  type KernelArithmetic,
+} from '../../src/audit/index.js';
+import type { FormatName } from '../../src/formats/index.js';
 import type { KernelRun } from '../suite/law.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { admittedArithmetic, admittedPremises } from './admitted-arithmetic.js';
@@ -15,7 +20,7 @@ export interface RunBounds {
 
 /**
  * What storing a number in a format may move it by that is known to within `error`: half an ulp, or a
- * whole one where it is not rounded to nearest.
+ * whole one where it is not rounded to nearest; ∞ for NaN.
  */
 export function storingError(
   format: FormatName,
@@ -23,11 +28,8 @@ export function storingError(
   error: number,
   rounding: KernelArithmetic['outputRounding'] = 'nearest',
 ): number {
-  const table = formats[format];
-  const reach = Math.abs(value) + error;
-  if (Number.isNaN(reach)) return Infinity;
-  const unit = ulp(table, Math.min(reach, table.maxFinite));
-  return rounding === 'nearest' ? unit / 2 : unit;
+  if (Number.isNaN(value) || Number.isNaN(error)) return Infinity;
+  return outputRounding(format, value, error, rounding);
 }
 
 /**

@@ -38,7 +38,7 @@ export function firstKeyRow(
 
 /**
  * The range of each row's scores over [batch, heads, queries]; null for a row without keys, with an
- * infinity or a NaN in its query or its visible keys, or with products that may leave the range of the
+ * infinity or a NaN in its query or its visible keys, or with products or a sum that may leave the range of the
  * kernel.
  *
  * The error of the LSE is that of `admittedArithmetic`: with A = |scale|·‖q‖·max‖k‖ ≥ |score|, d the
@@ -103,7 +103,8 @@ export function scoreRanges(
         finish.logarithm +
         finish.elementwise * (2 * capped + 5 * lse)) *
       (1 + 2 ** -6);
-    return { largest, keys, lseError };
+    // Where the sum may be anything nothing is known of its logarithm.
+    return lseError < Infinity ? { largest, keys, lseError } : null;
   }
 
   const rows = shape.batch * shape.heads * queries;

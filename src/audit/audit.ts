@@ -21,6 +21,7 @@ import { testLse, type LseTest } from './lse-test.js';
 import { testSpread, type SpreadTest } from './spread-test.js';
 import { structureResults, type StructureResult } from './structure.js';
 import { fitPremise } from './premise-fit.js';
+import { untestedStructure } from './untested-structure.js';
 import { reachVerdict, type Explainers, type Verdict } from './verdict.js';
 
 /** What a kernel made of a problem. */
@@ -256,7 +257,7 @@ export function judgeOutputs(
       bounds,
       rows: rowMeter.statistics,
     });
-  const elements = testElements(reference, out, format, bounds.total, !premises.isUsual);
+  const elements = testElements(reference, out, format, bounds.total, premises.isShortRange);
   const spread = testSpread(reference, out, bounds, randomRate);
   const lseTest =
     lse === null ? null : testLse(reference, lse, outputs.lse!.format, bounds.lse.total);
@@ -274,8 +275,7 @@ export function judgeOutputs(
       lseTest,
     });
   // Who declares something knows what the kernel does.
-  const isDeclared =
-    options.arithmetic !== undefined || Object.keys(options.premises ?? {}).length > 0;
+  const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
   const passes = (premises: PremiseDeclaration) =>
     judgeOutputs(problem, outputs, { reference, falseAlarmRate, premises, diagnose: false }).verdict
       .pass;
@@ -292,14 +292,13 @@ export function judgeOutputs(
   const wanted = options.diagnose === false ? null : explainers;
   return {
     verdict: reachVerdict(
-      elements,
-      spread,
-      structure,
-      lseTest,
-      shape.heads,
-      arithmetic.description,
+      {
+        ...{ elements, spread, structure, lse: lseTest, heads: shape.heads },
+        untested: untestedStructure(structure, shape, premises, lse !== null),
+        arithmetic: arithmetic.description,
+        notes: narrowerNotes(out, format),
+      },
       wanted,
-      narrowerNotes(out, format),
     ),
     reference,
     shape,

@@ -102,6 +102,7 @@ export class KernelBound {
   readonly #weightFormat: NumberFormat;
   readonly #premises: Premises;
   readonly #largestMaximum: number;
+  readonly #rows: (RowBound | undefined)[] = [];
 
   /** @throws RequestError when the tensors do not store their formats */
   constructor(
@@ -141,8 +142,12 @@ export class KernelBound {
     return maximum === 'none' ? 0 : this.#largestMaximum;
   }
 
-  /** The bound of row `row`, counted over [batch, heads, queries]. */
+  /** The bound of row `row`, counted over [batch, heads, queries]. Computed once. */
   row(row: number): RowBound {
+    return (this.#rows[row] ??= this.#boundOfRow(row));
+  }
+
+  #boundOfRow(row: number): RowBound {
     const { shape, lse, maximum, lseRadius } = this.#reference;
     const { scale, softcap } = this.#problem;
     const { accumulation, elementwise, exponential, logarithm, tanh } = this.#premises;

@@ -8,6 +8,7 @@ import {
 import { visibleKeys, type Problem, type ProblemShape } from '../problem.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { workingFormat } from './premises.js';
+import { rounderTo, type Rounder } from './quick-rounding.js';
 
 /** One row as a plain kernel of some premises would have it. */
 export interface EmulatedRow {
@@ -18,17 +19,15 @@ export interface EmulatedRow {
 /** Keys of a split whose partial result is stored. */
 const splitKeys = 64;
 
-type Round = (x: number) => number;
-
-function roundingTo(format: NumberFormat | null): Round {
-  return format === null ? Math.fround : (x) => round(format, x);
+function roundingTo(format: FormatName | null): Rounder {
+  return rounderTo(format ?? 'fp32', 'overflow');
 }
 
 /** Rounds to an output's format as declared; stochastic by a fixed sequence, which serves to measure. */
 function outputRounder(
   format: NumberFormat,
   declared: PremiseDeclaration['outputRounding'],
-): Round {
+): Rounder {
   if (declared === undefined || declared === 'nearest') return (x) => round(format, x);
   if (declared === 'truncated') return (x) => round(format, x, { rounding: 'toward-zero' });
   let state = 1;
@@ -55,15 +54,15 @@ export function createDeclaredRows(
   const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const working = workingFormat(problem.q.format, outputFormat);
   const named = (name: FormatName | 'input' | undefined) =>
-    name === undefined ? null : formats[name === 'input' ? working : name];
+    name === undefined ? null : name === 'input' ? working : name;
   const ofScores = roundingTo(named(declared.scores));
   const ofWeights = roundingTo(
-    named(declared.weights) ?? formats[workingFormat(problem.v.format, outputFormat)],
+    named(declared.weights) ?? workingFormat(problem.v.format, outputFormat),
   );
   const ofDots = roundingTo(named(declared.qkAccumulator));
   const ofSums = roundingTo(named(declared.pvAccumulator));
   const ofPartials = declared.partials === undefined ? null : roundingTo(named(declared.partials));
-  const ofOperands = roundingTo(formats[working]);
+  const ofOperands = roundingTo(working);
   const ofOutput = outputRounder(formats[outputFormat], declared.outputRounding);
   const { scale, softcap } = problem;
   const isRooted = declared.scale === 'root-of-both';

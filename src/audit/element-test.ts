@@ -41,8 +41,7 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
  * Tests |out − oracle| ≤ limit element by element. Rows without keys have a limit of 0, since they must
  * be exactly zero.
  *
- * @param admitsOverflow whether an element without a bound may be infinite or NaN: its kernel declares a short
- * range
+ * @param admitsOverflow whether an element without a bound may be infinite or NaN: `Premises.isShortRange`
  * @param limits the worst case of a correct kernel, the oracle's own radius included; ∞ where nothing
  * is known
  * @throws Error for a limit that is NaN where the oracle is finite: a defect of the bounds, which must not count as passed

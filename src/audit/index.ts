@@ -20,6 +20,7 @@ export {
   modelArithmetic,
   modelPremises,
   naiveArithmetic,
+  outputRounding,
   type Bounds,
   type ByTechnique,
   type CombinedBounds,
@@ -57,6 +58,7 @@ export {
   type SpreadScope,
   type SpreadTest,
 } from './spread-test.js';
+export { formatApart, formatNumber } from './number-words.js';
 export { alarmDeviations } from './structure-statistic.js';
 export {
   structureScopes,
@@ -65,4 +67,5 @@ export {
   type StructureScope,
   type StructureTest,
 } from './structure.js';
-export { describePlace, formatApart, formatNumber, type Finding, type Verdict } from './verdict.js';
+export { describePlace, type Finding, type Verdict } from './verdict.js';
+export type { UntestedStructure } from './untested-structure.js';

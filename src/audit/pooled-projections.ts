@@ -145,17 +145,7 @@ export class PooledProjections {
       this.#massVariance += squaresAt(row.mass, 0);
       return;
     }
-    let shared = this.#shared.get(unit);
-    if (shared === undefined) {
-      shared = {
-        weights: new ErrorPool(count + 1),
-        outputs: new ErrorPool(count),
-        common: new Float64Array(count),
-        smooth: new Float64Array(count * smoothPlaces),
-        mass: new Float64Array(weightFamilies * smoothPlaces),
-      };
-      this.#shared.set(unit, shared);
-    }
+    const shared = this.#sharedRows(unit);
     shared.weights.merge(row.weights, new Float64Array(count + 1).fill(row.rounding));
     shared.outputs.merge(row.outputs, new Float64Array(count).fill(1));
     // Where outputs cancel they tell nothing of which sums are alike.
@@ -163,6 +153,22 @@ export class PooledProjections {
       shared.common[d]! += Math.hypot(row.common[d]!, row.accumulated[d]!);
     addTo(shared.smooth, row.smooth);
     addTo(shared.mass, row.mass);
+  }
+
+  /** What has been collected of the rows of one unit: nothing, at first. */
+  #sharedRows(unit: number): SharedRows {
+    const known = this.#shared.get(unit);
+    if (known !== undefined) return known;
+    const count = this.#count;
+    const shared = {
+      weights: new ErrorPool(count + 1),
+      outputs: new ErrorPool(count),
+      common: new Float64Array(count),
+      smooth: new Float64Array(count * smoothPlaces),
+      mass: new Float64Array(weightFamilies * smoothPlaces),
+    };
+    this.#shared.set(unit, shared);
+    return shared;
   }
 
   #addSquares({ squares, shifts }: RowProjections): void {
@@ -198,17 +204,7 @@ export class PooledProjections {
     const from = lists(other);
     lists(this).forEach((to, i) => addTo(to, from[i]!));
     for (const [unit, from] of other.#shared) {
-      let to = this.#shared.get(unit);
-      if (to === undefined) {
-        to = {
-          weights: new ErrorPool(count + 1),
-          outputs: new ErrorPool(count),
-          common: new Float64Array(count),
-          smooth: new Float64Array(from.smooth.length),
-          mass: new Float64Array(from.mass.length),
-        };
-        this.#shared.set(unit, to);
-      }
+      const to = this.#sharedRows(unit);
       to.weights.merge(from.weights, new Float64Array(count + 1).fill(1));
       to.outputs.merge(from.outputs, new Float64Array(count).fill(1));
       addTo(to.common, from.common);

@@ -2,6 +2,7 @@ import { levels, type AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem.js';
 import { createDeclaredRows } from './declared-row.js';
+import { formatRoughly } from './number-words.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { declarationFlags, describeDeclaration } from './premise-words.js';
 
@@ -80,10 +81,6 @@ export interface FitRequest {
 /** "A kernel with scores in bf16". */
 function kernelOf(declaration: PremiseDeclaration): string {
   return describeDeclaration(declaration).replace('any correct kernel', 'A kernel');
-}
-
-function twoDigits(x: number): string {
-  return String(Number(x.toPrecision(2)));
 }
 
 function sampleOf({ shape, level, lse }: AttentionReference): number[] {
@@ -181,7 +178,7 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
   if (request.onlyLse && size.lse <= mostOfFactors && request.passes(factors))
     return {
       declaration: factors,
-      statement: `${kernelOf(factors)} would pass: the LSE alone errs, by ${twoDigits(size.lse)} (root mean square), and such factors err by up to ${twoDigits(2 ** -13.4)} a tile of keys`,
+      statement: `${kernelOf(factors)} would pass: the LSE alone errs, by ${formatRoughly(size.lse)} (root mean square), and such factors err by up to ${formatRoughly(2 ** -13.4)} a tile of keys`,
       flags: declarationFlags(factors),
     };
   const usual = emulate({});
@@ -210,10 +207,12 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
   for (const { declaration, expected } of fits.slice(0, mostJudged)) {
     if (!request.passes(declaration)) continue;
     const ofLse =
-      lse === null ? '' : `, ${twoDigits(size.lse)} and ${twoDigits(expected.lse)} in the LSE`;
+      lse === null
+        ? ''
+        : `, ${formatRoughly(size.lse)} and ${formatRoughly(expected.lse)} in the LSE`;
     return {
       declaration,
-      statement: `${kernelOf(declaration)} would pass: it errs as much (root mean square ${twoDigits(size.out)}, one like it ${twoDigits(expected.out)}${ofLse})`,
+      statement: `${kernelOf(declaration)} would pass: it errs as much (root mean square ${formatRoughly(size.out)}, one like it ${formatRoughly(expected.out)}${ofLse})`,
       flags: declarationFlags(declaration),
     };
   }

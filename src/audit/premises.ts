@@ -25,6 +25,11 @@ export interface Premises {
   /** Whether nothing is declared: what any correct kernel may do. */
   readonly isUsual: boolean;
   /**
+   * Whether scores, weights or sums may leave the range of what they are declared to be kept in where
+   * those of any correct kernel do not: nothing is promised of such an element, nor that it is finite.
+   */
+  readonly isShortRange: boolean;
+  /**
    * Error per product of Q·K, relative to the sum of magnitudes. An fp32 addition rounds by
    * 2^-24. A tensor core that fuses k products with the accumulator truncates k + 1 aligned terms to
    * F fraction bits of the largest and the result to 2^-23: ((k + 1)·2^-F + 2^-23) / k, at most
@@ -128,8 +133,11 @@ export function workingFormat(input: FormatName, output: FormatName): FormatName
   return input === 'fp64' && output !== 'fp64' ? 'fp32' : input;
 }
 
-/** Scores beyond this may leave the range of fp32, and of fp64 for kernels that work in it. */
-const largestScore32 = 2 ** 127;
+/** Scores beyond this may leave the range of fp32. */
+export const largestScore32 = 2 ** 127;
+
+/** Sums over keys may leave the range of fp32 beyond this: a kernel may add weights of up to 2^24. */
+const largestSum32 = 2 ** 102;
 
 /** Keys of the smallest tile, after each of which the maximum may grow. */
 const fewestTileKeys = 32;
@@ -195,10 +203,30 @@ export function resolvePremises(
   const weightFormat = named(declared.weights) ?? workingFormat(v.format, output);
   const exponential = exponentialError(declared.exponential, usual.exponential);
   const writes = stored === null ? 0 : scoreWrites;
+  const usualScore = working === 'fp64' ? Infinity : largestScore32;
+  const largestScore = Math.min(
+    usualScore,
+    ...[
+      stored?.maxFinite ?? Infinity,
+      declared.qkAccumulator === undefined ? Infinity : forScores,
+    ].map((most) => most * (1 - 2 ** -6)),
+  );
+  const usualSum = weightFormat === 'fp64' ? Infinity : largestSum32;
+  const largestSum = Math.min(
+    usualSum,
+    declared.pvAccumulator === undefined ? Infinity : forValues,
+  );
+  const maximum = declared.maximum ?? 'row';
+  const scoreLimit = declared.scoreLimit ?? Infinity;
   return {
     ...usual,
     description: describeDeclaration(declared),
     isUsual: Object.values(declared).every((value) => value === undefined),
+    isShortRange:
+      largestScore < usualScore ||
+      largestSum < usualSum ||
+      scoreLimit < Infinity ||
+      maximum !== 'row',
     usualAccumulation: usual.accumulation,
     scoreAccumulation: accumulatorError(declared.qkAccumulator, usual.accumulation),
     accumulation: accumulatorError(declared.pvAccumulator, usual.accumulation),
@@ -221,26 +249,14 @@ export function resolvePremises(
         ? 0
         : writes * Math.max(1, Math.abs(scale)) * (smallestSubnormal(stored) / 2)) +
       q.shape.at(-1)! * Math.abs(scale) * underflowOf(declared.qkAccumulator),
-    largestScore: Math.min(
-      working === 'fp64' ? Infinity : largestScore32,
-      ...[
-        stored?.maxFinite ?? Infinity,
-        declared.qkAccumulator === undefined ? Infinity : forScores,
-      ].map((most) => most * (1 - 2 ** -6)),
-    ),
-    scoreLimit: declared.scoreLimit ?? Infinity,
-    largestSum: Math.min(
-      // A kernel may add weights of up to 2^24 before it divides by their sum.
-      weightFormat === 'fp64' ? Infinity : 2 ** 102,
-      declared.pvAccumulator === undefined ? Infinity : forValues,
-    ),
+    ...{ largestScore, scoreLimit, largestSum },
     exponential,
     factors:
       declared.factors === 'as-weights' ? { error: exponential, tileKeys: fewestTileKeys } : null,
     weightFormat,
     rowSumRounded: declared.rowSum === 'after-rounding',
     partials: declared.partials === undefined ? 0 : unitRoundoff(formats[declared.partials]),
-    maximum: declared.maximum ?? 'row',
+    maximum,
     outputRounding: declared.outputRounding ?? 'nearest',
   };
 }

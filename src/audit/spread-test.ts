@@ -1,4 +1,4 @@
-import type { AttentionReference } from '../../oracles/index.js';
+import { levels, type AttentionReference } from '../../oracles/index.js';
 import type { ElementBounds } from './element-bounds.js';
 import { elementAt, type Coordinates } from './error-profile.js';
 
@@ -153,6 +153,8 @@ export function testSpread(
   // no element is allowed less than if its known part were a random one of the row's size.
   const limitOf = (i: number, ofRow: number): number => {
     const known = bounds.known[i]!;
+    // Nothing is known of it: ∞ − ∞.
+    if (bounds.deviation[i] === Infinity) return Infinity;
     const random = Math.max(0, bounds.deviation[i]! ** 2 - known ** 2);
     const spread = Math.max(
       known + deviations * Math.sqrt(random),
@@ -163,12 +165,15 @@ export function testSpread(
 
   /** Adds one row to the energies, and tests its elements. */
   function addRow(row: number, energies: readonly Energy[]): void {
+    // Rows with infinities or NaNs have a worst case only.
+    if (levels[reference.level[row]!] === 'special') return;
     const squares = noSquares();
     const ofRow = knownOfRow(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
       const error = Math.abs(out[i]! - reference.out[i]!);
       const limit = limitOf(i, ofRow);
-      if (!Number.isFinite(error) || !Number.isFinite(limit)) continue;
+      if (!Number.isFinite(error) || limit === Infinity) continue;
+      if (Number.isNaN(limit)) throw new Error(`the spread of element ${i} is NaN`);
       const ratio = error === 0 ? 0 : error / limit;
       if (ratio > 1) outside++;
       if (ratio > worstRatio) {

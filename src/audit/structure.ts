@@ -94,7 +94,15 @@ function usedBy({ statistic, threshold }: StructureResult): number {
   return statistic === 0 ? 0 : Math.abs(statistic) / threshold;
 }
 
-/** Keeps, per test and scope, the result that is largest relative to its threshold. */
+/** "tile scale of head 1 from query 128 on" */
+function describeResult({ test, scope, head, firstRow }: StructureResult): string {
+  return `${scope} ${test} of head ${head} from query ${firstRow} on`;
+}
+
+/**
+ * Keeps, per test and scope, the result that is largest relative to its threshold. One whose threshold is
+ * infinite is no test; one that is NaN is a defect, which must not count as passed.
+ */
 class WorstResults {
   readonly #worst = new Map<string, StructureResult>();
 
@@ -105,7 +113,12 @@ class WorstResults {
   }
 
   add(result: StructureResult): void {
-    const { test, scope } = result;
+    const { test, scope, statistic, threshold } = result;
+    if (Number.isNaN(threshold) || Number.isNaN(statistic))
+      throw new Error(
+        `the ${describeResult(result)} is ${statistic}, and its threshold ${threshold}`,
+      );
+    if (threshold === Infinity) return;
     if (this.isBeyond(test, scope, usedBy(result))) this.#worst.set(`${test}, ${scope}`, result);
   }
 
@@ -255,7 +268,7 @@ export function structureResults(
     const place = { scope: 'head', head: ofHead, firstRow: 0, rows: queries } as const;
     judge(head, headEntries!, place);
     const { statistic, threshold } = dispersion.result();
-    if (threshold > 0 && isUsual)
+    if (threshold !== 0 && isUsual)
       worst.add({ test: 'dispersion', ...place, firstKey: null, keys: null, statistic, threshold });
     const mean = testMeanLse(input, head, ofHead, deviations.head, survey.unit);
     if (mean !== null)

@@ -2,9 +2,11 @@ import type { Diagnosis } from './diagnosis/index.js';
 import type { Coordinates } from './error-profile.js';
 import type { ElementTest } from './element-test.js';
 import type { LseTest } from './lse-test.js';
+import { formatApart, formatNumber } from './number-words.js';
 import type { PremiseFit } from './premise-fit.js';
 import type { SpreadTest } from './spread-test.js';
 import { structureTests, type StructureResult, type StructureTest } from './structure.js';
+import type { UntestedStructure } from './untested-structure.js';
 
 /** One reason to fail a kernel. */
 export interface Finding {
@@ -36,6 +38,8 @@ export interface Verdict {
   readonly premise: PremiseFit | null;
   /** What a reader should know beside, such as what an output's values look like; a clause each. */
   readonly notes: readonly string[];
+  /** Tests that could not be made, and why: a pass says nothing of what they look for. */
+  readonly untested: readonly UntestedStructure[];
 }
 
 /** What a verdict asks for once it knows that the audit fails. */
@@ -49,30 +53,6 @@ export function describePlace(at: Coordinates): string {
   const batch = at.batch === 0 ? '' : `batch ${at.batch}, `;
   const column = at.column === undefined ? '' : `, column ${at.column}`;
   return `${batch}head ${at.head}, query ${at.query}${column}`;
-}
-
-/** Three significant digits, without an exponent where that reads well. */
-export function formatNumber(value: number): string {
-  if (value === 0 || !Number.isFinite(value)) return String(value);
-  const size = Math.abs(value);
-  return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
-}
-
-/**
- * Two numbers in as many digits as it takes to tell them apart: two of their difference, and three of
- * the larger at least.
- */
-export function formatApart(a: number, b: number): readonly [string, string] {
-  const difference = Math.abs(a - b);
-  const leading = Math.floor(Math.log10(Math.max(Math.abs(a), Math.abs(b))));
-  const digits = leading - Math.floor(Math.log10(difference)) + 2;
-  if (!(Number.isFinite(difference) && difference > 0 && digits > 3))
-    return [formatNumber(a), formatNumber(b)];
-  const show = (value: number) =>
-    leading >= -3 && leading < 5
-      ? value.toFixed(Math.min(Math.max(digits - 1 - leading, 0), 20))
-      : value.toExponential(Math.min(digits, 17) - 1);
-  return [show(a), show(b)];
 }
 
 function percent(value: number): string {
@@ -210,29 +190,33 @@ function failureSentence(
     : `FAIL: ${first.statement}.${declared}`;
 }
 
-/**
- * Pass when every test passes. A fail gives its cause, which `diagnose` (unless null) is then asked for, and the
- * findings, the one that explains most first: a wrong scale of a whole head before a bias, then
- * single elements, then the LSE; NaN and infinities before all.
- *
- * @param arithmetic whose bounds the elements were tested against, in words
- * @param explainers asked once the audit fails; null where no cause is wanted
- * @param notes what a reader should know beside
- */
-export function reachVerdict(
-  elements: ElementTest,
-  spread: SpreadTest,
-  structure: readonly StructureResult[],
-  lse: LseTest | null,
-  heads: number,
-  arithmetic: string,
-  explainers: Explainers | null,
-  notes: readonly string[] = [],
-): Verdict {
-  const judged = elements.unbounded < elements.elements;
-  const common = { judged, notes };
+/** What a verdict is reached from. */
+export interface Evidence {
+  readonly elements: ElementTest;
+  readonly spread: SpreadTest;
+  readonly structure: readonly StructureResult[];
+  readonly untested: readonly UntestedStructure[];
+  /** Null where no LSE was given. */
+  readonly lse: LseTest | null;
+  /** Heads per batch. */
+  readonly heads: number;
+  /** Whose bounds the elements were tested against, in words. */
+  readonly arithmetic: string;
+  /** What a reader should know beside. */
+  readonly notes: readonly string[];
+}
+
+/** All findings, the one that explains most first. */
+function findingsOf({
+  elements,
+  spread,
+  structure,
+  lse,
+  heads,
+  arithmetic,
+}: Evidence): readonly Finding[] {
   const ofElements = elementFindings(elements, arithmetic);
-  const findings = [
+  return [
     ...ofElements.filter(({ test }) => test === 'non-finite'),
     ...structureTests
       .filter((test) => test !== 'lse-mean')
@@ -242,32 +226,52 @@ export function reachVerdict(
     ...(lse === null ? [] : lseFindings(lse)),
     structureFinding('lse-mean', structure, heads),
   ].filter((finding): finding is Finding => finding !== null);
+}
+
+/** "PASS: …", with how much of the output and of the LSE it says nothing about. */
+function passSentence({ elements, lse }: Evidence): string {
+  const isLseJudged = lse !== null && (lse.rows === 0 || lse.unbounded < lse.rows);
+  const checked = isLseJudged ? 'the output and the LSE stay' : 'the output stays';
+  const left = [
+    elements.unbounded === 0
+      ? ''
+      : `${elements.unbounded} of ${elements.elements} elements have none`,
+    lse === null || lse.unbounded === 0
+      ? ''
+      : isLseJudged
+        ? `the LSE of ${lse.unbounded} of ${lse.rows} rows has none`
+        : 'the LSE has none',
+  ].filter((part) => part !== '');
+  const used = `the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound`;
+  return `PASS: ${checked} within what rounding explains; ${[used, ...left].join('; ')}.`;
+}
+
+/**
+ * Pass when every test passes. A fail gives its cause, which `diagnose` is then asked for, and the
+ * findings, the one that explains most first: a wrong scale of a whole head before a bias, then
+ * single elements, then the LSE; NaN and infinities before all.
+ *
+ * @param explainers asked once the audit fails; null where no cause is wanted
+ */
+export function reachVerdict(evidence: Evidence, explainers: Explainers | null): Verdict {
+  const { elements, arithmetic, notes, untested } = evidence;
+  const judged = elements.unbounded < elements.elements;
+  const findings = findingsOf(evidence);
+  const common = { findings, judged, notes, untested };
   if (findings.length > 0) {
     const diagnosis = explainers?.diagnose() ?? null;
     const premise = explainers?.fitPremise(findings) ?? null;
     const sentence = failureSentence(findings[0]!, diagnosis, premise);
-    return { pass: false, sentence, findings, diagnosis, premise, ...common };
+    return { pass: false, sentence, diagnosis, premise, ...common };
   }
-  if (!judged)
-    return {
-      pass: false,
-      sentence:
-        elements.elements === 0
-          ? 'NOT JUDGED: the output has no elements.'
-          : `NOT JUDGED: no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`,
-      ...{ findings, diagnosis: null, premise: null, ...common },
-    };
-  const checked = lse === null ? 'the output stays' : 'the output and the LSE stay';
-  const unbounded =
-    elements.unbounded === 0
-      ? ''
-      : `; ${elements.unbounded} of ${elements.elements} elements have none`;
+  const unexplained = { diagnosis: null, premise: null, ...common };
+  if (judged) return { pass: true, sentence: passSentence(evidence), ...unexplained };
   return {
-    pass: true,
-    sentence: `PASS: ${checked} within what rounding explains; the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound${unbounded}.`,
-    findings,
-    diagnosis: null,
-    premise: null,
-    ...common,
+    pass: false,
+    sentence:
+      elements.elements === 0
+        ? 'NOT JUDGED: the output has no elements.'
+        : `NOT JUDGED: no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`,
+    ...unexplained,
   };
 }

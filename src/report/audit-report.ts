@@ -160,6 +160,7 @@ function reportHead(
       diagnosis: reportedDiagnosis(verdict.diagnosis),
       premise: verdict.premise,
       notes: verdict.notes,
+      untested: verdict.untested,
     },
     warnings,
   };
@@ -205,7 +206,7 @@ export function createExecutionFailureReport(
       pass: false,
       sentence: `FAIL: ${reason}.`,
       findings: [{ test: 'execution', statement: reason }],
-      ...{ judged: false, diagnosis: null, premise: null, notes: [] },
+      ...{ judged: false, diagnosis: null, premise: null, notes: [], untested: [] },
     }),
     error: null,
     elements: null,

@@ -26,7 +26,10 @@ const judgementLegs: readonly Leg[] = [
     .map((test) => ({
       name: `structure ${test}`,
       findings: [test],
-      skipped: notJudged,
+      skipped: (report: AuditReport) =>
+        notJudged(report) ??
+        report.verdict.untested.find((one) => one.test === test)?.reason ??
+        null,
     })),
   {
     name: 'LSE',

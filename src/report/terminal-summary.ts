@@ -11,6 +11,7 @@ import { plainText } from './plain-text.js';
 import { fromReported } from './report-number.js';
 import { formatShare } from './terminal-numbers.js';
 import { closestTest, type Section } from './terminal-sections.js';
+import { testLabel } from './test-words.js';
 import type { Cell } from './text-table.js';
 import { describeWarning } from './warnings.js';
 
@@ -34,7 +35,19 @@ function notJudged(report: JudgedReport): string[] {
     ...(nonFinite.oracle > 0
       ? [`the size of ${nonFinite.oracle} elements that are exactly NaN or infinite`]
       : []),
+    ...untestedClauses(report),
   ];
+}
+
+/** "the tests truncation, dispersion, since the kernel declares how it computes", one for each reason. */
+function untestedClauses({ verdict, lse }: JudgedReport): string[] {
+  const untested = verdict.untested.filter(({ test }) => test !== 'lse-mean' || lse !== null);
+  return [...new Set(untested.map(({ reason }) => reason))].map((reason) => {
+    const names = untested
+      .filter((one) => one.reason === reason)
+      .map(({ test }) => testLabel(test));
+    return `the ${names.length === 1 ? 'test' : 'tests'} ${names.join(', ')}, since ${reason}`;
+  });
 }
 
 /** What else there is to know; null when nothing is. */

@@ -272,7 +272,8 @@ describe('an HTML report', () => {
       },
       ...{ arithmetic: hostile },
       verdict: {
-        ...{ pass: false, judged: true, sentence: hostile, premise: null, notes: [hostile] },
+        ...{ pass: false, judged: true, sentence: hostile, premise: null },
+        ...{ notes: [hostile], untested: [{ test: 'bias', reason: hostile }] },
         findings: [{ test: 'bias', statement: hostile }],
         diagnosis: {
           ...report.verdict.diagnosis!,

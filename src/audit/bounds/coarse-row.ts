@@ -6,7 +6,7 @@ import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { normaliseBound } from './normalise.js';
 import { outputRounding } from './output-round.js';
-import { weightRounding } from './p-round.js';
+import { roundedRowSum, weightRounding } from './p-round.js';
 import { sumUnderflow, tileLoss } from './pv-accumulate.js';
 import { scoreError, typicalScoreShare } from './qk-accumulate.js';
 import { coarseFactors, rescaleFactorError } from './rescale.js';
@@ -252,23 +252,13 @@ export function createCoarseRow(
     const ofPolynomial = usesPolynomial ? Math.max(0, exponential.polynomial - ofHardware) : 0;
     const gain = Math.max(1, ...plan.blocks.map((block) => block.gain[local]!));
     const lost = keys * underflow.weights * gain;
-    const ofRounded = arithmetic.rowSumRounded
-      ? rounding.relative + keys * rounding.least * gain
-      : 0;
+    const ofRounded = roundedRowSum({ arithmetic, keys, gain });
     const wrong =
       ofHardware + ofPolynomial + sums.rowSum + sums.rescaled + sums.factors + ofRounded + 2 * lost;
     const overflows = plan.overflows[local] !== 0 || !(wrong < 1 / 2);
     const inflation = overflows ? Infinity : up / (1 - wrong);
     const largestValue = Math.max(operands.largestValue, smallestNormal(formats[problem.v.format]));
-    const loss = tileLoss(
-      values,
-      keys,
-      {
-        values: smallestNormal(formats[problem.v.format]),
-        weights: smallestNormal(formats[arithmetic.weightFormat]),
-      },
-      underflow.sums,
-    );
+    const loss = tileLoss(arithmetic, keys, problem.v.format);
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const size = worst.magnitude[c]!;

@@ -14,7 +14,8 @@ import { hardwareExp2Error, hardwareExp2Flush } from './exp2-hardware.js';
 import { polynomialErrors } from './exp2-polynomial.js';
 import type { KernelArithmetic, SumArithmetic } from './kernel-arithmetic.js';
 import { hardwareLog2Error, hardwareReciprocalError } from './normalise.js';
-import { largestScore32, roundoff32 } from './sum-error.js';
+import { largestScore32 } from '../premises.js';
+import { roundoff32 } from './sum-error.js';
 
 /** Lanes of the four packed accumulators of the row sum, and the levels of their tree. */
 const rowSumLanes = 8;

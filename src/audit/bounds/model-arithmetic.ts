@@ -21,9 +21,12 @@ const arithmetics: Readonly<
 /** What each kernel model declares of itself beside its arithmetic, by name. */
 const premises: Readonly<Record<string, (settings: Settings) => PremiseDeclaration>> = {
   fa4: (settings) => {
-    const { largest } = polynomialErrors[Number(settings.get('exp2.degree') ?? 3) as 1] ?? {};
+    const degree = settings.get('exp2.degree') ?? '3';
+    const known = Object.entries(polynomialErrors).find(([name]) => name === degree);
     // Degrees from 3 on are as good as any kernel's.
-    return largest === undefined || largest <= 2 ** -13.4 ? {} : { exponential: largest };
+    return known === undefined || known[1].largest <= 2 ** -13.4
+      ? {}
+      : { exponential: known[1].largest };
   },
   'naive-fp32': () => ({ weights: 'fp32' }),
   'naive-input': () => ({ scores: 'input', weights: 'input' }),

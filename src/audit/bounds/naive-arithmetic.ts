@@ -3,7 +3,8 @@ import type { Problem } from '../../problem.js';
 import { RequestError } from '../../request-error.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { scaleErrorOf } from './scale-error.js';
-import { largestScore32, roundoff32 } from './sum-error.js';
+import { largestScore32 } from '../premises.js';
+import { roundoff32 } from './sum-error.js';
 
 /** exp, tanh and log rounded once from fp64, whose own functions are within an ulp of that. */
 const roundedOnce = roundoff32 * (1 + 2 ** -20);

@@ -37,7 +37,11 @@ export function weightRounding({ weightFormat: name, overflow }: KernelArithmeti
 }
 
 /** What a row sum of rounded weights is off by, relative to it; 0 where it adds them before. */
-export function roundedRowSum({ arithmetic, keys, gain }: RowTerms): number {
+export function roundedRowSum({
+  arithmetic,
+  keys,
+  gain,
+}: Pick<RowTerms, 'arithmetic' | 'keys' | 'gain'>): number {
   if (!arithmetic.rowSumRounded) return 0;
   const { relative, least } = weightRounding(arithmetic);
   return relative + keys * least * gain;

@@ -1,3 +1,4 @@
+import { formats, smallestNormal, type FormatName } from '../../formats/index.js';
 import type { KernelArithmetic, SumArithmetic } from './kernel-arithmetic.js';
 import { chainLoss, fusedSumLoss } from './sum-error.js';
 import type { TechniqueBound } from './technique-bound.js';
@@ -20,31 +21,30 @@ export interface TileLoss {
 /**
  * The loss of a tile of `keys` keys whose order is known; zeros where it is not (see `anyOrderLoss`).
  *
- * @param smallestNormal of the formats of V and of the rounded weights
- * @param underflow absolute error of a sum whose result is subnormal
+ * @param valueFormat of V
  */
 export function tileLoss(
-  arithmetic: SumArithmetic,
+  { values, weightFormat, underflow }: KernelArithmetic,
   keys: number,
-  smallestNormal: { readonly values: number; readonly weights: number },
-  underflow: number,
+  valueFormat: FormatName,
 ): TileLoss {
-  switch (arithmetic.kind) {
+  switch (values.kind) {
     case 'fused': {
-      const sums = Math.ceil(keys / arithmetic.productsPerSum);
+      const sums = Math.ceil(keys / values.productsPerSum);
+      const loss = sums * fusedSumLoss(values);
       return {
-        relative: chainLoss(arithmetic, keys),
-        perMass: sums * fusedSumLoss(arithmetic) * smallestNormal.values,
-        perValue: sums * fusedSumLoss(arithmetic) * smallestNormal.weights,
-        fixed: sums * underflow,
+        relative: chainLoss(values, keys),
+        perMass: loss * smallestNormal(formats[valueFormat]),
+        perValue: loss * smallestNormal(formats[weightFormat]),
+        fixed: sums * underflow.sums,
       };
     }
     case 'sequential':
       return {
-        relative: chainLoss(arithmetic, keys),
+        relative: chainLoss(values, keys),
         perMass: 0,
         perValue: 0,
-        fixed: 2 * keys * underflow,
+        fixed: 2 * keys * underflow.sums,
       };
     case 'any-order':
       return { relative: 0, perMass: 0, perValue: 0, fixed: 0 };

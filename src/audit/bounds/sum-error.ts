@@ -3,9 +3,6 @@ import type { SumArithmetic } from './kernel-arithmetic.js';
 /** Unit roundoff of fp32. */
 export const roundoff32 = 2 ** -24;
 
-/** Scores beyond this may leave the range of fp32. */
-export const largestScore32 = 2 ** 127;
-
 /**
  * What one fused sum can lose, in units of the largest of the accumulator before, the accumulator
  * after and the largest product: each of the products and the accumulator less than one unit of the

@@ -41,20 +41,12 @@ export function createWeigher(
   scoreTiles: ScoreTiles,
 ) {
   const { queries, vDim } = shape;
-  const { exponential, maximum, values, underflow } = arithmetic;
+  const { exponential, maximum, underflow } = arithmetic;
   const { kernels, vStride, tableBits } = memory;
   const rounding = weightRounding(arithmetic);
   const binsPerOctave = alikeBinsPerOctave(arithmetic.weightFormat);
   const offset = maximum.kind === 'online' ? maximum.offset : 0;
-  const loss = tileLoss(
-    values,
-    tileRows,
-    {
-      values: smallestNormal(formats[problem.v.format]),
-      weights: smallestNormal(formats[arithmetic.weightFormat]),
-    },
-    underflow.sums,
-  );
+  const loss = tileLoss(arithmetic, tileRows, problem.v.format);
 
   function loadMagnitudes({ operands, firstRow, ranges }: WeighedRows): void {
     const first = operands.head * queries + firstRow;

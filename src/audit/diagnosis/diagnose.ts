@@ -12,6 +12,7 @@ import { explainLostRows, lostRows } from './lost-rows.js';
 import { explainEmptyRows, failsOnlyByLse } from './lse-rows.js';
 import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { bestAgreements } from './ranking.js';
+import { formatRoughly } from '../number-words.js';
 import { measureRows, type RowDamage } from './row-damage.js';
 import { damageRatio, damagedRows, rowsThatFailTogether, sampleRows } from './row-sample.js';
 import { RowReader } from './row-reader.js';
@@ -22,10 +23,6 @@ const mostParameters = 3;
 const mostEqual = 4;
 /** Alternatives listed as evidence at most. */
 const mostListed = 4;
-
-function twoDigits(value: number): string {
-  return String(Number(value.toPrecision(2)));
-}
 
 /** One clause per cause, with parameters only where they are certain. */
 function clausesOf(best: readonly Agreement[], ids: readonly string[]): string[] {
@@ -73,8 +70,8 @@ function conclude(
     sentence: withScope(clauses.join(' or '), scope),
     evidence: [
       pooled
-        ? `over ${first.rows} rows together the error is ${twoDigits(first.slope.value)} ± ${twoDigits(first.slope.standardError)} times what this cause makes`
-        : `${first.explained} of ${first.rows} damaged rows of the sample are what this cause gives: their squared error against it is ${twoDigits(first.misfit)} times what rounding makes, against the correct output ${twoDigits(first.correctMisfit)} times`,
+        ? `over ${first.rows} rows together the error is ${formatRoughly(first.slope.value)} ± ${formatRoughly(first.slope.standardError)} times what this cause makes`
+        : `${first.explained} of ${first.rows} damaged rows of the sample are what this cause gives: their squared error against it is ${formatRoughly(first.misfit)} times what rounding makes, against the correct output ${formatRoughly(first.correctMisfit)} times`,
       ...lse,
       ...(alternatives.length === 0
         ? []

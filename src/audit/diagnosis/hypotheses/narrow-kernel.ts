@@ -1,24 +1,5 @@
-import { formats, round, smallestNormal, type FormatName } from '../../../formats/index.js';
+import type { Rounder } from '../../quick-rounding.js';
 import type { BlockOrder } from './online-softmax.js';
-
-/** A rounding to a format. */
-export type Rounder = (x: number) => number;
-
-/** To nearest; by Veltkamp's splitting where the number is normal, for which a tie may go either way. */
-export function rounderTo(name: FormatName): Rounder {
-  const format = formats[name];
-  const least = smallestNormal(format);
-  const most = format.maxFinite / 2;
-  let bits = 0;
-  while (round(format, 1 + 2 ** -(bits + 1)) !== 1 && bits < 52) bits++;
-  const split = 2 ** (52 - bits) + 1;
-  return (x) => {
-    const size = Math.abs(x);
-    if (!(size >= least && size <= most)) return round(format, x, { overflow: 'saturate' });
-    const c = x * split;
-    return c - (c - x);
-  };
-}
 
 /** Where a kernel rounds to a short format; what is left out is kept in fp64. */
 export interface NarrowKernel {

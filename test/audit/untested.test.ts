@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { matchAttention, matchBound } from '../../properties/index.js';
+import { randomValues } from '../../properties/random-values.js';
+import {
+  attentionOracle,
+  forEachWeightTile,
+  type AttentionReference,
+} from '../../oracles/index.js';
+import { judgeOutputs, type Judgement } from '../../src/audit/index.js';
+import type { Problem, Tensor } from '../../src/problem.js';
+import { testSpread } from '../../src/audit/spread-test.js';
+import { encode } from './damage.js';
+import { handMadeBounds, handMadeReference } from './hand-made.js';
+
+interface Asked {
+  readonly queries: number;
+  readonly keys: number;
+  readonly scale?: number;
+  readonly causal?: boolean;
+}
+
+function problemOf({ queries, keys, scale = 0.5, causal = false }: Asked): Problem {
+  const random = randomValues(77);
+  const tensor = (rows: number) =>
+    encode(
+      Float64Array.from({ length: rows * 4 }, () => random.normal()),
+      'bf16',
+      [1, 1, rows, 4],
+    );
+  return {
+    ...{ q: tensor(queries), k: tensor(keys), v: tensor(keys), scale, causal },
+    ...{ window: null, softcap: null },
+  };
+}
+
+/** What the oracle gives, rounded. */
+function exactOutputs({ out, lse, shape }: AttentionReference) {
+  const { queries, vDim } = shape;
+  return {
+    out: encode(out, 'bf16', [1, 1, queries, vDim]),
+    lse: encode(lse, 'fp32', [1, 1, queries]),
+  };
+}
+
+function untestedOf({ verdict }: Judgement): Record<string, string> {
+  return Object.fromEntries(verdict.untested.map(({ test, reason }) => [test, reason]));
+}
+
+describe('a block of queries some of which see no key', () => {
+  const problem = problemOf({ queries: 300, keys: 280, causal: true });
+  const reference = attentionOracle(problem);
+
+  it('has weights of zero there', () => {
+    let ofRows = 0;
+    forEachWeightTile(problem, reference, [], {
+      begin: () => undefined,
+      visit: ({ weights, rows, firstRow, stride }) => {
+        expect(weights.every((w) => w >= 0)).toBe(true);
+        for (let i = 0; i < Math.min(rows, 20 - firstRow); i++)
+          ofRows += weights.subarray(i * stride, (i + 1) * stride).reduce((a, b) => a + b, 0);
+      },
+      end: () => undefined,
+    });
+    expect(ofRows).toBe(0);
+  });
+
+  it('has its tiles of keys tested all the same', () => {
+    const exact = judgeOutputs(problem, exactOutputs(reference), { diagnose: false });
+    expect(exact.verdict.pass).toBe(true);
+    const { threshold } = exact.structure.find(
+      ({ test, scope }) => test === 'key-tile' && scope === 'head',
+    )!;
+    expect(threshold).toBeLessThan(0.5);
+    const { verdict } = judgeOutputs(problem, withoutFirstTile(), { diagnose: false });
+    expect(verdict.findings.map(({ test }) => test)).toContain('key-tile');
+  });
+
+  /** Of a kernel that skips keys 0 to 127, in queries 200 to 299, which see others. */
+  function withoutFirstTile() {
+    const rest = (tensor: Tensor) => ({
+      ...{ format: tensor.format, shape: [1, 1, 280 - 128, 4] },
+      data: tensor.data.subarray(128 * 4),
+    });
+    const cut = attentionOracle({ ...problem, k: rest(problem.k), v: rest(problem.v) });
+    const out = reference.out.slice();
+    out.set(cut.out.subarray(200 * 4), 200 * 4);
+    return { ...exactOutputs(reference), out: encode(out, 'bf16', [1, 1, 300, 4]) };
+  }
+});
+
+describe('the tests that could not be made', () => {
+  it('are said, each with its reason', () => {
+    const problem = problemOf({ queries: 9, keys: 12 });
+    const outputs = exactOutputs(attentionOracle(problem));
+    const options = { diagnose: false } as const;
+    expect(untestedOf(judgeOutputs(problem, outputs, options))).toEqual({
+      'key-tile': 'there is one tile of keys only',
+    });
+    expect(untestedOf(judgeOutputs(problem, { ...outputs, lse: null }, options))).toEqual({
+      'key-tile': 'there is one tile of keys only',
+      'lse-mean': 'no LSE was given',
+    });
+    const declared = judgeOutputs(problem, outputs, { ...options, premises: { scores: 'bf16' } });
+    expect(Object.keys(untestedOf(declared))).toEqual([
+      ...['truncation', 'dispersion', 'lse-mean', 'key-tile'],
+    ]);
+  });
+
+  it('are all of them where scores are too large for their errors to be small', () => {
+    const problem = problemOf({ queries: 9, keys: 12, scale: 2 ** 30 });
+    const judged = judgeOutputs(problem, exactOutputs(attentionOracle(problem)), {
+      diagnose: false,
+    });
+    expect(judged.verdict.pass).toBe(true);
+    expect(Object.keys(untestedOf(judged))).toEqual(
+      expect.arrayContaining(['scale', 'bias', 'truncation', 'dispersion']),
+    );
+  });
+});
+
+describe('where no element has a bound', () => {
+  const problem = problemOf({ queries: 3, keys: 5, scale: 2 ** 127 });
+  const reference = attentionOracle(problem);
+  const outputs = exactOutputs(reference);
+
+  it('nothing matches, and the message says why', () => {
+    for (const { pass, message } of [
+      matchBound(problem, outputs),
+      matchAttention(problem, outputs),
+    ]) {
+      expect(pass).toBe(false);
+      expect(message).toMatch(/^NOT JUDGED: no element has a bound/);
+    }
+  });
+});
+
+describe('a limit that is no number', () => {
+  it('is an error of ours', () => {
+    const reference = handMadeReference({ queries: 2 });
+    const bounds = handMadeBounds(reference, { deviation: NaN });
+    expect(() => testSpread(reference, reference.out, bounds, 1e-9)).toThrow('is NaN');
+  });
+});
