@@ -51,9 +51,14 @@ const mostOfFactors = 16 * 2 ** -13.4;
 const sampledRows = 32;
 const mostProducts = 2 ** 20;
 const fewestRows = 8;
+/** Rows that a declaration is emulated on first, and the factor that its errors may be off by there. */
+const firstRows = 4;
+const nearlyAlike = 4;
 
 /** Errors as large as an emulated kernel's, within this factor, are like them. */
 const alike = 1.6;
+/** Standard errors that a slope may be off by chance. */
+const slopeDeviations = 6;
 /** Audits that are made again at most. */
 const mostJudged = 3;
 
@@ -62,6 +67,9 @@ interface ErrorSizes {
   readonly out: number;
   readonly lse: number;
   readonly lseMean: number;
+  /** The regression slope of O's errors on the exact O, and its standard error for errors by chance. */
+  readonly slope: number;
+  readonly slopeError: number;
 }
 
 /** A failed output, and what may be asked of it. */
@@ -95,16 +103,21 @@ function sampleOf({ shape, level, lse }: AttentionReference): number[] {
   return chosen;
 }
 
-/** Errors of sampled rows: of O element by element, and of the LSE. */
+/** Errors of sampled rows: of O element by element, beside the exact O, and of the LSE. */
 interface Errors {
   readonly out: Float64Array;
+  readonly exact: Float64Array;
   readonly lse: Float64Array;
 }
 
-function sizesOf({ out, lse }: Errors): ErrorSizes {
+function sizesOf({ out, exact, lse }: Errors): ErrorSizes {
   const squares = (values: Float64Array) => values.reduce((sum, x) => sum + x * x, 0);
+  const ofOut = Math.sqrt(squares(out) / Math.max(out.length, 1));
+  const norm = squares(exact);
   return {
-    out: Math.sqrt(squares(out) / Math.max(out.length, 1)),
+    out: ofOut,
+    slope: norm === 0 ? 0 : out.reduce((sum, x, i) => sum + x * exact[i]!, 0) / norm,
+    slopeError: norm === 0 ? Infinity : ofOut / Math.sqrt(norm),
     lse: Math.sqrt(squares(lse) / Math.max(lse.length, 1)),
     lseMean: lse.reduce((sum, x) => sum + x, 0) / Math.max(lse.length, 1),
   };
@@ -139,8 +152,8 @@ function isWithin(found: number, expected: number, factor: number): boolean {
  * What kind of kernel would pass the audit that this output fails, where its errors are those of such a
  * kernel: root mean squares of O, and of the LSE where there is one, within a factor of 1.6 of those that
  * a plain kernel of that kind makes on a sample of the rows, the LSE's mean no farther off, and, where
- * roundings follow from the problem, errors that correlate with its errors by 1/2 and more. Null where
- * none does.
+ * roundings follow from the problem, errors that correlate with its errors by 1/2 and more; and O not
+ * larger or smaller as a whole than its. Null where none does.
  * A declaration explains nothing that it merely allows: a row sum that is half a per cent too large lies
  * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
  */
@@ -151,27 +164,39 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
   const rows = sampleOf(reference);
   if (rows.length === 0) return null;
   const errorsOf = (
+    rows: readonly number[],
     outOf: (row: number) => Float64Array,
     lseOf: (row: number) => number,
   ): Errors => {
     const ofRows = rows.flatMap((row) =>
       Array.from(outOf(row), (x, c) => x - reference.out[row * vDim + c]!),
     );
+    const exact = rows.flatMap((row) =>
+      Array.from(reference.out.subarray(row * vDim, (row + 1) * vDim)),
+    );
     const ofLse = rows.map((row) => (lse === null ? 0 : lseOf(row) - reference.lse[row]!));
-    return { out: Float64Array.from(ofRows), lse: Float64Array.from(ofLse) };
+    return {
+      out: Float64Array.from(ofRows),
+      exact: Float64Array.from(exact),
+      lse: Float64Array.from(ofLse),
+    };
   };
-  const emulate = (declaration: PremiseDeclaration): Errors => {
+  const emulate = (declaration: PremiseDeclaration, rows: readonly number[]): Errors => {
     const emulateRow = createDeclaredRows(problem, shape, outputFormat, declaration);
     const emulated = new Map(rows.map((row) => [row, emulateRow(row)]));
     return errorsOf(
+      rows,
       (row) => emulated.get(row)!.out,
       (row) => emulated.get(row)!.lse,
     );
   };
-  const found = errorsOf(
-    (row) => out.subarray(row * vDim, (row + 1) * vDim),
-    (row) => lse![row]!,
-  );
+  const foundOn = (rows: readonly number[]) =>
+    errorsOf(
+      rows,
+      (row) => out.subarray(row * vDim, (row + 1) * vDim),
+      (row) => lse![row]!,
+    );
+  const found = foundOn(rows);
   const size = sizesOf(found);
   if (!Number.isFinite(size.out) || !Number.isFinite(size.lse)) return null;
   const factors = { factors: 'as-weights' } as const;
@@ -181,17 +206,25 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
       statement: `${kernelOf(factors)} would pass: the LSE alone errs, by ${formatRoughly(size.lse)} (root mean square), and such factors err by up to ${formatRoughly(2 ** -13.4)} a tile of keys`,
       flags: declarationFlags(factors),
     };
-  const usual = emulate({});
+  const usual = emulate({}, rows);
   // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
   const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.lse[rows[0]!]!));
   const nothing = new Float64Array(found.lse.length);
   const isAsLarge = (expected: ErrorSizes): boolean => {
     if (!isWithin(size.out, expected.out, alike)) return false;
     if (!isWithin(size.lse + rounding, expected.lse + rounding, 2 * alike)) return false;
+    if (Math.abs(size.slope) > 4 * Math.abs(expected.slope) + slopeDeviations * size.slopeError)
+      return false;
     return Math.abs(size.lseMean) <= 2 * (Math.abs(expected.lseMean) + expected.lse / 2 + rounding);
   };
+  // To emulate a row takes a while, and most declarations err by another order of magnitude.
+  const first = rows.filter((_, i) => i % Math.ceil(rows.length / firstRows) === 0);
+  const firstSize = sizesOf(foundOn(first));
+  const mayBeAsLarge = (declaration: PremiseDeclaration): boolean =>
+    isWithin(firstSize.out, sizesOf(emulate(declaration, first)).out, nearlyAlike);
   const fits = [...followed, ...unforeseen].flatMap((declaration, order) => {
-    const errors = emulate(declaration);
+    if (!mayBeAsLarge(declaration)) return [];
+    const errors = emulate(declaration, rows);
     const expected = sizesOf(errors);
     if (!isAsLarge(expected)) return [];
     const isFollowed = order < followed.length;

@@ -47,6 +47,9 @@ const lostGain = 60;
  * where a row has more products with V than this.
  */
 const fewestLooks = 8;
+/** One that explains less than this of the first few is not looked at longer. */
+const firstLooks = 3;
+const hopelessShare = 0.05;
 const cheapProducts = 2 ** 17;
 
 function squaredDistance(a: Float64Array, b: Float64Array): number {
@@ -149,7 +152,13 @@ export function measureAgreement(hypothesis: Hypothesis, context: HypothesisCont
     const lost = pooled
       ? gain * row.vDim < (looks < 3 * fewestLooks ? -lostGain : 0)
       : index + 1 - explained > mayMiss;
-    if (looks >= mostLooks && lost) {
+    const isHopeless =
+      !pooled &&
+      !onlyLse &&
+      looks >= firstLooks &&
+      explained === 0 &&
+      1 - left / error < hopelessShare;
+    if (lost && (looks >= mostLooks || isHopeless)) {
       complete = index + 1 === damaged.length;
       if (!complete) break;
     }

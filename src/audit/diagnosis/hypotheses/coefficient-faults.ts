@@ -35,6 +35,42 @@ function changed(
   return predictWeighted(row, online);
 }
 
+/** Rows that a coefficient must explain some of, where rows show the error by themselves, to be fitted. */
+const screenedRows = 4;
+const leastScreened = 0.25;
+
+/**
+ * The part of the error of O and LSE of some rows that a change of one coefficient explains to the first
+ * order, in units of the rounding.
+ */
+function explainedPart(
+  context: HypothesisContext,
+  rows: readonly SampleRow[],
+  blocks: Blocks,
+  power: number,
+): number {
+  let [cross, squares, all] = [0, 0, 0];
+  for (const row of rows) {
+    const { observed, observedLse, correct, lseNoise } = row;
+    const beside = changed(context, row, blocks, power, step);
+    const trust = row.vDim / correct.noise;
+    correct.out.forEach((x, c) => {
+      const d = (beside.out[c]! - x) / step;
+      const error = observed[c]! - x;
+      cross += trust * d * error;
+      squares += trust * d ** 2;
+      all += trust * error ** 2;
+    });
+    if (observedLse === null || !Number.isFinite(observedLse)) continue;
+    const d = (beside.lse - correct.lse) / step / lseNoise;
+    const error = (observedLse - correct.lse) / lseNoise;
+    cross += d * error;
+    squares += d ** 2;
+    all += error ** 2;
+  }
+  return cross ** 2 / squares / all;
+}
+
 /** The change of one coefficient that explains O and the LSE best, by least squares. */
 function fitChange(
   context: HypothesisContext,
@@ -81,6 +117,8 @@ export const coefficientHypotheses: HypothesisFamily = function* (context) {
     for (const order of block < keys ? orders : orders.slice(0, 1))
       for (const power of powers) {
         const blocks = { block, order };
+        const screened = explainedPart(context, rows.slice(0, screenedRows), blocks, power);
+        if (!context.pooled && !(screened >= leastScreened)) continue;
         const change = fitChange(context, rows, blocks, power);
         if (Number.isNaN(change) || change === 0) continue;
         const hypothesis: Hypothesis = {

@@ -13,9 +13,14 @@ const mostHeads = 8;
 interface HeadParameter {
   readonly starts: readonly number[];
   readonly predict: (row: SampleRow, value: number) => RowPrediction;
+  /** Whether the starts are so dense that one of them explains some of the error, if the number does. */
+  readonly isDense: boolean;
   /** The change of the number that its derivative is taken over. */
   readonly step: (value: number) => number;
 }
+
+/** From here on an output is off, no matter by how much. */
+const mostRemainder = 1e6;
 
 /** Sum of squares that a value leaves of output and LSE, in units of the rounding. */
 function remainder(row: SampleRow, prediction: RowPrediction): number {
@@ -27,15 +32,21 @@ function remainder(row: SampleRow, prediction: RowPrediction): number {
     observedLse === null || Number.isNaN(prediction.lse)
       ? 0
       : ((observedLse - prediction.lse) / lseNoise) ** 2;
-  return Math.min(ofOutput, 1e6) + Math.min(ofLse, 1e8);
+  return Math.min(ofOutput, mostRemainder) + Math.min(ofLse, 1e8);
 }
 
+/** Where rows show the error by themselves, no start leaves more than this part of a number that explains it. */
+const mostLeft = 0.9;
+
 /** The number that explains the rows of a head best, by Gauss and Newton from the best start. */
-function fitNumber(rows: readonly SampleRow[], of: HeadParameter): number | null {
+function fitNumber(rows: readonly SampleRow[], of: HeadParameter, pooled: boolean): number | null {
   const first = rows.slice(0, startRows);
-  const costs = of.starts.map((value) =>
-    first.reduce((sum, row) => sum + remainder(row, of.predict(row, value)), 0),
-  );
+  const costOf = (predict: (row: SampleRow) => RowPrediction) =>
+    first.reduce((sum, row) => sum + remainder(row, predict(row)), 0);
+  const costs = of.starts.map((value) => costOf((row) => of.predict(row, value)));
+  const ofCorrect = costOf(({ correct }) => correct);
+  const isScreened = of.isDense && !pooled && ofCorrect < mostRemainder;
+  if (isScreened && Math.min(...costs) > mostLeft * ofCorrect) return null;
   let value = of.starts[costs.indexOf(Math.min(...costs))]!;
   for (let i = 0; i < steps; i++) {
     let gradient = 0;
@@ -65,7 +76,7 @@ function fitNumber(rows: readonly SampleRow[], of: HeadParameter): number | null
 
 /** The fitted numbers of all damaged heads, or null when one cannot be fitted. */
 function fitHeads(
-  { sample, shape }: HypothesisContext,
+  { sample, shape, pooled }: HypothesisContext,
   of: HeadParameter,
 ): Map<number, number> | null {
   const damaged = sample.filter((row) => row.damaged);
@@ -76,6 +87,7 @@ function fitHeads(
     const value = fitNumber(
       damaged.filter((row) => row.head === head).slice(0, rowsToFit(shape, fittedRows)),
       of,
+      pooled,
     );
     if (value === null) return null;
     numbers.set(head, value);
@@ -114,7 +126,7 @@ function hypothesis(
 /** A sink: one more term in the row sum, of a logit of its own on each head. */
 function sink(follows: boolean): HeadParameter {
   return {
-    starts: [-4, -2, 0, 2, 4],
+    ...{ starts: [-4, -2, 0, 2, 4], isDense: false },
     step: () => 2 ** -10,
     predict: (row, logit) => {
       const more = Math.log1p(Math.exp(logit - row.correct.lse));
@@ -137,7 +149,7 @@ function alibi(
   distance: (key: number, diagonal: number) => number,
 ): HeadParameter {
   return {
-    starts: [...slopes, ...slopes.map((x) => -x)],
+    ...{ starts: [...slopes, ...slopes.map((x) => -x)], isDense: true },
     step: (value) => Math.max(Math.abs(value), 2 ** -12) * 2 ** -8,
     predict: (row, slope) => {
       const diagonal = row.query + shape.keys - shape.queries;
