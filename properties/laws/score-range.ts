@@ -1,3 +1,4 @@
+import { factorsError } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, unitRoundoff } from '../../src/formats/index.js';
 import { visibleKeys, type Tensor } from '../../src/problem.js';
 import type { KernelRun } from '../suite/law.js';
@@ -91,7 +92,7 @@ export function scoreRanges(
       ofOperands * Math.abs(scale) * (q.norms[row]! + least) * (longest + least) +
       exponent.absolute * Math.LN2 +
       (exponent.ofSoftcap + 2 ** -50) * (softcap === null ? 0 : capped);
-    const ofFactors = factors === null ? 0 : Math.ceil(keys / factors.tileKeys) * factors.error;
+    const ofFactors = factorsError(factors, keys);
     const ofSum = Math.min(
       1,
       exponential.hardware + (keys + 2) * rowSumAddition + ofWeights + ofFactors,

@@ -8,7 +8,7 @@ import {
   type NumberFormat,
 } from '../formats/index.js';
 import { visibleKeys, type Problem, type Tensor } from '../problem.js';
-import { problemPremises, type Premises } from './premises.js';
+import { factorsError, problemPremises, type Premises } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
@@ -175,8 +175,7 @@ export class KernelBound {
       4 * elementwise * away +
       4 * scoreRounding * (score + away) +
       scoreFloor;
-    const ofFactors =
-      factors === null ? 0 : Math.max(0, Math.ceil(n / factors.tileKeys) - 1) * factors.error;
+    const ofFactors = factorsError(factors, n);
     const weightError = (ofScores: number, ofFactor: number) =>
       (Math.expm1(Math.min(ofScores, 700)) + exponential + ofFactor) * (1 + 2 ** -6);
     const weight = weightError(usualScoreError + declaredScoreError, ofFactors);

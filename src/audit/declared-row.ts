@@ -85,6 +85,15 @@ export function createDeclaredRows(
     return values;
   }
 
+  /** q·k, every sum rounded. */
+  function dotProduct(query: Float64Array, first: number, key: Float64Array, at: number): number {
+    let dot = 0;
+    if (declared.qkAccumulator === undefined)
+      for (let t = 0; t < qkDim; t++) dot = Math.fround(dot + query[first + t]! * key[at + t]!);
+    else for (let t = 0; t < qkDim; t++) dot = ofDots(dot + query[first + t]! * key[at + t]!);
+    return dot;
+  }
+
   return (row) => {
     const head = Math.floor(row / queries);
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
@@ -96,8 +105,7 @@ export function createDeclaredRows(
     const scores = new Float64Array(end - begin);
     let most = -Infinity;
     for (let j = begin; j < end; j++) {
-      let dot = 0;
-      for (let t = 0; t < qkDim; t++) dot = ofDots(dot + query[first + t]! * key[j * qkDim + t]!);
+      const dot = dotProduct(query, first, key, j * qkDim);
       let score = ofScores(dot);
       if (!isRooted && !isOfQuery) score = ofScores(score * scale);
       else if (isRooted && scale < 0) score = -score;
@@ -115,7 +123,10 @@ export function createDeclaredRows(
     const divisor = dividesFirst ? 1 : total;
     for (let j = begin; j < end; j++) {
       const p = applied[j - begin]!;
-      for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c]! + p * value[j * vDim + c]!);
+      const at = j * vDim;
+      if (declared.pvAccumulator === undefined)
+        for (let c = 0; c < vDim; c++) sums[c] = Math.fround(sums[c]! + p * value[at + c]!);
+      else for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c]! + p * value[at + c]!);
       const ends = j + 1 === end || (ofPartials !== null && (j + 1 - begin) % splitKeys === 0);
       if (!ends) continue;
       for (let c = 0; c < vDim; c++)

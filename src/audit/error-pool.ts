@@ -71,6 +71,22 @@ export class ErrorPool {
     return this.#absolute[channel]!;
   }
 
+  /** Σ over the groups of |Σ x_j| of a channel: the worst case of errors that are alike within a group. */
+  coherent(channel = 0): number {
+    let sum = 0;
+    for (let i = channel; i < this.#groupCount * this.channels; i += this.channels)
+      sum += Math.abs(this.#sums[i]!);
+    return sum;
+  }
+
+  /** Σ x_j² of a channel: three times the variance of its sum where all e_j are independent. */
+  independent(channel = 0): number {
+    let sum = 0;
+    for (let i = channel; i < this.#groupCount * this.channels; i += this.channels)
+      sum += this.#squares[i]!;
+    return sum;
+  }
+
   /**
    * Three times the variance of Σ (x_j − factor·m_j) e_j, x a channel's errors and m the last one's, all
    * groups coherent.
@@ -102,15 +118,9 @@ export class ErrorPool {
    * - the worst case Σ |x_j|.
    */
   tolerance(deviations: number): number {
-    let coherent = 0;
-    let squares = 0;
-    for (let i = 0; i < this.#groupCount * this.channels; i += this.channels) {
-      coherent += Math.abs(this.#sums[i]!);
-      squares += this.#squares[i]!;
-    }
     return Math.min(
       (deviations / root3) * Math.sqrt(this.squared()),
-      coherent + (deviations / root3) * Math.sqrt(squares),
+      this.coherent() + (deviations / root3) * Math.sqrt(this.independent()),
       this.absolute(),
     );
   }

@@ -50,7 +50,13 @@ export {
   premiseWords,
   type PremiseName,
 } from './premise-words.js';
-export { premisesByFormat, problemPremises, resolvePremises, type Premises } from './premises.js';
+export {
+  factorsError,
+  premisesByFormat,
+  problemPremises,
+  resolvePremises,
+  type Premises,
+} from './premises.js';
 export {
   spreadScopes,
   testSpread,

@@ -16,6 +16,8 @@ export interface RowProjections {
   readonly weights: ErrorPool;
   /** What the outputs' rounding and the sums over keys do. */
   readonly outputs: ErrorPool;
+  /** Σ c by place in an ulp, of the outputs' rounding: per instrument. */
+  readonly places: Float64Array;
   /** Worst cases: Σ half ulp·|X|, and what is systematic. */
   readonly outputWorst: Float64Array;
   readonly systematic: Float64Array;
@@ -44,6 +46,8 @@ interface SharedRows {
   readonly common: Float64Array;
   readonly smooth: Float64Array;
   readonly mass: Float64Array;
+  /** Σ over the rows of the standard deviation that is left where weights that round alike are at their worst. */
+  readonly rest: Float64Array;
 }
 
 /** Variances of each instrument's projection by their cause. */
@@ -72,6 +76,9 @@ export class PooledProjections {
   readonly #offset: CommonOffset | null;
   readonly #variances: Variances;
   readonly #weightsWorst: Float64Array;
+  /** Weights of a row that round alike at their worst; and, of rows apart, the variance of the rest. */
+  readonly #coherent: Float64Array;
+  readonly #independent: Float64Array;
   readonly #outputWorst: Float64Array;
   readonly #systematic: Float64Array;
   /** Σ w·X·O by coarse place, per instrument and family, and Σ w per family. */
@@ -96,6 +103,8 @@ export class PooledProjections {
     this.signed = numbers();
     this.norm = numbers();
     this.#weightsWorst = numbers();
+    this.#coherent = numbers();
+    this.#independent = numbers();
     this.#outputWorst = numbers();
     this.#systematic = numbers();
     this.#variances = { weights: numbers(), outputs: numbers(), others: numbers() };
@@ -112,6 +121,7 @@ export class PooledProjections {
     const { weights, outputs, others } = this.#variances;
     for (const numbers of [
       ...[this.signed, this.norm, this.#weightsWorst, this.#outputWorst, this.#systematic],
+      ...[this.#coherent, this.#independent],
       ...[
         weights,
         outputs,
@@ -135,6 +145,7 @@ export class PooledProjections {
       this.signed[d]! += row.signed[d]!;
       this.norm[d]! += row.norm[d]!;
       this.#weightsWorst[d]! += row.rounding * row.weights.absolute(d);
+      this.#coherent[d]! += row.rounding * row.weights.coherent(d);
       this.#outputWorst[d]! += row.outputWorst[d]!;
       this.#systematic[d]! += row.systematic[d]!;
     }
@@ -142,6 +153,7 @@ export class PooledProjections {
     if (unit === null) {
       for (const cause of causes)
         variances[cause].forEach((x, d) => (this.#variances[cause][d]! += x));
+      for (let d = 0; d < count; d++) this.#independent[d]! += restOf(row, d) ** 2;
       this.#massVariance += squaresAt(row.mass, 0);
       return;
     }
@@ -151,6 +163,7 @@ export class PooledProjections {
     // Where outputs cancel they tell nothing of which sums are alike.
     for (let d = 0; d < count; d++)
       shared.common[d]! += Math.hypot(row.common[d]!, row.accumulated[d]!);
+    for (let d = 0; d < count; d++) shared.rest[d]! += restOf(row, d);
     addTo(shared.smooth, row.smooth);
     addTo(shared.mass, row.mass);
   }
@@ -166,6 +179,7 @@ export class PooledProjections {
       common: new Float64Array(count),
       smooth: new Float64Array(count * smoothPlaces),
       mass: new Float64Array(weightFamilies * smoothPlaces),
+      rest: new Float64Array(count),
     };
     this.#shared.set(unit, shared);
     return shared;
@@ -198,6 +212,7 @@ export class PooledProjections {
     this.#massVariance += other.#massVariance;
     const lists = (of: PooledProjections) => [
       ...[of.signed, of.norm, of.#weightsWorst, of.#outputWorst, of.#systematic],
+      ...[of.#coherent, of.#independent],
       ...[of.#variances.weights, of.#variances.outputs, of.#variances.others],
       ...[of.phases, of.#own, of.#mass, of.#squares, of.outputs],
     ];
@@ -210,6 +225,7 @@ export class PooledProjections {
       addTo(to.common, from.common);
       addTo(to.smooth, from.smooth);
       addTo(to.mass, from.mass);
+      addTo(to.rest, from.rest);
     }
   }
 
@@ -264,21 +280,27 @@ export class PooledProjections {
    */
   tolerance(d: number, deviations: number): number {
     const ofWeights = this.#offset === null ? 0 : this.#commonRoundings(this.#offset, d);
-    const ofOutputs = largestShiftedRounding(
-      this.outputs.subarray(d * outputPlaces, (d + 1) * outputPlaces),
-    );
-    return this.#toleranceOf(d, deviations, ofWeights, ofOutputs);
+    return this.#toleranceOf(d, deviations, ofWeights, shiftedRounding(this.outputs, d));
   }
 
   #toleranceOf(d: number, deviations: number, ofWeights: number, ofOutputs: number): number {
     const { weights, outputs, others } = this.#allVariances(d);
+    let independent = this.#independent[d]!;
+    for (const shared of this.#shared.values()) independent += shared.rest[d]! ** 2;
     return (
       this.#systematic[d]! +
       this.#exponential * this.#smoothWorst(d) +
       leastTolerance(
         deviations,
-        { common: ofWeights, variance: weights, worst: this.#weightsWorst[d]! },
-        { common: ofOutputs, variance: outputs, worst: this.#outputWorst[d]! },
+        [
+          { known: ofWeights, variance: weights },
+          { known: this.#coherent[d]!, variance: independent },
+          { known: this.#weightsWorst[d]!, variance: 0 },
+        ],
+        [
+          { known: ofOutputs, variance: outputs },
+          { known: this.#outputWorst[d]!, variance: 0 },
+        ],
         others,
       )
     );
@@ -340,7 +362,12 @@ function squaresAt(smooth: Float64Array, set: number): number {
 
 /** The variances of what one row, or rows that err alike, do to each instrument. */
 function variancesOf(
-  { weights, outputs, common, smooth }: SharedRows,
+  {
+    weights,
+    outputs,
+    common,
+    smooth,
+  }: Pick<SharedRows, 'weights' | 'outputs' | 'common' | 'smooth'>,
   rounding: number,
   exponential: number,
 ): Variances {
@@ -355,9 +382,19 @@ function variancesOf(
   return variances;
 }
 
+/** The standard deviation of P's roundings in one row that is left where those that are alike are at their worst. */
+function restOf({ weights, rounding }: RowProjections, d: number): number {
+  return rounding * Math.sqrt(weights.independent(d) / 3);
+}
+
 /** The variances of what one row does to each instrument. */
 export function rowVariances(row: RowProjections, exponential: number): Variances {
   return variancesOf(row, row.rounding, exponential);
+}
+
+/** The largest sum that roundings of outputs make which are all moved by one part of their ulp. */
+function shiftedRounding(byPlace: Float64Array, d: number): number {
+  return largestShiftedRounding(byPlace.subarray(d * outputPlaces, (d + 1) * outputPlaces));
 }
 
 /** Adds numbers to others, one by one. */
@@ -365,16 +402,31 @@ function addTo(to: Float64Array, from: Float64Array): void {
   for (let i = 0; i < to.length; i++) to[i]! += from[i]!;
 }
 
+/** What a row's statistic is judged by. */
+export interface RowAllowance {
+  readonly variances: Variances;
+  readonly deviations: number;
+  /** Largest relative error of the exponential, the worst that is smooth. */
+  readonly exponential: number;
+}
+
 /**
- * What |Σ r·X| of one row exceeds with probability at most 2·exp(−deviations²/2), on instrument `d`: the
- * exponential's error is the worst that is smooth.
+ * What |Σ r·X| of one row exceeds with probability at most 2·exp(−deviations²/2), on instrument `d`.
  */
-export function rowTolerance(
+export function rowTolerance(row: RowProjections, d: number, allowance: RowAllowance): number {
+  return rowToleranceOf(row, d, allowance, shiftedRounding(row.places, d));
+}
+
+/** The same where no two outputs have anything in common: never more, and found at once. */
+export function leastRowTolerance(row: RowProjections, d: number, allowance: RowAllowance): number {
+  return rowToleranceOf(row, d, allowance, 0);
+}
+
+function rowToleranceOf(
   row: RowProjections,
-  variances: Variances,
   d: number,
-  deviations: number,
-  exponential: number,
+  { variances, deviations, exponential }: RowAllowance,
+  ofOutputs: number,
 ): number {
   let smooth = 0;
   for (let at = d * smoothPlaces; at < (d + 1) * smoothPlaces; at++)
@@ -384,40 +436,44 @@ export function rowTolerance(
     exponential * smooth +
     leastTolerance(
       deviations,
-      {
-        common: row.known[d]!,
-        variance: variances.weights[d]!,
-        worst: row.rounding * row.weights.absolute(d),
-      },
-      { common: 0, variance: variances.outputs[d]!, worst: row.outputWorst[d]! },
+      [
+        { known: row.known[d]!, variance: variances.weights[d]! },
+        {
+          known: row.rounding * row.weights.coherent(d),
+          variance: restOf(row, d) ** 2,
+        },
+        { known: row.rounding * row.weights.absolute(d), variance: 0 },
+      ],
+      [
+        { known: ofOutputs, variance: variances.outputs[d]! },
+        { known: row.outputWorst[d]!, variance: 0 },
+      ],
       variances.others[d]!,
     )
   );
 }
 
-/** A kind of rounding: what of it rows may have in common, the variance of the rest, the worst case. */
-interface Roundings {
-  readonly common: number;
+/** One way to bound a kind of rounding: what it does at most, and the variance of what is beside. */
+interface RoundingBound {
+  readonly known: number;
   readonly variance: number;
-  readonly worst: number;
 }
 
-/** Each kind of rounding by its probable size or by its worst case, whichever gives less in the end. */
+/**
+ * Each kind of rounding by its probable size, by what rounds alike at its worst and the rest at random, or by its worst case,
+ * whichever gives less in the end.
+ */
 function leastTolerance(
   deviations: number,
-  weights: Roundings,
-  outputs: Roundings,
+  weights: readonly RoundingBound[],
+  outputs: readonly RoundingBound[],
   others: number,
 ): number {
   let least = Infinity;
-  for (const weightsWorst of [false, true])
-    for (const outputsWorst of [false, true]) {
-      const variance =
-        others + (weightsWorst ? 0 : weights.variance) + (outputsWorst ? 0 : outputs.variance);
-      const known =
-        (weightsWorst ? weights.worst : weights.common) +
-        (outputsWorst ? outputs.worst : outputs.common);
-      least = Math.min(least, known + deviations * Math.sqrt(variance));
+  for (const ofWeights of weights)
+    for (const ofOutputs of outputs) {
+      const variance = others + ofWeights.variance + ofOutputs.variance;
+      least = Math.min(least, ofWeights.known + ofOutputs.known + deviations * Math.sqrt(variance));
     }
   return least;
 }

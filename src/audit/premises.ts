@@ -265,3 +265,11 @@ export function resolvePremises(
 export function problemPremises(problem: Problem, output: FormatName): Premises {
   return resolvePremises(problem, output);
 }
+
+/**
+ * The error of all factors that a weight may be multiplied by, relative to it: one for every tile of keys but
+ * the last; 0 where factors are so good that elementwise errors count them.
+ */
+export function factorsError(factors: Premises['factors'], keys: number): number {
+  return factors === null ? 0 : Math.max(0, Math.ceil(keys / factors.tileKeys) - 1) * factors.error;
+}

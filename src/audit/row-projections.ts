@@ -100,6 +100,7 @@ export class RowCollector {
   readonly #rows: RowSums[];
   readonly #outputs: ErrorPool;
   readonly #smooth: Float64Array;
+  readonly #places: Float64Array;
   readonly #of: Pick<
     RowProjections,
     'signed' | 'norm' | 'outputWorst' | 'systematic' | 'common' | 'accumulated'
@@ -111,6 +112,7 @@ export class RowCollector {
     this.#rows = Array.from({ length: walkRows }, () => emptySums(count));
     this.#outputs = new ErrorPool(count);
     this.#smooth = new Float64Array(count * smoothPlaces);
+    this.#places = new Float64Array(count * outputPlaces);
     const numbers = () => new Float64Array(count);
     this.#of = {
       signed: numbers(),
@@ -286,6 +288,7 @@ export class RowCollector {
       ...result,
       weights: pool,
       outputs: this.#outputs,
+      places: this.#places,
       smooth: this.#smooth,
       mass,
       squares,
@@ -305,6 +308,7 @@ export class RowCollector {
     const count = instruments.length;
     const errors = new Float64Array(count);
     this.#outputs.clear();
+    this.#places.fill(0);
     for (let at = row * vDim; at < (row + 1) * vDim; at++) {
       const exact = reference.out[at]!;
       const error = out[at]! - exact;
@@ -322,6 +326,7 @@ export class RowCollector {
         errors[d] = amplitude * x;
         ofRow[d]! += ofSums * Math.abs(x);
         pooled.outputs[d * outputPlaces + place]! += half * x;
+        this.#places[d * outputPlaces + place]! += half * x;
       }
       // Subnormal outputs are as far apart as the smallest normal ones.
       this.#outputs.addAll(outputGroups.group(size < smallest ? size + smallest : size), errors);

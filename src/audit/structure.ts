@@ -8,6 +8,7 @@ import { testKeyTiles } from './key-tile-test.js';
 import { testMeanLse } from './lse-mean-test.js';
 import {
   PooledProjections,
+  leastRowTolerance,
   rowTolerance,
   rowVariances,
   type RowProjections,
@@ -235,14 +236,12 @@ export function structureResults(
     }
   };
   const judgeRow = (row: RowProjections, variances: Variances, place: Place) => {
-    for (const { test, instrument: d } of rowEntries!)
-      report(
-        test,
-        place,
-        row.signed[d]!,
-        row.norm[d]!,
-        rowTolerance(row, variances, d, deviations.row, exponential),
-      );
+    const allowance = { variances, deviations: deviations.row, exponential };
+    for (const { test, instrument: d } of rowEntries!) {
+      const signed = row.signed[d]!;
+      if (worst.isBeyond(test, 'row', Math.abs(signed) / leastRowTolerance(row, d, allowance)))
+        report(test, place, signed, row.norm[d]!, rowTolerance(row, d, allowance));
+    }
   };
 
   /** Passes a row on to its tile and head, and ends those that end with it. */

@@ -114,8 +114,9 @@ describe.runIf(everything)('the smallest error of one head that an audit finds',
 });
 
 describe.runIf(!everything)('an error of one head near the limit of any test', () => {
-  // Of all formats and dimensions TEST_SEED draws one.
-  it.each(sampled(everyCase, 1))('is found in $format, dimension $dim', ({ format, dim }) => {
+  // Of all formats TEST_SEED draws one.
+  const smallCases = everyCase.filter(({ dim }) => dim === 64);
+  it.each(sampled(smallCases, 1))('is found in $format, dimension $dim', ({ format, dim }) => {
     const given = prepare(format, dim, testSeed);
     const limit = limitOf(given);
     for (const kind of kinds)

@@ -45,7 +45,7 @@ function drawProblem(seed: number, random: RandomValues): Problem {
   const constraints = {
     ...{ formats: [format], batch: { max: 1 }, kvHeads: { max: 1 }, groupSize: { max: 2 } },
     ...{ queries: rows, keys: rows, qkDim: dims, vDim: dims },
-    ...{ window: false, specialValues: [], emptyRows: false },
+    ...{ window: false, specialValues: [], emptyRows: random.uniform() < 0.25 },
     ...(random.uniform() < 0.85 ? { softcap: false } : {}),
     ...(random.uniform() < 0.7 ? { scales: ['default'] as const } : {}),
   };

@@ -116,7 +116,7 @@ const audits = fromEnvironment('PREMISE_AUDITS', scaled(2));
 const checkRuns = fromEnvironment('PREMISE_RUNS', scaled(1));
 /** Every kind where more is asked for than a sample. */
 const tried =
-  process.env['PREMISE_AUDITS'] === undefined ? sampled(Object.keys(kinds), 4) : Object.keys(kinds);
+  process.env['PREMISE_AUDITS'] === undefined ? sampled(Object.keys(kinds), 3) : Object.keys(kinds);
 
 describe.each(tried)('a kernel with %s', (name) => {
   const { declared, changes, promises } = kinds[name]!;
@@ -151,7 +151,7 @@ describe.each(tried)('a kernel with %s', (name) => {
 });
 
 describe('a kernel that says nothing', () => {
-  const size = { heads: 1, queries: 128, keys: 256, dim: 64 };
+  const size = { heads: 1, queries: 96, keys: 192, dim: 64 };
   it.each([
     ['scores and P in the format of the input', '--premise scores=bf16'],
     ['the root of the scale on Q and K', '--premise scale=root-of-both'],
@@ -160,7 +160,7 @@ describe('a kernel that says nothing', () => {
     const problem = drawProblem(11, 0, Infinity, size);
     const outputs = runPlainKernel(problem, () => kinds[kind]!.changes(problem, 1));
     const { verdict } = judgeOutputs(problem, outputs);
-    if (verdict.pass) return;
+    expect(verdict.pass).toBe(false);
     expect(verdict.premise?.flags).toBe(flags);
     expect(verdict.sentence).toContain(flags);
   });
@@ -202,9 +202,8 @@ describe('the vocabulary', () => {
     'refuses %s on one line',
     (text) => {
       expect(() => parseDeclaration(text, 'metadata premises')).toThrow(
-        /^metadata premises .*; |give/,
+        /^metadata premises [^\n]*; [^\n]*(give|known)[^\n]*$/,
       );
-      expect(() => parseDeclaration(text, 'x')).not.toThrow(/\n/);
     },
   );
 

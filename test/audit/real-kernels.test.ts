@@ -13,8 +13,8 @@ import { casePaths, kernels, readCase, type Kernel } from './captured-cases.js';
 import { causes, damages, decode, type Case } from './damage.js';
 
 /**
- * Every damage to all six kernels of every case with DAMAGE=all (`npm run damage`). Else each damage once,
- * on a small case and a kernel in turn, and some more that TEST_SEED draws.
+ * Every damage to all six kernels of every case with DAMAGE=all (`npm run damage`). Else some damages, each
+ * on a small case and a kernel in turn, and some more of all, as TEST_SEED draws them.
  */
 const everything = process.env['DAMAGE'] === 'all';
 
@@ -123,13 +123,13 @@ const inTurn = everyDamage.filter(
     index === homeOf(name, names.indexOf(name)) &&
     kernel === kernels[names.indexOf(name) % kernels.length],
 );
-const drawn = new Set([...inTurn, ...sampled(everyDamage, 3)]);
+const drawn = new Set([...sampled(inTurn, 9), ...sampled(everyDamage, 3)]);
 const triedDamages = everyDamage.filter((one) => everything || drawn.has(one));
 // One kernel on each of these cases; all are within the bounds in bounds/soundness-captured.
 const drawnPasses = new Set(
   sampled(
     cases.map(({ index }) => index),
-    5,
+    4,
   ),
 );
 const kernelsOf = (index: number) =>

@@ -1,3 +1,4 @@
+import { factorsError } from '../premises.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
 import { hardwareExp2Error } from './exp2-hardware.js';
@@ -22,9 +23,7 @@ export function rescaleFactorError(growth: number, scaleError: number): number {
  * one for every tile of keys but the last. 0 where they are.
  */
 export function coarseFactors({ maximum }: KernelArithmetic, keys: number): number {
-  if (maximum.kind !== 'unknown' || maximum.factors === null) return 0;
-  const { error, tileKeys } = maximum.factors;
-  return Math.max(0, Math.ceil(keys / tileKeys) - 1) * error;
+  return maximum.kind === 'unknown' ? factorsError(maximum.factors, keys) : 0;
 }
 
 /** The errors of the factors as relative errors of the weights that they multiply. */

@@ -19,6 +19,8 @@ export const decisive = 40;
 /** Standard errors, and the part of it besides, by which the error may differ from the predicted one. */
 const slopeDeviations = 4;
 const slopeSlack = 0.05;
+/** What roundings of P that are alike may add to it at most where an LSE that no correct kernel gives shows the fault. */
+const largestAlike = 0.25;
 /** The same for an error that no row shows by itself, which must be measured to this accuracy too. */
 const pooledSlack = 0.1;
 const pooledAccuracy = 0.1;
@@ -96,7 +98,11 @@ function explainsRows(agreement: Agreement, damaged: readonly SampleRow[], all: 
   const few = damaged.length < all / 2 && damaged.length < fewRows;
   if (few && correctMisfit < evidentMisfit) return false;
   const gain = rowGains(agreement, damaged).reduce((a, b) => a + b, 0);
-  return (gain * distinct) / rows >= decisive && followsPrediction(agreement, slopeSlack);
+  // An LSE that the fault explains, and nothing else, leaves less for the output to prove.
+  const { lse, slope } = agreement;
+  const isShownByLse = lse.rows === rows && lse.fittingCorrect === 0;
+  const slack = slopeSlack + (isShownByLse ? Math.min(slope.alike, largestAlike) : 0);
+  return (gain * distinct) / rows >= decisive && followsPrediction(agreement, slack);
 }
 
 /** For rows that show the error together only. */
@@ -120,8 +126,9 @@ function explainsLseAlone(agreement: Agreement, damaged: readonly SampleRow[]): 
   if (hypothesis.fitted === true && slope.energy < fittedEnergy) return false;
   if (explained < explainedShare * damaged.length || lse.fittingCorrect === lse.rows) return false;
   if (slope.energy === 0) return true;
-  // What the output would show it must show.
-  return slope.energy < decisive || followsPrediction(agreement, pooledSlack);
+  // What the output would show, whatever way its weights round, it must show.
+  const alike = hypothesis.fitted === true ? 0 : slope.alike;
+  return slope.energy < decisive || followsPrediction(agreement, pooledSlack + alike);
 }
 
 /**

@@ -9,6 +9,8 @@ export interface Slope {
   readonly energy: number;
   /** Mean over the rows of the squared distance of their slopes from it, in units of the rounding's variance. */
   readonly dispersion: number;
+  /** What it may be off by where all weights round alike: P's largest relative rounding error, as a slope. */
+  readonly alike: number;
 }
 
 /** How a hypothesis does by the LSE, over the damaged rows that have one to compare. */
@@ -44,32 +46,40 @@ export function lseFits({ observedLse, bound }: SampleRow, predicted: number): b
 export class SlopeSums {
   readonly #cross: number[] = [];
   readonly #squares: number[] = [];
+  #alike = 0;
 
-  add({ observed, correct }: SampleRow, { out, noise }: RowPrediction, sound: Float64Array): void {
+  add(
+    { observed, correct, bound }: SampleRow,
+    { out, noise }: RowPrediction,
+    sound: Float64Array,
+  ): void {
     let cross = 0;
     let squares = 0;
+    let own = 0;
     for (let c = 0; c < out.length; c++) {
       const d = out[c]! - sound[c]!;
+      own += d * sound[c]!;
       cross += d * (observed[c]! - sound[c]!);
       squares += d * d;
     }
     const variance = Math.max(noise, correct.noise) / out.length;
     if (!(squares > 0) || !Number.isFinite(squares / variance)) return;
     this.#cross.push(cross / variance);
+    this.#alike += (bound.weightRounding * Math.abs(own)) / variance;
     this.#squares.push(squares / variance);
   }
 
   /** The slope; its error by how much the rows differ, or by the rounding where that is more. */
   slope(): Slope {
     const energy = this.#squares.reduce((a, b) => a + b, 0);
-    if (energy === 0) return { value: 1, standardError: Infinity, energy, dispersion: 0 };
+    if (energy === 0) return { value: 1, standardError: Infinity, energy, dispersion: 0, alike: 0 };
     const value = this.#cross.reduce((a, b) => a + b, 0) / energy;
     const apart = this.#cross.map((x, i) => (x - value * this.#squares[i]!) ** 2);
     const spread = apart.reduce((a, b) => a + b, 0);
     const standardError = Math.max(Math.sqrt(spread), Math.sqrt(energy)) / energy;
     const ofRows = apart.map((x, i) => x / this.#squares[i]!);
     const dispersion = ofRows.reduce((a, b) => a + b, 0) / ofRows.length;
-    return { value, standardError, energy, dispersion };
+    return { value, standardError, energy, dispersion, alike: this.#alike / energy };
   }
 }
 

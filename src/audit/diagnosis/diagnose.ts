@@ -20,7 +20,7 @@ import { RowReader } from './row-reader.js';
 /** Clauses joined in one sentence for one cause with several parameters. */
 const mostParameters = 3;
 /** Causes that may look the same and still be a diagnosis. */
-const mostEqual = 4;
+const mostEqual = 6;
 /** Alternatives listed as evidence at most. */
 const mostListed = 4;
 
