@@ -11,43 +11,12 @@ import { plainText } from './plain-text.js';
 import { fromReported } from './report-number.js';
 import { formatShare } from './terminal-numbers.js';
 import { closestTest, type Section } from './terminal-sections.js';
-import { testLabel } from './test-words.js';
 import type { Cell } from './text-table.js';
+import { notJudged } from './not-judged.js';
 import { describeWarning } from './warnings.js';
 
 function heading(text: string): Cell {
   return { text, tone: 'heading' };
-}
-
-/** What the verdict says nothing about, a clause each. */
-function notJudged(report: JudgedReport): string[] {
-  const lse = fromReported<LseTest | null>(report.lse);
-  const { nonFinite } = fromReported<ErrorProfile>(report.error);
-  const unbounded = Number(report.elements.unbounded);
-  return [
-    ...(lse === null ? ['the LSE, since none was given'] : []),
-    ...(unbounded > 0
-      ? [`${unbounded} of ${report.elements.elements} elements, which have no bound`]
-      : []),
-    ...(lse !== null && lse.unbounded > 0
-      ? [`the LSE of ${lse.unbounded} of ${lse.rows} rows, which have no bound`]
-      : []),
-    ...(nonFinite.oracle > 0
-      ? [`the size of ${nonFinite.oracle} elements that are exactly NaN or infinite`]
-      : []),
-    ...untestedClauses(report),
-  ];
-}
-
-/** "the tests truncation, dispersion, since the kernel declares how it computes", one for each reason. */
-function untestedClauses({ verdict, lse }: JudgedReport): string[] {
-  const untested = verdict.untested.filter(({ test }) => test !== 'lse-mean' || lse !== null);
-  return [...new Set(untested.map(({ reason }) => reason))].map((reason) => {
-    const names = untested
-      .filter((one) => one.reason === reason)
-      .map(({ test }) => testLabel(test));
-    return `the ${names.length === 1 ? 'test' : 'tests'} ${names.join(', ')}, since ${reason}`;
-  });
 }
 
 /** What else there is to know; null when nothing is. */

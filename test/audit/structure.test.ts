@@ -103,3 +103,54 @@ describe('one query whose weights all round down', () => {
     expect(judgeOutputs(problem, outputs, { diagnose: false }).verdict.findings).toEqual([]);
   });
 });
+
+/** A problem of one head whose weights are all alike, since Q is zero, and its exact attention. */
+function evenlyWeighed(
+  format: 'bf16' | 'fp16',
+  sizes: { readonly queries: number; readonly keys: number; readonly dim: number },
+  value: () => number,
+) {
+  const { queries, keys, dim } = sizes;
+  const problem = encodeProblem({
+    sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim: 1, vDim: dim },
+    formats: { q: format, k: format, v: format },
+    values: {
+      q: new Float64Array(queries),
+      k: new Float64Array(keys),
+      v: Float64Array.from({ length: keys * dim }, value),
+    },
+    ...{ scale: 1, causal: false, window: null, softcap: null },
+  });
+  const reference = attentionOracle(problem, { accuracy: auditAccuracy(format) });
+  const failing = (change: (x: number) => number): readonly string[] => {
+    const outputs = {
+      out: encode(reference.out.map(change), format, [1, 1, queries, dim]),
+      lse: encode(reference.lse, 'fp32', [1, 1, queries]),
+    };
+    const { verdict } = judgeOutputs(problem, outputs, { reference, diagnose: false });
+    return verdict.findings.map(({ test }) => test);
+  };
+  return failing;
+}
+
+describe('structure tests of rows whose weights are all alike', () => {
+  // The largest error of a cubic exponential, which the row sum may have and P not.
+  const ofCubic = 8.77e-5;
+
+  it.each([ofCubic, -ofCubic])(
+    'pass means of two subnormal values, half of them half-way, moved by %f',
+    (error) => {
+      const { integer } = randomValues(testSeed);
+      const sizes = { queries: 8, keys: 2, dim: 115 };
+      const failing = evenlyWeighed('fp16', sizes, () => integer(-100, 100) * 2 ** -24);
+      expect(failing((x) => x * (1 + error))).toEqual([]);
+    },
+  );
+
+  it('see one per cent', () => {
+    const { normal } = randomValues(testSeed);
+    const failing = evenlyWeighed('bf16', { queries: 128, keys: 256, dim: 64 }, () => normal());
+    expect(failing((x) => x)).toEqual([]);
+    expect(failing((x) => 0.99 * x)).toContain('scale');
+  });
+});

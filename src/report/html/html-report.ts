@@ -1,4 +1,5 @@
 import type { AuditReport } from '../audit-report.js';
+import { notJudged } from '../not-judged.js';
 import { describeReportedProblem } from '../reported-problem-text.js';
 import { verdictWord } from '../verdict-word.js';
 import { describeWarning } from '../warnings.js';
@@ -146,7 +147,14 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
       report.warnings.map((warning) =>
         element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),
       ),
-      judged === null ? '' : figuresOfMerit(judged.report),
+      judged === null
+        ? ''
+        : [
+            figuresOfMerit(judged.report),
+            notJudged(judged.report).map((clause) =>
+              element('p', { class: 'muted' }, `Not judged: ${clause}.`),
+            ),
+          ],
     ),
     element(
       'nav',
