@@ -141,16 +141,16 @@ describe('structure tests of rows whose weights are all alike', () => {
     'pass means of two subnormal values, half of them half-way, moved by %f',
     (error) => {
       const { integer } = randomValues(testSeed);
-      const sizes = { queries: 8, keys: 2, dim: 115 };
+      const sizes = { queries: 8, keys: 2, dim: 1200 };
       const failing = evenlyWeighed('fp16', sizes, () => integer(-100, 100) * 2 ** -24);
       expect(failing((x) => x * (1 + error))).toEqual([]);
     },
   );
 
-  it('see one per cent', () => {
+  it('see nine parts in a thousand', () => {
     const { normal } = randomValues(testSeed);
     const failing = evenlyWeighed('bf16', { queries: 128, keys: 256, dim: 64 }, () => normal());
     expect(failing((x) => x)).toEqual([]);
-    expect(failing((x) => 0.99 * x)).toContain('scale');
+    expect(failing((x) => 0.991 * x)).toContain('scale');
   });
 });
