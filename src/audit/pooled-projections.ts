@@ -249,20 +249,8 @@ export class PooledProjections {
    */
   #shareOfLargest(d: number): number {
     let largest = 0;
-    for (let family = 0; family < weightFamilies; family++) {
-      const first = (d * weightFamilies + family) * smoothPlaces;
-      let all = 0;
-      for (let place = 0; place < smoothPlaces; place++) all += this.#squares[first + place]!;
-      if (!(all > 0)) return 1;
-      for (let shift = 0; shift < smoothPlaces; shift++) {
-        let sum = 0;
-        for (let place = 0; place < smoothPlaces; place++) {
-          const lower = ((place + shift) % smoothPlaces) / smoothPlaces;
-          sum += this.#squares[first + place]! * 4 ** -lower;
-        }
-        largest = Math.max(largest, sum / all);
-      }
-    }
+    for (let family = 0; family < weightFamilies; family++)
+      largest = Math.max(largest, shareOfLargest(this.#squares, d * weightFamilies + family));
     return largest;
   }
 
@@ -351,6 +339,36 @@ export class PooledProjections {
     for (const { mass } of this.#shared.values()) squares += squaresAt(mass, 0);
     return uneven + (deviations / Math.sqrt(3)) * (Math.sqrt(squares) / rows);
   }
+}
+
+/**
+ * The mean square of half an ulp relative to a number, as a part of its largest, over numbers of these squared
+ * weights by coarse place in an octave: for the offset that makes it most. 1 where there are none.
+ */
+function shareOfLargest(squares: Float64Array, set: number): number {
+  const first = set * smoothPlaces;
+  let all = 0;
+  for (let place = 0; place < smoothPlaces; place++) all += squares[first + place]!;
+  if (!(all > 0)) return 1;
+  let largest = 0;
+  for (let shift = 0; shift < smoothPlaces; shift++) {
+    let sum = 0;
+    for (let place = 0; place < smoothPlaces; place++)
+      sum += squares[first + place]! * squaredHalfUlp[(place + shift) % smoothPlaces]!;
+    largest = Math.max(largest, sum);
+  }
+  return largest / all;
+}
+
+/** Half an ulp relative to a number at the lower end of each coarse place, squared, as a part of its largest. */
+const squaredHalfUlp = Float64Array.from(
+  { length: smoothPlaces },
+  (_, i) => 4 ** (-i / smoothPlaces),
+);
+
+/** The same of one row's weights. */
+export function rowShareOfLargest({ squares }: RowProjections, d: number): number {
+  return shareOfLargest(squares, d);
 }
 
 /** Σ of squares of one set of coarse places. */
