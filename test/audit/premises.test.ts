@@ -202,7 +202,7 @@ describe('the vocabulary', () => {
     'refuses %s on one line',
     (text) => {
       expect(() => parseDeclaration(text, 'metadata premises')).toThrow(
-        /^metadata premises [^\n]*; [^\n]*(give|known)[^\n]*$/,
+        /^metadata premises [^\n]*; [^\n]*(give|the premises are)[^\n]*$/,
       );
     },
   );
