@@ -123,13 +123,13 @@ const inTurn = everyDamage.filter(
     index === homeOf(name, names.indexOf(name)) &&
     kernel === kernels[names.indexOf(name) % kernels.length],
 );
-const drawn = new Set([...sampled(inTurn, 9), ...sampled(everyDamage, 3)]);
+const drawn = new Set([...sampled(inTurn, 6), ...sampled(everyDamage, 2)]);
 const triedDamages = everyDamage.filter((one) => everything || drawn.has(one));
 // One kernel on each of these cases; all are within the bounds in bounds/soundness-captured.
 const drawnPasses = new Set(
   sampled(
     cases.map(({ index }) => index),
-    4,
+    3,
   ),
 );
 const kernelsOf = (index: number) =>
