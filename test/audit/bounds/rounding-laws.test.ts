@@ -29,6 +29,8 @@ describe('the rounding of an output', () => {
         const value = sign * x;
         const error = off * x * 0.9;
         for (const y of [value, value + error, value - error]) {
+          // What overflows is no number, or infinite.
+          if (Math.abs(y) > format.maxFinite) continue;
           const moved = Math.abs(round(format, y) - y);
           expect(moved).toBeLessThanOrEqual(outputRounding(name, value, error));
         }
