@@ -44,8 +44,10 @@ export function matchBound(
   const findings = verdict.findings.filter(({ test }) => worstCaseTests.has(test));
   const pass = findings.length === 0 && verdict.judged;
   const used = `${formatNumber(elements.worstRatio * 100)} % of its bound`;
+  const none =
+    elements.unbounded === 0 ? '' : `; ${elements.unbounded} of ${elements.elements} have none`;
   const lines = pass
-    ? [`every element is within its worst-case bound; the worst uses ${used}`]
+    ? [`every element is within its worst-case bound; the worst uses ${used}${none}`]
     : verdict.judged
       ? findings.map(({ statement }) => statement)
       : [verdict.sentence, ...findings.map(({ statement }) => statement)];

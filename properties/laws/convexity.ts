@@ -99,11 +99,11 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
     if (keys === 0 || !(reach < largestScore)) continue;
     const relative = slackOf.get(keys) ?? relativeSlack(arithmetic, keys);
     slackOf.set(keys, relative);
+    if (relative === Infinity) continue;
     for (let c = 0; c < vDim; c++) {
       const lowest = ranges.lowest[c]!;
       const highest = ranges.highest[c]!;
       const largest = Math.max(Math.abs(lowest), Math.abs(highest));
-      if (relative === Infinity) continue;
       if (!(largest * keys * largestWeight < largestSum)) continue;
       const inner = relative * largest + (keys + 2) * underflow.sums;
       if (largest + inner >= formats[format].maxFinite) continue;

@@ -105,7 +105,7 @@ export function scoreRanges(
         finish.elementwise * (2 * capped + 5 * lse)) *
       (1 + 2 ** -6);
     // Where the sum may be anything nothing is known of its logarithm.
-    return lseError < Infinity ? { largest, keys, lseError } : null;
+    return lseError === Infinity ? null : { largest, keys, lseError };
   }
 
   const rows = shape.batch * shape.heads * queries;

@@ -82,6 +82,9 @@ function headMaxima(values: Float64Array, heads: number): Float64Array {
   });
 }
 
+/** Rows whose bounds are kept: more than the tests of an audit are at work on at once. */
+const recentRows = 256;
+
 /**
  * A bound on the error of any correct kernel (see `premisesByFormat`, unless given) on one problem, row by row.
  *
@@ -102,7 +105,7 @@ export class KernelBound {
   readonly #weightFormat: NumberFormat;
   readonly #premises: Premises;
   readonly #largestMaximum: number;
-  readonly #rows: (RowBound | undefined)[] = [];
+  readonly #recent: ({ readonly row: number; readonly bound: RowBound } | undefined)[] = [];
 
   /** @throws RequestError when the tensors do not store their formats */
   constructor(
@@ -142,9 +145,14 @@ export class KernelBound {
     return maximum === 'none' ? 0 : this.#largestMaximum;
   }
 
-  /** The bound of row `row`, counted over [batch, heads, queries]. Computed once. */
+  /** The bound of row `row`, counted over [batch, heads, queries]; the last ones are kept. */
   row(row: number): RowBound {
-    return (this.#rows[row] ??= this.#boundOfRow(row));
+    const place = row % recentRows;
+    const kept = this.#recent[place];
+    if (kept?.row === row) return kept.bound;
+    const bound = this.#boundOfRow(row);
+    this.#recent[place] = { row, bound };
+    return bound;
   }
 
   #boundOfRow(row: number): RowBound {

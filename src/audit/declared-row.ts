@@ -85,6 +85,7 @@ export function createDeclaredRows(
     return values;
   }
 
+  // Loops for the usual fp32 sums of their own: `Math.fround` is an instruction, `ofSums` a call.
   /** q·k, every sum rounded. */
   function dotProduct(query: Float64Array, first: number, key: Float64Array, at: number): number {
     let dot = 0;

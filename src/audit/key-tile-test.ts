@@ -11,7 +11,8 @@ import {
   walkRows,
   type RowErrors,
 } from './structure-statistic.js';
-import type { StructureResult, StructureScope } from './structure.js';
+import type { StructureResult } from './structure.js';
+import { WorstResults } from './worst-results.js';
 
 /** Keys per tile of this test. */
 export const keyTileKeys = 128;
@@ -106,23 +107,20 @@ function clearRoundings(
   if (squares < negligible ** 2 * scale) direction.fill(0, from, from + vDim);
 }
 
-/** The result that is farthest beyond its threshold, relative to it. */
-function keepWorst(
-  worst: Map<StructureScope, StructureResult>,
-  statistic: Statistic,
-  deviations: number,
+/** Adds the result of some rows and a tile of keys, unless nothing is known of it. */
+function addResult(
+  worst: WorstResults,
+  { signed, norm }: Statistic,
+  tolerance: number,
   where: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows' | 'firstKey' | 'keys'>,
 ): void {
-  if (statistic.norm === 0) return;
-  const result: StructureResult = {
+  if (norm === 0) return;
+  worst.add({
     test: 'key-tile',
     ...where,
-    statistic: statistic.signed / statistic.norm,
-    threshold: statistic.tolerance(deviations) / statistic.norm,
-  };
-  const ratio = ({ statistic, threshold }: StructureResult) => Math.abs(statistic) / threshold;
-  const known = worst.get(where.scope);
-  if (known === undefined || ratio(result) > ratio(known)) worst.set(where.scope, result);
+    statistic: signed / norm,
+    threshold: tolerance / norm,
+  });
 }
 
 /**
@@ -155,7 +153,7 @@ export function testKeyTiles(
   const statistics = () => Array.from({ length: atOnce }, () => new Statistic());
   const [blockStatistics, headStatistics] = [statistics(), statistics()];
   const rowStatistic = new Statistic();
-  const worst = new Map<StructureScope, StructureResult>();
+  const worst = new WorstResults();
   const toLargest = new Float64Array(walkRows);
   const amplitude = new Float64Array(walkRows);
 
@@ -203,16 +201,19 @@ export function testKeyTiles(
         for (let t = 0; t < count; t++) {
           const statistic = blockStatistics[t]!;
           const where = { head, firstRow, rows, ...keysOf(t) };
-          keepWorst(worst, statistic, ofBlock, { scope: 'tile', ...where });
+          addResult(worst, statistic, statistic.tolerance(ofBlock), { scope: 'tile', ...where });
           headStatistics[t]!.merge(statistic);
           statistic.clear();
         }
       }
       for (let t = 0; t < count; t++) {
         const where = { head, firstRow: 0, rows: queries, ...keysOf(t) };
-        keepWorst(worst, headStatistics[t]!, ofHead, { scope: 'head', ...where });
+        addResult(worst, headStatistics[t]!, headStatistics[t]!.tolerance(ofHead), {
+          scope: 'head',
+          ...where,
+        });
         headStatistics[t]!.clear();
       }
     }
-  return [...worst.values()];
+  return worst.list();
 }

@@ -134,6 +134,8 @@ export function testSpread(
   ) => {
     if (energy.elements === 0) return;
     const result = { scope, head, firstRow, rows, ...energy.result(exponents[scope]) };
+    if (Number.isNaN(result.limit))
+      throw new Error(`the spread of the ${scope} of head ${head} from query ${firstRow} is NaN`);
     const worst = worstOf.get(scope);
     const use = ({ measured, limit }: SpreadResult) => (measured === 0 ? 0 : measured / limit);
     if (worst === undefined || use(result) > use(worst)) worstOf.set(scope, result);

@@ -25,6 +25,7 @@ import {
   structureTileRows,
   weightGroups,
 } from './structure-statistic.js';
+import { WorstResults } from './worst-results.js';
 
 /**
  * What rounding leaves near zero and a bug does not: `scale` is the regression slope of the output on the
@@ -89,47 +90,6 @@ const entries = [
 
 /** Dispersion, mean LSE, key tiles over tiles of queries and over heads. */
 const otherEntries = 4;
-
-/** The share of its threshold that a result uses. */
-function usedBy({ statistic, threshold }: StructureResult): number {
-  return statistic === 0 ? 0 : Math.abs(statistic) / threshold;
-}
-
-/** "tile scale of head 1 from query 128 on" */
-function describeResult({ test, scope, head, firstRow }: StructureResult): string {
-  return `${scope} ${test} of head ${head} from query ${firstRow} on`;
-}
-
-/**
- * Keeps, per test and scope, the result that is largest relative to its threshold. One whose threshold is
- * infinite is no test; one that is NaN is a defect, which must not count as passed.
- */
-class WorstResults {
-  readonly #worst = new Map<string, StructureResult>();
-
-  /** Whether a result that uses this much of its threshold would be the largest. */
-  isBeyond(test: StructureTest, scope: StructureScope, use: number): boolean {
-    const worst = this.#worst.get(`${test}, ${scope}`);
-    return worst === undefined || !(use <= usedBy(worst));
-  }
-
-  add(result: StructureResult): void {
-    const { test, scope, statistic, threshold } = result;
-    if (Number.isNaN(threshold) || Number.isNaN(statistic))
-      throw new Error(
-        `the ${describeResult(result)} is ${statistic}, and its threshold ${threshold}`,
-      );
-    if (threshold === Infinity) return;
-    if (this.isBeyond(test, scope, usedBy(result))) this.#worst.set(`${test}, ${scope}`, result);
-  }
-
-  /** In the order of the tests, then of the scopes. */
-  list(): StructureResult[] {
-    return structureTests.flatMap((test) =>
-      structureScopes.flatMap((scope) => this.#worst.get(`${test}, ${scope}`) ?? []),
-    );
-  }
-}
 
 /** The largest finite magnitude. */
 function largestMagnitude({ data, format }: Tensor): number {
@@ -303,5 +263,10 @@ export function structureResults(
     weightGroups: weightGroups(weightFormat),
   };
   for (const result of testKeyTiles(problem, errors, share)) worst.add(result);
-  return worst.list();
+  const found = worst.list();
+  return structureTests.flatMap((test) =>
+    structureScopes.flatMap((scope) =>
+      found.filter((result) => result.test === test && result.scope === scope),
+    ),
+  );
 }

@@ -25,7 +25,7 @@ function reasonOf(
   if (test === 'key-tile' && keys <= keyTileKeys) return 'there is one tile of keys only';
   if (test === 'lse-mean' && !hasLse) return 'no LSE was given';
   if (needsUsualPremises.has(test) && !isUsual) return 'the kernel declares how it computes';
-  return 'no row is finite and errs by little enough for statistics';
+  return 'no row is finite, not zero, and errs by little enough for statistics';
 }
 
 /** The structure tests without a result. */

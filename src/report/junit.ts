@@ -14,13 +14,26 @@ interface Leg {
 const notJudged = (report: AuditReport) =>
   report.error === null ? 'the kernel gave no output' : null;
 
+function lseNotJudged({ lse }: AuditReport): string | null {
+  if (lse === null) return 'no LSE was given';
+  return Number(lse.rows) > 0 && lse.unbounded === lse.rows
+    ? 'no row of the LSE has a bound'
+    : null;
+}
+
 /** The test case that only audits of a live kernel have. */
 const executionLeg: Leg = { name: 'execution', findings: ['execution'], skipped: () => null };
 
 const judgementLegs: readonly Leg[] = [
   { name: 'non-finite', findings: ['non-finite'], skipped: notJudged },
   { name: 'element bound', findings: ['element-bound'], skipped: notJudged },
-  { name: 'spread', findings: ['element-spread', 'rms'], skipped: notJudged },
+  {
+    name: 'spread',
+    findings: ['element-spread', 'rms'],
+    skipped: (report) =>
+      notJudged(report) ??
+      (report.spread?.results.length === 0 ? 'no element has an error that is at random' : null),
+  },
   ...structureTests
     .filter((test) => test !== 'lse-mean')
     .map((test) => ({
@@ -34,7 +47,7 @@ const judgementLegs: readonly Leg[] = [
   {
     name: 'LSE',
     findings: ['lse-non-finite', 'lse-bound', 'lse-mean'],
-    skipped: (report) => notJudged(report) ?? (report.lse === null ? 'no LSE was given' : null),
+    skipped: (report) => notJudged(report) ?? lseNotJudged(report),
   },
 ];
 

@@ -9,6 +9,7 @@ import {
 import { judgeOutputs, type Judgement } from '../../src/audit/index.js';
 import type { Problem, Tensor } from '../../src/problem.js';
 import { testSpread } from '../../src/audit/spread-test.js';
+import { WorstResults } from '../../src/audit/worst-results.js';
 import { encode } from './damage.js';
 import { handMadeBounds, handMadeReference } from './hand-made.js';
 
@@ -139,5 +140,16 @@ describe('a limit that is no number', () => {
     const reference = handMadeReference({ queries: 2 });
     const bounds = handMadeBounds(reference, { deviation: NaN });
     expect(() => testSpread(reference, reference.out, bounds, 1e-9)).toThrow('is NaN');
+  });
+
+  it.each([
+    ['first', [NaN, 1]],
+    ['later', [1, NaN]],
+  ])('is one among others too: %s', (_, thresholds) => {
+    const worst = new WorstResults();
+    const place = { scope: 'head', head: 0, firstRow: 0, rows: 1, firstKey: 0, keys: 1 } as const;
+    const add = (threshold: number) =>
+      worst.add({ test: 'key-tile', ...place, statistic: 0.5, threshold });
+    expect(() => thresholds.forEach(add)).toThrow('its threshold NaN');
   });
 });

@@ -214,3 +214,18 @@ describe('JUnit XML', () => {
     expect(scale.children[0]!.text.trim()).toBe(kept);
   });
 });
+
+describe('a test case with nothing behind it', () => {
+  const { report } = judgedCases['pass']!;
+  const skippedIn = (changed: AuditReport) =>
+    Object.entries(outcomes(parseXml(renderJunit([changed])).children[0]!))
+      .filter(([, outcome]) => outcome === 'skipped')
+      .map(([name]) => name);
+
+  test('is skipped: an LSE without a bound on any row, a spread without results', () => {
+    const lse = { ...report.lse!, unbounded: report.lse!.rows };
+    expect(skippedIn({ ...report, lse } as AuditReport)).toContain('LSE');
+    const spread = { ...report.spread!, results: [] };
+    expect(skippedIn({ ...report, spread } as AuditReport)).toContain('spread');
+  });
+});

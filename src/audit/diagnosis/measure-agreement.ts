@@ -47,10 +47,10 @@ const lostGain = 60;
  * where a row has more products with V than this.
  */
 const fewestLooks = 8;
+const cheapProducts = 2 ** 17;
 /** One that explains less than this of the first few is not looked at longer. */
 const firstLooks = 3;
 const hopelessShare = 0.05;
-const cheapProducts = 2 ** 17;
 
 function squaredDistance(a: Float64Array, b: Float64Array): number {
   let sum = 0;

@@ -117,8 +117,8 @@ export const coefficientHypotheses: HypothesisFamily = function* (context) {
     for (const order of block < keys ? orders : orders.slice(0, 1))
       for (const power of powers) {
         const blocks = { block, order };
-        const screened = explainedPart(context, rows.slice(0, screenedRows), blocks, power);
-        if (!context.pooled && !(screened >= leastScreened)) continue;
+        const explained = () => explainedPart(context, rows.slice(0, screenedRows), blocks, power);
+        if (!context.pooled && !(explained() >= leastScreened)) continue;
         const change = fitChange(context, rows, blocks, power);
         if (Number.isNaN(change) || change === 0) continue;
         const hypothesis: Hypothesis = {
