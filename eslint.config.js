@@ -61,6 +61,10 @@ export default defineConfig(
           selector: 'Program > VariableDeclaration[kind="let"]',
           message: 'No module state: pass it in, or hold it in a closure.',
         },
+        {
+          selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+          message: 'Write the members out: a spread literal is not checked for members too many.',
+        },
       ],
       eqeqeq: 'error',
     },

@@ -20,12 +20,12 @@ function dotProduct(
   let i = aStart;
   let j = bStart;
   for (; i + 3 < end; i += 4, j += 4) {
-    s0 += a[i]! * b[j]!;
-    s1 += a[i + 1]! * b[j + 1]!;
-    s2 += a[i + 2]! * b[j + 2]!;
-    s3 += a[i + 3]! * b[j + 3]!;
+    s0 += a[i] * b[j];
+    s1 += a[i + 1] * b[j + 1];
+    s2 += a[i + 2] * b[j + 2];
+    s3 += a[i + 3] * b[j + 3];
   }
-  for (; i < end; i++, j++) s0 += a[i]! * b[j]!;
+  for (; i < end; i++, j++) s0 += a[i] * b[j];
   return s0 + s1 + (s2 + s3);
 }
 
@@ -37,21 +37,21 @@ function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): F
 }
 
 function multiply(values: Float64Array, factor: number): void {
-  for (let i = 0; i < values.length; i++) values[i]! *= factor;
+  for (let i = 0; i < values.length; i++) values[i] *= factor;
 }
 
 function divide(values: Float64Array, divisor: number): void {
-  for (let i = 0; i < values.length; i++) values[i]! /= divisor;
+  for (let i = 0; i < values.length; i++) values[i] /= divisor;
 }
 
 /** Scores of a row to its weights, e^(score − largest) / Σ e^(score − largest), in place. */
 function softmax(scores: Float64Array): void {
   let largest = -Infinity;
-  for (let j = 0; j < scores.length; j++) if (scores[j]! > largest) largest = scores[j]!;
+  for (let j = 0; j < scores.length; j++) if (scores[j] > largest) largest = scores[j];
   let total = 0;
   for (let j = 0; j < scores.length; j++) {
-    scores[j] = Math.exp(scores[j]! - largest);
-    total += scores[j]!;
+    scores[j] = Math.exp(scores[j] - largest);
+    total += scores[j];
   }
   divide(scores, total);
 }
@@ -66,20 +66,19 @@ function addWeightedRows(
   const dim = row.length;
   let j = 0;
   for (; j + 3 < weights.length; j += 4) {
-    const w0 = weights[j]!;
-    const w1 = weights[j + 1]!;
-    const w2 = weights[j + 2]!;
-    const w3 = weights[j + 3]!;
+    const w0 = weights[j];
+    const w1 = weights[j + 1];
+    const w2 = weights[j + 2];
+    const w3 = weights[j + 3];
     let at0 = (first + j) * dim;
     let at1 = at0 + dim;
     let at2 = at1 + dim;
     let at3 = at2 + dim;
     for (let c = 0; c < dim; c++)
-      row[c]! +=
-        w0 * values[at0++]! + w1 * values[at1++]! + (w2 * values[at2++]! + w3 * values[at3++]!);
+      row[c] += w0 * values[at0++] + w1 * values[at1++] + (w2 * values[at2++] + w3 * values[at3++]);
   }
   for (; j < weights.length; j++)
-    for (let c = 0; c < dim; c++) row[c]! += weights[j]! * values[(first + j) * dim + c]!;
+    for (let c = 0; c < dim; c++) row[c] += weights[j] * values[(first + j) * dim + c];
 }
 
 /**
@@ -115,7 +114,7 @@ export function textbookAttention(problem: Problem, shape: ProblemShape): Float6
   const cap = (scores: Float64Array, limit: number): void => {
     divide(scores, limit);
     roundAll(scores);
-    for (let j = 0; j < scores.length; j++) scores[j] = Math.tanh(scores[j]!);
+    for (let j = 0; j < scores.length; j++) scores[j] = Math.tanh(scores[j]);
     roundAll(scores);
     multiply(scores, limit);
     roundAll(scores);
@@ -131,14 +130,14 @@ export function textbookAttention(problem: Problem, shape: ProblemShape): Float6
       const scores = new Float64Array(ranges.reduce((sum, { begin, end }) => sum + end - begin, 0));
       let at = 0;
       const ofRows = ranges.map(({ begin, end }) => scores.subarray(at, (at += end - begin)));
-      ofRows.forEach((ofRow, i) => score(ofRow, q, i, ranges[i]!.begin));
+      ofRows.forEach((ofRow, i) => score(ofRow, q, i, ranges[i].begin));
       roundAll(scores);
       if (softcap !== null) cap(scores, softcap);
       ofRows.forEach(softmax);
       roundAll(scores);
       const tile = out.subarray(row * vDim, (row + rows) * vDim);
       ofRows.forEach((weights, i) =>
-        addWeightedRows(tile.subarray(i * vDim, (i + 1) * vDim), weights, v, ranges[i]!.begin),
+        addWeightedRows(tile.subarray(i * vDim, (i + 1) * vDim), weights, v, ranges[i].begin),
       );
       roundAll(tile);
     }

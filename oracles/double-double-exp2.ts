@@ -63,12 +63,12 @@ export function doubleDoubleExp2(y: DoubleDouble): ScaledDoubleDouble {
   const exponent = Math.floor(step / steps);
   const r = addFloat64ToDoubleDouble(y, -step / steps);
   const t = multiplyDoubleDouble(r, logarithm);
-  let polynomial = coefficients[degree - 1]!;
+  let polynomial = coefficients[degree - 1];
   for (let k = degree - 2; k >= 0; k--)
-    polynomial = addDoubleDouble(multiplyDoubleDouble(polynomial, t), coefficients[k]!);
+    polynomial = addDoubleDouble(multiplyDoubleDouble(polynomial, t), coefficients[k]);
   polynomial = addDoubleDouble(multiplyDoubleDouble(polynomial, t), doubleDouble(1));
   return {
-    fraction: multiplyDoubleDouble(table[step - exponent * steps]!, polynomial),
+    fraction: multiplyDoubleDouble(table[step - exponent * steps], polynomial),
     exponent,
   };
 }

@@ -39,8 +39,8 @@ export function createFloat64Exp2(): (x: number) => number {
     const k = x * steps + toInteger - toInteger;
     const r = x - k / steps;
     const q = r * (c1 + r * (c2 + r * (c3 + r * (c4 + r * c5))));
-    const t = table[k & (steps - 1)]!;
-    return (t + t * q) * powers[(k >> 6) + 1074]!;
+    const t = table[k & (steps - 1)];
+    return (t + t * q) * powers[(k >> 6) + 1074];
   };
 }
 

@@ -15,7 +15,7 @@ export function shiftBigInt(x: bigint, shift: number): bigint {
 /** Number of bits of |x|; 0 for 0. */
 export function bitLength(x: bigint): number {
   const hex = (x < 0n ? -x : x).toString(16);
-  return hex === '0' ? 0 : 4 * (hex.length - 1) + (32 - Math.clz32(parseInt(hex[0]!, 16)));
+  return hex === '0' ? 0 : 4 * (hex.length - 1) + (32 - Math.clz32(parseInt(hex[0], 16)));
 }
 
 /** atanh(1/n) · 2^bits, within `bits` units. */

@@ -82,16 +82,16 @@ export function createFloat64Log2(): (x: number) => number {
   return (x) => {
     const isSubnormal = x < 2 ** -1022;
     value[0] = isSubnormal ? x * 2 ** 54 : x;
-    const word = words[high]!;
+    const word = words[high];
     words[high] = (word & 0xfffff) | 0x3ff00000;
     const m = value[0];
     const i = (word >>> 13) & (intervals - 1);
     const e = (word >>> 20) - (isSubnormal ? 1077 : 1023) + (i < firstHalved ? 0 : 1);
-    const c = reciprocals[i]!;
+    const c = reciprocals[i];
     const short = m + toShortSignificand - toShortSignificand;
     const z = short * c - 1 + (m - short) * c;
     const p = c4 + z * (c5 + z * (c6 + z * (c7 + z * c8)));
-    return e + logarithms[i]! + z * (c1 + z * (c2 + z * (c3 + z * p)));
+    return e + logarithms[i] + z * (c1 + z * (c2 + z * (c3 + z * p)));
   };
 }
 

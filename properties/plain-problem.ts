@@ -97,7 +97,7 @@ export function selectPart(plain: PlainProblem, selection: Selection): PlainProb
       for (const h of keptHeads!)
         for (const r of keptRows!)
           for (const c of keptColumns!)
-            out.push(plain.values[name][((b * heads! + h) * rows! + r) * columns! + c]!);
+            out.push(plain.values[name][((b * heads! + h) * rows! + r) * columns! + c]);
     return Float64Array.from(out);
   };
   return {

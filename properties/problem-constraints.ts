@@ -251,7 +251,7 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
   const given =
     groupSizes === null
       ? within
-      : { ...within, groupSize: { min: groupSizes[0]!, max: groupSizes.at(-1)! } };
+      : { ...within, groupSize: { min: groupSizes[0], max: groupSizes.at(-1)! } };
   const { queries, keys } = given;
   const emptyRows = constraints.emptyRows ?? true;
   if (!emptyRows && keys.max === 0)
@@ -270,7 +270,8 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
     formats: choices('formats', constraints.formats, known),
     sizes,
     dims: resolveDims(constraints),
-    ...{ multiples, groupSizes },
+    multiples,
+    groupSizes,
     scales: choices('scales', constraints.scales, scaleKinds),
   };
   const names = choices('regimes', constraints.regimes, regimeNames);

@@ -12,7 +12,7 @@ export function problemElements(sizes: Sizes): number {
 /** The fewest elements that a choice allows. */
 export function fewestElements({ sizes, dims }: RegimeChoice): number {
   const least = Object.fromEntries(sizeNames.map((name) => [name, sizes[name].min])) as Sizes;
-  return problemElements(dims === null ? least : { ...least, qkDim: dims[0]!, vDim: dims[0]! });
+  return problemElements(dims === null ? least : { ...least, qkDim: dims[0], vDim: dims[0] });
 }
 
 /** The order in which sizes give way: a kernel's loops matter more than how often they are run. */
@@ -46,7 +46,7 @@ export function withinElements(
     if (sizes[name] <= limit) continue;
     if (choice.dims !== null && (name === 'qkDim' || name === 'vDim')) {
       const dims = choice.dims.filter((dim) => dim <= limit);
-      const dim = dims.length > 0 ? dims[nextInt(0, dims.length - 1)]! : choice.dims[0]!;
+      const dim = dims.length > 0 ? dims[nextInt(0, dims.length - 1)] : choice.dims[0];
       sizes = { ...sizes, qkDim: dim, vDim: dim };
       continue;
     }

@@ -12,7 +12,7 @@ import { alignedDown, alignedSizes, alignedUp } from './size-multiples.js';
 import { drawSize, sizeNames, type Sizes } from './size-range.js';
 
 function pick<T>(from: readonly T[], random: Random): T {
-  return from[random.nextInt(0, from.length - 1)]!;
+  return from[random.nextInt(0, from.length - 1)];
 }
 
 /** A feature that a constraint may fix, present once in `odds` when it does not. */
@@ -175,7 +175,9 @@ export function generateProblem(
   const plain = drawRegime(
     choice.name,
     {
-      ...{ sizes, scaleKind, tiling: constraints.tiling },
+      sizes,
+      scaleKind,
+      tiling: constraints.tiling,
       format: formats[format],
       random: stream,
     },

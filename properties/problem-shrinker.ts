@@ -130,7 +130,7 @@ const passes: readonly Pass[] = [
   ),
   ...tensorNames.map((name) =>
     overValues(name, false, ({ values, sizes }, from) =>
-      simplerRows(values[name], tensorShape(name, sizes)[3]!, from),
+      simplerRows(values[name], tensorShape(name, sizes)[3], from),
     ),
   ),
   ...tensorNames.map((name) =>
@@ -151,7 +151,7 @@ export function* simplerProblems(
 ): Generator<SimplerProblem> {
   for (let offset = 0; offset < passes.length; offset++) {
     const pass = (from.pass + offset) % passes.length;
-    const { restarts, candidates } = passes[pass]!;
+    const { restarts, candidates } = passes[pass];
     for (const candidate of candidates(plain, constraints, offset === 0 ? from.position : 0)) {
       const { position } = candidate;
       yield { plain: candidate.plain, resume: restarts ? searchStart : { pass, position } };

@@ -54,7 +54,10 @@ export function regimeChoice(
   const sizes = { ...space.sizes };
   for (const size of sizeNames) {
     sizes[size] = usableRange(
-      ...([space.sizes[size], given[size], needed[size] ?? {}, space.multiples[size]] as const),
+      space.sizes[size],
+      given[size],
+      needed[size] ?? {},
+      space.multiples[size],
     );
     const { min = 0, max = Infinity } = needed[size] ?? {};
     if (sizes[size].min > sizes[size].max)

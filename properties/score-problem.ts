@@ -75,11 +75,19 @@ export function scoreProblem(name: ScoreRegimeName, request: ScoreProblemRequest
     );
   const sizes = { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim: dim, vDim: dim };
   const { scale = 1 / Math.sqrt(dim), ...values } = regimeOf(name).draw({
-    ...{ sizes, format: formats[format], random: randomValues(seed), scaleKind: 'default' },
+    sizes,
+    format: formats[format],
+    random: randomValues(seed),
+    scaleKind: 'default',
     tiling: { ...usualTiling, threshold: step, order: 'last-to-first' },
   });
   return encodeProblem({
-    ...{ sizes, formats: { q: format, k: format, v: format }, values, scale },
-    ...{ causal: false, window: null, softcap: null },
+    sizes,
+    formats: { q: format, k: format, v: format },
+    values,
+    scale,
+    causal: false,
+    window: null,
+    softcap: null,
   });
 }

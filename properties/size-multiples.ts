@@ -46,6 +46,6 @@ export function alignedSizes(
   });
   const aligned = Object.fromEntries(entries) as Sizes;
   if (groupSizes === null) return aligned;
-  const groupSize = groupSizes.filter((size) => size <= aligned.groupSize).at(-1) ?? groupSizes[0]!;
+  const groupSize = groupSizes.filter((size) => size <= aligned.groupSize).at(-1) ?? groupSizes[0];
   return { ...aligned, groupSize };
 }

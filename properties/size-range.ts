@@ -76,6 +76,6 @@ export function drawSize(
   const choice = nextInt(0, 3);
   if (choice >= 2) return nextInt(min, Math.min(max, min + 7));
   const edges = tileEdges.filter((edge) => min <= edge && edge <= max);
-  if (choice === 1 && edges.length > 0) return edges[nextInt(0, edges.length - 1)]!;
+  if (choice === 1 && edges.length > 0) return edges[nextInt(0, edges.length - 1)];
   return nextInt(min, max);
 }

@@ -60,8 +60,8 @@ function simplified(
 ): Float64Array {
   const out = values.slice();
   for (let i = begin; i < end; i++) {
-    const simpler = simplify(values[i]!);
-    if (valueComplexity(simpler) < valueComplexity(values[i]!)) out[i] = simpler;
+    const simpler = simplify(values[i]);
+    if (valueComplexity(simpler) < valueComplexity(values[i])) out[i] = simpler;
   }
   return out;
 }
@@ -109,7 +109,7 @@ export function* simplerRows(
 ): Generator<SimplerValues> {
   const runs = rowRuns(values.length / dim);
   for (const position of around(runs.length, from)) {
-    const [begin, end] = runs[position]!;
+    const [begin, end] = runs[position];
     const before = total(values.subarray(begin * dim, end * dim));
     for (const simplify of runSimplifications) {
       const candidate = simplified(values, simplify, begin * dim, end * dim);
@@ -129,7 +129,7 @@ const mostByElement = 64;
 export function* simplerElements(values: Float64Array, from: number): Generator<SimplerValues> {
   if (values.filter((x) => x !== 0 && x !== 1).length > mostByElement) return;
   for (const position of around(values.length, from)) {
-    const value = values[position]!;
+    const value = values[position];
     const seen = new Set([value]);
     for (const simplify of simplifications) {
       const simpler = simplify(value);

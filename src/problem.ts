@@ -62,7 +62,7 @@ function rank4(name: string, tensor: Tensor): readonly [number, number, number, 
     throw new RequestError(
       `${name} has shape [${shape.join(', ')}]; give it rank 3 [heads, seqlen, dim] or rank 4 [batch, heads, seqlen, dim]`,
     );
-  return [dims[0]!, dims[1]!, dims[2]!, dims[3]!];
+  return [dims[0], dims[1], dims[2], dims[3]];
 }
 
 /**

@@ -42,12 +42,12 @@ const scratchBits = new Int32Array(scratch.buffer);
 function bitsOf(value: number): number {
   if (Number.isNaN(value)) return formats.fp32.canonicalNan;
   scratch[0] = value;
-  return scratchBits[0]!;
+  return scratchBits[0];
 }
 
 function fromBits(bits: number): number {
   scratchBits[0] = bits;
-  return scratch[0]!;
+  return scratch[0];
 }
 
 /** What the software exp2 splits its input into. */
@@ -101,8 +101,8 @@ function coefficientsOf(degree: PolynomialDegree): readonly number[] {
 /** Horner's rule with one fused multiply-add (rn, subnormals kept) per coefficient. */
 function evaluatePolynomial(coefficients: readonly number[], fraction: number): number {
   const degree = coefficients.length - 1;
-  let p = coefficients[degree]!;
-  for (let k = degree - 1; k >= 0; k--) p = fusedMultiplyAddFloat32(p, fraction, coefficients[k]!);
+  let p = coefficients[degree];
+  for (let k = degree - 1; k >= 0; k--) p = fusedMultiplyAddFloat32(p, fraction, coefficients[k]);
   return p;
 }
 

@@ -168,38 +168,72 @@ export function createForwardEngine(
     scores: () => {
       scores.view.fill(0);
       kernels.multiplyAccumulate(
-        ...([packedQueries, packedKeys, scores.address, rows, inner, blockKeys] as const),
+        packedQueries,
+        packedKeys,
+        scores.address,
+        rows,
+        inner,
+        blockKeys,
         ...sums,
       );
     },
     softmax: (isFirst, isCounted) => {
       kernels.softmaxStep(
-        ...([scores.address, weights.address, visible.address, maxima.address] as const),
-        ...([rowSums.address, alphas.address, rescales.address, rows, blockKeys] as const),
-        ...([isFirst ? 1 : 0, isCounted ? 1 : 0, parameters] as const),
+        scores.address,
+        weights.address,
+        visible.address,
+        maxima.address,
+        rowSums.address,
+        alphas.address,
+        rescales.address,
+        rows,
+        blockKeys,
+        isFirst ? 1 : 0,
+        isCounted ? 1 : 0,
+        parameters,
       );
       kernels.packRows(weights.address, packedWeights, rows, blockKeys, encoding);
     },
     rescale: (isCounted) =>
       kernels.rescaleOutput(
-        ...([out.address, alphas.address, rows, outColumns, isCounted ? 1 : 0] as const),
+        out.address,
+        alphas.address,
+        rows,
+        outColumns,
+        isCounted ? 1 : 0,
         parameters,
       ),
     output: () => {
       kernels.multiplyAccumulate(
-        ...([packedWeights, packedValues, out.address, rows, blockKeys, outColumns] as const),
+        packedWeights,
+        packedValues,
+        out.address,
+        rows,
+        blockKeys,
+        outColumns,
         ...sums,
       );
     },
     finish: () =>
       kernels.finish(
-        ...([out.address, result.address, lse.address, maxima.address] as const),
-        ...([rowSums.address, rows, outColumns, parameters] as const),
+        out.address,
+        result.address,
+        lse.address,
+        maxima.address,
+        rowSums.address,
+        rows,
+        outColumns,
+        parameters,
       ),
     finishPartial: () =>
       kernels.finishPartial(
-        ...([out.address, lse.address, maxima.address, rowSums.address] as const),
-        ...([rows, outColumns, parameters] as const),
+        out.address,
+        lse.address,
+        maxima.address,
+        rowSums.address,
+        rows,
+        outColumns,
+        parameters,
       ),
   };
 }

@@ -64,7 +64,9 @@ function settingsOf(configuration: Fa4Configuration): Record<string, string | nu
     'lse.fused': lseFused,
     blockKeys,
     'out.format': outFormat,
-    ...{ 'descale.q': descale.q, 'descale.k': descale.k, 'descale.v': descale.v },
+    'descale.q': descale.q,
+    'descale.k': descale.k,
+    'descale.v': descale.v,
     splits,
   };
 }

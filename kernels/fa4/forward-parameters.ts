@@ -18,7 +18,7 @@ const recordBytes = 76;
 function polynomialLanes(columns: readonly boolean[]): Uint8Array {
   const lanes = new Uint8Array(columns.length / 4);
   columns.forEach((isPolynomial, j) => {
-    if (isPolynomial) lanes[j >> 2]! |= 1 << (j % 4);
+    if (isPolynomial) lanes[j >> 2] |= 1 << (j % 4);
   });
   return lanes;
 }

@@ -45,8 +45,13 @@ function transposed<Patterns extends InputPatterns>(
 
 function noCounts() {
   return {
-    ...{ rowRescales: 0, rowRescalesSkipped: 0, warpRescales: 0, warpRescalesSkipped: 0 },
-    ...{ polynomialLanes: 0, hardwareLanes: 0, mmas: 0 },
+    rowRescales: 0,
+    rowRescalesSkipped: 0,
+    warpRescales: 0,
+    warpRescalesSkipped: 0,
+    polynomialLanes: 0,
+    hardwareLanes: 0,
+    mmas: 0,
   };
 }
 
@@ -158,7 +163,12 @@ export function createPlainForwardTile(
       const isMasked = visible.some(({ begin, end }) => begin > 0 || end < blockKeys);
       const block: StepBlock = { ...keyBlock, index, isMasked };
       const scoreBits = product(arithmetic, {
-        ...{ m: rows, n: blockKeys, k: inner, aFormat: format, bFormat: format, a: queries },
+        m: rows,
+        n: blockKeys,
+        k: inner,
+        aFormat: format,
+        bFormat: format,
+        a: queries,
         bTransposed: padded(keys, qkDim, { rows: blockKeys, columns: inner }),
         c: new Uint32Array(rows * blockKeys),
       });
@@ -178,7 +188,12 @@ export function createPlainForwardTile(
       counters.mmas += blockMmas(inner, blockKeys, vDim, productsPerSum);
       if (index > 0) rescaleOutput(alphas, block);
       out = product(arithmetic, {
-        ...{ m: rows, n: vDim, k: blockKeys, aFormat: format, bFormat: format, a: weights },
+        m: rows,
+        n: vDim,
+        k: blockKeys,
+        aFormat: format,
+        bFormat: format,
+        a: weights,
         bTransposed: transposed(
           padded(values, vDim, { rows: blockKeys, columns: vDim }),
           blockKeys,

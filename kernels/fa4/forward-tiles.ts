@@ -56,7 +56,7 @@ export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Arra
   const [q, k, v] = [patterns(problem.q), patterns(problem.k), patterns(problem.v)];
   const place = (tile: number) => ({
     head: Math.floor(tile / tilesOfHead.length),
-    queryTile: tilesOfHead[tile % tilesOfHead.length]!,
+    queryTile: tilesOfHead[tile % tilesOfHead.length],
   });
   return {
     tiles: batch * heads * tilesOfHead.length,

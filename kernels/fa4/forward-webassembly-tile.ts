@@ -45,7 +45,10 @@ export function createForwardTile(setting: TileSetting, dimensions: TileDimensio
       lse: engine.lse.slice(0, rows),
       rescales: engine.rescales.slice(0, rows),
       counters: {
-        ...{ rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped },
+        rowRescales,
+        rowRescalesSkipped,
+        warpRescales,
+        warpRescalesSkipped,
         polynomialLanes: blocks * rows * polynomialColumns,
         hardwareLanes: blocks * rows * (blockKeys - polynomialColumns),
         mmas: blocks * blockMmas(inner, blockKeys, vDim, productsPerSum),

@@ -67,12 +67,12 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
     for (let j = begin; j < end; j++)
       scores[j - begin] = dotFloat32(q, row * qkDim, k, j * qkDim, qkDim);
     round(scores);
-    for (let j = 0; j < scores.length; j++) scores[j]! *= scale;
+    for (let j = 0; j < scores.length; j++) scores[j] *= scale;
     round(scores);
     const cap = problem.softcap;
     if (cap !== null) {
       const limit = fround(cap);
-      for (let j = 0; j < scores.length; j++) scores[j] = softcapFloat32(scores[j]!, limit);
+      for (let j = 0; j < scores.length; j++) scores[j] = softcapFloat32(scores[j], limit);
       round(scores);
     }
     return scores;
@@ -92,13 +92,13 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
       const max = largestScore(weights);
       let sum = 0;
       for (let j = 0; j < weights.length; j++) {
-        weights[j] = expFloat32(fround(weights[j]! - max));
-        sum = fround(sum + weights[j]!);
+        weights[j] = expFloat32(fround(weights[j] - max));
+        sum = fround(sum + weights[j]);
       }
-      for (let j = 0; j < weights.length; j++) weights[j]! /= sum;
+      for (let j = 0; j < weights.length; j++) weights[j] /= sum;
       round(weights);
       const sums = out.subarray(row * vDim, (row + 1) * vDim);
-      for (let j = begin; j < end; j++) addScaledFloat32(sums, weights[j - begin]!, v, j * vDim);
+      for (let j = begin; j < end; j++) addScaledFloat32(sums, weights[j - begin], v, j * vDim);
       lse[row] = logSumExpFloat32(max, sum);
     }
     const format = formats[outFormat];

@@ -41,14 +41,14 @@ export function checkAccuracy(accuracy: Accuracy): void {
 export function isAccurate(row: RowResult, accuracy: Accuracy): boolean {
   const format = formats[accuracy.outputFormat];
   for (let c = 0; c < row.out.length; c++) {
-    const value = row.out[c]!;
+    const value = row.out[c];
     const allowed = Math.max(
       accuracy.ulpFraction * ulp(format, Math.min(Math.abs(value), format.maxFinite)),
-      accuracy.magnitudeFraction * row.magnitude[c]!,
+      accuracy.magnitudeFraction * row.magnitude[c],
       2 ** -52 * Math.abs(value),
       underflowFloor,
     );
-    if (!(row.outRadius[c]! <= allowed && row.outRadius[c]! < Infinity)) return false;
+    if (!(row.outRadius[c] <= allowed && row.outRadius[c] < Infinity)) return false;
   }
   // An exact LSE beyond fp64 is held as an infinity.
   const lse = Math.min(Math.abs(row.lse), Number.MAX_VALUE);

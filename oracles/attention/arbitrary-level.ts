@@ -46,7 +46,7 @@ function exponents(
   const constant = log2e(constantBits);
   const capLog2e = cap.integer * log2e(work + 64);
   return scaled.map((x, j) => {
-    const negative = infinite[j] === 0 ? x < 0n : infinite[j]! < 0;
+    const negative = infinite[j] === 0 ? x < 0n : infinite[j] < 0;
     let power = 0n;
     if (infinite[j] === 0) {
       const numerator = shiftBigInt((x < 0n ? -x : x) * constant, shift - constantBits + work + 64);
@@ -77,14 +77,14 @@ export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult
   const outRadius = new Float64Array(vDim);
   const magnitude = new Float64Array(vDim);
   for (let c = 0; c < vDim; c++) {
-    const column = scaledVector(Float64Array.from(visible, (j) => row.values[j * vDim + c]!));
+    const column = scaledVector(Float64Array.from(visible, (j) => row.values[j * vDim + c]));
     let sum = 0n;
     let absoluteSum = 0n;
     let valueSum = 0n;
     column.integers.forEach((v, j) => {
       const absolute = v < 0n ? -v : v;
-      sum += weights[j]! * v;
-      absoluteSum += weights[j]! * absolute;
+      sum += weights[j] * v;
+      absoluteSum += weights[j] * absolute;
       valueSum += absolute;
     });
     const exact = sum < 0n ? -sum : sum;
@@ -99,7 +99,7 @@ export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult
             total * (total - totalError),
             column.exponent,
           ) +
-          2 ** -53 * Math.abs(out[c]!) +
+          2 ** -53 * Math.abs(out[c]) +
           Number.MIN_VALUE;
   }
   const work = bits + 64 + bitLength(reference);

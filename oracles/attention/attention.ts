@@ -172,7 +172,7 @@ export function attentionOracle(
     const rowOf = (i: number) => ({
       query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
       keys: keys.values,
-      queryNorm: query.norm[i]!,
+      queryNorm: query.norm[i],
       keyNorms: keys.norm,
       values: values.values,
       qkDim,
@@ -186,7 +186,7 @@ export function attentionOracle(
       const results = tileLevel(engine, query, keys, values, first, ranges, law, constants);
       results.forEach((result, i) => {
         const at = head * queries + first + i;
-        const range = ranges[i]!;
+        const range = ranges[i];
         if (range.begin >= range.end) return store(at, result, 'empty');
         const solve = (visible: Int32Array, infinite: Int8Array) =>
           escalate(
@@ -259,8 +259,8 @@ export function forEachWeightTile(
       );
       const rows = ranges.map((_, i) => {
         const at = head * queries + first + i;
-        const special = levels[reference.level[at]!] === 'special';
-        return { lse: special ? NaN : reference.lse[at]!, maximum: reference.maximum[at]! };
+        const special = levels[reference.level[at]] === 'special';
+        return { lse: special ? NaN : reference.lse[at], maximum: reference.maximum[at] };
       });
       visitor.begin(head, first, count);
       visitWeightTiles(

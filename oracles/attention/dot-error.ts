@@ -13,9 +13,9 @@ export function gamma(n: number): number {
  * multiple of 2^(qBit + kBit), so every partial sum is an integer of at most 53 bits times that.
  */
 export function isExactDot(query: Operand, row: number, keys: Operand, tile: number): boolean {
-  const unit = query.lowestBit[row]! + keys.tileLowestBit[tile]!;
+  const unit = query.lowestBit[row] + keys.tileLowestBit[tile];
   if (unit === Infinity) return true;
-  const total = keys.dim * query.largest[row]! * keys.tileLargest[tile]!;
+  const total = keys.dim * query.largest[row] * keys.tileLargest[tile];
   return unit >= -1074 && total * (1 + 2 ** -50) <= 2 ** (unit + 53) && Number.isFinite(total);
 }
 
@@ -29,13 +29,13 @@ export function isExactDot(query: Operand, row: number, keys: Operand, tile: num
 export function dotError(query: Operand, row: number, keys: Operand, tile: number): number {
   if (isExactDot(query, row, keys, tile)) return 0;
   const { dim } = query;
-  const largest = query.norm[row]! * keys.tileNorm[tile]!;
+  const largest = query.norm[row] * keys.tileNorm[tile];
   const underflow = dim * 2 ** -1073;
   if (!(largest < 2 ** 1000)) return Infinity;
   const ulpExponent = Math.floor(Math.log2(largest * (1 + 2 ** -40))) - 51;
-  const threshold = ulpExponent - keys.tileLowestBit[tile]!;
+  const threshold = ulpExponent - keys.tileLowestBit[tile];
   let inexactTerms = 0;
   for (let at = row * dim; at < (row + 1) * dim; at++)
-    if (query.bit[at]! < threshold) inexactTerms++;
+    if (query.bit[at] < threshold) inexactTerms++;
   return Math.min(inexactTerms * 2 ** -52, gamma(dim)) * largest + underflow;
 }

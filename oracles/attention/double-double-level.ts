@@ -65,8 +65,8 @@ function compensatedDot(
   let sum = 0;
   let errors = 0;
   for (let t = 0; t < length; t++) {
-    const x = a[t]!;
-    const y = b[bStart + t]!;
+    const x = a[t];
+    const y = b[bStart + t];
     const product = x * y;
     const next = sum + product;
     errors += productError(x, y, product) + sumError(sum, product, next);
@@ -97,9 +97,9 @@ function compensatedExponents(row: Row, law: ScoreLaw, constants: ScoreConstants
   let keyNorm = 0;
   let largest = 0;
   const y = Array.from(visible, (key, j) => {
-    const sign = row.infinite[j]!;
+    const sign = row.infinite[j];
     if (sign !== 0) return multiplyDoubleDoubleByFloat64(factor, sign);
-    keyNorm = Math.max(keyNorm, row.keyNorms[key]!);
+    keyNorm = Math.max(keyNorm, row.keyNorms[key]);
     const score = compensatedDot(row.query, row.keys, key * qkDim, qkDim);
     if (law.softcap === null) {
       const exponent = multiplyDoubleDouble(score, factor);
@@ -140,7 +140,7 @@ function exactExponents(row: Row, law: ScoreLaw, constants: ScoreConstants): Exp
   if (law.softcap !== null) {
     const cap = scaledIntegerOf(law.softcap);
     const y = integers.map((score, j) => {
-      const sign = row.infinite[j]!;
+      const sign = row.infinite[j];
       if (sign !== 0) return multiplyDoubleDoubleByFloat64(factor, sign);
       const ratio = rational(2n * score, cap.integer, exponent - cap.exponent);
       // An infinite ratio is far beyond the cap.
@@ -194,7 +194,7 @@ export function doubleDoubleLevel(
   let total = 0;
   let totalErrors = 0;
   visible.forEach((key, j) => {
-    const { fraction, exponent } = doubleDoubleExp2(y[j]!);
+    const { fraction, exponent } = doubleDoubleExp2(y[j]);
     const shift = exponent - reference;
     const power = shift < droppedExponent ? 0 : 2 ** shift;
     const high = fraction.high * power;
@@ -203,13 +203,13 @@ export function doubleDoubleLevel(
     totalErrors += sumError(total, high, nextTotal) + low;
     total = nextTotal;
     for (let c = 0, at = key * vDim; c < vDim; c++, at++) {
-      const v = row.values[at]!;
-      largestValue[c] = Math.max(largestValue[c]!, Math.abs(v));
+      const v = row.values[at];
+      largestValue[c] = Math.max(largestValue[c], Math.abs(v));
       const product = high * v;
-      const sum = out[c]!;
+      const sum = out[c];
       const next = sum + product;
-      errors[c]! += productError(high, v, product) + sumError(sum, product, next) + low * v;
-      magnitude[c]! += Math.abs(product);
+      errors[c] += productError(high, v, product) + sumError(sum, product, next) + low * v;
+      magnitude[c] += Math.abs(product);
       out[c] = next;
     }
   });
@@ -222,14 +222,14 @@ export function doubleDoubleLevel(
   const sumRoundoff = 3.1 * (n + 2) ** 2 * u ** 2;
   const relative = 2 * (weightError + sumRoundoff) + 32 * u ** 2;
   for (let c = 0; c < vDim; c++) {
-    const quotient = divideDoubleDouble(doubleDoubleFromSum(out[c]!, errors[c]!), denominator);
+    const quotient = divideDoubleDouble(doubleDoubleFromSum(out[c], errors[c]), denominator);
     out[c] = quotient.high;
-    magnitude[c] = magnitude[c]! / total;
-    const floor = (n * (2 ** -999 * largestValue[c]! + 2 ** -1065) * 2) / total;
+    magnitude[c] = magnitude[c] / total;
+    const floor = (n * (2 ** -999 * largestValue[c] + 2 ** -1065) * 2) / total;
     outRadius[c] =
       largestValue[c] === 0
         ? 0
-        : relative * (1 + 2 ** -10) * magnitude[c]! + u * Math.abs(quotient.high) + floor;
+        : relative * (1 + 2 ** -10) * magnitude[c] + u * Math.abs(quotient.high) + floor;
   }
   const logarithm = naturalLogarithmOfNumber(denominator.high);
   const lse = addDoubleDouble(

@@ -11,16 +11,16 @@ export interface ScaledVector {
 export function scaledVector(values: Float64Array): ScaledVector {
   const words = new Uint32Array(values.slice().buffer);
   const exponents = values.map((value, t) =>
-    value === 0 ? 1024 : Math.max((words[2 * t + 1]! >>> 20) & 0x7ff, 1) - 1075,
+    value === 0 ? 1024 : Math.max((words[2 * t + 1] >>> 20) & 0x7ff, 1) - 1075,
   );
   const exponent = exponents.reduce((least, e) => Math.min(least, e), 1024);
   const integers = Array.from(values, (value, t) => {
     if (value === 0) return 0n;
-    const high = words[2 * t + 1]!;
+    const high = words[2 * t + 1];
     const field = (high >>> 20) & 0x7ff;
-    const significand = ((high & 0xfffff) + (field === 0 ? 0 : 2 ** 20)) * 2 ** 32 + words[2 * t]!;
+    const significand = ((high & 0xfffff) + (field === 0 ? 0 : 2 ** 20)) * 2 ** 32 + words[2 * t];
     const integer = BigInt(value < 0 ? -significand : significand);
-    return integer << BigInt(exponents[t]! - exponent);
+    return integer << BigInt(exponents[t] - exponent);
   });
   return { integers, exponent };
 }
@@ -36,7 +36,7 @@ export function exactScores(row: Row, law: ScoreLaw): ScaledVector {
   const exponent = keys.reduce((least, key) => Math.min(least, key.exponent), 1024);
   const integers = keys.map((key) => {
     let dot = 0n;
-    for (let t = 0; t < qkDim; t++) dot += key.integers[t]! * query.integers[t]!;
+    for (let t = 0; t < qkDim; t++) dot += key.integers[t] * query.integers[t];
     return (dot << BigInt(key.exponent - exponent)) * scale.integer;
   });
   return { integers, exponent: exponent + query.exponent + scale.exponent };

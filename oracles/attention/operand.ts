@@ -59,9 +59,9 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     let magnitude = 0;
     let least: number = zeroBit;
     for (let at = row * dim; at < (row + 1) * dim; at++) {
-      const x = values[at]!;
+      const x = values[at];
       if (x === 0) continue;
-      const exponentField = (words[2 * at + 1]! >>> 20) & 0x7ff;
+      const exponentField = (words[2 * at + 1] >>> 20) & 0x7ff;
       if (exponentField === 0x7ff) {
         special[row] = 1;
         specials.set(at, x);
@@ -71,18 +71,18 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
       sumOfSquares += x * x;
       const size = Math.abs(x);
       if (size > magnitude) magnitude = size;
-      if (size > columnLargest[at - row * dim]!) columnLargest[at - row * dim] = size;
+      if (size > columnLargest[at - row * dim]) columnLargest[at - row * dim] = size;
       bit[at] = exponentField === 0 ? -1074 : exponentField - 1022 - precision;
-      least = Math.min(least, bit[at]!);
+      least = Math.min(least, bit[at]);
     }
     // The sum of dim squares and its root, each rounded up by far more than it can be off.
     norm[row] = Math.sqrt(sumOfSquares) * (1 + 2 ** -40) + dim * 2 ** -530;
     largest[row] = magnitude;
     lowestBit[row] = least === zeroBit ? Infinity : least;
     const tile = Math.floor(row / tileRows);
-    tileNorm[tile] = Math.max(tileNorm[tile]!, norm[row]!);
-    tileLargest[tile] = Math.max(tileLargest[tile]!, magnitude);
-    tileLowestBit[tile] = Math.min(tileLowestBit[tile]!, lowestBit[row]!);
+    tileNorm[tile] = Math.max(tileNorm[tile], norm[row]);
+    tileLargest[tile] = Math.max(tileLargest[tile], magnitude);
+    tileLowestBit[tile] = Math.min(tileLowestBit[tile], lowestBit[row]);
   }
   return {
     values,
@@ -98,6 +98,6 @@ export function readOperand(tensor: Tensor, first: number, rows: number, dim: nu
     tileLargest,
     columnLargest,
     tileLowestBit,
-    raw: (row, column) => specials.get(row * dim + column) ?? values[row * dim + column]!,
+    raw: (row, column) => specials.get(row * dim + column) ?? values[row * dim + column],
   };
 }

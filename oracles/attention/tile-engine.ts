@@ -144,6 +144,6 @@ export function loadTransposedTile(
   if (rows < tileRows) tile.fill(0);
   for (let i = 0; i < rows; i++) {
     let at = (first + i) * dim;
-    for (let t = i; t < dim * tileRows; t += tileRows) tile[t] = source[at++]!;
+    for (let t = i; t < dim * tileRows; t += tileRows) tile[t] = source[at++];
   }
 }

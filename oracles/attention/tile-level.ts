@@ -76,10 +76,10 @@ export function tileLevel(
       vStride,
     );
     for (let i = 0; i < ranges.length; i++) {
-      if (engine.low.view[i]! >= engine.high.view[i]!) continue;
-      total[i] = total[i]! * engine.factor.view[i]! + engine.tileTotal.view[i]!;
-      tiles[i]!++;
-      scoreError[i] = Math.max(scoreError[i]!, dotError(query, firstRow + i, keys, tile));
+      if (engine.low.view[i] >= engine.high.view[i]) continue;
+      total[i] = total[i] * engine.factor.view[i] + engine.tileTotal.view[i];
+      tiles[i]++;
+      scoreError[i] = Math.max(scoreError[i], dotError(query, firstRow + i, keys, tile));
     }
   }
   return ranges.map((range, i) => {
@@ -89,32 +89,32 @@ export function tileLevel(
     const outRadius = new Float64Array(values.dim);
     if (range.begin >= range.end)
       return { out, outRadius, magnitude, lse: -Infinity, lseRadius: 0, maximum: -Infinity };
-    const l = total[i]!;
+    const l = total[i];
     const exponentError =
-      Math.abs(law.scale) * scoreError[i]! + (law.softcap === null ? 0 : law.softcap * 2 ** -50);
+      Math.abs(law.scale) * scoreError[i] + (law.softcap === null ? 0 : law.softcap * 2 ** -50);
     // exp(x) − 1 ≤ x + x² for x < 1
     const weightError =
       exponentError < 2 ** -10
         ? (exponentError + exponentError ** 2) * (1 + 2 ** -20) + weightRoundoff
         : Infinity;
-    const sumError = gamma(tileRows + tiles[i]!);
+    const sumError = gamma(tileRows + tiles[i]);
     const inRange =
-      engine.extent.view[i]! <= largestExponent && Number.isFinite(constants.capFactorHigh);
+      engine.extent.view[i] <= largestExponent && Number.isFinite(constants.capFactorHigh);
     const trusted = inRange ? weightError + sumError : Infinity;
     const relative = 2 * trusted * (1 + 2 ** -8) + 2 * u;
     for (let c = 0; c < values.dim; c++) {
-      out[c] = engine.sum.view[start + c]! / l;
-      magnitude[c] = engine.magnitude.view[start + c]! / l;
-      const largest = values.columnLargest[c]!;
+      out[c] = engine.sum.view[start + c] / l;
+      magnitude[c] = engine.magnitude.view[start + c] / l;
+      const largest = values.columnLargest[c];
       const floor =
         (range.end - range.begin) * (droppedWeight * largest + 2 ** -1070) * 2 + 2 ** -1074;
       outRadius[c] =
         magnitude[c] === 0 && out[c] === 0 && largest === 0
           ? 0
-          : relative * (1 + 4 * relative) * magnitude[c]! + floor;
+          : relative * (1 + 4 * relative) * magnitude[c] + floor;
     }
     const logarithm = naturalLogarithmOfNumber(l);
-    const reference = engine.reference.view[i]!;
+    const reference = engine.reference.view[i];
     // reference · ln 2 with ln 2 = high + low, high of 32 bits so that the product is exact.
     const lse =
       reference * 0.6931471803691238 + (reference * 1.9082149292705877e-10 + logarithm.value);
@@ -129,7 +129,7 @@ export function tileLevel(
       lse,
       lseRadius:
         Math.abs(reference) <= 2 ** 20 ? lseRadius : lseRadius + 4 * u * Math.abs(reference),
-      maximum: engine.maximum.view[i]! * Math.LN2,
+      maximum: engine.maximum.view[i] * Math.LN2,
     };
   });
 }

@@ -36,7 +36,7 @@ export function clipRanges(
     const range = ranges[i] ?? { begin: 0, end: 0 };
     low.view[i] = Math.max(range.begin - firstKey, 0);
     high.view[i] = Math.min(range.end - firstKey, tileRows);
-    if (low.view[i]! < high.view[i]!) seen = true;
+    if (low.view[i] < high.view[i]) seen = true;
   }
   return seen;
 }

@@ -40,13 +40,13 @@ export function visitWeightTiles(
   const { kernels, vStride } = engine;
   loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
   const isUsable = rows.map(({ lse }) => Number.isFinite(lse));
-  const usable = ranges.map((range, i) => (isUsable[i]! ? range : { begin: 0, end: 0 }));
+  const usable = ranges.map((range, i) => (isUsable[i] ? range : { begin: 0, end: 0 }));
   const reference = rows.map(({ maximum }, i) =>
-    isUsable[i]! ? Math.round(maximum / Math.LN2) : 0,
+    isUsable[i] ? Math.round(maximum / Math.LN2) : 0,
   );
   // ∞ − ∞ times the weights of a row without keys would be NaN.
   const normalise = rows.map(({ lse }, i) =>
-    isUsable[i]! ? Math.exp(reference[i]! * Math.LN2 - lse) : 0,
+    isUsable[i] ? Math.exp(reference[i] * Math.LN2 - lse) : 0,
   );
   engine.extent.view.fill(0);
   engine.maximum.view.fill(-Infinity);
@@ -65,14 +65,14 @@ export function visitWeightTiles(
         vStride,
         tileRows,
       );
-      projections[index]!.set(engine.scores.view);
+      projections[index].set(engine.scores.view);
     });
     scoreTile(engine, keys, firstKey, constants);
     for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
     weightTile(engine, constants);
     for (let i = 0; i < ranges.length; i++) {
-      const factor = normalise[i]!;
-      for (let j = 0; j < tileRows; j++) engine.scores.view[i * tileRows + j]! *= factor;
+      const factor = normalise[i];
+      for (let j = 0; j < tileRows; j++) engine.scores.view[i * tileRows + j] *= factor;
     }
     visit({
       firstRow,

@@ -46,18 +46,18 @@ export function exponentIntervals(
     let second = 0;
     let third = 0;
     let fourth = 0;
-    const start = visible[j]! * qkDim;
+    const start = visible[j] * qkDim;
     let t = 0;
     for (; t + 4 <= qkDim; t += 4) {
-      score += query[t]! * keys[start + t]!;
-      second += query[t + 1]! * keys[start + t + 1]!;
-      third += query[t + 2]! * keys[start + t + 2]!;
-      fourth += query[t + 3]! * keys[start + t + 3]!;
+      score += query[t] * keys[start + t];
+      second += query[t + 1] * keys[start + t + 1];
+      third += query[t + 2] * keys[start + t + 2];
+      fourth += query[t + 3] * keys[start + t + 3];
     }
-    for (; t < qkDim; t++) score += query[t]! * keys[start + t]!;
+    for (; t < qkDim; t++) score += query[t] * keys[start + t];
     score += second + third + fourth;
     const exponent = score * factor;
-    const error = share * keyNorms[visible[j]!]! + underflow;
+    const error = share * keyNorms[visible[j]] + underflow;
     upper[j] = exponent + error;
     largest = Math.max(largest, exponent - error);
   }
@@ -79,14 +79,14 @@ export function weightyRow(
   const cutoff = largest - octaves - 1;
   // A comparison with NaN is false, so that what is not known is kept.
   const kept: number[] = [];
-  for (let j = 0; j < upper.length; j++) if (!(upper[j]! < cutoff)) kept.push(j);
+  for (let j = 0; j < upper.length; j++) if (!(upper[j] < cutoff)) kept.push(j);
   const dropped = upper.length - kept.length;
   if (dropped === 0) return { row, dropped, octaves };
   return {
     row: {
       ...row,
-      visible: Int32Array.from(kept, (j) => row.visible[j]!),
-      infinite: Int8Array.from(kept, (j) => row.infinite[j]!),
+      visible: Int32Array.from(kept, (j) => row.visible[j]),
+      infinite: Int8Array.from(kept, (j) => row.infinite[j]),
     },
     dropped,
     octaves,
@@ -111,7 +111,7 @@ export function withDroppedKeys(
     outRadius: result.outRadius.map((radius, c) =>
       columnLargest[c] === 0
         ? radius
-        : (radius + 2 * share * columnLargest[c]!) * (1 + 2 ** -50) + Number.MIN_VALUE,
+        : (radius + 2 * share * columnLargest[c]) * (1 + 2 ** -50) + Number.MIN_VALUE,
     ),
     // An LSE beyond fp64 is an infinity, which has no radius.
     lseRadius: Number.isFinite(result.lse)

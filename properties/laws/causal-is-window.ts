@@ -59,7 +59,7 @@ export const causalIsWindow: Law = {
   choices: forms.length,
   notFor: ({ causal, window }) => (causal || window ? null : 'masks are not promised'),
   violation: async ({ problem, choice }, tools) => {
-    const masked = forms[choice]!(problem);
+    const masked = forms[choice](problem);
     const { promises } = tools;
     requirePromised(masked.problem, promises);
     requirePromised(masked.transformed, promises);

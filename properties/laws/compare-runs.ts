@@ -47,12 +47,12 @@ function differenceOf(
   for (let i = 0; i < expected.length; i++) {
     if (!counts(i)) continue;
     compared++;
-    if (same(expected[i]!, found[i]!)) continue;
+    if (same(expected[i], found[i])) continue;
     if (first < 0) first = i;
     differing++;
   }
   if (first < 0) return { difference: null, compared };
-  const [wanted, got] = [expected[first]!, found[first]!];
+  const [wanted, got] = [expected[first], found[first]];
   const at = place(first);
   return { difference: { what, at, expected: wanted, found: got, differing, compared }, compared };
 }

@@ -20,7 +20,7 @@ export const configurations: Law = {
   violation: async ({ problem, choice }, { runConfiguration, judge, promises }) => {
     const names = Object.keys(promises.configurations);
     if (names.length === 0) throw new NotApplicable('there is no other configuration');
-    const name = names[choice % names.length]!;
+    const name = names[choice % names.length];
     const judged = judgedViolation(judge(await runConfiguration(name, problem)));
     return judged && `with ${name}, ${judged}`;
   },

@@ -65,12 +65,12 @@ function columnRanges({ problem, shape }: KernelRun) {
     const highest = new Float64Array(vDim).fill(-Infinity);
     let longestKey = 0;
     for (let key = first + begin; key < first + end; key++) {
-      longestKey = Math.max(longestKey, k.norms[key]!);
+      longestKey = Math.max(longestKey, k.norms[key]);
       for (let c = 0; c < vDim; c++) {
         // An infinity takes part as a NaN, which stays.
-        const finite = Number.isFinite(v[key * vDim + c]) ? v[key * vDim + c]! : NaN;
-        lowest[c] = Math.min(lowest[c]!, finite);
-        highest[c] = Math.max(highest[c]!, finite);
+        const finite = Number.isFinite(v[key * vDim + c]) ? v[key * vDim + c] : NaN;
+        lowest[c] = Math.min(lowest[c], finite);
+        highest[c] = Math.max(highest[c], finite);
       }
     }
     const ranges = { lowest, highest, longestKey };
@@ -94,22 +94,22 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
   let judged = 0;
   for (let row = 0; row < shape.batch * shape.heads * queries; row++) {
     const { keys, ranges } = rangesOf(row);
-    const product = q.norms[row]! * ranges.longestKey;
+    const product = q.norms[row] * ranges.longestKey;
     const reach = Math.max(product, Math.abs(problem.scale) * product * Math.LOG2E);
     if (keys === 0 || !(reach < largestScore)) continue;
     const relative = slackOf.get(keys) ?? relativeSlack(arithmetic, keys);
     slackOf.set(keys, relative);
     if (relative === Infinity) continue;
     for (let c = 0; c < vDim; c++) {
-      const lowest = ranges.lowest[c]!;
-      const highest = ranges.highest[c]!;
+      const lowest = ranges.lowest[c];
+      const highest = ranges.highest[c];
       const largest = Math.max(Math.abs(lowest), Math.abs(highest));
       if (!(largest * keys * largestWeight < largestSum)) continue;
       const inner = relative * largest + (keys + 2) * underflow.sums;
       if (largest + inner >= formats[format].maxFinite) continue;
       judged++;
       const slack = inner + storingError(format, largest, inner, arithmetic.outputRounding);
-      const value = out[row * vDim + c]!;
+      const value = out[row * vDim + c];
       if (value >= lowest - slack && value <= highest + slack) continue;
       return `O at ${describePlace(elementAt(shape, row * vDim + c))} is ${formatNumber(value)}, but its column of V lies between ${formatNumber(lowest)} and ${formatNumber(highest)} in the ${keys} keys that the row sees; rounding explains ${formatNumber(slack)} more`;
     }

@@ -49,7 +49,7 @@ export const decodeEqualsPrefill: Law = {
   usual: 'bound',
   choices: forms.length * rowChoices,
   violation: async ({ problem, choice }, tools) => {
-    const form = forms[choice % forms.length]!;
+    const form = forms[choice % forms.length];
     const alone = form(
       problem,
       Math.floor(choice / forms.length),

@@ -34,10 +34,10 @@ function splitTree(count: number, random: RandomValues): Leaf[] {
   const leaves: Leaf[] = [{ exponent: 0, path: [0] }];
   let node = 1;
   while (leaves.length < count) {
-    const splittable = indices(leaves.length).filter((i) => leaves[i]!.exponent > lowest);
+    const splittable = indices(leaves.length).filter((i) => leaves[i].exponent > lowest);
     if (splittable.length === 0) break;
-    const at = splittable[random.integer(0, splittable.length - 1)]!;
-    const { exponent, path } = leaves[at]!;
+    const at = splittable[random.integer(0, splittable.length - 1)];
+    const { exponent, path } = leaves[at];
     const half = () => ({ exponent: exponent - 1, path: [...path, node++] });
     leaves.splice(at, 1, half(), half());
   }
@@ -65,15 +65,15 @@ function hotLeaves(keys: number, blockKeys: number, random: RandomValues): Map<n
   const leaves = isChain ? doublingChain(count) : splitTree(count, random);
   const chosen = positions.slice(0, leaves.length);
   if (isChain) chosen.sort((a, b) => a - b);
-  return new Map(chosen.map((key, i) => [key, leaves[i]!]));
+  return new Map(chosen.map((key, i) => [key, leaves[i]]));
 }
 
 /** For one column: 1 or 2 below one node of the tree, else 0 or 1; few bits are left of the sums. */
 function columnValues(leaves: readonly Leaf[], { precision }: NumberFormat, random: RandomValues) {
   if (leaves.length === 0) return () => 0;
-  const { path } = leaves[random.integer(0, leaves.length - 1)]!;
+  const { path } = leaves[random.integer(0, leaves.length - 1)];
   const depth = Math.min(random.integer(0, path.length - 1), Math.min(precision, mostBits) - 1);
-  const node = path[depth]!;
+  const node = path[depth];
   const rest = random.integer(0, 1);
   const sign = random.sign();
   return (leaf: Leaf) => sign * (leaf.path[depth] === node ? rest + 1 : rest);
@@ -95,18 +95,18 @@ const valuer: ProblemValuer = ({ plain, format, random, promises }) => {
     scale: Math.LN2,
     values: {
       q: fillRows(batch * kvHeads * groupSize, queries, qkDim, (_head, _query, column) =>
-        column < queryColumns.length ? queryColumns[column]!() : 0,
+        column < queryColumns.length ? queryColumns[column]() : 0,
       ),
       k: fillRows(batch * kvHeads, keys, qkDim, (head, key, column) => {
         if (column > 1) return random.normal();
         if (column === 1) return 1;
-        const leaf = heads[head]!.hot.get(key);
+        const leaf = heads[head].hot.get(key);
         return leaf === undefined ? ofColdKey : leaf.exponent / ofQuery;
       }),
       v: fillRows(batch * kvHeads, keys, vDim, (head, key, column) => {
-        const { hot, columns } = heads[head]!;
+        const { hot, columns } = heads[head];
         const leaf = hot.get(key);
-        return leaf === undefined ? 16 * random.normal() : columns[column]!(leaf);
+        return leaf === undefined ? 16 * random.normal() : columns[column](leaf);
       }),
     },
   };
@@ -122,7 +122,7 @@ export function exactOfOctaves(
     let dot = 0;
     let size = 0;
     for (let t = 0; t < query.length; t++) {
-      const product = query[t]! * key[t]!;
+      const product = query[t] * key[t];
       if (!Number.isInteger(product)) return NaN;
       dot += product;
       size += Math.abs(product);

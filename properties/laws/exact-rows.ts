@@ -88,7 +88,7 @@ export function exactElements(
       let magnitude = 0;
       let unit = Infinity;
       weights.forEach((w, j) => {
-        const product = w === 0 ? 0 : w * v[(first + j) * vDim + c]!;
+        const product = w === 0 ? 0 : w * v[(first + j) * vDim + c];
         if (product === 0) return;
         sum += product;
         magnitude += Math.abs(product);

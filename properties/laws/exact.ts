@@ -49,11 +49,11 @@ const valuer: ProblemValuer = ({ plain, format, random, promises }) => {
     values: {
       q: fillRows(batch * kvHeads * groupSize, queries, qkDim, () => ofQuery * significand()),
       k: fillRows(batch * kvHeads, keys, qkDim, (head, key) =>
-        isHot[head]![key] ? random.sign() * 0 : ofKey * significand(),
+        isHot[head][key] ? random.sign() * 0 : ofKey * significand(),
       ),
       v: fillRows(batch * kvHeads, keys, vDim, (head, key, column) =>
-        isHot[head]![key]
-          ? signs[head * vDim + column]! * random.integer(1, largest[head]!)
+        isHot[head][key]
+          ? signs[head * vDim + column] * random.integer(1, largest[head])
           : random.sign() * 16 * significand(),
       ),
     },
@@ -70,7 +70,7 @@ export function exactOfHotKeys(
     let dot = 0;
     let isZero = true;
     for (let t = 0; t < query.length; t++) {
-      const product = query[t]! * key[t]!;
+      const product = query[t] * key[t];
       isZero &&= product === 0;
       dot += product;
     }

@@ -17,13 +17,13 @@ const rules: readonly BlockRule[] = [
  */
 export function hotPositions(keys: number, blockKeys: number, random: RandomValues): number[] {
   const blocks = Math.ceil(keys / blockKeys);
-  const rule = rules[random.integer(0, rules.length - 1)]!;
+  const rule = rules[random.integer(0, rules.length - 1)];
   const chosen = random.integer(0, Math.max(blocks - 1, 0));
   const fitting = indices(keys).filter((key) => rule(Math.floor(key / blockKeys), blocks, chosen));
   const positions = fitting.length > 0 ? fitting : indices(keys);
   for (let i = positions.length - 1; i > 0; i--) {
     const j = random.integer(0, i);
-    [positions[i], positions[j]] = [positions[j]!, positions[i]!];
+    [positions[i], positions[j]] = [positions[j], positions[i]];
   }
   return positions;
 }

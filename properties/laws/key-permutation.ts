@@ -29,14 +29,14 @@ const keyOrders: readonly KeyOrder[] = [
     description: 'the keys permuted within their blocks',
     order: (keys, blockKeys, choice) =>
       blocksOf(keys, blockKeys).flatMap((block) =>
-        permutation(block.length, choice).map((i) => block[i]!),
+        permutation(block.length, choice).map((i) => block[i]),
       ),
   },
   {
     description: 'whole blocks of keys permuted',
     order: (keys, blockKeys, choice) => {
       const blocks = blocksOf(keys, blockKeys);
-      return permutation(blocks.length, choice).flatMap((block) => blocks[block]!);
+      return permutation(blocks.length, choice).flatMap((block) => blocks[block]);
     },
   },
 ];
@@ -60,7 +60,7 @@ export const keyPermutation: Law = {
     if (problem.causal || problem.window !== null)
       throw new NotApplicable('the problem has a mask');
     const { keys } = problemShape(problem);
-    const { description, order } = keyOrders[choice % keyOrders.length]!;
+    const { description, order } = keyOrders[choice % keyOrders.length];
     const which = Math.floor(choice / keyOrders.length);
     const permuted = arrangeProblem(problem, { keys: order(keys, promises.blockKeys, which) });
     const reference = arrangeReference(exactAttention(problem), {}, permuted);

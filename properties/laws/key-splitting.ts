@@ -50,15 +50,15 @@ class Combination {
   readonly lse: Combined;
 
   constructor(parts: readonly Part[], row: number) {
-    const exact = parts.map(({ reference }) => reference.lse[row]!);
-    const found = parts.map(({ run }) => run.lse[row]!);
-    const lambda = parts.map(({ bounds }) => bounds.lse[row]!);
+    const exact = parts.map(({ reference }) => reference.lse[row]);
+    const found = parts.map(({ run }) => run.lse[row]);
+    const lambda = parts.map(({ bounds }) => bounds.lse[row]);
     const whole = logSumExp(exact);
     const value = logSumExp(found);
-    const common = logSumExp(exact.map((lse, i) => lse - whole + lambda[i]!));
+    const common = logSumExp(exact.map((lse, i) => lse - whole + lambda[i]));
     this.#parts = parts;
     this.#row = row;
-    this.#vDim = parts[0]!.run.shape.vDim;
+    this.#vDim = parts[0].run.shape.vDim;
     this.#found = found.map((lse) => Math.exp(lse - value));
     this.#exact = exact.map((lse) => Math.exp(lse - whole));
     this.#stretch = lambda.map((own) => Math.exp(own + Math.max(common, 0)));
@@ -70,16 +70,16 @@ class Combination {
     let value = 0;
     let bound = 0;
     this.#parts.forEach(({ run, reference, bounds }, i) => {
-      const weight = this.#exact[i]!;
-      const stretch = this.#stretch[i]!;
-      value += this.#found[i]! * run.out[at]!;
+      const weight = this.#exact[i];
+      const stretch = this.#stretch[i];
+      value += this.#found[i] * run.out[at];
       // A part so light that its weight is zero must not make 0·∞ of what is not known of it.
       if (weight > 0)
         bound +=
           weight *
-          (stretch * bounds.out[at]! +
-            (stretch - 1) * Math.abs(reference.out[at]! - exact) +
-            slack * (Math.abs(reference.out[at]!) + Math.abs(exact)));
+          (stretch * bounds.out[at] +
+            (stretch - 1) * Math.abs(reference.out[at] - exact) +
+            slack * (Math.abs(reference.out[at]) + Math.abs(exact)));
     });
     return { value, bound };
   }
@@ -124,22 +124,22 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
     // Special values have a law of their own, of which LSEs cannot tell.
     if (![whole, ...parts].every((part) => Number.isFinite(part.reference.lse[row]))) continue;
     const combination = new Combination(parts, row);
-    const ofLse = bounds.lse[row]! + combination.lse.bound;
+    const ofLse = bounds.lse[row] + combination.lse.bound;
     if (ofLse < Infinity) compared++;
-    if (Math.abs(lse[row]! - combination.lse.value) > ofLse)
+    if (Math.abs(lse[row] - combination.lse.value) > ofLse)
       return told(
         `the LSE at ${describePlace(placeOfRow(shape, row))}`,
-        lse[row]!,
+        lse[row],
         combination.lse.value,
         ofLse,
       );
     for (let c = 0; c < shape.vDim; c++) {
       const at = row * shape.vDim + c;
-      const { value, bound } = combination.element(c, reference.out[at]!);
-      const limit = bounds.out[at]! + bound;
+      const { value, bound } = combination.element(c, reference.out[at]);
+      const limit = bounds.out[at] + bound;
       if (limit < Infinity) compared++;
-      if (Math.abs(out[at]! - value) > limit)
-        return told(`O at ${describePlace(elementAt(shape, at))}`, out[at]!, value, limit);
+      if (Math.abs(out[at] - value) > limit)
+        return told(`O at ${describePlace(elementAt(shape, at))}`, out[at], value, limit);
     }
   }
   if (compared === 0)

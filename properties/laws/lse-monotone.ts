@@ -22,7 +22,7 @@ function withError({ outputs }: KernelRun, lse: number, { lseError }: ScoreRange
 function outsideRange(run: KernelRun, ranges: readonly (ScoreRange | null)[]): string | null {
   for (const [row, range] of ranges.entries()) {
     if (range === null) continue;
-    const lse = run.lse![row]!;
+    const lse = run.lse![row];
     const error = withError(run, lse, range);
     const highest = range.largest + Math.log(range.keys);
     if (lse >= range.largest - error && lse <= highest + error) continue;
@@ -41,7 +41,7 @@ function lowered(
   for (const [row, range] of ofMore.entries()) {
     const before = ofFewer[row] ?? null;
     if (range === null || before === null) continue;
-    const [first, second] = [fewer.lse![row]!, more.lse![row]!];
+    const [first, second] = [fewer.lse![row], more.lse![row]];
     const error = withError(fewer, first, before) + withError(more, second, range);
     if (second < first - error)
       return `the LSE at ${describePlace(placeOfRow(more.shape, row))} is ${formatNumber(first)} of the first ${before.keys} keys but ${formatNumber(second)} of all ${range.keys}; rounding explains ${formatNumber(error)}`;

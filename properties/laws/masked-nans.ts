@@ -9,7 +9,7 @@ function specialAtHidden(name: 'k' | 'v'): HiddenKeyChange {
   return (problem, isHidden, choice) => {
     const tensor: Tensor = problem[name];
     const values = specialValuesOf(tensor.format);
-    const bits = specialBits(tensor.format, values[choice % values.length]!);
+    const bits = specialBits(tensor.format, values[choice % values.length]);
     return {
       ...problem,
       [name]: replaceElements(tensor, ({ row }) => (isHidden(row) ? bits : null)),

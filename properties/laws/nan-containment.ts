@@ -21,11 +21,11 @@ interface PlantedValue extends ElementPlace {
 
 /** The special value that a choice plants; choice 0: NaN in the first element of Q. */
 function plantedValue(problem: Problem, choice: number): PlantedValue {
-  const tensor = tensorNames[choice % tensorNames.length]!;
+  const tensor = tensorNames[choice % tensorNames.length];
   const { format, shape } = problem[tensor];
   const values = specialValuesOf(format);
   const kind = Math.floor(choice / tensorNames.length) % kindChoices;
-  const value = values[Math.max(0, kind - 1) % values.length]!;
+  const value = values[Math.max(0, kind - 1) % values.length];
   const isFirst = choice < tensorNames.length * kindChoices;
   const random = randomValues(choice);
   const dims = shape.length === 3 ? [1, ...shape] : shape;

@@ -39,8 +39,8 @@ function addedInFront({ problem, choice, strength, promises }: PaddingRequest) {
     ? promises.blockKeys * (1 + (choice % 2))
     : alignedUp(1 + choice * 19, promises.multiples.keys);
   const repeated = (length: number, of: number) =>
-    indices(length).map((i) => permutation(of, choice)[i % of]!);
-  const before = isBits ? repeated(addedQueries[choice]!, queries) : [];
+    indices(length).map((i) => permutation(of, choice)[i % of]);
+  const before = isBits ? repeated(addedQueries[choice], queries) : [];
   const rows = { queries: [...before, ...kept] };
   const transformed = arrangeProblem(problem, {
     ...rows,
@@ -98,7 +98,7 @@ export const padding: Law = {
   notFor: ({ causal, window }) => (causal || window ? null : 'masks are not promised'),
   violation: async ({ problem, choice }, tools) => {
     const { strength, promises } = tools;
-    const form = forms[choice % forms.length]!;
+    const form = forms[choice % forms.length];
     const padded = form({ problem, choice: Math.floor(choice / forms.length), strength, promises });
     if (padded === null) throw new NotApplicable('no mask of the problem hides keys from all rows');
     requirePromised(padded.transformed, promises);

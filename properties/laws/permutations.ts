@@ -11,7 +11,7 @@ export function permutation(count: number, choice: number): number[] {
   const random = randomValues(Math.imul(choice, 0x9e3779b1) ^ count);
   for (let i = count - 1; i > 0; i--) {
     const j = random.integer(0, i);
-    [order[i], order[j]] = [order[j]!, order[i]!];
+    [order[i], order[j]] = [order[j], order[i]];
   }
   return order;
 }

@@ -32,7 +32,7 @@ export const repeatedKeys: Law = {
     if (problem.causal || problem.window !== null)
       throw new NotApplicable('the problem has a mask');
     const { keys } = problemShape(problem);
-    const { copies, adjacent } = forms[choice]!;
+    const { copies, adjacent } = forms[choice];
     const order = indices(keys * copies).map((j) => (adjacent ? Math.floor(j / copies) : j % keys));
     const repeated = arrangeProblem(problem, { keys: order });
     if (keys === 0) throw new NotApplicable('the problem has no keys');

@@ -40,8 +40,7 @@ export function* rowScores(problem: Problem): Generator<RowScores> {
       let sum = 0;
       let magnitude = 0;
       for (let t = 0; t < qkDim; t++) {
-        const product =
-          queryValues[row * qkDim + t]! * keyValues[(kvHead * keys + key) * qkDim + t]!;
+        const product = queryValues[row * qkDim + t] * keyValues[(kvHead * keys + key) * qkDim + t];
         sum += product;
         magnitude += Math.abs(product);
       }

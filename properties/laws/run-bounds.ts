@@ -54,7 +54,7 @@ export function runBounds(
   return {
     out: total,
     lse: lse.total.map((bound, row) =>
-      stored === null ? bound : bound + storingError(stored, reference.lse[row]!, bound),
+      stored === null ? bound : bound + storingError(stored, reference.lse[row], bound),
     ),
   };
 }

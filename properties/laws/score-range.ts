@@ -22,7 +22,7 @@ export function decodedRows({ data, format, shape }: Tensor) {
   const norms = new Float64Array(values.length / dim);
   for (let row = 0; row < norms.length; row++) {
     let sum = 0;
-    for (let t = row * dim; t < (row + 1) * dim; t++) sum += values[t]! ** 2;
+    for (let t = row * dim; t < (row + 1) * dim; t++) sum += values[t] ** 2;
     norms[row] = Math.sqrt(sum) * (1 + 2 ** -40);
   }
   return { values, norms };
@@ -75,13 +75,12 @@ export function scoreRanges(
     let longest = 0;
     for (let key = first + begin; key < first + end; key++) {
       let dot = 0;
-      for (let t = 0; t < qkDim; t++)
-        dot += q.values[row * qkDim + t]! * k.values[key * qkDim + t]!;
+      for (let t = 0; t < qkDim; t++) dot += q.values[row * qkDim + t] * k.values[key * qkDim + t];
       const score = softcap === null ? scale * dot : softcap * Math.tanh((scale * dot) / softcap);
       largest = Math.max(largest, score);
-      longest = Math.max(longest, k.norms[key]!);
+      longest = Math.max(longest, k.norms[key]);
     }
-    const product = q.norms[row]! * longest;
+    const product = q.norms[row] * longest;
     const size = Math.abs(scale) * product;
     const reach = Math.max(product, size * Math.LOG2E);
     if (begin >= end || !(reach < arithmetic.largestScore)) return null;
@@ -89,7 +88,7 @@ export function scoreRanges(
     const capped = softcap === null ? size : Math.min(size, softcap);
     const ofScores =
       (ofDots + exponent.ofScore + 2 * exponent.ofDistance + (qkDim + 8) * 2 ** -52) * size +
-      ofOperands * Math.abs(scale) * (q.norms[row]! + least) * (longest + least) +
+      ofOperands * Math.abs(scale) * (q.norms[row] + least) * (longest + least) +
       exponent.absolute * Math.LN2 +
       (exponent.ofSoftcap + 2 ** -50) * (softcap === null ? 0 : capped);
     const ofFactors = factorsError(factors, keys);

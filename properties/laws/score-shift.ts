@@ -50,7 +50,7 @@ export const scoreShift: Law = {
   constraints: { softcap: false },
   violation: async ({ problem, choice }, { run, judge, promises }) => {
     if (problem.softcap !== null) throw new NotApplicable('the problem has a softcap');
-    const [a, c] = factors(problem, shifts[choice]!);
+    const [a, c] = factors(problem, shifts[choice]);
     const shift = problem.scale * a * c;
     const shifted = withColumns(problem, a, c);
     requirePromised(shifted, promises);

@@ -26,7 +26,7 @@ export function shiftReference(
     shape: problemShape(shifted),
     lse,
     lseRadius: reference.lseRadius.map((radius, row) =>
-      Number.isFinite(lse[row]) ? radius + shift.lseError + 2 ** -52 * Math.abs(lse[row]!) : radius,
+      Number.isFinite(lse[row]) ? radius + shift.lseError + 2 ** -52 * Math.abs(lse[row]) : radius,
     ),
     maximum: reference.maximum.map((value) => value + shift.maximum),
   };

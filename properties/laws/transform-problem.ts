@@ -122,7 +122,7 @@ export function arrangeReference(
     lse: perRow(reference.lse),
     lseRadius: perRow(reference.lseRadius),
     maximum: perRow(reference.maximum),
-    level: Uint8Array.from(rows, (row) => reference.level[row]!),
+    level: Uint8Array.from(rows, (row) => reference.level[row]),
   };
 }
 

@@ -40,7 +40,9 @@ function constraintsOf({ sizes, dims, scales, multiples }: ResolvedPromises): Pr
   });
   return {
     ...Object.fromEntries(entries),
-    ...{ causal: false, window: false, softcap: false },
+    causal: false,
+    window: false,
+    softcap: false,
     scales: scales.includes('default') ? ['default'] : ['odd'],
     maximumElements: 2 ** 22,
   };
@@ -57,7 +59,7 @@ const valuer: ProblemValuer = ({ plain, random }) => {
   const pairOf = (key: number) => (isPaired ? key - (key % 2) : key);
   const k = fillRows(heads, keys, qkDim, () => random.normal());
   const keyColumn = (head: number, key: number, column: number) =>
-    k[(head * keys + pairOf(key)) * qkDim + column]!;
+    k[(head * keys + pairOf(key)) * qkDim + column];
   const scale = plain.scale > 0 ? plain.scale : 1;
   const gap = random.integer(10, 16) / (scale * qkDim);
   const spread = random.integer(1, 2) / (scale * Math.sqrt(qkDim));
@@ -93,7 +95,7 @@ function leadingKeys({ problem, shape }: Pick<KernelRun, 'problem' | 'shape'>): 
     let leading = { first: -1, count: 0 };
     for (let key = first + begin; key < first + end; key++) {
       let dot = 0;
-      for (let t = 0; t < qkDim; t++) dot += q[row * qkDim + t]! * k[key * qkDim + t]!;
+      for (let t = 0; t < qkDim; t++) dot += q[row * qkDim + t] * k[key * qkDim + t];
       if (dot * problem.scale === largest) leading = { ...leading, count: leading.count + 1 };
       if (!(dot * problem.scale > largest)) continue;
       largest = dot * problem.scale;
@@ -162,9 +164,9 @@ export function testBias(
     let systematic = 0;
     let size = 0;
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
-      const exact = reference.out[i]!;
-      signed += Math.sign(exact) * (out[i]! - exact);
-      systematic += relative * reference.magnitude[i]! + ofRow.floor;
+      const exact = reference.out[i];
+      signed += Math.sign(exact) * (out[i] - exact);
+      systematic += relative * reference.magnitude[i] + ofRow.floor;
       // Cut off, every output is too small by up to an ulp.
       if (ofRow.declared.halves > 0) systematic += 2 * storingError(format, exact, 0);
       size += Math.abs(exact);

@@ -66,7 +66,7 @@ function steadyElements(problem: Problem, values: Float64Array, factor: number):
     const first = (scored.kvHead * keys + scored.range.begin) * vDim;
     for (let c = 0; c < vDim; c++)
       steady[scored.row * vDim + c] = floors.every((floor, j) => {
-        const value = Math.abs(values[first + j * vDim + c]!);
+        const value = Math.abs(values[first + j * vDim + c]);
         return value === 0 || value >= floor;
       })
         ? 1
@@ -80,12 +80,12 @@ function leastValues({ scores, radii }: RowScores, smallest: number): number[] {
   let highest = -Infinity;
   let lowest = -Infinity;
   scores.forEach((score, j) => {
-    highest = Math.max(highest, score + radii[j]!);
-    lowest = Math.max(lowest, score - radii[j]!);
+    highest = Math.max(highest, score + radii[j]);
+    lowest = Math.max(lowest, score - radii[j]);
   });
   return Array.from(scores, (score, j) => {
-    if (Math.exp(score + radii[j]! - lowest) <= vanishingWeight) return 0;
-    const least = smallest / Math.exp(score - radii[j]! - highest);
+    if (Math.exp(score + radii[j] - lowest) <= vanishingWeight) return 0;
+    const least = smallest / Math.exp(score - radii[j] - highest);
     // A score of NaN says nothing of its row.
     return Number.isNaN(least) ? Infinity : least;
   });
@@ -105,7 +105,7 @@ export const valueScaling: Law = {
   usual: 'bits',
   choices: exponents.length,
   violation: async ({ problem, choice }, { run }) => {
-    const exponent = exponents[choice]!;
+    const exponent = exponents[choice];
     const factor = 2 ** exponent;
     const values = scalableValues(problem.v, factor);
     const steady = steadyElements(problem, values, factor);
@@ -124,7 +124,7 @@ export const valueScaling: Law = {
       {
         elements: (row, column) => {
           const i = row * vDim + column;
-          return steady[i] === 1 && [usual.out[i]!, usual.out[i]! * factor].every(isInside);
+          return steady[i] === 1 && [usual.out[i], usual.out[i] * factor].every(isInside);
         },
       },
     );

@@ -28,7 +28,10 @@ export function drawRegime(
     const plain = decodeProblem(
       encodeProblem({
         ...frame,
-        ...{ sizes: request.sizes, formats: { q: format, k: format, v: format }, values, scale },
+        sizes: request.sizes,
+        formats: { q: format, k: format, v: format },
+        values,
+        scale,
       }),
     );
     if (draws === mostDraws || regime.holds(plain, request.tiling)) return plain;

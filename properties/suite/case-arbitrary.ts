@@ -21,7 +21,9 @@ export function promisedConstraints(promises: ResolvedPromises): ProblemConstrai
   const { formats, causal, window, softcap, groupedHeads, emptyRows } = promises;
   const { scales, dims, sizes, groupSizes, multiples } = promises;
   return {
-    ...{ formats, scales, multiples },
+    formats,
+    scales,
+    multiples,
     ...sizes,
     ...(groupSizes === null ? {} : { groupSizes }),
     ...(causal === true ? {} : { causal: causal === 'only' }),
@@ -80,7 +82,9 @@ export function lawCases(
       {
         ...promisedConstraints(promises),
         ...law.constraints,
-        ...{ regimes: [regime], specialValues: specials, tiling },
+        regimes: [regime],
+        specialValues: specials,
+        tiling,
       },
       large,
     );

@@ -126,7 +126,9 @@ export async function findCounterexample(
     kind: ViolationKind,
     cause: string | null,
   ): SearchResult => ({
-    ...{ status: 'violated', runs: first.runs, drawn },
+    status: 'violated',
+    runs: first.runs,
+    drawn,
     counterexample: { statement, runs, kind, cause, lawCase, shrinks },
   });
   if (first.isSlow) return violated(first, faultKind(first.statement), null);

@@ -100,7 +100,7 @@ export class LawProgress {
     shrinkSeconds: number,
     sinceStart: () => { readonly runsUntil: number; readonly secondsUntil: number },
   ): Promise<void> {
-    const regime = this.#regimes[(round - 1) % this.#regimes.length]!;
+    const regime = this.#regimes[(round - 1) % this.#regimes.length];
     const specials: readonly SpecialKind[] =
       this.#promises.specialValues && round % specialsOneIn === 0 ? specialKinds : [];
     const seed = seedFrom(this.#seed, this.id, regime, round);
@@ -108,7 +108,11 @@ export class LawProgress {
     const began = sinceStart();
     const result = await findCounterexample(
       {
-        ...{ law: this.id, regime, specials, tiling: this.#tiling(round), seed },
+        law: this.id,
+        regime,
+        specials,
+        tiling: this.#tiling(round),
+        seed,
         production: productionAspect(this.id, round),
       },
       kernel,
@@ -141,7 +145,7 @@ export class LawProgress {
     const nearest = besideThreshold * Math.round(rescaleThreshold / besideThreshold);
     const thresholds = [...new Set([nearest, ...usualThresholds])];
     const turn = Math.floor((round - 1) / this.#regimes.length);
-    return { blockKeys, threshold: thresholds[turn % thresholds.length]! };
+    return { blockKeys, threshold: thresholds[turn % thresholds.length] };
   }
 
   result(): LawResult {
@@ -150,7 +154,10 @@ export class LawProgress {
       id,
       strength: this.#promises.laws[id],
       ...lawOutcome(this.#planned, this, failure !== null),
-      ...{ runs, unsupported, sizes, widened: [...this.#widened].sort() },
+      runs,
+      unsupported,
+      sizes,
+      widened: [...this.#widened].sort(),
       seconds: this.#seconds,
       failure,
     };

@@ -43,7 +43,9 @@ export function mendedKernel(kernel: AttentionKernel, { mend }: Mend): Attention
       data: encodeFromFloat64(formats[tensor.format], values),
     });
     const run = {
-      ...{ problem, out: decoded(out), lse: lse && decoded(lse) },
+      problem,
+      out: decoded(out),
+      lse: lse && decoded(lse),
       exact: exactOf(problem),
     };
     mend(run);
@@ -74,7 +76,7 @@ export const rowsWithoutKeys: Mend = {
     const { vDim } = problemShape(problem);
     const rows = emptyRows(problem);
     const outputs = rows.flatMap((row) => [...out.subarray(row * vDim, (row + 1) * vDim)]);
-    const ofLse = lse === null ? [] : rows.map((row) => lse[row]!);
+    const ofLse = lse === null ? [] : rows.map((row) => lse[row]);
     const [wrongOut, wrongLse] = [
       outputs.filter((x) => x !== 0),
       ofLse.filter((x) => x !== -Infinity),
@@ -124,11 +126,11 @@ function isNonFinite(found: number, exact: number): boolean {
 }
 
 function hasNonFinite(found: Float64Array, exact: Float64Array): boolean {
-  return found.some((x, i) => isNonFinite(x, exact[i]!));
+  return found.some((x, i) => isNonFinite(x, exact[i]));
 }
 
 function replaceNonFinite(found: Float64Array, exact: Float64Array): void {
   found.forEach((x, i) => {
-    if (isNonFinite(x, exact[i]!)) found[i] = exact[i]!;
+    if (isNonFinite(x, exact[i])) found[i] = exact[i];
   });
 }

@@ -149,7 +149,7 @@ export function modelPromises(model: string, settings: Settings = new Map()): Mo
   return {
     kernel: underSettings(name, settings).kernel,
     promises: {
-      ...promisesOf[name]!(settings),
+      ...promisesOf[name](settings),
       arithmetic: arithmeticOf(name, settings),
       premises: modelPremises(name, settings),
     },

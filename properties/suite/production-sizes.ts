@@ -29,7 +29,7 @@ export type ProductionAspect = (typeof aspects)[number];
 export function productionAspect(law: LawId, round: number): ProductionAspect | null {
   if (round % productionOneIn !== firstProduction) return null;
   const turn = Math.floor(round / productionOneIn) + lawIds.indexOf(law);
-  return aspects[turn % aspects.length]!;
+  return aspects[turn % aspects.length];
 }
 
 type Wanted = Readonly<Partial<Record<SizeName, SizeRange>>>;
@@ -40,12 +40,20 @@ function wantedSizes(aspect: ProductionAspect, blockKeys: number): Wanted {
   const small = { min: 1, max: 8 };
   if (aspect === 'heads')
     return {
-      ...{ batch: { min: 3, max: 4 }, kvHeads: { min: 1, max: 2 }, groupSize: productionGroups },
-      ...{ queries: { min: 1, max: 4 }, keys: { min: 1, max: 24 }, qkDim: small, vDim: small },
+      batch: { min: 3, max: 4 },
+      kvHeads: { min: 1, max: 2 },
+      groupSize: productionGroups,
+      queries: { min: 1, max: 4 },
+      keys: { min: 1, max: 24 },
+      qkDim: small,
+      vDim: small,
     };
   if (aspect === 'dims') return { ...few, queries: small, keys: { min: 1, max: blockKeys + 8 } };
   return {
-    ...{ ...few, queries: longQueries, qkDim: small, vDim: small },
+    ...few,
+    queries: longQueries,
+    qkDim: small,
+    vDim: small,
     keys: { min: Math.max(1, blockKeys - 1), max: 3 * blockKeys + 1 },
   };
 }
@@ -56,7 +64,7 @@ function promisedDims({ dims, sizes, multiples }: ResolvedPromises): readonly nu
     const { min = 1, max = Infinity } = sizes[name] ?? {};
     return min <= dim && dim <= max && dim % (multiples[name] ?? 1) === 0;
   };
-  const candidates = dims?.filter((dim) => dim >= productionDims[0]!) ?? productionDims;
+  const candidates = dims?.filter((dim) => dim >= productionDims[0]) ?? productionDims;
   return candidates.filter(isPromised('qkDim')).filter(isPromised('vDim'));
 }
 

@@ -105,9 +105,9 @@ export async function runCase(
     strength,
     run: (problem) => recorded(runKernel(kernel, problem, promises, null)),
     runConfiguration: (name, problem) =>
-      recorded(runKernel(promises.configurations[name]!.kernel, problem, promises, name)),
+      recorded(runKernel(promises.configurations[name].kernel, problem, promises, name)),
     judge: ({ problem, outputs, configuration }, reference) => {
-      const of = configuration === null ? promises : promises.configurations[configuration]!;
+      const of = configuration === null ? promises : promises.configurations[configuration];
       const arithmetic = of.arithmetic?.(problem) ?? null;
       const judgement = judgeOutputs(problem, outputs, {
         diagnose,
@@ -135,8 +135,12 @@ export async function runCase(
       return { status: 'unsupported', reason: error.message };
     if (error instanceof KernelFault)
       return {
-        ...{ status: 'violated', statement: error.message, fault: error.message },
-        ...{ diagnosis: null, runs, isSlow: error.isSlow },
+        status: 'violated',
+        statement: error.message,
+        fault: error.message,
+        diagnosis: null,
+        runs,
+        isSlow: error.isSlow,
       };
     throw error;
   }

@@ -9,7 +9,7 @@ function largestNorm({ data, format, shape }: Tensor): number {
   for (let first = 0; first < values.length; first += dim) {
     let sum = 0;
     for (let i = first; i < first + dim; i++) {
-      const x = values[i]!;
+      const x = values[i];
       if (Number.isFinite(x)) sum += x * x;
     }
     largest = Math.max(largest, Math.sqrt(sum));

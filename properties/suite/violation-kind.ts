@@ -48,5 +48,5 @@ function largest<T>(
 /** The title of the kind that most are of, the first of equals. */
 function commonTitle(kinds: readonly ViolationKind[]): string {
   const alike = kinds.map(({ id }) => kinds.filter((kind) => kind.id === id));
-  return alike.reduce((best, next) => (next.length > best.length ? next : best))[0]!.title;
+  return alike.reduce((best, next) => (next.length > best.length ? next : best))[0].title;
 }

@@ -81,7 +81,10 @@ export function attributeError(problem: Problem, options: AttributionOptions = {
   }
   const attributed = meters.map((meter) => meter.result());
   return {
-    ...{ kernel: kernel.model, settings: kernel.settings, shape, outputFormat: outFormat },
+    kernel: kernel.model,
+    settings: kernel.settings,
+    shape,
+    outputFormat: outFormat,
     largestOutput: largestFinite(reference.out),
     total: total.measure(),
     beforeRounding: beforeRounding.measure(),

@@ -122,7 +122,11 @@ export function createMatchMeter({ reference, out: unknown, lse }: UnknownOutput
       }
     },
     measure: () => ({
-      ...{ elements, equal, misrounded, equalMisrounded, largestDifference },
+      elements,
+      equal,
+      misrounded,
+      equalMisrounded,
+      largestDifference,
       chance: (misroundedUnknown * misroundedOther) / Math.max(elements, 1),
       likeness: misrounded === 0 ? 1 : equalMisrounded / misrounded,
       correlation: whole.value(),

@@ -173,8 +173,11 @@ export function searchTechniques(unknown: UnknownOutput, candidate: Candidate): 
   );
   const { batch, heads, queries } = kernel.shape;
   return {
-    ...{ candidate, techniques, combinations: tried.length },
-    ...{ rows: second.rows, totalRows: batch * heads * queries },
+    candidate,
+    techniques,
+    combinations: tried.length,
+    rows: second.rows,
+    totalRows: batch * heads * queries,
     matches: matches.filter(
       (match, i) => i < shownMatches || match.combinations[0].length === 0 || match === nearest,
     ),

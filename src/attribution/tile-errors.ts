@@ -44,7 +44,10 @@ export function tileErrors(
     lse: lse[run].map((x, row) => lseError(x, reference.lse[firstRow + row])),
   });
   return {
-    ...{ firstRow, rows, all: ofRun(plan.all), none: ofRun(plan.none) },
+    firstRow,
+    rows,
+    all: ofRun(plan.all),
+    none: ofRun(plan.none),
     alone: Object.fromEntries(Object.entries(plan.alone).map(([name, run]) => [name, ofRun(run)])),
   };
 }

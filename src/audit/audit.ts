@@ -155,10 +155,10 @@ function summariseOracle(reference: AttentionReference): Audit['oracle'] {
     (typeof levels)[number],
     number
   >;
-  for (const level of reference.level) rows[levels[level]!]++;
+  for (const level of reference.level) rows[levels[level]]++;
   let largestRadius = 0;
   reference.outRadius.forEach((radius, i) => {
-    const magnitude = reference.magnitude[i]!;
+    const magnitude = reference.magnitude[i];
     if (radius > 0 && magnitude > 0 && magnitude < Infinity)
       largestRadius = Math.max(largestRadius, radius / magnitude);
   });
@@ -238,7 +238,11 @@ export function judgeOutputs(
       : createRowStatistics(problem, reference, options.arithmetic?.maximum ?? null);
   const structure = structureResults(
     {
-      ...{ problem, reference, out, bound, falseAlarmRate: randomRate },
+      problem,
+      reference,
+      out,
+      bound,
+      falseAlarmRate: randomRate,
       outputFormat: format,
       lse: lse === null ? null : { values: lse, format: outputs.lse!.format },
       premises,
@@ -285,7 +289,12 @@ export function judgeOutputs(
       isDeclared || elements.nonFinite > 0 || (lseTest?.nonFinite ?? 0) > 0
         ? null
         : fitPremise({
-            ...{ problem, reference, out, outputFormat: format, lse, passes },
+            problem,
+            reference,
+            out,
+            outputFormat: format,
+            lse,
+            passes,
             onlyLse: findings.every(({ test }) => test.startsWith('lse')),
           }),
   };
@@ -293,7 +302,11 @@ export function judgeOutputs(
   return {
     verdict: reachVerdict(
       {
-        ...{ elements, spread, structure, lse: lseTest, heads: shape.heads },
+        elements,
+        spread,
+        structure,
+        lse: lseTest,
+        heads: shape.heads,
         untested: untestedStructure(structure, shape, premises, lse !== null),
         arithmetic: arithmetic.description,
         notes: narrowerNotes(out, format),

@@ -28,7 +28,7 @@ const cosineThreshold = 0.999;
 function maxError(a: Float64Array, b: Float64Array): number {
   let largest = 0;
   for (let i = 0; i < a.length; i++) {
-    const error = a[i] === b[i] ? 0 : Math.abs(a[i]! - b[i]!);
+    const error = a[i] === b[i] ? 0 : Math.abs(a[i] - b[i]);
     if (Number.isNaN(error)) return NaN;
     if (error > largest) largest = error;
   }
@@ -47,8 +47,8 @@ export function usualChecks(
   let outSquares = 0;
   let oracleSquares = 0;
   for (let i = 0; i < out.length; i++) {
-    const value = out[i]!;
-    const exact = reference.out[i]!;
+    const value = out[i];
+    const exact = reference.out[i];
     const close =
       value === exact || Math.abs(value - exact) <= tolerance + tolerance * Math.abs(exact);
     if (!close) violations++;

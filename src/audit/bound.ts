@@ -75,7 +75,7 @@ function headMaxima(values: Float64Array, heads: number): Float64Array {
   return Float64Array.from({ length: heads }, (_, h) => {
     let largest = 0;
     for (let i = h * size; i < (h + 1) * size; i++) {
-      const magnitude = Math.abs(values[i]!);
+      const magnitude = Math.abs(values[i]);
       if (magnitude > largest && magnitude < Infinity) largest = magnitude;
     }
     return largest;
@@ -141,7 +141,7 @@ export class KernelBound {
   /** What scores are relative to where that is not the row's own maximum; null where it is. */
   #origin(row: number): number | null {
     const { maximum } = this.#premises;
-    if (maximum === 'row' || !Number.isFinite(this.#reference.lse[row]!)) return null;
+    if (maximum === 'row' || !Number.isFinite(this.#reference.lse[row])) return null;
     return maximum === 'none' ? 0 : this.#largestMaximum;
   }
 
@@ -196,7 +196,7 @@ export class KernelBound {
     const u = unitRoundoff(this.#weightFormat);
     // The denominator in units of the largest weight, or of what is one for a maximum that is shared.
     // ∞ − ∞ where no score is finite: there are no weights to lose.
-    const relative = Math.exp(lse[row]! - (origin ?? maximum[row]!));
+    const relative = Math.exp(lse[row] - (origin ?? maximum[row]));
     const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
     const { rowSumRounded, partials } = this.#premises;
     const lost = n * (smallestSubnormal(this.#weightFormat) / 2 / Math.min(total, 1));
@@ -205,7 +205,7 @@ export class KernelBound {
       (origin === null
         ? (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126)) / total
         : lost + (n * 2 ** -126) / total) *
-        this.#largestValue[kv]! +
+        this.#largestValue[kv] +
       (n + 2) * sumUnderflow;
     const declared: DeclaredErrors = {
       ofWeights: weight - usualWeight,
@@ -217,7 +217,7 @@ export class KernelBound {
     return {
       weight,
       typicalWeight,
-      range: 2 * this.#largestValue[kv]!,
+      range: 2 * this.#largestValue[kv],
       weightRounding: (u / (1 + u)) * (1 + 2 ** -6),
       accumulation: (sums + partials) * (1 + 2 ** -6),
       normalisation: (rowSums + 4 * elementwise + rounded) * (1 + 2 ** -6),
@@ -227,8 +227,8 @@ export class KernelBound {
         weight +
         (rowSums + rounded) * (1 + 2 ** -6) +
         logarithm +
-        4 * elementwise * (capped + away + Math.abs(lse[row]!)) +
-        lseRadius[row]!,
+        4 * elementwise * (capped + away + Math.abs(lse[row])) +
+        lseRadius[row],
       keys: n,
       isCoarse: typicalWeight + declared.ofWeights >= 1 / 2,
       declared,

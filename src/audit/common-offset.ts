@@ -51,15 +51,15 @@ export class CommonOffset {
     const [kernelReal, kernelImaginary] = [this.#kernelReal, this.#kernelImaginary];
     for (let place = 0; place < places; place++) {
       const reversed = (places - place) % places;
-      real[reversed] = first[place]!;
-      imaginary[reversed] = second[place]!;
+      real[reversed] = first[place];
+      imaginary[reversed] = second[place];
     }
     this.#transform(real, imaginary);
     for (let k = 0; k < places; k++) {
-      const x = real[k]!;
-      const y = imaginary[k]!;
-      const c = kernelReal[k]!;
-      const s = kernelImaginary[k]!;
+      const x = real[k];
+      const y = imaginary[k];
+      const c = kernelReal[k];
+      const s = kernelImaginary[k];
       // Conjugated: the inverse is a transform of the conjugate.
       real[k] = x * c - y * s;
       imaginary[k] = -(x * s + y * c);
@@ -89,7 +89,7 @@ export function largestShiftedRounding(byPlace: Float64Array): number {
     let sum = 0;
     for (let place = 0; place < outputPlaces; place++) {
       const at = ((place + shift + 0.5) / outputPlaces) % 1;
-      sum += byPlace[place]! * (at < 0.5 ? -2 * at : 2 - 2 * at);
+      sum += byPlace[place] * (at < 0.5 ? -2 * at : 2 - 2 * at);
     }
     largest = Math.max(largest, Math.abs(sum));
   }

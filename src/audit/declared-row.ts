@@ -80,7 +80,7 @@ export function createDeclaredRows(
     decodeToFloat64(data, formats[format], values, head * rows * dim, (head + 1) * rows * dim);
     const factor = name === 'v' ? 1 : isRooted ? root : isOfQuery && name === 'q' ? scale : 1;
     if (factor !== 1)
-      for (let i = 0; i < values.length; i++) values[i] = ofOperands(values[i]! * factor);
+      for (let i = 0; i < values.length; i++) values[i] = ofOperands(values[i] * factor);
     decoded.set(`${name}${head}`, values);
     return values;
   }
@@ -90,8 +90,8 @@ export function createDeclaredRows(
   function dotProduct(query: Float64Array, first: number, key: Float64Array, at: number): number {
     let dot = 0;
     if (declared.qkAccumulator === undefined)
-      for (let t = 0; t < qkDim; t++) dot = Math.fround(dot + query[first + t]! * key[at + t]!);
-    else for (let t = 0; t < qkDim; t++) dot = ofDots(dot + query[first + t]! * key[at + t]!);
+      for (let t = 0; t < qkDim; t++) dot = Math.fround(dot + query[first + t] * key[at + t]);
+    else for (let t = 0; t < qkDim; t++) dot = ofDots(dot + query[first + t] * key[at + t]);
     return dot;
   }
 
@@ -123,15 +123,15 @@ export function createDeclaredRows(
     let sums = new Float64Array(vDim);
     const divisor = dividesFirst ? 1 : total;
     for (let j = begin; j < end; j++) {
-      const p = applied[j - begin]!;
+      const p = applied[j - begin];
       const at = j * vDim;
       if (declared.pvAccumulator === undefined)
-        for (let c = 0; c < vDim; c++) sums[c] = Math.fround(sums[c]! + p * value[at + c]!);
-      else for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c]! + p * value[at + c]!);
+        for (let c = 0; c < vDim; c++) sums[c] = Math.fround(sums[c] + p * value[at + c]);
+      else for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c] + p * value[at + c]);
       const ends = j + 1 === end || (ofPartials !== null && (j + 1 - begin) % splitKeys === 0);
       if (!ends) continue;
       for (let c = 0; c < vDim; c++)
-        out[c]! += ofPartials === null ? sums[c]! / divisor : ofPartials(sums[c]! / divisor);
+        out[c] += ofPartials === null ? sums[c] / divisor : ofPartials(sums[c] / divisor);
       sums = new Float64Array(vDim);
     }
     return { out: out.map(ofOutput), lse: most + Math.log(total) };

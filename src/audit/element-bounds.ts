@@ -56,11 +56,11 @@ export function elementBounds(
     if (levels[level] !== 'special') return;
     const ofRow = premises.row(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
-      const exact = reference.out[i]!;
-      const magnitude = reference.magnitude[i]!;
+      const exact = reference.out[i];
+      const magnitude = reference.magnitude[i];
       const inner = internalBound(ofRow, exact, magnitude, magnitude + Math.abs(exact));
       const half = outputRounding(arithmetic.outputFormat, exact, inner, arithmetic.outputRounding);
-      out.total[i] = out.systematic[i] = inner + half + reference.outRadius[i]!;
+      out.total[i] = out.systematic[i] = inner + half + reference.outRadius[i];
       out.known[i] = out.deviation[i] = 0;
     }
     lse.total[row] = lse.systematic[row] = ofRow.lse;

@@ -63,19 +63,19 @@ export function testElements(
   let worstRatio = -1;
   let worst: ElementTest['worst'] = null;
   for (let i = 0; i < out.length; i++) {
-    const exact = reference.out[i]!;
-    const limit = limits[i]!;
+    const exact = reference.out[i];
+    const limit = limits[i];
     if (Number.isNaN(limit) && Number.isFinite(exact))
       throw new Error(`the bound of element ${i} is NaN`);
     // What is exactly infinite or NaN is judged for being so.
     if (limit === Infinity && Number.isFinite(exact)) unbounded++;
-    const error = Math.abs(out[i]! - exact);
+    const error = Math.abs(out[i] - exact);
     if (!Number.isFinite(error)) {
       if (admitsOverflow && limit === Infinity && Number.isFinite(exact)) continue;
       const mayBeNaN = isUndefinedRow(reference, Math.floor(i / shape.vDim));
       if (
         !(mayBeNaN && Number.isNaN(out[i])) &&
-        !admitsNonFinite(out[i]!, exact, limit, outputFormat)
+        !admitsNonFinite(out[i], exact, limit, outputFormat)
       ) {
         nonFinite++;
         firstNonFinite ??= elementAt(shape, i);

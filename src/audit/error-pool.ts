@@ -27,9 +27,9 @@ export class ErrorPool {
   /** Adds the error x·e to the first channel of a group. */
   add(group: number, x: number): void {
     const at = this.#place(group) * this.channels;
-    this.#sums[at]! += x;
-    this.#squares[at]! += x * x;
-    this.#absolute[0]! += Math.abs(x);
+    this.#sums[at] += x;
+    this.#squares[at] += x * x;
+    this.#absolute[0] += Math.abs(x);
   }
 
   /** Adds the errors x·e of all channels to a group. */
@@ -38,10 +38,10 @@ export class ErrorPool {
     const at = this.#place(group) * channels;
     const [sums, squares, absolute] = [this.#sums, this.#squares, this.#absolute];
     for (let channel = 0; channel < channels; channel++) {
-      const x = errors[channel]!;
-      sums[at + channel]! += x;
-      squares[at + channel]! += x * x;
-      absolute[channel]! += Math.abs(x);
+      const x = errors[channel];
+      sums[at + channel] += x;
+      squares[at + channel] += x * x;
+      absolute[channel] += Math.abs(x);
     }
   }
 
@@ -49,15 +49,15 @@ export class ErrorPool {
   merge(other: ErrorPool, factors: ArrayLike<number>): void {
     const { channels } = this;
     for (let i = 0; i < other.#groupCount; i++) {
-      const at = this.#place(other.#groups[i]!) * channels;
+      const at = this.#place(other.#groups[i]) * channels;
       for (let channel = 0; channel < channels; channel++) {
-        const factor = factors[channel]!;
-        this.#sums[at + channel]! += factor * other.#sums[i * channels + channel]!;
-        this.#squares[at + channel]! += factor * factor * other.#squares[i * channels + channel]!;
+        const factor = factors[channel];
+        this.#sums[at + channel] += factor * other.#sums[i * channels + channel];
+        this.#squares[at + channel] += factor * factor * other.#squares[i * channels + channel];
       }
     }
     for (let channel = 0; channel < channels; channel++)
-      this.#absolute[channel]! += Math.abs(factors[channel]!) * other.#absolute[channel]!;
+      this.#absolute[channel] += Math.abs(factors[channel]) * other.#absolute[channel];
   }
 
   clear(): void {
@@ -68,14 +68,14 @@ export class ErrorPool {
 
   /** The worst case Σ |x_j| of a channel. */
   absolute(channel = 0): number {
-    return this.#absolute[channel]!;
+    return this.#absolute[channel];
   }
 
   /** Σ over the groups of |Σ x_j| of a channel: the worst case of errors that are alike within a group. */
   coherent(channel = 0): number {
     let sum = 0;
     for (let i = channel; i < this.#groupCount * this.channels; i += this.channels)
-      sum += Math.abs(this.#sums[i]!);
+      sum += Math.abs(this.#sums[i]);
     return sum;
   }
 
@@ -83,7 +83,7 @@ export class ErrorPool {
   independent(channel = 0): number {
     let sum = 0;
     for (let i = channel; i < this.#groupCount * this.channels; i += this.channels)
-      sum += this.#squares[i]!;
+      sum += this.#squares[i];
     return sum;
   }
 
@@ -95,7 +95,7 @@ export class ErrorPool {
     const { channels } = this;
     let sum = 0;
     for (let i = 0; i < this.#groupCount * channels; i += channels)
-      sum += (this.#sums[i + channel]! - factor * this.#sums[i + channels - 1]!) ** 2;
+      sum += (this.#sums[i + channel] - factor * this.#sums[i + channels - 1]) ** 2;
     return sum;
   }
 
@@ -106,7 +106,7 @@ export class ErrorPool {
   squared(channel = 0): number {
     let mixed = 0;
     for (let i = channel; i < this.#groupCount * this.channels; i += this.channels)
-      mixed += Math.max(this.#squares[i]!, this.#sums[i]! ** 2);
+      mixed += Math.max(this.#squares[i], this.#sums[i] ** 2);
     return mixed;
   }
 
@@ -129,8 +129,8 @@ export class ErrorPool {
   #place(group: number): number {
     const mask = this.#keys.length - 1;
     let slot = Math.imul(group, 0x9e3779b1) & mask;
-    for (let key; (key = this.#keys[slot]!) !== 0; slot = (slot + 1) & mask)
-      if (key === group + 1) return this.#places[slot]!;
+    for (let key; (key = this.#keys[slot]) !== 0; slot = (slot + 1) & mask)
+      if (key === group + 1) return this.#places[slot];
     if (this.#groupCount === this.#groups.length) {
       this.#grow();
       return this.#place(group);
@@ -155,7 +155,7 @@ export class ErrorPool {
     this.#keys = new Int32Array(mask + 1);
     this.#places = new Int32Array(mask + 1);
     for (let place = 0; place < this.#groupCount; place++) {
-      const group = this.#groups[place]!;
+      const group = this.#groups[place];
       let slot = Math.imul(group, 0x9e3779b1) & mask;
       while (this.#keys[slot] !== 0) slot = (slot + 1) & mask;
       this.#keys[slot] = group + 1;
@@ -182,7 +182,7 @@ export class NearlyEqual {
   /** The group of x ≥ 0. */
   group(x: number): number {
     this.#float[0] = x;
-    const index = (this.#word[0]! >>> this.#shift) - this.#lowest;
+    const index = (this.#word[0] >>> this.#shift) - this.#lowest;
     return index < 0 ? 0 : index >= this.size ? this.size - 1 : index;
   }
 }

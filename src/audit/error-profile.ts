@@ -99,7 +99,7 @@ export function createUlpScale(
     (_, row) => finiteRms(out.subarray(row * vDim, (row + 1) * vDim)) || ofTensor,
   );
   return (index) => {
-    const size = Math.max(Math.abs(out[index]!), typical[Math.floor(index / vDim)]!);
+    const size = Math.max(Math.abs(out[index]), typical[Math.floor(index / vDim)]);
     return ulp(format, Math.min(size, format.maxFinite));
   };
 }
@@ -126,8 +126,8 @@ export function profileError(
   let worst = -1;
   let worstError = -1;
   for (let i = 0; i < out.length; i++) {
-    const exact = reference.out[i]!;
-    const value = out[i]!;
+    const exact = reference.out[i];
+    const value = out[i];
     if (!Number.isFinite(exact)) oracleNonFinite++;
     if (!Number.isFinite(value)) outputNonFinite++;
     const error = value - exact;
@@ -139,7 +139,7 @@ export function profileError(
     sum += error;
     squares += error * error;
     ulpSquares += inUlps * inUlps;
-    const magnitude = reference.magnitude[i]!;
+    const magnitude = reference.magnitude[i];
     const relative = size === 0 ? 0 : size / magnitude;
     relativeMax = Math.max(relativeMax, relative);
     relativeSquares += relative * relative;
@@ -174,8 +174,8 @@ export function profileError(
         ? null
         : {
             at: elementAt(reference.shape, worst),
-            output: out[worst]!,
-            oracle: reference.out[worst]!,
+            output: out[worst],
+            oracle: reference.out[worst],
             ulps: worstError / ulpAt(worst),
           },
   };

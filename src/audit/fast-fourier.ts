@@ -11,7 +11,7 @@ function rootsOfUnity(size: number): {
 /** The place of each number when the bits of places are reversed. */
 function reversedBits(size: number): Int32Array {
   const places = new Int32Array(size);
-  for (let i = 1; i < size; i++) places[i] = (places[i >> 1]! >> 1) | (i & 1 ? size >> 1 : 0);
+  for (let i = 1; i < size; i++) places[i] = (places[i >> 1] >> 1) | (i & 1 ? size >> 1 : 0);
   return places;
 }
 
@@ -24,12 +24,12 @@ export function fourierTransform(size: number): FourierTransform {
   const places = reversedBits(size);
   return (real, imaginary) => {
     for (let i = 0; i < size; i++) {
-      const j = places[i]!;
+      const j = places[i];
       if (j <= i) continue;
-      const x = real[i]!;
-      const y = imaginary[i]!;
-      real[i] = real[j]!;
-      imaginary[i] = imaginary[j]!;
+      const x = real[i];
+      const y = imaginary[i];
+      real[i] = real[j];
+      imaginary[i] = imaginary[j];
       real[j] = x;
       imaginary[j] = y;
     }
@@ -37,14 +37,14 @@ export function fourierTransform(size: number): FourierTransform {
       const step = size / (2 * half);
       for (let first = 0; first < size; first += 2 * half)
         for (let k = 0; k < half; k++) {
-          const c = cosines[k * step]!;
-          const s = sines[k * step]!;
+          const c = cosines[k * step];
+          const s = sines[k * step];
           const low = first + k;
           const high = low + half;
-          const x = real[high]! * c - imaginary[high]! * s;
-          const y = real[high]! * s + imaginary[high]! * c;
-          const u = real[low]!;
-          const v = imaginary[low]!;
+          const x = real[high] * c - imaginary[high] * s;
+          const y = real[high] * s + imaginary[high] * c;
+          const u = real[low];
+          const v = imaginary[low];
           real[high] = u - x;
           imaginary[high] = v - y;
           real[low] = u + x;

@@ -42,7 +42,7 @@ function innerNoise(
   return (row) => {
     const { keys, addition, typicalWeight } = bound.row(row);
     const ofWeight = meanSquareRounding * roundoff ** 2 + (typicalWeight / 8) ** 2;
-    return ofWeight * squares[row]! + (keys * addition ** 2) / 8;
+    return ofWeight * squares[row] + (keys * addition ** 2) / 8;
   };
 }
 
@@ -69,20 +69,20 @@ export function createInstruments(
     return Number.isFinite(weighed) ? weighed : 0;
   };
   for (let row = 0; row < reference.lse.length; row++) {
-    if (levels[reference.level[row]!] === 'special' || heaviest[row]! < 0) continue;
+    if (levels[reference.level[row]] === 'special' || heaviest[row] < 0) continue;
     const ofRow = Math.sqrt(noise(row));
     for (let at = row * vDim; at < (row + 1) * vDim; at++) {
-      const exact = out[at]!;
+      const exact = out[at];
       const half = outputRounding(outputFormat, exact, 0);
-      const deviation = Math.hypot(ofRow * magnitude[at]!, half / Math.sqrt(3));
+      const deviation = Math.hypot(ofRow * magnitude[at], half / Math.sqrt(3));
       halves[at] = half * Math.sign(exact);
       scale[at] = weigh(exact, deviation);
       bias[at] = weigh(1, deviation);
-      truncation[at] = weigh(halves[at]!, deviation);
+      truncation[at] = weigh(halves[at], deviation);
     }
     const head = Math.floor(row / queries);
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-    const from = (kv * keys + heaviest[row]!) * vDim;
+    const from = (kv * keys + heaviest[row]) * vDim;
     removeComponent(scale, light, row * vDim, values.subarray(from, from + vDim));
   }
   const ones = new Float64Array(out.length).fill(1);
@@ -105,14 +105,14 @@ function removeComponent(
   let ofValue = 0;
   let before = 0;
   for (let c = 0; c < value.length; c++) {
-    product += direction[first + c]! * value[c]!;
-    ofValue += value[c]! ** 2;
-    before += direction[first + c]! ** 2;
+    product += direction[first + c] * value[c];
+    ofValue += value[c] ** 2;
+    before += direction[first + c] ** 2;
   }
   const share = ofValue > 0 && Number.isFinite(product / ofValue) ? product / ofValue : 0;
   let after = 0;
   for (let c = 0; c < value.length; c++) {
-    const x = direction[first + c]! - share * value[c]!;
+    const x = direction[first + c] - share * value[c];
     to[first + c] = x;
     after += x * x;
   }

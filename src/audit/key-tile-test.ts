@@ -56,15 +56,15 @@ function addTile(
     const to = (firstRow + i) * vDim;
     let share = 0;
     for (let j = 0; j < keys; j++) {
-      const w = weights[i * stride + j]!;
+      const w = weights[i * stride + j];
       if (w === 0) continue;
       share += w;
       let from = (firstKey + j) * vDim;
-      for (let at = to; at < to + vDim; at++) direction[at]! -= w * values[from++]!;
+      for (let at = to; at < to + vDim; at++) direction[at] -= w * values[from++];
     }
     // Rows without weights may hold infinities and NaNs.
     if (share === 0) continue;
-    for (let at = to; at < to + vDim; at++) direction[at]! += share * out[at]!;
+    for (let at = to; at < to + vDim; at++) direction[at] += share * out[at];
   }
 }
 
@@ -101,8 +101,8 @@ function clearRoundings(
   let squares = 0;
   let scale = 0;
   for (let i = from; i < from + vDim; i++) {
-    squares += direction[i]! ** 2;
-    scale += magnitude[i]! ** 2;
+    squares += direction[i] ** 2;
+    scale += magnitude[i] ** 2;
   }
   if (squares < negligible ** 2 * scale) direction.fill(0, from, from + vDim);
 }
@@ -164,7 +164,7 @@ export function testKeyTiles(
     forEachWeightTile(cut, part, directions, {
       begin: (_, firstRow, rows) => {
         for (let i = 0; i < rows; i++) {
-          toLargest[i] = Math.exp(part.lse[firstRow + i]! - part.maximum[firstRow + i]!);
+          toLargest[i] = Math.exp(part.lse[firstRow + i] - part.maximum[firstRow + i]);
           const row = block.head * queries + block.firstRow + firstRow + i;
           const { weightRounding, typicalWeight, isCoarse } = errors.bound.row(row);
           amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;
@@ -179,7 +179,7 @@ export function testKeyTiles(
           directions.forEach((direction, t) => {
             const ofRow = direction.subarray(local * vDim, (local + 1) * vDim);
             if (collectRow(rowStatistic, errors, row, ofRow))
-              blockStatistics[t]!.merge(rowStatistic);
+              blockStatistics[t].merge(rowStatistic);
           });
         }
       },
@@ -199,20 +199,20 @@ export function testKeyTiles(
         if (block === null) continue;
         collectBlock(block, firstTile, count);
         for (let t = 0; t < count; t++) {
-          const statistic = blockStatistics[t]!;
+          const statistic = blockStatistics[t];
           const where = { head, firstRow, rows, ...keysOf(t) };
           addResult(worst, statistic, statistic.tolerance(ofBlock), { scope: 'tile', ...where });
-          headStatistics[t]!.merge(statistic);
+          headStatistics[t].merge(statistic);
           statistic.clear();
         }
       }
       for (let t = 0; t < count; t++) {
         const where = { head, firstRow: 0, rows: queries, ...keysOf(t) };
-        addResult(worst, headStatistics[t]!, headStatistics[t]!.tolerance(ofHead), {
+        addResult(worst, headStatistics[t], headStatistics[t].tolerance(ofHead), {
           scope: 'head',
           ...where,
         });
-        headStatistics[t]!.clear();
+        headStatistics[t].clear();
       }
     }
   return worst.list();

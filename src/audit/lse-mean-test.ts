@@ -38,25 +38,25 @@ export function testMeanLse(
   let systematic = 0;
   const amplitudes = new Map<number, number>();
   for (let row = head * queries; row < (head + 1) * queries; row++) {
-    const exact = reference.lse[row]!;
-    const ofRow = lse.values[row]! - exact;
+    const exact = reference.lse[row];
+    const ofRow = lse.values[row] - exact;
     if (!Number.isFinite(ofRow)) continue;
     const { keys, weight, typicalWeight, isCoarse } = bound.row(row);
     if (isCoarse) continue;
     rows++;
     error += ofRow;
-    const size = Math.abs(exact) + Math.abs(reference.maximum[row]!);
+    const size = Math.abs(exact) + Math.abs(reference.maximum[row]);
     systematic +=
       elementwise * size +
       logarithm +
-      reference.lseRadius[row]! +
+      reference.lseRadius[row] +
       outputRounding(lse.format, exact, 0) +
       tanhError(problem, premises) +
       (typicalWeight > largestRandomError ? typicalWeight : 0) +
       (sumsTruncate ? keys * truncatedAddition + (weight - typicalWeight) / 8 : 0);
     const random =
       typicalWeight - exponential + 4 * elementwise * size + Math.sqrt(3 * keys) * accumulation;
-    amplitudes.set(unit[row]!, (amplitudes.get(unit[row]!) ?? 0) + random);
+    amplitudes.set(unit[row], (amplitudes.get(unit[row]) ?? 0) + random);
   }
   if (rows === 0) return null;
   let squares = 0;

@@ -62,9 +62,9 @@ export function testLse(
 ): LseTest {
   const rows = lse.length;
   const limits = Float64Array.from(lse, (_, row) => {
-    const exact = reference.lse[row]!;
+    const exact = reference.lse[row];
     if (!Number.isFinite(exact)) return 0;
-    const limit = bounds[row]!;
+    const limit = bounds[row];
     if (Number.isNaN(limit)) throw new Error(`the bound of the LSE of row ${row} is NaN`);
     return limit + outputRounding(lseFormat, exact, limit);
   });
@@ -78,16 +78,16 @@ export function testLse(
   let worst: LseTest['worst'] = null;
   let firstNonFinite: LseTest['firstNonFinite'] = null;
   for (let row = 0; row < rows; row++) {
-    const exact = reference.lse[row]!;
-    const error = lse[row]! - exact;
+    const exact = reference.lse[row];
+    const error = lse[row] - exact;
     if (!Number.isFinite(error)) {
       const mayBeNaN = isUndefinedRow(reference, row);
       if (
         !(mayBeNaN && Number.isNaN(lse[row])) &&
-        !admits(lse[row]!, exact, bounds[row]!, lseFormat)
+        !admits(lse[row], exact, bounds[row], lseFormat)
       ) {
         nonFinite++;
-        firstNonFinite ??= { at: rowAt(reference.shape, row), lse: lse[row]!, oracle: exact };
+        firstNonFinite ??= { at: rowAt(reference.shape, row), lse: lse[row], oracle: exact };
       }
       continue;
     }
@@ -95,15 +95,15 @@ export function testLse(
     sum += error;
     squares += error * error;
     max = Math.max(max, Math.abs(error));
-    const ratio = error === 0 ? 0 : Math.abs(error) / limits[row]!;
+    const ratio = error === 0 ? 0 : Math.abs(error) / limits[row];
     if (ratio > 1) outside++;
     if (worst === null || ratio > worstRatio) {
       worstRatio = ratio;
       worst = {
         at: rowAt(reference.shape, row),
-        lse: lse[row]!,
+        lse: lse[row],
         oracle: exact,
-        bound: limits[row]!,
+        bound: limits[row],
       };
     }
   }
@@ -111,10 +111,10 @@ export function testLse(
   const fits = (restore: (value: number) => number) => {
     let remaining = 0;
     const isWithin = lse.every((value, row) => {
-      const error = Math.abs(restore(value) - reference.lse[row]!);
+      const error = Math.abs(restore(value) - reference.lse[row]);
       if (Number.isNaN(error)) return true;
       remaining += error * error;
-      return error <= 2 * limits[row]!;
+      return error <= 2 * limits[row];
     });
     // What fits as it is, but for a few rows, is not explained by what is done to all of them.
     return isWithin && remaining <= squares / 4;

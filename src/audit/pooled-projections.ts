@@ -142,18 +142,18 @@ export class PooledProjections {
     const count = this.#count;
     this.rows++;
     for (let d = 0; d < count; d++) {
-      this.signed[d]! += row.signed[d]!;
-      this.norm[d]! += row.norm[d]!;
-      this.#weightsWorst[d]! += row.rounding * row.weights.absolute(d);
-      this.#coherent[d]! += row.rounding * row.weights.coherent(d);
-      this.#outputWorst[d]! += row.outputWorst[d]!;
-      this.#systematic[d]! += row.systematic[d]!;
+      this.signed[d] += row.signed[d];
+      this.norm[d] += row.norm[d];
+      this.#weightsWorst[d] += row.rounding * row.weights.absolute(d);
+      this.#coherent[d] += row.rounding * row.weights.coherent(d);
+      this.#outputWorst[d] += row.outputWorst[d];
+      this.#systematic[d] += row.systematic[d];
     }
     this.#addSquares(row);
     if (unit === null) {
       for (const cause of causes)
-        variances[cause].forEach((x, d) => (this.#variances[cause][d]! += x));
-      for (let d = 0; d < count; d++) this.#independent[d]! += restOf(row, d) ** 2;
+        variances[cause].forEach((x, d) => (this.#variances[cause][d] += x));
+      for (let d = 0; d < count; d++) this.#independent[d] += restOf(row, d) ** 2;
       this.#massVariance += squaresAt(row.mass, 0);
       return;
     }
@@ -162,8 +162,8 @@ export class PooledProjections {
     shared.outputs.merge(row.outputs, new Float64Array(count).fill(1));
     // Where outputs cancel they tell nothing of which sums are alike.
     for (let d = 0; d < count; d++)
-      shared.common[d]! += Math.hypot(row.common[d]!, row.accumulated[d]!);
-    for (let d = 0; d < count; d++) shared.rest[d]! += restOf(row, d);
+      shared.common[d] += Math.hypot(row.common[d], row.accumulated[d]);
+    for (let d = 0; d < count; d++) shared.rest[d] += restOf(row, d);
     addTo(shared.smooth, row.smooth);
     addTo(shared.mass, row.mass);
   }
@@ -191,8 +191,8 @@ export class PooledProjections {
       for (let d = 0; d < this.#count; d++)
         for (let place = 0; place < smoothPlaces; place++) {
           const to = (d * weightFamilies + family) * smoothPlaces;
-          this.#squares[to + ((place + places) % smoothPlaces)]! +=
-            squares[d * smoothPlaces + place]!;
+          this.#squares[to + ((place + places) % smoothPlaces)] +=
+            squares[d * smoothPlaces + place];
         }
     });
   }
@@ -201,8 +201,7 @@ export class PooledProjections {
   addMass(mass: Float64Array, own: Float64Array): void {
     addTo(this.#mass, mass);
     for (let d = 0; d < this.#count; d++)
-      for (let at = 0; at < mass.length; at++)
-        this.#own[d * mass.length + at]! += own[d]! * mass[at]!;
+      for (let at = 0; at < mass.length; at++) this.#own[d * mass.length + at] += own[d] * mass[at];
   }
 
   /** Adds another collection, of other rows. */
@@ -217,7 +216,7 @@ export class PooledProjections {
       ...[of.phases, of.#own, of.#mass, of.#squares, of.outputs],
     ];
     const from = lists(other);
-    lists(this).forEach((to, i) => addTo(to, from[i]!));
+    lists(this).forEach((to, i) => addTo(to, from[i]));
     for (const [unit, from] of other.#shared) {
       const to = this.#sharedRows(unit);
       to.weights.merge(from.weights, new Float64Array(count + 1).fill(1));
@@ -232,13 +231,13 @@ export class PooledProjections {
   /** Variances of an instrument's projection, rows that may err alike counted as one. */
   #allVariances(d: number): Record<(typeof causes)[number], number> {
     const all = {
-      weights: this.#variances.weights[d]! * this.#shareOfLargest(d),
-      outputs: this.#variances.outputs[d]!,
-      others: this.#variances.others[d]!,
+      weights: this.#variances.weights[d] * this.#shareOfLargest(d),
+      outputs: this.#variances.outputs[d],
+      others: this.#variances.others[d],
     };
     for (const shared of this.#shared.values()) {
       const ofUnit = variancesOf(shared, 1, this.#exponential);
-      for (const cause of causes) all[cause] += ofUnit[cause][d]!;
+      for (const cause of causes) all[cause] += ofUnit[cause][d];
     }
     return all;
   }
@@ -273,21 +272,21 @@ export class PooledProjections {
 
   #toleranceOf(d: number, deviations: number, ofWeights: number, ofOutputs: number): number {
     const { weights, outputs, others } = this.#allVariances(d);
-    let independent = this.#independent[d]!;
-    for (const shared of this.#shared.values()) independent += shared.rest[d]! ** 2;
+    let independent = this.#independent[d];
+    for (const shared of this.#shared.values()) independent += shared.rest[d] ** 2;
     return (
-      this.#systematic[d]! +
+      this.#systematic[d] +
       this.#exponential * this.#smoothWorst(d) +
       leastTolerance(
         deviations,
         [
           { known: ofWeights, variance: weights },
-          { known: this.#coherent[d]!, variance: independent },
-          { known: this.#weightsWorst[d]!, variance: 0 },
+          { known: this.#coherent[d], variance: independent },
+          { known: this.#weightsWorst[d], variance: 0 },
         ],
         [
           { known: ofOutputs, variance: outputs },
-          { known: this.#outputWorst[d]!, variance: 0 },
+          { known: this.#outputWorst[d], variance: 0 },
         ],
         others,
       )
@@ -304,8 +303,8 @@ export class PooledProjections {
       for (let place = 0; place < smoothPlaces; place++) {
         let rounded = 0;
         const first = set * this.places + place * perPlace;
-        for (let at = first; at < first + perPlace; at++) rounded += this.phases[at]!;
-        sum += Math.abs(rounded - this.#own[set * smoothPlaces + place]!);
+        for (let at = first; at < first + perPlace; at++) rounded += this.phases[at];
+        sum += Math.abs(rounded - this.#own[set * smoothPlaces + place]);
       }
       worst = Math.max(worst, sum);
     }
@@ -332,7 +331,7 @@ export class PooledProjections {
     for (let family = 0; family < weightFamilies; family++) {
       let sum = 0;
       for (let at = family * smoothPlaces; at < (family + 1) * smoothPlaces; at++)
-        sum += Math.abs(this.#mass[at]! / rows - 1 / smoothPlaces);
+        sum += Math.abs(this.#mass[at] / rows - 1 / smoothPlaces);
       uneven = Math.max(uneven, sum);
     }
     let squares = this.#massVariance;
@@ -348,13 +347,13 @@ export class PooledProjections {
 function shareOfLargest(squares: Float64Array, set: number): number {
   const first = set * smoothPlaces;
   let all = 0;
-  for (let place = 0; place < smoothPlaces; place++) all += squares[first + place]!;
+  for (let place = 0; place < smoothPlaces; place++) all += squares[first + place];
   if (!(all > 0)) return 1;
   let largest = 0;
   for (let shift = 0; shift < smoothPlaces; shift++) {
     let sum = 0;
     for (let place = 0; place < smoothPlaces; place++)
-      sum += squares[first + place]! * squaredHalfUlp[(place + shift) % smoothPlaces]!;
+      sum += squares[first + place] * squaredHalfUlp[(place + shift) % smoothPlaces];
     largest = Math.max(largest, sum);
   }
   return largest / all;
@@ -374,7 +373,7 @@ export function rowShareOfLargest({ squares }: RowProjections, d: number): numbe
 /** Σ of squares of one set of coarse places. */
 function squaresAt(smooth: Float64Array, set: number): number {
   let sum = 0;
-  for (let at = set * smoothPlaces; at < (set + 1) * smoothPlaces; at++) sum += smooth[at]! ** 2;
+  for (let at = set * smoothPlaces; at < (set + 1) * smoothPlaces; at++) sum += smooth[at] ** 2;
   return sum;
 }
 
@@ -395,7 +394,7 @@ function variancesOf(
   for (let d = 0; d < count; d++) {
     variances.weights[d] = (rounding ** 2 * weights.squared(d)) / 3;
     variances.outputs[d] = outputs.squared(d) / 3;
-    variances.others[d] = (common[d]! ** 2 + exponential ** 2 * squaresAt(smooth, d)) / 3;
+    variances.others[d] = (common[d] ** 2 + exponential ** 2 * squaresAt(smooth, d)) / 3;
   }
   return variances;
 }
@@ -417,7 +416,7 @@ function shiftedRounding(byPlace: Float64Array, d: number): number {
 
 /** Adds numbers to others, one by one. */
 function addTo(to: Float64Array, from: Float64Array): void {
-  for (let i = 0; i < to.length; i++) to[i]! += from[i]!;
+  for (let i = 0; i < to.length; i++) to[i] += from[i];
 }
 
 /** What a row's statistic is judged by. */
@@ -448,14 +447,14 @@ function rowToleranceOf(
 ): number {
   let smooth = 0;
   for (let at = d * smoothPlaces; at < (d + 1) * smoothPlaces; at++)
-    smooth += Math.abs(row.smooth[at]!);
+    smooth += Math.abs(row.smooth[at]);
   return (
-    row.systematic[d]! +
+    row.systematic[d] +
     exponential * smooth +
     leastTolerance(
       deviations,
       [
-        { known: row.known[d]!, variance: variances.weights[d]! },
+        { known: row.known[d], variance: variances.weights[d] },
         {
           known: row.rounding * row.weights.coherent(d),
           variance: restOf(row, d) ** 2,
@@ -463,10 +462,10 @@ function rowToleranceOf(
         { known: row.rounding * row.weights.absolute(d), variance: 0 },
       ],
       [
-        { known: ofOutputs, variance: variances.outputs[d]! },
-        { known: row.outputWorst[d]!, variance: 0 },
+        { known: ofOutputs, variance: variances.outputs[d] },
+        { known: row.outputWorst[d], variance: 0 },
       ],
-      variances.others[d]!,
+      variances.others[d],
     )
   );
 }

@@ -99,7 +99,7 @@ function sampleOf({ shape, level, lse }: AttentionReference): number[] {
   const step = Math.max(1, Math.floor(rows / count));
   const chosen: number[] = [];
   for (let row = Math.floor(step / 2); row < rows && chosen.length < count; row += step)
-    if (levels[level[row]!] !== 'special' && Number.isFinite(lse[row]!)) chosen.push(row);
+    if (levels[level[row]] !== 'special' && Number.isFinite(lse[row])) chosen.push(row);
   return chosen;
 }
 
@@ -116,7 +116,7 @@ function sizesOf({ out, exact, lse }: Errors): ErrorSizes {
   const norm = squares(exact);
   return {
     out: ofOut,
-    slope: norm === 0 ? 0 : out.reduce((sum, x, i) => sum + x * exact[i]!, 0) / norm,
+    slope: norm === 0 ? 0 : out.reduce((sum, x, i) => sum + x * exact[i], 0) / norm,
     slopeError: norm === 0 ? Infinity : ofOut / Math.sqrt(norm),
     lse: Math.sqrt(squares(lse) / Math.max(lse.length, 1)),
     lseMean: lse.reduce((sum, x) => sum + x, 0) / Math.max(lse.length, 1),
@@ -134,8 +134,8 @@ function correlation(
   let ofA = 0;
   let ofB = 0;
   for (let i = 0; i < a.length; i++) {
-    const x = a[i]! - common[i]!;
-    const y = b[i]! - common[i]!;
+    const x = a[i] - common[i];
+    const y = b[i] - common[i];
     products += x * y;
     ofA += x * x;
     ofB += y * y;
@@ -169,12 +169,12 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
     lseOf: (row: number) => number,
   ): Errors => {
     const ofRows = rows.flatMap((row) =>
-      Array.from(outOf(row), (x, c) => x - reference.out[row * vDim + c]!),
+      Array.from(outOf(row), (x, c) => x - reference.out[row * vDim + c]),
     );
     const exact = rows.flatMap((row) =>
       Array.from(reference.out.subarray(row * vDim, (row + 1) * vDim)),
     );
-    const ofLse = rows.map((row) => (lse === null ? 0 : lseOf(row) - reference.lse[row]!));
+    const ofLse = rows.map((row) => (lse === null ? 0 : lseOf(row) - reference.lse[row]));
     return {
       out: Float64Array.from(ofRows),
       exact: Float64Array.from(exact),
@@ -194,7 +194,7 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
     errorsOf(
       rows,
       (row) => out.subarray(row * vDim, (row + 1) * vDim),
-      (row) => lse![row]!,
+      (row) => lse![row],
     );
   const found = foundOn(rows);
   const size = sizesOf(found);
@@ -208,7 +208,7 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
     };
   const usual = emulate({}, rows);
   // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
-  const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.lse[rows[0]!]!));
+  const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.lse[rows[0]]));
   const nothing = new Float64Array(found.lse.length);
   const isAsLarge = (expected: ErrorSizes): boolean => {
     if (!isWithin(size.out, expected.out, alike)) return false;

@@ -231,7 +231,7 @@ export function parseDeclaration(text: string, where: string): PremiseDeclaratio
         throw new RequestError(
           `${where} is ${JSON.stringify(part)}; give name=value (${premiseNames.join(', ')}), or one of ${Object.keys(premisePresets).join(', ')}`,
         );
-      declared = { ...declared, ...premisePresets[part]!.premises };
+      declared = { ...declared, ...premisePresets[part].premises };
       continue;
     }
     const name = part.slice(0, equals);

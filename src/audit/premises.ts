@@ -249,7 +249,9 @@ export function resolvePremises(
         ? 0
         : writes * Math.max(1, Math.abs(scale)) * (smallestSubnormal(stored) / 2)) +
       q.shape.at(-1)! * Math.abs(scale) * underflowOf(declared.qkAccumulator),
-    ...{ largestScore, scoreLimit, largestSum },
+    largestScore,
+    scoreLimit,
+    largestSum,
     exponential,
     factors:
       declared.factors === 'as-weights' ? { error: exponential, tileKeys: fewestTileKeys } : null,

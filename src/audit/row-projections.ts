@@ -134,9 +134,9 @@ export class RowCollector {
     const { vDim } = reference.shape;
     for (let i = 0; i < rows; i++) {
       const row = first + i;
-      const sums = this.#rows[i]!;
-      const lse = reference.lse[row]!;
-      const toLargest = lse - reference.maximum[row]!;
+      const sums = this.#rows[i];
+      const lse = reference.lse[row];
+      const toLargest = lse - reference.maximum[row];
       sums.toLargest = Math.exp(toLargest);
       sums.exponents.set([toLargest / Math.LN2, 0, lse / Math.LN2]);
       sums.pool.clear();
@@ -148,17 +148,17 @@ export class RowCollector {
       sums.last.fill(0);
       sums.first.fill(0);
       sums.isUsed =
-        levels[reference.level[row]!] !== 'special' &&
+        levels[reference.level[row]] !== 'special' &&
         Number.isFinite(lse) &&
         !bound.row(row).isCoarse;
       for (let at = row * vDim; at < (row + 1) * vDim; at++)
-        sums.isUsed &&= Number.isFinite(out[at]! - reference.out[at]!);
+        sums.isUsed &&= Number.isFinite(out[at] - reference.out[at]);
       instruments.forEach(({ direction, pattern }, d) => {
         let own = 0;
         let norm = 0;
         for (let at = row * vDim; at < (row + 1) * vDim; at++) {
-          own += reference.out[at]! * direction[at]!;
-          norm += pattern[at]! * direction[at]!;
+          own += reference.out[at] * direction[at];
+          norm += pattern[at] * direction[at];
         }
         sums.own[d] = own;
         sums.isUsed &&= Number.isFinite(own) && Number.isFinite(norm);
@@ -176,13 +176,13 @@ export class RowCollector {
     const ofInstrument = weightFamilies * places;
     const errors = new Float64Array(count + 1);
     for (let i = 0; i < rows; i++) {
-      const sums = this.#rows[i]!;
+      const sums = this.#rows[i];
       if (!sums.isUsed) continue;
       const { pool, moments, rounded, squares, lost, mass, toLargest, exponents } = sums;
       const [first, second, third] = exponents as unknown as readonly [number, number, number];
       for (let j = 0; j < keys; j++) {
         const at = i * stride + j;
-        const w = weights[at]!;
+        const w = weights[at];
         if (w === 0) continue;
         const exponent = Math.log2(w);
         const x = fractionOf(exponent + first);
@@ -195,26 +195,26 @@ export class RowCollector {
         // A weight of one is not rounded.
         const ifLast = x === 0 ? 0 : (roundingErrors?.[inFirst] ?? 0);
         const ifFirst = roundingErrors?.[inSecond - places] ?? 0;
-        mass[nearest]! += w;
-        mass[smoothPlaces + Math.floor(y * smoothPlaces)]! += w;
-        mass[2 * smoothPlaces + Math.floor(z * smoothPlaces)]! += w;
+        mass[nearest] += w;
+        mass[smoothPlaces + Math.floor(y * smoothPlaces)] += w;
+        mass[2 * smoothPlaces + Math.floor(z * smoothPlaces)] += w;
         for (let d = 0; d < count; d++) {
-          const c = w * projections[d]![at]!;
+          const c = w * projections[d][at];
           errors[d] = c;
-          moments[d]! += c * c;
-          moments[count + d]! += c * w;
-          rounded[d * smoothPlaces + nearest]! += c;
-          squares[d * smoothPlaces + nearest]! += c * c;
-          sums.last[d]! += c * ifLast;
-          sums.first[d]! += c * ifFirst;
-          if (w < smallest) lost[d]! += Math.min(w, half) * Math.abs(projections[d]![at]!);
+          moments[d] += c * c;
+          moments[count + d] += c * w;
+          rounded[d * smoothPlaces + nearest] += c;
+          squares[d * smoothPlaces + nearest] += c * c;
+          sums.last[d] += c * ifLast;
+          sums.first[d] += c * ifFirst;
+          if (w < smallest) lost[d] += Math.min(w, half) * Math.abs(projections[d][at]);
           const of = d * ofInstrument;
-          phases[of + inFirst]! += c;
-          phases[of + inSecond]! += c;
-          phases[of + inThird]! += c;
+          phases[of + inFirst] += c;
+          phases[of + inSecond] += c;
+          phases[of + inThird] += c;
         }
         errors[count] = w;
-        moments[2 * count]! += w * w;
+        moments[2 * count] += w * w;
         pool.addAll(weightGroups.group(w * toLargest), errors);
       }
     }
@@ -225,7 +225,7 @@ export class RowCollector {
     const { reference, bound, instruments, sumsTruncate, scoreError, premises, largestValue } =
       this.#model;
     const { qkDim } = reference.shape;
-    const sums = this.#rows[local]!;
+    const sums = this.#rows[local];
     if (!sums.isUsed) return null;
     const { typicalWeight, addition, keys, weightRounding, declared } = bound.row(row);
     const count = instruments.length;
@@ -245,20 +245,20 @@ export class RowCollector {
       scoreSize(typicalWeight - exponential, elementwise, Math.sqrt(qkDim) * addition) *
         Math.hypot(Math.sqrt(qkDim) * ofAddition, 2 * elementwise);
     const { pool, moments, rounded, squares, lost, mass, exponents } = sums;
-    const ofDominated = moments[2 * count]! > dominated ? 1 : 0;
+    const ofDominated = moments[2 * count] > dominated ? 1 : 0;
     for (let d = 0; d < count; d++) {
-      const { direction } = instruments[d]!;
+      const { direction } = instruments[d];
       let total = 0;
       let ofOutputs = 0;
       let ofMagnitudes = 0;
       for (let at = row * reference.shape.vDim; at < (row + 1) * reference.shape.vDim; at++) {
-        total += Math.abs(direction[at]!);
-        ofOutputs += Math.abs(direction[at]! * reference.out[at]!);
-        ofMagnitudes += Math.abs(direction[at]!) * reference.magnitude[at]!;
+        total += Math.abs(direction[at]);
+        ofOutputs += Math.abs(direction[at] * reference.out[at]);
+        ofMagnitudes += Math.abs(direction[at]) * reference.magnitude[at];
       }
-      const own = sums.own[d]!;
+      const own = sums.own[d];
       const shared = Math.max(
-        moments[d]! - 2 * own * moments[count + d]! + own * own * moments[2 * count]!,
+        moments[d] - 2 * own * moments[count + d] + own * own * moments[2 * count],
         pool.coherentDifference(d, own),
       );
       common[d] = Math.hypot(
@@ -273,15 +273,15 @@ export class RowCollector {
         (pool.absolute(d) + Math.abs(own) * pool.absolute(count));
       systematic[d] =
         (floor + declared.floor) * total +
-        lost[d]! +
+        lost[d] +
         (truncated + declared.ofValue) * ofOutputs +
         declared.ofMagnitude * ofMagnitudes +
-        (declared.halves + ofDominated) * result.outputWorst[d]! +
+        (declared.halves + ofDominated) * result.outputWorst[d] +
         elementwise * Math.abs(own) +
         ofScores;
       for (let place = 0; place < smoothPlaces; place++)
         this.#smooth[d * smoothPlaces + place] =
-          rounded[d * smoothPlaces + place]! - own * mass[place]!;
+          rounded[d * smoothPlaces + place] - own * mass[place];
     }
     pooled.addMass(mass, sums.own);
     return {
@@ -292,8 +292,8 @@ export class RowCollector {
       smooth: this.#smooth,
       mass,
       squares,
-      known: sums.last.map((x, d) => Math.max(Math.abs(x), Math.abs(sums.first[d]!))),
-      shifts: [...exponents].map((exponent) => exponent - exponents[0]!),
+      known: sums.last.map((x, d) => Math.max(Math.abs(x), Math.abs(sums.first[d]))),
+      shifts: [...exponents].map((exponent) => exponent - exponents[0]),
       rounding: weightRounding,
     };
   }
@@ -310,23 +310,23 @@ export class RowCollector {
     this.#outputs.clear();
     this.#places.fill(0);
     for (let at = row * vDim; at < (row + 1) * vDim; at++) {
-      const exact = reference.out[at]!;
-      const error = out[at]! - exact;
+      const exact = reference.out[at];
+      const error = out[at] - exact;
       const size = Math.abs(exact);
       const spacing = ulp(table, Math.min(size, table.maxFinite));
       const half = exact < 0 ? -spacing / 2 : spacing / 2;
       const place = Math.floor(((size / spacing) % 1) * outputPlaces);
-      const ofSums = accumulated * reference.magnitude[at]!;
+      const ofSums = accumulated * reference.magnitude[at];
       const amplitude = Math.sqrt(half * half + ofSums * ofSums) * (exact < 0 ? -1 : 1);
       for (let d = 0; d < count; d++) {
-        const x = instruments[d]!.direction[at]!;
-        signed[d]! += error * x;
-        norm[d]! += instruments[d]!.pattern[at]! * x;
-        outputWorst[d]! += Math.abs(half * x);
+        const x = instruments[d].direction[at];
+        signed[d] += error * x;
+        norm[d] += instruments[d].pattern[at] * x;
+        outputWorst[d] += Math.abs(half * x);
         errors[d] = amplitude * x;
-        ofRow[d]! += ofSums * Math.abs(x);
-        pooled.outputs[d * outputPlaces + place]! += half * x;
-        this.#places[d * outputPlaces + place]! += half * x;
+        ofRow[d] += ofSums * Math.abs(x);
+        pooled.outputs[d * outputPlaces + place] += half * x;
+        this.#places[d * outputPlaces + place] += half * x;
       }
       // Subnormal outputs are as far apart as the smallest normal ones.
       this.#outputs.addAll(outputGroups.group(size < smallest ? size + smallest : size), errors);

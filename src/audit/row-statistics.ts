@@ -43,8 +43,8 @@ class BlockMaxima {
   }
 
   add(row: number, key: number, exponent: number): void {
-    const ofBlock = this.#maxima[this.#maxima.length - 1 - Math.floor(key / this.#blockKeys)]!;
-    if (exponent > ofBlock[row]!) ofBlock[row] = exponent;
+    const ofBlock = this.#maxima[this.#maxima.length - 1 - Math.floor(key / this.#blockKeys)];
+    if (exponent > ofBlock[row]) ofBlock[row] = exponent;
   }
 
   /** How far the maximum in use is below the largest exponent in the end, for each row. */
@@ -53,8 +53,7 @@ class BlockMaxima {
     const lags = new Float64Array(walkRows).fill(NaN);
     path.at(-1)?.low.forEach((used, row) => {
       if (used === -Infinity) return;
-      lags[row] =
-        this.#maxima.reduce((most, ofBlock) => Math.max(most, ofBlock[row]!), used) - used;
+      lags[row] = this.#maxima.reduce((most, ofBlock) => Math.max(most, ofBlock[row]), used) - used;
     });
     return lags;
   }
@@ -95,11 +94,11 @@ export function createRowStatistics(
     visit: ({ rows: count, keys: width, firstKey, stride, weights }) => {
       for (let i = 0; i < count; i++)
         for (let j = 0; j < width; j++) {
-          const weight = weights[i * stride + j]!;
+          const weight = weights[i * stride + j];
           if (!(weight > 0)) continue;
           const exponent = Math.log2(weight);
-          entropy[i]! -= weight * exponent;
-          total[i]! += weight;
+          entropy[i] -= weight * exponent;
+          total[i] += weight;
           blocks?.add(i, firstKey + j, exponent);
         }
     },
@@ -109,8 +108,8 @@ export function createRowStatistics(
         if (total[i] === 0) continue;
         const row = head * queries + firstRow + i;
         // The walk's roundings make a weight of one a little more than one.
-        statistics.entropy[row] = Math.max(0, entropy[i]!);
-        if (lags !== null) statistics.lag![row] = lags[i]!;
+        statistics.entropy[row] = Math.max(0, entropy[i]);
+        if (lags !== null) statistics.lag![row] = lags[i];
       }
     },
   };

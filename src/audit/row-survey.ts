@@ -54,21 +54,21 @@ export function surveyRows(
     begin: (head, firstRow, count) => {
       for (let i = 0; i < count; i++) {
         const row = head * queries + firstRow + i;
-        toLargest[i] = Math.exp(reference.lse[row]! - reference.maximum[row]!);
+        toLargest[i] = Math.exp(reference.lse[row] - reference.maximum[row]);
       }
     },
     visit: ({ rows: count, firstKey, keys, stride, weights }) => {
       for (let i = 0; i < count; i++) {
-        const table = tables[i]!;
-        const factor = toLargest[i]!;
+        const table = tables[i];
+        const factor = toLargest[i];
         for (let j = 0; j < keys; j++) {
-          const w = weights[i * stride + j]!;
+          const w = weights[i * stride + j];
           if (w === 0) continue;
           const slot = Math.imul(groups.group(w * factor), 0x9e3779b1) >>> (32 - tableBits);
-          table[slot]! += w;
-          own[i]! += w * w;
-          mass[i]! += w;
-          if (w <= most[i]!) continue;
+          table[slot] += w;
+          own[i] += w * w;
+          mass[i] += w;
+          if (w <= most[i]) continue;
           most[i] = w;
           at[i] = firstKey + j;
         }
@@ -77,14 +77,14 @@ export function surveyRows(
     end: (head, firstRow, count) => {
       for (let i = 0; i < count; i++) {
         const row = head * queries + firstRow + i;
-        const table = tables[i]!;
-        heaviest[row] = at[i]!;
-        squares[row] = own[i]!;
-        const isSpecial = levels[reference.level[row]!] === 'special';
+        const table = tables[i];
+        heaviest[row] = at[i];
+        squares[row] = own[i];
+        const isSpecial = levels[reference.level[row]] === 'special';
         const number = numberRow(
           row,
           !isSpecial &&
-            isClustered({ mass: mass[i]!, squares: own[i]!, squaresAlike: sumOfSquares(table) }),
+            isClustered({ mass: mass[i], squares: own[i], squaresAlike: sumOfSquares(table) }),
         );
         unit[row] = number;
         counts.set(number, (counts.get(number) ?? 0) + 1);
@@ -94,5 +94,5 @@ export function surveyRows(
       }
     },
   });
-  return { heaviest, squares, unit, isShared: (row) => counts.get(unit[row]!)! > 1 };
+  return { heaviest, squares, unit, isShared: (row) => counts.get(unit[row])! > 1 };
 }

@@ -35,22 +35,22 @@ export class SlopeDispersion {
   /** Rows of one unit may err alike. */
   add(row: RowProjections, variances: Variances, unit: number): void {
     const { signed, norm, systematic, known: ofKnown } = row;
-    const weight = norm[slope]!;
+    const weight = norm[slope];
     if (!(weight > 0)) return;
     // What the roundings of P come to where they are known counts where that is more than by chance.
     const ofWeights = Math.max(
-      rowShareOfLargest(row, slope) * variances.weights[slope]!,
-      ofKnown[slope]! ** 2,
+      rowShareOfLargest(row, slope) * variances.weights[slope],
+      ofKnown[slope] ** 2,
     );
-    const ofRest = ofWeights + variances.others[slope]!;
+    const ofRest = ofWeights + variances.others[slope];
     this.#outputs.merge(row.outputs, this.#ones);
     this.#ofOutputs += row.outputs.squared(slope);
-    this.#measured += signed[slope]! ** 2 / weight;
-    this.#systematic += systematic[slope]! ** 2 / weight;
+    this.#measured += signed[slope] ** 2 / weight;
+    this.#systematic += systematic[slope] ** 2 / weight;
     this.#weight += weight;
     const known = this.#units.get(unit) ?? { ofOutputs: 0, ofRest: 0 };
     this.#units.set(unit, {
-      ofOutputs: known.ofOutputs + variances.outputs[slope]! / weight,
+      ofOutputs: known.ofOutputs + variances.outputs[slope] / weight,
       ofRest: known.ofRest + ofRest / weight,
     });
   }

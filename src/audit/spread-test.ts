@@ -148,31 +148,31 @@ export function testSpread(
   /** Mean square of what is known of a row's errors. */
   const knownOfRow = (row: number): number => {
     let sum = 0;
-    for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += bounds.known[i]! ** 2;
+    for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += bounds.known[i] ** 2;
     return sum / vDim;
   };
   // What is known of one element hangs on every bit of the kernel's configuration, of a row it does not:
   // no element is allowed less than if its known part were a random one of the row's size.
   const limitOf = (i: number, ofRow: number): number => {
-    const known = bounds.known[i]!;
+    const known = bounds.known[i];
     // Nothing is known of it: ∞ − ∞.
     if (bounds.deviation[i] === Infinity) return Infinity;
-    const random = Math.max(0, bounds.deviation[i]! ** 2 - known ** 2);
+    const random = Math.max(0, bounds.deviation[i] ** 2 - known ** 2);
     const spread = Math.max(
       known + deviations * Math.sqrt(random),
       deviations * Math.sqrt(random + ofRow),
     );
-    return Math.min(bounds.total[i]!, bounds.systematic[i]! + spread);
+    return Math.min(bounds.total[i], bounds.systematic[i] + spread);
   };
 
   /** Adds one row to the energies, and tests its elements. */
   function addRow(row: number, energies: readonly Energy[]): void {
     // Rows with infinities or NaNs have a worst case only.
-    if (levels[reference.level[row]!] === 'special') return;
+    if (levels[reference.level[row]] === 'special') return;
     const squares = noSquares();
     const ofRow = knownOfRow(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
-      const error = Math.abs(out[i]! - reference.out[i]!);
+      const error = Math.abs(out[i] - reference.out[i]);
       const limit = limitOf(i, ofRow);
       if (!Number.isFinite(error) || limit === Infinity) continue;
       if (Number.isNaN(limit)) throw new Error(`the spread of element ${i} is NaN`);
@@ -182,15 +182,15 @@ export function testSpread(
         worstRatio = ratio;
         worst = i;
       }
-      const known = bounds.known[i]! ** 2;
+      const known = bounds.known[i] ** 2;
       squares.measured += error * error;
-      squares.systematic += bounds.systematic[i]! ** 2;
+      squares.systematic += bounds.systematic[i] ** 2;
       squares.known += known;
-      squares.random += Math.max(0, bounds.deviation[i]! ** 2 - known);
+      squares.random += Math.max(0, bounds.deviation[i] ** 2 - known);
       squares.elements++;
     }
     if (squares.elements === 0) return;
-    for (const energy of energies) energy.add(bounds.unit[row]!, squares);
+    for (const energy of energies) energy.add(bounds.unit[row], squares);
   }
 
   for (let head = 0; head < headCount; head++) {
@@ -212,7 +212,7 @@ export function testSpread(
         ? null
         : {
             at: elementAt(shape, worst),
-            error: Math.abs(out[worst]! - reference.out[worst]!),
+            error: Math.abs(out[worst] - reference.out[worst]),
             bound: limitOf(worst, knownOfRow(Math.floor(worst / vDim))),
           },
     measured,

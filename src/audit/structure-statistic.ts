@@ -86,15 +86,15 @@ export function collectWeights(
   amplitude: Float64Array,
 ): void {
   for (let direction = 0; direction < projections.length; direction++) {
-    const pool = statistics[direction]!.weights;
-    const projection = projections[direction]!;
+    const pool = statistics[direction].weights;
+    const projection = projections[direction];
     for (let i = 0; i < rows; i++) {
       const first = i * stride;
       for (let j = 0; j < keys; j++) {
-        const w = weights[first + j]!;
+        const w = weights[first + j];
         if (w === 0) continue;
-        const group = weightGroups.group(w * toLargest[i]!);
-        pool.add(group, amplitude[i]! * w * projection[first + j]!);
+        const group = weightGroups.group(w * toLargest[i]);
+        pool.add(group, amplitude[i] * w * projection[first + j]);
       }
     }
   }
@@ -124,7 +124,7 @@ export function collectRow(
   row: number,
   direction: Float64Array,
 ): boolean {
-  if (levels[reference.level[row]!] === 'special') return false;
+  if (levels[reference.level[row]] === 'special') return false;
   const { vDim } = reference.shape;
   const smallest = smallestNormal(formats[outputFormat]);
   const { typicalWeight, addition, normalisation, floor, keys, isCoarse, declared } =
@@ -138,11 +138,11 @@ export function collectRow(
   let halves = 0;
   for (let c = 0; c < vDim; c++) {
     const at = row * vDim + c;
-    const x = direction[c]!;
-    const exact = reference.out[at]!;
-    signed += (out[at]! - exact) * x;
+    const x = direction[c];
+    const exact = reference.out[at];
+    signed += (out[at] - exact) * x;
     norm += x * x;
-    magnitude += reference.magnitude[at]! * Math.abs(x);
+    magnitude += reference.magnitude[at] * Math.abs(x);
     own += Math.abs(exact * x);
     const half = outputRounding(outputFormat, exact, 0);
     // Subnormal outputs are as far apart as the smallest normal ones.

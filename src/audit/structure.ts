@@ -140,13 +140,19 @@ export function structureResults(
   const offset = precision <= finestPrecision ? new CommonOffset(weightFormat) : null;
   const { exponential } = premises;
   const collector = new RowCollector({
-    ...{ reference, out, outputFormat, bound, instruments },
+    reference,
+    out,
+    outputFormat,
+    bound,
+    instruments,
     weightGroups: fineGroups,
     outputGroups: outputGroups(outputFormat),
     sumsTruncate: weightFormat !== 'fp32' && weightFormat !== 'fp64',
     scoreError: tanhError(problem, premises),
     roundingErrors: offset?.errors ?? null,
-    ...{ premises, weightFormat, largestValue: largestMagnitude(problem.v) },
+    premises,
+    weightFormat,
+    largestValue: largestMagnitude(problem.v),
   });
   const pooled = () => new PooledProjections(instruments.length, offset, exponential);
   const tile = pooled();
@@ -175,7 +181,8 @@ export function structureResults(
     worst.add({
       test,
       ...place,
-      ...{ firstKey: null, keys: null },
+      firstKey: null,
+      keys: null,
       statistic: signed / norm,
       threshold: tolerance / Math.abs(norm),
     });
@@ -189,18 +196,18 @@ export function structureResults(
     for (const { test, instrument: d } of listed) {
       // What follows from a declaration is no test of it.
       if (test === 'truncation' && !isUsual) continue;
-      const signed = of.signed[d]!;
+      const signed = of.signed[d];
       // What rows have in common takes a while to find, and most results need not be known.
       if (worst.isBeyond(test, place.scope, Math.abs(signed) / of.leastTolerance(d, z)))
-        report(test, place, signed, of.norm[d]!, of.tolerance(d, z));
+        report(test, place, signed, of.norm[d], of.tolerance(d, z));
     }
   };
   const judgeRow = (row: RowProjections, variances: Variances, place: Place) => {
     const allowance = { variances, deviations: deviations.row, exponential };
     for (const { test, instrument: d } of rowEntries!) {
-      const signed = row.signed[d]!;
+      const signed = row.signed[d];
       if (worst.isBeyond(test, 'row', Math.abs(signed) / leastRowTolerance(row, d, allowance)))
-        report(test, place, signed, row.norm[d]!, rowTolerance(row, d, allowance));
+        report(test, place, signed, row.norm[d], rowTolerance(row, d, allowance));
     }
   };
 
@@ -212,8 +219,8 @@ export function structureResults(
     if (collected !== null) {
       const variances = rowVariances(collected, exponential);
       judgeRow(collected, variances, { scope: 'row', head: ofHead, firstRow: query, rows: 1 });
-      tile.add(collected, variances, survey.isShared(row) ? survey.unit[row]! : null);
-      dispersion.add(collected, variances, survey.unit[row]!);
+      tile.add(collected, variances, survey.isShared(row) ? survey.unit[row] : null);
+      dispersion.add(collected, variances, survey.unit[row]);
     }
     const isLast = query === queries - 1;
     if (isLast || query % structureTileRows === structureTileRows - 1) {
@@ -259,7 +266,11 @@ export function structureResults(
     },
   );
   const errors = {
-    ...{ reference, out, outputFormat, bound, groups: outputGroups(outputFormat) },
+    reference,
+    out,
+    outputFormat,
+    bound,
+    groups: outputGroups(outputFormat),
     weightGroups: weightGroups(weightFormat),
   };
   for (const result of testKeyTiles(problem, errors, share)) worst.add(result);

@@ -6,5 +6,5 @@ import { levels, type AttentionReference } from '../../oracles/index.js';
  * @param row counted over [batch, heads, queries]
  */
 export function isUndefinedRow({ level, lse }: AttentionReference, row: number): boolean {
-  return levels[level[row]!] === 'special' && lse[row] === -Infinity;
+  return levels[level[row]] === 'special' && lse[row] === -Infinity;
 }

@@ -261,7 +261,7 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   if (findings.length > 0) {
     const diagnosis = explainers?.diagnose() ?? null;
     const premise = explainers?.fitPremise(findings) ?? null;
-    const sentence = failureSentence(findings[0]!, diagnosis, premise);
+    const sentence = failureSentence(findings[0], diagnosis, premise);
     return { pass: false, sentence, diagnosis, premise, ...common };
   }
   const unexplained = { diagnosis: null, premise: null, ...common };

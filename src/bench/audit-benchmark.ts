@@ -24,7 +24,9 @@ async function writeAudited(path: string, quick: boolean): Promise<void> {
   const out = textbookAttention(problem, problemShape(problem));
   const { lse } = attentionOracle(problem);
   await writeSafetensors(path, {
-    ...{ q, k, v },
+    q,
+    k,
+    v,
     out: { ...q, data: encodeFromFloat64(formats.bf16, out) },
     lse: { format: 'fp32', shape: q.shape.slice(0, 2), data: Float32Array.from(lse) },
   });

@@ -81,7 +81,7 @@ export function checkUnits(request: CheckRequest): CheckUnit[] {
   const turns = Math.ceil(request.runs / roundsPerUnit);
   return Array.from({ length: turns }, (_, turn) =>
     ids.map((_, i): CheckUnit => {
-      const law = ids[(turn + i) % ids.length]!;
+      const law = ids[(turn + i) % ids.length];
       const first = turn * roundsPerUnit + 1;
       const last = Math.min(first + roundsPerUnit - 1, request.runs);
       return { name: `${law} ${first}-${last}`, law, first, last };

@@ -120,7 +120,7 @@ export function assembleConform(
       mismatchingBlocks: found
         .flatMap((result) => ('mismatching' in result ? result.mismatching : []))
         .sort((a, b) => a - b),
-      results: found.flatMap((result) => ('results' in result ? [result.results] : []))[0]!,
+      results: found.flatMap((result) => ('results' in result ? [result.results] : []))[0],
     };
   });
   return assembleConformance(plan, findings);

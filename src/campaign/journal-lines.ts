@@ -71,7 +71,7 @@ export function readJournalLines(path: string, bytes: Uint8Array): JournalConten
   const wholeBytes = bytes.lastIndexOf(newline) + 1;
   if (wholeBytes === 0) return null;
   const lines = new TextDecoder().decode(bytes.subarray(0, wholeBytes - 1)).split('\n');
-  const head = validHead(path, parseLine(path, lines[0]!, 1) as object);
+  const head = validHead(path, parseLine(path, lines[0], 1) as object);
   const records = new Map<string, UnitRecord>();
   let outOfTime = false;
   for (const [i, text] of lines.slice(1).entries()) {

@@ -43,7 +43,9 @@ function optionsOf(request: ProfileRequest): ProfileOptions {
     throw new RequestError('the range of the profile is none of numbers; make the parts again');
   const { range, architecture, degrees, tuning, problems } = request;
   return {
-    ...{ range, architecture, ...problems },
+    range,
+    architecture,
+    ...problems,
     ...(degrees === undefined ? {} : { degrees }),
     ...(tuning === undefined ? {} : { tuning }),
   };

@@ -28,7 +28,9 @@ const schedulers: readonly Scheduler[] = [
     name: 'a Kubernetes indexed job',
     index: 'JOB_COMPLETION_INDEX',
     first: 0,
-    ...{ step: null, count: null, last: null },
+    step: null,
+    count: null,
+    last: null,
   },
   {
     name: 'a Slurm array',
@@ -42,13 +44,17 @@ const schedulers: readonly Scheduler[] = [
     name: 'GitLab',
     index: 'CI_NODE_INDEX',
     first: 1,
-    ...{ step: null, count: 'CI_NODE_TOTAL', last: null },
+    step: null,
+    count: 'CI_NODE_TOTAL',
+    last: null,
   },
   {
     name: 'CircleCI',
     index: 'CIRCLE_NODE_INDEX',
     first: 0,
-    ...{ step: null, count: 'CIRCLE_NODE_TOTAL', last: null },
+    step: null,
+    count: 'CIRCLE_NODE_TOTAL',
+    last: null,
   },
 ];
 

@@ -87,7 +87,10 @@ export async function runCheckCampaign(
   options: CheckCommandOptions,
 ): Promise<boolean> {
   const request = checkRequest(plan, {
-    ...{ version: toolVersion(), kernel: underTest.reported, runs, seed },
+    version: toolVersion(),
+    kernel: underTest.reported,
+    runs,
+    seed,
     timeout: options.exec === undefined ? null : parsePositive(options.timeout, '--timeout'),
   });
   const log = openLog(campaign, request);

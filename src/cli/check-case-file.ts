@@ -38,7 +38,9 @@ export async function saveCase(path: string, saved: SavedCase): Promise<void> {
   await writeSafetensors(
     path,
     {
-      ...{ q, k, v },
+      q,
+      k,
+      v,
       ...(outputs === null ? {} : { out: outputs.out }),
       ...(outputs === null || outputs.lse === null ? {} : { lse: outputs.lse }),
     },

@@ -105,7 +105,7 @@ export async function liveKernel(
   const live = await startLiveKernel(command, parsePositive(options.timeout, '--timeout'));
   const whyNotRunning = async (promises: ResolvedPromises): Promise<ExecutionFailure | null> => {
     judged?.check(promises);
-    const problem = ordinaryProblem(promises, promises.formats[0]!);
+    const problem = ordinaryProblem(promises, promises.formats[0]);
     const failure = await firstFailure(live, problem, command);
     if (failure === null) return null;
     const asked = describeReportedProblem(reportedProblem(problem));

@@ -31,7 +31,10 @@ export function rejectEmptyReport({ properties, execution }: CheckReport): void 
   if (execution !== null) return;
   rejectNothingTried(
     properties.map(({ name, result, runs, skipped }) => ({
-      ...{ id: name, status: result, runs, skipped },
+      id: name,
+      status: result,
+      runs,
+      skipped,
     })),
   );
 }

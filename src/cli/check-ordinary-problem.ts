@@ -39,7 +39,7 @@ export function ordinaryProblem(
   };
   const tensor = (shape: readonly number[]): Tensor => {
     const elements = shape.reduce((product, length) => product * length, 1);
-    const plain = Float64Array.from({ length: elements }, (_, i) => values[i % values.length]!);
+    const plain = Float64Array.from({ length: elements }, (_, i) => values[i % values.length]);
     return { format, shape, data: encodeFromFloat64(formats[format], plain) };
   };
   const [batch, kvHeads, queries, keys] = [

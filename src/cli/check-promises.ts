@@ -114,7 +114,12 @@ function flaggedPromises(options: CheckCommandOptions): KernelPromises {
   const { window, softcap, groupedHeads, emptyRows, specialValues } = options;
   const known = Object.keys(formats) as FormatName[];
   const promises: KernelPromises = {
-    ...{ causal: promisedCausal(options), window, softcap, groupedHeads, emptyRows, specialValues },
+    causal: promisedCausal(options),
+    window,
+    softcap,
+    groupedHeads,
+    emptyRows,
+    specialValues,
     lse: options.needsLse,
     formats:
       options.formats === undefined

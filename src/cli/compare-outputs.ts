@@ -44,13 +44,18 @@ export function createOutputComparer(
       problem,
       { out: tensor, lse: null },
       {
-        ...{ reference, falseAlarmRate, diagnose: false, onElements },
+        reference,
+        falseAlarmRate,
+        diagnose: false,
+        onElements,
         ...(ofFormat === undefined ? {} : { bounds: ofFormat }),
       },
     );
     const report = createAuditReport(problem, audit, {
       ...provenance,
-      ...{ output: source, lse: null, command: null },
+      output: source,
+      lse: null,
+      command: null,
     });
     return { name, report, plots: plots! };
   };

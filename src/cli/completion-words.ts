@@ -64,14 +64,16 @@ function completedCommand(command: Command): CompletedCommand {
   // Commander adds --help by itself, and names it where it makes the text of a command's help.
   const options = command.createHelp().visibleOptions(command);
   return {
-    ...{ name, description: command.description() },
+    name,
+    description: command.description(),
     options: options.map((option) => completedOption(name, option)),
     arguments: command.registeredArguments.map((argument) => {
       const choices: Completion | null =
         argument.argChoices === undefined ? null : { kind: 'names', names: argument.argChoices };
       const kind = pathArguments.includes(argument.name()) ? 'files' : 'nothing';
       return {
-        ...{ name: argument.name(), repeats: argument.variadic },
+        name: argument.name(),
+        repeats: argument.variadic,
         value: choices ?? named(name, argument.name()) ?? { kind },
       };
     }),
@@ -86,7 +88,9 @@ export function completedCommands(program: Command): readonly CompletedCommand[]
   const commands = program.commands.map(completedCommand);
   const names = [...commands.map(({ name }) => name), 'help'];
   const help: CompletedCommand = {
-    ...{ name: 'help', description: 'display help for a command', options: [] },
+    name: 'help',
+    description: 'display help for a command',
+    options: [],
     arguments: [{ name: 'command', repeats: false, value: { kind: 'names', names } }],
   };
   return [...commands, help];

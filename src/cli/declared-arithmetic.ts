@@ -62,7 +62,7 @@ export function declaredPremises(
   if (as === undefined && premise === undefined)
     return noted === undefined ? {} : parseDeclaration(noted.text, noted.where);
   return {
-    ...(as === undefined ? {} : premisePresets[as]!.premises),
+    ...(as === undefined ? {} : premisePresets[as].premises),
     ...parseDeclaration((premise ?? []).join(','), '--premise'),
   };
 }

@@ -24,6 +24,7 @@ export async function emulateDocument(
   return {
     ...documentHead('emulate', seconds),
     problem: { path, sha256: await hashTensorFile(path) },
-    ...{ kernel, settings },
+    kernel,
+    settings,
   };
 }

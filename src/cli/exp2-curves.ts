@@ -18,8 +18,8 @@ function float32Function(ofBits: (bits: number) => number): (x: number) => numbe
   const word = new Uint32Array(float.buffer);
   return (x) => {
     float[0] = x;
-    word[0] = ofBits(word[0]!);
-    return float[0]!;
+    word[0] = ofBits(word[0]);
+    return float[0];
   };
 }
 
@@ -75,5 +75,5 @@ export function exp2Curves(
   problem: Problem,
   settings: ReadonlyMap<string, string>,
 ): readonly Exp2Curve[] {
-  return Object.hasOwn(curves, model) ? curves[model]!(problem, settings) : [];
+  return Object.hasOwn(curves, model) ? curves[model](problem, settings) : [];
 }

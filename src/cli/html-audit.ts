@@ -85,7 +85,10 @@ export function createHtmlAudit(path: string, options: AuditCommandOptions): Htm
     render: (report, problem, compared, identification) => {
       const model = options.kernel ?? options.as;
       const page: HtmlReport = {
-        ...{ report, plots, compared, identification },
+        report,
+        plots,
+        compared,
+        identification,
         exp2:
           model === undefined || problem === null
             ? []

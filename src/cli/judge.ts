@@ -106,7 +106,9 @@ export function judge(
     own ?? anyKernelArithmetic(problem, format, resolvePremises(problem, format, premises));
   const meter = techniqueMeter(problem, reference, arithmetic, options);
   const audit = auditOutputs(problem, outputs, {
-    ...{ reference, falseAlarmRate, progress },
+    reference,
+    falseAlarmRate,
+    progress,
     ...(own === null ? {} : { arithmetic: own }),
     premises,
     ...(meter === null ? {} : { onBounds: meter.visit }),
@@ -122,7 +124,8 @@ export function judge(
   const outputFormat = outputs.out.format;
   const sketch = wantsSketch
     ? gatherSketch({
-        ...{ reference, outputFormat },
+        reference,
+        outputFormat,
         out: auditableOutput(outputs.out, problemShape(problem)),
       })
     : null;

@@ -32,7 +32,8 @@ export function kernelList(): KernelList {
   return {
     ...listHead('emulate-list'),
     models: kernelModels.map(({ name, description, settings }) => ({
-      ...{ name, description },
+      name,
+      description,
       settings: settings.map(({ key, description }) => ({ key, description })),
     })),
   };

@@ -56,7 +56,12 @@ export function machineList(): MachineList {
     schedules: [...schedules, ...adversarialNames().map((name) => ({ name, description: null }))],
     models: Object.values(memoryModels).map(({ name, description }) => ({ name, description })),
     mutants: machineMutants.map(({ id, site, kind, description, needsPair, model }) => ({
-      ...{ id, site, kind, description, needsPair, model },
+      id,
+      site,
+      kind,
+      description,
+      needsPair,
+      model,
     })),
   };
 }

@@ -59,10 +59,14 @@ export function addMachineOptions(command: Command): Command {
 function machineOnly(options: MachineOptions): Readonly<Record<string, boolean>> {
   const { ctas, clusters, schedule, races, model, isaFences, mutant, trace } = options;
   return {
-    ...{ '--ctas': ctas !== undefined, '--clusters': clusters !== undefined },
-    ...{ '--schedule': schedule !== undefined, '--no-races': !races },
-    ...{ '--model': model !== undefined, '--isa-fences': isaFences === true },
-    ...{ '--mutant': mutant !== undefined, '--trace': trace !== undefined },
+    '--ctas': ctas !== undefined,
+    '--clusters': clusters !== undefined,
+    '--schedule': schedule !== undefined,
+    '--no-races': !races,
+    '--model': model !== undefined,
+    '--isa-fences': isaFences === true,
+    '--mutant': mutant !== undefined,
+    '--trace': trace !== undefined,
   };
 }
 

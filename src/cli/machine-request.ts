@@ -94,7 +94,8 @@ function prepareMutant(
   const { change, hasMet } = watched(mutation.change, mutant.site);
   return {
     program: prepareFa4Program(problem, configuration, { ...all, change }),
-    ...{ model, hasMutated: hasMet },
+    model,
+    hasMutated: hasMet,
   };
 }
 
@@ -119,7 +120,9 @@ export function prepareMachine(
   const { ctas, clusters, races, isaFences = false } = options;
   const model = options.model === undefined ? undefined : findModel(options.model);
   const runOptions: ProgramRunOptions = {
-    ...{ races, isaFences, scheduler: schedule.create },
+    races,
+    isaFences,
+    scheduler: schedule.create,
     ...(model === undefined ? {} : { model }),
     ...(ctas === undefined ? {} : { ctas }),
     ...(clusters === undefined ? {} : { clusters }),
@@ -130,7 +133,8 @@ export function prepareMachine(
     mutant === null
       ? {
           program: prepareFa4Program(problem, configuration, runOptions),
-          ...{ model: model ?? memoryModels.practice, hasMutated: () => true },
+          model: model ?? memoryModels.practice,
+          hasMutated: () => true,
         }
       : prepareMutant(problem, configuration, runOptions, mutant);
   const hasFences = prepared.program.plan.isaFences;

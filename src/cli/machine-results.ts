@@ -59,16 +59,24 @@ export function createMachineGatherer({ program, schedule }: MachineRequest): Ma
       for (const finding of run.findings) {
         const key = `${finding.kind} ${finding.message}`;
         const { cluster, count, clusters } = findings.get(key) ?? {
-          ...{ cluster: run.cluster, count: 0, clusters: 0 },
+          cluster: run.cluster,
+          count: 0,
+          clusters: 0,
         };
         const first = findings.get(key) ?? finding;
         findings.set(key, {
-          ...{ ...first, cluster, clusters: clusters + 1, count: count + finding.count },
+          ...first,
+          cluster,
+          clusters: clusters + 1,
+          count: count + finding.count,
         });
       }
     },
     results: () => ({
-      ...{ isComplete, findings: [...findings.values()], steps, counters },
+      isComplete,
+      findings: [...findings.values()],
+      steps,
+      counters,
       clocks: schedule.isTimed ? clocks : null,
       exponentials: exponentialSplit(counters),
       rescales: rescaleTraffic(counters, shape.vDim),

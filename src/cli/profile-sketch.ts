@@ -11,7 +11,7 @@ const longestName = 24;
 /** The largest |error| of each column of a plot's envelope; null where there is no error. */
 function largestErrors({ least, most }: Plot['curves'][number]['envelope']): (number | null)[] {
   return Array.from(most, (high, i) =>
-    least[i]! > high ? null : Math.max(Math.abs(high), Math.abs(least[i]!)),
+    least[i] > high ? null : Math.max(Math.abs(high), Math.abs(least[i])),
   );
 }
 

@@ -218,7 +218,8 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
     const report = createAuditReport(problem, audit, origin, techniques);
     const compared = await html?.compare(problem, file, {
       output: { tensor: judged.outputs.out, source: judged.output },
-      ...{ falseAlarmRate, provenance: origin },
+      falseAlarmRate,
+      provenance: origin,
     });
     const identified = identification === null ? null : renderIdentification(identification);
     const page = (await html?.render(report, problem, compared ?? [], identified)) ?? null;

@@ -121,10 +121,15 @@ function untried(
     laws: planned.map((law) => {
       const counts = { runs: 0, unsupported: 0, refusal: '' };
       return {
-        ...{ id: law.id, strength: promises.laws[law.id], runs: 0, unsupported: 0, sizes: null },
+        id: law.id,
+        strength: promises.laws[law.id],
+        runs: 0,
+        unsupported: 0,
+        sizes: null,
         widened: [],
         ...lawOutcome(law, counts, false, kernelDoesNotRun),
-        ...{ seconds: 0, failure: null },
+        seconds: 0,
+        failure: null,
       };
     }),
     runs: 0,
@@ -143,7 +148,11 @@ async function tryProperties(
   const start = performance.now();
   try {
     return await checkKernel(kernel, promises, {
-      ...{ ...scope, runs, seed, seconds, bail },
+      ...scope,
+      runs,
+      seed,
+      seconds,
+      bail,
       progress: (done, total) =>
         progress.update(
           Math.min(1, Math.max(done / total, (performance.now() - start) / 1000 / seconds)),

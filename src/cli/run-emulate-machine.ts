@@ -44,8 +44,13 @@ function outputsOf(problem: Problem, { program }: MachineRequest): { out: Tensor
 /** How the run was made, for its JSON and the notes of its outputs. */
 function machineSettings({ program, schedule, model, races, isaFences, mutant }: MachineRequest) {
   return {
-    ...{ ctas: program.plan.ctas, clusters: program.clusters, schedule: schedule.name },
-    ...{ model: model.name, races, isaFences, mutant: mutant?.id ?? null },
+    ctas: program.plan.ctas,
+    clusters: program.clusters,
+    schedule: schedule.name,
+    model: model.name,
+    races,
+    isaFences,
+    mutant: mutant?.id ?? null,
   };
 }
 
@@ -144,7 +149,12 @@ export async function runEmulateMachine(
       await writeJson(options.json, {
         ...(await emulateDocument(path, name, prepared.settings, seconds)),
         machine,
-        ...{ isComplete, findings, steps, clocks, counters, roofline },
+        isComplete,
+        findings,
+        steps,
+        clocks,
+        counters,
+        roofline,
         exponentials: results.exponentials,
         rescales: results.rescales,
         evidence,

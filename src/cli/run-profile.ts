@@ -69,7 +69,11 @@ export async function runProfile(name: string, options: ProfileCommandOptions): 
   let profile: Profile;
   try {
     profile = await technique.run({
-      ...{ range, architecture, threads, ...problems, ...scope },
+      range,
+      architecture,
+      threads,
+      ...problems,
+      ...scope,
       progress: (done, total) => progress.update(done / total),
     });
   } finally {

@@ -22,7 +22,7 @@ function chooseTensor(file: TensorFile, argument: TensorArgument, fallback: stri
   if (argument.tensor !== null) return argument.tensor;
   if (file.entries.has(fallback)) return fallback;
   const names = [...file.entries.keys()];
-  if (names.length === 1) return names[0]!;
+  if (names.length === 1) return names[0];
   throw new RequestError(
     `${file.path}: holds ${names.length} tensors and none is called "${fallback}"; name one as ${argument.file}:<tensor>`,
   );

@@ -90,7 +90,11 @@ export function assembleConformance(
   const instructions = functions.map((planned, i) => instructionConformance(planned, findings[i]));
   return {
     pass: instructions.every(({ pass }) => pass),
-    ...{ exhaustive, seed, silicon, instructions, notCaptured },
+    exhaustive,
+    seed,
+    silicon,
+    instructions,
+    notCaptured,
   };
 }
 

@@ -34,7 +34,7 @@ export function toRowMajor(
 ): void {
   for (let from = 0, position = 0; from < columnMajor.length; from += size, position++) {
     const to = transposedPosition(shape, position) * size;
-    for (let byte = 0; byte < size; byte++) target[to + byte] = columnMajor[from + byte]!;
+    for (let byte = 0; byte < size; byte++) target[to + byte] = columnMajor[from + byte];
   }
 }
 
@@ -60,20 +60,20 @@ export async function readRowMajorRange(
   stored.sort();
   let begin = 0;
   while (begin < count) {
-    const first = stored[begin]!;
+    const first = stored[begin];
     let end = begin + 1;
     while (
       end < count &&
-      (stored[end]! - stored[end - 1]!) * size <= gapBytes &&
-      (stored[end]! - first + 1) * size <= blockBytes
+      (stored[end] - stored[end - 1]) * size <= gapBytes &&
+      (stored[end] - first + 1) * size <= blockBytes
     )
       end++;
-    const block = new Uint8Array((stored[end - 1]! - first + 1) * size);
+    const block = new Uint8Array((stored[end - 1] - first + 1) * size);
     await read(block, first * size);
     for (let index = begin; index < end; index++) {
-      const from = (stored[index]! - first) * size;
-      const to = (transposedPosition(shape, stored[index]!) - start) * size;
-      for (let byte = 0; byte < size; byte++) target[to + byte] = block[from + byte]!;
+      const from = (stored[index] - first) * size;
+      const to = (transposedPosition(shape, stored[index]) - start) * size;
+      for (let byte = 0; byte < size; byte++) target[to + byte] = block[from + byte];
     }
     begin = end;
   }

@@ -113,7 +113,7 @@ export function readingOf(
 ): Reading {
   const where = tensorIn(path, name);
   const spelling = `${facts.holds} (dtype ${shortened(dtype)})`;
-  const declaration = Object.hasOwn(declared, name) ? declared[name]! : null;
+  const declaration = Object.hasOwn(declared, name) ? declared[name] : null;
   if (declaration !== null) {
     if (!facts.declarable.includes(declaration))
       throw new RequestError(

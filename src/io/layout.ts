@@ -14,7 +14,7 @@ export function toHeadsFirst(tensor: Tensor): Tensor {
   const { format, shape, data } = tensor;
   if (shape.length !== 3 && shape.length !== 4) return tensor;
   const [seqlen, heads, dim] = shape.slice(-3) as [number, number, number];
-  const batch = shape.length === 4 ? shape[0]! : 1;
+  const batch = shape.length === 4 ? shape[0] : 1;
   const rowBytes = (dim * formats[format].storageBits) / 8;
   const source = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   const target = new Uint8Array(data.byteLength);

@@ -10,12 +10,12 @@ function editDistance(a: string, b: string): number {
   for (let row = 1; row <= a.length; row++) {
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
-      const substitution = previous[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1);
-      current.push(Math.min(substitution, previous[column]! + 1, current[column - 1]! + 1));
+      const substitution = previous[column - 1] + (a[row - 1] === b[column - 1] ? 0 : 1);
+      current.push(Math.min(substitution, previous[column] + 1, current[column - 1] + 1));
     }
     previous = current;
   }
-  return previous[b.length]!;
+  return previous[b.length];
 }
 
 /**

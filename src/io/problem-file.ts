@@ -96,7 +96,7 @@ function fileSettings(file: TensorFile): ProblemSettings {
   const notes = fileNotes(file);
   const note = <T>(key: string, parse: (text: string, name: string) => T): T | undefined =>
     Object.hasOwn(notes, key)
-      ? parse(notes[key]!, `${printable(file.path)}: metadata ${key}`)
+      ? parse(notes[key], `${printable(file.path)}: metadata ${key}`)
       : undefined;
   return {
     scale: note('scale', parseScale),
@@ -118,7 +118,7 @@ export function problemNote(
 ): { readonly text: string; readonly where: string } | undefined {
   const notes = fileNotes(file);
   return Object.hasOwn(notes, key)
-    ? { text: notes[key]!, where: `${printable(file.path)}: metadata ${key}` }
+    ? { text: notes[key], where: `${printable(file.path)}: metadata ${key}` }
     : undefined;
 }
 

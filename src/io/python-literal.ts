@@ -119,7 +119,7 @@ export function parsePythonLiteral(text: string, refuse: (what: string) => never
     if (next.text !== '(') return fail(`unexpected "${next.text}"`);
     const [read, comma] = sequence(')');
     // As in Python, parentheses around one value without a comma are that value, no tuple.
-    return read.length === 1 && !comma ? read[0]! : { kind: 'tuple', items: read };
+    return read.length === 1 && !comma ? read[0] : { kind: 'tuple', items: read };
   };
 
   const value = literal();

@@ -31,10 +31,18 @@ export interface CtaCounters {
 
 export function createCtaCounters(): CtaCounters {
   return {
-    ...{ instructions: {}, mmaFlops: {}, mmaFlopsByOperandBits: {} },
-    ...{ sharedBytes: {}, tensorBytes: {}, globalBytes: {} },
-    ...{ waits: {}, blockedWaits: {}, waitClocks: {}, unitClocks: {} },
-    ...{ mostTensorColumns: 0, mostSharedBytes: 0 },
+    instructions: {},
+    mmaFlops: {},
+    mmaFlopsByOperandBits: {},
+    sharedBytes: {},
+    tensorBytes: {},
+    globalBytes: {},
+    waits: {},
+    blockedWaits: {},
+    waitClocks: {},
+    unitClocks: {},
+    mostTensorColumns: 0,
+    mostSharedBytes: 0,
   };
 }
 

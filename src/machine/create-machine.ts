@@ -22,30 +22,52 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     const counters = createCtaCounters();
     counters.mostSharedBytes = shared.regions.reduce((sum, { bytes }) => sum + bytes, 0);
     return {
-      ...{ rank, shared, tensor: createTensorMemory(), counters },
-      ...{ mbarriers: new Map(), namedBarriers: new Map(), warps: [] },
+      rank,
+      shared,
+      tensor: createTensorMemory(),
+      counters,
+      mbarriers: new Map(),
+      namedBarriers: new Map(),
+      warps: [],
     };
   });
   const warpName = launch.warpName ?? ((warp) => `warp ${warp}`);
   for (const cta of ctas)
     for (let index = 0; index < launch.warps; index++)
       cta.warps.push({
-        ...{ cta, index, name: `CTA ${cta.rank} ${warpName(index)}` },
+        cta,
+        index,
+        name: `CTA ${cta.rank} ${warpName(index)}`,
         program: launch.program({ cta: cta.rank, warp: index }),
-        ...{ current: null, continuation: null, loads: [], stores: [], tensorOperations: [] },
-        ...{ tensorHistory: new Map(), openBulkGroup: [], bulkGroups: [], lastCommit: null },
-        ...{ clusterGeneration: null, readyAt: 0, time: 0 },
+        current: null,
+        continuation: null,
+        loads: [],
+        stores: [],
+        tensorOperations: [],
+        tensorHistory: new Map(),
+        openBulkGroup: [],
+        bulkGroups: [],
+        lastCommit: null,
+        clusterGeneration: null,
+        readyAt: 0,
+        time: 0,
         order: tracker?.createWarp() ?? null,
         chosenAs: 'warp',
       });
   return {
-    ...{ ctas, model, rates, tracker, findings: createFindingCollector(), pending: [] },
+    ctas,
+    model,
+    rates,
+    tracker,
+    findings: createFindingCollector(),
+    pending: [],
     mmaUnits: options.mmaUnits ?? createMmaUnits('sm_100'),
     occupancy:
       options.scheduler?.isTimed === true ? createUnitOccupancy(rates, options.trace) : null,
     clusterBarrier: createNamedBarrier(-1, launch.ctas * launch.warps * threadsOfWarp),
     pairAllocation: createNamedBarrier(-2, launch.ctas * threadsOfWarp),
     trace: options.trace ?? null,
-    ...{ step: 0, now: 0 },
+    step: 0,
+    now: 0,
   };
 }

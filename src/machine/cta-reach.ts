@@ -41,7 +41,9 @@ export function createCtaReach(): CtaReach {
           findings.add({
             kind: kind === 'arrival' ? 'exited-cta' : 'unfinished-operation',
             message: `CTA ${cta.rank} may end before ${who} (${site}) is done with it`,
-            ...{ cta: cta.rank, step, accesses: [{ who, site, step }] },
+            cta: cta.rank,
+            step,
+            accesses: [{ who, site, step }],
           });
         }
       }

@@ -13,7 +13,9 @@ export function reportEnd(machine: MachineState): boolean {
       (warp) => `${warp.name} at "${siteOf(warp.current)}" waits for ${waitsFor(machine, warp)}`,
     );
     findings.add({
-      ...{ kind: 'deadlock', cta: blocked[0].cta.rank, step },
+      kind: 'deadlock',
+      cta: blocked[0].cta.rank,
+      step,
       message: `deadlock: ${waits.join('; ')}`,
       accesses: blocked.map(({ name, current }) => ({ who: name, site: siteOf(current), step })),
     });
@@ -23,7 +25,9 @@ export function reportEnd(machine: MachineState): boolean {
     const columns = tensor.blocks().reduce((sum, block) => sum + block.columns, 0);
     if (columns > 0)
       findings.add({
-        ...{ kind: 'leaked-tensor-memory', cta: rank, step },
+        kind: 'leaked-tensor-memory',
+        cta: rank,
+        step,
         message: `CTA ${rank} ends with ${columns} columns of tensor memory allocated`,
       });
   }
@@ -38,7 +42,9 @@ export function reportUnfinished({ pending, findings, step }: MachineState): voi
   for (const { warp, site, kind, name } of pending)
     if (kind !== 'bulk-store' && hasExited(warp.cta))
       findings.add({
-        ...{ kind: 'unfinished-operation', cta: warp.cta.rank, step },
+        kind: 'unfinished-operation',
+        cta: warp.cta.rank,
+        step,
         message: `${warp.name}, ${site}: ${name} is under way at the end of the CTA`,
         accesses: [{ who: warp.name, site, step }],
       });

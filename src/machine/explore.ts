@@ -104,7 +104,11 @@ function createLog() {
       return open;
     },
     report: (isExhausted: boolean): Exploration => ({
-      ...{ runs, isExhausted, decisions, choices, firstDifference },
+      runs,
+      isExhausted,
+      decisions,
+      choices,
+      firstDifference,
       results: [...results.values()],
       findings: [...findings.values()],
     }),

@@ -28,8 +28,15 @@ export function createMbarrier(
   expected: number,
 ): Mbarrier {
   return {
-    ...{ name, cta, offset, expected, pending: expected, transactionBytes: 0, phase: 0 },
-    ...{ arrived: [], completedAt: 0 },
+    name,
+    cta,
+    offset,
+    expected,
+    pending: expected,
+    transactionBytes: 0,
+    phase: 0,
+    arrived: [],
+    completedAt: 0,
   };
 }
 

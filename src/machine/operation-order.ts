@@ -35,7 +35,7 @@ function commonClock(one: Clock, other: Clock): Clock {
   const common = createClock();
   const chains = Math.min(one.times.length, other.times.length);
   for (let chain = 0; chain < chains; chain++)
-    includeInClock(common, chain, Math.min(one.times[chain]!, other.times[chain]!));
+    includeInClock(common, chain, Math.min(one.times[chain], other.times[chain]));
   return common;
 }
 

@@ -51,7 +51,11 @@ export function createOrderFindings(accesses: AccessTable): OrderFindings {
     const events = stamps.flatMap(eventOf);
     const told = events.map(({ who, site }) => `${who} (${site})`).join(' and ');
     machine.findings.add({
-      ...{ kind, message: `${message}: ${told}`, cta, step: machine.step, accesses: events },
+      kind,
+      message: `${message}: ${told}`,
+      cta,
+      step: machine.step,
+      accesses: events,
     });
   };
 

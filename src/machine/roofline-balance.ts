@@ -67,7 +67,8 @@ export function balancedShare(
     if (busiest(share) < busiest(best) * (1 - tolerance)) best = share;
   const clocks = busiest(best);
   return {
-    ...{ share: best, clocks },
+    share: best,
+    clocks,
     units: trends
       .filter(({ clocksAt }) => clocksAt(best) >= clocks * (1 - tolerance))
       .map(({ unit }) => unit),

@@ -71,35 +71,49 @@ function isBulkTraffic(name: string): boolean {
  */
 export const rooflineUnits: readonly RooflineUnitDefinition[] = [
   {
-    ...{ unit: 'tensor core', measure: 'FLOP', evidence: 'published' },
+    unit: 'tensor core',
+    measure: 'FLOP',
+    evidence: 'published',
     parts: ({ mmaFlopsByOperandBits }, { mmaFlops }) =>
       ([16, 8] as const)
         .filter((bits) => (mmaFlopsByOperandBits[bits] ?? 0) !== 0)
         .map((bits) => part(`${bits}-bit operands`, mmaFlopsByOperandBits[bits], mmaFlops[bits])),
   },
   {
-    ...{ unit: 'MUFU', measure: 'lane operations', evidence: 'published' },
+    unit: 'MUFU',
+    measure: 'lane operations',
+    evidence: 'published',
     parts: (counters, { mufuLanes }) => partsOf(laneOperations(counters, 'mufu'), mufuLanes),
   },
   {
-    ...{ unit: 'FMA', measure: 'lane operations', evidence: 'published' },
+    unit: 'FMA',
+    measure: 'lane operations',
+    evidence: 'published',
     parts: (counters, { fmaLanes }) => partsOf(laneOperations(counters, 'fma'), fmaLanes),
   },
   {
-    ...{ unit: 'shared memory', measure: 'bytes', evidence: 'published' },
+    unit: 'shared memory',
+    measure: 'bytes',
+    evidence: 'published',
     parts: ({ sharedBytes }, rates) => partsOf(sharedBytes, rates.sharedBytes),
   },
   {
-    ...{ unit: 'issue', measure: 'warp instructions', evidence: 'published' },
+    unit: 'issue',
+    measure: 'warp instructions',
+    evidence: 'published',
     parts: ({ instructions }) => partsOf(instructions, partitions),
   },
   {
-    ...{ unit: 'tensor memory', measure: 'bytes', evidence: 'assumed' },
+    unit: 'tensor memory',
+    measure: 'bytes',
+    evidence: 'assumed',
     parts: ({ tensorBytes }, rates) =>
       partsOf(tensorBytes, partitions * rates.tensorBytes, isRegisterTraffic),
   },
   {
-    ...{ unit: 'TMA', measure: 'bytes', evidence: 'assumed' },
+    unit: 'TMA',
+    measure: 'bytes',
+    evidence: 'assumed',
     parts: ({ globalBytes }, { bulkBytes }) => partsOf(globalBytes, bulkBytes, isBulkTraffic),
   },
 ];

@@ -41,8 +41,13 @@ export interface Roofline {
 function checkRates(rates: UnitRates): void {
   const { mmaFlops, mufuLanes, fmaLanes, sharedBytes, tensorBytes, bulkBytes } = rates;
   const values = {
-    ...{ 'mmaFlops[16]': mmaFlops[16], 'mmaFlops[8]': mmaFlops[8] },
-    ...{ mufuLanes, fmaLanes, sharedBytes, tensorBytes, bulkBytes },
+    'mmaFlops[16]': mmaFlops[16],
+    'mmaFlops[8]': mmaFlops[8],
+    mufuLanes,
+    fmaLanes,
+    sharedBytes,
+    tensorBytes,
+    bulkBytes,
   };
   for (const [name, value] of Object.entries(values))
     if (!(value > 0 && Number.isFinite(value)))

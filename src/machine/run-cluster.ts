@@ -99,7 +99,9 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
     if (steps.length === 0) break;
     if (machine.step >= mostSteps) {
       findings.add({
-        ...{ kind: 'deadlock', cta: 0, step: machine.step },
+        kind: 'deadlock',
+        cta: 0,
+        step: machine.step,
         message: `no end after ${mostSteps} steps`,
       });
       isGivenUp = true;
@@ -114,7 +116,10 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
   const isComplete = !isGivenUp && reportEnd(machine);
   if (isComplete) machine.tracker?.end(machine);
   return {
-    ...{ findings: findings.list(), counters: ctas.map(({ counters }) => counters) },
-    ...{ steps: machine.step, clocks: books.end(), isComplete },
+    findings: findings.list(),
+    counters: ctas.map(({ counters }) => counters),
+    steps: machine.step,
+    clocks: books.end(),
+    isComplete,
   };
 }

@@ -146,7 +146,10 @@ export function report(
   const site = siteOf(warp.current);
   const place = `${warp.name}, ${site}`;
   machine.findings.add({
-    ...{ kind, message: `${place}: ${what}`, cta: warp.cta.rank, step: machine.step },
+    kind,
+    message: `${place}: ${what}`,
+    cta: warp.cta.rank,
+    step: machine.step,
     accesses: accesses.length > 0 ? accesses : [{ who: warp.name, site, step: machine.step }],
   });
 }

@@ -40,8 +40,15 @@ export function createTimeBooks(machine: MachineState, isTimed: boolean): TimeBo
       }
       const end = isTimed ? Math.max(warp.readyAt, now + 1) : now + 1;
       trace?.({
-        ...{ cta: rank, track: warp.index, warp: warp.index, name: siteOf(instruction) },
-        ...{ instruction, start: isWait ? began : now, end, isWait, issuedAt: null },
+        cta: rank,
+        track: warp.index,
+        warp: warp.index,
+        name: siteOf(instruction),
+        instruction,
+        start: isWait ? began : now,
+        end,
+        isWait,
+        issuedAt: null,
       });
       warp.readyAt = end;
       last = Math.max(last, end);
@@ -50,8 +57,13 @@ export function createTimeBooks(machine: MachineState, isTimed: boolean): TimeBo
       const { now } = machine;
       if (isTimed) count(warp.cta.counters.unitClocks, unit, cycles);
       trace?.({
-        ...{ cta: warp.cta.rank, track: unit, warp: warp.index, instruction },
-        ...{ name: site, isWait: false, issuedAt },
+        cta: warp.cta.rank,
+        track: unit,
+        warp: warp.index,
+        instruction,
+        name: site,
+        isWait: false,
+        issuedAt,
         ...(isTimed ? { start: now - cycles, end: now } : { start: now, end: now + 1 }),
       });
       last = Math.max(last, now);

@@ -79,9 +79,15 @@ export function createUnitOccupancy(
         end = Math.max(end, now + clocks + Math.min(queue, clocks));
         if (unit !== 'issue')
           trace({
-            ...{ cta: warp.cta.rank, track: unit as TimedUnit, warp: warp.index },
-            ...{ name: siteOf(warp.current), instruction: warp.current, isWait: false },
-            ...{ start: until - clocks, end: until, issuedAt: null },
+            cta: warp.cta.rank,
+            track: unit as TimedUnit,
+            warp: warp.index,
+            name: siteOf(warp.current),
+            instruction: warp.current,
+            isWait: false,
+            start: until - clocks,
+            end: until,
+            issuedAt: null,
           });
       }
       return end;

@@ -69,8 +69,12 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
     createWarp: () => {
       const chain = chains.createAgent();
       const order: WarpOrder = {
-        ...{ chain, clock: createClock(), asyncView: createClock(), tensorView: createClock() },
-        ...{ unfenced: createClock(), published: createClock() },
+        chain,
+        clock: createClock(),
+        asyncView: createClock(),
+        tensorView: createClock(),
+        unfenced: createClock(),
+        published: createClock(),
         tensorOperations: { clock: createClock(), asyncView: createClock() },
       };
       tick(order);
@@ -171,8 +175,12 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
         const position = chains.begin(clocks.clock);
         includeInClock(clocks.clock, position.chain, position.time);
         stamp = accesses.record({
-          ...{ ...position, proxy: 'generic', kind: 'arrive', step: machine.step },
-          ...{ site: siteOf(warp.current), who: warp.name },
+          ...position,
+          proxy: 'generic',
+          kind: 'arrive',
+          step: machine.step,
+          site: siteOf(warp.current),
+          who: warp.name,
         });
       } else stamp = record(machine, { warp, order: null }, 'arrive', 'generic');
       const violations = historyOf(barrier).arrive(stamp, waits, clocks);
@@ -191,8 +199,13 @@ export function createOrderTracker(model: MemoryModel, ctas: number): OrderTrack
     endTensor: (machine, warp, firstColumn, columns) => {
       const stamp = record(machine, { warp, order: null }, 'write', 'generic');
       const access: MemoryAccess = {
-        ...{ space: 'tensor', cta: warp.cta, kind: 'write', start: firstColumn, count: columns },
-        ...{ stride: tensorMemoryColumns, rows: tensorGranules / tensorMemoryColumns },
+        space: 'tensor',
+        cta: warp.cta,
+        kind: 'write',
+        start: firstColumn,
+        count: columns,
+        stride: tensorMemoryColumns,
+        rows: tensorGranules / tensorMemoryColumns,
       };
       // Of its own loads and stores a warp knows without a fence that they are complete.
       const { clock: known, asyncView, unfenced } = warp.order!;

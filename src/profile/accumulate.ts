@@ -134,8 +134,12 @@ export function accumulate(
     const ulp = difference * scales.ulps[i];
     const [scaledMagnitude, ulpMagnitude] = [Math.abs(scaled), Math.abs(ulp)];
     const terms: Record<SumName, number> = {
-      ...{ scaled, scaledMagnitude, scaledSquare: scaled * scaled },
-      ...{ ulp, ulpMagnitude, ulpSquare: ulp * ulp },
+      scaled,
+      scaledMagnitude,
+      scaledSquare: scaled * scaled,
+      ulp,
+      ulpMagnitude,
+      ulpSquare: ulp * ulp,
     };
     sumNames.forEach((name, s) => (lanes[i % 2][s] += terms[name]));
     if (scales.scale[i] !== 0 && isFinite)

@@ -2,8 +2,12 @@ import type { ResultClasses } from './accumulate.js';
 
 /** The classes of no results. */
 export const noClasses: ResultClasses = {
-  ...{ zeros: 0, subnormals: 0, infinities: 0, nans: 0 },
-  ...{ least: 2 ** 31 - 1, most: -(2 ** 31) },
+  zeros: 0,
+  subnormals: 0,
+  infinities: 0,
+  nans: 0,
+  least: 2 ** 31 - 1,
+  most: -(2 ** 31),
 };
 
 /** The classes of the results of both. */

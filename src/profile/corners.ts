@@ -35,7 +35,10 @@ function cornerResult(name: CandidateName, { classes }: FunctionCell): CornerRes
     constantBits: isConstant(classes) ? hexadecimal(bitsOfOrder(least)) : null,
     least: hasNumbers ? valueOfBits(bitsOfOrder(least)) : null,
     most: hasNumbers ? valueOfBits(bitsOfOrder(most)) : null,
-    ...{ zeros, subnormals, infinities, nans },
+    zeros,
+    subnormals,
+    infinities,
+    nans,
   };
 }
 

@@ -104,10 +104,7 @@ export function createErrorSlices(
         );
         if (m === 0) widen(c, engine.extent(errors.address));
         const addBreaks = (left: number, right: number, record: number): void =>
-          loops.countBreaks(
-            ...([left, right, state.ulps.address, pairs] as const),
-            ...([direction, pairOrdinal, record] as const),
-          );
+          loops.countBreaks(left, right, state.ulps.address, pairs, direction, pairOrdinal, record);
         addBreaks(own.address, own.address, errors.address);
         if (reference !== null || c === 0) continue;
         addBreaks(base, own.address, fromBaseline.address);

@@ -49,7 +49,9 @@ export function noErrors(): Errors {
 
 function emptyTotals(): Totals {
   return {
-    ...{ inputs: 0, scaled: 0, ulp: 0 },
+    inputs: 0,
+    scaled: 0,
+    ulp: 0,
     counts: new Float64Array(countNames.length),
     histogram: new Float64Array(binCount),
     sums: sumNames.map(() => 0n),

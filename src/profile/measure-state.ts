@@ -37,7 +37,8 @@ export function createMeasureState(engine: AccumulateEngine, measure: Measure): 
     rounded: engine.numbers(),
     baseline: engine.numbers(),
     results: engine.numbers(),
-    ...{ scaledCount: 0, ulpCount: 0 },
+    scaledCount: 0,
+    ulpCount: 0,
   };
 }
 

@@ -88,15 +88,28 @@ function countReductions({ first, last }: Slice): ReductionCounts {
   }
   return {
     inputs: last - first + 1,
-    ...{ inexact, lawBroken, notFloor, fractionIsOne, fractionOutside, nearestDiffers },
-    ...{ largestError, largestErrorAt },
+    inexact,
+    lawBroken,
+    notFloor,
+    fractionIsOne,
+    fractionOutside,
+    nearestDiffers,
+    largestError,
+    largestErrorAt,
   };
 }
 
 /** The counts of nothing. */
 export const noReductions: ReductionCounts = {
-  ...{ inputs: 0, inexact: 0, lawBroken: 0, notFloor: 0, fractionIsOne: 0 },
-  ...{ fractionOutside: 0, nearestDiffers: 0, largestError: 0, largestErrorAt: null },
+  inputs: 0,
+  inexact: 0,
+  lawBroken: 0,
+  notFloor: 0,
+  fractionIsOne: 0,
+  fractionOutside: 0,
+  nearestDiffers: 0,
+  largestError: 0,
+  largestErrorAt: null,
 };
 
 /** The counts of both; the first input in order keeps the largest error. */

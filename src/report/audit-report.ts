@@ -127,7 +127,11 @@ function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'
   if (diagnosis === null) return null;
   const { id, equivalents, technique, sentence, evidence, candidates } = diagnosis;
   return {
-    ...{ id, equivalents: [...equivalents], technique, sentence, evidence: [...evidence] },
+    id,
+    equivalents: [...equivalents],
+    technique,
+    sentence,
+    evidence: [...evidence],
     candidates: candidates.map((one) => ({ ...one })),
   };
 }
@@ -206,7 +210,11 @@ export function createExecutionFailureReport(
       pass: false,
       sentence: `FAIL: ${reason}.`,
       findings: [{ test: 'execution', statement: reason }],
-      ...{ judged: false, diagnosis: null, premise: null, notes: [], untested: [] },
+      judged: false,
+      diagnosis: null,
+      premise: null,
+      notes: [],
+      untested: [],
     }),
     error: null,
     elements: null,

@@ -38,7 +38,7 @@ function ulpCounts(errors: Float64Array): UlpCount[] {
   const width = octavesPerBin.find((width) => octaves / width < columns - 1)!;
   const bin = (error: number) => Math.max(Math.ceil((Math.log2(error) - lowestOctave) / width), 0);
   const counts = new Float64Array(bin(largest) + 1);
-  for (const error of errors) if (error > 0) counts[bin(error)]!++;
+  for (const error of errors) if (error > 0) counts[bin(error)]++;
   return Array.from(counts, (elements, i) => ({
     low: i === 0 ? 0 : 2 ** (lowestOctave + (i - 1) * width),
     high: 2 ** (lowestOctave + i * width),
@@ -61,9 +61,9 @@ export function gatherSketch({
   const ulps = new Float64Array(out.length);
   let exact = 0;
   for (let i = 0; i < out.length; i++) {
-    const oracle = reference.out[i]!;
+    const oracle = reference.out[i];
     if (!Number.isFinite(oracle)) continue;
-    const error = Math.abs(out[i]! - oracle);
+    const error = Math.abs(out[i] - oracle);
     const query = Math.floor(i / vDim) % count;
     const known = queries[query] ?? 0;
     queries[query] = Number.isFinite(error) ? Math.max(known, error) : NaN;
@@ -84,7 +84,7 @@ function queriesNote(count: number, { values, each }: ReturnType<typeof joinLarg
 
 function ulpsNote({ ulps, exact }: AuditSketch): string {
   const most = Math.max(...ulps.map(({ elements }) => elements));
-  const first = formatNumber(ulps[0]!.high);
+  const first = formatNumber(ulps[0].high);
   const last = formatNumber(ulps.at(-1)!.high);
   const zero = exact === 0 ? '' : `; ${exact} exact beside them`;
   return `elements off by up to ${first} to ${last} ulp, in equal ratios; █ is ${most}${zero}`;

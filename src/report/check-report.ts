@@ -209,8 +209,18 @@ function reportedProperty(result: CheckedLaw, { laws }: CheckAssembly): Reported
   const { seconds, skipped, violation } = result;
   const { statement, reason } = laws[id];
   return {
-    ...{ name: id, statement, reason, promise: strength, result: status },
-    ...{ runs, tried, unsupported, sizes, seconds, skipped, violation },
+    name: id,
+    statement,
+    reason,
+    promise: strength,
+    result: status,
+    runs,
+    tried,
+    unsupported,
+    sizes,
+    seconds,
+    skipped,
+    violation,
   };
 }
 
@@ -220,8 +230,21 @@ export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;
   const { groupSizes, multiples } = promises;
   return {
-    ...{ formats, causal, window, softcap, groupedHeads, emptyRows, scales },
-    ...{ specialValues, lse, dims, sizes, blockKeys, rescaleThreshold, groupSizes, multiples },
+    formats,
+    causal,
+    window,
+    softcap,
+    groupedHeads,
+    emptyRows,
+    scales,
+    specialValues,
+    lse,
+    dims,
+    sizes,
+    blockKeys,
+    rescaleThreshold,
+    groupSizes,
+    multiples,
   };
 }
 

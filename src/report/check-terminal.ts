@@ -114,7 +114,9 @@ function findingLines(
     ...(others.length === 0
       ? []
       : layoutTable([['  Property', property.name]], {
-          ...{ alignments: [], width: columns, paint },
+          alignments: [],
+          width: columns,
+          paint,
         })),
     ...layoutTable(rows, { alignments: [], width: columns, paint }),
   ];

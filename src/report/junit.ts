@@ -142,7 +142,7 @@ export function renderJunit(reports: readonly AuditReport[]): string {
       'testsuite',
       { name, ...totals(outcomes, report.seconds), timestamp: report.created },
       [
-        ...legs.map((leg, index) => testCase(leg, outcomes[index]!, name, report)),
+        ...legs.map((leg, index) => testCase(leg, outcomes[index], name, report)),
         ...warningLines(report),
       ],
     );

@@ -19,7 +19,7 @@ export function sparkline(values: readonly (number | null)[], top?: number): str
       if (value === null || value === 0) return ' ';
       if (!Number.isFinite(value)) return notFiniteMark;
       const eighths = Math.ceil((value / full) * blocks.length);
-      return blocks[Math.min(Math.max(eighths, 1), blocks.length) - 1]!;
+      return blocks[Math.min(Math.max(eighths, 1), blocks.length) - 1];
     })
     .join('');
 }

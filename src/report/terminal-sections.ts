@@ -155,14 +155,21 @@ function testRows(report: JudgedReport): TestRow[] {
     found: number,
     at: Coordinates | undefined | null,
   ): TestRow => ({
-    ...{ test, label: testLabel(test), found, allowed: null, place: place(at) },
+    test,
+    label: testLabel(test),
+    found,
+    allowed: null,
+    place: place(at),
   });
   const ofElement = (test: ReportedTest, worst: ElementTest['worst']): TestRow[] =>
     worst === null
       ? []
       : [
           {
-            ...{ test, label: testLabel(test), found: worst.error, allowed: worst.bound },
+            test,
+            label: testLabel(test),
+            found: worst.error,
+            allowed: worst.bound,
             place: describePlace(worst.at),
           },
         ];
@@ -173,14 +180,20 @@ function testRows(report: JudgedReport): TestRow[] {
     ...spread.results.map((result): TestRow => {
       const { scope, measured, limit } = result;
       return {
-        ...{ test: 'rms', label: testLabel('rms', scope), found: measured, allowed: limit },
+        test: 'rms',
+        label: testLabel('rms', scope),
+        found: measured,
+        allowed: limit,
         place: pooledPlace({ ...result, firstKey: null, keys: null }, heads),
       };
     }),
     ...structure.map((result): TestRow => {
       const { test, scope, statistic, threshold } = result;
       return {
-        ...{ test, label: testLabel(test, scope), found: statistic, allowed: threshold },
+        test,
+        label: testLabel(test, scope),
+        found: statistic,
+        allowed: threshold,
         place: pooledPlace(result, heads),
       };
     }),
@@ -189,8 +202,10 @@ function testRows(report: JudgedReport): TestRow[] {
       ? []
       : [
           {
-            ...{ test: 'LSE' as const, label: testLabel('LSE') },
-            ...{ found: lse.worst.lse - lse.worst.oracle, allowed: lse.worst.bound },
+            test: 'LSE' as const,
+            label: testLabel('LSE'),
+            found: lse.worst.lse - lse.worst.oracle,
+            allowed: lse.worst.bound,
             place: describePlace(lse.worst.at),
           },
         ]),

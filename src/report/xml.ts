@@ -10,7 +10,7 @@ const entities: Readonly<Record<string, string>> = {
 
 /** A text for an XML attribute or element, on one line and of characters that XML 1.0 admits. */
 export function escapeXml(text: string): string {
-  return plainText(text).replace(/[&<>"']/g, (character) => entities[character]!);
+  return plainText(text).replace(/[&<>"']/g, (character) => entities[character]);
 }
 
 /** Attributes of an element, by name; their values are escaped when they are written. */

@@ -199,8 +199,13 @@ describe('what is not finite', () => {
     const large = encodeFromFloat64(formats.bf16, new Float64Array(16).fill(2 ** 65));
     const tensor = { format: 'bf16' as const, shape: [1, 1, 16], data: large };
     const overflowing: Problem = {
-      ...{ q: tensor, k: tensor, v: tensor },
-      ...{ scale: 1, causal: false, window: null, softcap: null },
+      q: tensor,
+      k: tensor,
+      v: tensor,
+      scale: 1,
+      causal: false,
+      window: null,
+      softcap: null,
     };
     const { lse } = attributeError(overflowing, { kernel: 'naive-fp32' });
     expect(lse.total).toMatchObject({ rows: 0, nonFinite: 1, max: 0 });

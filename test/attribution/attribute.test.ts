@@ -187,7 +187,8 @@ describe('techniques together', () => {
       beforeRounding,
       interaction,
     } = attributeError(constant, {
-      ...{ configuration, reference: oracle },
+      configuration,
+      reference: oracle,
     });
     for (const { technique, alone } of parts)
       if (technique !== 'output-round')

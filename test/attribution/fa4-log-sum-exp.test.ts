@@ -69,7 +69,8 @@ describe('the LSE of the forward with switches', () => {
     'with every technique emulated equals the model bit for bit, as do outputs (%s)',
     (format) => {
       const problems = attentionProblem({
-        ...{ ...sizes, formats: [format] },
+        ...sizes,
+        formats: [format],
         specialValues: ['nan', 'infinity'],
       });
       fc.assert(
@@ -107,7 +108,8 @@ describe('the LSE of the forward with switches', () => {
 
   it('with none is exact, on any problem whose scores fp32 holds', () => {
     const problems = attentionProblem({
-      ...{ ...sizes, formats: ['bf16', 'fp16'] },
+      ...sizes,
+      formats: ['bf16', 'fp16'],
       scales: ['default', 'odd', 'zero'],
       // A maximum beyond 2^24, kept in fp32, is off by whole units.
       regimes: regimeNames.filter((name) => !['wide-exponents', 'near-overflow'].includes(name)),
@@ -162,8 +164,13 @@ function tensor(rows: readonly (readonly number[])[]): Tensor {
 /** One query, whose exponents are the keys. */
 function problemOf(keys: readonly (readonly number[])[]): Problem {
   return {
-    ...{ q: tensor([[1]]), k: tensor(keys), v: tensor(keys.map(() => [1])) },
-    ...{ scale: 1 / Math.LOG2E, causal: false, window: null, softcap: null },
+    q: tensor([[1]]),
+    k: tensor(keys),
+    v: tensor(keys.map(() => [1])),
+    scale: 1 / Math.LOG2E,
+    causal: false,
+    window: null,
+    softcap: null,
   };
 }
 
@@ -227,7 +234,8 @@ describe('settings that have no part in any technique', () => {
 
   it('are refused for fp8 inputs that were scaled', () => {
     const e4m3 = (of: Tensor): Tensor => ({
-      ...{ format: 'e4m3', shape: of.shape },
+      format: 'e4m3',
+      shape: of.shape,
       data: new Uint8Array(of.data.length),
     });
     const scaled = { ...problem, q: e4m3(problem.q), k: e4m3(problem.k), v: e4m3(problem.v) };

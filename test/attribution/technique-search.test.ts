@@ -137,7 +137,8 @@ describe('a search', () => {
     const hidden = rescaleProblem('large', 64, 300, 32, 3);
     const [right, ...others] = [
       ...[{}, { 'exp2.degree': '4' }, { 'exp2.frequency': '16' }].map((settings) => ({
-        ...{ model: 'fa4', settings: { 'rescale.threshold': '0', ...settings } },
+        model: 'fa4',
+        settings: { 'rescale.threshold': '0', ...settings },
       })),
       { model: 'fa4', settings: { 'rescale.threshold': '8' } },
     ] as const;

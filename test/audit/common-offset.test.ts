@@ -22,11 +22,11 @@ describe('the Fourier transform', () => {
               return sum + part(n, Math.cos(angle), Math.sin(angle));
             }, 0);
           expect(real[k]).toBeCloseTo(
-            of((n, c, s) => x[n]! * c - y[n]! * s),
+            of((n, c, s) => x[n] * c - y[n] * s),
             10,
           );
           expect(imaginary[k]).toBeCloseTo(
-            of((n, c, s) => x[n]! * s + y[n]! * c),
+            of((n, c, s) => x[n] * s + y[n] * c),
             10,
           );
         }
@@ -52,7 +52,7 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const satisfies readonly FormatName[])
           let sum = 0;
           for (const [fraction, c] of list) {
             const place = Math.floor(fraction * offset.places);
-            places[place]! += c;
+            places[place] += c;
             const p = 2 ** (((place + shift + 0.5) / offset.places) % 1);
             sum += (c * (round(formats[name], p) - p)) / p;
           }

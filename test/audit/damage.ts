@@ -59,14 +59,14 @@ const exact = {
 /** The output plus the difference from exact attention to what another computation gives exactly. */
 function moved(given: Case, after: Pick<AttentionReference, 'out' | 'lse'>): Case | null {
   const before = given.reference();
-  const values = decode(given.outputs.out).map((x, i) => x + (after.out[i]! - before.out[i]!));
+  const values = decode(given.outputs.out).map((x, i) => x + (after.out[i] - before.out[i]));
   const { lse } = given.outputs;
   const shifted =
     lse === null
       ? null
       : encode(
           decode(lse).map((x, i) =>
-            i < before.lse.length ? after.lse[i]! + (x - before.lse[i]!) : x,
+            i < before.lse.length ? after.lse[i] + (x - before.lse[i]) : x,
           ),
           lse.format,
           lse.shape,
@@ -147,11 +147,11 @@ export const damages: Readonly<Record<string, Damage>> = {
     const { vDim } = problemShape(problem);
     return out.map((_, i) => {
       const row = Math.floor(i / vDim);
-      return out[(row - (row % 32) + (((row % 32) + 8) % 32)) * vDim + (i % vDim)] ?? out[i]!;
+      return out[(row - (row % 32) + (((row % 32) + 8) % 32)) * vDim + (i % vDim)] ?? out[i];
     });
   }),
   '8 columns rotated in each 16': mapOut((out) =>
-    out.map((_, i) => out[i - (i % 16) + (((i % 16) + 8) % 16)]!),
+    out.map((_, i) => out[i - (i % 16) + (((i % 16) + 8) % 16)]),
   ),
   // The second tile, masked by making its scores unreachable would change its V; it is cut out.
   'one 128-key tile dropped': (given) => {
@@ -183,7 +183,7 @@ export const damages: Readonly<Record<string, Damage>> = {
     const v = decode(problem.v);
     const out = decode(outputs.out);
     const column = 5 % vDim;
-    out[query * vDim + column]! += 4 * ulp(formats[outputs.out.format], v[key * vDim + column]!);
+    out[query * vDim + column] += 4 * ulp(formats[outputs.out.format], v[key * vDim + column]);
     return withOut(given, out);
   },
   'LSE + 0.01': mapLse((lse) => lse + 0.01),
@@ -234,7 +234,7 @@ function heaviestKey(problem: Problem, query: number): number {
   for (let j = 0; j < keys; j++) {
     if (problem.causal && j > query + keys - queries) break;
     let score = 0;
-    for (let t = 0; t < qkDim; t++) score += q[query * qkDim + t]! * k[j * qkDim + t]!;
+    for (let t = 0; t < qkDim; t++) score += q[query * qkDim + t] * k[j * qkDim + t];
     if (score * Math.sign(problem.scale) > bestScore) {
       bestScore = score * Math.sign(problem.scale);
       best = j;

@@ -88,7 +88,7 @@ export function runPlainKernel(
     for (let j = begin; j < end; j++) {
       let dot = 0;
       for (let t = 0; t < qkDim; t++)
-        dot = kernel.dotSum(dot + q[row * qkDim + t]! * k[(kv * keys + j) * qkDim + t]!);
+        dot = kernel.dotSum(dot + q[row * qkDim + t] * k[(kv * keys + j) * qkDim + t]);
       const scaled = kernel.score(kernel.score(dot) * kernel.scoreScale);
       const cap = problem.softcap;
       scores[j - begin] = cap === null ? scaled : kernel.score(cap * Math.tanh(scaled / cap));
@@ -113,24 +113,24 @@ export function runPlainKernel(
         const factor = most === -Infinity || most === next ? 1 : kernel.factor(most - next);
         most = next;
         sum = float32(sum * factor);
-        for (let c = 0; c < vDim; c++) sums[c] = kernel.valueSum(sums[c]! * factor);
+        for (let c = 0; c < vDim; c++) sums[c] = kernel.valueSum(sums[c] * factor);
       }
       for (let j = tile; j < end; j++) {
-        const p = kernel.exp(kernel.score(scores[j]! - most));
+        const p = kernel.exp(kernel.score(scores[j] - most));
         const rounded = kernel.dividesFirst ? p : kernel.weight(p);
         sum = float32(sum + (kernel.sumsRounded ? rounded : p));
         if (kernel.dividesFirst) continue;
         for (let c = 0; c < vDim; c++)
-          sums[c] = kernel.valueSum(sums[c]! + rounded * v[(first + j) * vDim + c]!);
+          sums[c] = kernel.valueSum(sums[c] + rounded * v[(first + j) * vDim + c]);
       }
     }
     if (kernel.dividesFirst)
       for (let j = from; j < to; j++) {
-        const p = kernel.weight(float32(kernel.exp(kernel.score(scores[j]! - most)) / sum));
+        const p = kernel.weight(float32(kernel.exp(kernel.score(scores[j] - most)) / sum));
         for (let c = 0; c < vDim; c++)
-          sums[c] = kernel.valueSum(sums[c]! + p * v[(first + j) * vDim + c]!);
+          sums[c] = kernel.valueSum(sums[c] + p * v[(first + j) * vDim + c]);
       }
-    else for (let c = 0; c < vDim; c++) sums[c] = float32(sums[c]! / sum);
+    else for (let c = 0; c < vDim; c++) sums[c] = float32(sums[c] / sum);
     return { sums, lse: most + Math.log(sum) };
   };
   for (let row = 0; row < rows; row++) {
@@ -156,7 +156,7 @@ export function runPlainKernel(
       for (const part of parts)
         sum +=
           (Math.exp(part.lse - most) / total) *
-          (kernel.split === 0 ? part.sums[c]! : kernel.partial(part.sums[c]!));
+          (kernel.split === 0 ? part.sums[c] : kernel.partial(part.sums[c]));
       out[row * vDim + c] = kernel.output(sum);
     }
     lse[row] = most + Math.log(total);

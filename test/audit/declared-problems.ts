@@ -25,8 +25,13 @@ function normalProblem({ heads, queries, keys, dim }: NormalSizes, seed: number)
   const tensor = (rows: number) =>
     encode(Float64Array.from({ length: heads * rows * dim }, normal), 'bf16', [heads, rows, dim]);
   return {
-    ...{ q: tensor(queries), k: tensor(keys), v: tensor(keys) },
-    ...{ scale: 1 / Math.sqrt(dim), causal: false, window: null, softcap: null },
+    q: tensor(queries),
+    k: tensor(keys),
+    v: tensor(keys),
+    scale: 1 / Math.sqrt(dim),
+    causal: false,
+    window: null,
+    softcap: null,
   };
 }
 

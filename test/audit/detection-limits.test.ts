@@ -56,7 +56,10 @@ function prepare(format: Format, dim: number, seed: number): Prepared {
     sizes: { batch: 1, kvHeads: heads, groupSize: 1, queries, keys, qkDim: dim, vDim: dim },
     formats: { q: format, k: format, v: format },
     values: { q: normals(queries), k: normals(keys), v: normals(keys) },
-    ...{ scale: 1 / Math.sqrt(dim), causal: false, window: null, softcap: null },
+    scale: 1 / Math.sqrt(dim),
+    causal: false,
+    window: null,
+    softcap: null,
   });
   const { out, lse } = roundingKernel(problem, { outputFormat: 'fp64', lag: () => 0, tile: 64 });
   const reference = attentionOracle(problem, { accuracy: auditAccuracy(format) });
@@ -86,7 +89,7 @@ function smallestFound(given: Prepared, kind: ErrorKind, limit: number) {
     if (verdict.pass) low = size;
     else {
       high = size;
-      foundBy = verdict.findings[0]!.test;
+      foundBy = verdict.findings[0].test;
     }
   }
   return { size: high, foundBy };

@@ -19,7 +19,11 @@ const dim = 8;
 
 function problemOf(sizes: Partial<Sizes>, changes: Partial<Problem> = {}): Problem {
   const { batch, heads, kvHeads, queries, keys } = {
-    ...{ batch: 1, heads: 1, kvHeads: 1, queries: 140, keys: 300 },
+    batch: 1,
+    heads: 1,
+    kvHeads: 1,
+    queries: 140,
+    keys: 300,
     ...sizes,
   };
   const tensor = (seed: number, count: number, rows: number) =>
@@ -64,10 +68,10 @@ function withoutTile(reader: RowReader, reference: AttentionReference, row: numb
   let weight = 0;
   scores.forEach((s, j) => {
     if (s === -Infinity || Math.floor(j / keyTileKeys) !== tile) return;
-    const w = Math.exp(s - reference.lse[row]!);
+    const w = Math.exp(s - reference.lse[row]);
     weight += w;
     for (let c = 0; c < dim; c++)
-      first[c]! += w * (reference.out[row * dim + c]! - values[j * dim + c]!);
+      first[c] += w * (reference.out[row * dim + c] - values[j * dim + c]);
   });
   return { weight, first };
 }
@@ -104,7 +108,7 @@ describe.each(masks)('key tiles under %s', (_, sizes, changes) => {
     for (let row = head * shape.queries; row < rows; row++) {
       const { weight, first } = withoutTile(reader, reference, row, 1);
       if (weight < 0.99)
-        for (let c = 0; c < dim; c++) out[row * dim + c]! += first[c]! / (1 - weight);
+        for (let c = 0; c < dim; c++) out[row * dim + c] += first[c] / (1 - weight);
     }
     const results = judge(problem, reference, out);
     expect(results.map(({ scope }) => scope)).toEqual(['tile', 'head']);
@@ -120,7 +124,7 @@ describe.each(masks)('key tiles under %s', (_, sizes, changes) => {
     const out = reference.out.slice();
     for (let row = 0; row < rows; row++) {
       const { first } = withoutTile(reader, reference, row, tile);
-      for (let c = 0; c < dim; c++) out[row * dim + c]! += 0.3 * first[c]!;
+      for (let c = 0; c < dim; c++) out[row * dim + c] += 0.3 * first[c];
     }
     const results = judge(problem, reference, out).filter(
       ({ firstKey }) => firstKey === tile * keyTileKeys,
@@ -149,7 +153,7 @@ describe('key tiles', () => {
     const reader = new RowReader(problem, reference.shape);
     for (let row = 512; row < 520; row++) {
       const { weight, first } = withoutTile(reader, reference, row, 2);
-      for (let c = 0; c < dim; c++) out[row * dim + c]! += first[c]! / (1 - weight);
+      for (let c = 0; c < dim; c++) out[row * dim + c] += first[c] / (1 - weight);
     }
     const [ofTile] = judge(problem, reference, out);
     expect(ofTile).toMatchObject({

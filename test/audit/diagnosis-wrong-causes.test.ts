@@ -37,7 +37,9 @@ function problemOf(changes: Partial<Problem> = {}, sizes: Partial<Sizes> = {}): 
     k: tensor(keys, 1),
     v: tensor(keys, 1),
     scale: 1 / Math.sqrt(dim),
-    ...{ causal: false, window: null, softcap: null },
+    causal: false,
+    window: null,
+    softcap: null,
     ...changes,
   };
 }
@@ -57,10 +59,15 @@ function diagnosisOf({ problem, reference }: Given, outputs: KernelOutputs): Dia
   const { format } = outputs.out;
   const judged = judgeOutputs(problem, outputs, { reference, diagnose: false });
   return diagnose({
-    ...{ problem, reference, out: decode(outputs.out), outputFormat: format },
+    problem,
+    reference,
+    out: decode(outputs.out),
+    outputFormat: format,
     lse: outputs.lse === null ? null : decode(outputs.lse),
     bound: new KernelBound(problem, reference, format),
-    ...{ elements: judged.elements, spread: judged.spread, structure: judged.structure },
+    elements: judged.elements,
+    spread: judged.spread,
+    structure: judged.structure,
     lseTest: judged.lse,
   });
 }
@@ -107,7 +114,7 @@ const noises: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
   'noise in columns': (given) => {
     const normal = normalNumbers(11);
     const ofColumn = Array.from({ length: dim }, () => 0.02 * normal());
-    return withOut(given, (x, i) => x + ofColumn[i % dim]!);
+    return withOut(given, (x, i) => x + ofColumn[i % dim]);
   },
   'the output replaced by noise': (given) => {
     const normal = normalNumbers(12);
@@ -119,7 +126,7 @@ const noises: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
       (given: Given) => {
         const normal = normalNumbers(13);
         const factors = Array.from({ length: 2 * usual.queries }, () => 1 + size * (normal() - 1));
-        return withOut(given, (x, i) => x * factors[Math.floor(i / dim)]!);
+        return withOut(given, (x, i) => x * factors[Math.floor(i / dim)]);
       },
     ]),
   ),
@@ -168,7 +175,7 @@ const mixtures: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
     const before = decode(given.sound.out);
     return withOut(
       given,
-      (_, i) => 1.05 * before[i % dim === 3 ? i + 1 : i % dim === 4 ? i - 1 : i]!,
+      (_, i) => 1.05 * before[i % dim === 3 ? i + 1 : i % dim === 4 ? i - 1 : i],
     );
   },
 };
@@ -228,7 +235,7 @@ describe('a cause that is the correct result here is not named', () => {
 describe('what is not explained has its nearest causes', () => {
   it('with the share of the error that each explains, the largest first', () => {
     const given = usualProblem();
-    const both = mixtures['a smaller scale and a larger output']!(given);
+    const both = mixtures['a smaller scale and a larger output'](given);
     const { candidates = [], evidence } = diagnosisOf(given, both);
     expect(candidates.length).toBeGreaterThan(0);
     const shares = candidates.map(({ explained }) => explained);

@@ -91,7 +91,7 @@ describe('the online softmax of the hypotheses', () => {
         const online = runOnlineSoftmax(given, values, law);
         const plain = softmaxRow(given, values);
         expect(online.lse === plain.lse || Math.abs(online.lse - plain.lse) < 1e-12).toBe(true);
-        plain.weights.forEach((w, j) => expect(online.weights[j]!).toBeCloseTo(w, 12));
+        plain.weights.forEach((w, j) => expect(online.weights[j]).toBeCloseTo(w, 12));
       }),
     );
   });
@@ -104,7 +104,7 @@ describe('the online softmax of the hypotheses', () => {
         const output = runOnlineSoftmax(given, values, { ...law, rescaled: 'sum' });
         expect(output.lse).toBe(correct.lse);
         // Not rescaling can only leave too much.
-        output.weights.forEach((w, j) => expect(w).toBeGreaterThanOrEqual(correct.weights[j]!));
+        output.weights.forEach((w, j) => expect(w).toBeGreaterThanOrEqual(correct.weights[j]));
         const sum = runOnlineSoftmax(given, values, { ...law, rescaled: 'output' });
         expect(sum.lse).toBeGreaterThanOrEqual(correct.lse - 1e-12);
       }),
@@ -137,8 +137,8 @@ describe('the online softmax of the hypotheses', () => {
           rounding: 'toward-zero',
         });
         truncated.weights.forEach((w, j) => {
-          expect(w).toBeLessThanOrEqual(exact.weights[j]! * (1 + 1e-12));
-          expect(w).toBeGreaterThanOrEqual(exact.weights[j]! * (1 - 2 ** -7) - 1e-30);
+          expect(w).toBeLessThanOrEqual(exact.weights[j] * (1 + 1e-12));
+          expect(w).toBeGreaterThanOrEqual(exact.weights[j] * (1 - 2 ** -7) - 1e-30);
         });
       }),
     );
@@ -178,7 +178,7 @@ describe('the expected rounding error', () => {
       outputFormat,
       bound: new KernelBound(problem, reference, outputFormat),
     });
-    const ratios = error.map((x, row) => x / noise[row]!);
+    const ratios = error.map((x, row) => x / noise[row]);
     // About 1; squares over a row's columns
     // share the roundings of P, hence the spread.
     const mean = ratios.reduce((a, b) => a + b, 0) / ratios.length;
@@ -196,7 +196,7 @@ describe('a correct output', () => {
     const masks = sampled([{}, { causal: true }, { softcap: 2 }], 2);
     const [withoutLse] = sampled(masks, 1);
     masks.forEach((changes, i) => {
-      const format = drawnFormats[i]!;
+      const format = drawnFormats[i];
       const problem = problemOf(changes, { format });
       const outputs = roundingKernel(problem, { outputFormat: format, lag, tile: 64 });
       expect(diagnosisOf(problem, outputs).id).toBe('unexplained');

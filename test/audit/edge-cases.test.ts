@@ -167,16 +167,16 @@ describe('infinities and NaNs', () => {
       expect(tests(problem, outputs)).toEqual([]);
     });
     it('does not hide a wrong LSE or output', () => {
-      const lse = edited(outputs.lse, (values) => (values[3]! += 0.01));
+      const lse = edited(outputs.lse, (values) => (values[3] += 0.01));
       expect(tests(problem, { ...outputs, lse })).toEqual(['lse-bound']);
-      const out = edited(outputs.out, (values) => (values[3 * 8]! += 0.01));
+      const out = edited(outputs.out, (values) => (values[3 * 8] += 0.01));
       expect(tests(problem, { ...outputs, out })).toContain('element-bound');
     });
     it('nor where a query of zero makes it a NaN', () => {
       const zero = { ...problem, q: edited(problem.q, (values) => values.fill(0, 0, 8)) };
       const run = runKernelModel('naive-fp32', zero);
       expect(tests(zero, run)).toEqual([]);
-      const lse = edited(run.lse, (values) => (values[3]! += 0.01));
+      const lse = edited(run.lse, (values) => (values[3] += 0.01));
       expect(tests(zero, { ...run, lse })).toEqual(['lse-bound']);
     });
   });
@@ -222,7 +222,7 @@ describe('the LSE near the end of its format', () => {
   });
   const verdictOf = (score: number, lse: number) => {
     const problem = scored(score);
-    const value = decode(problem.v)[0]!;
+    const value = decode(problem.v)[0];
     return tests(problem, {
       out: encode(Float64Array.of(value), 'fp32', [1, 1, 1, 1]),
       lse: encode(Float64Array.of(lse), 'fp32', [1, 1, 1]),

@@ -34,22 +34,30 @@ const formats: readonly FormatName[] = ['bf16', 'fp16', 'fp32', 'e4m3', 'e5m2', 
 const wideFormats: readonly FormatName[] = ['bf16', 'fp32', 'tf32'];
 
 const pick = <T>(list: readonly T[], random: RandomValues): T =>
-  list[random.integer(0, list.length - 1)]!;
+  list[random.integer(0, list.length - 1)];
 
 /** A problem of any regime, small enough that its audit takes a third of a second. */
 function drawProblem(seed: number, random: RandomValues): Problem {
-  const format = random.uniform() < 0.6 ? formats[random.integer(0, 1)]! : pick(formats, random);
+  const format = random.uniform() < 0.6 ? formats[random.integer(0, 1)] : pick(formats, random);
   const wide = random.uniform() < 0.15;
   const dims = wide ? { min: 64, max: 128 } : { min: 16, max: 48 };
   const rows = wide ? { min: 40, max: 130 } : { min: 40, max: 300 };
   const constraints = {
-    ...{ formats: [format], batch: { max: 1 }, kvHeads: { max: 1 }, groupSize: { max: 2 } },
-    ...{ queries: rows, keys: rows, qkDim: dims, vDim: dims },
-    ...{ window: false, specialValues: [], emptyRows: random.uniform() < 0.25 },
+    formats: [format],
+    batch: { max: 1 },
+    kvHeads: { max: 1 },
+    groupSize: { max: 2 },
+    queries: rows,
+    keys: rows,
+    qkDim: dims,
+    vDim: dims,
+    window: false,
+    specialValues: [],
+    emptyRows: random.uniform() < 0.25,
     ...(random.uniform() < 0.85 ? { softcap: false } : {}),
     ...(random.uniform() < 0.7 ? { scales: ['default'] as const } : {}),
   };
-  return fc.sample(attentionProblem(constraints), { seed, numRuns: 1 })[0]!;
+  return fc.sample(attentionProblem(constraints), { seed, numRuns: 1 })[0];
 }
 
 /** The suite's own limit: kernels that subtract a rounded m·c break down beyond. */
@@ -87,7 +95,11 @@ function runKernel(
   const sumsTruncate = format !== 'fp32' && random.uniform() < 0.3;
   const outputs = roundingKernel(problem, {
     outputFormat: outputFormats[format] ?? format,
-    ...{ lag: lags[lag], tile, order, maximum, sumsTruncate },
+    lag: lags[lag],
+    tile,
+    order,
+    maximum,
+    sumsTruncate,
     ...(isCubic ? { exponential: cubicExponential } : {}),
   });
   const words = [`${tile} keys`, order, `relative to ${maximum}`, `lag ${lag}`];

@@ -118,10 +118,10 @@ describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
     it.each(common ? inTurn : ['lag by row'])('%s', (lag) => {
       const random = uniform(20_261_121);
       for (const causal of everything ? [false, true] : [turn % 2 === 0]) {
-        const problem = buildProblem(hardCases[name]!(size), size, format, causal, random);
+        const problem = buildProblem(hardCases[name](size), size, format, causal, random);
         const outputs = roundingKernel(problem, {
           outputFormat: outputFormats[format] ?? format,
-          lag: lags[lag]!,
+          lag: lags[lag],
           tile: 64,
         });
         expect(judgeOutputs(problem, outputs).verdict.findings).toEqual([]);
@@ -133,7 +133,7 @@ describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
 describe('damage to one head of several', () => {
   const random = uniform(7);
   const wide = { ...sizes, heads: 4, dim: 64 };
-  const problem = buildProblem(hardCases['independent numbers']!(wide), wide, 'bf16', true, random);
+  const problem = buildProblem(hardCases['independent numbers'](wide), wide, 'bf16', true, random);
   const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 128 });
   const unrounded = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: 128 });
 

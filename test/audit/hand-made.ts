@@ -19,8 +19,14 @@ export function handMadeReference(given: HandMade): AttentionReference {
   const { out = () => 0, lse = () => 0, level = () => 'fp64' } = given;
   const rows = batch * heads * queries;
   const shape: ProblemShape = {
-    ...{ batch, heads, kvHeads: heads, groupSize: 1, queries, vDim },
-    ...{ keys: 1, qkDim: 1 },
+    batch,
+    heads,
+    kvHeads: heads,
+    groupSize: 1,
+    queries,
+    vDim,
+    keys: 1,
+    qkDim: 1,
   };
   const values = Float64Array.from({ length: rows * vDim }, (_, i) => out(i));
   return {

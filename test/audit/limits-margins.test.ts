@@ -28,8 +28,13 @@ function prepare(heads: number, keys: number) {
       [1, heads, rows, dim],
     );
   const problem: Problem = {
-    ...{ q: tensor(queries), k: tensor(keys), v: tensor(keys) },
-    ...{ scale: 0.5, causal: false, window: null, softcap: null },
+    q: tensor(queries),
+    k: tensor(keys),
+    v: tensor(keys),
+    scale: 0.5,
+    causal: false,
+    window: null,
+    softcap: null,
   };
   const outputsOf = (out: Float64Array, lse: Float64Array): KernelOutputs => ({
     out: encode(out, 'fp32', [1, heads, queries, dim]),
@@ -40,10 +45,11 @@ function prepare(heads: number, keys: number) {
   const exact = judgeOutputs(problem, zeros, { diagnose: false }).reference;
   const seen: JudgedElements[] = [];
   const clean = judgeOutputs(problem, outputsOf(exact.out, exact.lse), {
-    ...{ diagnose: false, reference: exact },
+    diagnose: false,
+    reference: exact,
     onElements: (judged) => seen.push(judged),
   });
-  const { bounds } = seen[0]!;
+  const { bounds } = seen[0];
   const damaged = (
     ofElement: (element: number) => number,
     ofRow: (row: number) => number = () => 0,
@@ -103,7 +109,7 @@ it('the exact outputs pass, and every test has a limit', () => {
 
 /** The element of some rows whose worst case is the farthest above its standard deviation. */
 function roomiest(group: Group): number {
-  const ratio = (i: number) => bounds.total[i]! / bounds.deviation[i]!;
+  const ratio = (i: number) => bounds.total[i] / bounds.deviation[i];
   const elements = Array.from(bounds.total.keys()).filter((i) => isIn(group, i));
   return elements.reduce((best, i) => (ratio(i) > ratio(best) ? i : best));
 }
@@ -120,7 +126,7 @@ describe.each(someElements)('element %i', (element) => {
   const one = (error: number) => damaged((i) => (i === element ? error : 0));
 
   it('fails beyond its worst case, and not within', () => {
-    const limit = bounds.total[element]!;
+    const limit = bounds.total[element];
     const damage = (share: number) => one(share * limit);
     expectLimit('element-bound', damage, new RegExp(`^1 of .* ${place}`));
     const { elements } = damage(0.99);
@@ -129,8 +135,8 @@ describe.each(someElements)('element %i', (element) => {
   });
 
   it('fails beyond what independent roundings add up to, and not within', () => {
-    const limit = one(bounds.total[element]!).spread.worst!.bound;
-    expect(limit).toBeLessThan(bounds.total[element]!);
+    const limit = one(bounds.total[element]).spread.worst!.bound;
+    expect(limit).toBeLessThan(bounds.total[element]);
     const damage = (share: number) => one(share * limit);
     expectLimit('element-spread', damage, new RegExp(`^1 of .* ${place}`));
   });
@@ -138,8 +144,8 @@ describe.each(someElements)('element %i', (element) => {
 
 describe.each([0, 127, 132, 263])('the LSE of row %i', (row) => {
   it('fails beyond its worst case and the rounding of the format, and not within', () => {
-    const before = bounds.lse.total[row]!;
-    const limit = before + ulp(formats.fp32, Math.abs(exact.lse[row]!) + before) / 2;
+    const before = bounds.lse.total[row];
+    const limit = before + ulp(formats.fp32, Math.abs(exact.lse[row]) + before) / 2;
     expectLimit(
       'lse-bound',
       (share) =>
@@ -179,7 +185,7 @@ function expectThreshold(
   direction: Float64Array,
   where: RegExp,
 ): void {
-  const shifted = (share: number) => damage((i) => (isIn(group, i) ? share * direction[i]! : 0));
+  const shifted = (share: number) => damage((i) => (isIn(group, i) ? share * direction[i] : 0));
   const resultOf = ({ structure }: Judgement) =>
     structure.find((result) => result.test === test && result.scope === scope)!;
   const wide = resultOf(shifted(10));
@@ -220,10 +226,10 @@ describe('a tile of keys', () => {
     for (let row = 0; row < queries; row++)
       for (let key = firstKey; key < Math.min(firstKey + 128, keys); key++) {
         let dot = 0;
-        for (let t = 0; t < dim; t++) dot += q[row * dim + t]! * k[key * dim + t]!;
-        const w = Math.exp(dot * problem.scale - exact.lse[row]!);
+        for (let t = 0; t < dim; t++) dot += q[row * dim + t] * k[key * dim + t];
+        const w = Math.exp(dot * problem.scale - exact.lse[row]);
         for (let c = 0; c < dim; c++)
-          direction[row * dim + c]! += w * (exact.out[row * dim + c]! - v[key * dim + c]!);
+          direction[row * dim + c] += w * (exact.out[row * dim + c] - v[key * dim + c]);
       }
     return direction;
   }

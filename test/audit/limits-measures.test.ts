@@ -16,8 +16,8 @@ describe('the element test', () => {
     const out = reference.out.map((x) => x + 1);
     const at = ((1 * 3 + 2) * 4 + 3) * 5 + 1;
     limits[at] = 1;
-    out[at]! += 1;
-    out[0]! += 2;
+    out[at] += 1;
+    out[0] += 2;
     const result = testElements(reference, out, 'fp32', limits);
     expect(result).toMatchObject({ elements: count, outside: 1, nonFinite: 0, worstRatio: 2 });
     expect(result.worst).toEqual({
@@ -205,14 +205,17 @@ describe('the spread test', () => {
 
   it('counts elements beyond their limit, names the worst, and skips those without one', () => {
     const reference = handMadeReference({
-      ...{ batch: 2, heads: 2, queries: 2, vDim: 3 },
+      batch: 2,
+      heads: 2,
+      queries: 2,
+      vDim: 3,
       out: (i) => 8 + i,
     });
     const bounds = handMadeBounds(reference, { total: 2, systematic: 2 });
     const out = reference.out.map((x) => x + 1);
-    out[7]! -= 3.5;
-    out[15]! += 1;
-    out[20]! += 3;
+    out[7] -= 3.5;
+    out[15] += 1;
+    out[20] += 3;
     const result = testSpread(reference, out, bounds, rate);
     expect(result).toMatchObject({ outside: 2, worstRatio: 2 });
     expect(result.worst).toEqual({
@@ -220,7 +223,7 @@ describe('the spread test', () => {
       error: 4,
       bound: 2,
     });
-    out[15]! -= 1;
+    out[15] -= 1;
     out[20] = NaN;
     bounds.total[7] = bounds.systematic[7] = Infinity;
     const rest = testSpread(reference, out, bounds, rate);

@@ -26,7 +26,7 @@ describe.each(models)('%s is judged by its own arithmetic', (model) => {
 });
 
 it("does not pass what only another model's arithmetic allows", async () => {
-  const { problem, reference } = await readCase(casePaths[2]!);
+  const { problem, reference } = await readCase(casePaths[2]);
   const outputs = runKernelModel('naive-input', problem, new Map());
   const { verdict } = judgeOutputs(problem, outputs, {
     reference: reference(),

@@ -90,7 +90,7 @@ export function runOnlineKernel(problem: Problem, changes: Partial<OnlineKernel>
     const query = row % queries;
     const range = visibleKeys(problem, shape, query);
     const at = (source: number, c: number, values: Float64Array, dim: number) =>
-      source < 0 || source >= keys ? 0 : values[(kv * keys + source) * dim + c]!;
+      source < 0 || source >= keys ? 0 : values[(kv * keys + source) * dim + c];
     let maximum = -Infinity;
     let sum = 0;
     let previous = 1;
@@ -105,7 +105,7 @@ export function runOnlineKernel(problem: Problem, changes: Partial<OnlineKernel>
         if (!kernel.sees(query, key, correct)) continue;
         let dot = 0;
         for (let t = 0; t < qkDim; t++)
-          dot = float32(dot + q[row * qkDim + t]! * at(kernel.keySource(key), t, k, qkDim));
+          dot = float32(dot + q[row * qkDim + t] * at(kernel.keySource(key), t, k, qkDim));
         scores.push({ key, score: kernel.score(dot, problem) });
       }
       const ofBlock = scores.reduce((most, { score }) => Math.max(most, score), -Infinity);
@@ -116,21 +116,21 @@ export function runOnlineKernel(problem: Problem, changes: Partial<OnlineKernel>
       previous = factor;
       maximum = next;
       sum = float32(sum * ofSum);
-      for (let c = 0; c < vDim; c++) partial[c] = float32(kernel.keep(partial[c]!) * output);
+      for (let c = 0; c < vDim; c++) partial[c] = float32(kernel.keep(partial[c]) * output);
       for (const { key, score } of scores) {
         const p = float32(kernel.exp2((score - maximum) * Math.LOG2E + kernel.offset));
         if (kernel.inSum(key, step)) sum = float32(sum + p);
         const rounded = kernel.roundWeight(p, problem.v.format);
         const source = kernel.valueSource(key);
         for (let c = 0; c < vDim; c++)
-          partial[c] = float32(partial[c]! + rounded * at(source, c, v, vDim));
+          partial[c] = float32(partial[c] + rounded * at(source, c, v, vDim));
       }
     }
     const lost = sum === 0 || maximum === -Infinity;
     for (let c = 0; c < vDim; c++)
       out[row * vDim + c] = lost
         ? kernel.emptyRow.out
-        : float32(kernel.normalise(partial[c]!, sum, maximum));
+        : float32(kernel.normalise(partial[c], sum, maximum));
     lse[row] = lost ? kernel.emptyRow.lse : kernel.lse(maximum, sum) - kernel.offset * Math.LN2;
   }
   return {

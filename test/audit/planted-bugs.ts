@@ -65,7 +65,10 @@ export function plantedProblem(name: PlantedProblem, seed = 20_261_122): Problem
     q: tensor(heads, queries, dim),
     k: tensor(kvHeads, keys, dim),
     v: tensor(kvHeads, keys, vDim),
-    ...{ scale, causal, window, softcap },
+    scale,
+    causal,
+    window,
+    softcap,
   };
 }
 
@@ -118,7 +121,7 @@ const moved =
     const before = out.slice();
     out.forEach((_x, i) => {
       const [row, column] = from(Math.floor(i / shape.vDim), i % shape.vDim, shape);
-      out[i] = before[row * shape.vDim + column]!;
+      out[i] = before[row * shape.vDim + column];
     });
   };
 
@@ -665,9 +668,7 @@ const lses: Readonly<Record<string, PlantedBug>> = {
     kernel: {
       afterwards: (_, lse, { queries }) => {
         const before = lse.slice();
-        lse.forEach(
-          (_x, row) => (lse[row] = row % queries === 0 ? before[row]! : before[row - 1]!),
-        );
+        lse.forEach((_x, row) => (lse[row] = row % queries === 0 ? before[row] : before[row - 1]));
       },
     },
     causes: ['lse-rows-permuted'],

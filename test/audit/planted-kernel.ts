@@ -128,8 +128,8 @@ function dotOf(kernel: PlantedKernel, of: Operands, row: number, source: number)
   const from = of.keyBase + source * qkDim;
   let dot = 0;
   for (let t = 0; t < qkDim; t++) {
-    const q = of.q[row * qkDim + t]!;
-    dot = float32(dot + (query === null ? q : query(q, of.problem)) * of.k[from + t]!);
+    const q = of.q[row * qkDim + t];
+    dot = float32(dot + (query === null ? q : query(q, of.problem)) * of.k[from + t]);
     if (product !== null) dot = product(dot);
   }
   return dot;
@@ -176,9 +176,9 @@ function runPart(
     previous = factor;
     maximum = next;
     sum = float32(sum * ofSum);
-    for (let c = 0; c < vDim; c++) out[c] = float32(out[c]! * output);
+    for (let c = 0; c < vDim; c++) out[c] = float32(out[c] * output);
     for (let key = first; key < last; key++) {
-      const score = scores[key - first]!;
+      const score = scores[key - first];
       if (score === -Infinity) continue;
       const x = kernel.exponent((score - maximum) * Math.LOG2E);
       const p = float32(kernel.exp2(x + kernel.offset));
@@ -188,11 +188,11 @@ function runPart(
       const rounded = kernel.roundWeight(p, problem.v.format);
       const from = of.valueBase + source * vDim;
       for (let c = 0; c < vDim; c++) {
-        out[c] = float32(out[c]! + rounded * v[from + c]!);
-        if (kernel.accumulate !== null) out[c] = kernel.accumulate(out[c]!);
+        out[c] = float32(out[c] + rounded * v[from + c]);
+        if (kernel.accumulate !== null) out[c] = kernel.accumulate(out[c]);
       }
     }
-    for (let c = 0; c < vDim; c++) out[c] = kernel.keep(out[c]!);
+    for (let c = 0; c < vDim; c++) out[c] = kernel.keep(out[c]);
     sum = kernel.keepSum(sum);
   }
   if (sum === 0 || maximum === -Infinity) return { out: new Float64Array(vDim), lse: -Infinity };
@@ -209,7 +209,7 @@ function combine(kernel: PlantedKernel, parts: readonly Part[]): Part {
   for (const part of parts) {
     const weight = part.lse === -Infinity ? 0 : kernel.splitWeight(part.lse, all, parts.length);
     for (let c = 0; c < out.length; c++)
-      out[c] = float32(out[c]! + weight * kernel.partial(part.out[c]!));
+      out[c] = float32(out[c] + weight * kernel.partial(part.out[c]));
   }
   return { out, lse: largest === -Infinity ? -Infinity : all };
 }

@@ -119,7 +119,7 @@ const tried =
   process.env['PREMISE_AUDITS'] === undefined ? sampled(Object.keys(kinds), 2) : Object.keys(kinds);
 
 describe.each(tried)('a kernel with %s', (name) => {
-  const { declared, changes, promises } = kinds[name]!;
+  const { declared, changes, promises } = kinds[name];
   it('passes audits once it says so', () => {
     for (let i = 0; i < audits; i++) {
       const problem = drawProblem(testSeed + i, i, promises?.scoreLimit?.scaled ?? Infinity);
@@ -158,7 +158,7 @@ describe('a kernel that says nothing', () => {
     ['a truncated output', '--premise outputRounding=truncated'],
   ])('is told what %s would be declared as', (kind, flags) => {
     const problem = drawProblem(11, 0, Infinity, size);
-    const outputs = runPlainKernel(problem, () => kinds[kind]!.changes(problem, 1));
+    const outputs = runPlainKernel(problem, () => kinds[kind].changes(problem, 1));
     const { verdict } = judgeOutputs(problem, outputs);
     expect(verdict.pass).toBe(false);
     expect(verdict.premise?.flags).toBe(flags);
@@ -193,7 +193,7 @@ describe('the vocabulary', () => {
         expect(declarationFlags(declared)).toBe(`--premise ${name}=${value}`);
       }
     expect(parseDeclaration('eager,exponential=1e-4', 'it')).toEqual({
-      ...premisePresets['eager']!.premises,
+      ...premisePresets['eager'].premises,
       exponential: 1e-4,
     });
   });

@@ -57,7 +57,7 @@ const alwaysNamed: ReadonlySet<string> = new Set([
 /** Whether the diagnosis names what was done, alone or among what looks the same. */
 function namesCause(damage: string, { diagnosis }: Verdict): boolean {
   if (diagnosis === null) return false;
-  return [diagnosis.id, ...diagnosis.equivalents].some((id) => causes[damage]!.includes(id));
+  return [diagnosis.id, ...diagnosis.equivalents].some((id) => causes[damage].includes(id));
 }
 
 interface Count {
@@ -90,8 +90,12 @@ afterAll(() => {
 /** Counts what the usual checks say of a damage, beside what the audit says. */
 function count(damage: string, { problem, outputs }: Case, judged: Judgement): void {
   const known = counts.get(damage) ?? {
-    ...{ changed: 0, failed: 0, named: 0 },
-    ...{ allclose: 0, flashAttention: 0, cosine: 0 },
+    changed: 0,
+    failed: 0,
+    named: 0,
+    allclose: 0,
+    flashAttention: 0,
+    cosine: 0,
   };
   counts.set(damage, known);
   const { reference, shape, verdict } = judged;
@@ -114,10 +118,10 @@ const causalCases = [3, 11];
 const otherCases = [9, 0, 10, 3];
 const homeOf = (name: string, place: number): number =>
   name.startsWith('causal')
-    ? causalCases[place % causalCases.length]!
+    ? causalCases[place % causalCases.length]
     : name.startsWith('tail keys')
       ? 9
-      : otherCases[place % otherCases.length]!;
+      : otherCases[place % otherCases.length];
 const inTurn = everyDamage.filter(
   ({ index, kernel, name }) =>
     index === homeOf(name, names.indexOf(name)) &&
@@ -133,7 +137,7 @@ const drawnPasses = new Set(
   ),
 );
 const kernelsOf = (index: number) =>
-  everything ? kernels : [kernels[(testSeed + index) % kernels.length]!];
+  everything ? kernels : [kernels[(testSeed + index) % kernels.length]];
 
 const triedCases = cases.filter(
   ({ index }) => drawnPasses.has(index) || triedDamages.some((one) => one.index === index),
@@ -153,7 +157,7 @@ describe.each(triedCases)('$file', ({ path, index }) => {
   it.for(tried)('$kernel damaged: $name', async ({ kernel, name }, { skip }) => {
     const { name: caseName, problem, outputs, reference } = await captured();
     const given = { problem, outputs: outputs[kernel], reference };
-    const spoilt = damages[name]!(given);
+    const spoilt = damages[name](given);
     if (spoilt === null) {
       expect(
         everything ||
@@ -177,8 +181,8 @@ describe.each(triedCases)('$file', ({ path, index }) => {
       const before = decode(given.outputs.out);
       decode(spoilt.outputs.out).forEach((x, i) => {
         const { weightRounding } = bound.row(Math.floor(i / exact.shape.vDim));
-        const rounding = weightRounding * exact.magnitude[i]! + 2 ** -8 * Math.abs(exact.out[i]!);
-        expect(Math.abs(x - before[i]!)).toBeLessThanOrEqual(rounding);
+        const rounding = weightRounding * exact.magnitude[i] + 2 ** -8 * Math.abs(exact.out[i]);
+        expect(Math.abs(x - before[i])).toBeLessThanOrEqual(rounding);
       });
     }
   });

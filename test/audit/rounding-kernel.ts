@@ -74,7 +74,7 @@ export function roundingKernel(problem: Problem, liberties: Liberties): KernelOu
       for (let j = first; j < last; j++) {
         let dot = 0;
         for (let t = 0; t < qkDim; t++)
-          dot = add(dot, q[row * qkDim + t]! * k[(kv * keys + j) * qkDim + t]!, t);
+          dot = add(dot, q[row * qkDim + t] * k[(kv * keys + j) * qkDim + t], t);
         const scaled = working(dot) * problem.scale;
         scores.push(
           problem.softcap === null ? scaled : problem.softcap * Math.tanh(scaled / problem.softcap),
@@ -104,7 +104,7 @@ export function roundingKernel(problem: Problem, liberties: Liberties): KernelOu
       if (maximum === 'running' && largest > reference) {
         const factor = reference === -Infinity ? 0 : Math.exp(reference - largest);
         total *= factor;
-        for (let c = 0; c < vDim; c++) sums[c]! *= factor;
+        for (let c = 0; c < vDim; c++) sums[c] *= factor;
         reference = largest;
       }
       scores.forEach((score, i) => {
@@ -112,11 +112,11 @@ export function roundingKernel(problem: Problem, liberties: Liberties): KernelOu
         const rounded = round(weightFormat, p);
         total = working(total + p);
         for (let c = 0; c < vDim; c++)
-          sums[c] = add(sums[c]!, rounded * v[(kv * keys + first + i) * vDim + c]!, i);
+          sums[c] = add(sums[c], rounded * v[(kv * keys + first + i) * vDim + c], i);
       });
-      if (sumsTruncate) for (let c = 0; c < vDim; c++) sums[c] = truncateToFloat32(sums[c]!);
+      if (sumsTruncate) for (let c = 0; c < vDim; c++) sums[c] = truncateToFloat32(sums[c]);
     }
-    if (end > begin) for (let c = 0; c < vDim; c++) out[row * vDim + c] = working(sums[c]! / total);
+    if (end > begin) for (let c = 0; c < vDim; c++) out[row * vDim + c] = working(sums[c] / total);
     lse[row] = end > begin ? reference + Math.log(total) : -Infinity;
   }
   return {

@@ -44,7 +44,10 @@ function clusteredProblem(
     sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim, vDim },
     formats: { q: format, k: format, v: format },
     values: { q: entries(queries * qkDim), k: entries(keys * qkDim), v },
-    ...{ scale: 2 ** -halvings, causal: false, window: null, softcap: null },
+    scale: 2 ** -halvings,
+    causal: false,
+    window: null,
+    softcap: null,
   });
 }
 

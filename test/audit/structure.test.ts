@@ -20,7 +20,10 @@ const given = lazily(() => {
     sizes: { batch: 1, kvHeads: heads, groupSize: 1, queries, keys, qkDim: dim, vDim: dim },
     formats: { q: 'bf16', k: 'bf16', v: 'bf16' },
     values: { q: normals(queries), k: normals(keys), v: normals(keys) },
-    ...{ scale: 1 / Math.sqrt(dim), causal: false, window: null, softcap: null },
+    scale: 1 / Math.sqrt(dim),
+    causal: false,
+    window: null,
+    softcap: null,
   });
   const { out, lse } = roundingKernel(problem, { outputFormat: 'fp64', lag: () => 0, tile: 64 });
   const reference = attentionOracle(problem, { accuracy: auditAccuracy('bf16') });
@@ -60,7 +63,7 @@ describe('structure tests of bf16 attention over independent numbers', () => {
 
   it('see reciprocals of the row sums that are kept in bf16', () => {
     const { reference } = given();
-    const reciprocal = (row: number) => Math.exp(reference.maximum[row]! - reference.lse[row]!);
+    const reciprocal = (row: number) => Math.exp(reference.maximum[row] - reference.lse[row]);
     const tests = failing((x, row) => (x * round(bf16, reciprocal(row))) / reciprocal(row));
     expect(tests).toContain('dispersion' satisfies StructureTest);
   });
@@ -92,7 +95,10 @@ describe('one query whose weights all round down', () => {
         k: Float64Array.from(scores),
         v: new Float64Array(count * 8).fill(1),
       },
-      ...{ scale: 1, causal: false, window: null, softcap: null },
+      scale: 1,
+      causal: false,
+      window: null,
+      softcap: null,
     });
     const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 2048 });
     expect(judgeOutputs(problem, outputs, { diagnose: false }).verdict.findings).toEqual([]);
@@ -114,7 +120,10 @@ function evenlyWeighed(
       k: new Float64Array(keys),
       v: Float64Array.from({ length: keys * dim }, value),
     },
-    ...{ scale: 1, causal: false, window: null, softcap: null },
+    scale: 1,
+    causal: false,
+    window: null,
+    softcap: null,
   });
   const reference = attentionOracle(problem, { accuracy: auditAccuracy(format) });
   const failing = (change: (x: number) => number): readonly string[] => {

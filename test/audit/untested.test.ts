@@ -29,8 +29,13 @@ function problemOf({ queries, keys, scale = 0.5, causal = false }: Asked): Probl
       [1, 1, rows, 4],
     );
   return {
-    ...{ q: tensor(queries), k: tensor(keys), v: tensor(keys), scale, causal },
-    ...{ window: null, softcap: null },
+    q: tensor(queries),
+    k: tensor(keys),
+    v: tensor(keys),
+    scale,
+    causal,
+    window: null,
+    softcap: null,
   };
 }
 
@@ -79,7 +84,8 @@ describe('a block of queries some of which see no key', () => {
   /** Of a kernel that skips keys 0 to 127, in queries 180 to 259, which see others. */
   function withoutFirstTile() {
     const rest = (tensor: Tensor) => ({
-      ...{ format: tensor.format, shape: [1, 1, 240 - 128, 4] },
+      format: tensor.format,
+      shape: [1, 1, 240 - 128, 4],
       data: tensor.data.subarray(128 * 4),
     });
     const cut = attentionOracle({ ...problem, k: rest(problem.k), v: rest(problem.v) });

@@ -11,7 +11,11 @@ const kernel = { command: null, model: 'fa4', settings: {}, judgedAs: null };
 
 function requestOf(laws: readonly LawId[], runs: number) {
   return checkRequest(planCheck({}, { laws }), {
-    ...{ version: '1', kernel, timeout: null, runs, seed: 1 },
+    version: '1',
+    kernel,
+    timeout: null,
+    runs,
+    seed: 1,
   });
 }
 
@@ -105,14 +109,22 @@ describe('what is found in units, put together', () => {
           const isHit = first <= fail && fail <= last;
           const result: CheckUnitResult = {
             runs: isHit ? fail - first + 1 : last - first + 1,
-            ...{ unsupported: 0, sizes: null, widened: [], refusal: '', seconds: 0.25 },
+            unsupported: 0,
+            sizes: null,
+            widened: [],
+            refusal: '',
+            seconds: 0.25,
             violation: isHit ? violationAt(fail) : null,
           };
           return [[name, { unit: name, seconds: 0.5, result }] as const];
         });
         const records = new Map(results);
         const report = assembleCheck({
-          ...{ request, records, outOfTime: false, execution: null, shards: null },
+          request,
+          records,
+          outOfTime: false,
+          execution: null,
+          shards: null,
         });
         const { tried, found, count } = playedOut(laws, runs, failing);
         expect(report.runs).toBe(count);
@@ -154,7 +166,11 @@ describe('what is found in units, put together', () => {
       }),
     );
     const [property] = assembleCheck({
-      ...{ request, records, outOfTime: false, execution: null, shards: null },
+      request,
+      records,
+      outOfTime: false,
+      execution: null,
+      shards: null,
     }).properties;
     expect(property).toMatchObject({
       result: 'untried',

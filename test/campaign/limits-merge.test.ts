@@ -54,7 +54,7 @@ describe.each(Object.entries(commands))('parts of %s', (name, command) => {
         const short = file('short.json');
         writeFileSync(short, JSON.stringify({ ...part, units }));
         const given = paths.with(i, short);
-        expect(await refusal('merge', ...given), `without ${part.units[missing]!.unit}`).toMatch(
+        expect(await refusal('merge', ...given), `without ${part.units[missing].unit}`).toMatch(
           new RegExp(`short\\.json: shard ${i + 1} of 2 stopped 1 unit before its end`),
         );
       }
@@ -70,7 +70,7 @@ describe('one falsified single result', () => {
     const pairs = join(folder, 'pairs_ex2_approx_f32.bin');
     const bytes = readFileSync(pairs);
     // Pairs of 32 bits of input and 32 of result: the last result's lowest bit.
-    bytes[bytes.length - 4]! ^= 1;
+    bytes[bytes.length - 4] ^= 1;
     writeFileSync(pairs, bytes);
     const command = ['conform', instruction, '--threads', '1', '--captures'];
     const { paths, statuses } = await writeParts('falsified', [...command, folder]);

@@ -83,10 +83,10 @@ describe('the workflow of GitHub', () => {
     const download = merge!.steps.find(({ uses }) =>
       uses?.startsWith('actions/download-artifact@'),
     )!;
-    const prefix = download.with!['pattern']!.replace('*', '');
-    expect(uploads[0]!.with!['name']!.startsWith(prefix)).toBe(true);
-    const written = /--json (\S+\.json|\S+ \S+ \S+\.json)/.exec(check!.steps.at(-2)!.run!)![1]!;
-    expect(uploads[0]!.with!['path']).toContain(written);
+    const prefix = download.with!['pattern'].replace('*', '');
+    expect(uploads[0].with!['name'].startsWith(prefix)).toBe(true);
+    const written = /--json (\S+\.json|\S+ \S+ \S+\.json)/.exec(check!.steps.at(-2)!.run!)![1];
+    expect(uploads[0].with!['path']).toContain(written);
     expect(merge!.steps.some(({ run }) => run?.includes('merge part-*.json'))).toBe(true);
   });
 });
@@ -192,7 +192,7 @@ describe('the commands of all manifests', () => {
     ].map((path) => [path, read(path)] as const),
     [
       'campaign-kubernetes/campaign.yaml',
-      `flashproof ${(documents('campaign-kubernetes/campaign.yaml')[1] as Pod).spec.template.spec.containers[0]!.args.join(' ')}`,
+      `flashproof ${(documents('campaign-kubernetes/campaign.yaml')[1] as Pod).spec.template.spec.containers[0].args.join(' ')}`,
     ],
   ];
 

@@ -34,8 +34,11 @@ describe('flashproof audit --html', () => {
     folder = await mkdtemp(join(tmpdir(), 'flashproof-test-'));
     path = join(folder, 'a & <b>.safetensors');
     await writeSafetensors(path, {
-      ...{ q: noise(1, 4), k: noise(2, 4), v: noise(3) },
-      ...{ wrong: noise(4), 'still<wrong>': noise(5) },
+      q: noise(1, 4),
+      k: noise(2, 4),
+      v: noise(3),
+      wrong: noise(4),
+      'still<wrong>': noise(5),
     });
     const made = join(folder, 'made.safetensors');
     await runInProcess('emulate', 'fa4', path, '--threads', '1', '--save', made);
@@ -45,7 +48,16 @@ describe('flashproof audit --html', () => {
   it('writes the page beside the other reports, which say the same', async () => {
     const json = join(folder, 'report.json');
     const { status, stdout } = await runInProcess(
-      ...['audit', path, '--kernel', 'fa4', '--threads', '1', '--html', page(), '--json', json],
+      'audit',
+      path,
+      '--kernel',
+      'fa4',
+      '--threads',
+      '1',
+      '--html',
+      page(),
+      '--json',
+      json,
     );
     expect(status).toBe(0);
     expect(stdout).toMatch(/^PASS: /);
@@ -62,15 +74,26 @@ describe('flashproof audit --html', () => {
 
   it('compares outputs by the bounds of any correct kernel, whatever is declared', async () => {
     const { status } = await runInProcess(
-      ...['audit', path, '--output', `${join(folder, 'made.safetensors')}:out`, '--as', 'fa4'],
-      ...['--compare', ':wrong', '--compare', 'other=:still<wrong>', '--html', page(), '--quiet'],
+      'audit',
+      path,
+      '--output',
+      `${join(folder, 'made.safetensors')}:out`,
+      '--as',
+      'fa4',
+      '--compare',
+      ':wrong',
+      '--compare',
+      'other=:still<wrong>',
+      '--html',
+      page(),
+      '--quiet',
     );
     // The verdict is that of the judged output alone.
     expect(status).toBe(0);
     const document = await read();
-    const rows = [...document.querySelectorAll('#comparison .table')[0]!.querySelectorAll('tr')];
+    const rows = [...document.querySelectorAll('#comparison .table')[0].querySelectorAll('tr')];
     const cells = rows.map((row) => [...row.children].map((cell) => cell.textContent));
-    const verdict = cells[0]!.indexOf('verdict');
+    const verdict = cells[0].indexOf('verdict');
     expect(cells.slice(1).map((row) => [row[0], row[verdict]])).toEqual([
       ['out', 'PASS'],
       ['wrong', 'FAIL'],
@@ -104,7 +127,11 @@ describe('flashproof audit --html', () => {
     await runInProcess(...words.slice(1), '--quiet');
     const second = await read();
     const timeless = ({ verdict, error, elements, techniques, problem }: JudgedReport) => ({
-      ...{ verdict, error, elements, techniques, problem },
+      verdict,
+      error,
+      elements,
+      techniques,
+      problem,
     });
     expect(timeless(reportOf(second))).toEqual(timeless(reportOf(first)));
     for (const part of ['elements', 'rows', 'ulps', 'comparison', 'reproduce'])
@@ -115,7 +142,13 @@ describe('flashproof audit --html', () => {
 
   it('writes a page of a live kernel that gives nothing', async () => {
     const { status } = await runInProcess(
-      ...['audit', path, '--exec', 'exit 3', '--html', page(), '--quiet'],
+      'audit',
+      path,
+      '--exec',
+      'exit 3',
+      '--html',
+      page(),
+      '--quiet',
     );
     expect(status).toBe(1);
     const document = await read();
@@ -125,7 +158,13 @@ describe('flashproof audit --html', () => {
 
   it('prints the page where that is asked for', async () => {
     const { stdout } = await runInProcess(
-      ...['audit', path, '--output', ':wrong', '--html', '-', '--no-techniques'],
+      'audit',
+      path,
+      '--output',
+      ':wrong',
+      '--html',
+      '-',
+      '--no-techniques',
     );
     expect(stdout).toMatch(/^<!doctype html>\n.*<\/html>\n$/s);
   });

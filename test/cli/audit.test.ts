@@ -31,7 +31,7 @@ function transpose(tensor: Tensor): Tensor {
   const to = new Float64Array(from.length);
   for (let h = 0; h < heads; h++)
     for (let i = 0; i < rows; i++)
-      for (let c = 0; c < dim; c++) to[(i * heads + h) * dim + c] = from[(h * rows + i) * dim + c]!;
+      for (let c = 0; c < dim; c++) to[(i * heads + h) * dim + c] = from[(h * rows + i) * dim + c];
   return encode(to, tensor.format, [rows, heads, dim]);
 }
 
@@ -60,19 +60,19 @@ describe('flashproof audit', () => {
       tensors[name] = firstRows(await file.read(name), 96);
     await file.close();
     await writeSafetensors(small, tensors, { causal: 'true', scale: '0.125' });
-    for (const name of ['out', 'lse']) tensors[name] = tensors[`torch_cudnn.${name}`]!;
+    for (const name of ['out', 'lse']) tensors[name] = tensors[`torch_cudnn.${name}`];
   });
   afterAll(() => rm(folder, { recursive: true }));
 
   const named = (...names: string[]) =>
-    Object.fromEntries(names.map((name) => [name, tensors[name]!]));
+    Object.fromEntries(names.map((name) => [name, tensors[name]]));
 
   it('passes a real kernel: verdict first, exit status 0', () => {
     const {
       status,
       stdout,
       stderr: written,
-    } = spawned(...['audit', fixture, '--output', ':torch_cudnn.out', '--lse', ':torch_cudnn.lse']);
+    } = spawned('audit', fixture, '--output', ':torch_cudnn.out', '--lse', ':torch_cudnn.lse');
     // Progress, which a busy machine gets to see.
     const stderr = written.replace(/^audit: \d+ %, \d+ s left\n/gm, '');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -82,7 +82,12 @@ describe('flashproof audit', () => {
 
   it('fails with exit status 1 when the mask is another, and says what is off', () => {
     const { status, stdout } = spawned(
-      ...['audit', small, '--output', ':torch_cudnn.out', '--no-causal', '--quiet'],
+      'audit',
+      small,
+      '--output',
+      ':torch_cudnn.out',
+      '--no-causal',
+      '--quiet',
     );
     expect(status).toBe(1);
     expect(stdout).toMatch(/^FAIL: .*\n$/);
@@ -101,7 +106,7 @@ describe('flashproof audit', () => {
     const given = named('q', 'k', 'v', 'out', 'lse');
     await writeSafetensors(
       path,
-      { ...given, mask: given['lse']!, dq: given['q']! },
+      { ...given, mask: given['lse'], dq: given['q'] },
       {
         causal: 'true',
         dropout_p: '0.1',
@@ -135,7 +140,7 @@ describe('flashproof audit', () => {
     const npy = join(folder, 'npy');
     await mkdir(npy);
     for (const name of ['q', 'k', 'v', 'out', 'lse'])
-      await writeNpy(join(npy, `${name}.npy`), tensors[name]!);
+      await writeNpy(join(npy, `${name}.npy`), tensors[name]);
     await writeFile(join(npy, 'metadata.json'), JSON.stringify({ causal: true }));
     expect((await audit(npy)).status).toBe(0);
     expect((await audit(npy, '--output', join(npy, 'out.npy'))).status).toBe(0);
@@ -202,7 +207,7 @@ describe('flashproof audit', () => {
     expect(await refusal('audit', ...args)).toMatch(message);
   });
 
-  it.each([wrong[0]!, wrong[9]!])(
+  it.each([wrong[0], wrong[9]])(
     'answers %s with one line and exit status 2',
     (_, args, message) => {
       const { status, stdout, stderr } = spawned('audit', ...args);

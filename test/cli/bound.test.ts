@@ -63,7 +63,13 @@ describe('flashproof bound, and the techniques of an audit', () => {
   it('puts what an emulated kernel does beside its bounds, and stays within', async () => {
     const json = join(scratch, 'audit.json');
     const { stdout, status } = spawned(
-      ...['audit', fixture, '--kernel', 'fa4', '--json', json, '--full'],
+      'audit',
+      fixture,
+      '--kernel',
+      'fa4',
+      '--json',
+      json,
+      '--full',
     );
     expect(status).toBe(0);
     expect(stdout).toMatch(/Techniques +allowed +found/);
@@ -73,7 +79,14 @@ describe('flashproof bound, and the techniques of an audit', () => {
     for (const { technique, measured } of report.techniques.techniques)
       expect(measured!.used, technique).toBeLessThanOrEqual(1);
     const { stdout: without } = await runInProcess(
-      ...['audit', fixture, '--kernel', 'fa4', '--threads', '1', '--no-techniques', '--full'],
+      'audit',
+      fixture,
+      '--kernel',
+      'fa4',
+      '--threads',
+      '1',
+      '--no-techniques',
+      '--full',
     );
     expect(without).not.toContain('Techniques');
   });
@@ -81,7 +94,13 @@ describe('flashproof bound, and the techniques of an audit', () => {
   it('judges an output as that of a kernel, and tells which kernel it is of', async () => {
     const own = ['--output', ':fa4.out', '--lse', ':fa4.lse'];
     const as = await runInProcess(
-      ...['audit', fixture, ...own, '--as', 'fa4', '--set', 'architecture=sm_90'],
+      'audit',
+      fixture,
+      ...own,
+      '--as',
+      'fa4',
+      '--set',
+      'architecture=sm_90',
     );
     expect(as.status).toBe(0);
     expect(as.stdout).toContain('Bounds of fa4 (sm_90');
@@ -127,7 +146,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
       expect(words).toMatch(message);
       expect(words).not.toContain('\n');
     }
-    const [args, message] = cases[0]!;
+    const [args, message] = cases[0];
     const { stdout, stderr, status } = spawned(...args, '--json', never);
     expect(stdout).toBe('');
     expect(stderr).toMatch(message);

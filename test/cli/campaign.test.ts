@@ -76,7 +76,7 @@ describe.each(Object.keys(commands) as Name[])('%s in shards', (name) => {
       expect(status).toBe(name === 'check' ? 1 : 0);
       expect(withoutTimes(read(`${name}-merged.json`))).toBe(withoutTimes(read(`${name}.json`)));
       // The order of arguments does not matter: another is taken each time.
-      const mixed = [...parts.slice(1).reverse(), parts[0]!];
+      const mixed = [...parts.slice(1).reverse(), parts[0]];
       const { stdout } = await runInProcess('merge', ...mixed, '--json', '-');
       expect(withoutTimes(stdout)).toBe(withoutTimes(read(`${name}.json`)));
     },
@@ -100,7 +100,7 @@ describe.each(Object.keys(commands) as Name[])('%s in shards', (name) => {
     expect(withoutTimes(first.stdout)).toBe(withoutTimes(read(`${name}.json`)));
     const whole = readFileSync(journal);
     const lines = whole.toString('utf8').split('\n');
-    writeFileSync(journal, `${lines.slice(0, 3).join('\n')}\n${lines[3]!.slice(0, 20)}`);
+    writeFileSync(journal, `${lines.slice(0, 3).join('\n')}\n${lines[3].slice(0, 20)}`);
     const again = await run();
     expect(again.status).toBe(first.status);
     expect(withoutTimes(again.stdout)).toBe(withoutTimes(first.stdout));
@@ -125,7 +125,7 @@ describe('flashproof merge', () => {
   it('joins parts with journals', async () => {
     const journal = file('second.jsonl');
     await runInProcess(...check, '--shard', '2/3', '--journal', journal);
-    const { stdout } = await runInProcess('merge', parts[2]!, journal, parts[0]!, '--json', '-');
+    const { stdout } = await runInProcess('merge', parts[2], journal, parts[0], '--json', '-');
     expect(withoutTimes(stdout)).toBe(withoutTimes(read('check.json')));
   });
 
@@ -180,7 +180,7 @@ describe('flashproof merge', () => {
     await runInProcess(...check, '--shard', '1/3', '--journal', journal);
     const lines = readFileSync(journal, 'utf8').trimEnd().split('\n');
     writeFileSync(journal, `${lines.slice(0, 2).join('\n')}\n`);
-    expect(await refusal('merge', journal, parts[1]!, parts[2]!)).toMatch(
+    expect(await refusal('merge', journal, parts[1], parts[2])).toMatch(
       /stopped\.jsonl: shard 1 of 3 stopped \d units? before its end; run its command again/,
     );
   });

@@ -33,7 +33,7 @@ async function checked(fault: string, ...more: string[]) {
   const { status, stdout } = await runInProcess('check', ...live(fault, ...more), '--json', '-');
   const report = JSON.parse(stdout) as CheckReport;
   await validateCheckReport(report);
-  return { status, report, violation: report.properties[0]!.violation };
+  return { status, report, violation: report.properties[0].violation };
 }
 
 describe('flashproof check, a live kernel', () => {
@@ -94,7 +94,7 @@ describe('flashproof check, a live kernel', () => {
         refused,
       );
     await expect(runInProcess('merge', ...parts)).rejects.toThrow(refused);
-    const { verdict } = JSON.parse(readFileSync(parts[0]!, 'utf8')) as CheckReport;
+    const { verdict } = JSON.parse(readFileSync(parts[0], 'utf8')) as CheckReport;
     expect(verdict.pass).toBe(false);
     expect(verdict.sentence).toMatch(/^NOTHING TRIED: /);
   });

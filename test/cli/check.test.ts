@@ -20,7 +20,7 @@ const narrow = ['--property', 'within-bound', '--regime', 'normal', '--runs', '6
 /** Small problems, which are judged and simplified sooner. */
 const small = ['--promises', join(scratch, 'small.json')];
 const sizes = { batch: { max: 1 }, kvHeads: { max: 1 }, queries: { max: 4 }, keys: { max: 4 } };
-writeFileSync(small[1]!, JSON.stringify({ formats: ['bf16'], dims: [4], sizes }));
+writeFileSync(small[1], JSON.stringify({ formats: ['bf16'], dims: [4], sizes }));
 
 async function report(...args: string[]): Promise<CheckReport> {
   const { stdout } = await runInProcess('check', ...args, '--json', '-');
@@ -38,8 +38,18 @@ describe('flashproof check, an emulated kernel', () => {
     const saveDir = folder('none');
     const { status, stdout, stderr } = await runInProcess(
       'check',
-      ...['--kernel', 'naive-fp32', '--runs', '3', '--seed', '1', '--save-dir', saveDir],
-      ...['--property', 'within-bound,determinism', '--regime', 'normal'],
+      '--kernel',
+      'naive-fp32',
+      '--runs',
+      '3',
+      '--seed',
+      '1',
+      '--save-dir',
+      saveDir,
+      '--property',
+      'within-bound,determinism',
+      '--regime',
+      'normal',
     );
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^PASS: 2 properties hold \(6 problems in [\d.e-]+ s, seed 1\)\.\n/);
@@ -52,7 +62,10 @@ describe('flashproof check, an emulated kernel', () => {
     const saveDir = folder('saved');
     const { status, stdout } = await runInProcess(
       'check',
-      ...[...faulty, ...narrow, '--save-dir', saveDir],
+      ...faulty,
+      ...narrow,
+      '--save-dir',
+      saveDir,
     );
     expect(status).toBe(1);
     expect(stdout).toMatch(/^FAIL: 1 of 1 property is violated/);
@@ -60,7 +73,7 @@ describe('flashproof check, an emulated kernel', () => {
     expect(more).toEqual([]);
     expect(name).toMatch(/^within-bound-13-\d+\.safetensors$/);
     const wrong = /Wrong {5}([^]*?)\.\n {2}(?:Cause|Law)/
-      .exec(stdout)![1]!
+      .exec(stdout)![1]
       .replaceAll(/\n\s+/g, ' ');
     const path = join(saveDir, name!);
     expect(stdout).toContain(path);
@@ -75,7 +88,7 @@ describe('flashproof check, an emulated kernel', () => {
   it('saves what flashproof audit judges alike', async () => {
     const saveDir = folder('audited');
     const found = await report(...faulty, ...narrow, ...small, '--save-dir', saveDir);
-    const { saved, problem, statement } = found.properties[0]!.violation!;
+    const { saved, problem, statement } = found.properties[0].violation!;
     const file = await openTensorFile(saved!);
     const read = await readProblem(file);
     expect(file.metadata).toMatchObject({ property: 'within-bound', choice: '0', seed: '13' });
@@ -85,7 +98,7 @@ describe('flashproof check, an emulated kernel', () => {
     const spy = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     const options = { techniques: false, timeout: '60', falseAlarmRate: '1e-9' };
     const status = await runAudit(saved!, { ...options, as: 'fa4', json: '-' });
-    const audited = JSON.parse(String(spy.mock.calls[0]![0])) as AuditReport;
+    const audited = JSON.parse(String(spy.mock.calls[0][0])) as AuditReport;
     spy.mockRestore();
     expect(status).toBe(1);
     expect(audited.verdict.pass).toBe(false);
@@ -96,7 +109,7 @@ describe('flashproof check, an emulated kernel', () => {
     const found = async () => {
       const args = ['--property', 'within-bound', '--seed', '7', '--save-dir', folder('same')];
       const { seed, properties } = await report(...faulty, ...small, ...args);
-      const { round, regime } = properties[0]!.violation!;
+      const { round, regime } = properties[0].violation!;
       return { seed, round, regime };
     };
     const first = await found();
@@ -107,9 +120,14 @@ describe('flashproof check, an emulated kernel', () => {
   it('gives the command that replays as words, with every option that matters', async () => {
     const promised = ['--no-window', '--formats', 'bf16', '--promise', 'determinism=none'];
     const found = await report(
-      ...[...faulty, ...narrow, ...small, ...promised, '--save-dir', folder("it's here")],
+      ...faulty,
+      ...narrow,
+      ...small,
+      ...promised,
+      '--save-dir',
+      folder("it's here"),
     );
-    const { replay, saved } = found.properties[0]!.violation!;
+    const { replay, saved } = found.properties[0].violation!;
     expect(replay).toEqual([
       ...['flashproof', 'check', ...faulty, ...small, '--formats', 'bf16', '--no-window'],
       ...['--promise', 'determinism=none', '--replay', saved],
@@ -122,7 +140,11 @@ describe('flashproof check, an emulated kernel', () => {
     writeFileSync(blocked, '');
     const { status, stdout, stderr } = await runInProcess(
       'check',
-      ...[...faulty, ...narrow, ...small, '--save-dir', join(blocked, 'below')],
+      ...faulty,
+      ...narrow,
+      ...small,
+      '--save-dir',
+      join(blocked, 'below'),
     );
     expect(status).toBe(1);
     expect(stdout).toMatch(/^FAIL: /);
@@ -135,9 +157,25 @@ describe('flashproof check, an emulated kernel', () => {
     const junit = join(scratch, 'check.xml');
     const { stdout } = await runInProcess(
       'check',
-      ...[...faulty, ...small, '--regime', 'normal', '--runs', '6', '--seed', '13', '--quiet'],
-      ...['--property', 'within-bound', '--property', 'determinism', '--promise'],
-      ...['determinism=none', '--junit', junit, '--save-dir', folder('github')],
+      ...faulty,
+      ...small,
+      '--regime',
+      'normal',
+      '--runs',
+      '6',
+      '--seed',
+      '13',
+      '--quiet',
+      '--property',
+      'within-bound',
+      '--property',
+      'determinism',
+      '--promise',
+      'determinism=none',
+      '--junit',
+      junit,
+      '--save-dir',
+      folder('github'),
     );
     expect(stdout).toMatch(/^FAIL: .*\n::error title=flashproof within-bound::[^\n]+%0AReplay: /);
     const xml = readFileSync(junit, 'utf8');
@@ -158,17 +196,39 @@ describe('flashproof check, an emulated kernel', () => {
       }),
     );
     const { promises, properties } = await report(
-      ...['--kernel', 'naive-fp32', '--promises', path, '--dims', '8,16', '--causal'],
-      ...['--property', 'within-bound,determinism', '--regime', 'normal', '--runs', '1'],
+      '--kernel',
+      'naive-fp32',
+      '--promises',
+      path,
+      '--dims',
+      '8,16',
+      '--causal',
+      '--property',
+      'within-bound,determinism',
+      '--regime',
+      'normal',
+      '--runs',
+      '1',
     );
     expect(promises).toMatchObject({ formats: ['fp16'], causal: true, dims: [8, 16], lse: true });
     expect(properties.map(({ promise }) => promise)).toEqual(['bound', 'none']);
     const special = await report(
-      ...['--kernel', 'naive-fp32', '--causal-only', '--group-sizes', '1,4'],
-      ...['--multiples', 'keys=8,queries=2', '--property', 'within-bound', '--runs', '1'],
+      '--kernel',
+      'naive-fp32',
+      '--causal-only',
+      '--group-sizes',
+      '1,4',
+      '--multiples',
+      'keys=8,queries=2',
+      '--property',
+      'within-bound',
+      '--runs',
+      '1',
     );
     expect(special.promises).toMatchObject({
-      ...{ causal: 'only', groupSizes: [1, 4], multiples: { keys: 8, queries: 2 } },
+      causal: 'only',
+      groupSizes: [1, 4],
+      multiples: { keys: 8, queries: 2 },
     });
     for (const [text, message] of [
       ['{"formats": ["bf17"]}', /\/formats\/0 must be equal to one of/],

@@ -49,14 +49,19 @@ describe('every option whose value is one of some names', () => {
   });
 
   it('takes what is completed', () => {
-    const declared = declaredFormats({ format: completionValues['--format']!.slice() });
+    const declared = declaredFormats({ format: completionValues['--format'].slice() });
     expect(Object.keys(declared)).toEqual(['q', 'k', 'v', 'out', 'lse']);
     const tensor: Tensor = { format: 'bf16', shape: [1, 1, 8, 64], data: new Uint16Array(512) };
     const problem: Problem = {
-      ...{ q: tensor, k: tensor, v: tensor, scale: 1 },
-      ...{ causal: false, window: null, softcap: null },
+      q: tensor,
+      k: tensor,
+      v: tensor,
+      scale: 1,
+      causal: false,
+      window: null,
+      softcap: null,
     };
-    const architectures = completionValues['--set']!.filter((set) => set.startsWith('arch'));
+    const architectures = completionValues['--set'].filter((set) => set.startsWith('arch'));
     expect(architectures.length).toBeGreaterThan(1);
     for (const set of architectures)
       expect(fa4Model.prepare(problem, kernelSettings([set])).settings).toMatchObject(
@@ -77,7 +82,8 @@ function shellLines(shell: Shell, commands: string): string[] {
     shell,
     ['-c', `${shell === 'zsh' ? 'compdef() { : }; ' : ''}source '${script}'\n${commands}`],
     {
-      ...{ encoding: 'utf8', cwd: scratch },
+      encoding: 'utf8',
+      cwd: scratch,
       env: { ...process.env, HOME: scratch, LC_ALL: 'C.UTF-8' },
     },
   );
@@ -149,7 +155,7 @@ describe.runIf(hasShell('bash'))('completion in bash', () => {
 describe.runIf(hasShell('fish'))('completion in fish', () => {
   it('offers the mutants, each as one word', () => {
     const offered = shellLines('fish', "complete -C 'flashproof emulate fa4 x --mutant '");
-    const names = offered.map((line) => line.split('\t')[0]!.replaceAll('\\', ''));
+    const names = offered.map((line) => line.split('\t')[0].replaceAll('\\', ''));
     expect(names.sort()).toEqual(machineMutants.map(({ id }) => id).sort());
   });
 });
@@ -157,7 +163,7 @@ describe.runIf(hasShell('fish'))('completion in fish', () => {
 describe.runIf(hasShell('zsh'))('completion in zsh', () => {
   it('has the mutants, each as one word of a list', () => {
     const script = renderCompletion(program, 'zsh');
-    const list = /--mutant=.*?:mutant:\((.*?)\)'/s.exec(script)![1]!;
+    const list = /--mutant=.*?:mutant:\((.*?)\)'/s.exec(script)![1];
     const read = shellLines('zsh', `names=(${list.replaceAll('\\:', ':')}); print -l -- $names`);
     expect(read).toEqual(machineMutants.map(({ id }) => id));
   });

@@ -19,7 +19,7 @@ function falsified(name: string, stem: string, block: number): string {
   cpSync(bundledCaptures(), folder, { recursive: true });
   const path = join(folder, `hash_${stem}.bin`);
   const content = readFileSync(path);
-  content[block * 8 + 5]! ^= 0x10;
+  content[block * 8 + 5] ^= 0x10;
   writeFileSync(path, content);
   return folder;
 }
@@ -69,7 +69,12 @@ describe('flashproof conform', () => {
     const [block] = sampleBlocks(instruction, chosenBlocks(), '0').slice(-30);
     const folder = falsified('differing', stem, block!);
     const { status, stdout } = await runInProcess(
-      ...['conform', instruction, '--captures', folder, '--threads', '1'],
+      'conform',
+      instruction,
+      '--captures',
+      folder,
+      '--threads',
+      '1',
     );
     expect(status).toBe(1);
     expect(stdout).toMatch(/^FAIL: 1 of 1 model differs/);

@@ -82,7 +82,12 @@ describe('as wide as COLUMNS says', () => {
   it('is an audit', async () => {
     vi.stubEnv('COLUMNS', '70');
     const { stdout } = await runInProcess(
-      ...['audit', tiny, '--output', ':torch_flash.out', '--no-techniques', '--full'],
+      'audit',
+      tiny,
+      '--output',
+      ':torch_flash.out',
+      '--no-techniques',
+      '--full',
     );
     expect(tooWide(stdout, 70)).toEqual([]);
     expect(tooWide(stdout, 64).length).toBeGreaterThan(0);

@@ -85,7 +85,11 @@ describe('flashproof emulate --machine', () => {
     const { report } = await reportOf(...machine, '--no-races');
     const timed = await reportOf(...machine, '--no-races', '--schedule', 'timed');
     expect(report).toMatchObject({
-      ...{ kind: 'emulate', isComplete: true, findings: [], clocks: null, saved: null },
+      kind: 'emulate',
+      isComplete: true,
+      findings: [],
+      clocks: null,
+      saved: null,
       machine: { ctas: 1, clusters: 1, schedule: 'in-order', races: false, mutant: null },
     });
     expect(timed.report.clocks).toBeGreaterThan(0);
@@ -117,7 +121,10 @@ describe('flashproof emulate --machine', () => {
 
   it('says when a mutant changed nothing', async () => {
     const { stdout, status } = await runInProcess(
-      ...[...machine, '--no-races', '--mutant', 'remove: Q taken: epilogue waits'],
+      ...machine,
+      '--no-races',
+      '--mutant',
+      'remove: Q taken: epilogue waits',
     );
     expect(status).toBe(0);
     expect(stdout).toContain('"Q taken: epilogue waits" is nowhere in this program');

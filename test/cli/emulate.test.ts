@@ -45,7 +45,9 @@ describe('flashproof emulate', () => {
     expect(text.stdout).toContain('matrix products: [model]');
     const { stdout } = await runInProcess(...emulated, '--json', '-');
     expect(JSON.parse(stdout)).toMatchObject({
-      ...{ kind: 'emulate', kernel: 'fa4', saved: null },
+      kind: 'emulate',
+      kernel: 'fa4',
+      saved: null,
       settings: { 'rescale.threshold': 8 },
       counters: { mmas: 2 * 3 * (4 + 8) },
     });
@@ -100,7 +102,7 @@ describe('flashproof emulate', () => {
       expect(words).toMatch(message);
       expect(words).not.toContain('\n');
     }
-    const [args, message] = cases[0]!;
+    const [args, message] = cases[0];
     const { status, stderr, stdout } = spawned(...args);
     expect(stderr).toMatch(message);
     expect(stderr.trim().split('\n')).toHaveLength(1);

@@ -96,7 +96,8 @@ describe('the examples', () => {
     let state = 1;
     const random = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32 - 0.5;
     const tensor = (rows: number): Tensor => ({
-      ...{ format: 'bf16', shape: [1, 1, rows, 64] },
+      format: 'bf16',
+      shape: [1, 1, rows, 64],
       data: encodeFromFloat64(
         formats.bf16,
         Float64Array.from({ length: rows * 64 }, () => 4 * random()),
@@ -104,7 +105,13 @@ describe('the examples', () => {
     });
     const [q, k, v] = [tensor(32), tensor(48), tensor(48)];
     const problem: Problem = {
-      ...{ q, k, v, scale: 0.125, causal: false, window: null, softcap: null },
+      q,
+      k,
+      v,
+      scale: 0.125,
+      causal: false,
+      window: null,
+      softcap: null,
     };
     const { out, lse } = await emulate(problem, 'fa4');
     await writeSafetensors(join(scratch, 'problem.safetensors'), { q, k, v });

@@ -35,7 +35,10 @@ describe('flashproof profile', () => {
     });
     expect(results[1]).toEqual(results[0]);
     expect(results[0]).toMatchObject({
-      ...{ kind: 'profile', schemaVersion: 1, technique: 'exp2', architecture: 'sm_90' },
+      kind: 'profile',
+      schemaVersion: 1,
+      technique: 'exp2',
+      architecture: 'sm_90',
       range: { from: -2.5, to: -2 },
       domains: [{ inputs: 2 ** 21 + 1 }],
     });
@@ -44,7 +47,16 @@ describe('flashproof profile', () => {
   it('prints tables and writes a plot', async () => {
     const svg = join(scratch, 'rcp.svg');
     const { status, stdout } = await runInProcess(
-      ...['profile', 'rcp', '--from', '1', '--to', '1.01', '--threads', '1', '--svg', svg],
+      'profile',
+      'rcp',
+      '--from',
+      '1',
+      '--to',
+      '1.01',
+      '--threads',
+      '1',
+      '--svg',
+      svg,
     );
     expect(status).toBe(0);
     expect(stdout).toMatch(/^1\/x by the special function unit\n/);
@@ -89,7 +101,15 @@ describe('flashproof profile', () => {
   it('refuses a file that it cannot write, on one line, after what was found', () => {
     const target = join(scratch, 'no-such-folder', 'p.json');
     const { status, stdout, stderr } = spawned(
-      ...['rcp', '--from', '1', '--to', '1', '--threads', '1', '--json', target],
+      'rcp',
+      '--from',
+      '1',
+      '--to',
+      '1',
+      '--threads',
+      '1',
+      '--json',
+      target,
     );
     expect(status).toBe(2);
     expect(stdout).toMatch(/^1\/x by the special function unit\n/);

@@ -67,8 +67,12 @@ describe('what was found is printed though a file cannot be written:', () => {
   it('conform', async () => {
     const silicon = { folder: 'x', gpu: null, capability: null, driver: null, captured: null };
     const conformance: Conformance = {
-      ...{ pass: true, exhaustive: false, seed: '0', silicon },
-      ...{ instructions: [], notCaptured: [] },
+      pass: true,
+      exhaustive: false,
+      seed: '0',
+      silicon,
+      instructions: [],
+      notCaptured: [],
     };
     const publish = () => publishConformance(conformance, 1, { json: nowhere, quiet: true });
     expect((await refused(publish)).stdout).toMatch(/^PASS: /);

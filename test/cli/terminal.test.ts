@@ -94,12 +94,25 @@ describe('--quiet', () => {
 
   it('of audit and check prints the verdict, a line', async () => {
     const audit = await runInProcess(
-      ...['audit', fixture, '--output', ':torch_cudnn.out', '--quiet', '--no-techniques'],
+      'audit',
+      fixture,
+      '--output',
+      ':torch_cudnn.out',
+      '--quiet',
+      '--no-techniques',
     );
     expect(audit.stdout).toMatch(/^PASS: [^\n]*\n$/);
     const check = await runInProcess(
-      ...['check', '--kernel', 'naive-fp32', '--runs', '1', '--seed', '1', '--quiet'],
-      ...['--property', 'determinism'],
+      'check',
+      '--kernel',
+      'naive-fp32',
+      '--runs',
+      '1',
+      '--seed',
+      '1',
+      '--quiet',
+      '--property',
+      'determinism',
     );
     expect(check.stdout).toMatch(/^PASS: [^\n]*\n$/);
   });

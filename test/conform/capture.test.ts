@@ -52,8 +52,8 @@ describe('captures', () => {
       'pairs_ex2_approx_f32.bin': new Uint8Array(3),
     });
     const { fingerprints } = await readCapture(folder, [exp2!]);
-    expect(fingerprints[0]!.pairs).toHaveLength(2);
-    for (const { inputs, results } of fingerprints[0]!.pairs)
+    expect(fingerprints[0].pairs).toHaveLength(2);
+    for (const { inputs, results } of fingerprints[0].pairs)
       expect([...inputs, ...results]).toEqual([0x80000001, 0xff000002]);
   });
 

@@ -44,7 +44,7 @@ function withFlippedSegment(
   return segments.map((segment, i) => {
     if (i !== index) return segment;
     const changed: [number, number, number] = [...segment];
-    changed[coefficient]! ^= 1 << bit;
+    changed[coefficient] ^= 1 << bit;
     return changed;
   });
 }
@@ -57,7 +57,7 @@ function coefficientBit(count: number): fc.Arbitrary<readonly [number, number, n
       fc.tuple(
         fc.constant(index),
         fc.constant(coefficient),
-        fc.nat(coefficientBits[coefficient]! - 1),
+        fc.nat(coefficientBits[coefficient] - 1),
       ),
     );
 }
@@ -92,7 +92,7 @@ function inRoundingConstant(): fc.Arbitrary<PlantedError> {
 function inTanh(): fc.Arbitrary<PlantedError> {
   const binades = specialFunctionTables.tanh;
   return fc.nat(binades.length - 1).chain((index) => {
-    const binade = binades[index]!;
+    const binade = binades[index];
     const { interpolator } = binade;
     return coefficientBit(interpolator.segments.length).map(([segment, coefficient, bit]) => {
       const segments = withFlippedSegment(interpolator.segments, segment, coefficient, bit);
@@ -109,8 +109,8 @@ function inTanh(): fc.Arbitrary<PlantedError> {
 
 function flipFloat32(value: number, bit: number): number {
   const words = new Uint32Array(Float32Array.of(value).buffer);
-  words[0]! ^= 1 << bit;
-  return new Float32Array(words.buffer)[0]!;
+  words[0] ^= 1 << bit;
+  return new Float32Array(words.buffer)[0];
 }
 
 function inPolynomial(): fc.Arbitrary<PlantedError> {
@@ -119,7 +119,7 @@ function inPolynomial(): fc.Arbitrary<PlantedError> {
     .chain((degree) => fc.tuple(fc.constant(degree), fc.nat(degree), fc.nat(31)))
     .map(([degree, index, bit]) => {
       const coefficients = exp2Coefficients[degree];
-      const changed = coefficients.with(index, flipFloat32(coefficients[index]!, bit));
+      const changed = coefficients.with(index, flipFloat32(coefficients[index], bit));
       return {
         instruction: `fa4_ex2_poly${degree}`,
         description: `bit ${bit} of c${index}`,

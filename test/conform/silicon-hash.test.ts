@@ -23,7 +23,7 @@ describe.each([
     const oneOff = (inputs: Uint32Array, results: Uint32Array): void => {
       scrambled(inputs, results);
       const at = inputs.indexOf(0x12356789);
-      if (at >= 0) results[at]! ^= 1 << 11;
+      if (at >= 0) results[at] ^= 1 << 11;
     };
     expect(hash(oneOff, 0x122)).toEqual(hash(scrambled, 0x122));
     expect(hash(oneOff, 0x123)).not.toEqual(hash(scrambled, 0x123));

@@ -87,8 +87,10 @@ export function runBlock(workspace: string, text: string) {
     encoding: 'utf8',
     env: {
       ...process.env,
-      ...{ PATH: join(workspace, 'bin') + delimiter + process.env.PATH, NO_COLOR: '1' },
-      ...{ GITHUB_ACTIONS: '', PYTHONDONTWRITEBYTECODE: '1' },
+      PATH: join(workspace, 'bin') + delimiter + process.env.PATH,
+      NO_COLOR: '1',
+      GITHUB_ACTIONS: '',
+      PYTHONDONTWRITEBYTECODE: '1',
     },
   });
   return { status, stdout, stderr };

@@ -22,7 +22,7 @@ export interface AllocationWatch {
  */
 export function watchAllocations(): AllocationWatch {
   const scope = globalThis as unknown as Record<string, new (...values: unknown[]) => object>;
-  const own = watched.map((name) => [name, scope[name]!] as const);
+  const own = watched.map((name) => [name, scope[name]] as const);
   let largest = 0;
   for (const [name, original] of own) {
     const size = (original as unknown as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1;

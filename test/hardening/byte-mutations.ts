@@ -17,7 +17,7 @@ export function overwriteInteger(bytes: Buffer, at: number, width: number, value
 }
 
 const flipBit: ByteChange = (bytes, at, random) => {
-  if (at < bytes.length) bytes[at]! ^= 1 << random.below(8);
+  if (at < bytes.length) bytes[at] ^= 1 << random.below(8);
   return bytes;
 };
 

@@ -34,7 +34,9 @@ function shell(script: string): Promise<Ending> {
   const environment = { ...process.env, P: problem };
   return endingOf(
     spawn('bash', ['-c', script.replaceAll('$F', `"${process.execPath}" "${built.main}"`)], {
-      ...{ cwd: scratch, env: environment, stdio: ['ignore', 'ignore', 'pipe'] },
+      cwd: scratch,
+      env: environment,
+      stdio: ['ignore', 'ignore', 'pipe'],
     }),
   );
 }

@@ -178,7 +178,7 @@ const answerTarget: FuzzTarget = {
   name: 'answer of --exec',
   weight: 3,
   make: (_, random) => {
-    const line = hostileAnswer(random).split('\n')[0]!;
+    const line = hostileAnswer(random).split('\n')[0];
     return {
       bytes: line.length,
       mostAllocated: baseBytes,
@@ -259,7 +259,7 @@ export const fuzzTargets: readonly FuzzTarget[] = [
 export function pickTarget(random: Random, targets: readonly FuzzTarget[]): FuzzTarget {
   const total = targets.reduce((sum, { weight }) => sum + weight, 0);
   let rest = (random.below(1e6) / 1e6) * total;
-  return targets.find(({ weight }) => (rest -= weight) < 0) ?? targets[0]!;
+  return targets.find(({ weight }) => (rest -= weight) < 0) ?? targets[0];
 }
 
 /** Leaves a folder empty. */

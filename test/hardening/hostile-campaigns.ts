@@ -31,7 +31,12 @@ function partText(journal: string): string {
   const units = lines.map((line) => JSON.parse(line) as object);
   const verdict = { pass: true, sentence: kind };
   return JSON.stringify({
-    ...{ kind: 'part', ...head, verdict, outOfTime: false, execution: null, units },
+    kind: 'part',
+    ...head,
+    verdict,
+    outOfTime: false,
+    execution: null,
+    units,
   });
 }
 
@@ -73,6 +78,6 @@ export function hostileCampaign(random: Random): Uint8Array {
     (line: string) =>
       line.replace(/"unit":"[^"]*"/, `"unit":${JSON.stringify(random.pick(hostileTexts))}`),
   ]);
-  lines[at] = change(lines[at]!);
+  lines[at] = change(lines[at]);
   return Buffer.from(lines.join('\n'));
 }

@@ -12,14 +12,16 @@ import { mutatedText } from './text-mutations.js';
 
 /** The settings of a problem and of a saved case, as metadata has them. */
 const metadata = {
-  ...{ scale: '0.25', causal: 'true', window: '3,-1', softcap: '30', layout: 'bhsd' },
-  ...{
-    property: 'within-bound',
-    choice: '0',
-    seed: '1',
-    meta: '{"scale":0.5}',
-    'format.q': 'tf32',
-  },
+  scale: '0.25',
+  causal: 'true',
+  window: '3,-1',
+  softcap: '30',
+  layout: 'bhsd',
+  property: 'within-bound',
+  choice: '0',
+  seed: '1',
+  meta: '{"scale":0.5}',
+  'format.q': 'tf32',
 };
 
 /** A problem of 4 queries and 4 keys in one head of dimension 4, fp32, with an output. */

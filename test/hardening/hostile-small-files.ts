@@ -13,9 +13,18 @@ function hostileDocument(sound: object, random: Random): Uint8Array {
 }
 
 const promises = {
-  ...{ formats: ['bf16', 'fp16'], dims: [64, 128], causal: true, window: false, softcap: true },
-  ...{ groupedHeads: true, emptyRows: false, specialValues: false, lse: true, blockKeys: 128 },
-  ...{ rescaleThreshold: 8, sizes: { queries: { min: 1, max: 300 } } },
+  formats: ['bf16', 'fp16'],
+  dims: [64, 128],
+  causal: true,
+  window: false,
+  softcap: true,
+  groupedHeads: true,
+  emptyRows: false,
+  specialValues: false,
+  lse: true,
+  blockKeys: 128,
+  rescaleThreshold: 8,
+  sizes: { queries: { min: 1, max: 300 } },
   laws: { determinism: 'bits', 'within-bound': 'bound' },
 };
 

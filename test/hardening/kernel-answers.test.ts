@@ -6,8 +6,12 @@ import { startKernelProcess } from '../../src/cli/kernel-process.js';
 import { cleanUpWhenInterrupted } from '../../src/cli/interruption.js';
 
 const request = {
-  ...{ problem: '/nowhere/p.safetensors', output: '/nowhere/o.safetensors', scale: 1 },
-  ...{ causal: false, window: null, softcap: null },
+  problem: '/nowhere/p.safetensors',
+  output: '/nowhere/o.safetensors',
+  scale: 1,
+  causal: false,
+  window: null,
+  softcap: null,
 };
 
 /** The lines that a splitter makes of pieces. */

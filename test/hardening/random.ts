@@ -27,6 +27,6 @@ export function seededRandom(seed: number, index: number): Random {
   return {
     below,
     chance: (probability) => next() < probability,
-    pick: (choices) => choices[below(choices.length)]!,
+    pick: (choices) => choices[below(choices.length)],
   };
 }

@@ -16,8 +16,8 @@ type TokenChange = (
 function valueEnd(tokens: readonly string[], at: number): number {
   let depth = 0;
   for (let end = at; end < tokens.length; end++) {
-    if ('{[('.includes(tokens[end]!)) depth++;
-    if ('}])'.includes(tokens[end]!)) depth--;
+    if ('{[('.includes(tokens[end])) depth++;
+    if ('}])'.includes(tokens[end])) depth--;
     if (depth <= 0) return end + 1;
   }
   return tokens.length;
@@ -33,7 +33,7 @@ const changes: readonly TokenChange[] = [
   (tokens, at) => void tokens.splice(at, 0, ...tokens.slice(at, valueEnd(tokens, at + 2)), ','),
   (tokens, at, random) => {
     const other = random.below(tokens.length);
-    [tokens[at], tokens[other]] = [tokens[other]!, tokens[at]!];
+    [tokens[at], tokens[other]] = [tokens[other], tokens[at]];
   },
   (tokens, at, random) => {
     const depth = random.pick([1, 33, 65, 5000]);
@@ -41,7 +41,7 @@ const changes: readonly TokenChange[] = [
   },
   (tokens, at, random) => void tokens.splice(at, 0, ' '.repeat(random.pick([1, 1000, 70_000]))),
   (tokens, at, random) => {
-    const quote = tokens[at]![0] === "'" ? "'" : '"';
+    const quote = tokens[at][0] === "'" ? "'" : '"';
     tokens[at] = `${quote}${random.pick(hostileTexts)}${quote}`;
   },
 ];

@@ -29,13 +29,13 @@ function mutated(valid: Uint8Array, random: (below: number) => number): Uint8Arr
     const changes = [
       () => bytes.fill((bytes[at] ?? 0) ^ (1 << random(8)), at, next),
       () => bytes.fill(random(256), at, next),
-      () => bytes.fill([0, 0xff, 0x39, 0x7b][random(4)]!, at, end),
+      () => bytes.fill([0, 0xff, 0x39, 0x7b][random(4)], at, end),
       () => bytes.subarray(0, at),
       () => Buffer.concat([bytes.subarray(0, at), bytes.subarray(end)]),
       () => Buffer.concat([bytes.subarray(0, end), bytes.subarray(at)]),
       () => Buffer.concat([bytes.subarray(0, at), Buffer.from('9'), bytes.subarray(at)]),
     ];
-    bytes = Buffer.from(changes[random(changes.length)]!());
+    bytes = Buffer.from(changes[random(changes.length)]());
   }
   return bytes;
 }
@@ -80,7 +80,7 @@ describe('a damaged file is read or refused, and nothing else', () => {
     const sources = [randomIntegers(0x9e3779b9), randomIntegers(testSeed ^ 0x5bd1e995 || 1)];
     let refused = 0;
     for (let run = 0; run < runs; run++) {
-      const bytes = mutated(content, sources[run % 2]!);
+      const bytes = mutated(content, sources[run % 2]);
       const path = folder.at(`mutated ${what}`);
       writeFileSync(path, bytes);
       const message = await readAll(path).catch((error: unknown) => {

@@ -15,7 +15,7 @@ const plain = npyBytes(npyDict("'<f4'", `(${elements},)`), new Uint8Array(data.b
 function damage(path: string): void {
   const bytes = readFileSync(path);
   const at = bytes.lastIndexOf(plain.subarray(-16)) + 7;
-  bytes[at]! ^= 0x40;
+  bytes[at] ^= 0x40;
   folder.write(path.slice(folder.path.length + 1), bytes);
 }
 

@@ -76,14 +76,37 @@ describe('reading safetensors', () => {
 
   it('lists every dtype of the format and reads those that are floating-point formats', async () => {
     const bits: Record<string, number> = {
-      ...{ BOOL: 8, U8: 8, I8: 8, F8_E5M2: 8, F8_E4M3: 8, F8_E8M0: 8, F8_E4M3FNUZ: 8 },
-      ...{ F8_E5M2FNUZ: 8, I16: 16, U16: 16, F16: 16, BF16: 16, I32: 32, U32: 32, F32: 32 },
-      ...{ C64: 64, F64: 64, I64: 64, U64: 64, F4: 4, F6_E2M3: 6, F6_E3M2: 6 },
+      BOOL: 8,
+      U8: 8,
+      I8: 8,
+      F8_E5M2: 8,
+      F8_E4M3: 8,
+      F8_E8M0: 8,
+      F8_E4M3FNUZ: 8,
+      F8_E5M2FNUZ: 8,
+      I16: 16,
+      U16: 16,
+      F16: 16,
+      BF16: 16,
+      I32: 32,
+      U32: 32,
+      F32: 32,
+      C64: 64,
+      F64: 64,
+      I64: 64,
+      U64: 64,
+      F4: 4,
+      F6_E2M3: 6,
+      F6_E3M2: 6,
     };
     const readable = new Map(
       Object.entries({
-        ...{ F8_E5M2: 'e5m2', F8_E4M3: 'e4m3', F16: 'fp16', BF16: 'bf16' },
-        ...{ F32: 'fp32', F64: 'fp64' },
+        F8_E5M2: 'e5m2',
+        F8_E4M3: 'e4m3',
+        F16: 'fp16',
+        BF16: 'bf16',
+        F32: 'fp32',
+        F64: 'fp64',
       }),
     );
     let offset = 0;
@@ -190,9 +213,9 @@ describe('writing safetensors', () => {
         string,
         { data_offsets: number[] }
       >;
-      expect(header['l']!.data_offsets).toEqual([0, 8]);
-      expect(header['q']!.data_offsets).toEqual([8, 14]);
-      expect(header[name]!.data_offsets).toEqual([14, 17]);
+      expect(header['l'].data_offsets).toEqual([0, 8]);
+      expect(header['q'].data_offsets).toEqual([8, 14]);
+      expect(header[name].data_offsets).toEqual([14, 17]);
     }
   });
 

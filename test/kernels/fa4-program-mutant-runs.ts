@@ -131,7 +131,9 @@ export function createMutantRunner(configuration: MutantConfiguration): MutantRu
         problem,
         {},
         {
-          ...{ ...options, mostSteps, ...changes },
+          ...options,
+          mostSteps,
+          ...changes,
           change: (warp, context) => current.change(warp, context),
         },
       );
@@ -147,7 +149,8 @@ export function createMutantRunner(configuration: MutantConfiguration): MutantRu
     const made = isRing ? mutant.id : mutant?.model === 'ptx' ? 'ptx' : 'plain';
     current = { change: change ?? unchanged, scheduler };
     const program = prepare(`${made} ${races} ${scheduler !== undefined}`, {
-      ...{ ...changes, races },
+      ...changes,
+      races,
       ...(scheduler === undefined ? {} : { scheduler: () => current.scheduler!() }),
     });
     return runProgram(program, expected);
@@ -169,7 +172,9 @@ export function createMutantRunner(configuration: MutantConfiguration): MutantRu
   }
   const sites = { practice: sitesOf(false), ptx: sitesOf(true) };
   return {
-    ...{ configuration, issued, run },
+    configuration,
+    issued,
+    run,
     applies: ({ site, change, model, needsPair }) => {
       if (needsPair && plan.ctas === 1) return false;
       if ('ring' in change) return !(plan.isRingUneven && change.ring.party === 'layout');

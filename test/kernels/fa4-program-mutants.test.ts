@@ -70,7 +70,7 @@ function drawnOf(size: number): number {
 /** Some of them, each as likely as any other. */
 function draw<T>(from: readonly T[], count: number, next: () => number): T[] {
   const left = [...from];
-  return Array.from({ length: count }, () => left.splice(next() % left.length, 1)[0]!);
+  return Array.from({ length: count }, () => left.splice(next() % left.length, 1)[0]);
 }
 
 /** The first configuration in whose run in order the tracker finds something; null if in none. */
@@ -119,8 +119,10 @@ describe('one run in order with the tracker of orders', () => {
   it.each(smallConfigurations.map(({ name }, i) => [name, i] as const))(
     'finds nothing in the program itself: %s',
     (_, i) => {
-      expect(smallRunners()[i]!.run(null)).toMatchObject({
-        ...{ findings: [], differences: 0, isComplete: true },
+      expect(smallRunners()[i].run(null)).toMatchObject({
+        findings: [],
+        differences: 0,
+        isComplete: true,
       });
     },
   );
@@ -141,7 +143,9 @@ describe('one run in order with the tracker of orders', () => {
       const runners = smallRunners().filter(({ applies }) => applies(mutant));
       const [runner] = draw(runners, 1, next);
       expect(runner!.run(mutant), `${id} (${runner!.configuration.name})`).toMatchObject({
-        ...{ findings: [], differences: 0, isComplete: true },
+        findings: [],
+        differences: 0,
+        isComplete: true,
       });
     }
   });
@@ -157,7 +161,7 @@ describe('one run in order with the tracker of orders', () => {
       expect(found.flatMap(([id, by]) => (by === null ? [id] : [])).sort()).toEqual(
         [...redundant].sort(),
       );
-      const overlap = smallConfigurations[1]!.name;
+      const overlap = smallConfigurations[1].name;
       expect(found.flatMap(([id, by]) => (by === overlap ? [id] : [])).sort()).toEqual(
         [...overlapMutants].sort(),
       );
@@ -179,7 +183,7 @@ interface CampaignRow {
 /** The schedules of a campaign, each made anew for every mutant. */
 function schedules(): (() => Scheduler)[] {
   const adversarial = adversarialSchedulers(warpRoles.length).map(
-    (_, i) => () => adversarialSchedulers(warpRoles.length)[i]!,
+    (_, i) => () => adversarialSchedulers(warpRoles.length)[i],
   );
   const random = Array.from({ length: randomSchedules }, (_, i) => () => randomScheduler(i + 1));
   return [inOrderScheduler, ...adversarial, ...random];
@@ -200,7 +204,7 @@ function tryValues(runner: MutantRunner, mutant: Mutant): string {
 function tryTracker(runner: MutantRunner, mutant: Mutant): string {
   const tried = [inOrderScheduler, () => randomScheduler(1), () => randomScheduler(2)];
   const runs = tried.map((scheduler) => runner.run(mutant, { scheduler }).findings);
-  const kinds = [...new Set(runs[0]!.map(({ kind }) => kind))];
+  const kinds = [...new Set(runs[0].map(({ kind }) => kind))];
   const found = runs.filter((findings) => findings.length > 0).length;
   return `${kinds.join(', ') || 'nothing'}; ${found} of ${runs.length}`;
 }
@@ -213,8 +217,10 @@ function runCampaign(configuration: MutantConfiguration): CampaignRow[] {
     .filter((mutant) => runner.applies(mutant))
     .map((mutant) => {
       const row: CampaignRow = {
-        ...{ configuration: configuration.name, id: mutant.id },
-        ...{ tracker: tryTracker(runner, mutant), values: tryValues(runner, mutant) },
+        configuration: configuration.name,
+        id: mutant.id,
+        tracker: tryTracker(runner, mutant),
+        values: tryValues(runner, mutant),
       };
       if (file !== undefined) appendFileSync(file, JSON.stringify(row) + '\n');
       return row;

@@ -102,7 +102,8 @@ function byDefinition(setting: TileSetting, vDim: number, blocks: readonly Block
   for (const { begin, end } of blocks)
     tile.block(
       {
-        ...{ first: 0, keys: blockKeys },
+        first: 0,
+        keys: blockKeys,
         visible: Array.from({ length: warpRows }, (_, row) => ({
           begin: begin?.[row] ?? 0,
           end: end?.[row] ?? blockKeys,
@@ -239,7 +240,8 @@ function drawBlock(
     return bits % 4 === 0 ? bits : encode(fp32, Math.fround(bits / 2 ** 30 - 2));
   });
   return {
-    ...{ scores, output },
+    scores,
+    output,
     begin: mask === 2 ? limits() : null,
     end: mask === 0 ? null : limits(),
   };
@@ -269,7 +271,8 @@ const settings: fc.Arbitrary<TileSetting> = fc.record({
     blockKeys: fc.constantFrom(32, 64, 96, 128, 160, 256),
     outFormat: fc.constantFrom('bf16' as const, 'fp16' as const),
     descale: fc.record({
-      ...{ q: fc.constant(1), k: fc.constant(1) },
+      q: fc.constant(1),
+      k: fc.constant(1),
       v: fc.constantFrom(1, Math.fround(0.37), 2 ** 100),
     }),
     splits: fc.constant(1),
@@ -291,7 +294,9 @@ const tiles = fc
     const { blockKeys } = setting.configuration;
     const words = (blockKeys * fa4Formats[setting.format].bits) / 32;
     return {
-      ...{ setting, vDim, piece },
+      setting,
+      vDim,
+      piece,
       blocks: Array.from({ length: blocks }, (_, i) =>
         drawBlock(next, setting.configuration, vDim, i),
       ),
@@ -395,11 +400,18 @@ describe('rows on the registers of a warp', () => {
   });
 
   const setting: TileSetting = {
-    ...{ format: 'bf16', scale: 1 },
+    format: 'bf16',
+    scale: 1,
     configuration: {
-      ...{ architecture: 'sm_100', rescaleThreshold: 8, maxOffset: 0, lseFused: false, splits: 1 },
+      architecture: 'sm_100',
+      rescaleThreshold: 8,
+      maxOffset: 0,
+      lseFused: false,
+      splits: 1,
       exp2: { frequency: 16, reserve: 4, startFragment: 1, degree: 3 },
-      ...{ blockKeys: 128, outFormat: 'bf16', descale: { q: 1, k: 1, v: 1 } },
+      blockKeys: 128,
+      outFormat: 'bf16',
+      descale: { q: 1, k: 1, v: 1 },
     },
   };
 

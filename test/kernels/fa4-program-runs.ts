@@ -45,7 +45,10 @@ export function randomProblem(options: ProgramProblem): Problem {
     q: tensor([heads, queries, dims[0]], spread),
     k: tensor([kvHeads, keys, dims[0]], 1),
     v: tensor([kvHeads, keys, dims[1]], 1),
-    ...{ scale: 1 / Math.sqrt(dims[0]), causal, window, softcap: null },
+    scale: 1 / Math.sqrt(dims[0]),
+    causal,
+    window,
+    softcap: null,
   };
 }
 

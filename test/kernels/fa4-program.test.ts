@@ -63,12 +63,12 @@ function scheduleOf(index: number, start: number): () => Scheduler {
     random,
     () => {
       const all = adversarialSchedulers(warpRoles.length);
-      return all[(start + index) % all.length]!;
+      return all[(start + index) % all.length];
     },
     timedScheduler,
     () => delayingScheduler([start % 97, (start + index) % 1009, 31 * index]),
   ];
-  return kinds[(start + index) % kinds.length]!;
+  return kinds[(start + index) % kinds.length];
 }
 
 function check(
@@ -82,14 +82,20 @@ function check(
   let scheduler = inOrderScheduler;
   const prepare = (races: boolean) =>
     prepareFa4Program(problem, configuration, {
-      ...{ ctas, clusters, isaFences, races, scheduler: () => scheduler() },
+      ctas,
+      clusters,
+      isaFences,
+      races,
+      scheduler: () => scheduler(),
     });
   const [tracked, plain] = [lazily(() => prepare(true)), lazily(() => prepare(false))];
   for (let index = 0; index < count; index++) {
     scheduler = scheduleOf(index, start);
     const outcome = runProgram(index < 2 ? tracked() : plain(), expected);
     expect(outcome, scheduler().name).toMatchObject({
-      ...{ findings: [], isComplete: true, differences: 0 },
+      findings: [],
+      isComplete: true,
+      differences: 0,
     });
   }
 }
@@ -111,9 +117,20 @@ describe("FlashAttention-4's warps on the machine", () => {
     ['fp8 with dims 192 and 128', { format: 'e5m2', dims: [192, 128], queries: 140, keys: 300 }],
   ])('give them for %s', (_, changes) => {
     const setting: Setting = {
-      ...{ dims: [64, 64], format: 'bf16', ctas: 1, clusters: 1, heads: [1, 1], queries: 129 },
-      ...{ keys: 200, causal: false, window: null, rescaleThreshold: 8, spread: 4 },
-      ...{ isaFences: false, seed: 1, ...changes },
+      dims: [64, 64],
+      format: 'bf16',
+      ctas: 1,
+      clusters: 1,
+      heads: [1, 1],
+      queries: 129,
+      keys: 200,
+      causal: false,
+      window: null,
+      rescaleThreshold: 8,
+      spread: 4,
+      isaFences: false,
+      seed: 1,
+      ...changes,
     };
     check(setting, 2);
   });
@@ -133,7 +150,9 @@ describe('the smallest pair of CTAs', () => {
       adversarialSchedulers(warpRoles.length).find((candidate) => candidate.name === name)!;
     expect(scheduler()).toBeDefined();
     expect(runner().run(null, { scheduler, races: name.startsWith('warp ') })).toMatchObject({
-      ...{ findings: [], isComplete: true, differences: 0 },
+      findings: [],
+      isComplete: true,
+      differences: 0,
     });
   });
 });
@@ -187,16 +206,16 @@ const captured = JSON.parse(readFileSync(file, 'utf8')) as Record<string, Captur
 describe.each(sampled(casePaths, 4).map((path) => [basename(path), path]))('%s', (name, path) => {
   it('comes out as an H200 computed it', async () => {
     const { problem, outputs } = await readCase(path);
-    const { settings: chosen } = captured[name.slice(0, 2)]!;
+    const { settings: chosen } = captured[name.slice(0, 2)];
     const configuration: Partial<Fa4Configuration> = {
       architecture: 'sm_90',
       exp2: {
-        frequency: chosen['exp2.frequency']!,
-        reserve: chosen['exp2.reserve']!,
-        startFragment: chosen['exp2.startFragment']!,
+        frequency: chosen['exp2.frequency'],
+        reserve: chosen['exp2.reserve'],
+        startFragment: chosen['exp2.startFragment'],
         degree: 3,
       },
-      rescaleThreshold: chosen['rescale.threshold']!,
+      rescaleThreshold: chosen['rescale.threshold'],
     };
     const { out, lse } = outputs.fa4;
     const outcome = runProgram(prepareFa4Program(problem, configuration, { races: false }), {

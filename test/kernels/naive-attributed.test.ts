@@ -61,7 +61,8 @@ const sizes = { queries: { max: 40 }, keys: { max: 90 } } as const;
 describe.each(models)('$name with switches', (model) => {
   it('with every technique emulated equals the model bit for bit, on any problem', () => {
     const problems = attentionProblem({
-      ...{ ...sizes, formats: inputs },
+      ...sizes,
+      formats: inputs,
       specialValues: ['nan', 'infinity'],
     });
     fc.assert(
@@ -78,7 +79,8 @@ describe.each(models)('$name with switches', (model) => {
 
   it('with none is exact attention, as far as fp64 tells scores apart', () => {
     const problems = attentionProblem({
-      ...{ ...sizes, formats: inputs },
+      ...sizes,
+      formats: inputs,
       regimes: regimeNames.filter((name) => name !== 'wide-exponents'),
     });
     fc.assert(
@@ -185,14 +187,20 @@ function problemOf(
   format: FormatName = 'bf16',
 ): Problem {
   return {
-    ...{ q: tensor([query], format), k: tensor(keys, format), v: tensor(values, format) },
-    ...{ scale: 1, causal: false, window: null, softcap: null },
+    q: tensor([query], format),
+    k: tensor(keys, format),
+    v: tensor(values, format),
+    scale: 1,
+    causal: false,
+    window: null,
+    softcap: null,
   };
 }
 
 function inFormat(format: FormatName, { q, k, v, ...rest }: Problem): Problem {
   const converted = (of: Tensor): Tensor => ({
-    ...{ format, shape: of.shape },
+    format,
+    shape: of.shape,
     data: encodeFromFloat64(formats[format], decodeToFloat64(of.data, formats[of.format])),
   });
   return { ...rest, q: converted(q), k: converted(k), v: converted(v) };

@@ -13,7 +13,9 @@ describe('the naive kernel in fp32', () => {
     await fc.assert(
       fc.asyncProperty(
         attentionProblem({
-          ...{ formats: ['fp32', 'bf16', 'fp16'], queries: { max: 40 }, keys: { max: 200 } },
+          formats: ['fp32', 'bf16', 'fp16'],
+          queries: { max: 40 },
+          keys: { max: 200 },
           // Scores overflow in fp32.
           regimes: regimeNames.filter((name) => name !== 'wide-exponents'),
         }),
@@ -31,18 +33,22 @@ describe('the naive kernel in the format of its inputs', () => {
   it('rounds scores to it before the softmax, which the one in fp32 does not', async () => {
     // The scores are 257 and 256; in bf16 both are 256.
     const tensor = (shape: readonly number[], values: readonly number[]) => ({
-      ...{ format: 'bf16' as const, shape },
+      format: 'bf16' as const,
+      shape,
       data: encodeFromFloat64(formats.bf16, Float64Array.from(values)),
     });
     const problem = {
       q: tensor([1, 1, 2], [1, 1]),
       k: tensor([1, 2, 2], [256, 1, 256, 0]),
       v: tensor([1, 2, 1], [1, 0]),
-      ...{ scale: 1, causal: false, window: null, softcap: null },
+      scale: 1,
+      causal: false,
+      window: null,
+      softcap: null,
     };
     const outOf = async (model: string): Promise<number> => {
       const { out } = await emulate(problem, model);
-      return decodeToFloat64(out.data, formats.bf16)[0]!;
+      return decodeToFloat64(out.data, formats.bf16)[0];
     };
     expect(await outOf('naive-input')).toBe(0.5);
     expect(await outOf('naive-fp32')).toBe(round(formats.bf16, Math.E / (1 + Math.E)));
@@ -50,8 +56,12 @@ describe('the naive kernel in the format of its inputs', () => {
 
   it('is close to the textbook kernel, which rounds in the same places', async () => {
     const problems = attentionProblem({
-      ...{ formats: ['bf16', 'fp16'], regimes: ['normal'], scales: ['default'], softcap: false },
-      ...{ emptyRows: false, queries: { max: 40 } },
+      formats: ['bf16', 'fp16'],
+      regimes: ['normal'],
+      scales: ['default'],
+      softcap: false,
+      emptyRows: false,
+      queries: { max: 40 },
     });
     await fc.assert(
       fc.asyncProperty(problems, async (problem) => {
@@ -62,7 +72,7 @@ describe('the naive kernel in the format of its inputs', () => {
         // Where a sum is near a tie, a score of up to 2^4 is an ulp of 2^-8 relative off; weights and
         // outputs likewise. What that does grows with Σ w|v|, however much of it cancels.
         values.forEach((value, i) =>
-          expect(Math.abs(value - textbook[i]!)).toBeLessThanOrEqual(0.25 * magnitude[i]!),
+          expect(Math.abs(value - textbook[i])).toBeLessThanOrEqual(0.25 * magnitude[i]),
         );
       }),
       { numRuns: scaled(15) },

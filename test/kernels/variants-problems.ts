@@ -43,7 +43,10 @@ export function scoredProblem(scored: ScoredProblem, changes: Partial<Problem> =
     q: tensorOf(format, [1, queries, 16], (_, row, c) => (c === 0 ? query(row) : 0)),
     k: tensorOf(format, [1, keys, 16], (_, row, c) => (c === 0 ? key(row) : 0)),
     v: tensorOf(format, [1, keys, vDim], (_, row, c) => value(row, c)),
-    ...{ scale: binaryScale, causal: false, window: null, softcap: null },
+    scale: binaryScale,
+    causal: false,
+    window: null,
+    softcap: null,
     ...changes,
   };
 }
@@ -61,7 +64,10 @@ export function wavyProblem(
     q: tensorOf(format, [heads, queries, dim], wave(1)),
     k: tensorOf(format, [kvHeads, keys, dim], wave(2)),
     v: tensorOf(format, [kvHeads, keys, dim], wave(3)),
-    ...{ scale: 1 / Math.sqrt(dim), causal: false, window: null, softcap: null },
+    scale: 1 / Math.sqrt(dim),
+    causal: false,
+    window: null,
+    softcap: null,
     ...changes,
   };
 }

@@ -11,7 +11,9 @@ const uneven = (j: number): number => -((j * 37) % 128) / 32;
 describe('uniform-scale-error', () => {
   it('doubles the output and takes ln 2 off the LSE where all keys are alike', () => {
     const problem = scoredProblem({
-      ...{ queries: 3, keys: 256, query: (row: number) => row },
+      queries: 3,
+      keys: 256,
+      query: (row: number) => row,
       value: (key, column) => Math.sin(key + column),
     });
     const [kernel, variant] = [runFa4(problem), runVariant('uniform-scale-error', problem)];
@@ -108,7 +110,10 @@ describe('biased-p-rounding', () => {
   function bias(variant: string, sign: (seed: number) => number): number {
     const errors = Array.from({ length: heads }, (_, head) => {
       const problem = scoredProblem({
-        ...{ queries: 1, keys: 3, key: (j: number) => (j < 2 ? 0 : -12), vDim: columns },
+        queries: 1,
+        keys: 3,
+        key: (j: number) => (j < 2 ? 0 : -12),
+        vDim: columns,
         value: (key, c) => {
           const seed = Math.imul((head * 3 + key) * columns + c + 1, 0x9e3779b1);
           return sign(seed) * (1 + scattered(seed));

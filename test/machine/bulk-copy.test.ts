@@ -31,16 +31,26 @@ const boxBytes = 32 * 4;
 function createTensor(name = 'X'): { map: TensorMap; memory: Uint32Array } {
   const memory = Uint32Array.from({ length: 32 * rows }, (_, i) => 1000 + i);
   const map = createTensorMap({
-    ...{ name, bytes: new Uint8Array(memory.buffer), elementBytes: 4, dims: [32, rows] },
-    ...{ strides: [128], box: [32, 1], swizzle: 'none' },
+    name,
+    bytes: new Uint8Array(memory.buffer),
+    elementBytes: 4,
+    dims: [32, rows],
+    strides: [128],
+    box: [32, 1],
+    swizzle: 'none',
   });
   return { map, memory };
 }
 
 function load(map: TensorMap, row: number, destination = data, barrier = 0): Instruction {
   return {
-    ...{ op: 'cp.async.bulk.tensor.shared.global', map, coordinates: [0, row], destination },
-    ...{ barrier, name: 'X', site: 'loads' },
+    op: 'cp.async.bulk.tensor.shared.global',
+    map,
+    coordinates: [0, row],
+    destination,
+    barrier,
+    name: 'X',
+    site: 'loads',
   };
 }
 
@@ -53,7 +63,8 @@ const fence = { op: 'fence.proxy.async', site: 'proxy fence' } as const;
 const commit = { op: 'cp.async.bulk.commit_group', site: 'commits' } as const;
 const awaitGroups = (pending: number, read = true): Instruction => ({
   op: read ? 'cp.async.bulk.wait_group.read' : 'cp.async.bulk.wait_group',
-  ...{ pending, site: `waits for all but ${pending}` },
+  pending,
+  site: `waits for all but ${pending}`,
 });
 
 describe('bulk loads', () => {

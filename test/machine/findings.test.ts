@@ -29,12 +29,22 @@ interface Pair {
 }
 
 const map = createTensorMap({
-  ...{ name: 'X', bytes: new Uint8Array(128), elementBytes: 4, dims: [32, 1], strides: [128] },
-  ...{ box: [32, 1], swizzle: 'none' },
+  name: 'X',
+  bytes: new Uint8Array(128),
+  elementBytes: 4,
+  dims: [32, 1],
+  strides: [128],
+  box: [32, 1],
+  swizzle: 'none',
 });
 const load = (destination = data): Instruction => ({
-  ...{ op: 'cp.async.bulk.tensor.shared.global', map, coordinates: [0, 0], destination },
-  ...{ barrier: 0, name: 'X', site: 'loads' },
+  op: 'cp.async.bulk.tensor.shared.global',
+  map,
+  coordinates: [0, 0],
+  destination,
+  barrier: 0,
+  name: 'X',
+  site: 'loads',
 });
 const store = words('st.shared', data);
 const read = words('ld.shared', data);
@@ -42,8 +52,12 @@ const storing: readonly Instruction[] = [
   store,
   { op: 'fence.proxy.async' },
   {
-    ...{ op: 'cp.async.bulk.tensor.global.shared', map, coordinates: [0, 0], source: data },
-    ...{ name: 'X', site: 'stores' },
+    op: 'cp.async.bulk.tensor.global.shared',
+    map,
+    coordinates: [0, 0],
+    source: data,
+    name: 'X',
+    site: 'stores',
   },
   { op: 'cp.async.bulk.commit_group' },
 ];

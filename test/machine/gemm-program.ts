@@ -91,8 +91,13 @@ function* multiplyTiles(): WarpProgram {
 
 function* bringOut(warp: number, out: Uint32Array<ArrayBuffer>): WarpProgram {
   const map = createTensorMap({
-    ...{ name: 'D', bytes: new Uint8Array(out.buffer), elementBytes: 4, swizzle: 'none' },
-    ...{ dims: [n, tile.m], strides: [n * 4], box: [tile.n, tile.m] },
+    name: 'D',
+    bytes: new Uint8Array(out.buffer),
+    elementBytes: 4,
+    swizzle: 'none',
+    dims: [n, tile.m],
+    strides: [n * 4],
+    box: [tile.n, tile.m],
   });
   const address = fragment();
   const rows = fragment(halfRow);
@@ -115,7 +120,11 @@ function* bringOut(warp: number, out: Uint32Array<ArrayBuffer>): WarpProgram {
       yield meet('bar.sync', 3, 4, 'output: free');
     }
     yield {
-      ...{ op: 'st.shared', words: 4, fragment: rows, name: 'output', site: 'output: written' },
+      op: 'st.shared',
+      words: 4,
+      fragment: rows,
+      name: 'output',
+      site: 'output: written',
       addresses: Int32Array.from(
         { length: 32 },
         (_, lane) => output + (16 * warp + (lane % 16)) * outputRowBytes + (lane >= 16 ? 16 : 0),
@@ -125,8 +134,12 @@ function* bringOut(warp: number, out: Uint32Array<ArrayBuffer>): WarpProgram {
     yield meet('bar.sync', 4, 4, 'output: complete');
     if (warp !== 0) continue;
     yield {
-      ...{ op: 'cp.async.bulk.tensor.global.shared', map, coordinates: [i * tile.n, 0] },
-      ...{ source: output, name: 'D', site: 'output: stored' },
+      op: 'cp.async.bulk.tensor.global.shared',
+      map,
+      coordinates: [i * tile.n, 0],
+      source: output,
+      name: 'D',
+      site: 'output: stored',
     };
     yield { op: 'cp.async.bulk.commit_group', site: 'output: group' };
   }

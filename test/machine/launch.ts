@@ -133,7 +133,9 @@ export function look(
   site = 'looks',
 ): Instruction {
   return {
-    ...{ op: 'registers', reads: [registers], site },
+    op: 'registers',
+    reads: [registers],
+    site,
     execute: () => {
       see([...registers]);
       return {};

@@ -128,7 +128,8 @@ const fromShared = (d: number, accumulate = false, changes = {}) =>
   multiply({ ...place, d }, accumulate, changes);
 const fromTensor = (aColumn: number, d: number, accumulate = false) =>
   multiply({ a: aColumn, b: place.b, d }, accumulate, {
-    ...{ aInTensorMemory: true, site: 'D: multiplied from tensor memory' },
+    aInTensorMemory: true,
+    site: 'D: multiplied from tensor memory',
   });
 
 describe('tcgen05.mma and tcgen05.commit', () => {
@@ -284,8 +285,13 @@ describe('tcgen05.cp', () => {
   // 128 rows of 32 bytes: A's box and B's, and what lies between, which is written too.
   const source = { address: place.a, leadingByteOffset: 2048, strideByteOffset: 128 } as const;
   const copy = (address: number): Instruction => ({
-    ...{ op: 'tcgen05.cp', group: 1, shape: '128x256b', address, name: 'A' },
-    ...{ source: { ...source, swizzle: 'none', major: 'k' }, site: 'A: copied' },
+    op: 'tcgen05.cp',
+    group: 1,
+    shape: '128x256b',
+    address,
+    name: 'A',
+    source: { ...source, swizzle: 'none', major: 'k' },
+    site: 'A: copied',
   });
   const filler = matrixMap('A', a, tile.k, tile.m);
   const fill = [

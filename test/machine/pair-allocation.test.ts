@@ -52,7 +52,8 @@ function readerOf(i: number): { readonly cta: number; readonly warp: number; wor
   // Lanes 64 to 127 hold the right half of the columns.
   const lane = (row % tile.m) + (column < tile.n ? 0 : tile.m);
   return {
-    ...{ cta: Math.floor(row / tile.m), warp: Math.floor(lane / 32) },
+    cta: Math.floor(row / tile.m),
+    warp: Math.floor(lane / 32),
     word: (lane % 32) * tile.n + (column % tile.n),
   };
 }
@@ -81,8 +82,11 @@ function runPair(group: 1 | 2, options: RunOptions = {}) {
     }
     yield wait(computed, 0);
     yield {
-      ...{ op: 'tcgen05.ld', transfer: { shape: '32x32b', repeat: tile.n }, name: 'D' },
-      ...{ address: tensorAddress(32 * warp, place.d), fragment: read[cta][warp] },
+      op: 'tcgen05.ld',
+      transfer: { shape: '32x32b', repeat: tile.n },
+      name: 'D',
+      address: tensorAddress(32 * warp, place.d),
+      fragment: read[cta][warp],
     };
     yield { op: 'tcgen05.wait::ld' };
     yield look(read[cta][warp], () => undefined);

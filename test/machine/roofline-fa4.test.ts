@@ -90,7 +90,8 @@ describe('a pair of CTAs', () => {
       const { lines } = roofline(sum, rates);
       return {
         q: sum.sharedBytes['Q → mma'],
-        ...{ tensor: sum.tensorBytes, flops: sum.mmaFlops },
+        tensor: sum.tensorBytes,
+        flops: sum.mmaFlops,
         ...Object.fromEntries(
           (['tensor core', 'MUFU', 'FMA'] as const).map((unit) => [unit, clocksOf(lines, unit)]),
         ),

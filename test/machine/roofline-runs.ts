@@ -36,12 +36,18 @@ export function normalProblem(setting: RunSetting): Problem {
   const { queries, keys, qkDim, vDim, causal = false, format = 'bf16' } = setting;
   const normal = normalSource(1);
   const tensor = (rows: number, columns: number): Problem['q'] => ({
-    ...{ format, shape: [1, rows, columns] },
+    format,
+    shape: [1, rows, columns],
     data: encodeFromFloat64(formats[format], Float64Array.from({ length: rows * columns }, normal)),
   });
   return {
-    ...{ q: tensor(queries, qkDim), k: tensor(keys, qkDim), v: tensor(keys, vDim) },
-    ...{ scale: 1 / Math.sqrt(qkDim), causal, window: null, softcap: null },
+    q: tensor(queries, qkDim),
+    k: tensor(keys, qkDim),
+    v: tensor(keys, vDim),
+    scale: 1 / Math.sqrt(qkDim),
+    causal,
+    window: null,
+    softcap: null,
   };
 }
 
@@ -79,7 +85,9 @@ export function blockWork(setting: Omit<RunSetting, 'keys'>): CtaCounters {
 export function timedRun(setting: RunSetting): ProgramClusterRun {
   return prepareFa4Program(normalProblem(setting), setting.overrides ?? {}, {
     ...(setting.ctas === undefined ? {} : { ctas: setting.ctas }),
-    ...{ races: false, clusters: 1, scheduler: () => timedScheduler() },
+    races: false,
+    clusters: 1,
+    scheduler: () => timedScheduler(),
   }).run(0);
 }
 
@@ -91,5 +99,8 @@ export function timedBlock(setting: Omit<RunSetting, 'keys'>): number {
 
 /** No polynomial. */
 export const hardwareOnly: Fa4Configuration['exp2'] = {
-  ...{ frequency: 0, reserve: 4, startFragment: 0, degree: 3 },
+  frequency: 0,
+  reserve: 4,
+  startFragment: 0,
+  degree: 3,
 };

@@ -98,10 +98,18 @@ it.runIf(printsAll)('prints the polynomial shares that would balance', () => {
   ];
   const rows = choices.map(([qkDim, vDim, causal, ctas]): readonly Cell[] => {
     const pattern = exp2Pattern({
-      ...{ headDim: qkDim, causal, ctas, architecture: 'sm_100', inputBits: 16 },
+      headDim: qkDim,
+      causal,
+      ctas,
+      architecture: 'sm_100',
+      inputBits: 16,
     });
     const settingOf = (exp2: typeof hardwareOnly) => ({
-      ...{ queries: 256 * ctas, qkDim, vDim, ctas, overrides: { exp2 } },
+      queries: 256 * ctas,
+      qkDim,
+      vDim,
+      ctas,
+      overrides: { exp2 },
     });
     const at = (exp2: typeof hardwareOnly) => {
       const work = blockWork(settingOf(exp2));
@@ -143,12 +151,18 @@ function capture(start: string): Problem {
   )!;
   const { tensors } = readStoredFile(new URL(name, attentionFolder));
   const tensor = (key: 'q' | 'k' | 'v'): Problem['q'] => ({
-    ...{ format, shape: [...tensors[key].shape] },
+    format,
+    shape: [...tensors[key].shape],
     data: new Uint16Array(Uint8Array.from(tensors[key].bytes).buffer),
   });
   return {
-    ...{ q: tensor('q'), k: tensor('k'), v: tensor('v'), scale, causal },
-    ...{ window: null, softcap: null },
+    q: tensor('q'),
+    k: tensor('k'),
+    v: tensor('v'),
+    scale,
+    causal,
+    window: null,
+    softcap: null,
   };
 }
 

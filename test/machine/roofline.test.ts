@@ -189,7 +189,9 @@ describe('a balanced share', () => {
   it('is 0 where the tensor core is busiest anyway', () => {
     const points = [at(0, 2048, 1024, 0.75, 256), at(0.5, 2048, 1024, 0.75, 256)] as const;
     expect(balancedShare(points, ['tensor core', 'MUFU', 'FMA'])).toEqual({
-      ...{ share: 0, clocks: 2048, units: ['tensor core'] },
+      share: 0,
+      clocks: 2048,
+      units: ['tensor core'],
     });
   });
 

@@ -45,7 +45,10 @@ describe('allocation of tensor memory', () => {
     const seen: number[] = [];
     const address = fragment();
     const read = (from: number): Instruction => ({
-      ...{ op: 'ld.shared', words: 1, name: 'address', fragment: address },
+      op: 'ld.shared',
+      words: 1,
+      name: 'address',
+      fragment: address,
       addresses: new Int32Array(32).fill(from),
     });
     const run = runProgram({
@@ -189,7 +192,8 @@ describe('tcgen05.ld and tcgen05.st', () => {
       const expected = [...source];
       let seen: number[] = [];
       const overwrite: Instruction = {
-        ...{ op: 'registers', reads: [source] },
+        op: 'registers',
+        reads: [source],
         execute: () => {
           source.fill(7);
           return {};
@@ -228,8 +232,11 @@ describe('tcgen05.ld and tcgen05.st', () => {
       const seen: number[] = [];
       const [source, target] = [fragment(2, (lane) => lane), fragment(2)];
       const body = inside(
-        ...[move('tcgen05.st', 0, source), waitSt, move('tcgen05.ld', 0, target, 'T: loaded')],
-        ...[...waits, look(target, (values) => seen.push(...values), 'T: used')],
+        move('tcgen05.st', 0, source),
+        waitSt,
+        move('tcgen05.ld', 0, target, 'T: loaded'),
+        ...waits,
+        look(target, (values) => seen.push(...values), 'T: used'),
         waitLd,
       );
       return { run: { warps: [body] }, seen };

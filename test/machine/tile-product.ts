@@ -32,8 +32,13 @@ export function matrixMap(
   boxRows: number,
 ): TensorMap {
   return createTensorMap({
-    ...{ name, bytes: new Uint8Array(patterns.buffer), elementBytes, swizzle: '32B' },
-    ...{ dims: [k, patterns.length / k], strides: [k * elementBytes], box: [tile.k, boxRows] },
+    name,
+    bytes: new Uint8Array(patterns.buffer),
+    elementBytes,
+    swizzle: '32B',
+    dims: [k, patterns.length / k],
+    strides: [k * elementBytes],
+    box: [tile.k, boxRows],
   });
 }
 
@@ -45,8 +50,13 @@ export function loadTile(
   barrier: number,
 ): Instruction {
   return {
-    ...{ op: 'cp.async.bulk.tensor.shared.global', map, coordinates: [k, row], destination },
-    ...{ barrier, name: map.name, site: `${map.name}: loaded` },
+    op: 'cp.async.bulk.tensor.shared.global',
+    map,
+    coordinates: [k, row],
+    destination,
+    barrier,
+    name: map.name,
+    site: `${map.name}: loaded`,
   };
 }
 
@@ -62,11 +72,19 @@ export function multiply(
   { n = tile.n, site = 'D: multiplied', aInTensorMemory = false } = {},
 ): Instruction {
   return {
-    ...{ op: 'tcgen05.mma', group: 1, a: 'bf16', b: 'bf16', shape: { ...tile, n }, d, accumulate },
+    op: 'tcgen05.mma',
+    group: 1,
+    a: 'bf16',
+    b: 'bf16',
+    shape: { ...tile, n },
+    d,
+    accumulate,
     aOperand: aInTensorMemory
       ? { space: 'tensor', address: a }
       : { space: 'shared', descriptor: descriptor(a) },
-    ...{ bOperand: descriptor(b), names: { a: 'A', b: 'B', d: 'D' }, site },
+    bOperand: descriptor(b),
+    names: { a: 'A', b: 'B', d: 'D' },
+    site,
   };
 }
 
@@ -76,10 +94,17 @@ export function multiplyInPair(
   accumulate: boolean,
 ): Instruction {
   return {
-    ...{ op: 'tcgen05.mma', group: 2, a: 'bf16', b: 'bf16', d, accumulate },
+    op: 'tcgen05.mma',
+    group: 2,
+    a: 'bf16',
+    b: 'bf16',
+    d,
+    accumulate,
     shape: { m: 2 * tile.m, n: 2 * tile.n, k: tile.k },
     aOperand: { space: 'shared', descriptor: descriptor(a) },
-    ...{ bOperand: descriptor(b), names: { a: 'A', b: 'B', d: 'D' }, site: 'D: multiplied' },
+    bOperand: descriptor(b),
+    names: { a: 'A', b: 'B', d: 'D' },
+    site: 'D: multiplied',
   };
 }
 
@@ -126,9 +151,18 @@ export function productOf(
 ): Uint32Array {
   const formats = { a: 'bf16', b: 'bf16' } as const;
   const arithmetic = findTensorCoreArithmetic({
-    ...{ instruction: 'tcgen05.mma', architecture: 'sm_100', ...formats },
+    instruction: 'tcgen05.mma',
+    architecture: 'sm_100',
+    ...formats,
   });
   return tensorCoreProduct(arithmetic, {
-    ...{ m, n, k, a, aFormat: 'bf16', bTransposed, bFormat: 'bf16', c: new Uint32Array(m * n) },
+    m,
+    n,
+    k,
+    a,
+    aFormat: 'bf16',
+    bTransposed,
+    bFormat: 'bf16',
+    c: new Uint32Array(m * n),
   });
 }

@@ -63,7 +63,10 @@ describe('a tcgen05.ld that is not waited for, without the tracker of orders', (
   const waitSt = { op: 'tcgen05.wait::st' } as const;
   const move = (op: 'tcgen05.ld' | 'tcgen05.st', registers: ReturnType<typeof fragment>) =>
     ({
-      ...{ op, transfer: { shape: '32x32b', repeat: 1 }, address: 0, fragment: registers },
+      op,
+      transfer: { shape: '32x32b', repeat: 1 },
+      address: 0,
+      fragment: registers,
       name: 'T',
     }) as const satisfies Instruction;
   const body = (use: (target: ReturnType<typeof fragment>) => readonly Instruction[]) => {

@@ -28,7 +28,7 @@ export const cancellingDots: fc.Arbitrary<Problem> = fc
       1 + random.integer(-1, 1) * random.integer(0, 1) * 2 ** (1 - format.precision);
     const row = (sign: number) => [
       ...shared.flatMap((x, i) => {
-        const value = round(format, x * 2 ** exponents[i]!);
+        const value = round(format, x * 2 ** exponents[i]);
         return [value * jitter(), sign * value * jitter()];
       }),
       random.normal(),

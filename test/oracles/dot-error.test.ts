@@ -13,9 +13,9 @@ import { scaled, testSeed } from '../setup/effort.js';
 
 /** The sequential fp64 dot product, as the kernel does it, and its error against the exact one. */
 function dot(query: Float64Array, key: Float64Array): { value: number; error: number } {
-  const value = query.reduce((sum, x, t) => sum + x * key[t]!, 0);
+  const value = query.reduce((sum, x, t) => sum + x * key[t], 0);
   const products = Array.from(query, (x, t) => {
-    const [a, b] = [scaledIntegerOf(x), scaledIntegerOf(key[t]!)];
+    const [a, b] = [scaledIntegerOf(x), scaledIntegerOf(key[t])];
     return { integer: a.integer * b.integer, exponent: a.exponent + b.exponent };
   });
   const rounded = scaledIntegerOf(value);
@@ -129,10 +129,10 @@ describe('the bound of fp64 dot products', () => {
   it.each(Object.keys(styles))('holds for %s', (style) => {
     const random = randomValues(testSeed);
     for (let run = 0; run < scaled(2000); run++) {
-      const format = names[random.integer(0, names.length - 1)]!;
+      const format = names[random.integer(0, names.length - 1)];
       const d = random.integer(1, random.integer(0, 3) === 0 ? 64 : 12);
       const span = random.integer(1, spans[format]);
-      boundUse(format, ...styles[style]!(d, span, random));
+      boundUse(format, ...styles[style](d, span, random));
     }
   });
 
@@ -147,16 +147,16 @@ describe('the bound of fp64 dot products', () => {
       let use = boundUse('fp64', ...best);
       for (let step = 0; step < 600; step++) {
         const next: [number[], number[]] = [[...best[0]], [...best[1]]];
-        const side = next[random.integer(0, 1)]!;
+        const side = next[random.integer(0, 1)];
         const at = random.integer(0, d - 1);
         const moves = [
           fresh(),
-          -side[at]!,
-          side[at]! * 2 ** random.integer(-3, 3),
-          side[at]! * (1 + random.sign() * 2 ** -random.integer(1, 52)),
-          2 ** Math.round(Math.log2(Math.abs(side[at]!))),
+          -side[at],
+          side[at] * 2 ** random.integer(-3, 3),
+          side[at] * (1 + random.sign() * 2 ** -random.integer(1, 52)),
+          2 ** Math.round(Math.log2(Math.abs(side[at]))),
         ];
-        const move = moves[random.integer(0, moves.length - 1)]!;
+        const move = moves[random.integer(0, moves.length - 1)];
         side[at] = Math.abs(Math.log2(Math.abs(move))) < 100 ? move : 1;
         const reached = boundUse('fp64', ...next);
         if (reached >= use) [use, best] = [reached, next];
@@ -220,7 +220,7 @@ it('the WebAssembly product is the sequential dot product, bit by bit', () => {
     for (let i = 0; i < 64; i++)
       for (let j = 0; j < 64; j++) {
         let sum = 0;
-        for (let t = 0; t < d; t++) sum += q[i * d + t]! * k[j * d + t]!;
+        for (let t = 0; t < d; t++) sum += q[i * d + t] * k[j * d + t];
         expect(scores.view[i * 64 + j]).toBe(sum);
       }
   }

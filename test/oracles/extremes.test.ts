@@ -33,7 +33,7 @@ function solved(problem: Problem, accuracy?: Accuracy) {
     problem,
     accuracy === undefined ? {} : { accuracy },
   );
-  return { out: out[0]!, radius: outRadius[0]!, lse: lse[0]!, level: levels[level[0]!] };
+  return { out: out[0], radius: outRadius[0], lse: lse[0], level: levels[level[0]] };
 }
 
 describe('accuracies that fp64 cannot reach by more precision', () => {

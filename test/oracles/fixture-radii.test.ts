@@ -21,7 +21,7 @@ describe('problems of real captures at the accuracy of an audit', () => {
     };
     const { outRadius, magnitude, lseRadius, level } = attentionOracle(problem, { accuracy });
     outRadius.forEach((radius, i) => {
-      if (!(radius <= 2 ** -40 * magnitude[i]!)) throw new Error(`element ${i}: ${radius}`);
+      if (!(radius <= 2 ** -40 * magnitude[i])) throw new Error(`element ${i}: ${radius}`);
     });
     expect(Math.max(...lseRadius)).toBeLessThan(2 ** -40);
     // No captured problem needs a slower level.

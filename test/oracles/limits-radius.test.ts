@@ -31,9 +31,9 @@ function isWithin(a: Rational, b: number): boolean {
 
 /** The fp64 dot product, one rounding a product and one a sum, less the exact one. */
 function dotDifference(q: readonly number[], k: readonly number[]): Rational {
-  const rounded = q.reduce((sum, x, t) => sum + x * k[t]!, 0);
+  const rounded = q.reduce((sum, x, t) => sum + x * k[t], 0);
   return q.reduce(
-    (rest, x, t) => minus(rest, times(rationalOfFloat64(x), rationalOfFloat64(k[t]!))),
+    (rest, x, t) => minus(rest, times(rationalOfFloat64(x), rationalOfFloat64(k[t]))),
     rationalOfFloat64(rounded),
   );
 }
@@ -101,8 +101,13 @@ describe('the bound of a dot product, beside the exact error', () => {
 describe('the accuracy that is asked for', () => {
   const accuracy = { outputFormat: 'fp32', ulpFraction: 2 ** -4, magnitudeFraction: 0 } as const;
   const row = (changes: object) => ({
-    ...{ out: Float64Array.of(1, 3), outRadius: new Float64Array(2), lse: 1, lseRadius: 0 },
-    ...{ magnitude: Float64Array.of(1, 3), maximum: 0, ...changes },
+    out: Float64Array.of(1, 3),
+    outRadius: new Float64Array(2),
+    lse: 1,
+    lseRadius: 0,
+    magnitude: Float64Array.of(1, 3),
+    maximum: 0,
+    ...changes,
   });
 
   it('is that of every element, in ulps of its own value', () => {
@@ -158,8 +163,8 @@ describe('a row computed by hand', () => {
       const reference = attentionOracle(scoredKeys('fp32', [0.5, 0.5, 0.5], values), {
         accuracy: { outputFormat: 'fp32', ulpFraction: 1, magnitudeFraction: 1 },
       });
-      expect(levels[reference.level[0]!]).toBe('fp64');
-      const [out, radius] = [reference.out[0]!, reference.outRadius[0]!];
+      expect(levels[reference.level[0]]).toBe('fp64');
+      const [out, radius] = [reference.out[0], reference.outRadius[0]];
       expect(isWithin(minus(rationalOfFloat64(out), mean), radius)).toBe(true);
       const size = values.reduce<number>((sum, x) => sum + Math.abs(x), 0) / 3;
       expect(reference.magnitude[0]).toBeCloseTo(size, 3);
@@ -176,8 +181,8 @@ describe('a row computed by hand', () => {
         accuracy: { outputFormat: 'fp32', ulpFraction: 1, magnitudeFraction: 1 },
       });
       const exact = score + Math.LN2;
-      expect(Math.abs(lse[0]! - exact)).toBeLessThanOrEqual(
-        lseRadius[0]! + 2 ** -53 * Math.abs(exact),
+      expect(Math.abs(lse[0] - exact)).toBeLessThanOrEqual(
+        lseRadius[0] + 2 ** -53 * Math.abs(exact),
       );
       expect(lseRadius[0]).toBeGreaterThanOrEqual(2 ** -54 * Math.abs(exact));
       expect(lseRadius[0]).toBeLessThanOrEqual(200 * u * (1 + Math.abs(exact)));
@@ -197,11 +202,11 @@ describe('a row computed by hand', () => {
     });
     const score = 2 ** -24 * fine * fine;
     const exact = 1 / (1 + Math.exp(-score));
-    expect(Math.abs(reference.out[0]! - exact)).toBeLessThanOrEqual(reference.outRadius[0]! + u);
-    expect(Math.abs(reference.lse[0]! - Math.log1p(Math.exp(score)))).toBeLessThanOrEqual(
-      reference.lseRadius[0]! + u,
+    expect(Math.abs(reference.out[0] - exact)).toBeLessThanOrEqual(reference.outRadius[0] + u);
+    expect(Math.abs(reference.lse[0] - Math.log1p(Math.exp(score)))).toBeLessThanOrEqual(
+      reference.lseRadius[0] + u,
     );
-    if (levels[reference.level[0]!] === 'fp64')
+    if (levels[reference.level[0]] === 'fp64')
       expect(reference.outRadius[0]).toBeGreaterThan(2 ** 30 * u * 2 ** -2 * 2 ** -2);
   });
 });
@@ -209,8 +214,8 @@ describe('a row computed by hand', () => {
 describe('∞ in V under a weight', () => {
   const at = (scores: readonly number[], values: readonly number[]) => {
     const reference = attentionOracle(scoredKeys('fp32', scores, values));
-    expect(levels[reference.level[0]!]).toBe('special');
-    return reference.out[0]!;
+    expect(levels[reference.level[0]]).toBe('special');
+    return reference.out[0];
   };
 
   it.each([Infinity, -Infinity])('%d, beside nothing else, is the column', (infinity) => {

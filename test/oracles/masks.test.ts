@@ -59,10 +59,10 @@ describe('masks', () => {
                 magnitude[i] !== 0 ||
                 lse[i] !== -Infinity ||
                 lseRadius[i] !== 0 ||
-                levels[level[i]!] !== 'empty'
-              : !(Math.abs(out[i]! - mean) < 1e-12 * mean) ||
-                !(Math.abs(lse[i]! - Math.log(count)) < 1e-12) ||
-                levels[level[i]!] !== 'fp64',
+                levels[level[i]] !== 'empty'
+              : !(Math.abs(out[i] - mean) < 1e-12 * mean) ||
+                !(Math.abs(lse[i] - Math.log(count)) < 1e-12) ||
+                levels[level[i]] !== 'fp64',
           );
           expect({ queries, keys, faults }).toEqual({ queries, keys, faults: [] });
         }

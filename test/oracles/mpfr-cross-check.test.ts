@@ -57,7 +57,7 @@ function crossCheck(problem: Parameters<Solver>[0]): void {
   checked.push(problem.q.shape.length);
   withReference(mpfr, problem, (reference) => {
     for (const [name, solve] of Object.entries(solvers))
-      assertWithinRadii(problem, reference, solve, uses[name]!);
+      assertWithinRadii(problem, reference, solve, uses[name]);
   });
 }
 
@@ -109,7 +109,7 @@ describe('the oracle against MPFR', () => {
     for (const [name, level, problem] of levelProblems) {
       const use = new RadiusUse();
       withReference(mpfr, problem, (reference) =>
-        assertWithinRadii(problem, reference, solvers[name]!, use),
+        assertWithinRadii(problem, reference, solvers[name], use),
       );
       expect(Object.keys(use.summary()), name).toContain(level);
     }
@@ -118,7 +118,7 @@ describe('the oracle against MPFR', () => {
   it('seldom leaves fp64 where the accuracy asked for is loose', () => {
     // How seldom depends on what is drawn: a fixed seed.
     const problems = fc.sample(smallProblem, { seed: 1, numRuns: 200 });
-    const met = problems.flatMap(solvers['loose accuracy']!).map(({ level }) => level);
+    const met = problems.flatMap(solvers['loose accuracy']).map(({ level }) => level);
     const solved = met.filter((level) => level !== 'empty');
     expect(solved.length).toBeGreaterThan(400);
     expect(solved.filter((level) => level === 'fp64').length).toBeGreaterThan(0.9 * solved.length);
@@ -129,7 +129,7 @@ describe('the oracle against MPFR', () => {
     const faulty: Solver = (given) =>
       oracleSolver()(given).map(({ result, level }) => ({
         level,
-        result: { ...result, out: result.out.map((x, c) => x + 3 * result.outRadius[c]!) },
+        result: { ...result, out: result.out.map((x, c) => x + 3 * result.outRadius[c]) },
       }));
     const faultyLse: Solver = (given) =>
       oracleSolver()(given).map(({ result, level }) => ({

@@ -29,10 +29,10 @@ export function oracleSolver(accuracy?: Accuracy): Solver {
           outRadius: columns(reference.outRadius),
           magnitude: columns(reference.magnitude),
           lse,
-          lseRadius: reference.lseRadius[row]!,
-          maximum: reference.maximum[row]!,
+          lseRadius: reference.lseRadius[row],
+          maximum: reference.maximum[row],
         },
-        level: levels[reference.level[row]!]!,
+        level: levels[reference.level[row]],
       };
     });
   };
@@ -71,7 +71,7 @@ export function levelSolver(level: string, solve: (row: Row, law: ScoreLaw) => R
         const row = {
           query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
           keys: key.values,
-          queryNorm: query.norm[i]!,
+          queryNorm: query.norm[i],
           keyNorms: key.norm,
           values: value.values,
           qkDim,

@@ -49,14 +49,14 @@ function rowFault(
 ): string | null {
   const empty = reference.visible(row).length === 0;
   for (let c = 0; c < reference.vDim; c++) {
-    const [out, radius] = [result.out[c]!, result.outRadius[c]!];
+    const [out, radius] = [result.out[c], result.outRadius[c]];
     if (!(radius < Infinity)) continue;
     const distance = reference.outDistance(row, c, out);
     if (!(distance <= radius + reference.outError(row, c)))
       return `O[${row}][${c}] = ${out} by ${level} is off by ${distance}, radius ${radius}`;
     if (radius > 0) use.add(level, distance / radius);
     const exact = reference.magnitude(row, c);
-    const magnitude = result.magnitude[c]!;
+    const magnitude = result.magnitude[c];
     if (!(Math.abs(magnitude - exact) <= 2 * radius + 2 ** -40 * exact + 2 ** -1060))
       return `Σ p|v|[${row}][${c}] = ${magnitude} by ${level}, exact ${exact}`;
   }

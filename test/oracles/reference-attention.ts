@@ -43,8 +43,8 @@ function dims(tensor: Tensor): readonly number[] {
 
 /** Whether a query sees a key, word for word as the law of the masks has it. */
 export function sees(problem: Problem, query: number, key: number): boolean {
-  const queries = dims(problem.q)[2]!;
-  const keys = dims(problem.k)[2]!;
+  const queries = dims(problem.q)[2];
+  const keys = dims(problem.k)[2];
   // Both masks are aligned to the bottom right: the last query sits on the last key.
   const offset = key - (query + keys - queries);
   if (problem.causal && offset > 0) return false;
@@ -67,8 +67,8 @@ function solveRow(arena: Arena, scores: readonly Real[], values: readonly Real[]
   const largest = scores.reduce((a, b) => (arena.isLess(a, b) ? b : a));
   const weights = scores.map((score) => arena.exp(arena.subtract(score, largest)));
   const total = weights.reduce((a, b) => arena.add(a, b));
-  const columns = values[0]!.map((_, c) => {
-    const products = weights.map((weight, j) => arena.multiply(weight, values[j]![c]!));
+  const columns = values[0].map((_, c) => {
+    const products = weights.map((weight, j) => arena.multiply(weight, values[j][c]));
     const sum = products.reduce((a, b) => arena.add(a, b));
     const size = products.map((x) => arena.absolute(x)).reduce((a, b) => arena.add(a, b));
     return {
@@ -95,7 +95,7 @@ export function withReference<T>(
 ): T {
   const [batch, heads, queries, qkDim] = dims(problem.q) as [number, number, number, number];
   const [, kvHeads, keys] = dims(problem.k) as [number, number, number, number];
-  const vDim = dims(problem.v)[3]!;
+  const vDim = dims(problem.v)[3];
   const q = decode(problem.q);
   const k = decode(problem.k);
   const v = decode(problem.v);
@@ -132,7 +132,7 @@ export function withReference<T>(
             const key = (kvHead * keys + j) * qkDim;
             let dot = arena.of(0);
             for (let t = 0; t < qkDim; t++)
-              dot = arena.add(dot, arena.multiply(qReal[query + t]!, kReal[key + t]!));
+              dot = arena.add(dot, arena.multiply(qReal[query + t], kReal[key + t]));
             const score = arena.multiply(dot, scale);
             return cap === null ? score : arena.multiply(cap, arena.tanh(arena.divide(score, cap)));
           });
@@ -146,7 +146,7 @@ export function withReference<T>(
     return judge({
       rows: rows.length,
       vDim,
-      visible: (row) => visibleOf[row]!,
+      visible: (row) => visibleOf[row],
       outDistance: (row, column, value) => arena.distance(rows[row]?.out[column] ?? zero, value),
       magnitude: (row, column) => rows[row]?.magnitude[column] ?? 0,
       lse: (row) => arena.toNumber(rows[row]!.lse),

@@ -34,8 +34,8 @@ function tiled(
     octaves.flatMap((_, tile) => Array.from({ length: 64 }, (_, key) => of(tile, key)));
   return scoredKeys(
     'fp64',
-    perKey((tile, key) => (octaves[tile]! + jitter(key)) * Math.LN2),
-    perKey((tile, key) => values[tile]! * (1 + key / 64)),
+    perKey((tile, key) => (octaves[tile] + jitter(key)) * Math.LN2),
+    perKey((tile, key) => values[tile] * (1 + key / 64)),
     settings,
   );
 }

@@ -17,7 +17,7 @@ const checked = [formats.fp32, formats.bf16, formats.fp16];
 export const roundingModes: readonly RoundingMode[] = ['nearest-even', 'toward-zero', 'down', 'up'];
 
 export function float32FromBits(bits: number): number {
-  return new Float32Array(Uint32Array.of(bits).buffer)[0]!;
+  return new Float32Array(Uint32Array.of(bits).buffer)[0];
 }
 
 /** Runs `use` that often with random numbers in [0, 1) that follow from TEST_SEED. */

@@ -44,9 +44,9 @@ function rowOf(problem: Problem, row: number) {
     out: slice(reference.out),
     outRadius: slice(reference.outRadius),
     magnitude: slice(reference.magnitude),
-    lse: reference.lse[row]!,
-    lseRadius: reference.lseRadius[row]!,
-    level: levels[reference.level[row]!],
+    lse: reference.lse[row],
+    lseRadius: reference.lseRadius[row],
+    level: levels[reference.level[row]],
   };
 }
 
@@ -159,19 +159,19 @@ describe('a score of −∞ has weight 0', () => {
     const with_ = rowOf(planted(plants), 5);
     const without = attentionOracle(
       singleHead('fp32', {
-        q: [q[5]!.map((x, c) => (c === 0 ? 2 : x))],
+        q: [q[5].map((x, c) => (c === 0 ? 2 : x))],
         k: k.filter((_, j) => j !== 9),
         v: v.filter((_, j) => j !== 9),
       }),
     );
     expect(with_.level).toBe('special');
     with_.out.forEach((x, c) =>
-      expect(Math.abs(x - without.out[c]!)).toBeLessThanOrEqual(
-        with_.outRadius[c]! + without.outRadius[c]!,
+      expect(Math.abs(x - without.out[c])).toBeLessThanOrEqual(
+        with_.outRadius[c] + without.outRadius[c],
       ),
     );
-    expect(Math.abs(with_.lse - without.lse[0]!)).toBeLessThanOrEqual(
-      with_.lseRadius + without.lseRadius[0]!,
+    expect(Math.abs(with_.lse - without.lse[0])).toBeLessThanOrEqual(
+      with_.lseRadius + without.lseRadius[0],
     );
   });
 
@@ -208,9 +208,9 @@ describe('a softcap turns scores of ±∞ into ±cap', () => {
   ])('k = %d · ∞, scale %d: score %d', (sign, scale, score) => {
     const reference = one(sign, scale);
     const expected = 1 / (1 + Math.exp(-score));
-    expect(Math.abs(reference.out[0]! - expected)).toBeLessThan(1e-15);
-    expect(Math.abs(reference.lse[0]! - Math.log(1 + Math.exp(score)))).toBeLessThan(1e-15);
-    expect(levels[reference.level[0]!]).toBe('special');
+    expect(Math.abs(reference.out[0] - expected)).toBeLessThan(1e-15);
+    expect(Math.abs(reference.lse[0] - Math.log(1 + Math.exp(score)))).toBeLessThan(1e-15);
+    expect(levels[reference.level[0]]).toBe('special');
   });
 
   it('also at the level that computes cancelling values', () => {
@@ -301,7 +301,7 @@ describe('masked special values', () => {
     const reference = attentionOracle(singleHead('fp32', rows, causal));
     expect([...reference.out]).toEqual([0, 5]);
     expect(reference.lse[0]).toBe(-Infinity);
-    expect(levels[reference.level[0]!]).toBe('empty');
+    expect(levels[reference.level[0]]).toBe('empty');
   });
 
   it('the law holds in formats of 8 bits', () => {

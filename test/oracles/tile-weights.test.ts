@@ -51,7 +51,7 @@ function fractions(count: number, seed: number): Float64Array {
     () => random.integer(-(2 ** 11), 2 ** 11) / 2 ** 12,
   ];
   return new Float64Array(count).map(() => {
-    const f = kinds[random.integer(0, kinds.length - 1)]!();
+    const f = kinds[random.integer(0, kinds.length - 1)]();
     return Math.max(-0.5, Math.min(0.5, f));
   });
 }
@@ -63,7 +63,7 @@ describe('weights of the fp64 level', () => {
       // The first tile, of a fixed seed, comes near the bound.
       const f = fractions(tileSize, tile === 0 ? 1 : testSeed + tile);
       weightsOf(f).forEach((weight, i) => {
-        const { fraction, exponent } = doubleDoubleExp2(doubleDouble(f[i]!));
+        const { fraction, exponent } = doubleDoubleExp2(doubleDouble(f[i]));
         const power = 2 ** exponent;
         const error = Math.abs(weight - fraction.high * power - fraction.low * power);
         worst = Math.max(worst, error / (fraction.high * power));
@@ -80,19 +80,19 @@ describe('weights of the fp64 level', () => {
     const f = fractions(tileSize, testSeed);
     const weights = weightsOf(f).slice();
     for (let i = 0; i < tileSize; i++) {
-      const { integer, exponent } = scaledIntegerOf(f[i]!);
+      const { integer, exponent } = scaledIntegerOf(f[i]);
       const fixed =
         exponent + bits >= 0
           ? integer << BigInt(exponent + bits)
           : integer >> BigInt(-exponent - bits);
       const exact = exp2(fixed);
-      const weight = scaledIntegerOf(weights[i]!);
+      const weight = scaledIntegerOf(weights[i]);
       const difference = (weight.integer << BigInt(weight.exponent + bits)) - exact;
       expect(Math.abs(float64FromRational(difference, exact))).toBeLessThan(weightRoundoff);
     }
     mpfr.withPrecision(200, (arena) => {
       for (let i = 0; i < tileSize; i += 8) {
-        const ratio = arena.divide(arena.of(weights[i]!), arena.exp2(arena.of(f[i]!)));
+        const ratio = arena.divide(arena.of(weights[i]), arena.exp2(arena.of(f[i])));
         expect(arena.distance(ratio, 1)).toBeLessThan(weightRoundoff);
       }
     });
@@ -116,15 +116,15 @@ describe('weights of the fp64 level', () => {
         const c = arena.add(arena.of(cHigh), arena.of(cLow));
         for (let i = 0; i < tileSize; i += 37) {
           const exponent = arena.subtract(
-            arena.multiply(arena.of(s[i]!), c),
-            arena.of(reference.view[i >> 6]!),
+            arena.multiply(arena.of(s[i]), c),
+            arena.of(reference.view[i >> 6]),
           );
           if (weights[i] === 0) {
             expect(arena.toNumber(exponent)).toBeLessThan(-999);
             continue;
           }
           compared++;
-          const ratio = arena.divide(arena.of(weights[i]!), arena.exp2(exponent));
+          const ratio = arena.divide(arena.of(weights[i]), arena.exp2(exponent));
           worst = Math.max(worst, arena.distance(ratio, 1));
         }
       });
@@ -153,7 +153,7 @@ describe('weights of the fp64 level', () => {
       const values = new Float64Array(tileSize).map((_, i) => {
         const column = i % 64;
         const seen = begin <= column && column < end;
-        return seen ? 0 : [NaN, Infinity, -Infinity, 1e300][column % 4]!;
+        return seen ? 0 : [NaN, Infinity, -Infinity, 1e300][column % 4];
       });
       weightsOf(values);
       scores.view.set(values);
@@ -198,8 +198,8 @@ it('the softcap is within 2^-50 of tanh, and the bound is of the right order', (
     mpfr.withPrecision(300, (arena) => {
       const ratio = arena.divide(arena.of(scale), arena.of(softcap));
       for (let i = 0; i < tileSize; i += 19) {
-        const exact = arena.tanh(arena.multiply(arena.of(values[i]!), ratio));
-        worst = Math.max(worst, arena.distance(exact, scores.view[i]!));
+        const exact = arena.tanh(arena.multiply(arena.of(values[i]), ratio));
+        worst = Math.max(worst, arena.distance(exact, scores.view[i]));
       }
     });
   }

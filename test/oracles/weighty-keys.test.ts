@@ -58,7 +58,7 @@ const hugeScores: fc.Arbitrary<Problem> = fc
         const size = 2 ** power;
         const rows = k.map(({ row }) => row);
         const keyRows = k.map(({ row, copies, kind }) => {
-          const from = kind === 'own' ? row : rows[copies % keys]!;
+          const from = kind === 'own' ? row : rows[copies % keys];
           const step = (x: number) => (format === 'fp32' ? Math.fround(x * (1 + 2 ** -23)) : x);
           const near = (x: number) => (format === 'fp64' ? nextUpFloat64(x) : step(x));
           return from.map((x, t) => (kind === 'near' && t === 0 ? near(x) : x) * size);
@@ -133,7 +133,7 @@ describe('dropped keys', () => {
         dropped += weighty.dropped;
         const largest = new Float64Array(row.vDim);
         row.values.forEach((v, at) => {
-          largest[at % row.vDim] = Math.max(largest[at % row.vDim]!, Math.abs(v));
+          largest[at % row.vDim] = Math.max(largest[at % row.vDim], Math.abs(v));
         });
         return withDroppedKeys(arbitraryLevel(weighty.row, law, 192), weighty, largest);
       });
@@ -155,8 +155,8 @@ describe('dropped keys', () => {
               for (const { result } of rows) {
                 // Σ p|v| has no radius of its own; what is dropped is not in it.
                 for (let c = 0; c < reference.vDim; c++)
-                  expect(reference.outDistance(0, c, result.out[c]!)).toBeLessThanOrEqual(
-                    result.outRadius[c]!,
+                  expect(reference.outDistance(0, c, result.out[c])).toBeLessThanOrEqual(
+                    result.outRadius[c],
                   );
                 expect(reference.lseDistance(0, result.lse)).toBeLessThanOrEqual(result.lseRadius);
                 use.add('arbitrary', reference.lseDistance(0, result.lse) / result.lseRadius);
@@ -168,7 +168,7 @@ describe('dropped keys', () => {
       );
       expect(dropped).toBeGreaterThan(0);
       // The bound is of the right size: some draw uses more than a hundredth of it.
-      expect(use.summary()['arbitrary']!.largest).toBeGreaterThan(0.01);
+      expect(use.summary()['arbitrary'].largest).toBeGreaterThan(0.01);
     });
 
   it('are none whose interval could hold the largest exponent', () => {

@@ -56,8 +56,12 @@ describe('the WebAssembly loops', () => {
   it('equal their definition to the last bit', () => {
     fc.assert(
       fc.property(
-        ...([rounding, segment, fc.boolean(), fc.boolean()] as const),
-        ...([fc.constantFrom(0, 2 ** -50, 2 ** -12), fc.integer({ min: 1, max: 7 })] as const),
+        rounding,
+        segment,
+        fc.boolean(),
+        fc.boolean(),
+        fc.constantFrom(0, 2 ** -50, 2 ** -12),
+        fc.integer({ min: 1, max: 7 }),
         (how, elements, absolute, increasing, margin, copies) => {
           // References that are not exact are finite.
           fc.pre(margin === 0 || elements.every((e) => Number.isFinite(e.reference)));
@@ -99,22 +103,40 @@ describe('the WebAssembly loops', () => {
           const repeat = count === 1 ? copies : 1;
           const grown = emptyRecord();
           const measured = {
-            ...{ rounded, references, baseline: others, scales: expected, repeat },
-            ...{ ordinal: 100, smallestNormal: definition.smallestNormal },
+            rounded,
+            references,
+            baseline: others,
+            scales: expected,
+            repeat,
+            ordinal: 100,
+            smallestNormal: definition.smallestNormal,
           };
           const extent = accumulate(grown, measured);
           const pairUlps = expected.ulps.subarray(0, count - 1);
           countBreaks(grown, rounded, rounded, pairUlps, increasing, 100);
           engine.loops.accumulate(
-            ...([own.address, reference.address, scales.rounded.address] as const),
-            ...([baseline.address, scales.scale.address, scales.ulps.address] as const),
-            ...([count, repeat, 100, definition.smallestNormal, record.address] as const),
+            own.address,
+            reference.address,
+            scales.rounded.address,
+            baseline.address,
+            scales.scale.address,
+            scales.ulps.address,
+            count,
+            repeat,
+            100,
+            definition.smallestNormal,
+            record.address,
           );
           // Which zero is the smaller is left open.
           expect(engine.extent(record.address).map(unsigned)).toEqual(extent.map(unsigned));
           engine.loops.countBreaks(
-            ...([own.address, own.address, scales.ulps.address, count - 1] as const),
-            ...([increasing ? 1 : -1, 100, record.address] as const),
+            own.address,
+            own.address,
+            scales.ulps.address,
+            count - 1,
+            increasing ? 1 : -1,
+            100,
+            record.address,
           );
           expect(record.take()).toEqual(grown);
           expect(engine.classify(results, count)).toEqual(classify(bits));
@@ -136,9 +158,17 @@ describe('the WebAssembly loops', () => {
     engine.prepare(reference, 6, format, false, 0, scales);
     for (const ordinal of [10, 20])
       engine.loops.accumulate(
-        ...([own.address, reference.address, scales.rounded.address] as const),
-        ...([own.address, scales.scale.address, scales.ulps.address] as const),
-        ...([6, 1, ordinal, definition.smallestNormal, record.address] as const),
+        own.address,
+        reference.address,
+        scales.rounded.address,
+        own.address,
+        scales.scale.address,
+        scales.ulps.address,
+        6,
+        1,
+        ordinal,
+        definition.smallestNormal,
+        record.address,
       );
     const { largestScaled, sums } = record.take();
     expect(largestScaled.map(({ ordinal }) => ordinal)).toEqual([10, 12, 13, 14]);

@@ -29,17 +29,29 @@ describe('flashproof profile of a trade-off', () => {
     for (const seed of ['1', '1', '2']) {
       const file = join(scratch, `${documents.length}.json`);
       await run(
-        ...['polynomial-share', ...tiny, '--format', 'bf16', '--degree', '2', '--seed', seed],
-        ...['--architecture', 'sm_103', '--json', file],
+        'polynomial-share',
+        ...tiny,
+        '--format',
+        'bf16',
+        '--degree',
+        '2',
+        '--seed',
+        seed,
+        '--architecture',
+        'sm_103',
+        '--json',
+        file,
       );
       documents.push(JSON.parse(readFileSync(file, 'utf8')) as { cases: unknown });
     }
     expect(documents[0]).toMatchObject({
-      ...{ kind: 'profile', technique: 'polynomial-share', architecture: 'sm_103' },
+      kind: 'profile',
+      technique: 'polynomial-share',
+      architecture: 'sm_103',
       problems: { queries: 8, keys: 300, dim: 16, seed: 1, architecture: 'sm_103' },
     });
-    expect(documents[1]!.cases).toEqual(documents[0]!.cases);
-    expect(documents[2]!.cases).not.toEqual(documents[0]!.cases);
+    expect(documents[1].cases).toEqual(documents[0].cases);
+    expect(documents[2].cases).not.toEqual(documents[0].cases);
   });
 
   it.each([

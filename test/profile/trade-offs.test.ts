@@ -103,8 +103,8 @@ describe('rescale, measured', () => {
     const problem = scoreProblem(regime, { ...sizes, format: 'bf16', step });
     const { out, lse, counters } = directRun(problem, { rescaleThreshold: threshold });
     const exact = attentionOracle(problem);
-    const errors = [...out].map((value, i) => Math.abs(value - exact.out[i]!));
-    const relative = errors.map((error, i) => error / exact.magnitude[i]!);
+    const errors = [...out].map((value, i) => Math.abs(value - exact.out[i]));
+    const relative = errors.map((error, i) => error / exact.magnitude[i]);
     const measure = found('bf16', regime, threshold);
     const near = (a: number | null, b: number): void => {
       // The reference of the profile may be off by 2^-24 of a magnitude.
@@ -114,13 +114,13 @@ describe('rescale, measured', () => {
     near(measure.errors.largestRelative, Math.max(...relative));
     const squares = relative.reduce((sum, x) => sum + x * x, 0);
     near(measure.errors.rootMeanSquare, Math.sqrt(squares / relative.length));
-    near(measure.errors.largestLse, Math.max(...lse.map((x, i) => Math.abs(x - exact.lse[i]!))));
+    near(measure.errors.largestLse, Math.max(...lse.map((x, i) => Math.abs(x - exact.lse[i]))));
     const { rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped } = counters;
     expect(measure.rowsSkipped).toBe(rowRescalesSkipped / (rowRescales + rowRescalesSkipped));
     expect(measure.warpsSkipped).toBe(warpRescalesSkipped / (warpRescales + warpRescalesSkipped));
     const baseline = directRun(problem, { rescaleThreshold: 0 });
     const squaresOf = (values: Float64Array): number =>
-      values.reduce((sum, x, i) => sum + ((x - exact.out[i]!) / exact.magnitude[i]!) ** 2, 0);
+      values.reduce((sum, x, i) => sum + ((x - exact.out[i]) / exact.magnitude[i]) ** 2, 0);
     near(measure.rootMeanSquareRatio, Math.sqrt(squares / squaresOf(baseline.out)));
   });
 
@@ -178,7 +178,7 @@ describe('rescale, measured', () => {
         // log2 l + m·c = LSE in log2 + offset, and m·c is at most the largest score.
         const exact = attentionOracle(problem);
         const offset = Number(chosen['maxOffset']);
-        const sums = [...lse].map((x, i) => (x - exact.maximum[i]!) / Math.LN2 + offset);
+        const sums = [...lse].map((x, i) => (x - exact.maximum[i]) / Math.LN2 + offset);
         expect(128 - measure!.headroom.rowSum).toBeGreaterThanOrEqual(Math.max(...sums) - 1e-3);
         expect(measure!.largestWeight).toBeLessThanOrEqual(4 + offset + 2 ** -12);
       }
@@ -246,10 +246,10 @@ describe('shares of the polynomial', () => {
     for (const share of shares) {
       const keys = share.avoidsLastFragment ? avoidLastFragment(problem) : problem;
       const { counters } = runForward(keys, settingsOf(share));
-      const lanes = counters['polynomialLanes']! + counters['hardwareLanes']!;
+      const lanes = counters['polynomialLanes'] + counters['hardwareLanes'];
       // With the last fragment empty, 96 of 128 columns hold all keys.
       const expected = share.avoidsLastFragment ? (share.share * 96) / 128 : share.share;
-      expect(counters['polynomialLanes']! / lanes).toBe(expected);
+      expect(counters['polynomialLanes'] / lanes).toBe(expected);
     }
   });
 

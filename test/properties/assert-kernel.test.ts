@@ -42,7 +42,7 @@ describe('assertAttentionKernel', () => {
 
   it('throws the law, what is wrong, the problem and the seed', async () => {
     const { laws: results, ...rest } = await checkKernel(enlarged, promises, options);
-    const { lawCase, statement } = results[0]!.failure!;
+    const { lawCase, statement } = results[0].failure!;
     const text = describeFailures({ ...rest, laws: results });
     expect(text).toContain(`within-bound: ${statement}.\n`);
     expect(text).toContain(`Law:    ${laws['within-bound'].statement}.\n`);
@@ -162,9 +162,9 @@ describe('the plan of a check', () => {
   it('says which laws are tried, where, and why others are not', () => {
     const tried = planCheck(promises, { laws: ['within-bound'], regimes: ['ones', 'normal'] });
     expect(tried.laws).toMatchObject([{ id: 'within-bound', skipped: null }]);
-    expect([...tried.laws[0]!.regimes].sort()).toEqual(['normal', 'ones']);
+    expect([...tried.laws[0].regimes].sort()).toEqual(['normal', 'ones']);
     const modest = planCheck({ laws: { 'within-bound': 'none' } }, { laws: ['within-bound'] });
-    expect(modest.laws[0]!.skipped).toBe('not promised');
+    expect(modest.laws[0].skipped).toBe('not promised');
     expect(planCheck().laws.map(({ id }) => id)).toEqual(Object.keys(laws));
   });
 

@@ -54,7 +54,7 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
   beforeAll(async () => {
     await builtDist();
     outcome = runSuites(`FLASHPROOF_RUNS=6 npx vitest run ${file}`);
-    failure = outcome.tests.find(({ fullName }) => fullName === broken)!.failureMessages[0]!;
+    failure = outcome.tests.find(({ fullName }) => fullName === broken)!.failureMessages[0];
   });
 
   it('registers a test for each law, and says why one is skipped', () => {
@@ -65,7 +65,7 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
       ['promises nothing something is tried', 'failed'],
       [`promises nothing ${title} (skipped: not promised)`, 'skipped'],
     ]);
-    const untried = outcome.tests.at(-2)!.failureMessages[0]!;
+    const untried = outcome.tests.at(-2)!.failureMessages[0];
     expect(untried).toMatch(/nothing was checked: .*\(within-bound: not promised\); give /);
   });
 
@@ -87,7 +87,7 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
   });
 
   it('points to the line that describes the kernel', () => {
-    const [, line] = /described\/kernels\.ts:(\d+)/.exec(failure.split('\n    at ')[1]!)!;
+    const [, line] = /described\/kernels\.ts:(\d+)/.exec(failure.split('\n    at ')[1])!;
     const source = readFileSync(`${root}/${file}`, 'utf8').split('\n');
     expect(source[Number(line) - 1]).toContain("describeAttentionKernel('1.5 × too large'");
   });
@@ -111,7 +111,7 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
     const { tests } = runSuites(command);
     const ran = tests.filter(({ status }) => status !== 'skipped');
     expect(ran.map(({ fullName }) => fullName)).toEqual([broken]);
-    expect(ran[0]!.failureMessages[0]).toBe(failure);
+    expect(ran[0].failureMessages[0]).toBe(failure);
   });
 });
 

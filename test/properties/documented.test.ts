@@ -61,7 +61,7 @@ describe('docs/properties.md', () => {
   it.each(Object.entries(resolvePromises()))('gives the default of promise %s', (name, value) => {
     const rows = section('Promises').split(`| \`${name}\` | `);
     expect(rows).toHaveLength(2);
-    const usual = rows[1]!.split(' | ')[1];
+    const usual = rows[1].split(' | ')[1];
     if (typeof value === 'boolean') expect(usual).toBe(value ? 'yes' : 'no');
     else if (typeof value === 'number') expect(usual).toBe(String(value));
     else if (Array.isArray(value)) expect(usual).toBe(value.join(', '));
@@ -76,7 +76,7 @@ describe('docs/properties.md', () => {
   it('names every option of flashproof check', () => {
     const program = new Command();
     addCheckCommand(program);
-    const options = program.commands[0]!.options.filter(({ hidden }) => !hidden);
+    const options = program.commands[0].options.filter(({ hidden }) => !hidden);
     expect(options.length).toBeGreaterThan(20);
     const missing = options.map(({ long }) => long!).filter((long) => !page.includes(long));
     expect(missing).toEqual([]);

@@ -101,8 +101,8 @@ async function violationOf(
   const promised = strength === undefined ? promises : { ...promises, laws: { [law]: strength } };
   const { laws } = await checkKernel(kernel, promised, options);
   expect(laws).toHaveLength(1);
-  expect(laws[0]!.skipped).toBeNull();
-  return laws[0]!.failure?.statement ?? null;
+  expect(laws[0].skipped).toBeNull();
+  return laws[0].failure?.statement ?? null;
 }
 
 describe('correct kernels', () => {
@@ -124,12 +124,12 @@ describe('correct kernels', () => {
       const bounds = runBounds({ problem, outputs }, reference, { premises: () => ({}) });
       const lost = (x: number, format: FormatName) => ulp(formats[format], Math.abs(x));
       out.forEach((x, i) => {
-        const room = Math.max(0, bounds.out[i]! - lost(x, problem.q.format));
-        if (Number.isFinite(room)) out[i]! += random.sign() * room * 0.9;
+        const room = Math.max(0, bounds.out[i] - lost(x, problem.q.format));
+        if (Number.isFinite(room)) out[i] += random.sign() * room * 0.9;
       });
       lse.forEach((x, i) => {
-        const room = Math.max(0, bounds.lse[i]! - lost(x, 'fp32'));
-        if (Number.isFinite(room)) lse[i]! += random.sign() * room * 0.9;
+        const room = Math.max(0, bounds.lse[i] - lost(x, 'fp32'));
+        if (Number.isFinite(room)) lse[i] += random.sign() * room * 0.9;
       });
     });
     expect(await violationOf('key-splitting', extreme, small, 6)).toBeNull();
@@ -153,8 +153,7 @@ describe('correct kernels', () => {
         const sum = weights.reduce((total, w) => total + w, 0);
         for (let c = 0; c < shape.vDim; c++) {
           const products = weights.map(
-            (w, j) =>
-              round(formats[format], w) * v[(kv * shape.keys + begin + j) * shape.vDim + c]!,
+            (w, j) => round(formats[format], w) * v[(kv * shape.keys + begin + j) * shape.vDim + c],
           );
           out[row * shape.vDim + c] = products.reduce((total, x) => total + x, 0) / sum;
         }
@@ -194,7 +193,7 @@ describe('broken kernels', () => {
     [
       'weights-sum-to-one',
       'an LSE that reads V',
-      exactKernel(({ out, lse }) => lse.forEach((x, i) => (lse[i] = x + (out[0]! - 1) * 2 ** -16))),
+      exactKernel(({ out, lse }) => lse.forEach((x, i) => (lse[i] = x + (out[0] - 1) * 2 ** -16))),
       { ...small, laws: { 'weights-sum-to-one': 'bits' } },
       /^the LSE at .* with V = 1/,
     ],
@@ -291,7 +290,8 @@ describe('exact problems', () => {
       const promises = resolvePromises({
         ...small,
         formats: [format],
-        ...{ causal: false, window: false },
+        causal: false,
+        window: false,
       });
       let count = 0;
       let elements = 0;
@@ -306,9 +306,9 @@ describe('exact problems', () => {
         const reference = attentionOracle(problem);
         found.expected.forEach((value, i) => {
           if (Number.isNaN(value)) return;
-          const error = Math.abs(reference.out[i]! - value);
+          const error = Math.abs(reference.out[i] - value);
           expect(error, `element ${JSON.stringify(elementAt(shape, i))}`).toBeLessThanOrEqual(
-            reference.outRadius[i]! + 2 ** -500,
+            reference.outRadius[i] + 2 ** -500,
           );
           expect(round(formats[out.format], value)).toBe(value);
         });

@@ -50,7 +50,7 @@ function promising(strength: LawStrength, ids: readonly LawId[] = structureLaws)
   return Object.fromEntries(
     ids.map((id) => {
       const own = laws[id].strengths;
-      return [id, own.includes(strength) ? strength : own[0]!];
+      return [id, own.includes(strength) ? strength : own[0]];
     }),
   );
 }
@@ -249,12 +249,20 @@ describe('correct kernels', () => {
     const obeys = async (format: 'fp32' | 'fp16', k: number[], v: number[]) => {
       const problem = encodeProblem({
         sizes: {
-          ...{ batch: 1, kvHeads: 1, groupSize: 1, queries: 1, keys: k.length },
-          ...{ qkDim: 1, vDim: 1 },
+          batch: 1,
+          kvHeads: 1,
+          groupSize: 1,
+          queries: 1,
+          keys: k.length,
+          qkDim: 1,
+          vDim: 1,
         },
         formats: { q: format, k: format, v: format },
         values: { q: Float64Array.of(1), k: Float64Array.from(k), v: Float64Array.from(v) },
-        ...{ scale: 1, causal: false, window: null, softcap: null },
+        scale: 1,
+        causal: false,
+        window: null,
+        softcap: null,
       });
       for (let choice = 0; choice < choices; choice++) {
         const lawCase = { problem, choice };
@@ -309,7 +317,7 @@ describe('every law fails on what it forbids', () => {
       specialValues: law === 'nan-containment',
     };
     const { laws: results } = await check(kernel, [law], strength, 100, promises);
-    const { failure } = results[0]!;
+    const { failure } = results[0];
     expect(failure?.statement).toMatch(sentence);
     if (strength === 'bits') expect(failure!.statement).toMatch(/head \d+, query \d+/);
   });
@@ -320,7 +328,7 @@ describe('every law fails on what it forbids', () => {
       { formats: ['bf16'], sizes: small },
       { laws: ['masked-keys'], regimes: ['normal'], runs: 20, seed: 5, shrinkSeconds: 60 },
     );
-    const { problem, choice } = results[0]!.failure!.lawCase;
+    const { problem, choice } = results[0].failure!.lawCase;
     expect(choice).toBe(0);
     expect(problemShape(problem)).toMatchObject({ batch: 1, heads: 1, qkDim: 1, vDim: 1 });
     const { queries, keys } = problemShape(problem);
@@ -424,7 +432,7 @@ describe('transformations of problems', () => {
         expect(moved.lse.length).toBe(batch * heads * rows.queries.length);
         const close = (name: 'out' | 'lse', radius: 'outRadius' | 'lseRadius') =>
           direct[name].every(
-            (x, i) => Math.abs(x - moved[name][i]!) <= direct[radius][i]! + moved[radius][i]!,
+            (x, i) => Math.abs(x - moved[name][i]) <= direct[radius][i] + moved[radius][i],
           );
         expect(close('out', 'outRadius') && close('lse', 'lseRadius')).toBe(true);
       }),
@@ -514,7 +522,7 @@ describe('what the laws go by', () => {
           const sum = scores.reduce((total, score) => total + Math.exp(score - top), 0);
           const found = scores.length === 0 ? -Infinity : top + Math.log(sum);
           if (found === lse[row]) continue;
-          expect(Math.abs(found - lse[row]!)).toBeLessThanOrEqual(1e-12 * (1 + Math.abs(top)));
+          expect(Math.abs(found - lse[row])).toBeLessThanOrEqual(1e-12 * (1 + Math.abs(top)));
           expect(radii.every((radius) => radius >= 0)).toBe(true);
         }
       }),

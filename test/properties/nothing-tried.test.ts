@@ -53,7 +53,8 @@ describe('a kernel that takes no problem', () => {
     const { pass, outOfTime, laws } = await checkKernel(exactKernel, promises, options);
     expect({ pass, outOfTime }).toEqual({ pass: false, outOfTime: true });
     expect(laws[0]).toMatchObject({
-      ...{ status: 'untried', tried: 0 },
+      status: 'untried',
+      tried: 0,
       skipped: 'the check ended before its first problem',
     });
     await expect(assertAttentionKernel(exactKernel, promises, options)).rejects.toThrow(
@@ -74,10 +75,14 @@ describe('a kernel that declines all grouped problems', () => {
     expect(pass).toBe(true);
     expect(laws[0]).toMatchObject({ status: 'holds' });
     // Where no element of a problem has a bound, the law is not tried on it.
-    expect(laws[0]!.tried).toBeGreaterThan(3);
-    expect(laws[0]!.sizes).toMatchObject({ groupSize: 1 });
+    expect(laws[0].tried).toBeGreaterThan(3);
+    expect(laws[0].sizes).toMatchObject({ groupSize: 1 });
     expect(laws[1]).toMatchObject({
-      ...{ status: 'untried', runs: 6, tried: 0, unsupported: 6, sizes: null },
+      status: 'untried',
+      runs: 6,
+      tried: 0,
+      unsupported: 6,
+      sizes: null,
       skipped: 'none of its problems could be tried: one head each only',
     });
   });
@@ -93,7 +98,7 @@ describe('what a law was tried on', () => {
     for (const id of lawIds) {
       shapes.length = 0;
       const { laws } = await checkKernel(watched, promises, { laws: [id], runs: 4, seed: 2 });
-      const { tried, runs, unsupported, sizes, status } = laws[0]!;
+      const { tried, runs, unsupported, sizes, status } = laws[0];
       expect({ id, tried }).toEqual({ id, tried: runs - unsupported });
       expect({ id, hasRun: shapes.length > 0 }).toEqual({ id, hasRun: tried > 0 });
       if (status !== 'holds') {

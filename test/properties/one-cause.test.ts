@@ -16,8 +16,11 @@ import { exactKernel } from './exact-kernel.js';
 const promises: KernelPromises = {
   formats: ['bf16'],
   sizes: {
-    ...{ batch: { max: 1 }, queries: { max: 6 }, keys: { max: 6 } },
-    ...{ qkDim: { max: 4 }, vDim: { max: 4 } },
+    batch: { max: 1 },
+    queries: { max: 6 },
+    keys: { max: 6 },
+    qkDim: { max: 4 },
+    vDim: { max: 4 },
   },
 };
 const options = { regimes: ['normal', 'ones'], runs: 6, seed: 3 } as const;
@@ -51,7 +54,8 @@ const nanWithoutKeys = spoilt((out, lse, problem) => {
 describe('violations of one cause', () => {
   it('are one finding: NaN on rows without keys', async () => {
     const result = await checkKernel(nanWithoutKeys, promises, {
-      ...{ ...options, laws: someLaws },
+      ...options,
+      laws: someLaws,
     });
     const violated = result.laws.filter(({ status }) => status === 'violated');
     expect(violated.length).toBeGreaterThan(2);
@@ -65,7 +69,7 @@ describe('violations of one cause', () => {
     );
     // One problem in full, and a line for each other law.
     expect(text.match(/^attention problem/gm)).toHaveLength(1);
-    expect(text.split('Seen as well by\n')[1]!.split('\n')).toHaveLength(violated.length - 1);
+    expect(text.split('Seen as well by\n')[1].split('\n')).toHaveLength(violated.length - 1);
     const scope = { ...options, laws: ['within-bound', 'empty-rows'] } as const;
     await expect(assertAttentionKernel(nanWithoutKeys, promises, scope)).rejects.toThrow(
       /^the kernel violates \d+ of \d+ laws, apparently by 1 cause \(seed 3/,
@@ -100,7 +104,7 @@ describe('violations of one cause', () => {
     };
     const result = await checkKernel(crashing, promises, { ...options, laws: someLaws });
     expect(groupFailures(result)).toHaveLength(1);
-    expect(groupFailures(result)[0]!.violations).toHaveLength(someLaws.length);
+    expect(groupFailures(result)[0].violations).toHaveLength(someLaws.length);
   });
 });
 
@@ -127,7 +131,7 @@ describe('groups by kind', () => {
           expect(violations.some(({ id }) => fit(id))).toBe(true);
         }
         const plain = all.map((kind) => ({ ...kind, equivalents: [] }));
-        const apart = groupByKind(plain, (kind) => kind).map(({ violations }) => violations[0]!.id);
+        const apart = groupByKind(plain, (kind) => kind).map(({ violations }) => violations[0].id);
         expect([...apart].sort()).toEqual([...new Set(plain.map(({ id }) => id))].sort());
       }),
     );

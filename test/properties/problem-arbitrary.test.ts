@@ -65,12 +65,12 @@ describe('generated problems', () => {
     for (const edge of [1, 63, 64, 65, 127, 128, 129, 255, 256, 257])
       expect(lengths).toContain(edge);
     for (const holds of [
-      (i: number) => shapes[i]!.queries > shapes[i]!.keys,
-      (i: number) => shapes[i]!.queries < shapes[i]!.keys,
-      (i: number) => shapes[i]!.qkDim !== shapes[i]!.vDim,
-      (i: number) => shapes[i]!.groupSize > 1,
-      (i: number) => shapes[i]!.kvHeads > 1,
-      (i: number) => shapes[i]!.batch > 1,
+      (i: number) => shapes[i].queries > shapes[i].keys,
+      (i: number) => shapes[i].queries < shapes[i].keys,
+      (i: number) => shapes[i].qkDim !== shapes[i].vDim,
+      (i: number) => shapes[i].groupSize > 1,
+      (i: number) => shapes[i].kvHeads > 1,
+      (i: number) => shapes[i].batch > 1,
     ])
       expect(share((_, i) => holds(i))).toBeGreaterThan(0.2);
   });
@@ -86,7 +86,7 @@ describe('generated problems', () => {
     expect(share(({ softcap }) => softcap !== null)).toBeGreaterThan(0.1);
     expect(share(({ scale }) => scale < 0)).toBeGreaterThan(0.1);
     expect(share(({ scale }) => scale === 0)).toBeGreaterThan(0.1);
-    expect(share(({ scale, q }) => scale === 1 / Math.sqrt(q.shape[3]!))).toBeGreaterThan(0.1);
+    expect(share(({ scale, q }) => scale === 1 / Math.sqrt(q.shape[3]))).toBeGreaterThan(0.1);
   });
 
   it('are the same for the same seed, and other ones for another', () => {
@@ -158,7 +158,7 @@ describe('constraints', () => {
     ['odd', (scale: number) => scale > 0],
   ] as const)('on the scale hold: %s', (kind, holds) => {
     for (const problem of generatedAndShrunk({ ...small, scales: [kind] }))
-      expect(holds(problem.scale, problem.q.shape[3]!)).toBe(true);
+      expect(holds(problem.scale, problem.q.shape[3])).toBe(true);
   });
 
   it('on listed dimensions hold, alike for all tensors', () => {
@@ -196,11 +196,11 @@ describe('constraints', () => {
     ] as const) {
       const tiling = { blockKeys: 16, threshold: 4, order };
       for (const { q, k } of sample({ formats: ['fp32'], regimes: ['steps-above'], tiling }, 20)) {
-        const dim = q.shape[3]!;
+        const dim = q.shape[3];
         const score = (key: number) =>
           values(k)
             .subarray(key * dim, (key + 1) * dim)
-            .reduce((sum, x, c) => sum + x * values(q)[c]!, 0);
+            .reduce((sum, x, c) => sum + x * values(q)[c], 0);
         expect(score(16) - score(0)).toBe(sign * (4 + 1 / 16));
       }
     }

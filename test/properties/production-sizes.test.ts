@@ -53,7 +53,12 @@ describe('a check by default finds what is wrong at the sizes of production only
     );
     const failure = results.find(({ status }) => status === 'violated')!.failure!;
     expect(problemShape(failure.lawCase.problem)).toMatchObject({
-      ...{ batch: 3, kvHeads: 1, groupSize: 4, queries: 1, qkDim: 1, vDim: 1 },
+      batch: 3,
+      kvHeads: 1,
+      groupSize: 4,
+      queries: 1,
+      qkDim: 1,
+      vDim: 1,
     });
   });
 });
@@ -124,7 +129,8 @@ describe('sizes of production', () => {
     expect(drawn('heads', { sizes: { batch: { max: 2 } } })!.batch).toEqual({ min: 2, max: 2 });
     expect(drawn('lengths')).toMatchObject({ queries: { min: 257 }, keys: { max: 385 } });
     expect(drawn('lengths', { multiples: { queries: 128 } })!.queries).toEqual({
-      ...{ min: 384, max: 384 },
+      min: 384,
+      max: 384,
     });
   });
 });

@@ -100,7 +100,7 @@ describe('a failure that needs', () => {
           // Row 0 of the first head against any key from the second tile on.
           for (let key = 128; key < keys; key++) {
             let score = 0;
-            for (let c = 0; c < qkDim; c++) score += q![c]! * k![key * qkDim + c]!;
+            for (let c = 0; c < qkDim; c++) score += q![c] * k![key * qkDim + c];
             if (score * given.scale > 3) return false;
           }
           return true;
@@ -167,7 +167,7 @@ describe('a counterexample stays what it was drawn as', () => {
     const { shape, problem } = counterexample({ regimes: ['negative-scores'] }, () => false);
     expect(shape).toMatchObject({ ...single, keys: 1, qkDim: 1 });
     const { values, scale } = decodeProblem(problem);
-    expect(values.q[0]! * values.k[0]! * scale).toBeLessThanOrEqual(-40);
+    expect(values.q[0] * values.k[0] * scale).toBeLessThanOrEqual(-40);
   });
 
   it('but examples, and problems that special values took out of it, become anything', () => {

@@ -28,7 +28,7 @@ function scoresOf({ sizes, values, scale }: PlainProblem): number[][] {
   return Array.from({ length: queries }, (_, i) =>
     Array.from({ length: keys }, (_, j) => {
       let sum = 0;
-      for (let c = 0; c < qkDim; c++) sum += values.q[i * qkDim + c]! * values.k[j * qkDim + c]!;
+      for (let c = 0; c < qkDim; c++) sum += values.q[i * qkDim + c] * values.k[j * qkDim + c];
       return sum * scale;
     }),
   );
@@ -108,11 +108,15 @@ describe('problems that are of no special regime', () => {
   // Scores of at most a few nats, 200 keys: nothing climbs, repeats, underflows or stands out.
   const plain = sample(
     {
-      ...{ regimes: ['normal'], formats: ['fp32'], scales: ['default'] },
-      ...{ queries: { min: 3 }, keys: { min: 260 }, qkDim: { min: 8, max: 8 } },
+      regimes: ['normal'],
+      formats: ['fp32'],
+      scales: ['default'],
+      queries: { min: 3 },
+      keys: { min: 260 },
+      qkDim: { min: 8, max: 8 },
     },
     1,
-  )[0]!;
+  )[0];
   const quiet = { ...plain, values: { ...plain.values, k: plain.values.k.map((x) => x / 4) } };
 
   it.each(other)('are not taken for %s', (name) => {
@@ -233,7 +237,7 @@ describe('what a regime provokes', () => {
           return block(1) - block(0);
         });
         expect(new Set(steps.map(Math.abs))).toEqual(new Set([3 + side / 16]));
-        return Math.sign(steps[0]!);
+        return Math.sign(steps[0]);
       });
       expect(new Set(signs)).toEqual(new Set([1, -1]));
     },
@@ -279,7 +283,7 @@ describe('what a regime provokes', () => {
 
   it('cancelling-values: exactly and to within an ulp; large and tiny: spread of the scores', () => {
     const residues = of('cancelling-values', { vDim: { min: 1, max: 1 } }).map(({ values }) =>
-      Math.abs(values.v[0]! + values.v[1]!),
+      Math.abs(values.v[0] + values.v[1]),
     );
     expect(residues.some((x) => x === 0)).toBe(true);
     expect(residues.some((x) => x > 0)).toBe(true);
@@ -300,8 +304,13 @@ describe('what is a step of the maximum', () => {
     const keys = levels.length;
     return {
       sizes: {
-        ...{ batch: 1, kvHeads: 1, groupSize: 1, queries: queries.length, keys },
-        ...{ qkDim: 1, vDim: 1 },
+        batch: 1,
+        kvHeads: 1,
+        groupSize: 1,
+        queries: queries.length,
+        keys,
+        qkDim: 1,
+        vDim: 1,
       },
       formats: { q: 'fp32', k: 'fp32', v: 'fp32' },
       values: {
@@ -309,7 +318,10 @@ describe('what is a step of the maximum', () => {
         k: Float64Array.from(levels),
         v: new Float64Array(keys),
       },
-      ...{ scale: Math.LN2, causal: false, window: null, softcap: null },
+      scale: Math.LN2,
+      causal: false,
+      window: null,
+      softcap: null,
     };
   }
 

@@ -32,7 +32,7 @@ function scores({ q, k, scale }: Problem): number[][] {
   return Array.from({ length: queries.length / dim }, (_, i) =>
     Array.from({ length: keys.length / dim }, (_, j) => {
       let sum = 0;
-      for (let c = 0; c < dim; c++) sum += queries[i * dim + c]! * keys[j * dim + c]!;
+      for (let c = 0; c < dim; c++) sum += queries[i * dim + c] * keys[j * dim + c];
       return sum * Math.fround(scale * Math.LOG2E);
     }),
   );
@@ -97,7 +97,7 @@ describe('a problem in a regime of scores', () => {
     for (const row of scores(scoreProblem(regime, request))) {
       const maxima = blockMaxima(row);
       for (let b = 1; b < maxima.length; b++)
-        expect(sign * (maxima[b]! - maxima[b - 1]!)).toBeGreaterThan(0);
+        expect(sign * (maxima[b] - maxima[b - 1])).toBeGreaterThan(0);
     }
   });
 
@@ -129,7 +129,7 @@ describe('steps of the maximum', () => {
           // One key of each block is at its maximum, the others are out of the way.
           for (let key = 0; key < row.length; key++)
             if (key % 128 !== 0)
-              expect(row[key]!).toBeLessThan(maxima[Math.floor(key / 128)]! - 0.01);
+              expect(row[key]).toBeLessThan(maxima[Math.floor(key / 128)] - 0.01);
         }
       }
     },

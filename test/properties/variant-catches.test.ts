@@ -47,7 +47,8 @@ afterAll(() => {
 describe.each(tried.map((variant) => [variant.id, variant] as const))('%s', (id, variant) => {
   it('is caught', { timeout: 600_000 }, async () => {
     const failure = await firstCatch(variant, {
-      ...{ runs: problemsPerLaw, seed },
+      runs: problemsPerLaw,
+      seed,
       shrinkSeconds: everything ? 30 : 0,
     });
     if (everything && failure === null) {
@@ -86,16 +87,20 @@ describe('a maximum that is stored as 0 where the first block is masked', () => 
       kernel,
       { ...promises, sizes },
       {
-        ...{ laws: ['within-bound'], regimes: ['negative-scores'], seed, runs: 100 },
-        ...{ bail: true, shrinkSeconds: 600 },
+        laws: ['within-bound'],
+        regimes: ['negative-scores'],
+        seed,
+        runs: 100,
+        bail: true,
+        shrinkSeconds: 600,
       },
     );
-    const { lawCase, runs } = laws[0]!.failure!;
+    const { lawCase, runs } = laws[0].failure!;
     const shape = problemShape(lawCase.problem);
     expect([shape.batch, shape.heads, shape.queries]).toEqual([1, 1, 2]);
     expect(shape.keys).toBeLessThanOrEqual(2 * 128);
     const right = await modelPromises('fa4').kernel(lawCase.problem);
-    const [wrongRows, rightRows] = [runs[0]!.outputs.lse!.data, right.lse!.data];
+    const [wrongRows, rightRows] = [runs[0].outputs.lse!.data, right.lse!.data];
     expect(Array.from(wrongRows, (lse, row) => lse === rightRows[row])).toEqual([false, true]);
   });
 });

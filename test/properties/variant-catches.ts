@@ -61,7 +61,9 @@ export function ordinaryProblems(format: FormatName): readonly Problem[] {
       keys: exactly(keys),
       dims: [64],
       maximumElements: 2 ** 40,
-      ...{ causal, window: false, softcap: false },
+      causal,
+      window: false,
+      softcap: false,
     });
     const [problem] = fc.sample(arbitrary, { seed: 20_261_121 + i, numRuns: 1 });
     return window ? { ...problem!, window: { left: 64, right: 0 } } : problem!;

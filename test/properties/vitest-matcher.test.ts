@@ -104,7 +104,7 @@ describe('toBeWithinBound', () => {
       new KernelBound(problem, exact, 'fp64'),
     );
     const data = exact.out.slice();
-    data[index]! += factor * total[index]!;
+    data[index] += factor * total[index];
     return { format: 'fp64', shape: good.out.shape, data };
   }
 

@@ -40,13 +40,13 @@ describe('the report of an audit', () => {
   });
 
   test('says where the inputs came from, but for the temporary files of a live kernel', () => {
-    const read = judgedCases['pass']!.report.inputs;
+    const read = judgedCases['pass'].report.inputs;
     expect([read.output?.path, read.lse?.path, read.command]).toEqual([
       'kernel.npz',
       'kernel.npz',
       null,
     ]);
-    const live = judgedCases['pass of a live kernel']!.report.inputs;
+    const live = judgedCases['pass of a live kernel'].report.inputs;
     expect([live.output?.path, live.lse?.path, live.command]).toEqual([
       null,
       null,
@@ -56,7 +56,7 @@ describe('the report of an audit', () => {
   });
 
   test('has the settings of the problem', () => {
-    expect(judgedCases['pass, causal, window, softcap']!.report.problem).toEqual({
+    expect(judgedCases['pass, causal, window, softcap'].report.problem).toEqual({
       batch: 1,
       heads: 2,
       kvHeads: 2,

@@ -20,7 +20,7 @@ function sketchOf(errors: Readonly<Record<number, number>>): AuditSketch {
 }
 
 const unit = ulp(formats.bf16, 1);
-const { report } = judgedCases['pass']!;
+const { report } = judgedCases['pass'];
 const linesOf = (sketch: AuditSketch, columns = 80) => {
   const lines = renderAudit(report, { full: true, sketch, columns }).split('\n');
   const first = lines.indexOf('Sketch');
@@ -35,7 +35,7 @@ describe('the sketch of an audit', () => {
     expect(errors[2]).toBe(0.5);
     expect(errors[99]).toBe(0.125);
     expect(errors.filter((error) => error !== 0)).toHaveLength(2);
-    const line = linesOf(sketchOf({ 8: 0.25, [4 * 60]: -0.5 }))[1]!;
+    const line = linesOf(sketchOf({ 8: 0.25, [4 * 60]: -0.5 }))[1];
     // Three queries a column.
     expect([...line.slice(12)].findIndex((character) => character === '▄')).toBe(0);
     expect([...line.slice(12)].findIndex((character) => character === '█')).toBe(20);
@@ -58,10 +58,10 @@ describe('the sketch of an audit', () => {
     for (const ulps of [2 ** -10, 0.5, 1, 3, 1e30 / unit]) {
       const bins = sketch.ulps.filter(({ low, high }) => low < ulps && ulps <= high);
       expect(bins).toHaveLength(1);
-      expect(bins[0]!.elements).toBeGreaterThan(0);
+      expect(bins[0].elements).toBeGreaterThan(0);
     }
     for (const [i, { low }] of sketch.ulps.entries())
-      expect(low).toBe(i === 0 ? 0 : sketch.ulps[i - 1]!.high);
+      expect(low).toBe(i === 0 ? 0 : sketch.ulps[i - 1].high);
   });
 
   it('of exact outputs has nothing to draw', () => {

@@ -22,23 +22,43 @@ const one: Tensor = {
   data: encodeFromFloat64(formats.bf16, Float64Array.of(1)),
 };
 const problem: Problem = {
-  ...{ q: one, k: one, v: one, scale: 1, causal: true },
-  ...{ window: { left: 2, right: -1 }, softcap: 30 },
+  q: one,
+  k: one,
+  v: one,
+  scale: 1,
+  causal: true,
+  window: { left: 2, right: -1 },
+  softcap: 30,
 };
 
 const sizes = { batch: 2, heads: 6, groupSize: 3, queries: 129, keys: 771, qkDim: 32, vDim: 16 };
 
 const held: LawResult = {
-  ...{ id: 'determinism', strength: 'bits', status: 'holds', runs: 7, tried: 5, unsupported: 2 },
-  ...{ sizes, widened: [], seconds: 0.5, skipped: null, failure: null },
+  id: 'determinism',
+  strength: 'bits',
+  status: 'holds',
+  runs: 7,
+  tried: 5,
+  unsupported: 2,
+  sizes,
+  widened: [],
+  seconds: 0.5,
+  skipped: null,
+  failure: null,
 };
 
 function violated(statement: string): LawResult {
   const failure = {
-    ...{ lawCase: { problem, choice: 0 }, statement, runs: [], shrinks: 3 },
+    lawCase: { problem, choice: 0 },
+    statement,
+    runs: [],
+    shrinks: 3,
     cause: 'the mask is off',
     kind: { id: 'diagnosis mask', title: 'the mask is off', equivalents: [] },
-    ...{ regime: 'normal' as const, round: 2, runsUntil: 5, secondsUntil: 0.25 },
+    regime: 'normal' as const,
+    round: 2,
+    runsUntil: 5,
+    secondsUntil: 0.25,
   };
   return { ...held, id: 'within-bound', strength: 'bound', status: 'violated', failure };
 }
@@ -68,7 +88,8 @@ function reportOf(
           },
         ],
       ]),
-      ...{ execution, strict },
+      execution,
+      strict,
       created: new Date('2026-02-03T04:05:06.789Z'),
     },
   );
@@ -76,10 +97,18 @@ function reportOf(
 
 const nothing = { runs: 0, tried: 0, unsupported: 0, sizes: null };
 const skipped: LawResult = {
-  ...{ ...held, ...nothing, id: 'query-order', status: 'skipped', skipped: 'not promised' },
+  ...held,
+  ...nothing,
+  id: 'query-order',
+  status: 'skipped',
+  skipped: 'not promised',
 };
 const untried: LawResult = {
-  ...{ ...held, ...nothing, id: 'padding', status: 'untried', skipped: 'the check ended' },
+  ...held,
+  ...nothing,
+  id: 'padding',
+  status: 'untried',
+  skipped: 'the check ended',
 };
 const hostile = 'O <is> "1" & not \'2\'\r\n100 % off\u0000, ::error::';
 const reports = {
@@ -131,7 +160,7 @@ describe('the report of a check', () => {
     const boast = { ...reports.nothing.verdict, pass: true };
     await expect(validateCheckReport({ ...reports.nothing, verdict: boast })).rejects.toThrow();
     for (const result of ['violated', 'skipped', 'untried'] as const) {
-      const properties = [{ ...pass.properties[0]!, result }];
+      const properties = [{ ...pass.properties[0], result }];
       await expect(validateCheckReport({ ...pass, properties })).rejects.toThrow(/properties\/0/);
     }
     for (const key of Object.keys(pass))

@@ -33,7 +33,10 @@ function problemOf({ heads, queries, keys, dim, causal }: Sizes, seed = 7): Prob
     q: bf16([1, heads, queries, dim], () => 4 * random()),
     k: bf16([1, heads, keys, dim], () => 4 * random()),
     v: bf16([1, heads, keys, dim], random),
-    ...{ scale: 1 / Math.sqrt(dim), causal, window: null, softcap: null },
+    scale: 1 / Math.sqrt(dim),
+    causal,
+    window: null,
+    softcap: null,
   };
 }
 
@@ -44,15 +47,17 @@ function judged(
   options: AuditOptions = {},
 ): { readonly audit: Audit; readonly elements: JudgedElements } {
   const reference = attentionOracle(problem, { accuracy: auditAccuracy('bf16') });
-  const out = bf16([1, problem.q.shape[1]!, problem.q.shape[2]!, problem.v.shape[3]!], (i) =>
-    change(reference.out[i]!, i),
+  const out = bf16([1, problem.q.shape[1], problem.q.shape[2], problem.v.shape[3]], (i) =>
+    change(reference.out[i], i),
   );
   let elements: JudgedElements | undefined;
   const audit = auditOutputs(
     problem,
     { out, lse: null },
     {
-      ...{ reference, diagnose: false, ...options },
+      reference,
+      diagnose: false,
+      ...options,
       onElements: (handed) => {
         elements = handed;
       },
@@ -95,7 +100,7 @@ describe("a page's data", () => {
           0,
         );
         const damagedRow = Math.floor((at % elements) / of.dim);
-        if (handed.rows.visibleKeys[damagedRow]! > 0)
+        if (handed.rows.visibleKeys[damagedRow] > 0)
           expect(inScatter).toBe(audit.error.absolute.max);
       }),
       { numRuns: 25 },
@@ -112,9 +117,8 @@ describe("a page's data", () => {
         fc.integer({ min: 0, max: 6 }),
         (at, cells, maps) => {
           const out = elements.out.slice();
-          out[at]! += 3;
-          const share =
-            Math.abs(out[at]! - elements.reference.out[at]!) / elements.bounds.total[at]!;
+          out[at] += 3;
+          const share = Math.abs(out[at] - elements.reference.out[at]) / elements.bounds.total[at];
           const heat = createHeatMaps({ ...elements, out }, { cells, maps });
           const head = Math.floor(at / (of.queries * of.dim));
           const shown = heat.maps.find((map) => map.head === null || map.head === head)!;
@@ -157,7 +161,7 @@ describe("a page's data", () => {
       expect(worst).toMatchObject({ row: 800, error: audit.error.absolute.max });
       for (const [i, { low, high }] of groups.entries()) {
         expect(low).toBeLessThanOrEqual(high);
-        if (i > 0) expect(low).toBeGreaterThan(groups[i - 1]!.high);
+        if (i > 0) expect(low).toBeGreaterThan(groups[i - 1].high);
       }
     }
   });
@@ -174,16 +178,28 @@ describe('a scatter that is thinned out', () => {
         // All in one cell of any grid that a reader could tell the points of apart.
         const out = zeros.map((_, row) => (row === worst ? 1.001 : 1 + (row % 7) * 1e-4));
         const scatters = createRowScatters({
-          ...{ out, outputFormat: 'fp64' },
+          out,
+          outputFormat: 'fp64',
           bounds: { ...bounds, lse: bounds, unit: new Int32Array(0) },
           rows: { visibleKeys: new Int32Array(rows).fill(8), entropy: zeros, lag: zeros },
           reference: {
             shape: {
-              ...{ batch: 1, heads: 1, kvHeads: 1, groupSize: 1, queries: rows, keys: 8 },
-              ...{ qkDim: 1, vDim: 1 },
+              batch: 1,
+              heads: 1,
+              kvHeads: 1,
+              groupSize: 1,
+              queries: rows,
+              keys: 8,
+              qkDim: 1,
+              vDim: 1,
             },
-            ...{ out: zeros, outRadius: none, magnitude: none, lseRadius: none },
-            ...{ lse: zeros, maximum: zeros, level: new Uint8Array(0) },
+            out: zeros,
+            outRadius: none,
+            magnitude: none,
+            lseRadius: none,
+            lse: zeros,
+            maximum: zeros,
+            level: new Uint8Array(0),
           },
         });
         for (const { points, rows: counted } of scatters) {
@@ -215,7 +231,7 @@ describe('statistics of rows', () => {
       fc.property(sizes, fc.integer({ min: 1, max: 1e6 }), (of, seed) => {
         const { entropy, visibleKeys } = judged(problemOf(of, seed)).elements.rows;
         entropy.forEach((bits, row) => {
-          const keys = visibleKeys[row]!;
+          const keys = visibleKeys[row];
           if (keys === 0) expect(bits).toBeNaN();
           else {
             expect(bits).toBeGreaterThanOrEqual(0);
@@ -240,9 +256,9 @@ describe('statistics of rows', () => {
       visit: ({ firstRow, rows, firstKey, keys, stride, weights }) => {
         for (let i = 0; i < rows; i++)
           for (let j = 0; j < keys; j++) {
-            const ofRow = largest[firstRow + i]!;
+            const ofRow = largest[firstRow + i];
             const block = Math.floor((firstKey + j) / 128);
-            ofRow[block] = Math.max(ofRow[block]!, Math.log2(weights[i * stride + j]!));
+            ofRow[block] = Math.max(ofRow[block], Math.log2(weights[i * stride + j]));
           }
       },
     });
@@ -253,13 +269,13 @@ describe('statistics of rows', () => {
     });
     expect(lags.some((lag) => lag > 0)).toBe(true);
     expect(lags.every((lag) => lag <= threshold)).toBe(true);
-    rows.lag!.forEach((lag, row) => expect(lag).toBeCloseTo(lags[row]!, 9));
+    rows.lag!.forEach((lag, row) => expect(lag).toBeCloseTo(lags[row], 9));
   });
 
   test('are not taken where nobody asks, and change no verdict', () => {
     const problem = problemOf({ heads: 2, queries: 20, keys: 150, dim: 8, causal: false });
     const { audit, elements } = judged(problem);
-    const out: Tensor = bf16([1, 2, 20, 8], (i) => elements.out[i]!);
+    const out: Tensor = bf16([1, 2, 20, 8], (i) => elements.out[i]);
     const { reference, bounds } = elements;
     const plain = auditOutputs(problem, { out, lse: null }, { reference, diagnose: false });
     expect(audit).toEqual(plain);

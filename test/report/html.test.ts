@@ -39,7 +39,7 @@ function madeUpPlots(
   return gatherPlotData(
     {
       // Every neighbour has another colour, and every row errs otherwise: the worst for the page's size.
-      out: exact.map((x) => x + errors[Math.floor(64 * uniform())]!),
+      out: exact.map((x) => x + errors[Math.floor(64 * uniform())]),
       outputFormat: 'bf16',
       bounds: { ...bounds, lse: bounds, unit: new Int32Array(0) },
       rows: {
@@ -49,11 +49,21 @@ function madeUpPlots(
       },
       reference: {
         shape: {
-          ...{ batch: 1, heads, kvHeads: heads, groupSize: 1, queries, keys: queries },
-          ...{ qkDim: columns, vDim: columns },
+          batch: 1,
+          heads,
+          kvHeads: heads,
+          groupSize: 1,
+          queries,
+          keys: queries,
+          qkDim: columns,
+          vDim: columns,
         },
-        ...{ out: exact, outRadius: none, magnitude: none, lseRadius: none },
-        ...{ lse: new Float64Array(rows), maximum: new Float64Array(rows) },
+        out: exact,
+        outRadius: none,
+        magnitude: none,
+        lseRadius: none,
+        lse: new Float64Array(rows),
+        maximum: new Float64Array(rows),
         level: new Uint8Array(0),
       },
     },
@@ -65,24 +75,27 @@ const plots = madeUpPlots({ heads: 2, queries: 20, columns: 8 });
 const pooled = madeUpPlots({ heads: 2, queries: 20, columns: 8 }, { maps: 0 });
 
 function judgedReport(name: string): JudgedReport {
-  return judgedCases[name]!.report as JudgedReport;
+  return judgedCases[name].report as JudgedReport;
 }
 
 const withTechniques = judgedReport('O × 1.5, with techniques');
 const exp2 = [
   {
-    ...{ name: 'a polynomial', use: 'Computes some.', inputs: 16 },
+    name: 'a polynomial',
+    use: 'Computes some.',
+    inputs: 16,
     ranges: Array.from({ length: 16 }, (_, i) => ({ x: i / 16 - 1, low: -i * 1e-6, high: 2e-6 })),
   },
 ];
 
 function pageOf(report: AuditReport, changed: Partial<HtmlReport> = {}): HtmlReport {
   return {
-    ...{ report, plots: report.error === null ? null : plots, exp2: [], compared: [] },
-    ...{
-      identification: null,
-      commands: [{ purpose: 'This page', words: ['flashproof', 'audit'] }],
-    },
+    report,
+    plots: report.error === null ? null : plots,
+    exp2: [],
+    compared: [],
+    identification: null,
+    commands: [{ purpose: 'This page', words: ['flashproof', 'audit'] }],
     ...changed,
   };
 }
@@ -203,7 +216,7 @@ describe('an HTML report', () => {
       const html = await renderHtml(pageOf(withTechniques, { plots: madeUpPlots(shape) }));
       expect(faults(html), JSON.stringify(shape)).toEqual([]);
     }
-    const many = await renderHtml(pageOf(withTechniques, { plots: madeUpPlots(shapes[2]!) }));
+    const many = await renderHtml(pageOf(withTechniques, { plots: madeUpPlots(shapes[2]) }));
     expect(many).toContain('The 8 heads with the largest shares are shown; 32 others');
   });
 
@@ -267,24 +280,32 @@ describe('an HTML report', () => {
       ...report,
       tool: { name: 'flashproof', version: hostile },
       inputs: {
-        ...{ problem: { ...report.inputs.problem, path: hostile }, command: hostile },
-        ...{ output: source, lse: source },
+        problem: { ...report.inputs.problem, path: hostile },
+        command: hostile,
+        output: source,
+        lse: source,
       },
-      ...{ arithmetic: hostile },
+      arithmetic: hostile,
       verdict: {
-        ...{ pass: false, judged: true, sentence: hostile, premise: null },
-        ...{ notes: [hostile], untested: [{ test: 'bias', reason: hostile }] },
+        pass: false,
+        judged: true,
+        sentence: hostile,
+        premise: null,
+        notes: [hostile],
+        untested: [{ test: 'bias', reason: hostile }],
         findings: [{ test: 'bias', statement: hostile }],
         diagnosis: {
           ...report.verdict.diagnosis!,
-          ...{ id: 'unscaled', sentence: hostile, evidence: [hostile] },
+          id: 'unscaled',
+          sentence: hostile,
+          evidence: [hostile],
         } as JudgedReport['verdict']['diagnosis'],
       },
       techniques: { ...withTechniques.techniques!, arithmetic: hostile, kernel: hostile },
     };
     const html = await renderHtml(
       pageOf(evil, {
-        exp2: [{ ...exp2[0]!, name: hostile, use: hostile }],
+        exp2: [{ ...exp2[0], name: hostile, use: hostile }],
         compared: [{ name: hostile, report: evil, plots: pooled }],
         identification: hostile,
         commands: [{ purpose: hostile, words: ['flashproof', hostile] }],

@@ -26,7 +26,7 @@ function unescape(text: string): string {
   expect(text).not.toMatch(/[<>"]/);
   return text.replace(/&(\w*)(;?)/g, (whole, name: string, end: string) => {
     expect(end === ';' && name in entities, whole).toBe(true);
-    return entities[name]!;
+    return entities[name];
   });
 }
 
@@ -66,7 +66,7 @@ function parseXml(xml: string): XmlElement {
   if (stack.length !== 1) throw new Error(`<${stack.at(-1)!.name}> is not closed`);
   expect(root.children).toHaveLength(1);
   expect(root.text.trim()).toBe('');
-  return root.children[0]!;
+  return root.children[0];
 }
 
 /** The test cases of a suite, which may hold its output too. */
@@ -118,7 +118,7 @@ const legs = [
 ];
 
 describe.each(reports)('%s as JUnit XML', (_, report) => {
-  const suite = parseXml(renderJunit([report])).children[0]!;
+  const suite = parseXml(renderJunit([report])).children[0];
 
   test('has a test case per test, failed by its findings alone', () => {
     const live = report.inputs.command === null ? [] : ['execution'];
@@ -133,9 +133,9 @@ describe.each(reports)('%s as JUnit XML', (_, report) => {
     for (const { test, statement } of report.verdict.findings) {
       const leg = suite.children.find(({ attributes }) => attributes['name'] === legOf[test])!;
       expect(leg.children).toHaveLength(1);
-      expect(leg.children[0]!.attributes['message']).toContain(statement);
-      expect(leg.children[0]!.attributes['type']!.split(' ')).toContain(test);
-      expect(leg.children[0]!.text).toContain(statement);
+      expect(leg.children[0].attributes['message']).toContain(statement);
+      expect(leg.children[0].attributes['type'].split(' ')).toContain(test);
+      expect(leg.children[0].text).toContain(statement);
     }
   });
 
@@ -145,7 +145,7 @@ describe.each(reports)('%s as JUnit XML', (_, report) => {
     for (const { test } of findings) {
       const leg = suite.children.find(({ attributes }) => attributes['name'] === legOf[test])!;
       for (const text of [diagnosis.sentence, ...diagnosis.evidence])
-        expect(leg.children[0]!.text).toContain(text);
+        expect(leg.children[0].text).toContain(text);
     }
   });
 
@@ -166,12 +166,12 @@ describe.each(reports)('%s as JUnit XML', (_, report) => {
 describe('JUnit XML', () => {
   test('skips what could not be run', () => {
     const skipped = (report: AuditReport) =>
-      Object.entries(outcomes(parseXml(renderJunit([report])).children[0]!))
+      Object.entries(outcomes(parseXml(renderJunit([report])).children[0]))
         .filter(([, outcome]) => outcome === 'skipped')
         .map(([name]) => name);
     // Their problems have one tile of keys.
-    expect(skipped(judgedCases['pass']!.report)).toEqual(['structure key-tile']);
-    expect(skipped(judgedCases['pass without LSE']!.report)).toEqual(['structure key-tile', 'LSE']);
+    expect(skipped(judgedCases['pass'].report)).toEqual(['structure key-tile']);
+    expect(skipped(judgedCases['pass without LSE'].report)).toEqual(['structure key-tile', 'LSE']);
     expect(skipped(executionFailure)).toEqual(legs);
   });
 
@@ -188,7 +188,7 @@ describe('JUnit XML', () => {
 
   test('is well formed whatever the names hold, and keeps what XML can', () => {
     const name = `a&b<c>"d'e]]>&amp;\u0000\u001b[31m\n\t\ufffe\uffff\ud800 漢字 😀 <!-- -->`;
-    const { report } = judgedCases['O × 1.5']!;
+    const { report } = judgedCases['O × 1.5'];
     const source = { ...report.inputs.output!, path: name, tensor: name };
     const hostile: AuditReport = {
       ...report,
@@ -203,22 +203,22 @@ describe('JUnit XML', () => {
         diagnosis: null,
       },
     };
-    const suite = parseXml(renderJunit([hostile])).children[0]!;
+    const suite = parseXml(renderJunit([hostile])).children[0];
     const kept = `a&b<c>"d'e]]>&amp;\\u{0}\\u{1b}[31m\\u{a}\\u{9}\\u{fffe}\\u{ffff}\\u{d800} 漢字 😀 <!-- -->`;
     expect(suite.attributes['name']).toContain(kept);
     const scale = suite.children.find(
       ({ attributes }) => attributes['name'] === 'structure scale',
     )!;
     expect(scale.attributes['classname']).toContain(kept);
-    expect(scale.children[0]!.attributes['message']).toBe(kept);
-    expect(scale.children[0]!.text.trim()).toBe(kept);
+    expect(scale.children[0].attributes['message']).toBe(kept);
+    expect(scale.children[0].text.trim()).toBe(kept);
   });
 });
 
 describe('a test case with nothing behind it', () => {
-  const { report } = judgedCases['pass']!;
+  const { report } = judgedCases['pass'];
   const skippedIn = (changed: AuditReport) =>
-    Object.entries(outcomes(parseXml(renderJunit([changed])).children[0]!))
+    Object.entries(outcomes(parseXml(renderJunit([changed])).children[0]))
       .filter(([, outcome]) => outcome === 'skipped')
       .map(([name]) => name);
 

@@ -75,8 +75,8 @@ function* changedCopies(
 
 /** Reports that together have every property there is, with results of every kind. */
 const complete = [
-  judgedCases['LSE with NaN and off']!.report,
-  judgedCases['infinity in O']!.report,
+  judgedCases['LSE with NaN and off'].report,
+  judgedCases['infinity in O'].report,
   executionFailure,
 ];
 
@@ -168,7 +168,7 @@ describe('the schema', () => {
   });
 
   test('rejects raw NaN and infinities, and strings that are no number', async () => {
-    const { report } = judgedCases['pass']!;
+    const { report } = judgedCases['pass'];
     for (const value of [NaN, Infinity, -Infinity, 'nan', '1', ''])
       for (const part of ['worstRatio', 'medianRatio', 'outside'])
         expect(
@@ -181,8 +181,8 @@ describe('the schema', () => {
   });
 
   test('rejects reports that contradict themselves', async () => {
-    const pass = judgedCases['pass']!.report;
-    const fail = judgedCases['O × 1.5']!.report;
+    const pass = judgedCases['pass'].report;
+    const fail = judgedCases['O × 1.5'].report;
     expect(await rejection({ ...pass, verdict: { ...pass.verdict, pass: false } })).toContain(
       '/verdict/findings',
     );
@@ -197,8 +197,8 @@ describe('the schema', () => {
   });
 
   test('rejects a diagnosis of a pass', async () => {
-    const pass = judgedCases['pass']!.report;
-    const { diagnosis } = judgedCases['O × 1.5']!.report.verdict;
+    const pass = judgedCases['pass'].report;
+    const { diagnosis } = judgedCases['O × 1.5'].report.verdict;
     expect(await rejection({ ...pass, verdict: { ...pass.verdict, diagnosis } })).toContain(
       '/verdict/diagnosis',
     );

@@ -19,9 +19,9 @@ describe('a sparkline', () => {
           if (one === top && top > 0) expect(heights[i]).toBe(8);
           // What is shown is within an eighth of the truth.
           if (top > 0 && top < 1e300 && one > 0)
-            expect(heights[i]! - (8 * one) / top).toBeLessThan(1.001);
+            expect(heights[i] - (8 * one) / top).toBeLessThan(1.001);
           for (const [j, other] of list.entries())
-            if (one < other) expect(heights[i]).toBeLessThanOrEqual(heights[j]!);
+            if (one < other) expect(heights[i]).toBeLessThanOrEqual(heights[j]);
         }
       }),
     );

@@ -114,7 +114,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
       .filter((line, i) => i > 0 && lines[i - 1] === '' && line !== '')
       .filter((line) => !['Also', 'Findings', 'Evidence'].includes(line));
     expect(starts).toHaveLength(headings.length);
-    starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i]!)).toBe(true));
+    starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i])).toBe(true));
   });
 
   test.each(forms)(
@@ -155,7 +155,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
 });
 
 describe('the terminal report', () => {
-  const text = (name: string) => full(judgedCases[name]!.report);
+  const text = (name: string) => full(judgedCases[name].report);
 
   test('marks exactly the tests that fail', () => {
     for (const { report } of Object.values(judgedCases)) {
@@ -182,7 +182,7 @@ describe('the terminal report', () => {
   });
 
   test('gives the numbers of the audit', () => {
-    const { audit, report } = judgedCases['O × 1.5']!;
+    const { audit, report } = judgedCases['O × 1.5'];
     const rendered = full(report);
     const { absolute, ulps, relative } = audit.error;
     const row = (name: string) =>
@@ -243,14 +243,14 @@ describe('the terminal report', () => {
   });
 
   test('sets narrow and default widths to 60 and 80 columns', () => {
-    const { report } = judgedCases['O × 1.5']!;
+    const { report } = judgedCases['O × 1.5'];
     expect(full(report)).toBe(full(report, { columns: 80 }));
     expect(full(report, { columns: 20 })).toBe(full(report, { columns: 60 }));
     expect(full(report, { columns: 0 })).toBe(full(report, { columns: 60 }));
   });
 
   test('does not ask the environment about colours', () => {
-    const { report } = judgedCases['pass']!;
+    const { report } = judgedCases['pass'];
     const saved = process.env['NO_COLOR'];
     try {
       process.env['NO_COLOR'] = '1';
@@ -285,11 +285,11 @@ describe('the terminal report', () => {
         counts,
         fc.integer({ min: 60, max: 140 }),
         (name, sizes, whole, columns) => {
-          const { report } = judgedCases[name]!;
+          const { report } = judgedCases[name];
           let at = 0;
           const next = (isCount: boolean) => {
             at++;
-            return isCount ? whole[at % whole.length]! : sizes[at % sizes.length]!;
+            return isCount ? whole[at % whole.length] : sizes[at % sizes.length];
           };
           const { error, elements, structure, lse, baselines } = report;
           const changed = {
@@ -319,7 +319,7 @@ describe('the short report', () => {
   );
 
   test('of a pass has the numbers that are asked for first', () => {
-    const { audit, report } = judgedCases['pass']!;
+    const { audit, report } = judgedCases['pass'];
     const text = flowing(renderAudit(report));
     const { absolute, ulps } = audit.error;
     expect(text).toContain(`Largest error ${formatNumber(absolute.max)},`);
@@ -339,7 +339,7 @@ describe('the short report', () => {
   });
 
   test('says what was not judged', () => {
-    const text = (name: string) => flowing(renderAudit(judgedCases[name]!.report));
+    const text = (name: string) => flowing(renderAudit(judgedCases[name].report));
     expect(text('pass without LSE')).toContain('Not judged the LSE, since none was given');
     expect(text('pass, NaN and infinity in V')).toMatch(/Not judged the size of \d+ elements/);
   });
@@ -371,7 +371,7 @@ describe('the short report', () => {
 describe('every row of the tests', () => {
   test('has its unit and a gloss below it', () => {
     const tables = ['pass', 'a key tile is missing'].map((name) =>
-      section(full(judgedCases[name]!.report), 'Tests'),
+      section(full(judgedCases[name].report), 'Tests'),
     );
     for (const [test, { unit, gloss }] of Object.entries(testWords)) {
       const rendered = tables.find((table) =>
@@ -387,7 +387,7 @@ describe('every row of the tests', () => {
 });
 
 describe('inputs that were not used', () => {
-  const { report } = judgedCases['pass, inputs that are not used']!;
+  const { report } = judgedCases['pass, inputs that are not used'];
 
   test('are named in the verdict and in both forms', () => {
     expect(report.verdict.sentence).toMatch(
@@ -404,7 +404,7 @@ describe('inputs that were not used', () => {
   });
 
   test('are none where all is used', () => {
-    const { report } = judgedCases['pass']!;
+    const { report } = judgedCases['pass'];
     expect(report.warnings).toEqual([]);
     expect(renderAudit(report)).not.toContain('Not used');
   });

@@ -63,8 +63,8 @@ describe('wrapped text', () => {
           parts,
         );
         lines.slice(1).forEach((line, i) => {
-          const next = line.split(' ')[0]!;
-          expect(displayWidth(`${lines[i]!} ${next}`)).toBeGreaterThan(width);
+          const next = line.split(' ')[0];
+          expect(displayWidth(`${lines[i]} ${next}`)).toBeGreaterThan(width);
         });
       }),
     );

@@ -51,7 +51,9 @@ export function createAttributedForward(
     createAttributedTile(configuration, format, { qkDim, vDim }, problem.scale, choices),
   );
   return {
-    ...{ shape, configuration, format },
+    shape,
+    configuration,
+    format,
     ...forwardTiles<AttributedTileResult, InputPatterns>(
       problem,
       shape,

@@ -17,7 +17,11 @@ function pieceOf(
 ): AttributedPiece {
   const weights = largestExponents.map((exponent) => 2 ** exponent);
   return {
-    ...{ firstRow: first, rows, outputs, lse, lags },
+    firstRow: first,
+    rows,
+    outputs,
+    lse,
+    lags,
     largestWeights: {
       keys: largestKeys,
       weights,
@@ -45,13 +49,14 @@ export function attributedFa4Kernel(
     overrides,
   );
   return {
-    ...{
-      model: 'fa4',
-      shape,
-      outFormat: configuration.outFormat,
-      settings: settingsOf(configuration),
-    },
-    ...{ techniques, definitions: techniqueDefinitions, pieces: tiles, rowsOf },
+    model: 'fa4',
+    shape,
+    outFormat: configuration.outFormat,
+    settings: settingsOf(configuration),
+    techniques,
+    definitions: techniqueDefinitions,
+    pieces: tiles,
+    rowsOf,
     prepareRuns: (choices) => {
       checkChoices('fa4', techniques, choices);
       const known = choices as readonly EmulatedTechniques[];

@@ -79,7 +79,11 @@ export function createAttributedTile(
   const largest = createLargestWeights();
   const computeWeights = createWeightFunction(configuration, elements);
   const product = createTensorCoreTile(fa4TensorCore(architecture, format), {
-    ...{ rows: tileQueries, columns, inner: blockKeys, aFormat: format, bFormat: format },
+    rows: tileQueries,
+    columns,
+    inner: blockKeys,
+    aFormat: format,
+    bFormat: format,
   });
   const valueNumbers = new Float64Array(blockKeys * columns);
   const exponents = new Float64Array(elements);

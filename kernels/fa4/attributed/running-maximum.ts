@@ -57,7 +57,12 @@ export function createRunningMaximum(
   }
 
   return {
-    ...{ subtracted, before, current, largest, alpha, multiplies },
+    subtracted,
+    before,
+    current,
+    largest,
+    alpha,
+    multiplies,
     begin: () => {
       isFirst = true;
       current.fill(-Infinity);

@@ -40,7 +40,11 @@ export function createTileScores(
   const arithmetic = fa4TensorCore(architecture, format);
   const inner = arithmetic.productsPerSum * Math.ceil(qkDim / arithmetic.productsPerSum);
   const tile = createTensorCoreTile(arithmetic, {
-    ...{ rows: tileQueries, columns: blockKeys, inner, aFormat: format, bFormat: format },
+    rows: tileQueries,
+    columns: blockKeys,
+    inner,
+    aFormat: format,
+    bFormat: format,
   });
   const emulated = new Float64Array(tileQueries * blockKeys);
   const exact = new Float64Array(tileQueries * blockKeys);

@@ -69,9 +69,12 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
 
   function* loadPiece(stage: number, column: number, fragment: Fragment): WarpProgram {
     yield {
-      ...{ op: 'tcgen05.ld', transfer: { shape: '32x32b', repeat: pieceColumns } },
+      op: 'tcgen05.ld',
+      transfer: { shape: '32x32b', repeat: pieceColumns },
       address: tensor[0] + lane + columns.o[stage] + column,
-      ...{ fragment, name: 'O', site: 'O: loaded' },
+      fragment,
+      name: 'O',
+      site: 'O: loaded',
     };
     if (isaFences) yield { op: 'tcgen05.wait::ld', site: 'O: loads awaited' };
   }
@@ -81,13 +84,18 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
       const piece = registers(pieceColumns);
       yield* loadPiece(stage, column, piece);
       yield {
-        ...{ op: 'registers', reads: [piece], site: 'O: rescaled' },
+        op: 'registers',
+        reads: [piece],
+        site: 'O: rescaled',
         execute: () => rows.rescale(piece, alphas),
       };
       yield {
-        ...{ op: 'tcgen05.st', transfer: { shape: '32x32b', repeat: pieceColumns } },
+        op: 'tcgen05.st',
+        transfer: { shape: '32x32b', repeat: pieceColumns },
         address: tensor[0] + lane + columns.o[stage] + column,
-        ...{ fragment: piece, name: 'O', site: 'O: stored' },
+        fragment: piece,
+        name: 'O',
+        site: 'O: stored',
       };
     }
     yield { op: 'tcgen05.wait::st', site: 'O: stores awaited' };
@@ -98,11 +106,17 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
     let ballot = 0;
     yield awaitStatistics(stage, 'α');
     yield {
-      ...{ op: 'ld.shared', words: 1, addresses: rowAddresses(addresses.scale, stage) },
-      ...{ fragment: alphas, name: 'α', site: 'α: read' },
+      op: 'ld.shared',
+      words: 1,
+      addresses: rowAddresses(addresses.scale, stage),
+      fragment: alphas,
+      name: 'α',
+      site: 'α: read',
     };
     yield {
-      ...{ op: 'registers', reads: [alphas], site: 'correction: vote' },
+      op: 'registers',
+      reads: [alphas],
+      site: 'correction: vote',
       execute: () => {
         const vote = rows.needsRescale(alphas);
         ballot = vote.ballot;
@@ -122,7 +136,9 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
       const words = registers((pieceColumns * outputBytes) / wordBytes);
       yield* loadPiece(stage, column, piece);
       yield {
-        ...{ op: 'registers', reads: [piece], site: 'O: normalised' },
+        op: 'registers',
+        reads: [piece],
+        site: 'O: normalised',
         execute: () => rows.normalise(piece, factors, words),
       };
       const byte = column * outputBytes;
@@ -137,7 +153,11 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
             row * storedWords,
           );
         yield {
-          ...{ op: 'st.shared', words: storedWords, fragment, name: 'O', site: 'O: staged' },
+          op: 'st.shared',
+          words: storedWords,
+          fragment,
+          name: 'O',
+          site: 'O: staged',
           addresses: Int32Array.from({ length: warpRows }, (_, row) =>
             swizzleAddress(swizzleOf(o.boxBytes), box + (firstRow + row) * o.boxBytes + at),
           ),
@@ -154,16 +174,26 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
     let factors = registers(1);
     yield awaitStatistics(stage, 'sums');
     yield {
-      ...{ op: 'ld.shared', words: 1, addresses: rowAddresses(addresses.scale, stage) },
-      ...{ fragment: statistics.sums, name: 'row sums', site: 'row sums: read' },
+      op: 'ld.shared',
+      words: 1,
+      addresses: rowAddresses(addresses.scale, stage),
+      fragment: statistics.sums,
+      name: 'row sums',
+      site: 'row sums: read',
     };
     yield {
-      ...{ op: 'ld.shared', words: 1, addresses: rowAddresses(addresses.maxima, stage) },
-      ...{ fragment: statistics.maxima, name: 'row maxima', site: 'row maxima: read' },
+      op: 'ld.shared',
+      words: 1,
+      addresses: rowAddresses(addresses.maxima, stage),
+      fragment: statistics.maxima,
+      name: 'row maxima',
+      site: 'row maxima: read',
     };
     yield releaseStatistics(stage, 'sums');
     yield {
-      ...{ op: 'registers', reads: [statistics.sums], site: 'correction: normalisers' },
+      op: 'registers',
+      reads: [statistics.sums],
+      site: 'correction: normalisers',
       execute: () => {
         const result = rows.normalisers(statistics.sums);
         factors = result.factors;
@@ -183,7 +213,9 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
     let result = registers(1);
     const fragment = registers(1);
     yield {
-      ...{ op: 'registers', reads: [sums, maxima], site: 'correction: LSE' },
+      op: 'registers',
+      reads: [sums, maxima],
+      site: 'correction: LSE',
       execute: () => {
         const logarithms = rows.logSumExp(maxima, sums);
         result = logarithms.lse;

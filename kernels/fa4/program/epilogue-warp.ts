@@ -18,7 +18,9 @@ export function* epilogueWarp(context: ProgramContext): WarpProgram {
       const row = firstQueryOf(plan, tile, stage, place.cta);
       for (let box = 0; box < o.boxes; box++)
         yield {
-          ...{ op: 'cp.async.bulk.tensor.global.shared', map: maps.o, name: 'O' },
+          op: 'cp.async.bulk.tensor.global.shared',
+          map: maps.o,
+          name: 'O',
           coordinates: [box * o.boxColumns, row, tile.head],
           source: addresses.o[stage] + box * o.boxBytes * o.rows,
           site: 'O: bulk store',

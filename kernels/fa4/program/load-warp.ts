@@ -38,7 +38,10 @@ function* loadBoxes(
 ): WarpProgram {
   for (let box = 0; box < boxes; box++)
     yield {
-      ...{ op: 'cp.async.bulk.tensor.shared.global', map, name, site: `${name}: loaded` },
+      op: 'cp.async.bulk.tensor.shared.global',
+      map,
+      name,
+      site: `${name}: loaded`,
       coordinates: [column + box * boxColumns, row, head],
       destination: destination + box * boxBytes * rows,
       barrier: clusterAddress(leader, barrier),
@@ -60,8 +63,10 @@ export function* loadWarp(context: ProgramContext): WarpProgram {
   function* expect(barrier: BarrierPlan, stage: number, bytes: number, name: string): WarpProgram {
     if (isLeader)
       yield {
-        ...{ op: 'mbarrier.arrive.expect_tx', site: `${name} full: load expects bytes` },
-        ...{ barrier: clusterAddress(leader, barrier.offsets[stage]), bytes: bytes * ctas },
+        op: 'mbarrier.arrive.expect_tx',
+        site: `${name} full: load expects bytes`,
+        barrier: clusterAddress(leader, barrier.offsets[stage]),
+        bytes: bytes * ctas,
       };
   }
 

@@ -70,7 +70,11 @@ function* multiplyScores(
   const length = instructionLength(plan);
   for (let step = 0; step * length < shape.qkDim; step++)
     yield {
-      ...{ op: 'tcgen05.mma', group: ctas, a: format, b: format, site: 'S: multiplied' },
+      op: 'tcgen05.mma',
+      group: ctas,
+      a: format,
+      b: format,
+      site: 'S: multiplied',
       shape: { m: tileQueries * ctas, n: scoreColumns, k: length },
       d: tensor + columns.s[stage],
       aOperand: { space: 'shared', descriptor: rowsDescriptor(q, addresses.q[stage], step) },
@@ -101,7 +105,11 @@ function* multiplyOutput(
   for (let step = 0; step * length < scoreColumns; step++) {
     if (step * length === scoreColumns * firstPart) yield* lastQuarter;
     yield {
-      ...{ op: 'tcgen05.mma', group: ctas, a: format, b: format, site: 'O: multiplied' },
+      op: 'tcgen05.mma',
+      group: ctas,
+      a: format,
+      b: format,
+      site: 'O: multiplied',
       shape: { m: tileQueries * ctas, n: shape.vDim, k: length },
       d: tensor + columns.o[stage],
       aOperand: {
@@ -149,7 +157,10 @@ export function* mmaWarp(context: ProgramContext): WarpProgram {
       waitFor(barriers.weightsLast, stage, weights, 'P full, last quarter: MMA waits'),
     );
     yield* multiplyOutput(plan, address[0], {
-      ...{ stage, values: bufferAddress(values), isFirst, lastQuarter },
+      stage,
+      values: bufferAddress(values),
+      isFirst,
+      lastQuarter,
     });
   }
 

@@ -146,7 +146,8 @@ const softmaxWarps = 4;
 
 function barrierPlans(stages: number, ring: number, ctas: 1 | 2) {
   const plan = (name: string, count: number, of: number = stages): BarrierPlan => ({
-    ...{ name, count },
+    name,
+    count,
     offsets: Array.from({ length: of }, () => -1),
   });
   return {
@@ -212,12 +213,30 @@ export function planProgram(
   const columnsFrom = (first: number, step: number): number[] =>
     Array.from({ length: stages }, (_, stage) => first + stage * step);
   return {
-    ...{ problem, shape, configuration, format, elementBytes, ctas, stages, ring },
+    problem,
+    shape,
+    configuration,
+    format,
+    elementBytes,
+    ctas,
+    stages,
+    ring,
     clusters: options.clusters ?? Math.floor(multiprocessors / ctas),
     isaFences: options.isaFences ?? false,
-    ...{ q, k, v, o, overlapsQueries, isRingUneven, barriers },
+    q,
+    k,
+    v,
+    o,
+    overlapsQueries,
+    isRingUneven,
+    barriers,
     addresses: {
-      ...{ tensorAddress: -1, scale: -1, maxima: -1, q: [], o: [], ring: -1 },
+      tensorAddress: -1,
+      scale: -1,
+      maxima: -1,
+      q: [],
+      o: [],
+      ring: -1,
       ringStride: isRingUneven ? (k.bytes + v.bytes) / 2 : bufferBytes,
       ringOffset: isRingUneven ? (k.bytes - v.bytes) / 2 : 0,
     },
@@ -268,7 +287,10 @@ export function layOut(plan: ProgramPlan, shared: SharedMemory): ProgramPlan {
     barriers,
     addresses: {
       ...plan.addresses,
-      ...{ tensorAddress, scale, maxima, q: each(queries, q.bytes) },
+      tensorAddress,
+      scale,
+      maxima,
+      q: each(queries, q.bytes),
       o: each(staged ?? queries, o.bytes),
       ring: place('K/V', ringBytes, bufferAlignment),
     },

@@ -103,9 +103,13 @@ function tensorMap(
   { boxColumns, boxBytes, rows: boxRows }: TileLayout,
 ): TensorMap {
   return createTensorMap({
-    ...{ name, bytes, elementBytes, dims: [columns, rows, heads] },
+    name,
+    bytes,
+    elementBytes,
+    dims: [columns, rows, heads],
     strides: [columns * elementBytes, rows * columns * elementBytes],
-    ...{ box: [boxColumns, boxRows, 1], swizzle: swizzleOf(boxBytes) },
+    box: [boxColumns, boxRows, 1],
+    swizzle: swizzleOf(boxBytes),
   });
 }
 
@@ -175,7 +179,9 @@ export function prepareFa4Program(
     let laidOut = plan;
     const result = runCluster(
       {
-        ...{ ctas: plan.ctas, warps: warpRoles.length, warpName },
+        ctas: plan.ctas,
+        warps: warpRoles.length,
+        warpName,
         allocate: (shared) => (laidOut = layOut(plan, shared)),
         program: (place) => {
           const context = { plan: laidOut, place, tiles, rows, maps, lse };
@@ -184,7 +190,9 @@ export function prepareFa4Program(
         },
       },
       {
-        ...{ mmaUnits, rates, model: options.model ?? memoryModels.practice },
+        mmaUnits,
+        rates,
+        model: options.model ?? memoryModels.practice,
         races: options.races ?? true,
         ...(scheduler === undefined ? {} : { scheduler }),
         ...(options.mostSteps === undefined ? {} : { mostSteps: options.mostSteps }),
@@ -197,7 +205,11 @@ export function prepareFa4Program(
   }
 
   return {
-    ...{ shape, configuration, plan, run, lse },
+    shape,
+    configuration,
+    plan,
+    run,
+    lse,
     clusters: Math.min(plan.clusters, batch * heads * tilesOfHead),
     out: new Uint16Array(outBytes.buffer, 0, batch * heads * queries * vDim),
   };

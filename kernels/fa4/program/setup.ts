@@ -23,7 +23,10 @@ export function* setUp({ plan, place }: ProgramContext): WarpProgram {
   const initialise = function* ({ name, count, offsets }: BarrierPlan): WarpProgram {
     for (const [stage, barrier] of offsets.entries())
       yield {
-        ...{ op: 'mbarrier.init', barrier, count, site: `${name}: initialised` },
+        op: 'mbarrier.init',
+        barrier,
+        count,
+        site: `${name}: initialised`,
         name: offsets.length > 1 ? `${name} ${stage}` : name,
       };
   };
@@ -43,8 +46,12 @@ export function* setUp({ plan, place }: ProgramContext): WarpProgram {
 export function* awaitTensorMemory({ plan }: ProgramContext, address: Fragment): WarpProgram {
   yield { op: 'bar.sync', ...tensorUsers(plan), site: 'tensor memory allocated' };
   yield {
-    ...{ op: 'ld.shared', words: 1, addresses: laneAddresses(plan.addresses.tensorAddress, 0) },
-    ...{ fragment: address, name: 'tensor address', site: 'tensor address: read' },
+    op: 'ld.shared',
+    words: 1,
+    addresses: laneAddresses(plan.addresses.tensorAddress, 0),
+    fragment: address,
+    name: 'tensor address',
+    site: 'tensor address: read',
   };
 }
 
@@ -52,8 +59,11 @@ export function* awaitTensorMemory({ plan }: ProgramContext, address: Fragment):
 export function* allocateTensorMemory(context: ProgramContext, address: Fragment): WarpProgram {
   const { plan } = context;
   yield {
-    ...{ op: 'tcgen05.alloc', group: plan.ctas, columns: allocatedColumns },
-    ...{ destination: plan.addresses.tensorAddress, site: 'tensor memory: allocated' },
+    op: 'tcgen05.alloc',
+    group: plan.ctas,
+    columns: allocatedColumns,
+    destination: plan.addresses.tensorAddress,
+    site: 'tensor memory: allocated',
   };
   yield* awaitTensorMemory(context, address);
 }
@@ -67,7 +77,8 @@ export function* leaveTensorMemory({ plan }: ProgramContext): WarpProgram {
 export function* freeTensorMemory({ plan, place }: ProgramContext, address: Fragment): WarpProgram {
   const { ctas, barriers } = plan;
   yield {
-    ...{ op: 'tcgen05.relinquish_alloc_permit', group: ctas },
+    op: 'tcgen05.relinquish_alloc_permit',
+    group: ctas,
     site: 'tensor memory: no more allocations',
   };
   yield { op: 'bar.sync', ...tensorUsers(plan), site: 'tensor memory: all have left' };
@@ -77,7 +88,10 @@ export function* freeTensorMemory({ plan, place }: ProgramContext, address: Frag
     yield waitFor(barriers.tensorFree, 0, 0, 'tensor memory: peer has left');
   }
   yield {
-    ...{ op: 'tcgen05.dealloc', group: ctas, address: address[0], columns: allocatedColumns },
+    op: 'tcgen05.dealloc',
+    group: ctas,
+    address: address[0],
+    columns: allocatedColumns,
     site: 'tensor memory: freed',
   };
 }

@@ -71,9 +71,12 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
     if (isaFences) yield { op: 'tcgen05.fence::after_thread_sync', site: 'S: fence after waiting' };
     for (let part = 0; part < parts; part++)
       yield {
-        ...{ op: 'tcgen05.ld', transfer: { shape: '32x32b', repeat: fragments.scores } },
+        op: 'tcgen05.ld',
+        transfer: { shape: '32x32b', repeat: fragments.scores },
         address: tensor[0] + lane + columns.s[stage] + part * loadedColumns,
-        ...{ fragment: partOf(scores, part), name: 'S', site: 'S: loaded' },
+        fragment: partOf(scores, part),
+        name: 'S',
+        site: 'S: loaded',
       };
     if (isaFences) yield { op: 'tcgen05.wait::ld', site: 'S: loads awaited' };
   }
@@ -95,9 +98,12 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
   function* storeWeights({ weights }: SoftmaxRegisters): WarpProgram {
     for (let part = 0; part < parts; part++) {
       yield {
-        ...{ op: 'tcgen05.st', transfer: { shape: '32x32b', repeat: fragments.weights } },
+        op: 'tcgen05.st',
+        transfer: { shape: '32x32b', repeat: fragments.weights },
         address: tensor[0] + lane + columns.p[stage] + part * fragments.weights,
-        ...{ fragment: partOf(weights, part), name: 'P', site: 'P: stored' },
+        fragment: partOf(weights, part),
+        name: 'P',
+        site: 'P: stored',
       };
       if (part + 1 === firstParts) yield* signalWeights(false);
     }
@@ -116,7 +122,9 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
     let issues: SoftmaxIssues | null = null;
     const issued = (part: keyof SoftmaxIssues) => (): InstructionCounts => issues![part];
     yield {
-      ...{ op: 'registers', reads: [registers.scores], site: 'softmax: maxima' },
+      op: 'registers',
+      reads: [registers.scores],
+      site: 'softmax: maxima',
       execute: () => {
         issues = rows.softmax(registers, isMasked ? visible : null, isFirst);
         return issues.maximum;
@@ -124,12 +132,18 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
     };
     if (!isFirst)
       yield {
-        ...{ op: 'st.shared', words: 1, addresses: scaleAddresses, fragment: registers.alphas },
-        ...{ name: 'α', site: 'α: stored' },
+        op: 'st.shared',
+        words: 1,
+        addresses: scaleAddresses,
+        fragment: registers.alphas,
+        name: 'α',
+        site: 'α: stored',
       };
     yield signalStatistics('α');
     yield {
-      ...{ op: 'registers', reads: [], site: 'softmax: exponentials' },
+      op: 'registers',
+      reads: [],
+      site: 'softmax: exponentials',
       execute: issued('weights'),
     };
     yield* storeWeights(registers);
@@ -154,12 +168,20 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
     for (let i = 0; i < tile.blocks; i++)
       yield* softmaxStep(registers, firstQuery, tile.lastBlock - i, i === 0);
     yield {
-      ...{ op: 'st.shared', words: 1, addresses: scaleAddresses, fragment: registers.sums },
-      ...{ name: 'row sums', site: 'row sums: stored' },
+      op: 'st.shared',
+      words: 1,
+      addresses: scaleAddresses,
+      fragment: registers.sums,
+      name: 'row sums',
+      site: 'row sums: stored',
     };
     yield {
-      ...{ op: 'st.shared', words: 1, addresses: maximaAddresses, fragment: registers.maxima },
-      ...{ name: 'row maxima', site: 'row maxima: stored' },
+      op: 'st.shared',
+      words: 1,
+      addresses: maximaAddresses,
+      fragment: registers.maxima,
+      name: 'row maxima',
+      site: 'row maxima: stored',
     };
     yield signalStatistics('sums');
   }

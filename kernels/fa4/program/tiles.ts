@@ -53,7 +53,9 @@ export function workTiles(plan: ProgramPlan, cluster: number): WorkTile[] {
     const { end } = visibleKeys(problem, shape, Math.min(firstQuery + size, queries) - 1);
     const lastBlock = Math.ceil(end / scoreColumns) - 1;
     tiles.push({
-      ...{ head, firstQuery, lastBlock },
+      head,
+      firstQuery,
+      lastBlock,
       kvHead: Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize),
       blocks: Math.max(lastBlock - Math.floor(begin / scoreColumns) + 1, 1),
     });

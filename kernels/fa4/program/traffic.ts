@@ -28,7 +28,9 @@ export function exponentialSplit({ instructions, sharedBytes }: CtaCounters): Ex
   const polynomial = warpLanes * columnsOfPair * (instructions[polynomialStart] ?? 0);
   const scores = hardware + polynomial;
   return {
-    ...{ hardware, polynomial, factors },
+    hardware,
+    polynomial,
+    factors,
     polynomialShare: scores === 0 ? 0 : polynomial / scores,
   };
 }
@@ -57,7 +59,8 @@ export function rescaleTraffic(
 ): RescaleTraffic {
   const written = tensorBytes['registers → O'] ?? 0;
   return {
-    ...{ bytesToRegisters: written, bytesToTensorMemory: written },
+    bytesToRegisters: written,
+    bytesToTensorMemory: written,
     finalBytes: (tensorBytes['O → registers'] ?? 0) - written,
     votes: instructions['vote.sync.ballot.b32'] ?? 0,
     rescales: written / (warpLanes * vDim * wordBytes),

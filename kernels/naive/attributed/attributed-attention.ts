@@ -70,8 +70,13 @@ export function createAttributedNaive(
   const readHead = headReader(problem);
 
   return {
-    ...{ model, shape, outFormat, settings: {} },
-    ...{ techniques, definitions: naiveTechniqueDefinitions, rowsOf },
+    model,
+    shape,
+    outFormat,
+    settings: {},
+    techniques,
+    definitions: naiveTechniqueDefinitions,
+    rowsOf,
     pieces: batch * heads * piecesOfHead,
     prepareRuns: (choices) => {
       checkChoices(model, techniques, choices);

@@ -25,9 +25,9 @@ function largestWeightError(
   uncertainty: number,
 ): number {
   const ofBlocks = plan.blocks.map(({ common, rescales }) =>
-    rescales[i]! < 1 ? common[i]! + rescales[i]! : common[i]!,
+    rescales[i] < 1 ? common[i] + rescales[i] : common[i],
   );
-  const maximum = plan.largestMaximum[i]!;
+  const maximum = plan.largestMaximum[i];
   return (
     Math.expm1(Math.LN2 * uncertainty) +
     exponentError(exponent, { first: 0, second: 128 ** 2, maximum }).rootMeanSquare +
@@ -78,7 +78,7 @@ export function createRowBounder(
     const first = Math.floor(head / groupSize) * groupSize * queries;
     let most = -Infinity;
     for (let row = first; row < first + groupSize * queries; row++)
-      if (Number.isFinite(reference.maximum[row]!)) most = Math.max(most, reference.maximum[row]!);
+      if (Number.isFinite(reference.maximum[row])) most = Math.max(most, reference.maximum[row]);
     return most === -Infinity ? null : most / Math.LN2;
   }
 
@@ -99,27 +99,27 @@ export function createRowBounder(
     const maxima = scoreTiles.scan(tiles, ranges);
     const known = {
       shared: sharedMaximum(operands.head),
-      lse: ofRows((i) => reference.lse[first + i]! / Math.LN2),
-      maximum: ofRows((i) => reference.maximum[first + i]! / Math.LN2),
+      lse: ofRows((i) => reference.lse[first + i] / Math.LN2),
+      maximum: ofRows((i) => reference.maximum[first + i] / Math.LN2),
       uncertainty: ofRows(
-        (i) => memory.errors.view[i]! + Math.abs(reference.maximum[first + i]!) * 2 ** -40,
+        (i) => memory.errors.view[i] + Math.abs(reference.maximum[first + i]) * 2 ** -40,
       ),
     };
     const plan = planRows(arithmetic, rounding, known, maxima);
     const errors = ranges.map((_, i) => {
       const row = new RowErrors();
-      row.largest = largestWeightError(arithmetic, plan, i, known.uncertainty[i]!);
+      row.largest = largestWeightError(arithmetic, plan, i, known.uncertainty[i]);
       return row;
     });
     weighTiles({ operands, firstRow, ranges, plan, errors }, tiles);
     errors.forEach((row, i) => {
-      const factors = coarseFactors(arithmetic, ranges[i]!.end - ranges[i]!.begin);
+      const factors = coarseFactors(arithmetic, ranges[i].end - ranges[i].begin);
       row.rescales += factors;
       row.rescalesSquared += factors ** 2;
     });
     seen.forEach(({ begin, end }, local) => {
       const row = first + local;
-      const norms = operands.query.norms[firstRow + local]! * operands.key.largestNorm;
+      const norms = operands.query.norms[firstRow + local] * operands.key.largestNorm;
       const scaled = norms * Math.abs(problem.scale);
       const reach = Math.max(norms, scaled * Math.LOG2E);
       if (hasNoMaximum(firstRow + local)) fillRow(local, Infinity);
@@ -130,8 +130,8 @@ export function createRowBounder(
       else {
         const keys = end - begin;
         const isFine =
-          known.uncertainty[local]! <= 1 &&
-          finishRow({ local, row, keys, errors: errors[local]!, plan, operands });
+          known.uncertainty[local] <= 1 &&
+          finishRow({ local, row, keys, errors: errors[local], plan, operands });
         const range = { begin, end };
         if (!isFine) boundCoarseRow({ local, row, query: firstRow + local, range, plan, operands });
       }

@@ -94,14 +94,14 @@ export function createCoarseRow(
     let partials = 0;
     for (let first = 0; first < qkDim; first += chunk) {
       const end = Math.min(first + chunk, qkDim);
-      for (let t = first; t < end; t++) dot += q[a + t]! * k[b + t]!;
+      for (let t = first; t < end; t++) dot += q[a + t] * k[b + t];
       partials += Math.abs(dot);
     }
     let products = 0;
     for (let t = 0; t < units; t++)
-      products += operands.query.units[query * units + t]! * operands.key.units[key * units + t]!;
+      products += operands.query.units[query * units + t] * operands.key.units[key * units + t];
     const error = (step === 0 ? 0 : perPartial * partials) + perUnit * products;
-    const norms = operands.query.norms[query]! * operands.key.norms[key]!;
+    const norms = operands.query.norms[query] * operands.key.norms[key];
     return { dot, error, own: (qkDim + 4) * 2 ** -52 * norms };
   }
 
@@ -128,12 +128,12 @@ export function createCoarseRow(
     const common = Math.LN2 * commonExponentError(exponent, inUse, offset) * up;
     for (let j = 0; j < count; j++) {
       const isOwn = maximum.kind !== 'unknown' || maximum.shared === 'row';
-      const away = isOwn ? 0 : Math.LN2 * plan.finalMaximum[local]! + Math.abs(largest);
-      const distance = largest - scores[j]! + (lag + Math.abs(offset)) * Math.LN2 + away;
+      const away = isOwn ? 0 : Math.LN2 * plan.finalMaximum[local] + Math.abs(largest);
+      const distance = largest - scores[j] + (lag + Math.abs(offset)) * Math.LN2 + away;
       const ofFactors = online === null ? 0 : 2 * roundoff32 + Math.abs(arithmetic.scaleError);
       ofExponents[j] =
         ((exponent.ofDistance + ofFactors) * distance +
-          ofScore * (Math.abs(scores[j]!) + away) +
+          ofScore * (Math.abs(scores[j]) + away) +
           Math.LN2 * exponent.absolute) *
         up;
     }
@@ -148,40 +148,40 @@ export function createCoarseRow(
   ): MovedWeights {
     const count = scores.length;
     let top = 0;
-    for (let j = 1; j < count; j++) if (scores[j]! > scores[top]!) top = j;
+    for (let j = 1; j < count; j++) if (scores[j] > scores[top]) top = j;
     const errorOf = (j: number) =>
-      shares.dots * ofDots[j]! + shares.exponents * ofExponents[j]! + own[j]!;
+      shares.dots * ofDots[j] + shares.exponents * ofExponents[j] + own[j];
     // Weights of blocks with other maxima in use have another common error.
     const shared = shares.exponents * common;
     const ofTop = errorOf(top) + 2 * shared;
     const moved = new Float64Array(count);
     const rest = new Float64Array(count);
     const contends = new Uint8Array(count);
-    const weightOfTop = Math.exp(scores[top]! - exact);
-    let least = weightOfTop * Math.exp(-own[top]!);
+    const weightOfTop = Math.exp(scores[top] - exact);
+    let least = weightOfTop * Math.exp(-own[top]);
     let upper = -Infinity;
     let lower = -Infinity;
     for (let j = 0; j < count; j++) {
       const error = errorOf(j);
-      const logarithm = scores[j]! - exact;
+      const logarithm = scores[j] - exact;
       upper = Math.max(upper, logarithm + error);
       lower = Math.max(lower, logarithm - error);
       if (j === top) {
         contends[j] = 1;
         continue;
       }
-      const relative = scores[j]! - scores[top]! + error + ofTop;
+      const relative = scores[j] - scores[top] + error + ofTop;
       contends[j] = relative >= -contending ? 1 : 0;
       if (contends[j] === 0) rest[j] = Math.exp(relative);
       moved[j] = Math.exp(logarithm) * Math.expm1(error + ofTop);
       // 0 · ∞: a weight that is none, and may be any; the contending keys have it.
-      if (Number.isNaN(moved[j]!)) moved[j] = Infinity;
+      if (Number.isNaN(moved[j])) moved[j] = Infinity;
       least += Math.exp(logarithm - error - ofTop);
     }
     let sumUpper = 0;
     let sumLower = 0;
     for (let j = 0; j < count; j++) {
-      const logarithm = scores[j]! - exact;
+      const logarithm = scores[j] - exact;
       sumUpper += Math.exp(logarithm + errorOf(j) - upper);
       sumLower += Math.exp(logarithm - errorOf(j) - lower);
     }
@@ -201,20 +201,20 @@ export function createCoarseRow(
       if (contends[j] === 0 && rest[j] === 0) continue;
       let at = (range.begin + j) * vDim;
       for (let c = 0; c < vDim; c++, at++) {
-        const v = value[at]! / valueScale;
-        const distance = Math.abs(v - reference.out[row * vDim + c]!);
-        if (moved[j]! > 0 && distance > 0) first[c]! += moved[j]! * distance;
+        const v = value[at] / valueScale;
+        const distance = Math.abs(v - reference.out[row * vDim + c]);
+        if (moved[j] > 0 && distance > 0) first[c] += moved[j] * distance;
         if (contends[j] === 1) {
-          reach[c] = Math.max(reach[c]!, distance);
-          magnitude[c] = Math.max(magnitude[c]!, Math.abs(v));
-        } else others[c]! += rest[j]! * (distance + Math.abs(v));
+          reach[c] = Math.max(reach[c], distance);
+          magnitude[c] = Math.max(magnitude[c], Math.abs(v));
+        } else others[c] += rest[j] * (distance + Math.abs(v));
       }
     }
     return {
       output: Float64Array.from(first, (x, c) =>
-        Math.min(least > 0 ? (x / least) * up : x > 0 ? Infinity : 0, reach[c]! + others[c]! * up),
+        Math.min(least > 0 ? (x / least) * up : x > 0 ? Infinity : 0, reach[c] + others[c] * up),
       ),
-      magnitude: magnitude.map((x, c) => x + others[c]! * up),
+      magnitude: magnitude.map((x, c) => x + others[c] * up),
     };
   }
 
@@ -238,7 +238,7 @@ export function createCoarseRow(
     const { local, row, range, plan, operands } = coarse;
     const keys = range.end - range.begin;
     const scores = uncertainScores(coarse);
-    const exact = reference.lse[row]!;
+    const exact = reference.lse[row];
     const moved = (dots: number, exponents: number) => {
       const weights = moveWeights(scores, exact, { dots, exponents });
       return { ...moveOutput(coarse, weights), ofLse: weights.ofLse };
@@ -250,7 +250,7 @@ export function createCoarseRow(
     const sums = sumErrors(keys);
     const ofHardware = exponential.hardware;
     const ofPolynomial = usesPolynomial ? Math.max(0, exponential.polynomial - ofHardware) : 0;
-    const gain = Math.max(1, ...plan.blocks.map((block) => block.gain[local]!));
+    const gain = Math.max(1, ...plan.blocks.map((block) => block.gain[local]));
     const lost = keys * underflow.weights * gain;
     const ofRounded = roundedRowSum({ arithmetic, keys, gain });
     const wrong =
@@ -261,13 +261,13 @@ export function createCoarseRow(
     const loss = tileLoss(arithmetic, keys, problem.v.format);
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
-      const size = worst.magnitude[c]!;
+      const size = worst.magnitude[c];
       const overflowsSum =
-        operands.columnLargest[c]! * keys * 2 ** plan.reach[local]! >= arithmetic.largestSum;
+        operands.columnLargest[c] * keys * 2 ** plan.reach[local] >= arithmetic.largestSum;
       const times = (x: number) => (overflowsSum || overflows ? Infinity : x * inflation);
       const parts = out.techniques;
-      parts['qk-accumulate'][at] = times(ofDots.output[c]!);
-      parts['scale-subtract'][at] = times(ofExponents.output[c]!);
+      parts['qk-accumulate'][at] = times(ofDots.output[c]);
+      parts['scale-subtract'][at] = times(ofExponents.output[c]);
       parts['exp2-hardware'][at] = times(2 * ofHardware * size + 2 * lost * largestValue);
       parts['exp2-polynomial'][at] = times(2 * ofPolynomial * size);
       parts['p-round'][at] = times(
@@ -284,18 +284,18 @@ export function createCoarseRow(
       parts['row-sum'][at] = times(sums.rowSum * size);
       parts['normalise'][at] = times(finish.normalise * size + underflow.sums);
       // Of the scores' errors together: no sum of them leaves the range of V.
-      let inner = times(worst.output[c]!);
-      for (const name of laterTechniques) inner += parts[name][at]!;
-      const value = reference.out[row * vDim + c]!;
+      let inner = times(worst.output[c]);
+      for (const name of laterTechniques) inner += parts[name][at];
+      const value = reference.out[row * vDim + c];
       const half =
         inner === Infinity
           ? Infinity
           : outputRounding(outputFormat, value, inner, arithmetic.outputRounding);
       parts['output-round'][at] = half;
-      const radius = reference.outRadius[row * vDim + c]!;
+      const radius = reference.outRadius[row * vDim + c];
       out.total[at] = inner + half + radius;
-      const rare = inner === Infinity ? 0 : times(worst.output[c]! - usual.output[c]!);
-      out.systematic[at] = out.total[at]! - rare;
+      const rare = inner === Infinity ? 0 : times(worst.output[c] - usual.output[c]);
+      out.systematic[at] = out.total[at] - rare;
       out.known[at] = out.deviation[at] = 0;
     }
     boundLse();
@@ -303,10 +303,15 @@ export function createCoarseRow(
     function boundLse(): void {
       const errors = new RowErrors();
       const terms = {
-        ...{ arithmetic, errors, keys, lost, gain, lse: exact },
-        largestMaximum: plan.largestMaximum[local]!,
-        finalMaximum: plan.finalMaximum[local]!,
-        logarithm: plan.logarithm[local]! + (online === null ? 0 : 2 * lag),
+        arithmetic,
+        errors,
+        keys,
+        lost,
+        gain,
+        lse: exact,
+        largestMaximum: plan.largestMaximum[local],
+        finalMaximum: plan.finalMaximum[local],
+        logarithm: plan.logarithm[local] + (online === null ? 0 : 2 * lag),
       };
       const parts = lse.techniques;
       const whole = (x: number) => (overflows ? Infinity : x * inflation);
@@ -321,9 +326,9 @@ export function createCoarseRow(
       parts['normalise'][local] = whole(normaliseBound.lse(terms));
       parts['output-round'][local] = whole(0);
       let sum = whole(worst.ofLse);
-      for (const name of laterTechniques) sum += parts[name][local]!;
-      lse.total[local] = sum + reference.lseRadius[row]!;
-      lse.systematic[local] = lse.total[local]!;
+      for (const name of laterTechniques) sum += parts[name][local];
+      lse.total[local] = sum + reference.lseRadius[row];
+      lse.systematic[local] = lse.total[local];
       lse.known[local] = lse.deviation[local] = 0;
     }
   };

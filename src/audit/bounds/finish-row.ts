@@ -69,7 +69,7 @@ export function createFinishRow(
     const { errors } = terms;
     // A power of two: what is in memory is of values times this.
     const scale = operands.valueScale;
-    const reach = keys * 2 ** plan.reach[local]!;
+    const reach = keys * 2 ** plan.reach[local];
     const typicalWeights =
       scoreWeightError(terms).rootMeanSquare * typicalScores +
       exponentWeightError(terms).rootMeanSquare +
@@ -83,21 +83,21 @@ export function createFinishRow(
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const inMemory = local * memory.vStride + c;
-      const exact = reference.out[row * vDim + c]!;
+      const exact = reference.out[row * vDim + c];
       const size = Math.abs(exact) * scale;
-      const variance = memory.squares.view[inMemory]! - size * size;
+      const variance = memory.squares.view[inMemory] - size * size;
       const element: ElementTerms = {
         size,
-        magnitude: reference.magnitude[row * vDim + c]! * scale,
+        magnitude: reference.magnitude[row * vDim + c] * scale,
         // The subtraction cancels, up to an error of fp64.
         scatter: Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40),
-        moved: memory.moved.view[inMemory]!,
-        accumulated: memory.accumulated.view[inMemory]!,
-        rescaled: memory.rescaled.view[inMemory]!,
+        moved: memory.moved.view[inMemory],
+        accumulated: memory.accumulated.view[inMemory],
+        rescaled: memory.rescaled.view[inMemory],
         underflow: terms.lost * (operands.largestValue * scale + size),
       };
       // Sums are not yet divided by the row sum: on the way they may leave their range.
-      const overflows = operands.columnLargest[c]! * reach >= arithmetic.largestSum;
+      const overflows = operands.columnLargest[c] * reach >= arithmetic.largestSum;
       const factor = overflows ? Infinity : inflation / scale;
       let sum = 0;
       for (const { firstOrder, bounds } of ofElements) {
@@ -105,20 +105,20 @@ export function createFinishRow(
         bounds[at] = bound;
         sum += bound;
       }
-      const predicted = memory.predicted.view[inMemory]! / scale;
+      const predicted = memory.predicted.view[inMemory] / scale;
       // The nearest number cannot be farther than the exact output's.
       const distance = direction === 'nearest' ? distanceToFormat(outputFormat, exact) : Infinity;
       const half =
         sum === Infinity
           ? Infinity
           : Math.min(outputRounding(outputFormat, exact, sum, direction), distance + sum);
-      const radius = reference.outRadius[row * vDim + c]!;
+      const radius = reference.outRadius[row * vDim + c];
       out.techniques['output-round'][at] = half;
       out.total[at] = sum + half + radius;
       const systematic =
         typicalWeights * element.scatter +
         // Σ b|v| for biases b of at most w each, by Cauchy and Schwarz.
-        Math.sqrt(errors.subnormalBias * memory.squares.view[inMemory]!) +
+        Math.sqrt(errors.subnormalBias * memory.squares.view[inMemory]) +
         element.accumulated +
         element.rescaled +
         (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + ofRounded) *
@@ -128,7 +128,7 @@ export function createFinishRow(
         underflow.sums;
       out.systematic[at] = scaled(systematic, factor) + radius;
       const random =
-        memory.spread.view[inMemory]! +
+        memory.spread.view[inMemory] +
         errors.exponentialVariance * size * size +
         keys * (anyOrder * element.magnitude) ** 2 +
         (arithmetic.partials * element.magnitude) ** 2;
@@ -137,17 +137,17 @@ export function createFinishRow(
       const spread = {
         predicted,
         noise: Math.sqrt(ofWeights),
-        systematic: out.systematic[at]! + (known - Math.abs(predicted)),
+        systematic: out.systematic[at] + (known - Math.abs(predicted)),
       };
       const rounded = roundingSpread(outputFormat, exact, spread, direction);
-      out.systematic[at]! += rounded.systematic;
+      out.systematic[at] += rounded.systematic;
       out.known[at] = rounded.known ?? known;
-      out.deviation[at] = Math.sqrt(ofWeights + rounded.variance + out.known[at]! ** 2);
+      out.deviation[at] = Math.sqrt(ofWeights + rounded.variance + out.known[at] ** 2);
     }
   }
 
   function finishLse({ local, row }: FinishedRow, terms: RowTerms, inflation: number): void {
-    const radius = reference.lseRadius[row]!;
+    const radius = reference.lseRadius[row];
     let sum = 0;
     for (const technique of inner) {
       const bound = scaled(innerTechniques[technique].lse(terms), inflation);
@@ -158,7 +158,7 @@ export function createFinishRow(
     lse.total[local] = sum + radius;
     const { errors, lost } = terms;
     const ofExponential =
-      lse.techniques['exp2-hardware'][local]! + lse.techniques['exp2-polynomial'][local]!;
+      lse.techniques['exp2-hardware'][local] + lse.techniques['exp2-polynomial'][local];
     const mean = Math.abs(exponential.polynomialMean) * errors.polynomialMass + 2 * lost;
     lse.systematic[local] =
       inflation === Infinity ? Infinity : sum - ofExponential + mean * inflation + radius;
@@ -169,13 +169,15 @@ export function createFinishRow(
   /** False, with nothing done, where the errors are too large for the first order. */
   return function finishRow(finished: FinishedRow): boolean {
     const { local, row, keys, errors, plan } = finished;
-    const gain = plan.blocks.reduce((most, block) => Math.max(most, block.gain[local]!), 0);
+    const gain = plan.blocks.reduce((most, block) => Math.max(most, block.gain[local]), 0);
     const terms: RowTerms = {
-      ...{ arithmetic, errors, keys },
-      largestMaximum: plan.largestMaximum[local]!,
-      finalMaximum: plan.finalMaximum[local]!,
-      logarithm: plan.logarithm[local]!,
-      lse: reference.lse[row]!,
+      arithmetic,
+      errors,
+      keys,
+      largestMaximum: plan.largestMaximum[local],
+      finalMaximum: plan.finalMaximum[local],
+      logarithm: plan.logarithm[local],
+      lse: reference.lse[row],
       lost: keys * underflow.weights * gain,
       gain,
     };

@@ -15,7 +15,7 @@ export interface ScoreOperand {
 function decodeFinite(tensor: Tensor, first: number, length: number): Float64Array {
   const values = new Float64Array(length);
   decodeToFloat64(tensor.data, formats[tensor.format], values, first, first + length);
-  for (let i = 0; i < length; i++) if (!Number.isFinite(values[i]!)) values[i] = 0;
+  for (let i = 0; i < length; i++) if (!Number.isFinite(values[i])) values[i] = 0;
   return values;
 }
 
@@ -39,7 +39,7 @@ function scoreOperand(
   const norms = new Float64Array(rows);
   for (let i = 0; i < rows; i++) {
     let squares = 0;
-    for (let t = i * dim; t < (i + 1) * dim; t++) squares += values[t]! * values[t]!;
+    for (let t = i * dim; t < (i + 1) * dim; t++) squares += values[t] * values[t];
     norms[i] = Math.sqrt(squares) * up;
   }
   return {
@@ -86,12 +86,12 @@ export function* headOperands(
       const value = decodeFinite(problem.v, kv * keys * vDim, keys * vDim);
       const columnLargest = new Float64Array(vDim);
       value.forEach((x, i) => {
-        columnLargest[i % vDim] = Math.max(columnLargest[i % vDim]!, Math.abs(x));
+        columnLargest[i % vDim] = Math.max(columnLargest[i % vDim], Math.abs(x));
       });
       const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
       const key = scoreOperand(problem.k, kv * keys, keys, qkDim, arithmetic);
       const valueScale = largestValue > hugeValue ? 1 / hugeValue ** 2 : 1;
-      if (valueScale !== 1) for (let i = 0; i < value.length; i++) value[i]! *= valueScale;
+      if (valueScale !== 1) for (let i = 0; i < value.length; i++) value[i] *= valueScale;
       shared = { key, value, valueScale, largestValue, columnLargest };
     }
     const query = scoreOperand(problem.q, head * queries, queries, qkDim, arithmetic);

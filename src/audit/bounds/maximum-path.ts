@@ -29,22 +29,22 @@ export function followMaximum(
   return maxima.map((block) => {
     const growth = new Float64Array(rows);
     for (let i = 0; i < rows; i++) {
-      const low = block[i]! - uncertainty[i]!;
-      const high = block[i]! + uncertainty[i]!;
+      const low = block[i] - uncertainty[i];
+      const high = block[i] + uncertainty[i];
       if (low === -Infinity) continue;
       if (nowLow[i] === -Infinity) {
         nowLow[i] = low;
         nowHigh[i] = high;
         continue;
       }
-      const most = Math.max(0, high - nowLow[i]!);
-      const least = Math.max(0, low - nowHigh[i]!);
+      const most = Math.max(0, high - nowLow[i]);
+      const least = Math.max(0, low - nowHigh[i]);
       if (rule.threshold > 0 && most <= rule.threshold * (1 - comparisonError)) continue;
       if (most === 0) continue;
       growth[i] = most;
-      nowHigh[i] = Math.max(nowHigh[i]!, high);
+      nowHigh[i] = Math.max(nowHigh[i], high);
       const grows = rule.threshold === 0 || least > rule.threshold * (1 + comparisonError);
-      if (grows) nowLow[i] = Math.max(nowLow[i]!, low);
+      if (grows) nowLow[i] = Math.max(nowLow[i], low);
     }
     return { low: nowLow.slice(), high: nowHigh.slice(), growth };
   });

@@ -58,11 +58,11 @@ export function scoreUnits(
   const result = new Float64Array(rows * units);
   for (let row = 0; row < rows; row++)
     for (let t = 0; t < dim; t++) {
-      const x = Math.abs(values[row * dim + t]!);
+      const x = Math.abs(values[row * dim + t]);
       if (x === 0) continue;
       const size = Math.max(x, smallestNormal);
       const at = row * units + (step === 0 ? 0 : Math.floor(t / step));
-      result[at] = step === 0 ? Math.hypot(result[at]!, size) : Math.max(result[at]!, size);
+      result[at] = step === 0 ? Math.hypot(result[at], size) : Math.max(result[at], size);
     }
   return result;
 }

@@ -102,15 +102,14 @@ function planWhole(
   const block = emptyBlock(rows);
   const isDivided = maximum.kind === 'whole-row';
   for (let i = 0; i < rows; i++) {
-    if (!Number.isFinite(lse[i]!)) continue;
-    const origin = isDivided ? lse[i]! : (shared ?? largest[i]!);
+    if (!Number.isFinite(lse[i])) continue;
+    const origin = isDivided ? lse[i] : (shared ?? largest[i]);
     // No weight is more than one where the maximum is that of the very scores that the kernel has.
-    if (!isDivided && shared !== null)
-      reach[i] = Math.max(0, largest[i]! - origin + uncertainty[i]!);
-    if (reach[i]! >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
+    if (!isDivided && shared !== null) reach[i] = Math.max(0, largest[i] - origin + uncertainty[i]);
+    if (reach[i] >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
     block.shift[i] = -origin;
-    block.gain[i] = 2 ** (origin - lse[i]!);
-    const wrong = uncertainty[i]! + largestExponentError(exponent, Math.abs(largest[i]!));
+    block.gain[i] = 2 ** (origin - lse[i]);
+    const wrong = uncertainty[i] + largestExponentError(exponent, Math.abs(largest[i]));
     // Twice: once in the weight, once in the sum that it is divided by, both rounded to fp32.
     const relative =
       2 * (growthOf(wrong) + exponential.hardware + finish.normalise + 4 * roundoff32);
@@ -118,13 +117,13 @@ function planWhole(
     block.uncertainty[i] = relative;
     block.relative[i] = isKnown ? 0 : rounding.relative + roundoff32;
     // Rounded before or after the division by the row sum, whichever has the higher floor.
-    block.least[i] = isKnown ? 0 : rounding.least * Math.max(1, 1 / block.gain[i]!);
+    block.least[i] = isKnown ? 0 : rounding.least * Math.max(1, 1 / block.gain[i]);
   }
   return {
     blocks: Array.from({ length: blocks }, () => block),
     largestMaximum: largest.map((most) => Math.max(Math.abs(most), Math.abs(shared ?? most))),
     finalMaximum: largest.map((most) => Math.abs(shared ?? most)),
-    logarithm: largest.map((most, i) => Math.abs(lse[i]! - (shared ?? most))),
+    logarithm: largest.map((most, i) => Math.abs(lse[i] - (shared ?? most))),
     reach,
     overflows,
   };
@@ -150,33 +149,33 @@ function planOnline(
   for (let i = 0; i < rows; i++) {
     for (const { low, high } of path)
       if (low[i] !== -Infinity)
-        largestMaximum[i] = Math.max(largestMaximum[i]!, Math.abs(low[i]!), Math.abs(high[i]!));
+        largestMaximum[i] = Math.max(largestMaximum[i], Math.abs(low[i]), Math.abs(high[i]));
     const last = path.at(-1);
     const lastLow = last?.low[i] ?? 0;
     const lastHigh = last?.high[i] ?? 0;
     finalMaximum[i] = Math.max(Math.abs(lastLow), Math.abs(lastHigh));
     logarithm[i] =
-      Math.abs(offset) + Math.max(Math.abs(lse[i]! - lastLow), Math.abs(lse[i]! - lastHigh));
+      Math.abs(offset) + Math.max(Math.abs(lse[i] - lastLow), Math.abs(lse[i] - lastHigh));
     let later = 0;
     // From the last block back: what later blocks do to the sums of this one.
     for (let b = path.length - 1; b >= 0; b--) {
-      const { low, high, growth } = path[b]!;
-      const plan = blocks[b]!;
-      if (low[i] === -Infinity || !Number.isFinite(lse[i]!)) continue;
-      const centre = (low[i]! + high[i]!) / 2;
-      const half = (high[i]! - low[i]!) / 2;
-      const inUse = Math.max(Math.abs(low[i]!), Math.abs(high[i]!));
+      const { low, high, growth } = path[b];
+      const plan = blocks[b];
+      if (low[i] === -Infinity || !Number.isFinite(lse[i])) continue;
+      const centre = (low[i] + high[i]) / 2;
+      const half = (high[i] - low[i]) / 2;
+      const inUse = Math.max(Math.abs(low[i]), Math.abs(high[i]));
       const common = commonExponentError(exponent, inUse, offset);
       plan.shift[i] = offset - centre;
-      plan.gain[i] = 2 ** (centre - offset - lse[i]!);
+      plan.gain[i] = 2 ** (centre - offset - lse[i]);
       const wrong =
-        half + uncertainty[i]! + common + largestExponentError(exponent, inUse) + roundoff32;
+        half + uncertainty[i] + common + largestExponentError(exponent, inUse) + roundoff32;
       const relative = growthOf(wrong);
       plan.uncertainty[i] = relative;
       // No score that the kernel has is farther above its maximum than the threshold, however far both
       // may be off: then only the exponent's own roundings add to it.
       const own = 2 * (common + largestExponentError(exponent, inUse)) + roundoff32;
-      const known = offset + maxima[b]![i]! + uncertainty[i]! - low[i]!;
+      const known = offset + maxima[b][i] + uncertainty[i] - low[i];
       const limit = offset + maximum.threshold + own;
       const reach = Math.min(known, limit);
       const isKnown = relative <= largestKnownError;
@@ -188,16 +187,16 @@ function planOnline(
         plan.relative[i] = isOver ? 1 : rounding.relative;
         plan.least[i] = rounding.least * 2 ** (2 * half);
       }
-      mostReach[i] = Math.max(mostReach[i]!, reach);
+      mostReach[i] = Math.max(mostReach[i], reach);
       if (reach >= largestExponent) overflows[i] = 1;
       plan.commonOfLse[i] = growthOf(common);
       // Weights that share their maximum with the last ones share its error, which cancels.
-      const final = commonExponentError(exponent, finalMaximum[i]!, offset);
+      const final = commonExponentError(exponent, finalMaximum[i], offset);
       plan.common[i] = later > 0 ? growthOf(common + final) : 0;
       plan.rescales[i] = later;
-      if (growth[i]! > 0) {
+      if (growth[i] > 0) {
         plan.multiplied[i] = 1;
-        later += rescaleFactorError(growth[i]!, scaleError);
+        later += rescaleFactorError(growth[i], scaleError);
       }
     }
   }

@@ -47,14 +47,13 @@ export function createScoreTiles(
     keysTransposed.view.fill(0);
     keyUnits.view.fill(0);
     for (let place = 0; place < tileRows; place++) {
-      const key = order[place]!;
+      const key = order[place];
       if (key >= keys) continue;
       let at = (firstKey + key) * qkDim;
       for (let t = place; t < qkDim * tileRows; t += tileRows)
-        keysTransposed.view[t] = values[at++]!;
+        keysTransposed.view[t] = values[at++];
       at = (firstKey + key) * units;
-      for (let t = place; t < units * tileRows; t += tileRows)
-        keyUnits.view[t] = unitsOfKeys[at++]!;
+      for (let t = place; t < units * tileRows; t += tileRows) keyUnits.view[t] = unitsOfKeys[at++];
     }
   }
 
@@ -72,9 +71,9 @@ export function createScoreTiles(
     const errors = memory.scoreError.view;
     for (let row = 0; row < count; row += tileRows)
       for (let place = 0; place < tileRows; place++) {
-        const key = row + order[place]!;
-        scores.view[row + place] = both[key]!;
-        errors[row + place] = both[count + key]!;
+        const key = row + order[place];
+        scores.view[row + place] = both[key];
+        errors[row + place] = both[count + key];
       }
   }
 
@@ -123,13 +122,22 @@ export function createScoreTiles(
         score({ ...tile, order: inOrder }, ranges);
         keep(tile);
         kernels.scanScores(
-          ...[scores.address, memory.scoreError.address, memory.errors.address, tileRows, factor],
-          ...[low.address, high.address, memory.maxima.address, memory.largest.address],
-          ...[memory.tables.address, binsPerOctave, memory.tableBits],
+          scores.address,
+          memory.scoreError.address,
+          memory.errors.address,
+          tileRows,
+          factor,
+          low.address,
+          high.address,
+          memory.maxima.address,
+          memory.largest.address,
+          memory.tables.address,
+          binsPerOctave,
+          memory.tableBits,
         );
         const block = (blocks[tile.block] ??= new Float64Array(ranges.length).fill(-Infinity));
         for (let i = 0; i < ranges.length; i++)
-          block[i] = Math.max(block[i]!, memory.maxima.view[i]!);
+          block[i] = Math.max(block[i], memory.maxima.view[i]);
       }
       return blocks;
     },

@@ -58,13 +58,13 @@ export function createWeigher(
       );
     const { valueScale } = operands;
     if (valueScale === 1) return;
-    for (let i = 0; i < memory.magnitude.view.length; i++) memory.magnitude.view[i]! *= valueScale;
+    for (let i = 0; i < memory.magnitude.view.length; i++) memory.magnitude.view[i] *= valueScale;
   }
 
   function loadKeys({ operands }: WeighedRows, tile: KeyTile): void {
     memory.values.view.fill(0);
     for (let place = 0; place < tileRows; place++) {
-      const key = tile.order[place]!;
+      const key = tile.order[place];
       memory.original.view[place] = key;
       memory.exponential.view[place] =
         place < tile.polynomial ? exponential.polynomial : exponential.hardware;
@@ -78,20 +78,46 @@ export function createWeigher(
     for (const name of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
       memory[name].view.set(block[name]);
     kernels.weigh(
-      ...[memory.scores.address, memory.scoreError.address, tileRows, scoreTiles.factor],
-      ...[memory.low.address, memory.high.address, memory.original.address, tile.polynomial],
-      ...[memory.shift.address, offset, memory.gain.address, memory.uncertainty.address],
-      ...[memory.exponential.address, memory.relative.address, memory.least.address],
-      ...[rounding.smallestNormal, rounding.ulpOfOne, rounding.maxFinite],
-      ...[rounding.saturates ? 1 : 0, memory.rounding.address, memory.known.address],
-      ...[memory.variance.address, memory.tables.address, binsPerOctave, tableBits],
+      memory.scores.address,
+      memory.scoreError.address,
+      tileRows,
+      scoreTiles.factor,
+      memory.low.address,
+      memory.high.address,
+      memory.original.address,
+      tile.polynomial,
+      memory.shift.address,
+      offset,
+      memory.gain.address,
+      memory.uncertainty.address,
+      memory.exponential.address,
+      memory.relative.address,
+      memory.least.address,
+      rounding.smallestNormal,
+      rounding.ulpOfOne,
+      rounding.maxFinite,
+      rounding.saturates ? 1 : 0,
+      memory.rounding.address,
+      memory.known.address,
+      memory.variance.address,
+      memory.tables.address,
+      binsPerOctave,
+      tableBits,
       memory.sums.address,
     );
     kernels.moments(
-      ...[memory.scores.address, memory.rounding.address, memory.known.address],
-      ...[memory.variance.address, memory.values.address, memory.tileSum.address],
-      ...[memory.tileSquares.address, memory.tileMoved.address, memory.tilePredicted.address],
-      ...[memory.tileSpread.address, tileRows, vStride],
+      memory.scores.address,
+      memory.rounding.address,
+      memory.known.address,
+      memory.variance.address,
+      memory.values.address,
+      memory.tileSum.address,
+      memory.tileSquares.address,
+      memory.tileMoved.address,
+      memory.tilePredicted.address,
+      memory.tileSpread.address,
+      tileRows,
+      vStride,
     );
   }
 
@@ -103,16 +129,16 @@ export function createWeigher(
     block: BlockPlan,
     largestValue: number,
   ): void {
-    const sum = (index: number) => memory.sums.view[i * sumsPerRow + index]!;
+    const sum = (index: number) => memory.sums.view[i * sumsPerRow + index];
     const mass = sum(0);
     const isMultiplied = tile.startsBlock && block.multiplied[i] === 1;
     // What is lost before the division by the row sum grows with it where the row sum is below 1.
-    const gain = Math.max(block.gain[i]!, 1);
+    const gain = Math.max(block.gain[i], 1);
     if (isMultiplied) {
       row.rescaledSum += roundoff32 * row.massAtMost;
       row.rescaleUnderflow += underflow.sums * gain;
     }
-    row.addTile(mass, block.common[i]!, block.commonOfLse[i]!, block.rescales[i]!);
+    row.addTile(mass, block.common[i], block.commonOfLse[i], block.rescales[i]);
     row.polynomialMass += sum(1);
     row.distance += sum(2);
     row.distanceSquared += sum(3);
@@ -129,7 +155,7 @@ export function createWeigher(
     memory.slack.view[i] = row.largest + 2 * rounding.relative;
     memory.perTile.view[i] = mass > 0 ? loss.relative : 0;
     const floor =
-      loss.perMass * mass + loss.perValue * block.gain[i]! * largestValue + loss.fixed * gain;
+      loss.perMass * mass + loss.perValue * block.gain[i] * largestValue + loss.fixed * gain;
     memory.floor.view[i] = mass > 0 ? floor : 0;
     memory.rescale.view[i] = isMultiplied ? roundoff32 : 0;
   }
@@ -144,19 +170,32 @@ export function createWeigher(
     );
     for (const name of runningSums) memory[name].view.fill(0);
     for (const tile of tiles) {
-      const block = plan.blocks[tile.block]!;
+      const block = plan.blocks[tile.block];
       scoreTiles.score(tile, ranges);
       loadKeys(rows, tile);
       weigh(tile, block);
       errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue));
       kernels.addTile(
-        ...[memory.tileSum.address, memory.tileSquares.address, memory.tileMoved.address],
-        ...[memory.tilePredicted.address, memory.tileSpread.address, memory.sum.address],
-        ...[memory.squares.address, memory.moved.address, memory.predicted.address],
-        ...[memory.spread.address, memory.magnitude.address],
-        ...[memory.accumulated.address, memory.rescaled.address, memory.mass.address],
-        ...[memory.slack.address, memory.perTile.address, memory.floor.address],
-        ...[memory.rescale.address, tileRows, vStride],
+        memory.tileSum.address,
+        memory.tileSquares.address,
+        memory.tileMoved.address,
+        memory.tilePredicted.address,
+        memory.tileSpread.address,
+        memory.sum.address,
+        memory.squares.address,
+        memory.moved.address,
+        memory.predicted.address,
+        memory.spread.address,
+        memory.magnitude.address,
+        memory.accumulated.address,
+        memory.rescaled.address,
+        memory.mass.address,
+        memory.slack.address,
+        memory.perTile.address,
+        memory.floor.address,
+        memory.rescale.address,
+        tileRows,
+        vStride,
       );
     }
   };

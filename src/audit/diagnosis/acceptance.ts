@@ -46,11 +46,11 @@ const warpSizes = [32, 16, 8] as const;
 function rowGains({ residuals }: Agreement, damaged: readonly SampleRow[]): number[] {
   const cap = (x: number) => (x < rowCap ? x : rowCap);
   return damaged.map(({ observed, correct, vDim }, index) => {
-    const squares = residuals.squares[index]!;
+    const squares = residuals.squares[index];
     if (Number.isNaN(squares)) return 0;
-    const noise = Math.max(residuals.noise[index]!, correct.noise);
+    const noise = Math.max(residuals.noise[index], correct.noise);
     let before = 0;
-    for (let c = 0; c < vDim; c++) before += (observed[c]! - correct.out[c]!) ** 2;
+    for (let c = 0; c < vDim; c++) before += (observed[c] - correct.out[c]) ** 2;
     if (Number.isNaN(before)) before = Infinity;
     return before === squares ? 0 : vDim * (cap(before / noise) - cap(squares / noise));
   });

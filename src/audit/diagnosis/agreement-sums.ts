@@ -57,9 +57,9 @@ export class SlopeSums {
     let squares = 0;
     let own = 0;
     for (let c = 0; c < out.length; c++) {
-      const d = out[c]! - sound[c]!;
-      own += d * sound[c]!;
-      cross += d * (observed[c]! - sound[c]!);
+      const d = out[c] - sound[c];
+      own += d * sound[c];
+      cross += d * (observed[c] - sound[c]);
       squares += d * d;
     }
     const variance = Math.max(noise, correct.noise) / out.length;
@@ -74,10 +74,10 @@ export class SlopeSums {
     const energy = this.#squares.reduce((a, b) => a + b, 0);
     if (energy === 0) return { value: 1, standardError: Infinity, energy, dispersion: 0, alike: 0 };
     const value = this.#cross.reduce((a, b) => a + b, 0) / energy;
-    const apart = this.#cross.map((x, i) => (x - value * this.#squares[i]!) ** 2);
+    const apart = this.#cross.map((x, i) => (x - value * this.#squares[i]) ** 2);
     const spread = apart.reduce((a, b) => a + b, 0);
     const standardError = Math.max(Math.sqrt(spread), Math.sqrt(energy)) / energy;
-    const ofRows = apart.map((x, i) => x / this.#squares[i]!);
+    const ofRows = apart.map((x, i) => x / this.#squares[i]);
     const dispersion = ofRows.reduce((a, b) => a + b, 0) / ofRows.length;
     return { value, standardError, energy, dispersion, alike: this.#alike / energy };
   }

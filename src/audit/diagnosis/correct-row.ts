@@ -17,7 +17,7 @@ export function correctRow(
   const out = reference.out.slice(row * vDim, (row + 1) * vDim);
   const limit = out.map((exact, c) => {
     if (rowBound.keys === 0) return 0;
-    const magnitude = reference.magnitude[row * vDim + c]!;
+    const magnitude = reference.magnitude[row * vDim + c];
     const internal = internalBound(rowBound, exact, magnitude, magnitude + Math.abs(exact));
     return internal + outputRounding(outputFormat, exact, internal);
   });

@@ -9,12 +9,12 @@ const fewestRows = 12;
 
 /** Average ranks: equal values share theirs. */
 function ranks(values: readonly number[]): number[] {
-  const order = [...values.keys()].sort((a, b) => values[a]! - values[b]!);
+  const order = [...values.keys()].sort((a, b) => values[a] - values[b]);
   const result = new Array<number>(values.length).fill(0);
   for (let i = 0; i < order.length;) {
     let end = i;
-    while (end < order.length && values[order[end]!] === values[order[i]!]) end++;
-    for (let k = i; k < end; k++) result[order[k]!] = (i + end - 1) / 2;
+    while (end < order.length && values[order[end]] === values[order[i]]) end++;
+    for (let k = i; k < end; k++) result[order[k]] = (i + end - 1) / 2;
     i = end;
   }
   return result;
@@ -28,9 +28,9 @@ export function rankCorrelation(a: readonly number[], b: readonly number[]): num
   let xx = 0;
   let yy = 0;
   x.forEach((value, i) => {
-    cross += (value - mean) * (y[i]! - mean);
+    cross += (value - mean) * (y[i] - mean);
     xx += (value - mean) ** 2;
-    yy += (y[i]! - mean) ** 2;
+    yy += (y[i] - mean) ** 2;
   });
   return xx === 0 || yy === 0 ? 0 : cross / Math.sqrt(xx * yy);
 }

@@ -28,7 +28,7 @@ const mostListed = 4;
 function clausesOf(best: readonly Agreement[], ids: readonly string[]): string[] {
   return ids.map((id) => {
     const alike = best.filter(({ hypothesis }) => hypothesis.id === id);
-    const { hypothesis } = alike[0]!;
+    const { hypothesis } = alike[0];
     if (alike.length === 1) return hypothesis.statement;
     if (hypothesis.cause !== undefined) return hypothesis.cause;
     const statements = new Set(alike.map((one) => one.hypothesis.statement));
@@ -63,7 +63,7 @@ function conclude(
     .filter((statement) => !clauses.includes(statement));
   const lse = first.lse.rows === 0 ? [] : ['the LSE is what this cause gives'];
   return {
-    id: ids[0]!,
+    id: ids[0],
     equivalents: ids.slice(1),
     technique: techniques.size === 1 ? first.hypothesis.technique : null,
     candidates: [],

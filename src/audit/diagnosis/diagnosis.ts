@@ -35,7 +35,10 @@ export function unexplained(
       `nearest: ${sentence} would explain ${Math.floor(explained * 100)} % of the squared error`,
   );
   return {
-    ...{ id: 'unexplained', equivalents: [], technique: null, sentence: 'unexplained' },
+    id: 'unexplained',
+    equivalents: [],
+    technique: null,
+    sentence: 'unexplained',
     evidence: [...evidence, ...nearest],
     candidates,
   };

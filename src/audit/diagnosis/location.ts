@@ -68,13 +68,13 @@ function describeColumns({ input, rows, noise }: ColumnFacts): string[] {
   const { vDim } = reference.shape;
   const hits = new Int32Array(vDim);
   for (const row of rows) {
-    const typical = Math.sqrt(noise[row]! / vDim);
+    const typical = Math.sqrt(noise[row] / vDim);
     for (let c = 0; c < vDim; c++) {
-      const error = Math.abs(out[row * vDim + c]! - reference.out[row * vDim + c]!);
-      if (!(error <= 6 * typical)) hits[c]!++;
+      const error = Math.abs(out[row * vDim + c] - reference.out[row * vDim + c]);
+      if (!(error <= 6 * typical)) hits[c]++;
     }
   }
-  const struck = [...hits.keys()].filter((c) => hits[c]! > 0);
+  const struck = [...hits.keys()].filter((c) => hits[c] > 0);
   if (struck.length === 0 || struck.length === vDim) return [];
   if (struck.length <= vDim / 8)
     return [`only ${countOf('column', struck.length)} ${listNumbers(struck)} err`];

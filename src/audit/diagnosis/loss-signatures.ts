@@ -109,7 +109,7 @@ function* maskSignatures({ problem, reference }: DiagnosisInput): Generator<Loss
 
 /** Whether every weight underflows fp32 when the maximum that is subtracted is 0. */
 function underflowsAgainstZero({ reference }: DiagnosisInput, row: number): boolean | null {
-  const maximum = reference.maximum[row]!;
+  const maximum = reference.maximum[row];
   if (!Number.isFinite(maximum)) return null;
   return maximum < underflowEnds ? true : maximum > underflowBegins ? false : null;
 }

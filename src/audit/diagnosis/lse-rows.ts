@@ -18,12 +18,12 @@ export function explainEmptyRows(input: DiagnosisInput): Diagnosis | null {
   if (lseTest!.outside > 0) return null;
   const wrong: number[] = [];
   for (let row = 0; row < lse!.length; row++) {
-    const exact = reference.lse[row]!;
-    if (Number.isFinite(lse![row]! - exact) || Object.is(lse![row], exact)) continue;
+    const exact = reference.lse[row];
+    if (Number.isFinite(lse![row] - exact) || Object.is(lse![row], exact)) continue;
     if (exact !== -Infinity || reference.magnitude.length === 0) return null;
     wrong.push(row);
   }
-  const values = new Set(wrong.map((row) => lse![row]!));
+  const values = new Set(wrong.map((row) => lse![row]));
   if (values.size !== 1) return null;
   const [value] = values;
   const text = value === Infinity ? '+∞' : String(value);

@@ -55,7 +55,7 @@ const hopelessShare = 0.05;
 function squaredDistance(a: Float64Array, b: Float64Array): number {
   let sum = 0;
   for (let c = 0; c < a.length; c++) {
-    const difference = a[c] === b[c] ? 0 : a[c]! - b[c]!;
+    const difference = a[c] === b[c] ? 0 : a[c] - b[c];
     sum += difference * difference;
   }
   return sum;
@@ -88,7 +88,7 @@ function saysSomething({ magnitude }: SampleRow, { out, noise, limit }: RowPredi
  */
 function withinLimit({ observed, correct }: SampleRow, { out, limit }: RowPrediction): boolean {
   return observed.every(
-    (x, c) => x === out[c] || Math.abs(x - out[c]!) <= Math.max(limit[c]!, correct.limit[c]!),
+    (x, c) => x === out[c] || Math.abs(x - out[c]) <= Math.max(limit[c], correct.limit[c]),
   );
 }
 

@@ -41,9 +41,9 @@ function finish(
   const limit = new Float64Array(vDim);
   for (let c = 0; c < vDim; c++) {
     // Σ w|v − O| is at most Σ w|v| + |O|.
-    const spread = magnitude[c]! + Math.abs(out[c]!);
-    const internal = internalBound(bound, out[c]!, magnitude[c]!, spread);
-    limit[c] = internal + outputRounding(outputFormat, out[c]!, internal);
+    const spread = magnitude[c] + Math.abs(out[c]);
+    const internal = internalBound(bound, out[c], magnitude[c], spread);
+    limit[c] = internal + outputRounding(outputFormat, out[c], internal);
   }
   return { out, noise: expectedError(bound, squares, out, magnitude, outputFormat), limit, lse };
 }
@@ -56,13 +56,13 @@ export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPr
   const magnitude = new Float64Array(vDim);
   let squares = 0;
   for (let j = 0; j < weights.length; j++) {
-    const w = weights[j]!;
+    const w = weights[j];
     if (w === 0) continue;
     let norm = 0;
     for (let c = 0; c < vDim; c++) {
-      const v = values[j * vDim + c]!;
-      out[c]! += w * v;
-      magnitude[c]! += Math.abs(w * v);
+      const v = values[j * vDim + c];
+      out[c] += w * v;
+      magnitude[c] += Math.abs(w * v);
       norm += v * v;
     }
     squares += w * w * norm;
@@ -90,7 +90,7 @@ export function scalePrediction(
   lse: number,
 ): RowPrediction {
   const limit = prediction.limit.map((limit, c) => {
-    const scaled = factor * prediction.out[c]!;
+    const scaled = factor * prediction.out[c];
     return Math.abs(factor) * limit + outputRounding(place.outputFormat, scaled, 0);
   });
   const out = prediction.out.map((x) => factor * x);

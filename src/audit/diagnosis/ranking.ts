@@ -15,16 +15,16 @@ const fittedAdvantage = 3;
  * of one noise for all, the largest that any of them expects, and of the LSE's.
  */
 function costs(accepted: readonly Agreement[], vDim: number): number[] {
-  const rows = accepted[0]!.residuals.squares.length;
+  const rows = accepted[0].residuals.squares.length;
   const totals = new Array<number>(accepted.length).fill(0);
   for (let row = 0; row < rows; row++) {
     let noise = 0;
     for (const { residuals } of accepted)
-      if (residuals.noise[row]! > noise) noise = residuals.noise[row]!;
+      if (residuals.noise[row] > noise) noise = residuals.noise[row];
     accepted.forEach(({ residuals }, i) => {
-      const squares = residuals.squares[row]!;
+      const squares = residuals.squares[row];
       const ratio = squares === 0 ? 0 : squares / noise;
-      totals[i]! += vDim * (ratio < rowCap ? ratio : rowCap) + residuals.lse[row]!;
+      totals[i] += vDim * (ratio < rowCap ? ratio : rowCap) + residuals.lse[row];
     });
   }
   return totals;
@@ -40,7 +40,7 @@ export function bestAgreements(
 ): Agreement[] {
   if (accepted.length === 0) return [];
   const totals = costs(accepted, shape.vDim);
-  const cost = new Map(accepted.map((one, i) => [one, totals[i]!]));
+  const cost = new Map(accepted.map((one, i) => [one, totals[i]]));
   const costOf = (one: Agreement) => cost.get(one)!;
   const least = Math.min(...totals);
   const rows = Math.max(1, ...accepted.map((one) => one.rows));

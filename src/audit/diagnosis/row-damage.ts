@@ -37,8 +37,8 @@ export function expectedError(
   const underflow = floor / Math.sqrt(Math.max(keys, 1));
   let sum = (weightRounding ** 2 + typicalWeight ** 2) * squares;
   for (let c = 0; c < out.length; c++) {
-    const half = outputRounding(outputFormat, out[c]!, 0);
-    sum += half ** 2 + (walk * magnitude[c]!) ** 2 + (divide * out[c]!) ** 2 + underflow ** 2;
+    const half = outputRounding(outputFormat, out[c], 0);
+    sum += half ** 2 + (walk * magnitude[c]) ** 2 + (divide * out[c]) ** 2 + underflow ** 2;
   }
   return sum / 3;
 }
@@ -46,7 +46,7 @@ export function expectedError(
 /** Σ x² of each row of a flat [rows × dim] array. */
 function squaredNorms(values: Float64Array, dim: number): Float64Array {
   const norms = new Float64Array(dim === 0 ? 0 : values.length / dim);
-  for (let i = 0; i < values.length; i++) norms[Math.floor(i / dim)]! += values[i]! ** 2;
+  for (let i = 0; i < values.length; i++) norms[Math.floor(i / dim)] += values[i] ** 2;
   return norms;
 }
 
@@ -68,7 +68,7 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
     visit: ({ weights, rows, firstKey, keys: count, stride }) => {
       for (let i = 0; i < rows; i++)
         for (let j = 0; j < count; j++)
-          squares[row + i]! += weights[i * stride + j]! ** 2 * norms[firstNorm + firstKey + j]!;
+          squares[row + i] += weights[i * stride + j] ** 2 * norms[firstNorm + firstKey + j];
     },
     end: () => undefined,
   });
@@ -87,7 +87,7 @@ export function measureRows(input: RowMeasureInput): RowDamage {
     let sum = 0;
     // A NaN or infinity that the exact row has too is no error of the kernel's.
     for (let c = 0; c < vDim; c++)
-      if (Number.isFinite(exact[c])) sum += (out[from + c]! - exact[c]!) ** 2;
+      if (Number.isFinite(exact[c])) sum += (out[from + c] - exact[c]) ** 2;
     error[row] = Number.isNaN(sum) ? Infinity : sum;
     const magnitude = reference.magnitude.subarray(from, from + vDim);
     return expectedError(bound.row(row), square, exact, magnitude, outputFormat);

@@ -66,7 +66,7 @@ export class RowReader {
       const { begin, end } = this.range(row);
       const scores = new Float64Array(keys).fill(-Infinity);
       const dots = this.dots(row, this.kvHead(row));
-      for (let j = begin; j < end; j++) scores[j] = this.score(dots[j]!);
+      for (let j = begin; j < end; j++) scores[j] = this.score(dots[j]);
       return scores;
     });
     this.#dots = remembered((index) => {
@@ -74,7 +74,7 @@ export class RowReader {
       const k = this.keys(index % this.#kvHeads);
       return Float64Array.from({ length: keys }, (_, j) => {
         let sum = 0;
-        for (let t = 0; t < qkDim; t++) sum += q[t]! * k[j * qkDim + t]!;
+        for (let t = 0; t < qkDim; t++) sum += q[t] * k[j * qkDim + t];
         return sum;
       });
     });

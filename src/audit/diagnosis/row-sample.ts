@@ -41,7 +41,7 @@ function lseNoiseOf({ bound, lse }: DiagnosisInput, reader: RowReader, row: numb
   const { typicalWeight } = bound.row(row);
   let squares = 0;
   for (const s of reader.scores(row)) if (s !== -Infinity) squares += Math.exp(2 * (s - exact));
-  const given = lse![row]!;
+  const given = lse![row];
   // An LSE that a shorter format holds was rounded to it.
   const format = (['bf16', 'fp16', 'fp32'] as const).find(
     (name) => round(formats[name], given) === given,
@@ -54,26 +54,26 @@ function lseNoiseOf({ bound, lse }: DiagnosisInput, reader: RowReader, row: numb
 
 /** Σ error² over its expectation; an exact row has ratio 0. */
 export function damageOf({ error, noise }: RowDamage, row: number): number {
-  return error[row] === 0 ? 0 : error[row]! / noise[row]!;
+  return error[row] === 0 ? 0 : error[row] / noise[row];
 }
 
 /** At most `count` of the entries, at even distances, first and last among them. */
 function spread<T>(entries: readonly T[], count: number): T[] {
   if (entries.length <= count) return [...entries];
   const step = (entries.length - 1) / Math.max(count - 1, 1);
-  return Array.from({ length: count }, (_, i) => entries[Math.round(i * step)]!);
+  return Array.from({ length: count }, (_, i) => entries[Math.round(i * step)]);
 }
 
 /** Whether one element of a row is farther from the exact value than any correct kernel is. */
 function leavesBound(input: DiagnosisInput, row: number): boolean {
   const { out, limit } = correctRow(input, row);
-  return out.some((exact, c) => Math.abs(input.out[row * out.length + c]! - exact) > limit[c]!);
+  return out.some((exact, c) => Math.abs(input.out[row * out.length + c] - exact) > limit[c]);
 }
 
 /** Whether an LSE is farther from the exact one than any correct kernel's, or NaN. */
 function lseLeavesBound({ reference, lse, bound }: DiagnosisInput, row: number): boolean {
-  const exact = reference.lse[row]!;
-  const given = lse![row]!;
+  const exact = reference.lse[row];
+  const given = lse![row];
   if (given === exact) return false;
   return !(Math.abs(given - exact) <= bound.row(row).lse + 2 ** -23 * Math.abs(exact));
 }
@@ -161,7 +161,7 @@ export function sampleRows(
   const isDamaged = new Set(damaged);
   const sound: number[] = [];
   for (let row = 0; row < reference.lse.length; row++)
-    if (!isDamaged.has(row) && damage.error[row]! < Infinity) sound.push(row);
+    if (!isDamaged.has(row) && damage.error[row] < Infinity) sound.push(row);
   const beside = chosen
     .flatMap((row) => [row - 1, row + 1])
     .filter((row) => row >= 0 && row < reference.lse.length && !isDamaged.has(row));
@@ -169,7 +169,7 @@ export function sampleRows(
   const others = new Set([
     ...spread(sound, Math.ceil(spare / 2)),
     ...spread(
-      beside.filter((row) => damage.error[row]! < Infinity),
+      beside.filter((row) => damage.error[row] < Infinity),
       Math.floor(spare / 2),
     ),
   ]);
@@ -184,16 +184,16 @@ export function sampleRows(
       outputFormat,
       vDim,
       observed: out.subarray(row * vDim, (row + 1) * vDim),
-      observedLse: lse === null ? null : lse[row]!,
+      observedLse: lse === null ? null : lse[row],
       correct: {
         ...correctRow(input, row),
-        noise: damage.noise[row]!,
-        lse: reference.lse[row]!,
+        noise: damage.noise[row],
+        lse: reference.lse[row],
       },
       magnitude: reference.magnitude
         .subarray(row * vDim, (row + 1) * vDim)
         .reduce((sum, x) => sum + x * x, 0),
-      lseNoise: lse === null ? 0 : lseNoiseOf(input, reader, row, reference.lse[row]!),
+      lseNoise: lse === null ? 0 : lseNoiseOf(input, reader, row, reference.lse[row]),
       damaged: isDamaged.has(row),
     };
   };

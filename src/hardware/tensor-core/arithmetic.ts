@@ -66,9 +66,16 @@ function rows(
 ): TensorCoreArithmetic[] {
   return list.map(
     ([operands, accumulator, productsPerSum, alignedFractionBits, evidence, unusual]) => ({
-      ...{ instruction, architecture, operands, productsPerSum, alignedFractionBits, evidence },
+      instruction,
+      architecture,
+      operands,
+      productsPerSum,
+      alignedFractionBits,
+      evidence,
       ...accumulators[accumulator],
-      ...{ mixed: false, sequence: 'chain', ...unusual },
+      mixed: false,
+      sequence: 'chain',
+      ...unusual,
     }),
   );
 }

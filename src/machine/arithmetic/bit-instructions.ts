@@ -68,13 +68,18 @@ function insertField(a: number, b: number, position: number, length: number): nu
 
 function moves(types: readonly string[]): BitRow[] {
   return types.map((type) => ({
-    ...{ name: `mov.${type}`, operands: 1, compute: (a) => a, loop: moveLoop },
+    name: `mov.${type}`,
+    operands: 1,
+    compute: (a) => a,
+    loop: moveLoop,
   }));
 }
 
 function selections(types: readonly string[]): BitRow[] {
   return types.map((type) => ({
-    ...{ name: `selp.${type}`, operands: 3, compute: (a, b, predicate) => (predicate ? a : b) },
+    name: `selp.${type}`,
+    operands: 3,
+    compute: (a, b, predicate) => (predicate ? a : b),
   }));
 }
 
@@ -103,7 +108,8 @@ const rows: readonly BitRow[] = [
   { name: 'bfi.b32', operands: 4, compute: insertField },
   { name: 'prmt.b32', operands: 3, compute: permuteBytes },
   ...permuteModes.map((mode): BitRow => ({
-    ...{ name: `prmt.b32.${mode}`, operands: 3 },
+    name: `prmt.b32.${mode}`,
+    operands: 3,
     compute: (a, b, selector) => permuteBytesInMode(mode, a, b, selector),
   })),
 ];
@@ -120,7 +126,11 @@ export const bitInstructions: readonly WordInstruction[] = rows.map(
     const evaluate = (a: number, b: number, c: number, d: number): number =>
       compute(a, b, c, d) >>> 0;
     return {
-      ...{ ...facts, unit: 'alu', laneOperations: 1, width: 1, evaluate },
+      ...facts,
+      unit: 'alu',
+      laneOperations: 1,
+      width: 1,
+      evaluate,
       loop: loop ?? evaluatingLoop(evaluate),
     };
   },

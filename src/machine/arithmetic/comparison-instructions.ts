@@ -63,7 +63,8 @@ const types: readonly {
   { suffix: '.b32', valueOf: (bits) => bits, comparisons: equality },
   { suffix: '.s32', valueOf: (bits) => bits | 0, comparisons: { ...equality, ...order } },
   {
-    ...{ suffix: '.u32', valueOf: (bits) => bits >>> 0 },
+    suffix: '.u32',
+    valueOf: (bits) => bits >>> 0,
     comparisons: { ...equality, ...order, ...unsignedNames },
   },
   ...Object.entries(flushings).map(([ftz, flushToZero]) => ({
@@ -79,7 +80,12 @@ function comparison(
   evaluate: WordInstruction['evaluate'],
 ): WordInstruction {
   return {
-    ...{ name, unit: 'alu', operands, laneOperations: 1, width: 1, evaluate },
+    name,
+    unit: 'alu',
+    operands,
+    laneOperations: 1,
+    width: 1,
+    evaluate,
     loop: evaluatingLoop(evaluate),
   };
 }

@@ -28,7 +28,12 @@ function pairInstruction(name: PairConversionName): WordInstruction {
   const evaluate = (a: number, b: number): number => convertPair(name, a, b);
   const { storageBits } = formats[conversions[name].destination];
   return {
-    ...{ name, unit: 'conversion', operands: 2, laneOperations: 2, width: 1, evaluate },
+    name,
+    unit: 'conversion',
+    operands: 2,
+    laneOperations: 2,
+    width: 1,
+    evaluate,
     loop: arrayLoop(() => createConversionArray(name), storageBits, evaluatingLoop(evaluate)),
   };
 }
@@ -38,8 +43,12 @@ function oneOperandInstruction(pair: PairConversionName): WordInstruction {
   const { evaluate } = conversions[pair];
   const { storageBits } = formats[conversions[pair].destination];
   return {
-    ...{ name: pair.replace('x2.', '.'), unit: 'conversion', operands: 1 },
-    ...{ laneOperations: 1, width: 1, evaluate },
+    name: pair.replace('x2.', '.'),
+    unit: 'conversion',
+    operands: 1,
+    laneOperations: 1,
+    width: 1,
+    evaluate,
     loop: arrayLoop(() => createConversionArray(pair), storageBits, evaluatingLoop(evaluate)),
   };
 }
@@ -50,8 +59,13 @@ function unaryInstruction(name: PackedConversionName | SingleConversionName): Wo
     ? (a: number) => conversions[name].evaluate((a & mask) >>> 0)
     : (a: number) => convertPacked(name, (a & mask) >>> 0);
   return {
-    ...{ name, unit: 'conversion', operands: 1, laneOperations: isSingle(name) ? 1 : 2, width: 1 },
-    ...{ evaluate, loop: evaluatingLoop(evaluate) },
+    name,
+    unit: 'conversion',
+    operands: 1,
+    laneOperations: isSingle(name) ? 1 : 2,
+    width: 1,
+    evaluate,
+    loop: evaluatingLoop(evaluate),
   };
 }
 

@@ -72,7 +72,8 @@ export function executeArithmeticRun(
     instruction.element.loop({
       destination: wordsOfPair(destination, word),
       sources: sources.map((source) => wordsOfPair(source, word)),
-      ...{ count, activeLanes },
+      count,
+      activeLanes,
     });
 }
 

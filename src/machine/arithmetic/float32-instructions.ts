@@ -91,7 +91,11 @@ function roundedInstruction(
   const roundedLoop = (rounding: Float32Options): RunLoop =>
     loop?.(rounding) ?? evaluatingLoop(evaluate);
   return {
-    ...{ name: `${opcode}${modifiers}.f32`, unit: 'fma', operands, laneOperations: 1, width: 1 },
+    name: `${opcode}${modifiers}.f32`,
+    unit: 'fma',
+    operands,
+    laneOperations: 1,
+    width: 1,
     evaluate,
     loop: options === undefined ? toNearestLoop : roundedLoop(options),
   };
@@ -135,11 +139,15 @@ function extremumInstructions(name: string, rule: ExtremumRule): WordInstruction
   const facts = { name, unit: 'alu', laneOperations: 1, width: 1 } as const;
   return [
     {
-      ...{ ...facts, operands: 2, loop: extremumLoop(rule) },
+      ...facts,
+      operands: 2,
+      loop: extremumLoop(rule),
       evaluate: (a, b) => bitsOf(extremum(float32Of(a), float32Of(b), rule)),
     },
     {
-      ...{ ...facts, operands: 3, loop: extremumOfThreeLoop(rule) },
+      ...facts,
+      operands: 3,
+      loop: extremumOfThreeLoop(rule),
       evaluate: (a, b, c) =>
         bitsOf(extremum(extremum(float32Of(a), float32Of(b), rule), float32Of(c), rule)),
     },

@@ -41,7 +41,12 @@ const integerTypes = {
 
 function conversion(name: string, evaluate: (a: number) => number): WordInstruction {
   return {
-    ...{ name, unit: 'conversion', operands: 1, laneOperations: 1, width: 1, evaluate },
+    name,
+    unit: 'conversion',
+    operands: 1,
+    laneOperations: 1,
+    width: 1,
+    evaluate,
     loop: evaluatingLoop(evaluate),
   };
 }

@@ -57,7 +57,10 @@ export const integerInstructions: readonly WordInstruction[] = [
 ].map(({ compute, loop, ...facts }): WordInstruction => {
   const evaluate = (a: number, b: number, c: number): number => compute(a, b, c) >>> 0;
   return {
-    ...{ ...facts, laneOperations: 1, width: 1, evaluate },
+    ...facts,
+    laneOperations: 1,
+    width: 1,
+    evaluate,
     loop: loop ?? evaluatingLoop(evaluate),
   };
 });

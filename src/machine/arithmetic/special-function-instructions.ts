@@ -30,7 +30,12 @@ export const specialFunctionInstructions: readonly WordInstruction[] = names.map
   const mask = 2 ** formats[format].storageBits - 1;
   const evaluate = (a: number): number => ofPattern((a & mask) >>> 0);
   return {
-    ...{ name, unit: 'mufu', operands: 1, laneOperations: 1, width: 1, evaluate },
+    name,
+    unit: 'mufu',
+    operands: 1,
+    laneOperations: 1,
+    width: 1,
+    evaluate,
     loop: loopOf(name, evaluatingLoop(evaluate)),
   };
 });

@@ -18,7 +18,9 @@ export function accessTensor(
   const firstRow = Math.floor(firstLane / granuleLanes);
   const endRow = Math.ceil((firstLane + lanes) / granuleLanes);
   machine.tracker?.access(machine, actor, {
-    ...{ space: 'tensor', cta, kind },
+    space: 'tensor',
+    cta,
+    kind,
     start: firstRow * tensorMemoryColumns + firstColumn,
     count: columns,
     stride: tensorMemoryColumns,

@@ -65,15 +65,21 @@ export const bulkCopyDefinitions: InstructionDefinitions<
       const { rank: target } = splitClusterAddress(barrier);
       const { bulkBytes, bulkLatency } = machine.rates;
       issue(machine, warp, {
-        ...{ kind: 'bulk-load', unit: 'TMA', cycles: bytes / bulkBytes, latency: bulkLatency },
+        kind: 'bulk-load',
+        unit: 'TMA',
+        cycles: bytes / bulkBytes,
+        latency: bulkLatency,
         reaches: [cta, ...machine.ctas.filter(({ rank }) => rank === target && rank !== cta.rank)],
         perform: ({ order }) => {
           loadBox(map, coordinates, cta.shared, destination);
           const actor =
             order === null ? { warp, order } : ({ warp, order, kind: 'bulk-load' } as const);
           machine.tracker?.access(machine, actor, {
-            ...{ space: 'shared', cta, kind: 'write' },
-            ...{ start: firstWord, count: words },
+            space: 'shared',
+            cta,
+            kind: 'write',
+            start: firstWord,
+            count: words,
           });
           completeBytes(machine, actor, barrier, bytes);
         },
@@ -89,7 +95,9 @@ export const bulkCopyDefinitions: InstructionDefinitions<
       count(cta.counters.sharedBytes, `${name} → TMA`, bytes);
       count(cta.counters.globalBytes, `TMA → ${name}`, bytes);
       const operation = issue(machine, warp, {
-        ...{ kind: 'bulk-store', unit: 'TMA', cycles: bytes / machine.rates.bulkBytes },
+        kind: 'bulk-store',
+        unit: 'TMA',
+        cycles: bytes / machine.rates.bulkBytes,
         perform: ({ order }) => {
           storeBox(map, coordinates, cta.shared, source);
           if (order === null) return;
@@ -97,8 +105,11 @@ export const bulkCopyDefinitions: InstructionDefinitions<
             machine,
             { warp, order, kind: 'bulk-store' },
             {
-              ...{ space: 'shared', cta, kind: 'read' },
-              ...{ start: firstWord, count: words },
+              space: 'shared',
+              cta,
+              kind: 'read',
+              start: firstWord,
+              count: words,
             },
           );
         },

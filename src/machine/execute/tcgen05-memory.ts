@@ -69,7 +69,9 @@ function move(machine: MachineState, warp: WarpState, instruction: Transfer): vo
   // The source registers may change after the instruction has been issued.
   const source = isLoad ? fragment : fragment.slice();
   const operation = issue(machine, warp, {
-    ...{ kind, unit: 'tensor memory', cycles: bytes / machine.rates.tensorBytes },
+    kind,
+    unit: 'tensor memory',
+    cycles: bytes / machine.rates.tensorBytes,
     fragment: isLoad ? fragment : null,
     perform: ({ order }) => {
       const { words } = cta.tensor;
@@ -132,7 +134,9 @@ function executeCopy(
     count(counters.tensorBytes, `shared memory → ${name}`, rows * k);
   }
   const operation = issue(machine, warp, {
-    ...{ kind: 'copy', unit: 'tensor core', cycles: (rows * k) / machine.rates.sharedBytes },
+    kind: 'copy',
+    unit: 'tensor core',
+    cycles: (rows * k) / machine.rates.sharedBytes,
     reaches: ctas,
     perform: ({ order }) => {
       for (const cta of ctas) {

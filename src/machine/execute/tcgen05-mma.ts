@@ -142,7 +142,8 @@ function executeMma(machine: MachineState, warp: WarpState, mma: Tcgen05Mma): vo
   const before = predecessors(machine, warp, mma);
   const rate = machine.rates.mmaFlops[rateBits(mma)];
   const operation = issue(machine, warp, {
-    ...{ kind: 'mma', unit: 'tensor core' },
+    kind: 'mma',
+    unit: 'tensor core',
     cycles: (2 * shape.m * shape.n * shape.k) / group / rate,
     after: before.map((entry) => entry.operation).filter(({ isDone }) => !isDone),
     predecessors: before.map((entry) => entry.operation.order),
@@ -166,7 +167,10 @@ function executeCommit(
 ): void {
   const after = warp.tensorOperations.filter(({ isDone }) => !isDone);
   const commit = issue(machine, warp, {
-    ...{ kind: 'commit', unit: 'issue', cycles: 0, after },
+    kind: 'commit',
+    unit: 'issue',
+    cycles: 0,
+    after,
     predecessors: [warp.lastCommit?.order ?? null],
     reaches: ctas.flatMap((rank) => machine.ctas[rank] ?? []),
     perform: ({ order }) => {

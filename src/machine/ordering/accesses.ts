@@ -65,10 +65,10 @@ export function createAccessTable(): AccessTable {
       const access = rest[stamp - 1];
       if (access === undefined)
         throw new RangeError(`${stamp} is no stamp: there are 1 to ${rest.length}`);
-      return { chain: chains[stamp]!, time: times[stamp]!, ...access };
+      return { chain: chains[stamp], time: times[stamp], ...access };
     },
-    chainOf: (stamp) => chains[stamp]!,
-    timeOf: (stamp) => times[stamp]!,
-    proxyOf: (stamp) => rest[stamp - 1]!.proxy,
+    chainOf: (stamp) => chains[stamp],
+    timeOf: (stamp) => times[stamp],
+    proxyOf: (stamp) => rest[stamp - 1].proxy,
   };
 }

@@ -40,9 +40,9 @@ export function createChains(): Chains {
     createAgent: () => count++,
     begin: (start) => {
       for (let index = 0; index < chains.length; index++) {
-        const chain = chains[index]!;
-        if (clockIncludes(start, chain, lastTimes[index]!))
-          return { chain, time: ++lastTimes[index]! };
+        const chain = chains[index];
+        if (clockIncludes(start, chain, lastTimes[index]))
+          return { chain, time: ++lastTimes[index] };
       }
       chains.push(count);
       lastTimes.push(1);

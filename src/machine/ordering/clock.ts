@@ -52,14 +52,14 @@ export function joinClock(into: Clock, from: Clock): void {
   if (length > into.length) extend(into, length);
   const target = into.times;
   for (let chain = 0; chain < length; chain++) {
-    const time = source[chain]!;
-    if (time > target[chain]!) target[chain] = time;
+    const time = source[chain];
+    if (time > target[chain]) target[chain] = time;
   }
 }
 
 /** The time of the latest event of a chain that is in the clock; 0 if there is none. */
 export function clockTime(clock: Clock, chain: number): number {
-  return chain < clock.length ? clock.times[chain]! : 0;
+  return chain < clock.length ? clock.times[chain] : 0;
 }
 
 /** Whether the event of a chain at a time is in the clock: whether it has happened before. */
@@ -70,14 +70,14 @@ export function clockIncludes(clock: Clock, chain: number, time: number): boolea
 /** Whether everything that is in `other` is in the clock. */
 export function clockContains(clock: Clock, other: Clock): boolean {
   for (let chain = 0; chain < other.length; chain++)
-    if (other.times[chain]! > clockTime(clock, chain)) return false;
+    if (other.times[chain] > clockTime(clock, chain)) return false;
   return true;
 }
 
 /** Adds the event of a chain at a time, and with it all that the chain did before. */
 export function includeInClock(clock: Clock, chain: number, time: number): void {
   if (chain >= clock.length) extend(clock, chain + 1);
-  if (time > clock.times[chain]!) clock.times[chain] = time;
+  if (time > clock.times[chain]) clock.times[chain] = time;
 }
 
 /**
@@ -86,7 +86,7 @@ export function includeInClock(clock: Clock, chain: number, time: number): void 
  */
 export function tickClock(clock: Clock, chain: number): number {
   if (chain >= clock.length) extend(clock, chain + 1);
-  return ++clock.times[chain]!;
+  return ++clock.times[chain];
 }
 
 /** Empties a clock; it keeps its memory. */

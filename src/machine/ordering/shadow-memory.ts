@@ -189,7 +189,7 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
     for (let row = 0; row < rows; row++) {
       const end = start + row * stride + count;
       for (let word = end - count; word < end;) {
-        const latest = cells[word]!;
+        const latest = cells[word];
         const firstWord = word++;
         while (word < end && cells[word] === latest) word++;
         if (latest !== state) {

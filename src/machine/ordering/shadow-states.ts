@@ -38,8 +38,8 @@ export function createShadowStates(): ShadowStates {
     get count() {
       return writers.length;
     },
-    writerOf: (state) => writers[state]!,
-    readersOf: (state) => readers[state]!,
+    writerOf: (state) => writers[state],
+    readersOf: (state) => readers[state],
     add: (writer, reads) => {
       readers.push(reads);
       const state = writers.push(writer) - 1;
@@ -52,7 +52,7 @@ export function createShadowStates(): ShadowStates {
       }
       return state;
     },
-    recall: (state, stamp) => (askedBy[state] === stamp ? next[state]! : -1),
+    recall: (state, stamp) => (askedBy[state] === stamp ? next[state] : -1),
     remember: (state, stamp, following) => {
       askedBy[state] = stamp;
       next[state] = following;
@@ -64,12 +64,12 @@ export function createShadowStates(): ShadowStates {
       const keptWriters = [noWriter, initialWriter];
       const keptReaders = [noReaders, noReaders];
       for (let index = 0; index < cells.length; index++) {
-        const state = cells[index]!;
+        const state = cells[index];
         if (renumbered[state] === -1) {
-          renumbered[state] = keptWriters.push(writers[state]!) - 1;
-          keptReaders.push(readers[state]!);
+          renumbered[state] = keptWriters.push(writers[state]) - 1;
+          keptReaders.push(readers[state]);
         }
-        cells[index] = renumbered[state]!;
+        cells[index] = renumbered[state];
       }
       writers = keptWriters;
       readers = keptReaders;

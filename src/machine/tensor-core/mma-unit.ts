@@ -64,7 +64,11 @@ export function createMmaUnit(arithmetic: TensorCoreArithmetic): MmaUnit {
     const tile =
       tiles.get(key) ??
       createTensorCoreTile(arithmetic, {
-        ...{ rows, columns: shape.n, inner: shape.k, aFormat: a, bFormat: b },
+        rows,
+        columns: shape.n,
+        inner: shape.k,
+        aFormat: a,
+        bFormat: b,
       });
     tiles.set(key, tile);
     return tile;

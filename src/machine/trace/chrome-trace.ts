@@ -113,7 +113,7 @@ export function createChromeTraceSection({
     const where = place(event);
     const { name, start, end, issuedAt, instruction, warp, track } = event;
     const args = {
-      ...{ warp: warpName(warp) },
+      warp: warpName(warp),
       ...(instruction === null ? {} : describeInstruction(instruction)),
     };
     if (track === 'issue') {
@@ -136,7 +136,8 @@ export function createChromeTraceSection({
     let share = shares.get(key);
     if (share === undefined) {
       share = {
-        ...{ pid: processOf(cta), unit: String(track) },
+        pid: processOf(cta),
+        unit: String(track),
         ...createBusyShare(shareWindow, units),
       };
       shares.set(key, share);
@@ -160,8 +161,13 @@ export function createChromeTraceSection({
       for (const { pid, unit, windows } of shares.values())
         for (const { start, share } of windows())
           write({
-            ...{ name: `${unit}, % busy`, cat: 'share', ph: 'C', pid, tid: 0 },
-            ...{ ts: microseconds(start), args: { busy: Math.round(1000 * share) / 10 } },
+            name: `${unit}, % busy`,
+            cat: 'share',
+            ph: 'C',
+            pid,
+            tid: 0,
+            ts: microseconds(start),
+            args: { busy: Math.round(1000 * share) / 10 },
           });
       flush();
       return chunks;

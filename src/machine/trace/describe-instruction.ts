@@ -14,7 +14,10 @@ export function describeInstruction(instruction: Instruction): InstructionDetail
     case 'tcgen05.mma': {
       const { shape, a, b, aOperand, d, accumulate, group, names } = instruction;
       return {
-        ...{ op, product: `${names.d} = ${names.a} · ${names.b}`, accumulate, group },
+        op,
+        product: `${names.d} = ${names.a} · ${names.b}`,
+        accumulate,
+        group,
         shape: `${shape.m} × ${shape.n} × ${shape.k}`,
         operands: a === b ? a : `${a}, ${b}`,
         a: aOperand.space === 'shared' ? 'shared memory' : 'tensor memory',

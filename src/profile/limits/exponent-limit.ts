@@ -54,7 +54,8 @@ export function exponentLimit(
     return valueOfOrdinal(first + failure - 1);
   };
   return {
-    ...{ format, name },
+    format,
+    name,
     largestFinite: lastThat(isFinite),
     largestRounded: lastThat(isRounded),
   };

@@ -36,7 +36,9 @@ export function offsetTrades(
     while (!allows(offset)) offset--;
     const { lostUpToX, subnormalUpToX, lostUpTo } = underflowOf({ format, offset });
     return {
-      ...{ format, threshold, offset },
+      format,
+      threshold,
+      offset,
       lostUpTo: lostUpToX,
       subnormalUpTo: subnormalUpToX,
       range: exponent - Math.log2(lostUpTo),

@@ -105,7 +105,12 @@ export function thresholdLimits(
       const largest = least([weights, rowSum, output]);
       return {
         ...weightConversions[format],
-        ...{ offset, exponent, weights, rowSum, output, largest },
+        offset,
+        exponent,
+        weights,
+        rowSum,
+        output,
+        largest,
         roundedWeights: largestThreshold(rounded, conditions),
         outcomes: thresholds.map((threshold) => ({
           threshold,

@@ -64,12 +64,14 @@ function largestTables(domain: DomainReport, { reference }: DomainStyle): string
     ulpInputs === 0 ? '-' : digits(worst?.error ?? 0, 6);
   return [
     ...byFunction(domain, 'largest error', {
-      ...{ per: 'measure', names: [''] },
+      per: 'measure',
+      names: [''],
       cells: (measure) => [largest(measure)],
     }),
     '',
     ...byFunction(domain, 'largest, in ulps', {
-      ...{ per: 'format', names: [''] },
+      per: 'format',
+      names: [''],
       cells: (measure) => [ulps(measure)],
     }),
     '',
@@ -86,14 +88,16 @@ function meanTables(domain: DomainReport, { variable }: DomainStyle): string[] {
   return weightings.flatMap((weighting) => [
     `  ${weightingName(weighting, variable)}`,
     ...byFunction(domain, 'error', {
-      ...{ per: 'measure', names: ['mean', 'rms'] },
+      per: 'measure',
+      names: ['mean', 'rms'],
       cells: (measure) => {
         const { mean, rootMeanSquare } = averagesOf(measure, weighting);
         return [digits(mean), digits(rootMeanSquare)];
       },
     }),
     ...byFunction(domain, 'in ulps', {
-      ...{ per: 'format', names: ['mean', 'rms'] },
+      per: 'format',
+      names: ['mean', 'rms'],
       cells: (measure) => {
         const { meanUlp, rootMeanSquareUlp } = averagesOf(measure, weighting);
         return [digits(meanUlp), digits(rootMeanSquareUlp)];
@@ -123,7 +127,8 @@ function shareTable(
   { variable }: DomainStyle,
 ): string[] {
   return byFunction(domain, heading, {
-    ...{ per: 'format', names: ['numbers', variable] },
+    per: 'format',
+    names: ['numbers', variable],
     cells: (measure) =>
       weightings.map((weighting) => percentage(averagesOf(measure, weighting)[key])),
   });
@@ -136,7 +141,8 @@ function differenceTables(domain: DomainReport, style: DomainStyle): string[] {
     ...shareTable(domain, `differs from ${baseline}`, 'differing', style),
     '',
     ...byFunction(domain, `inputs that differ, of ${grouped(domain.inputs)}`, {
-      ...{ per: 'format', names: [''] },
+      per: 'format',
+      names: [''],
       cells: ({ differing }) => [grouped(differing)],
     }),
     '',

@@ -50,7 +50,9 @@ export function referenceReport(
   const { formula, relativeError } = references[name];
   const certainty = 2 ** Math.ceil(Math.log2(relativeError + 2 ** -54));
   return {
-    ...{ formula, relativeError, certainty },
+    formula,
+    relativeError,
+    certainty,
     absoluteCertainty: largest === null ? null : largest * certainty,
   };
 }

@@ -90,7 +90,10 @@ export function underflowOf({ format, offset }: WeightRounding): Underflow {
   const lostUpTo = largestBelow(format, Number.MIN_VALUE);
   const subnormalUpTo = largestBelow(format, smallestNormal(formats[format]));
   return {
-    ...{ format, offset, lostUpTo, subnormalUpTo },
+    format,
+    offset,
+    lostUpTo,
+    subnormalUpTo,
     lostUpToX: Math.log2(lostUpTo) - offset,
     subnormalUpToX: Math.log2(subnormalUpTo) - offset,
   };

@@ -28,7 +28,10 @@ export function linearPanel(title: string, from: number, end: number): Panel {
     (_, i) => ordinalsOf({ from: (low + i) * width }).first,
   );
   return {
-    ...{ title, scale: 'linear', from: low * width, to: high * width },
+    title,
+    scale: 'linear',
+    from: low * width,
+    to: high * width,
     boundaries: boundaries.filter((boundary, i) => i === 0 || boundary > boundaries[i - 1]),
   };
 }
@@ -41,7 +44,10 @@ export function logarithmicPanel(title: string, from: number, to: number): Panel
   const [first, end] = [ordinalOfValue(from), ordinalOfValue(to)];
   const length = Math.floor((end - first) / patternsPerColumn) + 1;
   return {
-    ...{ title, scale: 'log2', from, to },
+    title,
+    scale: 'log2',
+    from,
+    to,
     boundaries: Array.from({ length }, (_, i) => first + i * patternsPerColumn),
   };
 }

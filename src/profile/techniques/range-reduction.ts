@@ -105,7 +105,8 @@ export async function profileRangeReduction(
         const isWhole = counts.inputs === binadeInputs;
         return {
           ...counts,
-          ...{ sign, exponent },
+          sign,
+          exponent,
           inexactByLaw: isWhole || byLaw === 0 ? byLaw : null,
           largestErrorAt:
             counts.largestErrorAt === null

@@ -60,7 +60,11 @@ export async function profileRescale(options: ProfileOptions = {}): Promise<Resc
     title: "FlashAttention-4's rescale threshold: how far a row's maximum may lag, in log2",
     problems: measuredProblems(request),
     evidence: forwardEvidence(request),
-    ...{ thresholds, cases, limits, trades, notes },
+    thresholds,
+    cases,
+    limits,
+    trades,
+    notes,
     summary: summariseRescale(cases, limits, keys),
   };
 }

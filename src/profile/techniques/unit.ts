@@ -38,7 +38,10 @@ export async function profileUnit(
   const { measures, reference, increasing, cells, domains } = unit;
   const panels = unitPanels(unit, range);
   const draft = {
-    ...{ candidates: [unit.instruction], reference, measures, increasing },
+    candidates: [unit.instruction],
+    reference,
+    measures,
+    increasing,
     panels: panels.map(({ boundaries }) => boundaries),
   };
   const sweep = await sweepErrors(draft, cells, range, options);

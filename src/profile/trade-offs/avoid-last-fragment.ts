@@ -31,7 +31,8 @@ export function avoidLastFragment(problem: Problem): Problem {
     dim: number,
     values: Float64Array,
   ): Tensor => ({
-    ...{ format, shape: [1, 1, rows, dim] },
+    format,
+    shape: [1, 1, rows, dim],
     data: encodeFromFloat64(formats[format], values),
   });
   const [q, k, v] = [decoded(problem.q), decoded(problem.k), decoded(problem.v)];

@@ -46,7 +46,11 @@ export function* blockScores(
   });
   const inner = arithmetic.productsPerSum * Math.ceil(qkDim / arithmetic.productsPerSum);
   const tile = createTensorCoreTile(arithmetic, {
-    ...{ rows: tileQueries, columns: blockKeys, inner, aFormat: name, bFormat: name },
+    rows: tileQueries,
+    columns: blockKeys,
+    inner,
+    aFormat: name,
+    bFormat: name,
   });
   const [q, k] = [problem.q, problem.k].map(({ data }) => patternsOf(data, formats[name]));
   const v = decodeToFloat64(problem.v.data, formats[name]).map(Math.abs);

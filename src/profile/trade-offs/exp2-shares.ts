@@ -35,7 +35,11 @@ const usualDegree: PolynomialDegree = 3;
 
 /** The whole row on the special function unit. */
 export const hardwareShare: ExponentialShare = {
-  ...{ degree: null, share: 0, pattern: hardwareOnly, avoidsLastFragment: false, tunings: [] },
+  degree: null,
+  share: 0,
+  pattern: hardwareOnly,
+  avoidsLastFragment: false,
+  tunings: [],
 };
 
 /** Shares of 25 %, 50 %, 75 % and 100 %: one, two and three of four fragments, and all keys. */
@@ -62,7 +66,11 @@ function tunedShares(tuning: string | undefined): ExponentialShare[] {
     const tunings = [...(patterns.get(key)?.tunings ?? []), name];
     const { pattern, polynomialShare: share } = lanes;
     patterns.set(key, {
-      ...{ degree: usualDegree, share, pattern, avoidsLastFragment: false, tunings },
+      degree: usualDegree,
+      share,
+      pattern,
+      avoidsLastFragment: false,
+      tunings,
     });
   }
   return [...patterns.values()].sort((a, b) => a.share - b.share);

@@ -16,7 +16,11 @@ export interface MeasuredProblems extends TradeOffSizes {
 export function measuredProblems(request: TradeOffRequest): MeasuredProblems {
   const { queries, keys, dim, seed, architecture } = request;
   return {
-    ...{ queries, keys, dim, seed, architecture },
+    queries,
+    keys,
+    dim,
+    seed,
+    architecture,
     regimes: request.regimes.map((name) => ({ name, description: scoreRegime(name).description })),
   };
 }

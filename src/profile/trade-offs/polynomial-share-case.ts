@@ -48,7 +48,8 @@ export function measureShares(
   const errors = runs.map((run) => forwardErrors(run, reference));
   const [baseline] = errors;
   return {
-    ...{ format, regime },
+    format,
+    regime,
     rescaleThreshold: Number(runs[0].settings['rescale.threshold']),
     shares: shares.map((share, i) => ({
       ...share,

@@ -69,7 +69,9 @@ export function reachedWeights(
     });
   }
   return {
-    ...{ largestExponent, rowRescales, rowRescalesSkipped },
+    largestExponent,
+    rowRescales,
+    rowRescalesSkipped,
     largestRowSum: Math.log2(largestSum),
     largestOutput: Math.log2(largestOutput),
   };

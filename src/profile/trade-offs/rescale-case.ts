@@ -133,7 +133,9 @@ export function measureRescale(
     });
   }
   return {
-    ...{ format, regime, maxOffset },
+    format,
+    regime,
+    maxOffset,
     thresholds: thresholds.map((threshold) => measures.get(threshold)!),
   };
 }

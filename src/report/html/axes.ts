@@ -2,7 +2,7 @@ const superscripts = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
 /** A whole number as an exponent. */
 function superscript(exponent: number): string {
-  const digits = [...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)]!);
+  const digits = [...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)]);
   return `${exponent < 0 ? '⁻' : ''}${digits.join('')}`;
 }
 

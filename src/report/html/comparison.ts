@@ -47,7 +47,7 @@ function comparisonRow({ name, report }: ComparedOutput): Cell[] {
 export function comparisonContent(drawing: Drawing, outputs: readonly ComparedOutput[]): Html {
   const axes = histogramAxes(outputs.map(({ plots }) => plots.ulps));
   const table = dataTable({
-    caption: `Outputs of the same problem, each judged by the bounds of ${outputs[0]!.report.arithmetic}`,
+    caption: `Outputs of the same problem, each judged by the bounds of ${outputs[0].report.arithmetic}`,
     rows: [
       [
         ...['output', 'share of bound', 'largest error', 'rms', 'mean', 'ulps', 'slope', 'cosine'],

@@ -35,7 +35,7 @@ export function exp2Figure({ plot, svg }: Drawing, { name, use, ranges, inputs }
       Math.floor(((i + 1) * ranges.length) / tableRows),
     );
     return [
-      `from ${formatNumber(part[0]!.x)}`,
+      `from ${formatNumber(part[0].x)}`,
       formatNumber(Math.min(...part.map(({ low }) => low))),
       formatNumber(Math.max(...part.map(({ high }) => high))),
     ];
@@ -51,26 +51,32 @@ export function exp2Figure({ plot, svg }: Drawing, { name, use, ranges, inputs }
     svg: svg(
       {
         title: `Relative error of 2^x: ${name}`,
-        description: `For x from ${formatNumber(ranges[0]!.x)} to ${formatNumber(ranges.at(-1)!.x)}; at most ${formatNumber(largest)}.`,
+        description: `For x from ${formatNumber(ranges[0].x)} to ${formatNumber(ranges.at(-1)!.x)}; at most ${formatNumber(largest)}.`,
       },
       {
-        ...{ width: 360, height: 250 },
-        ...{ marginLeft: 48, marginRight: 14, marginTop: 26, marginBottom: 40 },
+        width: 360,
+        height: 250,
+        marginLeft: 48,
+        marginRight: 14,
+        marginTop: 26,
+        marginBottom: 40,
         x: { label: 'x', labelAnchor: 'center', labelArrow: 'none', ticks: 5 },
         y: {
           label: `relative error (units of 1e${exponent})`,
-          ...{
-            labelArrow: 'none',
-            ticks: 5,
-            tickFormat: formatNumber,
-            transform: (y: number) => y / unit,
-          },
+          labelArrow: 'none',
+          ticks: 5,
+          tickFormat: formatNumber,
+          transform: (y: number) => y / unit,
         },
         marks: [
           plot.ruleY([0], { stroke: 'var(--line)' }),
           plot.areaY(ranges, {
-            ...{ x: 'x', y1: 'low', y2: 'high', fill: 'var(--found)' },
-            ...{ stroke: 'var(--found)', strokeWidth: 1.2 },
+            x: 'x',
+            y1: 'low',
+            y2: 'high',
+            fill: 'var(--found)',
+            stroke: 'var(--found)',
+            strokeWidth: 1.2,
           }),
         ],
       },

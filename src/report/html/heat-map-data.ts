@@ -62,15 +62,15 @@ function addHead(
     const first = (head * queries + query) * vDim;
     const cells = Math.floor(query / rowsPerCell) * columnCells;
     for (let column = 0; column < vDim; column++) {
-      const error = Math.abs(out[first + column]! - reference.out[first + column]!);
+      const error = Math.abs(out[first + column] - reference.out[first + column]);
       const cell = cells + Math.floor(column / columnsPerCell);
       if (!Number.isFinite(error)) {
         special[cell] = 1;
         continue;
       }
-      const share = error === 0 ? 0 : error / bounds.total[first + column]!;
+      const share = error === 0 ? 0 : error / bounds.total[first + column];
       // Not `share > shares[cell]`, which is never true of the NaN that stands for no element.
-      if (!(share <= shares[cell]!)) shares[cell] = share;
+      if (!(share <= shares[cell])) shares[cell] = share;
     }
   }
 }
@@ -114,7 +114,11 @@ export function createHeatMaps(
   if (mostMaps === 0 && count > 0)
     kept = [{ head: null, ...pooled, largest: largestOf(pooled.shares) }];
   return {
-    ...{ queries, columns: vDim, heads, ...sizes, maps: kept },
+    queries,
+    columns: vDim,
+    heads,
+    ...sizes,
+    maps: kept,
     leftOut: mostMaps === 0 ? 0 : count - kept.length,
   };
 }

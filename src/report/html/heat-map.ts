@@ -34,7 +34,7 @@ function cellPaths({ shares, special }: HeatMap, maps: HeatMaps): string[] {
   for (let row = 0; row < rowCells; row++) {
     const level = (column: number) =>
       column < columnCells
-        ? levelOf(shares[row * columnCells + column]!, special[row * columnCells + column]!)
+        ? levelOf(shares[row * columnCells + column], special[row * columnCells + column])
         : -1;
     for (let begin = 0; begin < columnCells;) {
       const own = level(begin);
@@ -83,7 +83,10 @@ export function drawHeatMap(
     plot.dot(worst, {
       x: ({ column }: MarkedElement) => column + 0.5,
       y: ({ query }: MarkedElement) => query + 0.5,
-      ...{ r: 7, stroke, strokeWidth, fill: 'none' },
+      r: 7,
+      stroke,
+      strokeWidth,
+      fill: 'none',
     });
   const margins = { marginLeft: 48, marginRight: 12, marginTop: 24, marginBottom: 34 };
   return svg(
@@ -96,7 +99,9 @@ export function drawHeatMap(
           : `, at query ${marked.query}, column ${marked.column}, where the ring is.`),
     },
     {
-      ...{ width, height, ...margins },
+      width,
+      height,
+      ...margins,
       x: { domain: [0, columns], label: 'column', ticks: 5, tickFormat: String },
       y: { domain: [queries, 0], label: 'query', ticks: 6, tickFormat: String },
       marks: [

@@ -15,8 +15,7 @@ export function commandLines(words: readonly string[]): string[] {
   const groups: string[][] = [];
   for (const word of words) {
     const previous = groups.at(-1);
-    const isValue =
-      previous?.length === 1 && previous[0]!.startsWith('--') && !word.startsWith('-');
+    const isValue = previous?.length === 1 && previous[0].startsWith('--') && !word.startsWith('-');
     if (isValue) previous.push(word);
     else groups.push([word]);
   }

@@ -42,7 +42,7 @@ function rowErrors({ reference, out }: JudgedElements): Float64Array {
   return Float64Array.from({ length: reference.lse.length }, (_, row) => {
     let largest = NaN;
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
-      const error = Math.abs(out[i]! - reference.out[i]!);
+      const error = Math.abs(out[i] - reference.out[i]);
       if (Number.isFinite(error) && !(error <= largest)) largest = error;
     }
     return largest;
@@ -52,37 +52,37 @@ function rowErrors({ reference, out }: JudgedElements): Float64Array {
 /** One row of each cell of a grid, linear in x and logarithmic in the error, and the worst rows. */
 function thinned(rows: Int32Array, x: ArrayLike<number>, errors: Float64Array): number[] {
   if (rows.length <= mostPoints) return [...rows];
-  const worst = rows.slice().sort((a, b) => errors[b]! - errors[a]!);
+  const worst = rows.slice().sort((a, b) => errors[b] - errors[a]);
   let [low, high] = [Infinity, -Infinity];
-  for (const row of rows) [low, high] = [Math.min(low, x[row]!), Math.max(high, x[row]!)];
+  for (const row of rows) [low, high] = [Math.min(low, x[row]), Math.max(high, x[row])];
   const cells = new Map<string, number>();
   for (const row of rows) {
-    const column = high > low ? Math.floor(((x[row]! - low) / (high - low)) * gridColumns) : 0;
-    const cell = `${column} ${Math.floor(cellsPerOctave * Math.log2(errors[row]!))}`;
+    const column = high > low ? Math.floor(((x[row] - low) / (high - low)) * gridColumns) : 0;
+    const cell = `${column} ${Math.floor(cellsPerOctave * Math.log2(errors[row]))}`;
     if (!cells.has(cell)) cells.set(cell, row);
   }
   const kept = new Set(worst.slice(0, worstKept));
   const others = [...cells.values()];
   const step = Math.max(1, Math.ceil(others.length / (mostPoints - worstKept)));
-  for (let i = 0; i < others.length; i += step) kept.add(others[i]!);
+  for (let i = 0; i < others.length; i += step) kept.add(others[i]);
   return [...kept];
 }
 
 /** Groups of neighbours in the order of the statistic; rows of one statistic are never parted. */
 function grouped(rows: Int32Array, x: ArrayLike<number>, errors: Float64Array): RowGroup[] {
-  const sorted = rows.slice().sort((a, b) => x[a]! - x[b]!);
+  const sorted = rows.slice().sort((a, b) => x[a] - x[b]);
   const groups: RowGroup[] = [];
   for (let begin = 0; begin < sorted.length;) {
     const share = Math.ceil((sorted.length - begin) / Math.max(1, mostGroups - groups.length));
     let end = begin + share;
-    while (end < sorted.length && x[sorted[end]!] === x[sorted[end - 1]!]) end++;
+    while (end < sorted.length && x[sorted[end]] === x[sorted[end - 1]]) end++;
     const members = sorted.subarray(begin, end);
-    const sizes = Float64Array.from(members, (row) => errors[row]!).sort();
+    const sizes = Float64Array.from(members, (row) => errors[row]).sort();
     groups.push({
-      low: x[members[0]!]!,
-      high: x[members.at(-1)!]!,
+      low: x[members[0]],
+      high: x[members.at(-1)!],
       rows: members.length,
-      medianError: sizes[(sizes.length - 1) >> 1]!,
+      medianError: sizes[(sizes.length - 1) >> 1],
       largestError: sizes.at(-1)!,
     });
     begin = end;
@@ -102,12 +102,12 @@ export function createRowScatters(judged: JudgedElements): RowScatter[] {
   const all = Int32Array.from(errors.keys());
   const scatter = (name: RowScatter['name'], x: ArrayLike<number>): RowScatter => {
     const rows = all.filter(
-      (row) => Number.isFinite(x[row]!) && Number.isFinite(errors[row]!) && visibleKeys[row]! > 0,
+      (row) => Number.isFinite(x[row]) && Number.isFinite(errors[row]) && visibleKeys[row] > 0,
     );
     return {
       name,
       rows: rows.length,
-      points: thinned(rows, x, errors).map((row) => ({ row, x: x[row]!, error: errors[row]! })),
+      points: thinned(rows, x, errors).map((row) => ({ row, x: x[row], error: errors[row] })),
       groups: grouped(rows, x, errors),
     };
   };
@@ -115,7 +115,7 @@ export function createRowScatters(judged: JudgedElements): RowScatter[] {
     lag === null
       ? scatter(
           'largest weight',
-          Float64Array.from(lse, (value, row) => (maximum[row]! - value) * Math.LOG2E),
+          Float64Array.from(lse, (value, row) => (maximum[row] - value) * Math.LOG2E),
         )
       : scatter('lag', lag),
     scatter('entropy', entropy),

@@ -37,7 +37,9 @@ export function drawTechniqueBars({ plot, svg }: Drawing, table: TechniqueTable)
         x1: low,
         x2: (line: (typeof lines)[number]) => Math.min(line[of], high),
         y: 'technique',
-        ...{ insetTop: inset, insetBottom: inset, fill },
+        insetTop: inset,
+        insetBottom: inset,
+        fill,
       },
     );
   const described = lines
@@ -55,8 +57,12 @@ export function drawTechniqueBars({ plot, svg }: Drawing, table: TechniqueTable)
       description: `In the output's unit: ${described}.`,
     },
     {
-      ...{ width: 480, height: 52 + 24 * lines.length },
-      ...{ marginLeft: 108, marginRight: 64, marginTop: 8, marginBottom: 40 },
+      width: 480,
+      height: 52 + 24 * lines.length,
+      marginLeft: 108,
+      marginRight: 64,
+      marginTop: 8,
+      marginBottom: 40,
       x: {
         type: 'log',
         domain: [low, high],
@@ -75,7 +81,9 @@ export function drawTechniqueBars({ plot, svg }: Drawing, table: TechniqueTable)
           x: high,
           y: 'technique',
           text: 'share',
-          ...{ textAnchor: 'start', dx: 6, fill: 'currentColor' },
+          textAnchor: 'start',
+          dx: 6,
+          fill: 'currentColor',
         }),
       ],
     },

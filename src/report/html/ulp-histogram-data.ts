@@ -25,7 +25,7 @@ export function createUlpHistogram({ reference, out, outputFormat }: JudgedEleme
   let exact = 0;
   let last = -1;
   for (let i = 0; i < out.length; i++) {
-    const size = Math.abs(out[i]! - reference.out[i]!);
+    const size = Math.abs(out[i] - reference.out[i]);
     if (!Number.isFinite(size)) continue;
     if (size === 0) {
       exact++;
@@ -34,13 +34,13 @@ export function createUlpHistogram({ reference, out, outputFormat }: JudgedEleme
     const ulps = size / ulpAt(i);
     const octaves = Math.ceil(2 * Math.log2(ulps));
     const bin = Math.min(Math.max(octaves, lowest), highest) - lowest;
-    counts[bin]!++;
+    counts[bin]++;
     last = Math.max(last, bin);
   }
   const bins = Array.from({ length: last + 1 }, (_, bin) => ({
     low: bin === 0 ? 0 : 2 ** ((bin + lowest - 1) / 2),
     high: 2 ** ((bin + lowest) / 2),
-    count: counts[bin]!,
+    count: counts[bin],
   }));
   return { exact, bins };
 }

@@ -94,14 +94,17 @@ describe('numbers of rows', () => {
   for (const head of [0, 1])
     for (let t = 0; t < 8; t++) {
       const first = head * 32 + t;
-      q[first + 8] = q[first]!;
-      q[first + 16] = q[first]! * (1 + 2 ** -14);
+      q[first + 8] = q[first];
+      q[first + 16] = q[first] * (1 + 2 ** -14);
     }
   const problem = encodeProblem({
     sizes,
     formats: { q: 'fp32', k: 'fp32', v: 'fp32' },
     values: { q, k: values(40 * 8), v: values(40 * 5) },
-    ...{ scale: 0.5, causal: false, window: null, softcap: null },
+    scale: 0.5,
+    causal: false,
+    window: null,
+    softcap: null,
   });
   const reference = preciseOracle(problem);
   const rows = Array.from({ length: 8 }, (_, row) => row);

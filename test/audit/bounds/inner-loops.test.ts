@@ -50,7 +50,10 @@ function randomTile(name: FormatName, seed: number) {
   const rows = Array.from({ length: tileRows }, (_, i): Row => {
     const low = integer(0, 20);
     return {
-      ...{ low, high: integer(low, 64), shift: 3 * uniform() - 1, gain: 2 ** -integer(0, 9) },
+      low,
+      high: integer(low, 64),
+      shift: 3 * uniform() - 1,
+      gain: 2 ** -integer(0, 9),
       uncertainty: i % 3 === 0 ? 1e-3 : 1e-7,
       relative: isUnknown(i) ? 0.01 : 0,
       least: isUnknown(i) ? 1e-9 : 0,
@@ -71,9 +74,18 @@ function randomTile(name: FormatName, seed: number) {
   });
   const { kernels } = memory;
   kernels.scanScores(
-    ...([memory.scores.address, memory.scoreError.address, memory.errors.address, 64] as const),
-    ...([factor, memory.low.address, memory.high.address, memory.maxima.address] as const),
-    ...([memory.largest.address, memory.tables.address, binsPerOctave, memory.tableBits] as const),
+    memory.scores.address,
+    memory.scoreError.address,
+    memory.errors.address,
+    64,
+    factor,
+    memory.low.address,
+    memory.high.address,
+    memory.maxima.address,
+    memory.largest.address,
+    memory.tables.address,
+    binsPerOctave,
+    memory.tableBits,
   );
   rows.forEach(({ low, high }, i) => {
     memory.low.view[i] = low;
@@ -86,13 +98,32 @@ function randomTile(name: FormatName, seed: number) {
   const format = formats[name];
   const saturates = name === 'e4m3';
   kernels.weigh(
-    ...([memory.scores.address, memory.scoreError.address, 64, factor] as const),
-    ...([memory.low.address, memory.high.address, memory.original.address, split] as const),
-    ...([memory.shift.address, offset, memory.gain.address, memory.uncertainty.address] as const),
-    ...([memory.exponential.address, memory.relative.address, memory.least.address] as const),
-    ...([smallestNormal(format), ulp(format, 1), format.maxFinite, saturates ? 1 : 0] as const),
-    ...([memory.rounding.address, memory.known.address, memory.variance.address] as const),
-    ...([memory.tables.address, binsPerOctave, memory.tableBits, memory.sums.address] as const),
+    memory.scores.address,
+    memory.scoreError.address,
+    64,
+    factor,
+    memory.low.address,
+    memory.high.address,
+    memory.original.address,
+    split,
+    memory.shift.address,
+    offset,
+    memory.gain.address,
+    memory.uncertainty.address,
+    memory.exponential.address,
+    memory.relative.address,
+    memory.least.address,
+    smallestNormal(format),
+    ulp(format, 1),
+    format.maxFinite,
+    saturates ? 1 : 0,
+    memory.rounding.address,
+    memory.known.address,
+    memory.variance.address,
+    memory.tables.address,
+    binsPerOctave,
+    memory.tableBits,
+    memory.sums.address,
   );
   return { memory, name, scores, scoreErrors, values, split, order, rows };
 }
@@ -129,7 +160,12 @@ function weightOf({ name, scores, scoreErrors, split, order, rows }: Tile, i: nu
   const z = Math.max(Math.abs(exponent), Math.abs(exponent - offset));
   const natural = scoreErrors[64 * i + j] * Math.LN2;
   return {
-    ...{ p, w, same, z, natural, exponential },
+    p,
+    w,
+    same,
+    z,
+    natural,
+    exponential,
     moved: moved * row.gain,
     // Conversions to fp8 saturate; `round` does as they do.
     known: isKnown ? (Math.min(round(format, p), format.maxFinite) - p) * row.gain : 0,
@@ -246,10 +282,18 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
     const { memory, values } = tiles[0];
     const { kernels, vStride } = memory;
     kernels.moments(
-      ...([memory.scores.address, memory.rounding.address, memory.known.address] as const),
-      ...([memory.variance.address, memory.values.address, memory.tileSum.address] as const),
-      ...([memory.tileSquares.address, memory.tileMoved.address] as const),
-      ...([memory.tilePredicted.address, memory.tileSpread.address, 64, vStride] as const),
+      memory.scores.address,
+      memory.rounding.address,
+      memory.known.address,
+      memory.variance.address,
+      memory.values.address,
+      memory.tileSum.address,
+      memory.tileSquares.address,
+      memory.tileMoved.address,
+      memory.tilePredicted.address,
+      memory.tileSpread.address,
+      64,
+      vStride,
     );
     const product = (weights: Float64Array, i: number, c: number, of: (v: number) => number) =>
       all64.reduce((sum, k) => sum + weights[64 * i + k] * of(values[k * vStride + c]), 0);
@@ -282,13 +326,26 @@ function addOnce(memory: BoundMemory, numbers: Readonly<Record<string, number>>)
   for (const [name, value] of Object.entries(numbers))
     (memory[name as 'sum'] as { readonly view: Float64Array }).view.fill(value);
   memory.kernels.addTile(
-    ...([memory.tileSum.address, memory.tileSquares.address, memory.tileMoved.address] as const),
-    ...([memory.tilePredicted.address, memory.tileSpread.address, memory.sum.address] as const),
-    ...([memory.squares.address, memory.moved.address, memory.predicted.address] as const),
-    ...([memory.spread.address, memory.magnitude.address] as const),
-    ...([memory.accumulated.address, memory.rescaled.address, memory.mass.address] as const),
-    ...([memory.slack.address, memory.perTile.address, memory.floor.address] as const),
-    ...([memory.rescale.address, tileRows, memory.vStride] as const),
+    memory.tileSum.address,
+    memory.tileSquares.address,
+    memory.tileMoved.address,
+    memory.tilePredicted.address,
+    memory.tileSpread.address,
+    memory.sum.address,
+    memory.squares.address,
+    memory.moved.address,
+    memory.predicted.address,
+    memory.spread.address,
+    memory.magnitude.address,
+    memory.accumulated.address,
+    memory.rescaled.address,
+    memory.mass.address,
+    memory.slack.address,
+    memory.perTile.address,
+    memory.floor.address,
+    memory.rescale.address,
+    tileRows,
+    memory.vStride,
   );
 }
 
@@ -296,14 +353,31 @@ describe('the inner loop over tiles', () => {
   it('adds to the running sums, and bounds what the accumulator may lose', () => {
     const memory = createBoundMemory(4, dim, 64);
     addOnce(memory, {
-      ...{ tileSum: 0.25, tileSquares: 0.5, tileMoved: 0.125, tileSpread: 0.0625 },
-      ...{ tilePredicted: -0.5, predicted: 0.25 },
-      ...{ sum: -3, squares: 7, moved: 1, spread: 2, magnitude: 5, accumulated: 10, rescaled: 20 },
-      ...{ mass: 0.125, slack: 0.5, perTile: 0.01, floor: 0.001, rescale: 0.1 },
+      tileSum: 0.25,
+      tileSquares: 0.5,
+      tileMoved: 0.125,
+      tileSpread: 0.0625,
+      tilePredicted: -0.5,
+      predicted: 0.25,
+      sum: -3,
+      squares: 7,
+      moved: 1,
+      spread: 2,
+      magnitude: 5,
+      accumulated: 10,
+      rescaled: 20,
+      mass: 0.125,
+      slack: 0.5,
+      perTile: 0.01,
+      floor: 0.001,
+      rescale: 0.1,
     });
     const before = 3 + 0.5 * 5;
     const wanted = {
-      ...{ sum: -2.75, squares: 7.5, moved: 1.125, spread: 2.0625 },
+      sum: -2.75,
+      squares: 7.5,
+      moved: 1.125,
+      spread: 2.0625,
       predicted: -0.25,
       accumulated: 10 + 0.01 * (before + Math.sqrt(0.125 * 0.5)) + 0.001,
       rescaled: 20 + 0.1 * before,
@@ -322,8 +396,14 @@ describe('the chain of sums', () => {
       block.view.forEach((_, i) => (block.view[i] = normal()));
     for (const step of [1, 4, 16]) {
       memory.kernels.chainProduct(
-        ...([memory.queries.address, memory.keysTransposed.address] as const),
-        ...([memory.scores.address, memory.scoreError.address, 64, inner, 64, step] as const),
+        memory.queries.address,
+        memory.keysTransposed.address,
+        memory.scores.address,
+        memory.scoreError.address,
+        64,
+        inner,
+        64,
+        step,
       );
       for (const i of all64)
         for (const j of all64) {

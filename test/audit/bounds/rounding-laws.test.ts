@@ -119,7 +119,9 @@ describe('how the rounding of an output spreads', () => {
           const output = 1 + 8 * half + place * half;
           const noise = size * half;
           const { known, variance } = roundingSpread('bf16', output, {
-            ...{ predicted: 0, noise, systematic: 0 },
+            predicted: 0,
+            noise,
+            systematic: 0,
           });
           let squares = 0;
           const steps = 400;

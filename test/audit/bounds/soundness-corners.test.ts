@@ -17,7 +17,10 @@ function scalarProblem(
     sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries: 1, keys: k.length, qkDim: 1, vDim: 1 },
     formats: { q: format, k: format, v: format },
     values: { q: Float64Array.of(q), k: Float64Array.from(k), v: Float64Array.from(v) },
-    ...{ scale, causal: false, window: null, softcap: null },
+    scale,
+    causal: false,
+    window: null,
+    softcap: null,
   });
 }
 

@@ -57,7 +57,7 @@ function largeScores(sizes: LargeScores): Problem {
     q: tensor(queries, () => side * normal()),
     k: tensor(keys, (i) => {
       const cluster = Math.floor(i / dim) % 8;
-      const centre = cluster < 4 ? centres[cluster * dim + (i % dim)]! : side * normal();
+      const centre = cluster < 4 ? centres[cluster * dim + (i % dim)] : side * normal();
       return centre + (cluster < 4 ? nearness * side * normal() : 0);
     }),
     v: tensor(keys, () => normal()),
@@ -101,7 +101,13 @@ describe.each([
 describe('large scores are judged', () => {
   it.each([1e4, 2.3e4, 2 ** 19])('of a standard deviation of %d', (deviation) => {
     const problem = largeScores({
-      ...{ format: 'bf16', queries: 48, keys: 96, dim: 48, nearness: 0, seed: 3, causal: false },
+      format: 'bf16',
+      queries: 48,
+      keys: 96,
+      dim: 48,
+      nearness: 0,
+      seed: 3,
+      causal: false,
       deviation,
     });
     const correct = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 32 });
@@ -120,8 +126,14 @@ describe('large scores are judged', () => {
 
   it('by no more than the range of the values', () => {
     const problem = largeScores({
-      ...{ format: 'bf16', queries: 64, keys: 96, dim: 32, seed: 5, causal: true },
-      ...{ deviation: 2 ** 22, nearness: 2 ** -12 },
+      format: 'bf16',
+      queries: 64,
+      keys: 96,
+      dim: 32,
+      seed: 5,
+      causal: true,
+      deviation: 2 ** 22,
+      nearness: 2 ** -12,
     });
     const reference = attentionOracle(problem, { accuracy: auditAccuracy('fp32') });
     const arithmetic = anyKernelArithmetic(problem, 'fp32');

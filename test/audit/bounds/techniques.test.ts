@@ -66,7 +66,10 @@ function problemOf(
       k: values(kvHeads * keys * dim, options.k),
       v: values(kvHeads * keys * dim, options.v),
     },
-    ...{ scale, causal: options.causal ?? false, window: options.window ?? null, softcap: null },
+    scale,
+    causal: options.causal ?? false,
+    window: options.window ?? null,
+    softcap: null,
   });
 }
 

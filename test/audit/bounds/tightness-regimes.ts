@@ -30,8 +30,11 @@ const ofScores =
 function drawn(name: RegimeName, { queries, keys, dim, format, seed }: Request) {
   const sizes = { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim: dim, vDim: dim };
   const values = regimes[name].draw({
-    ...{ sizes, format: formats[format], random: randomValues(seed) },
-    ...{ tiling: usualTiling, scaleKind: 'default' },
+    sizes,
+    format: formats[format],
+    random: randomValues(seed),
+    tiling: usualTiling,
+    scaleKind: 'default',
   });
   return { sizes, values };
 }
@@ -43,7 +46,11 @@ function encoded(
   return encodeProblem({
     sizes,
     formats: { q: format, k: format, v: format },
-    ...{ values, scale: 1 / Math.sqrt(dim), causal, window: null, softcap: null },
+    values,
+    scale: 1 / Math.sqrt(dim),
+    causal,
+    window: null,
+    softcap: null,
   });
 }
 

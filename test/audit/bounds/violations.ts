@@ -230,7 +230,10 @@ function judge(
   checkSpecialRows(bounds, reference, found);
   compare(
     {
-      ...{ what: `${what}, element`, values: out, exact: reference.out, bound: bounds.out.total },
+      what: `${what}, element`,
+      values: out,
+      exact: reference.out,
+      bound: bounds.out.total,
       allowance: none,
       overflow: overflowThreshold(arithmetic.outputFormat),
       mayBeNaN: masksSpecialValue(problem, reference),
@@ -240,7 +243,10 @@ function judge(
   if (lse !== null)
     compare(
       {
-        ...{ what: `${what}, LSE`, values: lse, exact: reference.lse, bound: bounds.lse.total },
+        what: `${what}, LSE`,
+        values: lse,
+        exact: reference.lse,
+        bound: bounds.lse.total,
         allowance: none,
         overflow: Infinity,
       },
@@ -283,7 +289,9 @@ export function boundViolations(problem: Problem, judged: JudgedKernel): Finding
   techniques.forEach((name, t) => {
     compare(
       {
-        ...{ what: `${name}, element`, values: alone[t].out, exact: reference.out },
+        what: `${name}, element`,
+        values: alone[t].out,
+        exact: reference.out,
         bound: toldApart(bounds.out.techniques[name], exact.out),
         allowance: (i) =>
           reference.outRadius[i] + ownError(exact.out[i], reference.out[i], reference.magnitude[i]),
@@ -295,7 +303,9 @@ export function boundViolations(problem: Problem, judged: JudgedKernel): Finding
     const size = lseSize(reference);
     compare(
       {
-        ...{ what: `${name}, LSE`, values: alone[t].lse, exact: reference.lse },
+        what: `${name}, LSE`,
+        values: alone[t].lse,
+        exact: reference.lse,
         bound: bounds.lse.techniques[name].map((x, row) =>
           exact.lse[row] === Infinity || Number.isNaN(exact.lse[row]) ? NaN : x,
         ),

@@ -103,7 +103,11 @@ describe.each(arithmetics.map((entry) => ({ ...entry, name: nameOf(entry.arithme
     const c = new Uint32Array(setsPerTile);
     const tileOf = ([aFormat, bFormat]: (typeof pairs)[number]) =>
       createTensorCoreTile(arithmetic, {
-        ...{ rows, columns, inner, aFormat, bFormat },
+        rows,
+        columns,
+        inner,
+        aFormat,
+        bFormat,
         instructionLength: inner,
       });
 

@@ -27,11 +27,11 @@ const words = new Uint32Array(1);
 const float = new Float32Array(words.buffer);
 const fromBits = (bits: number): number => {
   words[0] = bits;
-  return float[0]!;
+  return float[0];
 };
 const toBits = (x: number): number => {
   float[0] = x;
-  return words[0]!;
+  return words[0];
 };
 
 /** Blocks of 2^20 bit patterns: eight to a binade. */
@@ -232,7 +232,7 @@ describe('the corners', () => {
     });
     expect(worst[2]).toBeGreaterThan(8.7e-5);
     expect(worst[2]).toBeLessThan(8.85e-5);
-    for (let i = 1; i < worst.length; i++) expect(worst[i]).toBeLessThan(worst[i - 1]! / 10);
+    for (let i = 1; i < worst.length; i++) expect(worst[i]).toBeLessThan(worst[i - 1] / 10);
   });
 });
 

@@ -23,9 +23,11 @@ describe.each(fp8)('the forward on %s', (format) => {
       formats: [format],
       // m·c is rounded before it is subtracted, which for scores beyond 2^24 is off by more than 1.
       regimes: regimeNames.filter((name) => !['wide-exponents', 'near-overflow'].includes(name)),
-      ...{ softcap: false, scales: ['default', 'odd'] },
+      softcap: false,
+      scales: ['default', 'odd'],
       // Many heads of small problems are compared with the definition (forward-definition.test.ts).
-      ...{ batch: { max: 1 }, kvHeads: { max: 1 } },
+      batch: { max: 1 },
+      kvHeads: { max: 1 },
       queries: { max: 20 },
       keys: { max: 300 },
       qkDim: { max: 40 },
@@ -56,7 +58,10 @@ describe.each(fp8)('the forward on %s', (format) => {
     (score) => {
       // Two keys, V = 1 and 0, the second the larger by what the first is below.
       const problem = scoredProblem({
-        ...{ queries: 1, keys: 2, format, key: (j: number) => (j === 0 ? -score : 0) },
+        queries: 1,
+        keys: 2,
+        format,
+        key: (j: number) => (j === 0 ? -score : 0),
         value: (key) => 1 - key,
       });
       const exponent = -round(formats[format], score);
@@ -94,7 +99,10 @@ describe('the arithmetic of fp8', () => {
       q: tensorOf('e4m3', [1, 1, 32], (_h, _r, c) => (c < 2 ? 1 : 0)),
       k: tensorOf('e4m3', [1, 1, 32], (_h, _r, c) => (c === 0 ? 256 : c === 1 ? 2 ** -6 : 0)),
       v: tensorOf('e4m3', [1, 1, 8], () => 1),
-      ...{ scale: 1, causal: false, window: null, softcap: null },
+      scale: 1,
+      causal: false,
+      window: null,
+      softcap: null,
     };
     expect(runFa4(problem, { architecture: 'sm_90' }).lse[0]).toBeCloseTo(256, 4);
     expect(runFa4(problem, { architecture: 'sm_100' }).lse[0]).toBeCloseTo(256 + 2 ** -6, 4);
@@ -107,7 +115,11 @@ describe('the arithmetic of fp8', () => {
       k: tensorOf('e4m3', [1, 1, 128], () => 1),
     };
     const tuned = exp2Pattern({
-      ...{ headDim: 128, causal: true, ctas: 1, architecture: 'sm_100', inputBits: 8 },
+      headDim: 128,
+      causal: true,
+      ctas: 1,
+      architecture: 'sm_100',
+      inputBits: 8,
     });
     expect(tuned.frequency).toBe(8);
     expect(settingsOf(problem).settings['exp2.frequency']).toBe(tuned.frequency);

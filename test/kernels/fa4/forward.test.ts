@@ -27,7 +27,10 @@ function problemOf(
     q: bf16([1, queries, qkDim], wave),
     k: bf16([1, keys, qkDim], (i) => wave(i + 0.3)),
     v: bf16([1, keys, vDim], (i) => wave(i * 1.1)),
-    ...{ scale: 1 / Math.sqrt(qkDim), causal: false, window: null, softcap: null },
+    scale: 1 / Math.sqrt(qkDim),
+    causal: false,
+    window: null,
+    softcap: null,
     ...changes,
   };
 }
@@ -39,7 +42,8 @@ describe('the forward', () => {
       // The kernel masks by −∞ times the scale, so that the scale must be positive; and m·c is rounded
       // before it is subtracted, which for scores beyond 2^24 is off by more than 1.
       regimes: regimeNames.filter((name) => !['wide-exponents', 'near-overflow'].includes(name)),
-      ...{ softcap: false, scales: ['default', 'odd'] },
+      softcap: false,
+      scales: ['default', 'odd'],
       // Many heads of small problems are compared with the definition (forward-definition.test.ts).
       batch: { max: 1 },
       kvHeads: { max: 1 },
@@ -116,10 +120,10 @@ describe('the forward', () => {
       const problem = { ...problemOf([1, 1, 64, 8]), q: full(64), k: full(64), scale: 0.25 };
       const { out, lse } = createFa4Forward(problem).runTile(0);
       const factor = Math.fround(0.25 * Math.LOG2E);
-      const score = decodeToFloat64(problem.q.data, formats.bf16)[0]! ** 2 * 64;
+      const score = decodeToFloat64(problem.q.data, formats.bf16)[0] ** 2 * 64;
       // The product of two fp32 numbers is exact in fp64.
       const exponent = score * factor - Math.fround(score * factor);
-      const isNan = (out[0]! & 0x7fff) > 0x7f80;
+      const isNan = (out[0] & 0x7fff) > 0x7f80;
       expect(isNan).toBe(exponent >= 128);
       if (exponent >= 128) expect(lse[0]).toBe(Infinity);
       else if (exponent < -150) expect(lse[0]).toBe(-Infinity);
@@ -144,7 +148,11 @@ describe('the configuration', () => {
   it('is the tuned one of the problem', () => {
     const { settings } = findKernelModel('fa4').prepare(shapeProblem, new Map());
     const tuned = exp2Pattern({
-      ...{ headDim: 128, causal: false, ctas: 2, architecture: 'sm_100', inputBits: 16 },
+      headDim: 128,
+      causal: false,
+      ctas: 2,
+      architecture: 'sm_100',
+      inputBits: 16,
     });
     expect(settings).toMatchObject({
       'exp2.frequency': tuned.frequency,

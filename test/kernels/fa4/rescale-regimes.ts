@@ -52,7 +52,7 @@ export function rescaleProblem(
   const direction = Array.from({ length: dim }, normal);
   const length = Math.hypot(...direction);
   const add = (rows: Float64Array, row: number, strength: number): void => {
-    for (let c = 0; c < dim; c++) rows[row * dim + c]! += (strength * direction[c]!) / length;
+    for (let c = 0; c < dim; c++) rows[row * dim + c] += (strength * direction[c]) / length;
   };
   const slope = { ascending: (x: number) => x, descending: (x: number) => 1 - x };
   if (regime === 'sink') {
@@ -66,13 +66,17 @@ export function rescaleProblem(
     for (let j = 0; j < keys; j++) add(k, j, strength * slope[regime](j / (keys - 1)));
   }
   const tensor = (values: Float64Array, rows: number) => ({
-    ...{ format: 'bf16' as const, shape: [1, rows, dim] },
+    format: 'bf16' as const,
+    shape: [1, rows, dim],
     data: encodeFromFloat64(formats.bf16, values),
   });
   return {
     q: tensor(q, queries),
     k: tensor(k, keys),
     v: tensor(fill(keys, normal), keys),
-    ...{ scale: 1 / Math.sqrt(dim), causal: false, window: null, softcap: null },
+    scale: 1 / Math.sqrt(dim),
+    causal: false,
+    window: null,
+    softcap: null,
   };
 }

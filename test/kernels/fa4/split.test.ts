@@ -93,7 +93,8 @@ describe('the forward in splits', () => {
       softcap: false,
       scales: ['default', 'odd'],
       // Many heads of small problems are compared with the definition (forward-definition.test.ts).
-      ...{ batch: { max: 1 }, kvHeads: { max: 1 } },
+      batch: { max: 1 },
+      kvHeads: { max: 1 },
       queries: { max: 20 },
       keys: { max: 700 },
       qkDim: { max: 20 },
@@ -111,7 +112,8 @@ describe('the forward in splits', () => {
 
   it('counts what its splits count: a rescale for each block but the first of a split', () => {
     const problem = scoredProblem({
-      ...{ queries: 3, keys: 512 },
+      queries: 3,
+      keys: 512,
       key: (j) => 16 * (3 - Math.floor(j / 128)),
     });
     const counted = (splits: number) => {
@@ -128,12 +130,18 @@ describe('the forward in splits', () => {
 
   it('says that the combine was compared with no GPU, and refuses other numbers of splits', () => {
     const tensor = (rows: number) => ({
-      ...{ format: 'bf16' as const, shape: [1, rows, 8] },
+      format: 'bf16' as const,
+      shape: [1, rows, 8],
       data: new Uint16Array(rows * 8),
     });
     const problem = {
-      ...{ q: tensor(1), k: tensor(2), v: tensor(2) },
-      ...{ scale: 1, causal: false, window: null, softcap: null },
+      q: tensor(1),
+      k: tensor(2),
+      v: tensor(2),
+      scale: 1,
+      causal: false,
+      window: null,
+      softcap: null,
     };
     const prepare = (splits: string) =>
       findKernelModel('fa4').prepare(problem, new Map([['splits', splits]]));

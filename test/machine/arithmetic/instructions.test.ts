@@ -24,7 +24,9 @@ test('fp32 arithmetic has every rounding mode, flushing and packing', () => {
           const { unit, width, laneOperations } = findArithmetic(`${opcode}.${mode}${ftz}.${type}`);
           const perLane = type === 'f32' ? 1 : 2;
           expect({ unit, width, laneOperations }).toEqual({
-            ...{ unit: 'fma', width: perLane, laneOperations: perLane },
+            unit: 'fma',
+            width: perLane,
+            laneOperations: perLane,
           });
         }
 });

@@ -38,10 +38,15 @@ const evaluate = (name: string, ...sources: number[]): number =>
 
 describe('fp32 arithmetic', () => {
   const modes: Readonly<Record<string, RoundingMode>> = {
-    ...{ '.rn': 'nearest-even', '.rz': 'toward-zero', '.rm': 'down', '.rp': 'up' },
+    '.rn': 'nearest-even',
+    '.rz': 'toward-zero',
+    '.rm': 'down',
+    '.rp': 'up',
   };
   const operations: Readonly<Record<string, Operation>> = {
-    ...{ add: 'add', mul: 'multiply', fma: 'fma' },
+    add: 'add',
+    mul: 'multiply',
+    fma: 'fma',
   };
   it.each(Object.keys(operations))('%s is rounded once from the exact result', (opcode) => {
     for (const [modifier, mode] of Object.entries(modes))
@@ -211,7 +216,10 @@ describe('integers and bits', () => {
   it('insert a field that extraction gives back', () => {
     fc.assert(
       fc.property(
-        ...[anyBits, anyBits, fc.integer({ min: 0, max: 31 }), fc.integer({ min: 1, max: 32 })],
+        anyBits,
+        anyBits,
+        fc.integer({ min: 0, max: 31 }),
+        fc.integer({ min: 1, max: 32 }),
         (a, b, position, length) => {
           const bits = Math.min(length, 32 - position);
           const whole = evaluate('bfi.b32', a, b, position, length);
@@ -256,7 +264,12 @@ describe('integers and bits', () => {
 describe('comparisons', () => {
   const orders = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'];
   const opposites: Readonly<Record<string, string>> = {
-    ...{ eq: 'ne', ne: 'eq', lt: 'ge', le: 'gt', gt: 'le', ge: 'lt' },
+    eq: 'ne',
+    ne: 'eq',
+    lt: 'ge',
+    le: 'gt',
+    gt: 'le',
+    ge: 'lt',
   };
 
   it('of fp32 numbers are the complements of the opposite, unordered', () => {

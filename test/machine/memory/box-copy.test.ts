@@ -47,7 +47,11 @@ const maps: fc.Arbitrary<TensorMap> = fc
       size *= dim;
     }
     return createTensorMap({
-      ...{ name: 'X', bytes: randomBytes(size, seed), elementBytes, strides, swizzle },
+      name: 'X',
+      bytes: randomBytes(size, seed),
+      elementBytes,
+      strides,
+      swizzle,
       dims: [inner, ...outer],
       box: [rowBytes / elementBytes, ...outerBox.slice(0, outer.length)],
     });
@@ -144,7 +148,11 @@ describe('copies of boxes', () => {
     const [inner, lines] = major === 'k' ? [Math.max(k, spanBytes / elementBytes), 128] : [128, k];
     const matrix = randomBytes(inner * lines * elementBytes, 9);
     const map = createTensorMap({
-      ...{ name: 'A', bytes: matrix, elementBytes, dims: [inner, lines], swizzle },
+      name: 'A',
+      bytes: matrix,
+      elementBytes,
+      dims: [inner, lines],
+      swizzle,
       strides: [inner * elementBytes],
       box: [spanBytes / elementBytes, lines],
     });
@@ -155,7 +163,9 @@ describe('copies of boxes', () => {
     const [across, along] = [map.boxBytes, 8 * spanBytes];
     const isSwappedPair = major === 'mn' && swizzle === 'none';
     const descriptor = {
-      ...{ address: 1024, swizzle, major },
+      address: 1024,
+      swizzle,
+      major,
       leadingByteOffset: isSwappedPair ? along : across,
       strideByteOffset: isSwappedPair ? across : along,
     };
@@ -185,8 +195,13 @@ describe('copies of boxes', () => {
 
 describe('tensor maps', () => {
   const good: TensorMapOptions = {
-    ...{ name: 'Q', bytes: new Uint8Array(32768), elementBytes: 2, dims: [128, 128] },
-    ...{ strides: [256], box: [64, 128], swizzle: '128B' },
+    name: 'Q',
+    bytes: new Uint8Array(32768),
+    elementBytes: 2,
+    dims: [128, 128],
+    strides: [256],
+    box: [64, 128],
+    swizzle: '128B',
   };
 
   it('count the whole box', () => {

@@ -18,8 +18,11 @@ const descriptors: fc.Arbitrary<MatrixDescriptor> = fc.record({
 });
 
 const plain: MatrixDescriptor = {
-  ...{ address: 0, leadingByteOffset: 0, strideByteOffset: 1024 },
-  ...{ swizzle: '128B', major: 'k' },
+  address: 0,
+  leadingByteOffset: 0,
+  strideByteOffset: 1024,
+  swizzle: '128B',
+  major: 'k',
 };
 
 describe('shared memory descriptors', () => {

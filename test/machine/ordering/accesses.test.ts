@@ -5,7 +5,7 @@ it('gives events back by their stamps, and refuses what is none', () => {
   const table = createAccessTable();
   const events = Array.from({ length: 1000 }, (_, index): Access => {
     const proxy = index % 3 === 0 ? 'async' : 'generic';
-    const kind = (['read', 'write', 'arrive', 'wait'] as const)[index % 4]!;
+    const kind = (['read', 'write', 'arrive', 'wait'] as const)[index % 4];
     return {
       chain: index % 7,
       time: index,
@@ -21,7 +21,7 @@ it('gives events back by their stamps, and refuses what is none', () => {
   expect(Math.min(...stamps)).toBe(1);
   expect(table.count).toBe(1000);
   stamps.forEach((stamp, index) => {
-    const { chain, time, proxy } = events[index]!;
+    const { chain, time, proxy } = events[index];
     expect(table.describe(stamp)).toEqual(events[index]);
     expect([table.chainOf(stamp), table.timeOf(stamp), table.proxyOf(stamp)]).toEqual([
       ...[chain, time, proxy],

@@ -78,10 +78,10 @@ export function makeRun(
   const inFlight: BarrierEvent[] = [];
   let transfers = 0;
   const execute = (agent: number, does: BarrierEvent['does'], barrier: number, issue = -1) => {
-    const state = states[barrier]!;
+    const state = states[barrier];
     // A wait that returns now, so that the run is never stuck.
     const parity = (state.phase + 1) & 1;
-    const phase = apply(state, counts[barrier]!, { does, parity });
+    const phase = apply(state, counts[barrier], { does, parity });
     if (typeof phase !== 'number') return false;
     events.push({ agent, does, barrier, parity, phase, issue });
     return true;
@@ -96,7 +96,7 @@ export function makeRun(
       if (!execute(agent, choice.does === 'load' ? 'arrive-expect' : 'expect', barrier)) continue;
       execute(agent, 'issue', barrier);
       const issue = events.length - 1;
-      inFlight.push({ ...events[issue]!, agent: agents + transfers++, issue });
+      inFlight.push({ ...events[issue], agent: agents + transfers++, issue });
     } else execute(agent, choice.does, barrier);
   }
   for (const { agent, barrier, issue } of inFlight) execute(agent, 'land', barrier, issue);
@@ -127,15 +127,17 @@ export function violationsOf(
   const transfers = new Map<number, (typeof warps)[number]>();
   const violations: BarrierViolation[] = [];
   events.forEach((event, index) => {
-    const history = histories[event.barrier]!;
-    const actor = event.does === 'land' ? transfers.get(event.issue)! : warps[event.agent]!;
+    const history = histories[event.barrier];
+    const actor = event.does === 'land' ? transfers.get(event.issue)! : warps[event.agent];
     const { chain, clock } = actor;
     const stamp = table.record({
-      ...{ chain, time: clock.times[chain]!, kind: event.does === 'wait' ? 'wait' : 'arrive' },
+      chain,
+      time: clock.times[chain],
+      kind: event.does === 'wait' ? 'wait' : 'arrive',
       ...rest,
     });
-    const { phase } = states[event.barrier]!;
-    apply(states[event.barrier]!, counts[event.barrier]!, event);
+    const { phase } = states[event.barrier];
+    apply(states[event.barrier], counts[event.barrier], event);
     if (event.does === 'wait') {
       violations.push(...history.observe(stamp, actor));
       joinClock(clock, history.completed.clock);
@@ -151,7 +153,7 @@ export function violationsOf(
     }
     const tell = event.does === 'land' ? 'transact' : event.does === 'expect' ? 'expect' : 'arrive';
     violations.push(...history[tell](stamp, actor));
-    if (states[event.barrier]!.phase > phase) violations.push(...history.complete());
+    if (states[event.barrier].phase > phase) violations.push(...history.complete());
     if (event.does !== 'land') tickClock(clock, chain);
     else assignClock(actor.clock, createClock());
   });
@@ -180,15 +182,15 @@ export function findDeviation(
     let isStuck = true;
     let isOver = true;
     for (const [thread, order] of orders.entries()) {
-      const index = order[done[thread]!];
+      const index = order[done[thread]];
       if (index === undefined) continue;
       isOver = false;
-      const event = events[index]!;
+      const event = events[index];
       const isIssued = (at: number) =>
-        orders.some((other, its) => other.indexOf(at) >= 0 && other.indexOf(at) < done[its]!);
+        orders.some((other, its) => other.indexOf(at) >= 0 && other.indexOf(at) < done[its]);
       if (event.does === 'land' && !isIssued(event.issue)) continue;
       const after = states.map((state) => ({ ...state }));
-      const phase = apply(after[event.barrier]!, counts[event.barrier]!, event);
+      const phase = apply(after[event.barrier], counts[event.barrier], event);
       if (phase === 'blocked') continue;
       if (phase !== event.phase) return `event ${index} in ${phase} instead of ${event.phase}`;
       isStuck = false;

@@ -61,8 +61,8 @@ describe('clocks', () => {
         const before = timesOf(from);
         expect(timesOf(into)).toEqual(before);
         expect(timesOf(copy)).toEqual(before);
-        expect(tickClock(into, chain)).toBe(before[chain]! + 1);
-        expect(tickClock(copy, chain)).toBe(before[chain]! + 1);
+        expect(tickClock(into, chain)).toBe(before[chain] + 1);
+        expect(tickClock(copy, chain)).toBe(before[chain] + 1);
         expect(timesOf(from)).toEqual(before);
         // Nothing of its longer past comes back.
         includeInClock(into, 49, 1);

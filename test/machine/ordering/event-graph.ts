@@ -113,32 +113,35 @@ export function runSteps(
     clocks: AccessClocks,
   ): void {
     const stamp = table.record({
-      ...{
-        chain,
-        time,
-        kind: writes ? 'write' : 'read',
-        site: `step ${at}`,
-        who: `chain ${chain}`,
-      },
-      ...{ proxy: isAsync || !proxies ? 'async' : 'generic', step: at },
+      chain,
+      time,
+      kind: writes ? 'write' : 'read',
+      site: `step ${at}`,
+      who: `chain ${chain}`,
+      proxy: isAsync || !proxies ? 'async' : 'generic',
+      step: at,
     });
     accesses.push({
-      ...{ node: at, stamp, isWrite: writes, isAsync: isAsync || !proxies, words: wordsOf(region) },
+      node: at,
+      stamp,
+      isWrite: writes,
+      isAsync: isAsync || !proxies,
+      words: wordsOf(region),
       conflicts: shadow[writes ? 'write' : 'read'](region, stamp, clocks),
     });
   }
 
   for (const step of steps) {
-    const warp = warps[step.agent % agents]!;
+    const warp = warps[step.agent % agents];
     switch (step.do) {
       case 'access': {
         warp.node = node(warp.node);
-        const time = warp.clock.times[warp.chain]!;
+        const time = warp.clock.times[warp.chain];
         perform(warp.node, { chain: warp.chain, time }, false, step, warp);
         break;
       }
       case 'release': {
-        const channel = posted[step.channel % channels]!;
+        const channel = posted[step.channel % channels];
         warp.node = node(warp.node);
         channel.nodes.push(warp.node);
         joinClock(channel.clock, warp.clock);
@@ -147,7 +150,7 @@ export function runSteps(
         break;
       }
       case 'acquire': {
-        const channel = posted[step.channel % channels]!;
+        const channel = posted[step.channel % channels];
         warp.node = node(warp.node, ...channel.nodes);
         joinClock(warp.clock, channel.clock);
         joinClock(warp.asyncView, channel.asyncView);
@@ -171,7 +174,11 @@ export function runSteps(
         const position = chains.begin(clocks.clock);
         includeInClock(clocks.clock, position.chain, position.time);
         operations.push({
-          ...{ node: node(warp.node, predecessor?.node), clocks, position, step, predecessor },
+          node: node(warp.node, predecessor?.node),
+          clocks,
+          position,
+          step,
+          predecessor,
           isPerformed: false,
         });
         break;
@@ -199,12 +206,15 @@ export function runSteps(
   // Rows of the reflexive transitive closure; nodes come after their predecessors but operations.
   const ancestors = predecessorsOf.map((_, at) => {
     const seen = new Set([at]);
-    for (const each of seen) for (const before of predecessorsOf[each]!) seen.add(before);
+    for (const each of seen) for (const before of predecessorsOf[each]) seen.add(before);
     return seen;
   });
-  const reaches = (from: number, to: number) => ancestors[to]!.has(from);
+  const reaches = (from: number, to: number) => ancestors[to].has(from);
   return {
-    ...{ accesses, table, chains, reaches },
+    accesses,
+    table,
+    chains,
+    reaches,
     operations: operations.map(({ node: at, position }) => ({ node: at, chain: position.chain })),
     reachesThroughFence: (from, to) =>
       fences.some((fence) => reaches(from, fence) && reaches(fence, to)),

@@ -30,13 +30,13 @@ const choices = fc.array(
 function makeRun(some: readonly Omit<Arrival, 'generation'>[]): Arrival[] {
   const arrived = expected.map(() => 0);
   const run: Arrival[] = [];
-  const generationOf = (barrier: number) => Math.floor(arrived[barrier]! / expected[barrier]!);
+  const generationOf = (barrier: number) => Math.floor(arrived[barrier] / expected[barrier]);
   const isWaiting = ({ waits, barrier, generation }: Arrival) =>
     waits && generationOf(barrier) === generation;
   for (const { warp, barrier, waits } of some) {
     if (run.some((arrival) => arrival.warp === warp && isWaiting(arrival))) continue;
     run.push({ warp, barrier, waits, generation: generationOf(barrier) });
-    arrived[barrier]!++;
+    arrived[barrier]++;
   }
   // Who still waits has never arrived, so that the run has an end.
   return run.filter((arrival) => !isWaiting(arrival));
@@ -55,19 +55,24 @@ function violationsOf(run: readonly Arrival[]): BarrierViolation[] {
   const violations: BarrierViolation[] = [];
   for (const arrival of run) {
     const { warp, barrier, waits } = arrival;
-    const history = histories[barrier]!;
-    const { clock } = clocks[warp]!;
+    const history = histories[barrier];
+    const { clock } = clocks[warp];
     const before = toLeave[warp];
     if (before !== undefined)
-      joinClock(clock, histories[before.barrier]!.leave(before.generation).clock);
+      joinClock(clock, histories[before.barrier].leave(before.generation).clock);
     const stamp = table.record({
-      ...{ chain: warp, time: clock.times[warp]!, kind: 'arrive', proxy: 'generic' },
-      ...{ site: '', who: '', step: 0 },
+      chain: warp,
+      time: clock.times[warp],
+      kind: 'arrive',
+      proxy: 'generic',
+      site: '',
+      who: '',
+      step: 0,
     });
-    violations.push(...history.arrive(stamp, waits, clocks[warp]!));
+    violations.push(...history.arrive(stamp, waits, clocks[warp]));
     tickClock(clock, warp);
     toLeave[warp] = waits ? arrival : undefined;
-    if (++arrived[barrier]! % expected[barrier]! === 0) history.complete();
+    if (++arrived[barrier] % expected[barrier] === 0) history.complete();
   }
   return violations;
 }
@@ -84,12 +89,12 @@ function canDiffer(run: readonly Arrival[]): boolean {
     seen.add(done.join());
     const executed = programs.flatMap((program, warp) => program.slice(0, done[warp]));
     const generationOf = (barrier: number) =>
-      Math.floor(executed.filter((one) => one.barrier === barrier).length / expected[barrier]!);
+      Math.floor(executed.filter((one) => one.barrier === barrier).length / expected[barrier]);
     let isStuck = true;
     for (const [warp, program] of programs.entries()) {
-      const last = program[done[warp]! - 1];
+      const last = program[done[warp] - 1];
       if (last?.waits === true && generationOf(last.barrier) === last.generation) continue;
-      const next = program[done[warp]!];
+      const next = program[done[warp]];
       if (next === undefined) continue;
       if (generationOf(next.barrier) !== next.generation) return true;
       isStuck = false;
@@ -139,7 +144,13 @@ describe('the history of named barriers', () => {
       clocks.clock.times[chain] = time;
       clocks.clock.length = chain + 1;
       const stamp = table.record({
-        ...{ chain, time, kind: 'arrive', proxy: 'generic', site: '', who: '', step: 0 },
+        chain,
+        time,
+        kind: 'arrive',
+        proxy: 'generic',
+        site: '',
+        who: '',
+        step: 0,
       });
       history.arrive(stamp, waits, clocks);
     };

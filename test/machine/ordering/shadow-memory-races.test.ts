@@ -37,7 +37,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      ...{ do: fc.constant('issue' as const), agent: small, writes: fc.boolean(), region },
+      do: fc.constant('issue' as const),
+      agent: small,
+      writes: fc.boolean(),
+      region,
       after: fc.nat(12),
     }),
   },
@@ -75,7 +78,7 @@ describe('the shadow of a memory, against paths in the graph of a random run', (
           const byEarlier = (a: { kind: string; earlier: number }, b: typeof a) =>
             a.earlier - b.earlier || a.kind.localeCompare(b.kind);
           expect([...conflicts].sort(byEarlier)).toEqual(
-            expected[index]!.sort(byEarlier).map(({ words: all, ...conflict }) => ({
+            expected[index].sort(byEarlier).map(({ words: all, ...conflict }) => ({
               ...conflict,
               later: stamp,
               firstWord: all[0],
@@ -113,7 +116,7 @@ describe('the shadow of a memory, against paths in the graph of a random run', (
         run.accesses.forEach(({ conflicts }, index) => {
           for (const { kind, earlier, missing } of conflicts)
             if (missing !== null)
-              for (const word of expected[index]!.find(
+              for (const word of expected[index].find(
                 (other) => other.kind === kind && other.earlier === earlier,
               )!.words)
                 reported.add(word);

@@ -21,7 +21,7 @@ function createScene(words = 64) {
     const clocks: AccessClocks = { clock: createClock(), asyncView: createClock() };
     tickClock(clocks.clock, chain);
     const does = (kind: 'read' | 'write', region: Region) => {
-      const time = clocks.clock.times[chain]!;
+      const time = clocks.clock.times[chain];
       const stamp = table.record({ chain, time, proxy, kind, site: kind, who, step: 0 });
       return { stamp, conflicts: memory[kind](region, stamp, clocks) };
     };
@@ -30,7 +30,7 @@ function createScene(words = 64) {
       read: (region: Region) => does('read', region),
       write: (region: Region) => does('write', region),
       end: (region: Region) => {
-        const time = clocks.clock.times[chain]!;
+        const time = clocks.clock.times[chain];
         const stamp = table.record({
           chain,
           time,
@@ -231,7 +231,13 @@ describe('regions', () => {
     const table = createAccessTable();
     const clocks = { clock: createClock(), asyncView: createClock() };
     const stamp = table.record({
-      ...{ chain: 0, time: 1, proxy: 'generic', kind: 'write', site: '', who: '', step: 0 },
+      chain: 0,
+      time: 1,
+      proxy: 'generic',
+      kind: 'write',
+      site: '',
+      who: '',
+      step: 0,
     });
     // The clock does not even have the access's own position.
     expect(memory.write({ start: 0, count: 4, stride: 2, rows: 3 }, stamp, clocks)).toEqual([]);

@@ -30,8 +30,16 @@ const descriptors: fc.Arbitrary<InstructionDescriptor> = fc
   );
 
 const plain: InstructionDescriptor = {
-  ...{ kind: 'f16', accumulator: 'fp32', a: 'bf16', b: 'bf16', negateA: false, negateB: false },
-  ...{ aMajor: 'k', bMajor: 'k', m: 128, n: 128 },
+  kind: 'f16',
+  accumulator: 'fp32',
+  a: 'bf16',
+  b: 'bf16',
+  negateA: false,
+  negateB: false,
+  aMajor: 'k',
+  bMajor: 'k',
+  m: 128,
+  n: 128,
 };
 
 describe('instruction descriptors', () => {

@@ -119,7 +119,12 @@ export function createTrial(options: TrialOptions): Trial {
     });
   });
   const instruction: MmaInstruction = {
-    ...{ group, a: aFormat, b: bFormat, shape: { m, n, k }, accumulate, bOperand },
+    group,
+    a: aFormat,
+    b: bFormat,
+    shape: { m, n, k },
+    accumulate,
+    bOperand,
     d: tensorAddress(firstLane, column.d),
     aOperand:
       aSpace === 'shared'
@@ -175,7 +180,10 @@ export function productOf(
   const { shape, accumulate } = instruction;
   return tensorCoreProduct(arithmetic, {
     ...shape,
-    ...{ a, aFormat: instruction.a, bTransposed: b, bFormat: instruction.b },
+    a,
+    aFormat: instruction.a,
+    bTransposed: b,
+    bFormat: instruction.b,
     c: accumulate ? c : new Uint32Array(c.length),
   });
 }

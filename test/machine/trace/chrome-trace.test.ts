@@ -23,8 +23,13 @@ function tensor(rows: number): Tensor {
 }
 
 const problem: Problem = {
-  ...{ q: tensor(256), k: tensor(384), v: tensor(384), scale: 0.125 },
-  ...{ causal: false, window: null, softcap: null },
+  q: tensor(256),
+  k: tensor(384),
+  v: tensor(384),
+  scale: 0.125,
+  causal: false,
+  window: null,
+  softcap: null,
 };
 
 /** Both heads' clusters, traced. */
@@ -36,7 +41,9 @@ function traced(isTimed: boolean, ctas: 1 | 2 = 1) {
     problem,
     {},
     {
-      ...{ ctas, races: false, trace: (event, cluster) => sections[cluster].add(event) },
+      ctas,
+      races: false,
+      trace: (event, cluster) => sections[cluster].add(event),
       scheduler: () => (isTimed ? timedScheduler() : inOrderScheduler()),
     },
   );

@@ -18,7 +18,13 @@ function operation(
 ): AsynchronousOperation {
   const warp = warpOf(0);
   return {
-    ...{ unit, cycles, issuedAt, warp, latency: 0, after: [], time: 0 },
+    unit,
+    cycles,
+    issuedAt,
+    warp,
+    latency: 0,
+    after: [],
+    time: 0,
     ...more,
   } as unknown as AsynchronousOperation;
 }

@@ -13,7 +13,8 @@ const promises: KernelPromises = {
 /** One law, in regimes of which any correct kernel is sure, with time enough on any machine. */
 const scope = {
   ...({ laws: ['within-bound'], regimes: ['normal', 'ones'] } as const),
-  ...{ seconds: 300, shrinkSeconds: 300 },
+  seconds: 300,
+  shrinkSeconds: 300,
 };
 
 function enlarged(problem: Problem) {

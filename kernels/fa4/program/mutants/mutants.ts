@@ -30,7 +30,12 @@ function editMutant(
 ): MachineMutant {
   const { label, description, needsPair = false }: Edit = edits[edit];
   return {
-    ...{ id: `${label}: ${site}`, site, kind: edit, needsPair, model, change: { edit } },
+    id: `${label}: ${site}`,
+    site,
+    kind: edit,
+    needsPair,
+    model,
+    change: { edit },
     description: `what is called "${site}" ${description}`,
   };
 }
@@ -39,7 +44,11 @@ function moveMutant(move: Move): MachineMutant {
   const { direction, site, past, description, source } = move;
   return {
     id: `${direction}: ${site}, ${direction === 'early' ? 'before' : 'after'} ${past}`,
-    ...{ site, kind: direction, description, needsPair: false, model: 'practice' },
+    site,
+    kind: direction,
+    description,
+    needsPair: false,
+    model: 'practice',
     ...(source === undefined ? {} : { source }),
     change: { move },
   };
@@ -49,7 +58,10 @@ function ringMutant(party: 'load' | 'mma' | 'layout', more: 1 | -1): MachineMuta
   const who = { load: 'the load warp', mma: 'the MMA warp', layout: 'the layout' }[party];
   return {
     id: `ring: ${party} ${more === 1 ? '+' : '-'} 1`,
-    ...{ site: 'K/V', kind: 'ring', needsPair: false, model: 'practice' },
+    site: 'K/V',
+    kind: 'ring',
+    needsPair: false,
+    model: 'practice',
     description: `${who} counts a buffer of the K/V ring too ${more === 1 ? 'many' : 'few'}`,
     change: { ring: { party, more } },
   };

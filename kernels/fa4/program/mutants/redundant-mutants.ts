@@ -16,31 +16,36 @@ export interface RedundantMutant {
  */
 export const redundantMutants: readonly RedundantMutant[] = [
   {
-    ...{ id: 'remove: Q empty: load waits at its end', because: 'implied' },
+    id: 'remove: Q empty: load waits at its end',
+    because: 'implied',
     reason:
       "the wait for the ring's last buffer comes after the last product with V, which the MMA warp issues after Q's last commit",
   },
   {
-    ...{ id: 'remove: O stored: correction waits at its end', because: 'implied' },
+    id: 'remove: O stored: correction waits at its end',
+    because: 'implied',
     reason: 'the epilogue warp of the same CTA arrives there itself before it ends',
   },
   {
-    ...{ id: 'remove: Q taken: epilogue waits', because: 'implied' },
+    id: 'remove: Q taken: epilogue waits',
+    because: 'implied',
     reason:
       "the epilogue's next wait is for a staged O, which needs the next Q, which is loaded after the load warp has taken note",
   },
   {
-    ...{ id: 'early: statistics empty: correction releases sums, before row maxima: read' },
+    id: 'early: statistics empty: correction releases sums, before row maxima: read',
     because: 'implied',
     reason:
       "the next maxima are stored at the end of a tile, after signals of the tile's first block that come after both reads",
   },
   {
-    ...{ id: 'remove: tensor memory: no more allocations', because: 'implied' },
+    id: 'remove: tensor memory: no more allocations',
+    because: 'implied',
     reason: 'no other CTA waits for tensor memory, and the CTA allocates once',
   },
   {
-    ...{ id: 'remove: P: lanes joined', because: 'not modelled' },
+    id: 'remove: P: lanes joined',
+    because: 'not modelled',
     reason: 'the lanes of a warp are converged at every instruction',
   },
 ];

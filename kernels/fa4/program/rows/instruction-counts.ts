@@ -38,10 +38,13 @@ function maskCounts(mask: MaskKind, columns: number): InstructionCounts {
   const words = columns / maskWordColumns;
   const limits = mask === 'end' ? words : 2 * words;
   return {
-    ...{ 'sub.s32': limits, 'max.s32': limits, 'shr.u32': words },
+    'sub.s32': limits,
+    'max.s32': limits,
+    'shr.u32': words,
     'shl.b32': limits - words,
     'and.b32': columns + limits - words,
-    ...{ 'setp.ne.s32': columns, 'selp.f32': columns },
+    'setp.ne.s32': columns,
+    'selp.f32': columns,
   };
 }
 
@@ -61,8 +64,12 @@ function alphaCounts(isFirst: boolean, rescaleThreshold: number): InstructionCou
 /** The range reduction, the polynomial and the exponent of two columns: exp2.ts tells the chain. */
 function polynomialPairCounts(degree: number): InstructionCounts {
   return {
-    ...{ 'max.f32': 2, 'add.rm.ftz.f32x2': 1, 'sub.rn.f32x2': 2, 'fma.rn.f32x2': degree },
-    ...{ 'shl.b32': 2, 'add.s32': 2 },
+    'max.f32': 2,
+    'add.rm.ftz.f32x2': 1,
+    'sub.rn.f32x2': 2,
+    'fma.rn.f32x2': degree,
+    'shl.b32': 2,
+    'add.s32': 2,
   };
 }
 

@@ -18,9 +18,9 @@ interface ColumnRun {
 function columnRuns(isPolynomial: readonly boolean[]): ColumnRun[] {
   const runs: ColumnRun[] = [];
   for (let first = 0; first < isPolynomial.length;) {
-    const next = isPolynomial.indexOf(!isPolynomial[first]!, first);
+    const next = isPolynomial.indexOf(!isPolynomial[first], first);
     const end = next < 0 ? isPolynomial.length : next;
-    runs.push({ first, columns: end - first, isPolynomial: isPolynomial[first]! });
+    runs.push({ first, columns: end - first, isPolynomial: isPolynomial[first] });
     first = end;
   }
   return runs;
@@ -56,9 +56,9 @@ export function exponentials(
     issue('add.rm.ftz.f32x2', at(rounded), [at(clamped), toInteger], pairs);
     issue('sub.rn.f32x2', at(fraction), [at(rounded), toInteger], pairs);
     issue('sub.rn.f32x2', at(fraction), [at(clamped), at(fraction)], pairs);
-    let highest = coefficients[degree]!;
+    let highest = coefficients[degree];
     for (let k = degree - 1; k >= 0; k--) {
-      issue('fma.rn.f32x2', at(power), [highest, at(fraction), coefficients[k]!], pairs);
+      issue('fma.rn.f32x2', at(power), [highest, at(fraction), coefficients[k]], pairs);
       highest = at(power);
     }
     issue('shl.b32', at(rounded), [at(rounded), exponentShift], count);

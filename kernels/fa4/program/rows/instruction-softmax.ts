@@ -103,7 +103,7 @@ export function instructionSoftmax(
     // Two results of 16 bits share a register; the hardware's conversion joins them.
     return Uint32Array.from(
       { length: pairs.words.length / 2 },
-      (_, i) => pairs.words[2 * i]! | (pairs.words[2 * i + 1]! << 16),
+      (_, i) => pairs.words[2 * i] | (pairs.words[2 * i + 1] << 16),
     );
   }
 

@@ -72,5 +72,5 @@ export function rename(
     at < source.words.length;
     at += source.registersPerLane, end += target.registersPerLane
   )
-    for (let i = 0; i < count; i++) target.words[end + i] = source.words[at + i]!;
+    for (let i = 0; i < count; i++) target.words[end + i] = source.words[at + i];
 }

@@ -15,7 +15,7 @@ export function gatherRows(parts: Uint32Array, registers: number, rows: Uint32Ar
   else
     for (let from = 0, first = 0; first < columns; first += registers)
       for (let at = first; at < rows.length; at += columns)
-        for (let j = 0; j < registers; j++) rows[at + j] = parts[from++]!;
+        for (let j = 0; j < registers; j++) rows[at + j] = parts[from++];
 }
 
 /** Rows [lane][part · register] as registers [part][lane][register], in `parts`. */
@@ -25,7 +25,7 @@ export function scatterRows(rows: Uint32Array, registers: number, parts: Uint32A
   else
     for (let to = 0, first = 0; first < columns; first += registers)
       for (let at = first; at < rows.length; at += columns)
-        for (let j = 0; j < registers; j++) parts[to++] = rows[at + j]!;
+        for (let j = 0; j < registers; j++) parts[to++] = rows[at + j];
 }
 
 /**

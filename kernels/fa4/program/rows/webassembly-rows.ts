@@ -35,7 +35,7 @@ const factorColumns = 4;
 /** Copies fp32 bits, with every NaN the GPU's: which one WebAssembly leaves is not laid down. */
 function copyWithCanonicalNans(source: Uint32Array, target: Uint32Array): void {
   for (let i = 0; i < source.length; i++) {
-    const bits = source[i]!;
+    const bits = source[i];
     target[i] = (bits & magnitudeMask) > infinity ? canonicalNan : bits;
   }
 }
@@ -49,10 +49,10 @@ function multiplyRows(numbers: Uint32Array, factors: Uint32Array, products: Uint
   const columns = numbers.length / warpRows;
   const [from, by, to] = [floatsOf(numbers), floatsOf(factors), floatsOf(products)];
   for (let lane = 0, i = 0; lane < warpRows; lane++) {
-    const factor = by[lane]!;
+    const factor = by[lane];
     for (const end = i + columns; i < end; i++) {
       // The fp64 product of two fp32 numbers is exact, and storing it rounds.
-      const product = from[i]! * factor;
+      const product = from[i] * factor;
       if (product === product) to[i] = product;
       else products[i] = canonicalNan;
     }
@@ -102,7 +102,7 @@ export function createWebAssemblyRows(
   function placeVisible(columns: VisibleColumns | null): void {
     for (let row = 0; row < warpRows; row++) {
       visible[2 * row] = columns?.begin?.[row] ?? 0;
-      visible[2 * row + 1] = columns === null ? blockKeys : columns.end[row]!;
+      visible[2 * row + 1] = columns === null ? blockKeys : columns.end[row];
     }
   }
 
@@ -125,7 +125,7 @@ export function createWebAssemblyRows(
   function seesZero(rowScores: Uint32Array, row: number): boolean {
     const limit = (column: number): number =>
       row * blockKeys + Math.min(Math.max(column, 0), blockKeys);
-    return rowScores.subarray(limit(visible[2 * row]!), limit(visible[2 * row + 1]!)).includes(0);
+    return rowScores.subarray(limit(visible[2 * row]), limit(visible[2 * row + 1])).includes(0);
   }
 
   function softmax(
@@ -138,9 +138,18 @@ export function createWebAssemblyRows(
     maxima.bits.set(registers.maxima);
     sums.bits.set(registers.sums);
     kernels.softmaxStep(
-      ...([scores.address, weights.address, visibleAt.address, maxima.address] as const),
-      ...([sums.address, alphas.address, rescales.address, warpRows, blockKeys] as const),
-      ...([isFirst ? 1 : 0, 0, parameters] as const),
+      scores.address,
+      weights.address,
+      visibleAt.address,
+      maxima.address,
+      sums.address,
+      alphas.address,
+      rescales.address,
+      warpRows,
+      blockKeys,
+      isFirst ? 1 : 0,
+      0,
+      parameters,
     );
     // Few blocks have a maximum of 0, and the module has overwritten its scores.
     const rowScores = lazily(() => {
@@ -149,10 +158,10 @@ export function createWebAssemblyRows(
       return rows;
     });
     for (let row = 0; row < warpRows; row++) {
-      const bits = maxima.bits[row]!;
+      const bits = maxima.bits[row];
       registers.maxima[row] =
         (bits & magnitudeMask) === 0
-          ? signedZero(row, registers.maxima[row]!, isFirst, () => seesZero(rowScores(), row))
+          ? signedZero(row, registers.maxima[row], isFirst, () => seesZero(rowScores(), row))
           : bits;
     }
     copyWithCanonicalNans(sums.bits, registers.sums);
@@ -185,12 +194,17 @@ export function createWebAssemblyRows(
       // 1 times a factor is the factor.
       factors.bits.fill(one);
       kernels.finishPartial(
-        ...([factors.address, lse.address, maxima.address, sums.address] as const),
-        ...([warpRows, factorColumns, parameters] as const),
+        factors.address,
+        lse.address,
+        maxima.address,
+        sums.address,
+        warpRows,
+        factorColumns,
+        parameters,
       );
       const rows = new Uint32Array(warpRows);
       copyWithCanonicalNans(
-        rows.map((_, row) => factors.bits[row * factorColumns]!),
+        rows.map((_, row) => factors.bits[row * factorColumns]),
         rows,
       );
       return { factors: rows, issues: counts.normalisers };
@@ -203,7 +217,7 @@ export function createWebAssemblyRows(
       multiplyRows(out, rowFactors, rounded);
       toOut.evaluateArray(rounded, rounded);
       for (let i = 0; i < packed.length; i++)
-        packed[i] = rounded[2 * i]! | (rounded[2 * i + 1]! << 16);
+        packed[i] = rounded[2 * i] | (rounded[2 * i + 1] << 16);
       return counts.normalise(columns);
     },
     logSumExp: (rowMaxima, rowSums) => {
@@ -213,8 +227,13 @@ export function createWebAssemblyRows(
       sums.bits.set(rowSums);
       // No columns of output: the module then computes the LSE alone.
       kernels.finishPartial(
-        ...([factors.address, lse.address, maxima.address, sums.address] as const),
-        ...([warpRows, 0, parameters] as const),
+        factors.address,
+        lse.address,
+        maxima.address,
+        sums.address,
+        warpRows,
+        0,
+        parameters,
       );
       return { lse: lse.bits.slice(), issues: counts.logSumExp };
     },

@@ -55,8 +55,8 @@ function explainedPart(
     const beside = changed(context, row, blocks, power, step);
     const trust = row.vDim / correct.noise;
     correct.out.forEach((x, c) => {
-      const d = (beside.out[c]! - x) / step;
-      const error = observed[c]! - x;
+      const d = (beside.out[c] - x) / step;
+      const error = observed[c] - x;
       cross += trust * d * error;
       squares += trust * d ** 2;
       all += trust * error ** 2;
@@ -88,8 +88,8 @@ function fitChange(
       const beside = changed(context, row, blocks, power, change + step);
       const trust = row.vDim / correct.noise;
       at.out.forEach((x, c) => {
-        const d = (beside.out[c]! - x) / step;
-        cross += trust * d * (observed[c]! - x);
+        const d = (beside.out[c] - x) / step;
+        cross += trust * d * (observed[c] - x);
         squares += trust * d ** 2;
       });
       if (observedLse === null || !Number.isFinite(observedLse)) continue;

@@ -12,7 +12,7 @@ const improvement = 0.2;
 function mismatch(rows: readonly SampleRow[], column: number, source: number): number {
   let sum = 0;
   for (const { observed, correct, vDim } of rows)
-    sum += ((observed[column]! - correct.out[source]!) ** 2 * vDim) / correct.noise;
+    sum += ((observed[column] - correct.out[source]) ** 2 * vDim) / correct.noise;
   return sum;
 }
 
@@ -74,8 +74,8 @@ export const columnPlaceHypotheses: HypothesisFamily = function* ({ sample, shap
     adjusted: true,
     predict: ({ correct }) => ({
       ...correct,
-      out: correct.out.map((_, c) => correct.out[from(c)]!),
-      limit: correct.limit.map((_, c) => correct.limit[from(c)]!),
+      out: correct.out.map((_, c) => correct.out[from(c)]),
+      limit: correct.limit.map((_, c) => correct.limit[from(c)]),
     }),
   };
   yield moved;

@@ -31,29 +31,29 @@ export class GranuleSums {
     const dots = reader.dots(row.row, row.kv);
     const values = reader.values(row.kv);
     for (let g = 0; g < count; g++) {
-      for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] = this.#sums[g * vDim + c]!;
-      this.#weights[g + 1] = this.#weights[g]!;
+      for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] = this.#sums[g * vDim + c];
+      this.#weights[g + 1] = this.#weights[g];
       const first = Math.max(g * granule, row.range.begin);
       const last = Math.min((g + 1) * granule, row.range.end);
       for (let j = first; j < last; j++) {
         const dot = zeroKeys ? 0 : dots[j + keysFrom];
         if (dot === undefined) continue;
         const w = Math.exp(reader.score(dot) - row.correct.lse);
-        this.#weights[g + 1]! += w;
+        this.#weights[g + 1] += w;
         const from = (j + valuesFrom) * vDim;
         if (from < 0 || from >= values.length) continue;
-        for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c]! += w * values[from + c]!;
+        for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] += w * values[from + c];
       }
     }
   }
 
   weight({ begin, end }: KeyTile): number {
-    return this.#weights[this.#at(end)]! - this.#weights[this.#at(begin)]!;
+    return this.#weights[this.#at(end)] - this.#weights[this.#at(begin)];
   }
 
   sum({ begin, end }: KeyTile, column: number): number {
-    const last = this.#sums[this.#at(end) * this.#vDim + column]!;
-    return last - this.#sums[this.#at(begin) * this.#vDim + column]!;
+    const last = this.#sums[this.#at(end) * this.#vDim + column];
+    return last - this.#sums[this.#at(begin) * this.#vDim + column];
   }
 
   #at(key: number): number {

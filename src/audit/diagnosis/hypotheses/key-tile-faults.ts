@@ -20,8 +20,12 @@ interface TileFault {
 }
 
 const own = {
-  ...{ inOutput: 1, inSum: 1, keysFrom: 0, valuesFrom: 0 },
-  ...{ technique: null, zeroKeys: false },
+  inOutput: 1,
+  inSum: 1,
+  keysFrom: 0,
+  valuesFrom: 0,
+  technique: null,
+  zeroKeys: false,
 };
 
 const tileFaults: readonly TileFault[] = [
@@ -136,13 +140,13 @@ function faultyRow(
     const inside = j >= first && j < last;
     const source = inside ? j + fault.keysFrom * size : j;
     if (source < 0 || source >= keys) return null;
-    const dot = inside && fault.zeroKeys ? 0 : dots[source]!;
+    const dot = inside && fault.zeroKeys ? 0 : dots[source];
     const p = Math.exp(reader.score(dot) - row.correct.lse);
     weights[j] = inside ? fault.inOutput * p : p;
     sum += inside ? fault.inSum * p : p;
   }
   if (!(sum > 0)) return null;
-  for (let j = begin; j < end; j++) weights[j]! /= sum;
+  for (let j = begin; j < end; j++) weights[j] /= sum;
   const lse = row.correct.lse + Math.log(sum);
   if (fault.valuesFrom === 0) return { weights, values, lse };
   const from = fault.valuesFrom * size;
@@ -174,7 +178,7 @@ function rankTiles(
   }));
   const misfits = new Float64Array(tiles.length);
   for (const [index, row] of rows.entries()) {
-    const sums = correct[index]!;
+    const sums = correct[index];
     const faulty =
       fault.keysFrom === 0 && fault.valuesFrom === 0 && !fault.zeroKeys
         ? sums
@@ -191,19 +195,19 @@ function rankTiles(
       let squares = 0;
       for (let c = 0; c < vDim; c++) {
         const product =
-          row.correct.out[c]! - sums.sum(tile, c) + fault.inOutput * faulty.sum(tile, c);
-        squares += (row.observed[c]! - product / total) ** 2;
+          row.correct.out[c] - sums.sum(tile, c) + fault.inOutput * faulty.sum(tile, c);
+        squares += (row.observed[c] - product / total) ** 2;
       }
       const misfit = squares / row.correct.noise;
-      misfits[t]! += misfit < largestMisfit ? misfit : largestMisfit;
+      misfits[t] += misfit < largestMisfit ? misfit : largestMisfit;
       const { observedLse } = row;
       if (observedLse === null || !Number.isFinite(observedLse)) return;
       const lseError = observedLse - row.correct.lse - Math.log(total);
       const ofLse = (lseError / row.bound.lse) ** 2;
-      misfits[t]! += ofLse < largestMisfit ? ofLse : largestMisfit;
+      misfits[t] += ofLse < largestMisfit ? ofLse : largestMisfit;
     });
   }
-  return tiles.map((tile, t) => ({ tile, fault, misfit: misfits[t]! }));
+  return tiles.map((tile, t) => ({ tile, fault, misfit: misfits[t] }));
 }
 
 function describeKeys({ begin, end }: KeyTile): string {

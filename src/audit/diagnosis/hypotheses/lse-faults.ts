@@ -126,7 +126,7 @@ function* misplaced({ input, shape }: HypothesisContext, damaged: readonly Sampl
   if (first === undefined || damaged.length < 2) return;
   const exact = input.reference.lse;
   const near = ({ observedLse, bound }: SampleRow, source: number) =>
-    Math.abs(exact[source]! - observedLse!) <= bound.lse;
+    Math.abs(exact[source] - observedLse!) <= bound.lse;
   const { queries } = shape;
   for (let source = 0; source < exact.length; source++) {
     const by = source - first.row;
@@ -146,7 +146,7 @@ function* misplaced({ input, shape }: HypothesisContext, damaged: readonly Sampl
       sameHead
         ? `the LSE is that of the query ${Math.abs(by)} ${side} its own`
         : `the LSE is that of the head ${Math.abs(by / queries)} ${side} its own`,
-      (row) => exact[from(row)]!,
+      (row) => exact[from(row)],
       { local: true },
     );
   }
@@ -161,7 +161,7 @@ export const lseHypotheses: HypothesisFamily = function* (context) {
   const { scale } = input.problem;
   for (const { id, statement, value } of signatures)
     yield ofLse(id, statement, ({ row, correct }) =>
-      value({ lse: correct.lse, maximum: maximum[row]!, scale }),
+      value({ lse: correct.lse, maximum: maximum[row], scale }),
     );
   yield* offsets(damaged);
   yield* constants(damaged);

@@ -51,26 +51,26 @@ function runSplit(
     const first = begin + index * block;
     const last = Math.min(first + block, end);
     let largest = maximum;
-    for (let j = first; j < last; j++) if (scores[j]! > largest) largest = scores[j]!;
+    for (let j = first; j < last; j++) if (scores[j] > largest) largest = scores[j];
     if (largest === -Infinity) continue;
     const factor = maximum === -Infinity ? 0 : Math.exp(maximum - largest);
     const ofOutput = rescale === undefined ? factor : rescale(factor);
     maximum = largest;
     sum *= factor;
-    if (ofOutput !== 1) for (let c = 0; c < vDim; c++) out[c]! *= ofOutput;
+    if (ofOutput !== 1) for (let c = 0; c < vDim; c++) out[c] *= ofOutput;
     for (let j = first; j < last; j++) {
       if (scores[j] === -Infinity) continue;
-      const x = (scores[j]! - maximum) * Math.LOG2E;
+      const x = (scores[j] - maximum) * Math.LOG2E;
       const p = 2 ** (exponent === undefined ? x : exponent(x));
       sum += p;
       if (sumOfKey !== undefined) sum = sumOfKey(sum);
       const w = weights(p * scaleUp) / scaleUp;
       const from = j * vDim;
-      if (ofKey === undefined) for (let c = 0; c < vDim; c++) out[c]! += w * values[from + c]!;
-      else for (let c = 0; c < vDim; c++) out[c] = ofKey(out[c]! + w * values[from + c]!);
+      if (ofKey === undefined) for (let c = 0; c < vDim; c++) out[c] += w * values[from + c];
+      else for (let c = 0; c < vDim; c++) out[c] = ofKey(out[c] + w * values[from + c]);
     }
     if (accumulator !== undefined && ofKey === undefined)
-      for (let c = 0; c < vDim; c++) out[c] = accumulator(out[c]!);
+      for (let c = 0; c < vDim; c++) out[c] = accumulator(out[c]);
     if (law.sum !== undefined && sumOfKey === undefined) sum = law.sum(sum);
   }
   if (maximum === -Infinity) return { out, lse: -Infinity };
@@ -96,14 +96,14 @@ export function runNarrowKernel(
   for (let begin = 0; begin < keys; begin += size)
     parts.push(runSplit(scores, values, vDim, law, begin, Math.min(begin + size, keys)));
   const largest = Math.max(...parts.map(({ lse }) => lse));
-  if (largest === -Infinity) return parts[0]!;
+  if (largest === -Infinity) return parts[0];
   const lse = largest + Math.log(parts.reduce((sum, one) => sum + Math.exp(one.lse - largest), 0));
   const out = new Float64Array(vDim);
   for (const part of parts) {
     const weight = Math.exp(part.lse - lse);
     for (let c = 0; c < vDim; c++) {
-      const x = part.out[c]!;
-      out[c]! += weight * (partial === undefined ? x : partial(x));
+      const x = part.out[c];
+      out[c] += weight * (partial === undefined ? x : partial(x));
     }
   }
   return { out, lse };

@@ -57,7 +57,7 @@ export function runOnlineSoftmax(
   for (const first of visitedBlocks(scores, block, order)) {
     const end = Math.min(first + block, scores.length);
     let largest = maximum;
-    for (let j = first; j < end; j++) largest = Math.max(largest, scores[j]!);
+    for (let j = first; j < end; j++) largest = Math.max(largest, scores[j]);
     const rise = (largest - maximum) * Math.LOG2E;
     const keep = maximum !== -Infinity && (rise <= lag || law.frozenMaximum === true);
     const next = keep ? maximum : largest;
@@ -71,14 +71,13 @@ export function runOnlineSoftmax(
     const ofSum = law.rescaled === 'output' || law.rescaled === 'neither' ? 1 : factor;
     if (ofOutput !== 1)
       for (const start of done)
-        for (let j = start; j < Math.min(start + block, scores.length); j++)
-          weights[j]! *= ofOutput;
+        for (let j = start; j < Math.min(start + block, scores.length); j++) weights[j] *= ofOutput;
     sum *= ofSum;
     previousFactor = factor;
     maximum = next;
     for (let j = first; j < end; j++) {
       if (scores[j] === -Infinity) continue;
-      const x = (scores[j]! - maximum) * Math.LOG2E;
+      const x = (scores[j] - maximum) * Math.LOG2E;
       const exact = scores[j] === maximum ? atMaximum : 2 ** x;
       const p = exact * (exponential === undefined ? 1 : exponential(x - Math.floor(x)));
       const rounded =

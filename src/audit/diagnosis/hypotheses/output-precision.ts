@@ -34,8 +34,8 @@ export const outputPrecisionHypotheses: HypothesisFamily = function* ({ input, s
         const half = correct.out.map((x) => outputRounding(outputFormat, x, 0));
         return {
           ...correct,
-          out: correct.out.map((x, c) => x + shift(mode, x) * half[c]!),
-          limit: correct.limit.map((x, c) => x + half[c]!),
+          out: correct.out.map((x, c) => x + shift(mode, x) * half[c]),
+          limit: correct.limit.map((x, c) => x + half[c]),
         };
       },
     };
@@ -54,7 +54,7 @@ export const outputPrecisionHypotheses: HypothesisFamily = function* ({ input, s
         const deviation = Math.sqrt(correct.noise / vDim);
         let flips = 0;
         const limit = correct.limit.map((x, c) => {
-          const step = ulp(format, correct.out[c]!);
+          const step = ulp(format, correct.out[c]);
           flips += step * Math.min(step, deviation);
           return x + step;
         });

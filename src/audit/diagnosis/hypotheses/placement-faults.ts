@@ -45,8 +45,8 @@ function columnFaults(vDim: number): ColumnFault[] {
 function permuted(correct: RowPrediction, from: (column: number) => number): RowPrediction {
   return {
     ...correct,
-    out: correct.out.map((_, c) => correct.out[from(c)]!),
-    limit: correct.limit.map((_, c) => correct.limit[from(c)]!),
+    out: correct.out.map((_, c) => correct.out[from(c)]),
+    limit: correct.limit.map((_, c) => correct.limit[from(c)]),
   };
 }
 
@@ -65,7 +65,7 @@ export const columnHypotheses: HypothesisFamily = function* ({ shape }) {
 function fromRow(context: HypothesisContext, source: number): RowPrediction {
   const { input, noise } = context;
   const { out, limit } = correctRow(input, source);
-  return { out, limit, noise: noise[source]!, lse: NaN };
+  return { out, limit, noise: noise[source], lse: NaN };
 }
 
 /** Where the row that stands in place of `row` comes from, among the rows of one head. */

@@ -27,7 +27,7 @@ function withFactor({ reader }: HypothesisContext, row: SampleRow, factor: numbe
 /** Sum of squares of what a factor leaves, in units of the rounding, of output and LSE. */
 function remainder({ observed, observedLse, correct, lseNoise }: SampleRow, of: RowPrediction) {
   let sum = 0;
-  of.out.forEach((x, c) => (sum += (observed[c]! - x) ** 2));
+  of.out.forEach((x, c) => (sum += (observed[c] - x) ** 2));
   const ofOutput = (sum / Math.max(correct.noise, of.noise)) * observed.length;
   const ofLse = observedLse === null ? 0 : ((observedLse - of.lse) / lseNoise) ** 2;
   return Math.min(ofOutput, 1e6) + (Number.isFinite(ofLse) ? Math.min(ofLse, 1e8) : 0);
@@ -45,7 +45,7 @@ function fitScaleFactor(context: HypothesisContext, rows: readonly SampleRow[]):
   const costs = starts.map((factor) =>
     first.reduce((sum, row) => sum + remainder(row, withFactor(context, row, factor)), 0),
   );
-  let factor = starts[costs.indexOf(Math.min(...costs))]!;
+  let factor = starts[costs.indexOf(Math.min(...costs))];
   let curvature = 0;
   for (let i = 0; i < steps; i++) {
     let gradient = 0;
@@ -55,8 +55,8 @@ function fitScaleFactor(context: HypothesisContext, rows: readonly SampleRow[]):
       const beside = withFactor(context, row, factor * (1 + step));
       const variance = Math.max(row.correct.noise, at.noise) / row.observed.length;
       at.out.forEach((x, c) => {
-        const d = (beside.out[c]! - x) / step;
-        gradient += (d * (row.observed[c]! - x)) / variance;
+        const d = (beside.out[c] - x) / step;
+        gradient += (d * (row.observed[c] - x)) / variance;
         curvature += d ** 2 / variance;
       });
       const ofLse = row.observedLse === null ? NaN : row.observedLse - at.lse;

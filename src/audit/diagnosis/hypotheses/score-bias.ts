@@ -26,7 +26,7 @@ const mostRemainder = 1e6;
 function remainder(row: SampleRow, prediction: RowPrediction): number {
   const { observed, observedLse, correct, lseNoise } = row;
   let sum = 0;
-  prediction.out.forEach((x, c) => (sum += (observed[c]! - x) ** 2));
+  prediction.out.forEach((x, c) => (sum += (observed[c] - x) ** 2));
   const ofOutput = (sum * observed.length) / Math.max(correct.noise, prediction.noise);
   const ofLse =
     observedLse === null || Number.isNaN(prediction.lse)
@@ -47,7 +47,7 @@ function fitNumber(rows: readonly SampleRow[], of: HeadParameter, pooled: boolea
   const ofCorrect = costOf(({ correct }) => correct);
   const isScreened = of.isDense && !pooled && ofCorrect < mostRemainder;
   if (isScreened && Math.min(...costs) > mostLeft * ofCorrect) return null;
-  let value = of.starts[costs.indexOf(Math.min(...costs))]!;
+  let value = of.starts[costs.indexOf(Math.min(...costs))];
   for (let i = 0; i < steps; i++) {
     let gradient = 0;
     let curvature = 0;
@@ -57,8 +57,8 @@ function fitNumber(rows: readonly SampleRow[], of: HeadParameter, pooled: boolea
       const beside = of.predict(row, value + step);
       const variance = Math.max(row.correct.noise, at.noise) / row.observed.length;
       at.out.forEach((x, c) => {
-        const d = (beside.out[c]! - x) / step;
-        gradient += (d * (row.observed[c]! - x)) / variance;
+        const d = (beside.out[c] - x) / step;
+        gradient += (d * (row.observed[c] - x)) / variance;
         curvature += d ** 2 / variance;
       });
       if (row.observedLse === null || Number.isNaN(at.lse)) continue;
@@ -126,7 +126,8 @@ function hypothesis(
 /** A sink: one more term in the row sum, of a logit of its own on each head. */
 function sink(follows: boolean): HeadParameter {
   return {
-    ...{ starts: [-4, -2, 0, 2, 4], isDense: false },
+    starts: [-4, -2, 0, 2, 4],
+    isDense: false,
     step: () => 2 ** -10,
     predict: (row, logit) => {
       const more = Math.log1p(Math.exp(logit - row.correct.lse));
@@ -149,7 +150,8 @@ function alibi(
   distance: (key: number, diagonal: number) => number,
 ): HeadParameter {
   return {
-    ...{ starts: [...slopes, ...slopes.map((x) => -x)], isDense: true },
+    starts: [...slopes, ...slopes.map((x) => -x)],
+    isDense: true,
     step: (value) => Math.max(Math.abs(value), 2 ** -12) * 2 ** -8,
     predict: (row, slope) => {
       const diagonal = row.query + shape.keys - shape.queries;

@@ -95,7 +95,7 @@ function shortDot(
 ): number {
   let sum = 0;
   for (let t = 0; t < q.length; t++) {
-    sum += q[t]! * keys[key * q.length + t]!;
+    sum += q[t] * keys[key * q.length + t];
     if ((t + 1) % chunk === 0) sum = held(sum);
   }
   return held(sum);
@@ -124,7 +124,7 @@ function* roundedQueries(context: HypothesisContext): Generator<Hypothesis> {
         const keys = reader.keys(row.kv);
         return (key) => {
           let dot = 0;
-          for (let t = 0; t < query.length; t++) dot += query[t]! * keys[key * query.length + t]!;
+          for (let t = 0; t < query.length; t++) dot += query[t] * keys[key * query.length + t];
           return reader.score(dot / factor);
         };
       },
@@ -138,7 +138,7 @@ export const scorePrecisionHypotheses: HypothesisFamily = function* (context) {
   for (const { id, technique, statement, score } of roundedScores(reader.problem))
     yield ofScores(context, { id, technique, statement }, (row) => {
       const dots = reader.dots(row.row, row.kv);
-      return (key) => score(dots[key]!);
+      return (key) => score(dots[key]);
     });
   yield* roundedQueries(context);
   for (const name of shortFormats)

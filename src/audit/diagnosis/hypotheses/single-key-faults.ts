@@ -29,11 +29,11 @@ function fitWrongValue(context: HypothesisContext, rows: readonly SampleRow[]): 
     const weights = weightsOf(context, row);
     const trust = 1 / row.correct.noise;
     for (let j = 0; j < keys; j++) {
-      const w = weights[j]!;
+      const w = weights[j];
       if (w === 0) continue;
-      squares[j]! += trust * w * w;
+      squares[j] += trust * w * w;
       for (let c = 0; c < vDim; c++)
-        cross[j * vDim + c]! += trust * w * (row.observed[c]! - row.correct.out[c]!);
+        cross[j * vDim + c] += trust * w * (row.observed[c] - row.correct.out[c]);
     }
   }
   let best = -1;
@@ -41,8 +41,8 @@ function fitWrongValue(context: HypothesisContext, rows: readonly SampleRow[]): 
   let second = 0;
   for (let j = 0; j < keys; j++) {
     let energy = 0;
-    for (let c = 0; c < vDim; c++) energy += cross[j * vDim + c]! ** 2;
-    const explained = squares[j] === 0 ? 0 : energy / squares[j]!;
+    for (let c = 0; c < vDim; c++) energy += cross[j * vDim + c] ** 2;
+    const explained = squares[j] === 0 ? 0 : energy / squares[j];
     if (explained > most) {
       second = most;
       most = explained;
@@ -50,7 +50,7 @@ function fitWrongValue(context: HypothesisContext, rows: readonly SampleRow[]): 
     } else if (explained > second) second = explained;
   }
   if (best < 0 || most - second < margin) return null;
-  const difference = cross.slice(best * vDim, (best + 1) * vDim).map((x) => x / squares[best]!);
+  const difference = cross.slice(best * vDim, (best + 1) * vDim).map((x) => x / squares[best]);
   return { key: best, difference };
 }
 
@@ -65,7 +65,7 @@ export const singleKeyHypotheses: HypothesisFamily = function* (context) {
     if (fit === null) continue;
     const { key, difference } = fit;
     const moved = [...difference].flatMap((x, c) =>
-      Math.abs(x) > 2 ** -6 * Math.abs(reader.values(kv)[key * shape.vDim + c]!) ? [c] : [],
+      Math.abs(x) > 2 ** -6 * Math.abs(reader.values(kv)[key * shape.vDim + c]) ? [c] : [],
     );
     const columns = moved.length === 1 ? `, column ${moved[0]},` : '';
     const head = shape.kvHeads * shape.batch > 1 ? ` of kv head ${kv % shape.kvHeads}` : '';
@@ -77,8 +77,8 @@ export const singleKeyHypotheses: HypothesisFamily = function* (context) {
       fitted: true,
       predict: (row) => {
         if (row.kv !== kv) return row.damaged ? null : row.correct;
-        const w = weightsOf(context, row)[key]!;
-        const out = row.correct.out.map((x, c) => x + w * difference[c]!);
+        const w = weightsOf(context, row)[key];
+        const out = row.correct.out.map((x, c) => x + w * difference[c]);
         return { ...row.correct, out };
       },
     };

@@ -15,8 +15,8 @@ function relativeError(rows: readonly SampleRow[], lseFollows: boolean): number 
     // Rows weigh by what their rounding leaves to see of them.
     const weight = observed.length / correct.noise;
     for (let c = 0; c < observed.length; c++) {
-      cross += weight * (observed[c]! - correct.out[c]!) * correct.out[c]!;
-      squares += weight * correct.out[c]! ** 2;
+      cross += weight * (observed[c] - correct.out[c]) * correct.out[c];
+      squares += weight * correct.out[c] ** 2;
     }
     const ofLse = lseFollows ? Math.expm1(correct.lse - observedLse!) : NaN;
     if (!Number.isFinite(ofLse)) continue;
@@ -92,7 +92,7 @@ export const uniformOffsetHypotheses: HypothesisFamily = function* ({ sample }) 
   for (const { damaged, observed, correct } of sample)
     if (damaged)
       for (let c = 0; c < observed.length; c++) {
-        cross += (observed[c]! - correct.out[c]!) / correct.noise;
+        cross += (observed[c] - correct.out[c]) / correct.noise;
         weights += 1 / correct.noise;
       }
   const offset = cross / weights;

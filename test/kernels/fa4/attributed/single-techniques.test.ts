@@ -35,8 +35,13 @@ function problemOf(
   values: readonly (readonly number[])[] = keys.map(() => [1]),
 ): Problem {
   return {
-    ...{ q: tensor([query]), k: tensor(keys), v: tensor(values) },
-    ...{ scale: unitScale, causal: false, window: null, softcap: null },
+    q: tensor([query]),
+    k: tensor(keys),
+    v: tensor(values),
+    scale: unitScale,
+    causal: false,
+    window: null,
+    softcap: null,
   };
 }
 
@@ -229,7 +234,9 @@ describe('the error of a technique alone', () => {
     const values = keys.map((_, j) => [j === 32 ? 3 : 0]);
     const problem = problemOf([1], keys, values);
     const { out, sum } = only('rescale', problem, {
-      ...{ ...hardwareOnly, blockKeys: 32, rescaleThreshold: 0 },
+      ...hardwareOnly,
+      blockKeys: 32,
+      rescaleThreshold: 0,
     });
     const alpha = decode(fp32, exp2ApproxFtz(encode(fp32, -2.625)));
     expect(alpha).not.toBe(2 ** -2.625);
@@ -248,13 +255,17 @@ describe('the path', () => {
       runAttributed(problem, [nothing], { ...hardwareOnly, blockKeys: 32, rescaleThreshold });
     for (const threshold of [8, 2.625])
       expect(at(threshold)).toMatchObject({
-        ...{ maxima: Float64Array.of(0), lags: Float64Array.of(2.625) },
-        ...{ largestKeys: Int32Array.of(0), largestExponents: Float64Array.of(2.625) },
+        maxima: Float64Array.of(0),
+        lags: Float64Array.of(2.625),
+        largestKeys: Int32Array.of(0),
+        largestExponents: Float64Array.of(2.625),
       });
     for (const threshold of [0, 2])
       expect(at(threshold)).toMatchObject({
-        ...{ maxima: Float64Array.of(2.625), lags: Float64Array.of(0) },
-        ...{ largestKeys: Int32Array.of(0), largestExponents: Float64Array.of(0) },
+        maxima: Float64Array.of(2.625),
+        lags: Float64Array.of(0),
+        largestKeys: Int32Array.of(0),
+        largestExponents: Float64Array.of(0),
       });
   });
 
@@ -273,7 +284,8 @@ describe('the path', () => {
     const equals = Array.from({ length: 40 }, (_, j) => [[3, 5, 35, 38].includes(j) ? 2 : 0]);
     const overrides = { ...hardwareOnly, blockKeys: 32, maxOffset: 4 };
     expect(runAttributed(problemOf([1], equals), [nothing], overrides)).toMatchObject({
-      ...{ largestKeys: Int32Array.of(35), largestExponents: Float64Array.of(4) },
+      largestKeys: Int32Array.of(35),
+      largestExponents: Float64Array.of(4),
     });
   });
 
@@ -282,7 +294,8 @@ describe('the path', () => {
     const keys = Array.from({ length: 96 }, (_, j) => [j === 64 ? Infinity : 0.5]);
     const problem = problemOf([1], keys);
     const overrides = {
-      ...{ blockKeys: 64, rescaleThreshold: 0 },
+      blockKeys: 64,
+      rescaleThreshold: 0,
       exp2: { frequency: 32, reserve: 32, startFragment: 0, degree: 3 as const },
     };
     const [out] = runAttributed(problem, [everything], overrides).outputs;
