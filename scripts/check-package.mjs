@@ -42,7 +42,9 @@ const plainEntries = entries.filter((name) => name !== `${manifest.name}/vitest`
 
 function execute(command, args, cwd) {
   const { status, error, stdout, stderr } = spawnSync(command, args, {
-    ...{ cwd, encoding: 'utf8', shell: process.platform === 'win32' },
+    cwd,
+    encoding: 'utf8',
+    shell: process.platform === 'win32',
     maxBuffer: 64 * megabyte,
   });
   return { ok: error === undefined && status === 0, stdout, said: `${stdout}${stderr}`.trim() };
@@ -148,8 +150,12 @@ function checkCompilation(project) {
   writeFileSync(join(project, 'user.mts'), source);
   writeFileSync(join(project, 'user.cts'), source);
   const compilerOptions = {
-    ...{ noEmit: true, strict: true, skipLibCheck: true, types: ['node'] },
-    ...{ module: 'nodenext', target: 'es2022' },
+    noEmit: true,
+    strict: true,
+    skipLibCheck: true,
+    types: ['node'],
+    module: 'nodenext',
+    target: 'es2022',
   };
   const configuration = { compilerOptions, files: ['user.mts', 'user.cts'] };
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(configuration));

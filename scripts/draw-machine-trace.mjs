@@ -152,7 +152,8 @@ function readTrace(path) {
       ['correction', warpRow(8, 'both', correctionPhases)],
       ['epilogue', stores],
     ],
-    ...{ products, arrivals },
+    products,
+    arrivals,
   };
 }
 
@@ -305,7 +306,11 @@ function draw(trace) {
   const [from, to] = [scores[2].start - 150, scores[4].end + 150];
   const whole = panel(trace, {
     title: `One tile: 2 × 128 queries, ${scores.length} blocks of 128 keys, one CTA`,
-    ...{ from: 0, to: end, top: 24, rowHeight: 25, ticks: 9 },
+    from: 0,
+    to: end,
+    top: 24,
+    rowHeight: 25,
+    ticks: 9,
   });
   const busy = trace.rows.filter(([, pieces]) => pieces.some((p) => p.end > from && p.start < to));
   const detail = panel(
@@ -313,7 +318,11 @@ function draw(trace) {
     {
       title:
         'Two blocks of its steady state: one stage multiplies while the other is in its softmax',
-      ...{ from, to, top: whole.bottom + 34, rowHeight: 38, ticks: 9 },
+      from,
+      to,
+      top: whole.bottom + 34,
+      rowHeight: 38,
+      ticks: 9,
     },
   );
   const keyTop = detail.bottom + 24;

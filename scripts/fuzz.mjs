@@ -37,9 +37,13 @@ const compiled = join(root, 'node_modules', `.flashproof-fuzz-${process.pid}`);
 /** Compiles the campaign from its TypeScript sources; vite comes with vitest. */
 async function compileCampaign() {
   await build({
-    ...{ root, configFile: false, logLevel: 'error' },
+    root,
+    configFile: false,
+    logLevel: 'error',
     build: {
-      ...{ ssr: 'test/hardening/fuzz-campaign.ts', outDir: compiled, target: 'node20' },
+      ssr: 'test/hardening/fuzz-campaign.ts',
+      outDir: compiled,
+      target: 'node20',
       rollupOptions: { output: { entryFileNames: 'campaign.mjs' } },
     },
   });
