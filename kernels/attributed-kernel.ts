@@ -1,5 +1,5 @@
 import type { FormatName } from '../src/formats/index.js';
-import type { ProblemShape } from '../src/problem.js';
+import type { ProblemShape } from '../src/problem/index.js';
 
 /** What a technique is, emulated and exact. */
 export interface TechniqueDefinition {

@@ -1,5 +1,5 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
-import type { Problem, ProblemShape } from '../src/problem.js';
+import type { Problem, ProblemShape } from '../src/problem/index.js';
 import type { AttributedKernel } from './attributed-kernel.js';
 
 /** One thing about a kernel model that a user may choose. */

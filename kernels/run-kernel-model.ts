@@ -1,5 +1,5 @@
 import { allocateStorage, formats, patternsOf } from '../src/formats/index.js';
-import type { Problem, Tensor } from '../src/problem.js';
+import type { Problem, Tensor } from '../src/problem/index.js';
 import type { KernelPiece, PreparedKernel } from './kernel-model.js';
 import { findKernelModel } from './models.js';
 

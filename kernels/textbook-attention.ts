@@ -1,5 +1,5 @@
 import { decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
-import { visibleKeys, type Problem, type ProblemShape, type Tensor } from '../src/problem.js';
+import { visibleKeys, type Problem, type ProblemShape, type Tensor } from '../src/problem/index.js';
 
 /** Queries whose scores are held at once. */
 const tileRows = 64;

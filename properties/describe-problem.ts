@@ -1,4 +1,4 @@
-import type { Problem } from '../src/problem.js';
+import type { Problem } from '../src/problem/index.js';
 import { decodeProblem, tensorNames, tensorShape } from './plain-problem.js';
 
 /** Longer tensors are cut. */

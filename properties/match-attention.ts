@@ -1,5 +1,5 @@
 import { auditOutputs, type AuditOptions, type KernelOutputs } from '../src/audit/index.js';
-import type { Problem, Tensor } from '../src/problem.js';
+import type { Problem, Tensor } from '../src/problem/index.js';
 import { RequestError } from '../src/request-error.js';
 
 /** What a kernel made of a problem; an LSE that is missing or null is not checked. */

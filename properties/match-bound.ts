@@ -6,7 +6,7 @@ import {
   type AuditOptions,
   type Finding,
 } from '../src/audit/index.js';
-import type { Problem, Tensor } from '../src/problem.js';
+import type { Problem, Tensor } from '../src/problem/index.js';
 import {
   isTensor,
   kernelOutputs,

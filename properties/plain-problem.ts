@@ -1,6 +1,10 @@
-import { decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
-import type { FormatName } from '../src/formats/index.js';
-import { problemShape, type Problem, type Tensor, type Window } from '../src/problem.js';
+import {
+  decodeToFloat64,
+  encodeFromFloat64,
+  type FormatName,
+  formats,
+} from '../src/formats/index.js';
+import { problemShape, type Problem, type Tensor, type Window } from '../src/problem/index.js';
 import { sizeNames, type SizeName, type Sizes } from './size-range.js';
 
 /** The tensors of a problem. */

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import type { Problem } from '../src/problem.js';
+import type { Problem } from '../src/problem/index.js';
 import { describeProblem } from './describe-problem.js';
 import { decodeProblem, encodeProblem, type PlainProblem } from './plain-problem.js';
 import {

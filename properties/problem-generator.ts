@@ -1,6 +1,6 @@
 import type { Random } from 'fast-check';
 import { formats, type FormatName } from '../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Window } from '../src/problem.js';
+import { problemShape, visibleKeys, type Problem, type Window } from '../src/problem/index.js';
 import { tensorNames, type PlainProblem } from './plain-problem.js';
 import type { ResolvedConstraints } from './problem-constraints.js';
 import { withinElements } from './problem-elements.js';

@@ -1,4 +1,4 @@
-import type { Window } from '../src/problem.js';
+import type { Window } from '../src/problem/index.js';
 import { tensorNames, tensorShape, type PlainProblem, type TensorName } from './plain-problem.js';
 import type { ResolvedConstraints } from './problem-constraints.js';
 import { smallerShapes } from './shape-shrinker.js';

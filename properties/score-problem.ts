@@ -1,5 +1,5 @@
 import { formats, type FormatName } from '../src/formats/index.js';
-import type { Problem } from '../src/problem.js';
+import type { Problem } from '../src/problem/index.js';
 import { RequestError } from '../src/request-error.js';
 import { encodeProblem } from './plain-problem.js';
 import { randomValues } from './random-values.js';

@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest';
 import type { AuditOptions } from '../src/audit/index.js';
-import type { Problem, Tensor } from '../src/problem.js';
+import type { Problem, Tensor } from '../src/problem/index.js';
 import { matchAttention, type AttentionOutputs } from './match-attention.js';
 import { matchBound, type BoundOptions } from './match-bound.js';
 

@@ -6,5 +6,5 @@
 export * from './attribution/index.js';
 export * from './audit/index.js';
 export * from './formats/index.js';
-export * from './problem.js';
+export * from './problem/index.js';
 export { RequestError } from './request-error.js';

@@ -1,4 +1,9 @@
-import { visibleKeys, type KeyRange, type Problem, type ProblemShape } from '../../src/problem.js';
+import {
+  visibleKeys,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+} from '../../src/problem/index.js';
 import { tileQueries } from './forward-configuration.js';
 
 /** Tiles that one CTA works on at a time; they share the range of key blocks. */

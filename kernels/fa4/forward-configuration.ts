@@ -1,5 +1,5 @@
 import { findTensorCoreArithmetic, type TensorCoreArithmetic } from '../../src/hardware/index.js';
-import type { Problem, ProblemShape } from '../../src/problem.js';
+import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { exp2Coefficients, type PolynomialDegree } from './exp2.js';
 import { exp2Pattern, type Exp2Pattern } from './exp2-tuning.js';

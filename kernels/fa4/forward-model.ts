@@ -7,7 +7,7 @@ import {
   variantSetting,
 } from '../variants/index.js';
 import { booleanValue, checkKeys, choiceValue, numberValue } from '../setting-values.js';
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { attributedFa4Kernel, checkAttributedVariant } from './attributed/attributed-kernel.js';
 import { fa4Evidence } from './evidence.js';
 import type { PolynomialDegree } from './exp2.js';

@@ -1,4 +1,4 @@
-import { visibleKeys, type ProblemShape } from '../../src/problem.js';
+import { visibleKeys, type ProblemShape } from '../../src/problem/index.js';
 
 /** How operands find their way to a tile of queries. */
 export interface ForwardPaths {

@@ -1,5 +1,5 @@
 import { formats, patternsOf } from '../../src/formats/index.js';
-import type { Problem, ProblemShape, Tensor } from '../../src/problem.js';
+import type { Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
 import { keyBlocks, queryTiles, type KeyBlock } from './forward-blocks.js';
 import type { InputPatterns } from './forward-formats.js';
 import { kernelPaths, type ForwardPaths } from './forward-paths.js';

@@ -1,6 +1,6 @@
 import { tensorCoreProduct } from '../../src/hardware/index.js';
 import { lazily } from '../../src/lazily.js';
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem.js';
+import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { otherTileOfCta } from './forward-blocks.js';
 import { exponentScale, fa4Configuration, type Fa4Configuration } from './forward-configuration.js';
 import type { Fa4Format, InputPatterns } from './forward-formats.js';

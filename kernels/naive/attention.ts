@@ -5,7 +5,12 @@ import {
   patternsOf,
   type FormatName,
 } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type ProblemShape } from '../../src/problem.js';
+import {
+  problemShape,
+  visibleKeys,
+  type Problem,
+  type ProblemShape,
+} from '../../src/problem/index.js';
 import type { KernelPiece } from '../kernel-model.js';
 import {
   addScaledFloat32,

@@ -1,5 +1,5 @@
 import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import type { KernelModel } from '../kernel-model.js';
 import { checkKeys } from '../setting-values.js';
 import { createNaiveAttention } from './attention.js';

@@ -1,4 +1,4 @@
-import type { KeyRange, Problem, ProblemShape } from '../../src/problem.js';
+import type { KeyRange, Problem, ProblemShape } from '../../src/problem/index.js';
 import type { ForwardVariation } from '../fa4/forward-variation.js';
 import { variant, type KernelVariant } from './variant.js';
 

@@ -4,7 +4,7 @@ import {
   type KeyRange,
   type Problem,
   type ProblemShape,
-} from '../../src/problem.js';
+} from '../../src/problem/index.js';
 import { checkAccuracy, isAccurate, type Accuracy } from './accuracy.js';
 import { arbitraryLevel } from './arbitrary-level.js';
 import { dotProducts, doubleDoubleLevel } from './double-double-level.js';

@@ -1,5 +1,5 @@
 import { decodeToFloat64, formats } from '../../src/formats/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 
 const zeroBit = 32767;
 

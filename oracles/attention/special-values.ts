@@ -1,4 +1,4 @@
-import type { KeyRange } from '../../src/problem.js';
+import type { KeyRange } from '../../src/problem/index.js';
 import type { Operand } from './operand.js';
 import type { RowResult, ScoreLaw } from './row.js';
 

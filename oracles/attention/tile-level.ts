@@ -1,4 +1,4 @@
-import type { KeyRange } from '../../src/problem.js';
+import type { KeyRange } from '../../src/problem/index.js';
 import { naturalLogarithmOfNumber } from '../logarithm.js';
 import { dotError, gamma } from './dot-error.js';
 import { tileRows, type Operand } from './operand.js';

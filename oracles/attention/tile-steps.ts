@@ -1,4 +1,4 @@
-import type { KeyRange } from '../../src/problem.js';
+import type { KeyRange } from '../../src/problem/index.js';
 import { tileRows, type Operand } from './operand.js';
 import type { ScoreConstants } from './score-constants.js';
 import { loadTransposedTile, type TileEngine } from './tile-engine.js';

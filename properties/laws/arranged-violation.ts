@@ -1,5 +1,5 @@
 import type { Coordinates } from '../../src/audit/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import type { LawTools } from '../suite/law.js';
 import { describeDifference, firstDifference, type Comparison } from './compare-runs.js';
 import { exactAttention } from './exact-attention.js';

@@ -1,4 +1,4 @@
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import type { Law } from '../suite/law.js';
 import { arrangedViolation } from './arranged-violation.js';
 import { requirePromised } from './promised-problem.js';

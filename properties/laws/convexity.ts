@@ -5,7 +5,7 @@ import {
   type KernelArithmetic,
 } from '../../src/audit/index.js';
 import { formats, smallestSubnormal, unitRoundoff } from '../../src/formats/index.js';
-import { visibleKeys } from '../../src/problem.js';
+import { visibleKeys } from '../../src/problem/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { admittedArithmetic } from './admitted-arithmetic.js';

@@ -1,5 +1,5 @@
 import { describePlace } from '../../src/audit/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
 import { hasEmptyRows } from '../problem-generator.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';

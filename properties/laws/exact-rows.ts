@@ -1,6 +1,6 @@
 import { describePlace, elementAt } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, round, smallestNormal } from '../../src/formats/index.js';
-import { visibleKeys, type Problem } from '../../src/problem.js';
+import { visibleKeys, type Problem } from '../../src/problem/index.js';
 import type { KernelRun } from '../suite/law.js';
 import { firstKeyRow } from './score-range.js';
 

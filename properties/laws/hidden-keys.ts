@@ -1,4 +1,4 @@
-import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
 import type { LawCase, LawTools } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation } from './arranged-violation.js';

@@ -1,4 +1,4 @@
-import { problemShape } from '../../src/problem.js';
+import { problemShape } from '../../src/problem/index.js';
 import type { Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { exactAttention } from './exact-attention.js';

@@ -1,5 +1,5 @@
 import { describePlace, formatNumber } from '../../src/audit/index.js';
-import { problemShape } from '../../src/problem.js';
+import { problemShape } from '../../src/problem/index.js';
 import { alignedUp } from '../size-multiples.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';

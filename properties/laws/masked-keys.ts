@@ -5,7 +5,7 @@ import {
   type Bits,
   type FormatName,
 } from '../../src/formats/index.js';
-import { problemShape, type Tensor } from '../../src/problem.js';
+import { problemShape, type Tensor } from '../../src/problem/index.js';
 import { randomValues } from '../random-values.js';
 import type { Law } from '../suite/law.js';
 import { hiddenKeyChoices, hiddenKeysViolation, type HiddenKeyChange } from './hidden-keys.js';

@@ -1,4 +1,4 @@
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 import type { Law } from '../suite/law.js';
 import { hiddenKeyChoices, hiddenKeysViolation, type HiddenKeyChange } from './hidden-keys.js';
 import { specialBits, specialValuesOf } from './special-patterns.js';

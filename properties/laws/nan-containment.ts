@@ -1,5 +1,10 @@
 import { describePlace } from '../../src/audit/index.js';
-import { problemShape, visibleKeys, type Problem, type ProblemShape } from '../../src/problem.js';
+import {
+  problemShape,
+  visibleKeys,
+  type Problem,
+  type ProblemShape,
+} from '../../src/problem/index.js';
 import { tensorNames, type TensorName } from '../plain-problem.js';
 import { randomValues } from '../random-values.js';
 import type { KernelRun, Law } from '../suite/law.js';

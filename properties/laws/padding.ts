@@ -1,4 +1,4 @@
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { alignedUp } from '../size-multiples.js';
 import type { Law, LawStrength } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';

@@ -1,4 +1,4 @@
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { hasEmptyRows } from '../problem-generator.js';
 import { sizeNames } from '../size-range.js';
 import { NotApplicable } from '../suite/not-applicable.js';

@@ -1,5 +1,5 @@
 import { decodeToFloat64, formats, unitRoundoff } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type KeyRange, type Problem } from '../../src/problem.js';
+import { problemShape, visibleKeys, type KeyRange, type Problem } from '../../src/problem/index.js';
 
 /** The scores of a row, of the keys that it sees. */
 export interface RowScores {

@@ -1,6 +1,6 @@
 import { factorsError } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, unitRoundoff } from '../../src/formats/index.js';
-import { visibleKeys, type Tensor } from '../../src/problem.js';
+import { visibleKeys, type Tensor } from '../../src/problem/index.js';
 import type { KernelRun } from '../suite/law.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { admittedArithmetic } from './admitted-arithmetic.js';

@@ -1,6 +1,6 @@
 import { formatNumber } from '../../src/audit/index.js';
 import { encode, formats, type NumberFormat } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import type { Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { exactAttention } from './exact-attention.js';

@@ -1,5 +1,5 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 
 /** By how much the exact attention of two problems of the same O differs, in natural-log units. */
 export interface ReferenceShift {

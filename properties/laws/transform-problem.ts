@@ -1,6 +1,11 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import { formats, patternsOf, storageOf, type PatternArray } from '../../src/formats/index.js';
-import { problemShape, type Problem, type ProblemShape, type Tensor } from '../../src/problem.js';
+import {
+  problemShape,
+  type Problem,
+  type ProblemShape,
+  type Tensor,
+} from '../../src/problem/index.js';
 import type { KernelRun } from '../suite/law.js';
 
 /** Which batches, query heads and queries there are, in which order; what is left out stays. */

@@ -1,6 +1,6 @@
 import { alarmDeviations, KernelBound, formatNumber } from '../../src/audit/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
-import { visibleKeys } from '../../src/problem.js';
+import { visibleKeys } from '../../src/problem/index.js';
 import type { ProblemConstraints } from '../problem-constraints.js';
 import { alignedDown, alignedUp } from '../size-multiples.js';
 import type { FullSizeRange, SizeName } from '../size-range.js';

@@ -5,7 +5,7 @@ import {
   smallestNormal,
   type FormatName,
 } from '../../src/formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
+import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 import type { Law } from '../suite/law.js';
 import { describeDifference, firstDifference } from './compare-runs.js';
 import { rowScores, type RowScores } from './row-scores.js';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { formats, type NumberFormat } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import type { ProblemConstraints } from '../problem-constraints.js';
 import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
 import { randomValues, type RandomValues } from '../random-values.js';

@@ -1,6 +1,6 @@
 import { describePlace, elementAt } from '../../src/audit/index.js';
 import { encode, formats } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { compareRuns, describeDifference } from './compare-runs.js';
 import { copyProblem, replaceElements } from './transform-problem.js';

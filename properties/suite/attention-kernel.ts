@@ -1,4 +1,4 @@
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import type { AttentionOutputs } from '../match-attention.js';
 
 /** A kernel under test: the outputs of a problem, at once or later. */

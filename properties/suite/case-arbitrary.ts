@@ -1,9 +1,8 @@
 import * as fc from 'fast-check';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import type { SpecialKind } from '../problem-constraints.js';
+import type { ProblemConstraints, SpecialKind } from '../problem-constraints.js';
 import { attentionProblem } from '../problem-arbitrary.js';
-import type { ProblemConstraints } from '../problem-constraints.js';
 import type { RegimeName } from '../regimes/index.js';
 import type { Tiling } from '../tiling.js';
 import type { Law, LawCase } from './law.js';

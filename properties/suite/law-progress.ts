@@ -1,8 +1,7 @@
 import type { FormatName } from '../../src/formats/index.js';
-import { problemShape } from '../../src/problem.js';
+import { problemShape } from '../../src/problem/index.js';
 import type { LawId } from '../laws/index.js';
-import type { SpecialKind } from '../problem-constraints.js';
-import { specialKinds } from '../problem-constraints.js';
+import { type SpecialKind, specialKinds } from '../problem-constraints.js';
 import type { RegimeName } from '../regimes/index.js';
 import { besideThreshold, type Tiling } from '../tiling.js';
 import type { AttentionKernel } from './attention-kernel.js';

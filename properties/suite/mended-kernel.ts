@@ -1,7 +1,7 @@
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { auditAccuracy } from '../../src/audit/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem/index.js';
 import { kernelOutputs } from '../match-attention.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import type { KernelRun } from './law.js';

@@ -5,7 +5,7 @@ import {
   type Fa4Format,
 } from '../../kernels/index.js';
 import { judgedArithmetic, modelPremises, type KernelArithmetic } from '../../src/audit/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { scaleKinds } from '../problem-constraints.js';
 import type { AttentionOutputs } from '../match-attention.js';

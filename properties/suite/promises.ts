@@ -5,7 +5,7 @@ import {
   type PremiseDeclaration,
 } from '../../src/audit/index.js';
 import { formats, type FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { laws, lawIds, type LawId } from '../laws/index.js';
 import { knownName } from '../known-name.js';

@@ -5,7 +5,7 @@ import {
   type Diagnosis,
   type KernelOutputs,
 } from '../../src/audit/index.js';
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { laws, type LawId } from '../laws/index.js';
 import { kernelOutputs } from '../match-attention.js';

@@ -1,5 +1,5 @@
 import { decodeToFloat64, formats } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 
 /** The largest Euclidean norm of the last dimension; special values count as 0. */
 function largestNorm({ data, format, shape }: Tensor): number {

@@ -1,4 +1,4 @@
-import type { Problem, ProblemShape } from '../../src/problem.js';
+import type { Problem, ProblemShape } from '../../src/problem/index.js';
 
 /** The sizes of a problem that bugs depend on. */
 export const triedSizeNames = [

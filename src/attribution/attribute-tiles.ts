@@ -1,5 +1,5 @@
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { attributedKernel, type KernelChoice } from './kernel-choice.js';
 import { planSingleRuns } from './run-plan.js';
 import { tileErrors, type TileErrors } from './tile-errors.js';

@@ -1,6 +1,6 @@
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import type { AttributedPiece } from '../../kernels/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import type { AttributedTilesOptions } from './attribute-tiles.js';
 import type { Attribution } from './attribution.js';

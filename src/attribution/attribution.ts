@@ -1,6 +1,6 @@
 import type { AttributedKernel } from '../../kernels/index.js';
 import type { FormatName } from '../formats/index.js';
-import type { ProblemShape } from '../problem.js';
+import type { ProblemShape } from '../problem/index.js';
 import type { ErrorMeasure } from './error-measure.js';
 import type { LseMeasure } from './lse-measure.js';
 import type { MaximumLag } from './maximum-lag.js';

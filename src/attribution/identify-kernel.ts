@@ -1,7 +1,7 @@
 import { findKernelModel, type PreparedKernel } from '../../kernels/index.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { decodeToFloat64, formats, storageOf } from '../formats/index.js';
-import type { Problem, Tensor } from '../problem.js';
+import type { Problem, Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { searchFrom } from './candidate-search.js';
 import { defaultCandidates, type Candidate } from './candidates.js';

@@ -4,7 +4,7 @@ import {
   type AttributedKernel,
   type Fa4Configuration,
 } from '../../kernels/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
 /** Which kernel's techniques are meant. */

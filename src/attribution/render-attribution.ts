@@ -1,4 +1,4 @@
-import type { ProblemShape } from '../problem.js';
+import type { ProblemShape } from '../problem/index.js';
 import { alignColumns } from '../align-columns.js';
 import type { Attribution, TechniquePart } from './attribution.js';
 import type { ErrorMeasure } from './error-measure.js';

@@ -1,6 +1,6 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../problem.js';
+import { problemShape, type Problem, type Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
 /** What was written to a file of some format: values on which comparisons bit for bit are made. */

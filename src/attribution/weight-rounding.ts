@@ -1,7 +1,6 @@
 import type { AttributedPiece, LargestWeights } from '../../kernels/index.js';
-import { decodeToFloat64, formats, round } from '../formats/index.js';
-import type { FormatName } from '../formats/index.js';
-import { problemShape, type Problem } from '../problem.js';
+import { decodeToFloat64, type FormatName, formats, round } from '../formats/index.js';
+import { problemShape, type Problem } from '../problem/index.js';
 import type { WeightRounding } from './attribution.js';
 import { ErrorMeter, type ErrorUnits } from './error-measure.js';
 import type { RunPlan } from './run-plan.js';

@@ -5,7 +5,7 @@ import {
   type AttentionReference,
 } from '../../oracles/index.js';
 import { decodeToFloat64, formats, round, type FormatName } from '../formats/index.js';
-import { problemShape, type Problem, type ProblemShape, type Tensor } from '../problem.js';
+import { problemShape, type Problem, type ProblemShape, type Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { KernelBound } from './bound.js';

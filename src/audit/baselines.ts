@@ -1,7 +1,7 @@
 import { textbookAttention } from '../../kernels/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import { formats, round, type FormatName } from '../formats/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 
 /** What the usual checks say of the same output. None of them takes part in the verdict. */
 export interface Baselines {

@@ -7,7 +7,7 @@ import {
   type FormatName,
   type NumberFormat,
 } from '../formats/index.js';
-import { visibleKeys, type Problem, type Tensor } from '../problem.js';
+import { visibleKeys, type Problem, type Tensor } from '../problem/index.js';
 import { factorsError, problemPremises, type Premises } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */

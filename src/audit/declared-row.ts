@@ -5,7 +5,7 @@ import {
   type FormatName,
   type NumberFormat,
 } from '../formats/index.js';
-import { visibleKeys, type Problem, type ProblemShape } from '../problem.js';
+import { visibleKeys, type Problem, type ProblemShape } from '../problem/index.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { workingFormat } from './premises.js';
 import { rounderTo, type Rounder } from './quick-rounding.js';

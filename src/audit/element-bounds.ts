@@ -1,5 +1,5 @@
 import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { internalBound, type KernelBound } from './bound.js';
 import {
   combinations,

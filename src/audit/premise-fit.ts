@@ -1,6 +1,6 @@
 import { levels, type AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { createDeclaredRows } from './declared-row.js';
 import { formatRoughly } from './number-words.js';
 import type { PremiseDeclaration } from './premise-declaration.js';

@@ -5,7 +5,7 @@ import {
   unitRoundoff,
   type FormatName,
 } from '../formats/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import type {
   AccumulatorFormat,
   OutputRounding,

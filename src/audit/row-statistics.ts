@@ -1,5 +1,5 @@
 import type { AttentionReference, WeightVisitor } from '../../oracles/index.js';
-import { visibleKeys, type Problem } from '../problem.js';
+import { visibleKeys, type Problem } from '../problem/index.js';
 import { followMaximum, type MaximumRule } from './bounds/index.js';
 import { walkRows } from './structure-statistic.js';
 

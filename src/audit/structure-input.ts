@@ -1,6 +1,6 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import type { KernelBound } from './bound.js';
 import type { Premises } from './premises.js';
 

@@ -1,6 +1,6 @@
 import { forEachWeightTile, type Progress, type WeightVisitor } from '../../oracles/index.js';
 import { decodeToFloat64, formats } from '../formats/index.js';
-import type { Tensor } from '../problem.js';
+import type { Tensor } from '../problem/index.js';
 import { CommonOffset } from './common-offset.js';
 import { NearlyEqual } from './error-pool.js';
 import { createInstruments } from './instruments.js';

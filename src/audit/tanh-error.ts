@@ -1,4 +1,4 @@
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import type { Premises } from './premises.js';
 
 /** The most that a softcap's tanh may change a score, which is a function of the score; 0 without one. */

@@ -1,4 +1,4 @@
-import type { ProblemShape } from '../problem.js';
+import type { ProblemShape } from '../problem/index.js';
 import { keyTileKeys } from './key-tile-test.js';
 import type { Premises } from './premises.js';
 import { structureTests, type StructureResult, type StructureTest } from './structure.js';

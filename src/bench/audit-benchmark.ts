@@ -8,7 +8,7 @@ import { attentionOracle } from '../../oracles/index.js';
 import { textbookAttention } from '../../kernels/index.js';
 import { encodeFromFloat64, formats } from '../formats/index.js';
 import { writeSafetensors } from '../io/index.js';
-import { problemShape } from '../problem.js';
+import { problemShape } from '../problem/index.js';
 import type { Benchmark } from './benchmark.js';
 import { normalProblem } from './normal-problem.js';
 

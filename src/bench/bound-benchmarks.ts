@@ -6,7 +6,7 @@ import {
   forEachRowsBound,
   type KernelArithmetic,
 } from '../audit/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { secondsOf, type Benchmark } from './benchmark.js';
 import { normalProblem } from './normal-problem.js';
 import { multiplyAdds } from './oracle-benchmarks.js';

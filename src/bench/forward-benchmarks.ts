@@ -9,7 +9,7 @@ import {
   type ForwardEngine,
 } from '../../kernels/index.js';
 import { formats, patternsOf } from '../formats/index.js';
-import { problemShape } from '../problem.js';
+import { problemShape } from '../problem/index.js';
 import { rateOf, type Benchmark, type Quantity } from './benchmark.js';
 import { normalProblem } from './normal-problem.js';
 

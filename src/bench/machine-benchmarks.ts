@@ -1,5 +1,5 @@
 import { createFa4Forward, prepareFa4Program } from '../../kernels/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { secondsOf, type Benchmark } from './benchmark.js';
 import { normalProblem } from './normal-problem.js';
 

@@ -1,5 +1,5 @@
 import { encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
-import type { Problem, Tensor } from '../problem.js';
+import type { Problem, Tensor } from '../problem/index.js';
 import { normalValues } from './random-values.js';
 
 /** The size of a self-attention problem, batch 1. */

@@ -1,7 +1,7 @@
 import { attentionOracle, type Accuracy } from '../../oracles/index.js';
 import { auditAccuracy } from '../audit/index.js';
 import type { FormatName } from '../formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../problem.js';
+import { problemShape, visibleKeys, type Problem } from '../problem/index.js';
 import { rateOf, type Benchmark } from './benchmark.js';
 import { normalProblem, type ProblemSize } from './normal-problem.js';
 

@@ -6,7 +6,7 @@ import {
   type KernelPromises,
   type ResolvedPromises,
 } from '../../properties/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';
 import { ordinaryProblem } from './check-ordinary-problem.js';

@@ -1,5 +1,5 @@
 import type { AttentionKernel, KernelPromises, ResolvedPromises } from '../../properties/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import type { ReportedKernel } from '../report/index.js';
 
 /** Why a kernel cannot be run at all. */

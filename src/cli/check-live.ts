@@ -6,7 +6,7 @@ import {
   type AttentionKernel,
   type ResolvedPromises,
 } from '../../properties/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { describeReportedProblem, reportedProblem } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';

@@ -5,7 +5,7 @@ import {
   type LawId,
   type LawResult,
 } from '../../properties/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { quoteShellCommand, type SavedViolation } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';

@@ -1,7 +1,7 @@
 import { auditOutputs, type ElementBounds, type JudgedElements } from '../audit/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import {
   createAuditReport,
   gatherPlotData,

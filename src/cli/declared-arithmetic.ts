@@ -7,7 +7,7 @@ import {
   type KernelArithmetic,
   type PremiseDeclaration,
 } from '../audit/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { kernelSettings } from './kernel-settings.js';
 

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import type { KernelOutputs } from '../audit/index.js';
 import { emulate } from '../emulate/index.js';
 import { formats, patternsOf } from '../formats/index.js';
-import type { Problem, Tensor } from '../problem.js';
+import type { Problem, Tensor } from '../problem/index.js';
 import type { TensorSource } from '../report/index.js';
 import { kernelSettings } from './kernel-settings.js';
 

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { auditableLse, auditableOutput, type KernelOutputs } from '../audit/index.js';
-import { problemShape, type Problem } from '../problem.js';
+import { problemShape, type Problem } from '../problem/index.js';
 import type { TensorSource } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import { cleanUpWhenInterrupted } from './interruption.js';

@@ -7,7 +7,7 @@ import {
 } from '../../kernels/index.js';
 import { formatNumber } from '../audit/index.js';
 import { exp2ApproxFtz } from '../hardware/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import type { Exp2Curve } from '../report/index.js';
 
 /** Ranges of a curve, and inputs tried in each: an octave in steps of 2^-13. */

@@ -2,7 +2,7 @@ import type { AttentionReference } from '../../oracles/index.js';
 import type { ElementBounds, JudgedElements } from '../audit/index.js';
 import type { FormatName } from '../formats/index.js';
 import type { TensorFile } from '../io/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import {
   gatherPlotData,
   renderHtml,

@@ -19,7 +19,7 @@ import {
 } from '../audit/index.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import type { AttributedKernel } from '../../kernels/index.js';
-import { problemShape, type Problem } from '../problem.js';
+import { problemShape, type Problem } from '../problem/index.js';
 import { gatherSketch, type AuditSketch } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openTensorFile, writeSafetensors, type TensorFile } from '../io/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import type { KernelRequest } from './kernel-process.js';
 import { problemMetadata } from './problem-metadata.js';

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { sep } from 'node:path';
 import type { KernelOutputs } from '../audit/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { cleanUpWhenInterrupted } from './interruption.js';
 import { offerProblem, withOutputs } from './kernel-exchange.js';

@@ -12,7 +12,7 @@ import {
 } from '../../kernels/index.js';
 import { nearestName } from '../io/index.js';
 import { memoryModels, type MemoryModel, type TraceEvent } from '../machine/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import type { MachineOptions } from './machine-options.js';
 import { findSchedule, type ChosenSchedule } from './machine-schedule.js';

@@ -1,4 +1,4 @@
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 
 /**
  * The settings of a problem as a tensor file notes them, so that `readProblem` gives the same numbers

@@ -10,7 +10,7 @@ import {
   unusedInputs,
   type TensorFile,
 } from '../io/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import {
   createAuditReport,
   createExecutionFailureReport,

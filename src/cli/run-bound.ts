@@ -16,7 +16,7 @@ import {
   type TensorFile,
 } from '../io/index.js';
 import { attentionOracle } from '../../oracles/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { createBoundReport, renderBound, validateBoundReport } from '../report/index.js';
 import { RequestError } from '../request-error.js';
 import type { BoundCommandOptions } from './bound.js';

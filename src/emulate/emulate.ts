@@ -7,7 +7,7 @@ import {
   type KernelResults,
   type PreparedKernel,
 } from '../../kernels/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { shareRequest, type SharedRequest } from './shared-request.js';
 
 /** Settings of the model, and how it is run. */

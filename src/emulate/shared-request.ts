@@ -1,6 +1,6 @@
 import { findKernelModel, type PreparedKernel } from '../../kernels/index.js';
 import { formats, patternsOf, storageOf, type PatternArray } from '../formats/index.js';
-import type { Problem, Tensor } from '../problem.js';
+import type { Problem, Tensor } from '../problem/index.js';
 
 /** A tensor in memory that threads share. */
 type SharedTensor = Pick<Tensor, 'format' | 'shape'> & { readonly patterns: PatternArray };

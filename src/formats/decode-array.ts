@@ -1,4 +1,4 @@
-import type { TensorData } from '../problem.js';
+import type { TensorData } from './tensor.js';
 import { RequestError } from '../request-error.js';
 import { decode } from './decode.js';
 import type { FormatName, NumberFormat } from './format.js';

@@ -14,3 +14,4 @@ export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './enco
 export type { ShortFormatName } from './word-rounding.js';
 export { allocateStorage, patternsOf, storageOf } from './storage.js';
 export type { PatternArray, StorageArrays } from './storage.js';
+export type { Tensor, TensorData } from './tensor.js';

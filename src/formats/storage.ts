@@ -1,5 +1,5 @@
 import { Float16Array } from '@petamoriken/float16';
-import type { TensorData } from '../problem.js';
+import type { TensorData } from './tensor.js';
 import { RequestError } from '../request-error.js';
 import type { FormatName, NumberFormat } from './format.js';
 

@@ -1,7 +1,6 @@
 import { Float16Array, isFloat16Array } from '@petamoriken/float16';
-import { formats } from '../formats/index.js';
-import type { FormatName } from '../formats/index.js';
-import type { TensorData } from '../problem.js';
+import { type FormatName, formats } from '../formats/index.js';
+import type { TensorData } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 
 interface Storage {

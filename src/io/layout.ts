@@ -1,5 +1,5 @@
 import { formats } from '../formats/index.js';
-import type { Tensor } from '../problem.js';
+import type { Tensor } from '../formats/index.js';
 import { elementsOver } from './element-storage.js';
 
 /** The order of a tensor's dimensions: batch, heads, seqlen, dim or batch, seqlen, heads, dim. */

@@ -1,5 +1,5 @@
 import { formats } from '../formats/index.js';
-import type { Tensor } from '../problem.js';
+import type { Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { arrayNameOf, isArrayOf } from './element-storage.js';
 import { quoted } from './message-text.js';

@@ -1,4 +1,4 @@
-import type { Tensor } from '../problem.js';
+import type { Tensor } from '../formats/index.js';
 import { atomicWriteFile } from './atomic-write.js';
 import { bytesOf } from './element-storage.js';
 import { checkTensor } from './named-tensors.js';

@@ -1,11 +1,10 @@
 import { Readable } from 'node:stream';
 import yazl from 'yazl';
-import type { Tensor } from '../problem.js';
+import type { Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { atomicWriteFile } from './atomic-write.js';
 import { quoted } from './message-text.js';
-import { checkedTensors } from './named-tensors.js';
-import type { NamedTensors } from './named-tensors.js';
+import { checkedTensors, type NamedTensors } from './named-tensors.js';
 import { npyContent, npyContentBytes } from './npy-writer.js';
 
 /** Bytes handed to the archive at a time. */

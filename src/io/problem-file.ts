@@ -1,4 +1,4 @@
-import { problemShape, type Problem, type Window } from '../problem.js';
+import { problemShape, type Problem, type Window } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { layouts, toHeadsFirst, type Layout } from './layout.js';
 import { printable, quoted } from './message-text.js';

@@ -1,11 +1,10 @@
-import type { Tensor } from '../problem.js';
+import type { Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { atomicWriteFile, type WriteOptions } from './atomic-write.js';
 import { formatNote } from './dtype.js';
 import { bytesOf } from './element-storage.js';
 import { quoted } from './message-text.js';
-import { checkedTensors } from './named-tensors.js';
-import type { NamedTensors } from './named-tensors.js';
+import { checkedTensors, type NamedTensors } from './named-tensors.js';
 import { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './safetensors-dtypes.js';
 
 const dtypeRank = new Map([...safetensorsDtypes.keys()].map((dtype, rank) => [dtype, rank]));

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { FormatName } from '../formats/index.js';
-import type { Tensor, TensorData } from '../problem.js';
+import type { Tensor, TensorData } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
-import { readRowMajorRange, toRowMajor } from './column-major.js';
-import type { ReadBytes } from './column-major.js';
+import { type ReadBytes, readRowMajorRange, toRowMajor } from './column-major.js';
 import type { Reading } from './dtype.js';
 import { allocate, bytesOf, elementBytes, elementsOver, swapBytes } from './element-storage.js';
 import { listed, printable, quoted, tensorIn } from './message-text.js';

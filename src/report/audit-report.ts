@@ -11,7 +11,7 @@ import type {
 } from '../audit/index.js';
 import type { TechniqueTable } from '../attribution/index.js';
 import type { FormatName } from '../formats/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
 import { toReported, type Reported } from './report-number.js';
 import {

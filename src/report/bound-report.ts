@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { TechniqueTable } from '../attribution/index.js';
-import type { Problem } from '../problem.js';
+import type { Problem } from '../problem/index.js';
 import { toReported, type Reported } from './report-number.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
 import { techniqueNotes, techniqueSections } from './technique-section.js';

@@ -1,5 +1,5 @@
 import type { FormatName } from '../formats/index.js';
-import { problemShape, type Problem, type Window } from '../problem.js';
+import { problemShape, type Problem, type Window } from '../problem/index.js';
 
 /** The sizes and settings of a problem, as every report gives them. */
 export interface ReportedProblem {

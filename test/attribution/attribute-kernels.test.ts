@@ -11,7 +11,7 @@ import {
 } from '../../src/attribution/index.js';
 import { emulate } from '../../src/emulate/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { kernelOf } from './attributed-runs.js';

@@ -10,7 +10,7 @@ import {
 } from '../../src/attribution/index.js';
 import { emulate } from '../../src/emulate/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats, ulp } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { everything, runAttributed } from '../kernels/fa4/attributed/run-attributed.js';

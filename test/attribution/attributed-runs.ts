@@ -1,7 +1,7 @@
 import { findKernelModel, type AttributedKernel } from '../../kernels/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
 import type { Candidate } from '../../src/attribution/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 
 /** The kernel of a candidate with techniques that can be emulated or exact. */
 export function kernelOf(problem: Problem, { model, settings }: Candidate): AttributedKernel {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Fa4Configuration } from '../../kernels/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { casePaths, readCase, type CapturedCase } from '../audit/captured-cases.js';
 
 const file = new URL('../../fixtures/silicon/sm_90/fa4-forward.json', import.meta.url);

@@ -14,7 +14,7 @@ import { attentionOracle } from '../../oracles/index.js';
 import { attentionProblem, regimeNames } from '../../properties/index.js';
 import { decode, encode, encodeFromFloat64, formats } from '../../src/formats/index.js';
 import { lg2ApproxFtz } from '../../src/hardware/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { scaled } from '../setup/effort.js';
 import { configuredCase } from './captured-attribution.js';

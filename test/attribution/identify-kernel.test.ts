@@ -7,7 +7,7 @@ import {
   type Candidate,
 } from '../../src/attribution/index.js';
 import { emulate } from '../../src/emulate/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { configuredCase } from './captured-attribution.js';

@@ -14,7 +14,7 @@ import { compareRuns } from '../../src/attribution/compare-runs.js';
 import { samplePieces } from '../../src/attribution/piece-sample.js';
 import { readUnknown } from '../../src/attribution/unknown-output.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { scaled } from '../setup/effort.js';

@@ -7,7 +7,7 @@ import {
   ulp,
   type FormatName,
 } from '../../src/formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
+import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 
 /** A kernel's outputs on a problem, as a damage takes and returns them; the problem stays as it is. */
 export interface Case {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { attentionProblem } from '../../properties/problem-arbitrary.js';
 import { isWithinScoreLimit } from '../../properties/suite/score-limit.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { encode } from './damage.js';
 
 /** Sizes of one problem of normal numbers. */

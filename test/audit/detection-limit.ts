@@ -1,7 +1,7 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import { alarmDeviations } from '../../src/audit/index.js';
 import { formats, ulp, type FormatName } from '../../src/formats/index.js';
-import { visibleKeys, type Problem } from '../../src/problem.js';
+import { visibleKeys, type Problem } from '../../src/problem/index.js';
 import { decode } from './damage.js';
 
 /** What a perfect test could see of one head. */

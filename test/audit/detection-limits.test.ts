@@ -12,7 +12,7 @@ import {
   type Judgement,
 } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { sampled, testSeed } from '../setup/effort.js';
 import { decode, encode } from './damage.js';
 import { detectionLimit } from './detection-limit.js';

@@ -4,7 +4,7 @@ import { KernelBound } from '../../src/audit/index.js';
 import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
 import { keyTileKeys, testKeyTiles } from '../../src/audit/key-tile-test.js';
 import { outputGroups, weightGroups } from '../../src/audit/structure-statistic.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { encode } from './damage.js';
 
 interface Sizes {

@@ -4,7 +4,7 @@ import { KernelBound, judgeOutputs, type KernelOutputs } from '../../src/audit/i
 import { diagnose, type Diagnosis } from '../../src/audit/diagnosis/index.js';
 import { formats, round } from '../../src/formats/index.js';
 import { lazily } from '../../src/lazily.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
 import { decode, encode } from './damage.js';
 import { normalNumbers } from './planted-bugs.js';

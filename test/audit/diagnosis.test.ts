@@ -11,7 +11,7 @@ import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
 import { damageRatio } from '../../src/audit/diagnosis/row-sample.js';
 import { listNumbers } from '../../src/audit/diagnosis/location.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
 import { decode, encode } from './damage.js';
 import { runOnlineKernel } from './online-kernel.js';

@@ -5,7 +5,7 @@ import { attentionOracle } from '../../oracles/index.js';
 import { testLse } from '../../src/audit/lse-test.js';
 import { isAdmittedOverflow } from '../../src/audit/admitted-infinity.js';
 import { formats, type FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { decode, encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';

@@ -7,7 +7,7 @@ import { randomValues, type RandomValues } from '../../properties/random-values.
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { fromEnvironment, scaled, testSeed } from '../setup/effort.js';
 import { cubicExponential, roundingKernel, type WeightReference } from './rounding-kernel.js';
 

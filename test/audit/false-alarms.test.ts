@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { judgeOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
 import { encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';

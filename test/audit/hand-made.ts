@@ -1,6 +1,6 @@
 import { levels, type AttentionReference, type Level } from '../../oracles/index.js';
 import type { ElementBounds } from '../../src/audit/index.js';
-import type { ProblemShape } from '../../src/problem.js';
+import type { ProblemShape } from '../../src/problem/index.js';
 
 /** What a test says of a reference; the rest is one head of one column that is exactly 0 everywhere. */
 export interface HandMade {

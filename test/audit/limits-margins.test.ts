@@ -8,7 +8,7 @@ import {
   type StructureResult,
 } from '../../src/audit/index.js';
 import { formats, ulp } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { decode, encode } from './damage.js';
 
 /** Queries of a head: a tile of 128 and what is left. */

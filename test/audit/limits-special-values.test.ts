@@ -3,7 +3,7 @@ import type { Level } from '../../oracles/index.js';
 import { testElements } from '../../src/audit/element-test.js';
 import { judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
 import { testLse } from '../../src/audit/lse-test.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { singleHead } from '../oracles/problems.js';
 import { decode, encode } from './damage.js';
 import { handMadeReference } from './hand-made.js';

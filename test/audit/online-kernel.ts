@@ -1,6 +1,6 @@
 import type { KernelOutputs } from '../../src/audit/index.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
 import { decode, encode } from './damage.js';
 
 /** One step of a row's online softmax, as a faulty kernel may change it. */

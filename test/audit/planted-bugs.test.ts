@@ -3,7 +3,7 @@ import { attentionOracle, type AttentionReference } from '../../oracles/index.js
 import { checkKernel } from '../../properties/index.js';
 import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
 import { formats, patternsOf } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { fromEnvironment, sampled, testSeed } from '../setup/effort.js';
 import {
   plantedBugs,

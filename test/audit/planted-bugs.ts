@@ -1,6 +1,6 @@
 import { exp2Coefficients } from '../../kernels/index.js';
 import { formats, round, type FormatName, type RoundingMode } from '../../src/formats/index.js';
-import type { Problem, ProblemShape } from '../../src/problem.js';
+import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { encode } from './damage.js';
 import type { Place, PlantedKernel } from './planted-kernel.js';
 

@@ -1,6 +1,11 @@
 import type { KernelOutputs } from '../../src/audit/index.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type ProblemShape } from '../../src/problem.js';
+import {
+  problemShape,
+  visibleKeys,
+  type Problem,
+  type ProblemShape,
+} from '../../src/problem/index.js';
 import { decode, encode } from './damage.js';
 
 /** Where a row's online softmax stands, for a fault that is confined to a place. */

@@ -11,7 +11,7 @@ import {
 } from '../../src/audit/index.js';
 import { checkKernel, modelPromises, type KernelPromises } from '../../properties/index.js';
 import { formats, round } from '../../src/formats/index.js';
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { fromEnvironment, sampled, scaled, testSeed } from '../setup/effort.js';
 import { decode, encode } from './damage.js';
 import { runPlainKernel, toFormat, type PlainArithmetic } from './declared-kernel.js';

@@ -1,6 +1,6 @@
 import { exp2Coefficients } from '../../kernels/index.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { encode } from './damage.js';
 import type { OnlineKernel } from './online-kernel.js';
 

@@ -1,6 +1,6 @@
 import type { KernelOutputs } from '../../src/audit/index.js';
 import { formats, round, ulp, type FormatName } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
 import { decode, encode } from './damage.js';
 
 /** The liberties a correct kernel takes. */

@@ -7,7 +7,7 @@ import {
   type AttentionReference,
 } from '../../oracles/index.js';
 import { judgeOutputs, type Judgement } from '../../src/audit/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { testSpread } from '../../src/audit/spread-test.js';
 import { WorstResults } from '../../src/audit/worst-results.js';
 import { encode } from './damage.js';

@@ -5,7 +5,7 @@ import { parseHTML } from 'linkedom';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import { writeSafetensors } from '../../src/io/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 import type { JudgedReport } from '../../src/report/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openTensorFile, writeNpy, writeNpz, writeSafetensors } from '../../src/io/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 import { validateReport, type AuditReport } from '../../src/report/index.js';
 import { decode, encode } from '../audit/damage.js';
 import { builtDist } from '../setup/built-dist.js';

@@ -12,7 +12,7 @@ import { kernelSettings } from '../../src/cli/kernel-settings.js';
 import { declaredFormats } from '../../src/cli/problem-settings.js';
 import { createProgram } from '../../src/cli/program.js';
 import { renderCompletion } from '../../src/cli/render-completion.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 
 const program = createProgram((error) => {
   throw error;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 import { expectTrace, threadNames } from '../machine/trace/trace-format.js';
 import { refusal, runInProcess } from './run-in-process.js';
 

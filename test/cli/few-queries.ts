@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 
 /** A captured problem without a mask: one head, 200 queries, 300 keys. */
 export const fewQueriesOf = 'fixtures/attention/09-normal-200x300-d64-bf16.safetensors';

@@ -6,7 +6,7 @@ import { createProgram } from '../../src/cli/program.js';
 import { emulate } from '../../src/emulate/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import { writeNpy, writeSafetensors } from '../../src/io/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-help-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));

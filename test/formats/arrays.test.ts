@@ -11,7 +11,7 @@ import {
   formats,
 } from '../../src/formats/index.js';
 import { patternsOf } from '../../src/formats/storage.js';
-import type { TensorData } from '../../src/problem.js';
+import type { TensorData } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { doubleSource, fromPattern64, wordSource } from './exact.js';
 

@@ -3,9 +3,14 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FormatName } from '../../src/formats/index.js';
-import { openTensorFile, writeNpy, writeNpz, writeSafetensors } from '../../src/io/index.js';
-import type { TensorFile } from '../../src/io/index.js';
-import type { Tensor } from '../../src/problem.js';
+import {
+  openTensorFile,
+  type TensorFile,
+  writeNpy,
+  writeNpz,
+  writeSafetensors,
+} from '../../src/io/index.js';
+import type { Tensor } from '../../src/problem/index.js';
 import { temporaryFolder } from './temporary-folder.js';
 import { scaled } from '../setup/effort.js';
 import { countingTensor, formatNames, rawBytes, tensorOver, widths } from './tensors.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Float16Array } from '@petamoriken/float16';
 import { describe, expect, it } from 'vitest';
 import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 import { referenceSafetensors } from './reference-files.js';
 import { described, safetensorsBytes } from './safetensors-bytes.js';
 import { expectRefusal, temporaryFolder } from './temporary-folder.js';

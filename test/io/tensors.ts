@@ -1,6 +1,6 @@
 import { Float16Array } from '@petamoriken/float16';
 import type { FormatName } from '../../src/formats/index.js';
-import type { Tensor, TensorData } from '../../src/problem.js';
+import type { Tensor, TensorData } from '../../src/problem/index.js';
 
 export const formatNames: readonly FormatName[] = [
   'fp64',

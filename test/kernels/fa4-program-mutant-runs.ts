@@ -7,7 +7,7 @@ import {
   type ProgramRunOptions,
 } from '../../kernels/fa4/program/index.js';
 import type { Scheduler } from '../../src/machine/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { forwardBits, randomProblem, runProgram, type ProgramOutcome } from './fa4-program-runs.js';
 
 /** A problem and how the program runs it, on which mutants are tried. */

@@ -2,7 +2,7 @@ import { createFa4Forward, type Fa4Configuration } from '../../kernels/fa4/index
 import type { PreparedProgram } from '../../kernels/fa4/program/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
 import type { Finding } from '../../src/machine/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 
 export interface ProgramProblem {
   readonly heads: number;

@@ -16,7 +16,7 @@ import {
   storageOf,
   type FormatName,
 } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { scaled } from '../setup/effort.js';
 

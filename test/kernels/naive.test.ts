@@ -5,7 +5,7 @@ import { attentionOracle } from '../../oracles/index.js';
 import { assertMatchesAttention, attentionProblem, regimeNames } from '../../properties/index.js';
 import { emulate } from '../../src/emulate/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats, round } from '../../src/formats/index.js';
-import { problemShape } from '../../src/problem.js';
+import { problemShape } from '../../src/problem/index.js';
 import { scaled } from '../setup/effort.js';
 
 describe('the naive kernel in fp32', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { exp2Coefficients } from '../../kernels/index.js';
 import { formats, patternsOf, storageOf } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { runFa4, runVariant, scoredProblem, tensorOf, wavyProblem } from './variants-problems.js';
 
 /** The first 96 columns of a block by the polynomial. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Problem, Window } from '../../src/problem.js';
+import type { Problem, Window } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
 import { runFa4, runVariant, scoredProblem, wavyProblem } from './variants-problems.js';
 

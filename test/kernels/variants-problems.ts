@@ -6,7 +6,7 @@ import {
   storageOf,
   type FormatName,
 } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 
 /** With this scale, scale · log2 e is exactly 1 in fp32: weights are 2^(score − maximum). */
 export const binaryScale = Math.LN2;

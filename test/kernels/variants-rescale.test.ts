@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { attentionProblem } from '../../properties/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { runFa4, runVariant, scoredProblem, wavyProblem } from './variants-problems.js';
 import { scaled } from '../setup/effort.js';
 

@@ -7,7 +7,7 @@ import {
   type CtaCounters,
 } from '../../src/machine/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 
 /** A problem's dimensions and what is not chosen for it. */
 export interface RunSetting {

@@ -12,7 +12,7 @@ import {
   type RooflineUnit,
 } from '../../src/machine/index.js';
 import { emulate } from '../../src/emulate/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { attentionFolder, readManifest } from '../fixtures/attention-manifest.js';
 import { readStoredFile } from '../fixtures/stored-tensors.js';
 import { blockWork, countersOf, hardwareOnly, normalProblem, timedBlock } from './roofline-runs.js';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { randomValues } from '../../properties/random-values.js';
 import { singleHead } from './problems.js';
 

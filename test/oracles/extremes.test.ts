@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, levels, type Accuracy } from '../../oracles/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { loadMpfr } from './mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, oracleSolver } from './oracle-levels.js';

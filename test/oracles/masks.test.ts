@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, levels } from '../../oracles/index.js';
 import { randomValues } from '../../properties/random-values.js';
-import type { Problem, Window } from '../../src/problem.js';
+import type { Problem, Window } from '../../src/problem/index.js';
 import { singleHead, tensor } from './problems.js';
 import { sees } from './reference-attention.js';
 

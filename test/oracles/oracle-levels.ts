@@ -4,7 +4,7 @@ import { doubleDoubleLevel } from '../../oracles/attention/double-double-level.j
 import { readOperand } from '../../oracles/attention/operand.js';
 import type { Row, RowResult, ScoreLaw } from '../../oracles/attention/row.js';
 import { scoreConstants } from '../../oracles/attention/score-constants.js';
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { sees } from './reference-attention.js';
 
 /** A row's result with the level that gave it; null for a row without keys. */

@@ -1,5 +1,5 @@
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 
 /** Rows of one head of a tensor. */
 export type Rows = readonly (readonly number[])[];

@@ -10,7 +10,7 @@ import {
 import { attentionOracle, levels, type Accuracy } from '../../oracles/index.js';
 import { decodeToFloat64, formats } from '../../src/formats/index.js';
 import { nextUpFloat64 } from '../../src/arith/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import { scaled, testSeed } from '../setup/effort.js';
 import { loadMpfr } from './mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, levelSolver, oracleSolver } from './oracle-levels.js';

@@ -11,7 +11,7 @@ import {
   type KernelPromises,
 } from '../../properties/index.js';
 import { runKernelModel } from '../../kernels/index.js';
-import { problemShape, type Problem } from '../../src/problem.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { decodeProblem, encodeProblem } from '../../properties/plain-problem.js';
 import { exactKernel } from './exact-kernel.js';

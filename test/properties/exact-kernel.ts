@@ -1,7 +1,7 @@
 import { attentionOracle } from '../../oracles/index.js';
 import type { AttentionOutputs } from '../../properties/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 
 /** The best kernel there can be: the exact answer rounded to the format of Q, and the LSE in fp64. */
 export function exactKernel(problem: Problem): Required<AttentionOutputs> {

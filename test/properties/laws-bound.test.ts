@@ -28,7 +28,7 @@ import {
   ulp,
   type FormatName,
 } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem/index.js';
 
 const boundLaws = [
   'weights-sum-to-one',

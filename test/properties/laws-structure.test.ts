@@ -27,7 +27,7 @@ import {
 } from '../../properties/laws/transform-problem.js';
 import { encodeProblem, decodeProblem } from '../../properties/plain-problem.js';
 import { formats, patternsOf } from '../../src/formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
+import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 
 const structureLaws = [
   'determinism',

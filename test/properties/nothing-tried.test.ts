@@ -7,7 +7,7 @@ import {
   type AttentionKernel,
   type KernelPromises,
 } from '../../properties/index.js';
-import { problemShape } from '../../src/problem.js';
+import { problemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { exactKernel } from './exact-kernel.js';
 

@@ -10,7 +10,7 @@ import {
   type KernelPromises,
 } from '../../properties/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem/index.js';
 import { exactKernel } from './exact-kernel.js';
 
 const promises: KernelPromises = {

@@ -12,7 +12,7 @@ import {
 import { lawCases } from '../../properties/suite/case-arbitrary.js';
 import { productionAspect, productionSizes } from '../../properties/suite/production-sizes.js';
 import { usualTiling } from '../../properties/tiling.js';
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem.js';
+import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { testSeed } from '../setup/effort.js';
 
 /** The textbook kernel, but that on some problems the LSE is 1 too high. */

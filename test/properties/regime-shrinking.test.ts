@@ -10,7 +10,7 @@ import { decodeProblem } from '../../properties/plain-problem.js';
 import { regimes } from '../../properties/regimes/index.js';
 import { usualTiling } from '../../properties/tiling.js';
 import { decodeToFloat64, formats } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../src/problem.js';
+import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
 import { scaled, testSeed } from '../setup/effort.js';
 
 /** What a failure shrinks to, and how many problems were looked at from the first failure on. */

@@ -7,7 +7,7 @@ import {
   type ScoreRegimeName,
 } from '../../properties/index.js';
 import { decodeToFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { sampled } from '../setup/effort.js';
 

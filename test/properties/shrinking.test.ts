@@ -7,7 +7,7 @@ import {
   type AttentionOutputs,
   type ProblemConstraints,
 } from '../../properties/index.js';
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem.js';
+import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { exactKernel } from './exact-kernel.js';
 
 /** What a property that fails on some problems shrinks to. */

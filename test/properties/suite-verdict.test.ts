@@ -8,7 +8,7 @@ import {
 } from '../../properties/index.js';
 import { encodeProblem } from '../../properties/plain-problem.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { exactKernel } from './exact-kernel.js';
 
 const promises: KernelPromises = {

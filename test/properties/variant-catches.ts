@@ -11,7 +11,7 @@ import {
 } from '../../properties/index.js';
 import { auditAccuracy, auditOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem.js';
+import type { Problem } from '../../src/problem/index.js';
 
 /** A variant of fa4 as a kernel under test. */
 function variantUnderTest({ id }: KernelVariant) {

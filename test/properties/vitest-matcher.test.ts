@@ -16,7 +16,7 @@ import {
   naiveArithmetic,
 } from '../../src/audit/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { randomValues } from '../../properties/random-values.js';
 import { scaled } from '../setup/effort.js';

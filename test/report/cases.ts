@@ -10,7 +10,7 @@ import {
   type KernelOutputs,
 } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../src/problem.js';
+import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 import {
   createAuditReport,
   createExecutionFailureReport,

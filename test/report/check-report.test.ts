@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { laws, resolvePromises, type LawResult } from '../../properties/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import {
   createCheckReport,
   quoteShellCommand,

@@ -9,7 +9,7 @@ import {
   type AuditOptions,
   type JudgedElements,
 } from '../../src/audit/index.js';
-import type { Problem, Tensor } from '../../src/problem.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { createHeatMaps } from '../../src/report/html/heat-map-data.js';
 import { gatherPlotData } from '../../src/report/index.js';
 import { createRowScatters } from '../../src/report/html/row-scatter-data.js';

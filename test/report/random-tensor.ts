@@ -1,5 +1,5 @@
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import type { Tensor } from '../../src/problem.js';
+import type { Tensor } from '../../src/problem/index.js';
 
 /** A tensor of values by index, rounded to the format. */
 export function tensor(

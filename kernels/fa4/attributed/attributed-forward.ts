@@ -1,5 +1,5 @@
 import { lazily } from '../../../src/lazily.js';
-import { problemShape, type Problem, type ProblemShape } from '../../../src/problem.js';
+import { problemShape, type Problem, type ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { fa4Configuration, type Fa4Configuration } from '../forward-configuration.js';
 import type { Fa4Format, InputPatterns } from '../forward-formats.js';

@@ -1,5 +1,5 @@
 import { RequestError } from '../../../src/request-error.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import type { AttributedKernel, AttributedPiece } from '../../attributed-kernel.js';
 import { checkChoices } from '../../run-groups.js';
 import type { Fa4Configuration } from '../forward-configuration.js';

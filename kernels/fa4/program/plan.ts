@@ -1,5 +1,5 @@
 import type { SharedMemory, SwizzleMode } from '../../../src/machine/index.js';
-import type { Problem, ProblemShape } from '../../../src/problem.js';
+import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { tileQueries, type Fa4Configuration } from '../forward-configuration.js';
 import { fa4Formats, type Fa4Format } from '../forward-formats.js';

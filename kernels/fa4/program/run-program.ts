@@ -19,7 +19,7 @@ import {
   type Problem,
   type ProblemShape,
   type Tensor,
-} from '../../../src/problem.js';
+} from '../../../src/problem/index.js';
 import {
   ctasOf,
   exponentScale,

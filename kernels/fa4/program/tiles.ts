@@ -1,4 +1,4 @@
-import { visibleKeys, type KeyRange } from '../../../src/problem.js';
+import { visibleKeys, type KeyRange } from '../../../src/problem/index.js';
 import { tileQueries } from '../forward-configuration.js';
 import { scoreColumns, type ProgramPlan } from './plan.js';
 

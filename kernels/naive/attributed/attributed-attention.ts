@@ -1,5 +1,5 @@
 import type { FormatName } from '../../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../../src/problem.js';
+import { problemShape, visibleKeys, type Problem } from '../../../src/problem/index.js';
 import type { AttributedKernel, EmulatedNames } from '../../attributed-kernel.js';
 import { checkChoices } from '../../run-groups.js';
 import { createAttributedRow, roundingTo } from './attributed-row.js';

@@ -1,5 +1,5 @@
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
-import type { Tensor } from '../../../src/problem.js';
+import type { Tensor } from '../../../src/problem/index.js';
 
 /** Rows of a tensor, [rows × dim]. */
 export interface Operand {

@@ -1,5 +1,5 @@
 import type { FormatName } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import type { TechniqueDefinition } from '../../attributed-kernel.js';
 
 /** The sources of error of the textbook kernels, in the order in which they act on a row. */

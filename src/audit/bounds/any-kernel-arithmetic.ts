@@ -1,5 +1,5 @@
 import type { FormatName } from '../../formats/index.js';
-import type { Problem } from '../../problem.js';
+import type { Problem } from '../../problem/index.js';
 import { problemPremises, type Premises } from '../premises.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 

@@ -1,5 +1,5 @@
 import { levels, type AttentionReference, type Progress } from '../../../oracles/index.js';
-import type { Problem } from '../../problem.js';
+import type { Problem } from '../../problem/index.js';
 import { createRowBounder } from './bound-rows.js';
 import { headOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';

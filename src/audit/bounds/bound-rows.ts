@@ -1,5 +1,5 @@
 import type { AttentionReference } from '../../../oracles/index.js';
-import { visibleKeys, type Problem } from '../../problem.js';
+import { visibleKeys, type Problem } from '../../problem/index.js';
 import { createRowNumbers } from './alike-rows.js';
 import { isClustered } from './alike-weights.js';
 import { createCoarseRow } from './coarse-row.js';

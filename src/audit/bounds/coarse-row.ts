@@ -1,7 +1,7 @@
 import { techniques } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
-import type { KeyRange, Problem } from '../../problem.js';
+import type { KeyRange, Problem } from '../../problem/index.js';
 import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { normaliseBound } from './normalise.js';

@@ -8,7 +8,7 @@ import {
   type Fa4Format,
 } from '../../../kernels/index.js';
 import type { FormatName } from '../../formats/index.js';
-import { problemShape, type Problem } from '../../problem.js';
+import { problemShape, type Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { hardwareExp2Error, hardwareExp2Flush } from './exp2-hardware.js';
 import { polynomialErrors } from './exp2-polynomial.js';

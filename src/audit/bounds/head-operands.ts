@@ -1,5 +1,5 @@
 import { decodeToFloat64, formats, smallestNormal } from '../../formats/index.js';
-import type { Problem, ProblemShape, Tensor } from '../../problem.js';
+import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { scoreError, scoreUnits } from './qk-accumulate.js';
 

@@ -1,4 +1,4 @@
-import type { KeyRange } from '../../problem.js';
+import type { KeyRange } from '../../problem/index.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { tileRows } from './memory.js';
 

@@ -1,5 +1,5 @@
 import { fa4SettingsConfiguration, kernelModels } from '../../../kernels/index.js';
-import type { Problem } from '../../problem.js';
+import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import type { PremiseDeclaration } from '../premise-declaration.js';
 import { polynomialErrors } from './exp2-polynomial.js';

@@ -1,5 +1,5 @@
 import { formats, smallestSubnormal, unitRoundoff, type FormatName } from '../../formats/index.js';
-import type { Problem } from '../../problem.js';
+import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import { scaleErrorOf } from './scale-error.js';

@@ -1,4 +1,4 @@
-import type { KeyRange, Problem, ProblemShape } from '../../problem.js';
+import type { KeyRange, Problem, ProblemShape } from '../../problem/index.js';
 import { alikeBinsPerOctave } from './alike-weights.js';
 import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';

@@ -1,6 +1,6 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
-import type { KeyRange, Problem } from '../../problem.js';
+import type { KeyRange, Problem } from '../../problem/index.js';
 import { alikeBinsPerOctave } from './alike-weights.js';
 import type { HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';

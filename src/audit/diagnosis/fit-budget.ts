@@ -1,4 +1,4 @@
-import type { ProblemShape } from '../../problem.js';
+import type { ProblemShape } from '../../problem/index.js';
 
 /** Products with V of one evaluation over the rows that a number is fitted to. */
 const productBudget = 2 ** 21;

@@ -1,4 +1,4 @@
-import type { KeyRange, ProblemShape } from '../../problem.js';
+import type { KeyRange, ProblemShape } from '../../problem/index.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import type { PredictionPlace, RowPrediction } from './prediction.js';
 import type { RowReader } from './row-reader.js';

@@ -1,4 +1,4 @@
-import type { ProblemShape } from '../../problem.js';
+import type { ProblemShape } from '../../problem/index.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import type { SampleRow } from './hypothesis.js';
 import { type RowDamage } from './row-damage.js';

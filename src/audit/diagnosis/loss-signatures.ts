@@ -1,4 +1,4 @@
-import { visibleKeys } from '../../problem.js';
+import { visibleKeys } from '../../problem/index.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import type { RowReader } from './row-reader.js';
 

@@ -5,7 +5,7 @@ import {
   type Problem,
   type ProblemShape,
   type Tensor,
-} from '../../problem.js';
+} from '../../problem/index.js';
 
 /** How many values are kept per kind; a sample of rows reads few heads over and over. */
 const keptValues = 2 ** 25;

@@ -1,6 +1,6 @@
 import { fragmentColumns, fragmentsPerRow } from '../../../kernels/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../problem.js';
+import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
 
 const blockColumns = fragmentsPerRow * fragmentColumns;
 const usedColumns = blockColumns - fragmentColumns;

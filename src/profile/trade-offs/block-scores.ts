@@ -4,7 +4,7 @@ import {
   findTensorCoreArithmetic,
   type MufuArchitecture,
 } from '../../hardware/index.js';
-import { problemShape, type Problem } from '../../problem.js';
+import { problemShape, type Problem } from '../../problem/index.js';
 import type { WeightFormat } from '../limits/weight-formats.js';
 
 /** Queries of a tile. */

@@ -1,5 +1,5 @@
 import { attentionOracle, type AttentionReference } from '../../../oracles/index.js';
-import type { Problem } from '../../problem.js';
+import type { Problem } from '../../problem/index.js';
 import type { ForwardRun } from './forward-run.js';
 
 /**

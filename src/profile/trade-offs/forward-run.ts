@@ -1,7 +1,7 @@
 import { fa4Model } from '../../../kernels/index.js';
 import { decodeToFloat64, formats, storageOf, type FormatName } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import type { Problem } from '../../problem.js';
+import type { Problem } from '../../problem/index.js';
 import { scoreProblem } from '../../../properties/index.js';
 
 /** What FlashAttention-4's forward made of a problem. */

@@ -1,7 +1,7 @@
 import { scoreProblem, scoreRegime } from '../../../properties/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { lazily } from '../../lazily.js';
-import type { Problem } from '../../problem.js';
+import type { Problem } from '../../problem/index.js';
 import { largestWeightExponent } from '../limits/weight-formats.js';
 import { blockScores } from './block-scores.js';
 import { errorRatio, exactAttention, forwardErrors, type ForwardErrors } from './forward-errors.js';

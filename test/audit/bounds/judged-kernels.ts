@@ -15,7 +15,7 @@ import {
 } from '../../../src/audit/bounds/index.js';
 import { isWithinScoreLimit } from '../../../properties/suite/score-limit.js';
 import { formats } from '../../../src/formats/index.js';
-import { problemShape, type Problem } from '../../../src/problem.js';
+import { problemShape, type Problem } from '../../../src/problem/index.js';
 
 /** A kernel whose errors are told apart, with the arithmetic that its bounds follow from. */
 export interface JudgedKernel {

@@ -7,7 +7,7 @@ import {
   type KernelArithmetic,
 } from '../../../src/audit/bounds/index.js';
 import { createBounds } from '../../../src/audit/bounds/rows-bound.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 
 /** The bounds of every element and every row of a problem. */
 export interface KeptBounds {

@@ -1,6 +1,6 @@
 import { techniques, type Technique } from '../../../kernels/index.js';
 import { testSpread } from '../../../src/audit/spread-test.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { judgedFa4 } from './judged-kernels.js';
 import { keepBounds } from './kept-bounds.js';
 import { falseAlarmRate, preciseOracle, runKernel } from './violations.js';

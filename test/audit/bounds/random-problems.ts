@@ -6,7 +6,7 @@ import { attentionProblem } from '../../../properties/problem-arbitrary.js';
 import type { ProblemConstraints } from '../../../properties/problem-constraints.js';
 import { scoreProblem, scoreRegimeNames } from '../../../properties/score-problem.js';
 import type { FormatName } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import type { JudgedKernel } from './judged-kernels.js';
 import { boundViolations } from './violations.js';
 import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';

@@ -5,7 +5,7 @@ import { createBoundMemory, tileRows } from '../../../src/audit/bounds/memory.js
 import { createScoreTiles } from '../../../src/audit/bounds/score-tiles.js';
 import { fa4Arithmetic } from '../../../src/audit/index.js';
 import { normalProblem } from '../../../src/bench/normal-problem.js';
-import { problemShape, visibleKeys } from '../../../src/problem.js';
+import { problemShape, visibleKeys } from '../../../src/problem/index.js';
 
 it.each([
   ['a few tiles, the last of them cut', 300],

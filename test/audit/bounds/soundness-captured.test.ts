@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { auditableLse } from '../../../src/audit/index.js';
 import { anyKernelArithmetic, fa4Arithmetic } from '../../../src/audit/bounds/index.js';
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
-import type { Tensor } from '../../../src/problem.js';
+import type { Tensor } from '../../../src/problem/index.js';
 import { configuredCase } from '../../attribution/captured-attribution.js';
 import { casePaths, kernels, type Kernel } from '../captured-cases.js';
 import { judgeOutputs, preciseOracle, type NamedOutput } from './violations.js';

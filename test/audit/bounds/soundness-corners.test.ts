@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { encodeProblem } from '../../../properties/plain-problem.js';
 import type { FormatName } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { judgedFa4, judgedNaive } from './judged-kernels.js';
 import { boundViolations } from './violations.js';
 

@@ -9,7 +9,7 @@ import {
   KernelBound,
 } from '../../../src/audit/index.js';
 import { decodeToFloat64, formats, type FormatName } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { encode } from '../damage.js';
 import { roundingKernel } from '../rounding-kernel.js';
 import { judgedFa4, judgedNaive } from './judged-kernels.js';

@@ -7,7 +7,7 @@ import type { AttentionReference } from '../../../oracles/index.js';
 import { fa4Arithmetic, type KernelArithmetic } from '../../../src/audit/bounds/index.js';
 import { hardwareLog2Error, hardwareReciprocalError } from '../../../src/audit/bounds/normalise.js';
 import type { FormatName } from '../../../src/formats/index.js';
-import type { Problem, Window } from '../../../src/problem.js';
+import type { Problem, Window } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { keepBounds, type KeptBounds } from './kept-bounds.js';
 import { preciseOracle } from './violations.js';

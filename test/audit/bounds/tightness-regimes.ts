@@ -1,6 +1,5 @@
-import type { FormatName } from '../../../src/formats/index.js';
-import { formats } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem.js';
+import { type FormatName, formats } from '../../../src/formats/index.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { encodeProblem } from '../../../properties/plain-problem.js';
 import { randomValues } from '../../../properties/random-values.js';
 import { regimes, type RegimeName } from '../../../properties/regimes/index.js';

@@ -3,7 +3,7 @@ import { attentionOracle, levels, type AttentionReference } from '../../../oracl
 import type { Bounds, KernelArithmetic } from '../../../src/audit/bounds/index.js';
 import { testSpread } from '../../../src/audit/spread-test.js';
 import { decodeToFloat64, formats, ulp, type FormatName } from '../../../src/formats/index.js';
-import { visibleKeys, type Problem } from '../../../src/problem.js';
+import { visibleKeys, type Problem } from '../../../src/problem/index.js';
 import type { JudgedKernel } from './judged-kernels.js';
 import { keepBounds, type KeptBounds } from './kept-bounds.js';
 

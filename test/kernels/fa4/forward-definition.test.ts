@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createFa4Forward, type Fa4Configuration } from '../../../kernels/index.js';
 import { attentionProblem } from '../../../properties/index.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { scaled } from '../../setup/effort.js';
 
 const formats = ['bf16', 'fp16', 'e4m3', 'e5m2'] as const;

@@ -9,7 +9,7 @@ import {
 import { auditOutputs } from '../../../src/audit/index.js';
 import { emulate } from '../../../src/emulate/index.js';
 import { formats, round } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { runFa4, scoredProblem, tensorOf, wavyProblem } from '../variants-problems.js';
 import { scaled } from '../../setup/effort.js';
 

@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emulate } from '../../../src/emulate/index.js';
 import { formats, patternsOf } from '../../../src/formats/index.js';
-import type { Tensor } from '../../../src/problem.js';
+import type { Tensor } from '../../../src/problem/index.js';
 import { casePaths, readCase } from '../../audit/captured-cases.js';
 
 interface CapturedForward {

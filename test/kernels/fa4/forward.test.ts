@@ -8,7 +8,7 @@ import {
 } from '../../../properties/index.js';
 import { emulate } from '../../../src/emulate/index.js';
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
-import type { Problem, Tensor } from '../../../src/problem.js';
+import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { scaled } from '../../setup/effort.js';
 

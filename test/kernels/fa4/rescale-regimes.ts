@@ -1,5 +1,5 @@
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 
 /** How scores are distributed; as fixtures/capture/regimes.py has them. */
 export const rescaleRegimes = [

@@ -8,7 +8,7 @@ import {
   sumOfCounters,
   timedScheduler,
 } from '../../../src/machine/index.js';
-import type { Problem, Tensor } from '../../../src/problem.js';
+import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { completeRecords, expectTrace, threadNames, type TraceDocument } from './trace-format.js';
 
 const heads = 2;

@@ -2,7 +2,7 @@
 import { describe } from 'vitest';
 import { UnsupportedProblem, type KernelPromises } from '../../../properties/index.js';
 import { describeAttentionKernel } from '../../../properties/vitest.js';
-import type { Problem } from '../../../src/problem.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { exactKernel } from '../exact-kernel.js';
 
 const promises: KernelPromises = {

@@ -1,4 +1,4 @@
-import type { ProblemShape } from '../../../problem.js';
+import type { ProblemShape } from '../../../problem/index.js';
 import type { Hypothesis, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
 

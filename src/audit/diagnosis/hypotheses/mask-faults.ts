@@ -1,4 +1,9 @@
-import { visibleKeys, type KeyRange, type Problem, type ProblemShape } from '../../../problem.js';
+import {
+  visibleKeys,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+} from '../../../problem/index.js';
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
 

@@ -1,4 +1,4 @@
-import type { ProblemShape } from '../../../problem.js';
+import type { ProblemShape } from '../../../problem/index.js';
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { scalePrediction } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';

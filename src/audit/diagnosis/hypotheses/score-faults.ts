@@ -1,4 +1,4 @@
-import type { Problem } from '../../../problem.js';
+import type { Problem } from '../../../problem/index.js';
 import type { HypothesisFamily } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
 

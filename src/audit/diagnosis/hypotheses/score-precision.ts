@@ -1,5 +1,5 @@
 import { formats, round, type FormatName } from '../../../formats/index.js';
-import type { Problem } from '../../../problem.js';
+import type { Problem } from '../../../problem/index.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
 import { rounderTo, type Rounder } from '../../quick-rounding.js';

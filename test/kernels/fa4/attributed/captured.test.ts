@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { fa4Configuration, type Fa4Configuration } from '../../../../kernels/index.js';
 import { attentionOracle } from '../../../../oracles/index.js';
 import { encodeFromFloat64, formats, patternsOf } from '../../../../src/formats/index.js';
-import { problemShape, type Problem } from '../../../../src/problem.js';
+import { problemShape, type Problem } from '../../../../src/problem/index.js';
 import { casePaths, readCase } from '../../../audit/captured-cases.js';
 import { sampled } from '../../../setup/effort.js';
 import { everything, nothing, runAttributed } from './run-attributed.js';

@@ -4,7 +4,7 @@ import { createFa4Forward, type Fa4Configuration } from '../../../../kernels/ind
 import { attentionOracle } from '../../../../oracles/index.js';
 import { attentionProblem, regimeNames } from '../../../../properties/index.js';
 import { encodeFromFloat64, formats, patternsOf } from '../../../../src/formats/index.js';
-import type { Problem } from '../../../../src/problem.js';
+import type { Problem } from '../../../../src/problem/index.js';
 import { scaled } from '../../../setup/effort.js';
 import { everything, nothing, runAttributed } from './run-attributed.js';
 

@@ -5,7 +5,7 @@ import {
   type EmulatedTechniques,
   type Fa4Configuration,
 } from '../../../../kernels/index.js';
-import type { Problem } from '../../../../src/problem.js';
+import type { Problem } from '../../../../src/problem/index.js';
 
 export const everything: EmulatedTechniques = new Set(techniques);
 export const nothing: EmulatedTechniques = new Set();

@@ -15,7 +15,7 @@ import {
   round,
 } from '../../../../src/formats/index.js';
 import { exp2ApproxFtz, rcpApproxFtz } from '../../../../src/hardware/index.js';
-import type { Problem, Tensor } from '../../../../src/problem.js';
+import type { Problem, Tensor } from '../../../../src/problem/index.js';
 import { everything, nothing, runAttributed } from './run-attributed.js';
 
 const { bf16, fp32 } = formats;

@@ -1,47 +1,6 @@
-import type { Float16Array } from '@petamoriken/float16';
-import type { FormatName } from './formats/index.js';
-import { RequestError } from './request-error.js';
-
-/**
- * The typed array that stores a tensor's elements, one per format: fp64 Float64Array, fp32 and tf32
- * Float32Array, fp16 Float16Array (of @petamoriken/float16, or the runtime's own), bf16 Uint16Array
- * of bit patterns, e4m3 and e5m2 Uint8Array of bit patterns.
- */
-export type TensorData = Float64Array | Float32Array | Float16Array | Uint16Array | Uint8Array;
-
-/** A dense tensor in row-major order. */
-export interface Tensor {
-  readonly format: FormatName;
-  readonly shape: readonly number[];
-  readonly data: TensorData;
-}
-
-/** How many keys on each side of its diagonal a query sees; −1 for no limit on that side. */
-export interface Window {
-  readonly left: number;
-  readonly right: number;
-}
-
-/**
- * One attention problem: inputs taken as exact, and what is to be computed from them. Tensors have
- * rank 4, or rank 3 for a batch of one.
- */
-export interface Problem {
-  /** [batch, q heads, seqlen_q, qk dim] */
-  readonly q: Tensor;
-  /** [batch, kv heads, seqlen_k, qk dim] */
-  readonly k: Tensor;
-  /** [batch, kv heads, seqlen_k, v dim] */
-  readonly v: Tensor;
-  /** Factor applied to Q·K before the softmax. */
-  readonly scale: number;
-  /** Bottom-right aligned: query i sees key j when j ≤ i + seqlen_k − seqlen_q. */
-  readonly causal: boolean;
-  /** Sliding window around the bottom-right aligned diagonal, or null for none. */
-  readonly window: Window | null;
-  /** Scores become cap·tanh(score / cap) after the scale; null for none. */
-  readonly softcap: number | null;
-}
+import type { Tensor } from '../formats/index.js';
+import { RequestError } from '../request-error.js';
+import type { Problem } from './problem.js';
 
 /** The sizes of a problem. `heads` counts query heads; query head h reads kv head ⌊h / groupSize⌋. */
 export interface ProblemShape {
@@ -99,26 +58,4 @@ export function problemShape(problem: Problem): ProblemShape {
       );
   const groupSize = kvHeads === 0 ? 1 : heads / kvHeads;
   return { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim };
-}
-
-/** The keys begin ≤ j < end that one query sees. Every mask of a problem is one such interval. */
-export interface KeyRange {
-  readonly begin: number;
-  readonly end: number;
-}
-
-/**
- * The keys that query `row` sees under the causal and window masks, both aligned to the bottom right
- * (the last query sits on the last key). An empty range has begin = end.
- */
-export function visibleKeys(problem: Problem, shape: ProblemShape, row: number): KeyRange {
-  const diagonal = row + shape.keys - shape.queries;
-  const { left, right } = problem.window ?? { left: -1, right: -1 };
-  let begin = 0;
-  let end = shape.keys;
-  if (problem.causal) end = Math.min(end, diagonal + 1);
-  if (right >= 0) end = Math.min(end, diagonal + right + 1);
-  if (left >= 0) begin = Math.max(begin, diagonal - left);
-  end = Math.max(end, 0);
-  return begin < end ? { begin, end } : { begin: end, end };
 }

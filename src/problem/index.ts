@@ -1,0 +1,14 @@
+export type { Tensor, TensorData } from '../formats/index.js';
+export type { Problem, Window } from './problem.js';
+export { problemShape, type ProblemShape } from './shape.js';
+export {
+  countKeys,
+  hasKey,
+  keysOf,
+  problemMask,
+  spanOf,
+  visibleKeys,
+  type KeyRange,
+  type Mask,
+} from './mask.js';
+export { scoreLaw, scoreOf, type ScoreAddend, type ScoreLaw } from './score-law.js';

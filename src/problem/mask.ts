@@ -1,0 +1,81 @@
+import type { Problem } from './problem.js';
+import { problemShape, type ProblemShape } from './shape.js';
+
+/** Keys begin ≤ j < end. */
+export interface KeyRange {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** Which keys each query sees. */
+export interface Mask {
+  /**
+   * The keys that a query sees: ranges in ascending order, disjoint, none of them empty; no range for a
+   * query that sees nothing.
+   * @param head counted over [batch, heads]
+   */
+  readonly ranges: (head: number, query: number) => readonly KeyRange[];
+}
+
+const noKeys: readonly KeyRange[] = [];
+
+/**
+ * The mask of a problem: causal and window, both aligned to the bottom right (the last query sits on the
+ * last key). Of these a query sees one range at most, in every head the same.
+ * @throws RequestError as `problemShape`, where no shape is given
+ */
+export function problemMask(problem: Problem, shape: ProblemShape = problemShape(problem)): Mask {
+  return {
+    ranges: (_head, query) => {
+      const range = diagonalRange(problem, shape, query);
+      return range.begin < range.end ? [range] : noKeys;
+    },
+  };
+}
+
+/** What causal and window masks leave, aligned to the bottom right; an empty range has begin = end. */
+function diagonalRange(
+  { causal, window }: Problem,
+  { keys, queries }: ProblemShape,
+  query: number,
+): KeyRange {
+  const diagonal = query + keys - queries;
+  const { left, right } = window ?? { left: -1, right: -1 };
+  let begin = 0;
+  let end = keys;
+  if (causal) end = Math.min(end, diagonal + 1);
+  if (right >= 0) end = Math.min(end, diagonal + right + 1);
+  if (left >= 0) begin = Math.max(begin, diagonal - left);
+  end = Math.max(end, 0);
+  return begin < end ? { begin, end } : { begin: end, end };
+}
+
+/** How many keys some ranges have. */
+export function countKeys(ranges: readonly KeyRange[]): number {
+  return ranges.reduce((count, { begin, end }) => count + end - begin, 0);
+}
+
+/** From the first key of some ranges to behind their last; begin = end = 0 without any. */
+export function spanOf(ranges: readonly KeyRange[]): KeyRange {
+  return ranges.length === 0
+    ? { begin: 0, end: 0 }
+    : { begin: ranges[0].begin, end: ranges[ranges.length - 1].end };
+}
+
+/** Whether some ranges have a key. */
+export function hasKey(ranges: readonly KeyRange[], key: number): boolean {
+  return ranges.some(({ begin, end }) => begin <= key && key < end);
+}
+
+/** The keys of some ranges, ascending. */
+export function* keysOf(ranges: readonly KeyRange[]): Generator<number> {
+  for (const { begin, end } of ranges) for (let key = begin; key < end; key++) yield key;
+}
+
+/**
+ * The range of keys that query `row` sees under the causal and window masks, both aligned to the bottom
+ * right (the last query sits on the last key). An empty range has begin = end.
+ */
+export function visibleKeys(problem: Problem, shape: ProblemShape, row: number): KeyRange {
+  return diagonalRange(problem, shape, row);
+}

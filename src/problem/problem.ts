@@ -1,0 +1,28 @@
+import type { Tensor } from '../formats/index.js';
+
+/** How many keys on each side of its diagonal a query sees; −1 for no limit on that side. */
+export interface Window {
+  readonly left: number;
+  readonly right: number;
+}
+
+/**
+ * One attention problem: inputs taken as exact, and what is to be computed from them. Tensors have
+ * rank 4, or rank 3 for a batch of one.
+ */
+export interface Problem {
+  /** [batch, q heads, seqlen_q, qk dim] */
+  readonly q: Tensor;
+  /** [batch, kv heads, seqlen_k, qk dim] */
+  readonly k: Tensor;
+  /** [batch, kv heads, seqlen_k, v dim] */
+  readonly v: Tensor;
+  /** Factor applied to Q·K before the softmax. */
+  readonly scale: number;
+  /** Bottom-right aligned: query i sees key j when j ≤ i + seqlen_k − seqlen_q. */
+  readonly causal: boolean;
+  /** Sliding window around the bottom-right aligned diagonal, or null for none. */
+  readonly window: Window | null;
+  /** Scores become cap·tanh(score / cap) after the scale; null for none. */
+  readonly softcap: number | null;
+}
