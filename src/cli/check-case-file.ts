@@ -1,10 +1,16 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { openTensorFile, printable, quoted, readProblem, writeSafetensors } from '../io/index.js';
+import {
+  openTensorFile,
+  printable,
+  problemMetadata,
+  quoted,
+  readProblem,
+  writeSafetensors,
+} from '../io/index.js';
 import { lawIds, laws, type LawCase, type LawId } from '../../properties/index.js';
 import type { KernelOutputs } from '../audit/index.js';
 import { RequestError } from '../request-error.js';
-import { problemMetadata } from './problem-metadata.js';
 
 /** A case of a property that a kernel violates, and how it came about. */
 export interface SavedCase {

@@ -1,5 +1,13 @@
+import { sep } from 'node:path';
 import { findKernelModel } from '../../kernels/index.js';
-import { judgedArithmetic, modelPremises, type KernelArithmetic } from '../audit/index.js';
+import {
+  judgedArithmetic,
+  modelPremises,
+  type KernelArithmetic,
+  type KernelOutputs,
+} from '../audit/index.js';
+import type { TensorFile } from '../io/index.js';
+import { startLiveKernel, type LiveFailure, type LiveKernel } from '../live/index.js';
 import {
   KernelFault,
   UnsupportedProblem,
@@ -14,25 +22,41 @@ import type { ExecutionFailure, KernelUnderTest } from './check-kernel-under-tes
 import { ordinaryProblem } from './check-ordinary-problem.js';
 import { isModel } from './declared-arithmetic.js';
 import { kernelSettings } from './kernel-settings.js';
-import { startLiveKernel, type LiveAnswer, type LiveKernel } from './live-kernel.js';
 import { parsePositive } from './problem-settings.js';
 
 /** How often a command is started that ends before its first answer. */
 const mostStarts = 3;
 
-type Failure = LiveAnswer & { readonly ok: false };
-
 /** After these the command is there, whatever it makes of the problem. */
-const answers: readonly Failure['cause'][] = ['error', 'unsupported', 'output'];
+const answers: readonly LiveFailure['cause'][] = ['error', 'unsupported', 'output'];
 
 /** What a user may do about a process that does not work at all. */
-const mends: Readonly<Partial<Record<Failure['cause'], string>>> = {
+const mends: Readonly<Partial<Record<LiveFailure['cause'], string>>> = {
   timeout: '; --timeout <seconds> gives it longer',
   protocol: '; its stdout is for answers only, all else belongs on stderr',
   ended: ` before its first answer, ${mostStarts} times in a row`,
 };
 
-function kernelOf(live: LiveKernel): AttentionKernel {
+async function readOutputs(file: TensorFile): Promise<KernelOutputs> {
+  const out = await file.read('out');
+  const lse = file.entries.has('lse') ? await file.read('lse') : null;
+  return { out, lse };
+}
+
+/** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */
+function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutputs> {
+  return {
+    ...live,
+    run: async (problem) => {
+      const answer = await live.run(problem);
+      return answer.ok
+        ? answer
+        : { ...answer, reason: answer.reason.replaceAll(`${live.folder}${sep}`, '') };
+    },
+  };
+}
+
+function kernelOf(live: LiveKernel<KernelOutputs>): AttentionKernel {
   return async (problem) => {
     const answer = await live.run(problem);
     if (answer.ok) return answer.outputs;
@@ -44,10 +68,10 @@ function kernelOf(live: LiveKernel): AttentionKernel {
 
 /** Asks until there is an answer, or enough of asking. */
 async function firstFailure(
-  live: LiveKernel,
+  live: LiveKernel<KernelOutputs>,
   problem: Problem,
   command: string,
-): Promise<Failure | null> {
+): Promise<LiveFailure | null> {
   for (let start = 1; ; start++) {
     const answer = await live.run(problem);
     if (answer.ok || answers.includes(answer.cause)) return null;
@@ -102,7 +126,8 @@ export async function liveKernel(
   options: CheckCommandOptions,
 ): Promise<KernelUnderTest> {
   const judged = arithmeticOf(options);
-  const live = await startLiveKernel(command, parsePositive(options.timeout, '--timeout'));
+  const timeout = parsePositive(options.timeout, '--timeout');
+  const live = withoutFolder(await startLiveKernel(command, timeout, readOutputs));
   const whyNotRunning = async (promises: ResolvedPromises): Promise<ExecutionFailure | null> => {
     judged?.check(promises);
     const problem = ordinaryProblem(promises, promises.formats[0]);

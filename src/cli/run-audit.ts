@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import { renderIdentification, type Identification } from '../attribution/index.js';
 import type { KernelOutputs } from '../audit/index.js';
 import {
@@ -36,7 +35,6 @@ import {
 } from './problem-settings.js';
 import { readTensorArgument } from './read-output.js';
 import { createStagedProgress } from './staged-progress.js';
-import { createTemporaryFolder } from './temporary-folder.js';
 import { terminalLooks } from './terminal-looks.js';
 import { toolVersion } from './tool-version.js';
 
@@ -169,7 +167,6 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       ? null
       : (await import('./html-audit.js')).createHtmlAudit(path, options);
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
-  let folder: string | null = null;
   try {
     const problem: Problem = await readProblem(file, settings);
     const declared = declaredArithmetic(problem, options, problemNote(file, 'premises'));
@@ -192,8 +189,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       judged = await emulateKernel(options.kernel, problem, options);
     else if (options.exec === undefined) judged = await readOutputs(file, options);
     else {
-      folder = await createTemporaryFolder();
-      const execution = await executeKernel(options.exec, problem, folder, timeoutSeconds);
+      const execution = await executeKernel(options.exec, problem, timeoutSeconds);
       if (!execution.ok) {
         const report = createExecutionFailureReport(
           problem,
@@ -204,7 +200,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
         await publish(report, { page, identification: null, sketch: null }, options);
         return failed;
       }
-      judged = execution;
+      judged = execution.outputs;
     }
     const { audit, techniques, identification, sketch } = judge(problem, judged.outputs, options, {
       declared,
@@ -228,6 +224,5 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
   } finally {
     progress.done();
     await file.close();
-    if (folder !== null) await rm(folder, { recursive: true, force: true });
   }
 }

@@ -19,6 +19,7 @@ export {
   parseSoftcap,
   parseWindow,
   problemLayout,
+  problemMetadata,
   problemNote,
   readProblem,
   type ProblemSettings,

@@ -1,6 +1,6 @@
-import { problemShape, type Problem, type Window } from '../problem/index.js';
+import { type Problem, problemShape, type Window } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import { layouts, toHeadsFirst, type Layout } from './layout.js';
+import { type Layout, layouts, toHeadsFirst } from './layout.js';
 import { printable, quoted } from './message-text.js';
 import type { TensorFile } from './tensor-file.js';
 
@@ -178,4 +178,19 @@ export async function readProblem(
     throw error;
   }
   return problem;
+}
+
+/**
+ * The settings of a problem as a tensor file notes them, so that `readProblem` gives the same numbers
+ * back: scale, causal, window, softcap.
+ */
+export function problemMetadata({ scale, causal, window, softcap }: Problem): {
+  readonly [setting: string]: string;
+} {
+  return {
+    scale: Object.is(scale, -0) ? '-0' : String(scale),
+    causal: String(causal),
+    window: window === null ? 'none' : `${window.left},${window.right}`,
+    softcap: softcap === null ? 'none' : String(softcap),
+  };
 }

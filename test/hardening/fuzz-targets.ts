@@ -11,7 +11,7 @@ import {
 } from '../../src/campaign/index.js';
 import { readCase } from '../../src/cli/check-case-file.js';
 import { declaredPromises } from '../../src/cli/check-promises.js';
-import { parseKernelAnswer } from '../../src/cli/kernel-answer.js';
+import { parseKernelAnswer } from '../../src/live/kernel-answer.js';
 import type { CheckCommandOptions } from '../../src/cli/check.js';
 import { readCapture } from '../../src/conform/capture.js';
 import { renderConformance } from '../../src/conform/index.js';

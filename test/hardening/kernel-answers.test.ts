@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createLineSplitter } from '../../src/cli/answer-lines.js';
-import { parseKernelAnswer } from '../../src/cli/kernel-answer.js';
-import { startKernelProcess } from '../../src/cli/kernel-process.js';
-import { cleanUpWhenInterrupted } from '../../src/cli/interruption.js';
+import { createLineSplitter, parseKernelAnswer } from '../../src/live/kernel-answer.js';
+import { startKernelProcess } from '../../src/live/kernel-process.js';
+import { cleanUpWhenInterrupted } from '../../src/live/interruption.js';
 
 const request = {
   problem: '/nowhere/p.safetensors',

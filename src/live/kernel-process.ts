@@ -1,7 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { createLineSplitter } from './answer-lines.js';
+import {
+  createLineSplitter,
+  type FailureCause,
+  type KernelAnswer,
+  parseKernelAnswer,
+} from './kernel-answer.js';
 import { cleanUpWhenInterrupted } from './interruption.js';
-import { parseKernelAnswer, type FailureCause, type KernelAnswer } from './kernel-answer.js';
 
 /** One request of the process protocol, without its id. */
 export interface KernelRequest {

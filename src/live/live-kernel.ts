@@ -1,0 +1,155 @@
+import { existsSync, rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openTensorFile, problemMetadata, writeSafetensors, type TensorFile } from '../io/index.js';
+import type { Problem } from '../problem/index.js';
+import { RequestError } from '../request-error.js';
+import { cleanUpWhenInterrupted } from './interruption.js';
+import type { FailureCause } from './kernel-answer.js';
+import { startKernelProcess, type KernelProcess, type KernelRequest } from './kernel-process.js';
+
+/** What kept a live kernel from giving outputs; `reason` goes on after "the kernel's process". */
+export interface LiveFailure {
+  readonly ok: false;
+  /** `output`: it answered, but what it wrote is not what was asked for. */
+  readonly cause: FailureCause | 'output';
+  readonly reason: string;
+}
+
+/** What a live kernel made of a problem. */
+export type LiveAnswer<Outputs> = { readonly ok: true; readonly outputs: Outputs } | LiveFailure;
+
+/**
+ * Takes what it wants from the file that a kernel wrote for a problem. A RequestError that it throws, for
+ * a missing or misshapen tensor, is the kernel's failure.
+ */
+export type OutputReader<Outputs> = (file: TensorFile, problem: Problem) => Promise<Outputs>;
+
+/** A kernel's command that serves one problem after the other. */
+export interface LiveKernel<Outputs> {
+  /** Where problems and outputs pass through: a path that is new each time, and removed by `close`. */
+  readonly folder: string;
+  /**
+   * Asks for a problem's outputs; requests queue up. After a crash, a silence or a line that is no
+   * answer the command is started anew for the next problem.
+   */
+  readonly run: (problem: Problem) => Promise<LiveAnswer<Outputs>>;
+  /** Ends the process and removes the temporary files. */
+  readonly close: () => Promise<void>;
+}
+
+/** After these the process goes on with the next problem. */
+const survivable: readonly FailureCause[] = ['error', 'unsupported'];
+
+/**
+ * Makes a folder of a new name in the system's folder for temporary files, which TMPDIR names.
+ * @throws RequestError when it cannot be made
+ */
+async function createTemporaryFolder(): Promise<string> {
+  const parent = tmpdir();
+  return mkdtemp(join(parent, 'flashproof-')).catch((error: NodeJS.ErrnoException) => {
+    throw new RequestError(
+      `${parent}: no temporary folder can be made in it (${error.code ?? error.message}); ` +
+        'set TMPDIR to a folder that can be written',
+    );
+  });
+}
+
+/**
+ * Writes a problem into a folder, as the protocol has it: safetensors with its settings in the metadata,
+ * in place of the problem before it. What the kernel wrote for that one is removed, so that nobody takes
+ * it for an answer to this.
+ * @returns what to ask of the kernel, which is to write its output beside the problem
+ */
+async function offerProblem(problem: Problem, folder: string): Promise<KernelRequest> {
+  const { q, k, v, scale, causal, window, softcap } = problem;
+  const request: KernelRequest = {
+    problem: join(folder, 'problem.safetensors'),
+    output: join(folder, 'output.safetensors'),
+    scale,
+    causal,
+    window: window === null ? null : [window.left, window.right],
+    softcap,
+  };
+  await rm(request.output, { recursive: true, force: true });
+  // The kernel reads it from the system's cache at once; nobody needs it after a loss of power.
+  await writeSafetensors(request.problem, { q, k, v }, problemMetadata(problem), {
+    durable: false,
+  });
+  return request;
+}
+
+/** What a reader makes of the file that a kernel wrote. */
+async function readOutputs<Outputs>(
+  { output }: KernelRequest,
+  problem: Problem,
+  read: OutputReader<Outputs>,
+): Promise<LiveAnswer<Outputs>> {
+  try {
+    if (!existsSync(output)) throw new RequestError('there is no file where it was to write it');
+    const file = await openTensorFile(output);
+    try {
+      return { ok: true, outputs: await read(file, problem) };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    const reason = `answered but its output cannot be used: ${error.message}`;
+    return { ok: false, cause: 'output', reason };
+  }
+}
+
+/**
+ * A kernel's command, started through the shell for the first problem and kept running. Problems and
+ * outputs pass through a temporary folder. An interrupt (SIGINT, SIGTERM, SIGHUP) leaves neither process
+ * nor folder behind.
+ * @param timeoutSeconds how long one answer may take, the start of the command included
+ * @param read takes the outputs from the file of an answer
+ * @throws RequestError when there can be no temporary folder
+ */
+export async function startLiveKernel<Outputs>(
+  command: string,
+  timeoutSeconds: number,
+  read: OutputReader<Outputs>,
+): Promise<LiveKernel<Outputs>> {
+  const folder = await createTemporaryFolder();
+  let kernel: KernelProcess | null = null;
+  let queue: Promise<unknown> = Promise.resolve();
+
+  const leaveNothing = () => {
+    kernel?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const leaveAll = cleanUpWhenInterrupted(leaveNothing);
+
+  const dismiss = async (): Promise<void> => {
+    const dismissed = kernel;
+    kernel = null;
+    await dismissed?.close();
+  };
+  const answer = async (problem: Problem): Promise<LiveAnswer<Outputs>> => {
+    const request = await offerProblem(problem, folder);
+    kernel ??= startKernelProcess(command, timeoutSeconds);
+    const answered = await kernel.request(request);
+    if (answered.ok) return readOutputs(request, problem, read);
+    if (!survivable.includes(answered.cause)) {
+      kernel.stop();
+      await dismiss();
+    }
+    return answered;
+  };
+  const run = (problem: Problem): Promise<LiveAnswer<Outputs>> => {
+    const answered = queue.then(() => answer(problem));
+    queue = answered.catch(() => undefined);
+    return answered;
+  };
+  const close = async (): Promise<void> => {
+    await queue;
+    await dismiss();
+    await rm(folder, { recursive: true, force: true });
+    leaveAll();
+  };
+  return { folder, run, close };
+}
