@@ -13,7 +13,10 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const modules = [
   ['oracles/attention/assembly/tile-kernels.ts', 'oracles/attention/tile-kernels.generated.ts'],
   ['src/simd/assembly/scalar.ts', 'src/simd/scalar.generated.ts'],
-  ['kernels/fa4/assembly/forward.ts', 'kernels/fa4/forward.generated.ts'],
+  [
+    'kernels/online-softmax/webassembly/assembly/forward.ts',
+    'kernels/online-softmax/webassembly/forward.generated.ts',
+  ],
   ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
   ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
   ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],

@@ -1,5 +1,5 @@
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../src/hardware/index.js';
-import { fa4TensorCore, type Fa4Architecture } from './forward-configuration.js';
+import { fa4TensorCore, type Fa4Architecture } from './configuration.js';
 import { fa4Formats, type Fa4Format } from './forward-formats.js';
 
 const ptxConversions = 'cvt, fp32 add, mul and fma: sm_90 silicon';

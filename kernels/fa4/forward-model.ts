@@ -8,14 +8,13 @@ import {
 } from '../variants/index.js';
 import { booleanValue, checkKeys, choiceValue, numberValue } from '../setting-values.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
-import { attributedFa4Kernel, checkAttributedVariant } from './attributed/attributed-kernel.js';
-import { fa4Evidence } from './evidence.js';
-import type { PolynomialDegree } from './exp2.js';
 import {
-  fa4Configuration,
-  type Fa4Architecture,
-  type Fa4Configuration,
-} from './forward-configuration.js';
+  attributedFa4Kernel,
+  checkAttributedVariant,
+} from '../online-softmax/attributed/attributed-kernel.js';
+import { fa4Evidence } from './evidence.js';
+import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
+import { fa4Configuration, type Fa4Architecture, type Fa4Configuration } from './configuration.js';
 import type { Fa4Format } from './forward-formats.js';
 import { createFa4Forward } from './forward.js';
 

@@ -1,19 +1,23 @@
 import { tensorCoreProduct } from '../../src/hardware/index.js';
 import { lazily } from '../../src/lazily.js';
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
-import { otherTileOfCta } from './forward-blocks.js';
-import { exponentScale, fa4Configuration, type Fa4Configuration } from './forward-configuration.js';
+import { otherTileOfCta } from '../online-softmax/key-blocks.js';
+import { exponentScale, fa4Configuration, type Fa4Configuration } from './configuration.js';
 import type { Fa4Format, InputPatterns } from './forward-formats.js';
-import { kernelPaths } from './forward-paths.js';
-import { createPlainForwardTile } from './forward-plain-tile.js';
-import { forwardSteps, type ForwardSteps, type TileSetting } from './forward-steps.js';
-import type { ForwardTile, ForwardTileResult } from './forward-tile.js';
-import { forwardTiles, type ForwardTiles, type TileWork } from './forward-tiles.js';
-import type { ForwardVariation } from './forward-variation.js';
-import { createForwardTile } from './forward-webassembly-tile.js';
+import {
+  forwardTiles,
+  type ForwardTiles,
+  kernelPaths,
+  type TileWork,
+} from '../online-softmax/query-tiles.js';
+import { createPlainForwardTile } from '../online-softmax/plain/plain-tile.js';
+import { forwardSteps, type ForwardSteps, type TileSetting } from '../online-softmax/steps.js';
+import type { ForwardTile, ForwardTileResult } from '../online-softmax/forward-tile.js';
+import type { ForwardVariation } from './variation.js';
+import { createForwardTile } from '../online-softmax/webassembly/webassembly-tile.js';
 import { combineSteps } from './split-combine.js';
-import { createSplitTile } from './split-tile.js';
-import { createTileProduct } from './tile-product.js';
+import { createSplitTile } from '../online-softmax/split-tile.js';
+import { createTileProduct } from '../online-softmax/plain/tile-product.js';
 
 /** The forward of one problem, tile by tile. */
 export interface Fa4Forward extends ForwardTiles<ForwardTileResult> {

@@ -1,4 +1,4 @@
-export * from './attributed/index.js';
+export * from '../online-softmax/attributed/index.js';
 export { fa4Evidence } from './evidence.js';
 export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './forward.js';
 export {
@@ -9,16 +9,16 @@ export {
   type Descale,
   type Fa4Architecture,
   type Fa4Configuration,
-} from './forward-configuration.js';
+} from './configuration.js';
 export { fa4Formats, type Fa4Format, type Fa4OutFormat } from './forward-formats.js';
-export type { ForwardSteps } from './forward-steps.js';
-export type { ForwardVariation, VariationContext } from './forward-variation.js';
+export type { ForwardSteps } from '../online-softmax/steps.js';
+export type { ForwardVariation, VariationContext } from './variation.js';
 export { combineSplits, type SplitRow } from './split-combine.js';
-export { createForwardEngine, type ForwardEngine } from './forward-engine.js';
+export { createForwardEngine, type ForwardEngine } from '../online-softmax/webassembly/engine.js';
 export { fa4Model, fa4SettingsConfiguration } from './forward-model.js';
-export type { ForwardCounters, ForwardTileResult } from './forward-tile.js';
+export type { ForwardCounters, ForwardTileResult } from '../online-softmax/forward-tile.js';
 export * from './program/index.js';
-export { createExp2PolynomialArray } from './exp2-array.js';
+export { createExp2PolynomialArray } from '../online-softmax/exp2-polynomial.js';
 export {
   exp2Coefficients,
   exp2Polynomial,
@@ -26,7 +26,7 @@ export {
   reduceRange,
   type PolynomialDegree,
   type RangeReduction,
-} from './exp2.js';
+} from '../online-softmax/exp2-polynomial.js';
 export {
   exp2Pattern,
   exp2Tunings,

@@ -1,6 +1,6 @@
 import { addFloat32, multiplyFloat32, subtractFloat32 } from '../../src/arith/index.js';
 import { naturalLogOf2 } from './forward-constants.js';
-import { exp2Hardware, log2Hardware } from './forward-steps.js';
+import { exp2Hardware, log2Hardware } from '../online-softmax/steps.js';
 
 /** What one split of the keys gives for a row. */
 export interface SplitRow {

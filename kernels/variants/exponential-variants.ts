@@ -4,9 +4,9 @@ import {
   exp2Polynomial,
   reduceRange,
   type RangeReduction,
-} from '../fa4/exp2.js';
-import { exp2Hardware, polynomialColumns } from '../fa4/forward-steps.js';
-import type { ForwardVariation, VariationContext } from '../fa4/forward-variation.js';
+} from '../online-softmax/exp2-polynomial.js';
+import { exp2Hardware, polynomialColumns } from '../online-softmax/steps.js';
+import type { ForwardVariation, VariationContext } from '../fa4/variation.js';
 import { variant, type KernelVariant } from './variant.js';
 
 /** Another function in the columns that the polynomial computes. */

@@ -1,5 +1,5 @@
 import type { KeyRange, Problem, ProblemShape } from '../../src/problem/index.js';
-import type { ForwardVariation } from '../fa4/forward-variation.js';
+import type { ForwardVariation } from '../fa4/variation.js';
 import { variant, type KernelVariant } from './variant.js';
 
 /** How many keys further a limit of the mask lets a query see; none by default. */

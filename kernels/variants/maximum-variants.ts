@@ -1,6 +1,6 @@
 import { multiplyFloat32, subtractFloat32 } from '../../src/arith/index.js';
-import { exp2Hardware, type RowMaximum } from '../fa4/forward-steps.js';
-import type { VariationContext } from '../fa4/forward-variation.js';
+import { exp2Hardware, type RowMaximum } from '../online-softmax/steps.js';
+import type { VariationContext } from '../fa4/variation.js';
 import { variant, type KernelVariant } from './variant.js';
 
 /** The row's maximum where a rescale is skipped by another rule than lag ≥ −threshold. */

@@ -13,7 +13,7 @@ import { decodeToFloat64, encodeFromFloat64, formats, ulp } from '../../src/form
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
-import { everything, runAttributed } from '../kernels/fa4/attributed/run-attributed.js';
+import { everything, runAttributed } from '../kernels/online-softmax/attributed/run-attributed.js';
 import { configuredCase } from './captured-attribution.js';
 
 function partOf(attribution: Attribution, name: string) {

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { polynomialShare, type Fa4Configuration } from '../../kernels/index.js';
-import type { PolynomialDegree } from '../../kernels/fa4/exp2.js';
+import type { PolynomialDegree } from '../../kernels/online-softmax/exp2-polynomial.js';
 import { fa4Formats, type Fa4Format } from '../../kernels/fa4/forward-formats.js';
-import { createPlainForwardTile } from '../../kernels/fa4/forward-plain-tile.js';
-import { forwardSteps, type TileSetting } from '../../kernels/fa4/forward-steps.js';
+import { createPlainForwardTile } from '../../kernels/online-softmax/plain/plain-tile.js';
+import { forwardSteps, type TileSetting } from '../../kernels/online-softmax/steps.js';
 import {
   addCounts,
   createInstructionRows,
@@ -53,7 +53,7 @@ interface Results {
 
 const numberBits = (numbers: readonly number[]): number[] => numbers.map((x) => encode(fp32, x));
 
-/** The definition, forward-plain-tile.ts, with scores and sums of P·V laid before it. */
+/** The definition, the plain tile, with scores and sums of P·V laid before it. */
 function byDefinition(setting: TileSetting, vDim: number, blocks: readonly Block[]): Results {
   const { blockKeys } = setting.configuration;
   const steps = forwardSteps(setting);

@@ -1,4 +1,4 @@
-import type { Fa4Configuration } from '../../kernels/fa4/forward-configuration.js';
+import type { Fa4Configuration } from '../../kernels/fa4/configuration.js';
 import { prepareFa4Program, type ProgramClusterRun } from '../../kernels/fa4/program/index.js';
 import {
   differenceOfCounters,

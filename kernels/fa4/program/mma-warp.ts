@@ -1,5 +1,5 @@
 import type { Instruction, MatrixDescriptor, WarpProgram } from '../../../src/machine/index.js';
-import { tileQueries } from '../forward-configuration.js';
+import { tileQueries } from '../configuration.js';
 import type { ProgramContext } from './context.js';
 import { ringAddress } from './load-warp.js';
 import { scoreColumns, swizzleOf, type ProgramPlan, type TileLayout } from './plan.js';

@@ -25,7 +25,7 @@ import {
   exponentScale,
   fa4Configuration,
   type Fa4Configuration,
-} from '../forward-configuration.js';
+} from '../configuration.js';
 import type { Fa4Format, InputPatterns } from '../forward-formats.js';
 import { warpName, warpRoles, type ProgramContext } from './context.js';
 import { correctionWarp } from './correction-warp.js';

@@ -1,5 +1,5 @@
 import type { InstructionCounts, WarpProgram } from '../../../src/machine/index.js';
-import { tileQueries } from '../forward-configuration.js';
+import { tileQueries } from '../configuration.js';
 import { warpRows } from '../forward-constants.js';
 import type { ProgramContext } from './context.js';
 import { scoreColumns, type ProgramPlan } from './plan.js';

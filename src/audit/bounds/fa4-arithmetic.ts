@@ -42,7 +42,7 @@ function polynomialColumns({ exp2, blockKeys }: Fa4Configuration): boolean[] {
 
 /**
  * The arithmetic of FlashAttention-4's forward in the configuration that it would run the problem in,
- * with what `overrides` fixes. Sources: the order of operations in kernels/fa4/forward-plain-tile.ts,
+ * with what `overrides` fixes. Sources: the order of operations in kernels/online-softmax/plain/plain-tile.ts,
  * units and tensor cores as in `fa4Evidence`.
  * @throws RequestError for a problem that the kernel does not take and a configuration out of range.
  */

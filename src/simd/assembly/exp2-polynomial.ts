@@ -1,5 +1,6 @@
 // AssemblyScript: FlashAttention-4's software exp2 on arrays of bit patterns, four lanes at a time.
-// What it computes and why is written in kernels/fa4/exp2.ts, whose plain function this equals.
+// What it computes and why is written in kernels/online-softmax/exp2-polynomial.ts,
+// whose plain function this equals.
 
 /** 2^23 + 2^22. */
 const toInteger: f32 = 12582912.0;

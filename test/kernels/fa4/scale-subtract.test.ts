@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { instantiateForward } from '../../../kernels/fa4/forward-module.js';
+import { instantiateForward } from '../../../kernels/online-softmax/webassembly/module.js';
 import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
 
 const kernels = instantiateForward();

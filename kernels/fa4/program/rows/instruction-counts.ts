@@ -1,6 +1,6 @@
 import type { InstructionCounts } from '../../../../src/machine/index.js';
 import { fa4Formats, outConversions } from '../../forward-formats.js';
-import { polynomialColumns, type TileSetting } from '../../forward-steps.js';
+import { polynomialColumns, type TileSetting } from '../../../online-softmax/steps.js';
 import type { SoftmaxIssues } from './row-arithmetic.js';
 
 /** How a block is masked: not at all, from above only, or from both sides. */

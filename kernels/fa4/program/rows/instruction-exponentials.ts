@@ -1,4 +1,7 @@
-import { exp2Coefficients, type PolynomialDegree } from '../../exp2.js';
+import {
+  exp2Coefficients,
+  type PolynomialDegree,
+} from '../../../online-softmax/exp2-polynomial.js';
 import {
   createRegisters,
   immediate,

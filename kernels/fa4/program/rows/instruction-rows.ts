@@ -1,6 +1,6 @@
 import { naturalLogOf2, warpRows } from '../../forward-constants.js';
 import { outConversions } from '../../forward-formats.js';
-import type { TileSetting } from '../../forward-steps.js';
+import type { TileSetting } from '../../../online-softmax/steps.js';
 import { instructionSoftmax } from './instruction-softmax.js';
 import {
   createIssuer,

@@ -1,5 +1,5 @@
 import { fa4Formats } from '../../forward-formats.js';
-import { polynomialColumns, type TileSetting } from '../../forward-steps.js';
+import { polynomialColumns, type TileSetting } from '../../../online-softmax/steps.js';
 import { exponentials } from './instruction-exponentials.js';
 import { maskRow } from './instruction-mask.js';
 import { largestOfRow, sumOfRow } from './instruction-reductions.js';

@@ -1,5 +1,5 @@
 import type { InstructionCounts } from '../../../../src/machine/index.js';
-import type { Fa4Configuration } from '../../forward-configuration.js';
+import type { Fa4Configuration } from '../../configuration.js';
 import { warpRows } from '../../forward-constants.js';
 import { fa4Formats, type Fa4Format } from '../../forward-formats.js';
 
@@ -57,7 +57,7 @@ export interface SoftmaxIssues {
 /**
  * The arithmetic of FlashAttention-4's softmax, correction and epilogue warps on the registers of one
  * warp, lane by lane: fp32, rounded to nearest even, subnormals kept, except where an instruction's
- * name says otherwise. For all inputs the bits are those of the forward (forward-steps.ts).
+ * name says otherwise. For all inputs the bits are those of the forward.
  *
  * Counted is what computes: not the moves that pair registers for a packed instruction or join two
  * conversions to fp8 in one word, nor the instructions that load and store. Every method throws a RequestError for registers of other sizes.

@@ -1,6 +1,6 @@
 import { RequestError } from '../../../../src/request-error.js';
 import { warpRows } from '../../forward-constants.js';
-import type { TileSetting } from '../../forward-steps.js';
+import type { TileSetting } from '../../../online-softmax/steps.js';
 import {
   weightWords,
   type FragmentRegisters,

@@ -3,9 +3,12 @@ import { lazily } from '../../../../src/lazily.js';
 import { createAllocator } from '../../../../src/simd/index.js';
 import { warpRows } from '../../forward-constants.js';
 import { outConversions } from '../../forward-formats.js';
-import { instantiateForward } from '../../forward-module.js';
-import type { TileSetting } from '../../forward-steps.js';
-import { parameterTableBytes, placeForwardParameters } from '../../forward-parameters.js';
+import { instantiateForward } from '../../../online-softmax/webassembly/module.js';
+import type { TileSetting } from '../../../online-softmax/steps.js';
+import {
+  parameterTableBytes,
+  placeForwardParameters,
+} from '../../../online-softmax/webassembly/parameters.js';
 import { rowCounts } from './instruction-counts.js';
 import {
   weightWords,

@@ -1,8 +1,0 @@
-export { createAttributedForward, type AttributedForward } from './attributed-forward.js';
-export type { AttributedTileResult } from './attributed-tile.js';
-export {
-  techniqueDefinitions,
-  techniques,
-  type EmulatedTechniques,
-  type Technique,
-} from './techniques.js';

@@ -1,0 +1,168 @@
+import { findTensorCoreArithmetic, type TensorCoreArithmetic } from '../../src/hardware/index.js';
+import type { Problem, ProblemShape } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import { exp2Coefficients, type PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
+import { exp2Pattern, type Exp2Pattern } from './exp2-tuning.js';
+import { fa4Formats, isFa4Format, type Fa4Format, type Fa4OutFormat } from './forward-formats.js';
+
+/** The GPU whose instructions are modelled. */
+export type Fa4Architecture = 'sm_90' | 'sm_100' | 'sm_103';
+
+/** What fp8 inputs were divided by when they were made, one number each for all heads. */
+export interface Descale {
+  readonly q: number;
+  readonly k: number;
+  readonly v: number;
+}
+
+/** Everything that FlashAttention-4's forward lets one choose and that changes its bits. */
+export interface Fa4Configuration {
+  /** sm_90 runs the same operations with Hopper's tensor cores, as the captures here were made. */
+  readonly architecture: Fa4Architecture;
+  readonly exp2: Exp2Pattern & { readonly degree: PolynomialDegree };
+  /** log2 of the factor by which a row's maximum may grow before its sums are rescaled; 0: always. */
+  readonly rescaleThreshold: number;
+  /** Added to every exponent, so that weights reach 2^maxOffset. */
+  readonly maxOffset: number;
+  /** Whether the LSE's m·c + log2(l) is one fused multiply-add. */
+  readonly lseFused: boolean;
+  /** Keys of a block. */
+  readonly blockKeys: number;
+  /** The format that the output is rounded to. */
+  readonly outFormat: Fa4OutFormat;
+  /** 1 for each unless inputs are fp8. */
+  readonly descale: Descale;
+  /** Parts that the keys are split into and whose results are combined; 1: not split. */
+  readonly splits: number;
+}
+
+/** Queries of a tile, one of two that a CTA works on. */
+export const tileQueries = 128;
+
+const blockKeys = 128;
+/** The most splits that FlashAttention-4's combine takes. Source: flash_fwd_combine.py. */
+const mostSplits = 256;
+/** Pairs of CTAs are used from here on. Source: flash_attn/cute/interface.py. */
+const fewestQueriesForPairs = 257;
+const pairedHeadDims: readonly number[] = [128, 192];
+
+/** Thread blocks that share one MMA: a pair for long unmasked problems of some head dimensions. */
+export function ctasOf(problem: Problem, { queries, qkDim }: ProblemShape): 1 | 2 {
+  const padded = 16 * Math.ceil(qkDim / 16);
+  if (padded > 192) return 2;
+  const isMasked = problem.causal || problem.window !== null;
+  return pairedHeadDims.includes(padded) && !isMasked && queries >= fewestQueriesForPairs ? 2 : 1;
+}
+
+/** The inputs' format. @throws RequestError for formats and sizes that the kernel has no path for */
+function supportedFormat(problem: Problem, { qkDim, vDim }: ProblemShape): Fa4Format {
+  const { q, k, v } = problem;
+  for (const [name, { format }] of Object.entries({ q, k, v })) {
+    if (!isFa4Format(format))
+      throw new RequestError(
+        `${name} is ${format}; the fa4 model takes ${Object.keys(fa4Formats).join(', ')}`,
+      );
+    if (format !== q.format)
+      throw new RequestError(`q is ${q.format} but ${name} is ${format}; make them equal`);
+  }
+  for (const [name, dim] of Object.entries({ qk: qkDim, v: vDim }))
+    if (!(dim >= 1 && dim <= 256))
+      throw new RequestError(`${name} head dimension ${dim}; the fa4 model takes 1 to 256`);
+  if (problem.softcap !== null)
+    throw new RequestError('the fa4 model has no softcap; leave it out');
+  return q.format as Fa4Format;
+}
+
+/**
+ * The configuration that FlashAttention-4 would run the problem in on the architecture (sm_90, which
+ * it has no tuning for, as sm_100), with what `overrides` fixes.
+ *
+ * @throws RequestError for a problem that the kernel does not take: formats other than bf16, fp16,
+ * e4m3 and e5m2, head dimensions beyond 256, a softcap; and for a configuration out of range.
+ */
+export function fa4Configuration(
+  problem: Problem,
+  shape: ProblemShape,
+  overrides: Partial<Fa4Configuration> = {},
+): Fa4Configuration {
+  const format = supportedFormat(problem, shape);
+  const { bits, rescaleThreshold, maxOffset, outFormat } = fa4Formats[format];
+  const architecture = overrides.architecture ?? 'sm_100';
+  const pattern = exp2Pattern({
+    headDim: shape.qkDim,
+    causal: problem.causal,
+    ctas: ctasOf(problem, shape),
+    architecture: architecture === 'sm_103' ? 'sm_103' : 'sm_100',
+    inputBits: bits,
+    local: problem.window !== null,
+  });
+  const configuration: Fa4Configuration = {
+    architecture,
+    exp2: { ...pattern, degree: 3 },
+    rescaleThreshold,
+    maxOffset,
+    lseFused: false,
+    blockKeys,
+    outFormat,
+    descale: { q: 1, k: 1, v: 1 },
+    splits: 1,
+    ...overrides,
+  };
+  checkConfiguration(configuration, format);
+  return configuration;
+}
+
+function checkConfiguration(configuration: Fa4Configuration, format: Fa4Format): void {
+  const { exp2, rescaleThreshold, maxOffset, blockKeys, descale, splits } = configuration;
+  const whole = (name: string, value: number, least: number, most: number): void => {
+    if (!(Number.isInteger(value) && value >= least && value <= most))
+      throw new RequestError(`${name} is ${value}; give a whole number from ${least} to ${most}`);
+  };
+  whole('exp2.frequency', exp2.frequency, 0, 128);
+  whole('exp2.reserve', exp2.reserve, 0, 128);
+  whole('exp2.startFragment', exp2.startFragment, 0, 8);
+  if (!Object.hasOwn(exp2Coefficients, exp2.degree))
+    throw new RequestError(`exp2.degree is ${exp2.degree}; give 1 to 5`);
+  if (!(rescaleThreshold >= 0))
+    throw new RequestError(`rescale.threshold is ${rescaleThreshold}; give a number from 0 on`);
+  if (!(Math.abs(maxOffset) <= 64))
+    throw new RequestError(`maxOffset is ${maxOffset}; give a number from -64 to 64`);
+  whole('blockKeys', blockKeys, 32, 256);
+  if (blockKeys % 32 !== 0)
+    throw new RequestError(`blockKeys is ${blockKeys}; give a multiple of 32`);
+  whole('splits', splits, 1, mostSplits);
+  for (const [name, value] of Object.entries(descale)) {
+    if (!(Math.fround(value) > 0 && Math.fround(value) < Infinity))
+      throw new RequestError(`descale.${name} is ${value}; give a positive fp32 number`);
+    if (value !== 1 && fa4Formats[format].bits === 16)
+      throw new RequestError(`descale.${name} is ${value}; only fp8 has it: leave it out`);
+  }
+}
+
+const instructions = { sm_90: 'wgmma', sm_100: 'tcgen05.mma', sm_103: 'tcgen05.mma' } as const;
+
+/**
+ * The scale of the exponents, as the kernel has it: softmax scale · log2 e rounded to fp32, times the
+ * fp32 product of the descales of Q and K, rounded. Source: `_load_effective_descales` in
+ * flash_fwd_sm100.py.
+ */
+export function exponentScale(softmaxScale: number, { descale }: Fa4Configuration): number {
+  const { fround } = Math;
+  const descaled = fround(fround(descale.q) * fround(descale.k));
+  return fround(fround(softmaxScale * Math.LOG2E) * descaled);
+}
+
+/**
+ * The arithmetic of both matrix products for inputs of the format.
+ * @throws RequestError when the architecture's instruction does not take the format
+ */
+export function fa4TensorCore(
+  architecture: Fa4Architecture,
+  format: Fa4Format,
+): TensorCoreArithmetic {
+  return findTensorCoreArithmetic({
+    instruction: instructions[architecture],
+    architecture,
+    a: format,
+  });
+}

@@ -1,0 +1,198 @@
+import {
+  exponentScale,
+  type Fa4Configuration,
+  fa4TensorCore,
+  tileQueries,
+} from '../../fa4/configuration.js';
+import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
+import { createTensorCoreTile } from '../../../src/hardware/index.js';
+import { groupRuns } from '../../run-groups.js';
+import type { KeyBlock } from '../key-blocks.js';
+import type { Fa4Format, InputPatterns } from '../../fa4/forward-formats.js';
+import { createBlockProducts } from './output-sums.js';
+import {
+  blockWeights,
+  createWeightFunction,
+  emulatedExponents,
+  exactExponents,
+  type ExponentScale,
+  hasPolynomialColumns,
+} from './weights.js';
+import { createRunningMaximum } from './running-maximum.js';
+import { type EmulatedTechniques, type Technique, techniques } from './techniques.js';
+import { createTileScores, padRows } from './tile-scores.js';
+import { createWeightGroup } from './weight-group.js';
+
+/** The largest weight of each row of a tile: the one whose key has the largest exact score. */
+export interface LargestWeights {
+  /** [128]: its key, counted from the problem's first; −1 for a row that sees none. */
+  readonly keys: Int32Array;
+  /** [128]: its exact score. */
+  readonly scores: Float64Array;
+  readonly begin: () => void;
+  /** Takes the exact scores [rows × columns] of the block whose first key is `firstKey`. */
+  readonly step: (scores: Float64Array, firstKey: number, rows: number, columns: number) => void;
+}
+
+/** Keeps track of the largest weights; among equal scores the first that is met. */
+export function createLargestWeights(): LargestWeights {
+  const keys = new Int32Array(tileQueries);
+  const scores = new Float64Array(tileQueries);
+  return {
+    keys,
+    scores,
+    begin: () => {
+      keys.fill(-1);
+      scores.fill(-Infinity);
+    },
+    step: (block, firstKey, rows, columns) => {
+      for (let row = 0, i = 0; row < rows; row++)
+        for (let j = 0; j < columns; j++, i++)
+          if (block[i] > scores[row]) {
+            scores[row] = block[i];
+            keys[row] = firstKey + j;
+          }
+    },
+  };
+}
+
+/** The results of a tile of queries. */
+export interface AttributedTileResult {
+  /** For each run the output values, [rows × vDim]. */
+  readonly outputs: readonly Float64Array[];
+  /** For each run the row sums l, [rows], of weights relative to the maximum in use. */
+  readonly rowSums: readonly Float64Array[];
+  /** For each run the LSEs, [rows], natural logarithm; −∞ for a row without keys. */
+  readonly lse: readonly Float64Array[];
+  /** [rows]: the maximum in use at the end, a raw score. */
+  readonly maxima: Float64Array;
+  /** [rows]: log2 of the factor by which the row's true maximum exceeds it; 0 where it does not lag. */
+  readonly lags: Float64Array;
+  /** [rows]: the key with the largest weight, −1 for a row without keys. */
+  readonly largestKeys: Int32Array;
+  /** [rows]: log2 of that weight in units of which l is the sum. */
+  readonly largestExponents: Float64Array;
+}
+
+/** One tile of queries on its way through the blocks of keys; methods as those of `ForwardTile`. */
+export interface AttributedTile {
+  readonly begin: (queries: InputPatterns, rows: number) => void;
+  readonly block: (block: KeyBlock, keys: InputPatterns, values: InputPatterns) => void;
+  readonly finish: () => AttributedTileResult;
+}
+
+/** The techniques that decide the weights; runs that agree in them share their weights. */
+function weightTechniques(configuration: Fa4Configuration): Technique[] {
+  return techniques
+    .slice(0, techniques.indexOf('p-round'))
+    .filter((name) => name !== 'exp2-polynomial' || hasPolynomialColumns(configuration));
+}
+
+/**
+ * The forward on one tile, once for each choice of emulated techniques. Scores and path are computed
+ * once, weights once for each choice of what they depend on, and so on down to the outputs. Memory is
+ * that of a tile for each run.
+ *
+ * @param softmaxScale the problem's scale
+ */
+export function createAttributedTile(
+  configuration: Fa4Configuration,
+  format: Fa4Format,
+  { qkDim, vDim }: { readonly qkDim: number; readonly vDim: number },
+  softmaxScale: number,
+  choices: readonly EmulatedTechniques[],
+): AttributedTile {
+  const { architecture, blockKeys, maxOffset } = configuration;
+  const columns = 8 * Math.ceil(vDim / 8);
+  const exactScale = softmaxScale * Math.LOG2E;
+  const scale: ExponentScale = {
+    exact: exactScale,
+    rounded: exponentScale(softmaxScale, configuration),
+    offset: Math.fround(maxOffset),
+  };
+  const elements = tileQueries * blockKeys;
+  const scores = createTileScores(configuration, format, qkDim);
+  const path = createRunningMaximum(configuration, scale.rounded);
+  const largest = createLargestWeights();
+  const computeWeights = createWeightFunction(configuration, elements);
+  const product = createTensorCoreTile(fa4TensorCore(architecture, format), {
+    rows: tileQueries,
+    columns,
+    inner: blockKeys,
+    aFormat: format,
+    bFormat: format,
+  });
+  const valueNumbers = new Float64Array(blockKeys * columns);
+  const exponents = new Float64Array(elements);
+  const weightNumbers = new Float64Array(elements);
+  const exactAlpha = new Float64Array(tileQueries);
+  const products = createBlockProducts(tileQueries * columns);
+  const groups = groupRuns(choices, weightTechniques(configuration)).groups.map((group) =>
+    createWeightGroup(group, choices, { configuration, scale, vDim, columns }),
+  );
+  let rows = 0;
+
+  function weightsOf(emulated: EmulatedTechniques) {
+    const source = emulated.has('qk-accumulate') ? scores.emulated : scores.exact;
+    const compute = emulated.has('scale-subtract') ? emulatedExponents : exactExponents;
+    compute(exponents, source, path.subtracted, scale, rows, blockKeys);
+    const count = rows * blockKeys;
+    computeWeights(weightNumbers, exponents, count, emulated);
+    return blockWeights(weightNumbers.subarray(0, count), format);
+  }
+
+  return {
+    begin: (queries, count) => {
+      rows = count;
+      scores.begin(queries, rows);
+      path.begin();
+      largest.begin();
+      for (const group of groups) group.begin(rows);
+    },
+    block: (block, keys, values) => {
+      scores.step(keys, block);
+      path.step(scores.emulated, rows, blockKeys);
+      largest.step(scores.exact, block.first, rows, blockKeys);
+      for (let row = 0; row < rows; row++)
+        exactAlpha[row] =
+          path.before[row] === -Infinity
+            ? 0
+            : 2 ** ((path.before[row] - path.subtracted[row]) * scale.exact);
+      padRows(product.b, values, vDim, columns);
+      product.packB();
+      decodeToFloat64(storageOf(formats[format], product.b), formats[format], valueNumbers);
+      const blockValues = { values: valueNumbers, inner: blockKeys, columns, product };
+      for (const group of groups) {
+        const weights = weightsOf(group.emulated);
+        product.a.fill(0);
+        product.a.set(weights.patterns);
+        product.packA();
+        products.next(weights, blockValues, rows);
+        group.step({ path, exactAlpha }, weights, blockValues, products);
+      }
+    },
+    finish: () => {
+      const { current } = path;
+      const results = groups
+        .flatMap((group) => group.finish(current))
+        .sort((a, b) => a.run - b.run);
+      const ofRows = (value: (row: number) => number): Float64Array =>
+        Float64Array.from({ length: rows }, (_, row) => value(row));
+      return {
+        outputs: results.map(({ out }) => out),
+        rowSums: results.map(({ rowSums }) => rowSums),
+        lse: results.map(({ lse }) => lse),
+        maxima: current.slice(0, rows),
+        lags: ofRows((row) =>
+          path.largest[row] === current[row] ? 0 : (path.largest[row] - current[row]) * scale.exact,
+        ),
+        largestKeys: largest.keys.slice(0, rows),
+        largestExponents: ofRows((row) =>
+          largest.keys[row] < 0
+            ? -Infinity
+            : (largest.scores[row] - current[row]) * scale.exact + scale.offset,
+        ),
+      };
+    },
+  };
+}

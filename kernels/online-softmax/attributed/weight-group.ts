@@ -1,0 +1,114 @@
+import { groupRuns, type RunGroup } from '../../run-groups.js';
+import type { Fa4Configuration } from '../../fa4/configuration.js';
+import {
+  type BlockProducts,
+  type BlockValues,
+  createOutputSums,
+  outputSumTechniques,
+} from './output-sums.js';
+import type { BlockWeights, ExponentScale } from './weights.js';
+import {
+  emulatedLogSumExp,
+  exactLogSumExp,
+  normalisedOutput,
+  roundedOutput,
+  rowLogSumExps,
+} from './finish.js';
+import type { BlockRescale } from './running-maximum.js';
+import { createRowSums, rowSumTechniques } from './row-sums.js';
+import type { EmulatedTechniques, Technique } from './techniques.js';
+
+/** The results of one run on a tile: outputs [rows × vDim], LSEs and row sums [rows]. */
+export interface RunResult {
+  readonly run: number;
+  readonly out: Float64Array;
+  readonly lse: Float64Array;
+  readonly rowSums: Float64Array;
+}
+
+/** Runs with the same weights: everything after these, on a tile's way through the blocks. */
+export interface WeightGroup {
+  /** Of the techniques that decide the weights, those that the runs emulate. */
+  readonly emulated: EmulatedTechniques;
+  readonly begin: (rows: number) => void;
+  readonly step: (
+    rescale: BlockRescale,
+    weights: BlockWeights,
+    values: BlockValues,
+    products: BlockProducts,
+  ) => void;
+  /** Takes the maxima in use at the end, raw scores. */
+  readonly finish: (maxima: Float64Array) => readonly RunResult[];
+}
+
+/** What all groups of a tile have in common. */
+export interface GroupSetting {
+  readonly configuration: Fa4Configuration;
+  readonly scale: ExponentScale;
+  readonly vDim: number;
+  /** vDim padded for the tensor cores. */
+  readonly columns: number;
+}
+
+/**
+ * Makes a group. Runs that agree up to the sums O or the row sums l share these too.
+ *
+ * @param choices for each run of the problem the techniques that are emulated
+ */
+export function createWeightGroup(
+  { emulated, runs }: RunGroup<Technique>,
+  choices: readonly EmulatedTechniques[],
+  { configuration, scale, vDim, columns }: GroupSetting,
+): WeightGroup {
+  const chosen = runs.map((run) => choices[run]);
+  const ofSums = groupRuns(chosen, rowSumTechniques);
+  const ofOutputs = groupRuns(chosen, outputSumTechniques);
+  const rowSums = ofSums.groups.map((group) =>
+    createRowSums(group.emulated, configuration.blockKeys),
+  );
+  const outputSums = ofOutputs.groups.map((group) => createOutputSums(group.emulated, columns));
+  const logSumExps = {
+    emulated: emulatedLogSumExp(scale, configuration.lseFused),
+    exact: exactLogSumExp(scale),
+  };
+  let rows = 0;
+
+  return {
+    emulated,
+    begin: (count) => {
+      rows = count;
+      for (const state of [...rowSums, ...outputSums]) state.begin(rows);
+    },
+    step: (rescale, weights, values, products) => {
+      for (const state of rowSums) state.step(rescale, weights);
+      for (const state of outputSums) state.step(rescale, products, values);
+    },
+    finish: (maxima) => {
+      const shared = {
+        out: new Map<string, Float64Array>(),
+        lse: new Map<string, Float64Array>(),
+      };
+      const once = (kind: keyof typeof shared, key: string, make: () => Float64Array) => {
+        const value = shared[kind].get(key) ?? make();
+        shared[kind].set(key, value);
+        return value;
+      };
+      const finals = rowSums.map(({ sums }) => sums.slice(0, rows));
+      return runs.map((run, i) => {
+        const [choice, sum, output] = [chosen[i], ofSums.groupOf[i], ofOutputs.groupOf[i]];
+        const finish = choice.has('normalise') ? 'emulated' : 'exact';
+        const lse = once('lse', `${sum} ${finish}`, () =>
+          rowLogSumExps(maxima, finals[sum], rows, logSumExps[finish]),
+        );
+        const key = `${output} ${sum} ${finish}`;
+        const unrounded = once('out', key, () =>
+          normalisedOutput(outputSums[output].sums, finals[sum], { rows, columns, vDim }, choice),
+        );
+        const out = choice.has('output-round')
+          ? roundedOutput(unrounded, configuration.outFormat)
+          : unrounded;
+        return { run, out, lse, rowSums: finals[sum] };
+      });
+    },
+  };
+}

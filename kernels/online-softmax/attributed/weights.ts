@@ -1,0 +1,170 @@
+import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
+import { createSpecialFunctionArrays } from '../../../src/hardware/index.js';
+import { createExp2PolynomialArray } from '../exp2-polynomial.js';
+import { fragmentColumns, usesPolynomial } from '../../fa4/exp2-tuning.js';
+import type { Fa4Configuration } from '../../fa4/configuration.js';
+import type { EmulatedTechniques } from './techniques.js';
+import {
+  decodeToFloat64,
+  encodeFromFloat64,
+  formats,
+  type PatternArray,
+  patternsOf,
+} from '../../../src/formats/index.js';
+import { type Fa4Format, fa4Formats } from '../../fa4/forward-formats.js';
+import type { SummedWeights } from './row-sums.js';
+
+/** The scale of the exponents: softmax scale · log2 e. */
+export interface ExponentScale {
+  /** In fp64. */
+  readonly exact: number;
+  /** As the kernel has it: rounded to fp32. */
+  readonly rounded: number;
+  /** Added to every exponent, an fp32 number. */
+  readonly offset: number;
+}
+
+/**
+ * The exponents x [rows × columns] of scores, exact: (s − m)·c + offset, −∞ for a masked score whatever
+ * c is.
+ */
+export function exactExponents(
+  target: Float64Array,
+  scores: Float64Array,
+  subtracted: Float64Array,
+  scale: ExponentScale,
+  rows: number,
+  columns: number,
+): void {
+  for (let row = 0, i = 0; row < rows; row++)
+    for (let j = 0; j < columns; j++, i++)
+      target[i] =
+        scores[i] === -Infinity
+          ? -Infinity
+          : (scores[i] - subtracted[row]) * scale.exact + scale.offset;
+}
+
+/**
+ * The exponents by the kernel's instructions, at the fp32 scores nearest to `scores`, plus what the
+ * difference of these scores contributes; for fp32 scores the fp32 numbers that the GPU has.
+ */
+export function emulatedExponents(
+  target: Float64Array,
+  scores: Float64Array,
+  subtracted: Float64Array,
+  scale: ExponentScale,
+  rows: number,
+  columns: number,
+): void {
+  for (let row = 0, i = 0; row < rows; row++) {
+    const bias = Math.fround(scale.offset - Math.fround(subtracted[row] * scale.rounded));
+    for (let j = 0; j < columns; j++, i++) {
+      const score = scores[i];
+      const nearest = Math.fround(score);
+      const x = fusedMultiplyAddFloat32(nearest, scale.rounded, bias);
+      target[i] = nearest === score ? x : x + (score - nearest) * scale.exact;
+    }
+  }
+}
+
+/** Beyond differences of this size exponents are so large that 2^x is 0 or ∞ on either side. */
+const largestDifference = 2 ** -10;
+
+/**
+ * An exp2's result at the fp32 number nearest to x, carried over to x itself: times 2^difference, by
+ * its series to the second order. Where 2^x is an fp32 number the difference is at most 2^-18, so
+ * that the third order is below 2^-57.
+ */
+function carriedOver(result: number, difference: number): number {
+  if (difference === 0 || !(Math.abs(difference) < largestDifference)) return result;
+  const t = difference * Math.LN2;
+  return result * (1 + (t + (t * t) / 2));
+}
+
+/** Computes the weights p of exponents x [count], both fp64. */
+export type WeightFunction = (
+  weights: Float64Array,
+  exponents: Float64Array,
+  count: number,
+  emulated: EmulatedTechniques,
+) => void;
+
+/** For each column of a block whether the polynomial computes it. */
+function polynomialColumns({ exp2, blockKeys }: Fa4Configuration): boolean[] {
+  return Array.from({ length: blockKeys }, (_, j) =>
+    usesPolynomial(
+      exp2,
+      Math.floor(j / fragmentColumns),
+      j % fragmentColumns,
+      blockKeys / fragmentColumns,
+    ),
+  );
+}
+
+/** Whether the polynomial computes any column: otherwise it makes no difference. */
+export function hasPolynomialColumns(configuration: Fa4Configuration): boolean {
+  return polynomialColumns(configuration).includes(true);
+}
+
+/**
+ * The exponentials of a tile, of at most `capacity` elements in rows of the configuration's block of
+ * keys: in each column by the unit or the polynomial as the configuration splits them, or exact by
+ * ECMAScript's power function (within 2^-51 in V8).
+ */
+export function createWeightFunction(
+  configuration: Fa4Configuration,
+  capacity: number,
+): WeightFunction {
+  const { exp2, blockKeys } = configuration;
+  const hardware = createSpecialFunctionArrays()['ex2.approx.ftz.f32'];
+  const polynomial = createExp2PolynomialArray(exp2.degree);
+  const nearest = new Float32Array(capacity);
+  const inputs = new Uint32Array(nearest.buffer);
+  const results = new Float32Array(capacity);
+  const patterns = new Uint32Array(results.buffer);
+  const isPolynomial = polynomialColumns(configuration);
+  const columnsOf = (polynomial: boolean): number[] =>
+    [...isPolynomial.keys()].filter((j) => isPolynomial[j] === polynomial);
+  const units = [
+    { technique: 'exp2-hardware', evaluate: hardware, columns: columnsOf(false) },
+    { technique: 'exp2-polynomial', evaluate: polynomial, columns: columnsOf(true) },
+  ] as const;
+
+  return (weights, exponents, count, emulated) => {
+    nearest.set(exponents.subarray(0, count));
+    for (const { technique, evaluate, columns } of units) {
+      if (columns.length === 0) continue;
+      const isEmulated = emulated.has(technique);
+      if (isEmulated) evaluate(inputs.subarray(0, count), patterns);
+      for (let first = 0; first < count; first += blockKeys)
+        for (const j of columns) {
+          const x = exponents[first + j];
+          weights[first + j] = isEmulated
+            ? carriedOver(results[first + j], x - nearest[first + j])
+            : 2 ** x;
+        }
+    }
+  };
+}
+
+/** The weights P of a tile against one block, with what instructions take of them. */
+export interface BlockWeights extends SummedWeights {
+  /** p rounded once to the format of the inputs: bit patterns, and values. */
+  readonly patterns: PatternArray;
+  readonly rounded: Float64Array;
+}
+
+/**
+ * The weights [count] in the forms that the forward needs; rounds to nearest even. Beyond the largest
+ * finite number fp8 saturates, as cvt.rn.satfinite does, and 16-bit formats give ∞.
+ */
+export function blockWeights(weights: Float64Array, format: Fa4Format): BlockWeights {
+  const overflow = fa4Formats[format].bits === 8 ? 'saturate' : 'overflow';
+  const storage = encodeFromFloat64(formats[format], weights, { overflow });
+  return {
+    weights,
+    nearest: Float32Array.from(weights),
+    patterns: patternsOf(storage, formats[format]),
+    rounded: decodeToFloat64(storage, formats[format]),
+  };
+}

@@ -1,0 +1,378 @@
+// AssemblyScript: the softmax, rescale and finish of FlashAttention-4's forward on one tile of queries.
+// What they compute and why is written in ../../plain/plain-tile.ts, whose bits these equal. The matrix
+// products are those of src/simd/assembly/tensor-core.ts, on the same memory.
+
+import { convert4 } from '../../../../src/simd/assembly/convert';
+import { exp2Polynomial4 } from '../../../../src/simd/assembly/exp2-polynomial';
+import {
+  exp2Ftz,
+  logarithm2Ftz,
+  reciprocalFtz,
+} from '../../../../src/simd/assembly/special-functions';
+
+export {
+  packRows,
+  packColumns,
+  packTransposedColumns,
+} from '../../../../src/simd/assembly/tensor-core-operands';
+export { multiplyAccumulate } from '../../../../src/simd/assembly/tensor-core';
+
+const warpRows = 32;
+
+// Parameters, one record of the tile:
+//   0 scale f32 · 4 rescale threshold f32 · 8 max offset f32 · 12 degree i32
+//  16 coefficients · 20 exp2 segments · 24 log2 segments · 28 reciprocal segments
+//  32 squares · 36 exp2 shift i32 · 40 log2 shift i32 · 44 reciprocal shift i32
+//  48 output format (convert4) · 52 polynomial lanes: a byte for each four columns, a bit for each
+//  56 whether the LSE is fused i32 · 60 counters: rescaled rows, skipped rows, rescaled warps, skipped
+//  64 weight format (convert4) · 68 bytes of a weight i32, 1 or 2 · 72 descale of V f32
+
+// @ts-ignore: decorator
+@inline
+function exp2(x: f32, parameters: usize): f32 {
+  return reinterpret<f32>(
+    exp2Ftz(
+      reinterpret<u32>(x),
+      load<u32>(parameters, 20),
+      load<u32>(parameters, 32),
+      load<i32>(parameters, 36),
+    ),
+  );
+}
+
+/**
+ * a·b + c rounded once. The product is exact in fp64; where the fp64 sum lies in the middle of two
+ * fp32 numbers, the part that it lost decides.
+ */
+export function fusedMultiplyAdd(a: f32, b: f32, c: f32): f32 {
+  const product = <f64>a * <f64>b;
+  const addend = <f64>c;
+  const sum = product + addend;
+  if (!(abs(sum) < Infinity)) return <f32>sum;
+  const back = sum - product;
+  const lost = product - (sum - back) + (addend - back);
+  if (lost == 0) return <f32>sum;
+  // Rounded to odd, the sum rounds on to fp32 as the exact one does.
+  let bits = reinterpret<u64>(sum);
+  if (!(bits & 1)) bits = (lost > 0) == (sum > 0) ? bits | 1 : bits - 1;
+  return <f32>reinterpret<f64>(bits);
+}
+
+/** Four of s·scale + bias, rounded once. */
+// @ts-ignore: decorator
+@inline
+function scaleSubtract4(s: v128, scale: v128, bias: v128): v128 {
+  const upper = i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+  const productLow = f64x2.mul(f64x2.promote_low_f32x4(s), scale);
+  const productHigh = f64x2.mul(f64x2.promote_low_f32x4(upper), scale);
+  const low = f64x2.add(productLow, bias);
+  const high = f64x2.add(productHigh, bias);
+  const rounded = i32x4.shuffle(
+    f32x4.demote_f64x2_zero(low),
+    f32x4.demote_f64x2_zero(high),
+    0,
+    1,
+    4,
+    5,
+  );
+  // Rounding twice can differ only from the middle of two fp32 numbers, or where fp32 is subnormal.
+  const middle = i64x2.splat(0x10000000);
+  const tail = i64x2.splat(0x1fffffff);
+  const doubtful = v128.or(
+    i64x2.eq(v128.and(low, tail), middle),
+    i64x2.eq(v128.and(high, tail), middle),
+  );
+  const tiny = f32x4.lt(f32x4.abs(rounded), f32x4.splat(1.1754945e-38));
+  if (!v128.any_true(v128.or(doubtful, tiny))) return rounded;
+  const factor = <f32>f64x2.extract_lane(scale, 0);
+  const addend = <f32>f64x2.extract_lane(bias, 0);
+  let exact = f32x4.splat(fusedMultiplyAdd(f32x4.extract_lane(s, 0), factor, addend));
+  exact = f32x4.replace_lane(exact, 1, fusedMultiplyAdd(f32x4.extract_lane(s, 1), factor, addend));
+  exact = f32x4.replace_lane(exact, 2, fusedMultiplyAdd(f32x4.extract_lane(s, 2), factor, addend));
+  return f32x4.replace_lane(exact, 3, fusedMultiplyAdd(f32x4.extract_lane(s, 3), factor, addend));
+}
+
+/** x[j] = s[j]·scale + bias in place, each rounded once; `count` a multiple of 4. */
+export function scaleSubtract(scores: usize, count: i32, scale: f32, bias: f32): void {
+  const scale2 = f64x2.splat(scale);
+  const bias2 = f64x2.splat(bias);
+  for (let i: usize = 0; i < <usize>count << 2; i += 16)
+    v128.store(scores + i, scaleSubtract4(v128.load(scores + i), scale2, bias2));
+}
+
+/** Four hardware results; a lane beyond the range is NaN. */
+// @ts-ignore: decorator
+@inline
+function exp2Hardware4(x: v128, segments: u32, squares: u32, shift: i64): v128 {
+  let p = i32x4.splat(exp2Ftz(i32x4.extract_lane(x, 0), segments, squares, shift));
+  p = i32x4.replace_lane(p, 1, exp2Ftz(i32x4.extract_lane(x, 1), segments, squares, shift));
+  p = i32x4.replace_lane(p, 2, exp2Ftz(i32x4.extract_lane(x, 2), segments, squares, shift));
+  return i32x4.replace_lane(p, 3, exp2Ftz(i32x4.extract_lane(x, 3), segments, squares, shift));
+}
+
+/** Four weights, in the lanes of `polynomialBits` by the polynomial. */
+// @ts-ignore: decorator
+@inline
+function exp2Split4(
+  x: v128,
+  polynomialBits: i32,
+  segments: u32,
+  squares: u32,
+  shift: i64,
+  coefficients: u32,
+  degree: i32,
+): v128 {
+  if (polynomialBits == 0) return exp2Hardware4(x, segments, squares, shift);
+  const polynomial = exp2Polynomial4(x, coefficients, degree);
+  if (polynomialBits == 15) return polynomial;
+  const chosen = i32x4.ne(
+    v128.and(i32x4.splat(polynomialBits), i32x4(1, 2, 4, 8)),
+    i32x4.splat(0),
+  );
+  return v128.bitselect(polynomial, exp2Hardware4(x, segments, squares, shift), chosen);
+}
+
+/**
+ * One block's softmax step. `scores` [rows][columns] fp32 become the weights; `weights`
+ * [rows][columns] get their bit patterns in the input format, of 1 or 2 bytes. `visible` holds begin and
+ * end of each row's columns as i32. `maxima`, `sums` and `alphas` are fp32, `rescales` i32, one per
+ * row; rescales are counted where `isCounted`. Columns are a multiple of 8.
+ */
+export function softmaxStep(
+  scores: usize,
+  weights: usize,
+  visible: usize,
+  maxima: usize,
+  sums: usize,
+  alphas: usize,
+  rescales: usize,
+  rows: i32,
+  columns: i32,
+  isFirst: i32,
+  isCounted: i32,
+  parameters: usize,
+): void {
+  const scale = load<f32>(parameters);
+  const threshold = load<f32>(parameters, 4);
+  const maxOffset = load<f32>(parameters, 8);
+  const degree = load<i32>(parameters, 12);
+  const coefficients = load<u32>(parameters, 16);
+  const segments = load<u32>(parameters, 20);
+  const squares = load<u32>(parameters, 32);
+  const shift = <i64>load<i32>(parameters, 36);
+  const weightFormat = load<u32>(parameters, 64);
+  const weightShift = load<i32>(parameters, 68) == 1 ? 0 : 1;
+  const polynomialLanes = load<u32>(parameters, 52);
+  const counters = load<u32>(parameters, 60);
+  const minusInfinity = f32x4.splat(-Infinity);
+  const lanes = i32x4(0, 1, 2, 3);
+
+  for (let row: usize = 0; row < <usize>rows; row++) {
+    const at = scores + row * (<usize>columns << 2);
+    const begin = load<i32>(visible + (row << 3));
+    const end = load<i32>(visible + (row << 3), 4);
+    if (begin > 0 || end < columns)
+      for (let j = 0; j < columns; j += 4) {
+        const column = i32x4.add(lanes, i32x4.splat(j));
+        const seen = v128.and(
+          i32x4.ge_s(column, i32x4.splat(begin)),
+          i32x4.lt_s(column, i32x4.splat(end)),
+        );
+        const address = at + (<usize>j << 2);
+        v128.store(address, v128.bitselect(v128.load(address), minusInfinity, seen));
+      }
+
+    // A NaN compares false and is dropped, as by PTX's max.
+    const before = isFirst ? <f32>-Infinity : load<f32>(maxima + (row << 2));
+    let largest = minusInfinity;
+    for (let j: usize = 0; j < <usize>columns << 2; j += 16)
+      largest = f32x4.pmax(largest, v128.load(at + j));
+    let now = before;
+    let lane = f32x4.extract_lane(largest, 0);
+    if (lane > now) now = lane;
+    lane = f32x4.extract_lane(largest, 1);
+    if (lane > now) now = lane;
+    lane = f32x4.extract_lane(largest, 2);
+    if (lane > now) now = lane;
+    lane = f32x4.extract_lane(largest, 3);
+    if (lane > now) now = lane;
+
+    let safe: f32 = now == -Infinity ? 0 : now;
+    let alpha: f32 = 0;
+    if (!isFirst) {
+      const lag: f32 = (before - safe) * scale;
+      alpha = exp2(lag, parameters);
+      if (threshold > 0 && lag >= -threshold) {
+        if (alpha < 1 && isCounted) store<i32>(counters, load<i32>(counters, 4) + 1, 4);
+        now = before;
+        safe = before;
+        alpha = 1;
+      } else if (alpha < 1 && isCounted) {
+        store<i32>(counters, load<i32>(counters) + 1);
+        store<i32>(rescales + (row << 2), load<i32>(rescales + (row << 2)) + 1);
+      }
+    }
+    store<f32>(maxima + (row << 2), now);
+    store<f32>(alphas + (row << 2), alpha);
+
+    const scaled: f32 = safe * scale;
+    scaleSubtract(at, columns, scale, maxOffset - scaled);
+    // Adding −0 changes nothing; the first pair is added to (l·α, 0).
+    let low = f32x4.splat(-0.0);
+    low = f32x4.replace_lane(low, 0, isFirst ? 0 : load<f32>(sums + (row << 2)) * alpha);
+    low = f32x4.replace_lane(low, 1, 0);
+    let high = f32x4.splat(-0.0);
+    const weightsAt = weights + ((row * <usize>columns) << weightShift);
+    for (let j: usize = 0; j < <usize>columns; j += 8) {
+      const address = at + (j << 2);
+      const x0 = v128.load(address);
+      const x1 = v128.load(address, 16);
+      const bits0 = <i32>load<u8>(polynomialLanes + (j >> 2));
+      const bits1 = <i32>load<u8>(polynomialLanes + (j >> 2), 1);
+      const p0 = exp2Split4(x0, bits0, segments, squares, shift, coefficients, degree);
+      const p1 = exp2Split4(x1, bits1, segments, squares, shift, coefficients, degree);
+      low = f32x4.add(low, p0);
+      high = f32x4.add(high, p1);
+      const patterns = i16x8.narrow_i32x4_u(
+        convert4(p0, weightFormat),
+        convert4(p1, weightFormat),
+      );
+      if (weightShift) v128.store(weightsAt + (j << 1), patterns);
+      else v128.store64_lane(weightsAt + j, i8x16.narrow_i16x8_u(patterns, patterns), 0);
+    }
+    const pairs = f32x4.add(
+      f32x4.add(low, i32x4.shuffle(low, low, 2, 3, 2, 3)),
+      f32x4.add(high, i32x4.shuffle(high, high, 2, 3, 2, 3)),
+    );
+    store<f32>(
+      sums + (row << 2),
+      f32x4.extract_lane(pairs, 0) + f32x4.extract_lane(pairs, 1),
+    );
+  }
+}
+
+/** Multiplies the rows [columns] of every warp that has a row with α < 1; columns a multiple of 4. */
+export function rescaleOutput(
+  out: usize,
+  alphas: usize,
+  rows: i32,
+  columns: i32,
+  isCounted: i32,
+  parameters: usize,
+): void {
+  const counters = load<u32>(parameters, 60);
+  const stride = <usize>columns << 2;
+  for (let first = 0; first < rows; first += warpRows) {
+    const last = min(first + warpRows, rows);
+    let any = false;
+    for (let row = first; row < last; row++) any = any || load<f32>(alphas + (<usize>row << 2)) < 1;
+    const counter = counters + (any ? 8 : 12);
+    if (isCounted) store<i32>(counter, load<i32>(counter) + 1);
+    if (!any) continue;
+    for (let row = first; row < last; row++) {
+      const alpha = v128.load32_splat(alphas + (<usize>row << 2));
+      const at = out + <usize>row * stride;
+      for (let i: usize = 0; i < stride; i += 16)
+        v128.store(at + i, f32x4.mul(v128.load(at + i), alpha));
+    }
+  }
+}
+
+/** Whether a row has no weights to divide by. */
+// @ts-ignore: decorator
+@inline
+function isEmptySum(sum: f32): bool {
+  return sum == 0 || sum != sum;
+}
+
+/** What a row of the output is multiplied by. */
+// @ts-ignore: decorator
+@inline
+function normaliser(sum: f32, parameters: usize): f32 {
+  return (
+    reinterpret<f32>(
+      reciprocalFtz(
+        reinterpret<u32>(isEmptySum(sum) ? <f32>1 : sum),
+        load<u32>(parameters, 28),
+        load<u32>(parameters, 32),
+        load<i32>(parameters, 44),
+      ),
+    ) * load<f32>(parameters, 72)
+  );
+}
+
+/** The LSE of a row as bits. */
+// @ts-ignore: decorator
+@inline
+function logSumExp(max: f32, sum: f32, parameters: usize): u32 {
+  if (isEmptySum(sum)) return 0xff800000;
+  const scale = load<f32>(parameters);
+  const logarithm = reinterpret<f32>(
+    logarithm2Ftz(
+      reinterpret<u32>(sum),
+      load<u32>(parameters, 24),
+      load<u32>(parameters, 32),
+      load<i32>(parameters, 40),
+    ),
+  );
+  const rest: f32 = logarithm - load<f32>(parameters, 8);
+  const scaled: f32 = max * scale;
+  const base: f32 = load<i32>(parameters, 56) ? fusedMultiplyAdd(max, scale, rest) : scaled + rest;
+  const total: f32 = base * <f32>0.6931471805599453;
+  return total != total ? 0x7fffffff : reinterpret<u32>(total);
+}
+
+/**
+ * The output's bit patterns [rows][columns], 16 bits each, from the sums `out`, and the LSE [rows]
+ * fp32. Columns are a multiple of 8.
+ */
+export function finish(
+  out: usize,
+  result: usize,
+  lse: usize,
+  maxima: usize,
+  sums: usize,
+  rows: i32,
+  columns: i32,
+  parameters: usize,
+): void {
+  const format = load<u32>(parameters, 48);
+  for (let row: usize = 0; row < <usize>rows; row++) {
+    const sum = load<f32>(sums + (row << 2));
+    const factor = f32x4.splat(normaliser(sum, parameters));
+    for (let j: usize = 0; j < <usize>columns; j += 8) {
+      const from = out + ((row * columns + j) << 2);
+      v128.store(
+        result + ((row * columns + j) << 1),
+        i16x8.narrow_i32x4_u(
+          convert4(f32x4.mul(v128.load(from), factor), format),
+          convert4(f32x4.mul(v128.load(from, 16), factor), format),
+        ),
+      );
+    }
+    const max = load<f32>(maxima + (row << 2));
+    store<u32>(lse + (row << 2), logSumExp(max, sum, parameters));
+  }
+}
+
+/** As `finish`, but the output stays in `out`, fp32, and is not rounded. */
+export function finishPartial(
+  out: usize,
+  lse: usize,
+  maxima: usize,
+  sums: usize,
+  rows: i32,
+  columns: i32,
+  parameters: usize,
+): void {
+  for (let row: usize = 0; row < <usize>rows; row++) {
+    const sum = load<f32>(sums + (row << 2));
+    const factor = f32x4.splat(normaliser(sum, parameters));
+    for (let j: usize = 0; j < <usize>columns; j += 4) {
+      const at = out + ((row * columns + j) << 2);
+      v128.store(at, f32x4.mul(v128.load(at), factor));
+    }
+    const max = load<f32>(maxima + (row << 2));
+    store<u32>(lse + (row << 2), logSumExp(max, sum, parameters));
+  }
+}

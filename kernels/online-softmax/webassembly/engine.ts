@@ -1,0 +1,239 @@
+import { packOperandEncoding } from '../../../src/hardware/index.js';
+import { createAllocator } from '../../../src/simd/index.js';
+import { fa4TensorCore, tileQueries, type Fa4Configuration } from '../../fa4/configuration.js';
+import { fa4Formats, type Fa4Format, type InputPatterns } from '../../fa4/forward-formats.js';
+import { instantiateForward } from './module.js';
+import { parameterTableBytes, placeForwardParameters } from './parameters.js';
+import { polynomialColumns, type TileSetting } from '../steps.js';
+
+/** What a tile is made of. */
+export interface TileDimensions {
+  readonly qkDim: number;
+  readonly vDim: number;
+}
+
+/** Numbers in WebAssembly memory, and where they are. */
+interface Words<View> {
+  readonly address: number;
+  readonly view: View;
+}
+
+/**
+ * The memory of one tile of queries against one block of keys, and the stages of the forward on it. A
+ * stage works on what the ones before left in that memory; nothing is copied between them.
+ */
+export interface ForwardEngine {
+  /** qkDim and vDim as they lie in memory: rounded up to what the kernels take. */
+  readonly inner: number;
+  readonly outColumns: number;
+  readonly queries: InputPatterns;
+  readonly keys: InputPatterns;
+  readonly values: InputPatterns;
+  /** Per row begin and end of the columns that it sees. */
+  readonly visible: Int32Array;
+  /** [rows × outColumns], after `finish`. */
+  readonly result: Uint16Array;
+  /** [rows × outColumns]: the output in fp32, normalised after `finishPartial`. */
+  readonly sums: Float32Array;
+  readonly lse: Float32Array;
+  readonly rescales: Int32Array;
+  /** Rescaled rows, rows whose rescale was skipped, rescaled warps, warps skipped. */
+  readonly counters: Int32Array;
+  /** Of the columns of a block, those that the polynomial computes. */
+  readonly polynomialColumns: number;
+  /** Packs the queries of `rows` rows and clears what is summed over the blocks. */
+  readonly begin: (rows: number) => void;
+  readonly packBlock: () => void;
+  /** S = Q·Kᵀ. */
+  readonly scores: () => void;
+  /** P, the row sums and α; `isCounted`: whether rescales count. */
+  readonly softmax: (isFirst: boolean, isCounted: boolean) => void;
+  readonly rescale: (isCounted: boolean) => void;
+  /** O += P·V. */
+  readonly output: () => void;
+  readonly finish: () => void;
+  /** In place of `finish`, leaves the output unrounded. */
+  readonly finishPartial: () => void;
+}
+
+const counterCount = 4;
+
+/**
+ * An instance of the module with the memory of one tile: some megabytes, whatever the problem's size.
+ *
+ * @param scale the scale of the exponents, an fp32 number
+ */
+export function createForwardEngine(
+  configuration: Fa4Configuration,
+  format: Fa4Format,
+  { qkDim, vDim }: TileDimensions,
+  scale: number,
+): ForwardEngine {
+  const { blockKeys } = configuration;
+  const { bits } = fa4Formats[format];
+  const Patterns = bits === 8 ? Uint8Array : Uint16Array;
+  const arithmetic = fa4TensorCore(configuration.architecture, format);
+  const { productsPerSum, alignedFractionBits, resultFractionBits } = arithmetic;
+  const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
+  const outColumns = 8 * Math.ceil(vDim / 8);
+  const sums = [productsPerSum, alignedFractionBits, -(2 ** (23 - resultFractionBits))] as const;
+  const size = {
+    queries: tileQueries * inner,
+    keys: blockKeys * inner,
+    values: blockKeys * outColumns,
+    scores: tileQueries * blockKeys,
+    out: tileQueries * outColumns,
+  };
+  // Bit patterns take 2 bytes, fp32 numbers 4, packed rows 8 and packed columns 6.
+  const bytes =
+    (2 + 8) * size.queries +
+    (2 + 6) * (size.keys + size.values) +
+    (4 + 2 + 8) * size.scores +
+    (4 + 2) * size.out +
+    tileQueries * 32 +
+    parameterTableBytes;
+  const kernels = instantiateForward();
+  const { allocate, place } = createAllocator(kernels.memory, bytes);
+  const { buffer } = kernels.memory;
+
+  function patterns(count: number): Words<InputPatterns> {
+    const address = allocate((bits / 8) * count);
+    return { address, view: new Patterns(buffer, address, count) };
+  }
+  function results(count: number): Words<Uint16Array> {
+    const address = allocate(2 * count);
+    return { address, view: new Uint16Array(buffer, address, count) };
+  }
+  function integers(count: number): Words<Int32Array> {
+    const address = allocate(4 * count);
+    return { address, view: new Int32Array(buffer, address, count) };
+  }
+  function floats(count: number): Words<Float32Array> {
+    const address = allocate(4 * count);
+    return { address, view: new Float32Array(buffer, address, count) };
+  }
+
+  const encoding = place(packOperandEncoding(format));
+  const counters = integers(counterCount);
+  const setting: TileSetting = { configuration, format, scale };
+  const parameters = placeForwardParameters(
+    { allocate, place },
+    kernels.memory,
+    setting,
+    counters.address,
+  );
+
+  const queries = patterns(size.queries);
+  const keys = patterns(size.keys);
+  const values = patterns(size.values);
+  const weights = patterns(size.scores);
+  const result = results(size.out);
+  const packedQueries = allocate(8 * size.queries);
+  const packedKeys = allocate(6 * size.keys);
+  const packedValues = allocate(6 * size.values);
+  const packedWeights = allocate(8 * size.scores);
+  const scores = floats(size.scores);
+  const out = floats(size.out);
+  const visible = integers(2 * tileQueries);
+  const maxima = floats(tileQueries);
+  const rowSums = floats(tileQueries);
+  const alphas = floats(tileQueries);
+  const rescales = integers(tileQueries);
+  const lse = floats(tileQueries);
+  let rows = 0;
+
+  return {
+    inner,
+    outColumns,
+    queries: queries.view,
+    keys: keys.view,
+    values: values.view,
+    visible: visible.view,
+    result: result.view,
+    sums: out.view,
+    lse: lse.view,
+    rescales: rescales.view,
+    counters: counters.view,
+    polynomialColumns: polynomialColumns(configuration).filter(Boolean).length,
+    begin: (count) => {
+      rows = count;
+      kernels.packRows(queries.address, packedQueries, rows, inner, encoding);
+      [out.view, rowSums.view, rescales.view, counters.view].forEach((view) => view.fill(0));
+      maxima.view.fill(-Infinity);
+    },
+    packBlock: () => {
+      kernels.packTransposedColumns(keys.address, packedKeys, inner, blockKeys, encoding);
+      kernels.packColumns(values.address, packedValues, blockKeys, outColumns, encoding);
+    },
+    scores: () => {
+      scores.view.fill(0);
+      kernels.multiplyAccumulate(
+        packedQueries,
+        packedKeys,
+        scores.address,
+        rows,
+        inner,
+        blockKeys,
+        ...sums,
+      );
+    },
+    softmax: (isFirst, isCounted) => {
+      kernels.softmaxStep(
+        scores.address,
+        weights.address,
+        visible.address,
+        maxima.address,
+        rowSums.address,
+        alphas.address,
+        rescales.address,
+        rows,
+        blockKeys,
+        isFirst ? 1 : 0,
+        isCounted ? 1 : 0,
+        parameters,
+      );
+      kernels.packRows(weights.address, packedWeights, rows, blockKeys, encoding);
+    },
+    rescale: (isCounted) =>
+      kernels.rescaleOutput(
+        out.address,
+        alphas.address,
+        rows,
+        outColumns,
+        isCounted ? 1 : 0,
+        parameters,
+      ),
+    output: () => {
+      kernels.multiplyAccumulate(
+        packedWeights,
+        packedValues,
+        out.address,
+        rows,
+        blockKeys,
+        outColumns,
+        ...sums,
+      );
+    },
+    finish: () =>
+      kernels.finish(
+        out.address,
+        result.address,
+        lse.address,
+        maxima.address,
+        rowSums.address,
+        rows,
+        outColumns,
+        parameters,
+      ),
+    finishPartial: () =>
+      kernels.finishPartial(
+        out.address,
+        lse.address,
+        maxima.address,
+        rowSums.address,
+        rows,
+        outColumns,
+        parameters,
+      ),
+  };
+}

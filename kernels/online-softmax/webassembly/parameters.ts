@@ -1,0 +1,60 @@
+import {
+  packConversion,
+  packSegments,
+  packSquares,
+  specialFunctionTables,
+} from '../../../src/hardware/index.js';
+import type { Allocator } from '../../../src/simd/index.js';
+import { exp2Coefficients } from '../exp2-polynomial.js';
+import { fa4Formats, outConversions } from '../../fa4/forward-formats.js';
+import { polynomialColumns, type TileSetting } from '../steps.js';
+
+/** Bytes of the tables that a record of parameters points to, with room to spare. */
+export const parameterTableBytes = 2 ** 18 + 2 ** 14;
+
+const recordBytes = 76;
+
+/** For every four columns of a block a byte: the bits of those that the polynomial computes. */
+function polynomialLanes(columns: readonly boolean[]): Uint8Array {
+  const lanes = new Uint8Array(columns.length / 4);
+  columns.forEach((isPolynomial, j) => {
+    if (isPolynomial) lanes[j >> 2] |= 1 << (j % 4);
+  });
+  return lanes;
+}
+
+/**
+ * Places the record that the forward's WebAssembly module takes its parameters from, and the tables
+ * that it points to, and returns its address. The layout is told at the head of assembly/forward.ts.
+ *
+ * @param counters the address of the four i32 counters of rescales
+ */
+export function placeForwardParameters(
+  { allocate, place }: Allocator,
+  { buffer }: WebAssembly.Memory,
+  { configuration, format, scale }: TileSetting,
+  counters: number,
+): number {
+  const { exp2, rescaleThreshold, maxOffset, lseFused, outFormat, descale } = configuration;
+  const { bits, weightConversion } = fa4Formats[format];
+  const { exp2: exp2Table, log2, reciprocal } = specialFunctionTables;
+  const tables = [exp2Table, log2, reciprocal];
+  const address = allocate(recordBytes);
+  const record = new DataView(buffer, address, recordBytes);
+  [scale, rescaleThreshold, maxOffset].forEach((value, i) => record.setFloat32(4 * i, value, true));
+  [
+    exp2.degree,
+    place(Float64Array.from(exp2Coefficients[exp2.degree])),
+    ...tables.map((table) => place(packSegments(table))),
+    place(packSquares()),
+    ...tables.map(({ unitsPerUlp }) => Math.log2(unitsPerUlp)),
+    place(packConversion(outConversions[outFormat])),
+    place(polynomialLanes(polynomialColumns(configuration))),
+    lseFused ? 1 : 0,
+    counters,
+    place(packConversion(weightConversion)),
+    bits / 8,
+  ].forEach((word, i) => record.setInt32(12 + 4 * i, word, true));
+  record.setFloat32(72, descale.v, true);
+  return address;
+}

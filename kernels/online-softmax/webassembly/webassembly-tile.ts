@@ -1,0 +1,89 @@
+import { seesAKey } from '../key-blocks.js';
+import { fa4TensorCore } from '../../fa4/configuration.js';
+import { createForwardEngine, type TileDimensions } from './engine.js';
+import type { InputPatterns } from '../../fa4/forward-formats.js';
+import type { TileSetting } from '../steps.js';
+import { blockMmas, type ForwardTile } from '../forward-tile.js';
+
+/** Rows of `dim` elements into rows of `stride`; the elements beyond `dim` are left as they are. */
+function copyRows(source: InputPatterns, dim: number, target: InputPatterns, stride: number): void {
+  if (dim === stride) target.set(source);
+  else
+    for (let row = 0; row * dim < source.length; row++)
+      target.set(source.subarray(row * dim, (row + 1) * dim), row * stride);
+}
+
+/**
+ * FlashAttention-4's forward on one tile in WebAssembly: for all inputs the bits of
+ * `createPlainForwardTile`. Each call makes an instance with the memory of one tile, some megabytes;
+ * make one per thread and use it for many tiles.
+ */
+export function createForwardTile(setting: TileSetting, dimensions: TileDimensions): ForwardTile {
+  const { configuration, format, scale } = setting;
+  const { qkDim, vDim } = dimensions;
+  const { blockKeys } = configuration;
+  const { productsPerSum } = fa4TensorCore(configuration.architecture, format);
+  const engine = createForwardEngine(configuration, format, dimensions, scale);
+  const { inner, outColumns, polynomialColumns } = engine;
+  let rows = 0;
+  let blocks = 0;
+  let hasSeenKeys = false;
+  /** The columns of the output without those that pad it. */
+  function outputColumns<Elements extends Uint16Array | Float32Array>(
+    source: Elements,
+    out: Elements,
+  ): Elements {
+    for (let row = 0; row < rows; row++)
+      out.set(source.subarray(row * outColumns, row * outColumns + vDim), row * vDim);
+    return out;
+  }
+
+  /** What the engine has of the tile beside its output. */
+  function statistics() {
+    const [rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped] = engine.counters;
+    return {
+      lse: engine.lse.slice(0, rows),
+      rescales: engine.rescales.slice(0, rows),
+      counters: {
+        rowRescales,
+        rowRescalesSkipped,
+        warpRescales,
+        warpRescalesSkipped,
+        polynomialLanes: blocks * rows * polynomialColumns,
+        hardwareLanes: blocks * rows * (blockKeys - polynomialColumns),
+        mmas: blocks * blockMmas(inner, blockKeys, vDim, productsPerSum),
+      },
+    };
+  }
+
+  return {
+    begin: (queries, count) => {
+      rows = count;
+      blocks = 0;
+      hasSeenKeys = false;
+      copyRows(queries, qkDim, engine.queries, inner);
+      engine.begin(rows);
+    },
+    block: (block, keys, values) => {
+      if (block.keys < blockKeys) [engine.keys, engine.values].forEach((view) => view.fill(0));
+      copyRows(keys, qkDim, engine.keys, inner);
+      copyRows(values, vDim, engine.values, outColumns);
+      block.visible.forEach(({ begin, end }, row) => engine.visible.set([begin, end], 2 * row));
+      engine.packBlock();
+      engine.scores();
+      engine.softmax(blocks === 0, hasSeenKeys);
+      if (blocks > 0) engine.rescale(hasSeenKeys);
+      engine.output();
+      blocks++;
+      hasSeenKeys ||= seesAKey(block);
+    },
+    finish: () => {
+      engine.finish();
+      return { out: outputColumns(engine.result, new Uint16Array(rows * vDim)), ...statistics() };
+    },
+    finishPartial: () => {
+      engine.finishPartial();
+      return { out: outputColumns(engine.sums, new Float32Array(rows * vDim)), ...statistics() };
+    },
+  };
+}
