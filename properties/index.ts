@@ -1,29 +1,28 @@
-export { attentionProblem } from './problem-arbitrary.js';
 export {
-  fittingRegimes,
-  scaleKinds,
-  specialKinds,
-  type ProblemConstraints,
-  type ScaleKind,
-  type SpecialKind,
-} from './problem-constraints.js';
-export type { BlockOrder, Tiling } from './tiling.js';
-export {
+  attentionProblem,
+  describeProblem,
   describeRegime,
+  fittingRegimes,
   regimeNames,
-  type RegimeDescription,
-  type RegimeName,
-} from './regimes/index.js';
-export {
+  scaleKinds,
   scoreProblem,
   scoreRegime,
   scoreRegimeNames,
+  sizeNames,
+  specialKinds,
+  type BlockOrder,
+  type ProblemConstraints,
+  type RegimeDescription,
+  type RegimeName,
+  type ScaleKind,
   type ScoreProblemRequest,
   type ScoreRegimeName,
-} from './score-problem.js';
-export type { SizeMultiples } from './size-multiples.js';
-export { sizeNames, type SizeName, type SizeRange } from './size-range.js';
-export { describeProblem } from './describe-problem.js';
+  type SizeMultiples,
+  type SizeName,
+  type SizeRange,
+  type SpecialKind,
+  type Tiling,
+} from './problems/index.js';
 export {
   assertMatchesAttention,
   matchAttention,

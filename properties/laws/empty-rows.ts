@@ -1,6 +1,6 @@
 import { describePlace } from '../../src/audit/index.js';
 import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
-import { hasEmptyRows } from '../problem-generator.js';
+import { hasEmptyRows } from '../problems/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';

@@ -1,5 +1,5 @@
 import type { NumberFormat } from '../../src/formats/index.js';
-import type { RandomValues } from '../random-values.js';
+import type { RandomValues } from '../problems/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import {
   coldNats,

@@ -1,4 +1,4 @@
-import type { RandomValues } from '../random-values.js';
+import type { RandomValues } from '../problems/index.js';
 import { indices } from './transform-problem.js';
 
 /** Which blocks of keys may hold a hot key, of all. */

@@ -1,6 +1,6 @@
 import { describePlace, formatNumber } from '../../src/audit/index.js';
 import { problemShape } from '../../src/problem/index.js';
-import { alignedUp } from '../size-multiples.js';
+import { alignedUp } from '../problems/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { placeOfRow } from './compare-runs.js';

@@ -6,7 +6,7 @@ import {
   type FormatName,
 } from '../../src/formats/index.js';
 import { problemShape, type Tensor } from '../../src/problem/index.js';
-import { randomValues } from '../random-values.js';
+import { randomValues } from '../problems/index.js';
 import type { Law } from '../suite/law.js';
 import { hiddenKeyChoices, hiddenKeysViolation, type HiddenKeyChange } from './hidden-keys.js';
 import { replaceElements } from './transform-problem.js';

@@ -5,8 +5,7 @@ import {
   type Problem,
   type ProblemShape,
 } from '../../src/problem/index.js';
-import { tensorNames, type TensorName } from '../plain-problem.js';
-import { randomValues } from '../random-values.js';
+import { randomValues, type TensorName, tensorNames } from '../problems/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { compareRuns, describeDifference, placeOfRow } from './compare-runs.js';

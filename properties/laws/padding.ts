@@ -1,5 +1,5 @@
 import { problemShape, type Problem } from '../../src/problem/index.js';
-import { alignedUp } from '../size-multiples.js';
+import { alignedUp } from '../problems/index.js';
 import type { Law, LawStrength } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';

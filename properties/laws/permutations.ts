@@ -1,4 +1,4 @@
-import { randomValues } from '../random-values.js';
+import { randomValues } from '../problems/index.js';
 import { indices } from './transform-problem.js';
 
 /**

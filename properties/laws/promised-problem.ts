@@ -1,6 +1,5 @@
 import { problemShape, type Problem } from '../../src/problem/index.js';
-import { hasEmptyRows } from '../problem-generator.js';
-import { sizeNames } from '../size-range.js';
+import { hasEmptyRows, sizeNames } from '../problems/index.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { isWithinScoreLimit } from '../suite/score-limit.js';

@@ -1,9 +1,13 @@
 import { alarmDeviations, KernelBound, formatNumber } from '../../src/audit/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import { visibleKeys } from '../../src/problem/index.js';
-import type { ProblemConstraints } from '../problem-constraints.js';
-import { alignedDown, alignedUp } from '../size-multiples.js';
-import type { FullSizeRange, SizeName } from '../size-range.js';
+import {
+  alignedDown,
+  alignedUp,
+  type FullSizeRange,
+  type ProblemConstraints,
+  type SizeName,
+} from '../problems/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import type { ResolvedPromises } from '../suite/promises.js';

@@ -1,9 +1,14 @@
 import * as fc from 'fast-check';
 import { formats, type NumberFormat } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
-import type { ProblemConstraints } from '../problem-constraints.js';
-import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
-import { randomValues, type RandomValues } from '../random-values.js';
+import {
+  decodeProblem,
+  encodeProblem,
+  type PlainProblem,
+  type ProblemConstraints,
+  randomValues,
+  type RandomValues,
+} from '../problems/index.js';
 import { drawnAt, promisedConstraints } from '../suite/case-arbitrary.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 

@@ -1,10 +1,13 @@
 import * as fc from 'fast-check';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import type { ProblemConstraints, SpecialKind } from '../problem-constraints.js';
-import { attentionProblem } from '../problem-arbitrary.js';
-import type { RegimeName } from '../regimes/index.js';
-import type { Tiling } from '../tiling.js';
+import {
+  attentionProblem,
+  type ProblemConstraints,
+  type RegimeName,
+  type SpecialKind,
+  type Tiling,
+} from '../problems/index.js';
 import type { Law, LawCase } from './law.js';
 import { productionSizes, type ProductionAspect } from './production-sizes.js';
 import type { ResolvedPromises } from './promises.js';

@@ -1,4 +1,4 @@
-import { describeProblem } from '../describe-problem.js';
+import { describeProblem } from '../problems/index.js';
 import { laws } from '../laws/index.js';
 import type { CheckResult } from './check-kernel.js';
 import type { LawFailure, LawResult } from './law-progress.js';

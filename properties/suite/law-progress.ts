@@ -1,9 +1,13 @@
 import type { FormatName } from '../../src/formats/index.js';
 import { problemShape } from '../../src/problem/index.js';
 import type { LawId } from '../laws/index.js';
-import { type SpecialKind, specialKinds } from '../problem-constraints.js';
-import type { RegimeName } from '../regimes/index.js';
-import { besideThreshold, type Tiling } from '../tiling.js';
+import {
+  besideThreshold,
+  type RegimeName,
+  type SpecialKind,
+  specialKinds,
+  type Tiling,
+} from '../problems/index.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import { specialsOneIn } from './case-arbitrary.js';
 import { findCounterexample, type Counterexample } from './find-counterexample.js';

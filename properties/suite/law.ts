@@ -2,8 +2,7 @@ import type * as fc from 'fast-check';
 import type { AttentionReference } from '../../oracles/index.js';
 import type { Judgement, KernelOutputs } from '../../src/audit/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import type { ProblemConstraints } from '../problem-constraints.js';
-import type { RegimeName } from '../regimes/index.js';
+import type { ProblemConstraints, RegimeName } from '../problems/index.js';
 import type { ResolvedPromises } from './promises.js';
 
 /** How well a kernel obeys a law: to the last bit, or within what rounding explains. */

@@ -7,7 +7,7 @@ import {
 import { judgedArithmetic, modelPremises, type KernelArithmetic } from '../../src/audit/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import { scaleKinds } from '../problem-constraints.js';
+import { scaleKinds } from '../problems/index.js';
 import type { AttentionOutputs } from '../match-attention.js';
 import { UnsupportedProblem, type AttentionKernel } from './attention-kernel.js';
 import type { KernelConfiguration, KernelPromises } from './promises.js';

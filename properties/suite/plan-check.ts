@@ -1,8 +1,7 @@
 import { RequestError } from '../../src/request-error.js';
 import { lawIds, laws, type LawId } from '../laws/index.js';
 import { knownName } from '../known-name.js';
-import { fittingRegimes } from '../problem-constraints.js';
-import { regimeNames, type RegimeName } from '../regimes/index.js';
+import { fittingRegimes, type RegimeName, regimeNames } from '../problems/index.js';
 import { promisedConstraints } from './case-arbitrary.js';
 import type { Law } from './law.js';
 import { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';

@@ -1,6 +1,10 @@
-import type { ProblemConstraints } from '../problem-constraints.js';
-import { alignedDown, alignedUp } from '../size-multiples.js';
-import type { SizeName, SizeRange } from '../size-range.js';
+import {
+  alignedDown,
+  alignedUp,
+  type ProblemConstraints,
+  type SizeName,
+  type SizeRange,
+} from '../problems/index.js';
 import { lawIds, type LawId } from '../laws/index.js';
 import type { ResolvedPromises } from './promises.js';
 

@@ -9,9 +9,14 @@ import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { laws, lawIds, type LawId } from '../laws/index.js';
 import { knownName } from '../known-name.js';
-import { resolveConstraints, scaleKinds, type ScaleKind } from '../problem-constraints.js';
-import type { SizeMultiples } from '../size-multiples.js';
-import type { SizeName, SizeRange } from '../size-range.js';
+import {
+  resolveConstraints,
+  type ScaleKind,
+  scaleKinds,
+  type SizeMultiples,
+  type SizeName,
+  type SizeRange,
+} from '../problems/index.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import type { LawStrength } from './law.js';
 import type { ScoreLimit } from './score-limit.js';

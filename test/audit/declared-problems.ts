@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { attentionProblem } from '../../properties/problem-arbitrary.js';
+import { attentionProblem } from '../../properties/problems/problem-arbitrary.js';
 import { isWithinScoreLimit } from '../../properties/suite/score-limit.js';
 import type { Problem } from '../../src/problem/index.js';
 import { encode } from './damage.js';

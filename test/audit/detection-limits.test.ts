@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
-import { encodeProblem } from '../../properties/plain-problem.js';
-import { randomValues } from '../../properties/random-values.js';
+import { encodeProblem } from '../../properties/problems/plain-problem.js';
+import { randomValues } from '../../properties/problems/values.js';
 import {
   anyKernelArithmetic,
   auditAccuracy,

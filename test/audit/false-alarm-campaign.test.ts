@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runKernelModel } from '../../kernels/index.js';
 import { attentionProblem } from '../../properties/index.js';
 import { isWithinScoreLimit } from '../../properties/suite/score-limit.js';
-import { randomValues, type RandomValues } from '../../properties/random-values.js';
+import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';

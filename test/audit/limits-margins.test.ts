@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import {
   judgeOutputs,
   type JudgedElements,

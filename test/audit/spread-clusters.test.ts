@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { runKernelModel } from '../../kernels/index.js';
-import { encodeProblem } from '../../properties/plain-problem.js';
-import { randomValues } from '../../properties/random-values.js';
+import { encodeProblem } from '../../properties/problems/plain-problem.js';
+import { randomValues } from '../../properties/problems/values.js';
 import {
   fa4Arithmetic,
   judgeOutputs,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
-import { encodeProblem } from '../../properties/plain-problem.js';
-import { randomValues } from '../../properties/random-values.js';
+import { encodeProblem } from '../../properties/problems/plain-problem.js';
+import { randomValues } from '../../properties/problems/values.js';
 import { auditAccuracy, judgeOutputs, type StructureTest } from '../../src/audit/index.js';
 import { lazily } from '../../src/lazily.js';
 import { formats, round } from '../../src/formats/index.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { matchAttention, matchBound } from '../../properties/index.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import {
   attentionOracle,
   forEachWeightTile,

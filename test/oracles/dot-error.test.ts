@@ -6,7 +6,7 @@ import {
   loadTransposedTile,
 } from '../../oracles/attention/tile-engine.js';
 import { dotError, isExactDot } from '../../oracles/attention/dot-error.js';
-import { randomValues, type RandomValues } from '../../properties/random-values.js';
+import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
 import { scaled, testSeed } from '../setup/effort.js';

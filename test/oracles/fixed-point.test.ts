@@ -8,7 +8,7 @@ import {
   ratioToNumber,
   shiftBigInt,
 } from '../../oracles/fixed-point.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import { loadMpfr, type Arena, type Real } from './mpfr.js';
 import { scaled, testSeed } from '../setup/effort.js';
 

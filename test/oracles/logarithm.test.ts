@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { doubleDoubleExp2, doubleDoubleExp2Error } from '../../oracles/double-double-exp2.js';
 import { naturalLogarithmOfNumber } from '../../oracles/logarithm.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import { doubleDoubleFromSum } from '../../src/arith/index.js';
 import { loadMpfr } from './mpfr.js';
 import { scaled, testSeed } from '../setup/effort.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, levels } from '../../oracles/index.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import type { Problem, Window } from '../../src/problem/index.js';
 import { singleHead, tensor } from './problems.js';
 import { sees } from './reference-attention.js';

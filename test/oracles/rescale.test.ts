@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import type { Problem } from '../../src/problem/index.js';
 import { loadMpfr } from './mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';

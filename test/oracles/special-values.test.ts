@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, levels } from '../../oracles/index.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { singleHead, type Settings } from './problems.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import { loadMpfr } from './mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
 import { scoredKeys, singleHead } from './problems.js';

@@ -4,7 +4,7 @@ import { createTileEngine } from '../../oracles/attention/tile-engine.js';
 import { weightRoundoff } from '../../oracles/attention/tile-level.js';
 import { doubleDoubleExp2 } from '../../oracles/double-double-exp2.js';
 import { createExp2 } from '../../oracles/fixed-point.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import { doubleDouble, float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
 import { loadMpfr } from './mpfr.js';
 import { scaled, testSeed } from '../setup/effort.js';

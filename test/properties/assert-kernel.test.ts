@@ -13,7 +13,7 @@ import {
 import { runKernelModel } from '../../kernels/index.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import { decodeProblem, encodeProblem } from '../../properties/plain-problem.js';
+import { decodeProblem, encodeProblem } from '../../properties/problems/plain-problem.js';
 import { exactKernel } from './exact-kernel.js';
 
 const promises: KernelPromises = {

@@ -18,7 +18,7 @@ import { exact, exactOfHotKeys } from '../../properties/laws/exact.js';
 import { runBounds } from '../../properties/laws/run-bounds.js';
 import { testBias, unbiased } from '../../properties/laws/unbiased.js';
 import { arrangeProblem, indices } from '../../properties/laws/transform-problem.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import { auditableOutput, elementAt } from '../../src/audit/index.js';
 import {
   encodeFromFloat64,

@@ -25,7 +25,7 @@ import {
   indices,
   replaceElements,
 } from '../../properties/laws/transform-problem.js';
-import { encodeProblem, decodeProblem } from '../../properties/plain-problem.js';
+import { encodeProblem, decodeProblem } from '../../properties/problems/plain-problem.js';
 import { formats, patternsOf } from '../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 

@@ -11,7 +11,7 @@ import {
 } from '../../properties/index.js';
 import { lawCases } from '../../properties/suite/case-arbitrary.js';
 import { productionAspect, productionSizes } from '../../properties/suite/production-sizes.js';
-import { usualTiling } from '../../properties/tiling.js';
+import { usualTiling } from '../../properties/problems/regimes/regime.js';
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { testSeed } from '../setup/effort.js';
 

@@ -6,9 +6,9 @@ import {
   type ProblemConstraints,
   type RegimeName,
 } from '../../properties/index.js';
-import { decodeProblem } from '../../properties/plain-problem.js';
-import { regimes } from '../../properties/regimes/index.js';
-import { usualTiling } from '../../properties/tiling.js';
+import { decodeProblem } from '../../properties/problems/plain-problem.js';
+import { regimes } from '../../properties/problems/regimes/index.js';
+import { usualTiling } from '../../properties/problems/regimes/regime.js';
 import { decodeToFloat64, formats } from '../../src/formats/index.js';
 import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
 import { scaled, testSeed } from '../setup/effort.js';

@@ -6,7 +6,7 @@ import {
   type AttentionKernel,
   type KernelPromises,
 } from '../../properties/index.js';
-import { encodeProblem } from '../../properties/plain-problem.js';
+import { encodeProblem } from '../../properties/problems/plain-problem.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { exactKernel } from './exact-kernel.js';

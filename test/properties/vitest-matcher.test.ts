@@ -18,7 +18,7 @@ import {
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import { randomValues } from '../../properties/random-values.js';
+import { randomValues } from '../../properties/problems/values.js';
 import { scaled } from '../setup/effort.js';
 import { exactKernel } from './exact-kernel.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { encodeProblem } from '../../../properties/plain-problem.js';
-import { randomValues } from '../../../properties/random-values.js';
+import { encodeProblem } from '../../../properties/problems/plain-problem.js';
+import { randomValues } from '../../../properties/problems/values.js';
 import { createRowNumbers } from '../../../src/audit/bounds/alike-rows.js';
 import { alikeBinsPerOctave, isClustered } from '../../../src/audit/bounds/alike-weights.js';
 import { RowErrors } from '../../../src/audit/bounds/row-errors.js';

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Fa4Configuration } from '../../../kernels/index.js';
-import { describeProblem } from '../../../properties/describe-problem.js';
-import { attentionProblem } from '../../../properties/problem-arbitrary.js';
-import type { ProblemConstraints } from '../../../properties/problem-constraints.js';
-import { scoreProblem, scoreRegimeNames } from '../../../properties/score-problem.js';
+import { describeProblem } from '../../../properties/problems/plain-problem.js';
+import { attentionProblem } from '../../../properties/problems/problem-arbitrary.js';
+import type { ProblemConstraints } from '../../../properties/problems/problem-constraints.js';
+import { scoreProblem, scoreRegimeNames } from '../../../properties/problems/score-problem.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import type { JudgedKernel } from './judged-kernels.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { encodeProblem } from '../../../properties/plain-problem.js';
+import { encodeProblem } from '../../../properties/problems/plain-problem.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { judgedFa4, judgedNaive } from './judged-kernels.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { techniques, type Fa4Configuration, type Technique } from '../../../kernels/index.js';
-import { encodeProblem } from '../../../properties/plain-problem.js';
-import { randomValues } from '../../../properties/random-values.js';
-import { scoreProblem } from '../../../properties/score-problem.js';
+import { encodeProblem } from '../../../properties/problems/plain-problem.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { scoreProblem } from '../../../properties/problems/score-problem.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { fa4Arithmetic, type KernelArithmetic } from '../../../src/audit/bounds/index.js';
 import { hardwareLog2Error, hardwareReciprocalError } from '../../../src/audit/bounds/normalise.js';

@@ -1,10 +1,10 @@
 import { type FormatName, formats } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
-import { encodeProblem } from '../../../properties/plain-problem.js';
-import { randomValues } from '../../../properties/random-values.js';
-import { regimes, type RegimeName } from '../../../properties/regimes/index.js';
-import { scoreProblem, type ScoreRegimeName } from '../../../properties/score-problem.js';
-import { usualTiling } from '../../../properties/tiling.js';
+import { encodeProblem } from '../../../properties/problems/plain-problem.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { regimes, type RegimeName } from '../../../properties/problems/regimes/index.js';
+import { scoreProblem, type ScoreRegimeName } from '../../../properties/problems/score-problem.js';
+import { usualTiling } from '../../../properties/problems/regimes/regime.js';
 
 /** One head of a problem. */
 export interface HeadShape {

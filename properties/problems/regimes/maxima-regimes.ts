@@ -1,6 +1,3 @@
-import type { RandomValues } from '../random-values.js';
-import type { Regime, RegimeRequest } from './regime.js';
-import { everyRow, maximum } from './score-rows.js';
 import {
   equalRows,
   fill,
@@ -8,9 +5,12 @@ import {
   keyLength,
   normalValues,
   queryLength,
+  type RandomValues,
   rowOf,
   valueLength,
-} from './tensor-values.js';
+} from '../values.js';
+import type { Regime, RegimeRequest } from './regime.js';
+import { everyRow, maximum } from './score-rows.js';
 
 /** What the scores of the largest keys are at the default scale, about, in nats. */
 const peakScores = { repeated: 8, oneHot: 1024 };

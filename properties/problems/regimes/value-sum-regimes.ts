@@ -1,6 +1,5 @@
-import { formats, smallestSubnormal } from '../../src/formats/index.js';
+import { formats, smallestSubnormal } from '../../../src/formats/index.js';
 import type { PlainProblem } from '../plain-problem.js';
-import type { Regime } from './regime.js';
 import {
   equalRows,
   everyValue,
@@ -8,7 +7,8 @@ import {
   largestMagnitude,
   normalValues,
   rowOf,
-} from './tensor-values.js';
+} from '../values.js';
+import type { Regime } from './regime.js';
 
 /** Whether keys 2n and 2n + 1 of every head are equal, and their values opposite to two ulps. */
 function keysCancel({ sizes, values, formats: names }: PlainProblem): boolean {

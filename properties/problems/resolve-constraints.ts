@@ -1,94 +1,23 @@
-import { formats, type FormatName } from '../src/formats/index.js';
-import { RequestError } from '../src/request-error.js';
+import { formats, type FormatName } from '../../src/formats/index.js';
+import { RequestError } from '../../src/request-error.js';
+import { regimeChoices } from './regime-choice.js';
 import {
+  specialKinds,
+  type ProblemConstraints,
+  type ProblemSpace,
+  type ResolvedConstraints,
+} from './problem-constraints.js';
+import { regimeNames, resolveTiling, scaleKinds, type RegimeName } from './regimes/index.js';
+import {
+  alignedRange,
+  alignedUp,
   fullSizeRange,
   sizeNames,
   type FullSizeRange,
+  type SizeMultiples,
   type SizeName,
   type SizeRange,
-} from './size-range.js';
-import { fewestElements } from './problem-elements.js';
-import { regimeChoice, type ProblemSpace, type RegimeChoice } from './regime-choice.js';
-import { regimeNames, type RegimeName } from './regimes/index.js';
-import { scaleKinds, type ScaleKind } from './scale-kind.js';
-import { alignedRange, alignedUp, type SizeMultiples } from './size-multiples.js';
-import { resolveTiling, type Tiling } from './tiling.js';
-
-export { scaleKinds, type ScaleKind };
-
-/** Kinds of special values that can be planted. */
-export const specialKinds = ['nan', 'infinity'] as const;
-/** One of {@link specialKinds}. */
-export type SpecialKind = (typeof specialKinds)[number];
-
-/** What problems to make. What is left out is free. */
-export interface ProblemConstraints {
-  /** Formats of Q, K and V, which share one; default all seven. */
-  readonly formats?: readonly FormatName[] | undefined;
-  /** Default 1 to 2. */
-  readonly batch?: SizeRange | undefined;
-  /** Default 1 to 2. */
-  readonly kvHeads?: SizeRange | undefined;
-  /** Query heads per kv head; default 1 to 3. */
-  readonly groupSize?: SizeRange | undefined;
-  /** seqlen_q; default 1 to 129. A minimum of 0 is allowed. */
-  readonly queries?: SizeRange | undefined;
-  /** seqlen_k; default 1 to 257. A minimum of 0 is allowed. */
-  readonly keys?: SizeRange | undefined;
-  /** Default 1 to 32. */
-  readonly qkDim?: SizeRange | undefined;
-  /** Default 1 to 32. */
-  readonly vDim?: SizeRange | undefined;
-  /**
-   * Head dimensions that there may be, alike for Q, K and V, such as 64 and 128; default any. Ranges
-   * of qkDim and vDim that are given too hold as well.
-   */
-  readonly dims?: readonly number[] | undefined;
-  /** The only numbers of query heads that share a kv head, such as 1, 4 and 8; default any. */
-  readonly groupSizes?: readonly number[] | undefined;
-  /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
-  readonly multiples?: SizeMultiples | undefined;
-  /**
-   * The most that batch · query heads · queries · keys · head dimension may come to. Default 2^21, or
-   * the least that the sizes allow where that is more.
-   */
-  readonly maximumElements?: number | undefined;
-  /**
-   * What problems look like, and look like still when shrunken; default every regime. Those that the
-   * other constraints leave no room for are not drawn.
-   */
-  readonly regimes?: readonly RegimeName[] | undefined;
-  /** Blocks of keys and the threshold that the regimes aim at; default those of FlashAttention-4. */
-  readonly tiling?: Partial<Tiling> | undefined;
-  /** true: all problems are causal; false: none; default: some. */
-  readonly causal?: boolean | undefined;
-  /** true: all problems have a sliding window; false: none; default: some. */
-  readonly window?: boolean | undefined;
-  /** true: all problems have a softcap; false: none; default: some. */
-  readonly softcap?: boolean | undefined;
-  /** Default every kind. */
-  readonly scales?: readonly ScaleKind[] | undefined;
-  /**
-   * Special values that may be planted in Q, K and V; default none. e4m3 has no infinity, so there
-   * only NaNs are planted.
-   */
-  readonly specialValues?: readonly SpecialKind[] | undefined;
-  /** Whether the masks may leave a query without any key; default true. */
-  readonly emptyRows?: boolean | undefined;
-}
-
-/** Constraints with every default filled in. */
-export interface ResolvedConstraints extends ProblemSpace {
-  /** What is left of each regime that there is room for; at least one. */
-  readonly choices: readonly RegimeChoice[];
-  readonly maximumElements: number;
-  readonly tiling: Tiling;
-  readonly causal: boolean | undefined;
-  readonly window: boolean | undefined;
-  readonly softcap: boolean | undefined;
-  readonly specialValues: readonly SpecialKind[];
-  readonly emptyRows: boolean;
-}
+} from './sizes.js';
 
 /** What keeps runs of a property around 10 ms. */
 const usualElements = 2 ** 21;
@@ -114,19 +43,19 @@ function choices<T extends string>(
 
 const knownConstraints: readonly string[] = [
   ...sizeNames,
-  ...[
-    'dims',
-    'groupSizes',
-    'multiples',
-    'maximumElements',
-    'tiling',
-    'formats',
-    'regimes',
-    'causal',
-    'window',
-    'softcap',
-  ],
-  ...['scales', 'specialValues', 'emptyRows'],
+  'dims',
+  'groupSizes',
+  'multiples',
+  'maximumElements',
+  'tiling',
+  'formats',
+  'regimes',
+  'causal',
+  'window',
+  'softcap',
+  'scales',
+  'specialValues',
+  'emptyRows',
 ];
 
 /** @throws RequestError for a size that there is not, and for multiples of none */
@@ -199,30 +128,6 @@ function resolveDims({ dims, ...constraints }: ProblemConstraints): readonly num
   return within.sort((a, b) => a - b);
 }
 
-/** What is left of each regime that there is room for. */
-function resolveRegimes(
-  names: readonly RegimeName[],
-  space: ProblemSpace,
-  constraints: ProblemConstraints,
-  tiling: Tiling,
-): readonly RegimeChoice[] {
-  const { maximumElements = Infinity } = constraints;
-  const needs: string[] = [];
-  const left: RegimeChoice[] = [];
-  for (const name of names) {
-    const choice = regimeChoice(name, space, constraints, tiling);
-    if ('need' in choice) needs.push(`${name} needs ${choice.need}`);
-    else if (fewestElements(choice) > maximumElements)
-      needs.push(`${name} needs maximumElements from ${fewestElements(choice)}`);
-    else left.push(choice);
-  }
-  if (left.length === 0)
-    throw new RequestError(
-      `no regime fits the constraints: ${needs.join('; ')}; loosen one of these`,
-    );
-  return left;
-}
-
 /**
  * The regimes that constraints leave room for, among those that they name.
  * @throws RequestError as `attentionProblem` does
@@ -277,7 +182,7 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
   const names = choices('regimes', constraints.regimes, regimeNames);
   const resolved: ResolvedConstraints = {
     ...space,
-    choices: resolveRegimes(names, space, constraints, tiling),
+    choices: regimeChoices(names, space, constraints, tiling),
     maximumElements,
     tiling,
     causal: constraints.causal,

@@ -1,15 +1,16 @@
 import * as fc from 'fast-check';
-import type { Problem } from '../src/problem/index.js';
-import { describeProblem } from './describe-problem.js';
-import { decodeProblem, encodeProblem, type PlainProblem } from './plain-problem.js';
+import type { Problem } from '../../src/problem/index.js';
 import {
-  resolveConstraints,
-  type ProblemConstraints,
-  type ResolvedConstraints,
-} from './problem-constraints.js';
+  decodeProblem,
+  describeProblem,
+  encodeProblem,
+  type PlainProblem,
+} from './plain-problem.js';
+import type { ProblemConstraints, ResolvedConstraints } from './problem-constraints.js';
 import { generateProblem, hasEmptyRows } from './problem-generator.js';
 import { searchStart, simplerProblems, type SearchPlace } from './problem-shrinker.js';
 import { regimes, type RegimeName } from './regimes/index.js';
+import { resolveConstraints } from './resolve-constraints.js';
 
 /** What fast-check keeps with a problem: how to make it simpler. */
 class ShrinkContext {
@@ -58,7 +59,10 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
     return fc.stream(this.#simpler(problem, context));
   }
 
-  #lawOf(regime: RegimeName | null, plain: PlainProblem): (candidate: PlainProblem) => boolean {
+  #regimeTest(
+    regime: RegimeName | null,
+    plain: PlainProblem,
+  ): (candidate: PlainProblem) => boolean {
     if (regime === null) return anyProblem;
     const { holds } = regimes[regime];
     const { tiling } = this.#constraints;
@@ -69,7 +73,7 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
     const { emptyRows } = this.#constraints;
     const { regime = null, place = searchStart } = context instanceof ShrinkContext ? context : {};
     const plain = decodeProblem(problem);
-    const isOfRegime = this.#lawOf(regime, plain);
+    const isOfRegime = this.#regimeTest(regime, plain);
     for (const { plain: simpler, resume } of simplerProblems(plain, this.#constraints, place)) {
       if (!isOfRegime(simpler)) continue;
       const next = regime === null ? null : new ShrinkContext(regime, resume);

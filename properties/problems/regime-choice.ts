@@ -1,25 +1,18 @@
-import type { FormatName } from '../src/formats/index.js';
-import { regimes, type RegimeName } from './regimes/index.js';
-import type { ScaleKind } from './scale-kind.js';
-import { alignedDown, alignedUp, type SizeChoices } from './size-multiples.js';
-import { sizeNames, type FullSizeRange, type SizeName, type SizeRange } from './size-range.js';
-import type { Tiling } from './tiling.js';
-
-/** What constraints, with their defaults filled in, leave of problems. */
-export interface ProblemSpace extends SizeChoices {
-  readonly formats: readonly FormatName[];
-  /** What Q·K and V may have as their one dimension, ascending; null for the ranges in `sizes`. */
-  readonly dims: readonly number[] | null;
-  readonly scales: readonly ScaleKind[];
-}
-
-/** What constraints leave of the problems of one regime. */
-export interface RegimeChoice extends ProblemSpace {
-  readonly name: RegimeName;
-}
+import { RequestError } from '../../src/request-error.js';
+import type { ProblemConstraints, ProblemSpace, RegimeChoice } from './problem-constraints.js';
+import { regimes, type RegimeName, type Tiling } from './regimes/index.js';
+import {
+  alignedDown,
+  alignedUp,
+  fewestElements,
+  sizeNames,
+  type FullSizeRange,
+  type SizeName,
+  type SizeRange,
+} from './sizes.js';
 
 /** What keeps a regime from being drawn: what it needs, in words. */
-export interface UnmetNeed {
+interface UnmetNeed {
   readonly need: string;
 }
 
@@ -39,7 +32,7 @@ function usableRange(
  * What is left of the problems of a regime in a space, or what it needs and the space has not.
  * @param given the ranges of sizes as the user gave them
  */
-export function regimeChoice(
+function regimeChoice(
   name: RegimeName,
   space: ProblemSpace,
   given: Readonly<Partial<Record<SizeName, SizeRange | undefined>>>,
@@ -68,4 +61,31 @@ export function regimeChoice(
   if (dims?.length === 0) return { need: `dims from ${least}` };
   const { multiples, groupSizes } = space;
   return { name, formats, scales, sizes, dims, multiples, groupSizes };
+}
+
+/**
+ * What is left of each regime that there is room for; at least one.
+ * @throws RequestError where there is room for none, with what each needs
+ */
+export function regimeChoices(
+  names: readonly RegimeName[],
+  space: ProblemSpace,
+  constraints: ProblemConstraints,
+  tiling: Tiling,
+): readonly RegimeChoice[] {
+  const { maximumElements = Infinity } = constraints;
+  const needs: string[] = [];
+  const left: RegimeChoice[] = [];
+  for (const name of names) {
+    const choice = regimeChoice(name, space, constraints, tiling);
+    if ('need' in choice) needs.push(`${name} needs ${choice.need}`);
+    else if (fewestElements(choice) > maximumElements)
+      needs.push(`${name} needs maximumElements from ${fewestElements(choice)}`);
+    else left.push(choice);
+  }
+  if (left.length === 0)
+    throw new RequestError(
+      `no regime fits the constraints: ${needs.join('; ')}; loosen one of these`,
+    );
+  return left;
 }

@@ -1,11 +1,11 @@
-import type { Regime } from './regime.js';
 import {
   drawnValues,
   everyValue,
   largestMagnitude,
   normalValues,
   type ProblemValues,
-} from './tensor-values.js';
+} from '../values.js';
+import type { Regime } from './regime.js';
 
 /** What its numbers are is left to chance, so that any problem could be one. */
 const anyProblem: Regime['holds'] = () => true;

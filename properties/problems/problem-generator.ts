@@ -1,15 +1,19 @@
 import type { Random } from 'fast-check';
-import { formats, type FormatName } from '../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Window } from '../src/problem/index.js';
+import { formats, type FormatName } from '../../src/formats/index.js';
+import { problemShape, visibleKeys, type Problem, type Window } from '../../src/problem/index.js';
 import { tensorNames, type PlainProblem } from './plain-problem.js';
-import type { ResolvedConstraints } from './problem-constraints.js';
-import { withinElements } from './problem-elements.js';
-import { randomValues } from './random-values.js';
-import type { RegimeChoice } from './regime-choice.js';
-import { drawRegime, type RegimeName } from './regimes/index.js';
-import type { ScaleKind } from './scale-kind.js';
-import { alignedDown, alignedSizes, alignedUp } from './size-multiples.js';
-import { drawSize, sizeNames, type Sizes } from './size-range.js';
+import type { RegimeChoice, ResolvedConstraints } from './problem-constraints.js';
+import { drawRegime, type RegimeName, type ScaleKind } from './regimes/index.js';
+import {
+  alignedDown,
+  alignedSizes,
+  alignedUp,
+  drawSize,
+  sizeNames,
+  type Sizes,
+  withinElements,
+} from './sizes.js';
+import { randomValues } from './values.js';
 
 function pick<T>(from: readonly T[], random: Random): T {
   return from[random.nextInt(0, from.length - 1)];
@@ -155,7 +159,7 @@ function plantSpecials(
 }
 
 /** A problem, and the regime it was drawn from. */
-export interface GeneratedProblem {
+interface GeneratedProblem {
   readonly plain: PlainProblem;
   readonly regime: RegimeName;
 }

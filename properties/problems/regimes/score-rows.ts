@@ -1,5 +1,5 @@
 import type { PlainProblem } from '../plain-problem.js';
-import { headRows, rowOf } from './tensor-values.js';
+import { headRows, rowOf } from '../values.js';
 
 /**
  * The scores of every row of every query head, in fp64, without scale, masks and softcap: one array,
@@ -21,23 +21,23 @@ export function* rawScoreRows({ sizes, values }: PlainProblem): Generator<Float6
     }
 }
 
-/** Whether a law holds for the scores of some row; `scale` is the problem's. */
+/** Whether the scores of some row pass a test; `scale` is the problem's. */
 export function someRow(
   plain: PlainProblem,
-  law: (raw: Float64Array, scale: number) => boolean,
+  test: (raw: Float64Array, scale: number) => boolean,
 ): boolean {
-  for (const raw of rawScoreRows(plain)) if (law(raw, plain.scale)) return true;
+  for (const raw of rawScoreRows(plain)) if (test(raw, plain.scale)) return true;
   return false;
 }
 
-/** Whether there are rows and a law holds for the scores of each; `scale` is the problem's. */
+/** Whether there are rows and the scores of each pass a test; `scale` is the problem's. */
 export function everyRow(
   plain: PlainProblem,
-  law: (raw: Float64Array, scale: number) => boolean,
+  test: (raw: Float64Array, scale: number) => boolean,
 ): boolean {
   let rows = 0;
   for (const raw of rawScoreRows(plain)) {
-    if (!law(raw, plain.scale)) return false;
+    if (!test(raw, plain.scale)) return false;
     rows++;
   }
   return rows > 0;

@@ -1,6 +1,38 @@
-import type { PlainProblem } from '../plain-problem.js';
-import type { RandomValues } from '../random-values.js';
-import type { Sizes } from '../size-range.js';
+import type { PlainProblem } from './plain-problem.js';
+import type { Sizes } from './sizes.js';
+
+/** A stream of random numbers, the same for the same seed. */
+export interface RandomValues {
+  /** In [0, 1), a multiple of 2^-32. */
+  uniform(): number;
+  /** A whole number from `min` to `max`, both included. */
+  integer(min: number, max: number): number;
+  /** From the standard normal distribution. */
+  normal(): number;
+  /** 1 or −1. */
+  sign(): number;
+}
+
+/**
+ * Random numbers from a 32-bit seed: a Weyl sequence with the finalizer of MurmurHash3, Gaussian by
+ * Box and Muller. For test data, not for statistics of many dimensions.
+ */
+export function randomValues(seed: number): RandomValues {
+  let state = seed >>> 0;
+  const uniform = () => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let x = state;
+    x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
+    x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
+    return ((x ^ (x >>> 16)) >>> 0) / 2 ** 32;
+  };
+  return {
+    uniform,
+    integer: (min, max) => min + Math.floor(uniform() * (max - min + 1)),
+    normal: () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform()),
+    sign: () => (uniform() < 0.5 ? 1 : -1),
+  };
+}
 
 /** Values of Q, K and V before they are rounded to the format, each row-major of rank 4. */
 export interface ProblemValues {
@@ -60,7 +92,7 @@ export function normalValues(
 }
 
 /** One kv head of one batch member: its rows of Q, those of all its query heads, and of K and V. */
-export interface HeadRows {
+interface HeadRows {
   /** Its number, batch by batch. */
   readonly head: number;
   readonly firstQuery: number;
@@ -96,7 +128,24 @@ export function largestMagnitude(values: Float64Array): number {
   return values.reduce((largest, x) => Math.max(largest, Math.abs(x)), 0);
 }
 
-/** A law on V alone. */
-export function everyValue(law: (x: number) => boolean): (plain: PlainProblem) => boolean {
-  return ({ values }) => values.v.every(law);
+/** Whether every element of V passes a test. */
+export function everyValue(test: (x: number) => boolean): (plain: PlainProblem) => boolean {
+  return ({ values }) => values.v.every(test);
+}
+
+/** A random direction, of length 1. */
+export function randomDirection(dim: number, random: RandomValues): Float64Array {
+  const values = fill(dim, random.normal);
+  const length = Math.hypot(...values);
+  return values.map((x) => x / length);
+}
+
+/** Adds a multiple of a vector to one row of a tensor. */
+export function addToRow(
+  rows: Float64Array,
+  row: number,
+  vector: Float64Array,
+  strength: number,
+): void {
+  vector.forEach((x, c) => (rows[row * vector.length + c] += strength * x));
 }

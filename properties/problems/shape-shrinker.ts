@@ -1,6 +1,6 @@
 import { selectPart, type PlainProblem, type Selection } from './plain-problem.js';
 import type { ResolvedConstraints } from './problem-constraints.js';
-import { sizeNames, type SizeName } from './size-range.js';
+import { sizeNames, type SizeName } from './sizes.js';
 
 function range(first: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => first + i);

@@ -1,10 +1,15 @@
-import { formats, type FormatName } from '../src/formats/index.js';
-import type { Problem } from '../src/problem/index.js';
-import { RequestError } from '../src/request-error.js';
+import { formats, type FormatName } from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
 import { encodeProblem } from './plain-problem.js';
-import { randomValues } from './random-values.js';
-import { regimes, type Regime, type RegimeName } from './regimes/index.js';
-import { besideThreshold, usualTiling } from './tiling.js';
+import {
+  besideThreshold,
+  regimes,
+  usualTiling,
+  type Regime,
+  type RegimeName,
+} from './regimes/index.js';
+import { randomValues } from './values.js';
 
 /** What a problem in a regime of scores is made of: one head, no mask. */
 export interface ScoreProblemRequest {

@@ -1,4 +1,4 @@
-import type { Window } from '../src/problem/index.js';
+import type { Window } from '../../src/problem/index.js';
 import { tensorNames, tensorShape, type PlainProblem, type TensorName } from './plain-problem.js';
 import type { ResolvedConstraints } from './problem-constraints.js';
 import { smallerShapes } from './shape-shrinker.js';
@@ -60,7 +60,7 @@ function* simplerScales(
 }
 
 /** A simpler problem, and where the search goes on if it is taken. */
-export interface SimplerProblem {
+interface SimplerProblem {
   readonly plain: PlainProblem;
   readonly resume: SearchPlace;
 }

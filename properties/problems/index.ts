@@ -1,0 +1,40 @@
+export {
+  describeProblem,
+  decodeProblem,
+  encodeProblem,
+  tensorNames,
+  type PlainProblem,
+  type TensorName,
+} from './plain-problem.js';
+export { attentionProblem } from './problem-arbitrary.js';
+export { specialKinds, type ProblemConstraints, type SpecialKind } from './problem-constraints.js';
+export { hasEmptyRows } from './problem-generator.js';
+export {
+  besideThreshold,
+  describeRegime,
+  regimeNames,
+  scaleKinds,
+  type BlockOrder,
+  type RegimeDescription,
+  type RegimeName,
+  type ScaleKind,
+  type Tiling,
+} from './regimes/index.js';
+export { fittingRegimes, resolveConstraints } from './resolve-constraints.js';
+export {
+  scoreProblem,
+  scoreRegime,
+  scoreRegimeNames,
+  type ScoreProblemRequest,
+  type ScoreRegimeName,
+} from './score-problem.js';
+export {
+  alignedDown,
+  alignedUp,
+  sizeNames,
+  type FullSizeRange,
+  type SizeMultiples,
+  type SizeName,
+  type SizeRange,
+} from './sizes.js';
+export { randomValues, type RandomValues } from './values.js';

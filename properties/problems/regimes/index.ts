@@ -1,0 +1,18 @@
+export {
+  besideThreshold,
+  resolveTiling,
+  scaleKinds,
+  usualTiling,
+  type BlockOrder,
+  type Regime,
+  type ScaleKind,
+  type Tiling,
+} from './regime.js';
+export {
+  describeRegime,
+  drawRegime,
+  regimeNames,
+  regimes,
+  type RegimeDescription,
+  type RegimeName,
+} from './regimes.js';

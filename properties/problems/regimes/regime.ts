@@ -1,0 +1,100 @@
+import type { FormatName, NumberFormat } from '../../../src/formats/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import type { PlainProblem } from '../plain-problem.js';
+import type { SizeName, SizeRange, Sizes } from '../sizes.js';
+import type { ProblemValues, RandomValues } from '../values.js';
+
+/**
+ * Kinds of scale: `default` is 1/√(qk dim), `negative` any negative number, `zero` 0, and `odd` any
+ * positive number, such as a tuned 0.3 or a scale somebody forgot to divide.
+ */
+export const scaleKinds = ['default', 'negative', 'zero', 'odd'] as const;
+/** One of {@link scaleKinds}. */
+export type ScaleKind = (typeof scaleKinds)[number];
+
+/** The order in which a kernel visits the blocks of keys. */
+export type BlockOrder = 'first-to-last' | 'last-to-first';
+
+/** What the regimes that depend on blocks of keys assume of a kernel. */
+export interface Tiling {
+  /** Keys per block. */
+  readonly blockKeys: number;
+  /** log2 of the growth of the maximum from block to block that the regimes of steps stay beside. */
+  readonly threshold: number;
+  /** The direction in which maxima grow; drawn for each problem where it is left out. */
+  readonly order?: BlockOrder | undefined;
+}
+
+/** What the values of a problem are drawn from. */
+export interface RegimeRequest {
+  readonly sizes: Sizes;
+  /** Of Q, K and V. */
+  readonly format: NumberFormat;
+  readonly random: RandomValues;
+  readonly tiling: Tiling;
+  /** The kind that the problem's scale is to be of. */
+  readonly scaleKind: ScaleKind;
+}
+
+/** Values before they are rounded to the format. */
+interface RegimeValues extends ProblemValues {
+  /** Factor on Q·K, of the kind asked for; left out where any of that kind will do. */
+  readonly scale?: number;
+}
+
+/** A kind of problem: how to make one, and how to tell one. */
+export interface Regime {
+  /** What its problems look like, in one line. */
+  readonly description: string;
+  /** What it is meant to provoke in a kernel, in one line. */
+  readonly provokes: string;
+  /** Sizes it needs to show that; default any. */
+  readonly sizes?: (tiling: Tiling) => Partial<Record<SizeName, SizeRange>>;
+  /** Formats it makes sense in; default all. */
+  readonly formats?: readonly FormatName[];
+  /** Kinds of scale that its problems have; default all. */
+  readonly scales?: readonly ScaleKind[];
+  /** Whether its problems depend on the tiling; default false. */
+  readonly tiled?: boolean;
+  /**
+   * Values of one problem, the same for the same stream of random numbers. Where a draw may miss the
+   * regime by chance, `holds` says so and another one is made.
+   */
+  readonly draw: (request: RegimeRequest) => RegimeValues;
+  /**
+   * Whether a problem, perhaps shrunken, is one of the regime, masks and softcap aside: they hide
+   * scores without making them others.
+   */
+  readonly holds: (plain: PlainProblem, tiling: Tiling) => boolean;
+}
+
+/** FlashAttention-4's block of keys, and its threshold for 16-bit inputs. */
+export const usualTiling: Tiling = { blockKeys: 128, threshold: 8 };
+
+/** How far beside the threshold the regimes of steps are, in log2. */
+export const besideThreshold = 1 / 16;
+
+const blockOrders: readonly string[] = ['first-to-last', 'last-to-first'] satisfies BlockOrder[];
+
+/**
+ * A tiling with its defaults filled in. A threshold of 0 is that of a kernel that always rescales.
+ * @throws RequestError for a block that is no positive whole number, a threshold that is no multiple
+ * of 1/16 from 0, and an order that there is not
+ */
+export function resolveTiling(given: Partial<Tiling> = {}): Tiling {
+  const tiling = { ...usualTiling, ...given };
+  const { blockKeys, threshold, order } = tiling;
+  if (!(Number.isSafeInteger(blockKeys) && blockKeys >= 1))
+    throw new RequestError(
+      `constraint tiling.blockKeys is ${blockKeys}; give a whole number from 1`,
+    );
+  if (!(threshold >= 0 && Number.isInteger(threshold / besideThreshold)))
+    throw new RequestError(
+      `constraint tiling.threshold is ${threshold}; give a multiple of ${besideThreshold} from 0, such as ${usualTiling.threshold}`,
+    );
+  if (order !== undefined && !blockOrders.includes(order))
+    throw new RequestError(
+      `constraint tiling.order is ${JSON.stringify(order)}; choose from ${blockOrders.join(', ')}`,
+    );
+  return tiling;
+}

@@ -1,0 +1,84 @@
+import { RequestError } from '../../../src/request-error.js';
+import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
+import { slopeRegimes, stepRegimes } from './climb-regimes.js';
+import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
+import { maximaRegimes } from './maxima-regimes.js';
+import { normalRegimes } from './normal-regimes.js';
+import type { Regime, RegimeRequest } from './regime.js';
+import { valueSumRegimes } from './value-sum-regimes.js';
+
+const table = {
+  ...normalRegimes,
+  ...slopeRegimes,
+  ...stepRegimes,
+  ...maximaRegimes,
+  ...levelRegimes,
+  ...magnitudeRegimes,
+  ...valueSumRegimes,
+} satisfies Record<string, Regime>;
+
+/** The name of a regime. */
+export type RegimeName = keyof typeof table;
+
+/** Every regime by its name. */
+export const regimes: Readonly<Record<RegimeName, Regime>> = table;
+
+/** Every regime's name. */
+export const regimeNames = Object.keys(table) as RegimeName[];
+
+/** A regime in words. */
+export interface RegimeDescription {
+  /** What its problems look like, in one line; scores in nats unless it says otherwise. */
+  readonly description: string;
+  /** What it is meant to provoke in a kernel, in one line. */
+  readonly provokes: string;
+}
+
+/**
+ * What the problems of a regime look like, and what they are for.
+ * @throws RequestError for a regime that there is not
+ */
+export function describeRegime(name: RegimeName): RegimeDescription {
+  if (!Object.hasOwn(regimes, name))
+    throw new RequestError(
+      `no regime ${JSON.stringify(name)}; choose from ${regimeNames.join(', ')}`,
+    );
+  const { description, provokes } = regimes[name];
+  return { description, provokes };
+}
+
+/**
+ * Draws of one problem at most; the last is taken as it is. At the sizes that regimes ask for, at
+ * least every second draw hits, so that this many never miss.
+ */
+const mostDraws = 64;
+
+/** What of a problem a regime does not draw; the scale counts where the regime has none of its own. */
+type RegimeFrame = Pick<PlainProblem, 'scale' | 'causal' | 'window' | 'softcap'>;
+
+/**
+ * A problem of a regime, in the frame, its tensors rounded to the format (to nearest even, magnitudes
+ * beyond the largest finite number to that); drawn again while `holds` denies it.
+ * @throws RequestError for sizes that the regime cannot be made of
+ */
+export function drawRegime(
+  name: RegimeName,
+  request: RegimeRequest,
+  frame: RegimeFrame,
+): PlainProblem {
+  const regime = regimes[name];
+  const { name: format } = request.format;
+  for (let draws = 1; ; draws++) {
+    const { scale = frame.scale, ...values } = regime.draw(request);
+    const plain = decodeProblem(
+      encodeProblem({
+        ...frame,
+        sizes: request.sizes,
+        formats: { q: format, k: format, v: format },
+        values,
+        scale,
+      }),
+    );
+    if (draws === mostDraws || regime.holds(plain, request.tiling)) return plain;
+  }
+}
