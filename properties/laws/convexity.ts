@@ -5,7 +5,7 @@ import {
   type KernelArithmetic,
 } from '../../src/audit/index.js';
 import { formats, smallestSubnormal, unitRoundoff } from '../../src/formats/index.js';
-import { visibleKeys } from '../../src/problem/index.js';
+import { countKeys, keysOf, problemMask } from '../../src/problem/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { admittedArithmetic } from './admitted-arithmetic.js';
@@ -55,16 +55,19 @@ function columnRanges({ problem, shape }: KernelRun) {
   const k = decodedRows(problem.k);
   const v = decodedRows(problem.v).values;
   const known = new Map<string, ColumnRanges>();
+  const mask = problemMask(problem, shape);
   return (row: number) => {
-    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const visible = mask.ranges(Math.floor(row / queries), row % queries);
+    const keys = countKeys(visible);
     const first = firstKeyRow(shape, row);
-    const name = `${first + begin} ${first + end}`;
+    const name = [first, ...visible.map(({ begin, end }) => `${begin} ${end}`)].join();
     const found = known.get(name);
-    if (found !== undefined) return { keys: end - begin, ranges: found };
+    if (found !== undefined) return { keys, ranges: found };
     const lowest = new Float64Array(vDim).fill(Infinity);
     const highest = new Float64Array(vDim).fill(-Infinity);
     let longestKey = 0;
-    for (let key = first + begin; key < first + end; key++) {
+    for (const seen of keysOf(visible)) {
+      const key = first + seen;
       longestKey = Math.max(longestKey, k.norms[key]);
       for (let c = 0; c < vDim; c++) {
         // An infinity takes part as a NaN, which stays.
@@ -75,7 +78,7 @@ function columnRanges({ problem, shape }: KernelRun) {
     }
     const ranges = { lowest, highest, longestKey };
     known.set(name, ranges);
-    return { keys: end - begin, ranges };
+    return { keys, ranges };
   };
 }
 

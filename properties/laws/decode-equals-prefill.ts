@@ -1,4 +1,4 @@
-import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
+import { problemMask, problemShape, spanOf, type Problem } from '../../src/problem/index.js';
 import { alignedUp } from '../problems/index.js';
 import type { Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
@@ -28,7 +28,7 @@ function oneDecodedRow(problem: Problem, choice: number): ArrangedProblems | nul
   const shape = problemShape(problem);
   if (!problem.causal) return null;
   const query = spreadChoice(choice, rowChoices, shape.queries);
-  const { end } = visibleKeys(problem, shape, query);
+  const { end } = spanOf(problemMask(problem, shape).ranges(0, query));
   if (end === 0 || (shape.queries === 1 && end === shape.keys)) return null;
   const rows = { queries: [query] };
   const transformed = arrangeProblem(problem, { ...rows, keys: indices(end) });

@@ -1,5 +1,5 @@
 import { describePlace } from '../../src/audit/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
+import { problemMask, problemShape, type Problem } from '../../src/problem/index.js';
 import { hasEmptyRows } from '../problems/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
@@ -40,10 +40,9 @@ function withEmptyRows(
 /** What is not that of an empty row, in a sentence without its full stop; null for nothing. */
 function emptyRowViolation({ problem, shape, out, lse }: KernelRun): string | null {
   const { vDim } = shape;
-  const isEmpty = (row: number) => {
-    const { begin, end } = visibleKeys(problem, shape, row % shape.queries);
-    return begin >= end;
-  };
+  const mask = problemMask(problem, shape);
+  const isEmpty = (row: number) =>
+    mask.ranges(Math.floor(row / shape.queries), row % shape.queries).length === 0;
   const element = out.findIndex((x, i) => x !== 0 && isEmpty(Math.floor(i / vDim)));
   if (element >= 0) {
     const at = { ...placeOfRow(shape, Math.floor(element / vDim)), column: element % vDim };
@@ -73,10 +72,11 @@ export const emptyRows: Law = {
     const violation = emptyRowViolation(await tools.run(problem));
     if (violation !== null) return violation;
     const shape = problemShape(problem);
-    const queries = indices(shape.queries).filter((query) => {
-      const { begin, end } = visibleKeys(problem, shape, query);
-      return begin < end;
-    });
+    const mask = problemMask(problem, shape);
+    const heads = indices(shape.batch * shape.heads);
+    const queries = indices(shape.queries).filter((query) =>
+      heads.some((head) => mask.ranges(head, query).length > 0),
+    );
     const rows = { queries };
     if (queries.length === 0 || queries.length === shape.queries) return null;
     const transformed = arrangeProblem(problem, rows);

@@ -1,6 +1,6 @@
 import { describePlace, elementAt } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, round, smallestNormal } from '../../src/formats/index.js';
-import { visibleKeys, type Problem } from '../../src/problem/index.js';
+import { keysOf, problemMask, type Problem } from '../../src/problem/index.js';
 import type { KernelRun } from '../suite/law.js';
 import { firstKeyRow } from './score-range.js';
 
@@ -38,11 +38,12 @@ export function perVisibleKey(
   const k = decodeToFloat64(problem.k.data, formats[problem.k.format]);
   const rowOf = (values: Float64Array, row: number) =>
     values.subarray(row * qkDim, (row + 1) * qkDim);
+  const mask = problemMask(problem, shape);
   return (row) => {
-    const { begin, end } = visibleKeys(problem, shape, row % queries);
-    const first = firstKeyRow(shape, row) + begin;
+    const visible = keysOf(mask.ranges(Math.floor(row / queries), row % queries));
+    const first = firstKeyRow(shape, row);
     const query = rowOf(q, row);
-    return new Float64Array(end - begin).map((_, j) => ofPair(query, rowOf(k, first + j)));
+    return Float64Array.from(visible, (key) => ofPair(query, rowOf(k, first + key)));
   };
 }
 
@@ -71,6 +72,7 @@ export function exactElements(
   const v = decodeToFloat64(problem.v.data, formats[problem.v.format]);
   const ofWeights = formats[problem.v.format];
   const ofOutput = formats[outputs.out.format];
+  const mask = problemMask(problem, shape);
   const rows = shape.batch * shape.heads * queries;
   const expected = new Float64Array(rows * vDim).fill(NaN);
   let count = 0;
@@ -82,13 +84,14 @@ export function exactElements(
     const isHeld = (w: number) =>
       round(ofWeights, w) === w && round(ofWeights, w / total) * total === w;
     if (!isPowerOfTwo(total) || !weights.every(isHeld)) continue;
-    const first = firstKeyRow(shape, row) + visibleKeys(problem, shape, row % queries).begin;
+    const first = firstKeyRow(shape, row);
+    const visible = [...keysOf(mask.ranges(Math.floor(row / queries), row % queries))];
     for (let c = 0; c < vDim; c++) {
       let sum = 0;
       let magnitude = 0;
       let unit = Infinity;
       weights.forEach((w, j) => {
-        const product = w === 0 ? 0 : w * v[(first + j) * vDim + c];
+        const product = w === 0 ? 0 : w * v[(first + visible[j]) * vDim + c];
         if (product === 0) return;
         sum += product;
         magnitude += Math.abs(product);

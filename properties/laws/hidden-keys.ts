@@ -1,4 +1,4 @@
-import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
+import { problemMask, problemShape, type Problem } from '../../src/problem/index.js';
 import type { LawCase, LawTools } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';
 import { arrangedViolation } from './arranged-violation.js';
@@ -27,14 +27,17 @@ export async function hiddenKeysViolation(
   words: string,
 ): Promise<string | null> {
   const shape = problemShape(problem);
-  const seenBy = (query: number) => visibleKeys(problem, shape, query);
-  const { begin, end } = seenBy(spreadChoice(choice, hiddenKeyChoices, shape.queries));
-  if (end - begin === shape.keys) throw new NotApplicable('the query sees every key');
-  const isCompared = (row: number) => {
-    const seen = seenBy(row % shape.queries);
-    return seen.begin === seen.end || (begin <= seen.begin && seen.end <= end);
-  };
-  const transformed = change(problem, (key) => key < begin || key >= end, choice);
+  const mask = problemMask(problem, shape);
+  const query = spreadChoice(choice, hiddenKeyChoices, shape.queries);
+  const isSeen = new Uint8Array(shape.keys);
+  for (let head = 0; head < shape.batch * shape.heads; head++)
+    for (const { begin, end } of mask.ranges(head, query)) isSeen.fill(1, begin, end);
+  if (!isSeen.includes(0)) throw new NotApplicable('the query sees every key');
+  const isCompared = (row: number) =>
+    mask
+      .ranges(Math.floor(row / shape.queries), row % shape.queries)
+      .every(({ begin, end }) => !isSeen.subarray(begin, end).includes(0));
+  const transformed = change(problem, (key) => isSeen[key] === 0, choice);
   const comparison = { elements: isCompared, rows: isCompared };
   return arrangedViolation({ problem, transformed, comparison, words }, tools);
 }

@@ -1,7 +1,8 @@
 import { describePlace } from '../../src/audit/index.js';
 import {
+  hasKey,
+  problemMask,
   problemShape,
-  visibleKeys,
   type Problem,
   type ProblemShape,
 } from '../../src/problem/index.js';
@@ -64,16 +65,17 @@ function reachOf(
   planted: PlantedValue,
 ): (row: number) => Reach {
   const { tensor, batch, head, row: place } = planted;
+  const mask = problemMask(problem, shape);
   return (row) => {
     const at = placeOfRow(shape, row);
-    const { begin, end } = visibleKeys(problem, shape, at.query);
+    const ranges = mask.ranges(Math.floor(row / shape.queries), at.query);
     if (at.batch !== batch) return 'out of reach';
     if (tensor === 'q') {
       if (at.head !== head || at.query !== place) return 'out of reach';
-      return begin < end ? 'reached' : 'open';
+      return ranges.length > 0 ? 'reached' : 'open';
     }
     if (Math.floor(at.head / shape.groupSize) !== head) return 'out of reach';
-    return begin <= place && place < end ? 'reached' : 'open';
+    return hasKey(ranges, place) ? 'reached' : 'open';
   };
 }
 

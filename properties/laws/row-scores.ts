@@ -1,5 +1,12 @@
 import { decodeToFloat64, formats, unitRoundoff } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type KeyRange, type Problem } from '../../src/problem/index.js';
+import {
+  keysOf,
+  problemMask,
+  problemShape,
+  scoreLaw,
+  scoreOf,
+  type Problem,
+} from '../../src/problem/index.js';
 
 /** The scores of a row, of the keys that it sees. */
 export interface RowScores {
@@ -7,7 +14,8 @@ export interface RowScores {
   readonly row: number;
   /** Over [batch, kv heads]. */
   readonly kvHead: number;
-  readonly range: KeyRange;
+  /** The keys that it sees, ascending. */
+  readonly visible: Int32Array;
   /** Natural units, scale and softcap applied, fp64. */
   readonly scores: Float64Array;
   /** By how much a correct kernel's scores may differ. */
@@ -32,11 +40,14 @@ export function* rowScores(problem: Problem): Generator<RowScores> {
   const relative = coarse + (qkDim + 4) * 2 * unitRoundoff(formats.fp32);
   const scores = new Float64Array(keys);
   const radii = new Float64Array(keys);
+  const visible = new Int32Array(keys);
+  const mask = problemMask(problem, shape);
+  const law = scoreLaw(problem);
   for (let row = 0; row < batch * heads * queries; row++) {
     const head = Math.floor(row / queries);
     const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-    const range = visibleKeys(problem, shape, row % queries);
-    for (let key = range.begin; key < range.end; key++) {
+    let seen = 0;
+    for (const key of keysOf(mask.ranges(head, row % queries))) {
       let sum = 0;
       let magnitude = 0;
       for (let t = 0; t < qkDim; t++) {
@@ -44,13 +55,17 @@ export function* rowScores(problem: Problem): Generator<RowScores> {
         sum += product;
         magnitude += Math.abs(product);
       }
-      const scaled = sum * scale;
-      const at = key - range.begin;
-      scores[at] = softcap === null ? scaled : softcap * Math.tanh(scaled / softcap);
-      radii[at] =
+      scores[seen] = scoreOf(law, sum, head, row % queries, key);
+      radii[seen] =
         relative * magnitude * Math.abs(scale) + (softcap === null ? 0 : coarse * softcap);
+      visible[seen++] = key;
     }
-    const seen = range.end - range.begin;
-    yield { row, kvHead, range, scores: scores.subarray(0, seen), radii: radii.subarray(0, seen) };
+    yield {
+      row,
+      kvHead,
+      visible: visible.subarray(0, seen),
+      scores: scores.subarray(0, seen),
+      radii: radii.subarray(0, seen),
+    };
   }
 }

@@ -1,6 +1,13 @@
 import { factorsError } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, unitRoundoff } from '../../src/formats/index.js';
-import { visibleKeys, type Tensor } from '../../src/problem/index.js';
+import {
+  countKeys,
+  keysOf,
+  problemMask,
+  scoreLaw,
+  scoreOf,
+  type Tensor,
+} from '../../src/problem/index.js';
 import type { KernelRun } from '../suite/law.js';
 import type { ResolvedPromises } from '../suite/promises.js';
 import { admittedArithmetic } from './admitted-arithmetic.js';
@@ -67,24 +74,28 @@ export function scoreRanges(
   const { qkDim, queries } = shape;
   const q = decodedRows(problem.q);
   const k = decodedRows(problem.k);
+  const mask = problemMask(problem, shape);
+  const law = scoreLaw(problem);
 
   function rangeOf(row: number): ScoreRange | null {
-    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const head = Math.floor(row / queries);
+    const query = row % queries;
+    const ranges = mask.ranges(head, query);
     const first = firstKeyRow(shape, row);
     let largest = -Infinity;
     let longest = 0;
-    for (let key = first + begin; key < first + end; key++) {
+    for (const key of keysOf(ranges)) {
+      const at = (first + key) * qkDim;
       let dot = 0;
-      for (let t = 0; t < qkDim; t++) dot += q.values[row * qkDim + t] * k.values[key * qkDim + t];
-      const score = softcap === null ? scale * dot : softcap * Math.tanh((scale * dot) / softcap);
-      largest = Math.max(largest, score);
-      longest = Math.max(longest, k.norms[key]);
+      for (let t = 0; t < qkDim; t++) dot += q.values[row * qkDim + t] * k.values[at + t];
+      largest = Math.max(largest, scoreOf(law, dot, head, query, key));
+      longest = Math.max(longest, k.norms[first + key]);
     }
     const product = q.norms[row] * longest;
     const size = Math.abs(scale) * product;
     const reach = Math.max(product, size * Math.LOG2E);
-    if (begin >= end || !(reach < arithmetic.largestScore)) return null;
-    const keys = end - begin;
+    if (ranges.length === 0 || !(reach < arithmetic.largestScore)) return null;
+    const keys = countKeys(ranges);
     const capped = softcap === null ? size : Math.min(size, softcap);
     const ofScores =
       (ofDots + exponent.ofScore + 2 * exponent.ofDistance + (qkDim + 8) * 2 ** -52) * size +

@@ -1,6 +1,6 @@
 import { alarmDeviations, KernelBound, formatNumber } from '../../src/audit/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
-import { visibleKeys } from '../../src/problem/index.js';
+import { keysOf, problemMask } from '../../src/problem/index.js';
 import {
   alignedDown,
   alignedUp,
@@ -92,12 +92,14 @@ function leadingKeys({ problem, shape }: Pick<KernelRun, 'problem' | 'shape'>): 
   const { qkDim, queries } = shape;
   const q = decodedRows(problem.q).values;
   const k = decodedRows(problem.k).values;
+  const mask = problemMask(problem, shape);
   return Array.from({ length: shape.batch * shape.heads * queries }, (_, row) => {
-    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const visible = mask.ranges(Math.floor(row / queries), row % queries);
     const first = firstKeyRow(shape, row);
     let largest = -Infinity;
     let leading = { first: -1, count: 0 };
-    for (let key = first + begin; key < first + end; key++) {
+    for (const seen of keysOf(visible)) {
+      const key = first + seen;
       let dot = 0;
       for (let t = 0; t < qkDim; t++) dot += q[row * qkDim + t] * k[key * qkDim + t];
       if (dot * problem.scale === largest) leading = { ...leading, count: leading.count + 1 };

@@ -63,10 +63,10 @@ function steadyElements(problem: Problem, values: Float64Array, factor: number):
   const smallest = smallestProduct / Math.min(1, factor);
   for (const scored of rowScores(problem)) {
     const floors = leastValues(scored, smallest);
-    const first = (scored.kvHead * keys + scored.range.begin) * vDim;
+    const first = scored.kvHead * keys;
     for (let c = 0; c < vDim; c++)
       steady[scored.row * vDim + c] = floors.every((floor, j) => {
-        const value = Math.abs(values[first + j * vDim + c]);
+        const value = Math.abs(values[(first + scored.visible[j]) * vDim + c]);
         return value === 0 || value >= floor;
       })
         ? 1

@@ -1,6 +1,6 @@
 import type { Random } from 'fast-check';
 import { formats, type FormatName } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Window } from '../../src/problem/index.js';
+import { problemMask, problemShape, type Problem, type Window } from '../../src/problem/index.js';
 import { tensorNames, type PlainProblem } from './plain-problem.js';
 import type { RegimeChoice, ResolvedConstraints } from './problem-constraints.js';
 import { drawRegime, type RegimeName, type ScaleKind } from './regimes/index.js';
@@ -62,10 +62,10 @@ function drawWindow(keys: number, random: Random): Window {
 /** Whether the masks leave some query without any key. */
 export function hasEmptyRows(problem: Problem): boolean {
   const shape = problemShape(problem);
-  for (let row = 0; row < shape.queries; row++) {
-    const { begin, end } = visibleKeys(problem, shape, row);
-    if (begin >= end) return true;
-  }
+  const mask = problemMask(problem, shape);
+  for (let head = 0; head < shape.batch * shape.heads; head++)
+    for (let query = 0; query < shape.queries; query++)
+      if (mask.ranges(head, query).length === 0) return true;
   return false;
 }
 

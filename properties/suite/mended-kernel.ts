@@ -1,7 +1,7 @@
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { auditAccuracy } from '../../src/audit/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem/index.js';
+import { problemMask, problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
 import { kernelOutputs } from '../match-attention.js';
 import type { AttentionKernel } from './attention-kernel.js';
 import type { KernelRun } from './law.js';
@@ -57,10 +57,10 @@ export function mendedKernel(kernel: AttentionKernel, { mend }: Mend): Attention
 function emptyRows(problem: Problem): number[] {
   const shape = problemShape(problem);
   const rows = Array.from({ length: shape.batch * shape.heads * shape.queries }, (_, row) => row);
-  return rows.filter((row) => {
-    const { begin, end } = visibleKeys(problem, shape, row % shape.queries);
-    return begin >= end;
-  });
+  const mask = problemMask(problem, shape);
+  return rows.filter(
+    (row) => mask.ranges(Math.floor(row / shape.queries), row % shape.queries).length === 0,
+  );
 }
 
 /** What is written for rows that see no key. */

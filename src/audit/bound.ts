@@ -7,7 +7,7 @@ import {
   type FormatName,
   type NumberFormat,
 } from '../formats/index.js';
-import { visibleKeys, type Problem, type Tensor } from '../problem/index.js';
+import { countKeys, problemMask, type Mask, type Problem, type Tensor } from '../problem/index.js';
 import { factorsError, problemPremises, type Premises } from './premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
@@ -98,6 +98,7 @@ const recentRows = 256;
  */
 export class KernelBound {
   readonly #problem: Problem;
+  readonly #mask: Mask;
   readonly #reference: AttentionReference;
   readonly #queryNorm: Float64Array;
   readonly #keyNorm: Float64Array;
@@ -117,6 +118,7 @@ export class KernelBound {
     const { shape } = reference;
     const kvHeads = shape.batch * shape.kvHeads;
     this.#problem = problem;
+    this.#mask = problemMask(problem, shape);
     this.#reference = reference;
     this.#queryNorm = rowNorms(problem.q, shape.qkDim);
     this.#keyNorm = headMaxima(rowNorms(problem.k, shape.qkDim), kvHeads);
@@ -161,8 +163,8 @@ export class KernelBound {
     const { accumulation, elementwise, exponential, logarithm, tanh } = this.#premises;
     const { scoreAccumulation, operands, scoreRounding, scoreFloor, factors } = this.#premises;
     const { smallestOperand, sumUnderflow, underflow, usualAccumulation } = this.#premises;
-    const range = visibleKeys(this.#problem, shape, row % shape.queries);
-    const n = range.end - range.begin;
+    const head = Math.floor(row / shape.queries);
+    const n = countKeys(this.#mask.ranges(head, row % shape.queries));
     const kv = this.#kvHead(row);
     const queryNorm = this.#queryNorm[row] ?? 0;
     const keyNorm = this.#keyNorm[kv] ?? 0;

@@ -5,7 +5,7 @@ import {
   type FormatName,
   type NumberFormat,
 } from '../formats/index.js';
-import { visibleKeys, type Problem, type ProblemShape } from '../problem/index.js';
+import { keysOf, problemMask, type Problem, type ProblemShape } from '../problem/index.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { workingFormat } from './premises.js';
 import { rounderTo, type Rounder } from './quick-rounding.js';
@@ -95,23 +95,25 @@ export function createDeclaredRows(
     return dot;
   }
 
+  const mask = problemMask(problem, shape);
+
   return (row) => {
     const head = Math.floor(row / queries);
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-    const { begin, end } = visibleKeys(problem, shape, row % queries);
+    const visible = Int32Array.from(keysOf(mask.ranges(head, row % queries)));
     const query = headOf('q', head, queries, qkDim);
     const key = headOf('k', kv, keys, qkDim);
     const value = headOf('v', kv, keys, vDim);
     const first = (row % queries) * qkDim;
-    const scores = new Float64Array(end - begin);
+    const scores = new Float64Array(visible.length);
     let most = -Infinity;
-    for (let j = begin; j < end; j++) {
-      const dot = dotProduct(query, first, key, j * qkDim);
+    for (let j = 0; j < visible.length; j++) {
+      const dot = dotProduct(query, first, key, visible[j] * qkDim);
       let score = ofScores(dot);
       if (!isRooted && !isOfQuery) score = ofScores(score * scale);
       else if (isRooted && scale < 0) score = -score;
       if (softcap !== null) score = ofScores(softcap * Math.tanh(score / softcap));
-      scores[j - begin] = score;
+      scores[j] = score;
       most = Math.max(most, score);
     }
     const weights = scores.map((s) => Math.fround(Math.exp(s - most)));
@@ -122,13 +124,13 @@ export function createDeclaredRows(
     const out = new Float64Array(vDim);
     let sums = new Float64Array(vDim);
     const divisor = dividesFirst ? 1 : total;
-    for (let j = begin; j < end; j++) {
-      const p = applied[j - begin];
-      const at = j * vDim;
+    for (let j = 0; j < visible.length; j++) {
+      const p = applied[j];
+      const at = visible[j] * vDim;
       if (declared.pvAccumulator === undefined)
         for (let c = 0; c < vDim; c++) sums[c] = Math.fround(sums[c] + p * value[at + c]);
       else for (let c = 0; c < vDim; c++) sums[c] = ofSums(sums[c] + p * value[at + c]);
-      const ends = j + 1 === end || (ofPartials !== null && (j + 1 - begin) % splitKeys === 0);
+      const ends = j + 1 === visible.length || (ofPartials !== null && (j + 1) % splitKeys === 0);
       if (!ends) continue;
       for (let c = 0; c < vDim; c++)
         out[c] += ofPartials === null ? sums[c] / divisor : ofPartials(sums[c] / divisor);

@@ -1,5 +1,5 @@
 import type { AttentionReference, WeightVisitor } from '../../oracles/index.js';
-import { visibleKeys, type Problem } from '../problem/index.js';
+import { countKeys, problemMask, type Problem } from '../problem/index.js';
 import { followMaximum, type MaximumRule } from './bounds/index.js';
 import { walkRows } from './structure-statistic.js';
 
@@ -75,11 +75,11 @@ export function createRowStatistics(
   const rows = batch * heads * queries;
   const rule = maximum?.kind === 'online' && maximum.threshold > 0 ? maximum : null;
   const blocks = rule === null ? null : new BlockMaxima(keys, rule.blockKeys);
+  const mask = problemMask(problem, shape);
   const statistics: RowStatistics = {
-    visibleKeys: Int32Array.from({ length: rows }, (_, row) => {
-      const { begin, end } = visibleKeys(problem, shape, row % queries);
-      return end - begin;
-    }),
+    visibleKeys: Int32Array.from({ length: rows }, (_, row) =>
+      countKeys(mask.ranges(Math.floor(row / queries), row % queries)),
+    ),
     entropy: new Float64Array(rows).fill(NaN),
     lag: rule === null ? null : new Float64Array(rows).fill(NaN),
   };

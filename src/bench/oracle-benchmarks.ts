@@ -1,7 +1,7 @@
 import { attentionOracle, type Accuracy } from '../../oracles/index.js';
 import { auditAccuracy } from '../audit/index.js';
 import type { FormatName } from '../formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../problem/index.js';
+import { countKeys, problemMask, problemShape, type Problem } from '../problem/index.js';
 import { rateOf, type Benchmark } from './benchmark.js';
 import { normalProblem, type ProblemSize } from './normal-problem.js';
 
@@ -46,12 +46,12 @@ const cases: readonly OracleCase[] = [
 /** Multiply-adds of QKᵀ and PV over the visible keys: 2 · dim per query and key. */
 export function multiplyAdds(problem: Problem): number {
   const shape = problemShape(problem);
+  const mask = problemMask(problem, shape);
   let pairs = 0;
-  for (let row = 0; row < shape.queries; row++) {
-    const { begin, end } = visibleKeys(problem, shape, row);
-    pairs += end - begin;
-  }
-  return shape.batch * shape.heads * pairs * (shape.qkDim + shape.vDim);
+  for (let head = 0; head < shape.batch * shape.heads; head++)
+    for (let query = 0; query < shape.queries; query++)
+      pairs += countKeys(mask.ranges(head, query));
+  return pairs * (shape.qkDim + shape.vDim);
 }
 
 /** The attention oracle on one thread, standard normal inputs. */

@@ -2,6 +2,8 @@ export type { Tensor, TensorData } from '../formats/index.js';
 export type { Problem, Window } from './problem.js';
 export { problemShape, type ProblemShape } from './shape.js';
 export {
+  areSameRanges,
+  clipRanges,
   countKeys,
   hasKey,
   keysOf,

@@ -62,6 +62,25 @@ export function spanOf(ranges: readonly KeyRange[]): KeyRange {
     : { begin: ranges[0].begin, end: ranges[ranges.length - 1].end };
 }
 
+/** The part of some ranges within begin ≤ key < end. */
+export function clipRanges(
+  ranges: readonly KeyRange[],
+  begin: number,
+  end: number,
+): readonly KeyRange[] {
+  return ranges
+    .filter((range) => range.begin < end && begin < range.end)
+    .map((range) => ({ begin: Math.max(range.begin, begin), end: Math.min(range.end, end) }));
+}
+
+/** Whether two lists of ranges are the same, range by range. */
+export function areSameRanges(a: readonly KeyRange[], b: readonly KeyRange[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every(({ begin, end }, i) => begin === b[i].begin && end === b[i].end)
+  );
+}
+
 /** Whether some ranges have a key. */
 export function hasKey(ranges: readonly KeyRange[], key: number): boolean {
   return ranges.some(({ begin, end }) => begin <= key && key < end);

@@ -1,3 +1,4 @@
+import { countKeys } from '../../problem/index.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import type { RowDamage } from './row-damage.js';
 import { damageOf } from './row-sample.js';
@@ -37,7 +38,7 @@ export function rankCorrelation(a: readonly number[], b: readonly number[]): num
 
 /** How far the maximum of the first block visited, of 128 keys, lies below the row's. */
 function lagBehindMaximum(reader: RowReader, row: SampleRow, fromLast: boolean): number {
-  const { begin, end } = row.range;
+  const { begin, end } = row.span;
   if (begin === end) return 0;
   const scores = reader.scores(row.row);
   const block = Math.floor((fromLast ? end - 1 : begin) / 128) * 128;
@@ -54,7 +55,7 @@ export function describeCorrelations(
   if (rows.length < fewestRows) return [];
   const sizes = rows.map(({ row }) => damageOf(damage, row));
   const quantities: readonly (readonly [string, (row: SampleRow) => number])[] = [
-    ['the number of visible keys', ({ range }) => range.end - range.begin],
+    ['the number of visible keys', ({ ranges }) => countKeys(ranges)],
     [
       'the row maximum',
       ({ row }) => reader.scores(row).reduce((a, b) => Math.max(a, b), -Infinity),

@@ -106,9 +106,9 @@ function holdsSomethingForNothing(
   reader: RowReader,
   row: number,
 ): boolean {
-  const { begin, end } = reader.range(row);
   const { vDim } = reference.shape;
-  return begin === end && out.subarray(row * vDim, (row + 1) * vDim).every((x) => x !== 0);
+  const isEmpty = reader.ranges(row).length === 0;
+  return isEmpty && out.subarray(row * vDim, (row + 1) * vDim).every((x) => x !== 0);
 }
 
 /**

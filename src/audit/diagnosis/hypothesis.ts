@@ -12,7 +12,10 @@ export interface SampleRow extends PredictionPlace {
   readonly query: number;
   /** Flat over [batch, kv heads]. */
   readonly kv: number;
-  readonly range: KeyRange;
+  /** The keys that it sees. */
+  readonly ranges: readonly KeyRange[];
+  /** From the first of them to behind the last. */
+  readonly span: KeyRange;
   /** What the kernel gave. */
   readonly observed: Float64Array;
   readonly observedLse: number | null;

@@ -1,4 +1,4 @@
-import { visibleKeys } from '../../problem/index.js';
+import { problemMask, type KeyRange } from '../../problem/index.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import type { RowReader } from './row-reader.js';
 
@@ -23,12 +23,15 @@ export interface LossSignature {
 
 /** Largest q·k over the visible keys, towards the largest score; −∞ scores harm nobody. */
 function largestDot(reader: RowReader, row: number): number {
-  const { begin, end } = reader.range(row);
   const sign = Math.sign(reader.problem.scale);
+  const dots = reader.dots(row, reader.kvHead(row));
   return reader
-    .dots(row, reader.kvHead(row))
-    .subarray(begin, end)
-    .reduce((a, b) => Math.max(a, sign * b), 0);
+    .ranges(row)
+    .reduce(
+      (most, { begin, end }) =>
+        dots.subarray(begin, end).reduce((a, b) => Math.max(a, sign * b), most),
+      0,
+    );
 }
 
 const overflowRanges = [
@@ -64,9 +67,26 @@ interface MaskedTile {
   readonly masked: (row: number) => boolean;
 }
 
+/** Whether some tile of so many keys has none of a row's. */
+function missesTile(ranges: readonly KeyRange[], size: number, keys: number): boolean {
+  let next = 0;
+  for (const { begin, end } of ranges) {
+    if (Math.floor(begin / size) > next) return true;
+    next = Math.ceil(end / size);
+  }
+  return next < Math.ceil(keys / size);
+}
+
+/** The keys that a flat row sees. */
+function rangesOf({ problem, reference: { shape } }: MaskFacts) {
+  const mask = problemMask(problem, shape);
+  return (row: number) => mask.ranges(Math.floor(row / shape.queries), row % shape.queries);
+}
+
 /** The usual tiles and splits of the keys, with the rows that see nothing of one of them. */
-function maskedTiles({ problem, reference }: MaskFacts): MaskedTile[] {
-  const { shape } = reference;
+function maskedTiles(facts: MaskFacts): MaskedTile[] {
+  const { shape } = facts.reference;
+  const ranges = rangesOf(facts);
   const tiles = [128, 64, 32, 16, 256].map((size) => ({ size, name: `tile of ${size} keys` }));
   const splits = [2, 3, 4, 8, 16].map((parts) => {
     const size = Math.ceil(shape.keys / parts);
@@ -78,24 +98,20 @@ function maskedTiles({ problem, reference }: MaskFacts): MaskedTile[] {
     .map(({ size, name }) => ({
       size,
       name,
-      masked: (row) => {
-        const { begin, end } = visibleKeys(problem, shape, row % shape.queries);
-        return begin >= size || Math.ceil(end / size) < Math.ceil(shape.keys / size);
-      },
+      masked: (row) => missesTile(ranges(row), size, shape.keys),
     }));
 }
 
 type MaskFacts = Pick<DiagnosisInput, 'problem' | 'reference'>;
 
 function* maskSignatures({ problem, reference }: DiagnosisInput): Generator<LossSignature> {
-  const { shape } = reference;
-  const range = (row: number) => visibleKeys(problem, shape, row % shape.queries);
+  const ranges = rangesOf({ problem, reference });
   yield {
     id: 'rows-without-keys',
     technique: 'normalise',
     losses: ['nan', 'infinite'],
     statement: 'rows without visible keys are divided by a row sum of zero',
-    holds: (row) => range(row).begin === range(row).end,
+    holds: (row) => ranges(row).length === 0,
   };
   for (const { name, masked } of maskedTiles({ problem, reference }))
     yield {

@@ -1,9 +1,13 @@
 import { decodeToFloat64, formats } from '../../formats/index.js';
 import {
-  visibleKeys,
+  problemMask,
+  scoreLaw,
+  scoreOf,
   type KeyRange,
+  type Mask,
   type Problem,
   type ProblemShape,
+  type ScoreLaw,
   type Tensor,
 } from '../../problem/index.js';
 
@@ -45,12 +49,16 @@ export class RowReader {
   readonly query: (row: number) => Float64Array;
   readonly #dots: (index: number) => Float64Array;
   readonly #kvHeads: number;
+  readonly #mask: Mask;
+  readonly #law: ScoreLaw;
 
   constructor(problem: Problem, shape: ProblemShape) {
     const { batch, kvHeads, keys, qkDim, vDim } = shape;
     this.problem = problem;
     this.shape = shape;
     this.#kvHeads = Math.max(batch * kvHeads, 1);
+    this.#mask = problemMask(problem, shape);
+    this.#law = scoreLaw(problem);
     const slice = (tensor: Tensor, size: number) => (index: number) =>
       decodeToFloat64(
         tensor.data,
@@ -63,11 +71,8 @@ export class RowReader {
     this.keys = remembered(slice(problem.k, keys * qkDim));
     this.query = slice(problem.q, qkDim);
     this.scores = remembered((row) => {
-      const { begin, end } = this.range(row);
-      const scores = new Float64Array(keys).fill(-Infinity);
       const dots = this.dots(row, this.kvHead(row));
-      for (let j = begin; j < end; j++) scores[j] = this.score(dots[j]);
-      return scores;
+      return this.maskedScores(this.ranges(row), (key) => this.score(dots[key], row, key));
     });
     this.#dots = remembered((index) => {
       const q = this.query(Math.floor(index / this.#kvHeads));
@@ -88,8 +93,17 @@ export class RowReader {
   }
 
   /** The keys that flat row `row` sees. */
-  range(row: number): KeyRange {
-    return visibleKeys(this.problem, this.shape, row % this.shape.queries);
+  ranges(row: number): readonly KeyRange[] {
+    const { queries } = this.shape;
+    return this.#mask.ranges(Math.floor(row / queries), row % queries);
+  }
+
+  /** The scores of all keys: those of the keys within some ranges, −∞ elsewhere. */
+  maskedScores(ranges: readonly KeyRange[], score: (key: number) => number): Float64Array {
+    const scores = new Float64Array(this.shape.keys).fill(-Infinity);
+    for (const { begin, end } of ranges)
+      for (let key = begin; key < Math.min(end, scores.length); key++) scores[key] = score(key);
+    return scores;
   }
 
   /** q·k of row `row` with every key of a flat kv head, masked or not; do not write to it. */
@@ -97,10 +111,9 @@ export class RowReader {
     return this.#dots(row * this.#kvHeads + kv);
   }
 
-  /** The score that the problem makes of a dot product: scaled, then soft-capped; natural units. */
-  score(dot: number): number {
-    const { scale, softcap } = this.problem;
-    const scaled = dot * scale;
-    return softcap === null ? scaled : softcap * Math.tanh(scaled / softcap);
+  /** The score that the problem makes of a dot product of flat row `row` and a key; natural units. */
+  score(dot: number, row: number, key: number): number {
+    const { queries } = this.shape;
+    return scoreOf(this.#law, dot, Math.floor(row / queries), row % queries, key);
   }
 }

@@ -1,4 +1,5 @@
 import { formats, round } from '../../formats/index.js';
+import { spanOf } from '../../problem/index.js';
 import { outputRounding } from '../bounds/index.js';
 import { correctRow } from './correct-row.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
@@ -174,12 +175,14 @@ export function sampleRows(
     ),
   ]);
   const build = (row: number): SampleRow => {
+    const ranges = reader.ranges(row);
     return {
       row,
       head: Math.floor(row / queries),
       query: row % queries,
       kv: reader.kvHead(row),
-      range: reader.range(row),
+      ranges,
+      span: spanOf(ranges),
       bound: bound.row(row),
       outputFormat,
       vDim,

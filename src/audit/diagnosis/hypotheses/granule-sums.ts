@@ -1,11 +1,9 @@
+import { clipRanges, keysOf, type KeyRange } from '../../../problem/index.js';
 import type { SampleRow } from '../hypothesis.js';
 import type { RowReader } from '../row-reader.js';
 
 /** A stretch of keys that a loop over K and V takes in one step. */
-export interface KeyTile {
-  readonly begin: number;
-  readonly end: number;
-}
+export type KeyTile = KeyRange;
 
 /** Σ over V of the ranking rows' tiles, granule by granule, so that a tile costs vDim operations. */
 export class GranuleSums {
@@ -33,12 +31,10 @@ export class GranuleSums {
     for (let g = 0; g < count; g++) {
       for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] = this.#sums[g * vDim + c];
       this.#weights[g + 1] = this.#weights[g];
-      const first = Math.max(g * granule, row.range.begin);
-      const last = Math.min((g + 1) * granule, row.range.end);
-      for (let j = first; j < last; j++) {
+      for (const j of keysOf(clipRanges(row.ranges, g * granule, (g + 1) * granule))) {
         const dot = zeroKeys ? 0 : dots[j + keysFrom];
         if (dot === undefined) continue;
-        const w = Math.exp(reader.score(dot) - row.correct.lse);
+        const w = Math.exp(reader.score(dot, row.row, j) - row.correct.lse);
         this.#weights[g + 1] += w;
         const from = (j + valuesFrom) * vDim;
         if (from < 0 || from >= values.length) continue;

@@ -69,10 +69,10 @@ export const headHypotheses: HypothesisFamily = function* ({ reader, shape }) {
       const predict: Hypothesis['predict'] = (row: SampleRow) => {
         const other = kv(Math.floor(row.head / shape.heads), row.head % shape.heads);
         if (other === row.kv) return row.correct;
-        const { begin, end } = row.range;
-        const scores = reader
-          .dots(row.row, keys ? other : row.kv)
-          .map((dot, j) => (j >= begin && j < end ? reader.score(dot) : -Infinity));
+        const dots = reader.dots(row.row, keys ? other : row.kv);
+        const scores = reader.maskedScores(row.ranges, (key) =>
+          reader.score(dots[key], row.row, key),
+        );
         return predictWeighted(row, softmaxRow(scores, reader.values(values ? other : row.kv)));
       };
       yield { id, technique: null, statement: `${names} are read from ${what}`, predict };

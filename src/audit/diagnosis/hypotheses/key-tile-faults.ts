@@ -1,3 +1,4 @@
+import { clipRanges, keysOf, spanOf } from '../../../problem/index.js';
 import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, type WeightedRow } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';
@@ -126,27 +127,26 @@ function faultyRow(
   tile: KeyTile,
   fault: TileFault,
 ): WeightedRow | 'untouched' | null {
-  const { begin, end } = row.range;
-  const first = Math.max(tile.begin, begin);
-  const last = Math.min(tile.end, end);
-  if (first >= last) return 'untouched';
+  const touched = clipRanges(row.ranges, tile.begin, tile.end);
+  if (touched.length === 0) return 'untouched';
+  const { begin: first, end: last } = spanOf(touched);
   const { keys, vDim } = reader.shape;
   const size = tile.end - tile.begin;
   const dots = reader.dots(row.row, row.kv);
   const weights = new Float64Array(keys);
   const values = reader.values(row.kv);
   let sum = 0;
-  for (let j = begin; j < end; j++) {
+  for (const j of keysOf(row.ranges)) {
     const inside = j >= first && j < last;
     const source = inside ? j + fault.keysFrom * size : j;
     if (source < 0 || source >= keys) return null;
     const dot = inside && fault.zeroKeys ? 0 : dots[source];
-    const p = Math.exp(reader.score(dot) - row.correct.lse);
+    const p = Math.exp(reader.score(dot, row.row, j) - row.correct.lse);
     weights[j] = inside ? fault.inOutput * p : p;
     sum += inside ? fault.inSum * p : p;
   }
   if (!(sum > 0)) return null;
-  for (let j = begin; j < end; j++) weights[j] /= sum;
+  for (const j of keysOf(row.ranges)) weights[j] /= sum;
   const lse = row.correct.lse + Math.log(sum);
   if (fault.valuesFrom === 0) return { weights, values, lse };
   const from = fault.valuesFrom * size;

@@ -1,26 +1,42 @@
 import {
-  visibleKeys,
+  areSameRanges,
+  clipRanges,
+  problemMask,
+  spanOf,
   type KeyRange,
+  type Mask,
   type Problem,
   type ProblemShape,
 } from '../../../problem/index.js';
 import type { HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
 
-/** The keys that a faulty mask leaves visible to one query; empty when begin ≥ end. */
-type FaultyMask = (query: number) => KeyRange;
-
 interface MaskFault {
   readonly id: string;
   readonly statement: string;
-  readonly mask: FaultyMask;
+  readonly mask: Mask;
 }
 
 const tileSizes = [16, 32, 64, 128, 256] as const;
 
-const masksOf = (problem: Problem, shape: ProblemShape): FaultyMask => {
-  return (query) => visibleKeys(problem, shape, query);
-};
+/** A mask that is another one but for what is done to the ranges of each query. */
+function changed(
+  { ranges }: Mask,
+  change: (ranges: readonly KeyRange[], query: number) => readonly KeyRange[],
+): Mask {
+  return { ranges: (head, query) => change(ranges(head, query), query) };
+}
+
+/** Some ranges of which the first begins elsewhere, before it; nothing if there are none. */
+function beginningAt(ranges: readonly KeyRange[], begin: (first: number) => number) {
+  return ranges.map((range, i) => (i === 0 ? { ...range, begin: begin(range.begin) } : range));
+}
+
+/** Some ranges of which the last ends elsewhere, behind it; nothing if there are none. */
+function endingAt(ranges: readonly KeyRange[], end: (last: number) => number) {
+  const last = ranges.length - 1;
+  return ranges.map((range, i) => (i === last ? { ...range, end: end(range.end) } : range));
+}
 
 function* causalFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault> {
   const { queries, keys } = shape;
@@ -31,49 +47,44 @@ function* causalFaults(problem: Problem, shape: ProblemShape): Generator<MaskFau
     causal: false,
     window: { left, right: right >= 0 ? Math.min(right, reach) : reach },
   });
-  const correct = masksOf(problem, shape);
+  const correct = problemMask(problem, shape);
   yield {
     id: 'causal-mask-missing',
     statement: 'the causal mask is missing',
-    mask: masksOf({ ...problem, causal: false }, shape),
+    mask: problemMask({ ...problem, causal: false }, shape),
   };
   // A window to the right of the diagonal narrower than the fault hides it.
   if (right < 0 || right > 0)
     yield {
       id: 'causal-limit-late',
       statement: 'the causal limit is one key too far',
-      mask: masksOf(limited(1), shape),
+      mask: problemMask(limited(1), shape),
     };
   yield {
     id: 'causal-limit-early',
     statement: 'the causal limit is one key short: the diagonal is masked',
-    mask: (query) => {
-      const { begin, end } = correct(query);
-      return { begin, end: Math.min(end, query + keys - queries) };
-    },
+    mask: changed(correct, (ranges, query) => clipRanges(ranges, 0, query + keys - queries)),
   };
   for (const size of tileSizes) {
     if (size >= keys) continue;
     yield {
       id: 'causal-limit-by-tile',
       statement: `the causal limit is rounded up to tiles of ${size} keys`,
-      mask: (query) => {
-        const { begin, end } = correct(query);
-        return { begin, end: Math.min(keys, Math.ceil(end / size) * size) };
-      },
+      mask: changed(correct, (ranges) =>
+        endingAt(ranges, (end) => Math.min(keys, Math.ceil(end / size) * size)),
+      ),
     };
     yield {
       id: 'causal-limit-by-tile',
       statement: `the tile of ${size} keys on the causal diagonal is dropped`,
-      mask: (query) => {
-        const { begin, end } = correct(query);
-        return { begin, end: Math.floor(end / size) * size };
-      },
+      mask: changed(correct, (ranges) =>
+        clipRanges(ranges, 0, Math.floor(spanOf(ranges).end / size) * size),
+      ),
     };
     yield {
       id: 'causal-limit-by-tile',
       statement: `the causal limit is ${size} keys too far`,
-      mask: masksOf(limited(size), shape),
+      mask: problemMask(limited(size), shape),
     };
   }
 }
@@ -84,16 +95,15 @@ function* alignmentFaults(problem: Problem, shape: ProblemShape): Generator<Mask
   yield {
     id: 'mask-aligned-top-left',
     statement: 'the mask is aligned to the top left, not to the bottom right',
-    mask: (query) => visibleKeys(problem, { ...shape, keys: queries }, query),
+    mask: problemMask(problem, { ...shape, keys: queries }),
   };
 }
 
 function* windowFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault> {
   const { window } = problem;
   if (window === null) return;
-  const withWindow = (changed: Partial<typeof window>): FaultyMask => {
-    return masksOf({ ...problem, window: { ...window, ...changed } }, shape);
-  };
+  const withWindow = (limits: Partial<typeof window>): Mask =>
+    problemMask({ ...problem, window: { ...window, ...limits } }, shape);
   for (const side of ['left', 'right'] as const) {
     const reach = window[side];
     if (reach < 0 || (side === 'right' && problem.causal)) continue;
@@ -115,14 +125,13 @@ function* windowFaults(problem: Problem, shape: ProblemShape): Generator<MaskFau
       };
     for (const size of tileSizes) {
       if (size >= shape.keys || side === 'right') continue;
-      const correct = masksOf(problem, shape);
+      const correct = problemMask(problem, shape);
       yield {
         id: 'window-limit-by-tile',
         statement: `the window's left limit is rounded down to tiles of ${size} keys`,
-        mask: (query) => {
-          const { begin, end } = correct(query);
-          return { begin: Math.floor(begin / size) * size, end };
-        },
+        mask: changed(correct, (ranges) =>
+          beginningAt(ranges, (begin) => Math.floor(begin / size) * size),
+        ),
       };
     }
   }
@@ -130,55 +139,43 @@ function* windowFaults(problem: Problem, shape: ProblemShape): Generator<MaskFau
     yield {
       id: 'window-ignored',
       statement: 'the window is ignored',
-      mask: masksOf({ ...problem, window: null }, shape),
+      mask: problemMask({ ...problem, window: null }, shape),
     };
 }
 
 function* maskFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault> {
-  const correct = masksOf(problem, shape);
+  const correct = problemMask(problem, shape);
   if (problem.causal) yield* causalFaults(problem, shape);
   else
     yield {
       id: 'causal-mask-unasked',
       statement: 'a causal mask is applied that the problem does not have',
-      mask: masksOf({ ...problem, causal: true }, shape),
+      mask: problemMask({ ...problem, causal: true }, shape),
     };
   yield* alignmentFaults(problem, shape);
   yield* windowFaults(problem, shape);
   yield {
     id: 'first-key-dropped',
     statement: 'the first key that a query sees is dropped',
-    mask: (query) => {
-      const { begin, end } = correct(query);
-      return { begin: begin + 1, end };
-    },
+    mask: changed(correct, (ranges) => clipRanges(ranges, spanOf(ranges).begin + 1, shape.keys)),
   };
   yield {
     id: 'first-key-dropped',
     statement: 'key 0 is dropped',
-    mask: (query) => {
-      const { begin, end } = correct(query);
-      return { begin: Math.max(begin, 1), end };
-    },
+    mask: changed(correct, (ranges) => clipRanges(ranges, 1, shape.keys)),
   };
   if (!problem.causal)
     yield {
       id: 'last-key-dropped',
       statement: 'the last key is dropped',
-      mask: (query) => {
-        const { begin, end } = correct(query);
-        return { begin, end: Math.min(end, shape.keys - 1) };
-      },
+      mask: changed(correct, (ranges) => clipRanges(ranges, 0, shape.keys - 1)),
     };
   for (const size of tileSizes)
     if (shape.keys % size !== 0 && shape.keys > size)
       yield {
         id: 'last-tile-dropped',
         statement: `the last, partial tile of ${size} keys is dropped`,
-        mask: (query) => {
-          const { begin, end } = correct(query);
-          return { begin, end: Math.min(end, shape.keys - (shape.keys % size)) };
-        },
+        mask: changed(correct, (ranges) => clipRanges(ranges, 0, shape.keys - (shape.keys % size))),
       };
 }
 
@@ -186,11 +183,10 @@ function* maskFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault
 export const maskHypotheses: HypothesisFamily = function* ({ reader, shape }) {
   for (const { id, statement, mask } of maskFaults(reader.problem, shape)) {
     const predict = (row: SampleRow) => {
-      const { begin, end } = mask(row.query);
-      if (begin === row.range.begin && end === row.range.end) return row.correct;
-      const scores = reader
-        .dots(row.row, row.kv)
-        .map((dot, j) => (j >= begin && j < end ? reader.score(dot) : -Infinity));
+      const ranges = mask.ranges(row.head, row.query);
+      if (areSameRanges(ranges, row.ranges)) return row.correct;
+      const dots = reader.dots(row.row, row.kv);
+      const scores = reader.maskedScores(ranges, (key) => reader.score(dots[key], row.row, key));
       return predictWeighted(row, softmaxRow(scores, reader.values(row.kv)));
     };
     yield { id, technique: null, statement, predict };

@@ -94,12 +94,12 @@ function* partialSums({ keys }: ProblemShape): Generator<RowSumFault> {
     for (const last of [true, false])
       yield sum(
         `the ${last ? 'last' : 'first'} tile of ${size} keys is not in the row sum`,
-        (key, { range }) =>
-          Math.floor(key / size) !== Math.floor((last ? range.end - 1 : range.begin) / size),
+        (key, { span }) =>
+          Math.floor(key / size) !== Math.floor((last ? span.end - 1 : span.begin) / size),
       );
   }
   yield sum('key 0 is not in the row sum', (key) => key !== 0);
-  yield sum('the last key is not in the row sum', (key, { range }) => key !== range.end - 1);
+  yield sum('the last key is not in the row sum', (key, { span }) => key !== span.end - 1);
 }
 
 function* divisionFaults(): Generator<RowSumFault> {
@@ -138,7 +138,7 @@ export const rowSumHypotheses: HypothesisFamily = function* ({ reader, shape, in
         ...(cause === undefined ? {} : { cause }),
         statement: inLse && hasLse && !lseFollows ? `${statement}, but not in the LSE` : statement,
         predict: (row) => {
-          if (row.range.begin === row.range.end) return row.correct;
+          if (row.ranges.length === 0) return row.correct;
           const divisor = ratio(row, reader.scores(row.row));
           if (divisor === 0) return null;
           const lse = row.correct.lse + (lseFollows ? Math.log(divisor) : 0);

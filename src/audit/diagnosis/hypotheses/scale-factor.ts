@@ -17,10 +17,10 @@ const leastError = 2e-5;
 
 /** A row as it would be with another factor on its scores, before any softcap. */
 function withFactor({ reader }: HypothesisContext, row: SampleRow, factor: number): RowPrediction {
-  const { begin, end } = row.range;
-  const scores = reader
-    .dots(row.row, row.kv)
-    .map((dot, j) => (j >= begin && j < end ? reader.score(factor * dot) : -Infinity));
+  const dots = reader.dots(row.row, row.kv);
+  const scores = reader.maskedScores(row.ranges, (key) =>
+    reader.score(factor * dots[key], row.row, key),
+  );
   return predictWeighted(row, softmaxRow(scores, reader.values(row.kv), Math.abs(factor)));
 }
 

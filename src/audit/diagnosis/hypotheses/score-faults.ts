@@ -121,12 +121,12 @@ export const scoreHypotheses: HypothesisFamily = function* ({ reader, shape }) {
       technique,
       statement,
       predict: (row) => {
-        const { begin, end } = row.range;
+        const dots = reader.dots(row.row, row.kv);
         let growth = 1;
-        const scores = reader.dots(row.row, row.kv).map((dot, j) => {
-          if (j < begin || j >= end) return -Infinity;
-          const faulty = score(dot);
-          growth = Math.max(growth, Math.abs(faulty / reader.score(dot)) || 1);
+        const scores = reader.maskedScores(row.ranges, (key) => {
+          const faulty = score(dots[key]);
+          const correct = reader.score(dots[key], row.row, key);
+          growth = Math.max(growth, Math.abs(faulty / correct) || 1);
           return faulty;
         });
         return predictWeighted(row, softmaxRow(scores, reader.values(row.kv), growth));

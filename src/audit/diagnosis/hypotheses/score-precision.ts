@@ -76,10 +76,7 @@ function ofScores(
   return {
     ...about,
     predict: (row) => {
-      const { begin, end } = row.range;
-      const of = scores(row);
-      const faulty = new Float64Array(reader.shape.keys).fill(-Infinity);
-      for (let j = begin; j < end; j++) faulty[j] = of(j);
+      const faulty = reader.maskedScores(row.ranges, scores(row));
       return predictWeighted(row, softmaxRow(faulty, reader.values(row.kv)));
     },
   };
@@ -125,7 +122,7 @@ function* roundedQueries(context: HypothesisContext): Generator<Hypothesis> {
         return (key) => {
           let dot = 0;
           for (let t = 0; t < query.length; t++) dot += query[t] * keys[key * query.length + t];
-          return reader.score(dot / factor);
+          return reader.score(dot / factor, row.row, key);
         };
       },
     );
@@ -156,7 +153,7 @@ export const scorePrecisionHypotheses: HypothesisFamily = function* (context) {
         (row) => {
           const query = reader.query(row.row);
           const keys = reader.keys(row.kv);
-          return (key) => reader.score(shortDot(query, keys, key, held, chunk));
+          return (key) => reader.score(shortDot(query, keys, key, held, chunk), row.row, key);
         },
       );
     }
