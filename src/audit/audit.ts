@@ -8,9 +8,8 @@ import { decodeToFloat64, formats, round, type FormatName } from '../formats/ind
 import { problemShape, type Problem, type ProblemShape, type Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { usualChecks, type Baselines } from './baselines.js';
-import { KernelBound } from './bound.js';
+import { anyKernelArithmetic, type KernelArithmetic, KernelBound } from './bounds/index.js';
 import { diagnose } from './diagnosis/index.js';
-import { anyKernelArithmetic, type KernelArithmetic } from './bounds/index.js';
 import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
 import { createRowStatistics, type RowStatistics } from './row-statistics.js';

@@ -1,13 +1,14 @@
 import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
 import type { Problem } from '../problem/index.js';
-import { internalBound, type KernelBound } from './bound.js';
 import {
   combinations,
+  type CombinedBounds,
   createCombinedBounds,
   forEachRowsBound,
-  outputRounding,
-  type CombinedBounds,
+  internalBound,
   type KernelArithmetic,
+  type KernelBound,
+  outputRounding,
   type RowsBound,
 } from './bounds/index.js';
 

@@ -11,8 +11,9 @@ export {
   type KernelOutputs,
 } from './audit.js';
 export type { Baselines } from './baselines.js';
-export { KernelBound, type RowBound } from './bound.js';
 export {
+  KernelBound,
+  type RowBound,
   anyKernelArithmetic,
   fa4Arithmetic,
   forEachRowsBound,

@@ -6,7 +6,7 @@ import {
   ulp,
   type FormatName,
 } from '../formats/index.js';
-import type { KernelBound } from './bound.js';
+import type { KernelBound } from './bounds/index.js';
 import { outputPlaces } from './common-offset.js';
 import type { Premises } from './premises.js';
 import { ErrorPool, type NearlyEqual } from './error-pool.js';

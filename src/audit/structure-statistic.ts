@@ -1,7 +1,6 @@
 import { levels, type AttentionReference, type WeightTile } from '../../oracles/index.js';
 import { formats, smallestNormal, type FormatName } from '../formats/index.js';
-import type { KernelBound } from './bound.js';
-import { outputRounding } from './bounds/index.js';
+import { type KernelBound, outputRounding } from './bounds/index.js';
 import { ErrorPool, NearlyEqual } from './error-pool.js';
 
 /** Query rows per tile in the tile scope. */

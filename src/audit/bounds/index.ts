@@ -14,6 +14,7 @@ export type {
 } from './kernel-arithmetic.js';
 export { followMaximum } from './maximum-path.js';
 export { naiveArithmetic } from './naive-arithmetic.js';
+export { internalBound, KernelBound, type RowBound } from './norm-bound.js';
 export { outputRounding } from './output-round.js';
 export {
   combinations,

@@ -1,5 +1,4 @@
-import { internalBound } from '../bound.js';
-import { outputRounding } from '../bounds/index.js';
+import { internalBound, outputRounding } from '../bounds/index.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 import type { RowPrediction } from './prediction.js';
 

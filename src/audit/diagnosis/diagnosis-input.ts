@@ -1,7 +1,7 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
-import type { KernelBound } from '../bound.js';
+import type { KernelBound } from '../bounds/index.js';
 import type { ElementTest } from '../element-test.js';
 import type { LseTest } from '../lse-test.js';
 import type { SpreadTest } from '../spread-test.js';

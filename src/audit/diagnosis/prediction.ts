@@ -1,6 +1,5 @@
 import type { FormatName } from '../../formats/index.js';
-import { internalBound, type RowBound } from '../bound.js';
-import { outputRounding } from '../bounds/index.js';
+import { internalBound, outputRounding, type RowBound } from '../bounds/index.js';
 import { expectedError } from './row-damage.js';
 
 /** What a kernel with a certain fault gives for one row, up to rounding. */

@@ -1,7 +1,6 @@
 import { forEachWeightTile, type AttentionReference } from '../../../oracles/index.js';
 import { decodeToFloat64, formats, type FormatName } from '../../formats/index.js';
-import type { RowBound } from '../bound.js';
-import { outputRounding } from '../bounds/index.js';
+import { outputRounding, type RowBound } from '../bounds/index.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 
 /** What the rows are measured from. */

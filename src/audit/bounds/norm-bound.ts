@@ -1,4 +1,4 @@
-import type { AttentionReference } from '../../oracles/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
 import {
   decodeToFloat64,
   formats,
@@ -6,9 +6,15 @@ import {
   unitRoundoff,
   type FormatName,
   type NumberFormat,
-} from '../formats/index.js';
-import { countKeys, problemMask, type Mask, type Problem, type Tensor } from '../problem/index.js';
-import { factorsError, problemPremises, type Premises } from './premises.js';
+} from '../../formats/index.js';
+import {
+  countKeys,
+  problemMask,
+  type Mask,
+  type Problem,
+  type Tensor,
+} from '../../problem/index.js';
+import { factorsError, problemPremises, type Premises } from '../premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
@@ -86,7 +92,9 @@ function headMaxima(values: Float64Array, heads: number): Float64Array {
 const recentRows = 256;
 
 /**
- * A bound on the error of any correct kernel (see `premisesByFormat`, unless given) on one problem, row by row.
+ * A bound on the error of any correct kernel (see `premisesByFormat`, unless given) on one problem, row by
+ * row, from the norms of Q, K and V alone: quick, and for every row that has finite scores, where the bounds
+ * of `forEachRowsBound` look at each pair of a query and a key and tell techniques apart.
  *
  * With A = |scale|·‖q‖·max‖k‖ ≥ |score|, d the head dimension, n the row's visible keys, a the
  * accumulation's and r an elementwise operation's relative error, e the exponential's:
