@@ -7,6 +7,9 @@ export {
   type AttentionReference,
   type Level,
   type Progress,
+  type ReferenceQuantities,
+  type ReferenceQuantity,
+  type ScaledReferenceQuantity,
   type WeightVisitor,
 } from './attention/attention.js';
 export type { WeightTile } from './attention/weight-tiles.js';

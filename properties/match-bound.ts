@@ -57,7 +57,7 @@ export function matchBound(
     const index = row * shape.vDim + at.column!;
     const found = auditableOutput(outputs.out, shape)[index];
     lines.push(
-      `worst element: ${found} for ${reference.out[index]} ± ${formatNumber(bound)} at ${describePlace(at)}`,
+      `worst element: ${found} for ${reference.quantities.out.values[index]} ± ${formatNumber(bound)} at ${describePlace(at)}`,
     );
   }
   return { pass, message: lines.join('\n') };

@@ -22,18 +22,33 @@ export const levels = ['empty', 'fp64', 'double-double', 'arbitrary', 'special']
 /** One of {@link levels}. */
 export type Level = (typeof levels)[number];
 
+/** One quantity of an exact result, with a proven radius; its shape is that of `quantities` by this name. */
+export interface ReferenceQuantity {
+  readonly values: Float64Array;
+  /** |value − exact| ≤ radius, element by element; 0 where the value is NaN or infinite. */
+  readonly radius: Float64Array;
+  /** The scale on which an element's rounding errors live; null where errors are absolute. */
+  readonly magnitude: Float64Array | null;
+}
+
+/** A quantity whose elements have a scale for their errors. */
+export interface ScaledReferenceQuantity extends ReferenceQuantity {
+  readonly magnitude: Float64Array;
+}
+
+/** Exact quantities by name: the forward's, and what else an oracle computed. */
+export interface ReferenceQuantities {
+  /** O, [batch, heads, queries, vDim]; its magnitude is Σ p|v| / Σ p. */
+  readonly out: ScaledReferenceQuantity;
+  /** [batch, heads, queries]: natural log of Σ exp(score); −∞ for a row without keys. */
+  readonly lse: ReferenceQuantity;
+  readonly [name: string]: ReferenceQuantity | undefined;
+}
+
 /** Exact attention of a whole problem, each value with a proven radius. */
 export interface AttentionReference {
   readonly shape: ProblemShape;
-  /** [batch, heads, queries, vDim] */
-  readonly out: Float64Array;
-  /** |out − exact| ≤ outRadius, element by element; 0 where the value is NaN or infinite. */
-  readonly outRadius: Float64Array;
-  /** Σ p|v| / Σ p: the scale on which an element's rounding errors live. */
-  readonly magnitude: Float64Array;
-  /** [batch, heads, queries]: natural log of Σ exp(score); −∞ for a row without keys. */
-  readonly lse: Float64Array;
-  readonly lseRadius: Float64Array;
+  readonly quantities: ReferenceQuantities;
   /** [batch, heads, queries]: the row's largest score, natural units, about fp64 accuracy. */
   readonly maximum: Float64Array;
   /** [batch, heads, queries]: index into `levels`. */
@@ -144,24 +159,23 @@ export function attentionOracle(
   const shape = problemShape(problem);
   const { batch, heads, queries, vDim, qkDim } = shape;
   const rows = batch * heads * queries;
-  const reference = {
-    shape,
-    out: new Float64Array(rows * vDim),
-    outRadius: new Float64Array(rows * vDim),
-    magnitude: new Float64Array(rows * vDim),
-    lse: new Float64Array(rows),
-    lseRadius: new Float64Array(rows),
-    maximum: new Float64Array(rows),
-    level: new Uint8Array(rows),
+  const numbers = (length: number) => new Float64Array(length);
+  const out = {
+    values: numbers(rows * vDim),
+    radius: numbers(rows * vDim),
+    magnitude: numbers(rows * vDim),
   };
-  const store = (at: number, result: RowResult, level: Level) => {
-    reference.out.set(result.out, at * vDim);
-    reference.outRadius.set(result.outRadius, at * vDim);
-    reference.magnitude.set(result.magnitude, at * vDim);
-    reference.lse[at] = result.lse;
-    reference.lseRadius[at] = result.lseRadius;
-    reference.maximum[at] = result.maximum;
-    reference.level[at] = levels.indexOf(level);
+  const lse = { values: numbers(rows), radius: numbers(rows), magnitude: null };
+  const maximum = numbers(rows);
+  const level = new Uint8Array(rows);
+  const store = (at: number, result: RowResult, settled: Level) => {
+    out.values.set(result.out, at * vDim);
+    out.radius.set(result.outRadius, at * vDim);
+    out.magnitude.set(result.magnitude, at * vDim);
+    lse.values[at] = result.lse;
+    lse.radius[at] = result.lseRadius;
+    maximum[at] = result.maximum;
+    level[at] = levels.indexOf(settled);
   };
   const law: ScoreLaw = { scale: problem.scale, softcap: problem.softcap };
   const constants = scoreConstants(law);
@@ -220,7 +234,7 @@ export function attentionOracle(
     }
     head++;
   }
-  return reference;
+  return { shape, quantities: { out, lse }, maximum, level };
 }
 
 /** What `forEachWeightTile` calls: for each block of query rows begin, its tiles, end. */
@@ -260,7 +274,10 @@ export function forEachWeightTile(
       const rows = ranges.map((_, i) => {
         const at = head * queries + first + i;
         const special = levels[reference.level[at]] === 'special';
-        return { lse: special ? NaN : reference.lse[at], maximum: reference.maximum[at] };
+        return {
+          lse: special ? NaN : reference.quantities.lse.values[at],
+          maximum: reference.maximum[at],
+        };
       });
       visitor.begin(head, first, count);
       visitWeightTiles(

@@ -50,7 +50,7 @@ class Combination {
   readonly lse: Combined;
 
   constructor(parts: readonly Part[], row: number) {
-    const exact = parts.map(({ reference }) => reference.lse[row]);
+    const exact = parts.map(({ reference }) => reference.quantities.lse.values[row]);
     const found = parts.map(({ run }) => run.lse[row]);
     const lambda = parts.map(({ bounds }) => bounds.lse[row]);
     const whole = logSumExp(exact);
@@ -78,8 +78,8 @@ class Combination {
         bound +=
           weight *
           (stretch * bounds.out[at] +
-            (stretch - 1) * Math.abs(reference.out[at] - exact) +
-            slack * (Math.abs(reference.out[at]) + Math.abs(exact)));
+            (stretch - 1) * Math.abs(reference.quantities.out.values[at] - exact) +
+            slack * (Math.abs(reference.quantities.out.values[at]) + Math.abs(exact)));
     });
     return { value, bound };
   }
@@ -122,7 +122,10 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
   let compared = 0;
   for (let row = 0; row < lse.length; row++) {
     // Special values have a law of their own, of which LSEs cannot tell.
-    if (![whole, ...parts].every((part) => Number.isFinite(part.reference.lse[row]))) continue;
+    if (
+      ![whole, ...parts].every((part) => Number.isFinite(part.reference.quantities.lse.values[row]))
+    )
+      continue;
     const combination = new Combination(parts, row);
     const ofLse = bounds.lse[row] + combination.lse.bound;
     if (ofLse < Infinity) compared++;
@@ -135,7 +138,7 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
       );
     for (let c = 0; c < shape.vDim; c++) {
       const at = row * shape.vDim + c;
-      const { value, bound } = combination.element(c, reference.out[at]);
+      const { value, bound } = combination.element(c, reference.quantities.out.values[at]);
       const limit = bounds.out[at] + bound;
       if (limit < Infinity) compared++;
       if (Math.abs(out[at] - value) > limit)

@@ -49,12 +49,19 @@ export function runBounds(
     format,
     admittedPremises({ problem, outputs }, promises),
   );
-  const { total, lse } = elementBounds(problem, reference, arithmetic, premises);
+  const {
+    quantities: {
+      out: { total },
+      lse,
+    },
+  } = elementBounds(problem, reference, arithmetic, premises);
   const stored = outputs.lse?.format ?? null;
   return {
     out: total,
     lse: lse.total.map((bound, row) =>
-      stored === null ? bound : bound + storingError(stored, reference.lse[row], bound),
+      stored === null
+        ? bound
+        : bound + storingError(stored, reference.quantities.lse.values[row], bound),
     ),
   };
 }

@@ -20,14 +20,17 @@ export function shiftReference(
   shift: ReferenceShift,
   shifted: Problem,
 ): AttentionReference {
-  const lse = reference.lse.map((value) => value + shift.lse);
+  const { out, lse } = reference.quantities;
+  const values = lse.values.map((value) => value + shift.lse);
+  const radius = lse.radius.map((radius, row) =>
+    Number.isFinite(values[row])
+      ? radius + shift.lseError + 2 ** -52 * Math.abs(values[row])
+      : radius,
+  );
   return {
     ...reference,
     shape: problemShape(shifted),
-    lse,
-    lseRadius: reference.lseRadius.map((radius, row) =>
-      Number.isFinite(lse[row]) ? radius + shift.lseError + 2 ** -52 * Math.abs(lse[row]) : radius,
-    ),
+    quantities: { out, lse: { values, radius, magnitude: null } },
     maximum: reference.maximum.map((value) => value + shift.maximum),
   };
 }

@@ -117,15 +117,19 @@ export function arrangeReference(
 ): AttentionReference {
   const { vDim } = reference.shape;
   const rows = outputRows(reference.shape, arrangement);
+  const { out, lse } = reference.quantities;
   const elements = (values: Float64Array) => gather(values, rows, vDim);
   const perRow = (values: Float64Array) => gather(values, rows, 1);
   return {
     shape: problemShape(arranged),
-    out: elements(reference.out),
-    outRadius: elements(reference.outRadius),
-    magnitude: elements(reference.magnitude),
-    lse: perRow(reference.lse),
-    lseRadius: perRow(reference.lseRadius),
+    quantities: {
+      out: {
+        values: elements(out.values),
+        radius: elements(out.radius),
+        magnitude: elements(out.magnitude),
+      },
+      lse: { values: perRow(lse.values), radius: perRow(lse.radius), magnitude: null },
+    },
     maximum: perRow(reference.maximum),
     level: Uint8Array.from(rows, (row) => reference.level[row]),
   };

@@ -89,7 +89,7 @@ export const rowsWithoutKeys: Mend = {
 
 /** The LSE, where O is right. */
 export const wrongLse: Mend = {
-  mend: ({ lse, exact }) => lse?.set(exact().lse),
+  mend: ({ lse, exact }) => lse?.set(exact().quantities.lse.values),
   wrong: ({ lse }) => (lse === null ? null : 'the LSE is wrong, O is not'),
 };
 
@@ -97,8 +97,8 @@ export const wrongLse: Mend = {
 export const specialInputs: Mend = {
   mend: (run) => {
     if (!hasSpecialInputs(run)) return;
-    run.out.set(run.exact().out);
-    run.lse?.set(run.exact().lse);
+    run.out.set(run.exact().quantities.out.values);
+    run.lse?.set(run.exact().quantities.lse.values);
   },
   wrong: (run) => (hasSpecialInputs(run) ? 'what becomes of NaN and ∞ in the inputs' : null),
 };
@@ -112,11 +112,12 @@ function hasSpecialInputs({ problem: { q, k, v } }: MendedRun): boolean {
 /** NaNs and infinities where exact attention is finite. */
 export const nonFiniteOutputs: Mend = {
   mend: (run) => {
-    replaceNonFinite(run.out, run.exact().out);
-    if (run.lse !== null) replaceNonFinite(run.lse, run.exact().lse);
+    replaceNonFinite(run.out, run.exact().quantities.out.values);
+    if (run.lse !== null) replaceNonFinite(run.lse, run.exact().quantities.lse.values);
   },
   wrong: ({ out, lse, exact }) =>
-    hasNonFinite(out, exact().out) || (lse !== null && hasNonFinite(lse, exact().lse))
+    hasNonFinite(out, exact().quantities.out.values) ||
+    (lse !== null && hasNonFinite(lse, exact().quantities.lse.values))
       ? 'NaN or ∞ where exact attention is finite'
       : null,
 };

@@ -62,7 +62,7 @@ export function attributeError(problem: Problem, options: AttributionOptions = {
 
   function addLses({ firstRow, rows, lse }: AttributedPiece): void {
     for (let row = 0; row < rows; row++) {
-      const oracle = reference.lse[firstRow + row];
+      const oracle = reference.quantities.lse.values[firstRow + row];
       totalLse.add(lse[plan.all][row], oracle);
       exactLse.add(lse[plan.none][row], oracle);
       meters.forEach((meter, i) => meter.addLse(lse[plan.alone[plan.techniques[i]]][row], oracle));
@@ -85,7 +85,7 @@ export function attributeError(problem: Problem, options: AttributionOptions = {
     settings: kernel.settings,
     shape,
     outputFormat: outFormat,
-    largestOutput: largestFinite(reference.out),
+    largestOutput: largestFinite(reference.quantities.out.values),
     total: total.measure(),
     beforeRounding: beforeRounding.measure(),
     exact: exact.measure(),

@@ -39,7 +39,12 @@ const smallestMagnitude = 2 ** -1000;
 /** The units of errors against a reference, for outputs in the format. */
 export function errorUnits(reference: AttentionReference, outputFormat: FormatName): ErrorUnits {
   const format = formats[outputFormat];
-  const { out, magnitude, shape } = reference;
+  const {
+    shape,
+    quantities: {
+      out: { values: out, magnitude },
+    },
+  } = reference;
   return {
     exact: out,
     perMagnitude: magnitude.map((size) => (size < smallestMagnitude ? 0 : 1 / size)),

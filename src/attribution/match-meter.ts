@@ -85,13 +85,14 @@ export interface MatchMeter {
 /** A meter of how like outputs are to the unknown one. */
 export function createMatchMeter({ reference, out: unknown, lse }: UnknownOutput): MatchMeter {
   const [whole, beyond] = [new ResidualCorrelation(), new ResidualCorrelation()];
+  const { out: exactOut } = reference.quantities;
   const { vDim } = reference.shape;
   let [elements, equal, equalMisrounded, largestDifference] = [0, 0, 0, 0];
   let [misrounded, misroundedUnknown, misroundedOther] = [0, 0, 0];
   let [rows, equalRows, largestLseDifference] = [0, 0, 0];
 
   function addElement(i: number, b: number): void {
-    const [a, correct, exact] = [unknown.values[i], unknown.correct[i], reference.out[i]];
+    const [a, correct, exact] = [unknown.values[i], unknown.correct[i], exactOut.values[i]];
     const isEqual = Object.is(a, b);
     const isMisrounded = !(Object.is(a, correct) && Object.is(b, correct));
     elements++;
@@ -102,7 +103,7 @@ export function createMatchMeter({ reference, out: unknown, lse }: UnknownOutput
     if (isEqual && isMisrounded) equalMisrounded++;
     const difference = Math.abs(a - b);
     if (Number.isFinite(difference)) largestDifference = Math.max(largestDifference, difference);
-    const magnitude = reference.magnitude[i];
+    const magnitude = exactOut.magnitude[i];
     const unit = magnitude === 0 ? 0 : 1 / magnitude;
     whole.add((a - exact) * unit, (b - exact) * unit);
     beyond.add((a - correct) * unit, (b - correct) * unit);

@@ -98,14 +98,14 @@ class LineMeter {
   }
 
   addBounds(bound: RowsBound, elements: number): void {
-    const [out, lse] = [this.#select(bound.out), this.#select(bound.lse)];
+    const [out, lse] = [this.#select(bound.quantities.out), this.#select(bound.quantities.lse)];
     for (let i = 0; i < elements; i++) this.#bounds.out.add(out[i]);
     for (let i = 0; i < bound.rows; i++) this.#bounds.lse.add(lse[i]);
   }
 
   /** Adds the errors of `count` rows, which begin at `from` in the bound and at `at` in the errors. */
   addErrors(bound: RowsBound, from: number, errors: RowErrors, at: number, count: number): void {
-    const [out, lse] = [this.#select(bound.out), this.#select(bound.lse)];
+    const [out, lse] = [this.#select(bound.quantities.out), this.#select(bound.quantities.lse)];
     const vDim = errors.out.length / errors.lse.length;
     for (let i = 0; i < count * vDim; i++) {
       const error = errors.out[at * vDim + i];
@@ -177,10 +177,11 @@ export function createTechniqueTable(
   arithmetic: string,
   { kernel, effort = Infinity }: TechniqueTableOptions = {},
 ): TechniqueTableMeter {
+  const { out: exactOut, lse: exactLse } = reference.quantities;
   const { vDim } = reference.shape;
   const names = kernel?.techniques ?? boundedTechniques;
-  const threshold = reference.magnitude.map(
-    (size, i) => size * attributionError + reference.outRadius[i],
+  const threshold = exactOut.magnitude.map(
+    (size, i) => size * attributionError + exactOut.radius[i],
   );
   const meters = names.map((name) => {
     const bounded = (boundOf[name] ?? name) as keyof Bounds['techniques'];
@@ -191,7 +192,7 @@ export function createTechniqueTable(
   const run = plan === null ? null : kernel!.prepareRuns(plan.choices);
   const chosen =
     plan === null ? new Set<number>() : chosenPieces(kernel!, plan.choices.length, effort);
-  const rows = reference.lse.length;
+  const rows = exactLse.values.length;
   let [piece, tile]: [number, TileErrors | null] = [0, null];
   let deviation = 0;
   let largestOutput = 0;
@@ -223,9 +224,9 @@ export function createTechniqueTable(
     const elements = bound.rows * vDim;
     for (const meter of [...meters, total]) meter.addBounds(bound, elements);
     for (let i = 0; i < elements; i++) {
-      const own = bound.out.deviation[i];
+      const own = bound.quantities.out.deviation[i];
       if (Number.isFinite(own)) deviation += own * own;
-      const exact = Math.abs(reference.out[bound.firstRow * vDim + i]);
+      const exact = Math.abs(exactOut.values[bound.firstRow * vDim + i]);
       if (Number.isFinite(exact)) largestOutput = Math.max(largestOutput, exact);
     }
     if (kernel !== undefined) addErrors(kernel, bound);

@@ -35,13 +35,14 @@ export function tileErrors(
   plan: SinglePlan,
   reference: AttentionReference,
 ): TileErrors {
+  const { out: exactOut, lse: exactLse } = reference.quantities;
   const first = firstRow * reference.shape.vDim;
   const ofRun = (run: number): RowErrors => ({
     out: outputs[run].map((x, i) => {
-      const error = x - reference.out[first + i];
+      const error = x - exactOut.values[first + i];
       return Number.isFinite(error) ? error : NaN;
     }),
-    lse: lse[run].map((x, row) => lseError(x, reference.lse[firstRow + row])),
+    lse: lse[run].map((x, row) => lseError(x, exactLse.values[firstRow + row])),
   });
   return {
     firstRow,

@@ -47,8 +47,8 @@ export function readUnknown(
   return {
     problem,
     reference,
-    out: readTensor(out, reference.out),
-    lse: lse === undefined ? null : readTensor(lse, reference.lse),
+    out: readTensor(out, reference.quantities.out.values),
+    lse: lse === undefined ? null : readTensor(lse, reference.quantities.lse.values),
   };
 }
 

@@ -156,8 +156,8 @@ function summariseOracle(reference: AttentionReference): Audit['oracle'] {
   >;
   for (const level of reference.level) rows[levels[level]]++;
   let largestRadius = 0;
-  reference.outRadius.forEach((radius, i) => {
-    const magnitude = reference.magnitude[i];
+  reference.quantities.out.radius.forEach((radius, i) => {
+    const magnitude = reference.quantities.out.magnitude[i];
     if (radius > 0 && magnitude > 0 && magnitude < Infinity)
       largestRadius = Math.max(largestRadius, radius / magnitude);
   });
@@ -260,10 +260,16 @@ export function judgeOutputs(
       bounds,
       rows: rowMeter.statistics,
     });
-  const elements = testElements(reference, out, format, bounds.total, premises.isShortRange);
+  const elements = testElements(
+    reference,
+    out,
+    format,
+    bounds.quantities.out.total,
+    premises.isShortRange,
+  );
   const spread = testSpread(reference, out, bounds, randomRate);
   const lseTest =
-    lse === null ? null : testLse(reference, lse, outputs.lse!.format, bounds.lse.total);
+    lse === null ? null : testLse(reference, lse, outputs.lse!.format, bounds.quantities.lse.total);
   const diagnosis = () =>
     diagnose({
       problem,

@@ -1,5 +1,5 @@
 import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
-import type { Problem } from '../problem/index.js';
+import type { ByQuantity, Problem } from '../problem/index.js';
 import {
   combinations,
   type CombinedBounds,
@@ -15,10 +15,10 @@ import {
 /** Called with the bounds of the next rows. */
 export type RowsBoundVisitor = (bound: RowsBound) => void;
 
-/** The bounds of a whole problem, [batch, heads, queries, vDim], without the parts of the techniques. */
-export interface ElementBounds extends CombinedBounds {
-  /** [batch, heads, queries]: the same of the LSE, natural logarithms, before it is stored. */
-  readonly lse: CombinedBounds;
+/** The bounds of a whole problem, without the parts of the techniques. */
+export interface ElementBounds {
+  /** Of every element of each quantity; a number's (the LSE's, natural logarithms) before it is stored. */
+  readonly quantities: ByQuantity<CombinedBounds>;
   /** [batch, heads, queries]: rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;
 }
@@ -35,9 +35,9 @@ export function elementBounds(
   premises: KernelBound,
   { visit, progress }: { readonly visit?: RowsBoundVisitor; readonly progress?: Progress } = {},
 ): ElementBounds {
-  const out = createCombinedBounds(reference.out.length);
-  const lse = createCombinedBounds(reference.lse.length);
-  const unit = new Int32Array(reference.lse.length);
+  const out = createCombinedBounds(reference.quantities.out.values.length);
+  const lse = createCombinedBounds(reference.quantities.lse.values.length);
+  const unit = new Int32Array(reference.quantities.lse.values.length);
   const { vDim } = reference.shape;
   forEachRowsBound(
     problem,
@@ -45,8 +45,11 @@ export function elementBounds(
     arithmetic,
     (bound) => {
       for (const name of combinations) {
-        out[name].set(bound.out[name].subarray(0, bound.rows * vDim), bound.firstRow * vDim);
-        lse[name].set(bound.lse[name].subarray(0, bound.rows), bound.firstRow);
+        out[name].set(
+          bound.quantities.out[name].subarray(0, bound.rows * vDim),
+          bound.firstRow * vDim,
+        );
+        lse[name].set(bound.quantities.lse[name].subarray(0, bound.rows), bound.firstRow);
       }
       unit.set(bound.unit.subarray(0, bound.rows), bound.firstRow);
       visit?.(bound);
@@ -57,15 +60,15 @@ export function elementBounds(
     if (levels[level] !== 'special') return;
     const ofRow = premises.row(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
-      const exact = reference.out[i];
-      const magnitude = reference.magnitude[i];
+      const exact = reference.quantities.out.values[i];
+      const magnitude = reference.quantities.out.magnitude[i];
       const inner = internalBound(ofRow, exact, magnitude, magnitude + Math.abs(exact));
       const half = outputRounding(arithmetic.outputFormat, exact, inner, arithmetic.outputRounding);
-      out.total[i] = out.systematic[i] = inner + half + reference.outRadius[i];
+      out.total[i] = out.systematic[i] = inner + half + reference.quantities.out.radius[i];
       out.known[i] = out.deviation[i] = 0;
     }
     lse.total[row] = lse.systematic[row] = ofRow.lse;
     lse.known[row] = lse.deviation[row] = 0;
   });
-  return { ...out, lse, unit };
+  return { quantities: { out, lse }, unit };
 }

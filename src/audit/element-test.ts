@@ -63,7 +63,7 @@ export function testElements(
   let worstRatio = -1;
   let worst: ElementTest['worst'] = null;
   for (let i = 0; i < out.length; i++) {
-    const exact = reference.out[i];
+    const exact = reference.quantities.out.values[i];
     const limit = limits[i];
     if (Number.isNaN(limit) && Number.isFinite(exact))
       throw new Error(`the bound of element ${i} is NaN`);

@@ -88,7 +88,12 @@ function finiteRms(values: Float64Array): number {
  * sum of the row's terms can resolve. Rows of zeros take the tensor's.
  */
 export function createUlpScale(
-  { out, shape: { vDim } }: AttentionReference,
+  {
+    shape: { vDim },
+    quantities: {
+      out: { values: out },
+    },
+  }: AttentionReference,
   outputFormat: FormatName,
 ): (index: number) => number {
   const format = formats[outputFormat];
@@ -126,7 +131,7 @@ export function profileError(
   let worst = -1;
   let worstError = -1;
   for (let i = 0; i < out.length; i++) {
-    const exact = reference.out[i];
+    const exact = reference.quantities.out.values[i];
     const value = out[i];
     if (!Number.isFinite(exact)) oracleNonFinite++;
     if (!Number.isFinite(value)) outputNonFinite++;
@@ -139,7 +144,7 @@ export function profileError(
     sum += error;
     squares += error * error;
     ulpSquares += inUlps * inUlps;
-    const magnitude = reference.magnitude[i];
+    const magnitude = reference.quantities.out.magnitude[i];
     const relative = size === 0 ? 0 : size / magnitude;
     relativeMax = Math.max(relativeMax, relative);
     relativeSquares += relative * relative;
@@ -175,7 +180,7 @@ export function profileError(
         : {
             at: elementAt(reference.shape, worst),
             output: out[worst],
-            oracle: reference.out[worst],
+            oracle: reference.quantities.out.values[worst],
             ulps: worstError / ulpAt(worst),
           },
   };

@@ -57,7 +57,12 @@ export function createInstruments(
   bound: KernelBound,
   { heaviest, squares }: RowSurvey,
 ): Instruments {
-  const { shape, out, magnitude } = reference;
+  const {
+    shape,
+    quantities: {
+      out: { values: out, magnitude },
+    },
+  } = reference;
   const { vDim, heads, kvHeads, groupSize, queries, keys } = shape;
   const values = decodeToFloat64(problem.v.data, formats[problem.v.format]);
   const zeros = () => new Float64Array(out.length);
@@ -67,7 +72,7 @@ export function createInstruments(
     const weighed = x / deviation / deviation;
     return Number.isFinite(weighed) ? weighed : 0;
   };
-  for (let row = 0; row < reference.lse.length; row++) {
+  for (let row = 0; row < reference.quantities.lse.values.length; row++) {
     if (levels[reference.level[row]] === 'special' || heaviest[row] < 0) continue;
     const ofRow = Math.sqrt(noise(row));
     for (let at = row * vDim; at < (row + 1) * vDim; at++) {

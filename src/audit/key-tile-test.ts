@@ -82,12 +82,14 @@ function tileDirections(
     visit: (tile) => {
       // Tiles of weights begin at multiples of their size, which divides that of key tiles.
       const direction = directions[Math.floor(tile.firstKey / keyTileKeys) - firstTile];
-      if (direction !== undefined) addTile(direction, tile, reference.out, values, vDim);
+      if (direction !== undefined)
+        addTile(direction, tile, reference.quantities.out.values, values, vDim);
     },
     end: () => undefined,
   });
   for (const direction of directions)
-    for (let i = 0; i < rows; i++) clearRoundings(direction, reference.magnitude, i * vDim, vDim);
+    for (let i = 0; i < rows; i++)
+      clearRoundings(direction, reference.quantities.out.magnitude, i * vDim, vDim);
   return directions;
 }
 
@@ -164,7 +166,9 @@ export function testKeyTiles(
     forEachWeightTile(cut, part, directions, {
       begin: (_, firstRow, rows) => {
         for (let i = 0; i < rows; i++) {
-          toLargest[i] = Math.exp(part.lse[firstRow + i] - part.maximum[firstRow + i]);
+          toLargest[i] = Math.exp(
+            part.quantities.lse.values[firstRow + i] - part.maximum[firstRow + i],
+          );
           const row = block.head * queries + block.firstRow + firstRow + i;
           const { weightRounding, typicalWeight, isCoarse } = errors.bound.row(row);
           amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;

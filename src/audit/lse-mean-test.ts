@@ -38,7 +38,7 @@ export function testMeanLse(
   let systematic = 0;
   const amplitudes = new Map<number, number>();
   for (let row = head * queries; row < (head + 1) * queries; row++) {
-    const exact = reference.lse[row];
+    const exact = reference.quantities.lse.values[row];
     const ofRow = lse.values[row] - exact;
     if (!Number.isFinite(ofRow)) continue;
     const { keys, weight, typicalWeight, isCoarse } = bound.row(row);
@@ -49,7 +49,7 @@ export function testMeanLse(
     systematic +=
       elementwise * size +
       logarithm +
-      reference.lseRadius[row] +
+      reference.quantities.lse.radius[row] +
       outputRounding(lse.format, exact, 0) +
       tanhError(problem, premises) +
       (typicalWeight > largestRandomError ? typicalWeight : 0) +

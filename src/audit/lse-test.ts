@@ -62,7 +62,7 @@ export function testLse(
 ): LseTest {
   const rows = lse.length;
   const limits = Float64Array.from(lse, (_, row) => {
-    const exact = reference.lse[row];
+    const exact = reference.quantities.lse.values[row];
     if (!Number.isFinite(exact)) return 0;
     const limit = bounds[row];
     if (Number.isNaN(limit)) throw new Error(`the bound of the LSE of row ${row} is NaN`);
@@ -78,7 +78,7 @@ export function testLse(
   let worst: LseTest['worst'] = null;
   let firstNonFinite: LseTest['firstNonFinite'] = null;
   for (let row = 0; row < rows; row++) {
-    const exact = reference.lse[row];
+    const exact = reference.quantities.lse.values[row];
     const error = lse[row] - exact;
     if (!Number.isFinite(error)) {
       const mayBeNaN = isUndefinedRow(reference, row);
@@ -111,7 +111,7 @@ export function testLse(
   const fits = (restore: (value: number) => number) => {
     let remaining = 0;
     const isWithin = lse.every((value, row) => {
-      const error = Math.abs(restore(value) - reference.lse[row]);
+      const error = Math.abs(restore(value) - reference.quantities.lse.values[row]);
       if (Number.isNaN(error)) return true;
       remaining += error * error;
       return error <= 2 * limits[row];

@@ -91,7 +91,13 @@ function kernelOf(declaration: PremiseDeclaration): string {
   return describeDeclaration(declaration).replace('any correct kernel', 'A kernel');
 }
 
-function sampleOf({ shape, level, lse }: AttentionReference): number[] {
+function sampleOf({
+  shape,
+  level,
+  quantities: {
+    lse: { values: lse },
+  },
+}: AttentionReference): number[] {
   const { keys, qkDim, vDim } = shape;
   const affordable = Math.floor(mostProducts / Math.max(keys * (qkDim + vDim), 1));
   const count = Math.max(fewestRows, Math.min(sampledRows, affordable));
@@ -169,12 +175,14 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
     lseOf: (row: number) => number,
   ): Errors => {
     const ofRows = rows.flatMap((row) =>
-      Array.from(outOf(row), (x, c) => x - reference.out[row * vDim + c]),
+      Array.from(outOf(row), (x, c) => x - reference.quantities.out.values[row * vDim + c]),
     );
     const exact = rows.flatMap((row) =>
-      Array.from(reference.out.subarray(row * vDim, (row + 1) * vDim)),
+      Array.from(reference.quantities.out.values.subarray(row * vDim, (row + 1) * vDim)),
     );
-    const ofLse = rows.map((row) => (lse === null ? 0 : lseOf(row) - reference.lse[row]));
+    const ofLse = rows.map((row) =>
+      lse === null ? 0 : lseOf(row) - reference.quantities.lse.values[row],
+    );
     return {
       out: Float64Array.from(ofRows),
       exact: Float64Array.from(exact),
@@ -208,7 +216,7 @@ export function fitPremise(request: FitRequest): PremiseFit | null {
     };
   const usual = emulate({}, rows);
   // Roundings of the LSE itself, and of its sums, come to some ulps of fp32.
-  const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.lse[rows[0]]));
+  const rounding = 4 * 2 ** -24 * (1 + Math.abs(reference.quantities.lse.values[rows[0]]));
   const nothing = new Float64Array(found.lse.length);
   const isAsLarge = (expected: ErrorSizes): boolean => {
     if (!isWithin(size.out, expected.out, alike)) return false;

@@ -52,13 +52,17 @@ export function cutBlock(
   const first = head * queries + firstRow;
   const ofRows = <T extends Float64Array | Uint8Array>(values: T, dim: number) =>
     values.subarray(first * dim, (first + rows) * dim) as T;
+  const { out, lse } = reference.quantities;
   const part: AttentionReference = {
     shape: problemShape(cut),
-    out: ofRows(reference.out, vDim),
-    outRadius: ofRows(reference.outRadius, vDim),
-    magnitude: ofRows(reference.magnitude, vDim),
-    lse: ofRows(reference.lse, 1),
-    lseRadius: ofRows(reference.lseRadius, 1),
+    quantities: {
+      out: {
+        values: ofRows(out.values, vDim),
+        radius: ofRows(out.radius, vDim),
+        magnitude: ofRows(out.magnitude, vDim),
+      },
+      lse: { values: ofRows(lse.values, 1), radius: ofRows(lse.radius, 1), magnitude: null },
+    },
     maximum: ofRows(reference.maximum, 1),
     level: ofRows(reference.level, 1),
   };

@@ -131,11 +131,12 @@ export class RowCollector {
    */
   begin(first: number, rows: number): void {
     const { reference, instruments, out, bound } = this.#model;
+    const { out: exactOut, lse: exactLse } = reference.quantities;
     const { vDim } = reference.shape;
     for (let i = 0; i < rows; i++) {
       const row = first + i;
       const sums = this.#rows[i];
-      const lse = reference.lse[row];
+      const lse = exactLse.values[row];
       const toLargest = lse - reference.maximum[row];
       sums.toLargest = Math.exp(toLargest);
       sums.exponents.set([toLargest / Math.LN2, 0, lse / Math.LN2]);
@@ -152,12 +153,12 @@ export class RowCollector {
         Number.isFinite(lse) &&
         !bound.row(row).isCoarse;
       for (let at = row * vDim; at < (row + 1) * vDim; at++)
-        sums.isUsed &&= Number.isFinite(out[at] - reference.out[at]);
+        sums.isUsed &&= Number.isFinite(out[at] - exactOut.values[at]);
       instruments.forEach(({ direction, pattern }, d) => {
         let own = 0;
         let norm = 0;
         for (let at = row * vDim; at < (row + 1) * vDim; at++) {
-          own += reference.out[at] * direction[at];
+          own += exactOut.values[at] * direction[at];
           norm += pattern[at] * direction[at];
         }
         sums.own[d] = own;
@@ -224,6 +225,7 @@ export class RowCollector {
   finish(row: number, local: number, pooled: PooledProjections): RowProjections | null {
     const { reference, bound, instruments, sumsTruncate, scoreError, premises, largestValue } =
       this.#model;
+    const { out: exactOut } = reference.quantities;
     const { qkDim } = reference.shape;
     const sums = this.#rows[local];
     if (!sums.isUsed) return null;
@@ -253,8 +255,8 @@ export class RowCollector {
       let ofMagnitudes = 0;
       for (let at = row * reference.shape.vDim; at < (row + 1) * reference.shape.vDim; at++) {
         total += Math.abs(direction[at]);
-        ofOutputs += Math.abs(direction[at] * reference.out[at]);
-        ofMagnitudes += Math.abs(direction[at]) * reference.magnitude[at];
+        ofOutputs += Math.abs(direction[at] * exactOut.values[at]);
+        ofMagnitudes += Math.abs(direction[at]) * exactOut.magnitude[at];
       }
       const own = sums.own[d];
       const shared = Math.max(
@@ -301,6 +303,7 @@ export class RowCollector {
   /** Adds the errors of a row's outputs, and how they are rounded; `accumulated` relative to Σ w|v|. */
   #addOutputs(row: number, pooled: PooledProjections, accumulated: number): void {
     const { reference, out, outputFormat, instruments, outputGroups } = this.#model;
+    const { out: exactOut } = reference.quantities;
     const { vDim } = reference.shape;
     const { signed, norm, outputWorst, accumulated: ofRow } = this.#of;
     const table = formats[outputFormat];
@@ -310,13 +313,13 @@ export class RowCollector {
     this.#outputs.clear();
     this.#places.fill(0);
     for (let at = row * vDim; at < (row + 1) * vDim; at++) {
-      const exact = reference.out[at];
+      const exact = exactOut.values[at];
       const error = out[at] - exact;
       const size = Math.abs(exact);
       const spacing = ulp(table, Math.min(size, table.maxFinite));
       const half = exact < 0 ? -spacing / 2 : spacing / 2;
       const place = Math.floor(((size / spacing) % 1) * outputPlaces);
-      const ofSums = accumulated * reference.magnitude[at];
+      const ofSums = accumulated * exactOut.magnitude[at];
       const amplitude = Math.sqrt(half * half + ofSums * ofSums) * (exact < 0 ? -1 : 1);
       for (let d = 0; d < count; d++) {
         const x = instruments[d].direction[at];

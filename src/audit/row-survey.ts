@@ -37,7 +37,7 @@ export function surveyRows(
   groups: NearlyEqual,
 ): RowSurvey {
   const { queries } = reference.shape;
-  const rows = reference.lse.length;
+  const rows = reference.quantities.lse.values.length;
   const heaviest = new Int32Array(rows).fill(-1);
   const squares = new Float64Array(rows);
   const unit = new Int32Array(rows);
@@ -54,7 +54,7 @@ export function surveyRows(
     begin: (head, firstRow, count) => {
       for (let i = 0; i < count; i++) {
         const row = head * queries + firstRow + i;
-        toLargest[i] = Math.exp(reference.lse[row] - reference.maximum[row]);
+        toLargest[i] = Math.exp(reference.quantities.lse.values[row] - reference.maximum[row]);
       }
     },
     visit: ({ rows: count, firstKey, keys, stride, weights }) => {

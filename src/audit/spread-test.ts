@@ -115,6 +115,8 @@ export function testSpread(
   falseAlarmRate: number,
 ): SpreadTest {
   const { shape } = reference;
+  const { out: ofElements } = bounds.quantities;
+  const { values: exact } = reference.quantities.out;
   const { queries, vDim } = shape;
   const headCount = shape.batch * shape.heads;
   const tiles = Math.ceil(queries / rowsPerTile);
@@ -148,21 +150,21 @@ export function testSpread(
   /** Mean square of what is known of a row's errors. */
   const knownOfRow = (row: number): number => {
     let sum = 0;
-    for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += bounds.known[i] ** 2;
+    for (let i = row * vDim; i < (row + 1) * vDim; i++) sum += ofElements.known[i] ** 2;
     return sum / vDim;
   };
   // What is known of one element hangs on every bit of the kernel's configuration, of a row it does not:
   // no element is allowed less than if its known part were a random one of the row's size.
   const limitOf = (i: number, ofRow: number): number => {
-    const known = bounds.known[i];
+    const known = ofElements.known[i];
     // Nothing is known of it: ∞ − ∞.
-    if (bounds.deviation[i] === Infinity) return Infinity;
-    const random = Math.max(0, bounds.deviation[i] ** 2 - known ** 2);
+    if (ofElements.deviation[i] === Infinity) return Infinity;
+    const random = Math.max(0, ofElements.deviation[i] ** 2 - known ** 2);
     const spread = Math.max(
       known + deviations * Math.sqrt(random),
       deviations * Math.sqrt(random + ofRow),
     );
-    return Math.min(bounds.total[i], bounds.systematic[i] + spread);
+    return Math.min(ofElements.total[i], ofElements.systematic[i] + spread);
   };
 
   /** Adds one row to the energies, and tests its elements. */
@@ -172,7 +174,7 @@ export function testSpread(
     const squares = noSquares();
     const ofRow = knownOfRow(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
-      const error = Math.abs(out[i] - reference.out[i]);
+      const error = Math.abs(out[i] - exact[i]);
       const limit = limitOf(i, ofRow);
       if (!Number.isFinite(error) || limit === Infinity) continue;
       if (Number.isNaN(limit)) throw new Error(`the spread of element ${i} is NaN`);
@@ -182,11 +184,11 @@ export function testSpread(
         worstRatio = ratio;
         worst = i;
       }
-      const known = bounds.known[i] ** 2;
+      const known = ofElements.known[i] ** 2;
       squares.measured += error * error;
-      squares.systematic += bounds.systematic[i] ** 2;
+      squares.systematic += ofElements.systematic[i] ** 2;
       squares.known += known;
-      squares.random += Math.max(0, bounds.deviation[i] ** 2 - known);
+      squares.random += Math.max(0, ofElements.deviation[i] ** 2 - known);
       squares.elements++;
     }
     if (squares.elements === 0) return;
@@ -212,7 +214,7 @@ export function testSpread(
         ? null
         : {
             at: elementAt(shape, worst),
-            error: Math.abs(out[worst] - reference.out[worst]),
+            error: Math.abs(out[worst] - exact[worst]),
             bound: limitOf(worst, knownOfRow(Math.floor(worst / vDim))),
           },
     measured,

@@ -124,6 +124,7 @@ export function collectRow(
   direction: Float64Array,
 ): boolean {
   if (levels[reference.level[row]] === 'special') return false;
+  const { out: exactOut } = reference.quantities;
   const { vDim } = reference.shape;
   const smallest = smallestNormal(formats[outputFormat]);
   const { typicalWeight, addition, normalisation, floor, keys, isCoarse, declared } =
@@ -138,10 +139,10 @@ export function collectRow(
   for (let c = 0; c < vDim; c++) {
     const at = row * vDim + c;
     const x = direction[c];
-    const exact = reference.out[at];
+    const exact = exactOut.values[at];
     signed += (out[at] - exact) * x;
     norm += x * x;
-    magnitude += reference.magnitude[at] * Math.abs(x);
+    magnitude += exactOut.magnitude[at] * Math.abs(x);
     own += Math.abs(exact * x);
     const half = outputRounding(outputFormat, exact, 0);
     // Subnormal outputs are as far apart as the smallest normal ones.

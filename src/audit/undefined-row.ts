@@ -5,6 +5,14 @@ import { levels, type AttentionReference } from '../../oracles/index.js';
  * without keys; a kernel that subtracts the maximum gets −∞ − (−∞), NaN, and may.
  * @param row counted over [batch, heads, queries]
  */
-export function isUndefinedRow({ level, lse }: AttentionReference, row: number): boolean {
+export function isUndefinedRow(
+  {
+    level,
+    quantities: {
+      lse: { values: lse },
+    },
+  }: AttentionReference,
+  row: number,
+): boolean {
   return levels[level[row]] === 'special' && lse[row] === -Infinity;
 }

@@ -22,7 +22,11 @@ async function writeAudited(path: string, quick: boolean): Promise<void> {
   const problem = normalProblem('bf16', quick ? quickSize : size);
   const { q, k, v } = problem;
   const out = textbookAttention(problem, problemShape(problem));
-  const { lse } = attentionOracle(problem);
+  const {
+    quantities: {
+      lse: { values: lse },
+    },
+  } = attentionOracle(problem);
   await writeSafetensors(path, {
     q,
     k,

@@ -1,5 +1,13 @@
 export type { Tensor, TensorData } from '../formats/index.js';
 export type { Problem, Window } from './problem.js';
+export {
+  quantities,
+  quantityShape,
+  rowElements,
+  type Axis,
+  type ByQuantity,
+  type Quantity,
+} from './quantities.js';
 export { problemShape, type ProblemShape } from './shape.js';
 export {
   areSameRanges,

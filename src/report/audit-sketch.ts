@@ -56,12 +56,13 @@ export function gatherSketch({
   outputFormat,
 }: Pick<JudgedElements, 'reference' | 'out' | 'outputFormat'>): AuditSketch {
   const { queries: count, vDim } = reference.shape;
+  const { out: exactOut } = reference.quantities;
   const ulpAt = createUlpScale(reference, outputFormat);
   const queries = new Array<number | null>(count).fill(null);
   const ulps = new Float64Array(out.length);
   let exact = 0;
   for (let i = 0; i < out.length; i++) {
-    const oracle = reference.out[i];
+    const oracle = exactOut.values[i];
     if (!Number.isFinite(oracle)) continue;
     const error = Math.abs(out[i] - oracle);
     const query = Math.floor(i / vDim) % count;

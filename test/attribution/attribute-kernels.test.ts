@@ -50,11 +50,14 @@ describe.each(kernels)('the attribution of $kernel', ({ kernel, settings }) => {
   it("has the model's own errors of outputs and LSEs as the whole", async () => {
     const { out, lse } = await emulate(problem, kernel, { settings });
     const values = decodeToFloat64(out.data, formats[out.format]);
-    const largest = values.reduce((max, x, i) => Math.max(max, Math.abs(x - reference.out[i])), 0);
+    const largest = values.reduce(
+      (max, x, i) => Math.max(max, Math.abs(x - reference.quantities.out.values[i])),
+      0,
+    );
     expect(attribution.total.absolute.max).toBe(largest);
     expect(attribution.kernel).toBe(kernel);
     const errors = [...(lse.data as Float32Array)].flatMap((x, row) =>
-      x === -Infinity ? [] : [x - reference.lse[row]],
+      x === -Infinity ? [] : [x - reference.quantities.lse.values[row]],
     );
     expect(errors).toHaveLength(2 * 140);
     const { total, exact } = attribution.lse;

@@ -28,9 +28,11 @@ describe('the whole', () => {
   it("is the kernel model's error against the oracle", async () => {
     const { out } = await emulate(problem, 'fa4');
     const values = decodeToFloat64(out.data, formats.bf16);
-    const errors = values.map((x, i) => x - reference.out[i]);
-    const relative = errors.map((error, i) => error / reference.magnitude[i]);
-    const ulps = errors.map((error, i) => error / ulp(formats.bf16, reference.out[i]));
+    const errors = values.map((x, i) => x - reference.quantities.out.values[i]);
+    const relative = errors.map((error, i) => error / reference.quantities.out.magnitude[i]);
+    const ulps = errors.map(
+      (error, i) => error / ulp(formats.bf16, reference.quantities.out.values[i]),
+    );
     const sum = (of: Float64Array) => of.reduce((a, b) => a + b, 0);
     const largest = (of: Float64Array) => of.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
     const { total } = attribution;
@@ -44,7 +46,9 @@ describe('the whole', () => {
       expect(measure.mean).toBeCloseTo(sum(of) / of.length, 12);
       expect(measure.rms).toBeCloseTo(Math.sqrt(sum(of.map((x) => x * x)) / of.length), 12);
     }
-    const outward = sum(relative.map((x, i) => x * Math.sign(reference.out[i]))) / errors.length;
+    const outward =
+      sum(relative.map((x, i) => x * Math.sign(reference.quantities.out.values[i]))) /
+      errors.length;
     expect(total.outward).toBeCloseTo(outward, 12);
     const { query, column, error } = total.worst!;
     const at = query * 32 + column;
@@ -66,9 +70,10 @@ describe('the whole', () => {
   it('has the projection of each error alone as the share that it has alone', () => {
     const { outputs } = runAttributed(problem, [everything, new Set(['p-round'])]);
     const error = (run: number, i: number): number =>
-      (outputs[run][i] - reference.out[i]) / reference.magnitude[i];
+      (outputs[run][i] - reference.quantities.out.values[i]) /
+      reference.quantities.out.magnitude[i];
     let [cross, squares] = [0, 0];
-    for (let i = 0; i < reference.out.length; i++) {
+    for (let i = 0; i < reference.quantities.out.values.length; i++) {
       cross += error(0, i) * error(1, i);
       squares += error(0, i) ** 2;
     }
@@ -105,7 +110,7 @@ describe('a technique', () => {
     );
     const { outputs } = runAttributed(problem, runs);
     const expected = outputs.map((out) =>
-      out.reduce((max, x, i) => Math.max(max, Math.abs(x - reference.out[i])), 0),
+      out.reduce((max, x, i) => Math.max(max, Math.abs(x - reference.quantities.out.values[i])), 0),
     );
     const measured = ['p-round', 'normalise'].flatMap((left) => {
       const { whole, beforeRounding } = partOf(attribution, left);
@@ -197,7 +202,8 @@ describe('techniques together', () => {
     const three = new Set(['scale-subtract', 'exp2-polynomial', 'p-round'] as const);
     const [out] = runAttributed(constant, [three], configuration).outputs;
     const squares = out.reduce(
-      (sum, x, i) => sum + ((x - oracle.out[i]) / oracle.magnitude[i]) ** 2,
+      (sum, x, i) =>
+        sum + ((x - oracle.quantities.out.values[i]) / oracle.quantities.out.magnitude[i]) ** 2,
       0,
     );
     const rms = Math.sqrt(squares / out.length);

@@ -116,7 +116,12 @@ describe('the LSE of the forward with switches', () => {
     });
     fc.assert(
       fc.property(problems, configurations, (problem, configuration) => {
-        const { lse, maximum, lseRadius } = attentionOracle(problem);
+        const {
+          maximum,
+          quantities: {
+            lse: { values: lse, radius: lseRadius },
+          },
+        } = attentionOracle(problem);
         const [exact] = runAll(problem, [nothing], configuration).lse;
         exact.forEach((x, row) => {
           if (x === lse[row]) return;

@@ -57,16 +57,20 @@ const exact = {
 } as const;
 
 /** The output plus the difference from exact attention to what another computation gives exactly. */
-function moved(given: Case, after: Pick<AttentionReference, 'out' | 'lse'>): Case | null {
+function moved(given: Case, after: Pick<AttentionReference, 'quantities'>): Case | null {
   const before = given.reference();
-  const values = decode(given.outputs.out).map((x, i) => x + (after.out[i] - before.out[i]));
+  const values = decode(given.outputs.out).map(
+    (x, i) => x + (after.quantities.out.values[i] - before.quantities.out.values[i]),
+  );
   const { lse } = given.outputs;
   const shifted =
     lse === null
       ? null
       : encode(
           decode(lse).map((x, i) =>
-            i < before.lse.length ? after.lse[i] + (x - before.lse[i]) : x,
+            i < before.quantities.lse.values.length
+              ? after.quantities.lse.values[i] + (x - before.quantities.lse.values[i])
+              : x,
           ),
           lse.format,
           lse.shape,
@@ -257,9 +261,12 @@ function dropTile(given: Case): Case | null {
     editKeys(problem, (key) => key >= tile, 0),
     exact,
   );
-  for (let row = 0; row < after.lse.length; row += queries) {
-    after.out.set(first.out.subarray(row * vDim, (row + tile) * vDim), row * vDim);
-    after.lse.set(first.lse.subarray(row, row + tile), row);
+  for (let row = 0; row < after.quantities.lse.values.length; row += queries) {
+    after.quantities.out.values.set(
+      first.quantities.out.values.subarray(row * vDim, (row + tile) * vDim),
+      row * vDim,
+    );
+    after.quantities.lse.values.set(first.quantities.lse.values.subarray(row, row + tile), row);
   }
   return moved(given, after);
 }

@@ -49,7 +49,7 @@ export function detectionLimit(
   for (let i = 0; i < queries; i++) {
     const row = head * queries + i;
     const { begin, end } = visibleKeys(problem, shape, i);
-    const peak = Math.exp(reference.maximum[row] - reference.lse[row]);
+    const peak = Math.exp(reference.maximum[row] - reference.quantities.lse.values[row]);
     const variance = new Float64Array(vDim);
     const sum = new Float64Array(vDim);
     for (let j = begin; j < end; j++) {
@@ -60,12 +60,12 @@ export function detectionLimit(
         ofScore += roundingVariance('fp32', dot);
       }
       ofScore *= problem.scale ** 2;
-      const w = Math.exp(dot * problem.scale - reference.lse[row]);
+      const w = Math.exp(dot * problem.scale - reference.quantities.lse.values[row]);
       const p = w / peak;
       const ofWeight = p > 1 - 1e-12 ? 0 : roundingVariance(weightFormat, p) / p ** 2;
       for (let c = 0; c < vDim; c++) {
         const value = v[(kv * keys + j) * vDim + c];
-        const scattered = value - reference.out[row * vDim + c];
+        const scattered = value - reference.quantities.out.values[row * vDim + c];
         sum[c] += w * value;
         variance[c] +=
           w * w * (ofWeight * value ** 2 + ofScore * scattered ** 2) +
@@ -73,7 +73,7 @@ export function detectionLimit(
       }
     }
     for (let c = 0; c < vDim; c++) {
-      const exact = reference.out[row * vDim + c];
+      const exact = reference.quantities.out.values[row * vDim + c];
       const total = variance[c] + roundingVariance(outputFormat, exact);
       slope += exact ** 2 / total;
       mean += 1 / total;

@@ -68,10 +68,10 @@ function withoutTile(reader: RowReader, reference: AttentionReference, row: numb
   let weight = 0;
   scores.forEach((s, j) => {
     if (s === -Infinity || Math.floor(j / keyTileKeys) !== tile) return;
-    const w = Math.exp(s - reference.lse[row]);
+    const w = Math.exp(s - reference.quantities.lse.values[row]);
     weight += w;
     for (let c = 0; c < dim; c++)
-      first[c] += w * (reference.out[row * dim + c] - values[j * dim + c]);
+      first[c] += w * (reference.quantities.out.values[row * dim + c] - values[j * dim + c]);
   });
   return { weight, first };
 }
@@ -100,11 +100,11 @@ describe.each(masks)('key tiles under %s', (_, sizes, changes) => {
   const reference = attentionOracle(problem);
   const { shape } = reference;
   const reader = new RowReader(problem, shape);
-  const rows = reference.lse.length;
+  const rows = reference.quantities.lse.values.length;
 
   it('a tile left out by one head shows as 1 or more there, and nowhere else as much', () => {
     const head = shape.batch * shape.heads - 1;
-    const out = reference.out.slice();
+    const out = reference.quantities.out.values.slice();
     for (let row = head * shape.queries; row < rows; row++) {
       const { weight, first } = withoutTile(reader, reference, row, 1);
       if (weight < 0.99)
@@ -121,7 +121,7 @@ describe.each(masks)('key tiles under %s', (_, sizes, changes) => {
   it('the statistic is the regression of the error on the effect of the tile', () => {
     // An error that is 0.3 times the effect of the last tile, to first order, gives 0.3 exactly.
     const tile = Math.ceil(shape.keys / keyTileKeys) - 1;
-    const out = reference.out.slice();
+    const out = reference.quantities.out.values.slice();
     for (let row = 0; row < rows; row++) {
       const { first } = withoutTile(reader, reference, row, tile);
       for (let c = 0; c < dim; c++) out[row * dim + c] += 0.3 * first[c];
@@ -134,7 +134,7 @@ describe.each(masks)('key tiles under %s', (_, sizes, changes) => {
   });
 
   it('exact outputs give zero', () => {
-    for (const { statistic } of judge(problem, reference, reference.out))
+    for (const { statistic } of judge(problem, reference, reference.quantities.out.values))
       expect(Math.abs(statistic)).toBe(0);
   });
 });
@@ -143,13 +143,13 @@ describe('key tiles', () => {
   it('are not tested where there is one', () => {
     const problem = problemOf({ keys: 128 });
     const reference = attentionOracle(problem);
-    expect(judge(problem, reference, reference.out)).toEqual([]);
+    expect(judge(problem, reference, reference.quantities.out.values)).toEqual([]);
   });
 
   it('of long problems are tested against some blocks of queries, the last among them', () => {
     const problem = problemOf({ queries: 520, keys: 520 }, { causal: true });
     const reference = attentionOracle(problem);
-    const out = reference.out.slice();
+    const out = reference.quantities.out.values.slice();
     const reader = new RowReader(problem, reference.shape);
     for (let row = 512; row < 520; row++) {
       const { weight, first } = withoutTile(reader, reference, row, 2);

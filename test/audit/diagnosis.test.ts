@@ -155,7 +155,11 @@ describe('rows read one by one', () => {
     ];
     for (const problem of problems) {
       const shape = problemShape(problem);
-      const { lse } = attentionOracle(problem);
+      const {
+        quantities: {
+          lse: { values: lse },
+        },
+      } = attentionOracle(problem);
       const reader = new RowReader(problem, shape);
       lse.forEach((exact, row) => {
         const found = logSumExp(reader.scores(row));

@@ -109,7 +109,12 @@ function runKernel(
 }
 
 /** The largest magnitude among LSE and maximum of all rows that have any. */
-function largestOf({ lse, maximum }: AttentionReference): number {
+function largestOf({
+  maximum,
+  quantities: {
+    lse: { values: lse },
+  },
+}: AttentionReference): number {
   const finite = [...lse, ...maximum].filter(Number.isFinite);
   return finite.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 }

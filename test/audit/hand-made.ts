@@ -31,11 +31,14 @@ export function handMadeReference(given: HandMade): AttentionReference {
   const values = Float64Array.from({ length: rows * vDim }, (_, i) => out(i));
   return {
     shape,
-    out: values,
-    outRadius: new Float64Array(rows * vDim),
-    magnitude: values.map(Math.abs),
-    lse: Float64Array.from({ length: rows }, (_, row) => lse(row)),
-    lseRadius: new Float64Array(rows),
+    quantities: {
+      out: { values, radius: new Float64Array(rows * vDim), magnitude: values.map(Math.abs) },
+      lse: {
+        values: Float64Array.from({ length: rows }, (_, row) => lse(row)),
+        radius: new Float64Array(rows),
+        magnitude: null,
+      },
+    },
     maximum: new Float64Array(rows),
     level: Uint8Array.from({ length: rows }, (_, row) => levels.indexOf(level(row))),
   };
@@ -56,8 +59,7 @@ export function handMadeBounds(
     deviation: filled(length, of.deviation ?? 0),
   });
   return {
-    ...combined(rows * shape.vDim),
-    lse: combined(rows),
+    quantities: { out: combined(rows * shape.vDim), lse: combined(rows) },
     unit: Int32Array.from({ length: rows }, (_, row) => unit(row)),
   };
 }

@@ -44,11 +44,15 @@ function prepare(heads: number, keys: number) {
   const zeros = outputsOf(new Float64Array(rows * dim), new Float64Array(rows));
   const exact = judgeOutputs(problem, zeros, { diagnose: false }).reference;
   const seen: JudgedElements[] = [];
-  const clean = judgeOutputs(problem, outputsOf(exact.out, exact.lse), {
-    diagnose: false,
-    reference: exact,
-    onElements: (judged) => seen.push(judged),
-  });
+  const clean = judgeOutputs(
+    problem,
+    outputsOf(exact.quantities.out.values, exact.quantities.lse.values),
+    {
+      diagnose: false,
+      reference: exact,
+      onElements: (judged) => seen.push(judged),
+    },
+  );
   const { bounds } = seen[0];
   const damaged = (
     ofElement: (element: number) => number,
@@ -57,8 +61,8 @@ function prepare(heads: number, keys: number) {
     judgeOutputs(
       problem,
       outputsOf(
-        exact.out.map((x, i) => x + ofElement(i)),
-        exact.lse.map((x, row) => x + ofRow(row)),
+        exact.quantities.out.values.map((x, i) => x + ofElement(i)),
+        exact.quantities.lse.values.map((x, row) => x + ofRow(row)),
       ),
       { diagnose: false, reference: exact, bounds },
     );
@@ -109,8 +113,8 @@ it('the exact outputs pass, and every test has a limit', () => {
 
 /** The element of some rows whose worst case is the farthest above its standard deviation. */
 function roomiest(group: Group): number {
-  const ratio = (i: number) => bounds.total[i] / bounds.deviation[i];
-  const elements = Array.from(bounds.total.keys()).filter((i) => isIn(group, i));
+  const ratio = (i: number) => bounds.quantities.out.total[i] / bounds.quantities.out.deviation[i];
+  const elements = Array.from(bounds.quantities.out.total.keys()).filter((i) => isIn(group, i));
   return elements.reduce((best, i) => (ratio(i) > ratio(best) ? i : best));
 }
 
@@ -126,7 +130,7 @@ describe.each(someElements)('element %i', (element) => {
   const one = (error: number) => damaged((i) => (i === element ? error : 0));
 
   it('fails beyond its worst case, and not within', () => {
-    const limit = bounds.total[element];
+    const limit = bounds.quantities.out.total[element];
     const damage = (share: number) => one(share * limit);
     expectLimit('element-bound', damage, new RegExp(`^1 of .* ${place}`));
     const { elements } = damage(0.99);
@@ -135,8 +139,8 @@ describe.each(someElements)('element %i', (element) => {
   });
 
   it('fails beyond what independent roundings add up to, and not within', () => {
-    const limit = one(bounds.total[element]).spread.worst!.bound;
-    expect(limit).toBeLessThan(bounds.total[element]);
+    const limit = one(bounds.quantities.out.total[element]).spread.worst!.bound;
+    expect(limit).toBeLessThan(bounds.quantities.out.total[element]);
     const damage = (share: number) => one(share * limit);
     expectLimit('element-spread', damage, new RegExp(`^1 of .* ${place}`));
   });
@@ -144,8 +148,9 @@ describe.each(someElements)('element %i', (element) => {
 
 describe.each([0, 127, 132, 263])('the LSE of row %i', (row) => {
   it('fails beyond its worst case and the rounding of the format, and not within', () => {
-    const before = bounds.lse.total[row];
-    const limit = before + ulp(formats.fp32, Math.abs(exact.lse[row]) + before) / 2;
+    const before = bounds.quantities.lse.total[row];
+    const limit =
+      before + ulp(formats.fp32, Math.abs(exact.quantities.lse.values[row]) + before) / 2;
     expectLimit(
       'lse-bound',
       (share) =>
@@ -206,10 +211,10 @@ describe.each([...ofRows, ...groups.slice(1)])('structure of a $scope: $where', 
   const { where, ...group } = given;
 
   it('the slope fails beyond its threshold, and not within', () => {
-    expectThreshold(damaged, { test: 'scale', ...group }, exact.out, where);
+    expectThreshold(damaged, { test: 'scale', ...group }, exact.quantities.out.values, where);
   });
   it('the mean error fails beyond its threshold, and not within', () => {
-    const ones = new Float64Array(exact.out.length).fill(1);
+    const ones = new Float64Array(exact.quantities.out.values.length).fill(1);
     expectThreshold(damaged, { test: 'bias', ...group }, ones, where);
   });
 });
@@ -222,14 +227,15 @@ describe('a tile of keys', () => {
   function keyTileDirection(firstKey: number): Float64Array {
     const { problem, exact } = ofTiles;
     const [q, k, v] = [decode(problem.q), decode(problem.k), decode(problem.v)];
-    const direction = new Float64Array(exact.out.length);
+    const direction = new Float64Array(exact.quantities.out.values.length);
     for (let row = 0; row < queries; row++)
       for (let key = firstKey; key < Math.min(firstKey + 128, keys); key++) {
         let dot = 0;
         for (let t = 0; t < dim; t++) dot += q[row * dim + t] * k[key * dim + t];
-        const w = Math.exp(dot * problem.scale - exact.lse[row]);
+        const w = Math.exp(dot * problem.scale - exact.quantities.lse.values[row]);
         for (let c = 0; c < dim; c++)
-          direction[row * dim + c] += w * (exact.out[row * dim + c] - v[key * dim + c]);
+          direction[row * dim + c] +=
+            w * (exact.quantities.out.values[row * dim + c] - v[key * dim + c]);
       }
     return direction;
   }

@@ -13,7 +13,7 @@ describe('the element test', () => {
     const reference = handMadeReference({ ...shape, out: (i) => i });
     // An error of 3 under a limit of 4 is less than one of 2 under a limit of 1.
     const limits = filled(4);
-    const out = reference.out.map((x) => x + 1);
+    const out = reference.quantities.out.values.map((x) => x + 1);
     const at = ((1 * 3 + 2) * 4 + 3) * 5 + 1;
     limits[at] = 1;
     out[at] += 1;
@@ -73,7 +73,9 @@ describe('the LSE test', () => {
     const lse = (row: number) => (row === 5 ? -Infinity : 1);
     const level = (row: number) => (row === 5 ? ('empty' as const) : ('fp64' as const));
     const reference = handMadeReference({ ...shape, lse, level });
-    const values = reference.lse.map((x, row) => x + (row === 7 ? -0.75 : row === 2 ? 0.5 : 0));
+    const values = reference.quantities.lse.values.map(
+      (x, row) => x + (row === 7 ? -0.75 : row === 2 ? 0.5 : 0),
+    );
     const result = testLse(reference, values, 'fp64', bounds(0.625));
     expect(result).toMatchObject({ rows: 12, outside: 1, nonFinite: 0, max: 0.75 });
     expect(result.mean).toBeCloseTo(-0.25 / 11, 15);
@@ -131,7 +133,8 @@ describe('the LSE test', () => {
     const lse = (row: number) => 2 + Math.sin(row);
     const reference = handMadeReference({ ...shape, lse });
     const looksLike = (change: (x: number, row: number) => number) =>
-      testLse(reference, reference.lse.map(change), 'fp32', bounds(1e-4)).looksLike;
+      testLse(reference, reference.quantities.lse.values.map(change), 'fp32', bounds(1e-4))
+        .looksLike;
 
     it('base 2, or an offset', () => {
       expect(looksLike((x) => x)).toBeNull();
@@ -155,7 +158,7 @@ describe('the LSE test', () => {
         lse: (row) => (row === 0 ? -Infinity : lse(row)),
         level: (row) => (row === 0 ? 'empty' : 'fp64'),
       });
-      const values = withEmpty.lse.map((x) => x / Math.LN2);
+      const values = withEmpty.quantities.lse.values.map((x) => x / Math.LN2);
       expect(testLse(withEmpty, values, 'fp32', bounds(1e-4, 4)).looksLike).toBe('base-2');
     });
   });
@@ -191,8 +194,8 @@ describe('the spread test', () => {
   it('takes what is known of an element as it is, where it is more than of its row', () => {
     const reference = handMadeReference({ queries: 1, vDim: 16 });
     const bounds = handMadeBounds(reference, { deviation: 1 });
-    bounds.known[3] = 1;
-    bounds.deviation[3] = Math.SQRT2;
+    bounds.quantities.out.known[3] = 1;
+    bounds.quantities.out.deviation[3] = Math.SQRT2;
     const limit = (element: number) => {
       const out = new Float64Array(16);
       out[element] = 1;
@@ -212,7 +215,7 @@ describe('the spread test', () => {
       out: (i) => 8 + i,
     });
     const bounds = handMadeBounds(reference, { total: 2, systematic: 2 });
-    const out = reference.out.map((x) => x + 1);
+    const out = reference.quantities.out.values.map((x) => x + 1);
     out[7] -= 3.5;
     out[15] += 1;
     out[20] += 3;
@@ -225,7 +228,7 @@ describe('the spread test', () => {
     });
     out[15] -= 1;
     out[20] = NaN;
-    bounds.total[7] = bounds.systematic[7] = Infinity;
+    bounds.quantities.out.total[7] = bounds.quantities.out.systematic[7] = Infinity;
     const rest = testSpread(reference, out, bounds, rate);
     expect(rest).toMatchObject({
       outside: 0,
@@ -233,7 +236,7 @@ describe('the spread test', () => {
       worst: { at: { query: 0, column: 0 } },
     });
     expect(rest.measured).toBeCloseTo(1, 12);
-    const exact = testSpread(reference, reference.out, bounds, rate);
+    const exact = testSpread(reference, reference.quantities.out.values, bounds, rate);
     expect(exact).toMatchObject({ outside: 0, worstRatio: 0, worst: null, measured: 0 });
   });
 
@@ -246,7 +249,7 @@ describe('the spread test', () => {
     error = 0.5,
   ) => {
     const reference = handMadeReference(sizes);
-    const out = new Float64Array(reference.out.length).fill(error);
+    const out = new Float64Array(reference.quantities.out.values.length).fill(error);
     const { results } = testSpread(reference, out, handMadeBounds(reference, of, unit), rate);
     return results.find((result) => result.scope === scope)!;
   };

@@ -181,7 +181,9 @@ describe.each(triedCases)('$file', ({ path, index }) => {
       const before = decode(given.outputs.out);
       decode(spoilt.outputs.out).forEach((x, i) => {
         const { weightRounding } = bound.row(Math.floor(i / exact.shape.vDim));
-        const rounding = weightRounding * exact.magnitude[i] + 2 ** -8 * Math.abs(exact.out[i]);
+        const rounding =
+          weightRounding * exact.quantities.out.magnitude[i] +
+          2 ** -8 * Math.abs(exact.quantities.out.values[i]);
         expect(Math.abs(x - before[i])).toBeLessThanOrEqual(rounding);
       });
     }

@@ -63,7 +63,8 @@ describe('structure tests of bf16 attention over independent numbers', () => {
 
   it('see reciprocals of the row sums that are kept in bf16', () => {
     const { reference } = given();
-    const reciprocal = (row: number) => Math.exp(reference.maximum[row] - reference.lse[row]);
+    const reciprocal = (row: number) =>
+      Math.exp(reference.maximum[row] - reference.quantities.lse.values[row]);
     const tests = failing((x, row) => (x * round(bf16, reciprocal(row))) / reciprocal(row));
     expect(tests).toContain('dispersion' satisfies StructureTest);
   });
@@ -128,8 +129,8 @@ function evenlyWeighed(
   const reference = attentionOracle(problem, { accuracy: auditAccuracy(format) });
   const failing = (change: (x: number) => number): readonly string[] => {
     const outputs = {
-      out: encode(reference.out.map(change), format, [1, 1, queries, dim]),
-      lse: encode(reference.lse, 'fp32', [1, 1, queries]),
+      out: encode(reference.quantities.out.values.map(change), format, [1, 1, queries, dim]),
+      lse: encode(reference.quantities.lse.values, 'fp32', [1, 1, queries]),
     };
     const { verdict } = judgeOutputs(problem, outputs, { reference, diagnose: false });
     return verdict.findings.map(({ test }) => test);

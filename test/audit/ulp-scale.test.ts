@@ -5,7 +5,8 @@ import { createUlpScale } from '../../src/audit/index.js';
 /** The ulps of rows of two elements with these exact values, in bf16. */
 function ulpsOf(...out: number[]): number[] {
   const shape = { vDim: 2 } as AttentionReference['shape'];
-  const reference = { shape, out: Float64Array.from(out) } as AttentionReference;
+  const quantities = { out: { values: Float64Array.from(out) } };
+  const reference = { shape, quantities } as AttentionReference;
   const ulpAt = createUlpScale(reference, 'bf16');
   return out.map((_, i) => ulpAt(i));
 }

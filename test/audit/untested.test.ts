@@ -40,7 +40,13 @@ function problemOf({ queries, keys, scale = 0.5, causal = false }: Asked): Probl
 }
 
 /** What the oracle gives, rounded. */
-function exactOutputs({ out, lse, shape }: AttentionReference) {
+function exactOutputs({
+  shape,
+  quantities: {
+    out: { values: out },
+    lse: { values: lse },
+  },
+}: AttentionReference) {
   const { queries, vDim } = shape;
   return {
     out: encode(out, 'bf16', [1, 1, queries, vDim]),
@@ -89,8 +95,8 @@ describe('a block of queries some of which see no key', () => {
       data: tensor.data.subarray(128 * 4),
     });
     const cut = attentionOracle({ ...problem, k: rest(problem.k), v: rest(problem.v) });
-    const out = reference.out.slice();
-    out.set(cut.out.subarray(180 * 4), 180 * 4);
+    const out = reference.quantities.out.values.slice();
+    out.set(cut.quantities.out.values.subarray(180 * 4), 180 * 4);
     return { ...exactOutputs(reference), out: encode(out, 'bf16', [1, 1, 260, 4]) };
   }
 });
@@ -145,7 +151,9 @@ describe('a limit that is no number', () => {
   it('is an error of ours', () => {
     const reference = handMadeReference({ queries: 2 });
     const bounds = handMadeBounds(reference, { deviation: NaN });
-    expect(() => testSpread(reference, reference.out, bounds, 1e-9)).toThrow('is NaN');
+    expect(() => testSpread(reference, reference.quantities.out.values, bounds, 1e-9)).toThrow(
+      'is NaN',
+    );
   });
 
   it.each([

@@ -20,7 +20,7 @@ it.each([
   for (let cluster = program.clusters - 1; cluster >= 0; cluster--) program.run(cluster);
   expect(countDifferences(program, forwardBits(problem))).toBe(0);
   const lse = new Float32Array(program.lse.buffer);
-  const exact = attentionOracle(problem).lse;
+  const exact = attentionOracle(problem).quantities.lse.values;
   expect(lse.length).toBe(sizes.heads * sizes.queries);
   exact.forEach((x, row) => expect(Math.abs(lse[row] - x), `row ${row}`).toBeLessThan(1e-3));
   // Each row has an LSE of its own: a mix-up would show.

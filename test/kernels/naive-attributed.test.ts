@@ -89,12 +89,17 @@ describe.each(models)('$name with switches', (model) => {
         const { outputs, lse } = runAll(attribute(model, problem), [nothing]);
         const unit = 1e-13 + 2 ** -49 * largestScoreTerms(problem);
         outputs[0].forEach((x, i) => {
-          const allowance = unit * oracle.magnitude[i] + oracle.outRadius[i] + 2 ** -1060;
-          expect(Math.abs(x - oracle.out[i])).toBeLessThanOrEqual(allowance);
+          const allowance =
+            unit * oracle.quantities.out.magnitude[i] +
+            oracle.quantities.out.radius[i] +
+            2 ** -1060;
+          expect(Math.abs(x - oracle.quantities.out.values[i])).toBeLessThanOrEqual(allowance);
         });
         lse[0].forEach((x, i) => {
-          if (x === oracle.lse[i]) return;
-          expect(Math.abs(x - oracle.lse[i])).toBeLessThanOrEqual(unit + oracle.lseRadius[i]);
+          if (x === oracle.quantities.lse.values[i]) return;
+          expect(Math.abs(x - oracle.quantities.lse.values[i])).toBeLessThanOrEqual(
+            unit + oracle.quantities.lse.radius[i],
+          );
         });
       }),
       { numRuns: scaled(35) },

@@ -68,7 +68,11 @@ describe('the naive kernel in the format of its inputs', () => {
         const { out } = await emulate(problem, 'naive-input');
         const values = decodeToFloat64(out.data, formats[out.format]);
         const textbook = textbookAttention(problem, problemShape(problem));
-        const { magnitude } = attentionOracle(problem);
+        const {
+          quantities: {
+            out: { magnitude },
+          },
+        } = attentionOracle(problem);
         // Where a sum is near a tie, a score of up to 2^4 is an ulp of 2^-8 relative off; weights and
         // outputs likewise. What that does grows with Σ w|v|, however much of it cancels.
         values.forEach((value, i) =>

@@ -29,10 +29,13 @@ function solved(problem: Problem, accuracy?: Accuracy) {
     ])
       assertWithinRadii(problem, reference, solver, use);
   });
-  const { out, outRadius, lse, level } = attentionOracle(
-    problem,
-    accuracy === undefined ? {} : { accuracy },
-  );
+  const {
+    level,
+    quantities: {
+      out: { values: out, radius: outRadius },
+      lse: { values: lse },
+    },
+  } = attentionOracle(problem, accuracy === undefined ? {} : { accuracy });
   return { out: out[0], radius: outRadius[0], lse: lse[0], level: levels[level[0]] };
 }
 

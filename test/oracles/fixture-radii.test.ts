@@ -19,7 +19,13 @@ describe('problems of real captures at the accuracy of an audit', () => {
       ulpFraction: 0,
       magnitudeFraction: 2 ** -40,
     };
-    const { outRadius, magnitude, lseRadius, level } = attentionOracle(problem, { accuracy });
+    const {
+      level,
+      quantities: {
+        out: { radius: outRadius, magnitude },
+        lse: { radius: lseRadius },
+      },
+    } = attentionOracle(problem, { accuracy });
     outRadius.forEach((radius, i) => {
       if (!(radius <= 2 ** -40 * magnitude[i])) throw new Error(`element ${i}: ${radius}`);
     });

@@ -164,10 +164,13 @@ describe('a row computed by hand', () => {
         accuracy: { outputFormat: 'fp32', ulpFraction: 1, magnitudeFraction: 1 },
       });
       expect(levels[reference.level[0]]).toBe('fp64');
-      const [out, radius] = [reference.out[0], reference.outRadius[0]];
+      const [out, radius] = [
+        reference.quantities.out.values[0],
+        reference.quantities.out.radius[0],
+      ];
       expect(isWithin(minus(rationalOfFloat64(out), mean), radius)).toBe(true);
       const size = values.reduce<number>((sum, x) => sum + Math.abs(x), 0) / 3;
-      expect(reference.magnitude[0]).toBeCloseTo(size, 3);
+      expect(reference.quantities.out.magnitude[0]).toBeCloseTo(size, 3);
       // At least one rounding; the sum of a tile of 64 keys is taken for 65 of them, twice.
       expect(radius).toBeGreaterThanOrEqual(u * Math.abs(out));
       expect(radius).toBeLessThanOrEqual(160 * u * size);
@@ -177,7 +180,11 @@ describe('a row computed by hand', () => {
   it('has an LSE within its radius, of a few roundings too', () => {
     // Two equal scores: LSE = score + ln 2.
     for (const score of [0, 0.5, 20, -300]) {
-      const { lse, lseRadius } = attentionOracle(scoredKeys('fp32', [score, score], [1, 2]), {
+      const {
+        quantities: {
+          lse: { values: lse, radius: lseRadius },
+        },
+      } = attentionOracle(scoredKeys('fp32', [score, score], [1, 2]), {
         accuracy: { outputFormat: 'fp32', ulpFraction: 1, magnitudeFraction: 1 },
       });
       const exact = score + Math.LN2;
@@ -202,12 +209,14 @@ describe('a row computed by hand', () => {
     });
     const score = 2 ** -24 * fine * fine;
     const exact = 1 / (1 + Math.exp(-score));
-    expect(Math.abs(reference.out[0] - exact)).toBeLessThanOrEqual(reference.outRadius[0] + u);
-    expect(Math.abs(reference.lse[0] - Math.log1p(Math.exp(score)))).toBeLessThanOrEqual(
-      reference.lseRadius[0] + u,
+    expect(Math.abs(reference.quantities.out.values[0] - exact)).toBeLessThanOrEqual(
+      reference.quantities.out.radius[0] + u,
     );
+    expect(
+      Math.abs(reference.quantities.lse.values[0] - Math.log1p(Math.exp(score))),
+    ).toBeLessThanOrEqual(reference.quantities.lse.radius[0] + u);
     if (levels[reference.level[0]] === 'fp64')
-      expect(reference.outRadius[0]).toBeGreaterThan(2 ** 30 * u * 2 ** -2 * 2 ** -2);
+      expect(reference.quantities.out.radius[0]).toBeGreaterThan(2 ** 30 * u * 2 ** -2 * 2 ** -2);
   });
 });
 
@@ -215,7 +224,7 @@ describe('∞ in V under a weight', () => {
   const at = (scores: readonly number[], values: readonly number[]) => {
     const reference = attentionOracle(scoredKeys('fp32', scores, values));
     expect(levels[reference.level[0]]).toBe('special');
-    return reference.out[0];
+    return reference.quantities.out.values[0];
   };
 
   it.each([Infinity, -Infinity])('%d, beside nothing else, is the column', (infinity) => {
@@ -262,10 +271,16 @@ describe('∞ in V under a weight', () => {
         ],
       }),
     );
-    expect(special.out[0]).toBeNaN();
-    expect([special.out[1], special.outRadius[1]]).toEqual([plain.out[1], plain.outRadius[1]]);
-    expect([special.lse[0], special.lseRadius[0]]).toEqual([plain.lse[0], plain.lseRadius[0]]);
-    expect(special.magnitude[0]).toBeNaN();
-    expect(special.outRadius[0]).toBe(0);
+    expect(special.quantities.out.values[0]).toBeNaN();
+    expect([special.quantities.out.values[1], special.quantities.out.radius[1]]).toEqual([
+      plain.quantities.out.values[1],
+      plain.quantities.out.radius[1],
+    ]);
+    expect([special.quantities.lse.values[0], special.quantities.lse.radius[0]]).toEqual([
+      plain.quantities.lse.values[0],
+      plain.quantities.lse.radius[0],
+    ]);
+    expect(special.quantities.out.magnitude[0]).toBeNaN();
+    expect(special.quantities.out.radius[0]).toBe(0);
   });
 });

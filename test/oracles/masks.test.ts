@@ -44,7 +44,13 @@ describe('masks', () => {
       for (const queries of lengths)
         for (const keys of lengths) {
           const problem = indexing(queries, keys, settings);
-          const { out, outRadius, magnitude, lse, lseRadius, level } = attentionOracle(problem);
+          const {
+            level,
+            quantities: {
+              out: { values: out, radius: outRadius, magnitude },
+              lse: { values: lse, radius: lseRadius },
+            },
+          } = attentionOracle(problem);
           const expected = Array.from({ length: queries }, (_, i) => {
             const seen = Array.from({ length: keys }, (_, j) => j).filter((j) =>
               sees(problem, i, j),
@@ -70,9 +76,11 @@ describe('masks', () => {
   );
 
   it('align to the bottom right: the last query sees the last key', () => {
-    const { out } = attentionOracle(
-      indexing(3, 5, { causal: true, window: { left: 0, right: -1 } }),
-    );
+    const {
+      quantities: {
+        out: { values: out },
+      },
+    } = attentionOracle(indexing(3, 5, { causal: true, window: { left: 0, right: -1 } }));
     expect([...out]).toEqual([3, 4, 5]);
   });
 });
@@ -113,7 +121,12 @@ describe('heads and batches', () => {
         window: null,
         softcap: null,
       };
-      const { out, lse } = attentionOracle(problem);
+      const {
+        quantities: {
+          out: { values: out },
+          lse: { values: lse },
+        },
+      } = attentionOracle(problem);
       for (let b = 0; b < batch; b++)
         for (let h = 0; h < heads; h++)
           for (let i = 0; i < 2; i++) {
@@ -158,8 +171,24 @@ describe('heads and batches', () => {
     };
     const alone = items.map((item) => attentionOracle(singleHead('fp16', item, settings)));
     const both = attentionOracle(together);
-    expect([...both.out]).toEqual(alone.flatMap(({ out }) => [...out]));
-    expect([...both.lse]).toEqual(alone.flatMap(({ lse }) => [...lse]));
+    expect([...both.quantities.out.values]).toEqual(
+      alone.flatMap(
+        ({
+          quantities: {
+            out: { values: out },
+          },
+        }) => [...out],
+      ),
+    );
+    expect([...both.quantities.lse.values]).toEqual(
+      alone.flatMap(
+        ({
+          quantities: {
+            lse: { values: lse },
+          },
+        }) => [...lse],
+      ),
+    );
   });
 });
 
@@ -175,8 +204,8 @@ describe('degenerate sizes', () => {
       softcap: null,
     };
     const reference = attentionOracle(problem);
-    expect([...reference.out]).toEqual([0, 0, 0, 0, 0, 0]);
-    expect([...reference.lse]).toEqual([-Infinity, -Infinity]);
+    expect([...reference.quantities.out.values]).toEqual([0, 0, 0, 0, 0, 0]);
+    expect([...reference.quantities.lse.values]).toEqual([-Infinity, -Infinity]);
   });
 
   it('no queries, no batch, no value columns: empty answers', () => {
@@ -190,13 +219,13 @@ describe('degenerate sizes', () => {
       }) as const;
     const settings = { scale: 1, causal: true, window: null, softcap: null };
     const noQueries = { q: empty([1, 2, 0, 4]), k: full([1, 1, 3, 4]), v: full([1, 1, 3, 5]) };
-    expect(attentionOracle({ ...noQueries, ...settings }).out).toHaveLength(0);
+    expect(attentionOracle({ ...noQueries, ...settings }).quantities.out.values).toHaveLength(0);
     const noBatch = { q: empty([0, 2, 3, 4]), k: empty([0, 1, 3, 4]), v: empty([0, 1, 3, 5]) };
-    expect(attentionOracle({ ...noBatch, ...settings }).lse).toHaveLength(0);
+    expect(attentionOracle({ ...noBatch, ...settings }).quantities.lse.values).toHaveLength(0);
     const noColumns = { q: full([1, 2, 3, 4]), k: full([1, 1, 3, 4]), v: empty([1, 1, 3, 0]) };
     const reference = attentionOracle({ ...noColumns, ...settings });
-    expect(reference.out).toHaveLength(0);
-    expect(reference.lse[0]).toBeCloseTo(4, 12);
+    expect(reference.quantities.out.values).toHaveLength(0);
+    expect(reference.quantities.lse.values[0]).toBeCloseTo(4, 12);
   });
 
   it('a query of no dimensions weighs all keys alike', () => {
@@ -210,12 +239,17 @@ describe('degenerate sizes', () => {
       softcap: null,
     };
     const reference = attentionOracle(problem);
-    expect(reference.out[1]).toBeCloseTo(3, 12);
-    expect(reference.lse[1]).toBeCloseTo(Math.log(3), 12);
+    expect(reference.quantities.out.values[1]).toBeCloseTo(3, 12);
+    expect(reference.quantities.lse.values[1]).toBeCloseTo(Math.log(3), 12);
   });
 
   it('dimensions of one', () => {
-    const { out, lse } = attentionOracle(singleHead('fp16', { q: [[2]], k: [[3]], v: [[5]] }));
+    const {
+      quantities: {
+        out: { values: out },
+        lse: { values: lse },
+      },
+    } = attentionOracle(singleHead('fp16', { q: [[2]], k: [[3]], v: [[5]] }));
     expect([out[0], lse[0]]).toEqual([5, 6]);
   });
 });

@@ -21,15 +21,15 @@ export function oracleSolver(accuracy?: Accuracy): Solver {
   return (problem) => {
     const reference = attentionOracle(problem, accuracy === undefined ? {} : { accuracy });
     const { vDim } = reference.shape;
-    return Array.from(reference.lse, (lse, row) => {
+    return Array.from(reference.quantities.lse.values, (lse, row) => {
       const columns = (values: Float64Array) => values.subarray(row * vDim, (row + 1) * vDim);
       return {
         result: {
-          out: columns(reference.out),
-          outRadius: columns(reference.outRadius),
-          magnitude: columns(reference.magnitude),
+          out: columns(reference.quantities.out.values),
+          outRadius: columns(reference.quantities.out.radius),
+          magnitude: columns(reference.quantities.out.magnitude),
           lse,
-          lseRadius: reference.lseRadius[row],
+          lseRadius: reference.quantities.lse.radius[row],
           maximum: reference.maximum[row],
         },
         level: levels[reference.level[row]],

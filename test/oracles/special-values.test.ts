@@ -41,11 +41,11 @@ function rowOf(problem: Problem, row: number) {
   const reference = attentionOracle(problem);
   const slice = (values: Float64Array) => [...values.subarray(row * vDim, (row + 1) * vDim)];
   return {
-    out: slice(reference.out),
-    outRadius: slice(reference.outRadius),
-    magnitude: slice(reference.magnitude),
-    lse: reference.lse[row],
-    lseRadius: reference.lseRadius[row],
+    out: slice(reference.quantities.out.values),
+    outRadius: slice(reference.quantities.out.radius),
+    magnitude: slice(reference.quantities.out.magnitude),
+    lse: reference.quantities.lse.values[row],
+    lseRadius: reference.quantities.lse.radius[row],
     level: levels[reference.level[row]],
   };
 }
@@ -59,11 +59,13 @@ function expectOthersUntouched(
   const [with_, without] = [attentionOracle(problem), attentionOracle(clean)];
   for (let row = 0; row < queries; row++) {
     if (touched(row)) continue;
-    for (const name of ['out', 'outRadius', 'magnitude'] as const)
-      expect(with_[name].subarray(row * vDim, (row + 1) * vDim)).toEqual(
-        without[name].subarray(row * vDim, (row + 1) * vDim),
+    for (const name of ['values', 'radius', 'magnitude'] as const)
+      expect(with_.quantities.out[name].subarray(row * vDim, (row + 1) * vDim)).toEqual(
+        without.quantities.out[name].subarray(row * vDim, (row + 1) * vDim),
       );
-    for (const name of ['lse', 'lseRadius', 'maximum', 'level'] as const)
+    for (const name of ['values', 'radius'] as const)
+      expect(with_.quantities.lse[name][row]).toBe(without.quantities.lse[name][row]);
+    for (const name of ['maximum', 'level'] as const)
       expect(with_[name][row]).toBe(without[name][row]);
   }
 }
@@ -166,22 +168,22 @@ describe('a score of −∞ has weight 0', () => {
     );
     expect(with_.level).toBe('special');
     with_.out.forEach((x, c) =>
-      expect(Math.abs(x - without.out[c])).toBeLessThanOrEqual(
-        with_.outRadius[c] + without.outRadius[c],
+      expect(Math.abs(x - without.quantities.out.values[c])).toBeLessThanOrEqual(
+        with_.outRadius[c] + without.quantities.out.radius[c],
       ),
     );
-    expect(Math.abs(with_.lse - without.lse[0])).toBeLessThanOrEqual(
-      with_.lseRadius + without.lseRadius[0],
+    expect(Math.abs(with_.lse - without.quantities.lse.values[0])).toBeLessThanOrEqual(
+      with_.lseRadius + without.quantities.lse.radius[0],
     );
   });
 
   it('and a row of nothing else is an empty row', () => {
     const rows = { q: [[1]], k: [[-Infinity], [-Infinity]], v: [[3], [4]] };
     const reference = attentionOracle(singleHead('bf16', rows));
-    expect(reference.out[0]).toBe(0);
-    expect(reference.outRadius[0]).toBe(0);
-    expect(reference.lse[0]).toBe(-Infinity);
-    expect(reference.lseRadius[0]).toBe(0);
+    expect(reference.quantities.out.values[0]).toBe(0);
+    expect(reference.quantities.out.radius[0]).toBe(0);
+    expect(reference.quantities.lse.values[0]).toBe(-Infinity);
+    expect(reference.quantities.lse.radius[0]).toBe(0);
   });
 
   it('unless a mask hides it: then nothing at all changes', () => {
@@ -208,16 +210,18 @@ describe('a softcap turns scores of ±∞ into ±cap', () => {
   ])('k = %d · ∞, scale %d: score %d', (sign, scale, score) => {
     const reference = one(sign, scale);
     const expected = 1 / (1 + Math.exp(-score));
-    expect(Math.abs(reference.out[0] - expected)).toBeLessThan(1e-15);
-    expect(Math.abs(reference.lse[0] - Math.log(1 + Math.exp(score)))).toBeLessThan(1e-15);
+    expect(Math.abs(reference.quantities.out.values[0] - expected)).toBeLessThan(1e-15);
+    expect(
+      Math.abs(reference.quantities.lse.values[0] - Math.log(1 + Math.exp(score))),
+    ).toBeLessThan(1e-15);
     expect(levels[reference.level[0]]).toBe('special');
   });
 
   it('also at the level that computes cancelling values', () => {
     const rows = { q: [[1]], k: [[Infinity], [Infinity]], v: [[1], [-1]] };
     const reference = attentionOracle(singleHead('fp32', rows, { softcap: 2 }));
-    expect(reference.out[0]).toBe(0);
-    expect(reference.outRadius[0]).toBeLessThan(2 ** -158);
+    expect(reference.quantities.out.values[0]).toBe(0);
+    expect(reference.quantities.out.radius[0]).toBeLessThan(2 ** -158);
   });
 });
 
@@ -268,12 +272,12 @@ describe('special values in V', () => {
       expect(Number.isFinite(row.out[1])).toBe(true);
     }
     const empty = singleHead('fp32', { q: [[1]], k: [[-Infinity]], v: [[Infinity, 1]] });
-    expect([...attentionOracle(empty).out]).toEqual([NaN, 0]);
+    expect([...attentionOracle(empty).quantities.out.values]).toEqual([NaN, 0]);
   });
 
   it('an infinity under a tiny weight is still infinite', () => {
     const rows = { q: [[1]], k: [[0], [-5000]], v: [[1], [Infinity]] };
-    expect(attentionOracle(singleHead('fp32', rows)).out[0]).toBe(Infinity);
+    expect(attentionOracle(singleHead('fp32', rows)).quantities.out.values[0]).toBe(Infinity);
   });
 
   it('a masked one has no influence', () => {
@@ -299,8 +303,8 @@ describe('masked special values', () => {
   it('a special query without keys is an empty row', () => {
     const rows = { q: [[NaN], [1]], k: [[1]], v: [[5]] };
     const reference = attentionOracle(singleHead('fp32', rows, causal));
-    expect([...reference.out]).toEqual([0, 5]);
-    expect(reference.lse[0]).toBe(-Infinity);
+    expect([...reference.quantities.out.values]).toEqual([0, 5]);
+    expect(reference.quantities.lse.values[0]).toBe(-Infinity);
     expect(levels[reference.level[0]]).toBe('empty');
   });
 

@@ -104,7 +104,12 @@ describe('scores beyond 2^40', () => {
 
   it('keep both of two keys of equal score', () => {
     const big = 2 ** 40;
-    const { out, lse } = attentionOracle(
+    const {
+      quantities: {
+        out: { values: out },
+        lse: { values: lse },
+      },
+    } = attentionOracle(
       singleHead('fp32', {
         q: [[big, 1]],
         k: [

@@ -103,24 +103,34 @@ describe('rescale, measured', () => {
     const problem = scoreProblem(regime, { ...sizes, format: 'bf16', step });
     const { out, lse, counters } = directRun(problem, { rescaleThreshold: threshold });
     const exact = attentionOracle(problem);
-    const errors = [...out].map((value, i) => Math.abs(value - exact.out[i]));
-    const relative = errors.map((error, i) => error / exact.magnitude[i]);
+    const errors = [...out].map((value, i) => Math.abs(value - exact.quantities.out.values[i]));
+    const relative = errors.map((error, i) => error / exact.quantities.out.magnitude[i]);
     const measure = found('bf16', regime, threshold);
     const near = (a: number | null, b: number): void => {
       // The reference of the profile may be off by 2^-24 of a magnitude.
       expect(Math.abs(a! - b)).toBeLessThan(1e-6);
     };
-    near(measure.errors.largest, Math.max(...errors) / Math.max(...exact.out.map(Math.abs)));
+    near(
+      measure.errors.largest,
+      Math.max(...errors) / Math.max(...exact.quantities.out.values.map(Math.abs)),
+    );
     near(measure.errors.largestRelative, Math.max(...relative));
     const squares = relative.reduce((sum, x) => sum + x * x, 0);
     near(measure.errors.rootMeanSquare, Math.sqrt(squares / relative.length));
-    near(measure.errors.largestLse, Math.max(...lse.map((x, i) => Math.abs(x - exact.lse[i]))));
+    near(
+      measure.errors.largestLse,
+      Math.max(...lse.map((x, i) => Math.abs(x - exact.quantities.lse.values[i]))),
+    );
     const { rowRescales, rowRescalesSkipped, warpRescales, warpRescalesSkipped } = counters;
     expect(measure.rowsSkipped).toBe(rowRescalesSkipped / (rowRescales + rowRescalesSkipped));
     expect(measure.warpsSkipped).toBe(warpRescalesSkipped / (warpRescales + warpRescalesSkipped));
     const baseline = directRun(problem, { rescaleThreshold: 0 });
     const squaresOf = (values: Float64Array): number =>
-      values.reduce((sum, x, i) => sum + ((x - exact.out[i]) / exact.magnitude[i]) ** 2, 0);
+      values.reduce(
+        (sum, x, i) =>
+          sum + ((x - exact.quantities.out.values[i]) / exact.quantities.out.magnitude[i]) ** 2,
+        0,
+      );
     near(measure.rootMeanSquareRatio, Math.sqrt(squares / squaresOf(baseline.out)));
   });
 
@@ -207,7 +217,12 @@ describe('rescale, measured', () => {
 describe('errors of a forward', () => {
   const problem = scoreProblem('normal-1', { ...sizes, format: 'bf16' });
   const exact = attentionOracle(problem);
-  const { lse, out } = exact;
+  const {
+    quantities: {
+      lse: { values: lse },
+      out: { values: out },
+    },
+  } = exact;
   const asFloat32 = Float32Array.from(lse);
 
   it('counts what is not finite and measures the rest', () => {

@@ -6,7 +6,13 @@ import type { Problem } from '../../src/problem/index.js';
 /** The best kernel there can be: the exact answer rounded to the format of Q, and the LSE in fp64. */
 export function exactKernel(problem: Problem): Required<AttentionOutputs> {
   const { format } = problem.q;
-  const { shape, out, lse } = attentionOracle(problem, {
+  const {
+    shape,
+    quantities: {
+      out: { values: out },
+      lse: { values: lse },
+    },
+  } = attentionOracle(problem, {
     accuracy: { outputFormat: format, ulpFraction: 2 ** -4, magnitudeFraction: 0 },
   });
   const { batch, heads, queries, vDim } = shape;

@@ -61,7 +61,13 @@ function exactKernel(
   rounded: (x: number, format: FormatName) => number = (x) => x,
 ): AttentionKernel {
   return (problem) => {
-    const { out, lse, shape } = exactAttention(problem);
+    const {
+      shape,
+      quantities: {
+        out: { values: out },
+        lse: { values: lse },
+      },
+    } = exactAttention(problem);
     change({ out, lse }, problem);
     const { format } = problem.q;
     const tensor = (name: FormatName, dims: number[], values: Float64Array): Tensor => ({
@@ -306,14 +312,14 @@ describe('exact problems', () => {
         const reference = attentionOracle(problem);
         found.expected.forEach((value, i) => {
           if (Number.isNaN(value)) return;
-          const error = Math.abs(reference.out[i] - value);
+          const error = Math.abs(reference.quantities.out.values[i] - value);
           expect(error, `element ${JSON.stringify(elementAt(shape, i))}`).toBeLessThanOrEqual(
-            reference.outRadius[i] + 2 ** -500,
+            reference.quantities.out.radius[i] + 2 ** -500,
           );
           expect(round(formats[out.format], value)).toBe(value);
         });
         count += found.count;
-        elements += reference.out.length;
+        elements += reference.quantities.out.values.length;
       }
       expect(count / elements).toBeGreaterThan(0.6);
     });
@@ -374,7 +380,7 @@ describe('unbiased', () => {
     const shape = problemShape(first!);
     const same = arrangeProblem(first!, { queries: Array.from({ length: 64 }, () => 0) });
     const reference = exactAttention(same);
-    const out = reference.out.map((x) => x * 1.002);
+    const out = reference.quantities.out.values.map((x) => x * 1.002);
     const outputs = runKernelModel('naive-fp32', same);
     const run = { configuration: null, problem: same, outputs, out, lse: null };
     const result = testBias({ ...run, shape: problemShape(same) }, reference, false, promises);

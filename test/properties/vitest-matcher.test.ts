@@ -97,13 +97,17 @@ describe('toBeWithinBound', () => {
   /** The exact output with one element moved by `factor` times its bound. */
   function moved(factor: number, index: number): Tensor {
     const exact = attentionOracle(problem);
-    const { total } = elementBounds(
+    const {
+      quantities: {
+        out: { total },
+      },
+    } = elementBounds(
       problem,
       exact,
       anyKernelArithmetic(problem, 'fp64'),
       new KernelBound(problem, exact, 'fp64'),
     );
-    const data = exact.out.slice();
+    const data = exact.quantities.out.values.slice();
     data[index] += factor * total[index];
     return { format: 'fp64', shape: good.out.shape, data };
   }
@@ -126,7 +130,7 @@ describe('toBeWithinBound', () => {
     const { message } = matchBound(problem, wrong);
     const [, found, exact] = /worst element: (\S+) for (\S+) ±/.exec(message)!;
     expect(Number(found)).toBe(wrong.data[index]);
-    expect(Number(exact)).toBe(attentionOracle(problem).out[index]);
+    expect(Number(exact)).toBe(attentionOracle(problem).quantities.out.values[index]);
   });
 
   it('takes outputs with an LSE, without one, and a tensor alone', () => {
@@ -153,7 +157,11 @@ describe('toBeWithinBound', () => {
   });
 
   it('leaves what is small and systematic to toMatchAttention', () => {
-    const { out } = attentionOracle(problem);
+    const {
+      quantities: {
+        out: { values: out },
+      },
+    } = attentionOracle(problem);
     const data = out.map((x) => x * 1.001);
     const received = { format: 'fp64', shape: good.out.shape, data } as const;
     expect(received).toBeWithinBound(problem);

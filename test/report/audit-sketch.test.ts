@@ -15,7 +15,9 @@ exact[infinite] = Infinity;
 function sketchOf(errors: Readonly<Record<number, number>>): AuditSketch {
   const out = Float64Array.from(exact, (value, i) => value + (errors[i] ?? 0));
   const shape = { batch, heads, queries, vDim };
-  const reference = { shape, out: exact } as Parameters<typeof gatherSketch>[0]['reference'];
+  const reference = { shape, quantities: { out: { values: exact } } } as Parameters<
+    typeof gatherSketch
+  >[0]['reference'];
   return gatherSketch({ reference, out, outputFormat: 'bf16' });
 }
 

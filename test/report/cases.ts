@@ -70,8 +70,13 @@ function outputs(of: Problem, out: Change, lse: Change | null): KernelOutputs {
   const { batch, heads, queries, vDim } = problemShape(of);
   const exact = attentionOracle(of);
   return {
-    out: tensor(of.q.format, [batch, heads, queries, vDim], (i) => out(exact.out[i], i)),
-    lse: lse === null ? null : tensor('fp32', [batch, heads, queries], (i) => lse(exact.lse[i], i)),
+    out: tensor(of.q.format, [batch, heads, queries, vDim], (i) =>
+      out(exact.quantities.out.values[i], i),
+    ),
+    lse:
+      lse === null
+        ? null
+        : tensor('fp32', [batch, heads, queries], (i) => lse(exact.quantities.lse.values[i], i)),
   };
 }
 
@@ -199,7 +204,7 @@ export const judgedCases: Readonly<Record<string, Case>> = {
   ),
   'a key tile is missing': judged(
     long,
-    outputs(long, (_, i) => withoutLastTile.out[i], null),
+    outputs(long, (_, i) => withoutLastTile.quantities.out.values[i], null),
     ['key-tile'],
   ),
   'one element off': judged(

@@ -48,7 +48,7 @@ function judged(
 ): { readonly audit: Audit; readonly elements: JudgedElements } {
   const reference = attentionOracle(problem, { accuracy: auditAccuracy('bf16') });
   const out = bf16([1, problem.q.shape[1], problem.q.shape[2], problem.v.shape[3]], (i) =>
-    change(reference.out[i], i),
+    change(reference.quantities.out.values[i], i),
   );
   let elements: JudgedElements | undefined;
   const audit = auditOutputs(
@@ -118,7 +118,9 @@ describe("a page's data", () => {
         (at, cells, maps) => {
           const out = elements.out.slice();
           out[at] += 3;
-          const share = Math.abs(out[at] - elements.reference.out[at]) / elements.bounds.total[at];
+          const share =
+            Math.abs(out[at] - elements.reference.quantities.out.values[at]) /
+            elements.bounds.quantities.out.total[at];
           const heat = createHeatMaps({ ...elements, out }, { cells, maps });
           const head = Math.floor(at / (of.queries * of.dim));
           const shown = heat.maps.find((map) => map.head === null || map.head === head)!;
@@ -180,7 +182,7 @@ describe('a scatter that is thinned out', () => {
         const scatters = createRowScatters({
           out,
           outputFormat: 'fp64',
-          bounds: { ...bounds, lse: bounds, unit: new Int32Array(0) },
+          bounds: { quantities: { out: bounds, lse: bounds }, unit: new Int32Array(0) },
           rows: { visibleKeys: new Int32Array(rows).fill(8), entropy: zeros, lag: zeros },
           reference: {
             shape: {
@@ -193,11 +195,10 @@ describe('a scatter that is thinned out', () => {
               qkDim: 1,
               vDim: 1,
             },
-            out: zeros,
-            outRadius: none,
-            magnitude: none,
-            lseRadius: none,
-            lse: zeros,
+            quantities: {
+              out: { values: zeros, radius: none, magnitude: none },
+              lse: { values: zeros, radius: none, magnitude: null },
+            },
             maximum: zeros,
             level: new Uint8Array(0),
           },

@@ -41,7 +41,7 @@ function madeUpPlots(
       // Every neighbour has another colour, and every row errs otherwise: the worst for the page's size.
       out: exact.map((x) => x + errors[Math.floor(64 * uniform())]),
       outputFormat: 'bf16',
-      bounds: { ...bounds, lse: bounds, unit: new Int32Array(0) },
+      bounds: { quantities: { out: bounds, lse: bounds }, unit: new Int32Array(0) },
       rows: {
         visibleKeys: Int32Array.from({ length: rows }, (_, row) => 1 + (row % queries)),
         entropy: filled(rows, () => 12 * uniform()),
@@ -58,11 +58,10 @@ function madeUpPlots(
           qkDim: columns,
           vDim: columns,
         },
-        out: exact,
-        outRadius: none,
-        magnitude: none,
-        lseRadius: none,
-        lse: new Float64Array(rows),
+        quantities: {
+          out: { values: exact, radius: none, magnitude: none },
+          lse: { values: new Float64Array(rows), radius: none, magnitude: null },
+        },
         maximum: new Float64Array(rows),
         level: new Uint8Array(0),
       },

@@ -25,9 +25,17 @@ export function createRowNumbers(
   let next = 0;
   const cell = (x: number, size: number) => (size > 0 ? Math.round(x / size) : x);
   const nameOf = (row: number) => {
-    const cells = [cell(reference.lse[row], 1 / fine), cell(reference.maximum[row], 1 / fine)];
+    const cells = [
+      cell(reference.quantities.lse.values[row], 1 / fine),
+      cell(reference.maximum[row], 1 / fine),
+    ];
     for (let at = row * vDim; at < row * vDim + columns; at++)
-      cells.push(cell(reference.out[at], reference.magnitude[at] / (4 * fine)));
+      cells.push(
+        cell(
+          reference.quantities.out.values[at],
+          reference.quantities.out.magnitude[at] / (4 * fine),
+        ),
+      );
     return cells.join();
   };
   return (row, isClustered) => {

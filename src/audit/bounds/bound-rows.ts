@@ -99,7 +99,7 @@ export function createRowBounder(
     const maxima = scoreTiles.scan(tiles, ranges);
     const known = {
       shared: sharedMaximum(operands.head),
-      lse: ofRows((i) => reference.lse[first + i] / Math.LN2),
+      lse: ofRows((i) => reference.quantities.lse.values[first + i] / Math.LN2),
       maximum: ofRows((i) => reference.maximum[first + i] / Math.LN2),
       uncertainty: ofRows(
         (i) => memory.errors.view[i] + Math.abs(reference.maximum[first + i]) * 2 ** -40,
@@ -139,6 +139,6 @@ export function createRowBounder(
     errors.forEach((row, i) => {
       unit[i] = numberRow(first + i, isClustered(row));
     });
-    return { firstRow: first, rows: count, unit, out, lse };
+    return { firstRow: first, rows: count, unit, quantities: { out, lse } };
   };
 }

@@ -72,6 +72,7 @@ export function createCoarseRow(
   out: Bounds,
   lse: Bounds,
 ) {
+  const { out: exactOut, lse: exactLse } = reference.quantities;
   const { qkDim, vDim } = reference.shape;
   const { scale, softcap } = problem;
   const { exponent, exponential, maximum, values, finish, underflow, outputFormat } = arithmetic;
@@ -202,7 +203,7 @@ export function createCoarseRow(
       let at = (range.begin + j) * vDim;
       for (let c = 0; c < vDim; c++, at++) {
         const v = value[at] / valueScale;
-        const distance = Math.abs(v - reference.out[row * vDim + c]);
+        const distance = Math.abs(v - exactOut.values[row * vDim + c]);
         if (moved[j] > 0 && distance > 0) first[c] += moved[j] * distance;
         if (contends[j] === 1) {
           reach[c] = Math.max(reach[c], distance);
@@ -238,7 +239,7 @@ export function createCoarseRow(
     const { local, row, range, plan, operands } = coarse;
     const keys = range.end - range.begin;
     const scores = uncertainScores(coarse);
-    const exact = reference.lse[row];
+    const exact = exactLse.values[row];
     const moved = (dots: number, exponents: number) => {
       const weights = moveWeights(scores, exact, { dots, exponents });
       return { ...moveOutput(coarse, weights), ofLse: weights.ofLse };
@@ -286,13 +287,13 @@ export function createCoarseRow(
       // Of the scores' errors together: no sum of them leaves the range of V.
       let inner = times(worst.output[c]);
       for (const name of laterTechniques) inner += parts[name][at];
-      const value = reference.out[row * vDim + c];
+      const value = exactOut.values[row * vDim + c];
       const half =
         inner === Infinity
           ? Infinity
           : outputRounding(outputFormat, value, inner, arithmetic.outputRounding);
       parts['output-round'][at] = half;
-      const radius = reference.outRadius[row * vDim + c];
+      const radius = exactOut.radius[row * vDim + c];
       out.total[at] = inner + half + radius;
       const rare = inner === Infinity ? 0 : times(worst.output[c] - usual.output[c]);
       out.systematic[at] = out.total[at] - rare;
@@ -327,7 +328,7 @@ export function createCoarseRow(
       parts['output-round'][local] = whole(0);
       let sum = whole(worst.ofLse);
       for (const name of laterTechniques) sum += parts[name][local];
-      lse.total[local] = sum + reference.lseRadius[row];
+      lse.total[local] = sum + exactLse.radius[row];
       lse.systematic[local] = lse.total[local];
       lse.known[local] = lse.deviation[local] = 0;
     }

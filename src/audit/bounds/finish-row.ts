@@ -47,6 +47,7 @@ export function createFinishRow(
   out: Bounds,
   lse: Bounds,
 ) {
+  const { out: exactOut, lse: exactLse } = reference.quantities;
   const { vDim, qkDim } = reference.shape;
   const { outputFormat, outputRounding: direction, underflow, exponential, finish } = arithmetic;
   const typicalScores = typicalScoreShare(arithmetic.scores, qkDim);
@@ -83,12 +84,12 @@ export function createFinishRow(
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const inMemory = local * memory.vStride + c;
-      const exact = reference.out[row * vDim + c];
+      const exact = exactOut.values[row * vDim + c];
       const size = Math.abs(exact) * scale;
       const variance = memory.squares.view[inMemory] - size * size;
       const element: ElementTerms = {
         size,
-        magnitude: reference.magnitude[row * vDim + c] * scale,
+        magnitude: exactOut.magnitude[row * vDim + c] * scale,
         // The subtraction cancels, up to an error of fp64.
         scatter: Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40),
         moved: memory.moved.view[inMemory],
@@ -112,7 +113,7 @@ export function createFinishRow(
         sum === Infinity
           ? Infinity
           : Math.min(outputRounding(outputFormat, exact, sum, direction), distance + sum);
-      const radius = reference.outRadius[row * vDim + c];
+      const radius = exactOut.radius[row * vDim + c];
       out.techniques['output-round'][at] = half;
       out.total[at] = sum + half + radius;
       const systematic =
@@ -147,7 +148,7 @@ export function createFinishRow(
   }
 
   function finishLse({ local, row }: FinishedRow, terms: RowTerms, inflation: number): void {
-    const radius = reference.lseRadius[row];
+    const radius = exactLse.radius[row];
     let sum = 0;
     for (const technique of inner) {
       const bound = scaled(innerTechniques[technique].lse(terms), inflation);
@@ -177,7 +178,7 @@ export function createFinishRow(
       largestMaximum: plan.largestMaximum[local],
       finalMaximum: plan.finalMaximum[local],
       logarithm: plan.logarithm[local],
-      lse: reference.lse[row],
+      lse: exactLse.values[row],
       lost: keys * underflow.weights * gain,
       gain,
     };

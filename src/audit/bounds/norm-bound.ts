@@ -151,7 +151,8 @@ export class KernelBound {
   /** What scores are relative to where that is not the row's own maximum; null where it is. */
   #origin(row: number): number | null {
     const { maximum } = this.#premises;
-    if (maximum === 'row' || !Number.isFinite(this.#reference.lse[row])) return null;
+    if (maximum === 'row' || !Number.isFinite(this.#reference.quantities.lse.values[row]))
+      return null;
     return maximum === 'none' ? 0 : this.#largestMaximum;
   }
 
@@ -166,7 +167,13 @@ export class KernelBound {
   }
 
   #boundOfRow(row: number): RowBound {
-    const { shape, lse, maximum, lseRadius } = this.#reference;
+    const {
+      shape,
+      maximum,
+      quantities: {
+        lse: { values: lse, radius: lseRadius },
+      },
+    } = this.#reference;
     const { scale, softcap } = this.#problem;
     const { accumulation, elementwise, exponential, logarithm, tanh } = this.#premises;
     const { scoreAccumulation, operands, scoreRounding, scoreFloor, factors } = this.#premises;

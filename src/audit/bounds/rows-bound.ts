@@ -1,4 +1,5 @@
 import { techniques, type Technique } from '../../../kernels/index.js';
+import type { ByQuantity } from '../../problem/index.js';
 import { tileRows } from './memory.js';
 
 /** A number per technique and element (or row). */
@@ -32,10 +33,11 @@ export interface RowsBound {
   readonly rows: number;
   /** [rows]: rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;
-  /** [rows × vDim], in the output's unit. */
-  readonly out: Bounds;
-  /** [rows], natural logarithms, before the LSE is stored. */
-  readonly lse: Bounds;
+  /**
+   * By quantity: of the output [rows × vDim], in its unit; of the LSE [rows], natural logarithms, before it is
+   * stored.
+   */
+  readonly quantities: ByQuantity<Bounds>;
 }
 
 /** Bounds of so many elements or rows, all 0 as yet. */

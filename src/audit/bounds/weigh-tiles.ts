@@ -35,7 +35,12 @@ const runningSums = [
  */
 export function createWeigher(
   problem: Problem,
-  { shape, magnitude }: AttentionReference,
+  {
+    shape,
+    quantities: {
+      out: { magnitude },
+    },
+  }: AttentionReference,
   arithmetic: KernelArithmetic,
   memory: BoundMemory,
   scoreTiles: ScoreTiles,

@@ -13,10 +13,10 @@ export function correctRow(
 ): Pick<RowPrediction, 'out' | 'limit'> {
   const { vDim } = reference.shape;
   const rowBound = bound.row(row);
-  const out = reference.out.slice(row * vDim, (row + 1) * vDim);
+  const out = reference.quantities.out.values.slice(row * vDim, (row + 1) * vDim);
   const limit = out.map((exact, c) => {
     if (rowBound.keys === 0) return 0;
-    const magnitude = reference.magnitude[row * vDim + c];
+    const magnitude = reference.quantities.out.magnitude[row * vDim + c];
     const internal = internalBound(rowBound, exact, magnitude, magnitude + Math.abs(exact));
     return internal + outputRounding(outputFormat, exact, internal);
   });

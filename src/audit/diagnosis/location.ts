@@ -66,11 +66,12 @@ export function describePooled(rows: readonly number[], shape: ProblemShape): st
 function describeColumns({ input, rows, noise }: ColumnFacts): string[] {
   const { out, reference } = input;
   const { vDim } = reference.shape;
+  const { out: exactOut } = reference.quantities;
   const hits = new Int32Array(vDim);
   for (const row of rows) {
     const typical = Math.sqrt(noise[row] / vDim);
     for (let c = 0; c < vDim; c++) {
-      const error = Math.abs(out[row * vDim + c] - reference.out[row * vDim + c]);
+      const error = Math.abs(out[row * vDim + c] - exactOut.values[row * vDim + c]);
       if (!(error <= 6 * typical)) hits[c]++;
     }
   }
@@ -120,7 +121,7 @@ export function describeDamage(
 ): string[] {
   const { shape } = input.reference;
   const heads = headsOf(damaged, shape);
-  const total = input.reference.lse.length;
+  const total = input.reference.quantities.lse.values.length;
   const places = queryPattern(damaged, shape);
   const by = `${what === 'LSE' ? 'in the LSE' : ''} by more than rounding explains`.trim();
   const count =

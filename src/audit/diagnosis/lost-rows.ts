@@ -18,7 +18,7 @@ export function lostRows(
   return damaged.filter((row) => {
     const values = out.subarray(row * vDim, (row + 1) * vDim);
     if (values.some((x) => !Number.isFinite(x))) return true;
-    const exact = reference.out.subarray(row * vDim, (row + 1) * vDim);
+    const exact = reference.quantities.out.values.subarray(row * vDim, (row + 1) * vDim);
     return values.every((x) => x === 0) && exact.some((x) => Math.abs(x) > roundsToZero);
   });
 }
@@ -73,7 +73,9 @@ export function explainLostRows(
   damaged: readonly number[],
 ): Diagnosis | null {
   const spoilt = new Set(damaged);
-  const sound = Array.from(input.reference.lse.keys()).filter((row) => !spoilt.has(row));
+  const sound = Array.from(input.reference.quantities.lse.values.keys()).filter(
+    (row) => !spoilt.has(row),
+  );
   const read = thinned(lost);
   const compared = thinned(sound);
   const losses = new Set(read.map((row) => lossOf(input, row)));

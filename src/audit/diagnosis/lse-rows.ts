@@ -18,9 +18,9 @@ export function explainEmptyRows(input: DiagnosisInput): Diagnosis | null {
   if (lseTest!.outside > 0) return null;
   const wrong: number[] = [];
   for (let row = 0; row < lse!.length; row++) {
-    const exact = reference.lse[row];
+    const exact = reference.quantities.lse.values[row];
     if (Number.isFinite(lse![row] - exact) || Object.is(lse![row], exact)) continue;
-    if (exact !== -Infinity || reference.magnitude.length === 0) return null;
+    if (exact !== -Infinity || reference.quantities.out.magnitude.length === 0) return null;
     wrong.push(row);
   }
   const values = new Set(wrong.map((row) => lse![row]));

@@ -55,7 +55,7 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
   const { shape } = reference;
   const { heads, kvHeads, groupSize, queries, keys, vDim } = shape;
   const norms = squaredNorms(decodeToFloat64(problem.v.data, formats[problem.v.format]), vDim);
-  const squares = new Float64Array(reference.lse.length);
+  const squares = new Float64Array(reference.quantities.lse.values.length);
   let row = 0;
   let firstNorm = 0;
   forEachWeightTile(problem, reference, [], {
@@ -82,13 +82,13 @@ export function measureRows(input: RowMeasureInput): RowDamage {
   const error = new Float64Array(squares.length);
   const noise = squares.map((square, row) => {
     const from = row * vDim;
-    const exact = reference.out.subarray(from, from + vDim);
+    const exact = reference.quantities.out.values.subarray(from, from + vDim);
     let sum = 0;
     // A NaN or infinity that the exact row has too is no error of the kernel's.
     for (let c = 0; c < vDim; c++)
       if (Number.isFinite(exact[c])) sum += (out[from + c] - exact[c]) ** 2;
     error[row] = Number.isNaN(sum) ? Infinity : sum;
-    const magnitude = reference.magnitude.subarray(from, from + vDim);
+    const magnitude = reference.quantities.out.magnitude.subarray(from, from + vDim);
     return expectedError(bound.row(row), square, exact, magnitude, outputFormat);
   });
   return { error, noise };

@@ -73,7 +73,7 @@ function leavesBound(input: DiagnosisInput, row: number): boolean {
 
 /** Whether an LSE is farther from the exact one than any correct kernel's, or NaN. */
 function lseLeavesBound({ reference, lse, bound }: DiagnosisInput, row: number): boolean {
-  const exact = reference.lse[row];
+  const exact = reference.quantities.lse.values[row];
   const given = lse![row];
   if (given === exact) return false;
   return !(Math.abs(given - exact) <= bound.row(row).lse + 2 ** -23 * Math.abs(exact));
@@ -110,7 +110,7 @@ export function rowsThatFailTogether(input: DiagnosisInput, damaged: readonly nu
   const { queries } = input.reference.shape;
   if (ofStructure.length > 1) return ofStructure;
   const heads = new Set(damaged.map((row) => Math.floor(row / queries)));
-  return Array.from(input.reference.lse.keys()).filter(
+  return Array.from(input.reference.quantities.lse.values.keys()).filter(
     (row) => heads.size === 0 || heads.has(Math.floor(row / queries)),
   );
 }
@@ -161,11 +161,13 @@ export function sampleRows(
     : [...new Set([...worst, ...spread(ranked, count - worst.length)])];
   const isDamaged = new Set(damaged);
   const sound: number[] = [];
-  for (let row = 0; row < reference.lse.length; row++)
+  for (let row = 0; row < reference.quantities.lse.values.length; row++)
     if (!isDamaged.has(row) && damage.error[row] < Infinity) sound.push(row);
   const beside = chosen
     .flatMap((row) => [row - 1, row + 1])
-    .filter((row) => row >= 0 && row < reference.lse.length && !isDamaged.has(row));
+    .filter(
+      (row) => row >= 0 && row < reference.quantities.lse.values.length && !isDamaged.has(row),
+    );
   const spare = Math.min(mostSound, count);
   const others = new Set([
     ...spread(sound, Math.ceil(spare / 2)),
@@ -191,12 +193,13 @@ export function sampleRows(
       correct: {
         ...correctRow(input, row),
         noise: damage.noise[row],
-        lse: reference.lse[row],
+        lse: reference.quantities.lse.values[row],
       },
-      magnitude: reference.magnitude
+      magnitude: reference.quantities.out.magnitude
         .subarray(row * vDim, (row + 1) * vDim)
         .reduce((sum, x) => sum + x * x, 0),
-      lseNoise: lse === null ? 0 : lseNoiseOf(input, reader, row, reference.lse[row]),
+      lseNoise:
+        lse === null ? 0 : lseNoiseOf(input, reader, row, reference.quantities.lse.values[row]),
       damaged: isDamaged.has(row),
     };
   };

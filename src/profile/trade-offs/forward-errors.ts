@@ -36,10 +36,11 @@ export function forwardErrors(
   { out, lse }: Pick<ForwardRun, 'out' | 'lse'>,
   reference: AttentionReference,
 ): ForwardErrors {
+  const { out: exactOut, lse: exactLse } = reference.quantities;
   let [largest, largestOutput, largestRelative, squares, elements] = [0, 0, 0, 0, 0];
   let notFinite = 0;
   out.forEach((value, i) => {
-    const exact = reference.out[i];
+    const exact = exactOut.values[i];
     if (!Number.isFinite(exact)) return;
     largestOutput = Math.max(largestOutput, Math.abs(exact));
     if (!Number.isFinite(value)) {
@@ -47,7 +48,7 @@ export function forwardErrors(
       return;
     }
     const error = Math.abs(value - exact);
-    const relative = error === 0 ? 0 : error / reference.magnitude[i];
+    const relative = error === 0 ? 0 : error / exactOut.magnitude[i];
     largest = Math.max(largest, error);
     largestRelative = Math.max(largestRelative, relative);
     squares += relative * relative;
@@ -55,7 +56,7 @@ export function forwardErrors(
   });
   let [largestLse, sumLse, rows] = [0, 0, 0];
   lse.forEach((value, row) => {
-    const exact = reference.lse[row];
+    const exact = exactLse.values[row];
     if (!Number.isFinite(exact)) return;
     if (!Number.isFinite(value)) {
       notFinite++;

@@ -57,18 +57,20 @@ function addHead(
   shares: Float32Array,
   special: Uint8Array,
 ): void {
+  const { out: exactOut } = reference.quantities;
+  const { total } = bounds.quantities.out;
   const { queries, vDim } = reference.shape;
   for (let query = 0; query < queries; query++) {
     const first = (head * queries + query) * vDim;
     const cells = Math.floor(query / rowsPerCell) * columnCells;
     for (let column = 0; column < vDim; column++) {
-      const error = Math.abs(out[first + column] - reference.out[first + column]);
+      const error = Math.abs(out[first + column] - exactOut.values[first + column]);
       const cell = cells + Math.floor(column / columnsPerCell);
       if (!Number.isFinite(error)) {
         special[cell] = 1;
         continue;
       }
-      const share = error === 0 ? 0 : error / bounds.total[first + column];
+      const share = error === 0 ? 0 : error / total[first + column];
       // Not `share > shares[cell]`, which is never true of the NaN that stands for no element.
       if (!(share <= shares[cell])) shares[cell] = share;
     }

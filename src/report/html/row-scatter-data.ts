@@ -38,11 +38,12 @@ const [gridColumns, cellsPerOctave] = [40, 2];
 
 /** The largest finite |error| of each row; NaN for rows without a finite element. */
 function rowErrors({ reference, out }: JudgedElements): Float64Array {
+  const { out: exactOut, lse: exactLse } = reference.quantities;
   const { vDim } = reference.shape;
-  return Float64Array.from({ length: reference.lse.length }, (_, row) => {
+  return Float64Array.from({ length: exactLse.values.length }, (_, row) => {
     let largest = NaN;
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
-      const error = Math.abs(out[i] - reference.out[i]);
+      const error = Math.abs(out[i] - exactOut.values[i]);
       if (Number.isFinite(error) && !(error <= largest)) largest = error;
     }
     return largest;
@@ -96,7 +97,12 @@ function grouped(rows: Int32Array, x: ArrayLike<number>, errors: Float64Array): 
  * keys the row sees. Rows without weights, or without a finite element, are left out.
  */
 export function createRowScatters(judged: JudgedElements): RowScatter[] {
-  const { lse, maximum } = judged.reference;
+  const {
+    maximum,
+    quantities: {
+      lse: { values: lse },
+    },
+  } = judged.reference;
   const { entropy, lag, visibleKeys } = judged.rows;
   const errors = rowErrors(judged);
   const all = Int32Array.from(errors.keys());

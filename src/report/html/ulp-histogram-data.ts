@@ -20,12 +20,13 @@ const [lowest, highest] = [-16, 2 * 1100];
 
 /** Counts errors in ulps of the output format, as the error profile takes them. */
 export function createUlpHistogram({ reference, out, outputFormat }: JudgedElements): UlpHistogram {
+  const { out: exactOut } = reference.quantities;
   const ulpAt = createUlpScale(reference, outputFormat);
   const counts = new Float64Array(highest - lowest + 1);
   let exact = 0;
   let last = -1;
   for (let i = 0; i < out.length; i++) {
-    const size = Math.abs(out[i] - reference.out[i]);
+    const size = Math.abs(out[i] - exactOut.values[i]);
     if (!Number.isFinite(size)) continue;
     if (size === 0) {
       exact++;

@@ -28,13 +28,13 @@ export function keepBounds(
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
 ): KeptBounds {
-  const out = createBounds(reference.out.length);
-  const lse = createBounds(reference.lse.length);
-  const unit = new Int32Array(reference.lse.length);
+  const out = createBounds(reference.quantities.out.values.length);
+  const lse = createBounds(reference.quantities.lse.values.length);
+  const unit = new Int32Array(reference.quantities.lse.values.length);
   const { vDim } = reference.shape;
   forEachRowsBound(problem, reference, arithmetic, (bound) => {
-    keep(out, bound.out, bound.firstRow * vDim, bound.rows * vDim);
-    keep(lse, bound.lse, bound.firstRow, bound.rows);
+    keep(out, bound.quantities.out, bound.firstRow * vDim, bound.rows * vDim);
+    keep(lse, bound.quantities.lse, bound.firstRow, bound.rows);
     unit.set(bound.unit.subarray(0, bound.rows), bound.firstRow);
   });
   return { out, lse, unit };

@@ -34,14 +34,20 @@ export function measureTightness(problem: Problem): Tightness {
     let largestError = 0;
     let largestBound = 0;
     for (let i = 0; i < values.length; i++) {
-      const error = Math.abs(values[i] - reference.out[i]);
+      const error = Math.abs(values[i] - reference.quantities.out.values[i]);
       if (!Number.isFinite(bound[i])) return NaN;
       largestBound = Math.max(largestBound, bound[i]);
-      if (error > ownError * reference.magnitude[i]) largestError = Math.max(largestError, error);
+      if (error > ownError * reference.quantities.out.magnitude[i])
+        largestError = Math.max(largestError, error);
     }
     return largestError > 0 ? largestBound / largestError : NaN;
   };
-  const spread = testSpread(reference, whole.out, { ...out, lse, unit }, falseAlarmRate);
+  const spread = testSpread(
+    reference,
+    whole.out,
+    { quantities: { out, lse }, unit },
+    falseAlarmRate,
+  );
   return {
     ratios: Object.fromEntries([
       ...techniques.map((name, t) => [name, ratioOf(alone[t].out, out.techniques[name])]),

@@ -138,7 +138,11 @@ describe('large scores are judged', () => {
     const reference = attentionOracle(problem, { accuracy: auditAccuracy('fp32') });
     const arithmetic = anyKernelArithmetic(problem, 'fp32');
     const premises = new KernelBound(problem, reference, 'fp32');
-    const { total } = elementBounds(problem, reference, arithmetic, premises);
+    const {
+      quantities: {
+        out: { total },
+      },
+    } = elementBounds(problem, reference, arithmetic, premises);
     const v = decodeToFloat64(problem.v.data, formats.bf16);
     const range = (column: number) => {
       const ofColumn = v.filter((_, i) => i % 32 === column);

@@ -152,7 +152,9 @@ describe('a technique that is absent has a bound of 0', () => {
       );
     const share = (problem: Problem) => {
       const { out, reference } = boundsOf(problem, { exp2: noPolynomial });
-      return most(out.techniques['p-round'].map((x, i) => x / reference.magnitude[i]));
+      return most(
+        out.techniques['p-round'].map((x, i) => x / reference.quantities.out.magnitude[i]),
+      );
     };
     expect(share(levels(0))).toBeLessThan(2 ** -15);
     expect(share(levels(0.25))).toBeGreaterThan(2 ** -11);
@@ -241,7 +243,7 @@ describe("the row's finish", () => {
     const more = normalise({ normalise: hardwareReciprocalError + 2 ** -24 + 2 ** -10 });
     expect(more.lse).toEqual(plain.lse);
     plain.out.forEach((x, i) => {
-      const size = Math.abs(plain.reference.out[i]);
+      const size = Math.abs(plain.reference.quantities.out.values[i]);
       expect((more.out[i] - x) / size).toBeGreaterThanOrEqual(2 ** -10);
       expect((more.out[i] - x) / size).toBeLessThan(1.01 * 2 ** -10);
     });
@@ -311,8 +313,8 @@ describe('the total', () => {
   it('is the sum of the techniques and the radius of the oracle', () => {
     const { out, lse, reference } = boundsOf(problemOf(oneHead, { format: 'fp16' }));
     for (const [bounds, radius] of [
-      [out, reference.outRadius],
-      [lse, reference.lseRadius],
+      [out, reference.quantities.out.radius],
+      [lse, reference.quantities.lse.radius],
     ] as const)
       bounds.total.forEach((total, i) => {
         const sum = techniques.reduce((part, name) => part + bounds.techniques[name][i], radius[i]);
@@ -323,7 +325,7 @@ describe('the total', () => {
   it('is at least half an ulp of an output that lies between two numbers', () => {
     const { out, reference } = boundsOf(problemOf(oneHead));
     out.total.forEach((total, i) => {
-      const exact = Math.abs(reference.out[i]);
+      const exact = Math.abs(reference.quantities.out.values[i]);
       const ulp = 2 ** (Math.floor(Math.log2(exact)) - 7);
       const distance = Math.abs(exact - Math.round(exact / ulp) * ulp);
       expect(total).toBeGreaterThanOrEqual(distance);

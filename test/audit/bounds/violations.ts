@@ -46,8 +46,8 @@ export function runKernel(
   choices: readonly (readonly string[])[],
 ): RunResult[] {
   const results = choices.map(() => ({
-    out: new Float64Array(reference.out.length),
-    lse: new Float64Array(reference.lse.length),
+    out: new Float64Array(reference.quantities.out.values.length),
+    lse: new Float64Array(reference.quantities.lse.values.length),
   }));
   const run = kernel.prepareRuns(choices.map((names) => new Set(names)));
   for (let piece = 0; piece < kernel.pieces; piece++) {
@@ -142,7 +142,16 @@ function compare(
 }
 
 /** NaN is said where an input of the row is not finite, and nowhere else. */
-function checkSpecialRows(bounds: KeptBounds, { level, lse }: AttentionReference, found: Finder) {
+function checkSpecialRows(
+  bounds: KeptBounds,
+  {
+    level,
+    quantities: {
+      lse: { values: lse },
+    },
+  }: AttentionReference,
+  found: Finder,
+) {
   const special = levels.indexOf('special');
   bounds.lse.total.forEach((bound, row) => {
     if (level[row] !== special && Number.isNaN(bound))
@@ -171,7 +180,7 @@ function checkSpread(
   const spread = testSpread(
     reference,
     out,
-    { ...bounds.out, lse: bounds.lse, unit: bounds.unit },
+    { quantities: { out: bounds.out, lse: bounds.lse }, unit: bounds.unit },
     falseAlarmRate,
   );
   if (spread.outside > 0)
@@ -206,7 +215,12 @@ export function judgeOutputs(
 }
 
 /** What an LSE and its parts are at most, rounded up. */
-function lseSize({ lse, maximum }: AttentionReference) {
+function lseSize({
+  maximum,
+  quantities: {
+    lse: { values: lse },
+  },
+}: AttentionReference) {
   const size = (x: number) => (Number.isFinite(x) ? Math.abs(x) : 0);
   return (row: number) => 1 + size(lse[row]) + size(maximum[row]);
 }
@@ -232,7 +246,7 @@ function judge(
     {
       what: `${what}, element`,
       values: out,
-      exact: reference.out,
+      exact: reference.quantities.out.values,
       bound: bounds.out.total,
       allowance: none,
       overflow: overflowThreshold(arithmetic.outputFormat),
@@ -245,7 +259,7 @@ function judge(
       {
         what: `${what}, LSE`,
         values: lse,
-        exact: reference.lse,
+        exact: reference.quantities.lse.values,
         bound: bounds.lse.total,
         allowance: none,
         overflow: Infinity,
@@ -291,10 +305,15 @@ export function boundViolations(problem: Problem, judged: JudgedKernel): Finding
       {
         what: `${name}, element`,
         values: alone[t].out,
-        exact: reference.out,
+        exact: reference.quantities.out.values,
         bound: toldApart(bounds.out.techniques[name], exact.out),
         allowance: (i) =>
-          reference.outRadius[i] + ownError(exact.out[i], reference.out[i], reference.magnitude[i]),
+          reference.quantities.out.radius[i] +
+          ownError(
+            exact.out[i],
+            reference.quantities.out.values[i],
+            reference.quantities.out.magnitude[i],
+          ),
         overflow: name === 'output-round' ? overflowThreshold(kernel.outFormat) : Infinity,
         mayBeNaN: isMasked,
       },
@@ -305,12 +324,13 @@ export function boundViolations(problem: Problem, judged: JudgedKernel): Finding
       {
         what: `${name}, LSE`,
         values: alone[t].lse,
-        exact: reference.lse,
+        exact: reference.quantities.lse.values,
         bound: bounds.lse.techniques[name].map((x, row) =>
           exact.lse[row] === Infinity || Number.isNaN(exact.lse[row]) ? NaN : x,
         ),
         allowance: (row) =>
-          reference.lseRadius[row] + ownError(exact.lse[row], reference.lse[row], size(row)),
+          reference.quantities.lse.radius[row] +
+          ownError(exact.lse[row], reference.quantities.lse.values[row], size(row)),
         overflow: Infinity,
       },
       found,

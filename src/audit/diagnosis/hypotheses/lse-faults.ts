@@ -124,7 +124,7 @@ function* shortFormats(damaged: readonly SampleRow[]): Generator<Hypothesis> {
 function* misplaced({ input, shape }: HypothesisContext, damaged: readonly SampleRow[]) {
   const [first] = damaged;
   if (first === undefined || damaged.length < 2) return;
-  const exact = input.reference.lse;
+  const exact = input.reference.quantities.lse.values;
   const near = ({ observedLse, bound }: SampleRow, source: number) =>
     Math.abs(exact[source] - observedLse!) <= bound.lse;
   const { queries } = shape;

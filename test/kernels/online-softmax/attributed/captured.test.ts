@@ -75,10 +75,13 @@ describe('with none', () => {
       const { outputs, rowSums, maxima } = runAttributed(problem, [nothing], overrides);
       let worst = 0;
       outputs[0].forEach((x, i) => {
-        worst = Math.max(worst, Math.abs(x - oracle.out[i]) / oracle.magnitude[i]);
+        worst = Math.max(
+          worst,
+          Math.abs(x - oracle.quantities.out.values[i]) / oracle.quantities.out.magnitude[i],
+        );
       });
       expect(worst).toBeLessThan(1e-13);
-      oracle.lse.forEach((lse, row) => {
+      oracle.quantities.lse.values.forEach((lse, row) => {
         const error = maxima[row] * problem.scale + Math.log(rowSums[0][row]) - lse;
         expect(Math.abs(error)).toBeLessThan(1e-12 * Math.max(1, Math.abs(lse)));
       });

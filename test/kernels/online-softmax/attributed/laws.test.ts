@@ -67,8 +67,8 @@ describe('the forward with switches', () => {
         const oracle = attentionOracle(problem);
         const [out] = runAttributed(problem, [nothing], configuration).outputs;
         out.forEach((x, i) => {
-          const allowance = 1e-12 * oracle.magnitude[i];
-          expect(Math.abs(x - oracle.out[i])).toBeLessThanOrEqual(allowance);
+          const allowance = 1e-12 * oracle.quantities.out.magnitude[i];
+          expect(Math.abs(x - oracle.quantities.out.values[i])).toBeLessThanOrEqual(allowance);
         });
       }),
       { numRuns: runs },
