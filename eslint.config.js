@@ -20,7 +20,7 @@ export const arrows = {
   kernels: ['hardware', 'simd', 'arith', 'formats', 'machine'],
   io: ['formats'],
   live: ['io'],
-  audit: ['oracles', 'kernels', 'simd', 'formats'],
+  audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
   report: ['audit', 'attribution', 'properties', 'formats'],
   attribution: ['audit', 'kernels', 'oracles', 'formats'],

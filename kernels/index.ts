@@ -1,3 +1,14 @@
+export {
+  largestScore32,
+  roundoff32,
+  scaleErrorOf,
+  type ExponentArithmetic,
+  type ExponentialArithmetic,
+  type FinishArithmetic,
+  type KernelArithmetic,
+  type MaximumRule,
+  type SumArithmetic,
+} from './arithmetic.js';
 export type {
   AttributedKernel,
   AttributedPiece,
@@ -5,8 +16,39 @@ export type {
   LargestWeights,
   TechniqueDefinition,
 } from './attributed-kernel.js';
-export type { KernelModel, KernelPiece, KernelSetting, PreparedKernel } from './kernel-model.js';
-export { findKernelModel, kernelModels } from './models.js';
+export type {
+  KernelExponential,
+  KernelModel,
+  KernelPiece,
+  KernelSetting,
+  KernelSettings,
+  PreparedKernel,
+} from './kernel-model.js';
+export type {
+  KernelProgram,
+  KernelProgramOptions,
+  PreparedKernelProgram,
+  ProgramMutant,
+} from './kernel-program.js';
+export { exactLaws, scaleKinds, type ModelPromises, type ScaleKind } from './model-promises.js';
+export { defaultKernelModel, findKernelModel, findModelAmong, kernelModels } from './models.js';
+export {
+  accumulatorFormats,
+  exponentialQualities,
+  factorQualities,
+  outputRoundings,
+  rowSumOrders,
+  scalePlaces,
+  sharedMaxima,
+  type AccumulatorFormat,
+  type ExponentialQuality,
+  type FactorQuality,
+  type OutputRounding,
+  type PremiseDeclaration,
+  type RowSumOrder,
+  type ScalePlace,
+  type SharedMaximum,
+} from './premise-declaration.js';
 export {
   assembleKernelPieces,
   runKernelModel,

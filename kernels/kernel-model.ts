@@ -1,6 +1,10 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
 import type { Problem, ProblemShape } from '../src/problem/index.js';
+import type { KernelArithmetic } from './arithmetic.js';
 import type { AttributedKernel } from './attributed-kernel.js';
+import type { KernelProgram } from './kernel-program.js';
+import type { ModelPromises } from './model-promises.js';
+import type { PremiseDeclaration } from './premise-declaration.js';
 
 /** One thing about a kernel model that a user may choose. */
 export interface KernelSetting {
@@ -9,6 +13,9 @@ export interface KernelSetting {
   /** What it is, and what one may give. */
   readonly description: string;
 }
+
+/** What a user chose of a model's settings: values as text, by key. */
+export type KernelSettings = ReadonlyMap<string, string>;
 
 /** The results of some rows. */
 export interface KernelPiece {
@@ -37,21 +44,56 @@ export interface PreparedKernel {
   readonly run: (piece: number) => KernelPiece;
 }
 
-/** An emulated attention kernel. */
+/** One of a kernel's ways to compute 2^x. */
+export interface KernelExponential {
+  readonly name: string;
+  /** Who computes it, as in `The special function unit`. */
+  readonly place: string;
+  /** Of a block's columns, how many it computes: 0 to 1. */
+  readonly share: number;
+  /** From fp32 to fp32. */
+  readonly exp2: (x: number) => number;
+}
+
+/**
+ * An emulated attention kernel, with all that the audit, the bounds, the property suite, the attribution
+ * and the command line know of it.
+ */
 export interface KernelModel {
   readonly name: string;
   readonly description: string;
   readonly settings: readonly KernelSetting[];
   /**
-   * Makes the model ready for a problem.
-   * @param settings values as text, by key; the others are what the kernel would choose
+   * Makes the model ready for a problem. Settings that are not chosen are what the kernel would choose.
    * @throws RequestError for a problem that the kernel does not take, an unknown key or a bad value
    */
-  readonly prepare: (problem: Problem, settings: ReadonlyMap<string, string>) => PreparedKernel;
+  readonly prepare: (problem: Problem, settings: KernelSettings) => PreparedKernel;
   /**
    * The model with techniques that can be emulated or exact.
-   * @param settings as of `prepare`
    * @throws RequestError as `prepare`, and for settings that cannot be attributed
    */
-  readonly attribute: (problem: Problem, settings: ReadonlyMap<string, string>) => AttributedKernel;
+  readonly attribute: (problem: Problem, settings: KernelSettings) => AttributedKernel;
+  /**
+   * How it computes, for its error bounds. A variant's own settings count, its bug does not.
+   * @throws RequestError as `prepare`, and for a problem or settings that there are no bounds for
+   */
+  readonly arithmetic: (problem: Problem, settings: KernelSettings) => KernelArithmetic;
+  /** What it declares beside its arithmetic, for tests that take no whole arithmetic. */
+  readonly premises: (settings: KernelSettings) => PremiseDeclaration;
+  /** What it promises to the property suite. */
+  readonly promises: (settings: KernelSettings) => ModelPromises;
+  /** Settings in which an output of unknown origin is compared with it; the likelier of equals first. */
+  readonly candidates: readonly Readonly<Record<string, string>>[];
+  /** Settings in which a maximum never lags; null for a model whose maximum cannot. */
+  readonly unlagged: Readonly<Record<string, string>> | null;
+  /**
+   * Its ways to compute 2^x, of which the errors are drawn; none where it is taken as correctly rounded.
+   * @throws RequestError as `prepare`
+   */
+  readonly exponentials: (
+    problem: Problem,
+    settings: KernelSettings,
+  ) => readonly KernelExponential[];
+  /** What the emulated machine executes of it; null for none. */
+  readonly program: KernelProgram | null;
 }

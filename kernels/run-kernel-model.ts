@@ -1,6 +1,6 @@
 import { allocateStorage, formats, patternsOf } from '../src/formats/index.js';
 import type { Problem, Tensor } from '../src/problem/index.js';
-import type { KernelPiece, PreparedKernel } from './kernel-model.js';
+import type { KernelModel, KernelPiece, PreparedKernel } from './kernel-model.js';
 import { findKernelModel } from './models.js';
 
 /** The results of a whole problem. */
@@ -57,11 +57,12 @@ export function assembleKernelPieces(
 
 /**
  * Runs a kernel model on a problem, on this thread.
+ * @param model the model, or its name
  * @param settings as of `KernelModel.prepare`
  * @throws RequestError for an unknown model or setting and for a problem that the model does not take
  */
 export function runKernelModel(
-  model: string,
+  model: string | KernelModel,
   problem: Problem,
   settings: ReadonlyMap<string, string> = new Map(),
 ): KernelResults {

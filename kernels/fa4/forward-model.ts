@@ -8,6 +8,9 @@ import {
 } from '../variants/index.js';
 import { booleanValue, checkKeys, choiceValue, numberValue } from '../setting-values.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
+import { fa4Arithmetic, fa4Premises } from './arithmetic.js';
+import { fa4Candidates } from './candidates.js';
+import { fa4Exponentials } from './exponentials.js';
 import {
   attributedFa4Kernel,
   checkAttributedVariant,
@@ -17,6 +20,8 @@ import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
 import { fa4Configuration, type Fa4Architecture, type Fa4Configuration } from './configuration.js';
 import type { Fa4Format } from './forward-formats.js';
 import { createFa4Forward } from './forward.js';
+import { fa4Program } from './machine-program.js';
+import { fa4Promises } from './promises.js';
 
 const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_90, sm_100 (default) or sm_103' },
@@ -68,6 +73,32 @@ function settingsOf(configuration: Fa4Configuration): Record<string, string | nu
     'descale.v': descale.v,
     splits,
   };
+}
+
+/**
+ * A configuration as the settings, as text by key, that choose it.
+ * @param configuration what to choose otherwise than FlashAttention-4 would
+ */
+export function fa4Settings(configuration: Partial<Fa4Configuration>): Map<string, string> {
+  const { exp2, descale, rescaleThreshold, lseFused, outFormat, ...alike } = configuration;
+  const values: Record<string, string | number | boolean | undefined> = {
+    ...alike,
+    'exp2.frequency': exp2?.frequency,
+    'exp2.reserve': exp2?.reserve,
+    'exp2.startFragment': exp2?.startFragment,
+    'exp2.degree': exp2?.degree,
+    'rescale.threshold': rescaleThreshold,
+    'lse.fused': lseFused,
+    'out.format': outFormat,
+    'descale.q': descale?.q,
+    'descale.k': descale?.k,
+    'descale.v': descale?.v,
+  };
+  return new Map(
+    Object.entries(values).flatMap(([key, value]) =>
+      value === undefined ? [] : [[key, String(value)] as const],
+    ),
+  );
 }
 
 function overridesOf(
@@ -178,4 +209,11 @@ export const fa4Model: KernelModel = {
     checkAttributedVariant(texts);
     return attributeFa4(problem, overridesOf(problem, texts));
   },
+  arithmetic: (problem, texts) => fa4Arithmetic(problem, fa4SettingsConfiguration(problem, texts)),
+  premises: fa4Premises,
+  promises: fa4Promises,
+  candidates: fa4Candidates,
+  unlagged: { 'rescale.threshold': '0' },
+  exponentials: (problem, texts) => fa4Exponentials(fa4SettingsConfiguration(problem, texts)),
+  program: fa4Program(fa4SettingsConfiguration),
 };

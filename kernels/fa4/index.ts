@@ -1,4 +1,5 @@
 export * from '../online-softmax/attributed/index.js';
+export { fa4Arithmetic, polynomialErrors, type PolynomialError } from './arithmetic.js';
 export { fa4Evidence } from './evidence.js';
 export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './forward.js';
 export {
@@ -15,7 +16,7 @@ export type { ForwardSteps } from '../online-softmax/steps.js';
 export type { ForwardVariation, VariationContext } from './variation.js';
 export { combineSplits, type SplitRow } from './split-combine.js';
 export { createForwardEngine, type ForwardEngine } from '../online-softmax/webassembly/engine.js';
-export { fa4Model, fa4SettingsConfiguration } from './forward-model.js';
+export { fa4Model, fa4Settings, fa4SettingsConfiguration } from './forward-model.js';
 export type { ForwardCounters, ForwardTileResult } from '../online-softmax/forward-tile.js';
 export * from './program/index.js';
 export { createExp2PolynomialArray } from '../online-softmax/exp2-polynomial.js';

@@ -1,15 +1,30 @@
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import type { KernelModel } from '../kernel-model.js';
+import { exactLaws, scaleKinds, type ModelPromises } from '../model-promises.js';
+import type { PremiseDeclaration } from '../premise-declaration.js';
 import { checkKeys } from '../setting-values.js';
+import { naiveArithmetic } from './arithmetic.js';
 import { createNaiveAttention } from './attention.js';
 import { createAttributedNaive } from './attributed/index.js';
 
-function model(
-  name: string,
-  description: string,
-  intermediate: (problem: Problem) => FormatName,
-): KernelModel {
+/** What sets one textbook kernel apart from the other. */
+interface NaiveChoice {
+  readonly name: string;
+  readonly description: string;
+  /** The format that scores and weights are rounded to between the passes. */
+  readonly intermediate: (problem: Problem) => FormatName;
+  readonly premises: PremiseDeclaration;
+  readonly promises: ModelPromises;
+}
+
+function naiveModel({
+  name,
+  description,
+  intermediate,
+  premises,
+  promises,
+}: NaiveChoice): KernelModel {
   return {
     name,
     description,
@@ -27,19 +42,44 @@ function model(
       checkKeys(name, [], settings);
       return createAttributedNaive(name, problem, intermediate(problem));
     },
+    arithmetic: (problem) => naiveArithmetic(problem, intermediate(problem)),
+    premises: () => premises,
+    promises: () => promises,
+    candidates: [{}],
+    unlagged: null,
+    exponentials: () => [],
+    program: null,
   };
 }
 
+const promises: ModelPromises = {
+  formats: ['fp32', 'bf16', 'fp16', 'e4m3', 'e5m2'],
+  softcap: true,
+  specialValues: true,
+  laws: exactLaws,
+  scales: scaleKinds,
+  lse: true,
+};
+
 /** The textbook kernel with fp32 between its passes. */
-export const naiveFloat32Model = model(
-  'naive-fp32',
-  'scores in memory, two-pass softmax, everything fp32',
-  () => 'fp32',
-);
+export const naiveFloat32Model = naiveModel({
+  name: 'naive-fp32',
+  description: 'scores in memory, two-pass softmax, everything fp32',
+  intermediate: () => 'fp32',
+  premises: { weights: 'fp32' },
+  promises,
+});
 
 /** The textbook kernel with the input's format between its passes. */
-export const naiveInputModel = model(
-  'naive-input',
-  'the same, with scores and weights rounded to the format of Q',
-  (problem) => problem.q.format,
-);
+export const naiveInputModel = naiveModel({
+  name: 'naive-input',
+  description: 'the same, with scores and weights rounded to the format of Q',
+  intermediate: (problem) => problem.q.format,
+  premises: { scores: 'input', weights: 'input' },
+  promises: {
+    ...promises,
+    formats: ['fp32', 'bf16', 'fp16'],
+    // Scores are kept in the input's format, and fp16 ends at 65504.
+    scoreLimit: { raw: 2 ** 15, scaled: 2 ** 15 },
+  },
+});

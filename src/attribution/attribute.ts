@@ -1,11 +1,15 @@
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
-import type { AttributedPiece } from '../../kernels/index.js';
+import {
+  defaultKernelModel,
+  type AttributedPiece,
+  type KernelSettings,
+} from '../../kernels/index.js';
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import type { AttributedTilesOptions } from './attribute-tiles.js';
 import type { Attribution } from './attribution.js';
 import { ErrorMeter, errorUnits } from './error-measure.js';
-import { attributedKernel } from './kernel-choice.js';
+import { attributedKernel, chosenKernel } from './kernel-choice.js';
 import { LseMeter } from './lse-measure.js';
 import { summariseLags } from './maximum-lag.js';
 import { planRuns } from './run-plan.js';
@@ -104,18 +108,27 @@ export interface LagAttribution {
 }
 
 /**
- * What a lagging maximum does: the same problem and settings of fa4 with the threshold as it is and with
- * threshold 0, against the same oracle.
- * @throws RequestError as `attributeError`, and for a kernel other than fa4
+ * What a lagging maximum does: the same problem and settings as they are and with a maximum that never
+ * lags, for FlashAttention-4 a rescale threshold of 0, against the same oracle.
+ * @throws RequestError as `attributeError`, and for a kernel whose maximum cannot lag
  */
 export function attributeLag(problem: Problem, options: AttributionOptions = {}): LagAttribution {
-  if ((options.kernel ?? 'fa4') !== 'fa4')
-    throw new RequestError(`the maximum of ${options.kernel} cannot lag; fa4's can`);
+  const { model, settings } = chosenKernel(options);
+  if (model.unlagged === null)
+    throw new RequestError(
+      `the maximum of ${model.name} cannot lag; ${defaultKernelModel.name}'s can`,
+    );
   const reference = options.reference ?? attentionOracle(problem);
-  const lagging = attributeError(problem, { ...options, reference });
-  const always =
-    options.settings === undefined
-      ? { configuration: { ...options.configuration, rescaleThreshold: 0 } }
-      : { settings: new Map([...options.settings, ['rescale.threshold', '0']]) };
-  return { lagging, alwaysRescaled: attributeError(problem, { ...options, ...always, reference }) };
+  const attributed = (chosen: KernelSettings): Attribution =>
+    attributeError(problem, {
+      ...options,
+      kernel: model,
+      settings: chosen,
+      configuration: undefined,
+      reference,
+    });
+  return {
+    lagging: attributed(settings),
+    alwaysRescaled: attributed(new Map([...settings, ...Object.entries(model.unlagged)])),
+  };
 }

@@ -1,10 +1,15 @@
-import { findKernelModel, type PreparedKernel } from '../../kernels/index.js';
+import {
+  findModelAmong,
+  kernelModels,
+  type KernelModel,
+  type PreparedKernel,
+} from '../../kernels/index.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { decodeToFloat64, formats, storageOf } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { searchFrom } from './candidate-search.js';
-import { defaultCandidates, type Candidate } from './candidates.js';
+import { candidatesOf, type Candidate } from './candidates.js';
 import {
   byLikeness,
   createMatchMeter,
@@ -36,7 +41,9 @@ export interface Identification {
 
 /** What an identification compares with, and how far it looks. */
 export interface IdentificationOptions {
-  /** Default `defaultCandidates`. */
+  /** Where the models of candidates are looked up; default the library's. */
+  readonly models?: readonly KernelModel[];
+  /** Default those of the models. */
   readonly candidates?: readonly Candidate[];
   /** The unknown LSE, natural logarithm, [batch, heads, queries]. */
   readonly lse?: Tensor;
@@ -121,13 +128,14 @@ export function identifyKernel(
   options: IdentificationOptions = {},
 ): Identification {
   checkShapes(problem, output, options.lse);
-  const { candidates = defaultCandidates, progress } = options;
+  const { models = kernelModels, progress } = options;
+  const { candidates = candidatesOf(models) } = options;
   const reference = options.reference ?? attentionOracle(problem);
-  const unknown = readUnknown(problem, reference, output, options.lse);
+  const unknown = readUnknown(problem, reference, output, options.lse, models);
   const measured: [Candidate, MatchMeasure][] = [];
   const skipped: (Candidate & { reason: string })[] = [];
   candidates.forEach((candidate, i) => {
-    const model = findKernelModel(candidate.model);
+    const model = findModelAmong(models, candidate.model);
     const kernel = attempt(() =>
       model.prepare(problem, new Map(Object.entries(candidate.settings))),
     );

@@ -12,7 +12,7 @@ export type {
   TechniquePart,
   WeightRounding,
 } from './attribution.js';
-export { defaultCandidates, type Candidate } from './candidates.js';
+export { candidatesOf, defaultCandidates, type Candidate } from './candidates.js';
 export type { ErrorMeasure } from './error-measure.js';
 export {
   identifyKernel,

@@ -1,20 +1,40 @@
 import {
-  attributeFa4,
+  defaultKernelModel,
+  fa4Settings,
   findKernelModel,
   type AttributedKernel,
   type Fa4Configuration,
+  type KernelModel,
+  type KernelSettings,
 } from '../../kernels/index.js';
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
 /** Which kernel's techniques are meant. */
 export interface KernelChoice {
-  /** A kernel model's name; default fa4. */
-  readonly kernel?: string;
+  /** A kernel model, or the name of one of the library's; default FlashAttention-4's. */
+  readonly kernel?: string | KernelModel;
   /** Values as text, by key; see the model's settings. The others are what the kernel would choose. */
-  readonly settings?: ReadonlyMap<string, string>;
-  /** For fa4, in place of settings: what to choose otherwise than it would for this problem. */
-  readonly configuration?: Partial<Fa4Configuration>;
+  readonly settings?: KernelSettings;
+  /** For the default kernel, in place of settings: what to choose otherwise than it would. */
+  readonly configuration?: Partial<Fa4Configuration> | undefined;
+}
+
+/** A model, and what is chosen of its settings. */
+export interface ChosenKernel {
+  readonly model: KernelModel;
+  readonly settings: KernelSettings;
+}
+
+/** @throws RequestError for an unknown kernel, and for a configuration beside settings or a kernel */
+export function chosenKernel({ kernel, settings, configuration }: KernelChoice): ChosenKernel {
+  const model = findKernelModel(kernel ?? defaultKernelModel);
+  if (configuration === undefined) return { model, settings: settings ?? new Map() };
+  if (model !== defaultKernelModel || settings !== undefined)
+    throw new RequestError(
+      'a configuration was given along with another kernel or with settings; give settings only',
+    );
+  return { model, settings: fa4Settings(configuration) };
 }
 
 /**
@@ -22,16 +42,7 @@ export interface KernelChoice {
  * @throws RequestError for an unknown kernel, for a problem that it does not take, for settings that it
  * does not have or that cannot be attributed
  */
-export function attributedKernel(
-  problem: Problem,
-  { kernel = 'fa4', settings, configuration }: KernelChoice = {},
-): AttributedKernel {
-  if (configuration !== undefined) {
-    if (kernel !== 'fa4' || settings !== undefined)
-      throw new RequestError(
-        'a configuration was given along with another kernel or with settings; give settings only',
-      );
-    return attributeFa4(problem, configuration);
-  }
-  return findKernelModel(kernel).attribute(problem, settings ?? new Map());
+export function attributedKernel(problem: Problem, choice: KernelChoice = {}): AttributedKernel {
+  const { model, settings } = chosenKernel(choice);
+  return model.attribute(problem, settings);
 }

@@ -1,4 +1,4 @@
-import { findKernelModel, type AttributedKernel, type EmulatedNames } from '../../kernels/index.js';
+import { findModelAmong, type AttributedKernel, type EmulatedNames } from '../../kernels/index.js';
 import type { Candidate } from './candidates.js';
 import { compareRuns } from './compare-runs.js';
 import { byLikeness, isEqualThroughout, significance, type MatchMeasure } from './match-meter.js';
@@ -108,10 +108,10 @@ function fewerExact(a: TechniqueMatch, b: TechniqueMatch): number {
  * @throws RequestError for a problem or settings that it refuses, and for an unknown model
  */
 export function candidateKernel(
-  { problem }: UnknownOutput,
+  { problem, models }: UnknownOutput,
   { model, settings }: Candidate,
 ): AttributedKernel {
-  return findKernelModel(model).attribute(problem, new Map(Object.entries(settings)));
+  return findModelAmong(models, model).attribute(problem, new Map(Object.entries(settings)));
 }
 
 /** The pieces on which some combinations are tried. */

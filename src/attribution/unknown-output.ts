@@ -1,3 +1,4 @@
+import { kernelModels, type KernelModel } from '../../kernels/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../problem/index.js';
@@ -18,6 +19,8 @@ export interface UnknownOutput {
   readonly out: UnknownTensor;
   /** Null where none was given. */
   readonly lse: UnknownTensor | null;
+  /** Where the models of candidates are looked up. */
+  readonly models: readonly KernelModel[];
 }
 
 /** Values rounded to a format, to nearest even, in fp64. */
@@ -43,12 +46,14 @@ export function readUnknown(
   reference: AttentionReference,
   out: Tensor,
   lse: Tensor | undefined,
+  models: readonly KernelModel[] = kernelModels,
 ): UnknownOutput {
   return {
     problem,
     reference,
     out: readTensor(out, reference.quantities.out.values),
     lse: lse === undefined ? null : readTensor(lse, reference.quantities.lse.values),
+    models,
   };
 }
 

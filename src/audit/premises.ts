@@ -5,6 +5,7 @@ import {
   unitRoundoff,
   type FormatName,
 } from '../formats/index.js';
+import { largestScore32 } from '../../kernels/index.js';
 import type { Problem } from '../problem/index.js';
 import type {
   AccumulatorFormat,
@@ -132,9 +133,6 @@ export const premisesByFormat: Readonly<Record<FormatName, FormatPremises>> = {
 export function workingFormat(input: FormatName, output: FormatName): FormatName {
   return input === 'fp64' && output !== 'fp64' ? 'fp32' : input;
 }
-
-/** Scores beyond this may leave the range of fp32. */
-export const largestScore32 = 2 ** 127;
 
 /** Sums over keys may leave the range of fp32 beyond this: a kernel may add weights of up to 2^24. */
 const largestSum32 = 2 ** 102;

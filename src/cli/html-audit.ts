@@ -1,3 +1,4 @@
+import { kernelModels } from '../../kernels/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import type { ElementBounds, JudgedElements } from '../audit/index.js';
 import type { FormatName } from '../formats/index.js';
@@ -83,7 +84,8 @@ export function createHtmlAudit(path: string, options: AuditCommandOptions): Htm
       return compared;
     },
     render: (report, problem, compared, identification) => {
-      const model = options.kernel ?? options.as;
+      const name = options.kernel ?? options.as;
+      const model = kernelModels.find((known) => known.name === name);
       const page: HtmlReport = {
         report,
         plots,

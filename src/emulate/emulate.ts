@@ -3,6 +3,8 @@ import { Piscina } from 'piscina';
 import {
   assembleKernelPieces,
   findKernelModel,
+  kernelModels,
+  type KernelModel,
   type KernelPiece,
   type KernelResults,
   type PreparedKernel,
@@ -14,7 +16,10 @@ import { shareRequest, type SharedRequest } from './shared-request.js';
 export interface EmulationOptions {
   /** Values as text, by key; see the model's settings. */
   readonly settings?: ReadonlyMap<string, string>;
-  /** Default 1: this thread. The result does not depend on it. */
+  /**
+   * Default 1: this thread. The result does not depend on it. Other threads know the library's models;
+   * any other model runs on this one.
+   */
   readonly threads?: number;
   /** Called with how many pieces are done and how many there are. */
   readonly progress?: (done: number, total: number) => void;
@@ -56,15 +61,18 @@ async function runOnThreads(
 
 /**
  * Runs a kernel model on a problem, its pieces shared among threads.
+ * @param model the model, or the name of one of the library's
  * @throws RequestError for an unknown model or setting and for a problem that the model does not take
  */
 export async function emulate(
   problem: Problem,
-  model: string,
+  model: string | KernelModel,
   options: EmulationOptions = {},
 ): Promise<Emulation> {
   const { settings = new Map<string, string>(), threads = 1, progress } = options;
-  const prepared = findKernelModel(model).prepare(problem, settings);
+  const found = findKernelModel(model);
+  const { name } = found;
+  const prepared = found.prepare(problem, settings);
   const { pieces, evidence } = prepared;
   const assembly = assembleKernelPieces(problem, prepared);
   let done = 0;
@@ -72,8 +80,8 @@ export async function emulate(
     assembly.add(piece);
     progress?.(++done, pieces);
   };
-  if (threads === 1 || pieces < 2)
+  if (threads === 1 || pieces < 2 || !kernelModels.includes(found))
     for (let piece = 0; piece < pieces; piece++) settle(prepared.run(piece));
-  else await runOnThreads(shareRequest(problem, model, settings), pieces, threads, settle);
-  return { model, ...assembly.results(), settings: prepared.settings, evidence };
+  else await runOnThreads(shareRequest(problem, name, settings), pieces, threads, settle);
+  return { model: name, ...assembly.results(), settings: prepared.settings, evidence };
 }

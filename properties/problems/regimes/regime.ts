@@ -1,16 +1,11 @@
+import { scaleKinds, type ScaleKind } from '../../../kernels/index.js';
 import type { FormatName, NumberFormat } from '../../../src/formats/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type { PlainProblem } from '../plain-problem.js';
 import type { SizeName, SizeRange, Sizes } from '../sizes.js';
 import type { ProblemValues, RandomValues } from '../values.js';
 
-/**
- * Kinds of scale: `default` is 1/√(qk dim), `negative` any negative number, `zero` 0, and `odd` any
- * positive number, such as a tuned 0.3 or a scale somebody forgot to divide.
- */
-export const scaleKinds = ['default', 'negative', 'zero', 'odd'] as const;
-/** One of {@link scaleKinds}. */
-export type ScaleKind = (typeof scaleKinds)[number];
+export { scaleKinds, type ScaleKind };
 
 /** The order in which a kernel visits the blocks of keys. */
 export type BlockOrder = 'first-to-last' | 'last-to-first';

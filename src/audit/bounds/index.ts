@@ -3,7 +3,7 @@ export { isClustered } from './alike-weights.js';
 export { anyKernelArithmetic } from './any-kernel-arithmetic.js';
 export { forEachRowsBound } from './bound-problem.js';
 
-export { fa4Arithmetic } from './fa4-arithmetic.js';
+export { fa4Arithmetic, naiveArithmetic } from '../../../kernels/index.js';
 export type {
   ExponentArithmetic,
   ExponentialArithmetic,
@@ -13,7 +13,6 @@ export type {
   SumArithmetic,
 } from './kernel-arithmetic.js';
 export { followMaximum } from './maximum-path.js';
-export { naiveArithmetic } from './naive-arithmetic.js';
 export { internalBound, KernelBound, type RowBound } from './norm-bound.js';
 export { outputRounding } from './output-round.js';
 export {

@@ -1,18 +1,5 @@
 import type { TechniqueBound } from './technique-bound.js';
 
-/**
- * Largest relative error of rcp.approx.ftz.f32 for results that are normal numbers: over all inputs,
- * on sm_90 silicon (`flashproof profile rcp`: 9.82917e-8). Rounded up.
- */
-export const hardwareReciprocalError = 9.83e-8;
-
-/**
- * Largest error of lg2.approx.ftz.f32, absolute for results below 1 in magnitude and relative to
- * larger ones: over all inputs, on sm_90 silicon (`flashproof profile log2`). Also what the PTX ISA
- * promises.
- */
-export const hardwareLog2Error = 2 ** -22;
-
 /** The end of a row: the reciprocal and the product with it; the logarithm and what joins it to m. */
 export const normaliseBound: TechniqueBound = {
   // A kernel that divides every weight by the row sum rounds every one.

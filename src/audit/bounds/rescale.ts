@@ -1,7 +1,7 @@
 import { factorsError } from '../premises.js';
 import type { KernelArithmetic } from './kernel-arithmetic.js';
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
-import { hardwareExp2Error } from './exp2-hardware.js';
+import { hardwareExp2Error } from '../../hardware/index.js';
 import { roundoff32 } from './sum-error.js';
 
 /** A factor 2^-growth of less than this is flushed to zero: what was summed before is lost. */

@@ -1,7 +1,6 @@
-import type { SumArithmetic } from './kernel-arithmetic.js';
+import { roundoff32, type SumArithmetic } from '../../../kernels/index.js';
 
-/** Unit roundoff of fp32. */
-export const roundoff32 = 2 ** -24;
+export { roundoff32 };
 
 /**
  * What one fused sum can lose, in units of the largest of the accumulator before, the accumulator

@@ -11,6 +11,12 @@ export type { MufuArchitecture, SpecialFunctionEvidence } from './architectures.
 export { exp2Approx, exp2ApproxFtz } from './exp2.js';
 export { exp2ApproxFp16, exp2ApproxFtzBf16, tanhApproxBf16, tanhApproxFp16 } from './half.js';
 export { lg2ApproxFtz } from './log2.js';
+export {
+  hardwareExp2Error,
+  hardwareExp2Flush,
+  hardwareLog2Error,
+  hardwareReciprocalError,
+} from './measured-errors.js';
 export { rsqrtApproxFtz } from './reciprocal-square-root.js';
 export { rcpApproxFtz } from './reciprocal.js';
 export { specialFunctions } from './special-functions.js';

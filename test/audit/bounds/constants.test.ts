@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { createExp2PolynomialArray, type PolynomialDegree } from '../../../kernels/index.js';
+import {
+  createExp2PolynomialArray,
+  polynomialErrors,
+  type PolynomialDegree,
+} from '../../../kernels/index.js';
 import { createExp2Array, createLog2Array } from '../../../oracles/index.js';
-import { hardwareExp2Error } from '../../../src/audit/bounds/exp2-hardware.js';
-import { polynomialErrors } from '../../../src/audit/bounds/exp2-polynomial.js';
-import { hardwareLog2Error, hardwareReciprocalError } from '../../../src/audit/bounds/normalise.js';
-import { createSpecialFunctionArrays } from '../../../src/hardware/index.js';
+import {
+  createSpecialFunctionArrays,
+  hardwareExp2Error,
+  hardwareLog2Error,
+  hardwareReciprocalError,
+} from '../../../src/hardware/index.js';
 import type { ArrayFunction } from '../../../src/simd/index.js';
 
 const units = createSpecialFunctionArrays();

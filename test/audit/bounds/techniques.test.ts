@@ -5,7 +5,7 @@ import { randomValues } from '../../../properties/problems/values.js';
 import { scoreProblem } from '../../../properties/problems/score-problem.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { fa4Arithmetic, type KernelArithmetic } from '../../../src/audit/bounds/index.js';
-import { hardwareLog2Error, hardwareReciprocalError } from '../../../src/audit/bounds/normalise.js';
+import { hardwareLog2Error, hardwareReciprocalError } from '../../../src/hardware/index.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem, Window } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';

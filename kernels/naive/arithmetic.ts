@@ -1,10 +1,12 @@
-import { formats, smallestSubnormal, unitRoundoff, type FormatName } from '../../formats/index.js';
-import type { Problem } from '../../problem/index.js';
-import { RequestError } from '../../request-error.js';
-import type { KernelArithmetic } from './kernel-arithmetic.js';
-import { scaleErrorOf } from './scale-error.js';
-import { largestScore32 } from '../premises.js';
-import { roundoff32 } from './sum-error.js';
+import {
+  formats,
+  smallestSubnormal,
+  unitRoundoff,
+  type FormatName,
+} from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import { largestScore32, roundoff32, scaleErrorOf, type KernelArithmetic } from '../arithmetic.js';
 
 /** exp, tanh and log rounded once from fp64, whose own functions are within an ulp of that. */
 const roundedOnce = roundoff32 * (1 + 2 ** -20);

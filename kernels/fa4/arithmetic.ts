@@ -1,21 +1,49 @@
 import {
+  hardwareExp2Error,
+  hardwareExp2Flush,
+  hardwareLog2Error,
+  hardwareReciprocalError,
+} from '../../src/hardware/index.js';
+import type { FormatName } from '../../src/formats/index.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import {
+  largestScore32,
+  roundoff32,
+  type KernelArithmetic,
+  type SumArithmetic,
+} from '../arithmetic.js';
+import type { PremiseDeclaration } from '../premise-declaration.js';
+import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
+import { fragmentColumns, usesPolynomial } from './exp2-tuning.js';
+import {
   exponentScale,
   fa4Configuration,
   fa4TensorCore,
-  fragmentColumns,
-  usesPolynomial,
   type Fa4Configuration,
-  type Fa4Format,
-} from '../../../kernels/index.js';
-import type { FormatName } from '../../formats/index.js';
-import { problemShape, type Problem } from '../../problem/index.js';
-import { RequestError } from '../../request-error.js';
-import { hardwareExp2Error, hardwareExp2Flush } from './exp2-hardware.js';
-import { polynomialErrors } from './exp2-polynomial.js';
-import type { KernelArithmetic, SumArithmetic } from './kernel-arithmetic.js';
-import { hardwareLog2Error, hardwareReciprocalError } from './normalise.js';
-import { largestScore32 } from '../premises.js';
-import { roundoff32 } from './sum-error.js';
+} from './configuration.js';
+import type { Fa4Format } from './forward-formats.js';
+
+/** The error of FlashAttention-4's software exp2 of one degree, relative to 2^x. */
+export interface PolynomialError {
+  /** Largest magnitude. */
+  readonly largest: number;
+  /** Mean over all fractions of x, signed. */
+  readonly mean: number;
+}
+
+/**
+ * By degree: the largest error over all fp32 numbers of [−126, 0] (`flashproof profile exp2`, rounded
+ * up), and the mean of p(f)/2^f − 1 over f in [0, 1]. An exponent above 0 has the fraction of one below,
+ * and so its error, up to 127, where the kernel's contract ends.
+ */
+export const polynomialErrors: Readonly<Record<PolynomialDegree, PolynomialError>> = {
+  1: { largest: 3.87515e-2, mean: 1.593e-2 },
+  2: { largest: 2.07558e-3, mean: -8.983e-8 },
+  3: { largest: 8.76876e-5, mean: 8.237e-6 },
+  4: { largest: 3.04866e-6, mean: -3.167e-8 },
+  5: { largest: 1.55674e-7, mean: 3.36e-9 },
+};
 
 /** Lanes of the four packed accumulators of the row sum, and the levels of their tree. */
 const rowSumLanes = 8;
@@ -104,4 +132,14 @@ export function fa4Arithmetic(
     // Tensor cores and fp32 additions keep subnormals; the exponential does not.
     underflow: { weights: hardwareExp2Flush, sums: 2 ** -149 },
   };
+}
+
+/** What the model declares beside its arithmetic: an exponential that is worse than any kernel's may be. */
+export function fa4Premises(settings: ReadonlyMap<string, string>): PremiseDeclaration {
+  const degree = settings.get('exp2.degree') ?? '3';
+  const known = Object.entries(polynomialErrors).find(([name]) => name === degree);
+  // Degrees from 3 on are as good as any kernel's.
+  return known === undefined || known[1].largest <= 2 ** -13.4
+    ? {}
+    : { exponential: known[1].largest };
 }

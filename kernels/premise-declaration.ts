@@ -1,0 +1,76 @@
+import type { FormatName } from '../src/formats/index.js';
+
+/** Formats that sums of products are kept in. */
+export const accumulatorFormats = ['fp64', 'fp32', 'tf32', 'fp16', 'bf16'] as const;
+/** One of {@link accumulatorFormats}. */
+export type AccumulatorFormat = (typeof accumulatorFormats)[number];
+
+/** Where the scale enters. */
+export const scalePlaces = [
+  'scores',
+  'folded-log2e',
+  'q-after-rounding',
+  'q-before-rounding',
+  'root-of-both',
+] as const;
+/**
+ * Where the scale enters: into the scores (times log2 e, or not), into Q in fp32, into Q that is then
+ * rounded to its format, or its root into Q and K that are then rounded to theirs.
+ */
+export type ScalePlace = (typeof scalePlaces)[number];
+
+/** When the row sum adds a weight. */
+export const rowSumOrders = ['before-rounding', 'after-rounding'] as const;
+/** When the row sum adds a weight: before P is rounded, or after. */
+export type RowSumOrder = (typeof rowSumOrders)[number];
+
+/** How an output is rounded to its format. */
+export const outputRoundings = ['nearest', 'stochastic', 'truncated'] as const;
+/** One of {@link outputRoundings}. */
+export type OutputRounding = (typeof outputRoundings)[number];
+
+/** Whose maximum the scores of a row are taken relative to. */
+export const sharedMaxima = ['row', 'group', 'none'] as const;
+/** The row's own (which may lag), one that other rows of its head share, or none: e^score as it is. */
+export type SharedMaximum = (typeof sharedMaxima)[number];
+
+/** Named qualities of an exponential. */
+export const exponentialQualities = ['correctly-rounded', 'hardware'] as const;
+/** One of {@link exponentialQualities}. */
+export type ExponentialQuality = (typeof exponentialQualities)[number];
+
+/** How good the factors are that older sums are rescaled by. */
+export const factorQualities = ['hardware', 'as-weights'] as const;
+/** One of {@link factorQualities}. */
+export type FactorQuality = (typeof factorQualities)[number];
+
+/**
+ * What a kernel says of its arithmetic, where that is not what any correct kernel does: the bounds are then
+ * those of a kernel that computes so. What is left out is as in `premisesByFormat`.
+ */
+export interface PremiseDeclaration {
+  /** The format that scores are written in, raw, scaled and less the maximum; `input` that of Q. */
+  readonly scores?: FormatName | 'input' | undefined;
+  /** The format that P is rounded to; default that of V. */
+  readonly weights?: FormatName | 'input' | undefined;
+  /** Where the scale enters; default anywhere that rounds no operand. */
+  readonly scale?: ScalePlace | undefined;
+  /** The format of the sums Q·K; default fp32 (13 fraction bits for 8-bit inputs, as on Hopper). */
+  readonly qkAccumulator?: AccumulatorFormat | undefined;
+  /** The format of the sums P·V; default as for Q·K. */
+  readonly pvAccumulator?: AccumulatorFormat | undefined;
+  /** When the row sum adds weights; default before they are rounded. */
+  readonly rowSum?: RowSumOrder | undefined;
+  /** The format that partial results of splits are stored in; default fp32. */
+  readonly partials?: FormatName | undefined;
+  /** How outputs are rounded; default to nearest. */
+  readonly outputRounding?: OutputRounding | undefined;
+  /** Whose maximum the scores are relative to; default the row's. */
+  readonly maximum?: SharedMaximum | undefined;
+  /** Scaled scores from here on are not promised to be right; default none. */
+  readonly scoreLimit?: number | undefined;
+  /** The exponential, or its largest relative error; default 2^-13.4, which a cubic polynomial has. */
+  readonly exponential?: ExponentialQuality | number | undefined;
+  /** The factors of rescales; default the hardware's, or better. */
+  readonly factors?: FactorQuality | undefined;
+}
