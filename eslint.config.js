@@ -4,12 +4,13 @@ import { arrowRule } from './scripts/arrow-rule.mjs';
 
 /**
  * The arrows of dependence: each key may import only from itself, from the elements listed and from
- * the shared vocabulary. A key is a folder, or a file directly below src.
+ * the shared vocabulary. A key is a folder below src, of which the deepest that holds a file counts, or a
+ * file directly below src.
  */
 export const arrows = {
-  'align-columns': [],
   'request-error': [],
   lazily: [],
+  words: [],
   problem: ['formats'],
   formats: [],
   arith: ['formats'],
@@ -22,32 +23,34 @@ export const arrows = {
   live: ['io'],
   audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats'],
   properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
-  report: ['audit', 'attribution', 'properties', 'formats'],
+  report: [],
+  'report/layout': [],
+  'report/json': ['audit', 'attribution', 'properties', 'profile', 'formats'],
+  'report/text': [
+    ...['report/layout', 'report/json', 'audit', 'attribution', 'properties', 'conform', 'bench'],
+    'formats',
+  ],
+  'report/text/attribution': ['report/layout', 'attribution'],
+  'report/text/profile': ['report/layout', 'profile'],
+  'report/junit': ['report/layout', 'report/json', 'report/text', 'audit'],
+  'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
+  'report/svg': ['profile'],
   attribution: ['audit', 'kernels', 'oracles', 'formats'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],
   emulate: ['kernels', 'formats'],
   bench: ['io', 'emulate', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],
   profile: ['oracles', 'kernels', 'properties', 'hardware', 'formats', 'arith', 'simd'],
-  campaign: ['properties', 'report', 'conform', 'profile', 'kernels', 'hardware'],
+  campaign: ['properties', 'report/json', 'conform', 'profile', 'kernels', 'hardware'],
   cli: [
-    ...[
-      'io',
-      'live',
-      'audit',
-      'report',
-      'conform',
-      'bench',
-      'emulate',
-      'oracles',
-      'kernels',
-      'properties',
-    ],
+    ...['report/layout', 'report/json', 'report/text', 'report/text/attribution'],
+    ...['report/text/profile', 'report/junit', 'report/html', 'report/svg'],
+    ...['io', 'live', 'audit', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
     ...['attribution', 'profile', 'campaign', 'machine', 'hardware', 'formats', 'arith'],
   ],
-  index: ['attribution', 'audit', 'formats', 'arith'],
+  index: ['attribution', 'audit', 'formats', 'arith', 'report/text/attribution'],
 };
 /** The vocabulary that every element may import. */
-const shared = ['problem', 'request-error', 'lazily', 'align-columns'];
+const shared = ['problem', 'request-error', 'lazily', 'words'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 

@@ -1,11 +1,11 @@
 import {
   auditableOutput,
   describePlace,
-  formatNumber,
   judgeOutputs,
   type AuditOptions,
   type Finding,
 } from '../src/audit/index.js';
+import { formatNumber } from '../src/words/index.js';
 import type { Problem, Tensor } from '../src/problem/index.js';
 import {
   isTensor,

@@ -2,8 +2,8 @@
  * The ESLint rule that holds the library to its arrows of dependence. It works on paths alone, so it
  * needs no import resolver and judges files that do not exist yet.
  *
- * An element is a folder directly below src, a folder of the root that is listed in the arrows, or a
- * file directly below src. Between elements:
+ * An element is a folder directly below src, or the deepest folder below it that the arrows list; a
+ * folder of the root that is listed in the arrows; or a file directly below src. Between elements:
  * - an import must follow an arrow;
  * - a folder is entered through its index only;
  * - nothing outside the elements (tests, scripts, the package by its own name) is imported.
@@ -11,22 +11,26 @@
 import { posix, relative, sep } from 'node:path';
 
 /** The element that a path relative to the root belongs to, or null. */
-function elementOf(path, rootFolders) {
+function elementOf(path, { rootFolders, arrows }) {
   const [first, second, ...rest] = path.split('/');
   if (rootFolders.includes(first) && second !== undefined) return { name: first, folder: first };
   if (first !== 'src' || second === undefined) return null;
-  if (rest.length > 0) return { name: second, folder: `src/${second}` };
+  for (let depth = rest.length; depth > 0; depth--) {
+    const name = [second, ...rest].slice(0, depth).join('/');
+    if (depth === 1 || arrows[name] !== undefined) return { name, folder: `src/${name}` };
+  }
   return { name: second.replace(/\.[jt]s$/, ''), folder: null };
 }
 
 /** What is wrong with an import of `specifier` by the file `from`, or null. */
-function fault(from, specifier, { arrows, shared, rootFolders, packageName }) {
+function fault(from, specifier, law) {
+  const { arrows, shared, packageName } = law;
   if (specifier === packageName || specifier.startsWith(`${packageName}/`))
     return { messageId: 'self', data: { specifier } };
   if (!specifier.startsWith('.')) return null;
   const path = posix.join(posix.dirname(from), specifier);
-  const source = elementOf(from, rootFolders);
-  const target = elementOf(path, rootFolders);
+  const source = elementOf(from, law);
+  const target = elementOf(path, law);
   if (target === null) return { messageId: 'outside', data: { path } };
   if (source.name === target.name) return null;
   const allowed = arrows[source.name];
@@ -68,7 +72,7 @@ export function arrowRule(law) {
     },
     create(context) {
       const from = relative(law.root, context.filename).split(sep).join('/');
-      const source = elementOf(from, law.rootFolders);
+      const source = elementOf(from, law);
       if (source === null || law.arrows[source.name] === undefined)
         return {
           Program: (node) =>

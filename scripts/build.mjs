@@ -33,7 +33,7 @@ function build() {
     if (status !== 0) return status ?? 1;
   }
   for (const schema of ['report', 'bound', 'check']) {
-    const path = `src/report/${schema}.schema.json`;
+    const path = `src/report/json/${schema}.schema.json`;
     cpSync(join(root, path), join(built, path));
   }
   chmodSync(join(built, 'src/cli/main.js'), 0o755);

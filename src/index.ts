@@ -7,4 +7,11 @@ export * from './attribution/index.js';
 export * from './audit/index.js';
 export * from './formats/index.js';
 export * from './problem/index.js';
+export {
+  renderAttribution,
+  renderIdentification,
+  renderShares,
+  type ShareChoice,
+} from './report/text/attribution/index.js';
+export { formatApart, formatNumber } from './words/index.js';
 export { RequestError } from './request-error.js';

@@ -1,9 +1,5 @@
-import {
-  describePlace,
-  elementAt,
-  formatNumber,
-  type KernelArithmetic,
-} from '../../src/audit/index.js';
+import { describePlace, elementAt, type KernelArithmetic } from '../../src/audit/index.js';
+import { formatNumber } from '../../src/words/index.js';
 import { formats, smallestSubnormal, unitRoundoff } from '../../src/formats/index.js';
 import { countKeys, keysOf, problemMask } from '../../src/problem/index.js';
 import type { KernelRun, Law } from '../suite/law.js';

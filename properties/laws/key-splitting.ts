@@ -1,5 +1,6 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import { describePlace, elementAt, formatApart, formatNumber } from '../../src/audit/index.js';
+import { describePlace, elementAt } from '../../src/audit/index.js';
+import { formatApart, formatNumber } from '../../src/words/index.js';
 import { problemShape } from '../../src/problem/index.js';
 import type { KernelRun, Law } from '../suite/law.js';
 import { NotApplicable } from '../suite/not-applicable.js';

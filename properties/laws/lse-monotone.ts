@@ -1,4 +1,5 @@
-import { describePlace, formatNumber } from '../../src/audit/index.js';
+import { describePlace } from '../../src/audit/index.js';
+import { formatNumber } from '../../src/words/index.js';
 import { problemShape } from '../../src/problem/index.js';
 import { alignedUp } from '../problems/index.js';
 import type { KernelRun, Law } from '../suite/law.js';

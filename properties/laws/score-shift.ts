@@ -1,4 +1,4 @@
-import { formatNumber } from '../../src/audit/index.js';
+import { formatNumber } from '../../src/words/index.js';
 import { encode, formats, type NumberFormat } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import type { Law } from '../suite/law.js';

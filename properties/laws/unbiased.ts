@@ -1,4 +1,5 @@
-import { alarmDeviations, KernelBound, formatNumber } from '../../src/audit/index.js';
+import { alarmDeviations, KernelBound } from '../../src/audit/index.js';
+import { formatNumber } from '../../src/words/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import { keysOf, problemMask } from '../../src/problem/index.js';
 import {

@@ -22,14 +22,16 @@ export {
 } from './identify-kernel.js';
 export { attributedKernel, type KernelChoice } from './kernel-choice.js';
 export type { LseMeasure } from './lse-measure.js';
-export type { LseMatch, MatchMeasure } from './match-meter.js';
+export {
+  isEqualThroughout,
+  significantLikeness,
+  type LseMatch,
+  type MatchMeasure,
+} from './match-meter.js';
 export type { MaximumLag } from './maximum-lag.js';
-export { renderAttribution } from './render-attribution.js';
-export { renderIdentification } from './render-identification.js';
 export type { Spread } from './running-spread.js';
 export type { TechniqueMatch, TechniqueSearch } from './technique-search.js';
 export type { RowErrors, TileErrors } from './tile-errors.js';
-export { renderShares, type ShareChoice } from './render-shares.js';
 export {
   createTechniqueTable,
   type BoundMeasure,

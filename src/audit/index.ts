@@ -65,7 +65,6 @@ export {
   type SpreadScope,
   type SpreadTest,
 } from './spread-test.js';
-export { formatApart, formatNumber } from './number-words.js';
 export { alarmDeviations } from './structure-statistic.js';
 export {
   structureScopes,

@@ -2,7 +2,7 @@ import { levels, type AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem/index.js';
 import { createDeclaredRows } from './declared-row.js';
-import { formatRoughly } from './number-words.js';
+import { formatRoughly } from '../words/index.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { declarationFlags, describeDeclaration } from './premise-words.js';
 

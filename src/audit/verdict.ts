@@ -2,7 +2,7 @@ import type { Diagnosis } from './diagnosis/index.js';
 import type { Coordinates } from './error-profile.js';
 import type { ElementTest } from './element-test.js';
 import type { LseTest } from './lse-test.js';
-import { formatApart, formatNumber } from './number-words.js';
+import { formatApart, formatNumber } from '../words/index.js';
 import type { PremiseFit } from './premise-fit.js';
 import type { SpreadTest } from './spread-test.js';
 import { structureTests, type StructureResult, type StructureTest } from './structure.js';

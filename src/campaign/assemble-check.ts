@@ -15,7 +15,7 @@ import {
   type CheckedLaw,
   type CheckReport,
   type ReportedShards,
-} from '../report/index.js';
+} from '../report/json/index.js';
 import { checkUnits, type CheckRequest, type CheckUnit } from './check-request.js';
 import { secondsOf } from './part.js';
 import { unitResult } from './run-check-units.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { plainText } from '../report/index.js';
+import { plainText } from '../words/index.js';
 
 /** The commands whose work can be divided and resumed. */
 export const campaignCommands = ['check', 'conform', 'profile'] as const;

@@ -6,7 +6,11 @@ import type {
   RegimeName,
   ResolvedPromises,
 } from '../../properties/index.js';
-import { reportedPromises, type ReportedKernel, type ReportedPromises } from '../report/index.js';
+import {
+  reportedPromises,
+  type ReportedKernel,
+  type ReportedPromises,
+} from '../report/json/index.js';
 import { plainJson, type CampaignRequest } from './campaign-request.js';
 
 /** A law as a campaign tries it. */

@@ -1,4 +1,4 @@
-import type { CheckReport } from '../report/index.js';
+import type { CheckReport } from '../report/json/index.js';
 import { assembleCheck, missingCheckUnits, type AssemblyOptions } from './assemble-check.js';
 import type { CheckRequest } from './check-request.js';
 import { rejectUnfinished, type JoinedParts } from './join-parts.js';

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { plainText } from '../report/index.js';
+import { plainText } from '../words/index.js';
 import { RequestError } from '../request-error.js';
 
 /** Larger files are refused unread: a text of them could not be held, and no campaign writes as much. */

@@ -1,4 +1,4 @@
-import type { ReproduceCommand } from '../report/index.js';
+import type { ReproduceCommand } from '../report/html/index.js';
 import type { AuditCommandOptions } from './audit.js';
 import { wordsOf, type OptionWord } from './option-words.js';
 

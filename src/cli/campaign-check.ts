@@ -10,7 +10,7 @@ import {
   type UnitLog,
 } from '../campaign/index.js';
 import type { CheckPlan, LawFailure, LawId } from '../../properties/index.js';
-import { reportedViolation, type CheckReport } from '../report/index.js';
+import { reportedViolation, type CheckReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import { openLog } from './campaign-log.js';
 import type { Campaign } from './campaign-options.js';

@@ -1,5 +1,5 @@
 import { describeRegime, lawIds, laws, regimeNames } from '../../properties/index.js';
-import { wrapText } from '../report/index.js';
+import { wrapText } from '../report/layout/index.js';
 import { listHead, type ListHead } from './document-head.js';
 
 function indented(text: string, columns: number): string[] {

@@ -15,7 +15,7 @@ import {
   type ResolvedPromises,
 } from '../../properties/index.js';
 import type { Problem } from '../problem/index.js';
-import { describeReportedProblem, reportedProblem } from '../report/index.js';
+import { describeReportedProblem, reportedProblem } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';
 import type { ExecutionFailure, KernelUnderTest } from './check-kernel-under-test.js';

@@ -1,5 +1,5 @@
 import { describeNothingTried, type CheckPlan, type LawResult } from '../../properties/index.js';
-import type { CheckReport } from '../report/index.js';
+import type { CheckReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 
 /** A law with what became of it. */

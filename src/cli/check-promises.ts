@@ -8,7 +8,7 @@ import {
   type LawStrength,
 } from '../../properties/index.js';
 import { printable, readText } from '../io/index.js';
-import { describeViolation } from '../report/index.js';
+import { describeViolation } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';
 import { declaredPremises } from './declared-arithmetic.js';

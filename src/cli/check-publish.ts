@@ -1,11 +1,9 @@
 import { atomicWriteFile } from '../io/index.js';
-import {
-  renderCheck,
-  renderCheckAnnotations,
-  renderCheckJunit,
-  validateCheckReport,
-  type CheckReport,
-} from '../report/index.js';
+import { renderCheck } from '../report/text/index.js';
+import { renderCheckAnnotations } from '../report/text/index.js';
+import { renderCheckJunit } from '../report/junit/index.js';
+import { validateCheckReport } from '../report/json/index.js';
+import type { CheckReport } from '../report/json/index.js';
 import type { CheckCommandOptions } from './check.js';
 import { terminalLooks } from './terminal-looks.js';
 import { writeJson } from './write-json.js';

@@ -6,7 +6,8 @@ import {
   type LawResult,
 } from '../../properties/index.js';
 import type { Problem } from '../problem/index.js';
-import { quoteShellCommand, type SavedViolation } from '../report/index.js';
+import { quoteShellCommand } from '../report/layout/index.js';
+import type { SavedViolation } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { CheckCommandOptions } from './check.js';
 import { saveCase, type SavedCase } from './check-case-file.js';

@@ -2,13 +2,8 @@ import { auditOutputs, type ElementBounds, type JudgedElements } from '../audit/
 import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem/index.js';
-import {
-  createAuditReport,
-  gatherPlotData,
-  type ComparedOutput,
-  type PlotData,
-  type Provenance,
-} from '../report/index.js';
+import { createAuditReport, type Provenance } from '../report/json/index.js';
+import { gatherPlotData, type ComparedOutput, type PlotData } from '../report/html/index.js';
 import type { SourcedTensor } from './read-output.js';
 
 /** Cells of the one heat map that a compared output has. */

@@ -1,4 +1,5 @@
-import { conformanceSentence, renderConformance, type Conformance } from '../conform/index.js';
+import { conformanceSentence, renderConformance } from '../report/text/index.js';
+import type { Conformance } from '../conform/index.js';
 import { documentHead } from './document-head.js';
 import { writeJson } from './write-json.js';
 

@@ -4,7 +4,7 @@ import type { KernelOutputs } from '../audit/index.js';
 import { emulate } from '../emulate/index.js';
 import { formats, patternsOf } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
-import type { TensorSource } from '../report/index.js';
+import type { TensorSource } from '../report/json/index.js';
 import { kernelSettings } from './kernel-settings.js';
 
 /** The outputs of an emulated kernel, as an audit wants them. */

@@ -2,7 +2,7 @@ import { auditableLse, auditableOutput, type KernelOutputs } from '../audit/inde
 import type { TensorFile } from '../io/index.js';
 import { startLiveKernel, type LiveAnswer } from '../live/index.js';
 import { problemShape, type Problem } from '../problem/index.js';
-import type { TensorSource } from '../report/index.js';
+import type { TensorSource } from '../report/json/index.js';
 
 /** Outputs that a live kernel wrote, and where they came from. */
 export interface ExecutedOutputs {

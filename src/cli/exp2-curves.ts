@@ -1,8 +1,8 @@
 import { createFloat64Exp2 } from '../../oracles/index.js';
 import type { KernelExponential, KernelModel } from '../../kernels/index.js';
-import { formatNumber } from '../audit/index.js';
+import { formatNumber } from '../words/index.js';
 import type { Problem } from '../problem/index.js';
-import type { Exp2Curve } from '../report/index.js';
+import type { Exp2Curve } from '../report/html/index.js';
 
 /** Ranges of a curve, and inputs tried in each: an octave in steps of 2^-13. */
 const [ranges, perRange] = [256, 32];

@@ -7,12 +7,11 @@ import type { Problem } from '../problem/index.js';
 import {
   gatherPlotData,
   renderHtml,
-  type AuditReport,
   type ComparedOutput,
   type HtmlReport,
   type PlotData,
-  type Provenance,
-} from '../report/index.js';
+} from '../report/html/index.js';
+import type { AuditReport, Provenance } from '../report/json/index.js';
 import type { AuditCommandOptions } from './audit.js';
 import { reproduceCommands } from './audit-words.js';
 import { compareArguments } from './compare-argument.js';

@@ -20,7 +20,7 @@ import {
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import type { AttributedKernel } from '../../kernels/index.js';
 import { problemShape, type Problem } from '../problem/index.js';
-import { gatherSketch, type AuditSketch } from '../report/index.js';
+import { gatherSketch, type AuditSketch } from '../report/text/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
 import { isModel, type DeclaredArithmetic } from './declared-arithmetic.js';

@@ -1,5 +1,5 @@
 import { kernelModels } from '../../kernels/index.js';
-import { wrapText } from '../report/index.js';
+import { wrapText } from '../report/layout/index.js';
 import { listHead, type ListHead } from './document-head.js';
 
 /** Columns of a setting's key, with the spaces around it. */

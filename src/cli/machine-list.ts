@@ -1,6 +1,6 @@
 import { machineMutants, type MachineMutant } from '../../kernels/index.js';
 import { memoryModels } from '../machine/index.js';
-import { layoutTable } from '../report/index.js';
+import { layoutTable } from '../report/layout/index.js';
 import { listHead, type ListHead } from './document-head.js';
 import { adversarialNames } from './machine-schedule.js';
 

@@ -1,4 +1,4 @@
-import { alignColumns, alignTextColumns } from '../align-columns.js';
+import { alignColumns, alignTextColumns } from '../report/layout/index.js';
 import type { Amounts } from '../machine/index.js';
 import type { MachineRequest } from './machine-request.js';
 import type { ClusterFinding, MachineResults } from './machine-results.js';

@@ -1,13 +1,10 @@
 import { atomicWriteFile } from '../io/index.js';
-import {
-  profileDocument,
-  renderProfile,
-  renderSvg,
-  type InputRange,
-  type Profile,
-} from '../profile/index.js';
+import { profileDocument } from '../report/json/index.js';
+import { renderProfile } from '../report/text/profile/index.js';
+import { renderSvg } from '../report/svg/index.js';
+import type { InputRange, Profile } from '../profile/index.js';
 import { documentHead } from './document-head.js';
-import { profileSketch } from './profile-sketch.js';
+import { profileSketch } from '../report/text/profile/index.js';
 import { terminalLooks } from './terminal-looks.js';
 import { writeJson } from './write-json.js';
 

@@ -1,6 +1,6 @@
 import { problemLayout, toHeadsFirst, type TensorFile } from '../io/index.js';
 import type { Tensor } from '../problem/index.js';
-import type { TensorSource } from '../report/index.js';
+import type { TensorSource } from '../report/json/index.js';
 import type { ProblemOptions } from './problem-options.js';
 import { declaredFormats, problemSettings } from './problem-settings.js';
 import { openTensorArgument } from './tensor-argument.js';

@@ -1,4 +1,5 @@
-import { renderIdentification, type Identification } from '../attribution/index.js';
+import { renderIdentification } from '../report/text/attribution/index.js';
+import type { Identification } from '../attribution/index.js';
 import type { KernelOutputs } from '../audit/index.js';
 import {
   atomicWriteFile,
@@ -13,14 +14,14 @@ import type { Problem } from '../problem/index.js';
 import {
   createAuditReport,
   createExecutionFailureReport,
-  renderAudit,
-  renderJunit,
-  validateReport,
   type AuditReport,
-  type AuditSketch,
   type Provenance,
   type TensorSource,
-} from '../report/index.js';
+} from '../report/json/index.js';
+import { validateReport } from '../report/json/index.js';
+import { renderAudit } from '../report/text/index.js';
+import type { AuditSketch } from '../report/text/index.js';
+import { renderJunit } from '../report/junit/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit.js';
 import { declaredArithmetic, isModel } from './declared-arithmetic.js';

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { renderBenchmarks, runBenchmarks, type BenchmarkResults } from '../bench/index.js';
+import { renderBenchmarks } from '../report/text/index.js';
+import { runBenchmarks, type BenchmarkResults } from '../bench/index.js';
 import type { BenchCommandOptions } from './bench.js';
 import { canRedraw } from './progress.js';
 import { documentHead } from './document-head.js';

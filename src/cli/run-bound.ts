@@ -17,7 +17,9 @@ import {
 } from '../io/index.js';
 import { attentionOracle } from '../../oracles/index.js';
 import type { Problem } from '../problem/index.js';
-import { createBoundReport, renderBound, validateBoundReport } from '../report/index.js';
+import { createBoundReport } from '../report/json/index.js';
+import { renderBound } from '../report/text/index.js';
+import { validateBoundReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { BoundCommandOptions } from './bound.js';
 import { declaredPremises } from './declared-arithmetic.js';

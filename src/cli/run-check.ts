@@ -10,7 +10,7 @@ import {
   type CheckScope,
   type KernelPromises,
 } from '../../properties/index.js';
-import { createCheckReport, kernelDoesNotRun } from '../report/index.js';
+import { createCheckReport, kernelDoesNotRun } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { Campaign } from './campaign-options.js';
 import { readCampaign } from './campaign-options.js';

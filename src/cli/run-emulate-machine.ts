@@ -2,7 +2,7 @@ import { fa4Model } from '../../kernels/index.js';
 import { allocateStorage, formats, patternsOf } from '../formats/index.js';
 import { openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
-import { fitLines } from '../report/index.js';
+import { fitLines } from '../report/layout/index.js';
 import { RequestError } from '../request-error.js';
 import type { EmulateCommandOptions } from './emulate.js';
 import { emulateDocument } from './emulate-document.js';

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { emulate, type Emulation } from '../emulate/index.js';
 import { openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
-import { fitLines } from '../report/index.js';
+import { fitLines } from '../report/layout/index.js';
 import { RequestError } from '../request-error.js';
 import type { EmulateCommandOptions } from './emulate.js';
 import { emulateDocument } from './emulate-document.js';

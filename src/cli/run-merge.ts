@@ -10,7 +10,7 @@ import {
   type JoinedParts,
   type ProfileRequest,
 } from '../campaign/index.js';
-import { validateCheckReport } from '../report/index.js';
+import { validateCheckReport } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import { rejectEmptyReport } from './check-nothing-tried.js';
 import { publishCheck } from './check-publish.js';

@@ -18,6 +18,5 @@ export type {
 } from './conformance.js';
 export { bundledCaptures, type CaptureSource } from './capture.js';
 export type { ResultComparison, ResultMismatch } from './compare-results.js';
-export { conformanceSentence, renderConformance } from './render-conformance.js';
 export { createBlockHasher, mismatchingBlocks } from './silicon-hash.js';
 export type { BlockHasher, BlockProgress, HashComparison } from './silicon-hash.js';

@@ -4,11 +4,10 @@ import {
   attributeError,
   attributeLag,
   attributeTiles,
-  renderAttribution,
-  renderShares,
   type RowErrors,
   type TileErrors,
 } from '../../src/attribution/index.js';
+import { renderAttribution, renderShares } from '../../src/report/text/attribution/index.js';
 import { emulate } from '../../src/emulate/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';

@@ -1,13 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { techniques } from '../../kernels/index.js';
 import { attentionOracle } from '../../oracles/index.js';
-import {
-  attributeError,
-  attributeLag,
-  renderAttribution,
-  renderShares,
-  type Attribution,
-} from '../../src/attribution/index.js';
+import { attributeError, attributeLag, type Attribution } from '../../src/attribution/index.js';
+import { renderAttribution, renderShares } from '../../src/report/text/attribution/index.js';
 import { emulate } from '../../src/emulate/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats, ulp } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';

@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
-import {
-  defaultCandidates,
-  identifyKernel,
-  renderIdentification,
-  type Candidate,
-} from '../../src/attribution/index.js';
+import { defaultCandidates, identifyKernel, type Candidate } from '../../src/attribution/index.js';
+import { renderIdentification } from '../../src/report/text/attribution/index.js';
 import { emulate } from '../../src/emulate/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';

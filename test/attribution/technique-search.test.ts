@@ -5,11 +5,11 @@ import { attentionOracle } from '../../oracles/index.js';
 import {
   defaultCandidates,
   identifyKernel,
-  renderIdentification,
   type Candidate,
   type IdentificationOptions,
   type TechniqueSearch,
 } from '../../src/attribution/index.js';
+import { renderIdentification } from '../../src/report/text/attribution/index.js';
 import { compareRuns } from '../../src/attribution/compare-runs.js';
 import { samplePieces } from '../../src/attribution/piece-sample.js';
 import { readUnknown } from '../../src/attribution/unknown-output.js';

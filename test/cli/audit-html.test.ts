@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import { writeSafetensors } from '../../src/io/index.js';
 import type { Tensor } from '../../src/problem/index.js';
-import type { JudgedReport } from '../../src/report/index.js';
+import type { JudgedReport } from '../../src/report/json/audit-report.js';
 import { refusal, runInProcess } from './run-in-process.js';
 
 const shape = [1, 2, 40, 16];

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { techniques } from '../../kernels/index.js';
-import { validateBoundReport, validateReport } from '../../src/report/index.js';
+import { validateBoundReport, validateReport } from '../../src/report/json/validate-report.js';
 import { builtDist } from '../setup/built-dist.js';
 import { writeFewQueries } from './few-queries.js';
 import { refusal, runInProcess } from './run-in-process.js';

@@ -5,7 +5,9 @@ import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { lawIds, laws, regimeNames } from '../../properties/index.js';
 import { openTensorFile, readProblem } from '../../src/io/index.js';
 import { runAudit } from '../../src/cli/run-audit.js';
-import { validateCheckReport, type AuditReport, type CheckReport } from '../../src/report/index.js';
+import { validateCheckReport } from '../../src/report/json/validate-report.js';
+import type { AuditReport } from '../../src/report/json/audit-report.js';
+import type { CheckReport } from '../../src/report/json/check-report.js';
 import { RequestError } from '../../src/request-error.js';
 import { runInProcess } from './run-in-process.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createProgram } from '../../src/cli/program.js';
-import { displayWidth } from '../../src/report/plain-text.js';
+import { displayWidth } from '../../src/words/plain-text.js';
 import { machineMutants } from '../../kernels/index.js';
 import { sampled } from '../setup/effort.js';
 import { runInProcess } from './run-in-process.js';

@@ -14,7 +14,7 @@ import { declaredPromises } from '../../src/cli/check-promises.js';
 import { parseKernelAnswer } from '../../src/live/kernel-answer.js';
 import type { CheckCommandOptions } from '../../src/cli/check.js';
 import { readCapture } from '../../src/conform/capture.js';
-import { renderConformance } from '../../src/conform/index.js';
+import { renderConformance } from '../../src/report/text/index.js';
 import { targets as captureTargets } from '../../src/conform/targets.js';
 import {
   hashTensorFile,
@@ -22,8 +22,10 @@ import {
   readProblem,
   type DeclaredFormats,
 } from '../../src/io/index.js';
-import { renderProfile } from '../../src/profile/index.js';
-import { renderCheck, renderCheckJunit, validateCheckReport } from '../../src/report/index.js';
+import { renderProfile } from '../../src/report/text/profile/index.js';
+import { renderCheck } from '../../src/report/text/check.js';
+import { renderCheckJunit } from '../../src/report/junit/check-junit.js';
+import { validateCheckReport } from '../../src/report/json/validate-report.js';
 import { RequestError } from '../../src/request-error.js';
 import { hostileCampaign } from './hostile-campaigns.js';
 import { hostileNpy, soundNpy } from './hostile-npy.js';

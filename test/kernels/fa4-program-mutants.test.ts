@@ -9,7 +9,7 @@ import {
   synchronisingSites,
   warpRoles,
 } from '../../kernels/fa4/program/index.js';
-import { alignColumns } from '../../src/align-columns.js';
+import { alignColumns } from '../../src/report/layout/table.js';
 import { lazily } from '../../src/lazily.js';
 import {
   adversarialSchedulers,

@@ -1,26 +1,21 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { emptyEnvelope } from '../../src/profile/envelope.js';
+import { profileDocument } from '../../src/report/json/index.js';
 import {
-  profileDocument,
   profileExp2,
   profileRangeReduction,
   profileSplit,
   profileUnit,
   profileWeightRounding,
-  renderProfile,
-  renderSvg,
   techniqueNamed,
   type Plot,
 } from '../../src/profile/index.js';
-import { envelopePaths } from '../../src/profile/render/envelope-path.js';
-import {
-  certainDigits,
-  digits,
-  float32Text,
-  percentage,
-} from '../../src/profile/render/numbers.js';
-import { alignColumns } from '../../src/align-columns.js';
+import { renderProfile } from '../../src/report/text/profile/index.js';
+import { renderSvg } from '../../src/report/svg/index.js';
+import { envelopePaths } from '../../src/report/svg/svg-plot.js';
+import { certainDigits, digits, float32Text, percentage } from '../../src/words/numbers.js';
+import { alignColumns } from '../../src/report/layout/table.js';
 import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/panels.js';
 import { anyBits, float32 } from './random-results.js';
 

@@ -11,13 +11,13 @@ import { decodeToFloat64, formats, storageOf } from '../../src/formats/index.js'
 import {
   profilePolynomialShare,
   profileRescale,
-  renderProfile,
-  profileDocument,
   type RescaleCase,
   type RescaleMeasure,
 } from '../../src/profile/index.js';
+import { renderProfile } from '../../src/report/text/profile/index.js';
+import { profileDocument } from '../../src/report/json/index.js';
 import { largestExponent } from '../../src/profile/limits/lag-bound.js';
-import { wrapped } from '../../src/profile/render/wrapped.js';
+import { wrapped } from '../../src/report/layout/wrap-text.js';
 import { rescaleThresholds } from '../../src/profile/techniques/rescale.js';
 import { blockScores } from '../../src/profile/trade-offs/block-scores.js';
 import { avoidLastFragment } from '../../src/profile/trade-offs/avoid-last-fragment.js';

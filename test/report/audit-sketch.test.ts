@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { gatherSketch, renderAudit, type AuditSketch } from '../../src/report/index.js';
-import { displayWidth } from '../../src/report/plain-text.js';
+import { gatherSketch, type AuditSketch } from '../../src/report/text/audit-sketch.js';
+import { renderAudit } from '../../src/report/text/audit.js';
+import { displayWidth } from '../../src/words/plain-text.js';
 import { formats, ulp } from '../../src/formats/index.js';
 import { judgedCases, reports } from './cases.js';
 

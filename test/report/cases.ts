@@ -16,7 +16,7 @@ import {
   createExecutionFailureReport,
   type AuditReport,
   type Provenance,
-} from '../../src/report/index.js';
+} from '../../src/report/json/audit-report.js';
 import { pseudorandom, tensor } from './random-tensor.js';
 
 interface Sizes {

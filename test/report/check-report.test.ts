@@ -5,16 +5,13 @@ import { describe, expect, it } from 'vitest';
 import { laws, resolvePromises, type LawResult } from '../../properties/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
-import {
-  createCheckReport,
-  quoteShellCommand,
-  renderCheck,
-  renderCheckAnnotations,
-  renderCheckJunit,
-  validateCheckReport,
-  type CheckReport,
-} from '../../src/report/index.js';
-import { wrapShellCommand } from '../../src/report/shell-words.js';
+import { createCheckReport, type CheckReport } from '../../src/report/json/check-report.js';
+import { validateCheckReport } from '../../src/report/json/validate-report.js';
+import { quoteShellCommand } from '../../src/report/layout/shell-words.js';
+import { renderCheck } from '../../src/report/text/check.js';
+import { renderCheckAnnotations } from '../../src/report/text/check-annotations.js';
+import { renderCheckJunit } from '../../src/report/junit/check-junit.js';
+import { wrapShellCommand } from '../../src/report/layout/shell-words.js';
 
 const one: Tensor = {
   format: 'bf16',
@@ -130,7 +127,7 @@ function* parts(part: Json, path = ''): Generator<readonly [string, Json]> {
 }
 
 const schema = JSON.parse(
-  readFileSync(new URL('../../src/report/check.schema.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../src/report/json/check.schema.json', import.meta.url), 'utf8'),
 ) as Json;
 
 describe('the report of a check', () => {

@@ -2,16 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { parseHTML } from 'linkedom';
 import { describe, expect, test } from 'vitest';
 import type { TechniqueTable } from '../../src/attribution/index.js';
-import { formatNumber, type ElementTest, type ErrorProfile } from '../../src/audit/index.js';
+import { formatNumber } from '../../src/words/index.js';
+import type { ElementTest, ErrorProfile } from '../../src/audit/index.js';
+import { fromReported } from '../../src/report/json/report-number.js';
+import type { AuditReport, JudgedReport } from '../../src/report/json/audit-report.js';
 import {
-  fromReported,
   gatherPlotData,
   renderHtml,
-  type AuditReport,
   type HtmlReport,
-  type JudgedReport,
   type PlotData,
-} from '../../src/report/index.js';
+} from '../../src/report/html/index.js';
 import { lazily } from '../../src/lazily.js';
 import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/axes.js';
 import { commandLines } from '../../src/report/html/reproduce.js';

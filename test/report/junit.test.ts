@@ -1,6 +1,7 @@
-import { verdictWord } from '../../src/report/verdict-word.js';
+import { verdictWord } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
-import { renderJunit, type AuditReport } from '../../src/report/index.js';
+import { renderJunit } from '../../src/report/junit/audit-junit.js';
+import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { executionFailure, judgedCases, reports } from './cases.js';
 
 interface XmlElement {

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { levels } from '../../oracles/index.js';
 import { structureScopes, structureTests } from '../../src/audit/index.js';
 import { formats } from '../../src/formats/index.js';
-import { validateReport } from '../../src/report/index.js';
+import { validateReport } from '../../src/report/json/validate-report.js';
 import { RequestError } from '../../src/request-error.js';
 import { executionFailure, judgedCases, reports } from './cases.js';
 
@@ -11,7 +11,7 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
 
 const schema = JSON.parse(
-  readFileSync(new URL('../../src/report/report.schema.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../src/report/json/report.schema.json', import.meta.url), 'utf8'),
 ) as JsonObject;
 
 function isObject(value: Json | undefined): value is JsonObject {
@@ -217,7 +217,7 @@ test('ajv is loaded by the first validation and not before', async () => {
     loaded.push('ajv');
     return { ...(await original<object>()) };
   });
-  const report = await import('../../src/report/index.js');
+  const report = await import('../../src/report/json/index.js');
   expect(loaded).toEqual([]);
   await report.validateReport(executionFailure);
   await report.validateReport(executionFailure);

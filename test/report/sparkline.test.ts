@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { joinLargest, sparkline } from '../../src/report/index.js';
+import { joinLargest, sparkline } from '../../src/report/layout/sparkline.js';
 
 const blocks = ' ▁▂▃▄▅▆▇█';
 const height = (character: string) => blocks.indexOf(character);

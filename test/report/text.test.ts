@@ -1,14 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { displayWidth, plainText } from '../../src/report/plain-text.js';
-import {
-  formatCosine,
-  formatPowerOfTwo,
-  formatShare,
-  shareUsed,
-} from '../../src/report/terminal-numbers.js';
-import { layoutTable } from '../../src/report/text-table.js';
-import { wrapText } from '../../src/report/wrap-text.js';
+import { displayWidth, plainText } from '../../src/words/plain-text.js';
+import { formatCosine, formatPowerOfTwo, formatShare, shareUsed } from '../../src/words/numbers.js';
+import { layoutTable } from '../../src/report/layout/table.js';
+import { wrapText } from '../../src/report/layout/wrap-text.js';
 
 describe('plain text', () => {
   test('leaves what can be shown and writes the rest as code points', () => {

@@ -12,7 +12,7 @@ import { explainLostRows, lostRows } from './lost-rows.js';
 import { explainEmptyRows, failsOnlyByLse } from './lse-rows.js';
 import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { bestAgreements } from './ranking.js';
-import { formatRoughly } from '../number-words.js';
+import { formatRoughly } from '../../words/index.js';
 import { measureRows, type RowDamage } from './row-damage.js';
 import { damageRatio, damagedRows, rowsThatFailTogether, sampleRows } from './row-sample.js';
 import { RowReader } from './row-reader.js';

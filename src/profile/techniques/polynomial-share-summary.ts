@@ -1,5 +1,5 @@
 import type { PolynomialDegree } from '../../../kernels/index.js';
-import { digits, percentage } from '../render/numbers.js';
+import { digits, percentage } from '../../words/index.js';
 import type { PolynomialShareCase, ShareMeasure } from '../trade-offs/polynomial-share-case.js';
 
 /** From here on the polynomial shows: an error relative to that of the special function unit alone. */

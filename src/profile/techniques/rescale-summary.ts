@@ -1,4 +1,4 @@
-import { counted, digits, grouped, percentage } from '../render/numbers.js';
+import { counted, digits, grouped, percentage } from '../../words/index.js';
 import type { ThresholdLimit } from '../limits/threshold-limits.js';
 import type { RescaleCase, RescaleMeasure } from '../trade-offs/rescale-case.js';
 

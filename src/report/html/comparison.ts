@@ -1,18 +1,14 @@
-import {
-  formatNumber,
-  type Baselines,
-  type ElementTest,
-  type ErrorProfile,
-} from '../../audit/index.js';
-import type { JudgedReport } from '../audit-report.js';
-import { fromReported } from '../report-number.js';
-import { formatCosine, formatShare } from '../terminal-numbers.js';
-import type { Cell } from '../text-table.js';
+import { formatNumber } from '../../words/index.js';
+import type { Baselines, ElementTest, ErrorProfile } from '../../audit/index.js';
+import type { JudgedReport } from '../json/index.js';
+import { fromReported } from '../json/index.js';
+import { formatCosine, formatShare } from '../../words/index.js';
+import type { Cell } from '../layout/index.js';
 import { dataTable } from './data-table.js';
 import type { Drawing } from './drawing.js';
 import { figure, figures } from './figure.js';
 import { drawHeatMap, heatTable } from './heat-map.js';
-import { element, join, type Html } from './markup.js';
+import { element, join, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';
 import { drawUlpHistogram, histogramAxes, ulpTable } from './ulp-histogram.js';
 

@@ -1,6 +1,6 @@
-import type { Section } from '../terminal-sections.js';
-import { cellRows, isSpanning, type Cell, type TableRow } from '../text-table.js';
-import { element, type Content, type Html } from './markup.js';
+import type { Section } from '../text/index.js';
+import { cellRows, isSpanning, type Cell, type TableRow } from '../layout/index.js';
+import { element, type Content, type Html } from '../layout/index.js';
 
 /** A table: its first row are headings of columns, the first cell of each other row is its heading. */
 export interface DataTable {

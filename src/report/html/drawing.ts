@@ -1,6 +1,6 @@
 import type * as PlotLibrary from '@observablehq/plot';
-import { escapeXml } from '../xml.js';
-import { raw, type Html } from './markup.js';
+import { escapeXml } from '../layout/index.js';
+import { raw, type Html } from '../layout/index.js';
 
 /** What a plot says to those who do not see it. */
 export interface PlotLabel {

@@ -1,7 +1,7 @@
-import { formatNumber } from '../../audit/index.js';
+import { formatNumber } from '../../words/index.js';
 import type { Drawing } from './drawing.js';
 import { figure } from './figure.js';
-import type { Html } from './markup.js';
+import type { Html } from '../layout/index.js';
 
 /** Signed relative errors of 2^x at the inputs of a narrow range around x. */
 export interface Exp2ErrorRange {

@@ -1,5 +1,5 @@
 import { dataTable, type DataTable } from './data-table.js';
-import { element, type Html } from './markup.js';
+import { element, type Html } from '../layout/index.js';
 
 /** A plot with its words and the numbers behind it. */
 export interface Figure {

@@ -1,10 +1,10 @@
-import { formatNumber } from '../../audit/index.js';
-import { formatShare } from '../terminal-numbers.js';
+import { formatNumber } from '../../words/index.js';
+import { formatShare } from '../../words/index.js';
 import type { DataTable } from './data-table.js';
 import type { Drawing } from './drawing.js';
 import { figure } from './figure.js';
 import type { HeatMap, HeatMaps } from './heat-map-data.js';
-import { element, type Html } from './markup.js';
+import { element, type Html } from '../layout/index.js';
 
 /** Shares of the bound up to which each colour reaches; above 1 an element fails. */
 const levels = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 3, 30, Infinity] as const;

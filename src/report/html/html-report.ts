@@ -1,13 +1,12 @@
-import type { AuditReport } from '../audit-report.js';
-import { notJudged } from '../not-judged.js';
-import { describeReportedProblem } from '../reported-problem-text.js';
-import { verdictWord } from '../verdict-word.js';
-import { describeWarning } from '../warnings.js';
+import { type AuditReport, verdictWord } from '../json/index.js';
+import { notJudged } from '../text/index.js';
+import { describeReportedProblem } from '../json/index.js';
+import { describeWarning } from '../json/index.js';
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import { loadDrawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
 import { figures } from './figure.js';
-import { element, join, raw, type Html } from './markup.js';
+import { element, join, raw, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';
 import { provenanceContent } from './provenance.js';
 import { reproduceContent, type ReproduceCommand } from './reproduce.js';

@@ -1,9 +1,9 @@
-import { formatNumber } from '../../audit/index.js';
-import type { AuditReport, JudgedReport, ReportedSource } from '../audit-report.js';
-import { fromReported } from '../report-number.js';
-import { formatPowerOfTwo } from '../terminal-numbers.js';
+import { formatNumber } from '../../words/index.js';
+import type { AuditReport, JudgedReport, ReportedSource } from '../json/index.js';
+import { fromReported } from '../json/index.js';
+import { formatPowerOfTwo } from '../../words/index.js';
 import { dataTable } from './data-table.js';
-import { element, join, type Html } from './markup.js';
+import { element, join, type Html } from '../layout/index.js';
 
 /** Which bytes were judged, by what. */
 export function provenanceContent(

@@ -1,21 +1,22 @@
 import type { TechniqueTable } from '../../attribution/index.js';
-import { formatNumber, type ElementTest, type ErrorProfile } from '../../audit/index.js';
-import type { AuditReport, JudgedReport } from '../audit-report.js';
-import { fromReported } from '../report-number.js';
-import { techniqueNotes, techniqueSections } from '../technique-section.js';
-import { formatShare } from '../terminal-numbers.js';
+import { formatNumber } from '../../words/index.js';
+import type { ElementTest, ErrorProfile } from '../../audit/index.js';
+import type { AuditReport, JudgedReport } from '../json/index.js';
+import { fromReported } from '../json/index.js';
+import { techniqueNotes, techniqueSections } from '../text/index.js';
+import { formatShare } from '../../words/index.js';
 import {
   errorNotesSection,
   errorSection,
   testNotes,
   testsSection,
   usualChecksSection,
-} from '../terminal-sections.js';
+} from '../text/index.js';
 import { dataTable, sectionTable } from './data-table.js';
 import type { Drawing } from './drawing.js';
 import { figure, figures } from './figure.js';
 import { heatFigure, heatLegend, heatTable } from './heat-map.js';
-import { breakLine, element, join, type Html } from './markup.js';
+import { breakLine, element, join, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';
 import { rowScatterFigure } from './row-scatter.js';
 import { drawTechniqueBars } from './technique-bars.js';

@@ -1,5 +1,5 @@
-import { quoteShellCommand } from '../shell-words.js';
-import { breakLine, element, join, type Html } from './markup.js';
+import { quoteShellCommand } from '../layout/index.js';
+import { breakLine, element, join, type Html } from '../layout/index.js';
 
 /** A command line that gives this report, or part of it, again. */
 export interface ReproduceCommand {

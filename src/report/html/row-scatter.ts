@@ -1,10 +1,10 @@
-import { formatNumber } from '../../audit/index.js';
-import { formatCount } from '../terminal-numbers.js';
+import { formatNumber } from '../../words/index.js';
+import { formatCount } from '../../words/index.js';
 import { decadeDomain, decadeLabel, decades } from './axes.js';
 import type { DataTable } from './data-table.js';
 import type { Drawing } from './drawing.js';
 import { figure } from './figure.js';
-import { element, type Html } from './markup.js';
+import { element, type Html } from '../layout/index.js';
 import type { RowGroup, RowPoint, RowScatter } from './row-scatter-data.js';
 
 interface Words {

@@ -1,4 +1,4 @@
-import { raw, type Html } from './markup.js';
+import { raw, type Html } from '../layout/index.js';
 
 /** Colours of the two themes by variable. Text and lines that carry meaning have a contrast of 4.5 and 3. */
 const light = {

@@ -1,7 +1,7 @@
 import { octaveLabel, octaves, decadeDomain, decadeLabel, decades } from './axes.js';
 import type { DataTable } from './data-table.js';
 import type { Drawing, PlotLabel } from './drawing.js';
-import type { Html } from './markup.js';
+import type { Html } from '../layout/index.js';
 import type { UlpBin, UlpHistogram } from './ulp-histogram-data.js';
 
 /** What several histograms that stand side by side have in common. */

@@ -1,0 +1,241 @@
+import type {
+  Audit,
+  Baselines,
+  ElementTest,
+  ErrorProfile,
+  Finding,
+  LseTest,
+  SpreadTest,
+  StructureResult,
+  Verdict,
+} from '../../audit/index.js';
+import type { TechniqueTable } from '../../attribution/index.js';
+import type { FormatName } from '../../formats/index.js';
+import type { Problem } from '../../problem/index.js';
+import { reportedProblem, type ReportedProblem } from './reported-problem.js';
+import { type Reported, toReported } from './report-number.js';
+import {
+  qualifiedSentence,
+  type ReportWarning,
+  type UnusedNames,
+  unusedWarnings,
+} from './warnings.js';
+
+/** A tensor that was judged, and the file it came from. */
+export interface TensorSource {
+  readonly path: string;
+  readonly tensor: string;
+  /** Of the elements, in row-major order and little-endian; lower-case hexadecimal. */
+  readonly sha256: string;
+  readonly format: FormatName;
+}
+
+/** Where an audit's inputs came from, who judged them and when. */
+export interface Provenance {
+  /** The tool's version. */
+  readonly version: string;
+  /** The file that holds Q, K and V, and the SHA-256 of its bytes in lower-case hexadecimal. */
+  readonly problem: { readonly path: string; readonly sha256: string };
+  /** Null when there is no output, since the kernel's process failed. */
+  readonly output: TensorSource | null;
+  /** Null when no LSE was given. */
+  readonly lse: TensorSource | null;
+  /** The command of the live or emulated kernel, or null when the output was read from a file of the user's. */
+  readonly command: string | null;
+  /** What the problem's file holds and nothing used; null, or left out, when that is nothing. */
+  readonly unused?: UnusedNames | null;
+  /** Wall-clock time of the audit. */
+  readonly seconds: number;
+  /** Default: now. */
+  readonly created?: Date;
+}
+
+/** A tensor that was judged; `path` is null when a live kernel wrote it, to a temporary file. */
+export type ReportedSource = Omit<TensorSource, 'path'> & { readonly path: string | null };
+
+/** The part that every report has. */
+export interface ReportHead {
+  readonly kind: 'audit';
+  readonly schemaVersion: 1;
+  readonly tool: { readonly name: 'flashproof'; readonly version: string };
+  /** ISO 8601, UTC. */
+  readonly created: string;
+  readonly seconds: number;
+  readonly inputs: {
+    readonly problem: { readonly path: string; readonly sha256: string };
+    readonly output: ReportedSource | null;
+    readonly lse: ReportedSource | null;
+    readonly command: string | null;
+  };
+  readonly problem: ReportedProblem;
+  readonly verdict: Omit<Verdict, 'findings'> & { readonly findings: readonly ReportedFinding[] };
+  readonly warnings: readonly ReportWarning[];
+}
+
+/** A reason to fail: one of the audit's, or that the kernel's process gave nothing to judge. */
+export interface ReportedFinding {
+  readonly test: Finding['test'] | 'execution';
+  readonly statement: string;
+}
+
+/** The report of an output that was judged: the audit, number for number. */
+export interface JudgedReport extends ReportHead {
+  readonly error: Reported<ErrorProfile>;
+  readonly elements: Reported<ElementTest>;
+  readonly structure: readonly Reported<StructureResult>[];
+  readonly lse: Reported<LseTest> | null;
+  readonly baselines: Reported<Baselines>;
+  readonly oracle: Reported<Audit['oracle']>;
+  readonly falseAlarmRate: number;
+  readonly spread: Reported<SpreadTest>;
+  /** Whose arithmetic the bounds are of, in words. */
+  readonly arithmetic: string;
+  /** Null when it was not asked for. */
+  readonly techniques: Reported<TechniqueTable> | null;
+}
+
+/** The report of a live kernel whose process failed before there was an output to judge. */
+export interface ExecutionFailureReport extends ReportHead {
+  readonly error: null;
+  readonly elements: null;
+  readonly structure: null;
+  readonly lse: null;
+  readonly baselines: null;
+  readonly oracle: null;
+  readonly falseAlarmRate: null;
+  readonly spread: null;
+  readonly arithmetic: null;
+  readonly techniques: null;
+}
+
+/**
+ * An audit's report: a plain JSON value that report.schema.json describes. Numbers that may be NaN
+ * or infinite are `ReportNumber`s.
+ */
+export type AuditReport = JudgedReport | ExecutionFailureReport;
+
+function reportedSource(
+  source: TensorSource | null,
+  { command }: Provenance,
+): ReportedSource | null {
+  if (source === null) return null;
+  const { path, tensor, sha256, format } = source;
+  return { path: command === null ? path : null, tensor, sha256, format };
+}
+
+function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'] {
+  if (diagnosis === null) return null;
+  const { id, equivalents, technique, sentence, evidence, candidates } = diagnosis;
+  return {
+    id,
+    equivalents: [...equivalents],
+    technique,
+    sentence,
+    evidence: [...evidence],
+    candidates: candidates.map((one) => ({ ...one })),
+  };
+}
+
+function reportHead(
+  problem: Problem,
+  provenance: Provenance,
+  verdict: ReportHead['verdict'],
+): ReportHead {
+  const { path, sha256 } = provenance.problem;
+  const warnings = unusedWarnings(provenance.unused ?? null);
+  return {
+    kind: 'audit',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version: provenance.version },
+    created: (provenance.created ?? new Date()).toISOString(),
+    seconds: provenance.seconds,
+    inputs: {
+      problem: { path, sha256 },
+      output: reportedSource(provenance.output, provenance),
+      lse: reportedSource(provenance.lse, provenance),
+      command: provenance.command,
+    },
+    problem: reportedProblem(problem),
+    verdict: {
+      pass: verdict.pass,
+      judged: verdict.judged,
+      sentence: qualifiedSentence(verdict.sentence, warnings),
+      findings: verdict.findings.map(({ test, statement }) => ({ test, statement })),
+      diagnosis: reportedDiagnosis(verdict.diagnosis),
+      premise: verdict.premise,
+      notes: verdict.notes,
+      untested: verdict.untested,
+    },
+    warnings,
+  };
+}
+
+/**
+ * The report of an audit, sharing no data with it.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function createAuditReport(
+  problem: Problem,
+  audit: Audit,
+  provenance: Provenance,
+  techniques: TechniqueTable | null = null,
+): JudgedReport {
+  return {
+    ...reportHead(problem, provenance, audit.verdict),
+    error: toReported(audit.error),
+    elements: toReported(audit.elements),
+    structure: toReported(audit.structure),
+    lse: toReported(audit.lse),
+    baselines: toReported(audit.baselines),
+    oracle: toReported(audit.oracle),
+    falseAlarmRate: audit.falseAlarmRate,
+    spread: toReported(audit.spread),
+    arithmetic: audit.arithmetic,
+    techniques: techniques === null ? null : toReported(techniques),
+  };
+}
+
+/**
+ * The report of a live kernel that gave no output: a fail, with `reason` (a clause without its full
+ * stop) as the only finding.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function createExecutionFailureReport(
+  problem: Problem,
+  reason: string,
+  provenance: Provenance,
+): ExecutionFailureReport {
+  return {
+    ...reportHead(problem, provenance, {
+      pass: false,
+      sentence: `FAIL: ${reason}.`,
+      findings: [{ test: 'execution', statement: reason }],
+      judged: false,
+      diagnosis: null,
+      premise: null,
+      notes: [],
+      untested: [],
+    }),
+    error: null,
+    elements: null,
+    structure: null,
+    lse: null,
+    baselines: null,
+    oracle: null,
+    falseAlarmRate: null,
+    spread: null,
+    arithmetic: null,
+    techniques: null,
+  };
+}
+
+/** The word that a verdict begins with. */
+export type VerdictWord = 'PASS' | 'FAIL' | 'NOT JUDGED';
+
+/** PASS or FAIL, or neither where no element of an output had a bound. */
+export function verdictWord({ verdict, elements }: AuditReport): VerdictWord {
+  if (verdict.pass) return 'PASS';
+  return elements !== null && !verdict.judged && verdict.findings.length === 0
+    ? 'NOT JUDGED'
+    : 'FAIL';
+}

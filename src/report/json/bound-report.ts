@@ -1,0 +1,47 @@
+import type { TechniqueTable } from '../../attribution/index.js';
+import type { Problem } from '../../problem/index.js';
+import { toReported, type Reported } from './report-number.js';
+import { reportedProblem, type ReportedProblem } from './reported-problem.js';
+
+/** The report of `flashproof bound`: a plain JSON value that bound.schema.json describes. */
+export interface BoundReport {
+  readonly kind: 'bound';
+  readonly schemaVersion: 1;
+  readonly tool: { readonly name: 'flashproof'; readonly version: string };
+  /** ISO 8601, UTC. */
+  readonly created: string;
+  readonly seconds: number;
+  readonly inputs: { readonly problem: { readonly path: string; readonly sha256: string } };
+  readonly problem: ReportedProblem;
+  readonly techniques: Reported<TechniqueTable>;
+}
+
+/** Where a bound report's problem came from, who bounded it and when. */
+export interface BoundProvenance {
+  readonly version: string;
+  readonly problem: { readonly path: string; readonly sha256: string };
+  readonly seconds: number;
+  /** Default: now. */
+  readonly created?: Date;
+}
+
+/**
+ * The report of a table of bounds, sharing no data with it.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function createBoundReport(
+  problem: Problem,
+  table: TechniqueTable,
+  { version, problem: source, seconds, created = new Date() }: BoundProvenance,
+): BoundReport {
+  return {
+    kind: 'bound',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version },
+    created: created.toISOString(),
+    seconds,
+    inputs: { problem: { path: source.path, sha256: source.sha256 } },
+    problem: reportedProblem(problem),
+    techniques: toReported(table),
+  };
+}

@@ -1,0 +1,45 @@
+export {
+  type AuditReport,
+  createAuditReport,
+  createExecutionFailureReport,
+  type JudgedReport,
+  type Provenance,
+  type ReportedFinding,
+  type ReportHead,
+  type ReportedSource,
+  type TensorSource,
+  verdictWord,
+} from './audit-report.js';
+export { type BoundProvenance, type BoundReport, createBoundReport } from './bound-report.js';
+export {
+  assembleCheckReport,
+  type CheckAssembly,
+  type CheckedLaw,
+  type CheckFinding,
+  type CheckProvenance,
+  type CheckReport,
+  createCheckReport,
+  kernelDoesNotRun,
+  type ReportedKernel,
+  reportedPromises,
+  type ReportedPromises,
+  type ReportedProperty,
+  type ReportedShards,
+  reportedViolation,
+  type ReportedViolation,
+  type SavedViolation,
+} from './check-report.js';
+export { profileDocument } from './profile-document.js';
+export { fromReported, type Reported, type ReportNumber } from './report-number.js';
+export {
+  describeReportedProblem,
+  reportedProblem,
+  type ReportedProblem,
+} from './reported-problem.js';
+export {
+  describeViolation,
+  validateBoundReport,
+  validateCheckReport,
+  validateReport,
+} from './validate-report.js';
+export { describeWarning, type ReportWarning, type UnusedNames } from './warnings.js';

@@ -1,0 +1,2 @@
+export { renderJunit } from './audit-junit.js';
+export { renderCheckJunit } from './check-junit.js';

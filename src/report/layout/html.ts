@@ -1,0 +1,52 @@
+import { escapeXml } from './xml.js';
+
+/**
+ * HTML that is finished: only `text`, `element` and `raw` make it, so that whatever else stands in a
+ * template is escaped.
+ */
+export interface Html {
+  readonly html: string;
+}
+
+/** What an element may hold: finished HTML, or a text to escape. */
+export type Content = Html | string | readonly Content[];
+
+/** Marks a string as HTML: for constants, and for what another serializer wrote. */
+export function raw(html: string): Html {
+  return { html };
+}
+
+/** Elements that have no end tag. */
+const voidElements = new Set(['meta', 'br', 'link']);
+
+function render(content: Content): string {
+  if (typeof content === 'string') return escapeXml(content);
+  return 'html' in content ? content.html : content.map(render).join('');
+}
+
+/** A text for HTML: on one line, every character that acts in it escaped. */
+export function text(value: string): Html {
+  return raw(escapeXml(value));
+}
+
+/** Several pieces as one. */
+export function join(...content: readonly Content[]): Html {
+  return raw(render(content));
+}
+
+/** An element; attributes are escaped, those that are `null` left out. */
+export function element(
+  name: string,
+  attributes: Readonly<Record<string, string | number | null>>,
+  ...content: readonly Content[]
+): Html {
+  const opening = Object.entries(attributes)
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => ` ${key}="${escapeXml(String(value))}"`)
+    .join('');
+  if (voidElements.has(name)) return raw(`<${name}${opening}>`);
+  return raw(`<${name}${opening}>${render(content)}</${name}>`);
+}
+
+/** A line's end within preformatted text, which the escaping of texts would show as \u{a}. */
+export const breakLine: Html = { html: '\n' };

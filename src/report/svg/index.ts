@@ -1,0 +1,1 @@
+export { renderSvg } from './svg-plot.js';

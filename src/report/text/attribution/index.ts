@@ -1,0 +1,2 @@
+export { renderAttribution, renderShares, type ShareChoice } from './attribution.js';
+export { renderIdentification } from './identification.js';

@@ -1,0 +1,188 @@
+import { styleText } from 'node:util';
+import { formatNumber } from '../../words/index.js';
+import { plainText } from '../../words/index.js';
+import type {
+  CheckFinding,
+  CheckReport,
+  ReportedProperty,
+  ReportedViolation,
+} from '../json/index.js';
+import { describeReportedProblem } from '../json/index.js';
+import { wrapShellCommand } from '../layout/index.js';
+import type { RenderOptions } from './audit.js';
+import { type Cell, layoutTable, type Painter, type Tone } from '../layout/index.js';
+import { wrapText } from '../layout/index.js';
+import type { TriedSizes } from '../../../properties/index.js';
+
+/** The fewest columns that the tables fit. */
+const fewestColumns = 60;
+
+/** Columns before the text of a violation: two spaces, the widest label, two spaces. */
+const labelColumns = 12;
+
+const styles: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
+  heading: 'bold',
+  failure: 'red',
+  success: 'green',
+};
+
+/** How often a problem was simplified, in words. */
+export function describeSimplifications(count: number): string {
+  if (count === 0) return 'as it was drawn';
+  return `simplified ${count === 1 ? 'once' : `${count} times`}`;
+}
+
+/** Where a violation was found, and what became of its problem. */
+export function describeFinding(violation: ReportedViolation): string {
+  const { run, seconds, simplifications, round } = violation;
+  return `at run ${run} (${formatNumber(seconds)} s), problem ${round} of this property; ${describeSimplifications(simplifications)}`;
+}
+
+const results: Readonly<Record<ReportedProperty['result'], Cell>> = {
+  holds: 'holds',
+  violated: { text: 'VIOLATED', tone: 'failure' },
+  skipped: 'skipped',
+  untried: 'never tried',
+};
+
+/** On how many problems a property was tried, of how many that it was to be tried on. */
+function triedCell({ tried, runs }: ReportedProperty): string {
+  return tried === runs ? String(tried) : `${tried} of ${runs}`;
+}
+
+function propertyRows({ properties }: CheckReport): Cell[][] {
+  const headings = ['Property', 'result', 'tried', 'promise', `up to ${triedSizesHeading}`];
+  return [
+    headings.map((text): Cell => ({ text, tone: 'heading' })),
+    ...properties.map((property): Cell[] => [
+      `  ${property.name}`,
+      results[property.result],
+      triedCell(property),
+      property.promise,
+      property.sizes === null ? '' : describeTriedSizes(property.sizes),
+    ]),
+  ];
+}
+
+/** Why properties were not tried, those first that were to be. */
+function untriedRows({ properties }: CheckReport): Cell[][] {
+  return (['untried', 'skipped'] as const).flatMap((wanted) => {
+    const rows = properties
+      .filter(({ result }) => result === wanted)
+      .map(({ name, skipped }): Cell[] => [`  ${name}`, plainText(skipped ?? '')]);
+    const text = wanted === 'untried' ? 'Never tried' : 'Skipped';
+    return rows.length === 0 ? [] : [[{ text, tone: 'heading' } as const], ...rows];
+  });
+}
+
+/**
+ * Violations of one cause: what is wrong by the property with the smallest problem, what that says, on
+ * which problem, how to see it again; and what others see of it.
+ */
+function findingLines(
+  { title, properties: names }: CheckFinding,
+  { properties }: CheckReport,
+  columns: number,
+  paint: Painter,
+): string[] {
+  const [property, ...others] = names.map((name) => properties.find((of) => of.name === name)!);
+  const { violation } = property!;
+  if (property === undefined || violation === null) return [];
+  const { values, saved, replay, choice } = violation;
+  const problem = `${describeReportedProblem(violation.problem)}; regime ${violation.regime}`;
+  const labelled: readonly (readonly [label: string, texts: readonly string[]])[] = [
+    ['Wrong', [`${violation.statement}.`]],
+    ['Cause', violation.cause === null ? [] : [`probably that ${violation.cause}.`]],
+    ['Law', [`${property.statement}. ${property.reason}`]],
+    ['Problem', [choice === 0 ? problem : `${problem}; form ${choice} of the law`]],
+    ['Values', values ?? []],
+    ['Found', [describeFinding(violation)]],
+    ['Saved', saved === null ? [] : [saved]],
+    ['Replay', replay === null ? [] : wrapShellCommand(replay, columns - labelColumns)],
+    ['Also', others.map(({ name, violation: also }) => `${name}: ${also!.statement}.`)],
+  ];
+  const rows = labelled.flatMap(([label, texts]) =>
+    texts.map((text, index) => [
+      `  ${index === 0 ? label : ''}`.padEnd(labelColumns - 2),
+      plainText(text),
+    ]),
+  );
+  const seenBy =
+    others.length === 0 ? property.name : `${title} (seen by ${names.length} properties)`;
+  return [
+    ...wrapText(plainText(seenBy), columns).map((line) => paint('failure', line)),
+    ...(others.length === 0
+      ? []
+      : layoutTable([['  Property', property.name]], {
+          alignments: [],
+          width: columns,
+          paint,
+        })),
+    ...layoutTable(rows, { alignments: [], width: columns, paint }),
+  ];
+}
+
+/** The kernel in words: the command, or the model with its settings. */
+export function describeKernel({ kernel }: Pick<CheckReport, 'kernel'>): string {
+  const { command, model, settings, judgedAs } = kernel;
+  const set = Object.entries(settings).map(([key, value]) => `${key}=${value}`);
+  const withSettings = (name: string) => [name, ...set].join(' ');
+  if (command === null) return `emulated ${withSettings(model ?? '')}`;
+  return judgedAs === null ? command : `${command}, judged as ${withSettings(judgedAs)}`;
+}
+
+function verdictLines({ verdict }: CheckReport, columns: number, paint: Painter): string[] {
+  const [first, ...rest] = wrapText(plainText(verdict.sentence), columns);
+  const [word] = /^[A-Z ]+/.exec(first!) ?? [''];
+  return [paint(verdict.pass ? 'success' : 'failure', word) + first!.slice(word.length), ...rest];
+}
+
+/**
+ * The report for a terminal, newline at the end: the verdict, what became of each property, then each
+ * violation with the command that shows it again, and the kernel. Characters of commands and file names
+ * that could act on the terminal are written as \u{hex}. Only what fails is red.
+ */
+export function renderCheck(report: CheckReport, options: RenderOptions = {}): string {
+  const columns = Math.max(fewestColumns, Math.floor(options.columns ?? 80));
+  const paint: Painter = (tone, text) =>
+    options.color === true ? styleText(styles[tone], text, { validateStream: false }) : text;
+  const table = (rows: readonly (readonly Cell[])[], alignments: ('left' | 'right')[]) =>
+    layoutTable(rows, { alignments, width: columns, paint });
+  const { tool, created, seconds } = report;
+  const kernelRow: Cell[] = [
+    { text: 'Kernel', tone: 'heading' },
+    plainText(describeKernel(report)),
+  ];
+  const blocks = [
+    verdictLines(report, columns, paint),
+    table(propertyRows(report), ['left', 'left', 'right', 'left', 'left']),
+    ...[untriedRows(report)].filter((rows) => rows.length > 0).map((rows) => table(rows, [])),
+    ...(report.notes.length === 0
+      ? []
+      : [
+          table(
+            report.notes.map((note) => ['Note', plainText(`${note}.`)]),
+            [],
+          ),
+        ]),
+    ...report.findings.map((finding) => findingLines(finding, report, columns, paint)),
+    [
+      ...table([kernelRow], []),
+      `  ${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,
+    ],
+  ];
+  return blocks.map((lines) => lines.map((line) => `${line.trimEnd()}\n`).join('')).join('\n');
+}
+
+/** What `describeTriedSizes` writes, for the head of a column. */
+export const triedSizesHeading = 'queries×keys, dim, heads/group, batch';
+
+/**
+ * The largest sizes that a kernel was tried at, in a few characters, as in "129×257 d32/16 h6/3 b2": queries
+ * and keys, dimensions of Q·K and of V, query heads and those of a group, batch.
+ */
+export function describeTriedSizes(sizes: TriedSizes): string {
+  const { batch, heads, groupSize, queries, keys, qkDim, vDim } = sizes;
+  const dims = vDim === qkDim ? `${qkDim}` : `${qkDim}/${vDim}`;
+  return `${queries}×${keys} d${dims} h${heads}/${groupSize} b${batch}`;
+}

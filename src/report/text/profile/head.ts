@@ -1,0 +1,94 @@
+import type { InputRange } from '../../../profile/index.js';
+import type { ErrorProfile } from '../../../profile/index.js';
+import { counted, digits, powerOfTwo } from '../../../words/index.js';
+import { alignTextColumns } from '../../layout/index.js';
+import { terminalWidth } from './terminal-width.js';
+import type { MeasuredProblems } from '../../../profile/index.js';
+import { wrapped } from '../../layout/index.js';
+
+/** A row that says which inputs were swept, if not all. */
+function rangeRows({ from, to }: InputRange): string[][] {
+  if (from === undefined && to === undefined) return [];
+  return [['inputs', `only those from ${from ?? '-Infinity'} to ${to ?? 'Infinity'}`]];
+}
+
+/** The title, what the functions and the exact values rest on, and the notes. */
+export function headText(
+  { title, range, functions, reference, notes }: ErrorProfile,
+  variable = 'x',
+): string[] {
+  const { formula, relativeError, certainty, absoluteCertainty } = reference;
+  const exactness =
+    relativeError === 0 ? 'exact' : `in fp64, relative error below ${powerOfTwo(relativeError)}`;
+  const absolute =
+    absoluteCertainty === null ? '' : `, ${digits(absoluteCertainty, 2)} in absolute ones`;
+  return [
+    title,
+    '',
+    ...alignTextColumns(
+      [
+        ...functions.map(({ name, evidence }) => [name, evidence]),
+        ['measured against', `${formula}, ${exactness}`],
+        [
+          'certainty',
+          `${digits(certainty, 2)} in relative errors${absolute}; in means 2^-40 of the mean magnitude more`,
+        ],
+        ['shares', `of fp32 numbers, each once, and of ${variable}, each number by its ulp`],
+        ...rangeRows(range),
+      ],
+      terminalWidth,
+    ),
+    '',
+    ...notes.flatMap((note) => [note, '']),
+  ];
+}
+
+/** How wide sentences are set. */
+const columns = 100;
+
+/** Notes, each a paragraph. */
+export function notesText(notes: readonly string[]): string[] {
+  return notes.flatMap((note) => [...wrapped(note, columns), '']);
+}
+
+/** The title of a trade-off, what it was measured on and what the model's bits rest on. */
+export function tradeOffHeadText({
+  title,
+  problems,
+  evidence,
+}: {
+  readonly title: string;
+  readonly problems: MeasuredProblems;
+  readonly evidence: readonly string[];
+}): string[] {
+  const { queries, keys, dim, seed, architecture, regimes } = problems;
+  return [
+    title,
+    '',
+    ...alignTextColumns(
+      [
+        [
+          'problems',
+          `${counted(queries, 'query', 'queries')} × ${counted(keys, 'key')}, head dimension ${dim}, seed ${seed}`,
+        ],
+        ['kernel', `FlashAttention-4's forward on ${architecture}, emulated bit for bit`],
+        ...evidence.map((line) => ['', line]),
+        ['measured against', 'exact attention; errors relative to an element are of its Σ p|v|'],
+        ...regimes.map(({ name, description }) => [name, description]),
+      ],
+      terminalWidth,
+    ),
+    '',
+  ];
+}
+
+/** What the figures say, a bullet each. */
+export function summaryText(summary: readonly string[]): string[] {
+  const indents = ['  - ', '    '] as const;
+  const lines = summary.flatMap((sentence) =>
+    wrapped(sentence, columns - indents[0].length).map(
+      (line, i) => `${indents[Math.min(i, 1)]}${line}`,
+    ),
+  );
+  return ['What this says', '', ...lines, ''];
+}

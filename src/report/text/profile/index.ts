@@ -1,0 +1,2 @@
+export { renderProfile } from './render-profile.js';
+export { profileSketch } from './sketch.js';

@@ -1,0 +1,118 @@
+import { styleText } from 'node:util';
+import type { Problem } from '../../problem/index.js';
+import { reportedProblem } from '../json/index.js';
+import { problemSection } from './audit-sections.js';
+import type { RenderOptions } from './audit.js';
+import { wrapText } from '../layout/index.js';
+import { layoutTable, type Painter } from '../layout/index.js';
+import type { BoundMeasure, MeasuredError, TechniqueTable } from '../../attribution/index.js';
+import { formatNumber } from '../../words/index.js';
+import type { Section } from './audit-sections.js';
+import type { Cell } from '../layout/index.js';
+
+/** The most characters of a number: the tables fit 60 columns. */
+const widest = 7;
+
+/** Two significant digits, or one: a bound is no more exact than its assumptions. */
+function short(value: number, digits: 1 | 2 = 2): string {
+  if (value === 0 || Number.isNaN(value)) return String(Math.abs(value));
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
+  const text = value.toExponential(digits - 1);
+  return text.length > widest ? value.toExponential(0) : text;
+}
+
+/** A share in whole per cent. */
+function share(used: number): string {
+  if (!(used < 99)) return Number.isNaN(used) ? 'NaN' : '> 99×';
+  return `${Math.round(100 * used)} %`;
+}
+
+/** One line: what is allowed, and what was found where that was measured. */
+interface Line {
+  readonly name: string;
+  readonly bound: BoundMeasure;
+  readonly measured: MeasuredError | null;
+}
+
+function cells({ name, bound, measured }: Line): Cell[] {
+  if (measured === null) return [`  ${name}`, short(bound.max), short(bound.rms), ''];
+  const { max, rms, mean, used } = measured;
+  const use = share(used);
+  const found: Cell[] = [short(max), use].map((text) =>
+    used > 1 ? { text, tone: 'failure' } : text,
+  );
+  return [`  ${name}`, short(bound.max), ...found, short(rms), short(mean, 1), ''];
+}
+
+function section(heading: string, isMeasured: boolean, lines: readonly Line[]): Section {
+  const heads = isMeasured ? ['allowed', 'found', 'used', 'rms', 'mean'] : ['allowed', 'rms'];
+  return {
+    rows: [[{ text: heading, tone: 'heading' }, ...heads, ''], ...lines.map(cells)],
+    numberColumns: heads.length,
+  };
+}
+
+/**
+ * The tables of techniques: what each may do to the worst element, and where it was measured what it
+ * does, alone; and the same of the LSE, for techniques that it knows.
+ */
+export function techniqueSections(table: TechniqueTable): readonly Section[] {
+  const isMeasured = table.kernel !== null;
+  const lines = [...table.techniques, table.total];
+  return [
+    section(
+      'Techniques',
+      isMeasured,
+      lines.map(({ technique, bound, measured }) => ({ name: technique, bound, measured })),
+    ),
+    section(
+      'In the LSE',
+      isMeasured,
+      lines
+        .filter(({ lseBound }) => lseBound.max > 0)
+        .map(({ technique, lseBound, lseMeasured }) => ({
+          name: technique,
+          bound: lseBound,
+          measured: lseMeasured,
+        })),
+    ),
+  ];
+}
+
+/** What the tables are of, and what they leave out, in sentences. */
+export function techniqueNotes(table: TechniqueTable): string {
+  const { arithmetic, kernel, expected, elements, unbounded, measuredElements } = table;
+  const sampled = kernel !== null && measuredElements < elements - unbounded;
+  return [
+    `Bounds of ${arithmetic}; root mean square error to expect ${formatNumber(expected)}.`,
+    ...(kernel === null
+      ? ['Each technique may err by this much, whatever the others do.']
+      : [
+          `Found: ${kernel} with this technique as the GPU does it and all others exact${sampled ? `, on ${measuredElements} of ${elements} elements` : ''}; used: the element closest to its own bound.`,
+        ]),
+    ...(unbounded > 0
+      ? [
+          `${unbounded} of ${elements} elements have no bound: the kernel may leave its formats there.`,
+        ]
+      : []),
+  ].join(' ');
+}
+
+/** A table of bounds as text for a terminal. */
+export function renderBound(
+  problem: Problem,
+  table: TechniqueTable,
+  { color = false, columns = 80 }: RenderOptions = {},
+): string {
+  const paint: Painter = (tone, text) =>
+    color && tone === 'heading' ? styleText('bold', text, { validateStream: false }) : text;
+  const right = (count: number) => Array.from({ length: count }, () => 'right' as const);
+  const layout = ({ rows, numberColumns }: Section) =>
+    layoutTable(rows, { alignments: ['left', ...right(numberColumns)], width: columns, paint });
+  return [
+    ...layout(problemSection({ problem: reportedProblem(problem) })),
+    ...techniqueSections(table).flatMap((section) => ['', ...layout(section)]),
+    ...wrapText(techniqueNotes(table), columns - 2).map((line) => `  ${line}`),
+    '',
+  ].join('\n');
+}
