@@ -1,12 +1,12 @@
 import { memoryModels } from '../machine/index.js';
-import { kernelModels, kernelVariants, machineMutants, noVariant } from '../../kernels/index.js';
+import { kernelModels, kernelVariants, noVariant } from '../../kernels/index.js';
 import { premiseNames, premisePresets, premiseWords } from '../audit/index.js';
 import { knownInstructions } from '../conform/index.js';
 import { formats } from '../formats/index.js';
 import { layouts } from '../io/index.js';
 import { tuningNames } from '../profile/index.js';
 import { lawIds, laws, regimeNames, scoreRegimeNames, sizeNames } from '../../properties/index.js';
-import { adversarialNames } from './machine-schedule.js';
+import { machineNames } from './machine-list.js';
 import { architectureNames, techniqueNames } from './profile.js';
 
 const models = kernelModels.map(({ name }) => name);
@@ -65,8 +65,8 @@ export const completionValues: Readonly<Record<string, readonly string[]>> = {
   '--tuning': tuningNames,
   '--degree': ['1', '2', '3', '4', '5'],
   '--ctas': ['1', '2'],
-  '--schedule': ['in-order', 'timed', 'random:', ...adversarialNames()],
-  '--mutant': machineMutants.map(({ id }) => id),
+  '--schedule': ['in-order', 'timed', 'random:', ...machineNames(kernelModels).adversarial],
+  '--mutant': machineNames(kernelModels).mutants.map(({ id }) => id),
   '--model': Object.keys(memoryModels),
   '--shard': ['auto'],
   'emulate model': [...models, 'list'],

@@ -1,4 +1,4 @@
-import { machineMutants, type MachineMutant } from '../../kernels/index.js';
+import type { KernelModel, ProgramMutant } from '../../kernels/index.js';
 import { memoryModels } from '../machine/index.js';
 import { layoutTable } from '../report/layout/index.js';
 import { listHead, type ListHead } from './document-head.js';
@@ -14,11 +14,23 @@ const schedules = [
   { name: 'random:<seed>', description: 'any step, some left behind for long' },
 ] as const;
 
+/** The programs of models, with all their mutants, and the adversarial schedules of their warps. */
+export function machineNames(models: readonly KernelModel[]) {
+  const programs = models.flatMap(({ program }) => (program === null ? [] : [program]));
+  return {
+    mutants: programs.flatMap(({ mutants }) => mutants),
+    adversarial: [
+      ...new Set(programs.flatMap(({ warpNames }) => adversarialNames(warpNames.length))),
+    ],
+  };
+}
+
 /**
  * The schedules, memory models and mutants that the machine's options name, as text of so many columns; a
  * mutant's id, to be copied, is never broken.
  */
-export function describeMachineNames(columns = 80): string {
+export function describeMachineNames(models: readonly KernelModel[], columns = 80): string {
+  const { mutants, adversarial } = machineNames(models);
   const table = (rows: readonly { readonly name: string; readonly description: string }[]) =>
     layoutTable(
       rows.map(({ name, description }) => [`  ${name}`, description]),
@@ -27,13 +39,13 @@ export function describeMachineNames(columns = 80): string {
   return [
     '--schedule',
     ...table(schedules),
-    ...adversarialNames().map((name) => `  ${name}`),
+    ...adversarial.map((name) => `  ${name}`),
     '',
     '--model',
     ...table(Object.values(memoryModels)),
     '',
-    `--mutant, one of ${machineMutants.length}`,
-    ...machineMutants.map(({ id }) => `  ${id}`),
+    `--mutant, one of ${mutants.length}`,
+    ...mutants.map(({ id }) => `  ${id}`),
     '',
   ].join('\n');
 }
@@ -44,18 +56,19 @@ export interface MachineList extends ListHead<'machine-list'> {
   readonly schedules: readonly { readonly name: string; readonly description: string | null }[];
   readonly models: readonly { readonly name: string; readonly description: string }[];
   readonly mutants: readonly Pick<
-    MachineMutant,
+    ProgramMutant,
     'id' | 'site' | 'kind' | 'description' | 'needsPair' | 'model'
   >[];
 }
 
 /** The JSON document of what the machine's options name. */
-export function machineList(): MachineList {
+export function machineList(models: readonly KernelModel[]): MachineList {
+  const { mutants, adversarial } = machineNames(models);
   return {
     ...listHead('machine-list'),
-    schedules: [...schedules, ...adversarialNames().map((name) => ({ name, description: null }))],
+    schedules: [...schedules, ...adversarial.map((name) => ({ name, description: null }))],
     models: Object.values(memoryModels).map(({ name, description }) => ({ name, description })),
-    mutants: machineMutants.map(({ id, site, kind, description, needsPair, model }) => ({
+    mutants: mutants.map(({ id, site, kind, description, needsPair, model }) => ({
       id,
       site,
       kind,

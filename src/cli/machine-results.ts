@@ -1,15 +1,8 @@
 import type { MachineRequest } from './machine-request.js';
-import {
-  exponentialSplit,
-  rescaleTraffic,
-  type ExponentialSplit,
-  type ProgramClusterRun,
-  type RescaleTraffic,
-} from '../../kernels/index.js';
+import type { ExponentialSplit, ProgramClusterRun, RescaleTraffic } from '../../kernels/index.js';
 import {
   roofline,
   sumOfCounters,
-  unitRates,
   type CtaCounters,
   type Finding,
   type Roofline,
@@ -45,8 +38,7 @@ export interface MachineGatherer {
 
 /** A gatherer without runs; keeps one sum of counters, whatever the number of clusters. */
 export function createMachineGatherer({ program, schedule }: MachineRequest): MachineGatherer {
-  const { configuration, shape } = program;
-  const rates = unitRates[configuration.architecture === 'sm_103' ? 'sm_103' : 'sm_100'];
+  const { rates } = program;
   const findings = new Map<string, ClusterFinding>();
   let counters = sumOfCounters([]);
   let [steps, clocks, isComplete] = [0, 0, true];
@@ -78,8 +70,8 @@ export function createMachineGatherer({ program, schedule }: MachineRequest): Ma
       steps,
       counters,
       clocks: schedule.isTimed ? clocks : null,
-      exponentials: exponentialSplit(counters),
-      rescales: rescaleTraffic(counters, shape.vDim),
+      exponentials: program.exponentials(counters),
+      rescales: program.rescales(counters),
       roofline: roofline(counters, rates),
       rateEvidence: rates.evidence,
     }),

@@ -1,4 +1,3 @@
-import { warpRoles } from '../../kernels/index.js';
 import { nearestName } from '../io/index.js';
 import {
   adversarialSchedulers,
@@ -26,16 +25,16 @@ function oneWord(name: string): string {
 
 const mostSeed = 2 ** 32 - 1;
 
-/** The names of the adversarial schedules, as --schedule takes them. */
-export function adversarialNames(): string[] {
-  return adversarialSchedulers(warpRoles.length).map(({ name }) => oneWord(name));
+/** The names of the adversarial schedules of so many warps, as --schedule takes them. */
+export function adversarialNames(warps: number): string[] {
+  return adversarialSchedulers(warps).map(({ name }) => oneWord(name));
 }
 
 /**
- * The schedule of a name. Cluster n of `random:<seed>` has the seed plus n.
+ * The schedule of a name for CTAs of so many warps. Cluster n of `random:<seed>` has the seed plus n.
  * @throws RequestError for an unknown name, which names the nearest, and for a bad seed
  */
-export function findSchedule(text: string): ChosenSchedule {
+export function findSchedule(text: string, warps: number): ChosenSchedule {
   if (text === 'in-order') return { name: text, isTimed: false, create: () => inOrderScheduler() };
   if (text === 'timed') return { name: text, isTimed: true, create: () => timedScheduler() };
   const [kind, seedText] = text.split(':', 2);
@@ -49,7 +48,7 @@ export function findSchedule(text: string): ChosenSchedule {
     return { name: `random:${seed}`, isTimed: false, create };
   }
   const name = oneWord(text);
-  const adversarial = adversarialNames();
+  const adversarial = adversarialNames(warps);
   const index = adversarial.indexOf(name);
   if (index === -1) {
     const nearest = nearestName(name, ['in-order', 'timed', 'random:1', ...adversarial]);
@@ -57,6 +56,6 @@ export function findSchedule(text: string): ChosenSchedule {
       `no schedule ${JSON.stringify(text)}; ${nearest === null ? 'flashproof emulate list --machine names them' : `the nearest is ${nearest}`}`,
     );
   }
-  const create = () => adversarialSchedulers(warpRoles.length)[index];
+  const create = () => adversarialSchedulers(warps)[index];
   return { name, isTimed: false, create };
 }

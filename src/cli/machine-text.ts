@@ -44,7 +44,8 @@ function findingLines(finding: ClusterFinding): string[] {
 
 /** What the run says about the execution, in a sentence or a list. */
 function verdict(request: MachineRequest, results: MachineResults): string[] {
-  const { races, schedule, model, mutant, hasMutated, program } = request;
+  const { races, schedule, mutant, program } = request;
+  const { model, hasMutated } = program;
   const { findings } = results;
   const about = `memory model ${model.name}`;
   const unchanged =
@@ -118,7 +119,7 @@ function waitLines({ counters, clocks }: MachineResults): string[] {
 /** What a run of the program on the machine has shown, as text. */
 export function renderMachine(request: MachineRequest, results: MachineResults): string {
   const { program, schedule } = request;
-  const { ctas, clusters } = { ...program.plan, clusters: program.clusters };
+  const { ctas, clusters } = program;
   const { counters, clocks, steps } = results;
   const { mostTensorColumns, mostSharedBytes } = counters;
   const all = ctas * clusters === 1 ? 'the CTA' : `${whole(ctas * clusters)} CTAs together`;

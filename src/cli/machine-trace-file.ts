@@ -1,4 +1,4 @@
-import { warpName, type ProgramClusterRun } from '../../kernels/index.js';
+import type { ProgramClusterRun } from '../../kernels/index.js';
 import { atomicWriteFile } from '../io/index.js';
 import {
   chromeTraceHead,
@@ -28,13 +28,14 @@ export function createTraceFile(): TraceFile {
   let receive: (event: TraceEvent) => void = () => undefined;
 
   function* chunks(
-    { program, schedule: { isTimed, name } }: MachineRequest,
+    { program, warpNames, schedule: { isTimed, name } }: MachineRequest,
     done: (run: ProgramClusterRun) => void,
   ): Generator<Uint8Array> {
     yield chromeTraceHead({ tool: 'flashproof', schedule: name }, isTimed);
-    const { clusters, plan, run } = program;
+    const { clusters, ctas, run } = program;
+    const warpName = (warp: number): string => warpNames[warp];
     for (let cluster = 0; cluster < clusters; cluster++) {
-      const about = { cluster, ctas: plan.ctas, warpName, isTimed };
+      const about = { cluster, ctas, warpName, isTimed };
       const section = createChromeTraceSection(about);
       receive = section.add;
       done(run(cluster));

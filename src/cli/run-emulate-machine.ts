@@ -1,4 +1,4 @@
-import { fa4Model } from '../../kernels/index.js';
+import { kernelModels, type KernelModel, type KernelProgram } from '../../kernels/index.js';
 import { allocateStorage, formats, patternsOf } from '../formats/index.js';
 import { openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
@@ -7,7 +7,7 @@ import { RequestError } from '../request-error.js';
 import type { EmulateCommandOptions } from './emulate.js';
 import { emulateDocument } from './emulate-document.js';
 import { kernelSettings } from './kernel-settings.js';
-import { prepareMachine, type MachineRequest } from './machine-request.js';
+import { modelWithProgram, prepareMachine, type MachineRequest } from './machine-request.js';
 import { createMachineGatherer, type MachineResults } from './machine-results.js';
 import { renderMachine } from './machine-text.js';
 import { createTraceFile } from './machine-trace-file.js';
@@ -18,50 +18,51 @@ import { warnOfUnusedInputs } from './unused-warning.js';
 import { toolVersion } from './tool-version.js';
 import { writeJson } from './write-json.js';
 
-/** What the execution rests on; what the arithmetic rests on the kernel model says. */
-const executionEvidence = [
-  'order of instructions: FlashAttention-4 sources, flash_fwd_sm100.py',
-  "rules of the machine: PTX ISA; nothing of the execution was compared with a Blackwell GPU's",
-];
-
 /** Exit status of a run with findings. */
 const foundSomething = 1;
 
 /** The program's outputs, of the rank of the problem's Q. */
 function outputsOf(problem: Problem, { program }: MachineRequest): { out: Tensor; lse: Tensor } {
-  const { configuration, shape, out: patterns, lse: bits } = program;
-  const format = formats[configuration.outFormat];
+  const { outFormat, shape, out: patterns, lse: bits } = program;
+  const format = formats[outFormat];
   const out = allocateStorage(format, patterns.length);
   patternsOf(out, format).set(patterns);
   const rowShape = problem.q.shape.slice(0, -1);
   const lse = new Float32Array(bits.buffer, bits.byteOffset, bits.length);
   return {
-    out: { format: configuration.outFormat, shape: [...rowShape, shape.vDim], data: out },
+    out: { format: outFormat, shape: [...rowShape, shape.vDim], data: out },
     lse: { format: 'fp32', shape: rowShape, data: lse },
   };
 }
 
 /** How the run was made, for its JSON and the notes of its outputs. */
-function machineSettings({ program, schedule, model, races, isaFences, mutant }: MachineRequest) {
+function machineSettings({ program, schedule, races, mutant }: MachineRequest) {
   return {
-    ctas: program.plan.ctas,
+    ctas: program.ctas,
     clusters: program.clusters,
     schedule: schedule.name,
-    model: model.name,
+    model: program.model.name,
     races,
-    isaFences,
+    isaFences: program.isaFences,
     mutant: mutant?.id ?? null,
   };
 }
 
 async function run(
+  kernel: KernelProgram,
   problem: Problem,
   settings: ReadonlyMap<string, string>,
   options: EmulateCommandOptions,
 ): Promise<{ readonly request: MachineRequest; readonly results: MachineResults }> {
   const file = createTraceFile();
   const isTraced = options.trace !== undefined;
-  const request = prepareMachine(problem, settings, options, isTraced ? file.trace : undefined);
+  const request = prepareMachine(
+    kernel,
+    problem,
+    settings,
+    options,
+    isTraced ? file.trace : undefined,
+  );
   const gatherer = createMachineGatherer(request);
   const { clusters, run } = request.program;
   const progress = createPeriodicProgress('emulate');
@@ -103,11 +104,9 @@ export async function runEmulateMachine(
   name: string,
   path: string,
   options: EmulateCommandOptions,
+  models: readonly KernelModel[] = kernelModels,
 ): Promise<void> {
-  if (name !== fa4Model.name)
-    throw new RequestError(
-      `${JSON.stringify(name)} has no program for the machine; --machine runs ${fa4Model.name}`,
-    );
+  const { model, kernel } = modelWithProgram(name, models);
   if (options.threads !== undefined && options.threads !== 1)
     throw new RequestError('--machine runs on one thread; leave out --threads');
   const settings = kernelSettings(options.set);
@@ -116,9 +115,9 @@ export async function runEmulateMachine(
   try {
     const problem = await readProblem(file, problemSettings(options));
     warnOfUnusedInputs(file);
-    const { request, results } = await run(problem, settings, options);
+    const { request, results } = await run(kernel, problem, settings, options);
     const { out, lse } = outputsOf(problem, request);
-    const prepared = fa4Model.prepare(problem, settings);
+    const prepared = model.prepare(problem, settings);
     const machine = machineSettings(request);
     const seconds = (performance.now() - start) / 1000;
     if (options.save !== undefined)
@@ -132,7 +131,7 @@ export async function runEmulateMachine(
           flashproof: toolVersion(),
         },
       );
-    const evidence = [...prepared.evidence, ...executionEvidence, ...results.rateEvidence];
+    const evidence = [...prepared.evidence, ...request.evidence, ...results.rateEvidence];
     const { counters, findings, isComplete, steps, clocks, roofline } = results;
     if (options.json !== '-' && options.quiet !== true)
       process.stdout.write(

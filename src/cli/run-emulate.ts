@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { kernelModels } from '../../kernels/index.js';
 import { emulate, type Emulation } from '../emulate/index.js';
 import { openTensorFile, readProblem, writeSafetensors } from '../io/index.js';
 import { fitLines } from '../report/layout/index.js';
@@ -67,8 +68,8 @@ export async function runEmulate(
 ): Promise<void> {
   if (path === undefined && model === 'list' && options.machine === true) {
     const { describeMachineNames, machineList } = await import('./machine-list.js');
-    const list = () => describeMachineNames(terminalLooks(process.stdout).columns);
-    return publishList(list, machineList, options);
+    const list = () => describeMachineNames(kernelModels, terminalLooks(process.stdout).columns);
+    return publishList(list, () => machineList(kernelModels), options);
   }
   checkMachineOptions(options);
   if (path === undefined) {

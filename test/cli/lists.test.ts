@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { kernelModels, machineMutants } from '../../kernels/index.js';
+import { kernelModels, machineMutants, warpRoles } from '../../kernels/index.js';
 import { lawIds, regimeNames } from '../../properties/index.js';
 import type { CheckList } from '../../src/cli/check-list.js';
 import { adversarialNames } from '../../src/cli/machine-schedule.js';
@@ -67,7 +67,7 @@ describe('the lists', () => {
     expect(machine.models.map(({ name }) => name)).toEqual(Object.keys(memoryModels));
     expect(machine.schedules.map(({ name }) => name)).toEqual([
       ...['in-order', 'timed', 'random:<seed>'],
-      ...adversarialNames(),
+      ...adversarialNames(warpRoles.length),
     ]);
     const { properties, regimes } = await listOf<CheckList>('check-list');
     expect(properties.map(({ name }) => name)).toEqual(lawIds);
