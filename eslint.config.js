@@ -1,6 +1,8 @@
 import { defineConfig } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 import { arrowRule } from './scripts/arrow-rule.mjs';
+import { circleRule } from './scripts/circle-rule.mjs';
+import { entriesRule } from './scripts/entries-rule.mjs';
 
 /**
  * The arrows of dependence: each key may import only from itself, from the elements listed and from
@@ -16,45 +18,80 @@ export const arrows = {
   arith: ['formats'],
   simd: [],
   hardware: ['formats', 'arith', 'simd'],
-  oracles: ['formats', 'arith'],
+  oracles: ['formats', 'arith', 'problem'],
   machine: ['hardware', 'formats', 'arith'],
-  kernels: ['hardware', 'simd', 'arith', 'formats', 'machine'],
-  io: ['formats'],
-  live: ['io'],
-  audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats'],
-  properties: ['oracles', 'kernels', 'audit', 'formats', 'arith'],
+  kernels: ['hardware', 'simd', 'arith', 'formats', 'machine', 'problem'],
+  io: ['formats', 'problem'],
+  live: ['io', 'problem'],
+  audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats', 'problem'],
+  properties: ['oracles', 'kernels', 'audit', 'formats', 'arith', 'problem'],
   report: [],
   'report/layout': [],
-  'report/json': ['audit', 'attribution', 'properties', 'profile', 'formats'],
+  'report/json': ['audit', 'attribution', 'properties', 'profile', 'formats', 'problem'],
   'report/text': [
     ...['report/layout', 'report/json', 'audit', 'attribution', 'properties', 'conform', 'bench'],
-    'formats',
+    ...['formats', 'problem'],
   ],
-  'report/text/attribution': ['report/layout', 'attribution'],
+  'report/text/attribution': ['report/layout', 'attribution', 'problem'],
   'report/text/profile': ['report/layout', 'profile'],
   'report/junit': ['report/layout', 'report/json', 'report/text', 'audit'],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
   'report/svg': ['profile'],
-  attribution: ['audit', 'kernels', 'oracles', 'formats'],
+  attribution: ['audit', 'kernels', 'oracles', 'formats', 'problem'],
   conform: ['hardware', 'kernels', 'simd', 'formats'],
-  emulate: ['kernels', 'formats'],
-  bench: ['io', 'emulate', 'audit', 'oracles', 'kernels', 'hardware', 'formats', 'arith'],
-  profile: ['oracles', 'kernels', 'properties', 'hardware', 'formats', 'arith', 'simd'],
+  emulate: ['kernels', 'formats', 'problem'],
+  bench: [
+    'io',
+    'emulate',
+    'audit',
+    'oracles',
+    'kernels',
+    'hardware',
+    'formats',
+    'arith',
+    'problem',
+  ],
+  profile: ['oracles', 'kernels', 'properties', 'hardware', 'formats', 'arith', 'simd', 'problem'],
   campaign: ['properties', 'report/json', 'conform', 'profile', 'kernels', 'hardware'],
   cli: [
     ...['report/layout', 'report/json', 'report/text', 'report/text/attribution'],
     ...['report/text/profile', 'report/junit', 'report/html', 'report/svg'],
     ...['io', 'live', 'audit', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
     ...['attribution', 'profile', 'campaign', 'machine', 'hardware', 'formats', 'arith'],
+    'problem',
   ],
-  index: ['attribution', 'audit', 'formats', 'arith', 'report/text/attribution'],
+  index: ['attribution', 'audit', 'formats', 'arith', 'problem', 'report/text/attribution'],
 };
 /** The vocabulary that every element may import. */
-const shared = ['problem', 'request-error', 'lazily', 'words'];
+const shared = ['request-error', 'lazily', 'words'];
 /** Elements that are folders of the root; the others lie in src. */
 const rootFolders = ['oracles', 'kernels', 'properties'];
 
 const root = import.meta.dirname;
+const libraryFolders = ['src', ...rootFolders];
+
+/** Syntax that no file has. */
+const restrictedSyntax = [
+  { selector: 'ExportDefaultDeclaration', message: 'Name every export.' },
+  {
+    selector: 'Program > VariableDeclaration[kind="let"]',
+    message: 'No module state: pass it in, or hold it in a closure.',
+  },
+  {
+    selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+    message: 'Write the members out: a spread literal is not checked for members too many.',
+  },
+];
+
+/** Size and shape of the library. HOUSE=1 switches these rules on until every folder keeps them. */
+const houseRules =
+  process.env.HOUSE === '1'
+    ? {
+        'flashproof/circles': 'error',
+        'flashproof/entries': 'error',
+        '@typescript-eslint/max-params': ['error', { max: 5 }],
+      }
+    : {};
 
 export default defineConfig(
   {
@@ -69,18 +106,7 @@ export default defineConfig(
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
-      'no-restricted-syntax': [
-        'error',
-        { selector: 'ExportDefaultDeclaration', message: 'Name every export.' },
-        {
-          selector: 'Program > VariableDeclaration[kind="let"]',
-          message: 'No module state: pass it in, or hold it in a closure.',
-        },
-        {
-          selector: 'ObjectExpression > SpreadElement > ObjectExpression',
-          message: 'Write the members out: a spread literal is not checked for members too many.',
-        },
-      ],
+      'no-restricted-syntax': ['error', ...restrictedSyntax],
       eqeqeq: 'error',
     },
   },
@@ -89,14 +115,27 @@ export default defineConfig(
     rules: { 'no-restricted-syntax': 'off' },
   },
   {
-    files: ['src/**/*.ts', ...rootFolders.map((folder) => `${folder}/**/*.ts`)],
+    files: libraryFolders.map((folder) => `${folder}/**/*.ts`),
     plugins: {
       flashproof: {
         rules: {
           arrows: arrowRule({ root, arrows, shared, rootFolders, packageName: 'flashproof' }),
+          circles: circleRule({ root, folders: libraryFolders }),
+          entries: entriesRule({ root, most: 25 }),
         },
       },
     },
-    rules: { 'flashproof/arrows': 'error' },
+    rules: {
+      'flashproof/arrows': 'error',
+      'no-restricted-syntax': [
+        'error',
+        ...restrictedSyntax,
+        {
+          selector: 'TSNonNullExpression > MemberExpression[computed=true]',
+          message: 'Give the record or array a type, or check: an assertion hides what is missing.',
+        },
+      ],
+      ...houseRules,
+    },
   },
 );

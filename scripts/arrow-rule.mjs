@@ -48,6 +48,21 @@ function fault(from, specifier, law) {
   return null;
 }
 
+/** A visitor that calls `check` with every literal by which a file names a module that it imports. */
+export function importVisitor(check) {
+  const checkLiteral = (node) => {
+    if (typeof node?.value === 'string') check(node);
+  };
+  return {
+    ImportDeclaration: (node) => checkLiteral(node.source),
+    ExportNamedDeclaration: (node) => checkLiteral(node.source),
+    ExportAllDeclaration: (node) => checkLiteral(node.source),
+    ImportExpression: (node) => checkLiteral(node.source),
+    TSImportType: (node) => checkLiteral(node.source ?? node.argument?.literal),
+    TSExternalModuleReference: (node) => checkLiteral(node.expression),
+  };
+}
+
 /**
  * @param {object} law
  * @param {string} law.root absolute path of the repository
@@ -78,19 +93,10 @@ export function arrowRule(law) {
           Program: (node) =>
             context.report({ node, messageId: 'unknown', data: { name: source?.name ?? from } }),
         };
-      const check = (node) => {
-        if (typeof node?.value !== 'string') return;
+      return importVisitor((node) => {
         const found = fault(from, node.value, law);
         if (found !== null) context.report({ node, ...found });
-      };
-      return {
-        ImportDeclaration: (node) => check(node.source),
-        ExportNamedDeclaration: (node) => check(node.source),
-        ExportAllDeclaration: (node) => check(node.source),
-        ImportExpression: (node) => check(node.source),
-        TSImportType: (node) => check(node.source ?? node.argument?.literal),
-        TSExternalModuleReference: (node) => check(node.expression),
-      };
+      });
     },
   };
 }

@@ -16,7 +16,12 @@ import {
   type CheckReport,
   type ReportedShards,
 } from '../report/json/index.js';
-import { checkUnits, type CheckRequest, type CheckUnit } from './check-request.js';
+import {
+  checkUnits,
+  type CheckRequest,
+  type CheckUnit,
+  type RequestedLaw,
+} from './check-request.js';
 import { secondsOf } from './part.js';
 import { unitResult } from './run-check-units.js';
 import { countByShard } from './shard.js';
@@ -44,12 +49,11 @@ interface LawFindings {
 
 /** The law's units in the order of its problems; those behind a violation are as if never tried. */
 function lawFindings(
-  id: LawId,
+  [id, planned]: readonly [id: LawId, planned: RequestedLaw],
   units: readonly CheckUnit[],
-  { request, records }: Pick<CheckFindings, 'request' | 'records'>,
+  { records }: Pick<CheckFindings, 'records'>,
   unreached: string,
 ): LawFindings {
-  const planned = request.laws[id]!;
   const missing: CheckUnit[] = [];
   let [runs, unsupported, seconds] = [0, 0, 0];
   let sizes: TriedSizes | null = null;
@@ -105,10 +109,11 @@ function allFindings(
 ): LawFindings[] {
   const { request } = findings;
   const units = checkUnits(request).sort((a, b) => a.first - b.first);
-  return (Object.keys(request.laws) as LawId[]).map((id) =>
+  const planned = Object.entries(request.laws) as [LawId, RequestedLaw][];
+  return planned.map(([id, law]) =>
     lawFindings(
-      id,
-      units.filter(({ law }) => law === id),
+      [id, law],
+      units.filter((unit) => unit.law === id),
       findings,
       unreached,
     ),

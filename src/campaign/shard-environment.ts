@@ -69,13 +69,18 @@ export interface ShardRequest {
   readonly shardCount?: string | undefined;
 }
 
+/** The value of a variable; the empty text where it is not set. */
+function textOf(environment: Environment, name: string): string {
+  return environment[name] ?? '';
+}
+
 function isSet(environment: Environment, name: string): boolean {
-  return (environment[name] ?? '') !== '';
+  return textOf(environment, name) !== '';
 }
 
 /** @throws RequestError for a variable that is no whole number */
 function wholeNumber(environment: Environment, name: string): number {
-  const text = environment[name] ?? '';
+  const text = textOf(environment, name);
   if (!/^\d+$/.test(text))
     throw new RequestError(
       `${name} is ${JSON.stringify(text)}, no whole number; set it, or give --shard index/count`,
@@ -137,7 +142,7 @@ function askedCount(
     return { count: parseShardCount(shardCount, '--shard-count'), by: '--shard-count' };
   if (!isSet(environment, countVariable)) return null;
   return {
-    count: parseShardCount(environment[countVariable]!, countVariable),
+    count: parseShardCount(textOf(environment, countVariable), countVariable),
     by: countVariable,
   };
 }
@@ -178,7 +183,7 @@ export function resolveShard(request: ShardRequest, environment: Environment): S
     );
   if (index > count)
     throw new RequestError(
-      `${scheduler.index} is ${environment[scheduler.index]!}, beyond the ${count} shards of ${asked?.by ?? scheduler.count!}; correct one, or give --shard index/count`,
+      `${scheduler.index} is ${textOf(environment, scheduler.index)}, beyond the ${count} shards of ${asked?.by ?? scheduler.count!}; correct one, or give --shard index/count`,
     );
   return { index, count };
 }

@@ -144,7 +144,7 @@ export class JsonCursor {
     const spelling = word.exec(this.text)?.[0] ?? '';
     if (!Object.hasOwn(literals, spelling)) return this.fail('a JSON value is missing');
     this.position += spelling.length;
-    return literals[spelling]!;
+    return literals[spelling];
   }
 
   /** Reads any value and forgets it; objects within it must not repeat keys either. */

@@ -32,6 +32,8 @@ const forbidden: readonly (readonly [file: string, code: string, message: RegExp
   ['src/formats/a.ts', "const x = await import('../arith/index.js');", /may not import arith/],
   ['src/formats/a.ts', "let x: import('../arith/index.js').X;", /formats may not import arith/],
   ['src/formats/a.ts', "import x = require('../arith/index.js');", /formats may not import arith/],
+  ['src/formats/a.ts', "import type { X } from '../problem/index.js';", /may not import problem/],
+  ['src/arith/a.ts', "import type { X } from '../problem/index.js';", /may not import problem/],
   ['kernels/a.ts', "import { x } from '../src/audit/index.js';", /kernels may not import audit/],
   ['src/audit/a.ts', "import { x } from '../report/index.js';", /audit may not import report/],
   [
