@@ -19,6 +19,14 @@ import {
 } from './pooled-projections.js';
 import { walkRows } from './structure-statistic.js';
 
+/** Numbers of fp64 between which squares and their inverses stay in its range with room to spare. */
+const sizes = { least: 2 ** -300, most: 2 ** 300 } as const;
+
+/** Whether statistics can square a magnitude and what it is weighed by: everything but fp64 near its ends. */
+function hasSquare(magnitude: number): boolean {
+  return magnitude === 0 || (magnitude > sizes.least && magnitude < sizes.most);
+}
+
 /** What all rows' projections are collected by. */
 export interface ProjectionModel {
   readonly reference: AttentionReference;
@@ -153,7 +161,8 @@ export class RowCollector {
         Number.isFinite(lse) &&
         !bound.row(row).isCoarse;
       for (let at = row * vDim; at < (row + 1) * vDim; at++)
-        sums.isUsed &&= Number.isFinite(out[at] - exactOut.values[at]);
+        sums.isUsed &&=
+          Number.isFinite(out[at] - exactOut.values[at]) && hasSquare(exactOut.magnitude[at]);
       instruments.forEach(({ direction, pattern }, d) => {
         let own = 0;
         let norm = 0;

@@ -350,3 +350,84 @@ describe('requests that cannot be judged', () => {
     expect(request).toThrow(message);
   });
 });
+
+describe('numbers near the ends of fp64', () => {
+  interface Extreme {
+    readonly scale: number;
+    readonly q: readonly number[];
+    readonly k: readonly number[];
+    readonly v: readonly number[];
+    readonly softcap: number | null;
+    readonly out: readonly number[];
+    readonly lse: number;
+  }
+  const tensor = (values: readonly number[]) => ({
+    format: 'fp64' as const,
+    shape: [1, 1, 1, values.length],
+    data: Float64Array.from(values),
+  });
+  /** One query and one key, so that the output is V and the LSE the score. */
+  const extremes: readonly [string, Extreme][] = [
+    [
+      'products beyond it, times a scale of 0',
+      { scale: 0, q: [1.1e304], k: [2 ** 26], v: [0], softcap: null, out: [0], lse: 0 },
+    ],
+    [
+      'a query whose square is beyond it, and a key of 0',
+      { scale: 1, q: [1.6e293], k: [0], v: [0], softcap: null, out: [0], lse: 0 },
+    ],
+    [
+      'a query whose square is 0 in it, and a key whose square is beyond it',
+      {
+        scale: 1,
+        q: [1.25e-278],
+        k: [4e280],
+        v: [1.3e-141],
+        softcap: null,
+        out: [1.3e-141],
+        lse: 500,
+      },
+    ],
+    [
+      'a score beyond it, under a softcap',
+      { scale: 1, q: [8.8e12], k: [5.4e300], v: [0], softcap: 1, out: [0], lse: 1 },
+    ],
+    [
+      'values whose squares are beyond it',
+      { scale: 1, q: [0], k: [0], v: [2.2e186, 1], softcap: null, out: [2.2e186, 1], lse: 0 },
+    ],
+    [
+      'a score beyond it, and an infinite value',
+      {
+        scale: 1,
+        q: [1.5e166],
+        k: [1.3e151],
+        v: [Infinity, 0],
+        softcap: null,
+        out: [Infinity, 0],
+        lse: Infinity,
+      },
+    ],
+  ];
+  it.each(extremes)(
+    'are judged or said not to be: %s',
+    (_, { scale, q, k, v, softcap, ...kernel }) => {
+      const problem = {
+        q: tensor(q),
+        k: tensor(k),
+        v: tensor(v),
+        scale,
+        softcap,
+        causal: false,
+        window: null,
+      };
+      const lse = { format: 'fp64' as const, shape: [1, 1, 1], data: Float64Array.of(kernel.lse) };
+      const { verdict } = auditOutputs(problem, { out: tensor(kernel.out), lse });
+      if (verdict.judged) expect(verdict.sentence).toMatch(/^PASS/);
+      else expect(verdict.sentence).toMatch(/^NOT JUDGED/);
+      // What a correct kernel cannot give fails, wherever there is a bound.
+      const wrong = auditOutputs(problem, { out: tensor(kernel.out.map(() => 12345)), lse });
+      expect(wrong.verdict.pass).toBe(false);
+    },
+  );
+});

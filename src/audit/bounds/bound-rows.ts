@@ -125,7 +125,8 @@ export function createRowBounder(
       if (hasNoMaximum(firstRow + local)) fillRow(local, Infinity);
       else if (begin >= end) fillRow(local, 0);
       else if (isSpecial(row)) fillRow(local, NaN);
-      else if (reach >= arithmetic.largestScore || scaled >= arithmetic.scoreLimit)
+      // Products beyond the range of fp64, or such times a scale of 0, are beyond every limit.
+      else if (!(reach < arithmetic.largestScore && scaled < arithmetic.scoreLimit))
         fillRow(local, Infinity);
       else {
         const keys = end - begin;

@@ -22,6 +22,20 @@ function decodeFinite(tensor: Tensor, first: number, length: number): Float64Arr
 /** Rounds up what a sum of squares and its root may be off. */
 const up = 1 + 2 ** -40;
 
+/**
+ * The Euclidean norm of values[from … to), finite ones, rounded up; infinite where it is beyond the range of
+ * fp64, 0 for zeros alone.
+ */
+export function euclideanNorm(values: Float64Array, from: number, to: number): number {
+  let largest = 0;
+  for (let t = from; t < to; t++) largest = Math.max(largest, Math.abs(values[t]));
+  if (largest === 0) return 0;
+  // Relative to the largest: squares themselves may leave the range of fp64 at either end.
+  let squares = 0;
+  for (let t = from; t < to; t++) squares += (values[t] / largest) ** 2;
+  return largest * Math.sqrt(squares) * up;
+}
+
 function scoreOperand(
   tensor: Tensor,
   first: number,
@@ -37,11 +51,7 @@ function scoreOperand(
   );
   const units = scoreUnits(scoreError(arithmetic.scores, dim), values, rows, dim, smallest);
   const norms = new Float64Array(rows);
-  for (let i = 0; i < rows; i++) {
-    let squares = 0;
-    for (let t = i * dim; t < (i + 1) * dim; t++) squares += values[t] * values[t];
-    norms[i] = Math.sqrt(squares) * up;
-  }
+  for (let i = 0; i < rows; i++) norms[i] = euclideanNorm(values, i * dim, (i + 1) * dim);
   return {
     values,
     units,

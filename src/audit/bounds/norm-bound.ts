@@ -14,6 +14,7 @@ import {
   type Problem,
   type Tensor,
 } from '../../problem/index.js';
+import { euclideanNorm } from './head-operands.js';
 import { factorsError, problemPremises, type Premises } from '../premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
@@ -67,12 +68,17 @@ function rowNorms(tensor: Tensor, dim: number): Float64Array {
   const row = new Float64Array(dim);
   for (let i = 0; i < norms.length; i++) {
     decodeToFloat64(tensor.data, formats[tensor.format], row, i * dim, (i + 1) * dim);
-    let sum = 0;
-    for (const x of row) sum += x * x;
-    if (!row.every(Number.isFinite)) continue;
-    norms[i] = Math.sqrt(sum) * (1 + 2 ** -40);
+    if (row.every(Number.isFinite)) norms[i] = euclideanNorm(row, 0, dim);
   }
   return norms;
+}
+
+/** The largest norm per (batch, kv head): infinite where one is beyond the range of fp64. */
+function headLargest(norms: Float64Array, heads: number): Float64Array {
+  const size = heads === 0 ? 0 : norms.length / heads;
+  return Float64Array.from({ length: heads }, (_, h) =>
+    norms.subarray(h * size, (h + 1) * size).reduce((most, norm) => Math.max(most, norm), 0),
+  );
 }
 
 /** Largest finite magnitude per (batch, kv head) of a [batch, heads, rows, dim] tensor. */
@@ -86,6 +92,14 @@ function headMaxima(values: Float64Array, heads: number): Float64Array {
     }
     return largest;
   });
+}
+
+/** Exponents beyond this are as good as infinite: e^700 is near the end of fp64. */
+const largestExponent = 700;
+
+/** The product of magnitudes: 0 where one is, whatever the others, and whatever is between. */
+function largestProduct(scale: number, a: number, b: number): number {
+  return scale === 0 || a === 0 || b === 0 ? 0 : scale * Math.min(a, b) * Math.max(a, b);
 }
 
 /** Rows whose bounds are kept: more than the tests of an audit are at work on at once. */
@@ -129,7 +143,7 @@ export class KernelBound {
     this.#mask = problemMask(problem, shape);
     this.#reference = reference;
     this.#queryNorm = rowNorms(problem.q, shape.qkDim);
-    this.#keyNorm = headMaxima(rowNorms(problem.k, shape.qkDim), kvHeads);
+    this.#keyNorm = headLargest(rowNorms(problem.k, shape.qkDim), kvHeads);
     const v = new Float64Array(problem.v.data.length);
     decodeToFloat64(problem.v.data, formats[problem.v.format], v);
     this.#largestValue = headMaxima(v, kvHeads);
@@ -183,7 +197,7 @@ export class KernelBound {
     const kv = this.#kvHead(row);
     const queryNorm = this.#queryNorm[row] ?? 0;
     const keyNorm = this.#keyNorm[kv] ?? 0;
-    const score = Math.abs(scale) * queryNorm * keyNorm;
+    const score = largestProduct(Math.abs(scale), queryNorm, keyNorm);
     const least = Math.sqrt(shape.qkDim) * smallestOperand;
     const capped = softcap === null ? score : Math.min(score, softcap);
     const origin = this.#origin(row);
@@ -194,19 +208,24 @@ export class KernelBound {
       usualDots * score +
       4 * elementwise * score +
       (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
+    // Scores beyond fp64 have any error; 0 · ∞ would be none.
     const declaredScoreError =
-      Math.max(0, dots - usualDots) * score +
-      operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
-      4 * elementwise * away +
-      4 * scoreRounding * (score + away) +
-      scoreFloor;
+      score === Infinity
+        ? Infinity
+        : Math.max(0, dots - usualDots) * score +
+          operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
+          4 * elementwise * away +
+          4 * scoreRounding * (score + away) +
+          scoreFloor;
     const ofFactors = factorsError(factors, n);
     const weightError = (ofScores: number, ofFactor: number) =>
-      (Math.expm1(Math.min(ofScores, 700)) + exponential + ofFactor) * (1 + 2 ** -6);
+      (Math.expm1(Math.min(ofScores, largestExponent)) + exponential + ofFactor) * (1 + 2 ** -6);
     const weight = weightError(usualScoreError + declaredScoreError, ofFactors);
     const usualWeight = weightError(usualScoreError, 0);
     const typicalWeight =
-      usualWeight - usualDots * score + Math.sqrt(shape.qkDim) * usualAccumulation * score;
+      usualScoreError > largestExponent
+        ? usualWeight
+        : usualWeight - usualDots * score + Math.sqrt(shape.qkDim) * usualAccumulation * score;
     const sums = Math.expm1(n * accumulation);
     const usualSums = Math.expm1(n * usualAccumulation);
     const rowSums = n * this.#premises.rowSumAddition;
