@@ -1,15 +1,26 @@
-import type { TensorHistoryEntry } from './execute/tcgen05-mma.js';
-import type { CtaCounters } from './counters.js';
-import type { FindingAccess, FindingCollector, FindingKind } from './finding.js';
-import type { Fragment, Instruction, WarpProgram } from './instruction.js';
-import type { Mbarrier } from './mbarrier.js';
+import type { Fragment, Instruction, MmaUnits, WarpProgram } from './isa/index.js';
+import { siteOf } from './isa/index.js';
+import type {
+  CtaCounters,
+  TimedUnit,
+  TraceEvent,
+  UnitOccupancy,
+  UnitRates,
+} from './measure/index.js';
 import type { MemoryViolation, SharedMemory, TensorMemory } from './memory/index.js';
-import type { MemoryModel } from './memory-model.js';
-import type { NamedBarrier } from './named-barrier.js';
-import type { OperationOrder, OrderTracker, WarpOrder } from './order-tracker.js';
-import type { MmaUnits } from './mma-units.js';
-import type { UnitOccupancy } from './timing.js';
-import type { TimedUnit, UnitRates } from './unit-rates.js';
+import type {
+  FindingAccess,
+  FindingCollector,
+  FindingKind,
+  Mbarrier,
+  MemoryModel,
+  NamedBarrier,
+  OperationKind,
+  OperationOrder,
+  OrderedWarp,
+  OrderTracker,
+  WarpOrder,
+} from './ordering/index.js';
 
 /** One CTA of the cluster that runs. */
 export interface CtaState {
@@ -64,9 +75,14 @@ export interface WarpState {
   time: number;
 }
 
-/** The kinds of operations that complete by themselves. */
-export type OperationKind =
-  'mma' | 'copy' | 'commit' | 'tensor-load' | 'tensor-store' | 'bulk-load' | 'bulk-store';
+/** What a warp remembers of an MMA or a copy, for the order of later ones. */
+export interface TensorHistoryEntry {
+  readonly operation: AsynchronousOperation;
+  /** Address, shape and kind of the accumulator; null for tcgen05.cp. */
+  readonly accumulator: string | null;
+  /** Columns of tensor memory that it reads as A. */
+  readonly reads: readonly [first: number, end: number] | null;
+}
 
 /** An operation that a warp has issued and that is performed when the scheduler chooses. */
 export interface AsynchronousOperation {
@@ -96,24 +112,6 @@ export interface AsynchronousOperation {
 /** What a scheduler chooses among: a warp's next instruction, or an operation to be performed. */
 export type Step = WarpState | AsynchronousOperation;
 
-/** One thing that happened, for a trace; times are clocks of a timed schedule, else steps. */
-export interface TraceEvent {
-  readonly cta: number;
-  /** A warp's index, or the unit that worked. */
-  readonly track: number | TimedUnit;
-  /** The warp that executed the instruction, or issued the operation. */
-  readonly warp: number;
-  readonly name: string;
-  readonly instruction: Instruction | null;
-  /** Of an operation with a latency, the end of the time that it takes: when its bytes arrive. */
-  readonly start: number;
-  readonly end: number;
-  /** Whether the warp waited. */
-  readonly isWait: boolean;
-  /** The time at which an operation was issued; null for everything else. */
-  readonly issuedAt: number | null;
-}
-
 /** The machine while a cluster runs. */
 export interface MachineState {
   readonly ctas: readonly CtaState[];
@@ -138,7 +136,7 @@ export interface MachineState {
 /** Reports an illegal act of a warp at its current instruction. */
 export function report(
   machine: MachineState,
-  warp: WarpState,
+  warp: OrderedWarp,
   kind: FindingKind,
   what: string,
   accesses: readonly FindingAccess[] = [],
@@ -163,11 +161,6 @@ export function reportViolation(
   if (violation === null) return false;
   report(machine, warp, violation.kind, violation.message);
   return true;
-}
-
-/** What an instruction is called: its place in the program, or its name. */
-export function siteOf(instruction: Instruction | null): string {
-  return instruction === null ? 'the end' : (instruction.site ?? instruction.op);
 }
 
 /** Whether all warps of a CTA have ended. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   adversarialSchedulers,
   clusterAddress,
+  electedLane,
   createTensorMap,
   randomScheduler,
   runCluster,
@@ -169,7 +170,7 @@ describe('bulk loads', () => {
           }
           yield wait(0, 0);
           yield words('ld.shared', data);
-          yield { op: 'mbarrier.arrive', barrier: clusterAddress(1, 8), threads: 'elected' };
+          yield { op: 'mbarrier.arrive', barrier: clusterAddress(1, 8), lanes: electedLane };
         },
       ],
     };

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   adversarialSchedulers,
   clusterAddress,
+  electedLane,
   runCluster,
   type ClusterLaunch,
   type Instruction,
@@ -30,7 +31,7 @@ function initialisation(meeting: readonly Instruction[]): ClusterLaunch {
       if (cta === 0) yield { op: 'mbarrier.init', barrier: 0, count: 1, name: 'full' };
       yield* meeting;
       if (cta === 1)
-        yield { op: 'mbarrier.arrive', barrier: clusterAddress(0, 0), threads: 'elected' };
+        yield { op: 'mbarrier.arrive', barrier: clusterAddress(0, 0), lanes: electedLane };
       else yield { op: 'mbarrier.try_wait.parity', barrier: 0, parity: 0 };
     },
   };

@@ -1,4 +1,5 @@
 import {
+  allLanes,
   createMmaUnits,
   createTensorMap,
   runCluster,
@@ -112,7 +113,7 @@ function* bringOut(warp: number, out: Uint32Array<ArrayBuffer>): WarpProgram {
     yield moveRows('tcgen05.ld', warp, address[0], rows, 'D: loaded');
     yield { op: 'tcgen05.wait::ld', site: 'D: loads awaited' };
     yield beforeFence('D');
-    yield arrive(accumulatorEmpty, { threads: 'all', site: 'D empty: arrives' });
+    yield arrive(accumulatorEmpty, { lanes: allLanes, site: 'D empty: arrives' });
     // The store before has read the buffer.
     if (i > 0) {
       if (warp === 0)

@@ -1,6 +1,7 @@
 import {
   adversarialSchedulers,
   clusterAddress,
+  electedLane,
   runCluster,
   type ClusterLaunch,
   type ClusterRun,
@@ -89,9 +90,9 @@ export function fragment(count = 1, value: (lane: number, register: number) => n
 /** mbarrier.arrive of one thread, or of all, on a barrier of the CTA of this rank. */
 export function arrive(
   barrier: number,
-  { threads = 'elected' as 'elected' | 'all', rank = 0, site = 'arrives' } = {},
+  { lanes = electedLane, rank = 0, site = 'arrives' } = {},
 ): Instruction {
-  return { op: 'mbarrier.arrive', barrier: clusterAddress(rank, barrier), threads, site };
+  return { op: 'mbarrier.arrive', barrier: clusterAddress(rank, barrier), lanes, site };
 }
 
 /** mbarrier.arrive.expect_tx on a barrier of the CTA of this rank. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   adversarialSchedulers,
+  allLanes,
   randomScheduler,
   type Instruction,
 } from '../../src/machine/index.js';
@@ -81,7 +82,7 @@ describe('mbarrier', () => {
 
   it('counts an arrival of all threads 32 times', () => {
     const barriers = { full: 32 };
-    const all = runProgram({ barriers, warps: [[arrive(0, { threads: 'all' })], [wait(0, 0)]] });
+    const all = runProgram({ barriers, warps: [[arrive(0, { lanes: allLanes })], [wait(0, 0)]] });
     expect(messagesOf(all)).toEqual([]);
     const elected = runProgram({ barriers, warps: [[arrive(0)], [wait(0, 0)]] });
     expect(messagesOf(elected)).toEqual([

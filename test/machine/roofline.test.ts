@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import fc from 'fast-check';
-import { createCtaCounters, type Amounts, type CtaCounters } from '../../src/machine/counters.js';
+import {
+  createCtaCounters,
+  type Amounts,
+  type CtaCounters,
+} from '../../src/machine/measure/counters.js';
 import {
   balancedShare,
   clocksOf,

@@ -1,4 +1,9 @@
-import { swizzleAddress, type Fragment, type WarpProgram } from '../../../src/machine/index.js';
+import {
+  allLanes,
+  swizzleAddress,
+  type Fragment,
+  type WarpProgram,
+} from '../../../src/machine/index.js';
 import { tileQueries } from '../configuration.js';
 import { warpRows } from '../forward-constants.js';
 import type { ProgramContext } from './context.js';
@@ -52,14 +57,14 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
       barriers.statisticsEmpty,
       stage,
       place.cta,
-      'all',
+      allLanes,
       `statistics empty: correction releases ${what}`,
     );
   function* releaseOutput(stage: number, what: string): WarpProgram {
     if (isaFences)
       yield { op: 'tcgen05.fence::before_thread_sync', site: 'O: fence before arriving' };
     const site = `P full, O rescaled: correction arrives ${what}`;
-    yield arriveOn(barriers.weightsFull, stage, leader, 'all', site);
+    yield arriveOn(barriers.weightsFull, stage, leader, allLanes, site);
   }
   function* awaitOrder(): WarpProgram {
     if (isaFences) yield { op: 'tcgen05.fence::after_thread_sync', site: 'O: fence after waiting' };
@@ -205,7 +210,7 @@ export function* correctionWarp(context: ProgramContext): WarpProgram {
     yield waitFor(barriers.stagedEmpty, stage, stagedEmpty, 'O stored: correction waits');
     yield* stageOutput(stage, factors);
     yield* releaseOutput(stage, 'after a tile');
-    yield arriveOn(barriers.stagedFull, stage, place.cta, 'all', 'O staged: correction arrives');
+    yield arriveOn(barriers.stagedFull, stage, place.cta, allLanes, 'O staged: correction arrives');
     return statistics;
   }
 

@@ -1,4 +1,4 @@
-import type { WarpProgram } from '../../../src/machine/index.js';
+import { allLanes, electedLane, type WarpProgram } from '../../../src/machine/index.js';
 import type { ProgramContext } from './context.js';
 import { setUp } from './setup.js';
 import { arriveOn, flip, waitFor, type Parity } from './signals.js';
@@ -30,12 +30,24 @@ export function* epilogueWarp(context: ProgramContext): WarpProgram {
     for (let stage = 0; stage < stages; stage++) {
       const pending = stages - 1 - stage;
       yield { op: 'cp.async.bulk.wait_group.read', pending, site: 'O: bulk stores awaited' };
-      yield arriveOn(barriers.stagedEmpty, stage, place.cta, 'all', 'O stored: epilogue arrives');
+      yield arriveOn(
+        barriers.stagedEmpty,
+        stage,
+        place.cta,
+        allLanes,
+        'O stored: epilogue arrives',
+      );
     }
     stagedFull = flip(stagedFull);
     if (!overlapsQueries) continue;
     yield waitFor(barriers.queriesTaken, 0, queriesTaken, 'Q taken: epilogue waits');
-    yield arriveOn(barriers.queriesFree, 0, place.cta, 'elected', 'Q free of O: epilogue arrives');
+    yield arriveOn(
+      barriers.queriesFree,
+      0,
+      place.cta,
+      electedLane,
+      'Q free of O: epilogue arrives',
+    );
     queriesTaken = flip(queriesTaken);
   }
 }

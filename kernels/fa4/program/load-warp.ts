@@ -1,4 +1,9 @@
-import { clusterAddress, type TensorMap, type WarpProgram } from '../../../src/machine/index.js';
+import {
+  clusterAddress,
+  electedLane,
+  type TensorMap,
+  type WarpProgram,
+} from '../../../src/machine/index.js';
 import type { ProgramContext } from './context.js';
 import { scoreColumns, type BarrierPlan, type ProgramPlan, type TileLayout } from './plan.js';
 import {
@@ -109,7 +114,7 @@ export function* loadWarp(context: ProgramContext): WarpProgram {
     }
     if (overlapsQueries) {
       yield waitFor(barriers.queriesFree, 0, freed, 'Q free of O: load waits');
-      yield arriveOn(barriers.queriesTaken, 0, place.cta, 'elected', 'Q taken: load arrives');
+      yield arriveOn(barriers.queriesTaken, 0, place.cta, electedLane, 'Q taken: load arrives');
       freed = flip(freed);
     }
   }

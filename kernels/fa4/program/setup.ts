@@ -1,4 +1,4 @@
-import { type Fragment, type WarpProgram } from '../../../src/machine/index.js';
+import { allLanes, type Fragment, type WarpProgram } from '../../../src/machine/index.js';
 import type { ProgramContext } from './context.js';
 import { allocatedColumns, type BarrierPlan, type ProgramPlan } from './plan.js';
 import { arriveOn, laneAddresses, registers, waitFor } from './signals.js';
@@ -84,7 +84,7 @@ export function* freeTensorMemory({ plan, place }: ProgramContext, address: Frag
   yield { op: 'bar.sync', ...tensorUsers(plan), site: 'tensor memory: all have left' };
   if (ctas === 2) {
     const peer = 1 - place.cta;
-    yield arriveOn(barriers.tensorFree, 0, peer, 'all', 'tensor memory: peer may free');
+    yield arriveOn(barriers.tensorFree, 0, peer, allLanes, 'tensor memory: peer may free');
     yield waitFor(barriers.tensorFree, 0, 0, 'tensor memory: peer has left');
   }
   yield {

@@ -1,15 +1,15 @@
 import {
   clusterAddress,
+  warpLanes,
   type Fragment,
   type Instruction,
+  type LaneMask,
   type WarpPlace,
 } from '../../../src/machine/index.js';
 import type { BarrierPlan, ProgramPlan } from './plan.js';
 
 /** The CTA that issues the MMAs of a pair, on whose barriers both arrive. */
 export const leader = 0;
-
-const lanes = 32;
 
 /** The parity that a wait waits for; turns over with every use of a barrier. */
 export type Parity = 0 | 1;
@@ -46,11 +46,11 @@ export function arriveOn(
   barrier: BarrierPlan,
   stage: number,
   rank: number,
-  threads: 'all' | 'elected',
+  lanes: LaneMask,
   site: string,
 ): Instruction {
   const address = clusterAddress(rank, barrier.offsets[stage]);
-  return { op: 'mbarrier.arrive', barrier: address, threads, site };
+  return { op: 'mbarrier.arrive', barrier: address, lanes, site };
 }
 
 /** Makes a barrier of every CTA follow the MMAs issued so far. */
@@ -83,12 +83,12 @@ export function statistics(
 
 /** Addresses of one word for each of a warp's lanes, `step` bytes apart. */
 export function laneAddresses(first: number, step = 4): Int32Array<ArrayBuffer> {
-  return Int32Array.from({ length: lanes }, (_, lane) => first + lane * step);
+  return Int32Array.from({ length: warpLanes }, (_, lane) => first + lane * step);
 }
 
 /** Registers of a warp, so many in each lane. */
 export function registers(count: number): Fragment {
-  return new Uint32Array(lanes * count);
+  return new Uint32Array(warpLanes * count);
 }
 
 /** The quarter of tensor memory, and of a tile's rows, that a warp reaches. */

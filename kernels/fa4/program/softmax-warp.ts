@@ -1,4 +1,9 @@
-import type { InstructionCounts, WarpProgram } from '../../../src/machine/index.js';
+import {
+  allLanes,
+  electedLane,
+  type InstructionCounts,
+  type WarpProgram,
+} from '../../../src/machine/index.js';
 import { tileQueries } from '../configuration.js';
 import { warpRows } from '../forward-constants.js';
 import type { ProgramContext } from './context.js';
@@ -87,12 +92,12 @@ export function* softmaxWarp(context: ProgramContext): WarpProgram {
       yield { op: 'tcgen05.fence::before_thread_sync', site: 'P: fence before arriving' };
     if (!isLast) {
       const site = 'P full, O rescaled: softmax arrives';
-      yield arriveOn(barriers.weightsFull, stage, leader, 'all', site);
+      yield arriveOn(barriers.weightsFull, stage, leader, allLanes, site);
       return;
     }
     yield { op: 'bar.warp.sync', site: 'P: lanes joined' };
     const site = 'P full, last quarter: softmax arrives';
-    yield arriveOn(barriers.weightsLast, stage, leader, 'elected', site);
+    yield arriveOn(barriers.weightsLast, stage, leader, electedLane, site);
   }
 
   function* storeWeights({ weights }: SoftmaxRegisters): WarpProgram {

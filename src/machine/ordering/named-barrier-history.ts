@@ -1,5 +1,4 @@
-import type { AccessClocks } from './access-order.js';
-import type { AccessTable } from './accesses.js';
+import type { AccessClocks, AccessTable } from './accesses.js';
 import { firstMissing, type BarrierViolation } from './barrier-violations.js';
 import { createClock, joinClock } from './clock.js';
 

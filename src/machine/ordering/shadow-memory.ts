@@ -1,18 +1,15 @@
 import { RequestError } from '../../request-error.js';
-import { isCovered, missingOrder, type AccessClocks } from './access-order.js';
-import type { AccessTable } from './accesses.js';
+import { type AccessClocks, type AccessTable, isCovered, missingOrder } from './accesses.js';
 import {
-  createConflictCounter,
   type Conflict,
   type ConflictCounter,
-  type WordConflict,
-} from './conflicts.js';
-import {
+  createConflictCounter,
   createShadowStates,
   initialState,
   initialWriter,
   noWriter,
   uninitialisedState,
+  type WordConflict,
 } from './shadow-states.js';
 
 /** Words of a memory: `rows` runs of `count` words, whose first words are `stride` apart. */

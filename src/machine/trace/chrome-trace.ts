@@ -1,8 +1,6 @@
-import type { TraceEvent } from '../state.js';
-import { partitions, type TimedUnit } from '../unit-rates.js';
-import { createBusyShare, type BusyShare } from './busy-share.js';
-import { describeInstruction } from './describe-instruction.js';
-import { trackOf, type Track } from './tracks.js';
+import { describeInstruction } from '../instructions/index.js';
+import { partitions, type TimedUnit, type TraceEvent } from '../measure/index.js';
+import { createBusyShare, trackOf, type BusyShare, type Track } from './tracks.js';
 
 /** What a trace says of the cluster whose events it shows. */
 export interface TracedCluster {

@@ -1,5 +1,5 @@
-import type { TraceEvent } from '../state.js';
-import { partitions, type TimedUnit } from '../unit-rates.js';
+import { recordOf } from '../instructions/index.js';
+import { partitions, type TimedUnit, type TraceEvent } from '../measure/index.js';
 
 /** A row of a trace: a warp, or a unit of the SM. */
 export interface Track {
@@ -27,7 +27,7 @@ const unitTracks: Readonly<Record<Exclude<TimedUnit, 'issue'> | 'TMA stores', Un
 const firstWarpId = 100;
 
 /** The track of a warp. */
-export function warpTrack(warp: number, name: string): Track {
+function warpTrack(warp: number, name: string): Track {
   return { id: firstWarpId + warp, name };
 }
 
@@ -41,10 +41,43 @@ export function trackOf(
   warpName: (warp: number) => string,
 ): Track {
   if (typeof track === 'number') return warpTrack(track, warpName(track));
-  const isStore = instruction?.op === 'cp.async.bulk.tensor.global.shared';
+  const isStore = instruction !== null && recordOf(instruction).unit.operation === 'bulk-store';
   const unit = track === 'issue' ? 'tensor core' : isStore ? 'TMA stores' : track;
   const { firstId, name, isPartitioned } = unitTracks[unit];
   if (!isPartitioned) return { id: firstId, name };
   const part = warp % partitions;
   return { id: firstId + part, name: `${name}, part ${part}` };
+}
+
+/** How much of each window of time a unit has worked. */
+export interface BusyShare {
+  /** @param start of a piece of work, not before the start of the one before; @param end of it */
+  readonly add: (start: number, end: number) => void;
+  /** The windows up to the last work: where they begin, and the share from 0 to 1. */
+  readonly windows: () => readonly { readonly start: number; readonly share: number }[];
+}
+
+/**
+ * A unit that has not worked yet.
+ *
+ * @param window clocks
+ * @param units how many such units there are: the share is that of all
+ */
+export function createBusyShare(window: number, units: number): BusyShare {
+  const busy: number[] = [];
+  return {
+    add: (start, end) => {
+      for (let from = start; from < end;) {
+        const index = Math.floor(from / window);
+        const to = Math.min(end, (index + 1) * window);
+        busy[index] = (busy[index] ?? 0) + to - from;
+        from = to;
+      }
+    },
+    windows: () =>
+      Array.from(busy, (clocks = 0, index) => ({
+        start: index * window,
+        share: clocks / (window * units),
+      })),
+  };
 }

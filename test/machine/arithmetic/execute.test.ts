@@ -16,7 +16,7 @@ import {
   type ArithmeticInstruction,
   type Operand,
   type WarpRegisters,
-} from '../../../src/machine/arithmetic/index.js';
+} from '../../../src/machine/isa/arithmetic/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { firstDifference } from '../memory/first-difference.js';
 import { randomRegisters } from './fragments.js';

@@ -14,7 +14,7 @@ import {
   registerRun,
   warpLanes,
   type Operand,
-} from '../../../src/machine/arithmetic/index.js';
+} from '../../../src/machine/isa/arithmetic/index.js';
 import { firstDifference } from '../memory/first-difference.js';
 import { randomRegisters } from './fragments.js';
 

@@ -3,7 +3,7 @@ import {
   findArithmetic,
   type WarpRegisters,
   type WordInstruction,
-} from '../../../src/machine/arithmetic/index.js';
+} from '../../../src/machine/isa/arithmetic/index.js';
 import { mix, specialWords } from './patterns.js';
 
 /** The instruction on single registers of that name. */

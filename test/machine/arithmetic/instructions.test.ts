@@ -1,6 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import { conversions, specialFunctions } from '../../../src/hardware/index.js';
-import { arithmeticInstructions, findArithmetic } from '../../../src/machine/arithmetic/index.js';
+import {
+  arithmeticInstructions,
+  findArithmetic,
+} from '../../../src/machine/isa/arithmetic/index.js';
 import { RequestError } from '../../../src/request-error.js';
 
 const modes = ['rn', 'rz', 'rm', 'rp'];

@@ -7,7 +7,7 @@ import {
   registerRun,
   warpLanes,
   type WarpRegisters,
-} from '../../../src/machine/arithmetic/index.js';
+} from '../../../src/machine/isa/arithmetic/index.js';
 import { wordInstruction } from './fragments.js';
 import { hashOf, operandPatterns, patternCount } from './patterns.js';
 import { operandsHash, siliconHashes } from './silicon.js';

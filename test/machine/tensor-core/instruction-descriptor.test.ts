@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import {
   decodeInstructionDescriptor,
   encodeInstructionDescriptor,
-} from '../../../src/machine/tensor-core/index.js';
-import type { InstructionDescriptor } from '../../../src/machine/tensor-core/index.js';
+  type InstructionDescriptor,
+} from '../../../src/machine/isa/tensor-core/index.js';
 import { RequestError } from '../../../src/request-error.js';
 
 const formatsOf = {

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { findTensorCoreArithmetic } from '../../../src/hardware/index.js';
 import { tensorAddress } from '../../../src/machine/memory/index.js';
-import { createMmaUnit } from '../../../src/machine/tensor-core/index.js';
-import type { MmaInstruction } from '../../../src/machine/tensor-core/index.js';
-import { arithmeticOf, createTrial, unitOf } from './mma-trial.js';
-import type { TrialOptions } from './mma-trial.js';
+import { createMmaUnit, type MmaInstruction } from '../../../src/machine/isa/tensor-core/index.js';
+import { arithmeticOf, createTrial, type TrialOptions, unitOf } from './mma-trial.js';
 
 const bf16 = { a: 'bf16', b: 'bf16' } as const;
 

@@ -1,19 +1,28 @@
 import {
   findTensorCoreArithmetic,
+  type OperandFormatName,
   operandFormats,
+  type TensorCoreArithmetic,
   tensorCoreProduct,
 } from '../../../src/hardware/index.js';
-import type { OperandFormatName, TensorCoreArithmetic } from '../../../src/hardware/index.js';
 import {
   createSharedMemory,
   createTensorMemory,
+  type Major,
+  type SwizzleMode,
   tensorAddress,
 } from '../../../src/machine/memory/index.js';
-import type { Major, SwizzleMode } from '../../../src/machine/memory/index.js';
-import { createMmaUnit } from '../../../src/machine/tensor-core/index.js';
-import type { MmaCta, MmaInstruction, MmaUnit } from '../../../src/machine/tensor-core/index.js';
-import { fillPatterns, wordSource } from '../../hardware/tensor-core/random-patterns.js';
-import type { Spread } from '../../hardware/tensor-core/random-patterns.js';
+import {
+  createMmaUnit,
+  type MmaCta,
+  type MmaInstruction,
+  type MmaUnit,
+} from '../../../src/machine/isa/tensor-core/index.js';
+import {
+  fillPatterns,
+  type Spread,
+  wordSource,
+} from '../../hardware/tensor-core/random-patterns.js';
 import { denseDescriptor, placeMatrix } from '../memory/canonical-layout.js';
 
 function createCta(): MmaCta {

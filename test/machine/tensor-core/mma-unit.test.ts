@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { findTensorCoreArithmetic } from '../../../src/hardware/index.js';
-import { swizzles } from '../../../src/machine/memory/index.js';
-import type { SwizzleMode } from '../../../src/machine/memory/index.js';
-import { createMmaUnit, mmaFootprint } from '../../../src/machine/tensor-core/index.js';
-import type { MmaInstruction } from '../../../src/machine/tensor-core/index.js';
+import { type SwizzleMode, swizzles } from '../../../src/machine/memory/index.js';
+import {
+  createMmaUnit,
+  mmaFootprint,
+  type MmaInstruction,
+} from '../../../src/machine/isa/tensor-core/index.js';
 import { spreads } from '../../hardware/tensor-core/random-patterns.js';
 import { placeMatrix } from '../memory/canonical-layout.js';
 import { firstDifference } from '../memory/first-difference.js';
@@ -15,8 +17,8 @@ import {
   forEachElementOfD,
   isByte,
   productOf,
+  type TrialOptions,
 } from './mma-trial.js';
-import type { TrialOptions } from './mma-trial.js';
 import { sampled } from '../../setup/effort.js';
 
 const bf16 = { a: 'bf16', b: 'bf16' } as const;

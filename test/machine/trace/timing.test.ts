@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AsynchronousOperation, WarpState } from '../../../src/machine/state.js';
-import { createUnitOccupancy } from '../../../src/machine/timing.js';
-import { unitRates, type TimedUnit } from '../../../src/machine/unit-rates.js';
+import { createUnitOccupancy } from '../../../src/machine/measure/timing.js';
+import { unitRates, type TimedUnit } from '../../../src/machine/measure/unit-rates.js';
 
 const rates = unitRates.sm_100;
 

@@ -1,5 +1,7 @@
 import {
+  allLanes,
   clusterAddress,
+  electedLane,
   splitClusterAddress,
   type Instruction,
   type InstructionOf,
@@ -73,7 +75,7 @@ export const edits = {
       label: 'turn threads',
       description: 'arrives with one lane in place of all, or with all in place of one',
     },
-    (arrive) => ({ ...arrive, threads: arrive.threads === 'all' ? 'elected' : 'all' }),
+    (arrive) => ({ ...arrive, lanes: arrive.lanes === allLanes ? electedLane : allLanes }),
   ),
   otherCta: editOf(
     addressed,

@@ -1,0 +1,180 @@
+import {
+  allLanes,
+  clusterAddress,
+  laneCount,
+  splitClusterAddress,
+  type LaneMask,
+} from '../isa/index.js';
+import {
+  arriveOn,
+  completeTransaction,
+  createMbarrier,
+  hasCompleted,
+  type Actor,
+  type ArrivalResult,
+  type Mbarrier,
+} from '../ordering/index.js';
+import { hasExited, report, type MachineState } from '../state.js';
+import { alwaysReady, movesNothing, noDetails, type InstructionRecords } from './record.js';
+
+/** mbarrier objects lie at multiples of 8 bytes, and count arrivals in 20 bits. */
+const barrierAlignment = 8;
+const mostArrivals = 2 ** 20 - 1;
+
+/** How a trace tells the lanes that arrive: the usual ones by name, others by their number. */
+function describeLanes(lanes: LaneMask): string | number {
+  if (lanes === allLanes) return 'all';
+  const count = laneCount(lanes);
+  return count === 1 ? 'elected' : count;
+}
+
+/** The barrier at a cluster address; reports when there is none. */
+function findBarrier(machine: MachineState, { warp }: Actor, address: number): Mbarrier | null {
+  const { rank, offset } = splitClusterAddress(address);
+  const cta = machine.ctas[rank];
+  const barrier = cta?.mbarriers.get(offset);
+  if (cta === undefined || barrier === undefined) {
+    report(machine, warp, 'barrier-initialisation', `no mbarrier at ${offset} of CTA ${rank}`);
+    return null;
+  }
+  if (hasExited(cta))
+    report(machine, warp, 'exited-cta', `arrives on ${barrier.name} of CTA ${rank}`);
+  return barrier;
+}
+
+function settled(
+  machine: MachineState,
+  actor: Actor,
+  barrier: Mbarrier,
+  result: ArrivalResult,
+): void {
+  if (result === 'over-arrival')
+    report(
+      machine,
+      actor.warp,
+      'over-arrival',
+      `${barrier.name} of CTA ${barrier.cta} expects ${barrier.expected} arrivals and has them`,
+    );
+  if (result !== 'completed') return;
+  barrier.completedAt = machine.now;
+  machine.tracker?.complete(machine, barrier);
+}
+
+/** Arrivals of an actor on a barrier, by its cluster address. */
+export function arrive(
+  machine: MachineState,
+  actor: Actor,
+  address: number,
+  count: number,
+  expectedBytes = 0,
+): void {
+  const barrier = findBarrier(machine, actor, address);
+  if (barrier === null) return;
+  if (count <= barrier.pending) machine.tracker?.arrive(machine, actor, barrier, 'arrival');
+  settled(machine, actor, barrier, arriveOn(barrier, count, actor.warp.name, expectedBytes));
+}
+
+/** Bytes that an operation has brought, counted on a barrier. */
+export function completeBytes(
+  machine: MachineState,
+  actor: Actor,
+  address: number,
+  bytes: number,
+): void {
+  const barrier = findBarrier(machine, actor, address);
+  if (barrier === null) return;
+  machine.tracker?.arrive(machine, actor, barrier, 'bytes');
+  settled(machine, actor, barrier, completeTransaction(barrier, bytes));
+}
+
+/**
+ * mbarrier instructions. What they do to the barrier is followed as arrivals and waits, not as accesses to
+ * the word that it is. Source: PTX ISA, "Parallel Synchronization and Communication Instructions:
+ * mbarrier". try_wait is taken to be tried until it returns true.
+ */
+export const mbarrierRecords: InstructionRecords<
+  | 'mbarrier.init'
+  | 'mbarrier.inval'
+  | 'mbarrier.arrive'
+  | 'mbarrier.arrive.expect_tx'
+  | 'mbarrier.try_wait.parity'
+> = {
+  'mbarrier.init': {
+    ready: alwaysReady,
+    isWait: false,
+    ...movesNothing,
+    describe: noDetails,
+    execute: (machine, warp, { barrier: offset, count, name }) => {
+      const { cta } = warp;
+      if (offset % barrierAlignment !== 0)
+        report(machine, warp, 'misaligned', `${name} at ${offset}, no multiple of 8`);
+      if (!(offset >= 0 && offset + barrierAlignment <= cta.shared.limitBytes))
+        report(machine, warp, 'shared-overflow', `${name} at ${offset}`);
+      if (!(Number.isInteger(count) && count >= 1 && count <= mostArrivals))
+        report(machine, warp, 'barrier-initialisation', `${name} expects ${count} arrivals`);
+      if (cta.mbarriers.has(offset))
+        report(machine, warp, 'barrier-initialisation', `${name} is a live mbarrier already`);
+      const barrier = createMbarrier(name, cta.rank, offset, count);
+      cta.mbarriers.set(offset, barrier);
+      machine.tracker?.initialise(machine, warp, barrier);
+    },
+  },
+  'mbarrier.inval': {
+    ready: alwaysReady,
+    isWait: false,
+    ...movesNothing,
+    describe: noDetails,
+    execute: (machine, warp, { barrier: offset }) => {
+      const barrier = warp.cta.mbarriers.get(offset);
+      if (barrier === undefined)
+        report(machine, warp, 'barrier-initialisation', `no mbarrier at ${offset} to end`);
+      else machine.tracker?.invalidate(machine, warp, barrier);
+      warp.cta.mbarriers.delete(offset);
+    },
+  },
+  'mbarrier.arrive': {
+    ready: alwaysReady,
+    isWait: false,
+    ...movesNothing,
+    describe: ({ barrier, lanes }) => ({ barrier, threads: describeLanes(lanes) }),
+    execute: (machine, warp, { barrier, lanes }) => {
+      arrive(machine, { warp, order: null }, barrier, laneCount(lanes));
+    },
+  },
+  'mbarrier.arrive.expect_tx': {
+    ready: alwaysReady,
+    isWait: false,
+    ...movesNothing,
+    describe: ({ barrier, bytes }) => ({ barrier, bytes }),
+    execute: (machine, warp, { barrier, bytes }) => {
+      arrive(machine, { warp, order: null }, barrier, 1, bytes);
+    },
+  },
+  'mbarrier.try_wait.parity': {
+    ready: {
+      isReady: (_machine, { cta }, { barrier: offset, parity }) => {
+        const barrier = cta.mbarriers.get(offset);
+        return barrier === undefined || hasCompleted(barrier, parity);
+      },
+      waitsFor: (_machine, { cta }, { barrier: offset, parity }) => {
+        const barrier = cta.mbarriers.get(offset)!;
+        const { name, pending, expected, transactionBytes, phase, arrived } = barrier;
+        const bytes = transactionBytes === 0 ? '' : `, ${transactionBytes} bytes outstanding`;
+        const from = arrived.length === 0 ? '' : ` (from ${[...new Set(arrived)].join(', ')})`;
+        return `parity ${parity} of ${name}, in phase ${phase} with ${expected - pending} of ${expected} arrivals${from}${bytes}`;
+      },
+      readyTime: ({ rates }, { cta }, { barrier }) => {
+        const { completedAt, phase } = cta.mbarriers.get(barrier) ?? { completedAt: 0, phase: 0 };
+        return phase === 0 ? 0 : completedAt + rates.signalLatency;
+      },
+    },
+    isWait: true,
+    ...movesNothing,
+    describe: ({ barrier, parity }) => ({ barrier, parity }),
+    execute: (machine, warp, { barrier: offset }) => {
+      const address = clusterAddress(warp.cta.rank, offset);
+      const barrier = findBarrier(machine, { warp, order: null }, address);
+      if (barrier !== null) machine.tracker?.observe(machine, warp, barrier);
+    },
+  },
+};

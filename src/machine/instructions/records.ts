@@ -1,0 +1,31 @@
+import type { Instruction, Opcode } from '../isa/index.js';
+import { bulkCopyRecords } from './bulk-copy.js';
+import { mbarrierRecords } from './mbarrier.js';
+import type { InstructionDetails, InstructionRecord, InstructionRecords } from './record.js';
+import { registerRecords } from './registers.js';
+import { tcgen05MemoryRecords } from './tcgen05-memory.js';
+import { tcgen05MmaRecords } from './tcgen05-mma.js';
+import { threadRecords } from './threads.js';
+
+/**
+ * Every instruction of the machine, by its name. Those on registers alone, which all are the machine's
+ * `registers`, are in the table of ../isa/arithmetic.
+ */
+export const instructionRecords: InstructionRecords<Opcode> = {
+  ...mbarrierRecords,
+  ...threadRecords,
+  ...bulkCopyRecords,
+  ...registerRecords,
+  ...tcgen05MmaRecords,
+  ...tcgen05MemoryRecords,
+};
+
+/** The record of an instruction, whichever it is. */
+export function recordOf({ op }: Instruction): InstructionRecord<Opcode> {
+  return instructionRecords[op] as InstructionRecord<Opcode>;
+}
+
+/** What a trace shows beside an instruction's place in the program: its name and its operands. */
+export function describeInstruction(instruction: Instruction): InstructionDetails {
+  return { op: instruction.op, ...recordOf(instruction).describe(instruction as never) };
+}

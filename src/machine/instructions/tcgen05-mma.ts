@@ -1,0 +1,221 @@
+import { operandFormats } from '../../hardware/index.js';
+import { clusterAddress, type CtaGroup, type MmaFootprint, type Tcgen05Mma } from '../isa/index.js';
+import { count } from '../measure/index.js';
+import { columnOf } from '../memory/index.js';
+import {
+  report,
+  reportViolation,
+  type CtaState,
+  type MachineState,
+  type TensorHistoryEntry,
+  type WarpState,
+} from '../state.js';
+import { issue, visitChunks, visitRectangle } from './issue.js';
+import { arrive } from './mbarrier.js';
+import {
+  alwaysReady,
+  noRegisters,
+  nothing,
+  type AsynchronousRecord,
+  type InstructionRecords,
+} from './record.js';
+
+/** The CTAs that an instruction of a group works on; reports a pair where there is none. */
+export function ctasOfGroup(
+  machine: MachineState,
+  warp: WarpState,
+  group: CtaGroup,
+): readonly CtaState[] | null {
+  const ctas = group === 1 ? [warp.cta] : machine.ctas;
+  if (ctas.length === group) return ctas;
+  report(machine, warp, 'instruction-shape', `cta_group::2 in a cluster of one CTA`);
+  return null;
+}
+
+const accumulatorBytes = 4;
+
+function bitsOf(format: Tcgen05Mma['a']): number {
+  return operandFormats[format].storageBits;
+}
+
+function accumulatorName({ d, shape, a, b }: Tcgen05Mma): string {
+  return [d, shape.m, shape.n, bitsOf(a), bitsOf(b)].join();
+}
+
+/** The columns from which an MMA reads A, when they are tensor memory. */
+function readColumns({ aOperand, shape, a }: Tcgen05Mma): readonly [number, number] | null {
+  if (aOperand.space !== 'tensor') return null;
+  const column = columnOf(aOperand.address);
+  return [column, column + (shape.k * bitsOf(a)) / 32];
+}
+
+/** Earlier MMAs and copies of the warp that the hardware executes before this MMA. */
+function predecessors(
+  { model }: MachineState,
+  { tensorHistory }: WarpState,
+  mma: Tcgen05Mma,
+): readonly TensorHistoryEntry[] {
+  const accumulator = accumulatorName(mma);
+  const column = columnOf(mma.d);
+  const end = column + mma.shape.n;
+  return [...tensorHistory.values()].filter((entry) => {
+    if (entry.accumulator === null || entry.accumulator === accumulator) return true;
+    if (model.mmaOrder === 'accumulator') return false;
+    if (model.mmaOrder === 'issue') return true;
+    return entry.reads !== null && entry.reads[0] < end && column < entry.reads[1];
+  });
+}
+
+/** What an MMA touches in each CTA; null for one that the tensor core does not have. */
+function footprintOf({ mmaUnits }: MachineState, mma: Tcgen05Mma): MmaFootprint | null {
+  const unit = mmaUnits.find(mma);
+  return typeof unit === 'string' ? null : unit.footprint(mma);
+}
+
+/** Which of the tensor core's rates an MMA runs at. */
+function rateBits({ a }: Tcgen05Mma): 16 | 8 {
+  return bitsOf(a) > 8 ? 16 : 8;
+}
+
+function countMma(cta: CtaState, mma: Tcgen05Mma): void {
+  const { shape, group, names, aOperand, accumulate } = mma;
+  const { m, n, k } = shape;
+  const { mmaFlops, mmaFlopsByOperandBits, sharedBytes, tensorBytes } = cta.counters;
+  const rows = m / group;
+  const flops = 2 * rows * n * k;
+  count(mmaFlops, names.d, flops);
+  count(mmaFlopsByOperandBits, String(rateBits(mma)), flops);
+  const aBytes = (rows * k * bitsOf(mma.a)) / 8;
+  count(aOperand.space === 'shared' ? sharedBytes : tensorBytes, `${names.a} → mma`, aBytes);
+  count(sharedBytes, `${names.b} → mma`, ((n / group) * k * bitsOf(mma.b)) / 8);
+  const dBytes = rows * n * accumulatorBytes;
+  if (accumulate) count(tensorBytes, `${names.d} → mma`, dBytes);
+  count(tensorBytes, `mma → ${names.d}`, dBytes);
+}
+
+/** Reports operands in columns that are not allocated; whether all are. */
+function areAllocated(
+  machine: MachineState,
+  warp: WarpState,
+  cta: CtaState,
+  mma: Tcgen05Mma,
+): boolean {
+  const firstColumn = columnOf(mma.d);
+  const reads = readColumns(mma);
+  const areas = [{ firstColumn, columns: mma.shape.n }];
+  if (reads !== null) areas.push({ firstColumn: reads[0], columns: reads[1] - reads[0] });
+  for (const { firstColumn, columns } of areas)
+    if (!cta.tensor.isAllocated(firstColumn, columns)) {
+      const end = firstColumn + columns - 1;
+      report(
+        machine,
+        warp,
+        'tensor-allocation',
+        `columns ${firstColumn} to ${end} of CTA ${cta.rank} are not allocated`,
+      );
+      return false;
+    }
+  return true;
+}
+
+const mma: AsynchronousRecord<'tcgen05.mma'> = {
+  ready: alwaysReady,
+  isWait: false,
+  reads: {
+    registers: noRegisters,
+    memory: (machine, cta, instruction, visit) => {
+      const footprint = footprintOf(machine, instruction);
+      if (footprint === null) return;
+      const { a, b, d } = footprint;
+      if (a.space === 'shared') visitChunks(cta, a.chunks, visit);
+      else for (const area of a.rectangles) visitRectangle(cta, area, visit);
+      visitChunks(cta, b, visit);
+      if (instruction.accumulate) for (const area of d) visitRectangle(cta, area, visit);
+    },
+  },
+  writes: {
+    registers: noRegisters,
+    memory: (machine, cta, instruction, visit) => {
+      for (const area of footprintOf(machine, instruction)?.d ?? [])
+        visitRectangle(cta, area, visit);
+    },
+  },
+  unit: {
+    name: 'tensor core',
+    operation: 'mma',
+    cycles: (instruction, { mmaFlops }) => {
+      const { m, n, k } = instruction.shape;
+      return (2 * m * n * k) / instruction.group / mmaFlops[rateBits(instruction)];
+    },
+    latency: () => 0,
+  },
+  describe: ({ shape, a, b, aOperand, d, accumulate, group, names }) => ({
+    product: `${names.d} = ${names.a} · ${names.b}`,
+    accumulate,
+    group,
+    shape: `${shape.m} × ${shape.n} × ${shape.k}`,
+    operands: a === b ? a : `${a}, ${b}`,
+    a: aOperand.space === 'shared' ? 'shared memory' : 'tensor memory',
+    column: columnOf(d),
+  }),
+  execute: (machine, warp, instruction) => {
+    const ctas = ctasOfGroup(machine, warp, instruction.group);
+    if (ctas === null) return 'refused';
+    const unit = machine.mmaUnits.find(instruction);
+    if (typeof unit === 'string') {
+      report(machine, warp, 'instruction-shape', unit);
+      return 'refused';
+    }
+    if (reportViolation(machine, warp, unit.check(instruction, ctas))) return 'refused';
+    if (!ctas.every((cta) => areAllocated(machine, warp, cta, instruction))) return 'refused';
+    for (const cta of ctas) countMma(cta, instruction);
+    const before = predecessors(machine, warp, instruction);
+    const operation = issue(machine, warp, mma, instruction, {
+      ctas,
+      after: before.map((entry) => entry.operation).filter(({ isDone }) => !isDone),
+      predecessors: before.map((entry) => entry.operation.order),
+      perform: () => unit.execute(instruction, ctas),
+    });
+    const accumulator = accumulatorName(instruction);
+    const reads = readColumns(instruction);
+    warp.tensorHistory.set(`${accumulator}/${reads?.[0] ?? ''}`, { operation, accumulator, reads });
+    warp.tensorOperations.push(operation);
+    return;
+  },
+};
+
+const commit: AsynchronousRecord<'tcgen05.commit'> = {
+  ready: alwaysReady,
+  isWait: false,
+  reads: nothing,
+  writes: nothing,
+  // It needs no unit and no time of its own.
+  unit: { name: 'issue', operation: 'commit', cycles: () => 0, latency: () => 0 },
+  describe: ({ barrier, ctas }) => ({ barrier, ctas: ctas.join(', ') }),
+  execute: (machine, warp, instruction) => {
+    const { barrier, ctas } = instruction;
+    const after = warp.tensorOperations.filter(({ isDone }) => !isDone);
+    const operation = issue(machine, warp, commit, instruction, {
+      after,
+      predecessors: [warp.lastCommit?.order ?? null],
+      reaches: ctas.flatMap((rank) => machine.ctas[rank] ?? []),
+      perform: (actor) => {
+        for (const rank of ctas) arrive(machine, actor, clusterAddress(rank, barrier), 1);
+      },
+    });
+    warp.tensorOperations = [...after, operation];
+    warp.lastCommit = operation;
+  },
+};
+
+/**
+ * MMAs and what tracks them. An MMA reads its operands and writes D at one moment of the scheduler's
+ * choice after its issue, later than the MMAs that the memory model puts before it and than no others; a
+ * commit arrives when all MMAs and copies that the warp issued before it are done, and after its
+ * earlier commits, which kernels rely on where they wait for the last one only at their end. Source:
+ * PTX ISA, `tcgen05.mma`, `tcgen05.commit`.
+ */
+export const tcgen05MmaRecords: InstructionRecords<'tcgen05.mma' | 'tcgen05.commit'> = {
+  'tcgen05.mma': mma,
+  'tcgen05.commit': commit,
+};

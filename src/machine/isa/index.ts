@@ -1,0 +1,18 @@
+export * from './arithmetic/index.js';
+export {
+  clusterAddress,
+  siteOf,
+  splitClusterAddress,
+  type CtaGroup,
+  type Fragment,
+  type Instruction,
+  type InstructionCounts,
+  type InstructionOf,
+  type Opcode,
+  type OperandName,
+  type Tcgen05Mma,
+  type WarpPlace,
+  type WarpProgram,
+} from './instruction.js';
+export { electedLane, laneCount, type LaneMask } from './lanes.js';
+export * from './tensor-core/index.js';

@@ -1,0 +1,224 @@
+import type {
+  FragmentTransfer,
+  MatrixDescriptor,
+  TensorCopyShape,
+  TensorMap,
+} from '../memory/index.js';
+import type { LaneMask } from './lanes.js';
+import type { MmaInstruction } from './tensor-core/index.js';
+
+/**
+ * Registers of a warp: 32 lanes, each lane's registers contiguous ([lane][register], 32 bits each). A
+ * fragment is known by its buffer: what loads into a part of a buffer is waited for by whatever reads
+ * any part of it.
+ */
+export type Fragment = Uint32Array<ArrayBuffer>;
+
+/** Bytes or words that an instruction moves, by the name of what is moved, for counters. */
+export type OperandName = string;
+
+/** How many warp instructions of each PTX mnemonic a piece of code issues. */
+export type InstructionCounts = Readonly<Record<string, number>>;
+
+/** What every instruction may say beside its operands. */
+interface Common {
+  /**
+   * The place in the program, as `K full: wait`: what findings and counters call it, and what a change
+   * of the program names.
+   */
+  readonly site?: string;
+}
+
+/** One CTA of a cluster alone, or the pair of CTAs that share an instruction. */
+export type CtaGroup = 1 | 2;
+
+/** The registers that come from, or go to, an address of each lane; −1 for a lane that does nothing. */
+type LaneAddresses = Int32Array;
+
+/** tcgen05.mma, with what counters call its operands. */
+export type Tcgen05Mma = Common &
+  MmaInstruction & {
+    readonly op: 'tcgen05.mma';
+    readonly names: { readonly a: OperandName; readonly b: OperandName; readonly d: OperandName };
+  };
+
+/** The instructions of the machine, under the names of the PTX ISA. */
+export type Instruction =
+  | Tcgen05Mma
+  | (Common & {
+      readonly op: 'tcgen05.alloc';
+      readonly group: CtaGroup;
+      readonly columns: number;
+      /** The word of shared memory that gets the address. */
+      readonly destination: number;
+    })
+  | (Common & {
+      readonly op: 'tcgen05.dealloc';
+      readonly group: CtaGroup;
+      readonly address: number;
+      readonly columns: number;
+    })
+  | (Common & { readonly op: 'tcgen05.relinquish_alloc_permit'; readonly group: CtaGroup })
+  | (Common & {
+      readonly op: 'tcgen05.cp';
+      readonly group: CtaGroup;
+      readonly shape: TensorCopyShape;
+      readonly address: number;
+      readonly source: MatrixDescriptor;
+      readonly name: OperandName;
+    })
+  | (Common & {
+      readonly op: 'tcgen05.commit';
+      readonly group: CtaGroup;
+      /** An offset in shared memory, the same in every CTA of `ctas`. */
+      readonly barrier: number;
+      /** Ranks of the CTAs whose barrier is arrived on; several with `.multicast::cluster`. */
+      readonly ctas: readonly number[];
+    })
+  | (Common & {
+      readonly op: 'tcgen05.ld' | 'tcgen05.st';
+      readonly transfer: FragmentTransfer;
+      readonly address: number;
+      readonly fragment: Fragment;
+      readonly name: OperandName;
+    })
+  | (Common & {
+      readonly op:
+        | 'tcgen05.wait::ld'
+        | 'tcgen05.wait::st'
+        | 'tcgen05.fence::before_thread_sync'
+        | 'tcgen05.fence::after_thread_sync'
+        | 'fence.mbarrier_init'
+        | 'fence.proxy.async'
+        | 'bar.warp.sync'
+        | 'barrier.cluster.arrive'
+        | 'barrier.cluster.arrive.relaxed'
+        | 'barrier.cluster.wait'
+        | 'cp.async.bulk.commit_group';
+    })
+  | (Common & {
+      readonly op: 'mbarrier.init';
+      /** An offset in the CTA's own shared memory. */
+      readonly barrier: number;
+      readonly count: number;
+      /** What findings call the barrier. */
+      readonly name: string;
+    })
+  | (Common & { readonly op: 'mbarrier.inval'; readonly barrier: number })
+  | (Common & {
+      readonly op: 'mbarrier.arrive';
+      /** A cluster address. */
+      readonly barrier: number;
+      /** The lanes that arrive, once each. */
+      readonly lanes: LaneMask;
+    })
+  | (Common & {
+      readonly op: 'mbarrier.arrive.expect_tx';
+      /** A cluster address. */
+      readonly barrier: number;
+      readonly bytes: number;
+    })
+  | (Common & {
+      readonly op: 'mbarrier.try_wait.parity';
+      readonly barrier: number;
+      readonly parity: 0 | 1;
+    })
+  | (Common & {
+      readonly op: 'cp.async.bulk.tensor.shared.global';
+      readonly map: TensorMap;
+      readonly coordinates: readonly number[];
+      /** An offset in the CTA's own shared memory. */
+      readonly destination: number;
+      /** A cluster address. */
+      readonly barrier: number;
+      readonly name: OperandName;
+    })
+  | (Common & {
+      readonly op: 'cp.async.bulk.tensor.global.shared';
+      readonly map: TensorMap;
+      readonly coordinates: readonly number[];
+      readonly source: number;
+      readonly name: OperandName;
+    })
+  | (Common & {
+      readonly op: 'cp.async.bulk.wait_group' | 'cp.async.bulk.wait_group.read';
+      /** The most recent groups that may be pending. */
+      readonly pending: number;
+    })
+  | (Common & {
+      readonly op: 'bar.sync' | 'bar.arrive';
+      readonly barrier: number;
+      readonly threads: number;
+    })
+  | (Common & {
+      readonly op: 'ld.shared' | 'st.shared';
+      /** Words of each lane: 1, 2 or 4 (.v2, .v4). */
+      readonly words: 1 | 2 | 4;
+      readonly addresses: LaneAddresses;
+      /** [lane][words]. */
+      readonly fragment: Fragment;
+      readonly name: OperandName;
+    })
+  | (Common & {
+      readonly op: 'ld.global' | 'st.global';
+      /** The buffer that holds the words. */
+      readonly memory: Uint32Array;
+      /** Indices of words of that buffer. */
+      readonly addresses: LaneAddresses;
+      readonly fragment: Fragment;
+      readonly name: OperandName;
+    })
+  | (Common & { readonly op: 'setmaxnreg'; readonly registers: number })
+  | (Common & {
+      /**
+       * Straight-line code on registers alone: `execute` computes, `issues` says what the warp issued
+       * for it. Waits for the loads into the fragments that it reads; one that it overwrites and does not
+       * read is named among them.
+       */
+      readonly op: 'registers';
+      readonly reads: readonly Fragment[];
+      readonly execute: () => InstructionCounts;
+    });
+
+/** The name of an instruction. */
+export type Opcode = Instruction['op'];
+
+type Named<Candidate, Op> = Candidate extends { readonly op: infer Name }
+  ? Op extends Name
+    ? Candidate & { readonly op: Op }
+    : never
+  : never;
+
+/** The instructions of one name. */
+export type InstructionOf<Op extends Opcode> = Named<Instruction, Op>;
+
+/** Where in a cluster a warp runs. */
+export interface WarpPlace {
+  /** The CTA's rank in its cluster. */
+  readonly cta: number;
+  readonly warp: number;
+}
+
+/**
+ * What a warp runs: it yields instructions one after the other and finds their results in the
+ * fragments that it named, when the instruction that waits for them has been executed.
+ */
+export type WarpProgram = Generator<Instruction, void, void>;
+
+/** Ranks of CTAs in the addresses of shared memory of a cluster. */
+const clusterWindow = 2 ** 24;
+
+/** The cluster address of an offset in the shared memory of a CTA: what PTX's `mapa` computes. */
+export function clusterAddress(rank: number, offset: number): number {
+  return rank * clusterWindow + offset;
+}
+
+/** The CTA and the offset of a cluster address. */
+export function splitClusterAddress(address: number): { rank: number; offset: number } {
+  return { rank: Math.floor(address / clusterWindow), offset: address % clusterWindow };
+}
+
+/** What an instruction is called: its place in the program, or its name; null stands for the end. */
+export function siteOf(instruction: Instruction | null): string {
+  return instruction === null ? 'the end' : (instruction.site ?? instruction.op);
+}

@@ -1,0 +1,125 @@
+import type { AccumulatorFormat, OperandFormatName } from '../../../hardware/index.js';
+import { RequestError } from '../../../request-error.js';
+import type { Major } from '../../memory/index.js';
+
+/** The kinds of tcgen05.mma whose instruction descriptors are known here. */
+export type MmaKind = 'f16' | 'f8f6f4';
+
+/** An instruction descriptor of a dense tcgen05.mma, as data. */
+export interface InstructionDescriptor {
+  readonly kind: MmaKind;
+  /** The format of D. */
+  readonly accumulator: AccumulatorFormat;
+  readonly a: OperandFormatName;
+  readonly b: OperandFormatName;
+  readonly negateA: boolean;
+  readonly negateB: boolean;
+  /** K: not transposed. */
+  readonly aMajor: Major;
+  readonly bMajor: Major;
+  readonly m: number;
+  readonly n: number;
+}
+
+/** Codes of the operand formats of each kind. */
+const operandCodes: Readonly<Record<MmaKind, Partial<Record<OperandFormatName, number>>>> = {
+  f16: { fp16: 0, bf16: 1 },
+  f8f6f4: { e4m3: 0, e5m2: 1, e2m3: 3, e3m2: 4, e2m1: 5 },
+};
+
+const accumulatorCodes: Readonly<Record<AccumulatorFormat, number>> = { fp16: 0, fp32: 1 };
+
+/** The fields: lowest bit and bits. All others are 0 in a dense instruction without .ws. */
+const fields = {
+  sparsity: [0, 3],
+  accumulator: [4, 2],
+  a: [7, 3],
+  b: [10, 3],
+  negateA: [13, 1],
+  negateB: [14, 1],
+  transposeA: [15, 1],
+  transposeB: [16, 1],
+  /** In units of 8. */
+  n: [17, 6],
+  /** In units of 16. */
+  m: [24, 5],
+} as const;
+
+/**
+ * The 32-bit instruction descriptor. Source: PTX ISA 9.2, "Instruction Descriptor" (section 9.7.16.4.2,
+ * table 42; that f8f6f4 also accumulates in fp16 is table 39). Throws a RequestError for a format
+ * that the kind does not have, an M that is no multiple of 16 up to 496 and an N that is no multiple
+ * of 8 up to 504; whether the shape exists is not its concern.
+ */
+export function encodeInstructionDescriptor(descriptor: InstructionDescriptor): number {
+  const { kind, a, b, m, n } = descriptor;
+  const place = ([first]: readonly [number, number], value: number): number => value * 2 ** first;
+  return (
+    place(fields.accumulator, accumulatorCodes[descriptor.accumulator]) +
+    place(fields.a, codeOf(kind, a)) +
+    place(fields.b, codeOf(kind, b)) +
+    place(fields.negateA, Number(descriptor.negateA)) +
+    place(fields.negateB, Number(descriptor.negateB)) +
+    place(fields.transposeA, Number(descriptor.aMajor === 'mn')) +
+    place(fields.transposeB, Number(descriptor.bMajor === 'mn')) +
+    place(fields.n, inUnits('N', n, 8, fields.n[1])) +
+    place(fields.m, inUnits('M', m, 16, fields.m[1]))
+  );
+}
+
+/**
+ * The descriptor of a word of this kind, a field of the instruction and not of the word. Throws a
+ * RequestError for codes that the kind does not have and for a sparse instruction; reserved bits and
+ * the shift of .ws are ignored.
+ */
+export function decodeInstructionDescriptor(word: number, kind: MmaKind): InstructionDescriptor {
+  const field = ([first, bits]: readonly [number, number]): number =>
+    (word >>> first) & (2 ** bits - 1);
+  const nameOf = <Name extends string>(
+    codes: Partial<Record<Name, number>>,
+    code: number,
+    what: string,
+  ): Name => {
+    const found = Object.entries(codes).find(([, value]) => value === code);
+    if (found === undefined)
+      throw new RequestError(
+        `instruction descriptor 0x${(word >>> 0).toString(16)} has code ${code} for ${what}, which kind::${kind} does not have; pass the kind that it was made for`,
+      );
+    return found[0] as Name;
+  };
+  if (field(fields.sparsity) !== 0)
+    throw new RequestError(
+      `instruction descriptor 0x${(word >>> 0).toString(16)} is of a sparse or saturating instruction, which is not modelled; pass a dense one`,
+    );
+  const major = (place: readonly [number, number]): Major => (field(place) === 1 ? 'mn' : 'k');
+  return {
+    kind,
+    accumulator: nameOf(accumulatorCodes, field(fields.accumulator), 'D'),
+    a: nameOf(operandCodes[kind], field(fields.a), 'A'),
+    b: nameOf(operandCodes[kind], field(fields.b), 'B'),
+    negateA: field(fields.negateA) === 1,
+    negateB: field(fields.negateB) === 1,
+    aMajor: major(fields.transposeA),
+    bMajor: major(fields.transposeB),
+    m: field(fields.m) * 16,
+    n: field(fields.n) * 8,
+  };
+}
+
+function codeOf(kind: MmaKind, format: OperandFormatName): number {
+  const code = operandCodes[kind][format];
+  if (code === undefined)
+    throw new RequestError(
+      `kind::${kind} has no operands in ${format}; take one of ${Object.keys(operandCodes[kind]).join(', ')}`,
+    );
+  return code;
+}
+
+function inUnits(name: string, value: number, unit: number, bits: number): number {
+  const units = value / unit;
+  if (!(Number.isInteger(units) && units > 0 && units < 2 ** bits))
+    throw new RequestError(
+      `an instruction descriptor cannot say ${name} = ${value}; pass a multiple of ${unit} up to ${(2 ** bits - 1) * unit}`,
+    );
+  return units;
+}

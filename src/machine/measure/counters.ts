@@ -1,0 +1,98 @@
+import type { InstructionCounts, OperandName } from '../isa/index.js';
+
+/** Amounts by name. */
+export type Amounts = Record<string, number>;
+
+/** What one CTA has done. Bytes are counted where the instruction moves them, whatever the banks. */
+export interface CtaCounters {
+  /** Warp instructions by mnemonic; asynchronous ones once for the warp that issued them. */
+  readonly instructions: Amounts;
+  /** Floating-point operations of MMAs, two for a product and its sum, by what D is. */
+  readonly mmaFlops: Amounts;
+  /** The same by the bits of A's elements, `16` or `8`, on which the tensor core's rate depends. */
+  readonly mmaFlopsByOperandBits: Amounts;
+  /** Bytes of shared memory read and written, by what is moved, as `K → mma`. */
+  readonly sharedBytes: Amounts;
+  /** Bytes of tensor memory read and written, likewise. */
+  readonly tensorBytes: Amounts;
+  /** Bytes of global memory read and written, likewise. */
+  readonly globalBytes: Amounts;
+  /** Waits by place in the program, and those of them that had to wait. */
+  readonly waits: Amounts;
+  readonly blockedWaits: Amounts;
+  /** Clocks spent waiting by place, in a timed run. */
+  readonly waitClocks: Amounts;
+  /** Clocks in which a unit worked, in a timed run. */
+  readonly unitClocks: Amounts;
+  /** The most columns of tensor memory and bytes of shared memory in use. */
+  mostTensorColumns: number;
+  mostSharedBytes: number;
+}
+
+export function createCtaCounters(): CtaCounters {
+  return {
+    instructions: {},
+    mmaFlops: {},
+    mmaFlopsByOperandBits: {},
+    sharedBytes: {},
+    tensorBytes: {},
+    globalBytes: {},
+    waits: {},
+    blockedWaits: {},
+    waitClocks: {},
+    unitClocks: {},
+    mostTensorColumns: 0,
+    mostSharedBytes: 0,
+  };
+}
+
+/** Adds to an amount. */
+export function count(amounts: Amounts, name: OperandName, amount: number): void {
+  amounts[name] = (amounts[name] ?? 0) + amount;
+}
+
+/** Adds every count of a piece of code. */
+export function countInstructions(amounts: Amounts, counts: InstructionCounts): void {
+  for (const name in counts) count(amounts, name, counts[name]);
+}
+
+type AmountsKey = {
+  [Key in keyof CtaCounters]: CtaCounters[Key] extends Amounts ? Key : never;
+}[keyof CtaCounters];
+
+const amountsKeys = Object.entries(createCtaCounters())
+  .filter(([, value]) => typeof value === 'object')
+  .map(([key]) => key as AmountsKey);
+
+function addTo(sums: Amounts, amounts: Amounts, factor: 1 | -1): void {
+  for (const [name, amount] of Object.entries(amounts)) {
+    const sum = (sums[name] ?? 0) + factor * amount;
+    if (sum === 0) delete sums[name];
+    else sums[name] = sum;
+  }
+}
+
+/**
+ * What several CTAs have done together, or one in several runs: amounts add up, and of the most that
+ * was in use at a time the largest is taken. The sum of nothing is that of a CTA that did nothing.
+ */
+export function sumOfCounters(list: readonly CtaCounters[]): CtaCounters {
+  const sum = createCtaCounters();
+  for (const counters of list) {
+    for (const key of amountsKeys) addTo(sum[key], counters[key], 1);
+    sum.mostTensorColumns = Math.max(sum.mostTensorColumns, counters.mostTensorColumns);
+    sum.mostSharedBytes = Math.max(sum.mostSharedBytes, counters.mostSharedBytes);
+  }
+  return sum;
+}
+
+/**
+ * What a longer run has done beyond a shorter one; amounts that are equal are left out. Of runs that
+ * differ in one block this is the block's work alone, without the beginning and the end. The most in
+ * use at a time is the longer run's.
+ */
+export function differenceOfCounters(longer: CtaCounters, shorter: CtaCounters): CtaCounters {
+  const difference = sumOfCounters([longer]);
+  for (const key of amountsKeys) addTo(difference[key], shorter[key], -1);
+  return difference;
+}

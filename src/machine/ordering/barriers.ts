@@ -1,0 +1,116 @@
+/** One mbarrier of shared memory: what PTX calls an mbarrier object. */
+export interface Mbarrier {
+  readonly name: string;
+  readonly cta: number;
+  readonly offset: number;
+  /** Arrivals that a phase expects. */
+  readonly expected: number;
+  /** Arrivals that the current phase lacks. */
+  pending: number;
+  /** Bytes that the current phase's transactions lack; below 0 while they are ahead of expect_tx. */
+  transactionBytes: number;
+  /** The current phase, counted from 0; the one before it is complete. */
+  phase: number;
+  /** Who arrived in the current phase, for messages about deadlocks. */
+  readonly arrived: string[];
+  /** When the last phase was completed, in clocks of the timed schedule. */
+  completedAt: number;
+}
+
+/** What an arrival did to a barrier. */
+export type ArrivalResult = 'pending' | 'completed' | 'over-arrival';
+
+/** A barrier as mbarrier.init leaves it. */
+export function createMbarrier(
+  name: string,
+  cta: number,
+  offset: number,
+  expected: number,
+): Mbarrier {
+  return {
+    name,
+    cta,
+    offset,
+    expected,
+    pending: expected,
+    transactionBytes: 0,
+    phase: 0,
+    arrived: [],
+    completedAt: 0,
+  };
+}
+
+/** Completes the phase when nothing is lacking. Source: PTX ISA, "Phase Completion of the mbarrier". */
+function settle(barrier: Mbarrier): ArrivalResult {
+  if (barrier.pending > 0 || barrier.transactionBytes !== 0) return 'pending';
+  barrier.phase++;
+  barrier.pending = barrier.expected;
+  barrier.arrived.length = 0;
+  return 'completed';
+}
+
+/** Counts arrivals, and bytes that the phase is to wait for before it completes. */
+export function arriveOn(
+  barrier: Mbarrier,
+  count: number,
+  who: string,
+  expectedBytes = 0,
+): ArrivalResult {
+  if (count > barrier.pending) return 'over-arrival';
+  barrier.transactionBytes += expectedBytes;
+  barrier.pending -= count;
+  barrier.arrived.push(who);
+  return settle(barrier);
+}
+
+/** Counts bytes that have arrived: the complete-tx operation. */
+export function completeTransaction(barrier: Mbarrier, bytes: number): ArrivalResult {
+  barrier.transactionBytes -= bytes;
+  return settle(barrier);
+}
+
+/**
+ * Whether mbarrier.try_wait.parity returns true: the phase before the current one has this parity. So a
+ * new barrier lets a wait for parity 1 pass.
+ */
+export function hasCompleted({ phase }: Mbarrier, parity: 0 | 1): boolean {
+  return (phase & 1) !== parity;
+}
+
+/** A barrier of bar.sync and bar.arrive, or that of a whole cluster. */
+export interface NamedBarrier {
+  readonly id: number;
+  /** Threads of a generation, as its first instruction says; 0 before. */
+  threads: number;
+  arrived: number;
+  /** Complete generations. */
+  generation: number;
+  readonly who: string[];
+  completedAt: number;
+}
+
+export function createNamedBarrier(id: number, threads = 0): NamedBarrier {
+  return { id, threads, arrived: 0, generation: 0, who: [], completedAt: 0 };
+}
+
+/**
+ * Counts arrivals. A generation is complete when all of its threads have arrived.
+ * @returns what happened; a `mismatch` is an instruction that names another number of threads
+ */
+export function arriveAtNamed(
+  barrier: NamedBarrier,
+  count: number,
+  threads: number,
+  who: string,
+): 'pending' | 'completed' | 'over-arrival' | 'mismatch' {
+  if (barrier.arrived > 0 && barrier.threads !== threads) return 'mismatch';
+  barrier.threads = threads;
+  if (barrier.arrived + count > threads) return 'over-arrival';
+  barrier.arrived += count;
+  barrier.who.push(who);
+  if (barrier.arrived < threads) return 'pending';
+  barrier.arrived = 0;
+  barrier.who.length = 0;
+  barrier.generation++;
+  return 'completed';
+}

@@ -1,0 +1,110 @@
+import { siteOf } from '../isa/index.js';
+import type { AccessClocks, AccessKind, AccessTable, Proxy } from './accesses.js';
+import {
+  copyClock,
+  createClock,
+  includeInClock,
+  joinClock,
+  type Chains,
+  type Clock,
+} from './clock.js';
+import type { MemoryModel } from './memory-model.js';
+import { operationKinds, type OperationKind } from './operation-kinds.js';
+import type { Actor, OperationOrder, OrderedRun, WarpOrder } from './order-tracker.js';
+
+/** Whether an operation's order with others takes tcgen05 fences. */
+export function needsTensorFences({ tensorFences }: MemoryModel, kind: OperationKind): boolean {
+  return tensorFences && operationKinds[kind].takesTensorFences;
+}
+
+/** What is known to one is known to the other from now on. */
+export function joinClocks(into: AccessClocks, { clock, asyncView }: AccessClocks): void {
+  joinClock(into.clock, clock);
+  joinClock(into.asyncView, asyncView);
+}
+
+/** What two clocks both include. */
+function commonClock(one: Clock, other: Clock): Clock {
+  const common = createClock();
+  const chains = Math.min(one.times.length, other.times.length);
+  for (let chain = 0; chain < chains; chain++)
+    includeInClock(common, chain, Math.min(one.times[chain], other.times[chain]));
+  return common;
+}
+
+/** An operation that a warp issues, as far as order goes. */
+export interface IssuedOperation {
+  readonly kind: OperationKind;
+  /** The instruction, and its place in the program. */
+  readonly name: string;
+  readonly site: string;
+  /** The operations that the hardware performs before it; null where nobody keeps their order. */
+  readonly predecessors: readonly (OperationOrder | null)[];
+}
+
+/**
+ * The order of an operation: it comes after what its warp knows and after its predecessors. A
+ * tcgen05.commit makes known the warp's MMAs and copies alone, which are remembered for it in the warp's
+ * `tensorOperations`; its arrival comes after all that the warp knows.
+ * @param order of the warp, whose clock the caller advances
+ */
+export function beginOperation(
+  chains: Chains,
+  model: MemoryModel,
+  order: WarpOrder,
+  { kind, name, site, predecessors }: IssuedOperation,
+): OperationOrder {
+  const isFenced = needsTensorFences(model, kind);
+  const from = kind === 'commit' ? order.tensorOperations : order;
+  const clock = copyClock(from.clock);
+  const asyncView = copyClock(from.asyncView);
+  const tensorClock = isFenced ? copyClock(order.tensorView) : clock;
+  for (const predecessor of predecessors)
+    if (predecessor !== null) {
+      joinClocks({ clock, asyncView }, predecessor);
+      if (isFenced) joinClock(tensorClock, predecessor.tensorClock);
+    }
+  // In a chain each event comes after those before it, in whichever clock one looks.
+  const { chain, time } = chains.begin(isFenced ? commonClock(clock, tensorClock) : clock);
+  includeInClock(clock, chain, time);
+  if (isFenced) includeInClock(tensorClock, chain, time);
+  const arrivalClock = kind === 'commit' ? copyClock(order.clock) : clock;
+  if (kind === 'commit') joinClock(arrivalClock, clock);
+  if (operationKinds[kind].isCommitted) joinClocks(order.tensorOperations, { clock, asyncView });
+  return { clock, tensorClock, asyncView, arrivalClock, chain, time, name, site };
+}
+
+/** What is ordered before an actor's next event, and the chain that the event belongs to. */
+export function clocksOfActor({ warp, order }: Actor): AccessClocks & { readonly chain: number } {
+  return order ?? warp.order!;
+}
+
+/** Enters an event in the table of accesses; its stamp. */
+export type RecordAccess = (
+  machine: OrderedRun,
+  actor: Actor,
+  kind: AccessKind,
+  proxy: Proxy,
+) => number;
+
+/** Enters events in this table. An operation's reads in one proxy are one event; so are its writes. */
+export function createAccessRecorder(accesses: AccessTable): RecordAccess {
+  let lastOrder: OperationOrder | null = null;
+  let lastKind: AccessKind = 'read';
+  let lastProxy: Proxy = 'generic';
+  let lastStamp = 0;
+  return ({ step }, actor, kind, proxy) => {
+    const { warp, order } = actor;
+    if (order !== null && order === lastOrder && kind === lastKind && proxy === lastProxy)
+      return lastStamp;
+    const { chain } = clocksOfActor(actor);
+    const time = order?.time ?? warp.order!.clock.times[chain];
+    const site = order?.site ?? siteOf(warp.current);
+    const who = order === null ? warp.name : `${order.name} of ${warp.name}`;
+    lastOrder = order;
+    lastKind = kind;
+    lastProxy = proxy;
+    lastStamp = accesses.record({ chain, time, proxy, kind, step, site, who });
+    return lastStamp;
+  };
+}

@@ -1,0 +1,151 @@
+import type { Instruction } from '../isa/index.js';
+import type { SharedMemory } from '../memory/index.js';
+import type { AccessClocks } from './accesses.js';
+import type { Mbarrier, NamedBarrier } from './barriers.js';
+import type { Clock } from './clock.js';
+import type { FindingCollector } from './finding.js';
+import type { OperationKind } from './operation-kinds.js';
+
+/** A warp, as far as order goes. */
+export interface OrderedWarp {
+  /** `CTA 0 warp 12`, and what the program calls it. */
+  readonly name: string;
+  readonly cta: OrderedCta;
+  /** The instruction that it executes; null at its end. */
+  readonly current: Instruction | null;
+  /** Null in a run whose order nobody follows. */
+  readonly order: WarpOrder | null;
+}
+
+/** A CTA, as far as order goes. */
+export interface OrderedCta {
+  readonly rank: number;
+  readonly shared: SharedMemory;
+  readonly warps: readonly OrderedWarp[];
+}
+
+/** A run, as far as order goes. */
+export interface OrderedRun {
+  readonly ctas: readonly OrderedCta[];
+  readonly findings: FindingCollector;
+  readonly clusterBarrier: NamedBarrier;
+  /** Steps executed. */
+  readonly step: number;
+}
+
+/** What a warp knows to have happened. */
+export interface WarpOrder {
+  readonly chain: number;
+  /** Everything that is ordered before its next instruction. */
+  readonly clock: Clock;
+  /** What a fence.proxy.async on the way has made known to the async proxy as well. */
+  readonly asyncView: Clock;
+  /** What is ordered before its next accesses to tensor memory, where a model asks for fences. */
+  readonly tensorView: Clock;
+  /** Its complete tcgen05 loads and stores that no fence has ordered before what follows. */
+  readonly unfenced: Clock;
+  /** Its tcgen05.mma and tcgen05.cp: what tcgen05.commit tracks. */
+  readonly tensorOperations: AccessClocks;
+  /** What fence.mbarrier_init has made known to the cluster. */
+  readonly published: Clock;
+}
+
+/** What is ordered before an asynchronous operation; and, its own tick included, with it. */
+export interface OperationOrder {
+  readonly clock: Clock;
+  /** What is ordered before what it does in tensor memory; the same but for tcgen05 fences. */
+  readonly tensorClock: Clock;
+  readonly asyncView: Clock;
+  /** What its arrival comes after, which is more than it makes known for a tcgen05.commit. */
+  readonly arrivalClock: Clock;
+  readonly chain: number;
+  readonly time: number;
+  /** The instruction, and its place in the program. */
+  readonly name: string;
+  readonly site: string;
+}
+
+/** A rectangle of a CTA's memory. */
+export interface MemoryArea {
+  /** `shared`: words of 32 bits. `tensor`: granules of 16 lanes × 1 column, 512 to a row. */
+  readonly space: 'shared' | 'tensor';
+  readonly cta: OrderedCta;
+  readonly start: number;
+  readonly count: number;
+  readonly stride?: number;
+  readonly rows?: number;
+}
+
+/** Who accesses or arrives: a warp, or an operation that it has issued. */
+export interface Actor {
+  readonly warp: OrderedWarp;
+  readonly order: OperationOrder | null;
+}
+
+/**
+ * Follows what is ordered before what while a cluster runs, and reports what is not. It is told of every
+ * access and of everything that orders; it does not change the run.
+ */
+export interface OrderTracker {
+  readonly createWarp: () => WarpOrder;
+  readonly access: (
+    machine: OrderedRun,
+    actor: Actor,
+    kind: 'read' | 'write',
+    area: MemoryArea,
+  ) => void;
+  /**
+   * An operation that the warp issues now; MMAs of `predecessors` are executed before it. `reaches`: the
+   * CTAs that must not end before it is known to be complete.
+   */
+  readonly begin: (
+    warp: OrderedWarp,
+    kind: OperationKind,
+    predecessors: readonly (OperationOrder | null)[],
+    reaches: readonly OrderedCta[],
+  ) => OperationOrder;
+  /** The warp knows that an operation is complete: by a wait, or since it has its registers. */
+  readonly finish: (warp: OrderedWarp, kind: OperationKind, order: OperationOrder) => void;
+  readonly fence: (
+    warp: OrderedWarp,
+    fence: 'before_thread_sync' | 'after_thread_sync' | 'mbarrier_init' | 'proxy.async',
+  ) => void;
+  readonly initialise: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;
+  /** The end of a barrier, which has to come after all its arrivals and waits. */
+  readonly invalidate: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;
+  /** An arrival, or bytes that arrive, counted to the barrier's current phase. */
+  readonly arrive: (
+    machine: OrderedRun,
+    actor: Actor,
+    barrier: Mbarrier,
+    what: 'arrival' | 'bytes',
+  ) => void;
+  /** The barrier has completed a phase. */
+  readonly complete: (machine: OrderedRun, barrier: Mbarrier) => void;
+  /** A wait has returned since the phase before the current one is complete. */
+  readonly observe: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;
+  readonly arriveAtNamed: (
+    machine: OrderedRun,
+    warp: OrderedWarp,
+    barrier: NamedBarrier,
+    how: { readonly waits: boolean; readonly isRelaxed: boolean },
+  ) => void;
+  readonly completeNamed: (barrier: NamedBarrier) => void;
+  readonly leaveNamed: (warp: OrderedWarp, barrier: NamedBarrier, generation: number) => void;
+  /** The warp's CTA has these columns of tensor memory from now on. */
+  readonly allocateTensor: (
+    machine: OrderedRun,
+    warp: OrderedWarp,
+    firstColumn: number,
+    columns: number,
+  ) => void;
+  /** Columns of tensor memory are freed, with what they hold. */
+  readonly endTensor: (
+    machine: OrderedRun,
+    warp: OrderedWarp,
+    firstColumn: number,
+    columns: number,
+  ) => void;
+  /** All warps have ended: whatever reached a CTA has to be known there to be complete. */
+  readonly end: (machine: OrderedRun) => void;
+}

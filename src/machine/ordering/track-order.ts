@@ -1,0 +1,227 @@
+import { siteOf } from '../isa/index.js';
+import { tensorMemoryColumns } from '../memory/index.js';
+import { createAccessTable } from './accesses.js';
+import { createBarrierHistory, type BarrierHistory } from './barrier-history.js';
+import type { Mbarrier, NamedBarrier } from './barriers.js';
+import {
+  copyClock,
+  createChains,
+  createClock,
+  includeInClock,
+  joinClock,
+  tickClock,
+} from './clock.js';
+import { createBarrierLives, createCtaReach, createTensorAllocations } from './lifetimes.js';
+import type { MemoryModel } from './memory-model.js';
+import { createNamedBarrierHistory, type NamedBarrierHistory } from './named-barrier-history.js';
+import {
+  beginOperation,
+  clocksOfActor,
+  createAccessRecorder,
+  joinClocks,
+  needsTensorFences,
+} from './operation-order.js';
+import { createOrderFindings } from './order-findings.js';
+import type {
+  MemoryArea,
+  OrderedCta,
+  OrderedRun,
+  OrderTracker,
+  WarpOrder,
+} from './order-tracker.js';
+import { createShadowMemory } from './shadow-memory.js';
+
+const wordBytes = 4;
+/** Granules of 16 lanes × 1 column. */
+const tensorGranules = 8 * tensorMemoryColumns;
+
+/** After what makes a warp's clock known to others, what it does next is later. */
+function tick({ chain, clock }: WarpOrder): void {
+  tickClock(clock, chain);
+}
+
+/** What a finding calls a barrier of threads. */
+function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
+  if (barrier.id >= 0) return `barrier ${barrier.id}`;
+  return barrier === clusterBarrier ? 'the barrier of the cluster' : 'tcgen05.alloc of a pair';
+}
+
+/** A tracker for a cluster of these CTAs, before it runs. */
+export function createOrderTracker(
+  model: MemoryModel,
+  ctas: readonly Pick<OrderedCta, 'shared'>[],
+): OrderTracker {
+  const chains = createChains();
+  const accesses = createAccessTable();
+  const record = createAccessRecorder(accesses);
+  const findings = createOrderFindings(accesses);
+  const memories = ctas.map(({ shared }) => ({
+    shared: createShadowMemory(shared.limitBytes / wordBytes, accesses),
+    tensor: createShadowMemory(tensorGranules, accesses),
+    allocations: createTensorAllocations(accesses, findings),
+  }));
+  const lives = createBarrierLives(accesses, findings);
+  const reach = createCtaReach();
+  const histories = new Map<Mbarrier, BarrierHistory>();
+  const namedHistories = new Map<NamedBarrier, NamedBarrierHistory>();
+
+  function historyOf(barrier: NamedBarrier): NamedBarrierHistory {
+    let history = namedHistories.get(barrier);
+    if (history === undefined) {
+      history = createNamedBarrierHistory(accesses);
+      namedHistories.set(barrier, history);
+    }
+    return history;
+  }
+
+  return {
+    createWarp: () => {
+      const chain = chains.createAgent();
+      const order: WarpOrder = {
+        chain,
+        clock: createClock(),
+        asyncView: createClock(),
+        tensorView: createClock(),
+        unfenced: createClock(),
+        published: createClock(),
+        tensorOperations: { clock: createClock(), asyncView: createClock() },
+      };
+      tick(order);
+      return order;
+    },
+    access: (machine, actor, kind, area) => {
+      const { space, cta, start } = area;
+      const { order } = actor;
+      // Tensor memory has one way to it; the proxies are those of shared memory.
+      const isAsync = space === 'shared' && order !== null;
+      const stamp = record(machine, actor, kind, isAsync ? 'async' : 'generic');
+      const { asyncView, clock } = clocksOfActor(actor);
+      const isFenced = space === 'tensor' && order !== null;
+      const clocks = { clock: isFenced ? order.tensorClock : clock, asyncView };
+      const memory = memories[cta.rank];
+      for (const conflict of memory[space][kind](area, stamp, clocks))
+        findings.conflict(machine, area, conflict);
+      if (space === 'tensor')
+        memory.allocations.check(machine, cta.rank, clock, start % tensorMemoryColumns, stamp);
+    },
+    begin: (warp, kind, predecessors, reaches) => {
+      const name = warp.current?.op ?? kind;
+      const site = siteOf(warp.current);
+      const order = beginOperation(chains, model, warp.order!, { kind, name, site, predecessors });
+      tick(warp.order!);
+      const { chain, time } = order;
+      for (const cta of reaches)
+        reach.add({ cta, chain, time, kind, who: `${name} of ${warp.name}`, site });
+      return order;
+    },
+    finish: ({ order }, kind, operation) => {
+      const { clock, asyncView, tensorView, unfenced } = order!;
+      if (needsTensorFences(model, kind)) {
+        joinClock(tensorView, operation.tensorClock);
+        joinClock(unfenced, operation.clock);
+      } else joinClock(clock, operation.clock);
+      joinClock(asyncView, operation.asyncView);
+    },
+    fence: ({ order }, fence) => {
+      const { clock, asyncView, tensorView, unfenced, published } = order!;
+      if (fence === 'before_thread_sync') joinClock(clock, unfenced);
+      else if (fence === 'after_thread_sync') joinClock(tensorView, clock);
+      else if (fence === 'mbarrier_init') joinClock(published, clock);
+      else joinClock(asyncView, clock);
+      tick(order!);
+    },
+    initialise: (machine, warp, barrier) => {
+      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      histories.set(barrier, createBarrierHistory(accesses, stamp));
+      lives.begin(machine, warp.order!.clock, barrier, stamp);
+      tick(warp.order!);
+    },
+    invalidate: (machine, warp, barrier) => {
+      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      lives.end(machine, warp.order!.clock, barrier, stamp);
+      histories.delete(barrier);
+      tick(warp.order!);
+    },
+    arrive: (machine, actor, barrier, what) => {
+      const history = histories.get(barrier)!;
+      const stamp = record(machine, actor, 'arrive', 'generic');
+      lives.remember(barrier, stamp);
+      const { warp, order } = actor;
+      const clocks = clocksOfActor(actor);
+      const violations =
+        what === 'arrival'
+          ? history.arrive(stamp, clocks, order?.arrivalClock ?? clocks.clock)
+          : history.transact(stamp, clocks);
+      findings.violations(machine, barrier.cta, barrier.name, violations);
+      if (order !== null) return;
+      const { chain, clock } = warp.order!;
+      const cta = machine.ctas[barrier.cta];
+      if (cta !== warp.cta) {
+        const [time, site] = [clock.times[chain], siteOf(warp.current)];
+        reach.add({ cta, chain, time, kind: 'arrival', who: warp.name, site });
+      }
+      tick(warp.order!);
+    },
+    complete: (machine, barrier) => {
+      const violations = histories.get(barrier)!.complete();
+      findings.violations(machine, barrier.cta, barrier.name, violations);
+    },
+    observe: (machine, warp, barrier) => {
+      const history = histories.get(barrier)!;
+      const stamp = record(machine, { warp, order: null }, 'wait', 'generic');
+      lives.remember(barrier, stamp);
+      const violations = history.observe(stamp, warp.order!);
+      findings.violations(machine, barrier.cta, barrier.name, violations);
+      joinClocks(warp.order!, history.completed);
+      tick(warp.order!);
+    },
+    arriveAtNamed: (machine, warp, barrier, { waits, isRelaxed }) => {
+      const order = warp.order!;
+      let [stamp, clocks] = [0, { clock: order.clock, asyncView: order.asyncView }];
+      if (isRelaxed) {
+        // Only what fence.mbarrier_init came after is made known.
+        clocks = { clock: copyClock(order.published), asyncView: createClock() };
+        const position = chains.begin(clocks.clock);
+        includeInClock(clocks.clock, position.chain, position.time);
+        stamp = accesses.record({
+          ...position,
+          proxy: 'generic',
+          kind: 'arrive',
+          step: machine.step,
+          site: siteOf(warp.current),
+          who: warp.name,
+        });
+      } else stamp = record(machine, { warp, order: null }, 'arrive', 'generic');
+      const violations = historyOf(barrier).arrive(stamp, waits, clocks);
+      findings.violations(machine, warp.cta.rank, nameOf(barrier, machine), violations);
+      tick(order);
+    },
+    completeNamed: (barrier) => historyOf(barrier).complete(),
+    leaveNamed: ({ order }, barrier, generation) =>
+      joinClocks(order!, historyOf(barrier).leave(generation)),
+    end: reach.checkEnds,
+    allocateTensor: (machine, warp, firstColumn, columns) => {
+      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      memories[warp.cta.rank].allocations.allocate(firstColumn, columns, stamp);
+      tick(warp.order!);
+    },
+    endTensor: (machine, warp, firstColumn, columns) => {
+      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      const area: MemoryArea = {
+        space: 'tensor',
+        cta: warp.cta,
+        start: firstColumn,
+        count: columns,
+        stride: tensorMemoryColumns,
+        rows: tensorGranules / tensorMemoryColumns,
+      };
+      // Of its own loads and stores a warp knows without a fence that they are complete.
+      const { clock: known, asyncView, unfenced } = warp.order!;
+      const clock = copyClock(known);
+      joinClock(clock, unfenced);
+      const { tensor } = memories[warp.cta.rank];
+      for (const conflict of tensor.end(area, stamp, { clock, asyncView }))
+        findings.conflict(machine, area, conflict);
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import {
+  createMmaUnits,
+  warpLanes,
+  type MmaUnits,
+  type WarpPlace,
+  type WarpProgram,
+} from '../isa/index.js';
+import {
+  createCtaCounters,
+  createUnitOccupancy,
+  unitRates,
+  type TraceEvent,
+  type UnitRates,
+} from '../measure/index.js';
+import { createSharedMemory, createTensorMemory, type SharedMemory } from '../memory/index.js';
+import {
+  createFindingCollector,
+  createNamedBarrier,
+  createOrderTracker,
+  memoryModels,
+  type MemoryModel,
+} from '../ordering/index.js';
+import type { CtaState, MachineState } from '../state.js';
+import type { Scheduler } from './scheduler.js';
+
+/** What a cluster is to run. */
+export interface ClusterLaunch {
+  /** 1, or 2 for a pair. */
+  readonly ctas: 1 | 2;
+  readonly warps: number;
+  /** What the program calls a warp, for findings. */
+  readonly warpName?: (warp: number) => string;
+  /**
+   * The layout of a CTA's shared memory, before it starts.
+   * @param shared of the CTA
+   */
+  readonly allocate?: (shared: SharedMemory) => void;
+  /** The program of a warp, with the shared memory of its CTA as `allocate` has laid it out. */
+  readonly program: (place: WarpPlace) => WarpProgram;
+}
+
+/** How a cluster is run. */
+export interface RunOptions {
+  /** Default: in order. */
+  readonly scheduler?: Scheduler;
+  /** Default: `practice`. */
+  readonly model?: MemoryModel;
+  /** Whether races are looked for; default true. */
+  readonly races?: boolean;
+  /** The tensor core's arithmetic and the rates; default those of sm_100. */
+  readonly mmaUnits?: MmaUnits;
+  readonly rates?: UnitRates;
+  readonly trace?: (event: TraceEvent) => void;
+  /** Steps after which the run is given up as endless; default 10^8. */
+  readonly mostSteps?: number;
+}
+
+/** A cluster before its first step: no warp has an instruction yet (`advance`). */
+export function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState {
+  const { model = memoryModels.practice, races = true, rates = unitRates.sm_100 } = options;
+  const ctas = Array.from({ length: launch.ctas }, (_, rank): CtaState => {
+    const shared = createSharedMemory();
+    launch.allocate?.(shared);
+    const counters = createCtaCounters();
+    counters.mostSharedBytes = shared.regions.reduce((sum, { bytes }) => sum + bytes, 0);
+    return {
+      rank,
+      shared,
+      tensor: createTensorMemory(),
+      counters,
+      mbarriers: new Map(),
+      namedBarriers: new Map(),
+      warps: [],
+    };
+  });
+  const tracker = races ? createOrderTracker(model, ctas) : null;
+  const warpName = launch.warpName ?? ((warp) => `warp ${warp}`);
+  for (const cta of ctas)
+    for (let index = 0; index < launch.warps; index++)
+      cta.warps.push({
+        cta,
+        index,
+        name: `CTA ${cta.rank} ${warpName(index)}`,
+        program: launch.program({ cta: cta.rank, warp: index }),
+        current: null,
+        continuation: null,
+        loads: [],
+        stores: [],
+        tensorOperations: [],
+        tensorHistory: new Map(),
+        openBulkGroup: [],
+        bulkGroups: [],
+        lastCommit: null,
+        clusterGeneration: null,
+        readyAt: 0,
+        time: 0,
+        order: tracker?.createWarp() ?? null,
+        chosenAs: 'warp',
+      });
+  return {
+    ctas,
+    model,
+    rates,
+    tracker,
+    findings: createFindingCollector(),
+    pending: [],
+    mmaUnits: options.mmaUnits ?? createMmaUnits('sm_100'),
+    occupancy:
+      options.scheduler?.isTimed === true ? createUnitOccupancy(rates, options.trace) : null,
+    clusterBarrier: createNamedBarrier(-1, launch.ctas * launch.warps * warpLanes),
+    pairAllocation: createNamedBarrier(-2, launch.ctas * warpLanes),
+    trace: options.trace ?? null,
+    step: 0,
+    now: 0,
+  };
+}

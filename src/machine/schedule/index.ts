@@ -1,0 +1,24 @@
+export type { ClusterLaunch, RunOptions } from './create-machine.js';
+export {
+  explore,
+  exploreRandom,
+  exploreSchedules,
+  type Exploration,
+  type ExploredRun,
+  type ExploreOptions,
+  type Outcome,
+  type RunUnder,
+} from './explore.js';
+export { runCluster, type ClusterRun } from './run-cluster.js';
+export {
+  inOrderScheduler,
+  recordingScheduler,
+  replayingScheduler,
+  timedScheduler,
+  type Scheduler,
+} from './scheduler.js';
+export {
+  adversarialSchedulers,
+  delayingScheduler,
+  randomScheduler,
+} from './searching-schedulers.js';

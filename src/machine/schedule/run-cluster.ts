@@ -1,0 +1,192 @@
+import { noMemory, recordOf, touchMemory } from '../instructions/index.js';
+import { siteOf, type Instruction } from '../isa/index.js';
+import { count, type CtaCounters } from '../measure/index.js';
+import { operationKinds, type Finding } from '../ordering/index.js';
+import {
+  hasExited,
+  type AsynchronousOperation,
+  type MachineState,
+  type Step,
+  type WarpState,
+} from '../state.js';
+import { createMachine, type ClusterLaunch, type RunOptions } from './create-machine.js';
+import { isReady, neededLoads, readyTime, useLoads, waitsFor } from './readiness.js';
+import { inOrderScheduler } from './scheduler.js';
+import { createTimeBooks } from './time-books.js';
+
+/** What came of a run. */
+export interface ClusterRun {
+  readonly findings: readonly Finding[];
+  /** Of each CTA. */
+  readonly counters: readonly CtaCounters[];
+  readonly steps: number;
+  /** Clocks from the beginning to the end in a timed schedule. */
+  readonly clocks: number;
+  /** Whether all warps came to their end. */
+  readonly isComplete: boolean;
+}
+
+/** The warp's next instruction becomes current. */
+function advance(warp: WarpState): void {
+  const next = warp.program.next();
+  warp.current = next.done === true ? null : next.value;
+}
+
+/** Tells the tracker of the memory that an instruction has read and written. */
+function touchAtOnce(machine: MachineState, warp: WarpState, instruction: Instruction): void {
+  const record = recordOf(instruction);
+  if (record.reads.memory === noMemory && record.writes.memory === noMemory) return;
+  touchMemory(machine, { warp, order: null }, record, instruction as never, warp.cta);
+}
+
+/** Executes a warp's current instruction, or goes on with it; whether it is done. */
+function executeInstruction(machine: MachineState, warp: WarpState): boolean {
+  const instruction = warp.current!;
+  if (warp.continuation === null) {
+    useLoads(machine, warp, neededLoads(warp, instruction));
+    if (instruction.op !== 'registers') count(warp.cta.counters.instructions, instruction.op, 1);
+    const record = recordOf(instruction);
+    const result = record.execute(machine, warp, instruction as never);
+    if (result === 'refused') return true;
+    if (result === undefined) {
+      // What has been issued touches memory when it is performed.
+      if (record.unit.operation === null) touchAtOnce(machine, warp, instruction);
+      return true;
+    }
+    warp.continuation = result;
+    if (!result.isReady()) return false;
+  }
+  warp.continuation.resume();
+  warp.continuation = null;
+  return true;
+}
+
+/** Everything that may happen next, warps first: `steps` is filled with it. */
+function collectSteps(
+  machine: MachineState,
+  warps: readonly WarpState[],
+  isTimed: boolean,
+  steps: Step[],
+): void {
+  steps.length = 0;
+  for (const warp of warps)
+    if (isReady(machine, warp)) {
+      if (isTimed) warp.time = readyTime(machine, warp);
+      steps.push(warp);
+    }
+  for (const operation of machine.pending)
+    if (operation.after.every(({ isDone }) => isDone)) steps.push(operation);
+}
+
+/**
+ * Reports what is wrong once no step is left: warps that wait for one another, and tensor memory that
+ * nobody has freed. Whether all warps came to their end.
+ */
+function reportEnd(machine: MachineState): boolean {
+  const { ctas, findings, step } = machine;
+  const blocked = ctas.flatMap(({ warps }) => warps.filter(({ current }) => current !== null));
+  if (blocked.length > 0) {
+    const waits = blocked.map(
+      (warp) => `${warp.name} at "${siteOf(warp.current)}" waits for ${waitsFor(machine, warp)}`,
+    );
+    findings.add({
+      kind: 'deadlock',
+      cta: blocked[0].cta.rank,
+      step,
+      message: `deadlock: ${waits.join('; ')}`,
+      accesses: blocked.map(({ name, current }) => ({ who: name, site: siteOf(current), step })),
+    });
+    return false;
+  }
+  for (const { rank, tensor } of ctas) {
+    const columns = tensor.blocks().reduce((sum, block) => sum + block.columns, 0);
+    if (columns > 0)
+      findings.add({
+        kind: 'leaked-tensor-memory',
+        cta: rank,
+        step,
+        message: `CTA ${rank} ends with ${columns} columns of tensor memory allocated`,
+      });
+  }
+  return true;
+}
+
+/**
+ * Reports operations that are still under way when the last warp of their CTA has ended, since nobody
+ * waited for them. A bulk store may be: it needs nothing of the CTA once it has read its source.
+ */
+function reportUnfinished({ pending, findings, step }: MachineState): void {
+  for (const { warp, site, kind, name } of pending)
+    if (!operationKinds[kind].mayOutliveCta && hasExited(warp.cta))
+      findings.add({
+        kind: 'unfinished-operation',
+        cta: warp.cta.rank,
+        step,
+        message: `${warp.name}, ${site}: ${name} is under way at the end of the CTA`,
+        accesses: [{ who: warp.name, site, step }],
+      });
+}
+
+/**
+ * Runs the warps of a cluster to their end, in the order that the scheduler chooses among what may come
+ * next. Illegal acts are findings; they do not end the run, but what they concern may be left out of
+ * it. The same launch with the same scheduler gives the same run.
+ *
+ * Memory: that of the CTAs, and what the tracker of orders needs for them.
+ */
+export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): ClusterRun {
+  const machine = createMachine(launch, options);
+  const { scheduler = inOrderScheduler(), mostSteps = 1e8 } = options;
+  const isTimed = scheduler.isTimed === true;
+  const { ctas, pending, findings } = machine;
+  const books = createTimeBooks(machine, isTimed);
+  const warps = ctas.flatMap((cta) => cta.warps);
+  warps.forEach(advance);
+  const steps: Step[] = [];
+  let isGivenUp = false;
+
+  function executeWarp(warp: WarpState): void {
+    const { current, readyAt } = warp;
+    if (!executeInstruction(machine, warp)) return;
+    books.warpDone(warp, current!, readyAt);
+    advance(warp);
+    if (warp.current === null) reportUnfinished(machine);
+  }
+
+  function perform(operation: AsynchronousOperation): void {
+    pending.splice(pending.indexOf(operation), 1);
+    operation.isDone = true;
+    operation.doneAt = machine.now;
+    operation.perform();
+    books.operationDone(operation);
+  }
+
+  for (;;) {
+    collectSteps(machine, warps, isTimed, steps);
+    if (steps.length === 0) break;
+    if (machine.step >= mostSteps) {
+      findings.add({
+        kind: 'deadlock',
+        cta: 0,
+        step: machine.step,
+        message: `no end after ${mostSteps} steps`,
+      });
+      isGivenUp = true;
+      break;
+    }
+    const step = steps[scheduler.choose(steps)];
+    machine.now = isTimed ? step.time : machine.step;
+    if (step.chosenAs === 'warp') executeWarp(step);
+    else perform(step);
+    machine.step++;
+  }
+  const isComplete = !isGivenUp && reportEnd(machine);
+  if (isComplete) machine.tracker?.end(machine);
+  return {
+    findings: findings.list(),
+    counters: ctas.map(({ counters }) => counters),
+    steps: machine.step,
+    clocks: books.end(),
+    isComplete,
+  };
+}
