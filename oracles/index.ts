@@ -1,7 +1,6 @@
-export { isAccurate, type Accuracy } from './attention/accuracy.js';
+export { isAccurate, type Accuracy } from './attention/row.js';
 export {
   attentionOracle,
-  forEachWeightTile,
   levels,
   type AttentionOracleOptions,
   type AttentionReference,
@@ -10,19 +9,20 @@ export {
   type ReferenceQuantities,
   type ReferenceQuantity,
   type ScaledReferenceQuantity,
-  type WeightVisitor,
 } from './attention/attention.js';
-export type { WeightTile } from './attention/weight-tiles.js';
-export { createFloat64Exp2 } from './exp2-levels.js';
-export { exp2Rounded } from './exp2.js';
+export {
+  forEachWeightTile,
+  type WeightTile,
+  type WeightVisitor,
+} from './attention/weight-tiles.js';
 export {
   createExp2Array,
-  createLog2Array,
+  createFloat64Exp2,
   exp2ArrayError,
-  log2ArrayError,
+  exp2Rounded,
   type Float64ArrayFunction,
-} from './float64-arrays.js';
-export { log2Rounded } from './log2.js';
+} from './exp2.js';
+export { createLog2Array, log2ArrayError, log2Rounded } from './log2.js';
 export {
   reciprocalRounded,
   reciprocalSquareRootError,

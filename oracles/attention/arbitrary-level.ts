@@ -8,8 +8,9 @@ import {
   ratioToNumber,
   shiftBigInt,
 } from '../fixed-point.js';
-import { exactScores, scaledVector, type ScaledVector } from './exact-scores.js';
-import type { Row, RowResult, ScoreLaw } from './row.js';
+import { exactScores, scaledVector, type ScaledVector } from './scores.js';
+import type { ScoreLaw } from '../../src/problem/index.js';
+import type { Row, RowResult } from './row.js';
 
 /** An upper bound on numerator / denominator · 2^exponent as fp64. */
 function ratioUp(numerator: bigint, denominator: bigint, exponent: number): number {

@@ -1,21 +1,23 @@
 import {
+  countKeys,
+  keysOf,
+  problemMask,
   problemShape,
-  visibleKeys,
-  type KeyRange,
+  scoreLaw,
+  type Mask,
   type Problem,
   type ProblemShape,
+  type ScoreLaw,
 } from '../../src/problem/index.js';
-import { checkAccuracy, isAccurate, type Accuracy } from './accuracy.js';
 import { arbitraryLevel } from './arbitrary-level.js';
 import { dotProducts, doubleDoubleLevel } from './double-double-level.js';
-import { readOperand, tileRows, type Operand } from './operand.js';
-import type { Row, RowResult, ScoreLaw } from './row.js';
-import { scoreConstants, type ScoreConstants } from './score-constants.js';
+import { headOperands, tileRows } from './operand.js';
+import { checkAccuracy, isAccurate, type Accuracy, type Row, type RowResult } from './row.js';
+import { scoreConstants, type ScoreConstants } from './scores.js';
 import { resolveSpecialRow } from './special-values.js';
 import { createTileEngine } from './tile-engine.js';
 import { largestExponent, tileLevel } from './tile-level.js';
 import { exponentIntervals, weightyRow, withDroppedKeys } from './weighty-keys.js';
-import { visitWeightTiles, type WeightTile } from './weight-tiles.js';
 
 /** Which arithmetic settled a row; `special` rows hold an infinity or a NaN among their inputs. */
 export const levels = ['empty', 'fp64', 'double-double', 'arbitrary', 'special'] as const;
@@ -63,6 +65,11 @@ export interface AttentionOracleOptions {
   /** Default: 1/1024 ulp of fp32, and no allowance relative to Σ p|v|. */
   readonly accuracy?: Accuracy;
   readonly progress?: Progress;
+  /**
+   * Which keys each query sees, in place of the problem's own mask: the seam for masks that no member of
+   * `Problem` states yet.
+   */
+  readonly mask?: Mask;
 }
 
 const defaultAccuracy: Accuracy = {
@@ -73,34 +80,6 @@ const defaultAccuracy: Accuracy = {
 
 /** First precision of the arbitrary level, in fraction bits; doubled until the row is accurate. */
 const firstPrecision = 192;
-
-/** The three operands of one head, decoded. */
-interface HeadOperands {
-  readonly query: Operand;
-  readonly keys: Operand;
-  readonly values: Operand;
-}
-
-/** Decodes head by head, keeping K and V while query heads of one group follow each other. */
-function* headOperands(problem: Problem, shape: ProblemShape): Generator<HeadOperands> {
-  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
-  for (let b = 0; b < batch; b++) {
-    let kvHead = -1;
-    let key: Operand | undefined;
-    let value: Operand | undefined;
-    for (let h = 0; h < heads; h++) {
-      if (Math.floor(h / groupSize) !== kvHead) {
-        kvHead = Math.floor(h / groupSize);
-        const kv = b * kvHeads + kvHead;
-        key = readOperand(problem.k, kv * keys * qkDim, keys, qkDim);
-        value = readOperand(problem.v, kv * keys * vDim, keys, vDim);
-      }
-      const first = (b * heads + h) * queries * qkDim;
-      const query = readOperand(problem.q, first, queries, qkDim);
-      yield { query, keys: key!, values: value! };
-    }
-  }
-}
 
 /** Weights below 2^-1000 of the largest are below what the double-double level keeps of its own. */
 const keptOctaves = 1000;
@@ -132,16 +111,10 @@ function escalate(
   }
 }
 
-function indices({ begin, end }: KeyRange): Int32Array {
-  const keys = new Int32Array(end - begin);
-  for (let j = 0; j < keys.length; j++) keys[j] = begin + j;
-  return keys;
-}
-
 /**
  * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius:
  * O = Σ p v / Σ p with p = exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score /
- * cap)), sums over the keys that the causal and window masks leave visible.
+ * cap)), sums over the keys that the mask leaves visible.
  *
  * Rows go through fp64 with a running error bound, double-double (the second time from exact dot
  * products), and fixed-point arithmetic of growing precision until `accuracy` is met. The slower levels
@@ -149,6 +122,7 @@ function indices({ begin, end }: KeyRange): Int32Array {
  *
  * Empty rows give O = 0, LSE = −∞. The law for infinities and NaNs is in special-values.ts.
  * @throws RequestError when the problem's shapes do not fit together or the accuracy is not finite.
+ * @throws Error when the score law has an addend
  */
 export function attentionOracle(
   problem: Problem,
@@ -177,11 +151,13 @@ export function attentionOracle(
     maximum[at] = result.maximum;
     level[at] = levels.indexOf(settled);
   };
-  const law: ScoreLaw = { scale: problem.scale, softcap: problem.softcap };
+  const law = scoreLaw(problem);
+  const mask = options.mask ?? problemMask(problem, shape);
   const constants = scoreConstants(law);
   const engine = createTileEngine(qkDim, vDim);
   let head = 0;
-  for (const { query, keys, values } of headOperands(problem, shape)) {
+  for (const operands of headOperands(problem, shape)) {
+    const { query, keys, values } = operands;
     const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
     const rowOf = (i: number) => ({
       query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
@@ -194,14 +170,11 @@ export function attentionOracle(
     });
     for (let first = 0; first < queries; first += tileRows) {
       const count = Math.min(tileRows, queries - first);
-      const ranges = Array.from({ length: count }, (_, i) =>
-        visibleKeys(problem, shape, first + i),
-      );
-      const results = tileLevel(engine, query, keys, values, first, ranges, law, constants);
+      const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
+      const results = tileLevel(engine, { operands, firstRow: first, ranges }, law, constants);
       results.forEach((result, i) => {
         const at = head * queries + first + i;
-        const range = ranges[i];
-        if (range.begin >= range.end) return store(at, result, 'empty');
+        if (ranges[i].length === 0) return store(at, result, 'empty');
         const solve = (visible: Int32Array, infinite: Int8Array) =>
           escalate(
             { ...rowOf(first + i), visible, infinite },
@@ -213,18 +186,12 @@ export function attentionOracle(
         const plain = () =>
           isAccurate(result, accuracy)
             ? { result, level: 'fp64' as const }
-            : solve(indices(range), new Int8Array(range.end - range.begin));
+            : solve(Int32Array.from(keysOf(ranges[i])), new Int8Array(countKeys(ranges[i])));
         const special = anySpecial
-          ? resolveSpecialRow(
-              query,
-              keys,
-              values,
-              first + i,
-              range,
-              law,
-              () => plain().result,
-              (visible, infinite) => solve(visible, infinite).result,
-            )
+          ? resolveSpecialRow(operands, first + i, ranges[i], law, {
+              plain: () => plain().result,
+              solve: (visible, infinite) => solve(visible, infinite).result,
+            })
           : null;
         if (special) return store(at, special, 'special');
         const finite = plain();
@@ -235,65 +202,4 @@ export function attentionOracle(
     head++;
   }
   return { shape, quantities: { out, lse }, maximum, level };
-}
-
-/** What `forEachWeightTile` calls: for each block of query rows begin, its tiles, end. */
-export interface WeightVisitor {
-  /** `head` counts over [batch, heads]. */
-  readonly begin: (head: number, firstRow: number, rows: number) => void;
-  readonly visit: (tile: WeightTile) => void;
-  readonly end: (head: number, firstRow: number, rows: number) => void;
-}
-
-/**
- * Visits the normalised weights of a problem tile by tile (at most 64 queries × 64 keys), with the
- * inner products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over
- * single weights needs without ever holding them all. Not an oracle: no radius (about 2^-44
- * relative). Rows with special values or without keys have no weights.
- */
-export function forEachWeightTile(
-  problem: Problem,
-  reference: AttentionReference,
-  projected: readonly Float64Array[],
-  visitor: WeightVisitor,
-): void {
-  const { shape } = reference;
-  const { queries, qkDim, vDim } = shape;
-  const constants = scoreConstants({ scale: problem.scale, softcap: problem.softcap });
-  const engine = createTileEngine(qkDim, vDim);
-  let head = 0;
-  for (const { query, keys, values } of headOperands(problem, shape)) {
-    const size = queries * vDim;
-    const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
-    const slices = projected.map(ofHead);
-    for (let first = 0; first < queries; first += tileRows) {
-      const count = Math.min(tileRows, queries - first);
-      const ranges = Array.from({ length: count }, (_, i) =>
-        visibleKeys(problem, shape, first + i),
-      );
-      const rows = ranges.map((_, i) => {
-        const at = head * queries + first + i;
-        const special = levels[reference.level[at]] === 'special';
-        return {
-          lse: special ? NaN : reference.quantities.lse.values[at],
-          maximum: reference.maximum[at],
-        };
-      });
-      visitor.begin(head, first, count);
-      visitWeightTiles(
-        engine,
-        query,
-        keys,
-        values,
-        first,
-        ranges,
-        rows,
-        constants,
-        slices,
-        visitor.visit,
-      );
-      visitor.end(head, first, count);
-    }
-    head++;
-  }
 }

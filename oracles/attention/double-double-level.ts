@@ -13,12 +13,11 @@ import {
   type DoubleDouble,
 } from '../../src/arith/index.js';
 import { lazily } from '../../src/lazily.js';
-import { doubleDoubleExp2, doubleDoubleExp2Error } from '../double-double-exp2.js';
-import { ln2, log2e } from '../fixed-point.js';
-import { naturalLogarithmOfNumber } from '../logarithm.js';
-import { exactScores } from './exact-scores.js';
-import type { Row, RowResult, ScoreLaw } from './row.js';
-import type { ScoreConstants } from './score-constants.js';
+import { doubleDoubleExp2, doubleDoubleExp2Error } from '../exp2.js';
+import { ln2, log2e, naturalLogarithmOfNumber } from '../fixed-point.js';
+import { exactScores, type ScoreConstants } from './scores.js';
+import type { ScoreLaw } from '../../src/problem/index.js';
+import type { Row, RowResult } from './row.js';
 import { largestExponent } from './tile-level.js';
 
 const u = 2 ** -53;

@@ -1,6 +1,6 @@
-import type { KeyRange } from '../../src/problem/index.js';
-import type { Operand } from './operand.js';
-import type { RowResult, ScoreLaw } from './row.js';
+import { keysOf, type KeyRange, type ScoreLaw } from '../../src/problem/index.js';
+import type { HeadOperands, Operand } from './operand.js';
+import type { RowResult } from './row.js';
 
 /** Sum of products as IEEE 754 would have it with unbounded precision and range. */
 function classifyDot(query: Operand, row: number, keys: Operand, key: number): number {
@@ -58,6 +58,14 @@ function constantRow(vDim: number, value: number, lse: number): RowResult {
   };
 }
 
+/** How a row is computed whose special values are known. */
+export interface RowSolvers {
+  /** The row when every score is finite and only V is special, with special values counted as 0. */
+  readonly plain: () => RowResult;
+  /** A row of the given finite keys; `infinite` marks scores at ±cap. */
+  readonly solve: (visible: Int32Array, infinite: Int8Array) => RowResult;
+}
+
 /**
  * The law for infinities and NaNs, IEEE 754 carried through the formula in exact arithmetic. For one
  * row, over the keys its mask leaves visible (masked keys have no influence, not even NaN ones):
@@ -69,19 +77,14 @@ function constantRow(vDim: number, value: number, lse: number): RowResult {
  * - a NaN in V, or both infinities, under positive weights make the column NaN, one infinity makes it
  *   that infinity; an infinity or a NaN in V under a weight of 0 makes it NaN (0·∞).
  *
- * Returns null when none of the row's visible inputs is special. `solve` computes a row from the
- * given finite keys (`infinite` marks scores at ±cap); `plain` gives the row when every score is
- * finite and only V is special, with special values counted as 0.
+ * Returns null when none of the row's visible inputs is special.
  */
 export function resolveSpecialRow(
-  query: Operand,
-  keys: Operand,
-  values: Operand,
+  { query, keys, values }: HeadOperands,
   row: number,
-  range: KeyRange,
+  ranges: readonly KeyRange[],
   law: ScoreLaw,
-  plain: () => RowResult,
-  solve: (visible: Int32Array, infinite: Int8Array) => RowResult,
+  { plain, solve }: RowSolvers,
 ): RowResult | null {
   const weighted: number[] = [];
   const infinite: number[] = [];
@@ -89,7 +92,7 @@ export function resolveSpecialRow(
   const specialValues: number[] = [];
   let specialScores = query.special[row] !== 0;
   let positiveInfinity = false;
-  for (let key = range.begin; key < range.end; key++) {
+  for (const key of keysOf(ranges)) {
     if (keys.special[key] !== 0) specialScores = true;
     if (values.special[key] !== 0) specialValues.push(key);
     const kind = scoreClass(query, row, keys, key, law);

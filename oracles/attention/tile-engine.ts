@@ -1,6 +1,8 @@
 import { lazily } from '../../src/lazily.js';
-import { tileRows } from './operand.js';
+import { type Operand, tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';
+import type { InterruptedRow, KeyRange } from '../../src/problem/index.js';
+import type { ScoreConstants } from './scores.js';
 
 interface TileKernels {
   readonly memory: WebAssembly.Memory;
@@ -145,5 +147,68 @@ export function loadTransposedTile(
   for (let i = 0; i < rows; i++) {
     let at = (first + i) * dim;
     for (let t = i; t < dim * tileRows; t += tileRows) tile[t] = source[at++];
+  }
+}
+
+/** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
+export function scoreTile(
+  engine: TileEngine,
+  keys: Operand,
+  firstKey: number,
+  constants: ScoreConstants,
+) {
+  const { kernels, queries, keysTransposed, scores } = engine;
+  loadTransposedTile(keysTransposed.view, keys.values, firstKey, keys.dim);
+  kernels.product(
+    queries.address,
+    keysTransposed.address,
+    scores.address,
+    tileRows,
+    keys.dim,
+    tileRows,
+  );
+  if (constants.softcapped)
+    kernels.capScores(scores.address, tileRows * tileRows, constants.capFactorHigh);
+}
+
+/** The keys between the ranges that a row sees. */
+function gapsOf(ranges: readonly KeyRange[]): KeyRange[] {
+  return ranges.slice(1).map(({ begin }, i) => ({ begin: ranges[i].end, end: begin }));
+}
+
+/**
+ * Turns the scores of a tile into weights, in place. Rows see the places from `low` up to `high` but for
+ * the gaps of those that are interrupted: a gap counts with the score of a key that its row sees, which
+ * moves no maximum, until its weights are taken away.
+ */
+export function weightTile(
+  engine: TileEngine,
+  constants: ScoreConstants,
+  interrupted: readonly InterruptedRow[],
+): void {
+  const { kernels, scores, low, high, reference, factor, extent, maximum, tileTotal } = engine;
+  const rowOf = (row: number) => scores.view.subarray(row * tileRows, (row + 1) * tileRows);
+  for (const { row, ranges } of interrupted) {
+    const ofRow = rowOf(row);
+    for (const { begin, end } of gapsOf(ranges)) ofRow.fill(ofRow[ranges[0].begin], begin, end);
+  }
+  kernels.weights(
+    scores.address,
+    tileRows,
+    tileRows,
+    constants.factorHigh,
+    constants.factorLow,
+    low.address,
+    high.address,
+    reference.address,
+    factor.address,
+    extent.address,
+    maximum.address,
+    tileTotal.address,
+  );
+  for (const { row, ranges } of interrupted) {
+    const ofRow = rowOf(row);
+    for (const { begin, end } of gapsOf(ranges)) ofRow.fill(0, begin, end);
+    tileTotal.view[row] = ofRow.reduce((sum, weight) => sum + weight, 0);
   }
 }

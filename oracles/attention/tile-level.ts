@@ -1,11 +1,9 @@
-import type { KeyRange } from '../../src/problem/index.js';
-import { naturalLogarithmOfNumber } from '../logarithm.js';
-import { dotError, gamma } from './dot-error.js';
-import { tileRows, type Operand } from './operand.js';
-import type { RowResult, ScoreLaw } from './row.js';
-import type { ScoreConstants } from './score-constants.js';
-import { loadTile, type TileEngine } from './tile-engine.js';
-import { clipRanges, scoreTile, tileSpan, weightTile } from './tile-steps.js';
+import { countKeys, maskTile, spanOfRows, type ScoreLaw } from '../../src/problem/index.js';
+import { naturalLogarithmOfNumber } from '../fixed-point.js';
+import { dotError, gamma, tileRows, type QueryBlock } from './operand.js';
+import type { RowResult } from './row.js';
+import type { ScoreConstants } from './scores.js';
+import { loadTile, scoreTile, type TileEngine, weightTile } from './tile-engine.js';
 
 /** Unit roundoff of fp64. */
 const u = 2 ** -53;
@@ -32,15 +30,11 @@ const droppedWeight = 2 ** -999;
  */
 export function tileLevel(
   engine: TileEngine,
-  query: Operand,
-  keys: Operand,
-  values: Operand,
-  firstRow: number,
-  ranges: readonly KeyRange[],
+  { operands: { query, keys, values }, firstRow, ranges }: QueryBlock,
   law: ScoreLaw,
   constants: ScoreConstants,
 ): RowResult[] {
-  const { kernels, vStride } = engine;
+  const { kernels, vStride, low, high } = engine;
   loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
   engine.reference.view.fill(-Infinity);
   engine.extent.view.fill(0);
@@ -50,12 +44,15 @@ export function tileLevel(
   const total = new Float64Array(tileRows);
   const tiles = new Float64Array(tileRows);
   const scoreError = new Float64Array(tileRows);
-  const span = tileSpan(ranges);
-  for (let firstKey = span.begin; firstKey < span.end; firstKey += tileRows) {
-    if (!clipRanges(engine, ranges, firstKey)) continue;
+  const span = spanOfRows(ranges);
+  const first = Math.floor(span.begin / tileRows) * tileRows;
+  for (let firstKey = first; firstKey < span.end; firstKey += tileRows) {
+    const tileKeys = { begin: firstKey, end: firstKey + tileRows };
+    const { isSeen, interrupted } = maskTile(ranges, tileKeys, low.view, high.view);
+    if (!isSeen) continue;
     const tile = firstKey / tileRows;
     scoreTile(engine, keys, firstKey, constants);
-    weightTile(engine, constants);
+    weightTile(engine, constants, interrupted);
     loadTile(engine.values.view, values.values, firstKey, values.dim, vStride);
     kernels.productWithMagnitude(
       engine.scores.address,
@@ -76,20 +73,21 @@ export function tileLevel(
       vStride,
     );
     for (let i = 0; i < ranges.length; i++) {
-      if (engine.low.view[i] >= engine.high.view[i]) continue;
+      if (low.view[i] >= high.view[i]) continue;
       total[i] = total[i] * engine.factor.view[i] + engine.tileTotal.view[i];
       tiles[i]++;
       scoreError[i] = Math.max(scoreError[i], dotError(query, firstRow + i, keys, tile));
     }
   }
-  return ranges.map((range, i) => {
+  return ranges.map((ofRow, i) => {
     const start = i * vStride;
     const out = new Float64Array(values.dim);
     const magnitude = new Float64Array(values.dim);
     const outRadius = new Float64Array(values.dim);
-    if (range.begin >= range.end)
+    if (ofRow.length === 0)
       return { out, outRadius, magnitude, lse: -Infinity, lseRadius: 0, maximum: -Infinity };
     const l = total[i];
+    const count = countKeys(ofRow);
     const exponentError =
       Math.abs(law.scale) * scoreError[i] + (law.softcap === null ? 0 : law.softcap * 2 ** -50);
     // exp(x) − 1 ≤ x + x² for x < 1
@@ -106,8 +104,7 @@ export function tileLevel(
       out[c] = engine.sum.view[start + c] / l;
       magnitude[c] = engine.magnitude.view[start + c] / l;
       const largest = values.columnLargest[c];
-      const floor =
-        (range.end - range.begin) * (droppedWeight * largest + 2 ** -1070) * 2 + 2 ** -1074;
+      const floor = count * (droppedWeight * largest + 2 ** -1070) * 2 + 2 ** -1074;
       outRadius[c] =
         magnitude[c] === 0 && out[c] === 0 && largest === 0
           ? 0

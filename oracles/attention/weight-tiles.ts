@@ -1,9 +1,23 @@
-import type { KeyRange } from '../../src/problem/index.js';
-import { tileRows, type Operand } from './operand.js';
+import { levels, type AttentionReference } from './attention.js';
+import {
+  maskTile,
+  problemMask,
+  scoreLaw,
+  spanOfRows,
+  type Mask,
+  type Problem,
+} from '../../src/problem/index.js';
+import { headOperands, tileRows, type QueryBlock } from './operand.js';
 import type { RowResult } from './row.js';
-import type { ScoreConstants } from './score-constants.js';
-import { loadTile, loadTransposedTile, type TileEngine } from './tile-engine.js';
-import { clipRanges, scoreTile, tileSpan, weightTile } from './tile-steps.js';
+import { scoreConstants, type ScoreConstants } from './scores.js';
+import {
+  createTileEngine,
+  loadTile,
+  loadTransposedTile,
+  scoreTile,
+  type TileEngine,
+  weightTile,
+} from './tile-engine.js';
 
 /** Normalised weights p / Σ p of 64 rows against one tile of 64 keys, for statistics. */
 export interface WeightTile {
@@ -19,28 +33,28 @@ export interface WeightTile {
   readonly projections: readonly Float64Array[];
 }
 
+/** What each row of a block has by an earlier pass; a row whose LSE is not finite gets weight 0. */
+type WeighedRow = Pick<RowResult, 'lse' | 'maximum'>;
+
 /**
  * Visits the weights of up to 64 rows tile by tile, to about 2^-44 relative accuracy (no radius), with
- * the inner products of each row of `projected` (each [queries × vDim]) with each key's value.
- * `rows` gives each row's LSE and maximum as an earlier pass found them; rows whose LSE is not finite
- * get weight 0. The arrays of a tile are reused from call to call.
+ * the inner products of each row of `projected` (each [queries × vDim]) with each key's value. The
+ * arrays of a tile are reused from call to call.
  */
-export function visitWeightTiles(
+function visitWeightTiles(
   engine: TileEngine,
-  query: Operand,
-  keys: Operand,
-  values: Operand,
-  firstRow: number,
-  ranges: readonly KeyRange[],
-  rows: readonly Pick<RowResult, 'lse' | 'maximum'>[],
+  { operands: { query, keys, values }, firstRow, ranges }: QueryBlock,
+  rows: readonly WeighedRow[],
   constants: ScoreConstants,
-  projected: readonly Float64Array[],
-  visit: (tile: WeightTile) => void,
+  {
+    projected,
+    visit,
+  }: { readonly projected: readonly Float64Array[]; readonly visit: (tile: WeightTile) => void },
 ): void {
   const { kernels, vStride } = engine;
   loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
   const isUsable = rows.map(({ lse }) => Number.isFinite(lse));
-  const usable = ranges.map((range, i) => (isUsable[i] ? range : { begin: 0, end: 0 }));
+  const usable = ranges.map((range, i) => (isUsable[i] ? range : []));
   const reference = rows.map(({ maximum }, i) =>
     isUsable[i] ? Math.round(maximum / Math.LN2) : 0,
   );
@@ -51,9 +65,13 @@ export function visitWeightTiles(
   engine.extent.view.fill(0);
   engine.maximum.view.fill(-Infinity);
   const projections = projected.map(() => new Float64Array(tileRows * tileRows));
-  const span = tileSpan(usable);
-  for (let firstKey = span.begin; firstKey < span.end; firstKey += tileRows) {
-    if (!clipRanges(engine, usable, firstKey)) continue;
+  const { low, high } = engine;
+  const span = spanOfRows(usable);
+  const first = Math.floor(span.begin / tileRows) * tileRows;
+  for (let firstKey = first; firstKey < span.end; firstKey += tileRows) {
+    const tile = { begin: firstKey, end: firstKey + tileRows };
+    const { isSeen, interrupted } = maskTile(usable, tile, low.view, high.view);
+    if (!isSeen) continue;
     loadTransposedTile(engine.valuesTransposed.view, values.values, firstKey, values.dim);
     projected.forEach((matrix, index) => {
       loadTile(engine.tileSum.view, matrix, firstRow, values.dim, vStride);
@@ -69,7 +87,7 @@ export function visitWeightTiles(
     });
     scoreTile(engine, keys, firstKey, constants);
     for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
-    weightTile(engine, constants);
+    weightTile(engine, constants, interrupted);
     for (let i = 0; i < ranges.length; i++) {
       const factor = normalise[i];
       for (let j = 0; j < tileRows; j++) engine.scores.view[i * tileRows + j] *= factor;
@@ -83,5 +101,58 @@ export function visitWeightTiles(
       weights: engine.scores.view,
       projections,
     });
+  }
+}
+
+/** What `forEachWeightTile` calls: for each block of query rows begin, its tiles, end. */
+export interface WeightVisitor {
+  /** `head` counts over [batch, heads]. */
+  readonly begin: (head: number, firstRow: number, rows: number) => void;
+  readonly visit: (tile: WeightTile) => void;
+  readonly end: (head: number, firstRow: number, rows: number) => void;
+}
+
+/**
+ * Visits the normalised weights of a problem tile by tile (at most 64 queries × 64 keys), with the
+ * inner products X_i · v_j of the given [batch, heads, queries, vDim] arrays: what a statistic over
+ * single weights needs without ever holding them all. Not an oracle: no radius (about 2^-44
+ * relative). Rows with special values or without keys have no weights.
+ * @param mask the problem's unless given: that of the reference
+ */
+export function forEachWeightTile(
+  problem: Problem,
+  reference: AttentionReference,
+  projected: readonly Float64Array[],
+  visitor: WeightVisitor,
+  mask: Mask = problemMask(problem, reference.shape),
+): void {
+  const { shape } = reference;
+  const { queries, qkDim, vDim } = shape;
+  const constants = scoreConstants(scoreLaw(problem));
+  const engine = createTileEngine(qkDim, vDim);
+  let head = 0;
+  for (const operands of headOperands(problem, shape)) {
+    const size = queries * vDim;
+    const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
+    const slices = projected.map(ofHead);
+    for (let first = 0; first < queries; first += tileRows) {
+      const count = Math.min(tileRows, queries - first);
+      const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
+      const rows = ranges.map((_, i) => {
+        const at = head * queries + first + i;
+        const special = levels[reference.level[at]] === 'special';
+        return {
+          lse: special ? NaN : reference.quantities.lse.values[at],
+          maximum: reference.maximum[at],
+        };
+      });
+      visitor.begin(head, first, count);
+      visitWeightTiles(engine, { operands, firstRow: first, ranges }, rows, constants, {
+        projected: slices,
+        visit: visitor.visit,
+      });
+      visitor.end(head, first, count);
+    }
+    head++;
   }
 }

@@ -1,5 +1,6 @@
-import type { Row, RowResult, ScoreLaw } from './row.js';
-import type { ScoreConstants } from './score-constants.js';
+import type { ScoreLaw } from '../../src/problem/index.js';
+import type { Row, RowResult } from './row.js';
+import type { ScoreConstants } from './scores.js';
 
 /** Unit roundoff of fp64. */
 const u = 2 ** -53;

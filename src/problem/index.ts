@@ -22,3 +22,4 @@ export {
   type Mask,
 } from './mask.js';
 export { scoreLaw, scoreOf, type ScoreAddend, type ScoreLaw } from './score-law.js';
+export { maskTile, spanOfRows, type InterruptedRow, type TileView } from './tile-mask.js';

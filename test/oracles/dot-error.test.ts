@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readOperand } from '../../oracles/attention/operand.js';
+import { dotError, isExactDot, readOperand } from '../../oracles/attention/operand.js';
 import {
   createTileEngine,
   loadTile,
   loadTransposedTile,
 } from '../../oracles/attention/tile-engine.js';
-import { dotError, isExactDot } from '../../oracles/attention/dot-error.js';
 import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';

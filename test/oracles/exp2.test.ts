@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { approximationError } from '../../oracles/correct-rounding.js';
 import {
   createFloat64Exp2,
+  exp2Rounded,
   exp2ToOddByDoubleDouble,
   exp2ToOddByFixedPoint,
-} from '../../oracles/exp2-levels.js';
-import { exp2Rounded } from '../../oracles/exp2.js';
+} from '../../oracles/exp2.js';
 import {
   formats,
   nextDown,

@@ -5,10 +5,10 @@ import {
   createFloat64Log2,
   doubleDoubleLog2,
   doubleDoubleLog2Error,
+  log2Rounded,
   log2ToOddByDoubleDouble,
   log2ToOddByFixedPoint,
-} from '../../oracles/log2-levels.js';
-import { log2Rounded } from '../../oracles/log2.js';
+} from '../../oracles/log2.js';
 import {
   formats,
   nextDown,

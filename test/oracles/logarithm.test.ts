@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { doubleDoubleExp2, doubleDoubleExp2Error } from '../../oracles/double-double-exp2.js';
-import { naturalLogarithmOfNumber } from '../../oracles/logarithm.js';
+import { doubleDoubleExp2, doubleDoubleExp2Error } from '../../oracles/exp2.js';
+import { naturalLogarithmOfNumber } from '../../oracles/fixed-point.js';
 import { randomValues } from '../../properties/problems/values.js';
 import { doubleDoubleFromSum } from '../../src/arith/index.js';
 import { loadMpfr } from './mpfr.js';

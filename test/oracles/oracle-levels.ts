@@ -2,9 +2,9 @@ import { attentionOracle, levels, type Accuracy } from '../../oracles/index.js';
 import { arbitraryLevel } from '../../oracles/attention/arbitrary-level.js';
 import { doubleDoubleLevel } from '../../oracles/attention/double-double-level.js';
 import { readOperand } from '../../oracles/attention/operand.js';
-import type { Row, RowResult, ScoreLaw } from '../../oracles/attention/row.js';
-import { scoreConstants } from '../../oracles/attention/score-constants.js';
-import { problemShape, type Problem } from '../../src/problem/index.js';
+import type { Row, RowResult } from '../../oracles/attention/row.js';
+import { problemShape, scoreLaw, type Problem, type ScoreLaw } from '../../src/problem/index.js';
+import { scoreConstants } from '../../oracles/attention/scores.js';
 import { sees } from './reference-attention.js';
 
 /** A row's result with the level that gave it; null for a row without keys. */
@@ -79,7 +79,7 @@ export function levelSolver(level: string, solve: (row: Row, law: ScoreLaw) => R
           visible,
           infinite: new Int8Array(visible.length),
         };
-        rows.push({ result: solve(row, problem), level });
+        rows.push({ result: solve(row, scoreLaw(problem)), level });
       }
     }
     return rows;

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { arbitraryLevel } from '../../oracles/attention/arbitrary-level.js';
-import { scoreConstants } from '../../oracles/attention/score-constants.js';
+import { scoreConstants } from '../../oracles/attention/scores.js';
 import {
   exponentIntervals,
   weightyRow,
