@@ -1,5 +1,5 @@
 export { touchMemory } from './issue.js';
-export { noMemory } from './record.js';
+export { noMemory, noRegisters, nothing } from './record.js';
 export type {
   AsynchronousUnit,
   InstructionDetails,

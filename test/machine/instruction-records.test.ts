@@ -1,0 +1,238 @@
+import { describe, expect, it } from 'vitest';
+import {
+  instructionRecords,
+  noMemory,
+  noRegisters,
+  nothing,
+  type InstructionRecord,
+} from '../../src/machine/instructions/index.js';
+import {
+  createTensorMap,
+  memoryModels,
+  type Fragment,
+  type Instruction,
+  type Opcode,
+  type RunOptions,
+} from '../../src/machine/index.js';
+import { data, expectBytes, fragment, meet, runProgram, words } from './launch.js';
+import { allocate, boxBytes, multiply } from './tile-product.js';
+
+const opcodes = Object.keys(instructionRecords) as Opcode[];
+const suspectSite = 'the suspect';
+
+/** A warp whose lanes of tensor memory are those of warp 0. */
+const partnerWarp = 4;
+const columns = 64;
+/** Where the programs keep A and B, and the word of shared memory that gets the address of columns. */
+const place = { a: data, b: data + boxBytes.a, address: 16 };
+
+/** Two instructions that warps 0 and 4 execute in no order. */
+interface Conflict {
+  readonly suspect: Instruction;
+  readonly partner: Instruction;
+}
+
+const lanes = { op: 'tcgen05.ld', transfer: { shape: '32x32b', repeat: 1 }, name: 'T' } as const;
+const ldTensor = (address = 0, registers = fragment()): Instruction => ({
+  ...lanes,
+  address,
+  fragment: registers,
+});
+const stTensor = (address = 0, registers = fragment()): Instruction => ({
+  ...lanes,
+  op: 'tcgen05.st',
+  address,
+  fragment: registers,
+});
+const map = createTensorMap({
+  name: 'X',
+  bytes: new Uint8Array(128),
+  elementBytes: 4,
+  dims: [32, 1],
+  strides: [128],
+  box: [32, 1],
+  swizzle: 'none',
+});
+const box = { map, coordinates: [0, 0], name: 'X' } as const;
+const copy: Instruction = {
+  op: 'tcgen05.cp',
+  group: 1,
+  shape: '128x256b',
+  address: 0,
+  name: 'A',
+  source: {
+    address: place.a,
+    leadingByteOffset: 2048,
+    strideByteOffset: 128,
+    swizzle: 'none',
+    major: 'k',
+  },
+};
+const mma = multiply({ a: place.a, b: place.b, d: 0 }, true);
+const ldShared = words('ld.shared', data);
+const stShared = words('st.shared', data);
+
+/** For every instruction that reads or writes the memory of a CTA, something that conflicts with it. */
+const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Conflict>>>> = {
+  'ld.shared': { reads: { suspect: ldShared, partner: stShared } },
+  'st.shared': { writes: { suspect: stShared, partner: ldShared } },
+  'tcgen05.alloc': {
+    writes: {
+      suspect: allocate(32, place.address),
+      partner: words('ld.shared', place.address),
+    },
+  },
+  'tcgen05.ld': { reads: { suspect: ldTensor(), partner: stTensor() } },
+  'tcgen05.st': { writes: { suspect: stTensor(), partner: ldTensor() } },
+  'tcgen05.cp': {
+    reads: { suspect: copy, partner: stShared },
+    writes: { suspect: copy, partner: ldTensor() },
+  },
+  'tcgen05.mma': {
+    reads: { suspect: mma, partner: stShared },
+    writes: { suspect: mma, partner: ldTensor() },
+  },
+  'cp.async.bulk.tensor.shared.global': {
+    writes: {
+      suspect: {
+        op: 'cp.async.bulk.tensor.shared.global',
+        ...box,
+        destination: data,
+        barrier: 0,
+      },
+      partner: ldShared,
+    },
+  },
+  'cp.async.bulk.tensor.global.shared': {
+    reads: {
+      suspect: { op: 'cp.async.bulk.tensor.global.shared', ...box, source: data },
+      partner: stShared,
+    },
+  },
+};
+
+/** The races of a run that name the suspect. */
+function racesOf(warp0: readonly Instruction[], partner: Instruction, options: RunOptions = {}) {
+  const meetAll = meet('bar.sync', 1, partnerWarp + 1);
+  const { findings } = runProgram(
+    {
+      barriers: { bytes: 1 },
+      warps: Array.from({ length: partnerWarp + 1 }, (_, warp) => {
+        if (warp === 0)
+          // It never frees its columns: that would come in no order with what the suspect does.
+          return [allocate(columns, 8), expectBytes(0, boxBytes.a), meetAll, ...warp0, meetAll];
+        return warp === partnerWarp ? [meetAll, partner, meetAll] : [meetAll, meetAll];
+      }),
+    },
+    options,
+  );
+  return findings.filter(
+    ({ kind, accesses }) => kind === 'race' && accesses.some(({ site }) => site === suspectSite),
+  );
+}
+
+/** Runs with a record that lacks something, and mends it. */
+function without<Result>(
+  op: Opcode,
+  member: 'reads' | 'writes',
+  what: 'registers' | 'memory',
+  run: () => Result,
+): Result {
+  const record = instructionRecords[op] as { -readonly [Key in 'reads' | 'writes']: object };
+  const whole = record[member];
+  record[member] = { ...whole, [what]: nothing[what] };
+  try {
+    return run();
+  } finally {
+    record[member] = whole;
+  }
+}
+
+describe('the records of the instructions', () => {
+  it.each(opcodes)('say everything: %s', (op) => {
+    const record = instructionRecords[op] as InstructionRecord<Opcode>;
+    expect(Object.keys(record).sort()).toEqual(
+      ['describe', 'execute', 'isWait', 'reads', 'ready', 'unit', 'writes'].sort(),
+    );
+    const { reads, writes, ready, execute, describe: details } = record;
+    const { isReady, waitsFor, readyTime } = ready;
+    for (const member of [execute, details, isReady, waitsFor, readyTime])
+      expect(member).toBeTypeOf('function');
+    for (const { registers, memory } of [reads, writes]) {
+      expect(registers).toBeTypeOf('function');
+      expect(memory).toBeTypeOf('function');
+    }
+  });
+
+  it('do not compile with a member left out', () => {
+    const { writes, ...rest } = instructionRecords['st.shared'];
+    // @ts-expect-error: it does not say what it writes
+    const incomplete: InstructionRecord<'st.shared'> = rest;
+    expect({ ...incomplete, writes }).toEqual(instructionRecords['st.shared']);
+  });
+});
+
+describe('a race through an instruction that touches memory', () => {
+  const sides = (['reads', 'writes'] as const).flatMap((side) =>
+    opcodes
+      .filter((op) => instructionRecords[op][side].memory !== noMemory)
+      .map((op) => ({ op, side })),
+  );
+
+  it('is planted for all of them', () => {
+    const planted = opcodes.flatMap((op) =>
+      Object.keys(conflicts[op] ?? {}).map((side) => `${op} ${side}`),
+    );
+    expect(planted.sort()).toEqual(sides.map(({ op, side }) => `${op} ${side}`).sort());
+  });
+
+  it.each(sides)('is found by what it $side, and by that alone: $op', ({ op, side }) => {
+    const { suspect, partner } = conflicts[op]![side]!;
+    const run = () => racesOf([{ ...suspect, site: suspectSite }], partner);
+    expect(run()).not.toEqual([]);
+    expect(without(op, side, 'memory', run)).toEqual([]);
+  });
+});
+
+describe('registers that a tcgen05.ld fills', () => {
+  const memory = new Uint32Array(32);
+  const addresses = Int32Array.from({ length: 32 }, (_, lane) => lane);
+  const global = (op: 'ld.global' | 'st.global', registers: Fragment): Instruction => ({
+    op,
+    memory,
+    addresses,
+    fragment: registers,
+    name: 'G',
+  });
+  /** For every instruction with registers, one that uses these. */
+  const uses: Partial<Record<Opcode, (registers: Fragment) => Instruction>> = {
+    'tcgen05.ld': (registers) => ldTensor(0, registers),
+    'tcgen05.st': (registers) => stTensor(0, registers),
+    'ld.shared': (registers) => words('ld.shared', data, registers),
+    'st.shared': (registers) => words('st.shared', data, registers),
+    'ld.global': (registers) => global('ld.global', registers),
+    'st.global': (registers) => global('st.global', registers),
+    registers: (registers) => ({ op: 'registers', reads: [registers], execute: () => ({}) }),
+  };
+  const sides = (['reads', 'writes'] as const).flatMap((side) =>
+    opcodes
+      .filter((op) => instructionRecords[op][side].registers !== noRegisters)
+      .map((op) => ({ op, side })),
+  );
+
+  it('have an instruction of each kind that uses them', () => {
+    expect(Object.keys(uses).sort()).toEqual(sides.map(({ op }) => op).sort());
+  });
+
+  it.each(sides)('are waited for by what it $side, and by that alone: $op', ({ op, side }) => {
+    const registers = fragment();
+    const use = { ...uses[op]!(registers), site: suspectSite };
+    // The PTX ISA asks for tcgen05.wait::ld before such a use.
+    const run = () =>
+      racesOf([ldTensor(0, registers), use], stShared, { model: memoryModels.ptx }).filter(
+        ({ message }) => message.includes('before tcgen05.wait::ld'),
+      );
+    expect(run()).not.toEqual([]);
+    expect(without(op, side, 'registers', run)).toEqual([]);
+  });
+});
