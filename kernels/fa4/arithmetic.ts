@@ -15,14 +15,14 @@ import {
 } from '../arithmetic.js';
 import type { PremiseDeclaration } from '../premise-declaration.js';
 import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
-import { fragmentColumns, usesPolynomial } from './exp2-tuning.js';
+import { polynomialColumns } from './exp2-tuning.js';
 import {
   exponentScale,
   fa4Configuration,
   fa4TensorCore,
   type Fa4Configuration,
 } from './configuration.js';
-import type { Fa4Format } from './forward-formats.js';
+import type { Fa4Format } from './formats.js';
 
 /** The error of FlashAttention-4's software exp2 of one degree, relative to 2^x. */
 export interface PolynomialError {
@@ -58,14 +58,6 @@ function tensorCoreSums(
     format as Fa4Format,
   );
   return { kind: 'fused', productsPerSum, alignedFractionBits, resultFractionBits };
-}
-
-/** Which columns of a block the polynomial computes. */
-function polynomialColumns({ exp2, blockKeys }: Fa4Configuration): boolean[] {
-  const fragments = blockKeys / fragmentColumns;
-  return Array.from({ length: blockKeys }, (_, j) =>
-    usesPolynomial(exp2, Math.floor(j / fragmentColumns), j % fragmentColumns, fragments),
-  );
 }
 
 /**

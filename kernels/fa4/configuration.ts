@@ -3,7 +3,7 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { exp2Coefficients, type PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
 import { exp2Pattern, type Exp2Pattern } from './exp2-tuning.js';
-import { fa4Formats, isFa4Format, type Fa4Format, type Fa4OutFormat } from './forward-formats.js';
+import { fa4Formats, isFa4Format, type Fa4Format, type Fa4OutFormat } from './formats.js';
 
 /** The GPU whose instructions are modelled. */
 export type Fa4Architecture = 'sm_90' | 'sm_100' | 'sm_103';

@@ -1,6 +1,6 @@
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../src/hardware/index.js';
 import { fa4TensorCore, type Fa4Architecture } from './configuration.js';
-import { fa4Formats, type Fa4Format } from './forward-formats.js';
+import { fa4Formats, type Fa4Format } from './formats.js';
 
 const ptxConversions = 'cvt, fp32 add, mul and fma: sm_90 silicon';
 /** By the bits of an input element. */

@@ -145,6 +145,20 @@ export function usesPolynomial(
   return first % frequency >= frequency - reserve;
 }
 
+/** Which columns of a block the polynomial computes. */
+export function polynomialColumns({
+  exp2,
+  blockKeys,
+}: {
+  readonly exp2: Exp2Pattern;
+  readonly blockKeys: number;
+}): boolean[] {
+  const fragments = blockKeys / fragmentColumns;
+  return Array.from({ length: blockKeys }, (_, j) =>
+    usesPolynomial(exp2, Math.floor(j / fragmentColumns), j % fragmentColumns, fragments),
+  );
+}
+
 /** The share of a row's columns that the polynomial computes, from 0 to 1. */
 export function polynomialShare(pattern: Exp2Pattern, fragments: number = fragmentsPerRow): number {
   let count = 0;

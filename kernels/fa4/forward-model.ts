@@ -9,16 +9,13 @@ import {
 import { booleanValue, checkKeys, choiceValue, numberValue } from '../setting-values.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { fa4Arithmetic, fa4Premises } from './arithmetic.js';
+import { attributedFa4Kernel, checkAttributedVariant } from './attributed.js';
 import { fa4Candidates } from './candidates.js';
 import { fa4Exponentials } from './exponentials.js';
-import {
-  attributedFa4Kernel,
-  checkAttributedVariant,
-} from '../online-softmax/attributed/attributed-kernel.js';
 import { fa4Evidence } from './evidence.js';
 import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
 import { fa4Configuration, type Fa4Architecture, type Fa4Configuration } from './configuration.js';
-import type { Fa4Format } from './forward-formats.js';
+import type { Fa4Format } from './formats.js';
 import { createFa4Forward } from './forward.js';
 import { fa4Program } from './machine-program.js';
 import { fa4Promises } from './promises.js';

@@ -1,23 +1,13 @@
-import { tensorCoreProduct } from '../../src/hardware/index.js';
-import { lazily } from '../../src/lazily.js';
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
+import type { ForwardTileResult } from '../online-softmax/forward-tile.js';
+import { createForward } from '../online-softmax/forward.js';
 import { otherTileOfCta } from '../online-softmax/key-blocks.js';
+import type { ForwardTiles } from '../online-softmax/query-tiles.js';
+import { recipeSteps, type ForwardSteps } from '../online-softmax/steps.js';
 import { exponentScale, fa4Configuration, type Fa4Configuration } from './configuration.js';
-import type { Fa4Format, InputPatterns } from './forward-formats.js';
-import {
-  forwardTiles,
-  type ForwardTiles,
-  kernelPaths,
-  type TileWork,
-} from '../online-softmax/query-tiles.js';
-import { createPlainForwardTile } from '../online-softmax/plain/plain-tile.js';
-import { forwardSteps, type ForwardSteps, type TileSetting } from '../online-softmax/steps.js';
-import type { ForwardTile, ForwardTileResult } from '../online-softmax/forward-tile.js';
+import type { Fa4Format } from './formats.js';
+import { fa4Recipe, type TileSetting } from './recipe.js';
 import type { ForwardVariation } from './variation.js';
-import { createForwardTile } from '../online-softmax/webassembly/webassembly-tile.js';
-import { combineSteps } from './split-combine.js';
-import { createSplitTile } from '../online-softmax/split-tile.js';
-import { createTileProduct } from '../online-softmax/plain/tile-product.js';
 
 /** The forward of one problem, tile by tile. */
 export interface Fa4Forward extends ForwardTiles<ForwardTileResult> {
@@ -52,45 +42,32 @@ export interface Fa4ForwardOptions {
 export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = {}): Fa4Forward {
   const shape = problemShape(problem);
   const configuration = fa4Configuration(problem, shape, options.configuration);
-  const { variation } = options;
-  const { qkDim, vDim } = shape;
-  const dimensions = { qkDim, vDim };
+  const { variation, execution } = options;
   const scale = exponentScale(problem.scale, configuration);
   const setting: TileSetting = {
     configuration,
     format: problem.q.format as Fa4Format,
     scale: variation?.scale?.(scale, problem.scale) ?? scale,
   };
-  type Work = TileWork<ForwardTileResult, InputPatterns>;
+  const recipe = fa4Recipe(setting, problem.scale, variation?.combine);
 
-  function tilesOf(work: (tile: number) => Work): ForwardTiles<ForwardTileResult> {
-    const paths = { ...kernelPaths, ...variation?.paths };
-    return forwardTiles(problem, shape, configuration.blockKeys, work, paths);
-  }
-  function inSplits(tile: ForwardTile): Work {
-    if (configuration.splits === 1) return tile;
-    return createSplitTile(tile, configuration, vDim, { ...combineSteps, ...variation?.combine });
-  }
-  const product = options.execution === 'plain' ? tensorCoreProduct : createTileProduct();
-  function changedTile(steps: Partial<ForwardSteps>): Work {
-    return inSplits(createPlainForwardTile(setting, dimensions, { steps, product }));
-  }
-  function variedTile({ steps }: ForwardVariation, tile: number): Work {
-    const changes = steps?.({
+  function variedSteps(tile: number): Partial<ForwardSteps> {
+    const steps = variation?.steps?.({
       ...setting,
-      kernel: forwardSteps(setting),
+      kernel: recipeSteps(recipe),
       softmaxScale: problem.scale,
       runOtherTile: (changed) => {
-        const other = otherTileOfCta(tile, shape);
-        if (other !== null) tilesOf(() => changedTile(changed)).runTile(other);
+        const other = otherTileOfCta(tile, shape, recipe.tiling);
+        if (other !== null) forward.runChanged(other, changed);
       },
     });
-    return changedTile(changes ?? {});
+    return steps ?? {};
   }
 
-  // Made when it is needed: not where other threads do the work.
-  const create = options.execution === 'plain' ? createPlainForwardTile : createForwardTile;
-  const engine = lazily(() => inSplits(create(setting, dimensions)));
-  const tiles = tilesOf(variation === undefined ? engine : (tile) => variedTile(variation, tile));
-  return { shape, configuration, ...tiles };
+  const forward = createForward(problem, shape, recipe, {
+    execution,
+    steps: variation === undefined ? null : variedSteps,
+    paths: variation?.paths,
+  });
+  return { shape, configuration, ...forward };
 }

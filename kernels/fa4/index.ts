@@ -1,4 +1,16 @@
-export * from '../online-softmax/attributed/index.js';
+export {
+  techniques,
+  type AttributedTileResult,
+  type EmulatedTechniques,
+  type Technique,
+} from '../online-softmax/attributed/index.js';
+export {
+  createAttributedForward,
+  techniqueDefinitions,
+  type AttributedForward,
+} from './attributed.js';
+export { fa4Recipe, type TileSetting } from './recipe.js';
+export type { Recipe } from '../online-softmax/recipe.js';
 export { fa4Arithmetic, polynomialErrors, type PolynomialError } from './arithmetic.js';
 export { fa4Evidence } from './evidence.js';
 export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './forward.js';
@@ -11,10 +23,11 @@ export {
   type Fa4Architecture,
   type Fa4Configuration,
 } from './configuration.js';
-export { fa4Formats, type Fa4Format, type Fa4OutFormat } from './forward-formats.js';
+export { fa4Formats, type Fa4Format, type Fa4OutFormat } from './formats.js';
 export type { ForwardSteps } from '../online-softmax/steps.js';
 export type { ForwardVariation, VariationContext } from './variation.js';
-export { combineSplits, type SplitRow } from './split-combine.js';
+export { combineSplits } from './split-combine.js';
+export type { SplitRow } from '../online-softmax/split-tile.js';
 export { createForwardEngine, type ForwardEngine } from '../online-softmax/webassembly/engine.js';
 export { fa4Model, fa4Settings, fa4SettingsConfiguration } from './forward-model.js';
 export type { ForwardCounters, ForwardTileResult } from '../online-softmax/forward-tile.js';
@@ -33,6 +46,7 @@ export {
   exp2Tunings,
   fragmentColumns,
   fragmentsPerRow,
+  polynomialColumns,
   polynomialShare,
   usesPolynomial,
   type Exp2Configuration,

@@ -1,5 +1,5 @@
 import { exactLaws, type ModelPromises } from '../model-promises.js';
-import { fa4Formats, type Fa4Format } from './forward-formats.js';
+import { fa4Formats, type Fa4Format } from './formats.js';
 
 /** Settings that change the bits of FlashAttention-4's forward and must not harm. */
 const configurations: readonly Readonly<Record<string, string>>[] = [

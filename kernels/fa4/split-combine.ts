@@ -1,12 +1,18 @@
 import { addFloat32, multiplyFloat32, subtractFloat32 } from '../../src/arith/index.js';
-import { naturalLogOf2 } from './forward-constants.js';
-import { exp2Hardware, log2Hardware } from '../online-softmax/steps.js';
+import { exp2Hardware, log2Hardware, naturalLogOf2 } from '../online-softmax/units.js';
+import type { SplitRow } from '../online-softmax/split-tile.js';
 
-/** What one split of the keys gives for a row. */
-export interface SplitRow {
-  /** [vDim], normalised; null where the split has no block of keys and so has written nothing. */
-  readonly out: Float32Array | null;
-  readonly lse: number;
+/**
+ * Blocks, given from the last to the first, cut into splits: split s has the blocks from s·n on, n the
+ * number of blocks over that of splits, rounded up; so the last splits may have none. Source:
+ * BlockInfo.get_n_block_min_max in flash_attn/cute/block_info.py.
+ */
+export function splitBlocks<Block>(blocks: readonly Block[], splits: number): Block[][] {
+  const perSplit = Math.ceil(blocks.length / splits);
+  const fromEnd = (position: number): number => Math.max(blocks.length - position, 0);
+  return Array.from({ length: splits }, (_, s) =>
+    blocks.slice(fromEnd((s + 1) * perSplit), fromEnd(s * perSplit)),
+  );
 }
 
 /** The parts of the combine that may be done otherwise. */

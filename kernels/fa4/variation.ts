@@ -1,5 +1,6 @@
 import type { ForwardPaths } from '../online-softmax/query-tiles.js';
-import type { ForwardSteps, TileSetting } from '../online-softmax/steps.js';
+import type { ForwardSteps } from '../online-softmax/steps.js';
+import type { TileSetting } from './recipe.js';
 import type { CombineSteps } from './split-combine.js';
 
 /** What a variation of the forward may look at when it is about to change a tile's steps. */

@@ -1,5 +1,4 @@
-import { tileQueries } from '../fa4/configuration.js';
-import type { InputPatterns } from '../fa4/forward-formats.js';
+import type { InputPatterns } from './formats.js';
 import type { TileWork } from './query-tiles.js';
 
 /**
@@ -19,6 +18,12 @@ export interface ForwardCounters {
   readonly hardwareLanes: number;
   /** Instructions' worth of matrix products: 128 × 128 × 16 each. */
   readonly mmas: number;
+}
+
+/** Head dimensions of a tile. */
+export interface TileDimensions {
+  readonly qkDim: number;
+  readonly vDim: number;
 }
 
 /** The results of a tile of queries. */
@@ -44,9 +49,11 @@ export interface ForwardTile extends TileWork<ForwardTileResult, InputPatterns> 
   readonly finishPartial: () => PartialTileResult;
 }
 
+const mmaRows = 128;
+
 /** Matrix products of 128 rows, 128 columns and `sumLength` terms that a block takes. */
 export function blockMmas(qkDim: number, keys: number, vDim: number, sumLength: number): number {
-  const scores = (qkDim / sumLength) * Math.ceil(keys / tileQueries);
-  const outputs = (keys / sumLength) * Math.ceil(vDim / tileQueries);
+  const scores = (qkDim / sumLength) * Math.ceil(keys / mmaRows);
+  const outputs = (keys / sumLength) * Math.ceil(vDim / mmaRows);
   return scores + outputs;
 }

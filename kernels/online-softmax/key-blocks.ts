@@ -1,13 +1,12 @@
 import {
-  visibleKeys,
+  problemMask,
+  spanOf,
   type KeyRange,
   type Problem,
   type ProblemShape,
 } from '../../src/problem/index.js';
-import { tileQueries } from '../fa4/configuration.js';
-
-/** Tiles that one CTA works on at a time; they share the range of key blocks. */
-const tilesPerCta = 2;
+import { RequestError } from '../../src/request-error.js';
+import type { Tiling } from './recipe.js';
 
 /** One block of keys, as one tile of queries meets it. */
 export interface KeyBlock {
@@ -29,8 +28,8 @@ export interface QueryTile {
   readonly rows: number;
 }
 
-/** The tiles of queries of a head. */
-export function queryTiles({ queries }: ProblemShape): QueryTile[] {
+/** The tiles of so many queries of a head. */
+export function queryTiles({ queries }: ProblemShape, tileQueries: number): QueryTile[] {
   return Array.from({ length: Math.ceil(queries / tileQueries) }, (_, tile) => ({
     first: tile * tileQueries,
     rows: Math.min(tileQueries, queries - tile * tileQueries),
@@ -38,51 +37,72 @@ export function queryTiles({ queries }: ProblemShape): QueryTile[] {
 }
 
 /**
- * The other tile of a tile's CTA, both counted over the tiles of all heads; null for a CTA that has
- * only one.
+ * The other tile of a tile's CTA, which works on two, both counted over the tiles of all heads; null for
+ * a CTA that has only one.
  */
-export function otherTileOfCta(tile: number, shape: ProblemShape): number | null {
-  const tilesOfHead = queryTiles(shape).length;
+export function otherTileOfCta(
+  tile: number,
+  shape: ProblemShape,
+  { queries, tilesPerCta }: Tiling,
+): number | null {
+  const tilesOfHead = queryTiles(shape, queries).length;
   const within = tile % tilesOfHead;
   const other = within % tilesPerCta === 0 ? within + 1 : within - 1;
   return other < tilesOfHead ? tile - within + other : null;
 }
 
+/** The one range of keys that a query of a head sees, head counted over [batch, heads]. */
+export type IntervalMask = (head: number, query: number) => KeyRange;
+
 /**
- * The blocks of keys that a tile's CTA visits, in its order: from the last to the first, every block
- * in which any query of the CTA's two tiles sees a key. Source: BlockInfo.get_n_block_min_max in
- * flash_attn/cute/block_info.py.
+ * The mask of a problem for kernels that know one range of keys a query, begin and end of which grow
+ * with the query.
+ * @returns a function that throws a RequestError for a query with several ranges
+ */
+export function intervalMask(problem: Problem, shape: ProblemShape): IntervalMask {
+  const mask = problemMask(problem, shape);
+  return (head, query) => {
+    const ranges = mask.ranges(head, query);
+    if (ranges.length > 1)
+      throw new RequestError(
+        `query ${query} sees ${ranges.length} ranges of keys; this kernel takes masks of one range`,
+      );
+    return spanOf(ranges);
+  };
+}
+
+/**
+ * The blocks of keys that a tile's CTA visits, in the recipe's order: every block in which any query of
+ * the CTA's tiles sees a key.
  *
- * @param mask the keys that a query sees, within the blocks visited; default what the problem says
+ * @param mask decides the blocks
+ * @param seen the keys that a query sees in them
  */
 export function keyBlocks(
-  problem: Problem,
   shape: ProblemShape,
-  tile: QueryTile,
-  blockKeys: number,
-  mask: typeof visibleKeys = visibleKeys,
+  { head, queryTile }: { readonly head: number; readonly queryTile: QueryTile },
+  { queries, keys, tilesPerCta, order }: Tiling,
+  mask: IntervalMask,
+  seen: IntervalMask = mask,
 ): KeyBlock[] {
-  const ctaFirst = Math.floor(tile.first / (tilesPerCta * tileQueries)) * tilesPerCta * tileQueries;
-  const ctaLast = Math.min(ctaFirst + tilesPerCta * tileQueries, shape.queries) - 1;
+  const ctaQueries = tilesPerCta * queries;
+  const ctaFirst = Math.floor(queryTile.first / ctaQueries) * ctaQueries;
+  const ctaLast = Math.min(ctaFirst + ctaQueries, shape.queries) - 1;
   // Begin and end of what a query sees grow with the query.
-  const { begin } = visibleKeys(problem, shape, ctaFirst);
-  const { end } = visibleKeys(problem, shape, ctaLast);
-  const ranges = Array.from({ length: tile.rows }, (_, row) =>
-    mask(problem, shape, tile.first + row),
+  const { begin } = mask(head, ctaFirst);
+  const { end } = mask(head, ctaLast);
+  const ranges = Array.from({ length: queryTile.rows }, (_, row) =>
+    seen(head, queryTile.first + row),
   );
   const blocks: KeyBlock[] = [];
-  for (
-    let block = Math.ceil(end / blockKeys) - 1;
-    block >= Math.floor(begin / blockKeys);
-    block--
-  ) {
-    const first = block * blockKeys;
-    const within = (key: number): number => Math.min(Math.max(key - first, 0), blockKeys);
+  for (let block = Math.ceil(end / keys) - 1; block >= Math.floor(begin / keys); block--) {
+    const first = block * keys;
+    const within = (key: number): number => Math.min(Math.max(key - first, 0), keys);
     blocks.push({
       first,
-      keys: Math.min(blockKeys, shape.keys - first),
+      keys: Math.min(keys, shape.keys - first),
       visible: ranges.map((range) => ({ begin: within(range.begin), end: within(range.end) })),
     });
   }
-  return blocks;
+  return order === 'last-first' ? blocks : blocks.reverse();
 }

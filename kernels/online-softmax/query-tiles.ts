@@ -1,17 +1,16 @@
-import {
-  type Problem,
-  type ProblemShape,
-  type Tensor,
-  visibleKeys,
-} from '../../src/problem/index.js';
 import { formats, patternsOf } from '../../src/formats/index.js';
-import { type KeyBlock, keyBlocks, queryTiles } from './key-blocks.js';
-import type { InputPatterns } from '../fa4/forward-formats.js';
+import type { KeyRange, Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
+import type { InputPatterns } from './formats.js';
+import { intervalMask, keyBlocks, queryTiles, type KeyBlock } from './key-blocks.js';
+import type { Tiling } from './recipe.js';
 
 /** How operands find their way to a tile of queries. */
 export interface ForwardPaths {
-  /** The keys begin ≤ j < end that a query sees, j up to the end of the last block. */
-  readonly visibleKeys: typeof visibleKeys;
+  /**
+   * The keys begin ≤ j < end that a query sees, j up to the end of the last block; null for what the
+   * problem's mask says.
+   */
+  readonly visibleKeys: ((problem: Problem, shape: ProblemShape, query: number) => KeyRange) | null;
   /** The kv head, counted over [batch · kv heads], that a head of [batch · heads] reads. */
   readonly kvHead: (head: number, shape: ProblemShape) => number;
   /** Of the blocks in the order visited: the one whose keys, or values, are read for block `index`. */
@@ -19,9 +18,9 @@ export interface ForwardPaths {
   readonly valuesFrom: (index: number, blocks: number) => number;
 }
 
-/** The paths of FlashAttention-4's forward. */
+/** The paths of a correct forward. */
 export const kernelPaths: ForwardPaths = {
-  visibleKeys,
+  visibleKeys: null,
   kvHead: (head, { heads, kvHeads, groupSize }) =>
     Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize),
   keysFrom: (index) => index,
@@ -69,12 +68,18 @@ function patternRows<Patterns extends InputPatterns>(
 export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Array>(
   problem: Problem,
   shape: ProblemShape,
-  blockKeys: number,
+  tiling: Tiling,
   work: (tile: number) => TileWork<Result, Patterns>,
   paths: ForwardPaths = kernelPaths,
 ): ForwardTiles<Result> {
   const { batch, heads, queries, keys, qkDim, vDim } = shape;
-  const tilesOfHead = queryTiles(shape);
+  const tilesOfHead = queryTiles(shape, tiling.queries);
+  const mask = intervalMask(problem, shape);
+  const { visibleKeys } = paths;
+  const seen =
+    visibleKeys === null
+      ? mask
+      : (_head: number, query: number) => visibleKeys(problem, shape, query);
   const patterns = ({ data, format }: Tensor): Patterns =>
     patternsOf(data, formats[format]) as Patterns;
   const [q, k, v] = [patterns(problem.q), patterns(problem.k), patterns(problem.v)];
@@ -94,7 +99,7 @@ export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Arra
       const kvRow = paths.kvHead(head, shape) * keys;
       const { begin, block, finish } = work(tile);
       begin(patternRows(q, head * queries + first, rows, qkDim), rows);
-      const blocks = keyBlocks(problem, shape, queryTile, blockKeys, paths.visibleKeys);
+      const blocks = keyBlocks(shape, { head, queryTile }, tiling, mask, seen);
       const rowsOf = (tensor: Patterns, index: number, dim: number): Patterns =>
         patternRows(tensor, kvRow + blocks[index].first, blocks[index].keys, dim);
       blocks.forEach((keyBlock, index) =>

@@ -1,37 +1,40 @@
 import { encode, formats } from '../../src/formats/index.js';
 import { conversions } from '../../src/hardware/index.js';
-import type { KeyBlock } from './key-blocks.js';
-import type { Fa4Configuration } from '../fa4/configuration.js';
-import { outConversions, type InputPatterns } from '../fa4/forward-formats.js';
+import { roundingConversions, type InputPatterns, type OutFormat } from './formats.js';
 import type {
   ForwardCounters,
   ForwardTile,
   ForwardTileResult,
   PartialTileResult,
 } from './forward-tile.js';
+import type { KeyBlock } from './key-blocks.js';
 import type { TileWork } from './query-tiles.js';
-import { combineSplits, type CombineSteps } from '../fa4/split-combine.js';
 
 const { fp32 } = formats;
 
+/** What one split of the keys gives for a row. */
+export interface SplitRow {
+  /** [vDim], normalised; null where the split has no block of keys and so has written nothing. */
+  readonly out: Float32Array | null;
+  readonly lse: number;
+}
+
+/** How the keys of a tile are split, and how the results of the parts are combined. */
+export interface SplitLaw {
+  /** A tile's blocks, in the order visited, as those of each part; a part may have none. */
+  readonly cut: (blocks: readonly LoadedBlock[]) => readonly (readonly LoadedBlock[])[];
+  /** A row's output, not yet rounded to its format, and LSE from those of the parts. */
+  readonly combine: (
+    parts: readonly SplitRow[],
+    vDim: number,
+  ) => { readonly out: Float32Array; readonly lse: number };
+}
+
 /** A block of keys with its operands. */
-interface LoadedBlock {
+export interface LoadedBlock {
   readonly block: KeyBlock;
   readonly keys: InputPatterns;
   readonly values: InputPatterns;
-}
-
-/**
- * Blocks, given from the last to the first, cut into splits: split s has the blocks from s·n on, n the
- * number of blocks over that of splits, rounded up; so the last splits may have none. Source:
- * BlockInfo.get_n_block_min_max in flash_attn/cute/block_info.py.
- */
-export function splitBlocks<Block>(blocks: readonly Block[], splits: number): Block[][] {
-  const perSplit = Math.ceil(blocks.length / splits);
-  const fromEnd = (position: number): number => Math.max(blocks.length - position, 0);
-  return Array.from({ length: splits }, (_, s) =>
-    blocks.slice(fromEnd((s + 1) * perSplit), fromEnd(s * perSplit)),
-  );
 }
 
 function addCounters(counters: readonly ForwardCounters[]): ForwardCounters {
@@ -56,11 +59,11 @@ function addCounters(counters: readonly ForwardCounters[]): ForwardCounters {
  */
 export function createSplitTile(
   tile: ForwardTile,
-  { splits, outFormat }: Fa4Configuration,
+  { cut, combine }: SplitLaw,
+  outFormat: OutFormat,
   vDim: number,
-  steps: CombineSteps,
 ): TileWork<ForwardTileResult, InputPatterns> {
-  const toOut = conversions[outConversions[outFormat]];
+  const toOut = conversions[roundingConversions[outFormat]];
   let queries: InputPatterns = new Uint16Array();
   let rows = 0;
   let loaded: LoadedBlock[] = [];
@@ -81,18 +84,17 @@ export function createSplitTile(
     },
     block: (block, keys, values) => void loaded.push({ block, keys, values }),
     finish: () => {
-      const parts = splitBlocks(loaded, splits).map(runSplit);
+      const parts = cut(loaded).map(runSplit);
       const out = new Uint16Array(rows * vDim);
       const lse = new Float32Array(rows);
       const rescales = new Int32Array(rows);
       for (let row = 0; row < rows; row++) {
-        const combined = combineSplits(
+        const combined = combine(
           parts.map((part) => ({
             out: part === null ? null : part.out.subarray(row * vDim, (row + 1) * vDim),
             lse: part === null ? -Infinity : part.lse[row],
           })),
           vDim,
-          steps,
         );
         combined.out.forEach((x, c) => (out[row * vDim + c] = toOut.evaluate(encode(fp32, x))));
         lse[row] = combined.lse;

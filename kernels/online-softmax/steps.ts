@@ -5,38 +5,16 @@ import {
   subtractFloat32,
 } from '../../src/arith/index.js';
 import { decode, encode, formats } from '../../src/formats/index.js';
-import {
-  conversions,
-  exp2ApproxFtz,
-  lg2ApproxFtz,
-  rcpApproxFtz,
-} from '../../src/hardware/index.js';
+import { conversions } from '../../src/hardware/index.js';
 import { exp2Polynomial } from './exp2-polynomial.js';
-import { fragmentColumns, usesPolynomial } from '../fa4/exp2-tuning.js';
+import { roundingConversions } from './formats.js';
 import type { KeyBlock } from './key-blocks.js';
-import type { Fa4Configuration } from '../fa4/configuration.js';
-import { naturalLogOf2 } from '../fa4/forward-constants.js';
-import { fa4Formats, type Fa4Format } from '../fa4/forward-formats.js';
+import { polynomialColumnsOf, type FinishLaw, type Recipe } from './recipe.js';
+import { rowSumLaws } from './row-sums.js';
+import { exp2Units, log2Hardware, naturalLogOf2, reciprocals } from './units.js';
 
 const { fp32 } = formats;
-
-/** A function of fp32 bit patterns as one of numbers. */
-function onNumbers(instruction: (bits: number) => number): (x: number) => number {
-  return (x) => decode(fp32, instruction(encode(fp32, x)));
-}
-
-/** ex2.approx.ftz, lg2.approx.ftz and rcp.approx.ftz of fp32 numbers. */
-export const exp2Hardware = onNumbers(exp2ApproxFtz);
-export const log2Hardware = onNumbers(lg2ApproxFtz);
-export const reciprocalHardware = onNumbers(rcpApproxFtz);
-
-/** What a tile is computed with. */
-export interface TileSetting {
-  readonly configuration: Fa4Configuration;
-  readonly format: Fa4Format;
-  /** The scale of the exponents: softmax scale times log2 e and descales, an fp32 number. */
-  readonly scale: number;
-}
+const log2OfE = Math.fround(Math.LOG2E);
 
 /** A block of keys on its way through the steps. */
 export interface StepBlock extends KeyBlock {
@@ -59,22 +37,25 @@ export interface RowMaximum {
 }
 
 /**
- * The steps of FlashAttention-4's forward on one tile that are not matrix products, in the order in
- * which a block takes them. Numbers are fp32 unless a step says that it takes bits.
+ * The steps of the forward on one tile that are not matrix products, in the order in which a block takes
+ * them. Numbers are fp32 unless a step says that it takes bits.
  */
 export interface ForwardSteps {
   /** The score as the softmax takes it, of the product's fp32 bits. Masked ones are −∞ by then. */
   readonly score: (bits: number) => number;
   /** The larger of a running maximum and a score. */
   readonly larger: (maximum: number, score: number) => number;
-  /** From the maximum in use before and the largest score up to now. */
+  /** The maximum that a row goes into a block with, from what it keeps. */
+  readonly keptMaximum: (kept: number) => number;
+  /** From what the row keeps and the largest score up to now; it keeps the maximum, or its LSE. */
   readonly rowMaximum: (before: number, now: number, isFirst: boolean) => RowMaximum;
   readonly exponent: (score: number, subtracted: number) => number;
   readonly exponential: (x: number, column: number, block: StepBlock) => number;
   /** The bits of P in the inputs' format. */
   readonly weight: (p: number, block: StepBlock) => number;
-  /** The row sum that a block begins with. */
+  /** The sum that a thread of a row begins a block with. */
   readonly startingSum: (sum: number, alpha: number) => number;
+  /** That sum and the weights of the thread's columns. */
   readonly rowSum: (start: number, weights: readonly number[], block: StepBlock) => number;
   /** What the outputs of the tile's rows are multiplied by, from their α. */
   readonly outputAlphas: (alphas: readonly number[], block: StepBlock) => readonly number[];
@@ -84,7 +65,7 @@ export interface ForwardSteps {
   readonly accumulated: (bits: number) => number;
   /** What O is multiplied by at the end; `start` is what the last block's row sum began with. */
   readonly normaliser: (sum: number, start: number) => number;
-  /** log2 of the sum of exponentials; −∞ for an empty row. */
+  /** The log of the sum of exponentials, in base 2 where the recipe's LSE is; −∞ for an empty row. */
   readonly logSumExp2: (maximum: number, sum: number) => number;
   /** The LSE from that logarithm. */
   readonly logSumExp: (logSumExp2: number) => number;
@@ -95,77 +76,107 @@ export function isEmptySum(sum: number): boolean {
   return sum === 0 || Number.isNaN(sum);
 }
 
-/** Which columns of a block the polynomial computes. */
-export function polynomialColumns({ exp2, blockKeys }: Fa4Configuration): boolean[] {
-  const fragments = blockKeys / fragmentColumns;
-  return Array.from({ length: blockKeys }, (_, j) =>
-    usesPolynomial(exp2, Math.floor(j / fragmentColumns), j % fragmentColumns, fragments),
-  );
-}
-
-/** Four packed accumulators over pairs of weights, then a tree; the first begins with `start`. */
-function packedRowSum(start: number, weights: readonly number[]): number {
-  const lanes = weights.slice(0, 8);
-  lanes[0] = addFloat32(start, weights[0]);
-  lanes[1] = addFloat32(0, weights[1]);
-  for (let j = 8; j < weights.length; j++) lanes[j % 8] = addFloat32(lanes[j % 8], weights[j]);
-  const [x, y] = [0, 1].map((lane) =>
-    addFloat32(
-      addFloat32(lanes[lane], lanes[2 + lane]),
-      addFloat32(lanes[4 + lane], lanes[6 + lane]),
-    ),
-  );
-  return addFloat32(x, y);
+/** m·c + (lg2 l − offset), rounded as the law says, or the natural logarithm. */
+function logarithmOf(
+  { exponent, softmaxScale }: Recipe,
+  law: FinishLaw['logSumExp'],
+): (maximum: number, sum: number) => number {
+  const { scale, offset } = exponent;
+  const naturalScale = Math.fround(softmaxScale);
+  return (maximum, sum) => {
+    const logarithm = log2Hardware(sum);
+    if (law === 'natural')
+      return fusedMultiplyAddFloat32(
+        maximum,
+        naturalScale,
+        multiplyFloat32(logarithm, naturalLogOf2),
+      );
+    const lifted = subtractFloat32(logarithm, offset);
+    return law === 'base-2-fused'
+      ? fusedMultiplyAddFloat32(maximum, scale, lifted)
+      : addFloat32(multiplyFloat32(maximum, scale), lifted);
+  };
 }
 
 /**
- * The steps as FlashAttention-4 has them: every operation is fp32, rounds to nearest even and keeps
- * subnormals, except where an instruction of the special function unit flushes them. Source:
- * flash_attn/cute/softmax.py and flash_fwd_sm100.py of Dao-AILab/flash-attention.
+ * The steps of a recipe: every operation is fp32, rounds to nearest even and keeps subnormals, except
+ * where an instruction of the special function unit flushes them.
  */
-export function forwardSteps({ configuration, format, scale }: TileSetting): ForwardSteps {
-  const { exp2, lseFused } = configuration;
-  const rescaleThreshold = Math.fround(configuration.rescaleThreshold);
-  const maxOffset = Math.fround(configuration.maxOffset);
-  const isPolynomial = polynomialColumns(configuration);
-  const toWeight = conversions[fa4Formats[format].weightConversion];
-  const valueDescale = Math.fround(configuration.descale.v);
+export function recipeSteps(recipe: Recipe): ForwardSteps {
+  return recipe.finish.normalise === 'at-the-end'
+    ? stepsToTheEnd(recipe)
+    : { ...stepsToTheEnd(recipe), ...blockwiseSteps(recipe) };
+}
+
+/**
+ * What is otherwise where O is normalised after every block: a row keeps its LSE, whose quotient by the
+ * scale stands for the maximum of the blocks before; these have the weight α = e^(LSE − m·scale).
+ */
+function blockwiseSteps({
+  softmaxScale,
+  exponential,
+}: Recipe): Pick<ForwardSteps, 'keptMaximum' | 'rowMaximum' | 'startingSum'> {
+  const scale = Math.fround(softmaxScale);
+  const exp2 = exp2Units[exponential.unit];
+  return {
+    keptMaximum: (logSumExp) => Math.fround(logSumExp / scale),
+    rowMaximum: (logSumExp, now, isFirst) => {
+      const above = subtractFloat32(logSumExp, multiplyFloat32(now, scale));
+      return {
+        stored: now,
+        subtracted: now === -Infinity ? 0 : now,
+        alpha: isFirst ? 0 : exp2(multiplyFloat32(above, log2OfE)),
+        isSkipped: false,
+      };
+    },
+    startingSum: () => 0,
+  };
+}
+
+/** The steps with O normalised at the end. */
+function stepsToTheEnd(recipe: Recipe): ForwardSteps {
+  const { format, exponent, exponential, rescale, finish } = recipe;
+  const { scale, offset } = exponent;
+  const threshold = Math.fround(rescale.threshold);
+  const exp2 = exp2Units[exponential.unit];
+  const degree = exponential.polynomial?.degree;
+  const isPolynomial = polynomialColumnsOf(recipe);
+  const toWeight = conversions[roundingConversions[format]];
+  const reciprocal = reciprocals[finish.reciprocal];
+  const logarithm = logarithmOf(recipe, finish.logSumExp);
   return {
     score: (bits) => decode(fp32, bits),
     // PTX's max: a NaN loses.
     larger: (maximum, score) => (Number.isNaN(maximum) || score > maximum ? score : maximum),
+    keptMaximum: (maximum) => maximum,
     rowMaximum: (before, now, isFirst) => {
       const subtracted = now === -Infinity ? 0 : now;
       if (isFirst) return { stored: now, subtracted, alpha: 0, isSkipped: false };
-      const lag = multiplyFloat32(subtractFloat32(before, subtracted), scale);
-      const alpha = exp2Hardware(lag);
-      if (rescaleThreshold > 0 && lag >= -rescaleThreshold)
+      const above = rescale.checksInfinity ? subtracted : now;
+      const lag = multiplyFloat32(subtractFloat32(before, above), scale);
+      const alpha = exp2(lag);
+      if (threshold > 0 && lag >= -threshold)
         return { stored: before, subtracted: before, alpha: 1, isSkipped: alpha < 1 };
       return { stored: now, subtracted, alpha, isSkipped: false };
     },
-    exponent: (score, subtracted) =>
-      fusedMultiplyAddFloat32(
-        score,
-        scale,
-        subtractFloat32(maxOffset, multiplyFloat32(subtracted, scale)),
-      ),
-    exponential: (x, column) =>
-      isPolynomial[column] ? exp2Polynomial(x, exp2.degree) : exp2Hardware(x),
+    exponent: (score, subtracted) => {
+      const bias = subtractFloat32(offset, multiplyFloat32(subtracted, scale));
+      return exponent.isFused
+        ? fusedMultiplyAddFloat32(score, scale, bias)
+        : addFloat32(multiplyFloat32(score, scale), bias);
+    },
+    exponential: (x, column) => (isPolynomial[column] ? exp2Polynomial(x, degree) : exp2(x)),
     weight: (p) => toWeight.evaluate(encode(fp32, p)),
     startingSum: multiplyFloat32,
-    rowSum: packedRowSum,
+    rowSum: rowSumLaws[recipe.rowSum].sum,
     outputAlphas: (alphas) => alphas,
-    rescalesWarp: (alphas) => alphas.some((alpha) => alpha < 1),
+    rescalesWarp:
+      rescale.of === 'rows' ? () => true : (alphas) => alphas.some((alpha) => alpha < 1),
     accumulated: (bits) => bits,
-    normaliser: (sum) =>
-      multiplyFloat32(reciprocalHardware(isEmptySum(sum) ? 1 : sum), valueDescale),
-    logSumExp2: (maximum, sum) => {
-      if (isEmptySum(sum)) return -Infinity;
-      const logarithm = subtractFloat32(log2Hardware(sum), maxOffset);
-      return lseFused
-        ? fusedMultiplyAddFloat32(maximum, scale, logarithm)
-        : addFloat32(multiplyFloat32(maximum, scale), logarithm);
-    },
-    logSumExp: (logSumExp2) => multiplyFloat32(logSumExp2, naturalLogOf2),
+    normaliser: (sum) => multiplyFloat32(isEmptySum(sum) ? 1 : reciprocal(sum), finish.outFactor),
+    logSumExp2: (maximum, sum) =>
+      isEmptySum(sum) ? finish.emptyLogSumExp : logarithm(maximum, sum),
+    logSumExp: (logSumExp2) =>
+      finish.logSumExp === 'natural' ? logSumExp2 : multiplyFloat32(logSumExp2, naturalLogOf2),
   };
 }

@@ -5,7 +5,8 @@ import {
   reduceRange,
   type RangeReduction,
 } from '../online-softmax/exp2-polynomial.js';
-import { exp2Hardware, polynomialColumns } from '../online-softmax/steps.js';
+import { exp2Hardware } from '../online-softmax/units.js';
+import { polynomialColumns } from '../fa4/exp2-tuning.js';
 import type { ForwardVariation, VariationContext } from '../fa4/variation.js';
 import { variant, type KernelVariant } from './variant.js';
 

@@ -1,4 +1,4 @@
-import { fa4Formats } from '../fa4/forward-formats.js';
+import { fa4Formats } from '../fa4/formats.js';
 import { variant, type KernelVariant } from './variant.js';
 
 const onlyFp8: KernelVariant['objection'] = (_, format) =>

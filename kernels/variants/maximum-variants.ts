@@ -1,5 +1,6 @@
 import { multiplyFloat32, subtractFloat32 } from '../../src/arith/index.js';
-import { exp2Hardware, type RowMaximum } from '../online-softmax/steps.js';
+import { exp2Hardware } from '../online-softmax/units.js';
+import type { RowMaximum } from '../online-softmax/steps.js';
 import type { VariationContext } from '../fa4/variation.js';
 import { variant, type KernelVariant } from './variant.js';
 

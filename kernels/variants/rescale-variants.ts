@@ -1,4 +1,4 @@
-import { warpRows } from '../fa4/forward-constants.js';
+import { warpRows } from '../online-softmax/units.js';
 import { variant, type KernelVariant } from './variant.js';
 
 /** Bugs of the rescale of O and l. */

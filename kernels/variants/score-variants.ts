@@ -1,6 +1,6 @@
 import { decode, formats } from '../../src/formats/index.js';
 import { conversions } from '../../src/hardware/index.js';
-import { outConversions } from '../fa4/forward-formats.js';
+import { roundingConversions } from '../online-softmax/formats.js';
 import { variant, type KernelVariant } from './variant.js';
 
 /** Bugs of the scores and their scale. */
@@ -17,7 +17,7 @@ export const scoreVariants: readonly KernelVariant[] = [
     },
     {
       steps: ({ configuration }) => {
-        const conversion = conversions[outConversions[configuration.outFormat]];
+        const conversion = conversions[roundingConversions[configuration.outFormat]];
         return {
           score: (bits) => decode(formats[configuration.outFormat], conversion.evaluate(bits)),
         };

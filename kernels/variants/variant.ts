@@ -1,5 +1,5 @@
 import type { Fa4Configuration } from '../fa4/configuration.js';
-import type { Fa4Format } from '../fa4/forward-formats.js';
+import type { Fa4Format } from '../fa4/formats.js';
 import type { ForwardVariation } from '../fa4/variation.js';
 
 /** The forward with one bug switched on. */

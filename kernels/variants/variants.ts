@@ -1,6 +1,6 @@
 import { RequestError } from '../../src/request-error.js';
 import type { Fa4Configuration } from '../fa4/configuration.js';
-import type { Fa4Format } from '../fa4/forward-formats.js';
+import type { Fa4Format } from '../fa4/formats.js';
 import { exponentialVariants } from './exponential-variants.js';
 import { fp8Variants } from './fp8-variants.js';
 import { maskVariants } from './mask-variants.js';

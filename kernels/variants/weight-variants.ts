@@ -1,6 +1,6 @@
 import { decode, encode, formats } from '../../src/formats/index.js';
 import { conversions } from '../../src/hardware/index.js';
-import { outConversions } from '../fa4/forward-formats.js';
+import { roundingConversions } from '../online-softmax/formats.js';
 import { variant, type KernelVariant } from './variant.js';
 
 const { fp32 } = formats;
@@ -55,7 +55,7 @@ export const weightVariants: readonly KernelVariant[] = [
     },
     {
       steps: ({ configuration }) => {
-        const conversion = conversions[outConversions[configuration.outFormat]];
+        const conversion = conversions[roundingConversions[configuration.outFormat]];
         const format = formats[configuration.outFormat];
         return { accumulated: (bits) => encode(fp32, decode(format, conversion.evaluate(bits))) };
       },

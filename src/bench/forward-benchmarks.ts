@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import {
   createForwardEngine,
   fa4Configuration,
+  fa4Recipe,
   tileQueries,
   type ForwardEngine,
 } from '../../kernels/index.js';
@@ -24,7 +25,8 @@ function preparedEngine(): ForwardEngine {
   const problem = normalProblem('bf16', { heads: 1, seqlen: tileQueries, dim });
   const configuration = fa4Configuration(problem, problemShape(problem));
   const scale = Math.fround(problem.scale * Math.LOG2E);
-  const engine = createForwardEngine(configuration, 'bf16', { qkDim: dim, vDim: dim }, scale);
+  const recipe = fa4Recipe({ configuration, format: 'bf16', scale }, problem.scale);
+  const engine = createForwardEngine(recipe, { qkDim: dim, vDim: dim });
   const { q, k, v } = problem;
   engine.queries.set(patternsOf(q.data, formats.bf16));
   engine.keys.set(patternsOf(k.data, formats.bf16));

@@ -3,9 +3,10 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { polynomialShare, type Fa4Configuration } from '../../kernels/index.js';
 import type { PolynomialDegree } from '../../kernels/online-softmax/exp2-polynomial.js';
-import { fa4Formats, type Fa4Format } from '../../kernels/fa4/forward-formats.js';
+import { fa4Formats, type Fa4Format } from '../../kernels/fa4/formats.js';
 import { createPlainForwardTile } from '../../kernels/online-softmax/plain/plain-tile.js';
-import { forwardSteps, type TileSetting } from '../../kernels/online-softmax/steps.js';
+import { fa4Recipe, type TileSetting } from '../../kernels/fa4/recipe.js';
+import { recipeSteps } from '../../kernels/online-softmax/steps.js';
 import {
   addCounts,
   createInstructionRows,
@@ -56,14 +57,15 @@ const numberBits = (numbers: readonly number[]): number[] => numbers.map((x) => 
 /** The definition, the plain tile, with scores and sums of P·V laid before it. */
 function byDefinition(setting: TileSetting, vDim: number, blocks: readonly Block[]): Results {
   const { blockKeys } = setting.configuration;
-  const steps = forwardSteps(setting);
+  const recipe = fa4Recipe(setting, 1);
+  const steps = recipeSteps(recipe);
   const is8Bit = fa4Formats[setting.format].bits === 8;
   const patterns = (length: number) => (is8Bit ? new Uint8Array(length) : new Uint16Array(length));
   let products = 0;
   let [alphas, maxima, sums]: number[][] = [[], [], []];
   const done: Results['blocks'][number][] = [];
   const tile = createPlainForwardTile(
-    setting,
+    recipe,
     { qkDim, vDim },
     {
       steps: {

@@ -2,7 +2,7 @@ import type { SharedMemory, SwizzleMode } from '../../../src/machine/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { tileQueries, type Fa4Configuration } from '../configuration.js';
-import { fa4Formats, type Fa4Format } from '../forward-formats.js';
+import { fa4Formats, type Fa4Format } from '../formats.js';
 
 /** How the kernel is run beyond what changes its bits. */
 export interface ProgramOptions {

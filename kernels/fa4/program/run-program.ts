@@ -26,7 +26,8 @@ import {
   fa4Configuration,
   type Fa4Configuration,
 } from '../configuration.js';
-import type { Fa4Format, InputPatterns } from '../forward-formats.js';
+import type { Fa4Format } from '../formats.js';
+import type { InputPatterns } from '../../online-softmax/formats.js';
 import { warpName, warpRoles, type ProgramContext } from './context.js';
 import { correctionWarp } from './correction-warp.js';
 import { epilogueWarp } from './epilogue-warp.js';

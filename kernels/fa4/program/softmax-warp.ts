@@ -5,7 +5,7 @@ import {
   type WarpProgram,
 } from '../../../src/machine/index.js';
 import { tileQueries } from '../configuration.js';
-import { warpRows } from '../forward-constants.js';
+import { warpRows } from '../../online-softmax/units.js';
 import type { ProgramContext } from './context.js';
 import { scoreColumns, type ProgramPlan } from './plan.js';
 import {

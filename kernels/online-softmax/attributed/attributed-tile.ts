@@ -1,14 +1,11 @@
-import {
-  exponentScale,
-  type Fa4Configuration,
-  fa4TensorCore,
-  tileQueries,
-} from '../../fa4/configuration.js';
+import { polynomialColumnsOf } from '../recipe.js';
 import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
 import { groupRuns } from '../../run-groups.js';
 import type { KeyBlock } from '../key-blocks.js';
-import type { Fa4Format, InputPatterns } from '../../fa4/forward-formats.js';
+import type { TileDimensions } from '../forward-tile.js';
+import type { Recipe } from '../recipe.js';
+import type { InputPatterns } from '../formats.js';
 import { createBlockProducts } from './output-sums.js';
 import {
   blockWeights,
@@ -16,7 +13,6 @@ import {
   emulatedExponents,
   exactExponents,
   type ExponentScale,
-  hasPolynomialColumns,
 } from './weights.js';
 import { createRunningMaximum } from './running-maximum.js';
 import { type EmulatedTechniques, type Technique, techniques } from './techniques.js';
@@ -35,7 +31,7 @@ export interface LargestWeights {
 }
 
 /** Keeps track of the largest weights; among equal scores the first that is met. */
-export function createLargestWeights(): LargestWeights {
+function createLargestWeights(tileQueries: number): LargestWeights {
   const keys = new Int32Array(tileQueries);
   const scores = new Float64Array(tileQueries);
   return {
@@ -82,40 +78,38 @@ export interface AttributedTile {
 }
 
 /** The techniques that decide the weights; runs that agree in them share their weights. */
-function weightTechniques(configuration: Fa4Configuration): Technique[] {
+function weightTechniques(recipe: Recipe): Technique[] {
   return techniques
     .slice(0, techniques.indexOf('p-round'))
-    .filter((name) => name !== 'exp2-polynomial' || hasPolynomialColumns(configuration));
+    .filter((name) => name !== 'exp2-polynomial' || polynomialColumnsOf(recipe).includes(true));
 }
 
 /**
  * The forward on one tile, once for each choice of emulated techniques. Scores and path are computed
  * once, weights once for each choice of what they depend on, and so on down to the outputs. Memory is
  * that of a tile for each run.
- *
- * @param softmaxScale the problem's scale
  */
 export function createAttributedTile(
-  configuration: Fa4Configuration,
-  format: Fa4Format,
-  { qkDim, vDim }: { readonly qkDim: number; readonly vDim: number },
-  softmaxScale: number,
+  recipe: Recipe,
+  { qkDim, vDim }: TileDimensions,
   choices: readonly EmulatedTechniques[],
 ): AttributedTile {
-  const { architecture, blockKeys, maxOffset } = configuration;
+  const { format, softmaxScale } = recipe;
+  const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
   const columns = 8 * Math.ceil(vDim / 8);
   const exactScale = softmaxScale * Math.LOG2E;
   const scale: ExponentScale = {
     exact: exactScale,
-    rounded: exponentScale(softmaxScale, configuration),
-    offset: Math.fround(maxOffset),
+    rounded: recipe.exponent.scale,
+    offset: recipe.exponent.offset,
+    isFused: recipe.exponent.isFused,
   };
   const elements = tileQueries * blockKeys;
-  const scores = createTileScores(configuration, format, qkDim);
-  const path = createRunningMaximum(configuration, scale.rounded);
-  const largest = createLargestWeights();
-  const computeWeights = createWeightFunction(configuration, elements);
-  const product = createTensorCoreTile(fa4TensorCore(architecture, format), {
+  const scores = createTileScores(recipe, qkDim);
+  const path = createRunningMaximum(recipe);
+  const largest = createLargestWeights(tileQueries);
+  const computeWeights = createWeightFunction(recipe, elements);
+  const product = createTensorCoreTile(recipe.tensorCore, {
     rows: tileQueries,
     columns,
     inner: blockKeys,
@@ -127,8 +121,8 @@ export function createAttributedTile(
   const weightNumbers = new Float64Array(elements);
   const exactAlpha = new Float64Array(tileQueries);
   const products = createBlockProducts(tileQueries * columns);
-  const groups = groupRuns(choices, weightTechniques(configuration)).groups.map((group) =>
-    createWeightGroup(group, choices, { configuration, scale, vDim, columns }),
+  const groups = groupRuns(choices, weightTechniques(recipe)).groups.map((group) =>
+    createWeightGroup(group, choices, { recipe, scale, vDim, columns }),
   );
   let rows = 0;
 

@@ -1,23 +1,9 @@
-import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
-import {
-  decode,
-  decodeToFloat64,
-  encode,
-  encodeFromFloat64,
-  formats,
-} from '../../../src/formats/index.js';
-import { lg2ApproxFtz, rcpApproxFtz } from '../../../src/hardware/index.js';
-import { naturalLogOf2 } from '../../fa4/forward-constants.js';
+import { decodeToFloat64, encodeFromFloat64, formats } from '../../../src/formats/index.js';
+import type { OutFormat } from '../formats.js';
+import type { Recipe } from '../recipe.js';
+import { isEmptySum, recipeSteps } from '../steps.js';
+import { reciprocals, type Reciprocal } from '../units.js';
 import type { ExponentScale } from './weights.js';
-import type { Fa4OutFormat } from '../../fa4/forward-formats.js';
-import type { EmulatedTechniques } from './techniques.js';
-
-const { fp32 } = formats;
-
-/** A row without a sum has an LSE of −∞, as the kernel decides. */
-function isEmpty(rowSum: number): boolean {
-  return rowSum === 0 || Number.isNaN(rowSum);
-}
 
 /** The LSE of a row, natural logarithm, from its maximum in use and its row sum. */
 export type LogSumExp = (maximum: number, rowSum: number) => number;
@@ -25,26 +11,18 @@ export type LogSumExp = (maximum: number, rowSum: number) => number;
 /** (m·c + log2 l − offset)·ln 2 in fp64, with c in fp64. */
 export function exactLogSumExp({ exact, offset }: ExponentScale): LogSumExp {
   return (maximum, rowSum) =>
-    isEmpty(rowSum) ? -Infinity : (maximum * exact + (Math.log2(rowSum) - offset)) * Math.LN2;
+    isEmptySum(rowSum) ? -Infinity : (maximum * exact + (Math.log2(rowSum) - offset)) * Math.LN2;
 }
 
 /**
  * The kernel's instructions at the fp32 number nearest to the row sum, plus what the difference from
- * that contributes: (m·c + (lg2.approx.ftz(l) − offset))·ln 2, every operation fp32, to nearest even,
- * with c rounded to fp32, and m·c contracted with the sum where `isFused`.
- *
- * @param maximum an fp32 number
+ * that contributes. Its `maximum` is an fp32 number.
  */
-export function emulatedLogSumExp({ rounded, offset }: ExponentScale, isFused: boolean): LogSumExp {
-  const { fround } = Math;
+export function emulatedLogSumExp(recipe: Recipe): LogSumExp {
+  const { logSumExp, logSumExp2 } = recipeSteps(recipe);
   return (maximum, rowSum) => {
-    if (isEmpty(rowSum)) return -Infinity;
-    const nearest = fround(rowSum);
-    const logarithm = fround(decode(fp32, lg2ApproxFtz(encode(fp32, nearest))) - offset);
-    const total = isFused
-      ? fusedMultiplyAddFloat32(maximum, rounded, logarithm)
-      : fround(fround(maximum * rounded) + logarithm);
-    const lse = fround(total * naturalLogOf2);
+    const nearest = Math.fround(rowSum);
+    const lse = logSumExp(logSumExp2(maximum, nearest));
     const ratio = rowSum / nearest;
     return nearest === rowSum || !(ratio > 0 && ratio < Infinity) ? lse : lse + Math.log(ratio);
   };
@@ -52,7 +30,7 @@ export function emulatedLogSumExp({ rounded, offset }: ExponentScale, isFused: b
 
 /** What the kernel divides by: the row sum, 1 for a row that has none. */
 function divisor(sum: number): number {
-  return sum === 0 || Number.isNaN(sum) ? 1 : sum;
+  return isEmptySum(sum) ? 1 : sum;
 }
 
 /** Divides the sums of a row by its row sum, in fp64. */
@@ -63,13 +41,17 @@ export function exactNormalise(sums: Float64Array, rowSum: number): void {
 
 /**
  * Multiplies the sums of a row by the reciprocal of its row sum as the kernel does: with the relative
- * error of rcp.approx.ftz at the fp32 number nearest to the row sum, and with the error of the fp32
+ * error of its reciprocal at the fp32 number nearest to the row sum, and with the error of the fp32
  * product (to nearest even, subnormals kept) at the nearest fp32 operands.
  */
-export function emulatedNormalise(sums: Float64Array, rowSum: number): void {
+export function emulatedNormalise(
+  sums: Float64Array,
+  rowSum: number,
+  reciprocalOf: (x: number) => number,
+): void {
   const by = divisor(rowSum);
   const nearestDivisor = Math.fround(by);
-  const reciprocal = decode(formats.fp32, rcpApproxFtz(encode(formats.fp32, nearestDivisor)));
+  const reciprocal = reciprocalOf(nearestDivisor);
   const factor = by === nearestDivisor ? reciprocal : reciprocal * (nearestDivisor / by);
   const nearestFactor = Math.fround(factor);
   for (let i = 0; i < sums.length; i++) {
@@ -82,26 +64,30 @@ export function emulatedNormalise(sums: Float64Array, rowSum: number): void {
   }
 }
 
-/** Divides O [rows × columns] by the row sums: the outputs [rows × vDim] without the padding. */
+/**
+ * Divides O [rows × columns] by the row sums: the outputs [rows × vDim] without the padding.
+ *
+ * @param reciprocal how the kernel takes 1 / l; null for an exact division
+ */
 export function normalisedOutput(
   sums: Float64Array,
   rowSums: Float64Array,
   size: { readonly rows: number; readonly columns: number; readonly vDim: number },
-  emulated: EmulatedTechniques,
+  reciprocal: Reciprocal | null,
 ): Float64Array {
   const { rows, columns, vDim } = size;
-  const normalise = emulated.has('normalise') ? emulatedNormalise : exactNormalise;
   const out = new Float64Array(rows * vDim);
   for (let row = 0; row < rows; row++) {
     const of = out.subarray(row * vDim, (row + 1) * vDim);
     of.set(sums.subarray(row * columns, row * columns + vDim));
-    normalise(of, rowSums[row]);
+    if (reciprocal === null) exactNormalise(of, rowSums[row]);
+    else emulatedNormalise(of, rowSums[row], reciprocals[reciprocal]);
   }
   return out;
 }
 
 /** The outputs rounded once to the format, to nearest even. */
-export function roundedOutput(out: Float64Array, format: Fa4OutFormat): Float64Array {
+export function roundedOutput(out: Float64Array, format: OutFormat): Float64Array {
   return decodeToFloat64(encodeFromFloat64(formats[format], out), formats[format]);
 }
 

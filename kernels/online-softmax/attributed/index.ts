@@ -1,8 +1,3 @@
-export { createAttributedForward, type AttributedForward } from './attributed-kernel.js';
+export { attributedKernel, attributedTiles, type AttributedSetting } from './attributed-kernel.js';
 export type { AttributedTileResult } from './attributed-tile.js';
-export {
-  techniqueDefinitions,
-  techniques,
-  type EmulatedTechniques,
-  type Technique,
-} from './techniques.js';
+export { techniques, type EmulatedTechniques, type Technique } from './techniques.js';

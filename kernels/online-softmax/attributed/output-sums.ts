@@ -1,6 +1,5 @@
 import type { TensorCoreTile } from '../../../src/hardware/index.js';
 import type { BlockWeights } from './weights.js';
-import { tileQueries } from '../../fa4/configuration.js';
 import { type BlockRescale, emulatedRescale } from './running-maximum.js';
 import type { EmulatedTechniques } from './techniques.js';
 
@@ -88,7 +87,7 @@ export const outputSumTechniques = ['p-round', 'rescale', 'pv-accumulate'] as co
 
 /** The sums O of a tile over the blocks of keys, before they are divided. */
 export interface OutputSums {
-  /** [128 × columns], fp64. */
+  /** [tile's queries × columns], fp64. */
   readonly sums: Float64Array;
   readonly begin: (rows: number) => void;
   /** Takes the next block: rescales, unless it is the first, and adds P·V. */
@@ -96,7 +95,11 @@ export interface OutputSums {
 }
 
 /** The sums of runs that emulate the same techniques up to here, with V padded to `columns`. */
-export function createOutputSums(emulated: EmulatedTechniques, columns: number): OutputSums {
+export function createOutputSums(
+  emulated: EmulatedTechniques,
+  tileQueries: number,
+  columns: number,
+): OutputSums {
   const isRounded = emulated.has('p-round');
   const sums = new Float64Array(tileQueries * columns);
   let rows = 0;

@@ -1,4 +1,5 @@
-import { tileQueries } from '../../fa4/configuration.js';
+import type { Recipe } from '../recipe.js';
+import { rowSumLaws, type RowSumName } from '../row-sums.js';
 import { type BlockRescale, emulatedRescale } from './running-maximum.js';
 import type { EmulatedTechniques } from './techniques.js';
 
@@ -11,18 +12,23 @@ export interface SummedWeights {
 const lanes = 8;
 
 /** start + Σ p over the weights [first, end), in fp64. */
-export function exactRowSum(start: number, weights: Float64Array, first: number, end: number) {
+function exactRowSum(
+  start: number,
+  { weights }: SummedWeights,
+  first: number,
+  end: number,
+): number {
   let sum = start;
   for (let i = first; i < end; i++) sum += weights[i];
   return sum;
 }
 
 /**
- * start + Σ p as the kernel adds, at the fp32 numbers nearest to start and weights, plus what these
+ * start + Σ p as FlashAttention-4 adds, at the fp32 numbers nearest to start and weights, plus what these
  * differ by: four packed accumulators of element pairs with a stride of 8, then their tree. Every
  * addition is fp32, to nearest even, and keeps subnormals.
  */
-export function emulatedRowSum(
+function packedRowSum(
   start: number,
   { weights, nearest }: SummedWeights,
   first: number,
@@ -49,42 +55,85 @@ export const rowSumTechniques = ['rescale', 'row-sum'] as const;
 
 /** The row sums l of a tile over the blocks of keys. */
 export interface RowSums {
-  /** [128], fp64. */
-  readonly sums: Float64Array;
+  /** [rows], fp64: a copy of what the blocks until now have summed to. */
+  readonly totals: () => Float64Array;
   readonly begin: (rows: number) => void;
   /** Takes the next block: rescales, unless it is the first, and adds its weights. */
   readonly step: (rescale: BlockRescale, weights: SummedWeights) => void;
 }
 
-/** The row sums of runs that emulate the same techniques up to here, in blocks of `blockKeys`. */
-export function createRowSums(emulated: EmulatedTechniques, blockKeys: number): RowSums {
-  const sums = new Float64Array(tileQueries);
-  const add = emulated.has('row-sum')
-    ? emulatedRowSum
-    : (start: number, { weights }: SummedWeights, first: number, end: number) =>
-        exactRowSum(start, weights, first, end);
+/** The row sums of runs that emulate the same techniques up to here. */
+export function createRowSums(emulated: EmulatedTechniques, recipe: Recipe): RowSums {
+  const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
+  const threads = emulated.has('row-sum') ? emulatedThreads(recipe.rowSum, blockKeys) : exactThread;
+  const { count, add, total } = threads;
+  const sums = new Float64Array(tileQueries * count);
   let rows = 0;
   let isFirst = true;
 
-  function rescaled(row: number, { path, exactAlpha }: BlockRescale): number {
-    return emulated.has('rescale')
-      ? emulatedRescale(sums[row], path.alpha[row])
-      : sums[row] * exactAlpha[row];
+  function rescaled(sum: number, row: number, { path, exactAlpha }: BlockRescale): number {
+    return emulated.has('rescale') ? emulatedRescale(sum, path.alpha[row]) : sum * exactAlpha[row];
   }
 
   return {
-    sums,
-    begin: (count) => {
-      rows = count;
+    totals: () =>
+      Float64Array.from({ length: rows }, (_, row) =>
+        count === 1 ? sums[row] : total(sums.subarray(row * count, (row + 1) * count)),
+      ),
+    begin: (rowCount) => {
+      rows = rowCount;
       isFirst = true;
       sums.fill(0);
     },
     step: (rescale, weights) => {
-      for (let row = 0; row < rows; row++) {
-        const start = isFirst ? 0 : rescaled(row, rescale);
-        sums[row] = add(start, weights, row * blockKeys, (row + 1) * blockKeys);
-      }
+      for (let row = 0; row < rows; row++)
+        for (let thread = 0; thread < count; thread++) {
+          const at = row * count + thread;
+          const start = isFirst ? 0 : rescaled(sums[at], row, rescale);
+          sums[at] = add(start, weights, row * blockKeys, (row + 1) * blockKeys, thread);
+        }
       isFirst = false;
+    },
+  };
+}
+
+/** How the threads of a row sum. */
+interface RowThreads {
+  readonly count: number;
+  /** start + Σ p of a thread over the weights [first, end). */
+  readonly add: (
+    start: number,
+    weights: SummedWeights,
+    first: number,
+    end: number,
+    thread: number,
+  ) => number;
+  readonly total: (sums: Float64Array) => number;
+}
+
+const exactThread: RowThreads = { count: 1, add: exactRowSum, total: ([sum]) => sum };
+
+/** As the kernel adds, at the fp32 numbers nearest to the operands, plus what these differ by. */
+function emulatedThreads(name: RowSumName, blockKeys: number): RowThreads {
+  if (name === 'packed') return { count: 1, add: packedRowSum, total: ([sum]) => sum };
+  const { columnsOfThreads, total } = rowSumLaws[name];
+  const columns = columnsOfThreads(blockKeys);
+  return {
+    count: columns.length,
+    add: (start, { weights, nearest }, first, _end, thread) => {
+      let sum = Math.fround(start);
+      let difference = start - sum;
+      for (const column of columns[thread]) {
+        const i = first + column;
+        sum = Math.fround(sum + nearest[i]);
+        if (weights[i] !== nearest[i]) difference += weights[i] - nearest[i];
+      }
+      return difference === 0 ? sum : sum + difference;
+    },
+    total: (sums) => {
+      const nearest = Array.from(sums, Math.fround);
+      const difference = nearest.reduce((rest, x, thread) => rest + (sums[thread] - x), 0);
+      return difference === 0 ? total(nearest) : total(nearest) + difference;
     },
   };
 }

@@ -1,7 +1,5 @@
-import { decode, encode, formats } from '../../../src/formats/index.js';
-import { exp2ApproxFtz } from '../../../src/hardware/index.js';
-import { type Fa4Configuration, tileQueries } from '../../fa4/configuration.js';
-import { warpRows } from '../../fa4/forward-constants.js';
+import type { Recipe } from '../recipe.js';
+import { exp2Units, warpRows } from '../units.js';
 
 /** The path that a tile takes through the blocks of keys: one number per row, all fp32 numbers. */
 export interface RunningMaximum {
@@ -23,16 +21,19 @@ export interface RunningMaximum {
 }
 
 /**
- * FlashAttention-4's running maximum of a tile's rows, with its decisions not to rescale. A NaN among
- * the scores is dropped, as PTX's max does.
- *
- * @param scale softmax scale times log2 e, an fp32 number
+ * A recipe's running maximum of a tile's rows, with its decisions not to rescale. A NaN among the scores
+ * is dropped, as PTX's max does.
  */
-export function createRunningMaximum(
-  configuration: Fa4Configuration,
-  scale: number,
-): RunningMaximum {
-  const rescaleThreshold = Math.fround(configuration.rescaleThreshold);
+export function createRunningMaximum({
+  tiling,
+  exponent,
+  exponential,
+  rescale,
+}: Recipe): RunningMaximum {
+  const { queries: tileQueries } = tiling;
+  const { scale } = exponent;
+  const exp2 = exp2Units[exponential.unit];
+  const rescaleThreshold = Math.fround(rescale.threshold);
   const numbers = (): Float64Array => new Float64Array(tileQueries);
   const [subtracted, before, current, largest, alpha] = Array.from({ length: 5 }, numbers);
   const multiplies = new Uint8Array(tileQueries);
@@ -46,8 +47,9 @@ export function createRunningMaximum(
     subtracted[row] = now === -Infinity ? 0 : now;
     alpha[row] = 0;
     if (isFirst) return;
-    const lag = Math.fround(Math.fround(before[row] - subtracted[row]) * scale);
-    alpha[row] = decode(formats.fp32, exp2ApproxFtz(encode(formats.fp32, lag)));
+    const above = rescale.checksInfinity ? subtracted[row] : now;
+    const lag = Math.fround(Math.fround(before[row] - above) * scale);
+    alpha[row] = exp2(lag);
     if (!(rescaleThreshold > 0 && lag >= -rescaleThreshold)) return;
     current[row] = before[row];
     subtracted[row] = before[row];
@@ -75,8 +77,9 @@ export function createRunningMaximum(
       }
       for (let first = 0; first < rows; first += warpRows) {
         const last = Math.min(first + warpRows, rows);
-        const any = !isFirst && alpha.subarray(first, last).some((factor) => factor < 1);
-        multiplies.fill(any ? 1 : 0, first, last);
+        const any =
+          rescale.of === 'rows' || alpha.subarray(first, last).some((factor) => factor < 1);
+        multiplies.fill(!isFirst && any ? 1 : 0, first, last);
       }
       isFirst = false;
     },

@@ -5,9 +5,9 @@ import {
   type PatternArray,
 } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
-import { fa4TensorCore, tileQueries, type Fa4Configuration } from '../../fa4/configuration.js';
-import type { Fa4Format, InputPatterns } from '../../fa4/forward-formats.js';
+import type { InputPatterns } from '../formats.js';
 import type { KeyBlock } from '../key-blocks.js';
+import type { Recipe } from '../recipe.js';
 import { addExactProduct } from './output-sums.js';
 
 /** Rows of `dim` elements into rows of `stride`; the rest of `target` becomes zero. */
@@ -24,7 +24,7 @@ export function padRows(
 
 /** Scores of a tile of queries against one block of keys, both ways. */
 export interface TileScores {
-  /** [128 × blockKeys], by the tensor cores and in fp64; −∞ where masked. */
+  /** [tile's queries × blockKeys], by the tensor cores and in fp64; −∞ where masked. */
   readonly emulated: Float64Array;
   readonly exact: Float64Array;
   readonly begin: (queries: InputPatterns, rows: number) => void;
@@ -33,11 +33,10 @@ export interface TileScores {
 
 /** Computes S = Q·Kᵀ of a tile, operands as bit patterns in the format of the inputs. */
 export function createTileScores(
-  { architecture, blockKeys }: Fa4Configuration,
-  format: Fa4Format,
+  { format, tensorCore: arithmetic, tiling }: Recipe,
   qkDim: number,
 ): TileScores {
-  const arithmetic = fa4TensorCore(architecture, format);
+  const { queries: tileQueries, keys: blockKeys } = tiling;
   const inner = arithmetic.productsPerSum * Math.ceil(qkDim / arithmetic.productsPerSum);
   const tile = createTensorCoreTile(arithmetic, {
     rows: tileQueries,

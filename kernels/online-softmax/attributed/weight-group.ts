@@ -1,5 +1,5 @@
 import { groupRuns, type RunGroup } from '../../run-groups.js';
-import type { Fa4Configuration } from '../../fa4/configuration.js';
+import type { Recipe } from '../recipe.js';
 import {
   type BlockProducts,
   type BlockValues,
@@ -43,7 +43,7 @@ export interface WeightGroup {
 
 /** What all groups of a tile have in common. */
 export interface GroupSetting {
-  readonly configuration: Fa4Configuration;
+  readonly recipe: Recipe;
   readonly scale: ExponentScale;
   readonly vDim: number;
   /** vDim padded for the tensor cores. */
@@ -58,17 +58,17 @@ export interface GroupSetting {
 export function createWeightGroup(
   { emulated, runs }: RunGroup<Technique>,
   choices: readonly EmulatedTechniques[],
-  { configuration, scale, vDim, columns }: GroupSetting,
+  { recipe, scale, vDim, columns }: GroupSetting,
 ): WeightGroup {
   const chosen = runs.map((run) => choices[run]);
   const ofSums = groupRuns(chosen, rowSumTechniques);
   const ofOutputs = groupRuns(chosen, outputSumTechniques);
-  const rowSums = ofSums.groups.map((group) =>
-    createRowSums(group.emulated, configuration.blockKeys),
+  const rowSums = ofSums.groups.map((group) => createRowSums(group.emulated, recipe));
+  const outputSums = ofOutputs.groups.map((group) =>
+    createOutputSums(group.emulated, recipe.tiling.queries, columns),
   );
-  const outputSums = ofOutputs.groups.map((group) => createOutputSums(group.emulated, columns));
   const logSumExps = {
-    emulated: emulatedLogSumExp(scale, configuration.lseFused),
+    emulated: emulatedLogSumExp(recipe),
     exact: exactLogSumExp(scale),
   };
   let rows = 0;
@@ -93,7 +93,7 @@ export function createWeightGroup(
         shared[kind].set(key, value);
         return value;
       };
-      const finals = rowSums.map(({ sums }) => sums.slice(0, rows));
+      const finals = rowSums.map((state) => state.totals());
       return runs.map((run, i) => {
         const [choice, sum, output] = [chosen[i], ofSums.groupOf[i], ofOutputs.groupOf[i]];
         const finish = choice.has('normalise') ? 'emulated' : 'exact';
@@ -102,10 +102,15 @@ export function createWeightGroup(
         );
         const key = `${output} ${sum} ${finish}`;
         const unrounded = once('out', key, () =>
-          normalisedOutput(outputSums[output].sums, finals[sum], { rows, columns, vDim }, choice),
+          normalisedOutput(
+            outputSums[output].sums,
+            finals[sum],
+            { rows, columns, vDim },
+            finish === 'emulated' ? recipe.finish.reciprocal : null,
+          ),
         );
         const out = choice.has('output-round')
-          ? roundedOutput(unrounded, configuration.outFormat)
+          ? roundedOutput(unrounded, recipe.outFormat)
           : unrounded;
         return { run, out, lse, rowSums: finals[sum] };
       });

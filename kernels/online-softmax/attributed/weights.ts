@@ -1,8 +1,8 @@
 import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
 import { createSpecialFunctionArrays } from '../../../src/hardware/index.js';
 import { createExp2PolynomialArray } from '../exp2-polynomial.js';
-import { fragmentColumns, usesPolynomial } from '../../fa4/exp2-tuning.js';
-import type { Fa4Configuration } from '../../fa4/configuration.js';
+import { bitsOf, type InputFormat } from '../formats.js';
+import { polynomialColumnsOf, type Recipe } from '../recipe.js';
 import type { EmulatedTechniques } from './techniques.js';
 import {
   decodeToFloat64,
@@ -11,7 +11,6 @@ import {
   type PatternArray,
   patternsOf,
 } from '../../../src/formats/index.js';
-import { type Fa4Format, fa4Formats } from '../../fa4/forward-formats.js';
 import type { SummedWeights } from './row-sums.js';
 
 /** The scale of the exponents: softmax scale · log2 e. */
@@ -22,6 +21,8 @@ export interface ExponentScale {
   readonly rounded: number;
   /** Added to every exponent, an fp32 number. */
   readonly offset: number;
+  /** Whether the kernel's multiplication and addition round once. */
+  readonly isFused: boolean;
 }
 
 /**
@@ -56,12 +57,15 @@ export function emulatedExponents(
   rows: number,
   columns: number,
 ): void {
+  const { fround } = Math;
   for (let row = 0, i = 0; row < rows; row++) {
     const bias = Math.fround(scale.offset - Math.fround(subtracted[row] * scale.rounded));
     for (let j = 0; j < columns; j++, i++) {
       const score = scores[i];
       const nearest = Math.fround(score);
-      const x = fusedMultiplyAddFloat32(nearest, scale.rounded, bias);
+      const x = scale.isFused
+        ? fusedMultiplyAddFloat32(nearest, scale.rounded, bias)
+        : fround(fround(nearest * scale.rounded) + bias);
       target[i] = nearest === score ? x : x + (score - nearest) * scale.exact;
     }
   }
@@ -89,40 +93,21 @@ export type WeightFunction = (
   emulated: EmulatedTechniques,
 ) => void;
 
-/** For each column of a block whether the polynomial computes it. */
-function polynomialColumns({ exp2, blockKeys }: Fa4Configuration): boolean[] {
-  return Array.from({ length: blockKeys }, (_, j) =>
-    usesPolynomial(
-      exp2,
-      Math.floor(j / fragmentColumns),
-      j % fragmentColumns,
-      blockKeys / fragmentColumns,
-    ),
-  );
-}
-
-/** Whether the polynomial computes any column: otherwise it makes no difference. */
-export function hasPolynomialColumns(configuration: Fa4Configuration): boolean {
-  return polynomialColumns(configuration).includes(true);
-}
-
 /**
- * The exponentials of a tile, of at most `capacity` elements in rows of the configuration's block of
- * keys: in each column by the unit or the polynomial as the configuration splits them, or exact by
+ * The exponentials of a tile, of at most `capacity` elements in rows of the recipe's block of
+ * keys: in each column by the unit or the polynomial as the recipe splits them, or exact by
  * ECMAScript's power function (within 2^-51 in V8).
  */
-export function createWeightFunction(
-  configuration: Fa4Configuration,
-  capacity: number,
-): WeightFunction {
-  const { exp2, blockKeys } = configuration;
-  const hardware = createSpecialFunctionArrays()['ex2.approx.ftz.f32'];
-  const polynomial = createExp2PolynomialArray(exp2.degree);
+export function createWeightFunction(recipe: Recipe, capacity: number): WeightFunction {
+  const { keys: blockKeys } = recipe.tiling;
+  const { unit, polynomial: software } = recipe.exponential;
+  const hardware = createSpecialFunctionArrays()[unit];
+  const polynomial = createExp2PolynomialArray(software?.degree);
   const nearest = new Float32Array(capacity);
   const inputs = new Uint32Array(nearest.buffer);
   const results = new Float32Array(capacity);
   const patterns = new Uint32Array(results.buffer);
-  const isPolynomial = polynomialColumns(configuration);
+  const isPolynomial = polynomialColumnsOf(recipe);
   const columnsOf = (polynomial: boolean): number[] =>
     [...isPolynomial.keys()].filter((j) => isPolynomial[j] === polynomial);
   const units = [
@@ -158,8 +143,8 @@ export interface BlockWeights extends SummedWeights {
  * The weights [count] in the forms that the forward needs; rounds to nearest even. Beyond the largest
  * finite number fp8 saturates, as cvt.rn.satfinite does, and 16-bit formats give ∞.
  */
-export function blockWeights(weights: Float64Array, format: Fa4Format): BlockWeights {
-  const overflow = fa4Formats[format].bits === 8 ? 'saturate' : 'overflow';
+export function blockWeights(weights: Float64Array, format: InputFormat): BlockWeights {
+  const overflow = bitsOf(format) === 8 ? 'saturate' : 'overflow';
   const storage = encodeFromFloat64(formats[format], weights, { overflow });
   return {
     weights,

@@ -1,4 +1,4 @@
-import { multiplyFloat32 } from '../../../src/arith/index.js';
+import { addFloat32, multiplyFloat32 } from '../../../src/arith/index.js';
 import { decode, encode, formats } from '../../../src/formats/index.js';
 import {
   conversions,
@@ -6,18 +6,13 @@ import {
   type MatrixProduct,
   type TensorCoreArithmetic,
 } from '../../../src/hardware/index.js';
+import { bitsOf, roundingConversions, type InputPatterns } from '../formats.js';
+import { blockMmas, type ForwardTile, type TileDimensions } from '../forward-tile.js';
 import { seesAKey } from '../key-blocks.js';
-import { fa4TensorCore } from '../../fa4/configuration.js';
-import { warpRows } from '../../fa4/forward-constants.js';
-import { fa4Formats, outConversions, type InputPatterns } from '../../fa4/forward-formats.js';
-import {
-  forwardSteps,
-  polynomialColumns,
-  type ForwardSteps,
-  type StepBlock,
-  type TileSetting,
-} from '../steps.js';
-import { blockMmas, type ForwardTile } from '../forward-tile.js';
+import { polynomialColumnsOf, type Recipe } from '../recipe.js';
+import { rowSumLaws, warpColumns } from '../row-sums.js';
+import { recipeSteps, type ForwardSteps, type StepBlock } from '../steps.js';
+import { warpRows } from '../units.js';
 
 const { fp32 } = formats;
 
@@ -43,6 +38,19 @@ function transposed<Patterns extends InputPatterns>(
   return source.map((_, i) => source[(i % rows) * columns + Math.floor(i / rows)]) as Patterns;
 }
 
+/** Some columns of a matrix [rows × columns]. */
+function columnsOf<Patterns extends InputPatterns>(
+  source: Patterns,
+  columns: number,
+  share: readonly number[],
+): Patterns {
+  const rows = source.length / columns;
+  const target = new (source.constructor as new (length: number) => Patterns)(rows * share.length);
+  for (let row = 0; row < rows; row++)
+    share.forEach((column, j) => (target[row * share.length + j] = source[row * columns + column]));
+  return target;
+}
+
 function noCounts() {
   return {
     rowRescales: 0,
@@ -64,34 +72,38 @@ export interface PlainTileOptions {
 }
 
 /**
- * FlashAttention-4's forward on one tile, instruction by instruction: the definition, for reading and
- * for checking, of what `createForwardTile` computes much faster. The steps between the matrix
- * products are those of steps.ts; the order is that of flash_attn/cute/flash_fwd_sm100.py of
- * Dao-AILab/flash-attention.
+ * The forward of a recipe on one tile, instruction by instruction: the definition, for reading and for
+ * checking, of what `createForwardTile` computes much faster. The steps between the matrix products are
+ * those of steps.ts.
  */
 export function createPlainForwardTile(
-  setting: TileSetting,
-  { qkDim, vDim }: { readonly qkDim: number; readonly vDim: number },
+  recipe: Recipe,
+  { qkDim, vDim }: TileDimensions,
   options: PlainTileOptions = {},
 ): ForwardTile {
-  const { configuration, format } = setting;
-  const { blockKeys, architecture, outFormat } = configuration;
+  const { format, outFormat, tensorCore: arithmetic, finish } = recipe;
+  const { keys: blockKeys } = recipe.tiling;
   const { product = tensorCoreProduct } = options;
-  const steps: ForwardSteps = { ...forwardSteps(setting), ...options.steps };
-  const arithmetic: TensorCoreArithmetic = fa4TensorCore(architecture, format);
+  const steps: ForwardSteps = { ...recipeSteps(recipe), ...options.steps };
+  const rowSum = rowSumLaws[recipe.rowSum];
+  const threads = rowSum.columnsOfThreads(blockKeys);
+  const normalisesBlocks = finish.normalise === 'after-every-block';
   const { productsPerSum } = arithmetic;
   const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
-  const toOut = conversions[outConversions[outFormat]];
-  const Weights = fa4Formats[format].bits === 8 ? Uint8Array : Uint16Array;
-  const polynomials = polynomialColumns(configuration).filter(Boolean).length;
+  const toOut = conversions[roundingConversions[outFormat]];
+  const Weights = bitsOf(format) === 8 ? Uint8Array : Uint16Array;
+  const polynomials = polynomialColumnsOf(recipe).filter(Boolean).length;
 
   let rows = 0;
   let index = 0;
   let hasSeenKeys = false;
   let queries: InputPatterns = new Uint16Array();
+  /** What a row keeps of its maximum: the maximum, or the LSE where every block is normalised. */
   let max: number[] = [];
-  let start: number[] = [];
-  let sum: number[] = [];
+  /** Of each row's threads the sums, and what the last block began them with. */
+  let start: number[][] = [];
+  let sum: number[][] = [];
+  let alphas: readonly number[] = [];
   let out: Uint32Array = new Uint32Array();
   let rescales = new Int32Array();
   let counters = noCounts();
@@ -99,7 +111,7 @@ export function createPlainForwardTile(
   /** The weights of one row and the factor α on what was summed before. */
   function softmaxStep(row: number, scores: readonly number[], block: StepBlock) {
     const isFirst = index === 0;
-    const now = scores.reduce(steps.larger, isFirst ? -Infinity : max[row]);
+    const now = scores.reduce(steps.larger, isFirst ? -Infinity : steps.keptMaximum(max[row]));
     const { stored, subtracted, alpha, isSkipped } = steps.rowMaximum(max[row], now, isFirst);
     if (!isFirst && hasSeenKeys) {
       if (isSkipped) counters.rowRescalesSkipped++;
@@ -130,19 +142,75 @@ export function createPlainForwardTile(
     }
   }
 
+  /** O += P·V. */
+  function addValues(weights: InputPatterns, values: InputPatterns): void {
+    const columns = transposed(
+      padded(values, vDim, { rows: blockKeys, columns: vDim }),
+      blockKeys,
+      vDim,
+    );
+    const chained = (
+      a: InputPatterns,
+      bTransposed: InputPatterns,
+      k: number,
+      c: Uint32Array,
+    ): Uint32Array =>
+      product(arithmetic, {
+        m: rows,
+        n: vDim,
+        k,
+        aFormat: format,
+        bFormat: format,
+        a,
+        bTransposed,
+        c,
+      });
+    if (recipe.values.sum === 'chain') {
+      out = chained(weights, columns, blockKeys, out).map(steps.accumulated);
+      return;
+    }
+    for (const share of warpColumns(blockKeys)) {
+      const of = (matrix: InputPatterns): InputPatterns => columnsOf(matrix, blockKeys, share);
+      const added = chained(of(weights), of(columns), share.length, new Uint32Array(rows * vDim));
+      out = out.map((bits, i) =>
+        encode(fp32, addFloat32(decode(fp32, bits), decode(fp32, added[i]))),
+      );
+    }
+  }
+
+  /** A row's sum; where O is normalised after every block, α is the weight of all blocks before. */
+  function totalSum(row: number): number {
+    const total = rowSum.total(sum[row]);
+    return normalisesBlocks && index > 0 ? addFloat32(total, alphas[row]) : total;
+  }
+
   function normalised(): number[] {
-    const factors = sum.map((l, row) => steps.normaliser(l, start[row]));
+    const factors = sum.map((_, row) => steps.normaliser(totalSum(row), rowSum.total(start[row])));
     return Array.from(out, (bits, i) =>
       multiplyFloat32(decode(fp32, bits), factors[Math.floor(i / vDim)]),
     );
   }
 
+  function logSumExp(row: number): number {
+    return steps.logSumExp(steps.logSumExp2(max[row], totalSum(row)));
+  }
+
+  /** Normalises O after a block; a row goes on with its LSE in place of its maximum. */
+  function normaliseBlock(): void {
+    out = Uint32Array.from(normalised(), (x) => encode(fp32, x));
+    max = max.map((_, row) => logSumExp(row));
+  }
+
   /** The LSE as bits, since a NaN has them too. */
   function logSumExps(): Float32Array {
-    const bits = Uint32Array.from(sum, (l, row) =>
-      encode(fp32, steps.logSumExp(steps.logSumExp2(max[row], l))),
+    const bits = Uint32Array.from(sum, (_, row) =>
+      encode(fp32, normalisesBlocks ? max[row] : logSumExp(row)),
     );
     return new Float32Array(bits.buffer);
+  }
+
+  function finished(): number[] {
+    return normalisesBlocks ? Array.from(out, (bits) => decode(fp32, bits)) : normalised();
   }
 
   return {
@@ -152,7 +220,7 @@ export function createPlainForwardTile(
       hasSeenKeys = false;
       queries = padded(source, qkDim, { rows, columns: inner });
       max = Array.from({ length: rows }, () => -Infinity);
-      sum = Array.from({ length: rows }, () => 0);
+      sum = Array.from({ length: rows }, () => threads.map(() => 0));
       start = sum.slice();
       out = new Uint32Array(rows * vDim);
       rescales = new Int32Array(rows);
@@ -173,45 +241,39 @@ export function createPlainForwardTile(
         c: new Uint32Array(rows * blockKeys),
       });
       const weights = new Weights(rows * blockKeys);
-      const alphas = visible.map(({ begin, end }, row) => {
+      alphas = visible.map(({ begin, end }, row) => {
         const scores = Array.from({ length: blockKeys }, (_, j) =>
           j >= begin && j < end ? steps.score(scoreBits[row * blockKeys + j]) : -Infinity,
         );
         const { weights: p, alpha } = softmaxStep(row, scores, block);
         p.forEach((x, j) => (weights[row * blockKeys + j] = steps.weight(x, block)));
-        start[row] = steps.startingSum(sum[row], alpha);
-        sum[row] = steps.rowSum(start[row], p, block);
+        start[row] = sum[row].map((l) => steps.startingSum(l, alpha));
+        sum[row] = threads.map((columns, t) =>
+          steps.rowSum(
+            start[row][t],
+            columns.map((j) => p[j]),
+            block,
+          ),
+        );
         return alpha;
       });
       counters.polynomialLanes += rows * polynomials;
       counters.hardwareLanes += rows * (blockKeys - polynomials);
       counters.mmas += blockMmas(inner, blockKeys, vDim, productsPerSum);
       if (index > 0) rescaleOutput(alphas, block);
-      out = product(arithmetic, {
-        m: rows,
-        n: vDim,
-        k: blockKeys,
-        aFormat: format,
-        bFormat: format,
-        a: weights,
-        bTransposed: transposed(
-          padded(values, vDim, { rows: blockKeys, columns: vDim }),
-          blockKeys,
-          vDim,
-        ),
-        c: index === 0 ? new Uint32Array(rows * vDim) : out,
-      }).map(steps.accumulated);
+      addValues(weights, values);
+      if (normalisesBlocks) normaliseBlock();
       index++;
       hasSeenKeys ||= seesAKey(keyBlock);
     },
     finish: () => ({
-      out: Uint16Array.from(normalised(), (x) => toOut.evaluate(encode(fp32, x))),
+      out: Uint16Array.from(finished(), (x) => toOut.evaluate(encode(fp32, x))),
       lse: logSumExps(),
       rescales,
       counters,
     }),
     finishPartial: () => ({
-      out: Float32Array.from(normalised()),
+      out: Float32Array.from(finished()),
       lse: logSumExps(),
       rescales,
       counters,

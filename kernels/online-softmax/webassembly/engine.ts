@@ -1,16 +1,10 @@
 import { packOperandEncoding } from '../../../src/hardware/index.js';
 import { createAllocator } from '../../../src/simd/index.js';
-import { fa4TensorCore, tileQueries, type Fa4Configuration } from '../../fa4/configuration.js';
-import { fa4Formats, type Fa4Format, type InputPatterns } from '../../fa4/forward-formats.js';
+import { bitsOf, type InputPatterns } from '../formats.js';
+import type { TileDimensions } from '../forward-tile.js';
+import { polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { instantiateForward } from './module.js';
 import { parameterTableBytes, placeForwardParameters } from './parameters.js';
-import { polynomialColumns, type TileSetting } from '../steps.js';
-
-/** What a tile is made of. */
-export interface TileDimensions {
-  readonly qkDim: number;
-  readonly vDim: number;
-}
 
 /** Numbers in WebAssembly memory, and where they are. */
 interface Words<View> {
@@ -60,20 +54,16 @@ const counterCount = 4;
 
 /**
  * An instance of the module with the memory of one tile: some megabytes, whatever the problem's size.
- *
- * @param scale the scale of the exponents, an fp32 number
  */
 export function createForwardEngine(
-  configuration: Fa4Configuration,
-  format: Fa4Format,
+  recipe: Recipe,
   { qkDim, vDim }: TileDimensions,
-  scale: number,
 ): ForwardEngine {
-  const { blockKeys } = configuration;
-  const { bits } = fa4Formats[format];
+  const { format } = recipe;
+  const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
+  const bits = bitsOf(format);
   const Patterns = bits === 8 ? Uint8Array : Uint16Array;
-  const arithmetic = fa4TensorCore(configuration.architecture, format);
-  const { productsPerSum, alignedFractionBits, resultFractionBits } = arithmetic;
+  const { productsPerSum, alignedFractionBits, resultFractionBits } = recipe.tensorCore;
   const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
   const outColumns = 8 * Math.ceil(vDim / 8);
   const sums = [productsPerSum, alignedFractionBits, -(2 ** (23 - resultFractionBits))] as const;
@@ -115,11 +105,10 @@ export function createForwardEngine(
 
   const encoding = place(packOperandEncoding(format));
   const counters = integers(counterCount);
-  const setting: TileSetting = { configuration, format, scale };
   const parameters = placeForwardParameters(
     { allocate, place },
     kernels.memory,
-    setting,
+    recipe,
     counters.address,
   );
 
@@ -154,7 +143,7 @@ export function createForwardEngine(
     lse: lse.view,
     rescales: rescales.view,
     counters: counters.view,
-    polynomialColumns: polynomialColumns(configuration).filter(Boolean).length,
+    polynomialColumns: polynomialColumnsOf(recipe).filter(Boolean).length,
     begin: (count) => {
       rows = count;
       kernels.packRows(queries.address, packedQueries, rows, inner, encoding);

@@ -6,13 +6,15 @@ import {
 } from '../../../src/hardware/index.js';
 import type { Allocator } from '../../../src/simd/index.js';
 import { exp2Coefficients } from '../exp2-polynomial.js';
-import { fa4Formats, outConversions } from '../../fa4/forward-formats.js';
-import { polynomialColumns, type TileSetting } from '../steps.js';
+import { bitsOf, roundingConversions } from '../formats.js';
+import { polynomialColumnsOf, type Recipe } from '../recipe.js';
 
 /** Bytes of the tables that a record of parameters points to, with room to spare. */
 export const parameterTableBytes = 2 ** 18 + 2 ** 14;
 
 const recordBytes = 76;
+/** Of a polynomial that no column is computed by. */
+const unusedDegree = 3;
 
 /** For every four columns of a block a byte: the bits of those that the polynomial computes. */
 function polynomialLanes(columns: readonly boolean[]): Uint8Array {
@@ -32,29 +34,31 @@ function polynomialLanes(columns: readonly boolean[]): Uint8Array {
 export function placeForwardParameters(
   { allocate, place }: Allocator,
   { buffer }: WebAssembly.Memory,
-  { configuration, format, scale }: TileSetting,
+  recipe: Recipe,
   counters: number,
 ): number {
-  const { exp2, rescaleThreshold, maxOffset, lseFused, outFormat, descale } = configuration;
-  const { bits, weightConversion } = fa4Formats[format];
+  const { format, outFormat, exponent, exponential, rescale, finish } = recipe;
+  const degree = exponential.polynomial?.degree ?? unusedDegree;
   const { exp2: exp2Table, log2, reciprocal } = specialFunctionTables;
   const tables = [exp2Table, log2, reciprocal];
   const address = allocate(recordBytes);
   const record = new DataView(buffer, address, recordBytes);
-  [scale, rescaleThreshold, maxOffset].forEach((value, i) => record.setFloat32(4 * i, value, true));
+  [exponent.scale, rescale.threshold, exponent.offset].forEach((value, i) =>
+    record.setFloat32(4 * i, value, true),
+  );
   [
-    exp2.degree,
-    place(Float64Array.from(exp2Coefficients[exp2.degree])),
+    degree,
+    place(Float64Array.from(exp2Coefficients[degree])),
     ...tables.map((table) => place(packSegments(table))),
     place(packSquares()),
     ...tables.map(({ unitsPerUlp }) => Math.log2(unitsPerUlp)),
-    place(packConversion(outConversions[outFormat])),
-    place(polynomialLanes(polynomialColumns(configuration))),
-    lseFused ? 1 : 0,
+    place(packConversion(roundingConversions[outFormat])),
+    place(polynomialLanes(polynomialColumnsOf(recipe))),
+    finish.logSumExp === 'base-2-fused' ? 1 : 0,
     counters,
-    place(packConversion(weightConversion)),
-    bits / 8,
+    place(packConversion(roundingConversions[format])),
+    bitsOf(format) / 8,
   ].forEach((word, i) => record.setInt32(12 + 4 * i, word, true));
-  record.setFloat32(72, descale.v, true);
+  record.setFloat32(72, finish.outFactor, true);
   return address;
 }

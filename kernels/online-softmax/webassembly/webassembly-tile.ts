@@ -1,9 +1,8 @@
+import type { InputPatterns } from '../formats.js';
+import { blockMmas, type ForwardTile, type TileDimensions } from '../forward-tile.js';
 import { seesAKey } from '../key-blocks.js';
-import { fa4TensorCore } from '../../fa4/configuration.js';
-import { createForwardEngine, type TileDimensions } from './engine.js';
-import type { InputPatterns } from '../../fa4/forward-formats.js';
-import type { TileSetting } from '../steps.js';
-import { blockMmas, type ForwardTile } from '../forward-tile.js';
+import type { Recipe } from '../recipe.js';
+import { createForwardEngine } from './engine.js';
 
 /** Rows of `dim` elements into rows of `stride`; the elements beyond `dim` are left as they are. */
 function copyRows(source: InputPatterns, dim: number, target: InputPatterns, stride: number): void {
@@ -13,17 +12,38 @@ function copyRows(source: InputPatterns, dim: number, target: InputPatterns, str
       target.set(source.subarray(row * dim, (row + 1) * dim), row * stride);
 }
 
+/** Whether the WebAssembly computes a recipe. */
+export function fitsWebAssembly({
+  exponential,
+  exponent,
+  rescale,
+  rowSum,
+  values,
+  finish,
+}: Recipe): boolean {
+  return (
+    exponential.unit === 'ex2.approx.ftz.f32' &&
+    exponent.isFused &&
+    rescale.of === 'warps' &&
+    rescale.checksInfinity &&
+    rowSum === 'packed' &&
+    values.sum === 'chain' &&
+    finish.reciprocal === 'rcp.approx.ftz.f32' &&
+    finish.logSumExp !== 'natural' &&
+    finish.emptyLogSumExp === -Infinity
+  );
+}
+
 /**
- * FlashAttention-4's forward on one tile in WebAssembly: for all inputs the bits of
+ * The forward of a recipe on one tile in WebAssembly: for all inputs the bits of
  * `createPlainForwardTile`. Each call makes an instance with the memory of one tile, some megabytes;
  * make one per thread and use it for many tiles.
  */
-export function createForwardTile(setting: TileSetting, dimensions: TileDimensions): ForwardTile {
-  const { configuration, format, scale } = setting;
+export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): ForwardTile {
   const { qkDim, vDim } = dimensions;
-  const { blockKeys } = configuration;
-  const { productsPerSum } = fa4TensorCore(configuration.architecture, format);
-  const engine = createForwardEngine(configuration, format, dimensions, scale);
+  const { keys: blockKeys } = recipe.tiling;
+  const { productsPerSum } = recipe.tensorCore;
+  const engine = createForwardEngine(recipe, dimensions);
   const { inner, outColumns, polynomialColumns } = engine;
   let rows = 0;
   let blocks = 0;

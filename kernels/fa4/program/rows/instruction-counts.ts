@@ -1,6 +1,8 @@
 import type { InstructionCounts } from '../../../../src/machine/index.js';
-import { fa4Formats, outConversions } from '../../forward-formats.js';
-import { polynomialColumns, type TileSetting } from '../../../online-softmax/steps.js';
+import { fa4Formats } from '../../formats.js';
+import { roundingConversions } from '../../../online-softmax/formats.js';
+import { polynomialColumns } from '../../exp2-tuning.js';
+import type { TileSetting } from '../../recipe.js';
 import type { SoftmaxIssues } from './row-arithmetic.js';
 
 /** How a block is masked: not at all, from above only, or from both sides. */
@@ -112,7 +114,7 @@ export function rowCounts({ configuration, format }: TileSetting): RowCounts {
     normalisers: { 'setp.equ.f32': 1, 'selp.f32': 1, 'rcp.approx.ftz.f32': 1, 'mul.rn.f32': 1 },
     normalise: (columns) => ({
       'mul.rn.f32x2': columns / 2,
-      [outConversions[outFormat]]: columns / 2,
+      [roundingConversions[outFormat]]: columns / 2,
     }),
     logSumExp: addCounts(
       { 'setp.equ.f32': 1, 'lg2.approx.ftz.f32': 1, 'sub.rn.f32': 1 },

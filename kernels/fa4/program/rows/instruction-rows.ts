@@ -1,6 +1,6 @@
-import { naturalLogOf2, warpRows } from '../../forward-constants.js';
-import { outConversions } from '../../forward-formats.js';
-import type { TileSetting } from '../../../online-softmax/steps.js';
+import { naturalLogOf2, warpRows } from '../../../online-softmax/units.js';
+import { roundingConversions } from '../../../online-softmax/formats.js';
+import type { TileSetting } from '../../recipe.js';
 import { instructionSoftmax } from './instruction-softmax.js';
 import {
   createIssuer,
@@ -97,7 +97,7 @@ export function createInstructionRows(
       issue('mul.rn.f32x2', pairs, [pairs, register(pairOf(factors), 0)], columns / 2);
       const rounded = createRegisters(columns / 2);
       const [left, right] = [registerRun(product, 0, 2), registerRun(product, 1, 2)];
-      issue(outConversions[outFormat], registerRun(rounded, 0), [right, left], columns / 2);
+      issue(roundingConversions[outFormat], registerRun(rounded, 0), [right, left], columns / 2);
       words.set(rounded.words);
       return issued();
     },

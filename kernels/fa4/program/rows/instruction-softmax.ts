@@ -1,5 +1,6 @@
-import { fa4Formats } from '../../forward-formats.js';
-import { polynomialColumns, type TileSetting } from '../../../online-softmax/steps.js';
+import { fa4Formats } from '../../formats.js';
+import { polynomialColumns } from '../../exp2-tuning.js';
+import type { TileSetting } from '../../recipe.js';
 import { exponentials } from './instruction-exponentials.js';
 import { maskRow } from './instruction-mask.js';
 import { largestOfRow, sumOfRow } from './instruction-reductions.js';

@@ -1,7 +1,7 @@
 import type { InstructionCounts } from '../../../../src/machine/index.js';
 import type { Fa4Configuration } from '../../configuration.js';
-import { warpRows } from '../../forward-constants.js';
-import { fa4Formats, type Fa4Format } from '../../forward-formats.js';
+import { warpRows } from '../../../online-softmax/units.js';
+import { fa4Formats, type Fa4Format } from '../../formats.js';
 
 /**
  * The registers of a warp's tcgen05.ld of the scores and tcgen05.st of P. The kernel moves a block in

@@ -1,6 +1,6 @@
 import { RequestError } from '../../../../src/request-error.js';
-import { warpRows } from '../../forward-constants.js';
-import type { TileSetting } from '../../../online-softmax/steps.js';
+import { warpRows } from '../../../online-softmax/units.js';
+import type { TileSetting } from '../../recipe.js';
 import {
   weightWords,
   type FragmentRegisters,

@@ -1,10 +1,10 @@
 import { conversions } from '../../../../src/hardware/index.js';
 import { lazily } from '../../../../src/lazily.js';
 import { createAllocator } from '../../../../src/simd/index.js';
-import { warpRows } from '../../forward-constants.js';
-import { outConversions } from '../../forward-formats.js';
+import { warpRows } from '../../../online-softmax/units.js';
+import { roundingConversions } from '../../../online-softmax/formats.js';
 import { instantiateForward } from '../../../online-softmax/webassembly/module.js';
-import type { TileSetting } from '../../../online-softmax/steps.js';
+import { fa4Recipe, type TileSetting } from '../../recipe.js';
 import {
   parameterTableBytes,
   placeForwardParameters,
@@ -77,7 +77,7 @@ export function createWebAssemblyRows(
   const { blockKeys, rescaleThreshold, outFormat } = configuration;
   const fragment = fragmentRegisters(setting, parts);
   const counts = rowCounts(setting);
-  const toOut = conversions[outConversions[outFormat]];
+  const toOut = conversions[roundingConversions[outFormat]];
   const words = weightWords(configuration, format);
   const kernels = instantiateForward();
   const rowWords = blockKeys + words + factorColumns + 16;
@@ -98,7 +98,7 @@ export function createWebAssemblyRows(
   const parameters = placeForwardParameters(
     allocator,
     kernels.memory,
-    setting,
+    fa4Recipe(setting, 1),
     allocator.allocate(16),
   );
 

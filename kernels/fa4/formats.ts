@@ -1,13 +1,15 @@
 import type { PairConversionName } from '../../src/hardware/index.js';
+import {
+  roundingConversions,
+  type InputFormat,
+  type OutFormat,
+} from '../online-softmax/formats.js';
 
 /** The formats that Q, K and V may have; all three have the same. */
-export type Fa4Format = 'bf16' | 'fp16' | 'e4m3' | 'e5m2';
+export type Fa4Format = InputFormat;
 
 /** The formats that the output may have. */
-export type Fa4OutFormat = 'bf16' | 'fp16';
-
-/** Bit patterns of inputs: a byte each for fp8, else 16 bits. */
-export type InputPatterns = Uint8Array | Uint16Array;
+export type Fa4OutFormat = OutFormat;
 
 /** What the kernel does with inputs of a format. */
 export interface Fa4FormatRule {
@@ -30,16 +32,10 @@ const eightBit = { bits: 8, rescaleThreshold: 0, maxOffset: 8, outFormat: 'bf16'
  * (commit 0251105a, August 2026).
  */
 export const fa4Formats: Readonly<Record<Fa4Format, Fa4FormatRule>> = {
-  bf16: { ...sixteenBit, outFormat: 'bf16', weightConversion: 'cvt.rn.bf16x2.f32' },
-  fp16: { ...sixteenBit, outFormat: 'fp16', weightConversion: 'cvt.rn.f16x2.f32' },
-  e4m3: { ...eightBit, weightConversion: 'cvt.rn.satfinite.e4m3x2.f32' },
-  e5m2: { ...eightBit, weightConversion: 'cvt.rn.satfinite.e5m2x2.f32' },
-};
-
-/** How the output is rounded. */
-export const outConversions: Readonly<Record<Fa4OutFormat, PairConversionName>> = {
-  bf16: 'cvt.rn.bf16x2.f32',
-  fp16: 'cvt.rn.f16x2.f32',
+  bf16: { ...sixteenBit, outFormat: 'bf16', weightConversion: roundingConversions.bf16 },
+  fp16: { ...sixteenBit, outFormat: 'fp16', weightConversion: roundingConversions.fp16 },
+  e4m3: { ...eightBit, weightConversion: roundingConversions.e4m3 },
+  e5m2: { ...eightBit, weightConversion: roundingConversions.e5m2 },
 };
 
 /** Whether the kernel takes inputs of a format. */

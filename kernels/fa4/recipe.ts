@@ -1,0 +1,70 @@
+import type { Recipe } from '../online-softmax/recipe.js';
+import type { SplitLaw } from '../online-softmax/split-tile.js';
+import { fa4TensorCore, tileQueries, type Fa4Configuration } from './configuration.js';
+import { polynomialColumns } from './exp2-tuning.js';
+import type { Fa4Format } from './formats.js';
+import { combineSplits, combineSteps, splitBlocks, type CombineSteps } from './split-combine.js';
+
+/** What a tile is computed with. */
+export interface TileSetting {
+  readonly configuration: Fa4Configuration;
+  readonly format: Fa4Format;
+  /** The scale of the exponents: softmax scale times log2 e and descales, an fp32 number. */
+  readonly scale: number;
+}
+
+/** Tiles that one CTA works on at a time. */
+const tilesPerCta = 2;
+
+/** The keys in `splits` parts; null for one. */
+function splitLaw(splits: number, steps: Partial<CombineSteps>): SplitLaw | null {
+  if (splits === 1) return null;
+  const combine = { ...combineSteps, ...steps };
+  return {
+    cut: (blocks) => splitBlocks(blocks, splits),
+    combine: (parts, vDim) => combineSplits(parts, vDim, combine),
+  };
+}
+
+/**
+ * FlashAttention-4's forward: blocks from the last to the first, weights by the special function unit
+ * and in some columns by software, a rescale that waits until the maximum has grown by a threshold and
+ * is decided by warps, row sums by one thread, the reciprocal of the row sum and the LSE by the special
+ * function unit. Source: flash_attn/cute/softmax.py, flash_fwd_sm100.py and block_info.py of
+ * Dao-AILab/flash-attention.
+ *
+ * @param softmaxScale the problem's scale
+ * @param combine what the combine of split keys does otherwise
+ */
+export function fa4Recipe(
+  { configuration, format, scale }: TileSetting,
+  softmaxScale: number,
+  combine: Partial<CombineSteps> = {},
+): Recipe {
+  const { architecture, exp2, rescaleThreshold, maxOffset, lseFused, blockKeys, outFormat } =
+    configuration;
+  return {
+    kernel: 'fa4',
+    format,
+    outFormat,
+    tensorCore: fa4TensorCore(architecture, format),
+    tiling: { queries: tileQueries, keys: blockKeys, tilesPerCta, order: 'last-first' },
+    softmaxScale,
+    exponent: { scale, offset: Math.fround(maxOffset), isFused: true },
+    exponential: {
+      unit: 'ex2.approx.ftz.f32',
+      polynomial: { degree: exp2.degree, columns: polynomialColumns(configuration) },
+    },
+    rescale: { threshold: rescaleThreshold, of: 'warps', checksInfinity: true },
+    rowSum: 'packed',
+    values: { sum: 'chain' },
+    finish: {
+      normalise: 'at-the-end',
+      reciprocal: 'rcp.approx.ftz.f32',
+      outFactor: Math.fround(configuration.descale.v),
+      logSumExp: lseFused ? 'base-2-fused' : 'base-2',
+      emptyLogSumExp: -Infinity,
+    },
+    split: splitLaw(configuration.splits, combine),
+  };
+}

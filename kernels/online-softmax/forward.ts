@@ -1,0 +1,81 @@
+import { tensorCoreProduct } from '../../src/hardware/index.js';
+import { lazily } from '../../src/lazily.js';
+import type { Problem, ProblemShape } from '../../src/problem/index.js';
+import type { ForwardTile, ForwardTileResult } from './forward-tile.js';
+import type { InputPatterns } from './formats.js';
+import { createPlainForwardTile } from './plain/plain-tile.js';
+import { createTileProduct } from './plain/tile-product.js';
+import {
+  forwardTiles,
+  kernelPaths,
+  type ForwardPaths,
+  type ForwardTiles,
+  type TileWork,
+} from './query-tiles.js';
+import type { Recipe } from './recipe.js';
+import { createSplitTile } from './split-tile.js';
+import type { ForwardSteps } from './steps.js';
+import { createForwardTile, fitsWebAssembly } from './webassembly/webassembly-tile.js';
+
+/** The forward of one problem, tile by tile. */
+export interface Forward extends ForwardTiles<ForwardTileResult> {
+  /** Runs a tile with some steps in place of the recipe's. */
+  readonly runChanged: (tile: number, steps: Partial<ForwardSteps>) => ForwardTileResult;
+}
+
+/** How a forward is computed, and what it does otherwise than its recipe. */
+export interface ForwardOptions {
+  /**
+   * `plain`: instruction by instruction, much slower; default `webassembly`. Changed steps, and recipes
+   * that the WebAssembly does not know, are computed step by step, with the matrix products in
+   * WebAssembly unless `plain` is asked for.
+   */
+  readonly execution?: 'webassembly' | 'plain' | undefined;
+  /** Steps in place of the recipe's, computed anew for every tile; null for none. */
+  readonly steps?: ((tile: number) => Partial<ForwardSteps>) | null;
+  readonly paths?: Partial<ForwardPaths> | undefined;
+}
+
+/**
+ * The forward of a recipe on a problem, bit for bit: the same blocks in the same order, the same
+ * instructions with the same rounding. Memory beyond inputs and outputs is that of one tile.
+ */
+export function createForward(
+  problem: Problem,
+  shape: ProblemShape,
+  recipe: Recipe,
+  options: ForwardOptions = {},
+): Forward {
+  const { qkDim, vDim } = shape;
+  const dimensions = { qkDim, vDim };
+  const { execution = 'webassembly', steps = null } = options;
+  const paths = { ...kernelPaths, ...options.paths };
+  type Work = TileWork<ForwardTileResult, InputPatterns>;
+
+  function tilesOf(work: (tile: number) => Work): ForwardTiles<ForwardTileResult> {
+    return forwardTiles(problem, shape, recipe.tiling, work, paths);
+  }
+  function inSplits(tile: ForwardTile): Work {
+    const { split, outFormat } = recipe;
+    return split === null ? tile : createSplitTile(tile, split, outFormat, vDim);
+  }
+  const product = lazily(() => createTileProduct());
+  function steppedTile(changed: Partial<ForwardSteps>): Work {
+    const products = execution === 'plain' ? tensorCoreProduct : product();
+    return inSplits(
+      createPlainForwardTile(recipe, dimensions, { steps: changed, product: products }),
+    );
+  }
+
+  // Made when it is needed: not where other threads do the work.
+  const unchanged = lazily(() =>
+    execution === 'webassembly' && fitsWebAssembly(recipe)
+      ? inSplits(createForwardTile(recipe, dimensions))
+      : steppedTile({}),
+  );
+  const tiles = tilesOf(steps === null ? unchanged : (tile) => steppedTile(steps(tile)));
+  return {
+    ...tiles,
+    runChanged: (tile, changed) => tilesOf(() => steppedTile(changed)).runTile(tile),
+  };
+}

@@ -1,0 +1,111 @@
+import type { TensorCoreArithmetic } from '../../src/hardware/index.js';
+import type { PolynomialDegree } from './exp2-polynomial.js';
+import type { InputFormat, OutFormat } from './formats.js';
+import type { RowSumName } from './row-sums.js';
+import type { SplitLaw } from './split-tile.js';
+import type { Exp2Unit, Reciprocal } from './units.js';
+
+/** How queries and keys are cut, and the order in which the pieces are visited. */
+export interface Tiling {
+  /** Queries of a tile. */
+  readonly queries: number;
+  /** Keys of a block. */
+  readonly keys: number;
+  /** Tiles that one CTA works on at a time; they share the range of key blocks. */
+  readonly tilesPerCta: number;
+  readonly order: 'last-first' | 'first-last';
+}
+
+/** From scores s and the row's maximum m to the exponents x. */
+export interface ExponentLaw {
+  /** c, the factor of the exponents: softmax scale · log2 e and what else is in it, an fp32 number. */
+  readonly scale: number;
+  /** Added to every exponent, an fp32 number. */
+  readonly offset: number;
+  /** Whether x = fma(s, c, offset − m·c); otherwise s·c is rounded before the sum. */
+  readonly isFused: boolean;
+}
+
+/** From exponents to weights. */
+export interface ExponentialLaw {
+  readonly unit: Exp2Unit;
+  /** The columns of a block that software computes in the unit's place; null for none. */
+  readonly polynomial: {
+    readonly degree: PolynomialDegree;
+    readonly columns: readonly boolean[];
+  } | null;
+}
+
+/** What a block does to what the blocks before it have summed. */
+export interface RescaleLaw {
+  /** log2 of the factor by which a row's maximum may grow before its sums are rescaled; 0: always. */
+  readonly threshold: number;
+  /**
+   * `warps`: a warp multiplies its outputs where one of its rows has α < 1. `rows`: every row is
+   * multiplied in every block.
+   */
+  readonly of: 'warps' | 'rows';
+  /** Whether α is 0 and not NaN for a row whose every score so far is −∞. */
+  readonly checksInfinity: boolean;
+}
+
+/** P·V of a block. */
+export interface ValueLaw {
+  /**
+   * `chain`: the tensor cores add the block to O. `warps`: four warps have a share of the block's keys
+   * each, their products start from 0 and are added to O in fp32.
+   */
+  readonly sum: 'chain' | 'warps';
+}
+
+/** From the sums of a row to its output and LSE. */
+export interface FinishLaw {
+  /** `after-every-block`: O is normalised, and its LSE known, after every block of keys. */
+  readonly normalise: 'at-the-end' | 'after-every-block';
+  readonly reciprocal: Reciprocal;
+  /** What the reciprocal is multiplied by, an fp32 number. */
+  readonly outFactor: number;
+  /**
+   * `base-2`: (m·c + (lg2 l − offset))·ln 2, every operation rounded; `base-2-fused`: with m·c and the
+   * sum as one. `natural`: m·scale + lg2 l·ln 2, with m·scale and the sum as one.
+   */
+  readonly logSumExp: 'base-2' | 'base-2-fused' | 'natural';
+  /** The LSE of a row without weights. */
+  readonly emptyLogSumExp: number;
+}
+
+/**
+ * What makes a kernel that computes attention by an online softmax that kernel: everything that decides
+ * the bits of its results. The plain, the WebAssembly and the attributed forward work on recipes, and
+ * the arithmetic that bounds need follows from one (arithmetic.ts).
+ *
+ * All kernels have in common: scores by tensor cores into fp32, masked ones −∞; a running maximum of
+ * each row; weights exp2 of scaled differences from it, rounded for P·V to the format of the inputs,
+ * and summed before that rounding.
+ */
+export interface Recipe {
+  /** The kernel's name, for messages. */
+  readonly kernel: string;
+  readonly format: InputFormat;
+  readonly outFormat: OutFormat;
+  /** Of both matrix products. */
+  readonly tensorCore: TensorCoreArithmetic;
+  readonly tiling: Tiling;
+  /** The problem's scale. */
+  readonly softmaxScale: number;
+  readonly exponent: ExponentLaw;
+  readonly exponential: ExponentialLaw;
+  readonly rescale: RescaleLaw;
+  readonly rowSum: RowSumName;
+  readonly values: ValueLaw;
+  readonly finish: FinishLaw;
+  /** How the keys are split among parts that are combined at the end; null for one part. */
+  readonly split: SplitLaw | null;
+}
+
+/** Which columns of a block the polynomial computes. */
+export function polynomialColumnsOf({ exponential, tiling }: Recipe): readonly boolean[] {
+  return (
+    exponential.polynomial?.columns ?? Array.from({ length: tiling.keys }, (): boolean => false)
+  );
+}

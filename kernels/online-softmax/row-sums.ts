@@ -1,0 +1,105 @@
+import { addFloat32 } from '../../src/arith/index.js';
+
+/** How a row's weights are summed in fp32 over the blocks of keys. */
+export interface RowSumLaw {
+  /** The columns of a block that each of a row's threads has, in the order in which it adds them. */
+  readonly columnsOfThreads: (blockKeys: number) => readonly (readonly number[])[];
+  /** What a thread makes of the sum that it begins a block with and its weights. */
+  readonly sum: (start: number, weights: readonly number[]) => number;
+  /** The row sum from those of its threads. */
+  readonly total: (sums: readonly number[]) => number;
+  /** The most additions that one weight of a block of so many keys goes through in the block. */
+  readonly additions: (blockKeys: number) => number;
+  /** The additions of `total` that a thread's sum goes through. */
+  readonly totalAdditions: number;
+}
+
+const packedLanes = 8;
+const quadThreads = 4;
+const quadColumns = 8;
+
+/** Four packed accumulators over pairs of weights, then a tree; the first begins with `start`. */
+function packedSum(start: number, weights: readonly number[]): number {
+  const lanes = weights.slice(0, packedLanes);
+  lanes[0] = addFloat32(start, weights[0]);
+  lanes[1] = addFloat32(0, weights[1]);
+  for (let j = packedLanes; j < weights.length; j++)
+    lanes[j % packedLanes] = addFloat32(lanes[j % packedLanes], weights[j]);
+  const [x, y] = [0, 1].map((lane) =>
+    addFloat32(
+      addFloat32(lanes[lane], lanes[2 + lane]),
+      addFloat32(lanes[4 + lane], lanes[6 + lane]),
+    ),
+  );
+  return addFloat32(x, y);
+}
+
+/** One weight after the other. */
+function sequentialSum(start: number, weights: readonly number[]): number {
+  return weights.reduce((sum, weight) => addFloat32(sum, weight), start);
+}
+
+/** Of every eight columns thread t of a quad has 2t and 2t + 1, as mma.sync leaves an accumulator. */
+function columnsOfQuad(columns: readonly number[]): number[][] {
+  return Array.from({ length: quadThreads }, (_, thread) =>
+    columns.filter((column) => Math.floor((column % quadColumns) / 2) === thread),
+  );
+}
+
+/** (0 + 2) + (1 + 3): butterfly shuffles at distances 2 and 1. */
+function quadTotal([a, b, c, d]: readonly number[]): number {
+  return addFloat32(addFloat32(a, c), addFloat32(b, d));
+}
+
+const ascending = (count: number): number[] => Array.from({ length: count }, (_, j) => j);
+
+/** Warps that share the keys of a block. */
+const keyWarps = 4;
+const mmaColumns = 16;
+
+/** The columns of a block that each of four warps has: 16 in turn, as its instructions take them. */
+export function warpColumns(blockKeys: number): number[][] {
+  return Array.from({ length: keyWarps }, (_, warp) =>
+    ascending(blockKeys).filter((j) => Math.floor(j / mmaColumns) % keyWarps === warp),
+  );
+}
+
+/**
+ * How row sums are kept. `packed`: one thread has a row; within a block four packed accumulators take
+ * pairs of weights with a stride of eight, and their tree is the row sum. `quad`: four threads have a
+ * row, each adds its own weights one after the other, and their sums meet once, at the end.
+ * `quads-of-warps`: four warps have 16 columns of a row in turn, a quad each; quads and then warps meet
+ * after every block.
+ */
+export const rowSumLaws = {
+  packed: {
+    columnsOfThreads: (blockKeys) => [ascending(blockKeys)],
+    sum: packedSum,
+    total: ([sum]) => sum,
+    additions: (blockKeys) => blockKeys / packedLanes + 3,
+    totalAdditions: 0,
+  },
+  quad: {
+    columnsOfThreads: (blockKeys) => columnsOfQuad(ascending(blockKeys)),
+    sum: sequentialSum,
+    total: quadTotal,
+    additions: (blockKeys) => blockKeys / quadThreads,
+    totalAdditions: 2,
+  },
+  'quads-of-warps': {
+    columnsOfThreads: (blockKeys) =>
+      warpColumns(blockKeys).flatMap((columns) => columnsOfQuad(columns)),
+    sum: sequentialSum,
+    total: (sums) => {
+      const [a, b, c, d] = [0, 1, 2, 3].map((warp) =>
+        quadTotal(sums.slice(warp * quadThreads, (warp + 1) * quadThreads)),
+      );
+      return addFloat32(addFloat32(a, b), addFloat32(c, d));
+    },
+    additions: (blockKeys) => blockKeys / (quadThreads * keyWarps),
+    totalAdditions: 4,
+  },
+} as const satisfies Readonly<Record<string, RowSumLaw>>;
+
+/** A way to keep row sums. */
+export type RowSumName = keyof typeof rowSumLaws;

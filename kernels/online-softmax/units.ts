@@ -1,0 +1,38 @@
+import { decode, encode, formats } from '../../src/formats/index.js';
+import { exp2Approx, exp2ApproxFtz, lg2ApproxFtz, rcpApproxFtz } from '../../src/hardware/index.js';
+
+const { fp32 } = formats;
+
+/** A function of fp32 bit patterns as one of numbers. */
+function onNumbers(instruction: (bits: number) => number): (x: number) => number {
+  return (x) => decode(fp32, instruction(encode(fp32, x)));
+}
+
+/** ex2.approx.ftz, lg2.approx.ftz and rcp.approx.ftz of fp32 numbers. */
+export const exp2Hardware = onNumbers(exp2ApproxFtz);
+export const log2Hardware = onNumbers(lg2ApproxFtz);
+export const reciprocalHardware = onNumbers(rcpApproxFtz);
+
+/** The exponentials of the special function unit, by the instruction that a kernel uses. */
+export const exp2Units = {
+  'ex2.approx.ftz.f32': exp2Hardware,
+  'ex2.approx.f32': onNumbers(exp2Approx),
+} as const;
+
+/** An exponential of the special function unit. */
+export type Exp2Unit = keyof typeof exp2Units;
+
+/** What a kernel takes 1 / l by: the unit's approximation, or the division rounded to nearest. */
+export const reciprocals = {
+  'rcp.approx.ftz.f32': reciprocalHardware,
+  'div.rn.f32': (x: number) => Math.fround(1 / x),
+} as const;
+
+/** A way to take a reciprocal. */
+export type Reciprocal = keyof typeof reciprocals;
+
+/** Rows of a warp, whose lanes decide together whether to rescale. */
+export const warpRows = 32;
+
+/** ln 2 as an fp32 number. */
+export const naturalLogOf2 = Math.fround(Math.LN2);
