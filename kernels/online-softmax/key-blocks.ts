@@ -6,7 +6,17 @@ import {
   type ProblemShape,
 } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import type { Tiling } from './recipe.js';
+
+/** How queries and keys are cut, and the order in which the pieces are visited. */
+export interface Tiling {
+  /** Queries of a tile. */
+  readonly queries: number;
+  /** Keys of a block. */
+  readonly keys: number;
+  /** Tiles that one CTA works on at a time; they share the range of key blocks. */
+  readonly tilesPerCta: number;
+  readonly order: 'last-first' | 'first-last';
+}
 
 /** One block of keys, as one tile of queries meets it. */
 export interface KeyBlock {

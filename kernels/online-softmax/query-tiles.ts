@@ -1,8 +1,7 @@
 import { formats, patternsOf } from '../../src/formats/index.js';
 import type { KeyRange, Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
 import type { InputPatterns } from './formats.js';
-import { intervalMask, keyBlocks, queryTiles, type KeyBlock } from './key-blocks.js';
-import type { Tiling } from './recipe.js';
+import { intervalMask, keyBlocks, queryTiles, type KeyBlock, type Tiling } from './key-blocks.js';
 
 /** How operands find their way to a tile of queries. */
 export interface ForwardPaths {

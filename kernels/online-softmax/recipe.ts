@@ -1,20 +1,10 @@
 import type { TensorCoreArithmetic } from '../../src/hardware/index.js';
 import type { PolynomialDegree } from './exp2-polynomial.js';
 import type { InputFormat, OutFormat } from './formats.js';
+import type { Tiling } from './key-blocks.js';
 import type { RowSumName } from './row-sums.js';
 import type { SplitLaw } from './split-tile.js';
 import type { Exp2Unit, Reciprocal } from './units.js';
-
-/** How queries and keys are cut, and the order in which the pieces are visited. */
-export interface Tiling {
-  /** Queries of a tile. */
-  readonly queries: number;
-  /** Keys of a block. */
-  readonly keys: number;
-  /** Tiles that one CTA works on at a time; they share the range of key blocks. */
-  readonly tilesPerCta: number;
-  readonly order: 'last-first' | 'first-last';
-}
 
 /** From scores s and the row's maximum m to the exponents x. */
 export interface ExponentLaw {
