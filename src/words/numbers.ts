@@ -27,18 +27,43 @@ export function formatRoughly(value: number): string {
   return String(Number(value.toPrecision(2)));
 }
 
-/** Above this multiple of what is allowed, a use reads better as a multiple than in percent. */
-const largestPercentage = 10;
-
-/** A share as "12.3 %", from 1000 % on as "12.3 ×"; non-finite ones without a unit. */
-export function formatShare(share: number): string {
-  if (!Number.isFinite(share)) return String(share);
-  return share < largestPercentage ? `${formatNumber(100 * share)} %` : `${formatNumber(share)} ×`;
+/** Two significant digits with an exponent, "1.2e-7"; zero as "0". */
+export function formatScientific(value: number): string {
+  return value === 0 ? '0' : value.toExponential(1);
 }
 
-/** |found| / allowed, with nothing found using nothing of whatever is allowed. */
-export function shareUsed(found: number, allowed: number): number {
-  return found === 0 ? 0 : Math.abs(found) / allowed;
+/** So many significant digits, with an exponent where that is shorter; "-" for null. */
+export function formatDigits(value: number | null, count = 4): string {
+  if (value === null) return '-';
+  if (!Number.isFinite(value)) return String(value);
+  if (value === 0) return Object.is(value, -0) ? '-0' : '0';
+  const size = Math.abs(value);
+  const plain = size >= 1e-3 && size < 1e6;
+  return plain ? String(Number(value.toPrecision(count))) : value.toExponential(count - 1);
+}
+
+/** The most digits that tell one fp64 number from another. */
+const mostDigits = 17;
+
+/** All the digits that are certain of a number that may be off by `certainty`; "-" for null. */
+export function formatCertainDigits(value: number | null, certainty: number): string {
+  if (value === null || value === 0 || !Number.isFinite(value)) return formatDigits(value);
+  const count = Math.floor(Math.log10(Math.abs(value) / certainty));
+  return formatDigits(value, Math.min(Math.max(count, 1), mostDigits));
+}
+
+/** So many significant digits tell every fp32 number from every other. */
+const float32Digits = 9;
+
+/** An fp32 number with as many digits as tell it from every other. */
+export function formatFloat32(value: number): string {
+  if (Object.is(value, -0)) return '-0';
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  let count = 1;
+  while (count < float32Digits && Math.fround(Number(value.toPrecision(count))) !== value) count++;
+  const shortest = Number(value.toPrecision(count));
+  const size = Math.abs(value);
+  return size >= 1e-4 && size < 1e7 ? String(shortest) : shortest.toExponential();
 }
 
 /** A positive number as "2^-44.2", one decimal; zero as "0". */
@@ -56,64 +81,72 @@ export function formatCosine(similarity: number): string {
   return `1 ${distance > 0 ? '-' : '+'} ${formatNumber(Math.abs(distance))}`;
 }
 
+/** |found| / allowed, with nothing found using nothing of whatever is allowed. */
+export function shareUsed(found: number, allowed: number): number {
+  return found === 0 ? 0 : Math.abs(found) / allowed;
+}
+
+/** Above this multiple of what is allowed, a use reads better as a multiple than in percent. */
+const largestPercentage = 10;
+
+/** What is used of what is allowed: "12.3 %", from 1000 % on "12.3 ×"; non-finite ones without a unit. */
+export function formatShare(share: number): string {
+  if (!Number.isFinite(share)) return String(share);
+  return share < largestPercentage ? `${formatNumber(100 * share)} %` : `${formatNumber(share)} ×`;
+}
+
+/** A part of a whole in percent with one decimal and no unit, "12.3"; what rounds to zero has no sign. */
+export function formatTenths(share: number): string {
+  const text = (100 * share).toFixed(1);
+  return text === '-0.0' ? '0.0' : text;
+}
+
+/** A part of a whole in percent, four significant digits, never rounded to 0 or to 100; "-" for null. */
+export function formatPercentage(share: number | null): string {
+  if (share === null) return '-';
+  if (share === 0) return '0 %';
+  if (share === 1) return '100 %';
+  const text = formatDigits(100 * share);
+  return `${text === '100' ? (100 * share).toPrecision(9) : text} %`;
+}
+
 /** "1 head", "2 heads"; with thousands left as they are, so that a number can be searched for. */
 export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** A whole number in groups of three digits. */
-export function grouped(count: number): string {
+/** A whole number in groups of three digits, "65,536". */
+export function formatGrouped(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** How many there are of something, in words. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : many}`;
+/** How many there are of something, in groups of three digits: "65,536 inputs". */
+export function formatGroupedCount(count: number, one: string, many = `${one}s`): string {
+  return `${formatGrouped(count)} ${count === 1 ? one : many}`;
 }
 
-/** A number with so many significant digits, with an exponent where that is shorter; `-` for null. */
-export function digits(value: number | null, count = 4): string {
-  if (value === null) return '-';
-  if (!Number.isFinite(value)) return String(value);
-  if (value === 0) return Object.is(value, -0) ? '-0' : '0';
-  const size = Math.abs(value);
-  const plain = size >= 1e-3 && size < 1e6;
-  return plain ? String(Number(value.toPrecision(count))) : value.toExponential(count - 1);
+const prefixes: readonly (readonly [factor: number, prefix: string])[] = [
+  [1e9, 'G'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+  [1, ''],
+  [1e-3, 'm'],
+  [1e-6, 'µ'],
+];
+
+const scaledDigits = 3;
+
+/** A positive number with three significant digits and an SI prefix: `2.81 G`. */
+export function formatScaled(value: number): string {
+  const rounded = Number(value.toPrecision(scaledDigits));
+  const [factor, prefix] = prefixes.find(([f]) => rounded >= f) ?? prefixes[prefixes.length - 1];
+  return `${(rounded / factor).toPrecision(scaledDigits)} ${prefix}`.trim();
 }
 
-/** So many significant digits tell every fp32 number from every other. */
-const float32Digits = 9;
-
-/** An fp32 number with as many digits as tell it from every other. */
-export function float32Text(value: number): string {
-  if (Object.is(value, -0)) return '-0';
-  if (value === 0 || !Number.isFinite(value)) return String(value);
-  let count = 1;
-  while (count < float32Digits && Math.fround(Number(value.toPrecision(count))) !== value) count++;
-  const shortest = Number(value.toPrecision(count));
-  const size = Math.abs(value);
-  return size >= 1e-4 && size < 1e7 ? String(shortest) : shortest.toExponential();
-}
-
-const mostDigits = 17;
-
-/** A number with all the digits that are certain when it may be off by `certainty`. */
-export function certainDigits(value: number | null, certainty: number): string {
-  if (value === null || value === 0 || !Number.isFinite(value)) return digits(value);
-  const count = Math.floor(Math.log10(Math.abs(value) / certainty));
-  return digits(value, Math.min(Math.max(count, 1), mostDigits));
-}
-
-/** A share as a percentage with four significant digits, never rounded to 0 or to 100. */
-export function percentage(share: number | null): string {
-  if (share === null) return '-';
-  if (share === 0) return '0 %';
-  if (share === 1) return '100 %';
-  const text = digits(100 * share);
-  return `${text === '100' ? (100 * share).toPrecision(9) : text} %`;
-}
-
-/** A number near a power of two, as 2^e with one decimal. */
-export function powerOfTwo(value: number): string {
-  return value === 0 ? '0' : `2^${Number(Math.log2(value).toFixed(1))}`;
+/** The same with its unit: `2.81 G elements/s`, `98.5 ms`. */
+export function formatQuantity(value: number, unit: string): string {
+  const symbol = unit.replace(/^bytes/, 'B');
+  const scaled = formatScaled(value);
+  const joined = symbol.length <= 3 && /[a-zµ]$/i.test(scaled);
+  return joined ? `${scaled}${symbol}` : `${scaled} ${symbol}`;
 }

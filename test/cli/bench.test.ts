@@ -9,7 +9,7 @@ import { benchmarks } from '../../src/bench/benchmarks.js';
 import { normalProblem } from '../../src/bench/normal-problem.js';
 import { multiplyAdds } from '../../src/bench/oracle-benchmarks.js';
 import { normalValues } from '../../src/bench/random-values.js';
-import { formatQuantity, formatScaled } from '../../src/report/text/benchmarks.js';
+import { formatQuantity, formatScaled } from '../../src/words/numbers.js';
 import { builtDist } from '../setup/built-dist.js';
 
 /** A benchmark of two quantities that measures the given values and counts what happens. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readJournal } from '../../src/campaign/index.js';
 import { validateCheckReport } from '../../src/report/json/validate-report.js';
-import type { CheckReport } from '../../src/report/json/check-report.js';
+import type { CheckReport } from '../../src/report/json/index.js';
 import { sampled } from '../setup/effort.js';
 import { refusal, runInProcess } from './run-in-process.js';
 import { withoutTimes } from './without-times.js';

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { validateCheckReport } from '../../src/report/json/validate-report.js';
-import type { CheckReport } from '../../src/report/json/check-report.js';
+import type { CheckReport } from '../../src/report/json/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { builtDist } from '../setup/built-dist.js';
 import { runInProcess } from './run-in-process.js';

@@ -7,7 +7,7 @@ import { openTensorFile, readProblem } from '../../src/io/index.js';
 import { runAudit } from '../../src/cli/run-audit.js';
 import { validateCheckReport } from '../../src/report/json/validate-report.js';
 import type { AuditReport } from '../../src/report/json/audit-report.js';
-import type { CheckReport } from '../../src/report/json/check-report.js';
+import type { CheckReport } from '../../src/report/json/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { runInProcess } from './run-in-process.js';
 

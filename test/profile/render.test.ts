@@ -14,7 +14,7 @@ import {
 import { renderProfile } from '../../src/report/text/profile/index.js';
 import { renderSvg } from '../../src/report/svg/index.js';
 import { envelopePaths } from '../../src/report/svg/svg-plot.js';
-import { certainDigits, digits, float32Text, percentage } from '../../src/words/numbers.js';
+import { formatCertainDigits, formatDigits, formatFloat32, formatPercentage } from '../../src/words/numbers.js';
 import { alignColumns } from '../../src/report/layout/table.js';
 import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/panels.js';
 import { anyBits, float32 } from './random-results.js';
@@ -25,16 +25,16 @@ describe('numbers as text', () => {
   it('of fp32 read back as themselves', () => {
     fc.assert(
       fc.property(anyBits.map(float32), (value) => {
-        expect(Math.fround(Number(float32Text(value)))).toBe(value);
+        expect(Math.fround(Number(formatFloat32(value)))).toBe(value);
       }),
       { numRuns: 2000 },
     );
   });
 
-  it('with digits are within half of the last', () => {
+  it('with formatDigits are within half of the last', () => {
     fc.assert(
       fc.property(finite, fc.integer({ min: 1, max: 15 }), (value, count) => {
-        const error = Math.abs(Number(digits(value, count)) - value);
+        const error = Math.abs(Number(formatDigits(value, count)) - value);
         expect(error).toBeLessThanOrEqual(Math.abs(value) * 0.5000001 * 10 ** (1 - count));
       }),
     );
@@ -43,7 +43,7 @@ describe('numbers as text', () => {
   it('has no digit that the certainty does not allow', () => {
     fc.assert(
       fc.property(fc.double({ min: 1e-9, max: 1, noNaN: true }), (value) => {
-        const text = certainDigits(value, 2 ** -51);
+        const text = formatCertainDigits(value, 2 ** -51);
         const count = text.replace(/e.*$/, '').replace(/^0\.0*|\.|-/g, '').length;
         // The last digit weighs more than the certainty.
         expect(10 ** (Math.floor(Math.log10(value)) - count + 1)).toBeGreaterThan(2 ** -51);
@@ -55,12 +55,12 @@ describe('numbers as text', () => {
   it('never calls a share all or nothing that is not', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1, noNaN: true }), (share) => {
-        const text = percentage(share);
+        const text = formatPercentage(share);
         expect(text === '0 %').toBe(share === 0);
         if (share < 1 - 2 ** -27) expect(text).not.toBe('100 %');
       }),
     );
-    expect([percentage(1), percentage(null)]).toEqual(['100 %', '-']);
+    expect([formatPercentage(1), formatPercentage(null)]).toEqual(['100 %', '-']);
   });
 });
 
@@ -205,7 +205,7 @@ describe('profiles as text and JSON', () => {
     const degree3 = domain.functions[2].measures;
     const { error, inputBits } = degree3[0].largest[0];
     expect(text).toContain(inputBits);
-    expect(text).toContain(digits(error, 6));
+    expect(text).toContain(formatDigits(error, 6));
     expect(text).toContain(`only those from ${range.from} to ${range.to}`);
     expect(text).toContain(
       `differs from ex2.approx.ftz.f32 at ${degree3[1].differing.toLocaleString('en-US')} of ${domain.inputs.toLocaleString('en-US')}`,

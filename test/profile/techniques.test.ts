@@ -4,17 +4,7 @@ import { exp2Polynomial, exp2Tunings, reduceRange } from '../../kernels/index.js
 import { exp2Rounded } from '../../oracles/index.js';
 import { formats, round, smallestNormal, unitRoundoff } from '../../src/formats/index.js';
 import { specialFunctions } from '../../src/hardware/index.js';
-import {
-  profileExp2,
-  profileRangeReduction,
-  profileSplit,
-  profileUnit,
-  profileWeightRounding,
-  techniqueNamed,
-  techniques,
-  tuningNames,
-} from '../../src/profile/index.js';
-import type { DomainReport, MeasureReport } from '../../src/profile/index.js';
+import { profileExp2, profileRangeReduction, profileSplit, profileUnit, profileWeightRounding, techniqueNamed, techniques, tuningNames, type DomainReport, type MeasureReport } from '../../src/profile/index.js';
 import {
   isReductionExact,
   mergeReductions,

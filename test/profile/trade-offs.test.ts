@@ -17,7 +17,7 @@ import {
 import { renderProfile } from '../../src/report/text/profile/index.js';
 import { profileDocument } from '../../src/report/json/index.js';
 import { largestExponent } from '../../src/profile/limits/lag-bound.js';
-import { wrapped } from '../../src/report/layout/wrap-text.js';
+import { wrapAtSpaces } from '../../src/report/layout/wrap-text.js';
 import { rescaleThresholds } from '../../src/profile/techniques/rescale.js';
 import { blockScores } from '../../src/profile/trade-offs/block-scores.js';
 import { avoidLastFragment } from '../../src/profile/trade-offs/avoid-last-fragment.js';
@@ -373,7 +373,7 @@ describe('wrapped text', () => {
   it('keeps every word and every width', () => {
     const text = 'one two three four five six seven eight nine ten';
     for (let columns = 5; columns < 60; columns++) {
-      const lines = wrapped(text, columns);
+      const lines = wrapAtSpaces(text, columns);
       expect(lines.join(' ')).toBe(text);
       for (const [i, line] of lines.entries()) {
         expect(line.length).toBeLessThanOrEqual(columns);
@@ -382,6 +382,6 @@ describe('wrapped text', () => {
         if (i > 0) expect(`${lines[i - 1]} ${word}`.length).toBeGreaterThan(columns);
       }
     }
-    expect(wrapped('an unbreakable word', 6)).toEqual(['an', 'unbreakable', 'word']);
+    expect(wrapAtSpaces('an unbreakable word', 6)).toEqual(['an', 'unbreakable', 'word']);
   });
 });

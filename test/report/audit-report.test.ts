@@ -1,8 +1,7 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fromReported, type ReportNumber } from '../../src/report/json/report-number.js';
-import { toReported } from '../../src/report/json/report-number.js';
+import { fromReported, toReported, type ReportNumber } from '../../src/report/json/report-number.js';
 import { executionFailure, judgedCases, reports } from './cases.js';
 
 /** The same value with −0 as 0, which is all that a report drops. */

@@ -5,13 +5,12 @@ import { describe, expect, it } from 'vitest';
 import { laws, resolvePromises, type LawResult } from '../../properties/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
-import { createCheckReport, type CheckReport } from '../../src/report/json/check-report.js';
+import { createCheckReport, type CheckReport } from '../../src/report/json/index.js';
 import { validateCheckReport } from '../../src/report/json/validate-report.js';
-import { quoteShellCommand } from '../../src/report/layout/shell-words.js';
+import { quoteShellCommand, wrapShellCommand } from '../../src/report/layout/shell-words.js';
 import { renderCheck } from '../../src/report/text/check.js';
 import { renderCheckAnnotations } from '../../src/report/text/check-annotations.js';
 import { renderCheckJunit } from '../../src/report/junit/check-junit.js';
-import { wrapShellCommand } from '../../src/report/layout/shell-words.js';
 
 const one: Tensor = {
   format: 'bf16',

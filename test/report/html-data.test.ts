@@ -13,7 +13,7 @@ import type { Problem, Tensor } from '../../src/problem/index.js';
 import { createHeatMaps } from '../../src/report/html/heat-map-data.js';
 import { gatherPlotData } from '../../src/report/html/index.js';
 import { createRowScatters } from '../../src/report/html/row-scatter-data.js';
-import { createUlpHistogram } from '../../src/report/html/ulp-histogram-data.js';
+import { createUlpHistogram } from '../../src/report/html/ulp-histogram.js';
 import { pseudorandom, tensor } from './random-tensor.js';
 
 const bf16 = (shape: readonly number[], value: (i: number) => number): Tensor =>

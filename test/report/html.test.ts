@@ -14,7 +14,7 @@ import {
 } from '../../src/report/html/index.js';
 import { lazily } from '../../src/lazily.js';
 import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/axes.js';
-import { commandLines } from '../../src/report/html/reproduce.js';
+import { commandLines } from '../../src/report/html/provenance.js';
 import { sampled } from '../setup/effort.js';
 import { executionFailure, judgedCases, reports } from './cases.js';
 

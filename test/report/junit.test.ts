@@ -1,7 +1,6 @@
-import { verdictWord } from '../../src/report/json/audit-report.js';
+import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
 import { renderJunit } from '../../src/report/junit/audit-junit.js';
-import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { executionFailure, judgedCases, reports } from './cases.js';
 
 interface XmlElement {

@@ -1,11 +1,10 @@
 import fc from 'fast-check';
-import { verdictWord } from '../../src/report/json/audit-report.js';
+import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
 import { formatNumber } from '../../src/words/index.js';
 import { renderAudit, type AuditRenderOptions } from '../../src/report/text/audit.js';
-import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { displayWidth } from '../../src/words/plain-text.js';
-import { testWords } from '../../src/report/text/test-words.js';
+import { testWords } from '../../src/report/text/audit-tests.js';
 import { sampled, scaled } from '../setup/effort.js';
 import { executionFailure, judgedCases, reports } from './cases.js';
 

@@ -1,5 +1,5 @@
 import type { PolynomialDegree } from '../../../kernels/index.js';
-import { digits, percentage } from '../../words/index.js';
+import { formatDigits, formatPercentage } from '../../words/index.js';
 import type { PolynomialShareCase, ShareMeasure } from '../trade-offs/polynomial-share-case.js';
 
 /** From here on the polynomial shows: an error relative to that of the special function unit alone. */
@@ -24,10 +24,10 @@ function degreeText(
 ): string {
   const worst = worstOf(found, ratio);
   const shown = found.filter(({ measure }) => (ratio(measure) ?? 1) > limit);
-  const most = `×${digits(ratio(worst.measure) ?? 1, 3)}`;
+  const most = `×${formatDigits(ratio(worst.measure) ?? 1, 3)}`;
   if (shown.length === 0) return `degree ${degree} nowhere (at most ${most})`;
   const share = Math.min(...shown.map(({ measure }) => measure.share));
-  return `degree ${degree} from ${percentage(share)} on (at most ${most}, ${worst.regime})`;
+  return `degree ${degree} from ${formatPercentage(share)} on (at most ${most}, ${worst.regime})`;
 }
 
 const outputRatio = (measure: ShareMeasure): number | null => measure.rootMeanSquareRatio;
@@ -39,7 +39,7 @@ function tunedText(format: string, found: readonly Found[]): string[] {
   const lseError = ({ measure }: Found): number => measure.errors.largestLse ?? 0;
   const lse = found.reduce((a, b) => (lseError(b) > lseError(a) ? b : a));
   return [
-    `${format}: as FlashAttention-4 is tuned the RMS error of O is at most ×${digits(outputRatio(output.measure) ?? 1, 4)} (${output.regime}) that of the unit alone, and the LSE is off by ${digits(lseError(lse), 3)} at most (${lse.regime}).`,
+    `${format}: as FlashAttention-4 is tuned the RMS error of O is at most ×${formatDigits(outputRatio(output.measure) ?? 1, 4)} (${output.regime}) that of the unit alone, and the LSE is off by ${formatDigits(lseError(lse), 3)} at most (${lse.regime}).`,
   ];
 }
 

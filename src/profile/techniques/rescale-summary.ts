@@ -1,4 +1,9 @@
-import { counted, digits, grouped, percentage } from '../../words/index.js';
+import {
+  formatGroupedCount,
+  formatDigits,
+  formatGrouped,
+  formatPercentage,
+} from '../../words/index.js';
 import type { ThresholdLimit } from '../limits/threshold-limits.js';
 import type { RescaleCase, RescaleMeasure } from '../trade-offs/rescale-case.js';
 
@@ -29,12 +34,13 @@ function safetyText(limit: ThresholdLimit, keys: number): string {
   const reason = ({ threshold, shrinkage }: (typeof outcomes)[number]): string => {
     if (weights !== null && threshold <= weights) return 'l or O may overflow';
     if (shrinkage === null) return 'P may become infinite';
-    return `P may be clamped and O shrink by ${percentage(shrinkage)}`;
+    return `P may be clamped and O shrink by ${formatPercentage(shrinkage)}`;
   };
-  const most = largest === null ? 'no threshold' : `every threshold up to ${digits(largest, 5)}`;
+  const most =
+    largest === null ? 'no threshold' : `every threshold up to ${formatDigits(largest, 5)}`;
   const beyond = unsafe.map((one) => `${thresholdText(one.threshold)} (${reason(one)})`);
   return (
-    `${format} with offset ${offset}: ${most} is proven safe for ${counted(keys, 'key')} and |v| <= 2^16; ` +
+    `${format} with offset ${offset}: ${most} is proven safe for ${formatGroupedCount(keys, 'key')} and |v| <= 2^16; ` +
     `of those compared ${listText(safe.map(({ threshold }) => String(threshold)))}` +
     `${beyond.length === 0 ? '' : `, not ${listText(beyond)}`}.`
   );
@@ -47,7 +53,7 @@ const largestRatio = ({ measure }: Found): number => measure.largestRatio ?? 1;
 function worstText(found: readonly Found[], ratioOf: (one: Found) => number): string {
   const worst = found.reduce((a, b) => (ratioOf(b) > ratioOf(a) ? b : a));
   const { regime, measure } = worst;
-  return `×${digits(ratioOf(worst), 3)} (${regime}, threshold ${thresholdText(measure.threshold)})`;
+  return `×${formatDigits(ratioOf(worst), 3)} (${regime}, threshold ${thresholdText(measure.threshold)})`;
 }
 
 /** From which threshold on the error grows, and where it is worst. */
@@ -70,7 +76,7 @@ function lostText(format: string, found: readonly Found[]): string[] {
   if (lost.length === 0) return [];
   const places = lost.map(
     ({ regime, measure }) =>
-      `${grouped(measure.errors.notFinite)} with ${thresholdText(measure.threshold)} (${regime})`,
+      `${formatGrouped(measure.errors.notFinite)} with ${thresholdText(measure.threshold)} (${regime})`,
   );
   return [`${format}: values that are not finite were measured: ${listText(places)}.`];
 }
@@ -86,7 +92,7 @@ function savingText(cases: readonly RescaleCase[], threshold: number): string[] 
   const sorted = [...shares].sort((a, b) => a.share - b.share);
   const [least, most] = [sorted[0], sorted.at(-1)!];
   const place = ({ share, regime, format }: typeof least): string =>
-    `${percentage(share)} (${regime}, ${format})`;
+    `${formatPercentage(share)} (${regime}, ${format})`;
   return [
     `Threshold ${thresholdText(threshold)} skips from ${place(least)} to ${place(most)} of the rows' rescales that were due.`,
   ];

@@ -1,14 +1,10 @@
-import { formatNumber } from '../../words/index.js';
+import { formatCosine, formatNumber, formatShare } from '../../words/index.js';
 import type { Baselines, ElementTest, ErrorProfile } from '../../audit/index.js';
-import type { JudgedReport } from '../json/index.js';
-import { fromReported } from '../json/index.js';
-import { formatCosine, formatShare } from '../../words/index.js';
-import type { Cell } from '../layout/index.js';
-import { dataTable } from './data-table.js';
+import { fromReported, type JudgedReport } from '../json/index.js';
+import { type Cell, element, type Html, join } from '../layout/index.js';
+import { dataTable, figure, figures } from './figure.js';
 import type { Drawing } from './drawing.js';
-import { figure, figures } from './figure.js';
 import { drawHeatMap, heatTable } from './heat-map.js';
-import { element, join, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';
 import { drawUlpHistogram, histogramAxes, ulpTable } from './ulp-histogram.js';
 

@@ -1,6 +1,5 @@
 import type * as PlotLibrary from '@observablehq/plot';
-import { escapeXml } from '../layout/index.js';
-import { raw, type Html } from '../layout/index.js';
+import { escapeXml, raw, type Html } from '../layout/index.js';
 
 /** What a plot says to those who do not see it. */
 export interface PlotLabel {

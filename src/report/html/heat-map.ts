@@ -1,8 +1,6 @@
-import { formatNumber } from '../../words/index.js';
-import { formatShare } from '../../words/index.js';
-import type { DataTable } from './data-table.js';
+import { formatNumber, formatShare } from '../../words/index.js';
+import { type DataTable, figure } from './figure.js';
 import type { Drawing } from './drawing.js';
-import { figure } from './figure.js';
 import type { HeatMap, HeatMaps } from './heat-map-data.js';
 import { element, type Html } from '../layout/index.js';
 
@@ -55,13 +53,13 @@ function outlines(length: number, pixels: number): number[] {
 }
 
 /** Where the worst element of a head is. */
-export interface MarkedElement {
+interface MarkedElement {
   readonly query: number;
   readonly column: number;
 }
 
 /** The name of a head counted over [batch, heads]. */
-export function headName(head: number | null, heads: number): string {
+function headName(head: number | null, heads: number): string {
   if (head === null) return 'all heads';
   const batch = Math.floor(head / heads);
   return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}`;

@@ -1,15 +1,17 @@
-import { type AuditReport, verdictWord } from '../json/index.js';
+import {
+  type AuditReport,
+  describeReportedProblem,
+  describeWarning,
+  verdictWord,
+} from '../json/index.js';
 import { notJudged } from '../text/index.js';
-import { describeReportedProblem } from '../json/index.js';
-import { describeWarning } from '../json/index.js';
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import { loadDrawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
 import { figures } from './figure.js';
 import { element, join, raw, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';
-import { provenanceContent } from './provenance.js';
-import { reproduceContent, type ReproduceCommand } from './reproduce.js';
+import { provenanceContent, type ReproduceCommand, reproduceContent } from './provenance.js';
 import {
   figuresOfMerit,
   findingsContent,

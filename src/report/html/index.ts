@@ -2,4 +2,4 @@ export type { ComparedOutput } from './comparison.js';
 export type { Exp2Curve, Exp2ErrorRange } from './exp2-curve.js';
 export { renderHtml, type HtmlReport } from './html-report.js';
 export { gatherPlotData, type PlotData } from './plot-data.js';
-export type { ReproduceCommand } from './reproduce.js';
+export type { ReproduceCommand } from './provenance.js';

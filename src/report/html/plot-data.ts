@@ -1,7 +1,7 @@
 import type { JudgedElements } from '../../audit/index.js';
 import { createHeatMaps, type HeatMapOptions, type HeatMaps } from './heat-map-data.js';
 import { createRowScatters, type RowScatter } from './row-scatter-data.js';
-import { createUlpHistogram, type UlpHistogram } from './ulp-histogram-data.js';
+import { createUlpHistogram, type UlpHistogram } from './ulp-histogram.js';
 
 /** What the plots of an output are drawn from: some thousand numbers, however large the output is. */
 export interface PlotData {

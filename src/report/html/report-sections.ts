@@ -1,20 +1,18 @@
 import type { TechniqueTable } from '../../attribution/index.js';
-import { formatNumber } from '../../words/index.js';
+import { formatNumber, formatShare } from '../../words/index.js';
 import type { ElementTest, ErrorProfile } from '../../audit/index.js';
-import type { AuditReport, JudgedReport } from '../json/index.js';
-import { fromReported } from '../json/index.js';
-import { techniqueNotes, techniqueSections } from '../text/index.js';
-import { formatShare } from '../../words/index.js';
+import { type AuditReport, fromReported, type JudgedReport } from '../json/index.js';
 import {
   errorNotesSection,
   errorSection,
+  techniqueNotes,
+  techniqueSections,
   testNotes,
   testsSection,
   usualChecksSection,
 } from '../text/index.js';
-import { dataTable, sectionTable } from './data-table.js';
+import { dataTable, figure, figures, sectionTable } from './figure.js';
 import type { Drawing } from './drawing.js';
-import { figure, figures } from './figure.js';
 import { heatFigure, heatLegend, heatTable } from './heat-map.js';
 import { breakLine, element, join, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';

@@ -1,9 +1,7 @@
-import { formatNumber } from '../../words/index.js';
-import { formatCount } from '../../words/index.js';
+import { formatCount, formatNumber } from '../../words/index.js';
 import { decadeDomain, decadeLabel, decades } from './axes.js';
-import type { DataTable } from './data-table.js';
+import { type DataTable, figure } from './figure.js';
 import type { Drawing } from './drawing.js';
-import { figure } from './figure.js';
 import { element, type Html } from '../layout/index.js';
 import type { RowGroup, RowPoint, RowScatter } from './row-scatter-data.js';
 

@@ -95,7 +95,7 @@ export interface JudgedReport extends ReportHead {
 }
 
 /** The report of a live kernel whose process failed before there was an output to judge. */
-export interface ExecutionFailureReport extends ReportHead {
+interface ExecutionFailureReport extends ReportHead {
   readonly error: null;
   readonly elements: null;
   readonly structure: null;
@@ -230,7 +230,7 @@ export function createExecutionFailureReport(
 }
 
 /** The word that a verdict begins with. */
-export type VerdictWord = 'PASS' | 'FAIL' | 'NOT JUDGED';
+type VerdictWord = 'PASS' | 'FAIL' | 'NOT JUDGED';
 
 /** PASS or FAIL, or neither where no element of an output had a bound. */
 export function verdictWord({ verdict, elements }: AuditReport): VerdictWord {

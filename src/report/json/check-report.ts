@@ -5,141 +5,19 @@ import {
   type LawFailure,
   type LawId,
   type LawResult,
-  type RegimeName,
   type ResolvedPromises,
-  type TriedSizes,
-  type ViolationKind,
 } from '../../../properties/index.js';
-import { checkSentence } from './check-verdict.js';
-import { reportedProblem, type ReportedProblem } from './reported-problem.js';
-
-/** The kernel that was checked: a command of the user's, or an emulated model. */
-export interface ReportedKernel {
-  /** Null for an emulated kernel. */
-  readonly command: string | null;
-  /** Null for a command. */
-  readonly model: string | null;
-  /** Settings of the model, by key: of the one that ran, or of the one to judge by. */
-  readonly settings: Readonly<Record<string, string>>;
-  /** The model by whose arithmetic a command's outputs were judged; null for any correct kernel's. */
-  readonly judgedAs: string | null;
-}
-
-/** What the kernel promises, as far as problems are drawn by it. */
-export type ReportedPromises = Pick<
-  ResolvedPromises,
-  | 'formats'
-  | 'causal'
-  | 'window'
-  | 'softcap'
-  | 'groupedHeads'
-  | 'emptyRows'
-  | 'scales'
-  | 'specialValues'
-  | 'lse'
-  | 'dims'
-  | 'sizes'
-  | 'blockKeys'
-  | 'rescaleThreshold'
-  | 'groupSizes'
-  | 'multiples'
->;
-
-/** How a property was violated, on the simplest problem that was found. */
-export interface ReportedViolation {
-  /** What is wrong, in a sentence without its full stop. */
-  readonly statement: string;
-  /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
-  readonly cause: string | null;
-  /** By which violations of several properties are told to be of one cause. */
-  readonly kind: ViolationKind;
-  /** Which of the property's forms it was; 0 where there is one only. */
-  readonly choice: number;
-  readonly regime: RegimeName;
-  /** The problem's number among those of its property, from 1. */
-  readonly round: number;
-  /** Problems of all properties until then, this one included. */
-  readonly run: number;
-  /** Seconds from the start until then. */
-  readonly seconds: number;
-  /** Simpler problems that failed as well, one after the other. */
-  readonly simplifications: number;
-  readonly problem: ReportedProblem;
-  /** A line for each of q, k and v with all its elements; null where these are many. */
-  readonly values: readonly string[] | null;
-  /** The file that the problem was saved to; null where that failed. */
-  readonly saved: string | null;
-  /** The words of the command that tries the saved problem again; null where there is no file. */
-  readonly replay: readonly string[] | null;
-}
-
-/** What became of one property. */
-export interface ReportedProperty {
-  readonly name: LawId;
-  /** The law, in a sentence without its full stop, and why correct kernels obey it. */
-  readonly statement: string;
-  readonly reason: string;
-  readonly promise: LawResult['strength'];
-  readonly result: LawResult['status'];
-  /** Problems that it was to be tried on, until it was violated or the time was up. */
-  readonly runs: number;
-  /** Problems that it was tried on: the kernel ran on them, and the law says something of them. */
-  readonly tried: number;
-  /** The others: the kernel declined what was drawn, or the law says nothing of it. */
-  readonly unsupported: number;
-  /** The largest sizes of the problems that the kernel ran on, each by itself; null for none. */
-  readonly sizes: TriedSizes | null;
-  readonly seconds: number;
-  /** Why it was not tried; null when it was. */
-  readonly skipped: string | null;
-  readonly violation: ReportedViolation | null;
-}
-
-/** Violations of one cause. */
-export interface CheckFinding {
-  /** The cause in a few words; of a property alone what is wrong, if nothing more is known. */
-  readonly title: string;
-  /** The properties that are violated by it, that with the smallest problem first. */
-  readonly properties: readonly LawId[];
-}
-
-/** Which shards of a check that was divided into several a report speaks for. */
-export interface ReportedShards {
-  readonly count: number;
-  /** Those that the report has, from 1, ascending. */
-  readonly included: readonly number[];
-  /** Those of them whose time was up before they had tried all that they should. */
-  readonly outOfTime: readonly number[];
-}
-
-/** The report of `flashproof check`: a plain JSON value that check.schema.json describes. */
-export interface CheckReport {
-  readonly kind: 'check';
-  readonly schemaVersion: 1;
-  readonly tool: { readonly name: 'flashproof'; readonly version: string };
-  /** ISO 8601, UTC. */
-  readonly created: string;
-  readonly seconds: number;
-  readonly kernel: ReportedKernel;
-  readonly promises: ReportedPromises;
-  /** The same seed draws the same problems. */
-  readonly seed: number;
-  /** Problems that each property was to be tried on. */
-  readonly runsPerProperty: number;
-  /** Problems of all properties. */
-  readonly runs: number;
-  readonly outOfTime: boolean;
-  /** Only in a report on a check that was divided. */
-  readonly shards?: ReportedShards;
-  readonly verdict: { readonly pass: boolean; readonly sentence: string };
-  /** Why the kernel could not be run at all, in a sentence; null when it could. */
-  readonly execution: string | null;
-  /** What else is to be known of a command, a sentence each without its full stop. */
-  readonly notes: readonly string[];
-  /** The violations by their causes, those first that most properties have in common. */
-  readonly findings: readonly CheckFinding[];
-  readonly properties: readonly ReportedProperty[];
-}
+import { formatCount, formatNumber } from '../../words/index.js';
+import type {
+  CheckFinding,
+  CheckReport,
+  ReportedKernel,
+  ReportedPromises,
+  ReportedProperty,
+  ReportedShards,
+  ReportedViolation,
+} from './check-document.js';
+import { reportedProblem } from './reported-problem.js';
 
 /** What a violation has beside what the check found. */
 export type SavedViolation = Pick<ReportedViolation, 'values' | 'saved' | 'replay'>;
@@ -260,6 +138,47 @@ function reportedFindings(properties: readonly ReportedProperty[]): CheckFinding
     title,
     properties: [...violations].sort((a, b) => sizeOf(a) - sizeOf(b)).map(({ name }) => name),
   }));
+}
+
+/** Numbers of shards in words, as in "shards 1, 3 of 4"; the empty text for none. */
+function shardsInWords(numbers: readonly number[], count: number): string {
+  if (numbers.length === 0) return '';
+  return `shard${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')} of ${count}`;
+}
+
+/** The verdict of a check in a sentence: what holds or not, what was never tried, on how many problems. */
+function checkSentence(
+  properties: readonly ReportedProperty[],
+  findings: readonly CheckFinding[],
+  { seconds, seed, outOfTime }: Pick<CheckResult, 'seconds' | 'seed' | 'outOfTime'>,
+  { execution, runsPerProperty, shards, strict = false }: CheckAssembly,
+): string {
+  if (execution !== null) return `FAIL: ${execution}.`;
+  const count = (result: ReportedProperty['result']) =>
+    properties.filter((property) => property.result === result).length;
+  const [violated, held, untried] = [count('violated'), count('holds'), count('untried')];
+  const tried = properties.reduce((sum, property) => sum + property.tried, 0);
+  const problems = `${formatCount(tried, 'problem')} in ${formatNumber(seconds)} s, seed ${seed}`;
+  const late = shards === undefined ? '' : shardsInWords(shards.outOfTime, shards.count);
+  const isPart = shards !== undefined && shards.included.length < shards.count;
+  const time = [
+    outOfTime ? `; the time was up before each had its ${runsPerProperty}` : '',
+    outOfTime && late !== '' ? ` in ${late}` : '',
+    isPart ? `; this is ${shardsInWords(shards.included, shards.count)} only` : '',
+  ].join('');
+  const ofProperties = (n: number) => `${n} ${n === 1 ? 'property' : 'properties'}`;
+  // Of a part, the other shards tell.
+  const gap =
+    untried === 0 || isPart ? '' : `, ${untried} ${untried === 1 ? 'was' : 'were'} never tried`;
+  const causes =
+    findings.length < violated ? `, apparently by ${formatCount(findings.length, 'cause')}` : '';
+  if (violated > 0)
+    return `FAIL: ${violated} of ${ofProperties(violated + held)} ${violated === 1 ? 'is' : 'are'} violated${causes}${gap} (${problems})${time}.`;
+  if (held === 0) return `NOTHING TRIED: no property was tried on any problem${time}.`;
+  const holds = `${ofProperties(held)} ${held === 1 ? 'holds' : 'hold'}${gap}`;
+  return strict && untried > 0
+    ? `FAIL: ${holds}, which --strict does not admit (${problems})${time}.`
+    : `PASS: ${holds} (${problems})${time}.`;
 }
 
 /** The report of laws that were checked, and whose violations are reported already. */

@@ -11,22 +11,24 @@ export {
   verdictWord,
 } from './audit-report.js';
 export { type BoundProvenance, type BoundReport, createBoundReport } from './bound-report.js';
+export type {
+  CheckFinding,
+  CheckReport,
+  ReportedKernel,
+  ReportedPromises,
+  ReportedProperty,
+  ReportedShards,
+  ReportedViolation,
+} from './check-document.js';
 export {
   assembleCheckReport,
-  type CheckAssembly,
-  type CheckedLaw,
-  type CheckFinding,
-  type CheckProvenance,
-  type CheckReport,
   createCheckReport,
   kernelDoesNotRun,
-  type ReportedKernel,
   reportedPromises,
-  type ReportedPromises,
-  type ReportedProperty,
-  type ReportedShards,
   reportedViolation,
-  type ReportedViolation,
+  type CheckAssembly,
+  type CheckedLaw,
+  type CheckProvenance,
   type SavedViolation,
 } from './check-report.js';
 export { profileDocument } from './profile-document.js';

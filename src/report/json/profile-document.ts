@@ -1,12 +1,5 @@
 import type { Profile } from '../../profile/index.js';
-
-/** JSON has no NaN and no infinities: these three are strings, "NaN", "Infinity" and "-Infinity". */
-function plain(value: unknown): unknown {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
-  if (Array.isArray(value)) return value.map(plain);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
-}
+import { toReported } from './report-number.js';
 
 /**
  * A profile as a JSON document holds it: everything but the plots. Bit patterns are hexadecimal
@@ -14,5 +7,5 @@ function plain(value: unknown): unknown {
  */
 export function profileDocument(profile: Profile): object {
   const kept = Object.entries(profile).filter(([key]) => key !== 'plots');
-  return plain(Object.fromEntries(kept)) as object;
+  return toReported(Object.fromEntries(kept)) as object;
 }

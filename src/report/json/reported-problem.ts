@@ -1,7 +1,6 @@
 import type { FormatName } from '../../formats/index.js';
 import { type Problem, problemShape, type Window } from '../../problem/index.js';
-import { formatNumber } from '../../words/index.js';
-import { formatCount } from '../../words/index.js';
+import { formatCount, formatNumber } from '../../words/index.js';
 
 /** The sizes and settings of a problem, as every report gives them. */
 export interface ReportedProblem {

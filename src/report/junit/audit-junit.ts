@@ -1,6 +1,10 @@
 import { structureTests } from '../../audit/index.js';
-import { type AuditReport, type ReportedFinding, verdictWord } from '../json/index.js';
-import { describeWarning } from '../json/index.js';
+import {
+  describeWarning,
+  verdictWord,
+  type AuditReport,
+  type ReportedFinding,
+} from '../json/index.js';
 import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layout/index.js';
 
 /** One test case: the findings that fail it, and, where it cannot be run, why. */

@@ -1,14 +1,17 @@
-import type { CheckReport, CheckFinding, ReportedProperty } from '../json/index.js';
+import {
+  describeReportedProblem,
+  type CheckFinding,
+  type CheckReport,
+  type ReportedProperty,
+} from '../json/index.js';
 import {
   describeFinding,
   describeKernel,
   describeTriedSizes,
   triedSizesHeading,
 } from '../text/index.js';
-import { describeReportedProblem } from '../json/index.js';
-import { quoteShellCommand } from '../layout/index.js';
+import { escapeXml, quoteShellCommand, xmlDocument, xmlElement } from '../layout/index.js';
 import { formatCount } from '../../words/index.js';
-import { escapeXml, xmlDocument, xmlElement } from '../layout/index.js';
 
 /** The cause that a property has in common with others, and which; nothing where it has none. */
 function seenByOthers(name: string, findings: readonly CheckFinding[]): string[] {

@@ -1,7 +1,7 @@
 import { escapeXml } from './xml.js';
 
 /**
- * HTML that is finished: only `text`, `element` and `raw` make it, so that whatever else stands in a
+ * HTML that is finished: only `element`, `join` and `raw` make it, so that whatever else stands in a
  * template is escaped.
  */
 export interface Html {
@@ -22,11 +22,6 @@ const voidElements = new Set(['meta', 'br', 'link']);
 function render(content: Content): string {
   if (typeof content === 'string') return escapeXml(content);
   return 'html' in content ? content.html : content.map(render).join('');
-}
-
-/** A text for HTML: on one line, every character that acts in it escaped. */
-export function text(value: string): Html {
-  return raw(escapeXml(value));
 }
 
 /** Several pieces as one. */

@@ -4,14 +4,18 @@ export { joinLargest, notFiniteMark, sparkline } from './sparkline.js';
 export {
   alignColumns,
   alignTextColumns,
-  type Cell,
   cellRows,
+  cellText,
+  heading,
   isSpanning,
+  layoutColumns,
   layoutTable,
+  type Alignment,
+  type Cell,
   type Painter,
+  type Section,
   type TableRow,
   type Tone,
-  type TableOptions,
 } from './table.js';
-export { fitLines, wrapped, wrapText } from './wrap-text.js';
+export { fitLines, wrapAtSpaces, wrapText } from './wrap-text.js';
 export { escapeXml, type XmlAttributes, xmlDocument, xmlElement } from './xml.js';

@@ -4,7 +4,7 @@ import { displayWidth } from '../../words/index.js';
 const plainWord = /^[\w@%+=:,./-]+$/;
 
 /** A word as a POSIX shell reads it back: as it is where that will do, else in single quotes. */
-export function quoteShellWord(word: string): string {
+function quoteShellWord(word: string): string {
   return plainWord.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 

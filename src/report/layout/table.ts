@@ -8,13 +8,25 @@ export type Tone = 'heading' | 'failure' | 'success';
 export type Cell = string | { readonly text: string; readonly tone: Tone };
 
 /** A text across all columns, indented by as many spaces. */
-export interface SpanningRow {
+interface SpanningRow {
   readonly span: string;
   readonly indent: number;
 }
 
 /** One row of a table: its cells, or a text across all of them. */
 export type TableRow = readonly Cell[] | SpanningRow;
+
+/** A table with its heading in the first cell of the first row; column 0 is left-aligned. */
+export interface Section {
+  readonly rows: readonly TableRow[];
+  /** Columns of numbers, from column 1 on, aligned to the right. */
+  readonly numberColumns: number;
+}
+
+/** A cell that heads a table or a part of it. */
+export function heading(text: string): Cell {
+  return { text, tone: 'heading' };
+}
 
 /** Whether a row is a text across all columns. */
 export function isSpanning(row: TableRow): row is SpanningRow {
@@ -26,25 +38,105 @@ export function cellRows(rows: readonly TableRow[]): (readonly Cell[])[] {
   return rows.flatMap((row) => (isSpanning(row) ? [] : [row]));
 }
 
+/** A cell's text; the empty text for one that a row lacks. */
+export function cellText(cell: Cell | undefined): string {
+  return cell === undefined ? '' : typeof cell === 'string' ? cell : cell.text;
+}
+
 /** Sets a text in the look of a tone; must not change what is visible. */
 export type Painter = (tone: Tone, text: string) => string;
 
-export interface TableOptions {
+/** Where a column's texts stand. */
+export type Alignment = 'left' | 'right';
+
+/** How a table with a last column of prose is laid out. */
+interface TableOptions {
   /** Per column; what is missing is left-aligned. */
-  readonly alignments: readonly ('left' | 'right')[];
+  readonly alignments: readonly Alignment[];
   /** Terminal columns that the table may take. */
   readonly width: number;
   readonly paint: Painter;
 }
 
+/** Between two columns. */
 const gap = '  ';
 
-function textOf(cell: Cell): string {
-  return typeof cell === 'string' ? cell : cell.text;
+/** How wide each of so many columns is: as its widest cell, in terminal columns. */
+function columnWidths(rows: readonly (readonly Cell[])[], columns: number): number[] {
+  return Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => displayWidth(cellText(row[column])))),
+  );
 }
 
-function spaces(text: string, width: number): string {
-  return ' '.repeat(Math.max(0, width - displayWidth(text)));
+/** The spaces before and after a text that is to be so wide. */
+function padding(
+  text: string,
+  width: number,
+  alignment: Alignment = 'left',
+): readonly [before: string, after: string] {
+  const spaces = ' '.repeat(Math.max(0, width - displayWidth(text)));
+  return alignment === 'right' ? [spaces, ''] : ['', spaces];
+}
+
+/**
+ * Lays out rows of texts in columns two spaces apart, each as wide as its widest cell. Rows may be of
+ * different lengths; spaces at a line's end are kept.
+ * @param alignmentOf by column
+ */
+export function layoutColumns(
+  rows: readonly (readonly string[])[],
+  alignmentOf: (column: number) => Alignment,
+): string[] {
+  const widths = columnWidths(rows, Math.max(...rows.map((row) => row.length)));
+  return rows.map((row) =>
+    row
+      .map((text, column) => {
+        const [before, after] = padding(text, widths[column], alignmentOf(column));
+        return before + text + after;
+      })
+      .join(gap),
+  );
+}
+
+/** Columns indented by two; where a line would be wider than `width`, in parts below one another. */
+function layoutInParts(
+  rows: readonly (readonly string[])[],
+  alignmentOf: (column: number) => Alignment,
+  width: number,
+): string[] {
+  const upTo = (end: number) =>
+    layoutColumns(
+      rows.map((row) => row.slice(0, end)),
+      alignmentOf,
+    ).map((line) => `  ${line}`.trimEnd());
+  const fits = (line: string) => displayWidth(line) <= width;
+  const columns = Math.max(...rows.map((row) => row.length));
+  const lines = upTo(columns);
+  if (columns <= 2 || lines.every(fits)) return lines;
+  let fitting = columns - 1;
+  while (fitting > 2 && !upTo(fitting).every(fits)) fitting--;
+  const rest = rows.map(([name = '', ...cells]) => [name, ...cells.slice(fitting - 1)]);
+  return [...upTo(fitting), ...layoutInParts(rest, alignmentOf, width)];
+}
+
+/**
+ * Rows of a name and numbers as lines, indented by two: the first column left-aligned, the others
+ * right-aligned. A table of more than `width` columns of text goes on below itself, with the names again
+ * before the numbers that are left.
+ */
+export function alignColumns(
+  rows: readonly (readonly string[])[],
+  width = Number.POSITIVE_INFINITY,
+): string[] {
+  return layoutInParts(rows, (column) => (column === 0 ? 'left' : 'right'), width);
+}
+
+/** Rows of texts as lines, as `alignColumns` but every column left-aligned. */
+export function alignTextColumns(
+  rows: readonly (readonly string[])[],
+  width = Number.POSITIVE_INFINITY,
+): string[] {
+  return layoutInParts(rows, () => 'left', width);
 }
 
 /**
@@ -56,9 +148,7 @@ export function layoutTable(rows: readonly TableRow[], options: TableOptions): s
   const { alignments, width, paint } = options;
   const ofCells = cellRows(rows);
   const last = Math.max(...ofCells.map((row) => row.length)) - 1;
-  const widths = Array.from({ length: last }, (_, column) =>
-    Math.max(...ofCells.map((row) => displayWidth(textOf(row[column] ?? '')))),
-  );
+  const widths = columnWidths(ofCells, last);
   const before = widths.reduce((sum, size) => sum + size + gap.length, 0);
   const painted = (cell: Cell, text: string) =>
     typeof cell === 'string' ? text : paint(cell.tone, text);
@@ -67,75 +157,14 @@ export function layoutTable(rows: readonly TableRow[], options: TableOptions): s
       return wrapText(row.span, width - row.indent).map((line) => ' '.repeat(row.indent) + line);
     const fixed = widths.map((size, column) => {
       const cell = row[column] ?? '';
-      const text = textOf(cell);
-      const [left, right] =
-        alignments[column] === 'right' ? [spaces(text, size), ''] : ['', spaces(text, size)];
+      const text = cellText(cell);
+      const [left, right] = padding(text, size, alignments[column]);
       return left + painted(cell, text) + right + gap;
     });
     const cell = row[last] ?? '';
-    return wrapText(textOf(cell), width - before).map((line, index) => {
+    return wrapText(cellText(cell), width - before).map((line, index) => {
       const start = index === 0 ? fixed.join('') : ' '.repeat(before);
       return line === '' ? start.trimEnd() : start + painted(cell, line);
     });
   });
-}
-
-/**
- * Lays out rows of cells in columns two spaces apart, indented by two and each as wide as its widest
- * cell in code points. Rows may be of different lengths.
- */
-function layOut(
-  rows: readonly (readonly string[])[],
-  isLeft: (column: number) => boolean,
-): string[] {
-  const length = (text: string): number => [...text].length;
-  const columns = Math.max(...rows.map((row) => row.length));
-  const widths = Array.from({ length: columns }, (_, column) =>
-    Math.max(...rows.map((row) => length(row[column] ?? ''))),
-  );
-  const pad = (text: string, column: number): string => {
-    const space = ' '.repeat(widths[column] - length(text));
-    return isLeft(column) ? text + space : space + text;
-  };
-  return rows.map((row) => `  ${row.map(pad).join('  ')}`.trimEnd());
-}
-
-/** As `layOut`, but in parts below one another where a line would be wider than `width`. */
-function layOutInParts(
-  rows: readonly (readonly string[])[],
-  isLeft: (column: number) => boolean,
-  width: number,
-): string[] {
-  const lines = layOut(rows, isLeft);
-  const columns = Math.max(...rows.map((row) => row.length));
-  if (columns <= 2 || lines.every((line) => [...line].length <= width)) return lines;
-  const upTo = (end: number) =>
-    layOut(
-      rows.map((row) => row.slice(0, end)),
-      isLeft,
-    );
-  let fitting = columns - 1;
-  while (fitting > 2 && upTo(fitting).some((line) => [...line].length > width)) fitting--;
-  const rest = rows.map(([name = '', ...cells]) => [name, ...cells.slice(fitting - 1)]);
-  return [...upTo(fitting), ...layOutInParts(rest, isLeft, width)];
-}
-
-/**
- * Rows of a name and numbers as lines: the first column left-aligned, the others right-aligned. A table
- * of more than `width` columns of text goes on below itself, with the names again before the numbers
- * that are left.
- */
-export function alignColumns(
-  rows: readonly (readonly string[])[],
-  width = Number.POSITIVE_INFINITY,
-): string[] {
-  return layOutInParts(rows, (column) => column === 0, width);
-}
-
-/** Rows of texts as lines, as `alignColumns` but every column left-aligned. */
-export function alignTextColumns(
-  rows: readonly (readonly string[])[],
-  width = Number.POSITIVE_INFINITY,
-): string[] {
-  return layOutInParts(rows, () => true, width);
 }

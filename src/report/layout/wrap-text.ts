@@ -68,8 +68,11 @@ export function fitLines(lines: readonly string[], columns: number): string[] {
   });
 }
 
-/** A text in lines of at most so many columns, broken at spaces; a longer word has a line of its own. */
-export function wrapped(text: string, columns: number): string[] {
+/**
+ * A text in lines of at most so many columns, broken at any space and only there: a longer word has a line
+ * of its own.
+ */
+export function wrapAtSpaces(text: string, columns: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const longer = `${lines.at(-1) ?? ''} ${word}`;

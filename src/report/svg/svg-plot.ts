@@ -1,8 +1,5 @@
 import { scaleLinear, scaleSymlog } from 'd3-scale';
-import { valueOfOrdinal } from '../../profile/index.js';
-import type { Panel } from '../../profile/index.js';
-import type { Plot } from '../../profile/index.js';
-import type { Envelope } from '../../profile/index.js';
+import { valueOfOrdinal, type Envelope, type Panel, type Plot } from '../../profile/index.js';
 
 /** Pixels. */
 const width = 1240;

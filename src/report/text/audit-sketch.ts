@@ -1,10 +1,9 @@
 import { createUlpScale, type JudgedElements } from '../../audit/index.js';
 import { formatNumber } from '../../words/index.js';
-import { joinLargest, notFiniteMark, sparkline } from '../layout/index.js';
-import type { Section } from './audit-sections.js';
+import { heading, type Section, joinLargest, notFiniteMark, sparkline } from '../layout/index.js';
 
 /** The elements whose error in ulps is above `low` and at most `high`; the first bin begins at 0. */
-export interface UlpCount {
+interface UlpCount {
   readonly low: number;
   readonly high: number;
   readonly elements: number;
@@ -98,7 +97,7 @@ export function sketchSection(sketch: AuditSketch): Section {
   const hasErrors = joined.values.some((value) => value !== null && value !== 0);
   return {
     rows: [
-      [{ text: 'Sketch', tone: 'heading' }, ''],
+      [heading('Sketch'), ''],
       ...(hasErrors
         ? [
             ['  by query', sparkline(joined.values)],

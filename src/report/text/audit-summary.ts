@@ -5,18 +5,15 @@ import {
   type ErrorProfile,
   type LseTest,
 } from '../../audit/index.js';
-import { formatNumber, formatShare } from '../../words/index.js';
-import { plainText } from '../../words/index.js';
-import type { AuditReport, JudgedReport } from '../json/index.js';
-import { describeWarning } from '../json/index.js';
-import { fromReported } from '../json/index.js';
-import { closestTest, type Section } from './audit-sections.js';
-import type { Cell } from '../layout/index.js';
-import { testLabel } from './test-words.js';
-
-function heading(text: string): Cell {
-  return { text, tone: 'heading' };
-}
+import { formatNumber, formatShare, plainText } from '../../words/index.js';
+import {
+  describeWarning,
+  fromReported,
+  type AuditReport,
+  type JudgedReport,
+} from '../json/index.js';
+import { heading, type Section } from '../layout/index.js';
+import { closestTest, testLabel } from './audit-tests.js';
 
 /** What else there is to know; null when nothing is. */
 export function notesSection({ verdict }: Pick<AuditReport, 'verdict'>): Section | null {

@@ -1,33 +1,39 @@
-import { styleText } from 'node:util';
-import { formatNumber } from '../../words/index.js';
-import { plainText } from '../../words/index.js';
-import type {
-  CheckFinding,
-  CheckReport,
-  ReportedProperty,
-  ReportedViolation,
-} from '../json/index.js';
-import { describeReportedProblem } from '../json/index.js';
-import { wrapShellCommand } from '../layout/index.js';
-import type { RenderOptions } from './audit.js';
-import { type Cell, layoutTable, type Painter, type Tone } from '../layout/index.js';
-import { wrapText } from '../layout/index.js';
 import type { TriedSizes } from '../../../properties/index.js';
+import { formatNumber, plainText } from '../../words/index.js';
+import {
+  describeReportedProblem,
+  type CheckFinding,
+  type CheckReport,
+  type ReportedProperty,
+  type ReportedViolation,
+} from '../json/index.js';
+import { heading, wrapShellCommand, wrapText, type Cell } from '../layout/index.js';
+import {
+  joinBlocks,
+  paintVerdict,
+  settingOf,
+  type RenderOptions,
+  type Setting,
+} from './setting.js';
 
-/** The fewest columns that the tables fit. */
-const fewestColumns = 60;
+/** What `describeTriedSizes` writes, for the head of a column. */
+export const triedSizesHeading = 'queries×keys, dim, heads/group, batch';
+
+/**
+ * The largest sizes that a kernel was tried at, in a few characters, as in "129×257 d32/16 h6/3 b2": queries
+ * and keys, dimensions of Q·K and of V, query heads and those of a group, batch.
+ */
+export function describeTriedSizes(sizes: TriedSizes): string {
+  const { batch, heads, groupSize, queries, keys, qkDim, vDim } = sizes;
+  const dims = vDim === qkDim ? `${qkDim}` : `${qkDim}/${vDim}`;
+  return `${queries}×${keys} d${dims} h${heads}/${groupSize} b${batch}`;
+}
 
 /** Columns before the text of a violation: two spaces, the widest label, two spaces. */
 const labelColumns = 12;
 
-const styles: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
-  heading: 'bold',
-  failure: 'red',
-  success: 'green',
-};
-
 /** How often a problem was simplified, in words. */
-export function describeSimplifications(count: number): string {
+function describeSimplifications(count: number): string {
   if (count === 0) return 'as it was drawn';
   return `simplified ${count === 1 ? 'once' : `${count} times`}`;
 }
@@ -53,7 +59,7 @@ function triedCell({ tried, runs }: ReportedProperty): string {
 function propertyRows({ properties }: CheckReport): Cell[][] {
   const headings = ['Property', 'result', 'tried', 'promise', `up to ${triedSizesHeading}`];
   return [
-    headings.map((text): Cell => ({ text, tone: 'heading' })),
+    headings.map(heading),
     ...properties.map((property): Cell[] => [
       `  ${property.name}`,
       results[property.result],
@@ -71,7 +77,7 @@ function untriedRows({ properties }: CheckReport): Cell[][] {
       .filter(({ result }) => result === wanted)
       .map(({ name, skipped }): Cell[] => [`  ${name}`, plainText(skipped ?? '')]);
     const text = wanted === 'untried' ? 'Never tried' : 'Skipped';
-    return rows.length === 0 ? [] : [[{ text, tone: 'heading' } as const], ...rows];
+    return rows.length === 0 ? [] : [[heading(text)], ...rows];
   });
 }
 
@@ -82,8 +88,7 @@ function untriedRows({ properties }: CheckReport): Cell[][] {
 function findingLines(
   { title, properties: names }: CheckFinding,
   { properties }: CheckReport,
-  columns: number,
-  paint: Painter,
+  { columns, paint, table }: Setting,
 ): string[] {
   const [property, ...others] = names.map((name) => properties.find((of) => of.name === name)!);
   const { violation } = property!;
@@ -111,14 +116,8 @@ function findingLines(
     others.length === 0 ? property.name : `${title} (seen by ${names.length} properties)`;
   return [
     ...wrapText(plainText(seenBy), columns).map((line) => paint('failure', line)),
-    ...(others.length === 0
-      ? []
-      : layoutTable([['  Property', property.name]], {
-          alignments: [],
-          width: columns,
-          paint,
-        })),
-    ...layoutTable(rows, { alignments: [], width: columns, paint }),
+    ...(others.length === 0 ? [] : table([['  Property', property.name]])),
+    ...table(rows),
   ];
 }
 
@@ -131,10 +130,10 @@ export function describeKernel({ kernel }: Pick<CheckReport, 'kernel'>): string 
   return judgedAs === null ? command : `${command}, judged as ${withSettings(judgedAs)}`;
 }
 
-function verdictLines({ verdict }: CheckReport, columns: number, paint: Painter): string[] {
-  const [first, ...rest] = wrapText(plainText(verdict.sentence), columns);
-  const [word] = /^[A-Z ]+/.exec(first!) ?? [''];
-  return [paint(verdict.pass ? 'success' : 'failure', word) + first!.slice(word.length), ...rest];
+function verdictLines({ verdict }: CheckReport, setting: Setting): string[] {
+  const lines = wrapText(plainText(verdict.sentence), setting.columns);
+  const [word] = /^[A-Z ]+/.exec(lines[0]) ?? [''];
+  return paintVerdict(lines, word, verdict.pass, setting);
 }
 
 /**
@@ -143,46 +142,20 @@ function verdictLines({ verdict }: CheckReport, columns: number, paint: Painter)
  * that could act on the terminal are written as \u{hex}. Only what fails is red.
  */
 export function renderCheck(report: CheckReport, options: RenderOptions = {}): string {
-  const columns = Math.max(fewestColumns, Math.floor(options.columns ?? 80));
-  const paint: Painter = (tone, text) =>
-    options.color === true ? styleText(styles[tone], text, { validateStream: false }) : text;
-  const table = (rows: readonly (readonly Cell[])[], alignments: ('left' | 'right')[]) =>
-    layoutTable(rows, { alignments, width: columns, paint });
+  const setting = settingOf(options);
+  const { table } = setting;
   const { tool, created, seconds } = report;
-  const kernelRow: Cell[] = [
-    { text: 'Kernel', tone: 'heading' },
-    plainText(describeKernel(report)),
-  ];
-  const blocks = [
-    verdictLines(report, columns, paint),
+  return joinBlocks([
+    verdictLines(report, setting),
     table(propertyRows(report), ['left', 'left', 'right', 'left', 'left']),
-    ...[untriedRows(report)].filter((rows) => rows.length > 0).map((rows) => table(rows, [])),
+    ...[untriedRows(report)].filter((rows) => rows.length > 0).map((rows) => table(rows)),
     ...(report.notes.length === 0
       ? []
-      : [
-          table(
-            report.notes.map((note) => ['Note', plainText(`${note}.`)]),
-            [],
-          ),
-        ]),
-    ...report.findings.map((finding) => findingLines(finding, report, columns, paint)),
+      : [table(report.notes.map((note) => ['Note', plainText(`${note}.`)]))]),
+    ...report.findings.map((finding) => findingLines(finding, report, setting)),
     [
-      ...table([kernelRow], []),
+      ...table([[heading('Kernel'), plainText(describeKernel(report))]]),
       `  ${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,
     ],
-  ];
-  return blocks.map((lines) => lines.map((line) => `${line.trimEnd()}\n`).join('')).join('\n');
-}
-
-/** What `describeTriedSizes` writes, for the head of a column. */
-export const triedSizesHeading = 'queries×keys, dim, heads/group, batch';
-
-/**
- * The largest sizes that a kernel was tried at, in a few characters, as in "129×257 d32/16 h6/3 b2": queries
- * and keys, dimensions of Q·K and of V, query heads and those of a group, batch.
- */
-export function describeTriedSizes(sizes: TriedSizes): string {
-  const { batch, heads, groupSize, queries, keys, qkDim, vDim } = sizes;
-  const dims = vDim === qkDim ? `${qkDim}` : `${qkDim}/${vDim}`;
-  return `${queries}×${keys} d${dims} h${heads}/${groupSize} b${batch}`;
+  ]);
 }

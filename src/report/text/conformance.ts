@@ -1,24 +1,15 @@
+import { formatGrouped, formatGroupedCount } from '../../words/index.js';
+import { layoutColumns } from '../layout/index.js';
 import { decode, formats } from '../../formats/index.js';
-import type { Conformance, InputRange, InstructionConformance } from '../../conform/index.js';
-import type { ResultMismatch } from '../../conform/index.js';
-import type { CaptureSource } from '../../conform/index.js';
+import type {
+  CaptureSource,
+  Conformance,
+  InputRange,
+  InstructionConformance,
+  ResultMismatch,
+} from '../../conform/index.js';
 
 const columns = ['instruction', 'inputs checked', 'mismatching', 'single results'] as const;
-
-function grouped(count: number): string {
-  return count.toLocaleString('en-US');
-}
-
-function counted(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = columns.map((_, c) => Math.max(...rows.map((row) => row[c].length)));
-  return rows.map((row) =>
-    row.map((cell, c) => (c === 0 ? cell.padEnd(widths[c]) : cell.padStart(widths[c]))).join('  '),
-  );
-}
 
 function describeSource({ folder, gpu, capability, driver, captured }: CaptureSource): string {
   if (gpu === null) return `unknown GPU: ${folder} has no capture.json that names it`;
@@ -40,7 +31,7 @@ function describeRange({ block, first, last }: InputRange): string {
 
 /** The verdict in one sentence. */
 export function conformanceSentence({ pass, exhaustive, instructions }: Conformance): string {
-  const models = counted(instructions.length, 'model');
+  const models = formatGroupedCount(instructions.length, 'model');
   if (!pass) {
     const failing = instructions.filter(({ pass }) => !pass).length;
     return `FAIL: ${failing} of ${models} ${failing === 1 ? 'differs' : 'differ'} from the silicon.`;
@@ -85,12 +76,13 @@ function mismatchLines(conformance: InstructionConformance): string[] {
 function row(conformance: InstructionConformance): string[] {
   const { instruction, inputBits, inputsChecked, mismatchingBlocks, results } = conformance;
   const { checked, mismatching } = results;
-  if (inputBits === 16) return [instruction, grouped(inputsChecked), grouped(mismatching), ''];
+  if (inputBits === 16)
+    return [instruction, formatGrouped(inputsChecked), formatGrouped(mismatching), ''];
   return [
     instruction,
-    grouped(inputsChecked),
-    counted(mismatchingBlocks.length, 'block'),
-    checked === 0 ? '' : `${grouped(mismatching)} of ${grouped(checked)}`,
+    formatGrouped(inputsChecked),
+    formatGroupedCount(mismatchingBlocks.length, 'block'),
+    checked === 0 ? '' : `${formatGrouped(mismatching)} of ${formatGrouped(checked)}`,
   ];
 }
 
@@ -101,7 +93,9 @@ export function renderConformance(conformance: Conformance): string {
   return [
     conformanceSentence(conformance),
     '',
-    ...table([columns, ...instructions.map(row)]),
+    ...layoutColumns([columns, ...instructions.map(row)], (column) =>
+      column === 0 ? 'left' : 'right',
+    ),
     '',
     ...mismatches,
     ...(mismatches.length > 0 ? [''] : []),

@@ -1,14 +1,13 @@
 export {
   errorNotesSection,
   errorSection,
-  type Section,
-  testNotes,
-  testsSection,
+  problemSection,
   usualChecksSection,
 } from './audit-sections.js';
-export { type AuditSketch, gatherSketch } from './audit-sketch.js';
+export { gatherSketch, type AuditSketch } from './audit-sketch.js';
 export { notJudged } from './audit-summary.js';
-export { renderAudit, type AuditRenderOptions, type RenderOptions } from './audit.js';
+export { testNotes, testsSection } from './audit-tests.js';
+export { renderAudit, type AuditRenderOptions } from './audit.js';
 export { renderBenchmarks } from './benchmarks.js';
 export { renderCheckAnnotations } from './check-annotations.js';
 export {
@@ -19,4 +18,5 @@ export {
   triedSizesHeading,
 } from './check.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
+export type { RenderOptions } from './setting.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';

@@ -1,14 +1,10 @@
-import { styleText } from 'node:util';
-import type { Problem } from '../../problem/index.js';
-import { reportedProblem } from '../json/index.js';
-import { problemSection } from './audit-sections.js';
-import type { RenderOptions } from './audit.js';
-import { wrapText } from '../layout/index.js';
-import { layoutTable, type Painter } from '../layout/index.js';
 import type { BoundMeasure, MeasuredError, TechniqueTable } from '../../attribution/index.js';
+import type { Problem } from '../../problem/index.js';
 import { formatNumber } from '../../words/index.js';
-import type { Section } from './audit-sections.js';
-import type { Cell } from '../layout/index.js';
+import { reportedProblem } from '../json/index.js';
+import type { Cell, Section } from '../layout/index.js';
+import { problemSection } from './audit-sections.js';
+import { settingOf, type RenderOptions } from './setting.js';
 
 /** The most characters of a number: the tables fit 60 columns. */
 const widest = 7;
@@ -98,21 +94,17 @@ export function techniqueNotes(table: TechniqueTable): string {
   ].join(' ');
 }
 
-/** A table of bounds as text for a terminal. */
+/** The report of `flashproof bound` for a terminal, newline at the end; it takes any width. */
 export function renderBound(
   problem: Problem,
   table: TechniqueTable,
-  { color = false, columns = 80 }: RenderOptions = {},
+  options: RenderOptions = {},
 ): string {
-  const paint: Painter = (tone, text) =>
-    color && tone === 'heading' ? styleText('bold', text, { validateStream: false }) : text;
-  const right = (count: number) => Array.from({ length: count }, () => 'right' as const);
-  const layout = ({ rows, numberColumns }: Section) =>
-    layoutTable(rows, { alignments: ['left', ...right(numberColumns)], width: columns, paint });
+  const { section, indented } = settingOf(options, 0);
   return [
-    ...layout(problemSection({ problem: reportedProblem(problem) })),
-    ...techniqueSections(table).flatMap((section) => ['', ...layout(section)]),
-    ...wrapText(techniqueNotes(table), columns - 2).map((line) => `  ${line}`),
+    ...section(problemSection({ problem: reportedProblem(problem) })),
+    ...techniqueSections(table).flatMap((one) => ['', ...section(one)]),
+    ...indented(techniqueNotes(table)),
     '',
   ].join('\n');
 }

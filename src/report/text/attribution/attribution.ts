@@ -1,3 +1,4 @@
+import { formatScientific, formatTenths } from '../../../words/index.js';
 import type { ProblemShape } from '../../../problem/index.js';
 import { alignColumns } from '../../layout/index.js';
 import type {
@@ -10,18 +11,12 @@ import type {
 /** Settings go on a line up to here. */
 const lineLength = 100;
 
-/** Two digits: an error is no more exact than the sample of elements. */
-function scientific(x: number): string {
-  return x === 0 ? '0' : x.toExponential(1);
-}
-
 function signed(x: number): string {
-  return x > 0 ? `+${scientific(x)}` : scientific(x);
+  return x > 0 ? `+${formatScientific(x)}` : formatScientific(x);
 }
 
 function percent(share: number): string {
-  const text = (100 * share).toFixed(1);
-  return `${text === '-0.0' ? '0.0' : text} %`;
+  return `${formatTenths(share)} %`;
 }
 
 function place({ worst }: ErrorMeasure, shape: ProblemShape): string {
@@ -42,14 +37,14 @@ function errorCells(
   lse: LseMeasure | null,
 ): string[] {
   return [
-    scientific(error.absolute.max / (largestOutput || 1)),
-    scientific(error.relative.max),
-    scientific(error.relative.rms),
+    formatScientific(error.absolute.max / (largestOutput || 1)),
+    formatScientific(error.relative.max),
+    formatScientific(error.relative.rms),
     signed(error.relative.mean),
     signed(error.outward),
     ulpCount(error.ulps.max),
     ulpCount(error.ulps.rms),
-    lse === null ? '' : scientific(lse.max),
+    lse === null ? '' : formatScientific(lse.max),
     place(error, shape),
   ];
 }
@@ -72,10 +67,10 @@ function partCells(part: TechniquePart | null): string[] {
   return [
     percent(share),
     percent(shareAlone),
-    scientific(last.relative.max),
-    scientific(last.relative.rms),
-    scientific(without.relative.max),
-    scientific(without.relative.rms),
+    formatScientific(last.relative.max),
+    formatScientific(last.relative.rms),
+    formatScientific(without.relative.max),
+    formatScientific(without.relative.rms),
   ];
 }
 
@@ -183,9 +178,7 @@ export interface ShareChoice {
 }
 
 function percentage(share: number | undefined): string {
-  if (share === undefined) return '';
-  const text = (100 * share).toFixed(1);
-  return text === '-0.0' ? '0.0' : text;
+  return share === undefined ? '' : formatTenths(share);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { alignColumns } from '../../layout/index.js';
+import { alignColumns, wrapAtSpaces } from '../../layout/index.js';
 import {
   type Candidate,
   type Identification,
@@ -35,18 +35,6 @@ function fittedTable(rows: readonly (readonly string[])[], columns: number): str
     ...others.map(([, ...cells]) => ['', ...cells]),
   ]);
   return [numbers[0], ...others.flatMap(([name], i) => [`  ${name}`, numbers[i + 1]])];
-}
-
-/** A sentence in lines of at most so many columns, broken at spaces. */
-function wrapped(sentence: string, columns: number): string[] {
-  const lines: string[] = [];
-  for (const word of sentence.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && [...last, ...word].length < columns)
-      lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }
 
 /** Sentences go on a line up to here, however wide it is. */
@@ -125,7 +113,7 @@ function searchLines(search: TechniqueSearch, columns: number): string[] {
   ]);
   return [
     '',
-    ...sentences.flatMap((sentence) => wrapped(sentence, columns)),
+    ...sentences.flatMap((sentence) => wrapAtSpaces(sentence, columns)),
     ...fittedTable([['exact', 'combinations', ...headsOf(matches)], ...tableRows], columns),
   ];
 }
@@ -140,7 +128,7 @@ function searchLines(search: TechniqueSearch, columns: number): string[] {
 export function renderIdentification(identification: Identification, columns = Infinity): string {
   const { elements, misrounded, matches, skipped, searches } = identification;
   return [
-    ...wrapped(
+    ...wrapAtSpaces(
       `${elements} elements, ${misrounded} not correctly rounded. Likeness: of the elements that either does not ` +
         'round correctly, the share that is equal. Correlations: of the residuals from the oracle, and from the ' +
         'rounded oracle',
@@ -154,7 +142,9 @@ export function renderIdentification(identification: Identification, columns = I
       columns,
     ),
     ...skipped.flatMap((candidate) =>
-      wrapped(`${nameOf(candidate)}: ${candidate.reason}`, columns - 2).map((line) => `  ${line}`),
+      wrapAtSpaces(`${nameOf(candidate)}: ${candidate.reason}`, columns - 2).map(
+        (line) => `  ${line}`,
+      ),
     ),
     ...searches.flatMap((search) => searchLines(search, columns)),
   ].join('\n');

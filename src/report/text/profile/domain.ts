@@ -1,15 +1,21 @@
-import type {
-  Averages,
-  DomainReport,
-  FunctionReport,
-  HistogramBin,
-  MeasureReport,
+import {
+  weightings,
+  type Averages,
+  type DomainReport,
+  type FunctionReport,
+  type HistogramBin,
+  type MeasureReport,
+  type ReferenceReport,
+  type Weighting,
 } from '../../../profile/index.js';
-import { type Weighting, weightings } from '../../../profile/index.js';
-import type { ReferenceReport } from '../../../profile/index.js';
-import { certainDigits, digits, grouped, percentage } from '../../../words/index.js';
+import {
+  formatCertainDigits,
+  formatDigits,
+  formatGrouped,
+  formatPercentage,
+} from '../../../words/index.js';
 import { alignColumns } from '../../layout/index.js';
-import { terminalWidth } from './terminal-width.js';
+import { terminalWidth } from './head.js';
 
 /** How a domain is shown. */
 export interface DomainStyle {
@@ -63,10 +69,10 @@ function largestTables(domain: DomainReport, { reference }: DomainStyle): string
   const { certainty, absoluteCertainty } = reference;
   const largest = ({ largest: [worst], scaledInputs, error }: MeasureReport): string => {
     const offBy = error === 'absolute' ? (absoluteCertainty ?? certainty) : certainty;
-    return scaledInputs === 0 ? '-' : certainDigits(worst?.error ?? 0, offBy);
+    return scaledInputs === 0 ? '-' : formatCertainDigits(worst?.error ?? 0, offBy);
   };
   const ulps = ({ largestUlp: [worst], ulpInputs }: MeasureReport): string =>
-    ulpInputs === 0 ? '-' : digits(worst?.error ?? 0, 6);
+    ulpInputs === 0 ? '-' : formatDigits(worst?.error ?? 0, 6);
   return [
     ...byFunction(domain, 'largest error', {
       per: 'measure',
@@ -97,7 +103,7 @@ function meanTables(domain: DomainReport, { variable }: DomainStyle): string[] {
       names: ['mean', 'rms'],
       cells: (measure) => {
         const { mean, rootMeanSquare } = averagesOf(measure, weighting);
-        return [digits(mean), digits(rootMeanSquare)];
+        return [formatDigits(mean), formatDigits(rootMeanSquare)];
       },
     }),
     ...byFunction(domain, 'in ulps', {
@@ -105,7 +111,7 @@ function meanTables(domain: DomainReport, { variable }: DomainStyle): string[] {
       names: ['mean', 'rms'],
       cells: (measure) => {
         const { meanUlp, rootMeanSquareUlp } = averagesOf(measure, weighting);
-        return [digits(meanUlp), digits(rootMeanSquareUlp)];
+        return [formatDigits(meanUlp), formatDigits(rootMeanSquareUlp)];
       },
     }),
     '',
@@ -135,7 +141,7 @@ function shareTable(
     per: 'format',
     names: ['numbers', variable],
     cells: (measure) =>
-      weightings.map((weighting) => percentage(averagesOf(measure, weighting)[key])),
+      weightings.map((weighting) => formatPercentage(averagesOf(measure, weighting)[key])),
   });
 }
 
@@ -145,17 +151,17 @@ function differenceTables(domain: DomainReport, style: DomainStyle): string[] {
   return [
     ...shareTable(domain, `differs from ${baseline}`, 'differing', style),
     '',
-    ...byFunction(domain, `inputs that differ, of ${grouped(domain.inputs)}`, {
+    ...byFunction(domain, `inputs that differ, of ${formatGrouped(domain.inputs)}`, {
       per: 'format',
       names: [''],
-      cells: ({ differing }) => [grouped(differing)],
+      cells: ({ differing }) => [formatGrouped(differing)],
     }),
     '',
   ];
 }
 
 function domainHead({ label, inputs }: DomainReport): string[] {
-  return [`${label}: ${grouped(inputs)} inputs`, ''];
+  return [`${label}: ${formatGrouped(inputs)} inputs`, ''];
 }
 
 /** The figures of a domain: largest errors, means and shares by both weightings, a histogram. */
@@ -202,7 +208,7 @@ function byOctave(bins: readonly HistogramBin[]): HistogramBin[] {
 }
 
 /** The histograms of |ulp error| in the first measure, side by side; the variable uniform. */
-export function histogramText({ functions }: DomainReport, variable: string): string[] {
+function histogramText({ functions }: DomainReport, variable: string): string[] {
   const all = functions.map(({ measures }: FunctionReport) => measures[0].histogram);
   const starts = (bins: readonly (readonly HistogramBin[])[]): number[] =>
     [...new Set(bins.flat().map(({ from }) => from))].sort((a, b) => a - b);
@@ -212,7 +218,7 @@ export function histogramText({ functions }: DomainReport, variable: string): st
     const bins = shown.map((bins) => bins.find((bin) => bin.from === from));
     const to = bins.find((bin) => bin !== undefined)!.to;
     const name = to === null ? `from ${edge(from)}` : `${edge(from)} to ${edge(to)}`;
-    return [name, ...bins.map((bin) => percentage(bin?.shareUniform ?? 0))];
+    return [name, ...bins.map((bin) => formatPercentage(bin?.shareUniform ?? 0))];
   });
   const heading = `|ulps|, ${format}, ${variable} uniform`;
   return [

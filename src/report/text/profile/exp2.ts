@@ -1,12 +1,14 @@
-import type { Exp2Profile } from '../../../profile/index.js';
-import type { DomainReport } from '../../../profile/index.js';
+import type { DomainReport, Exp2Profile, MinimaxComparison } from '../../../profile/index.js';
 import { breaksText, cornersText, worstInputsText } from './inputs.js';
 import { type DomainStyle, domainText, shortDomainText } from './domain.js';
-import { headText } from './head.js';
-import { certainDigits, digits, grouped, percentage } from '../../../words/index.js';
+import { headText, terminalWidth } from './head.js';
+import {
+  formatCertainDigits,
+  formatDigits,
+  formatGrouped,
+  formatPercentage,
+} from '../../../words/index.js';
 import { alignColumns, alignTextColumns } from '../../layout/index.js';
-import { terminalWidth } from './terminal-width.js';
-import type { MinimaxComparison } from '../../../profile/index.js';
 
 /** The domains that are shown in full; of the others the largest errors. */
 const fullDomains = 2;
@@ -17,10 +19,10 @@ function headline({ domains: [softmax], reference }: Exp2Profile): string[] {
   if (softmax === undefined || degree3 === undefined) return [];
   const [fp32, bf16] = degree3.measures;
   const [everyNumber, uniform] = bf16.averages;
-  const figure = certainDigits(fp32.largest[0]?.error ?? 0, reference.certainty);
+  const figure = formatCertainDigits(fp32.largest[0]?.error ?? 0, reference.certainty);
   return [
     `Degree 3 in fp32, ${softmax.label}: largest relative error ${figure}.`,
-    `Degree 3 in bf16, ${softmax.label}: differs from ${softmax.functions[0].name} at ${grouped(bf16.differing)} of ${grouped(softmax.inputs)} inputs, ${percentage(everyNumber.differing)} of the fp32 numbers, ${percentage(uniform.differing)} of x.`,
+    `Degree 3 in bf16, ${softmax.label}: differs from ${softmax.functions[0].name} at ${formatGrouped(bf16.differing)} of ${formatGrouped(softmax.inputs)} inputs, ${formatPercentage(everyNumber.differing)} of the fp32 numbers, ${formatPercentage(uniform.differing)} of x.`,
     '',
   ];
 }
@@ -60,18 +62,18 @@ export function exp2Text(profile: Exp2Profile): string[] {
 const certainty = 2 ** -49;
 
 function exactFigure(value: number): string {
-  return certainDigits(value, certainty);
+  return formatCertainDigits(value, certainty);
 }
 
 /** How near the polynomials are to the best ones, and what of the fp32 error is theirs. */
-export function minimaxText(comparisons: readonly MinimaxComparison[]): string[] {
+function minimaxText(comparisons: readonly MinimaxComparison[]): string[] {
   const rows = comparisons.map(({ degree, best, bestFree, largestError, excess }) => [
     `degree ${degree}`,
     exactFigure(Math.abs(largestError.error)),
     exactFigure(best.largestError),
     exactFigure(best.lowerBound),
     String(best.alternation.length),
-    `${digits(100 * excess, 3)} %`,
+    `${formatDigits(100 * excess, 3)} %`,
     exactFigure(bestFree.largestError),
     exactFigure(bestFree.lowerBound),
   ]);
@@ -79,10 +81,10 @@ export function minimaxText(comparisons: readonly MinimaxComparison[]): string[]
     .filter(({ float32Error }) => float32Error !== null)
     .map(({ degree, largestError, float32Error, rounding }) => [
       `degree ${degree}`,
-      certainDigits(float32Error, 2 ** -51),
+      formatCertainDigits(float32Error, 2 ** -51),
       exactFigure(Math.abs(largestError.error)),
-      digits(rounding),
-      percentage(rounding! / float32Error!),
+      formatDigits(rounding),
+      formatPercentage(rounding! / float32Error!),
     ]);
   return [
     'The polynomials in exact arithmetic, largest relative error on [0, 1]',

@@ -1,10 +1,9 @@
-import type { InputRange } from '../../../profile/index.js';
-import type { ErrorProfile } from '../../../profile/index.js';
-import { counted, digits, powerOfTwo } from '../../../words/index.js';
-import { alignTextColumns } from '../../layout/index.js';
-import { terminalWidth } from './terminal-width.js';
-import type { MeasuredProblems } from '../../../profile/index.js';
-import { wrapped } from '../../layout/index.js';
+import type { ErrorProfile, InputRange, MeasuredProblems } from '../../../profile/index.js';
+import { formatGroupedCount, formatDigits, formatPowerOfTwo } from '../../../words/index.js';
+import { alignTextColumns, wrapAtSpaces } from '../../layout/index.js';
+
+/** Columns of text that a profile takes. */
+export const terminalWidth = 80;
 
 /** A row that says which inputs were swept, if not all. */
 function rangeRows({ from, to }: InputRange): string[][] {
@@ -19,9 +18,11 @@ export function headText(
 ): string[] {
   const { formula, relativeError, certainty, absoluteCertainty } = reference;
   const exactness =
-    relativeError === 0 ? 'exact' : `in fp64, relative error below ${powerOfTwo(relativeError)}`;
+    relativeError === 0
+      ? 'exact'
+      : `in fp64, relative error below ${formatPowerOfTwo(relativeError)}`;
   const absolute =
-    absoluteCertainty === null ? '' : `, ${digits(absoluteCertainty, 2)} in absolute ones`;
+    absoluteCertainty === null ? '' : `, ${formatDigits(absoluteCertainty, 2)} in absolute ones`;
   return [
     title,
     '',
@@ -31,7 +32,7 @@ export function headText(
         ['measured against', `${formula}, ${exactness}`],
         [
           'certainty',
-          `${digits(certainty, 2)} in relative errors${absolute}; in means 2^-40 of the mean magnitude more`,
+          `${formatDigits(certainty, 2)} in relative errors${absolute}; in means 2^-40 of the mean magnitude more`,
         ],
         ['shares', `of fp32 numbers, each once, and of ${variable}, each number by its ulp`],
         ...rangeRows(range),
@@ -48,7 +49,7 @@ const columns = 100;
 
 /** Notes, each a paragraph. */
 export function notesText(notes: readonly string[]): string[] {
-  return notes.flatMap((note) => [...wrapped(note, columns), '']);
+  return notes.flatMap((note) => [...wrapAtSpaces(note, columns), '']);
 }
 
 /** The title of a trade-off, what it was measured on and what the model's bits rest on. */
@@ -69,7 +70,7 @@ export function tradeOffHeadText({
       [
         [
           'problems',
-          `${counted(queries, 'query', 'queries')} × ${counted(keys, 'key')}, head dimension ${dim}, seed ${seed}`,
+          `${formatGroupedCount(queries, 'query', 'queries')} × ${formatGroupedCount(keys, 'key')}, head dimension ${dim}, seed ${seed}`,
         ],
         ['kernel', `FlashAttention-4's forward on ${architecture}, emulated bit for bit`],
         ...evidence.map((line) => ['', line]),
@@ -86,7 +87,7 @@ export function tradeOffHeadText({
 export function summaryText(summary: readonly string[]): string[] {
   const indents = ['  - ', '    '] as const;
   const lines = summary.flatMap((sentence) =>
-    wrapped(sentence, columns - indents[0].length).map(
+    wrapAtSpaces(sentence, columns - indents[0].length).map(
       (line, i) => `${indents[Math.min(i, 1)]}${line}`,
     ),
   );

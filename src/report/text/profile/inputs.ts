@@ -1,9 +1,19 @@
-import type { BreakExample, DomainReport, FunctionReport } from '../../../profile/index.js';
-import type { InputView } from '../../../profile/index.js';
-import { counted, digits, float32Text, grouped } from '../../../words/index.js';
+import type {
+  BreakExample,
+  CornerReport,
+  CornerResult,
+  DomainReport,
+  FunctionReport,
+  InputView,
+} from '../../../profile/index.js';
+import {
+  formatGroupedCount,
+  formatDigits,
+  formatFloat32,
+  formatGrouped,
+} from '../../../words/index.js';
 import { alignTextColumns } from '../../layout/index.js';
-import { terminalWidth } from './terminal-width.js';
-import type { CornerReport, CornerResult } from '../../../profile/index.js';
+import { terminalWidth } from './head.js';
 
 /** Digits of an exact value: its relative error is below 2^-50. */
 const exactDigits = 15;
@@ -12,11 +22,11 @@ const shown = 2;
 
 /** "0xc0000000 = -2" */
 function inputText({ inputBits, input }: InputView): string {
-  return `${inputBits} = ${float32Text(input)}`;
+  return `${inputBits} = ${formatFloat32(input)}`;
 }
 
 function resultText({ resultBits, result }: InputView): string {
-  return `${resultBits} = ${float32Text(result)}`;
+  return `${resultBits} = ${formatFloat32(result)}`;
 }
 
 /** The worst inputs of each function in fp32: by the first measure's error, then by ulps. */
@@ -30,7 +40,7 @@ export function worstInputsText({ label, functions }: DomainReport): string[] {
         inputText(example),
         resultText(example),
         example.exact.toPrecision(exactDigits),
-        `${digits(example.error, 6)}${unit}`,
+        `${formatDigits(example.error, 6)}${unit}`,
       ];
     return [...largest.slice(0, shown).map(row('')), ...largestUlp.slice(0, 1).map(row(' ulps'))];
   });
@@ -52,10 +62,10 @@ export function breaksText({ label, functions }: DomainReport): string[] {
     const { count, largest, first } = measures[0].breaks;
     return [
       name,
-      grouped(count),
+      formatGrouped(count),
       ...(count === 0
         ? []
-        : [digits(largest[0]?.ulps ?? null, 4), breakText(largest[0] ?? first[0])]),
+        : [formatDigits(largest[0]?.ulps ?? null, 4), breakText(largest[0] ?? first[0])]),
     ];
   });
   const firsts = functions
@@ -76,21 +86,23 @@ export function breaksText({ label, functions }: DomainReport): string[] {
 function signed(value: number): string {
   if (value === 0) return Object.is(value, -0) ? '-0' : '+0';
   if (!Number.isFinite(value)) return value < 0 ? '-inf' : '+inf';
-  return float32Text(value);
+  return formatFloat32(value);
 }
 
 /** What a function delivers, in words. */
-export function cornerText(result: CornerResult, inputs: number): string {
+function cornerText(result: CornerResult, inputs: number): string {
   const { constantBits, least, most, zeros, subnormals, infinities, nans } = result;
   if (least === null || most === null) return 'NaN';
   if (constantBits !== null)
-    return zeros > 0 || infinities > 0 ? signed(least) : `${float32Text(least)} (${constantBits})`;
+    return zeros > 0 || infinities > 0
+      ? signed(least)
+      : `${formatFloat32(least)} (${constantBits})`;
   const parts = [
     ...(subnormals === inputs ? ['all subnormal'] : []),
-    ...(zeros > 0 ? [`${grouped(zeros)} zeros`] : []),
-    ...(subnormals > 0 && subnormals < inputs ? [`${grouped(subnormals)} subnormal`] : []),
-    ...(infinities > 0 ? [`${grouped(infinities)} infinite`] : []),
-    ...(nans > 0 ? [`${grouped(nans)} NaN`] : []),
+    ...(zeros > 0 ? [`${formatGrouped(zeros)} zeros`] : []),
+    ...(subnormals > 0 && subnormals < inputs ? [`${formatGrouped(subnormals)} subnormal`] : []),
+    ...(infinities > 0 ? [`${formatGrouped(infinities)} infinite`] : []),
+    ...(nans > 0 ? [`${formatGrouped(nans)} NaN`] : []),
   ];
   const range = `${signed(least)} to ${signed(most)}`;
   return parts.length === 0 ? range : `${range}; ${parts.join(', ')}`;
@@ -115,7 +127,7 @@ function namesText(names: readonly string[]): string {
 /** What every function does in every part of the input range. */
 export function cornersText(corners: readonly CornerReport[]): string[] {
   const blocks = corners.flatMap(({ label, inputs, exact, results }) => [
-    `  ${label}: ${counted(inputs, 'input')}, where the exact result is ${exact}`,
+    `  ${label}: ${formatGroupedCount(inputs, 'input')}, where the exact result is ${exact}`,
     ...alignTextColumns(
       grouping(results.map((result) => [result.name, cornerText(result, inputs)])),
       terminalWidth,

@@ -1,9 +1,11 @@
-import type { PolynomialShareProfile } from '../../../profile/index.js';
-import type { PolynomialShareCase, ShareMeasure } from '../../../profile/index.js';
-import { digits, percentage } from '../../../words/index.js';
+import type {
+  PolynomialShareCase,
+  PolynomialShareProfile,
+  ShareMeasure,
+} from '../../../profile/index.js';
+import { formatDigits, formatPercentage } from '../../../words/index.js';
 import { alignColumns } from '../../layout/index.js';
-import { notesText, summaryText, tradeOffHeadText } from './head.js';
-import { terminalWidth } from './terminal-width.js';
+import { notesText, summaryText, terminalWidth, tradeOffHeadText } from './head.js';
 
 const headings = [
   ...['', 'polynomial', 'max/max|O|', 'max', 'RMS', 'to unit', 'LSE max', 'LSE mean', 'to unit'],
@@ -15,20 +17,20 @@ function nameOf({ degree, tunings }: ShareMeasure): string {
 }
 
 function ratioText(ratio: number | null): string {
-  return ratio === null ? '-' : `×${digits(ratio, 4)}`;
+  return ratio === null ? '-' : `×${formatDigits(ratio, 4)}`;
 }
 
 function shareRow(measure: ShareMeasure): string[] {
   const { share, errors, rootMeanSquareRatio, largestLseRatio } = measure;
   return [
     nameOf(measure),
-    percentage(share),
-    digits(errors.largest, 3),
-    digits(errors.largestRelative, 3),
-    digits(errors.rootMeanSquare, 3),
+    formatPercentage(share),
+    formatDigits(errors.largest, 3),
+    formatDigits(errors.largestRelative, 3),
+    formatDigits(errors.rootMeanSquare, 3),
     ratioText(rootMeanSquareRatio),
-    digits(errors.largestLse, 3),
-    digits(errors.meanLse, 3),
+    formatDigits(errors.largestLse, 3),
+    formatDigits(errors.meanLse, 3),
     ratioText(largestLseRatio),
   ];
 }

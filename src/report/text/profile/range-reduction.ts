@@ -1,7 +1,12 @@
 import type { BinadeReduction, RangeReductionProfile } from '../../../profile/index.js';
-import { digits, grouped, percentage, powerOfTwo } from '../../../words/index.js';
+import {
+  formatDigits,
+  formatGrouped,
+  formatPercentage,
+  formatPowerOfTwo,
+} from '../../../words/index.js';
 import { alignColumns } from '../../layout/index.js';
-import { terminalWidth } from './terminal-width.js';
+import { terminalWidth } from './head.js';
 
 /** Binades that behave alike, from one exponent to another. */
 interface Band {
@@ -47,17 +52,17 @@ function bandRow(band: Band): string[] {
   const laws = band.binades.map(({ inexactByLaw }) => inexactByLaw);
   const byLaw = laws.some((law) => law === null)
     ? '-'
-    : grouped(laws.reduce<number>((total, law) => total + law!, 0));
+    : formatGrouped(laws.reduce<number>((total, law) => total + law!, 0));
   const largest = Math.max(...band.binades.map(({ largestError }) => largestError));
   return [
     bandName(band),
-    grouped(sum('inputs')),
-    grouped(sum('inexact')),
+    formatGrouped(sum('inputs')),
+    formatGrouped(sum('inexact')),
     byLaw,
-    powerOfTwo(largest),
-    grouped(sum('notFloor')),
-    grouped(sum('fractionIsOne')),
-    percentage(sum('nearestDiffers') / sum('inputs')),
+    formatPowerOfTwo(largest),
+    formatGrouped(sum('notFloor')),
+    formatGrouped(sum('fractionIsOne')),
+    formatPercentage(sum('nearestDiffers') / sum('inputs')),
   ];
 }
 
@@ -68,12 +73,12 @@ export function rangeReductionText(profile: RangeReductionProfile): string[] {
   return [
     title,
     '',
-    `  ${grouped(total.inputs)} inputs; b + f ≠ x at ${grouped(total.inexact)}, by ${digits(total.largestError, 9)} = ${powerOfTwo(total.largestError)} at most; f = 1 at ${grouped(total.fractionIsOne)}.`,
+    `  ${formatGrouped(total.inputs)} inputs; b + f ≠ x at ${formatGrouped(total.inexact)}, by ${formatDigits(total.largestError, 9)} = ${formatPowerOfTwo(total.largestError)} at most; f = 1 at ${formatGrouped(total.fractionIsOne)}.`,
     '',
     'Law: b + f = x but for negative normal x that are no multiple of 2^-24; those lie in (-1/2, 0),',
     'where f = 1 - |x| lies above 1/2 and fp32 holds multiples of 2^-24 only. A subnormal x < 0 counts',
-    `as 0: b = 0 and f = x < 0. Inputs that contradict the law: ${grouped(total.lawBroken)}.`,
-    `f outside [0, 1]: ${grouped(total.fractionOutside)} inputs, b ≠ ⌊x⌋: ${grouped(total.notFloor)} inputs.`,
+    `as 0: b = 0 and f = x < 0. Inputs that contradict the law: ${formatGrouped(total.lawBroken)}.`,
+    `f outside [0, 1]: ${formatGrouped(total.fractionOutside)} inputs, b ≠ ⌊x⌋: ${formatGrouped(total.notFloor)} inputs.`,
     '',
     ...alignColumns([headings, ...bandsOf(binades).map(bandRow)], terminalWidth),
     '',
@@ -85,9 +90,9 @@ export function rangeReductionText(profile: RangeReductionProfile): string[] {
         ['', 'p(1)/2 - 1', 'largest error on [0, 1]', 'on [-1/2, 1/2]'],
         ...effects.map(({ degree, errorAtOne, largestError, largestErrorNearest }) => [
           `degree ${degree}`,
-          digits(errorAtOne, 6),
-          digits(largestError, 6),
-          digits(largestErrorNearest, 6),
+          formatDigits(errorAtOne, 6),
+          formatDigits(largestError, 6),
+          formatDigits(largestErrorNearest, 6),
         ]),
       ],
       terminalWidth,

@@ -1,18 +1,19 @@
-import type { Profile } from '../../../profile/index.js';
+import type {
+  Profile,
+  Underflow,
+  UnitErrorProfile,
+  WeightRoundingProfile,
+} from '../../../profile/index.js';
 import { exp2Text } from './exp2.js';
 import { polynomialShareText } from './polynomial-share.js';
 import { rangeReductionText } from './range-reduction.js';
 import { rescaleText } from './rescale.js';
 import { splitText } from './split.js';
-import { terminalWidth } from './terminal-width.js';
-import { wrapped } from '../../layout/index.js';
-import type { UnitErrorProfile } from '../../../profile/index.js';
+import { headText, terminalWidth } from './head.js';
+import { alignColumns, wrapAtSpaces } from '../../layout/index.js';
 import { breaksText, cornersText, worstInputsText } from './inputs.js';
 import { type DomainStyle, domainText } from './domain.js';
-import { headText } from './head.js';
-import type { Underflow, WeightRoundingProfile } from '../../../profile/index.js';
-import { digits } from '../../../words/index.js';
-import { alignColumns } from '../../layout/index.js';
+import { formatDigits } from '../../../words/index.js';
 
 function linesOf(profile: Profile): string[] {
   switch (profile.technique) {
@@ -38,7 +39,7 @@ function fitted(line: string): string[] {
   if ([...line].length <= terminalWidth) return [line];
   const [name = ''] = /^ *(?:\S+(?: \S+)* {2,})?/.exec(line) ?? [];
   const margin = name.length > 2 && name.length < terminalWidth / 2 ? name.length : 2;
-  const [first = '', ...rest] = wrapped(line.slice(margin), terminalWidth - margin);
+  const [first = '', ...rest] = wrapAtSpaces(line.slice(margin), terminalWidth - margin);
   const lines = [line.slice(0, margin) + first, ...rest.map((text) => ' '.repeat(margin) + text)];
   return lines.map((text) => text.trimEnd());
 }
@@ -49,7 +50,7 @@ export function renderProfile(profile: Profile): string {
 }
 
 /** The profile of an instruction of the special function unit as text. */
-export function unitText(profile: UnitErrorProfile): string[] {
+function unitText(profile: UnitErrorProfile): string[] {
   const style: DomainStyle = {
     reference: profile.reference,
     baseline: null,
@@ -72,15 +73,15 @@ function underflowRow(underflow: Underflow): string[] {
   const { format, offset, lostUpTo, lostUpToX, subnormalUpTo, subnormalUpToX } = underflow;
   return [
     offset === 0 ? format : `${format}, P·2^${offset}`,
-    `${digits(lostUpTo, 9)}`,
-    digits(lostUpToX, 9),
-    digits(subnormalUpTo, 9),
-    digits(subnormalUpToX, 9),
+    `${formatDigits(lostUpTo, 9)}`,
+    formatDigits(lostUpToX, 9),
+    formatDigits(subnormalUpTo, 9),
+    formatDigits(subnormalUpToX, 9),
   ];
 }
 
 /** The profile of the rounding of P as text. */
-export function weightRoundingText(profile: WeightRoundingProfile): string[] {
+function weightRoundingText(profile: WeightRoundingProfile): string[] {
   const style: DomainStyle = {
     reference: profile.reference,
     baseline: null,

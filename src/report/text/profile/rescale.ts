@@ -1,19 +1,25 @@
-import type { RescaleProfile } from '../../../profile/index.js';
-import { thresholdText } from '../../../profile/index.js';
-import type { RescaleCase, RescaleMeasure } from '../../../profile/index.js';
-import { counted, digits, grouped, percentage, powerOfTwo } from '../../../words/index.js';
-import { alignColumns } from '../../layout/index.js';
-import { notesText, summaryText, tradeOffHeadText } from './head.js';
-import { terminalWidth } from './terminal-width.js';
 import {
   limitLargestValue,
   limitOffsets,
   limitScoreExponent,
+  thresholdText,
+  type RescaleCase,
+  type RescaleMeasure,
+  type RescaleProfile,
   type ThresholdLimit,
   type ThresholdOutcome,
 } from '../../../profile/index.js';
+import {
+  formatGroupedCount,
+  formatDigits,
+  formatGrouped,
+  formatPercentage,
+  formatPowerOfTwo,
+} from '../../../words/index.js';
+import { alignColumns } from '../../layout/index.js';
+import { notesText, summaryText, terminalWidth, tradeOffHeadText } from './head.js';
 
-/** A share as a whole percentage; the ends are said of them alone. */
+/** A share as a whole formatPercentage; the ends are said of them alone. */
 function shareText(share: number | null): string {
   if (share === null) return '-';
   const percent = (100 * share).toFixed(1);
@@ -29,7 +35,7 @@ function exponentText(exponent: number): string {
 }
 
 function ratioText(ratio: number | null): string {
-  return ratio === null ? '-' : `×${digits(ratio, 3)}`;
+  return ratio === null ? '-' : `×${formatDigits(ratio, 3)}`;
 }
 
 const headings = [
@@ -45,17 +51,17 @@ function measureRow(measure: RescaleMeasure): string[] {
     thresholdText(threshold),
     shareText(rowsSkipped),
     shareText(warpsSkipped),
-    digits(errors.largest, 3),
+    formatDigits(errors.largest, 3),
     ratioText(largestRatio),
-    digits(errors.largestRelative, 3),
-    digits(errors.rootMeanSquare, 3),
+    formatDigits(errors.largestRelative, 3),
+    formatDigits(errors.rootMeanSquare, 3),
     ratioText(rootMeanSquareRatio),
-    digits(errors.largestLse, 3),
+    formatDigits(errors.largestLse, 3),
     exponentText(largestWeight),
     exponentText(headroom.weights),
     exponentText(headroom.rowSum),
     exponentText(headroom.output),
-    errors.notFinite === 0 ? '0' : grouped(errors.notFinite),
+    errors.notFinite === 0 ? '0' : formatGrouped(errors.notFinite),
   ];
 }
 
@@ -93,9 +99,9 @@ function limitRow(limit: ThresholdLimit): string[] {
   const { exponent, weights, roundedWeights, rowSum, output, largest } = limit;
   return [
     limitName(limit),
-    digits(exponent, 7),
+    formatDigits(exponent, 7),
     ...[weights, roundedWeights, rowSum, output, largest].map((threshold) =>
-      threshold === null ? 'none' : digits(threshold, 6),
+      threshold === null ? 'none' : formatDigits(threshold, 6),
     ),
   ];
 }
@@ -103,26 +109,26 @@ function limitRow(limit: ThresholdLimit): string[] {
 function outcomeText({ isSafe, shrinkage }: ThresholdOutcome): string {
   if (isSafe) return 'safe';
   if (shrinkage === null) return 'infinite';
-  return `O -${percentage(shrinkage)}`;
+  return `O -${formatPercentage(shrinkage)}`;
 }
 
 /** The proven limits of the rescale threshold as text. */
-export function thresholdLimitsText(profile: RescaleProfile): string[] {
+function thresholdLimitsText(profile: RescaleProfile): string[] {
   const { limits, trades, thresholds, problems } = profile;
   const columns = thresholds.map(thresholdText);
   const bySixteenBits = limits.filter(({ format }) => format === 'bf16');
   const tradeRows = trades.map((trade) => [
     `${trade.format}, threshold ${thresholdText(trade.threshold)}`,
     String(trade.offset),
-    `2^${digits(trade.subnormalUpTo, 4)}`,
-    `2^${digits(trade.lostUpTo, 4)}`,
-    digits(trade.range, 4),
+    `2^${formatDigits(trade.subnormalUpTo, 4)}`,
+    `2^${formatDigits(trade.lostUpTo, 4)}`,
+    formatDigits(trade.range, 4),
   ]);
   return [
-    `Proven limits: over all inputs of ${counted(problems.keys, 'key')} with a scale above 0 and maxima |m·c| <= ${limitScoreExponent}, P by`,
+    `Proven limits: over all inputs of ${formatGroupedCount(problems.keys, 'key')} with a scale above 0 and maxima |m·c| <= ${limitScoreExponent}, P by`,
     'the special function unit or the polynomial of degree 3. "P": largest threshold with which no P',
     'exceeds the largest finite number; "rounded": none exceeds it by more than half an ulp, which rounding',
-    `takes away; "l", "O": these do not overflow fp32, O for |v| <= ${powerOfTwo(limitLargestValue)}.`,
+    `takes away; "l", "O": these do not overflow fp32, O for |v| <= ${formatPowerOfTwo(limitLargestValue)}.`,
     '',
     ...alignColumns(
       [['', 'x up to', 'P', 'rounded', 'l', 'O', 'all of P, l, O'], ...limits.map(limitRow)],
@@ -140,14 +146,14 @@ export function thresholdLimitsText(profile: RescaleProfile): string[] {
       terminalWidth,
     ),
     '',
-    `Elements of V up to which O cannot overflow with ${counted(problems.keys, 'key')} (bf16)`,
+    `Elements of V up to which O cannot overflow with ${formatGroupedCount(problems.keys, 'key')} (bf16)`,
     '',
     ...alignColumns(
       [
         ['threshold', ...columns],
         ...bySixteenBits.map(({ offset, outcomes }) => [
           `offset ${offset}`,
-          ...outcomes.map(({ largestValue }) => powerOfTwo(largestValue)),
+          ...outcomes.map(({ largestValue }) => formatPowerOfTwo(largestValue)),
         ]),
       ],
       terminalWidth,

@@ -1,6 +1,5 @@
-import { alignTextColumns } from '../../layout/index.js';
+import { alignTextColumns, joinLargest, sparkline } from '../../layout/index.js';
 import type { Plot, Profile } from '../../../profile/index.js';
-import { joinLargest, sparkline } from '../../layout/index.js';
 
 /** Columns of a sparkline: with names and numbers it stays within 80 columns. */
 const columns = 40;

@@ -1,11 +1,15 @@
-import type { CrossingBreaks, SplitProfile } from '../../../profile/index.js';
-import type { TuningLanes } from '../../../profile/index.js';
+import type { CrossingBreaks, SplitProfile, TuningLanes } from '../../../profile/index.js';
 import { domainText, type DomainStyle } from './domain.js';
-import { headText } from './head.js';
+import { headText, terminalWidth } from './head.js';
 import { worstInputsText } from './inputs.js';
-import { certainDigits, digits, float32Text, grouped, percentage } from '../../../words/index.js';
+import {
+  formatCertainDigits,
+  formatDigits,
+  formatFloat32,
+  formatGrouped,
+  formatPercentage,
+} from '../../../words/index.js';
 import { alignTextColumns, alignColumns } from '../../layout/index.js';
-import { terminalWidth } from './terminal-width.js';
 
 /** Runs of one letter as "6h 4p". */
 function runs(lanes: string): string {
@@ -30,7 +34,7 @@ function fragmentTexts({ fragments }: TuningLanes): string {
 function tuningsText(tunings: readonly TuningLanes[]): string[] {
   const rows = tunings.map((tuning) => [
     tuning.name,
-    percentage(tuning.polynomialShare),
+    formatPercentage(tuning.polynomialShare),
     String(tuning.mixedNeighbours),
     fragmentTexts(tuning),
   ]);
@@ -55,9 +59,9 @@ function picture([tuning, ...others]: readonly TuningLanes[]): string[] {
 
 function crossingCells({ count, largestUlps, largestAt }: CrossingBreaks): string[] {
   return [
-    grouped(count),
-    digits(largestUlps),
-    largestAt === null ? '' : `${largestAt.inputBits} = ${float32Text(largestAt.input)}`,
+    formatGrouped(count),
+    formatDigits(largestUlps),
+    largestAt === null ? '' : `${largestAt.inputBits} = ${formatFloat32(largestAt.input)}`,
   ];
 }
 
@@ -83,9 +87,9 @@ export function splitText(profile: SplitProfile): string[] {
           .filter(({ least }) => least !== null)
           .map(({ domain, name, least, most, reach }) => [
             `${name}, ${domain}`,
-            certainDigits(least, reference.certainty),
-            certainDigits(most, reference.certainty),
-            `Δx = ${digits(reach)}`,
+            formatCertainDigits(least, reference.certainty),
+            formatCertainDigits(most, reference.certainty),
+            `Δx = ${formatDigits(reach)}`,
           ]),
       ],
       terminalWidth,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatApart, formatNumber } from '../../src/words/index.js';
+import { formatApart, formatNumber } from '../../src/words/numbers.js';
 
 describe('two numbers told apart', () => {
   it('have two digits of their difference', () => {

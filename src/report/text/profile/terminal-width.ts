@@ -1,2 +1,0 @@
-/** Columns of text that a profile takes. */
-export const terminalWidth = 80;

@@ -1,0 +1,84 @@
+import { styleText } from 'node:util';
+import {
+  layoutTable,
+  wrapText,
+  type Alignment,
+  type Painter,
+  type Section,
+  type TableRow,
+  type Tone,
+} from '../layout/index.js';
+
+/** How a report is to be set. */
+export interface RenderOptions {
+  /** Whether to use ANSI colours; the environment is not asked. Default: no. */
+  readonly color?: boolean;
+  /** Terminal columns that no line exceeds; fewer than 60 count as 60. Default: 80. */
+  readonly columns?: number;
+}
+
+/** The fewest columns that the tables fit. */
+const fewestColumns = 60;
+
+const styles: Readonly<Record<Tone, Parameters<typeof styleText>[0]>> = {
+  heading: 'bold',
+  failure: 'red',
+  success: 'green',
+};
+
+const painters: Readonly<Record<'color' | 'plain', Painter>> = {
+  // Whether to colour is the caller's decision, so the stream and NO_COLOR are not looked at again.
+  color: (tone, text) => styleText(styles[tone], text, { validateStream: false }),
+  plain: (_, text) => text,
+};
+
+/** How a report is set: its tables, its width, its colours. */
+export interface Setting {
+  readonly columns: number;
+  readonly paint: Painter;
+  /** Rows as lines. */
+  readonly table: (rows: readonly TableRow[], alignments?: readonly Alignment[]) => string[];
+  /** A section as lines; none for null. */
+  readonly section: (section: Section | null) => string[];
+  /** A text as lines, indented by two. */
+  readonly indented: (text: string) => string[];
+}
+
+/**
+ * The setting that is asked for.
+ * @param fewest columns below which the width does not go
+ */
+export function settingOf(options: RenderOptions, fewest = fewestColumns): Setting {
+  const columns = Math.max(fewest, Math.floor(options.columns ?? 80));
+  const paint = painters[options.color === true ? 'color' : 'plain'];
+  const table: Setting['table'] = (rows, alignments = []) =>
+    layoutTable(rows, { alignments, width: columns, paint });
+  return {
+    columns,
+    paint,
+    table,
+    section: (section) =>
+      section === null
+        ? []
+        : table(section.rows, ['left', ...new Array<'right'>(section.numberColumns).fill('right')]),
+    indented: (text) => wrapText(text, columns - 2).map((line) => `  ${line}`),
+  };
+}
+
+/** Blocks of lines with an empty line between them, newline at the end; empty blocks are left out. */
+export function joinBlocks(blocks: readonly (readonly string[])[]): string {
+  return blocks
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.map((line) => `${line.trimEnd()}\n`).join(''))
+    .join('\n');
+}
+
+/** A verdict's lines, with the word that they begin with painted. */
+export function paintVerdict(
+  [first = '', ...rest]: readonly string[],
+  word: string,
+  isPass: boolean,
+  { paint }: Setting,
+): string[] {
+  return [paint(isPass ? 'success' : 'failure', word) + first.slice(word.length), ...rest];
+}
