@@ -32,7 +32,7 @@ export interface RegimeRequest {
 }
 
 /** Values before they are rounded to the format. */
-interface RegimeValues extends ProblemValues {
+export interface RegimeValues extends ProblemValues {
   /** Factor on Q·K, of the kind asked for; left out where any of that kind will do. */
   readonly scale?: number;
 }
