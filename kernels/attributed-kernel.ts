@@ -1,11 +1,6 @@
 import type { FormatName } from '../src/formats/index.js';
 import type { ProblemShape } from '../src/problem/index.js';
-
-/** What a technique is, emulated and exact. */
-export interface TechniqueDefinition {
-  readonly emulated: string;
-  readonly exact: string;
-}
+import type { TechniqueDefinition } from './techniques.js';
 
 /** The techniques, by name, that a run emulates; the kernel's others are exact in it. */
 export type EmulatedNames = ReadonlySet<string>;

@@ -14,7 +14,6 @@ export type {
   AttributedPiece,
   EmulatedNames,
   LargestWeights,
-  TechniqueDefinition,
 } from './attributed-kernel.js';
 export type {
   KernelExponential,
@@ -55,6 +54,8 @@ export {
   type KernelAssembly,
   type KernelResults,
 } from './run-kernel-model.js';
+export { attributeLumped, type LumpedKernel, type UnroundedRows } from './lumped-attribution.js';
+export { techniques, type Technique, type TechniqueDefinition } from './techniques.js';
 export * from './naive/index.js';
 export { textbookAttention } from './textbook-attention.js';
 export * from './fa4/index.js';

@@ -1,18 +1,15 @@
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import type { AttributedKernel, TechniqueDefinition } from '../attributed-kernel.js';
+import type { AttributedKernel } from '../attributed-kernel.js';
 import {
   attributedKernel,
   attributedTiles,
 } from '../online-softmax/attributed/attributed-kernel.js';
 import type { AttributedTileResult } from '../online-softmax/attributed/attributed-tile.js';
-import {
-  techniques,
-  type EmulatedTechniques,
-  type Technique,
-} from '../online-softmax/attributed/techniques.js';
+import type { EmulatedTechniques } from '../online-softmax/attributed/techniques.js';
 import type { ForwardTiles } from '../online-softmax/query-tiles.js';
 import type { Recipe } from '../online-softmax/recipe.js';
+import { techniques, type Technique, type TechniqueDefinition } from '../techniques.js';
 import { exponentScale, fa4Configuration, type Fa4Configuration } from './configuration.js';
 import type { Fa4Format } from './formats.js';
 import { fa4Recipe } from './recipe.js';

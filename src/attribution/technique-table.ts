@@ -44,14 +44,14 @@ export interface TechniqueTable {
   readonly measuredElements: number;
 }
 
-/** The bound that covers a technique of a kernel that names it otherwise. */
-const boundOf: Readonly<Record<string, string>> = {
-  exp: 'exp2-hardware',
-  'score-round': 'scale-subtract',
-  softcap: 'scale-subtract',
-  // Reading inputs that are fp32 numbers is exact, and there are bounds for these only.
-  'input-round': 'scale-subtract',
-};
+/** The bound that covers a technique of a kernel, which may name it otherwise than the bounds do. */
+function boundOf(
+  technique: string,
+  kernel: AttributedKernel | undefined,
+): keyof Bounds['techniques'] | 'all' {
+  const named = kernel?.definitions[technique].bound ?? technique;
+  return named as keyof Bounds['techniques'] | 'all';
+}
 
 class BoundMeter {
   readonly #bounds = new RunningSpread();
@@ -184,8 +184,11 @@ export function createTechniqueTable(
     (size, i) => size * attributionError + exactOut.radius[i],
   );
   const meters = names.map((name) => {
-    const bounded = (boundOf[name] ?? name) as keyof Bounds['techniques'];
-    return new LineMeter((bounds) => bounds.techniques[bounded], threshold);
+    const bounded = boundOf(name, kernel);
+    return new LineMeter(
+      (bounds) => (bounded === 'all' ? bounds.total : bounds.techniques[bounded]),
+      threshold,
+    );
   });
   const total = new LineMeter((bounds) => bounds.total, null);
   const plan = kernel === undefined ? null : planSingleRuns(names);

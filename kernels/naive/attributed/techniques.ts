@@ -1,6 +1,6 @@
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
-import type { TechniqueDefinition } from '../../attributed-kernel.js';
+import type { TechniqueDefinition } from '../../techniques.js';
 
 /** The sources of error of the textbook kernels, in the order in which they act on a row. */
 export const naiveTechniques = [
@@ -20,7 +20,12 @@ export type NaiveTechnique = (typeof naiveTechniques)[number];
 
 /** m is the largest score of a row, p its exponentials, l their sum, w = p / l. */
 export const naiveTechniqueDefinitions: Readonly<Record<NaiveTechnique, TechniqueDefinition>> = {
-  'input-round': { emulated: 'fp64 inputs rounded to fp32', exact: 'inputs as they are' },
+  'input-round': {
+    emulated: 'fp64 inputs rounded to fp32',
+    exact: 'inputs as they are',
+    // Reading inputs that are fp32 numbers is exact, and there are bounds for these only.
+    bound: 'scale-subtract',
+  },
   'qk-accumulate': {
     emulated: 'scores by fp32 products and sums, one by one: their error on fp32 inputs',
     exact: 'scores q·k in fp64',
@@ -28,6 +33,7 @@ export const naiveTechniqueDefinitions: Readonly<Record<NaiveTechnique, Techniqu
   'score-round': {
     emulated: "scores, scaled scores and softcapped scores each rounded to the input's format",
     exact: 'scores stay as they are between the passes',
+    bound: 'scale-subtract',
   },
   'scale-subtract': {
     emulated: 'fp32 products with the scale rounded to fp32, and fp32 differences from m',
@@ -36,10 +42,12 @@ export const naiveTechniqueDefinitions: Readonly<Record<NaiveTechnique, Techniqu
   softcap: {
     emulated: 'division, tanh and product in fp32: their error at the fp32 score nearest s',
     exact: 'cap · tanh(s / cap) in fp64',
+    bound: 'scale-subtract',
   },
   exp: {
     emulated: 'p rounded to fp32: its relative error at the fp32 s − m nearest s − m',
     exact: 'p in fp64',
+    bound: 'exp2-hardware',
   },
   'row-sum': {
     emulated: 'l by fp32 sums, one by one: their error on p rounded to fp32',

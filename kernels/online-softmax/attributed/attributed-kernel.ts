@@ -1,12 +1,9 @@
 import { lazily } from '../../../src/lazily.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import type {
-  AttributedKernel,
-  AttributedPiece,
-  TechniqueDefinition,
-} from '../../attributed-kernel.js';
+import type { AttributedKernel, AttributedPiece } from '../../attributed-kernel.js';
 import { checkChoices } from '../../run-groups.js';
+import type { TechniqueDefinition } from '../../techniques.js';
 import type { InputFormat, InputPatterns } from '../formats.js';
 import { forwardTiles, type ForwardTiles } from '../query-tiles.js';
 import type { Recipe } from '../recipe.js';
