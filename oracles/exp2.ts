@@ -138,7 +138,7 @@ export function exp2ToOddByDoubleDouble(x: number): number | undefined {
 }
 
 /** 2^y as fraction · 2^exponent, the fraction in [0.98, 2.03). */
-export interface ScaledDoubleDouble {
+interface ScaledDoubleDouble {
   readonly fraction: DoubleDouble;
   readonly exponent: number;
 }

@@ -162,7 +162,7 @@ function exactExponents(row: Row, law: ScoreLaw, constants: ScoreConstants): Exp
 /** How the double-double level comes to its dot products, from the faster way to the exact one. */
 export const dotProducts = ['compensated', 'exact'] as const;
 /** One of {@link dotProducts}. */
-export type DotProducts = (typeof dotProducts)[number];
+type DotProducts = (typeof dotProducts)[number];
 
 /**
  * One row in double-double arithmetic with a proven radius: compensated or exact dot products, weights

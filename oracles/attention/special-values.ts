@@ -59,7 +59,7 @@ function constantRow(vDim: number, value: number, lse: number): RowResult {
 }
 
 /** How a row is computed whose special values are known. */
-export interface RowSolvers {
+interface RowSolvers {
   /** The row when every score is finite and only V is special, with special values counted as 0. */
   readonly plain: () => RowResult;
   /** A row of the given finite keys; `infinite` marks scores at ±cap. */

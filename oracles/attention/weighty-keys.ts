@@ -6,7 +6,7 @@ import type { ScoreConstants } from './scores.js';
 const u = 2 ** -53;
 
 /** A row with only those of its keys whose weights can matter. */
-export interface WeightyRow {
+interface WeightyRow {
   readonly row: Row;
   /** Keys left out. */
   readonly dropped: number;
@@ -15,7 +15,7 @@ export interface WeightyRow {
 }
 
 /** The exponents of a row's keys, each known to lie in an interval. */
-export interface ExponentIntervals {
+interface ExponentIntervals {
   /** Per visible key, an upper end of its exponent score · log2 e; NaN where nothing is known. */
   readonly upper: Float64Array;
   /** A lower end of the largest exponent; NaN where nothing is known. */

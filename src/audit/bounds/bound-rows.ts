@@ -1,20 +1,18 @@
-import type { AttentionReference } from '../../../oracles/index.js';
-import { visibleKeys, type Problem } from '../../problem/index.js';
-import { createRowNumbers } from './alike-rows.js';
-import { isClustered } from './alike-weights.js';
+import { type AttentionReference, levels, type Progress } from '../../../oracles/index.js';
+import { type Problem, visibleKeys } from '../../problem/index.js';
+import { createRowNumbers, isClustered } from './alike.js';
 import { createCoarseRow } from './coarse-row.js';
 import { createFinishRow } from './finish-row.js';
-import type { HeadOperands } from './head-operands.js';
-import type { KernelArithmetic } from './kernel-arithmetic.js';
-import { keyTiles } from './key-tiles.js';
-import { createBoundMemory } from './memory.js';
-import { weightRounding } from './p-round.js';
-import { coarseFactors } from './rescale.js';
-import { RowErrors } from './row-errors.js';
+import { headOperands, type HeadOperands } from './head-operands.js';
+import type { KernelArithmetic } from '../../../kernels/index.js';
+import { createScoreTiles, keyTiles } from './score-tiles.js';
+import { createBoundMemory, tileRows } from './memory.js';
+import { weightRounding } from './weights.js';
+import { coarseFactors } from './sums.js';
+import { RowErrors } from './technique-bound.js';
 import { planRows, type RowPlan } from './row-plan.js';
 import { createRowsBounds, type RowsBound } from './rows-bound.js';
-import { exponentError } from './scale-subtract.js';
-import { createScoreTiles } from './score-tiles.js';
+import { exponentError } from './scores.js';
 import { createWeigher } from './weigh-tiles.js';
 
 /** The most that a weight of one row can be off, but for weights that underflow or are flushed. */
@@ -40,7 +38,7 @@ function largestWeightError(
 }
 
 /** Makes a function that computes the bounds of rows, for one problem and kernel. */
-export function createRowBounder(
+function createRowBounder(
   problem: Problem,
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
@@ -142,4 +140,34 @@ export function createRowBounder(
     });
     return { firstRow: first, rows: count, unit, quantities: { out, lse } };
   };
+}
+
+/**
+ * Visits the bounds of a problem, 64 rows at a time: for every element of the output and every LSE how
+ * far a kernel of the given arithmetic may be from the oracle, by technique and in total, and what of
+ * it is systematic and what random. Nothing is run: bounds follow from the problem alone. Proofs in
+ * docs/bounds.md. Cost is that of about two to three oracles; memory that of a tile, and of at most 64
+ * tiles of scores, beyond the inputs of one head.
+ *
+ * NaN where an input of the row is infinite or NaN (nothing is said), ∞ where the kernel may leave the
+ * range of its formats.
+ */
+export function forEachRowsBound(
+  problem: Problem,
+  reference: AttentionReference,
+  arithmetic: KernelArithmetic,
+  visit: (bound: RowsBound) => void,
+  progress?: Progress,
+): void {
+  const { shape } = reference;
+  const special = levels.indexOf('special');
+  const isSpecial = (row: number) => reference.level[row] === special;
+  const boundRows = createRowBounder(problem, reference, arithmetic);
+  for (const operands of headOperands(problem, shape, arithmetic)) {
+    for (let first = 0; first < shape.queries; first += tileRows) {
+      const count = Math.min(tileRows, shape.queries - first);
+      visit(boundRows(operands, first, count, isSpecial));
+      progress?.((operands.head + (first + count) / shape.queries) / (shape.batch * shape.heads));
+    }
+  }
 }

@@ -1,20 +1,15 @@
-import { techniques } from '../../../kernels/index.js';
+import { type KernelArithmetic, roundoff32, techniques } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
 import type { KeyRange, Problem } from '../../problem/index.js';
 import type { HeadOperands } from './head-operands.js';
-import type { KernelArithmetic } from './kernel-arithmetic.js';
-import { normaliseBound } from './normalise.js';
-import { outputRounding } from './output-round.js';
-import { roundedRowSum, weightRounding } from './p-round.js';
-import { sumUnderflow, tileLoss } from './pv-accumulate.js';
-import { scoreError, typicalScoreShare } from './qk-accumulate.js';
-import { coarseFactors, rescaleFactorError } from './rescale.js';
-import { RowErrors } from './row-errors.js';
+import { normaliseBound, outputRounding } from './finish.js';
+import { roundedRowSum, weightRounding } from './weights.js';
+import { chainLoss, coarseFactors, rescaleFactorError, sumUnderflow, tileLoss } from './sums.js';
+import { commonExponentError, scoreError, typicalScoreShare } from './scores.js';
+import { RowErrors } from './technique-bound.js';
 import type { RowPlan } from './row-plan.js';
 import type { Bounds } from './rows-bound.js';
-import { commonExponentError } from './scale-subtract.js';
-import { chainLoss, roundoff32 } from './sum-error.js';
 
 /** Weights below e^-45 of the largest, whatever their scores' errors, do not contend with it. */
 const contending = 45;
@@ -23,7 +18,7 @@ const contending = 45;
 const up = 1 + 2 ** -6;
 
 /** One row whose scores may be off by too much for the first order. */
-export interface CoarseRow {
+interface CoarseRow {
   /** Its place in the tile of rows, among the head's queries, and among all rows. */
   readonly local: number;
   readonly query: number;

@@ -1,21 +1,48 @@
-import { techniques } from '../../../kernels/index.js';
+import { type KernelArithmetic, type Technique, techniques } from '../../../kernels/index.js';
+import {
+  exp2HardwareBound,
+  exp2PolynomialBound,
+  hardwareWeightError,
+  polynomialWeightError,
+  pRoundBound,
+  roundedRowSum,
+} from './weights.js';
+import { distanceToFormat, normaliseBound, outputRounding, roundingSpread } from './finish.js';
+import {
+  anyOrderLoss,
+  pvAccumulateBound,
+  rescaleBound,
+  rescaleWeightError,
+  rowSumBound,
+  sumUnderflow,
+} from './sums.js';
+import {
+  exponentWeightError,
+  qkAccumulateBound,
+  scaleSubtractBound,
+  scoreWeightError,
+  typicalScoreShare,
+} from './scores.js';
+import type { ElementTerms, RowErrors, RowTerms, TechniqueBound } from './technique-bound.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import type { HeadOperands } from './head-operands.js';
-import type { KernelArithmetic } from './kernel-arithmetic.js';
 import type { BoundMemory } from './memory.js';
-import { rescaleWeightError } from './rescale.js';
-import { hardwareWeightError } from './exp2-hardware.js';
-import { polynomialWeightError } from './exp2-polynomial.js';
-import { distanceToFormat, outputRounding, roundingSpread } from './output-round.js';
-import { anyOrderLoss, sumUnderflow } from './pv-accumulate.js';
-import { scoreWeightError, typicalScoreShare } from './qk-accumulate.js';
-import { roundedRowSum } from './p-round.js';
-import type { RowErrors } from './row-errors.js';
 import type { RowPlan } from './row-plan.js';
 import type { Bounds } from './rows-bound.js';
-import { exponentWeightError } from './scale-subtract.js';
-import type { ElementTerms, RowTerms } from './technique-bound.js';
-import { innerTechniques } from './techniques.js';
+
+/** The bounds of the techniques that act before the output is rounded. */
+const innerTechniques: Readonly<Record<Exclude<Technique, 'output-round'>, TechniqueBound>> =
+  {
+    'qk-accumulate': qkAccumulateBound,
+    'scale-subtract': scaleSubtractBound,
+    'exp2-hardware': exp2HardwareBound,
+    'exp2-polynomial': exp2PolynomialBound,
+    'p-round': pRoundBound,
+    rescale: rescaleBound,
+    'pv-accumulate': pvAccumulateBound,
+    'row-sum': rowSumBound,
+    normalise: normaliseBound,
+  };
 
 /** What fp64 leaves uncertain in all of this, many times over. */
 const up = 1 + 2 ** -12;
@@ -26,7 +53,7 @@ function scaled(bound: number, factor: number): number {
 }
 
 /** One row whose tiles have all been weighed. */
-export interface FinishedRow {
+interface FinishedRow {
   /** Its place in the tile of rows, and among all rows. */
   readonly local: number;
   readonly row: number;

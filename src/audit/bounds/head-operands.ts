@@ -1,10 +1,10 @@
 import { decodeToFloat64, formats, smallestNormal } from '../../formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
-import type { KernelArithmetic } from './kernel-arithmetic.js';
-import { scoreError, scoreUnits } from './qk-accumulate.js';
+import type { KernelArithmetic } from '../../../kernels/index.js';
+import { scoreError, scoreUnits } from './scores.js';
 
 /** One head of Q or K decoded, infinities and NaNs as 0, with what its scores' errors depend on. */
-export interface ScoreOperand {
+interface ScoreOperand {
   readonly values: Float64Array;
   /** See `scoreUnits`. */
   readonly units: Float64Array;

@@ -1,20 +1,14 @@
-export { createRowNumbers } from './alike-rows.js';
-export { isClustered } from './alike-weights.js';
-export { anyKernelArithmetic } from './any-kernel-arithmetic.js';
-export { forEachRowsBound } from './bound-problem.js';
-
-export { fa4Arithmetic, naiveArithmetic } from '../../../kernels/index.js';
-export type {
-  ExponentArithmetic,
-  ExponentialArithmetic,
-  FinishArithmetic,
-  KernelArithmetic,
-  MaximumRule,
-  SumArithmetic,
-} from './kernel-arithmetic.js';
-export { followMaximum } from './maximum-path.js';
+export { createRowNumbers, isClustered } from './alike.js';
+export { forEachRowsBound } from './bound-rows.js';
+export { outputRounding } from './finish.js';
+export {
+  anyKernelArithmetic,
+  judgedArithmetic,
+  modelArithmetic,
+  modelPremises,
+} from './judged-arithmetic.js';
 export { internalBound, KernelBound, type RowBound } from './norm-bound.js';
-export { outputRounding } from './output-round.js';
+export { followMaximum } from './row-plan.js';
 export {
   combinations,
   createCombinedBounds,
@@ -23,4 +17,12 @@ export {
   type CombinedBounds,
   type RowsBound,
 } from './rows-bound.js';
-export { judgedArithmetic, modelArithmetic, modelPremises } from './model-arithmetic.js';
+export { fa4Arithmetic, naiveArithmetic } from '../../../kernels/index.js';
+export type {
+  ExponentArithmetic,
+  ExponentialArithmetic,
+  FinishArithmetic,
+  KernelArithmetic,
+  MaximumRule,
+  SumArithmetic,
+} from '../../../kernels/index.js';

@@ -109,7 +109,7 @@ interface BoundKernels {
 const instantiate = instantiator<BoundKernels>(binary, 'the error bounds');
 
 /** A block of the WebAssembly memory: where it is, and a view of it. */
-export interface Block {
+interface Block {
   readonly address: number;
   readonly view: Float64Array;
 }

@@ -46,7 +46,7 @@ export interface RowBound {
 }
 
 /** Errors that follow from what a kernel declares; zeros where it declares nothing. */
-export interface DeclaredErrors {
+interface DeclaredErrors {
   /** Relative to Σ w|v − O|. */
   readonly ofWeights: number;
   /** Relative to Σ w|v|. */

@@ -1,13 +1,60 @@
+import { type KernelArithmetic, type MaximumRule, roundoff32 } from '../../../kernels/index.js';
 import { formats } from '../../formats/index.js';
-import type { KernelArithmetic } from './kernel-arithmetic.js';
-import { followMaximum } from './maximum-path.js';
-import { largestKnownError, type WeightRounding } from './p-round.js';
-import { rescaleFactorError } from './rescale.js';
-import { commonExponentError, largestExponentError } from './scale-subtract.js';
-import { roundoff32 } from './sum-error.js';
+import { largestKnownError, type WeightRounding } from './weights.js';
+import { rescaleFactorError } from './sums.js';
+import { commonExponentError, largestExponentError } from './scores.js';
+
+/** What the maxima in use are while one block of keys is worked on, a number for each row. */
+interface BlockPath {
+  /** The maximum in use lies within, as an exponent (log2); both −∞ before a row's first key. */
+  readonly low: Float64Array;
+  readonly high: Float64Array;
+  /** By how much it may have grown on this block (log2), so that older sums are rescaled; else 0. */
+  readonly growth: Float64Array;
+}
+
+/** A comparison of fp32 numbers a and b ≥ 0 may go the other way when they are this close. */
+const comparisonError = 4 * roundoff32;
+
+/**
+ * Follows the maximum in use of up to 64 rows from block to block, in the order in which the kernel
+ * meets them. `maxima` holds each block's largest exponent per row, off by at most `uncertainty`. Where
+ * that leaves open whether a rescale is skipped, both outcomes are within low and high.
+ */
+export function followMaximum(
+  rule: MaximumRule & { readonly kind: 'online' },
+  maxima: readonly Float64Array[],
+  uncertainty: Float64Array,
+): BlockPath[] {
+  const rows = uncertainty.length;
+  const nowLow = new Float64Array(rows).fill(-Infinity);
+  const nowHigh = new Float64Array(rows).fill(-Infinity);
+  return maxima.map((block) => {
+    const growth = new Float64Array(rows);
+    for (let i = 0; i < rows; i++) {
+      const low = block[i] - uncertainty[i];
+      const high = block[i] + uncertainty[i];
+      if (low === -Infinity) continue;
+      if (nowLow[i] === -Infinity) {
+        nowLow[i] = low;
+        nowHigh[i] = high;
+        continue;
+      }
+      const most = Math.max(0, high - nowLow[i]);
+      const least = Math.max(0, low - nowHigh[i]);
+      if (rule.threshold > 0 && most <= rule.threshold * (1 - comparisonError)) continue;
+      if (most === 0) continue;
+      growth[i] = most;
+      nowHigh[i] = Math.max(nowHigh[i], high);
+      const grows = rule.threshold === 0 || least > rule.threshold * (1 + comparisonError);
+      if (grows) nowLow[i] = Math.max(nowLow[i], low);
+    }
+    return { low: nowLow.slice(), high: nowHigh.slice(), growth };
+  });
+}
 
 /** What is known of the rows before the first weight: arrays of one number for each row. */
-export interface KnownRows {
+interface KnownRows {
   /** The maximum in use (log2) where it is not the row's own; null where it is. */
   readonly shared: number | null;
   /** log2 Σ 2^exponent, and the largest exponent. */

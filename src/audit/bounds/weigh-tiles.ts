@@ -1,21 +1,18 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
 import type { KeyRange, Problem } from '../../problem/index.js';
-import { alikeBinsPerOctave } from './alike-weights.js';
+import { alikeBinsPerOctave } from './alike.js';
 import type { HeadOperands } from './head-operands.js';
-import type { KernelArithmetic } from './kernel-arithmetic.js';
-import type { KeyTile } from './key-tiles.js';
+import { type KernelArithmetic, roundoff32 } from '../../../kernels/index.js';
+import type { KeyTile, ScoreTiles } from './score-tiles.js';
 import { sumsPerRow, tileRows, type BoundMemory } from './memory.js';
-import { weightRounding } from './p-round.js';
-import { tileLoss } from './pv-accumulate.js';
-import type { RowErrors } from './row-errors.js';
+import { weightRounding } from './weights.js';
+import { rowSumLoss, tileLoss } from './sums.js';
+import type { RowErrors } from './technique-bound.js';
 import type { BlockPlan, RowPlan } from './row-plan.js';
-import { rowSumLoss } from './row-sum.js';
-import type { ScoreTiles } from './score-tiles.js';
-import { roundoff32 } from './sum-error.js';
 
 /** The rows that are weighed. */
-export interface WeighedRows {
+interface WeighedRows {
   readonly operands: HeadOperands;
   readonly firstRow: number;
   readonly ranges: readonly KeyRange[];

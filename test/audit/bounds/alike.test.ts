@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { encodeProblem } from '../../../properties/problems/plain-problem.js';
 import { randomValues } from '../../../properties/problems/values.js';
-import { createRowNumbers } from '../../../src/audit/bounds/alike-rows.js';
-import { alikeBinsPerOctave, isClustered } from '../../../src/audit/bounds/alike-weights.js';
-import { RowErrors } from '../../../src/audit/bounds/row-errors.js';
+import {
+  alikeBinsPerOctave,
+  createRowNumbers,
+  isClustered,
+} from '../../../src/audit/bounds/alike.js';
+import { RowErrors } from '../../../src/audit/bounds/technique-bound.js';
 import { formats, round, ulp } from '../../../src/formats/index.js';
 import { sampled } from '../../setup/effort.js';
 import { preciseOracle } from './violations.js';

@@ -4,7 +4,7 @@ import {
   distanceToFormat,
   outputRounding,
   roundingSpread,
-} from '../../../src/audit/bounds/output-round.js';
+} from '../../../src/audit/bounds/finish.js';
 import { formats, round, ulp, type FormatName } from '../../../src/formats/index.js';
 
 const names = fc.constantFrom<FormatName>('bf16', 'fp16', 'e4m3', 'e5m2', 'fp32');

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import { headOperands } from '../../../src/audit/bounds/head-operands.js';
-import { keyTiles } from '../../../src/audit/bounds/key-tiles.js';
+import { createScoreTiles, keyTiles } from '../../../src/audit/bounds/score-tiles.js';
 import { createBoundMemory, tileRows } from '../../../src/audit/bounds/memory.js';
-import { createScoreTiles } from '../../../src/audit/bounds/score-tiles.js';
 import { fa4Arithmetic } from '../../../src/audit/index.js';
 import { normalProblem } from '../../../src/bench/normal-problem.js';
 import { problemShape, visibleKeys } from '../../../src/problem/index.js';

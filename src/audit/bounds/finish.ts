@@ -1,5 +1,29 @@
-import { formats, round, ulp, type FormatName } from '../../formats/index.js';
+import type { TechniqueBound } from './technique-bound.js';
+import { type FormatName, formats, round, ulp } from '../../formats/index.js';
 import type { OutputRounding } from '../premise-declaration.js';
+
+// The end of a row: `normalise` and `output-round`, section 8 of docs/bounds.md.
+
+/** `normalise`: the reciprocal and the product with it; the logarithm and what joins it to m. Theorem 8. */
+export const normaliseBound: TechniqueBound = {
+  // A kernel that divides every weight by the row sum rounds every one.
+  elements: ({ arithmetic: { finish, maximum, underflow } }) => {
+    const isOfWeights = maximum.kind === 'whole-row';
+    return ({ size, magnitude }) =>
+      finish.normalise * (isOfWeights ? magnitude : size) + underflow.sums;
+  },
+  lse: (row) => {
+    const { finish, scaleError } = row.arithmetic;
+    const { logarithm } = row;
+    const natural = Math.abs(row.lse);
+    const maximum = row.finalMaximum * Math.LN2;
+    return (
+      finish.logarithm * Math.LN2 * Math.max(1, logarithm) * (1 + finish.logarithm) +
+      finish.elementwise * (2 * maximum + 2 * logarithm + 3 * natural) +
+      Math.abs(scaleError) * maximum
+    );
+  },
+};
 
 /**
  * How far rounding may move a value known to within `error`, in a format: half an ulp, or a whole one
@@ -23,7 +47,7 @@ export function distanceToFormat(format: FormatName, value: number): number {
 }
 
 /** What moves an output before it is rounded: signed, a standard deviation, a worst case. */
-export interface BeforeRounding {
+interface BeforeRounding {
   readonly predicted: number;
   readonly noise: number;
   readonly systematic: number;

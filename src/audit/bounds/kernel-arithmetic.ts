@@ -1,8 +1,0 @@
-export type {
-  ExponentArithmetic,
-  ExponentialArithmetic,
-  FinishArithmetic,
-  KernelArithmetic,
-  MaximumRule,
-  SumArithmetic,
-} from '../../../kernels/index.js';
