@@ -1,4 +1,10 @@
-import { findTensorCoreArithmetic, type TensorCoreArithmetic } from '../../src/hardware/index.js';
+import {
+  architectures,
+  blackwellOf,
+  findTensorCoreArithmetic,
+  type TensorCoreArithmetic,
+  type MufuArchitecture,
+} from '../../src/hardware/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { exp2Coefficients, type PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
@@ -6,7 +12,7 @@ import { exp2Pattern, type Exp2Pattern } from './exp2-tuning.js';
 import { fa4Formats, isFa4Format, type Fa4Format, type Fa4OutFormat } from './formats.js';
 
 /** The GPU whose instructions are modelled. */
-export type Fa4Architecture = 'sm_90' | 'sm_100' | 'sm_103';
+export type Fa4Architecture = MufuArchitecture;
 
 /** What fp8 inputs were divided by when they were made, one number each for all heads. */
 export interface Descale {
@@ -92,7 +98,7 @@ export function fa4Configuration(
     headDim: shape.qkDim,
     causal: problem.causal,
     ctas: ctasOf(problem, shape),
-    architecture: architecture === 'sm_103' ? 'sm_103' : 'sm_100',
+    architecture: blackwellOf(architecture),
     inputBits: bits,
     local: problem.window !== null,
   });
@@ -139,8 +145,6 @@ function checkConfiguration(configuration: Fa4Configuration, format: Fa4Format):
   }
 }
 
-const instructions = { sm_90: 'wgmma', sm_100: 'tcgen05.mma', sm_103: 'tcgen05.mma' } as const;
-
 /**
  * The scale of the exponents, as the kernel has it: softmax scale · log2 e rounded to fp32, times the
  * fp32 product of the descales of Q and K, rounded. Source: `_load_effective_descales` in
@@ -161,7 +165,7 @@ export function fa4TensorCore(
   format: Fa4Format,
 ): TensorCoreArithmetic {
   return findTensorCoreArithmetic({
-    instruction: instructions[architecture],
+    instruction: architectures[architecture].tensorCore,
     architecture,
     a: format,
   });

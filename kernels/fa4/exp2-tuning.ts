@@ -1,3 +1,4 @@
+import type { BlackwellArchitecture } from '../../src/hardware/index.js';
 import { RequestError } from '../../src/request-error.js';
 
 /**
@@ -26,7 +27,7 @@ export interface Exp2Configuration {
   readonly causal: boolean;
   /** Thread blocks that share one MMA instruction. */
   readonly ctas: 1 | 2;
-  readonly architecture: 'sm_100' | 'sm_103';
+  readonly architecture: BlackwellArchitecture;
   /** Bits of an input element: 16 for bf16 and fp16, 8 for fp8. */
   readonly inputBits: 16 | 8;
   /** Sliding window; default false. */
@@ -42,7 +43,7 @@ export interface Exp2Tuning {
   readonly headDim: number;
   readonly causal: boolean;
   readonly ctas: 1 | 2;
-  readonly architecture: 'sm_100' | 'sm_103' | null;
+  readonly architecture: BlackwellArchitecture | null;
   readonly inputBits: 16 | 8 | null;
   readonly pattern: Exp2Pattern;
 }
@@ -51,7 +52,7 @@ const off: Exp2Pattern = { frequency: 0, reserve: 4, startFragment: 0 };
 
 function entry(
   [headDim, causal, ctas]: readonly [number, boolean, 1 | 2],
-  architecture: 'sm_100' | 'sm_103' | null,
+  architecture: BlackwellArchitecture | null,
   inputBits: 8 | null,
   pattern: Exp2Pattern,
 ): Exp2Tuning {

@@ -1,3 +1,4 @@
+import { blackwellOf } from '../../src/hardware/index.js';
 import { memoryModels, unitRates, type MemoryModel } from '../../src/machine/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
@@ -98,7 +99,7 @@ function prepare(
     clusters,
     isaFences: plan.isaFences,
     model,
-    rates: unitRates[configuration.architecture === 'sm_103' ? 'sm_103' : 'sm_100'],
+    rates: unitRates[blackwellOf(configuration.architecture)],
     out,
     lse,
     run,

@@ -1,5 +1,5 @@
 import { alignColumns, alignTextColumns } from '../report/layout/index.js';
-import type { Amounts } from '../machine/index.js';
+import { sharedMemoryLimits, tensorMemoryColumns, type Amounts } from '../machine/index.js';
 import type { MachineRequest } from './machine-request.js';
 import type { ClusterFinding, MachineResults } from './machine-results.js';
 
@@ -135,7 +135,7 @@ export function renderMachine(request: MachineRequest, results: MachineResults):
     ...table('Bytes of global memory', amountRows(counters.globalBytes)),
     ...waitLines(results),
     ...rooflineLines(results),
-    `Occupancy of a CTA: ${mostTensorColumns} of 512 columns of tensor memory, ${whole(mostSharedBytes)} of 232,448 bytes of shared memory`,
+    `Occupancy of a CTA: ${mostTensorColumns} of ${tensorMemoryColumns} columns of tensor memory, ${whole(mostSharedBytes)} of ${whole(sharedMemoryLimits.sm_100)} bytes of shared memory`,
     '',
   ].join('\n');
 }

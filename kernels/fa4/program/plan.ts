@@ -1,4 +1,9 @@
-import type { SharedMemory, SwizzleMode } from '../../../src/machine/index.js';
+import {
+  tensorMemoryColumns,
+  warpLanes,
+  type SharedMemory,
+  type SwizzleMode,
+} from '../../../src/machine/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { tileQueries, type Fa4Configuration } from '../configuration.js';
@@ -33,7 +38,6 @@ const mostRingStages = 32;
 const multiprocessors = 148;
 /** Columns of S of one stage, and of a tile of O. */
 export const scoreColumns = 128;
-const tensorColumns = 512;
 const outputBytes = 2;
 /** Bytes of a row of a swizzled box: the most that divide a row of the tile. */
 const boxWidths = [128, 64, 32];
@@ -140,7 +144,6 @@ function checkDimensions({ qkDim, vDim }: ProblemShape): void {
     );
 }
 
-const threadsOfWarp = 32;
 const correctionThreads = 128;
 const softmaxWarps = 4;
 
@@ -161,10 +164,10 @@ function barrierPlans(stages: number, ring: number, ctas: 1 | 2) {
     outputFull: plan('O full', 1),
     statisticsEmpty: plan('statistics empty', correctionThreads),
     stagedFull: plan('O staged', correctionThreads),
-    stagedEmpty: plan('O stored', threadsOfWarp),
+    stagedEmpty: plan('O stored', warpLanes),
     queriesFree: plan('Q free of O', 1, 1),
     queriesTaken: plan('Q taken', 1, 1),
-    tensorFree: plan('tensor memory free', threadsOfWarp, 1),
+    tensorFree: plan('tensor memory free', warpLanes, 1),
   };
 }
 
@@ -249,7 +252,7 @@ export function planProgram(
 }
 
 /** Columns of tensor memory that the kernel allocates: all. */
-export const allocatedColumns = tensorColumns;
+export const allocatedColumns = tensorMemoryColumns;
 
 const bufferAlignment = 1024;
 const barrierBytes = 8;

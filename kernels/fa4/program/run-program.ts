@@ -1,3 +1,4 @@
+import { blackwellOf } from '../../../src/hardware/index.js';
 import {
   createMmaUnits,
   createTensorMap,
@@ -171,7 +172,7 @@ export function prepareFa4Program(
   const scale = exponentScale(problem.scale, configuration);
   const rows = createRows({ configuration, format, scale });
   const mmaUnits: MmaUnits = createMmaUnits(configuration.architecture);
-  const rates = unitRates[configuration.architecture === 'sm_103' ? 'sm_103' : 'sm_100'];
+  const rates = unitRates[blackwellOf(configuration.architecture)];
   const tilesOfHead = Math.ceil(queries / clusterQueries(plan));
 
   function run(cluster: number): ProgramClusterRun {

@@ -6,8 +6,6 @@ export {
   type Float32SpecialFunctionName,
   type SpecialFunctionTables,
 } from './arrays.js';
-export { specialFunctionEvidence } from './architectures.js';
-export type { MufuArchitecture, SpecialFunctionEvidence } from './architectures.js';
 export { exp2Approx, exp2ApproxFtz } from './exp2.js';
 export { exp2ApproxFp16, exp2ApproxFtzBf16, tanhApproxBf16, tanhApproxFp16 } from './half.js';
 export { lg2ApproxFtz } from './log2.js';

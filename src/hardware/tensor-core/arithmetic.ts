@@ -1,11 +1,6 @@
 import { RequestError } from '../../request-error.js';
+import type { TensorCoreArchitecture, TensorCoreInstruction } from '../architectures.js';
 import type { OperandFormatName } from './operand-formats.js';
-
-/** The instructions that drive tensor cores, without shapes and operand types. */
-export type TensorCoreInstruction = 'mma.sync' | 'wgmma' | 'tcgen05.mma';
-
-/** The architectures whose tensor cores are modelled: Ampere, Ada, Hopper and two of Blackwell. */
-export type TensorCoreArchitecture = 'sm_80' | 'sm_89' | 'sm_90' | 'sm_100' | 'sm_103';
 
 /** The format of C and D. */
 export type AccumulatorFormat = 'fp32' | 'fp16';

@@ -2,10 +2,8 @@ export { findTensorCoreArithmetic, tensorCoreArithmetic } from './arithmetic.js'
 export type {
   AccumulatorFormat,
   ArithmeticQuery,
-  TensorCoreArchitecture,
   TensorCoreArithmetic,
   TensorCoreEvidence,
-  TensorCoreInstruction,
 } from './arithmetic.js';
 export { tensorCoreEvidence } from './evidence.js';
 export { fusedDotProduct } from './fused-dot-product.js';

@@ -1,5 +1,6 @@
 import { RequestError } from '../../request-error.js';
-import type { TensorCoreArithmetic, TensorCoreInstruction } from './arithmetic.js';
+import type { TensorCoreInstruction } from '../architectures.js';
+import type { TensorCoreArithmetic } from './arithmetic.js';
 import { instructionSequences } from './instruction-sequence.js';
 import type { OperandFormatName } from './operand-formats.js';
 

@@ -1,3 +1,5 @@
+import type { BlackwellArchitecture } from '../../hardware/index.js';
+
 /** The units of an SM that a timed schedule keeps busy. */
 export type TimedUnit = 'tensor core' | 'TMA' | 'tensor memory' | 'MUFU' | 'FMA' | 'issue';
 
@@ -49,4 +51,4 @@ const blackwell: UnitRates = {
 export const unitRates = {
   sm_100: blackwell,
   sm_103: { ...blackwell, name: 'sm_103', mufuLanes: 32 },
-} as const satisfies Readonly<Record<string, UnitRates>>;
+} as const satisfies Readonly<Record<BlackwellArchitecture, UnitRates>>;

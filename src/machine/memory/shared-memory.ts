@@ -1,14 +1,12 @@
+import { architectures } from '../../hardware/index.js';
 import { RequestError } from '../../request-error.js';
 import type { MemoryViolation } from './violation.js';
 
-/**
- * Most bytes of shared memory that one CTA can have: 227 KB (1 KB of each SM's 228 KB belongs to the
- * system). Source: CUDA C++ Programming Guide, technical specifications per compute capability.
- */
+/** Most bytes of shared memory that one CTA can have: 227 KB, of the 228 KB of an SM. */
 export const sharedMemoryLimits = {
-  sm_90: 232_448,
-  sm_100: 232_448,
-  sm_103: 232_448,
+  sm_90: architectures.sm_90.sharedBytes,
+  sm_100: architectures.sm_100.sharedBytes,
+  sm_103: architectures.sm_103.sharedBytes,
 } as const;
 
 /** A named part of a CTA's shared memory. */

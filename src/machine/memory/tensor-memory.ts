@@ -1,10 +1,11 @@
+import { architectures } from '../../hardware/index.js';
 import type { MemoryViolation } from './violation.js';
 
 /** Lanes of a CTA's tensor memory. Source: PTX ISA 9.2, "Tensor Memory" (section 9.7.16.1). */
 export const tensorMemoryLanes = 128;
 
-/** Columns of 32 bits of a CTA's tensor memory. Source: as {@link tensorMemoryLanes}. */
-export const tensorMemoryColumns = 512;
+/** Columns of 32 bits of a CTA's tensor memory. */
+export const tensorMemoryColumns: number = architectures.sm_100.tensorMemoryColumns;
 
 /** The unit of allocation, in columns. Source: PTX ISA 9.2, "Tensor Memory Allocation". */
 export const tensorAllocationUnit = 32;

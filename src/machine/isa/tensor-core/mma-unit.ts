@@ -1,10 +1,11 @@
 import type { PatternArray } from '../../../formats/index.js';
 import {
+  architectures,
   createTensorCoreTile,
   findTensorCoreArithmetic,
+  type Architecture,
   type OperandFormatName,
   operandFormats,
-  type TensorCoreArchitecture,
   type TensorCoreArithmetic,
   type TensorCoreTile,
 } from '../../../hardware/index.js';
@@ -191,21 +192,15 @@ export interface MmaUnits {
   readonly find: (instruction: MmaInstruction) => MmaUnit | string;
 }
 
-const instructions = {
-  sm_90: 'wgmma',
-  sm_100: 'tcgen05.mma',
-  sm_103: 'tcgen05.mma',
-} as const satisfies Partial<Record<TensorCoreArchitecture, string>>;
-
 /** The architectures whose arithmetic the machine can be given; sm_90's is that of its wgmma. */
-export type MachineArchitecture = keyof typeof instructions;
+export type MachineArchitecture = Extract<Architecture, 'sm_90' | 'sm_100' | 'sm_103'>;
 
 /** Tensor cores with an architecture's arithmetic. They keep the memory of the tiles that they met. */
 export function createMmaUnits(architecture: MachineArchitecture): MmaUnits {
   const units = new Map<string, MmaUnit | string>();
   const create = ({ a, b }: MmaInstruction): MmaUnit | string => {
     try {
-      const instruction = instructions[architecture];
+      const { tensorCore: instruction } = architectures[architecture];
       return createMmaUnit(findTensorCoreArithmetic({ instruction, architecture, a, b }));
     } catch (error) {
       if (error instanceof RequestError) return error.message;
