@@ -8,10 +8,10 @@ import {
 } from '../../properties/index.js';
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import type { CheckCommandOptions } from './check.js';
+import type { CheckCommandOptions } from './check/options.js';
 import { ordinaryProblem } from './check-ordinary-problem.js';
 import type { KernelUnderTest } from './check-kernel-under-test.js';
-import { kernelSettings } from './kernel-settings.js';
+import { kernelSettings } from './options/kernel-settings.js';
 
 /** The --set options with --variant among them. @throws RequestError for a variant of other models */
 function settingsOf({ kernel, set = [], variant }: CheckCommandOptions): Map<string, string> {

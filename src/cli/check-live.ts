@@ -17,12 +17,12 @@ import {
 import type { Problem } from '../problem/index.js';
 import { describeReportedProblem, reportedProblem } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
-import type { CheckCommandOptions } from './check.js';
+import type { CheckCommandOptions } from './check/options.js';
 import type { ExecutionFailure, KernelUnderTest } from './check-kernel-under-test.js';
 import { ordinaryProblem } from './check-ordinary-problem.js';
 import { isModel } from './declared-arithmetic.js';
-import { kernelSettings } from './kernel-settings.js';
-import { parsePositive } from './problem-settings.js';
+import { kernelSettings } from './options/kernel-settings.js';
+import { parsePositive } from './options/parse-values.js';
 
 /** How often a command is started that ends before its first answer. */
 const mostStarts = 3;

@@ -4,7 +4,7 @@ import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem/index.js';
 import { createAuditReport, type Provenance } from '../report/json/index.js';
 import { gatherPlotData, type ComparedOutput, type PlotData } from '../report/html/index.js';
-import type { SourcedTensor } from './read-output.js';
+import type { SourcedTensor } from './files/tensor-argument.js';
 
 /** Cells of the one heat map that a compared output has. */
 const comparedCells = 6144;

@@ -9,7 +9,7 @@ import {
 } from '../audit/index.js';
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import { kernelSettings } from './kernel-settings.js';
+import { kernelSettings } from './options/kernel-settings.js';
 
 /** The options that say how a kernel computes, of `audit`, `bound` and `check`. */
 export interface ArithmeticOptions {

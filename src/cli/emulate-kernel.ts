@@ -5,7 +5,7 @@ import { emulate } from '../emulate/index.js';
 import { formats, patternsOf } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
 import type { TensorSource } from '../report/json/index.js';
-import { kernelSettings } from './kernel-settings.js';
+import { kernelSettings } from './options/kernel-settings.js';
 
 /** The outputs of an emulated kernel, as an audit wants them. */
 export interface EmulatedOutputs {

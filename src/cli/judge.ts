@@ -22,9 +22,9 @@ import type { AttributedKernel } from '../../kernels/index.js';
 import { problemShape, type Problem } from '../problem/index.js';
 import { gatherSketch, type AuditSketch } from '../report/text/index.js';
 import { RequestError } from '../request-error.js';
-import type { AuditCommandOptions } from './audit.js';
+import type { AuditCommandOptions } from './audit/options.js';
 import { isModel, type DeclaredArithmetic } from './declared-arithmetic.js';
-import { kernelSettings } from './kernel-settings.js';
+import { kernelSettings } from './options/kernel-settings.js';
 
 /** The most multiply-adds that the measuring of techniques takes: some seconds. */
 const measuringEffort = 4e9;

@@ -8,7 +8,7 @@ import { nearestName } from '../io/index.js';
 import { memoryModels, type MemoryModel, type TraceEvent } from '../machine/index.js';
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import type { MachineOptions } from './machine-options.js';
+import type { MachineOptions } from './emulate/options.js';
 import { findSchedule, type ChosenSchedule } from './machine-schedule.js';
 
 /** A run of a program on the machine, as the command line asks for it. */

@@ -1,13 +1,14 @@
 import { Command, type CommanderError } from 'commander';
-import { addAuditCommand } from './audit.js';
-import { addBenchCommand } from './bench.js';
-import { addBoundCommand } from './bound.js';
-import { addCheckCommand } from './check.js';
-import { addCompletionCommand } from './completion.js';
-import { addConformCommand } from './conform.js';
-import { addEmulateCommand } from './emulate.js';
-import { addMergeCommand } from './merge.js';
-import { addProfileCommand } from './profile.js';
+import { auditCommand } from './audit/options.js';
+import { benchCommand } from './bench/options.js';
+import { boundCommand } from './bound/options.js';
+import { checkCommand } from './check/options.js';
+import { completionCommand, shells } from './completion/options.js';
+import { conformCommand } from './conform/options.js';
+import { emulateCommand } from './emulate/options.js';
+import { mergeCommand } from './merge/options.js';
+import { addCommand } from './options/command-rows.js';
+import { profileCommand } from './profile/options.js';
 import { toolVersion } from './tool-version.js';
 
 const examples = `
@@ -22,6 +23,55 @@ FORCE_COLOR and TERM.
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
 
 /**
+ * Registers every command. What a command does is loaded when it is run: to start one must not cost what
+ * all of them need.
+ */
+export function addCommands(program: Command): void {
+  addCommand(program, auditCommand, async (problem, options) => {
+    const { runAudit } = await import('./audit/run.js');
+    return runAudit(problem, options);
+  });
+  addCommand(program, boundCommand, async (problem, options) => {
+    const { runBound } = await import('./bound/run.js');
+    return runBound(problem, options);
+  });
+  addCommand(program, checkCommand, async (options) => {
+    const { runCheck } = await import('./check/run.js');
+    return runCheck(options);
+  });
+  addCommand(program, emulateCommand, async (model, problem, options) => {
+    const { runEmulate } = await import('./emulate/run.js');
+    return runEmulate(model, problem, options);
+  });
+  addCommand(program, conformCommand, async (instructions, options) => {
+    const { runConform } = await import('./conform/run.js');
+    return runConform(instructions, options);
+  });
+  addCommand(program, profileCommand, async (technique, options) => {
+    const { runProfile } = await import('./profile/run.js');
+    return runProfile(technique, options);
+  });
+  addCommand(program, mergeCommand, async (parts, options) => {
+    const { runMerge } = await import('./merge/run.js');
+    return runMerge(parts, options);
+  });
+  addCommand(program, benchCommand, async (options) => {
+    const { runBench } = await import('./bench/run.js');
+    return runBench(options);
+  });
+  addCommand(program, completionCommand, async (name) => {
+    const { renderCompletion } = await import('./completion/run.js');
+    process.stdout.write(
+      renderCompletion(
+        program,
+        shells.find((shell) => shell === name)!,
+      ),
+    );
+    return 0;
+  });
+}
+
+/**
  * The whole command line, ready to parse.
  * @param onStop called in place of `process.exit` when the parser stops: for help and version with
  *   exit code 0, for a request that it cannot read with another
@@ -33,14 +83,6 @@ export function createProgram(onStop: (error: CommanderError) => void): Command 
     .showHelpAfterError('(flashproof --help lists the commands)')
     .addHelpText('after', examples)
     .exitOverride(onStop);
-  addAuditCommand(program);
-  addBoundCommand(program);
-  addCheckCommand(program);
-  addEmulateCommand(program);
-  addConformCommand(program);
-  addProfileCommand(program);
-  addMergeCommand(program);
-  addBenchCommand(program);
-  addCompletionCommand(program);
+  addCommands(program);
   return program;
 }

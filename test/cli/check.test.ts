@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { lawIds, laws, regimeNames } from '../../properties/index.js';
 import { openTensorFile, readProblem } from '../../src/io/index.js';
-import { runAudit } from '../../src/cli/run-audit.js';
+import { runAudit } from '../../src/cli/audit/run.js';
 import { validateCheckReport } from '../../src/report/json/validate-report.js';
 import type { AuditReport } from '../../src/report/json/audit-report.js';
 import type { CheckReport } from '../../src/report/json/index.js';

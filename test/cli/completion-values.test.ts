@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { fa4Model, kernelVariants, machineMutants } from '../../kernels/index.js';
 import { lawIds, laws } from '../../properties/index.js';
-import { completionValues } from '../../src/cli/completion-values.js';
-import { completedCommands } from '../../src/cli/completion-words.js';
-import type { Shell } from '../../src/cli/completion.js';
-import { kernelSettings } from '../../src/cli/kernel-settings.js';
-import { declaredFormats } from '../../src/cli/problem-settings.js';
+import { completionValues } from '../../src/cli/completion/completion-values.js';
+import { completedCommands } from '../../src/cli/completion/completion-words.js';
+import type { Shell } from '../../src/cli/completion/options.js';
+import { kernelSettings } from '../../src/cli/options/kernel-settings.js';
+import { declaredFormats } from '../../src/cli/options/problem-settings.js';
 import { createProgram } from '../../src/cli/program.js';
-import { renderCompletion } from '../../src/cli/render-completion.js';
+import { renderCompletion } from '../../src/cli/completion/run.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 
 const program = createProgram((error) => {
@@ -38,18 +38,18 @@ describe('every option whose value is one of some names', () => {
   });
 
   it('has all of them: mutants, bugs, promises', () => {
-    expect(completionValues['--mutant']).toEqual(machineMutants.map(({ id }) => id));
+    expect(completionValues.mutant).toEqual(machineMutants.map(({ id }) => id));
     for (const { id } of kernelVariants) {
-      expect(completionValues['--variant']).toContain(id);
-      expect(completionValues['--set']).toContain(`variant=${id}`);
+      expect(completionValues.variant).toContain(id);
+      expect(completionValues.setting).toContain(`variant=${id}`);
     }
     for (const id of lawIds)
       for (const strength of [...laws[id].strengths, 'none'])
-        expect(completionValues['--promise']).toContain(`${id}=${strength}`);
+        expect(completionValues.promise).toContain(`${id}=${strength}`);
   });
 
   it('takes what is completed', () => {
-    const declared = declaredFormats({ format: completionValues['--format'].slice() });
+    const declared = declaredFormats({ format: completionValues['tensor-format'].slice() });
     expect(Object.keys(declared)).toEqual(['q', 'k', 'v', 'out', 'lse']);
     const tensor: Tensor = { format: 'bf16', shape: [1, 1, 8, 64], data: new Uint16Array(512) };
     const problem: Problem = {
@@ -61,7 +61,7 @@ describe('every option whose value is one of some names', () => {
       window: null,
       softcap: null,
     };
-    const architectures = completionValues['--set'].filter((set) => set.startsWith('arch'));
+    const architectures = completionValues.setting.filter((set) => set.startsWith('arch'));
     expect(architectures.length).toBeGreaterThan(1);
     for (const set of architectures)
       expect(fa4Model.prepare(problem, kernelSettings([set])).settings).toMatchObject(

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { lawIds, regimeNames, scoreRegimeNames } from '../../properties/index.js';
 import { kernelModels } from '../../kernels/index.js';
-import { shells, type Shell } from '../../src/cli/completion.js';
-import { completionValues } from '../../src/cli/completion-values.js';
-import { completedCommands } from '../../src/cli/completion-words.js';
+import { shells, type Shell } from '../../src/cli/completion/options.js';
+import { completionValues } from '../../src/cli/completion/completion-values.js';
+import { completedCommands } from '../../src/cli/completion/completion-words.js';
 import { createProgram } from '../../src/cli/program.js';
-import { renderCompletion } from '../../src/cli/render-completion.js';
+import { renderCompletion } from '../../src/cli/completion/run.js';
 import { knownInstructions } from '../../src/conform/index.js';
 
 const program = createProgram((error) => {
@@ -54,22 +54,22 @@ function bashOffers(...words: string[]): string[] {
 }
 
 describe('what is completed', () => {
-  it('names only options and arguments that there are', () => {
+  it('names only what some option or argument takes', () => {
     const known = new Set(
-      commands.flatMap(({ name, options, arguments: list }) => [
-        ...options.flatMap(({ long }) => [long, `${name} ${long}`]),
-        ...list.map((argument) => `${name} ${argument.name}`),
-      ]),
+      commands
+        .flatMap(({ options, arguments: list }) => [...options, ...list])
+        .flatMap(({ value }) => (value?.kind === 'names' ? [value.names] : [])),
     );
-    for (const place of Object.keys(completionValues)) expect(known, place).toContain(place);
+    for (const [kind, names] of Object.entries(completionValues))
+      expect(known, kind).toContain(names);
   });
 
   it('names nothing that a shell would split or expand, but for what is quoted', () => {
-    for (const [place, names] of Object.entries(completionValues)) {
-      expect(names.length, place).toBeGreaterThan(0);
-      const isQuoted = place === '--mutant';
+    for (const [kind, names] of Object.entries(completionValues)) {
+      expect(names.length, kind).toBeGreaterThan(0);
+      const isQuoted = kind === 'mutant';
       for (const name of names)
-        expect(name, place).toMatch(isQuoted ? /^[^'"\\$`]+$/ : /^[\w.=:-]+$/);
+        expect(name, kind).toMatch(isQuoted ? /^[^'"\\$`]+$/ : /^[\w.=:-]+$/);
     }
   });
 

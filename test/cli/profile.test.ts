@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { techniqueNames } from '../../src/cli/profile.js';
+import { techniqueNames } from '../../src/cli/profile/options.js';
 import { techniques } from '../../src/profile/index.js';
 import { builtDist } from '../setup/built-dist.js';
 import { refusal, runInProcess } from './run-in-process.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createProgressLine } from '../../src/cli/progress.js';
-import { createStagedProgress } from '../../src/cli/staged-progress.js';
+import { createProgressLine, createStagedProgress } from '../../src/cli/terminal/progress.js';
 
 /** A stream that keeps what is written, and a clock that is turned by hand. */
 function watched(isTTY: boolean) {

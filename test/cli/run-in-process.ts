@@ -1,18 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { vi } from 'vitest';
-import { addAuditCommand } from '../../src/cli/audit.js';
-import { addBoundCommand } from '../../src/cli/bound.js';
-import { addCheckCommand } from '../../src/cli/check.js';
-import { addConformCommand } from '../../src/cli/conform.js';
-import { addEmulateCommand } from '../../src/cli/emulate.js';
-import { addMergeCommand } from '../../src/cli/merge.js';
-import { addProfileCommand } from '../../src/cli/profile.js';
+import { addCommands } from '../../src/cli/program.js';
 import { RequestError } from '../../src/request-error.js';
-
-const adders = [
-  ...[addAuditCommand, addBoundCommand, addCheckCommand],
-  ...[addConformCommand, addEmulateCommand, addMergeCommand, addProfileCommand],
-];
 
 /** What a command printed, and its exit status. */
 export interface CommandRun {
@@ -33,7 +22,7 @@ async function attempt(args: readonly string[]): Promise<Attempt> {
     }),
   );
   const program = new Command('flashproof').exitOverride().configureOutput({ writeErr: () => {} });
-  for (const add of adders) add(program);
+  addCommands(program);
   program.commands.forEach((command) => command.exitOverride());
   const before = process.exitCode;
   process.exitCode = undefined;

@@ -9,10 +9,10 @@ import {
   readJournal,
   readPart,
 } from '../../src/campaign/index.js';
-import { readCase } from '../../src/cli/check-case-file.js';
-import { declaredPromises } from '../../src/cli/check-promises.js';
+import { readCase } from '../../src/cli/check/case-file.js';
+import { declaredPromises } from '../../src/cli/check/promises.js';
 import { parseKernelAnswer } from '../../src/live/kernel-answer.js';
-import type { CheckCommandOptions } from '../../src/cli/check.js';
+import type { CheckCommandOptions } from '../../src/cli/check/options.js';
 import { readCapture } from '../../src/conform/capture.js';
 import { renderConformance } from '../../src/report/text/index.js';
 import { targets as captureTargets } from '../../src/conform/targets.js';

@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs';
+import { kernelModels } from '../../../kernels/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { ElementBounds, JudgedElements } from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
+import type { TensorFile } from '../../io/index.js';
+import type { Problem } from '../../problem/index.js';
+import {
+  type ComparedOutput,
+  gatherPlotData,
+  type HtmlReport,
+  type PlotData,
+  renderHtml,
+} from '../../report/html/index.js';
+import type { AuditReport, Provenance } from '../../report/json/index.js';
+import type { AuditCommandOptions } from './options.js';
+import { reproduceCommands } from './reproduce-commands.js';
+import { createOutputComparer } from '../compare-outputs.js';
+import { exp2Curves } from '../exp2-curves.js';
+import { kernelSettings } from '../options/kernel-settings.js';
+import { readTensorArgument, type SourcedTensor } from '../files/tensor-argument.js';
+import { RequestError } from '../../request-error.js';
+
+/** An output that was judged, with what goes with its report. */
+export interface JudgedOutput {
+  readonly output: SourcedTensor;
+  readonly falseAlarmRate: number;
+  readonly provenance: Provenance;
+}
+
+/** What an HTML report needs of an audit while it runs. */
+export interface HtmlAudit {
+  /** Takes the elements that are judged; see `AuditOptions.onElements`. */
+  readonly onElements: (judged: JudgedElements) => void;
+  /** Judges the outputs of --compare, and the judged one before them; none without --compare. */
+  readonly compare: (
+    problem: Problem,
+    file: TensorFile,
+    judged: JudgedOutput,
+  ) => Promise<readonly ComparedOutput[]>;
+  /** @param problem null when there was no output to judge */
+  readonly render: (
+    report: AuditReport,
+    problem: Problem | null,
+    compared: readonly ComparedOutput[],
+    identification: string | null,
+  ) => Promise<string>;
+}
+
+/** What the judged output is called beside others. */
+function judgedName({ output, exec, kernel }: AuditCommandOptions): string {
+  if (kernel !== undefined) return kernel;
+  if (exec !== undefined) return 'the live kernel';
+  const tensor = output?.slice(output.lastIndexOf(':') + 1);
+  return tensor === undefined || tensor === '' ? 'out' : tensor;
+}
+
+/**
+ * Prepares the HTML report of one audit.
+ * @throws RequestError for a --compare that does not parse
+ */
+export function createHtmlAudit(path: string, options: AuditCommandOptions): HtmlAudit {
+  const name = judgedName(options);
+  const others = compareArguments(options.compare ?? [], name);
+  let plots: PlotData | null = null;
+  let reference: AttentionReference | null = null;
+  const bounds = new Map<FormatName, ElementBounds>();
+  const isDeclared = options.kernel !== undefined || options.as !== undefined;
+  return {
+    onElements: (judged) => {
+      plots = gatherPlotData(judged);
+      if (others.length === 0) return;
+      reference = judged.reference;
+      if (!isDeclared) bounds.set(judged.outputFormat, judged.bounds);
+    },
+    compare: async (problem, file, { output, falseAlarmRate, provenance }) => {
+      if (reference === null) return [];
+      const compare = createOutputComparer(problem, reference, falseAlarmRate, provenance, bounds);
+      const compared = [compare(name, output)];
+      for (const { name, output } of others) {
+        const read = await readTensorArgument(output, file, 'out', options);
+        compared.push(compare(name, read));
+      }
+      return compared;
+    },
+    render: (report, problem, compared, identification) => {
+      const name = options.kernel ?? options.as;
+      const model = kernelModels.find((known) => known.name === name);
+      const page: HtmlReport = {
+        report,
+        plots,
+        compared,
+        identification,
+        exp2:
+          model === undefined || problem === null
+            ? []
+            : exp2Curves(model, problem, kernelSettings(options.set)),
+        commands: reproduceCommands(path, options),
+      };
+      return renderHtml(page);
+    },
+  };
+}
+
+/** An output to compare with, and what it is called. */
+export interface CompareArgument {
+  readonly name: string;
+  /** As `--output` takes it: `<file>[:<tensor>]`. */
+  readonly output: string;
+}
+
+/** The name of an output that was given none: its tensor, or its file. */
+function defaultName(output: string): string {
+  const tensor = output.slice(output.lastIndexOf(':') + 1);
+  return tensor === '' ? output : tensor;
+}
+
+/**
+ * What the --compare options name: `[<name>=]<file>[:<tensor>]`, split at the first equals sign unless
+ * the whole of it is an existing path.
+ *
+ * @param judged the name of the output that the report is of
+ * @throws RequestError for an argument without a file or tensor, and for a name given twice
+ */
+export function compareArguments(texts: readonly string[], judged: string): CompareArgument[] {
+  const names = new Set([judged]);
+  return texts.map((text) => {
+    const equals = existsSync(text) ? -1 : text.indexOf('=');
+    const output = text.slice(equals + 1);
+    const name = equals < 1 ? defaultName(output) : text.slice(0, equals);
+    if (equals === 0 || output === '' || output === ':')
+      throw new RequestError(
+        `--compare is ${JSON.stringify(text)}; give [<name>=]<file>[:<tensor>], an empty file meaning the problem file`,
+      );
+    if (names.has(name))
+      throw new RequestError(
+        `two outputs are called ${JSON.stringify(name)}; give this one a name of its own: --compare <name>=${output}`,
+      );
+    names.add(name);
+    return { name, output };
+  });
+}

@@ -1,0 +1,127 @@
+import { commandRow } from '../options/command-rows.js';
+import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { threadCount } from '../options/parse-values.js';
+import { premiseHelp, premiseOption } from '../options/premise-option.js';
+import { problemDescription, problemOptions } from '../options/problem-options.js';
+
+/** The options of `flashproof audit`. */
+export const auditOptions = optionRows({
+  output: {
+    argument: '<file[:tensor]>',
+    description: "the kernel's O; an empty file part means the problem file",
+  },
+  lse: { argument: '<file[:tensor]>', description: "the kernel's LSE (natural logarithm)" },
+  exec: {
+    argument: '<command>',
+    description: 'run a live kernel over the process protocol instead',
+    excludes: [
+      {
+        options: ['output', 'lse'],
+        says: '--exec makes its own output; leave out --output and --lse',
+      },
+    ],
+  },
+  kernel: {
+    argument: '<model>',
+    description: 'run an emulated kernel instead (flashproof emulate list)',
+    completes: 'kernel-model',
+    excludes: [
+      {
+        options: ['output', 'lse', 'exec'],
+        says: '--kernel makes its own output; leave out --output, --lse and --exec, or leave out --kernel',
+      },
+      {
+        options: ['as'],
+        says: '--kernel judges its output by its own arithmetic; leave out --as',
+      },
+    ],
+  },
+  as: {
+    argument: '<name>',
+    description: "judge by a kernel model's own arithmetic, or by a preset's premises",
+    completes: 'judged-name',
+  },
+  premise: premiseOption,
+  set: {
+    argument: '<key=value>',
+    description: 'change a setting of --kernel or --as (repeatable)',
+    repeats: true,
+    completes: 'setting',
+    needs: {
+      oneOf: ['kernel', 'as'],
+      says: '--set changes a kernel model; name one with --kernel or --as',
+    },
+  },
+  threads: {
+    argument: '<n>',
+    description: 'threads of the emulated kernel (default: one per core)',
+    parse: threadCount,
+  },
+  timeout: {
+    argument: '<seconds>',
+    description: 'how long the live kernel may take',
+    initial: '60',
+  },
+  falseAlarmRate: {
+    argument: '<p>',
+    description: 'probability that the statistical tests fail a correct kernel',
+    initial: '1e-9',
+  },
+  ...problemOptions,
+  techniques: { without: 'leave out the table of techniques' },
+  identify: {
+    description: 'tell which kernel model, or combination of techniques, the output is of',
+  },
+  json: {
+    argument: '<file>',
+    description: 'write the report as JSON (- for standard output)',
+    stdout: true,
+  },
+  junit: {
+    argument: '<file>',
+    description: 'write the report as JUnit XML (- for standard output)',
+    stdout: true,
+  },
+  html: {
+    argument: '<file>',
+    description: 'write the report as one HTML page with plots (- for standard output)',
+    stdout: true,
+  },
+  compare: {
+    argument: '<name=file:tensor>',
+    description: 'another output of the problem to show in the page of --html (repeatable)',
+    repeats: true,
+    needs: {
+      oneOf: ['html'],
+      says: '--compare shows outputs in the HTML page; add --html <file>',
+    },
+  },
+  full: { description: 'print every test and number, the techniques and the inputs' },
+  quiet: { short: 'q', description: 'print the verdict only' },
+});
+
+/** The options of `flashproof audit` as they are given. */
+export type AuditCommandOptions = ParsedOptions<typeof auditOptions>;
+
+const examples = `
+Examples:
+  flashproof audit dump.safetensors --output :out --lse :lse
+  flashproof audit dump.safetensors --output kernel.npy --causal --json out.json
+  flashproof audit problem.safetensors --exec "python my_kernel.py"
+  flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
+  flashproof audit dump.safetensors --as fa4 --set architecture=sm_100
+  flashproof audit dump.safetensors --as eager
+  flashproof audit dump.safetensors --premise scores=bf16,partials=bf16
+  flashproof audit dump.safetensors --output :out --identify
+  flashproof audit dump.safetensors --compare :torch --html report.html
+
+Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
+
+/** `flashproof audit`. */
+export const auditCommand = commandRow({
+  name: 'audit',
+  description: "judge a kernel's output, and its LSE, against the oracle",
+  arguments: [{ syntax: '<problem>', description: problemDescription, completes: 'path' }],
+  options: auditOptions,
+  details: premiseHelp + examples,
+});

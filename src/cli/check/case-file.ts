@@ -1,0 +1,99 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import {
+  openTensorFile,
+  printable,
+  problemMetadata,
+  quoted,
+  readProblem,
+  writeSafetensors,
+} from '../../io/index.js';
+import { lawIds, laws, type LawCase, type LawId } from '../../../properties/index.js';
+import type { KernelOutputs } from '../../audit/index.js';
+import { RequestError } from '../../request-error.js';
+
+/** A case of a property that a kernel violates, and how it came about. */
+export interface SavedCase {
+  readonly lawCase: LawCase;
+  readonly property: LawId;
+  readonly regime: string;
+  readonly seed: number;
+  /** The options that name the kernel, as a shell reads them. */
+  readonly kernel: string;
+  /** flashproof's version. */
+  readonly version: string;
+  /** What the kernel made of the very problem; null when it made nothing of it. */
+  readonly outputs: KernelOutputs | null;
+}
+
+/**
+ * Writes a case as a problem file that `flashproof audit` reads too: tensors q, k, v, and the kernel's
+ * out and lse; the problem's settings and the case in the metadata. The folder is made where there is
+ * none.
+ * @throws RequestError when it cannot be written
+ */
+export async function saveCase(path: string, saved: SavedCase): Promise<void> {
+  const { lawCase, property, regime, seed, kernel, version, outputs } = saved;
+  const { q, k, v } = lawCase.problem;
+  const folder = dirname(path);
+  await mkdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
+    throw new RequestError(
+      `${printable(folder)}: cannot be created (${error.code ?? error.message}); choose another --save-dir`,
+    );
+  });
+  await writeSafetensors(
+    path,
+    {
+      q,
+      k,
+      v,
+      ...(outputs === null ? {} : { out: outputs.out }),
+      ...(outputs === null || outputs.lse === null ? {} : { lse: outputs.lse }),
+    },
+    {
+      ...problemMetadata(lawCase.problem),
+      property,
+      choice: String(lawCase.choice),
+      regime,
+      seed: String(seed),
+      kernel,
+      flashproof: version,
+    },
+  );
+}
+
+/** A case read back. */
+export interface ReplayedCase {
+  readonly lawCase: LawCase;
+  readonly property: LawId;
+}
+
+/**
+ * Reads a case that `saveCase` wrote.
+ * @throws RequestError for a file that cannot be read or notes no case that there is
+ */
+export async function readCase(path: string): Promise<ReplayedCase> {
+  const file = await openTensorFile(path);
+  try {
+    const { property: name, choice: form = '0' } = file.metadata;
+    if (name === undefined)
+      throw new RequestError(
+        `${printable(path)}: notes no property to try; give a file that flashproof check saved, or judge it with flashproof audit`,
+      );
+    const property = lawIds.find((id) => id === name);
+    if (property === undefined)
+      throw new RequestError(
+        `${printable(path)}: metadata property is ${quoted(name)}, which this version has not; choose from ${lawIds.join(', ')}`,
+      );
+    const choice = Number(form);
+    const { choices } = laws[property];
+    if (!/^\d+$/.test(form) || choice >= choices)
+      throw new RequestError(
+        `${printable(path)}: metadata choice is ${quoted(form)}; property ${property} has forms 0 to ${choices - 1}`,
+      );
+    const problem = await readProblem(file);
+    return { lawCase: { problem, choice }, property };
+  } finally {
+    await file.close();
+  }
+}

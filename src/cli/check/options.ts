@@ -1,0 +1,193 @@
+import { campaignDetails, campaignOptions } from '../options/campaign-options.js';
+import { commandRow } from '../options/command-rows.js';
+import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { premiseHelp, premiseOption } from '../options/premise-option.js';
+
+/** What a kernel may promise to take or not; each flag has its opposite, to undo a file's. */
+export const promiseOptions = optionRows({
+  promises: { argument: '<file>', description: 'what the kernel promises, as JSON; flags win' },
+  formats: {
+    argument: '<names>',
+    description: 'formats of Q, K and V, as in bf16,fp16',
+    completes: 'format',
+  },
+  dims: { argument: '<sizes>', description: 'the only head dimensions, as in 64,128' },
+  groupSizes: { argument: '<sizes>', description: 'query heads of a kv head, as in 1,4,8' },
+  multiples: {
+    argument: '<size=n>',
+    description: 'what sizes are multiples of, as in keys=64',
+    completes: 'multiple',
+  },
+  causalOnly: { description: 'takes no problem without a causal mask' },
+  causal: { without: 'takes no causal mask', undo: true },
+  window: { without: 'takes no sliding window', undo: true },
+  softcap: { description: 'takes a softcap', undo: true },
+  groupedHeads: { without: 'takes as many heads of K and V as of Q only', undo: true },
+  emptyRows: { without: 'takes no mask that leaves a query without a key', undo: true },
+  specialValues: {
+    description: 'makes of infinities and NaNs what IEEE arithmetic makes, in the LSE too',
+    undo: true,
+  },
+  needsLse: { description: 'gives an LSE, and fails without', undo: true },
+  blockKeys: {
+    argument: '<n>',
+    description: 'keys that it works on at a time, at which problems are aimed',
+  },
+  rescaleThreshold: {
+    argument: '<x>',
+    description: 'log2 of how far its running maximum may lag',
+  },
+  promise: {
+    argument: '<property=how>',
+    description: 'how well it obeys a property: bits, bound or none (repeatable)',
+    repeats: true,
+    completes: 'promise',
+  },
+});
+
+/** The promises as they are given. */
+export type PromiseOptions = ParsedOptions<typeof promiseOptions>;
+
+/** The options of `flashproof check`. */
+export const checkOptions = optionRows({
+  kernel: {
+    argument: '<model>',
+    description: 'an emulated kernel (flashproof emulate list)',
+    completes: 'kernel-model',
+    required: {
+      oneOf: ['exec'],
+      says: 'there is no kernel to check; name one with --kernel <model> or --exec "<command>"',
+    },
+    excludes: [
+      { options: ['exec'], says: '--kernel and --exec name two kernels; leave out one' },
+      { options: ['as'], says: '--kernel is judged by its own arithmetic; leave out --as' },
+    ],
+  },
+  exec: {
+    argument: '<command>',
+    description: 'a live kernel over the process protocol',
+    excludes: [
+      {
+        options: ['variant'],
+        says: '--variant is a bug of a kernel model; name one with --kernel',
+      },
+    ],
+  },
+  set: {
+    argument: '<key=value>',
+    description: 'change a setting of --kernel or --as (repeatable)',
+    repeats: true,
+    completes: 'setting',
+    needs: {
+      oneOf: ['kernel', 'as'],
+      says: '--set changes a kernel model; name one with --kernel or --as',
+    },
+  },
+  variant: {
+    argument: '<id>',
+    description: 'the emulated kernel with one bug: --set variant=<id>',
+    completes: 'variant',
+  },
+  as: {
+    argument: '<name>',
+    description: "judge --exec by a kernel model's own arithmetic, or a preset's premises",
+    completes: 'judged-name',
+  },
+  premise: premiseOption,
+  property: {
+    argument: '<names>',
+    description: 'properties to try (repeatable; default: all)',
+    repeats: true,
+    completes: 'property',
+  },
+  regime: {
+    argument: '<names>',
+    description: 'regimes to draw problems in (repeatable; default: all)',
+    repeats: true,
+    completes: 'regime',
+  },
+  runs: { argument: '<n>', description: 'problems per property', initial: '100' },
+  seed: {
+    argument: '<n>',
+    description: 'the same seed draws the same problems (default: random)',
+  },
+  seconds: { argument: '<n>', description: 'how long the whole check may take', initial: '60' },
+  bail: { description: 'stop at the first violation' },
+  strict: { description: 'fail as well where a property that is promised was never tried' },
+  timeout: {
+    argument: '<seconds>',
+    description: 'how long one answer of --exec may take',
+    initial: '10',
+  },
+  ...campaignOptions,
+  ...promiseOptions,
+  list: { description: 'list properties and regimes' },
+  replay: { argument: '<file>', description: 'try the saved problem of a failure again' },
+  saveDir: {
+    argument: '<folder>',
+    description: 'where failures are saved',
+    initial: 'flashproof-failures',
+  },
+  json: {
+    argument: '<file>',
+    description: 'write the report, or the list, as JSON (- for standard output)',
+    stdout: true,
+    excludes: [
+      {
+        options: ['replay'],
+        says: '--replay prints a verdict and makes no report; leave out --json and --junit',
+      },
+    ],
+  },
+  junit: {
+    argument: '<file>',
+    description: 'write the report as JUnit XML (- for standard output)',
+    stdout: true,
+    excludes: [
+      {
+        options: ['replay'],
+        says: '--replay prints a verdict and makes no report; leave out --json and --junit',
+      },
+    ],
+  },
+  quiet: { short: 'q', description: 'print the verdict only' },
+});
+
+/** The options of `flashproof check` as they are given. */
+export type CheckCommandOptions = ParsedOptions<typeof checkOptions>;
+
+const details = `
+What is promised decides which problems are tried: a kernel without sliding
+windows gets none with --no-window. A file for --promises says so in JSON:
+  {"formats": ["bf16"], "dims": [64, 128], "softcap": true,
+   "laws": {"determinism": "bits"}}
+
+Examples:
+  flashproof check --list
+  flashproof check --kernel fa4
+  flashproof check --kernel fa4 --variant causal-one-more --runs 20
+  flashproof check --kernel naive-fp32 --property within-bound --seed 1 \\
+    --json check.json
+  flashproof check --exec "python my_kernel.py" --formats bf16 --dims 64,128 \\
+    --no-window
+  flashproof check --exec "python my_kernel.py" \\
+    --replay flashproof-failures/within-bound-1-3.safetensors
+
+The command of --exec reads one JSON request a line and answers one line each;
+docs/properties.md in the repository has the protocol.
+{"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
+${campaignDetails}--seconds is the time of each shard, and of each command that goes on: when it
+is up, the unit of work that was begun is finished, and the report names the
+shard.
+
+Exit status: 0 every property that was tried holds, 1 one is violated, 2 the
+request is wrong or nothing could be tried.`;
+
+/** `flashproof check`. */
+export const checkCommand = commandRow({
+  name: 'check',
+  description: 'try the properties of attention on a kernel, and simplify what violates them',
+  arguments: [],
+  options: checkOptions,
+  details: premiseHelp + details,
+});

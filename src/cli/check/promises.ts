@@ -1,0 +1,164 @@
+import { formats, type FormatName } from '../../formats/index.js';
+import {
+  lawIds,
+  laws,
+  sizeNames,
+  type KernelPromises,
+  type LawId,
+  type LawStrength,
+} from '../../../properties/index.js';
+import { printable, readText } from '../../io/index.js';
+import { describeViolation } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import type { CheckCommandOptions } from './options.js';
+import { declaredPremises } from '../declared-arithmetic.js';
+import { nameList, parseName } from '../options/parse-values.js';
+import { parseWhole } from '../options/parse-values.js';
+
+type Strength = LawStrength | 'none';
+
+/** The largest file of promises, in bytes; ours take some hundreds. */
+const mostPromiseBytes = 1 << 20;
+
+/** The most characters of what is wrong with a file that a message repeats. */
+const mostShown = 600;
+
+/**
+ * Reads a file of promises.
+ * @throws RequestError when it cannot be read, or is no JSON of promises
+ */
+async function readPromises(path: string): Promise<KernelPromises> {
+  const text = await readText(path, mostPromiseBytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new RequestError(
+      `${printable(path)}: is no JSON: ${printable((error as Error).message)}; write one object of promises`,
+    );
+  }
+  const [{ Ajv2020 }, { promisesSchema }] = await Promise.all([
+    import('ajv/dist/2020.js'),
+    import('../check-promises-schema.js'),
+  ]);
+  const validate = new Ajv2020({ allErrors: true, strict: true }).compile<KernelPromises>(
+    promisesSchema,
+  );
+  if (validate(value)) return value;
+  const violations = printable((validate.errors ?? []).map(describeViolation).join('; '));
+  const shown = violations.length > mostShown ? `${violations.slice(0, mostShown)}…` : violations;
+  throw new RequestError(`${printable(path)}: ${shown}; see flashproof check --help`);
+}
+
+/** Sizes in a list with commas. @throws RequestError for anything but positive whole numbers */
+function parseSizes(text: string, option: string, example: string): number[] {
+  return text.split(',').map((part) => {
+    const size = Number(part);
+    if (!/^\s*\d+\s*$/.test(part) || !Number.isSafeInteger(size) || size < 1)
+      throw new RequestError(
+        `${option} is ${JSON.stringify(text)}; give positive whole numbers, as in ${example}`,
+      );
+    return size;
+  });
+}
+
+/** The sizes of --multiples. @throws RequestError for anything but size=number, with commas */
+function parseMultiples(text: string): KernelPromises['multiples'] {
+  const entries = text.split(',').map((part) => {
+    const [name = '', multiple = '', ...rest] = part.split('=');
+    if (rest.length > 0 || !/^\s*\d+\s*$/.test(multiple) || Number(multiple) < 1)
+      throw new RequestError(
+        `--multiples is ${JSON.stringify(text)}; give sizes and positive whole numbers, as in keys=64,queries=128`,
+      );
+    return [parseName(name.trim(), sizeNames, 'size', '--multiples'), Number(multiple)] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** What --causal-only, or --no-causal or --causal, say. @throws RequestError for two that contradict */
+function promisedCausal({ causal, causalOnly }: CheckCommandOptions): KernelPromises['causal'] {
+  if (causalOnly !== true) return causal;
+  if (causal !== undefined)
+    throw new RequestError(
+      `--causal-only and --${causal ? '' : 'no-'}causal contradict each other; leave out one`,
+    );
+  return 'only';
+}
+
+/** The value of a --promise option. @throws RequestError for anything but <property>=<strength> */
+function parsePromise(text: string): readonly [LawId, Strength] {
+  const equals = text.indexOf('=');
+  if (equals < 1)
+    throw new RequestError(
+      `--promise is ${JSON.stringify(text)}; give <property>=bits, =bound or =none`,
+    );
+  const id = parseName(text.slice(0, equals), lawIds, 'property', '--promise');
+  const known: readonly Strength[] = [...laws[id].strengths, 'none'];
+  const strength = known.find((name) => name === text.slice(equals + 1));
+  if (strength === undefined)
+    throw new RequestError(
+      `--promise is ${JSON.stringify(text)}; property ${id} can be promised as ${known.join(', ')}`,
+    );
+  return [id, strength];
+}
+
+function threshold(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0 && value < Infinity))
+    throw new RequestError(`--rescale-threshold is ${JSON.stringify(text)}; give a number from 0`);
+  return value;
+}
+
+/** What the flags promise, without what they leave open. */
+function flaggedPromises(options: CheckCommandOptions): KernelPromises {
+  const { window, softcap, groupedHeads, emptyRows, specialValues } = options;
+  const known = Object.keys(formats) as FormatName[];
+  const promises: KernelPromises = {
+    causal: promisedCausal(options),
+    window,
+    softcap,
+    groupedHeads,
+    emptyRows,
+    specialValues,
+    lse: options.needsLse,
+    formats:
+      options.formats === undefined
+        ? undefined
+        : nameList([options.formats], known, 'format', '--formats'),
+    dims: options.dims === undefined ? undefined : parseSizes(options.dims, '--dims', '64,128'),
+    groupSizes:
+      options.groupSizes === undefined
+        ? undefined
+        : parseSizes(options.groupSizes, '--group-sizes', '1,4,8'),
+    multiples: options.multiples === undefined ? undefined : parseMultiples(options.multiples),
+    blockKeys:
+      options.blockKeys === undefined
+        ? undefined
+        : parseWhole(options.blockKeys, '--block-keys', 1),
+    rescaleThreshold:
+      options.rescaleThreshold === undefined ? undefined : threshold(options.rescaleThreshold),
+  };
+  return Object.fromEntries(Object.entries(promises).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * What a kernel promises: by flags, else by the file of --promises, else by itself.
+ * @param own what an emulated kernel promises of itself
+ * @throws RequestError for a file or a flag that is none of promises
+ */
+export async function declaredPromises(
+  own: KernelPromises,
+  options: CheckCommandOptions,
+): Promise<KernelPromises> {
+  const read = options.promises === undefined ? {} : await readPromises(options.promises);
+  const promised = Object.fromEntries((options.promise ?? []).map(parsePromise));
+  const { as, premise } = options;
+  const declared = as === undefined && premise === undefined ? null : declaredPremises(options);
+  return {
+    ...own,
+    ...read,
+    ...flaggedPromises(options),
+    ...(declared === null ? {} : { premises: declared }),
+    laws: { ...own.laws, ...read.laws, ...promised },
+  };
+}

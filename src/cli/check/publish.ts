@@ -1,0 +1,38 @@
+import { atomicWriteFile } from '../../io/index.js';
+import { renderCheck, renderCheckAnnotations } from '../../report/text/index.js';
+import { renderCheckJunit } from '../../report/junit/index.js';
+import { type CheckReport, validateCheckReport } from '../../report/json/index.js';
+import type { CheckCommandOptions } from './options.js';
+import { terminalLooks } from '../terminal/terminal-looks.js';
+import { writeJson } from '../files/publish.js';
+
+async function writeJunit(target: string, report: CheckReport): Promise<void> {
+  const text = renderCheckJunit(report);
+  if (target === '-') process.stdout.write(text);
+  else await atomicWriteFile(target, text);
+}
+
+/**
+ * Prints a report, with annotations where GitHub Actions runs it, and writes the files that were asked
+ * for. The text comes first: a file that cannot be written must not lose what was found.
+ * @param document what is written as JSON; default the report
+ * @throws RequestError when a file cannot be written
+ */
+export async function publishCheck(
+  report: CheckReport,
+  { json, junit, quiet }: Pick<CheckCommandOptions, 'json' | 'junit' | 'quiet'>,
+  document: object = report,
+): Promise<void> {
+  await validateCheckReport(report);
+  const isTaken = json === '-' || junit === '-';
+  if (!isTaken)
+    process.stdout.write(
+      quiet === true
+        ? `${report.verdict.sentence}\n`
+        : renderCheck(report, terminalLooks(process.stdout)),
+    );
+  if (process.env['GITHUB_ACTIONS'] === 'true')
+    (isTaken ? process.stderr : process.stdout).write(renderCheckAnnotations(report));
+  if (json !== undefined) await writeJson(json, document);
+  if (junit !== undefined) await writeJunit(junit, report);
+}

@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import {
+  describeProblem,
+  type LawFailure,
+  type LawId,
+  type LawResult,
+} from '../../../properties/index.js';
+import type { Problem } from '../../problem/index.js';
+import { quoteShellCommand } from '../../report/layout/index.js';
+import type { SavedViolation } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import {
+  checkOptions,
+  promiseOptions,
+  type CheckCommandOptions,
+  type PromiseOptions,
+} from './options.js';
+import { saveCase, type SavedCase } from './case-file.js';
+import type { ExecutionFailure } from '../check-kernel-under-test.js';
+import { toolVersion } from '../tool-version.js';
+import { commandWords } from '../options/command-words.js';
+
+/** Tensors of more elements are not printed. */
+const mostElements = 64;
+
+/** A line for each tensor; null where one is too long to be read. */
+function valueLines(problem: Problem): string[] | null {
+  const { q, k, v } = problem;
+  if ([q, k, v].some(({ data }) => data.length > mostElements)) return null;
+  return describeProblem(problem).split('\n').slice(1);
+}
+
+/** What the kernel made of the very problem, which laws run before anything derived from it. */
+function ownOutputs({ runs, lawCase }: LawFailure): SavedCase['outputs'] {
+  const first = runs[0];
+  return first !== undefined && first.problem === lawCase.problem ? first.outputs : null;
+}
+
+/** Saves a case; a reason for which that fails goes to stderr, since what was found is worth more. */
+async function trySaving(path: string, saved: SavedCase): Promise<boolean> {
+  try {
+    await saveCase(path, saved);
+    return true;
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    process.stderr.write(`flashproof: not saved: ${error.message}\n`);
+    return false;
+  }
+}
+
+/** Saves the problem of every violated property, as <property>-<seed>-<round>.safetensors. */
+export async function saveFailures(
+  results: readonly Pick<LawResult, 'id' | 'failure'>[],
+  seed: number,
+  options: CheckCommandOptions,
+): Promise<ReadonlyMap<LawId, SavedViolation>> {
+  const saved = new Map<LawId, SavedViolation>();
+  for (const { id, failure } of results) {
+    if (failure === null) continue;
+    const path = join(options.saveDir, `${id}-${seed}-${failure.round}.safetensors`);
+    const done = await trySaving(path, {
+      lawCase: failure.lawCase,
+      property: id,
+      regime: failure.regime,
+      seed,
+      kernel: quoteShellCommand(kernelWords(options)),
+      version: toolVersion(),
+      outputs: ownOutputs(failure),
+    });
+    saved.set(id, {
+      values: valueLines(failure.lawCase.problem),
+      saved: done ? path : null,
+      replay: done ? replayWords(options, path) : null,
+    });
+  }
+  return saved;
+}
+
+/**
+ * Saves the problem that a kernel could not be got to answer; any law asks for an answer, so the
+ * simplest replays it.
+ * @returns the failure in words, with the file
+ */
+export async function saveExecutionFailure(
+  { reason, problem }: ExecutionFailure,
+  seed: number,
+  options: CheckCommandOptions,
+): Promise<string> {
+  const path = join(options.saveDir, `execution-${seed}.safetensors`);
+  const done = await trySaving(path, {
+    lawCase: { problem, choice: 0 },
+    property: 'within-bound',
+    regime: 'none',
+    seed,
+    kernel: quoteShellCommand(kernelWords(options)),
+    version: toolVersion(),
+    outputs: null,
+  });
+  return done ? `${reason}; the problem is saved as ${path}` : reason;
+}
+
+/** The options that say which kernel it is. */
+const kernelKeys = ['kernel', 'exec', 'as', 'premise', 'set', 'variant'] as const;
+
+/** The options that say what it promises, and how long it may take. */
+const promiseKeys = [
+  'timeout',
+  ...(Object.keys(promiseOptions) as (keyof PromiseOptions)[]),
+] as const;
+
+/** The words of the command line that name the kernel. */
+function kernelWords(options: CheckCommandOptions): string[] {
+  return commandWords(checkOptions, options, kernelKeys);
+}
+
+/** The words of the command that tries a saved problem again, on the same kernel and promises. */
+function replayWords(options: CheckCommandOptions, path: string): string[] {
+  const promised = commandWords(checkOptions, options, promiseKeys);
+  return ['flashproof', 'check', ...kernelWords(options), ...promised, '--replay', path];
+}

@@ -1,0 +1,106 @@
+import type { Argument, Command, Option } from 'commander';
+import { NamedArgument } from '../options/command-rows.js';
+import { NamedOption, type Completes } from '../options/option-rows.js';
+import { completionValues } from './completion-values.js';
+
+/** What a shell offers after an option, or for an argument. */
+export type Completion =
+  | { readonly kind: 'names'; readonly names: readonly string[] }
+  | { readonly kind: 'files' }
+  /** A number or free text, for which there is nothing to offer. */
+  | { readonly kind: 'nothing' };
+
+/** An option as completion needs it. */
+export interface CompletedOption {
+  /** As in `--json`. */
+  readonly long: string;
+  /** As in `-q`. */
+  readonly short: string | null;
+  readonly description: string;
+  /** What follows it; null for a flag. */
+  readonly value: Completion | null;
+}
+
+/** An argument as completion needs it. */
+export interface CompletedArgument {
+  readonly name: string;
+  readonly repeats: boolean;
+  readonly value: Completion;
+}
+
+/** A command as completion needs it. */
+export interface CompletedCommand {
+  readonly name: string;
+  readonly description: string;
+  readonly options: readonly CompletedOption[];
+  readonly arguments: readonly CompletedArgument[];
+}
+
+/** Placeholders that stand for a path. */
+const paths = /^<(file(\[:tensor\])?|folder|dir)>$/;
+
+/** The names of a kind, or those that are given. */
+function named(completes: Completes): Completion {
+  return {
+    kind: 'names',
+    names: typeof completes === 'string' ? completionValues[completes] : completes,
+  };
+}
+
+/** What follows an option; null for a flag. */
+function optionValue(option: Option): Completion | null {
+  const { flags, required, optional } = option;
+  if (!required && !optional) return null;
+  if (option instanceof NamedOption && option.completes !== undefined)
+    return named(option.completes);
+  return { kind: paths.test(flags.slice(flags.indexOf('<'))) ? 'files' : 'nothing' };
+}
+
+function completedOption(option: Option): CompletedOption {
+  const { long, short, description } = option;
+  return { long: long!, short: short ?? null, description, value: optionValue(option) };
+}
+
+/** What stands for an argument. */
+function argumentValue(argument: Argument): Completion {
+  if (argument.argChoices !== undefined) return named(argument.argChoices);
+  const completes = argument instanceof NamedArgument ? argument.completes : undefined;
+  if (completes === undefined) return { kind: 'nothing' };
+  return completes === 'path' ? { kind: 'files' } : named(completes);
+}
+
+function completedCommand(command: Command): CompletedCommand {
+  // Commander adds --help by itself, and names it where it makes the text of a command's help.
+  const options = command.createHelp().visibleOptions(command);
+  return {
+    name: command.name(),
+    description: command.description(),
+    options: options.map(completedOption),
+    arguments: command.registeredArguments.map((argument) => ({
+      name: argument.name(),
+      repeats: argument.variadic,
+      value: argumentValue(argument),
+    })),
+  };
+}
+
+/**
+ * Every command of a program with its options and arguments, as commander knows them; the last is
+ * `help`. Options hidden from the help are left out.
+ */
+export function completedCommands(program: Command): readonly CompletedCommand[] {
+  const commands = program.commands.map(completedCommand);
+  const names = [...commands.map(({ name }) => name), 'help'];
+  const help: CompletedCommand = {
+    name: 'help',
+    description: 'display help for a command',
+    options: [],
+    arguments: [{ name: 'command', repeats: false, value: { kind: 'names', names } }],
+  };
+  return [...commands, help];
+}
+
+/** The options of the program itself: version and help. */
+export function programOptions(program: Command): readonly CompletedOption[] {
+  return program.createHelp().visibleOptions(program).map(completedOption);
+}

@@ -1,0 +1,121 @@
+import { availableParallelism } from 'node:os';
+import { kernelModels } from '../../../kernels/index.js';
+import { emulate, type Emulation } from '../../emulate/index.js';
+import { openTensorFile, readProblem, writeSafetensors } from '../../io/index.js';
+import { fitLines } from '../../report/layout/index.js';
+import { RequestError } from '../../request-error.js';
+import { rejectClashes } from '../options/clashes.js';
+import { emulateOptions, type EmulateCommandOptions } from './options.js';
+import { emulateDocument } from '../emulate-document.js';
+import { describeKernels, kernelList } from '../kernel-list.js';
+import { kernelSettings } from '../options/kernel-settings.js';
+import { createPeriodicProgress } from '../terminal/progress.js';
+import { declaredFormats, problemSettings } from '../options/problem-settings.js';
+import { publishList, writeJson } from '../files/publish.js';
+import { terminalLooks } from '../terminal/terminal-looks.js';
+import { warnOfUnusedInputs } from '../files/unused-warning.js';
+import { toolVersion } from '../tool-version.js';
+
+/** Exit status of an emulation; with --machine there is another. */
+const done = 0;
+
+function section(title: string, entries: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...entries.map(([name]) => name.length));
+  return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
+}
+
+function render(
+  emulation: Emulation,
+  seconds: number,
+  saved: string | undefined,
+  columns: number,
+): string {
+  const { model, out, settings, counters, evidence } = emulation;
+  const text = (values: Readonly<Record<string, unknown>>) =>
+    Object.entries(values).map(
+      ([name, value]) =>
+        [name, typeof value === 'number' ? value.toLocaleString('en-US') : String(value)] as const,
+    );
+  const lines = [
+    `${model}: out ${out.format} [${out.shape.join(', ')}] in ${seconds.toFixed(2)} s${saved === undefined ? '' : `, saved to ${saved}`}`,
+    '',
+    ...(Object.keys(settings).length > 0 ? section('Settings', text(settings)) : []),
+    ...(Object.keys(counters).length > 0 ? section('Counted', text(counters)) : []),
+    'Evidence',
+    ...evidence.map((line) => `  ${line}`),
+    '',
+  ];
+  return fitLines(lines, columns).join('\n');
+}
+
+/** The tensors and notes of the file that --save names. */
+async function save(path: string, emulation: Emulation): Promise<void> {
+  const { out, lse, rescales, model, settings } = emulation;
+  const tensors = { out, lse, ...(rescales === null ? {} : { rescales }) };
+  await writeSafetensors(path, tensors, {
+    kernel: model,
+    settings: JSON.stringify(settings),
+    flashproof: toolVersion(),
+  });
+}
+
+/**
+ * Runs `flashproof emulate`: the kernel model on the problem; saves and prints. Returns the exit
+ * status.
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runEmulate(
+  model: string,
+  path: string | undefined,
+  options: EmulateCommandOptions,
+): Promise<number> {
+  if (path === undefined && model === 'list' && options.machine === true) {
+    const { describeMachineNames, machineList } = await import('../machine-list.js');
+    const list = () => describeMachineNames(kernelModels, terminalLooks(process.stdout).columns);
+    await publishList(list, () => machineList(kernelModels), options);
+    return done;
+  }
+  rejectClashes(emulateOptions, options);
+  if (path === undefined) {
+    if (model !== 'list')
+      throw new RequestError(`name a problem for ${model}, or list to see the kernel models`);
+    const list = () => describeKernels(terminalLooks(process.stdout).columns);
+    await publishList(list, kernelList, options);
+    return done;
+  }
+  if (options.machine === true) {
+    const { runEmulateMachine } = await import('./run-machine.js');
+    return runEmulateMachine(model, path, options);
+  }
+  const settings = kernelSettings(options.set);
+  const start = performance.now();
+  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+  const progress = createPeriodicProgress('emulate');
+  try {
+    const problem = await readProblem(file, problemSettings(options));
+    warnOfUnusedInputs(file);
+    const emulation = await emulate(problem, model, {
+      settings,
+      threads: options.threads ?? availableParallelism(),
+      progress: (part, total) => progress.update(part / total),
+    });
+    progress.done();
+    const seconds = (performance.now() - start) / 1000;
+    if (options.save !== undefined) await save(options.save, emulation);
+    if (options.json !== '-' && options.quiet !== true)
+      process.stdout.write(
+        render(emulation, seconds, options.save, terminalLooks(process.stdout).columns),
+      );
+    if (options.json !== undefined)
+      await writeJson(options.json, {
+        ...(await emulateDocument(path, model, emulation.settings, seconds)),
+        counters: emulation.counters,
+        evidence: emulation.evidence,
+        saved: options.save ?? null,
+      });
+    return done;
+  } finally {
+    progress.done();
+    await file.close();
+  }
+}

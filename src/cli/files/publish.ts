@@ -1,0 +1,34 @@
+import { atomicWriteFile } from '../../io/index.js';
+import { RequestError } from '../../request-error.js';
+
+/**
+ * Writes a value as indented JSON to a file, whole or not at all, or to standard output for `-`.
+ * @throws RequestError when the file cannot be written
+ */
+export async function writeJson(target: string, value: object): Promise<void> {
+  const text = `${JSON.stringify(value, null, 2)}\n`;
+  if (target === '-') process.stdout.write(text);
+  else await atomicWriteFile(target, text);
+}
+
+/** The options of a command that a list takes. */
+export interface ListOptions {
+  readonly json?: string | undefined;
+  readonly junit?: string | undefined;
+  readonly quiet?: boolean | undefined;
+}
+
+/**
+ * Prints a list, and writes it as JSON where that was asked for; on standard output nothing else then.
+ * @throws RequestError when the file cannot be written, and for a list as JUnit XML
+ */
+export async function publishList(
+  text: () => string,
+  document: () => object,
+  { json, junit, quiet }: ListOptions,
+): Promise<void> {
+  if (junit !== undefined)
+    throw new RequestError('a list is no report of tests; leave out --junit, or take --json');
+  if (json !== '-' && quiet !== true) process.stdout.write(text());
+  if (json !== undefined) await writeJson(json, document());
+}

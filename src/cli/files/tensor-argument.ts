@@ -1,0 +1,113 @@
+import { existsSync } from 'node:fs';
+import {
+  type DeclaredFormats,
+  openTensorFile,
+  problemLayout,
+  type TensorFile,
+  toHeadsFirst,
+} from '../../io/index.js';
+import { RequestError } from '../../request-error.js';
+import type { Tensor } from '../../problem/index.js';
+import type { TensorSource } from '../../report/json/index.js';
+import type { ProblemOptions } from '../options/problem-options.js';
+import { declaredFormats, problemSettings } from '../options/problem-settings.js';
+
+/** A tensor named on the command line as `<file>[:<tensor>]`; an empty file is the problem's own. */
+export interface TensorArgument {
+  readonly file: string;
+  /** Null when only a file was named. */
+  readonly tensor: string | null;
+}
+
+/** Splits `<file>[:<tensor>]` at its last colon, unless the whole of it is an existing path. */
+export function parseTensorArgument(text: string): TensorArgument {
+  const colon = text.lastIndexOf(':');
+  if (colon < 0 || (text !== '' && existsSync(text))) return { file: text, tensor: null };
+  const tensor = text.slice(colon + 1);
+  return { file: text.slice(0, colon), tensor: tensor === '' ? null : tensor };
+}
+
+/** The tensor an argument means: the one it names, else `fallback` if there, else the only one. */
+function chooseTensor(file: TensorFile, argument: TensorArgument, fallback: string): string {
+  if (argument.tensor !== null) return argument.tensor;
+  if (file.entries.has(fallback)) return fallback;
+  const names = [...file.entries.keys()];
+  if (names.length === 1) return names[0];
+  throw new RequestError(
+    `${file.path}: holds ${names.length} tensors and none is called "${fallback}"; name one as ${argument.file}:<tensor>`,
+  );
+}
+
+/** An open file with the tensor chosen in it; `close` leaves the problem's own file open. */
+export interface ChosenTensor {
+  readonly file: TensorFile;
+  readonly name: string;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens what a tensor argument names.
+ * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
+ */
+export async function openTensorArgument(
+  text: string,
+  problemFile: TensorFile,
+  fallback: string,
+  formats: DeclaredFormats,
+): Promise<ChosenTensor> {
+  const argument = parseTensorArgument(text);
+  if (argument.file === '')
+    return {
+      file: problemFile,
+      name: chooseTensor(problemFile, argument, fallback),
+      close: async () => {},
+    };
+  const file = await openTensorFile(argument.file, { formats });
+  try {
+    return { file, name: chooseTensor(file, argument, fallback), close: file.close };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** A tensor to judge, and where it came from. */
+export interface SourcedTensor {
+  readonly tensor: Tensor;
+  readonly source: TensorSource;
+}
+
+/**
+ * Reads what `<file>[:<tensor>]` names; an output in the problem's layout becomes [batch, heads, seqlen, dim].
+ *
+ * @param fallback the tensor where only a file is named and it holds several
+ * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
+ */
+export async function readTensorArgument(
+  argument: string,
+  problemFile: TensorFile,
+  fallback: 'out' | 'lse',
+  options: ProblemOptions,
+): Promise<SourcedTensor> {
+  const headsFirst = problemLayout(problemFile, problemSettings(options)) === 'bhsd';
+  const chosen = await openTensorArgument(
+    argument,
+    problemFile,
+    fallback,
+    declaredFormats(options),
+  );
+  try {
+    const tensor = await chosen.file.read(chosen.name);
+    return {
+      tensor: fallback === 'out' && !headsFirst ? toHeadsFirst(tensor) : tensor,
+      source: {
+        path: chosen.file.path,
+        tensor: chosen.name,
+        sha256: await chosen.file.sha256(chosen.name),
+        format: tensor.format,
+      },
+    };
+  } finally {
+    await chosen.close();
+  }
+}

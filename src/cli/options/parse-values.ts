@@ -1,0 +1,79 @@
+import { InvalidArgumentError } from 'commander';
+import { RequestError } from '../../request-error.js';
+
+const mostThreads = 1024;
+
+/** The value of --threads. @throws InvalidArgumentError for anything but 1 to 1024 */
+export function threadCount(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > mostThreads)
+    throw new InvalidArgumentError(`give a whole number from 1 to ${mostThreads}.`);
+  return count;
+}
+
+/**
+ * A positive number given as text.
+ * @throws RequestError for anything else
+ */
+export function parsePositive(text: string, name: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value > 0 && value < Infinity))
+    throw new RequestError(`${name} is ${JSON.stringify(text)}; give a positive number`);
+  return value;
+}
+
+/**
+ * A whole number given as text, from `least` on.
+ * @throws RequestError for anything else
+ */
+export function parseWhole(text: string, name: string, least: number): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isSafeInteger(value) || value < least)
+    throw new RequestError(
+      `${name} is ${JSON.stringify(text)}; give a whole number${least > Number.MIN_SAFE_INTEGER ? ` from ${least}` : ''}`,
+    );
+  return value;
+}
+
+/**
+ * A probability given as text, above 0 and below 1.
+ * @throws RequestError for anything else
+ */
+export function parseProbability(text: string, name: string): number {
+  const value = parsePositive(text, name);
+  if (value >= 1)
+    throw new RequestError(`${name} is ${JSON.stringify(text)}; give a number between 0 and 1`);
+  return value;
+}
+
+/**
+ * One of the known names.
+ * @throws RequestError for any other, with all of them
+ */
+export function parseName<T extends string>(
+  text: string,
+  known: readonly T[],
+  what: string,
+  option: string,
+): T {
+  const found = known.find((name) => name === text);
+  if (found === undefined)
+    throw new RequestError(
+      `${option} names no ${what} ${JSON.stringify(text)}; choose from ${known.join(', ')}`,
+    );
+  return found;
+}
+
+/**
+ * The names of an option that may be repeated and holds lists with commas; none twice.
+ * @throws RequestError for a name that is not known
+ */
+export function nameList<T extends string>(
+  texts: readonly string[],
+  known: readonly T[],
+  what: string,
+  option: string,
+): T[] {
+  const names = texts.flatMap((text) => text.split(',')).map((text) => text.trim());
+  return [...new Set(names.map((name) => parseName(name, known, what, option)))];
+}

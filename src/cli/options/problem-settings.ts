@@ -1,0 +1,48 @@
+import { formats, type FormatName } from '../../formats/index.js';
+import {
+  parseLayout,
+  parseScale,
+  parseSoftcap,
+  parseWindow,
+  type DeclaredFormats,
+  type ProblemSettings,
+} from '../../io/index.js';
+import { RequestError } from '../../request-error.js';
+import type { ProblemOptions } from './problem-options.js';
+
+/**
+ * The settings that the problem options fix.
+ * @throws RequestError for an option that does not parse
+ */
+export function problemSettings(options: ProblemOptions): ProblemSettings {
+  const parsed = <T>(
+    text: string | undefined,
+    parse: (text: string, name: string) => T,
+    name: string,
+  ) => (text === undefined ? undefined : parse(text, name));
+  return {
+    scale: parsed(options.scale, parseScale, '--scale'),
+    causal: options.causal,
+    window: parsed(options.window, parseWindow, '--window'),
+    softcap: parsed(options.softcap, parseSoftcap, '--softcap'),
+    layout: parsed(options.layout, parseLayout, '--layout'),
+  };
+}
+
+/**
+ * The formats that --format declares, by tensor.
+ * @throws RequestError for a declaration that is not <tensor>=<format>
+ */
+export function declaredFormats(options: ProblemOptions): DeclaredFormats {
+  return Object.fromEntries(
+    (options.format ?? []).map((text) => {
+      const equals = text.lastIndexOf('=');
+      const format = text.slice(equals + 1);
+      if (equals < 1 || !Object.hasOwn(formats, format))
+        throw new RequestError(
+          `--format is ${JSON.stringify(text)}; give <tensor>=<format>, the format one of ${Object.keys(formats).join(', ')}`,
+        );
+      return [text.slice(0, equals), format as FormatName];
+    }),
+  );
+}

@@ -1,0 +1,127 @@
+/** How long work may run before its progress is shown, and how often it is shown then. */
+const quietMilliseconds = 1_000;
+const redrawMilliseconds = 200;
+
+/** Characters of the bar. */
+const barLength = 24;
+
+/** "[######------------------]": plain characters, which every terminal has. */
+function bar(share: number): string {
+  const done = Math.floor(barLength * Math.min(Math.max(share, 0), 1));
+  return `[${'#'.repeat(done)}${'-'.repeat(barLength - done)}]`;
+}
+
+/** Shows the progress of named stages on stderr; `done` clears the line. */
+export interface ProgressLine {
+  readonly update: (stage: string, share: number) => void;
+  readonly done: () => void;
+}
+
+/** Whether a line can be drawn again on a stream: a terminal, and not one that calls itself dumb. */
+export function canRedraw(stream: NodeJS.WriteStream, environment = process.env): boolean {
+  return stream.isTTY === true && environment['TERM'] !== 'dumb';
+}
+
+/**
+ * A bar on a terminal's stderr, first shown after one second, with an estimate of the time left in the
+ * stage. Writes nothing where a line cannot be drawn again.
+ */
+export function createProgressLine(
+  stream: NodeJS.WriteStream = process.stderr,
+  clock: () => number = () => performance.now(),
+): ProgressLine {
+  const start = clock();
+  let stageName = '';
+  let stageStart = start;
+  let last = 0;
+  let shown = false;
+  return {
+    update: (stage, share) => {
+      if (!canRedraw(stream)) return;
+      const now = clock();
+      if (stage !== stageName) {
+        if (stageName !== '') stageStart = now;
+        stageName = stage;
+      }
+      if (now - start < quietMilliseconds || now - last < redrawMilliseconds) return;
+      last = now;
+      shown = true;
+      const left = share > 0 ? ((now - stageStart) / 1000) * (1 / share - 1) : NaN;
+      const estimate = Number.isFinite(left) ? `, ${Math.ceil(left)} s left` : '';
+      const text = `${stage} ${bar(share)} ${Math.floor(100 * share)} %${estimate}`;
+      stream.write(`\r\x1b[2K${text}`);
+    },
+    done: () => {
+      if (shown) stream.write('\r\x1b[2K');
+    },
+  };
+}
+
+/** How often a line of progress is written where there is no terminal to redraw it on. */
+const plainMilliseconds = 10_000;
+
+/** Shows the progress of one long piece of work. */
+export interface PeriodicProgress {
+  readonly update: (share: number) => void;
+  readonly done: () => void;
+}
+
+/**
+ * Progress with an estimate of the time left on stderr: a redrawn line on a terminal, elsewhere (in a
+ * log, say) a plain line every ten seconds, so that nobody takes long work for dead.
+ */
+export function createPeriodicProgress(
+  stage: string,
+  stream: NodeJS.WriteStream = process.stderr,
+  clock: () => number = () => performance.now(),
+): PeriodicProgress {
+  const start = clock();
+  const line = createProgressLine(stream, clock);
+  let last = start;
+  return {
+    update: (share) => {
+      if (canRedraw(stream)) return line.update(stage, share);
+      const now = clock();
+      if (now - last < plainMilliseconds || share <= 0) return;
+      last = now;
+      const left = Math.ceil(((now - start) / 1000) * (1 / share - 1));
+      stream.write(`${stage}: ${Math.floor(100 * share)} %, ${left} s left\n`);
+    },
+    done: line.done,
+  };
+}
+
+/** Shows the progress of work in named stages as that of one piece of work. */
+export interface StagedProgress {
+  /** @param share of the stage that is done; a stage that is not known counts for nothing */
+  readonly update: (stage: string, share: number) => void;
+  readonly done: () => void;
+}
+
+/**
+ * Progress of all stages as one share that never falls: a stage has its part by its weight, and
+ * those before it are done when it begins. Shown as `createPeriodicProgress` shows it.
+ *
+ * @param stages in order, with the time that each takes beside the others
+ */
+export function createStagedProgress(
+  name: string,
+  stages: readonly (readonly [stage: string, weight: number])[],
+  stream: NodeJS.WriteStream = process.stderr,
+  clock: () => number = () => performance.now(),
+): StagedProgress {
+  const progress = createPeriodicProgress(name, stream, clock);
+  const total = stages.reduce((sum, [, weight]) => sum + weight, 0);
+  let reached = 0;
+  return {
+    update: (stage, share) => {
+      let before = 0;
+      for (const [known, weight] of stages) {
+        if (known === stage) reached = Math.max(reached, (before + share * weight) / total);
+        before += weight;
+      }
+      progress.update(reached);
+    },
+    done: progress.done,
+  };
+}
