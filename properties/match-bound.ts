@@ -1,10 +1,4 @@
-import {
-  auditableOutput,
-  describePlace,
-  judgeOutputs,
-  type AuditOptions,
-  type Finding,
-} from '../src/audit/index.js';
+import { describePlace, judgeOutputs, type AuditOptions } from '../src/audit/index.js';
 import { formatNumber } from '../src/words/index.js';
 import type { Problem, Tensor } from '../src/problem/index.js';
 import {
@@ -16,14 +10,6 @@ import {
 
 /** Whose bounds, and against which exact attention where that is known already: see `AuditOptions`. */
 export type BoundOptions = Pick<AuditOptions, 'arithmetic' | 'reference' | 'progress'>;
-
-/** The findings of single elements and rows, in which nothing is statistical. */
-const worstCaseTests: ReadonlySet<Finding['test']> = new Set([
-  'non-finite',
-  'element-bound',
-  'lse-non-finite',
-  'lse-bound',
-]);
 
 /**
  * Compares every element of an output, and of its LSE where there is one, with the worst case of a
@@ -40,8 +26,15 @@ export function matchBound(
 ): AttentionMatch {
   const outputs = kernelOutputs(isTensor(received) ? { out: received } : received);
   const judged = judgeOutputs(problem, outputs, { ...options, diagnose: false });
-  const { verdict, elements, reference, shape } = judged;
-  const findings = verdict.findings.filter(({ test }) => worstCaseTests.has(test));
+  const {
+    verdict,
+    reference,
+    shape,
+    outputs: {
+      out: { elements },
+    },
+  } = judged;
+  const findings = verdict.findings.filter(({ isWorstCase }) => isWorstCase);
   const pass = findings.length === 0 && verdict.judged;
   const used = `${formatNumber(elements.worstRatio * 100)} % of its bound`;
   const none =
@@ -55,7 +48,7 @@ export function matchBound(
     const { at, bound } = elements.worst;
     const row = (at.batch * shape.heads + at.head) * shape.queries + at.query;
     const index = row * shape.vDim + at.column!;
-    const found = auditableOutput(outputs.out, shape)[index];
+    const found = judged.outputs.out.values[index];
     lines.push(
       `worst element: ${found} for ${reference.quantities.out.values[index]} ± ${formatNumber(bound)} at ${describePlace(at)}`,
     );

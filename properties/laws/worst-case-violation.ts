@@ -1,13 +1,5 @@
-import type { Finding, Judgement } from '../../src/audit/index.js';
+import type { Judgement } from '../../src/audit/index.js';
 import { NotApplicable } from '../suite/not-applicable.js';
-
-/** The tests that hold for any roundings, however they depend on one another. */
-const worstCaseTests: readonly Finding['test'][] = [
-  'non-finite',
-  'element-bound',
-  'lse-non-finite',
-  'lse-bound',
-];
 
 /**
  * What the worst-case tests of an audit found wrong, in a sentence without its full stop; null when
@@ -16,7 +8,7 @@ const worstCaseTests: readonly Finding['test'][] = [
  * @throws NotApplicable when nothing was held against a bound
  */
 export function worstCaseViolation({ verdict }: Pick<Judgement, 'verdict'>): string | null {
-  const found = verdict.findings.find(({ test }) => worstCaseTests.includes(test));
+  const found = verdict.findings.find(({ isWorstCase }) => isWorstCase);
   if (found === undefined && !verdict.judged) throw new NotApplicable('no element has a bound');
   return found?.statement ?? null;
 }

@@ -4,39 +4,39 @@ import {
   type Accuracy,
   type AttentionReference,
 } from '../../oracles/index.js';
-import { decodeToFloat64, formats, round, type FormatName } from '../formats/index.js';
-import { problemShape, type Problem, type ProblemShape, type Tensor } from '../problem/index.js';
-import { RequestError } from '../request-error.js';
+import { formats, round, type FormatName } from '../formats/index.js';
+import { problemShape, type Problem, type ProblemShape, type Quantity } from '../problem/index.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { anyKernelArithmetic, type KernelArithmetic, KernelBound } from './bounds/index.js';
 import { diagnose } from './diagnosis/index.js';
 import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
-import { testElements, type ElementTest } from './element-test.js';
-import { createRowStatistics, type RowStatistics } from './row-statistics.js';
-import type { PremiseDeclaration } from './premise-declaration.js';
-import { resolvePremises, type Premises } from './premises.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
-import { testLse, type LseTest } from './lse-test.js';
-import { testSpread, type SpreadTest } from './spread-test.js';
-import { structureResults, type StructureResult } from './structure.js';
+import {
+  judgedQuantities,
+  judgeQuantity,
+  type JudgedNumbers,
+  type JudgedOutputs,
+  type JudgedVectors,
+} from './judge-quantity.js';
+import {
+  compareQuantity,
+  decodeOutputs,
+  type GivenOutputs,
+  type GivenQuantity,
+  type KernelOutputs,
+} from './kernel-outputs.js';
+import type { PremiseDeclaration } from './premise-declaration.js';
 import { fitPremise } from './premise-fit.js';
+import { resolvePremises, type Premises } from './premises.js';
+import { createRowStatistics, type RowStatistics } from './row-statistics.js';
+import { structureResults } from './structure.js';
 import { untestedStructure } from './untested-structure.js';
 import { reachVerdict, type Explainers, type Verdict } from './verdict.js';
-
-/** What a kernel made of a problem. */
-export interface KernelOutputs {
-  /** [batch, heads, seqlen_q, v dim], or rank 3 for a batch of one. */
-  readonly out: Tensor;
-  /** [batch, heads, seqlen_q]; see `auditableLse` for the shapes taken. */
-  readonly lse: Tensor | null;
-}
 
 /** All that an output is judged by, element by element and row by row. Arrays are not to be changed. */
 export interface JudgedElements {
   readonly reference: AttentionReference;
-  /** [batch, heads, seqlen_q, v dim], decoded. */
-  readonly out: Float64Array;
-  readonly outputFormat: FormatName;
+  readonly outputs: GivenOutputs;
   /** Of the arithmetic in use; `total` is what an element is allowed. */
   readonly bounds: ElementBounds;
   readonly rows: RowStatistics;
@@ -62,6 +62,8 @@ export interface AuditOptions {
   readonly bounds?: ElementBounds;
   /** Called once with every element and row, before the verdict is reached. */
   readonly onElements?: (judged: JudgedElements) => void;
+  /** What is judged of what the kernel gives; default: the quantities that there are. */
+  readonly quantities?: readonly Quantity[];
   /** Probability that the statistical tests fail a correct kernel; default 1e-9 per audit. */
   readonly falseAlarmRate?: number;
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
@@ -70,16 +72,12 @@ export interface AuditOptions {
   readonly progress?: (stage: string, done: number) => void;
 }
 
-/** The whole judgement of one output. */
-export interface Audit {
+/** What the tests say of a kernel's outputs, without the profile of their errors and what others would say. */
+export interface Judgement {
   readonly verdict: Verdict;
   readonly shape: ProblemShape;
-  readonly error: ErrorProfile;
-  readonly elements: ElementTest;
-  readonly spread: SpreadTest;
-  readonly structure: readonly StructureResult[];
-  readonly lse: LseTest | null;
-  readonly baselines: Baselines;
+  readonly reference: AttentionReference;
+  readonly outputs: JudgedOutputs;
   readonly oracle: {
     /** Rows settled at each level of precision. */
     readonly rows: Readonly<Record<(typeof levels)[number], number>>;
@@ -91,62 +89,27 @@ export interface Audit {
   readonly arithmetic: string;
 }
 
+/** A judged quantity of vectors, with the profile of its error. */
+export interface AuditedVectors extends JudgedVectors {
+  readonly error: ErrorProfile;
+}
+
+/** All that a kernel gave, judged, by quantity; null for what it does not give. */
+export interface AuditedOutputs {
+  readonly out: AuditedVectors;
+  readonly lse: JudgedNumbers | null;
+  readonly [name: string]: AuditedVectors | JudgedNumbers | null | undefined;
+}
+
+/** The whole judgement of a kernel's outputs. */
+export interface Audit extends Omit<Judgement, 'reference' | 'outputs'> {
+  readonly outputs: AuditedOutputs;
+  readonly baselines: Baselines;
+}
+
 /** The audit's oracle: a radius of 2^-40 of Σ p|v|, far below any bound it is compared with. */
 export function auditAccuracy(outputFormat: FormatName): Accuracy {
   return { outputFormat, ulpFraction: 0, magnitudeFraction: 2 ** -40 };
-}
-
-function decode(tensor: Tensor): Float64Array {
-  const out = new Float64Array(tensor.data.length);
-  decodeToFloat64(tensor.data, formats[tensor.format], out);
-  return out;
-}
-
-/**
- * The output's values, [batch, heads, seqlen_q, v dim].
- * @throws RequestError when the tensor has another shape
- */
-export function auditableOutput(out: Tensor, shape: ProblemShape): Float64Array {
-  const wanted = [shape.batch, shape.heads, shape.queries, shape.vDim];
-  const got = out.shape.length === 3 ? [1, ...out.shape] : out.shape;
-  if (got.length !== 4 || got.some((size, i) => size !== wanted[i]))
-    throw new RequestError(
-      `the output has shape [${out.shape.join(', ')}] but the problem asks for [${wanted.join(', ')}]; pass the matching tensor, or --layout bshd`,
-    );
-  return decode(out);
-}
-
-/**
- * The LSE as [batch, heads, seqlen_q], decoded. Kernels write it as [batch, heads, seqlen_q], without
- * the batch when that is one, with batch and heads merged, with a trailing dimension of one (cuDNN),
- * or with rows padded beyond seqlen_q (CUTLASS pads to 32), whose padding is dropped.
- * @throws RequestError for any other shape.
- */
-export function auditableLse(lse: Tensor, shape: ProblemShape): Float64Array {
-  const { batch, heads, queries } = shape;
-  const dims = [...lse.shape];
-  if (dims.length > 1 && dims.at(-1) === 1 && dims.at(-2)! >= queries && queries !== 1) dims.pop();
-  if (dims.length === 4 && dims.at(-1) === 1) dims.pop();
-  const stride = dims.at(-1) ?? 0;
-  const outer = dims.slice(0, -1);
-  const leading = outer.reduce((a, b) => a * b, 1);
-  const fits =
-    outer.length === 2
-      ? outer[0] === batch && outer[1] === heads
-      : outer.length === 1 && leading === batch * heads;
-  if (!fits || stride < queries) {
-    const got = lse.shape.length === 2 ? [1, ...lse.shape] : lse.shape;
-    const isTurned = String(got) === String([batch, queries, heads]);
-    const mend = isTurned ? ', or turn [batch, seqlen, heads] into [batch, heads, seqlen]' : '';
-    throw new RequestError(
-      `the LSE has shape [${lse.shape.join(', ')}] but the problem asks for [${batch}, ${heads}, ${queries}]; pass the matching tensor${mend}`,
-    );
-  }
-  const values = decode(lse);
-  const aligned = new Float64Array(batch * heads * queries);
-  for (let head = 0; head < leading; head++)
-    aligned.set(values.subarray(head * stride, head * stride + queries), head * queries);
-  return aligned;
 }
 
 function summariseOracle(reference: AttentionReference): Audit['oracle'] {
@@ -202,30 +165,26 @@ function judgedBounds(
   return elementBounds(problem, reference, arithmetic, bound, { ...visitor, progress });
 }
 
-/** What the tests say of an output, without the profile of its error and what others would say. */
-export type Judgement = Omit<Audit, 'error' | 'baselines'> & {
+/** What every quantity is judged by, decoded once and compared with the oracle once. */
+interface Prepared {
+  readonly given: GivenOutputs;
   readonly reference: AttentionReference;
-};
+}
 
-/**
- * Judges a kernel's output, and its LSE if it gives one, against the oracle: worst-case bound on every
- * element, what independent roundings add up to, structure tests, LSE.
- * @throws RequestError when a tensor does not fit the problem.
- */
-export function judgeOutputs(
+/** The probability of a false alarm that each quantity's spread may have: half of all, in equal parts. */
+function spreadRate(given: readonly GivenQuantity[], randomRate: number): number {
+  return randomRate / given.filter(({ quantity }) => quantity.row === 'vector').length;
+}
+
+function judgePrepared(
   problem: Problem,
-  outputs: KernelOutputs,
-  options: AuditOptions = {},
+  { given, reference }: Prepared,
+  options: AuditOptions,
 ): Judgement {
   const falseAlarmRate = options.falseAlarmRate ?? 1e-9;
-  const shape = problemShape(problem);
-  const out = auditableOutput(outputs.out, shape);
-  const lse = outputs.lse === null ? null : auditableLse(outputs.lse, shape);
-  const { format } = outputs.out;
+  const { shape } = reference;
+  const { format } = given.out;
   const report = (stage: string) => (done: number) => options.progress?.(stage, done);
-  const reference =
-    options.reference ??
-    attentionOracle(problem, { accuracy: auditAccuracy(format), progress: report('oracle') });
   // Half of the false alarms for the structure tests, half for the spread.
   const randomRate = falseAlarmRate / 2;
   const premises = resolvePremises(problem, format, options.premises);
@@ -236,16 +195,7 @@ export function judgeOutputs(
       ? null
       : createRowStatistics(problem, reference, options.arithmetic?.maximum ?? null);
   const structure = structureResults(
-    {
-      problem,
-      reference,
-      out,
-      bound,
-      falseAlarmRate: randomRate,
-      outputFormat: format,
-      lse: lse === null ? null : { values: lse, format: outputs.lse!.format },
-      premises,
-    },
+    { problem, reference, outputs: given, bound, premises, falseAlarmRate: randomRate },
     report('structure'),
     rowMeter?.visitor,
   );
@@ -253,77 +203,64 @@ export function judgeOutputs(
     options.bounds ??
     judgedBounds(problem, reference, arithmetic, bound, options, report('bounds'));
   if (rowMeter !== null)
-    options.onElements!({
-      reference,
-      out,
-      outputFormat: format,
-      bounds,
-      rows: rowMeter.statistics,
-    });
-  const elements = testElements(
-    reference,
-    out,
-    format,
-    bounds.quantities.out.total,
-    premises.isShortRange,
+    options.onElements!({ reference, outputs: given, bounds, rows: rowMeter.statistics });
+  const all = Object.values(given).filter((one) => one !== null && one !== undefined);
+  const measure = {
+    bounds,
+    admitsOverflow: premises.isShortRange,
+    falseAlarmRate: spreadRate(all, randomRate),
+    structure,
+  };
+  const outputs = Object.fromEntries(
+    Object.entries(given).map(([name, one]) => [
+      name,
+      one === null || one === undefined
+        ? null
+        : judgeQuantity(compareQuantity(reference, one), measure),
+    ]),
+  ) as unknown as JudgedOutputs;
+  const isFinite = judgedQuantities(outputs).every(
+    (judged) => (judged.row === 'vector' ? judged.elements : judged.numbers).nonFinite === 0,
   );
-  const spread = testSpread(reference, out, bounds, randomRate);
-  const lseTest =
-    lse === null ? null : testLse(reference, lse, outputs.lse!.format, bounds.quantities.lse.total);
-  const diagnosis = () =>
-    diagnose({
-      problem,
-      reference,
-      out,
-      outputFormat: format,
-      lse,
-      bound,
-      elements,
-      spread,
-      structure,
-      lseTest,
-    });
   // Who declares something knows what the kernel does.
   const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
   const passes = (premises: PremiseDeclaration) =>
-    judgeOutputs(problem, outputs, { reference, falseAlarmRate, premises, diagnose: false }).verdict
-      .pass;
+    judgePrepared(
+      problem,
+      { given, reference },
+      {
+        falseAlarmRate,
+        premises,
+        diagnose: false,
+      },
+    ).verdict.pass;
   const explainers: Explainers = {
-    diagnose: diagnosis,
+    diagnose: () => diagnose({ problem, reference, outputs, bound }),
     fitPremise: (findings) =>
-      isDeclared || elements.nonFinite > 0 || (lseTest?.nonFinite ?? 0) > 0
+      isDeclared || !isFinite
         ? null
         : fitPremise({
             problem,
             reference,
-            out,
-            outputFormat: format,
-            lse,
+            outputs: given,
             passes,
-            onlyLse: findings.every(({ test }) => test.startsWith('lse')),
+            onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
           }),
   };
-  const wanted = options.diagnose === false ? null : explainers;
   return {
     verdict: reachVerdict(
       {
-        elements,
-        spread,
-        structure,
-        lse: lseTest,
+        outputs: judgedQuantities(outputs),
         heads: shape.heads,
-        untested: untestedStructure(structure, shape, premises, lse !== null),
+        untested: untestedStructure(structure, shape, premises, given.lse !== null),
         arithmetic: arithmetic.description,
-        notes: narrowerNotes(out, format),
+        notes: narrowerNotes(given.out.values, format),
       },
-      wanted,
+      options.diagnose === false ? null : explainers,
     ),
     reference,
     shape,
-    elements,
-    spread,
-    structure,
-    lse: lseTest,
+    outputs,
     arithmetic: arithmetic.description,
     oracle: summariseOracle(reference),
     falseAlarmRate,
@@ -331,7 +268,27 @@ export function judgeOutputs(
 }
 
 /**
- * Judges an output as `judgeOutputs`; beside that the error profile and what the usual checks say.
+ * Judges what a kernel gives, its output and its LSE if it gives one, against the oracle: worst-case bound on
+ * every element, what independent roundings add up to, structure tests, LSE.
+ * @throws RequestError when a tensor does not fit the problem.
+ */
+export function judgeOutputs(
+  problem: Problem,
+  outputs: KernelOutputs,
+  options: AuditOptions = {},
+): Judgement {
+  const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
+  const reference =
+    options.reference ??
+    attentionOracle(problem, {
+      accuracy: auditAccuracy(given.out.format),
+      progress: (done) => options.progress?.('oracle', done),
+    });
+  return judgePrepared(problem, { given, reference }, options);
+}
+
+/**
+ * Judges outputs as `judgeOutputs`; beside that the error profiles and what the usual checks say.
  * @throws RequestError when a tensor does not fit the problem.
  */
 export function auditOutputs(
@@ -339,12 +296,17 @@ export function auditOutputs(
   outputs: KernelOutputs,
   options: AuditOptions = {},
 ): Audit {
-  const { reference, ...judgement } = judgeOutputs(problem, outputs, options);
-  const { format } = outputs.out;
-  const out = auditableOutput(outputs.out, judgement.shape);
+  const { reference, outputs: judged, ...judgement } = judgeOutputs(problem, outputs, options);
+  const profiled = Object.entries(judged).map(([name, one]) => [
+    name,
+    one?.row === 'vector'
+      ? { ...one, error: profileError(compareQuantity(reference, one)) }
+      : (one ?? null),
+  ]);
+  const { values, format } = judged.out;
   return {
     ...judgement,
-    error: profileError(reference, out, format),
-    baselines: usualChecks(problem, reference, out, format),
+    outputs: Object.fromEntries(profiled) as AuditedOutputs,
+    baselines: usualChecks(problem, reference, values, format),
   };
 }

@@ -1,10 +1,11 @@
-import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
+import { rowElements } from '../problem/index.js';
 import { isAdmittedOverflow, largestRounding } from './admitted-infinity.js';
-import { elementAt, type Coordinates } from './error-profile.js';
+import type { ComparedQuantity } from './kernel-outputs.js';
+import { placeOf, type Coordinates } from './places.js';
 import { isUndefinedRow } from './undefined-row.js';
 
-/** Every element of the output against its worst-case bound. */
+/** Every element of a quantity of vectors against its worst-case bound. */
 export interface ElementTest {
   readonly elements: number;
   /** Elements whose error exceeds the bound. */
@@ -38,7 +39,7 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
 }
 
 /**
- * Tests |out − oracle| ≤ limit element by element. Rows without keys have a limit of 0, since they must
+ * Tests |value − exact| ≤ limit element by element. Rows without keys have a limit of 0, since they must
  * be exactly zero.
  *
  * @param admitsOverflow whether an element without a bound may be infinite or NaN: `Premises.isShortRange`
@@ -47,14 +48,14 @@ function admitsNonFinite(value: number, exact: number, bound: number, format: Fo
  * @throws Error for a limit that is NaN where the oracle is finite: a defect of the bounds, which must not count as passed
  */
 export function testElements(
-  reference: AttentionReference,
-  out: Float64Array,
-  outputFormat: FormatName,
+  { quantity, reference, exact: oracle, values, format }: ComparedQuantity,
   limits: Float64Array,
   admitsOverflow = false,
 ): ElementTest {
   const { shape } = reference;
-  const ratios = new Float64Array(out.length);
+  const { values: exacts } = oracle;
+  const columns = rowElements(quantity, shape);
+  const ratios = new Float64Array(values.length);
   let finite = 0;
   let outside = 0;
   let unbounded = 0;
@@ -62,23 +63,23 @@ export function testElements(
   let firstNonFinite: Coordinates | null = null;
   let worstRatio = -1;
   let worst: ElementTest['worst'] = null;
-  for (let i = 0; i < out.length; i++) {
-    const exact = reference.quantities.out.values[i];
+  for (let i = 0; i < values.length; i++) {
+    const exact = exacts[i];
     const limit = limits[i];
     if (Number.isNaN(limit) && Number.isFinite(exact))
       throw new Error(`the bound of element ${i} is NaN`);
     // What is exactly infinite or NaN is judged for being so.
     if (limit === Infinity && Number.isFinite(exact)) unbounded++;
-    const error = Math.abs(out[i] - exact);
+    const error = Math.abs(values[i] - exact);
     if (!Number.isFinite(error)) {
       if (admitsOverflow && limit === Infinity && Number.isFinite(exact)) continue;
-      const mayBeNaN = isUndefinedRow(reference, Math.floor(i / shape.vDim));
+      const mayBeNaN = isUndefinedRow(reference, Math.floor(i / columns));
       if (
-        !(mayBeNaN && Number.isNaN(out[i])) &&
-        !admitsNonFinite(out[i], exact, limit, outputFormat)
+        !(mayBeNaN && Number.isNaN(values[i])) &&
+        !admitsNonFinite(values[i], exact, limit, format)
       ) {
         nonFinite++;
-        firstNonFinite ??= elementAt(shape, i);
+        firstNonFinite ??= placeOf(quantity, shape, i);
       }
       continue;
     }
@@ -87,12 +88,12 @@ export function testElements(
     if (ratio > 1) outside++;
     if (ratio > worstRatio) {
       worstRatio = ratio;
-      worst = { at: elementAt(shape, i), error, bound: limit };
+      worst = { at: placeOf(quantity, shape, i), error, bound: limit };
     }
   }
   const sorted = ratios.subarray(0, finite).sort();
   return {
-    elements: out.length,
+    elements: values.length,
     outside,
     unbounded,
     nonFinite,

@@ -1,13 +1,7 @@
-import type { AttentionReference } from '../../oracles/index.js';
 import { formats, ulp, type FormatName } from '../formats/index.js';
-
-/** Where an element stands: batch, head, query, and column where there is one. */
-export interface Coordinates {
-  readonly batch: number;
-  readonly head: number;
-  readonly query: number;
-  readonly column?: number;
-}
+import { rowElements } from '../problem/index.js';
+import type { ComparedQuantity } from './kernel-outputs.js';
+import { placeOf, type Coordinates } from './places.js';
 
 /** Quantiles of |error|: 0.5, 0.9, 0.99, 0.999. */
 export interface Percentiles {
@@ -17,7 +11,7 @@ export interface Percentiles {
   readonly p999: number;
 }
 
-/** The error of an output against the oracle, over the elements finite in both. */
+/** The error of a quantity of vectors against the oracle, over the elements finite in both. */
 export interface ErrorProfile {
   readonly elements: number;
   /** Elements whose output is not finite, and those where the oracle's value is not. */
@@ -44,24 +38,6 @@ export interface ErrorProfile {
   } | null;
 }
 
-/** Coordinates of flat element `index` in [batch, heads, queries, columns]. */
-export function elementAt(
-  shape: AttentionReference['shape'],
-  index: number,
-): Required<Coordinates> {
-  return { ...rowAt(shape, Math.floor(index / shape.vDim)), column: index % shape.vDim };
-}
-
-/** Coordinates of flat row `index` in [batch, heads, queries]. */
-export function rowAt(shape: AttentionReference['shape'], index: number): Coordinates {
-  const head = Math.floor(index / shape.queries);
-  return {
-    batch: Math.floor(head / shape.heads),
-    head: head % shape.heads,
-    query: index % shape.queries,
-  };
-}
-
 /** Quantiles of a sorted array (nearest rank); zeros for an empty one. */
 function percentiles(sorted: Float64Array): Percentiles {
   const rank = (p: number) => sorted[Math.max(0, Math.ceil(p * sorted.length) - 1)] ?? 0;
@@ -83,42 +59,38 @@ function finiteRms(values: Float64Array): number {
 }
 
 /**
- * The size of an ulp for each element, by its index: that of the output format at |O|, or at the root
- * mean square of its row where that is larger. Next to zero an ulp of O itself is far below what any
+ * The size of an ulp for each element, by its index: that of the format at |exact|, or at the root mean
+ * square of its row where that is larger. Next to zero an ulp of the value itself is far below what any
  * sum of the row's terms can resolve. Rows of zeros take the tensor's.
+ * @param exact rows of `columns` exact values
  */
 export function createUlpScale(
-  {
-    shape: { vDim },
-    quantities: {
-      out: { values: out },
-    },
-  }: AttentionReference,
-  outputFormat: FormatName,
+  exact: Float64Array,
+  columns: number,
+  formatName: FormatName,
 ): (index: number) => number {
-  const format = formats[outputFormat];
-  const ofTensor = finiteRms(out);
-  const rows = vDim === 0 ? 0 : out.length / vDim;
+  const format = formats[formatName];
+  const ofTensor = finiteRms(exact);
+  const rows = columns === 0 ? 0 : exact.length / columns;
   const typical = Float64Array.from(
     { length: rows },
-    (_, row) => finiteRms(out.subarray(row * vDim, (row + 1) * vDim)) || ofTensor,
+    (_, row) => finiteRms(exact.subarray(row * columns, (row + 1) * columns)) || ofTensor,
   );
   return (index) => {
-    const size = Math.max(Math.abs(out[index]), typical[Math.floor(index / vDim)]);
+    const size = Math.max(Math.abs(exact[index]), typical[Math.floor(index / columns)]);
     return ulp(format, Math.min(size, format.maxFinite));
   };
 }
 
-/** Profiles `out` (decoded, [batch, heads, queries, vDim]) against the oracle. */
-export function profileError(
-  reference: AttentionReference,
-  out: Float64Array,
-  outputFormat: FormatName,
-): ErrorProfile {
-  const ulpAt = createUlpScale(reference, outputFormat);
+/** Profiles a quantity of vectors against the oracle; its magnitude is |exact| where it has no other. */
+export function profileError(compared: ComparedQuantity): ErrorProfile {
+  const { quantity, reference, values: out } = compared;
+  const { values: oracle, magnitude: magnitudes } = compared.exact;
+  const columns = rowElements(quantity, reference.shape);
+  const ulpAt = createUlpScale(oracle, columns, compared.format);
   const absolute = new Float64Array(out.length);
   const ulps = new Float64Array(out.length);
-  let compared = 0;
+  let count = 0;
   let outputNonFinite = 0;
   let oracleNonFinite = 0;
   let sum = 0;
@@ -131,7 +103,7 @@ export function profileError(
   let worst = -1;
   let worstError = -1;
   for (let i = 0; i < out.length; i++) {
-    const exact = reference.quantities.out.values[i];
+    const exact = oracle[i];
     const value = out[i];
     if (!Number.isFinite(exact)) oracleNonFinite++;
     if (!Number.isFinite(value)) outputNonFinite++;
@@ -139,12 +111,12 @@ export function profileError(
     if (!Number.isFinite(error)) continue;
     const size = Math.abs(error);
     const inUlps = size / ulpAt(i);
-    absolute[compared] = size;
-    ulps[compared++] = inUlps;
+    absolute[count] = size;
+    ulps[count++] = inUlps;
     sum += error;
     squares += error * error;
     ulpSquares += inUlps * inUlps;
-    const magnitude = reference.quantities.out.magnitude[i];
+    const magnitude = magnitudes === null ? Math.abs(exact) : magnitudes[i];
     const relative = size === 0 ? 0 : size / magnitude;
     relativeMax = Math.max(relativeMax, relative);
     relativeSquares += relative * relative;
@@ -155,32 +127,32 @@ export function profileError(
       worst = i;
     }
   }
-  const count = Math.max(compared, 1);
-  const sortedAbsolute = absolute.subarray(0, compared).sort();
-  const sortedUlps = ulps.subarray(0, compared).sort();
+  const counted = Math.max(count, 1);
+  const sortedAbsolute = absolute.subarray(0, count).sort();
+  const sortedUlps = ulps.subarray(0, count).sort();
   return {
     elements: out.length,
     nonFinite: { output: outputNonFinite, oracle: oracleNonFinite },
     absolute: {
       max: sortedAbsolute.at(-1) ?? 0,
-      rms: Math.sqrt(squares / count),
-      mean: sum / count,
+      rms: Math.sqrt(squares / counted),
+      mean: sum / counted,
       percentiles: percentiles(sortedAbsolute),
     },
     ulps: {
       max: sortedUlps.at(-1) ?? 0,
-      rms: Math.sqrt(ulpSquares / count),
+      rms: Math.sqrt(ulpSquares / counted),
       percentiles: percentiles(sortedUlps),
     },
-    relative: { max: relativeMax, rms: Math.sqrt(relativeSquares / count) },
+    relative: { max: relativeMax, rms: Math.sqrt(relativeSquares / counted) },
     slope: oracleSquares === 0 ? null : cross / oracleSquares,
     worst:
       worst < 0
         ? null
         : {
-            at: elementAt(reference.shape, worst),
+            at: placeOf(quantity, reference.shape, worst),
             output: out[worst],
-            oracle: reference.quantities.out.values[worst],
+            oracle: oracle[worst],
             ulps: worstError / ulpAt(worst),
           },
   };

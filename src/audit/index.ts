@@ -1,15 +1,33 @@
 export {
   auditAccuracy,
   auditOutputs,
-  auditableLse,
-  auditableOutput,
   judgeOutputs,
   type Audit,
   type AuditOptions,
   type JudgedElements,
+  type AuditedOutputs,
+  type AuditedVectors,
   type Judgement,
-  type KernelOutputs,
 } from './audit.js';
+export {
+  auditableLse,
+  auditableOutput,
+  compareQuantity,
+  decodeOutputs,
+  decodeQuantity,
+  type ComparedQuantity,
+  type GivenOutputs,
+  type GivenQuantity,
+  type KernelOutputs,
+} from './kernel-outputs.js';
+export {
+  judgedQuantities,
+  structureOf,
+  type JudgedNumbers,
+  type JudgedOutputs,
+  type JudgedQuantity,
+  type JudgedVectors,
+} from './judge-quantity.js';
 export type { Baselines } from './baselines.js';
 export {
   KernelBound,
@@ -31,14 +49,9 @@ export {
 export type { Diagnosis } from './diagnosis/index.js';
 export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 export type { ElementTest } from './element-test.js';
-export {
-  createUlpScale,
-  elementAt,
-  type Coordinates,
-  type ErrorProfile,
-  type Percentiles,
-} from './error-profile.js';
-export type { LseTest } from './lse-test.js';
+export { createUlpScale, type ErrorProfile, type Percentiles } from './error-profile.js';
+export type { NumberTest, NumberTest as LseTest } from './number-test.js';
+export { describePlace, elementAt, placeOf, type Coordinates } from './places.js';
 export type { RowStatistics } from './row-statistics.js';
 export type { PremiseDeclaration } from './premise-declaration.js';
 export {
@@ -72,6 +85,6 @@ export {
   type StructureResult,
   type StructureScope,
   type StructureTest,
-} from './structure.js';
-export { describePlace, type Finding, type Verdict } from './verdict.js';
+} from './structure-result.js';
+export { findingTest, type Finding, type FindingTest, type Verdict } from './verdict.js';
 export type { UntestedStructure } from './untested-structure.js';

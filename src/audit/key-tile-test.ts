@@ -11,8 +11,7 @@ import {
   walkRows,
   type RowErrors,
 } from './structure-statistic.js';
-import type { StructureResult } from './structure.js';
-import { WorstResults } from './worst-results.js';
+import { WorstResults, type StructureResult } from './structure-result.js';
 
 /** Keys per tile of this test. */
 export const keyTileKeys = 128;

@@ -27,7 +27,8 @@ export function testMeanLse(
   deviations: number,
   unit: Int32Array,
 ): { readonly statistic: number; readonly threshold: number } | null {
-  const { problem, reference, lse, bound, premises } = input;
+  const { problem, reference, bound, premises } = input;
+  const { lse } = input.outputs;
   // Of a kernel that declares something only the worst case of each row is known.
   if (lse === null || pooled.rows === 0 || !premises.isUsual) return null;
   const { queries } = reference.shape;

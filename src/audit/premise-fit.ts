@@ -1,8 +1,8 @@
 import { levels, type AttentionReference } from '../../oracles/index.js';
-import type { FormatName } from '../formats/index.js';
 import type { Problem } from '../problem/index.js';
 import { createDeclaredRows } from './declared-row.js';
 import { formatRoughly } from '../words/index.js';
+import type { GivenOutputs } from './kernel-outputs.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { declarationFlags, describeDeclaration } from './premise-words.js';
 
@@ -76,10 +76,7 @@ interface ErrorSizes {
 export interface FitRequest {
   readonly problem: Problem;
   readonly reference: AttentionReference;
-  /** Decoded; the LSE null for a kernel without. */
-  readonly out: Float64Array;
-  readonly outputFormat: FormatName;
-  readonly lse: Float64Array | null;
+  readonly outputs: GivenOutputs;
   /** Whether the LSE alone fails. */
   readonly onlyLse: boolean;
   /** Whether the output passes the whole audit of a declaration. */
@@ -164,7 +161,9 @@ function isWithin(found: number, expected: number, factor: number): boolean {
  * within what scores in bf16 may do, but errs by one number in all rows, which they do not.
  */
 export function fitPremise(request: FitRequest): PremiseFit | null {
-  const { problem, reference, out, outputFormat, lse } = request;
+  const { problem, reference, outputs } = request;
+  const { values: out, format: outputFormat } = outputs.out;
+  const lse = outputs.lse?.values ?? null;
   const { shape } = reference;
   const { vDim } = shape;
   const rows = sampleOf(reference);

@@ -1,6 +1,8 @@
-import { levels, type AttentionReference } from '../../oracles/index.js';
+import { levels } from '../../oracles/index.js';
+import { rowElements } from '../problem/index.js';
 import type { ElementBounds } from './element-bounds.js';
-import { elementAt, type Coordinates } from './error-profile.js';
+import type { ComparedQuantity } from './kernel-outputs.js';
+import { placeOf, type Coordinates } from './places.js';
 
 /** Rows whose errors are taken together: a tile of 128 queries, a head. */
 export const spreadScopes = ['tile', 'head'] as const;
@@ -109,16 +111,17 @@ class Energy {
  * at most `falseAlarmRate` under these premises; docs/bounds.md has the proofs.
  */
 export function testSpread(
-  reference: AttentionReference,
-  out: Float64Array,
+  { quantity, reference, exact: oracle, values: out }: ComparedQuantity,
   bounds: ElementBounds,
   falseAlarmRate: number,
 ): SpreadTest {
   const { shape } = reference;
-  const { out: ofElements } = bounds.quantities;
-  const { values: exact } = reference.quantities.out;
-  const { queries, vDim } = shape;
-  const headCount = shape.batch * shape.heads;
+  const ofElements = bounds.quantities[quantity.name]!;
+  const { values: exact } = oracle;
+  const [batch, heads, rows] = quantity.axes;
+  const queries = shape[rows];
+  const vDim = rowElements(quantity, shape);
+  const headCount = shape[batch] * shape[heads];
   const tiles = Math.ceil(queries / rowsPerTile);
   // A half for the elements, a quarter each for tiles and heads, where two things may go wrong.
   const deviations = Math.sqrt(2 * Math.log((4 * Math.max(out.length, 1)) / falseAlarmRate));
@@ -213,7 +216,7 @@ export function testSpread(
       worst < 0
         ? null
         : {
-            at: elementAt(shape, worst),
+            at: placeOf(quantity, shape, worst),
             error: Math.abs(out[worst] - exact[worst]),
             bound: limitOf(worst, knownOfRow(Math.floor(worst / vDim))),
           },

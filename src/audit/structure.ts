@@ -25,47 +25,14 @@ import {
   structureTileRows,
   weightGroups,
 } from './structure-statistic.js';
-import { WorstResults } from './worst-results.js';
-
-/**
- * What rounding leaves near zero and a bug does not: `scale` is the regression slope of the output on the
- * oracle, less one (relative); `bias` the mean signed error over the columns (absolute), elements
- * weighing by the inverse of their noise; `truncation` the error in half ulps of the output, away from
- * zero (−1 for an output that is truncated); `dispersion` the root mean square of the rows' slopes;
- * `lse-mean` the mean error of the LSE; `key-tile` the part of a tile of keys' contribution that is missing
- * (Σ r·D / Σ D², D what leaving the tile out does to O, to first order in its weight).
- */
-export const structureTests = [
-  'scale',
-  'bias',
-  'truncation',
-  'dispersion',
-  'lse-mean',
-  'key-tile',
-] as const;
-/** One of {@link structureTests}. */
-export type StructureTest = (typeof structureTests)[number];
-
-/** Rows that a statistic is pooled over: one query, a tile of 128 queries, a head. */
-export const structureScopes = ['row', 'tile', 'head'] as const;
-/** One of {@link structureScopes}. */
-export type StructureScope = (typeof structureScopes)[number];
-
-/** One statistic against its threshold. */
-export interface StructureResult {
-  readonly test: StructureTest;
-  readonly scope: StructureScope;
-  /** Flat index over [batch, heads]. */
-  readonly head: number;
-  /** First query row and number of rows pooled. */
-  readonly firstRow: number;
-  readonly rows: number;
-  /** First key and number of keys of a key tile; null for the tests that are about all keys. */
-  readonly firstKey: number | null;
-  readonly keys: number | null;
-  readonly statistic: number;
-  readonly threshold: number;
-}
+import {
+  inTestOrder,
+  structureScopes,
+  WorstResults,
+  type StructureResult,
+  type StructureScope,
+  type StructureTest,
+} from './structure-result.js';
 
 /**
  * The tests by scope, with the instruments that each is made with; `scale` is looked for with two of them.
@@ -120,7 +87,8 @@ export function structureResults(
   progress?: Progress,
   observer?: WeightVisitor,
 ): StructureResult[] {
-  const { problem, reference, out, outputFormat, bound, premises, falseAlarmRate } = input;
+  const { problem, reference, outputs, bound, premises, falseAlarmRate } = input;
+  const { values: out, format: outputFormat } = outputs.out;
   const { shape } = reference;
   const { queries } = shape;
   const headCount = shape.batch * shape.heads;
@@ -276,9 +244,7 @@ export function structureResults(
   };
   for (const result of testKeyTiles(problem, errors, share)) worst.add(result);
   const found = worst.list();
-  return structureTests.flatMap((test) =>
-    structureScopes.flatMap((scope) =>
-      found.filter((result) => result.test === test && result.scope === scope),
-    ),
+  return inTestOrder(
+    structureScopes.flatMap((scope) => found.filter((result) => result.scope === scope)),
   );
 }

@@ -1,26 +1,50 @@
 import type { Diagnosis } from './diagnosis/index.js';
-import type { Coordinates } from './error-profile.js';
-import type { ElementTest } from './element-test.js';
-import type { LseTest } from './lse-test.js';
 import { formatApart, formatNumber } from '../words/index.js';
 import type { PremiseFit } from './premise-fit.js';
-import type { SpreadTest } from './spread-test.js';
-import { structureTests, type StructureResult, type StructureTest } from './structure.js';
+import { structureTests, type StructureResult, type StructureTest } from './structure-result.js';
+import type { JudgedNumbers, JudgedQuantity, JudgedVectors } from './judge-quantity.js';
+import { describePlace } from './places.js';
+import type { Quantity } from '../problem/index.js';
 import type { UntestedStructure } from './untested-structure.js';
+
+/** What of a quantity was found wrong: not a number, beyond its bound, beyond what roundings add up to. */
+type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
+
+/** Names of findings: a structure test's own, else the quantity's with the fault; the output's are bare. */
+export type FindingTest =
+  'non-finite' | 'element-bound' | 'element-spread' | 'rms' | StructureTest | `${string}-${Fault}`;
 
 /** One reason to fail a kernel. */
 export interface Finding {
+  /** The name of the quantity that fails. */
+  readonly quantity: string;
   /** Which test found it. */
-  readonly test:
-    | 'non-finite'
-    | 'element-bound'
-    | 'element-spread'
-    | 'rms'
-    | 'lse-non-finite'
-    | 'lse-bound'
-    | StructureTest;
+  readonly test: FindingTest;
+  /** Whether it holds for any roundings, however they depend on one another. */
+  readonly isWorstCase: boolean;
   /** A sentence with the evidence. */
   readonly statement: string;
+}
+
+const ofOutput: Readonly<Record<Fault, FindingTest>> = {
+  'non-finite': 'non-finite',
+  bound: 'element-bound',
+  spread: 'element-spread',
+  rms: 'rms',
+};
+
+/** What the finding of a fault is called. */
+export function findingTest({ name }: Quantity, fault: Fault): FindingTest {
+  return name === 'out' ? ofOutput[fault] : `${name}-${fault}`;
+}
+
+function finding({ quantity }: JudgedQuantity, fault: Fault, statement: string): Finding {
+  return {
+    quantity: quantity.name,
+    test: findingTest(quantity, fault),
+    isWorstCase: fault === 'non-finite' || fault === 'bound',
+    statement,
+  };
 }
 
 /** What an audit found, in one sentence and in full. */
@@ -48,13 +72,6 @@ export interface Explainers {
   readonly fitPremise: (findings: readonly Finding[]) => PremiseFit | null;
 }
 
-/** "head 3, query 17, column 5", with the batch when there is more than one. */
-export function describePlace(at: Coordinates): string {
-  const batch = at.batch === 0 ? '' : `batch ${at.batch}, `;
-  const column = at.column === undefined ? '' : `, column ${at.column}`;
-  return `${batch}head ${at.head}, query ${at.query}${column}`;
-}
-
 function percent(value: number): string {
   return `${formatNumber(Math.abs(value) * 100)} %`;
 }
@@ -75,104 +92,130 @@ const scopeOrder = ['head', 'tile', 'row'] as const;
 /** The structure test's finding at its widest failing scope, or null when it passes. */
 function structureFinding(
   test: StructureTest,
-  results: readonly StructureResult[],
+  { quantity, structure }: JudgedQuantity,
   heads: number,
 ): Finding | null {
   const failing = scopeOrder
-    .map((scope) => results.find((result) => result.test === test && result.scope === scope))
+    .map((scope) => structure.find((result) => result.test === test && result.scope === scope))
     .find((result) => result !== undefined && Math.abs(result.statistic) > result.threshold);
   if (failing === undefined) return null;
-  const where = groupName(failing, heads);
-  return { test, statement: structureStatement[test](failing, where) };
+  const statement = structureStatement[test](failing, groupName(failing, heads), quantity.prose);
+  return { quantity: quantity.name, test, isWorstCase: false, statement };
 }
 
 /** What a failing structure test says. */
 const structureStatement: Readonly<
-  Record<StructureTest, (result: StructureResult, where: string) => string>
+  Record<StructureTest, (result: StructureResult, where: string, what: string) => string>
 > = {
-  scale: ({ statistic, threshold }, where) =>
+  scale: ({ statistic, threshold }, where, what) =>
     statistic <= -1 + 1e-9
-      ? `the output is zero on ${where}`
-      : `the output is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
-  bias: ({ statistic, threshold }, where) =>
-    `the output is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
-  truncation: ({ statistic, threshold }, where) =>
-    `the output is rounded ${statistic < 0 ? 'towards' : 'away from'} zero on ${where}: it is ${formatNumber(Math.abs(statistic))} half ulps too ${statistic < 0 ? 'small' : 'large'} on average; rounding to nearest explains ± ${formatNumber(threshold)}`,
+      ? `${what} is zero on ${where}`
+      : `${what} is ${percent(statistic)} ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${formatNumber(threshold)})`,
+  bias: ({ statistic, threshold }, where, what) =>
+    `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
+  truncation: ({ statistic, threshold }, where, what) =>
+    `${what} is rounded ${statistic < 0 ? 'towards' : 'away from'} zero on ${where}: it is ${formatNumber(Math.abs(statistic))} half ulps too ${statistic < 0 ? 'small' : 'large'} on average; rounding to nearest explains ± ${formatNumber(threshold)}`,
   dispersion: ({ statistic, threshold }, where) =>
     `the rows of ${where} are off by factors of their own, ${percent(statistic)} in the root mean square; rounding explains ${percent(threshold)}`,
-  'lse-mean': ({ statistic, threshold }, where) =>
-    `the LSE is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
+  'lse-mean': ({ statistic, threshold }, where, what) =>
+    `${what} is ${formatNumber(Math.abs(statistic))} too ${statistic > 0 ? 'high' : 'low'} on average on ${where}; rounding explains ± ${formatNumber(threshold)}`,
   'key-tile': ({ statistic, threshold, firstKey, keys }, where) =>
     `on ${where} the error is ${formatNumber(Math.abs(statistic))} times what ${statistic > 0 ? 'leaving out' : 'counting twice'} keys ${firstKey} to ${firstKey! + keys! - 1} does to first order; rounding explains ± ${formatNumber(threshold)}`,
 };
 
-function elementFindings(elements: ElementTest, arithmetic: string): Finding[] {
-  const findings: Finding[] = [];
+/** Of vectors: NaN and infinities, then what fails as a whole, then single elements, then their spread. */
+function vectorFindings(judged: JudgedVectors, heads: number, arithmetic: string) {
+  const { elements, quantity } = judged;
+  const { parts } = quantity;
+  const findings: (Finding | null)[] = [];
   if (elements.nonFinite > 0)
-    findings.push({
-      test: 'non-finite',
-      statement: `${elements.nonFinite} of ${elements.elements} elements are NaN or infinite where a correct kernel is not, or the reverse; the first at ${describePlace(elements.firstNonFinite!)}`,
-    });
+    findings.push(
+      finding(
+        judged,
+        'non-finite',
+        `${elements.nonFinite} of ${elements.elements} ${parts} are NaN or infinite where a correct kernel is not, or the reverse; the first at ${describePlace(elements.firstNonFinite!)}`,
+      ),
+    );
+  findings.push(...structureTests.map((test) => structureFinding(test, judged, heads)));
   if (elements.outside > 0) {
     const { at, error, bound } = elements.worst!;
-    findings.push({
-      test: 'element-bound',
-      statement:
+    findings.push(
+      finding(
+        judged,
+        'bound',
         bound === 0
-          ? `${elements.outside} of ${elements.elements} elements are not zero where no key is visible, the largest ${formatNumber(error)} at ${describePlace(at)}`
-          : `${elements.outside} of ${elements.elements} elements err by more than ${arithmetic} can; the worst, ${formatNumber(elements.worstRatio)} times its bound of ${formatNumber(bound)}, at ${describePlace(at)}`,
-    });
+          ? `${elements.outside} of ${elements.elements} ${parts} are not zero where no key is visible, the largest ${formatNumber(error)} at ${describePlace(at)}`
+          : `${elements.outside} of ${elements.elements} ${parts} err by more than ${arithmetic} can; the worst, ${formatNumber(elements.worstRatio)} times its bound of ${formatNumber(bound)}, at ${describePlace(at)}`,
+      ),
+    );
   }
-  return findings;
+  return [...findings, ...spreadFindings(judged, heads)];
 }
 
-function spreadFindings(spread: SpreadTest, elements: ElementTest, heads: number): Finding[] {
+function spreadFindings(judged: JudgedVectors, heads: number): Finding[] {
+  const { elements, spread, quantity } = judged;
   const findings: Finding[] = [];
   const failing = [...spread.results]
     .reverse()
     .find(({ measured, limit }) => measured > 0 && measured > limit);
   if (failing !== undefined) {
     const { measured, expected, limit } = failing;
-    findings.push({
-      test: 'rms',
-      statement: `the root mean square error on ${groupName(failing, heads)} is ${formatNumber(measured)}, where roundings make ${formatNumber(expected)} and at most ${formatNumber(limit)}`,
-    });
+    const what = quantity.name === 'out' ? 'error' : `error of ${quantity.prose}`;
+    findings.push(
+      finding(
+        judged,
+        'rms',
+        `the root mean square ${what} on ${groupName(failing, heads)} is ${formatNumber(measured)}, where roundings make ${formatNumber(expected)} and at most ${formatNumber(limit)}`,
+      ),
+    );
   }
   // Elements beyond the worst case are told of already.
   if (spread.outside > elements.outside) {
     const { at, error, bound } = spread.worst!;
-    findings.push({
-      test: 'element-spread',
-      statement: `${spread.outside} of ${elements.elements} elements err by more than independent roundings add up to; the worst by ${formatNumber(error)}, where these make at most ${formatNumber(bound)}, at ${describePlace(at)}`,
-    });
+    findings.push(
+      finding(
+        judged,
+        'spread',
+        `${spread.outside} of ${elements.elements} ${quantity.parts} err by more than independent roundings add up to; the worst by ${formatNumber(error)}, where these make at most ${formatNumber(bound)}, at ${describePlace(at)}`,
+      ),
+    );
   }
   return findings;
 }
 
-function lseFindings(lse: LseTest): Finding[] {
-  const findings: Finding[] = [];
-  if (lse.nonFinite > 0) {
-    const { at, lse: value, oracle } = lse.firstNonFinite!;
-    findings.push({
-      test: 'lse-non-finite',
-      statement: `the LSE of ${lse.nonFinite} of ${lse.rows} rows is NaN or infinite where it must not be, or the reverse; first ${value} for ${oracle} at ${describePlace(at)}`,
-    });
+/** Of numbers: NaN and infinities, then single rows, then what all have in common. */
+function numberFindings(judged: JudgedNumbers, heads: number) {
+  const { numbers, quantity } = judged;
+  const { prose, parts } = quantity;
+  const findings: (Finding | null)[] = [];
+  if (numbers.nonFinite > 0) {
+    const { at, value, oracle } = numbers.firstNonFinite!;
+    findings.push(
+      finding(
+        judged,
+        'non-finite',
+        `${prose} of ${numbers.nonFinite} of ${numbers.rows} ${parts} is NaN or infinite where it must not be, or the reverse; first ${value} for ${oracle} at ${describePlace(at)}`,
+      ),
+    );
   }
-  if (lse.outside > 0) {
-    const { at, lse: value, oracle, bound } = lse.worst!;
+  if (numbers.outside > 0) {
+    const { at, value, oracle, bound } = numbers.worst!;
     const kind =
-      lse.looksLike === 'base-2'
-        ? 'the LSE is in base 2: every row fits after a factor of ln 2'
-        : lse.looksLike === 'offset'
-          ? `the LSE is ${formatNumber(Math.abs(lse.mean))} too ${lse.mean > 0 ? 'high' : 'low'} on every row`
-          : `the LSE of ${lse.outside} of ${lse.rows} rows is off`;
+      numbers.looksLike === 'base-2'
+        ? `${prose} is in base 2: every row fits after a factor of ln 2`
+        : numbers.looksLike === 'offset'
+          ? `${prose} is ${formatNumber(Math.abs(numbers.mean))} too ${numbers.mean > 0 ? 'high' : 'low'} on every row`
+          : `${prose} of ${numbers.outside} of ${numbers.rows} ${parts} is off`;
     const [found, exact] = formatApart(value, oracle);
-    findings.push({
-      test: 'lse-bound',
-      statement: `${kind}; worst ${found} for ${exact} ± ${formatNumber(bound)} at ${describePlace(at)}`,
-    });
+    findings.push(
+      finding(
+        judged,
+        'bound',
+        `${kind}; worst ${found} for ${exact} ± ${formatNumber(bound)} at ${describePlace(at)}`,
+      ),
+    );
   }
-  return findings;
+  return [...findings, ...structureTests.map((test) => structureFinding(test, judged, heads))];
 }
 
 /** "FAIL: the cause." — or, where that is unknown, the finding that explains most. */
@@ -192,12 +235,9 @@ function failureSentence(
 
 /** What a verdict is reached from. */
 export interface Evidence {
-  readonly elements: ElementTest;
-  readonly spread: SpreadTest;
-  readonly structure: readonly StructureResult[];
+  /** In the order in which they are told of; the first is what the kernel is for. */
+  readonly outputs: readonly JudgedQuantity[];
   readonly untested: readonly UntestedStructure[];
-  /** Null where no LSE was given. */
-  readonly lse: LseTest | null;
   /** Heads per batch. */
   readonly heads: number;
   /** Whose bounds the elements were tested against, in words. */
@@ -206,44 +246,55 @@ export interface Evidence {
   readonly notes: readonly string[];
 }
 
-/** All findings, the one that explains most first. */
-function findingsOf({
-  elements,
-  spread,
-  structure,
-  lse,
-  heads,
-  arithmetic,
-}: Evidence): readonly Finding[] {
-  const ofElements = elementFindings(elements, arithmetic);
-  return [
-    ...ofElements.filter(({ test }) => test === 'non-finite'),
-    ...structureTests
-      .filter((test) => test !== 'lse-mean')
-      .map((test) => structureFinding(test, structure, heads)),
-    ...ofElements.filter(({ test }) => test === 'element-bound'),
-    ...spreadFindings(spread, elements, heads),
-    ...(lse === null ? [] : lseFindings(lse)),
-    structureFinding('lse-mean', structure, heads),
-  ].filter((finding): finding is Finding => finding !== null);
+/** All findings, quantity by quantity, the one that explains most first. */
+function findingsOf({ outputs, heads, arithmetic }: Evidence): readonly Finding[] {
+  return outputs
+    .flatMap((judged) =>
+      judged.row === 'vector'
+        ? vectorFindings(judged, heads, arithmetic)
+        : numberFindings(judged, heads),
+    )
+    .filter((finding) => finding !== null);
 }
 
-/** "PASS: …", with how much of the output and of the LSE it says nothing about. */
-function passSentence({ elements, lse }: Evidence): string {
-  const isLseJudged = lse !== null && (lse.rows === 0 || lse.unbounded < lse.rows);
-  const checked = isLseJudged ? 'the output and the LSE stay' : 'the output stays';
-  const left = [
-    elements.unbounded === 0
-      ? ''
-      : `${elements.unbounded} of ${elements.elements} elements have none`,
-    lse === null || lse.unbounded === 0
-      ? ''
-      : isLseJudged
-        ? `the LSE of ${lse.unbounded} of ${lse.rows} rows has none`
-        : 'the LSE has none',
-  ].filter((part) => part !== '');
-  const used = `the worst element uses ${formatNumber(elements.worstRatio * 100)} % of its bound`;
-  return `PASS: ${checked} within what rounding explains; ${[used, ...left].join('; ')}.`;
+/** How much of a quantity there is, and how much of that has no bound. */
+function extentOf(judged: JudgedQuantity): { readonly all: number; readonly unbounded: number } {
+  const { unbounded } = judged.row === 'vector' ? judged.elements : judged.numbers;
+  return { all: judged.values.length, unbounded };
+}
+
+/** Whether anything of a quantity was held against a bound, or there is nothing of it. */
+function isJudged(judged: JudgedQuantity): boolean {
+  const { all, unbounded } = extentOf(judged);
+  return all === 0 || unbounded < all;
+}
+
+/** What of a quantity has no bound, in a clause; '' where all of it has one. */
+function leftClause(judged: JudgedQuantity): string {
+  const { all, unbounded } = extentOf(judged);
+  const { prose, parts, row } = judged.quantity;
+  if (unbounded === 0) return '';
+  if (row === 'vector') return `${unbounded} of ${all} ${parts} have none`;
+  return isJudged(judged)
+    ? `${prose} of ${unbounded} of ${all} ${parts} has none`
+    : `${prose} has none`;
+}
+
+/** "PASS: …", with how much of each quantity it says nothing about. */
+function passSentence({ outputs }: Evidence): string {
+  const checked = outputs.filter(isJudged).map(({ quantity }) => quantity.prose);
+  const stay = checked.length === 1 ? 'stays' : 'stay';
+  const listed =
+    checked.length < 3
+      ? checked.join(' and ')
+      : `${checked.slice(0, -1).join(', ')} and ${checked[checked.length - 1]}`;
+  const worst = outputs.reduce(
+    (most, judged) => (judged.row === 'vector' ? Math.max(most, judged.elements.worstRatio) : most),
+    0,
+  );
+  const used = `the worst element uses ${formatNumber(worst * 100)} % of its bound`;
+  const left = outputs.map(leftClause).filter((part) => part !== '');
+  return `PASS: ${listed} ${stay} within what rounding explains; ${[used, ...left].join('; ')}.`;
 }
 
 /**
@@ -254,8 +305,10 @@ function passSentence({ elements, lse }: Evidence): string {
  * @param explainers asked once the audit fails; null where no cause is wanted
  */
 export function reachVerdict(evidence: Evidence, explainers: Explainers | null): Verdict {
-  const { elements, arithmetic, notes, untested } = evidence;
-  const judged = elements.unbounded < elements.elements;
+  const { outputs, arithmetic, notes, untested } = evidence;
+  const [main] = outputs;
+  const { all, unbounded } = extentOf(main);
+  const judged = unbounded < all;
   const findings = findingsOf(evidence);
   const common = { findings, judged, notes, untested };
   if (findings.length > 0) {
@@ -269,8 +322,8 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   return {
     pass: false,
     sentence:
-      elements.elements === 0
-        ? 'NOT JUDGED: the output has no elements.'
+      all === 0
+        ? `NOT JUDGED: ${main.quantity.prose} has no elements.`
         : `NOT JUDGED: no element has a bound under the premises (${arithmetic}); scores, weights or sums leave the range of their formats everywhere.`,
     ...unexplained,
   };

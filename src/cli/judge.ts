@@ -9,7 +9,6 @@ import {
 import {
   anyKernelArithmetic,
   auditAccuracy,
-  auditableOutput,
   auditOutputs,
   resolvePremises,
   type Audit,
@@ -19,7 +18,7 @@ import {
 } from '../audit/index.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import type { AttributedKernel } from '../../kernels/index.js';
-import { problemShape, type Problem } from '../problem/index.js';
+import type { Problem } from '../problem/index.js';
 import { gatherSketch, type AuditSketch } from '../report/text/index.js';
 import { RequestError } from '../request-error.js';
 import type { AuditCommandOptions } from './audit/options.js';
@@ -121,13 +120,6 @@ export function judge(
           progress: (done, total) => progress('identification', done / total),
         })
       : null;
-  const outputFormat = outputs.out.format;
-  const sketch = wantsSketch
-    ? gatherSketch({
-        reference,
-        outputFormat,
-        out: auditableOutput(outputs.out, problemShape(problem)),
-      })
-    : null;
+  const sketch = wantsSketch ? gatherSketch({ reference, outputs: audit.outputs }) : null;
   return { audit, techniques: meter?.table() ?? null, identification, sketch };
 }

@@ -7,6 +7,7 @@ export {
   type Axis,
   type ByQuantity,
   type Quantity,
+  type QuantityName,
 } from './quantities.js';
 export { problemShape, type ProblemShape } from './shape.js';
 export {

@@ -4,52 +4,63 @@ import type { ProblemShape } from './shape.js';
 export type Axis = 'batch' | 'heads' | 'kvHeads' | 'queries' | 'keys' | 'qkDim' | 'vDim';
 
 /**
- * One named result of an attention kernel: what a kernel may give, an oracle computes, bounds are of and an
- * audit judges. All that the tests and reports need to know of it is here: see CONTRIBUTING.md, "To add an
- * output".
+ * One named result of an attention kernel: what a kernel gives, an oracle computes, bounds are of and an
+ * audit judges. All that tests, verdicts and reports need to know of it is here: see CONTRIBUTING.md, "To
+ * add an output".
  */
 export interface Quantity {
-  /** Of the tensor, of the members of records by quantity, and in reports. */
+  /** Of its tensor, and of its member in every record by quantity; unknown names are the user's own. */
   readonly name: string;
-  /** Of the canonical tensor; the last one counts a row's elements where a row is a vector. */
-  readonly axes: readonly Axis[];
+  /** Of the canonical tensor: batch, heads, rows, and where a row is a vector its elements. */
+  readonly axes:
+    | readonly [batch: Axis, heads: Axis, rows: Axis]
+    | readonly [batch: Axis, heads: Axis, rows: Axis, elements: Axis];
   /**
-   * `vector`: a row has an element for each of the last axis, whose errors are told in ulps of the stored
-   * format and beside their magnitude, and which the statistics of rows (spread, slope, bias, …) are made
-   * of. `number`: a row has one number, whose error is absolute.
+   * `vector`: errors are told in ulps of the stored format and beside their magnitude, and statistics of rows
+   * (spread, slope, bias, …) are made. `number`: a row has one number, whose error is absolute.
    */
   readonly row: 'vector' | 'number';
-  /** Its name in prose ("the output"), and in tables ("output"). */
+  /** Its name in prose ("the output"), in tables ("output"), and of its parts ("elements of dQ"). */
   readonly prose: string;
   readonly label: string;
-  /** What errors are in, in words. */
+  readonly parts: string;
+  /** What its errors are in. */
   readonly unit: string;
+  /** Whether reports say so where a kernel does not give it. */
+  readonly isExpected: boolean;
 }
 
-/** O, in the problem's output format. */
-const out: Quantity = {
+/** O, in the output's own format. */
+const out = {
   name: 'out',
   axes: ['batch', 'heads', 'queries', 'vDim'],
   row: 'vector',
   prose: 'the output',
   label: 'output',
+  parts: 'elements',
   unit: 'output units',
-};
+  isExpected: true,
+} as const satisfies Quantity;
 
-/** The natural logarithm of the row sum of exponentials. */
-const lse: Quantity = {
+/** The natural logarithm of the sum of a row's exponentials. */
+const lse = {
   name: 'lse',
   axes: ['batch', 'heads', 'queries'],
   row: 'number',
   prose: 'the LSE',
   label: 'LSE',
+  parts: 'rows',
   unit: 'natural logarithm',
-};
+  isExpected: true,
+} as const satisfies Quantity;
 
 /** The quantities that are judged, in the order in which reports tell of them. */
-export const quantities: readonly Quantity[] = [out, lse];
+export const quantities = [out, lse] as const satisfies readonly Quantity[];
 
-/** Something of each quantity; the forward's are always there. */
+/** The name of one of {@link quantities}. */
+export type QuantityName = (typeof quantities)[number]['name'];
+
+/** Something of each quantity, by name; the forward's are always there. */
 export interface ByQuantity<T> {
   readonly out: T;
   readonly lse: T;
@@ -62,6 +73,6 @@ export function quantityShape({ axes }: Quantity, shape: ProblemShape): readonly
 }
 
 /** How many elements a row of a quantity has. */
-export function rowElements({ axes, row }: Quantity, shape: ProblemShape): number {
-  return row === 'vector' ? shape[axes[axes.length - 1]] : 1;
+export function rowElements({ axes: [, , , elements] }: Quantity, shape: ProblemShape): number {
+  return elements === undefined ? 1 : shape[elements];
 }

@@ -61,14 +61,8 @@ function diagnosisOf({ problem, reference }: Given, outputs: KernelOutputs): Dia
   return diagnose({
     problem,
     reference,
-    out: decode(outputs.out),
-    outputFormat: format,
-    lse: outputs.lse === null ? null : decode(outputs.lse),
+    outputs: judged.outputs,
     bound: new KernelBound(problem, reference, format),
-    elements: judged.elements,
-    spread: judged.spread,
-    structure: judged.structure,
-    lseTest: judged.lse,
   });
 }
 

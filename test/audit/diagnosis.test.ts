@@ -11,7 +11,7 @@ import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
 import { damageRatio } from '../../src/audit/diagnosis/row-sample.js';
 import { listNumbers } from '../../src/audit/diagnosis/location.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
-import { problemShape, type Problem } from '../../src/problem/index.js';
+import { quantities, problemShape, type Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
 import { decode, encode } from './damage.js';
 import { runOnlineKernel } from './online-kernel.js';
@@ -53,20 +53,13 @@ const usual: Sizes = { heads: 2, queries: 96, keys: 160, dim: 16, format: 'bf16'
 /** The diagnosis of outputs, whether they fail or not: the audit asks only when they do. */
 function diagnosisOf(problem: Problem, outputs: KernelOutputs): Diagnosis {
   const outputFormat = outputs.out.format;
-  const { reference, elements, spread, structure, lse } = judgeOutputs(problem, outputs, {
-    diagnose: false,
-  });
+  const judged = judgeOutputs(problem, outputs, { diagnose: false });
+  const { reference } = judged;
   return diagnose({
     problem,
     reference,
-    out: decode(outputs.out),
-    outputFormat,
-    lse: outputs.lse === null ? null : decode(outputs.lse),
+    outputs: judged.outputs,
     bound: new KernelBound(problem, reference, outputFormat),
-    elements,
-    spread,
-    structure,
-    lseTest: lse,
   });
 }
 
@@ -178,8 +171,7 @@ describe('the expected rounding error', () => {
     const { error, noise } = measureRows({
       problem,
       reference,
-      out: decode(out),
-      outputFormat,
+      outputs: { out: { quantity: quantities[0], format: outputFormat, values: decode(out) } },
       bound: new KernelBound(problem, reference, outputFormat),
     });
     const ratios = error.map((x, row) => x / noise[row]);

@@ -1,6 +1,11 @@
 import { levels, type AttentionReference, type Level } from '../../oracles/index.js';
-import type { ElementBounds } from '../../src/audit/index.js';
-import type { ProblemShape } from '../../src/problem/index.js';
+import {
+  compareQuantity,
+  type ComparedQuantity,
+  type ElementBounds,
+} from '../../src/audit/index.js';
+import type { FormatName } from '../../src/formats/index.js';
+import { quantities, type ProblemShape } from '../../src/problem/index.js';
 
 /** What a test says of a reference; the rest is one head of one column that is exactly 0 everywhere. */
 export interface HandMade {
@@ -42,6 +47,17 @@ export function handMadeReference(given: HandMade): AttentionReference {
     maximum: new Float64Array(rows),
     level: Uint8Array.from({ length: rows }, (_, row) => levels.indexOf(level(row))),
   };
+}
+
+/** Values of a quantity beside a reference. */
+export function compared(
+  reference: AttentionReference,
+  name: 'out' | 'lse',
+  values: Float64Array,
+  format: FormatName,
+): ComparedQuantity {
+  const quantity = quantities.find((one) => one.name === name)!;
+  return compareQuantity(reference, { quantity, format, values });
 }
 
 /** Bounds that are the same for every element, of rows that err independently unless `unit` says else. */

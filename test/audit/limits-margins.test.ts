@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { randomValues } from '../../properties/problems/values.js';
 import {
+  structureOf,
   judgeOutputs,
   type JudgedElements,
   type Judgement,
@@ -105,10 +106,10 @@ const { exact, clean, bounds, damaged } = prepare(2, 100);
 
 it('the exact outputs pass, and every test has a limit', () => {
   expect(clean.verdict.findings).toEqual([]);
-  const names = clean.structure.map(({ test, scope }) => `${test} ${scope}`);
+  const names = structureOf(clean).map(({ test, scope }) => `${test} ${scope}`);
   for (const test of ['scale', 'bias'])
     for (const scope of ['row', 'tile', 'head']) expect(names).toContain(`${test} ${scope}`);
-  expect(clean.spread.results.map(({ scope }) => scope)).toEqual(['tile', 'head']);
+  expect(clean.outputs.out.spread.results.map(({ scope }) => scope)).toEqual(['tile', 'head']);
 });
 
 /** The element of some rows whose worst case is the farthest above its standard deviation. */
@@ -133,13 +134,17 @@ describe.each(someElements)('element %i', (element) => {
     const limit = bounds.quantities.out.total[element];
     const damage = (share: number) => one(share * limit);
     expectLimit('element-bound', damage, new RegExp(`^1 of .* ${place}`));
-    const { elements } = damage(0.99);
+    const {
+      outputs: {
+        out: { elements },
+      },
+    } = damage(0.99);
     expect(elements.worstRatio).toBeCloseTo(0.99, 3);
     expect(elements.worst!.bound).toBe(limit);
   });
 
   it('fails beyond what independent roundings add up to, and not within', () => {
-    const limit = one(bounds.quantities.out.total[element]).spread.worst!.bound;
+    const limit = one(bounds.quantities.out.total[element]).outputs.out.spread.worst!.bound;
     expect(limit).toBeLessThan(bounds.quantities.out.total[element]);
     const damage = (share: number) => one(share * limit);
     expectLimit('element-spread', damage, new RegExp(`^1 of .* ${place}`));
@@ -173,11 +178,15 @@ const groups = [
 describe.each(groups)('the root mean square error of a $scope: $where', (group) => {
   it('fails beyond its limit, and not within', () => {
     const everywhere = damaged((i) => (isIn(group, i) ? 1 : 0));
-    const result = everywhere.spread.results.find(({ scope }) => scope === group.scope)!;
+    const result = everywhere.outputs.out.spread.results.find(
+      ({ scope }) => scope === group.scope,
+    )!;
     expect(result).toMatchObject({ head: group.head, firstRow: group.firstRow, rows: group.rows });
     const damage = (share: number) =>
       damaged((i) => (isIn(group, i) ? share * result.limit * (i % 2 === 0 ? 1 : -1) : 0));
-    const near = damage(0.99).spread.results.find(({ scope }) => scope === group.scope)!;
+    const near = damage(0.99).outputs.out.spread.results.find(
+      ({ scope }) => scope === group.scope,
+    )!;
     expect(near.measured / near.limit).toBeCloseTo(0.99, 3);
     expectLimit('rms', damage, group.where, [1]);
   });
@@ -191,8 +200,8 @@ function expectThreshold(
   where: RegExp,
 ): void {
   const shifted = (share: number) => damage((i) => (isIn(group, i) ? share * direction[i] : 0));
-  const resultOf = ({ structure }: Judgement) =>
-    structure.find((result) => result.test === test && result.scope === scope)!;
+  const resultOf = (judged: Judgement) =>
+    structureOf(judged).find((result) => result.test === test && result.scope === scope)!;
   const wide = resultOf(shifted(10));
   expect(wide).toMatchObject(group);
   expect(wide.statistic).toBeCloseTo(10, 4);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { testElements } from '../../src/audit/element-test.js';
-import { testLse } from '../../src/audit/lse-test.js';
+import { testNumbers } from '../../src/audit/number-test.js';
 import { testSpread } from '../../src/audit/index.js';
-import { handMadeBounds, handMadeReference } from './hand-made.js';
+import { compared, handMadeBounds, handMadeReference } from './hand-made.js';
 
 describe('the element test', () => {
   const shape = { batch: 2, heads: 3, queries: 4, vDim: 5 };
@@ -18,7 +18,7 @@ describe('the element test', () => {
     limits[at] = 1;
     out[at] += 1;
     out[0] += 2;
-    const result = testElements(reference, out, 'fp32', limits);
+    const result = testElements(compared(reference, 'out', out, 'fp32'), limits);
     expect(result).toMatchObject({ elements: count, outside: 1, nonFinite: 0, worstRatio: 2 });
     expect(result.worst).toEqual({
       at: { batch: 1, head: 2, query: 3, column: 1 },
@@ -31,10 +31,10 @@ describe('the element test', () => {
 
   it('takes an error as large as its limit for one within, and names the first of equals', () => {
     const reference = handMadeReference(shape);
-    const result = testElements(reference, filled(-1), 'fp32', filled(1));
+    const result = testElements(compared(reference, 'out', filled(-1), 'fp32'), filled(1));
     expect(result).toMatchObject({ outside: 0, worstRatio: 1, medianRatio: 1 });
     expect(result.worst!.at).toEqual({ batch: 0, head: 0, query: 0, column: 0 });
-    const exact = testElements(reference, filled(0), 'fp32', filled(0));
+    const exact = testElements(compared(reference, 'out', filled(0), 'fp32'), filled(0));
     expect(exact).toMatchObject({ outside: 0, worstRatio: 0, medianRatio: 0 });
     expect(exact.worst).toMatchObject({ error: 0, bound: 0 });
   });
@@ -42,15 +42,19 @@ describe('the element test', () => {
   it('sorts for the median by the finite elements alone', () => {
     const reference = handMadeReference({ queries: 5 });
     const out = Float64Array.of(5, NaN, 1, 3, Infinity);
-    const result = testElements(reference, out, 'fp32', new Float64Array(5).fill(10));
+    const result = testElements(
+      compared(reference, 'out', out, 'fp32'),
+      new Float64Array(5).fill(10),
+    );
     expect(result).toMatchObject({ nonFinite: 2, outside: 0, medianRatio: 3 / 10 });
     expect(result.firstNonFinite).toMatchObject({ query: 1, column: 0 });
-    const none = testElements(handMadeReference({ queries: 0 }), out.subarray(0, 0), 'fp32', out);
+    const none = testElements(
+      compared(handMadeReference({ queries: 0 }), 'out', out.subarray(0, 0), 'fp32'),
+      out,
+    );
     expect(none).toMatchObject({ elements: 0, worstRatio: 0, medianRatio: 0, worst: null });
     const allNaN = testElements(
-      handMadeReference({ queries: 2 }),
-      Float64Array.of(NaN, NaN),
-      'fp32',
+      compared(handMadeReference({ queries: 2 }), 'out', Float64Array.of(NaN, NaN), 'fp32'),
       Float64Array.of(1, 1),
     );
     expect(allNaN).toMatchObject({ nonFinite: 2, worstRatio: 0, medianRatio: 0, worst: null });
@@ -59,7 +63,7 @@ describe('the element test', () => {
   it('has a limit of 0 where the oracle is exact and no key is visible', () => {
     const reference = handMadeReference({ queries: 1, level: () => 'empty', lse: () => -Infinity });
     const one = (value: number) =>
-      testElements(reference, Float64Array.of(value), 'fp32', Float64Array.of(0));
+      testElements(compared(reference, 'out', Float64Array.of(value), 'fp32'), Float64Array.of(0));
     expect(one(-0)).toMatchObject({ outside: 0, worstRatio: 0 });
     expect(one(-(2 ** -149))).toMatchObject({ outside: 1, worstRatio: Infinity });
   });
@@ -76,14 +80,14 @@ describe('the LSE test', () => {
     const values = reference.quantities.lse.values.map(
       (x, row) => x + (row === 7 ? -0.75 : row === 2 ? 0.5 : 0),
     );
-    const result = testLse(reference, values, 'fp64', bounds(0.625));
+    const result = testNumbers(compared(reference, 'lse', values, 'fp64'), bounds(0.625));
     expect(result).toMatchObject({ rows: 12, outside: 1, nonFinite: 0, max: 0.75 });
     expect(result.mean).toBeCloseTo(-0.25 / 11, 15);
     expect(result.rms).toBeCloseTo(Math.sqrt((0.75 ** 2 + 0.5 ** 2) / 11), 15);
     expect(result.worstRatio).toBeCloseTo(0.75 / 0.625, 12);
     expect(result.worst).toMatchObject({
       at: { batch: 1, head: 0, query: 1 },
-      lse: 0.25,
+      value: 0.25,
       oracle: 1,
     });
     expect(result.worst!.bound).toBeCloseTo(0.625, 12);
@@ -94,10 +98,13 @@ describe('the LSE test', () => {
   it('adds the rounding of the stored LSE to what it is allowed, at what it may come to', () => {
     // bf16 has 8 bits: an LSE of 100 is stored to within 1/4, of 127.9, which may come to 128, within 1/2.
     const of = (exact: number, error: number, bound: number) =>
-      testLse(
-        handMadeReference({ queries: 1, lse: () => exact }),
-        Float64Array.of(exact + error),
-        'bf16',
+      testNumbers(
+        compared(
+          handMadeReference({ queries: 1, lse: () => exact }),
+          'lse',
+          Float64Array.of(exact + error),
+          'bf16',
+        ),
         Float64Array.of(bound),
       );
     expect(of(100, 0.25, 0).outside).toBe(0);
@@ -107,34 +114,49 @@ describe('the LSE test', () => {
     expect(of(127.9, 0.59, 0.125).outside).toBe(0);
     expect(of(127.9, 0.63, 0.125).outside).toBe(1);
     expect(of(100, 0.25, 0)).toMatchObject({ worstRatio: 1 });
-    expect(of(0, 0, 0)).toMatchObject({ worstRatio: 0, outside: 0, worst: { lse: 0, oracle: 0 } });
+    expect(of(0, 0, 0)).toMatchObject({
+      worstRatio: 0,
+      outside: 0,
+      worst: { value: 0, oracle: 0 },
+    });
   });
 
   it('names the first of rows that use as much of their bound', () => {
     const reference = handMadeReference({ queries: 3 });
-    const { worst } = testLse(reference, Float64Array.of(0, 0.5, -0.5), 'fp64', bounds(1, 3));
+    const { worst } = testNumbers(
+      compared(reference, 'lse', Float64Array.of(0, 0.5, -0.5), 'fp64'),
+      bounds(1, 3),
+    );
     expect(worst!.at).toMatchObject({ query: 1 });
   });
 
   it('without rows, or with none that is finite, measures nothing', () => {
-    const none = testLse(handMadeReference({ queries: 0 }), bounds(0, 0), 'fp32', bounds(0, 0));
+    const none = testNumbers(
+      compared(handMadeReference({ queries: 0 }), 'lse', bounds(0, 0), 'fp32'),
+      bounds(0, 0),
+    );
     expect(none).toMatchObject({ rows: 0, outside: 0, max: 0, rms: 0, mean: 0, worst: null });
-    const infinite = testLse(
-      handMadeReference({ queries: 2, lse: () => Infinity, level: () => 'special' }),
-      Float64Array.of(1, Infinity),
-      'fp32',
+    const infinite = testNumbers(
+      compared(
+        handMadeReference({ queries: 2, lse: () => Infinity, level: () => 'special' }),
+        'lse',
+        Float64Array.of(1, Infinity),
+        'fp32',
+      ),
       bounds(1, 2),
     );
     expect(infinite).toMatchObject({ nonFinite: 1, outside: 0, rms: 0, mean: 0, worstRatio: 0 });
-    expect(infinite.firstNonFinite).toMatchObject({ lse: 1, oracle: Infinity, at: { query: 0 } });
+    expect(infinite.firstNonFinite).toMatchObject({ value: 1, oracle: Infinity, at: { query: 0 } });
   });
 
   describe('says what the whole tensor would pass as', () => {
     const lse = (row: number) => 2 + Math.sin(row);
     const reference = handMadeReference({ ...shape, lse });
     const looksLike = (change: (x: number, row: number) => number) =>
-      testLse(reference, reference.quantities.lse.values.map(change), 'fp32', bounds(1e-4))
-        .looksLike;
+      testNumbers(
+        compared(reference, 'lse', reference.quantities.lse.values.map(change), 'fp32'),
+        bounds(1e-4),
+      ).looksLike;
 
     it('base 2, or an offset', () => {
       expect(looksLike((x) => x)).toBeNull();
@@ -159,7 +181,9 @@ describe('the LSE test', () => {
         level: (row) => (row === 0 ? 'empty' : 'fp64'),
       });
       const values = withEmpty.quantities.lse.values.map((x) => x / Math.LN2);
-      expect(testLse(withEmpty, values, 'fp32', bounds(1e-4, 4)).looksLike).toBe('base-2');
+      expect(
+        testNumbers(compared(withEmpty, 'lse', values, 'fp32'), bounds(1e-4, 4)).looksLike,
+      ).toBe('base-2');
     });
   });
 });
@@ -173,7 +197,8 @@ describe('the spread test', () => {
     const out = new Float64Array(count);
     out[13] = 0.5;
     const limit = (of: Parameters<typeof handMadeBounds>[1]) =>
-      testSpread(reference, out, handMadeBounds(reference, of), rate).worst!.bound;
+      testSpread(compared(reference, 'out', out, 'fp32'), handMadeBounds(reference, of), rate)
+        .worst!.bound;
     // |x| > z with probability at most 2·exp(−z²/2) for a sub-Gaussian, of which half is for elements.
     const most = Math.sqrt(2 * Math.log((4 * count) / rate));
     // A Gaussian exceeds z with probability of at least 2·φ(z)·(1/z − 1/z³).
@@ -199,7 +224,7 @@ describe('the spread test', () => {
     const limit = (element: number) => {
       const out = new Float64Array(16);
       out[element] = 1;
-      return testSpread(reference, out, bounds, rate).worst!.bound;
+      return testSpread(compared(reference, 'out', out, 'fp32'), bounds, rate).worst!.bound;
     };
     const z = Math.sqrt(2 * Math.log((4 * 16) / rate));
     expect(limit(3)).toBeCloseTo(z + 1, 10);
@@ -219,7 +244,7 @@ describe('the spread test', () => {
     out[7] -= 3.5;
     out[15] += 1;
     out[20] += 3;
-    const result = testSpread(reference, out, bounds, rate);
+    const result = testSpread(compared(reference, 'out', out, 'fp32'), bounds, rate);
     expect(result).toMatchObject({ outside: 2, worstRatio: 2 });
     expect(result.worst).toEqual({
       at: { batch: 1, head: 1, query: 0, column: 2 },
@@ -229,14 +254,18 @@ describe('the spread test', () => {
     out[15] -= 1;
     out[20] = NaN;
     bounds.quantities.out.total[7] = bounds.quantities.out.systematic[7] = Infinity;
-    const rest = testSpread(reference, out, bounds, rate);
+    const rest = testSpread(compared(reference, 'out', out, 'fp32'), bounds, rate);
     expect(rest).toMatchObject({
       outside: 0,
       worstRatio: 0.5,
       worst: { at: { query: 0, column: 0 } },
     });
     expect(rest.measured).toBeCloseTo(1, 12);
-    const exact = testSpread(reference, reference.quantities.out.values, bounds, rate);
+    const exact = testSpread(
+      compared(reference, 'out', reference.quantities.out.values, 'fp32'),
+      bounds,
+      rate,
+    );
     expect(exact).toMatchObject({ outside: 0, worstRatio: 0, worst: null, measured: 0 });
   });
 
@@ -250,7 +279,11 @@ describe('the spread test', () => {
   ) => {
     const reference = handMadeReference(sizes);
     const out = new Float64Array(reference.quantities.out.values.length).fill(error);
-    const { results } = testSpread(reference, out, handMadeBounds(reference, of, unit), rate);
+    const { results } = testSpread(
+      compared(reference, 'out', out, 'fp32'),
+      handMadeBounds(reference, of, unit),
+      rate,
+    );
     return results.find((result) => result.scope === scope)!;
   };
 
@@ -321,7 +354,7 @@ describe('the spread test', () => {
     ] as const) {
       const out = new Float64Array(1200);
       out.fill(9, head * 300 + firstRow, head * 300 + firstRow + rows);
-      const { results } = testSpread(reference, out, bounds, rate);
+      const { results } = testSpread(compared(reference, 'out', out, 'fp32'), bounds, rate);
       expect(results.map(({ scope }) => scope)).toEqual(['tile', 'head']);
       expect(results[0]).toMatchObject({ head, firstRow, rows, measured: 9 });
       expect(results[1]).toMatchObject({ head, firstRow: 0, rows: 300 });
@@ -332,8 +365,7 @@ describe('the spread test', () => {
     const reference = handMadeReference({ queries: 3 });
     const bounds = handMadeBounds(reference, { deviation: 1 });
     const { results, measured, expected } = testSpread(
-      reference,
-      new Float64Array(3).fill(NaN),
+      compared(reference, 'out', new Float64Array(3).fill(NaN), 'fp32'),
       bounds,
       rate,
     );

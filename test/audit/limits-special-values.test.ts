@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { Level } from '../../oracles/index.js';
 import { testElements } from '../../src/audit/element-test.js';
 import { judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
-import { testLse } from '../../src/audit/lse-test.js';
+import { testNumbers } from '../../src/audit/number-test.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { singleHead } from '../oracles/problems.js';
 import { decode, encode } from './damage.js';
-import { handMadeReference } from './hand-made.js';
+import { compared, handMadeReference } from './hand-made.js';
 import { roundingKernel } from './rounding-kernel.js';
 
 const [queries, keys, dim] = [5, 7, 3];
@@ -95,13 +95,19 @@ describe('a NaN that a row may have', () => {
       level: (row) => (row === 0 ? level : 'fp64'),
     });
     const ofLse = (value: number) =>
-      testLse(reference, Float64Array.of(value, 1), 'fp32', Float64Array.of(1, 1));
+      testNumbers(
+        compared(reference, 'lse', Float64Array.of(value, 1), 'fp32'),
+        Float64Array.of(1, 1),
+      );
     expect(ofLse(-Infinity).nonFinite).toBe(0);
     expect(ofLse(NaN).nonFinite).toBe(admits ? 0 : 1);
     expect(ofLse(Infinity).nonFinite).toBe(1);
     expect(ofLse(-1e30).nonFinite).toBe(1);
     const ofOutput = (value: number) =>
-      testElements(reference, Float64Array.of(value, 0), 'fp32', Float64Array.of(0, 0));
+      testElements(
+        compared(reference, 'out', Float64Array.of(value, 0), 'fp32'),
+        Float64Array.of(0, 0),
+      );
     expect(ofOutput(0)).toMatchObject({ nonFinite: 0, outside: 0 });
     expect(ofOutput(NaN).nonFinite).toBe(admits ? 0 : 1);
     expect(ofOutput(Infinity).nonFinite).toBe(1);
@@ -118,9 +124,15 @@ describe('a NaN that a row may have', () => {
     const out = (i: number) => Float64Array.from({ length: 4 }, (_, at) => (at === i ? NaN : 0));
     const limits = new Float64Array(4);
     for (const i of [0, 1])
-      expect(testElements(reference, out(i), 'fp32', limits).nonFinite, `element ${i}`).toBe(0);
+      expect(
+        testElements(compared(reference, 'out', out(i), 'fp32'), limits).nonFinite,
+        `element ${i}`,
+      ).toBe(0);
     for (const i of [2, 3]) {
-      const { nonFinite, firstNonFinite } = testElements(reference, out(i), 'fp32', limits);
+      const { nonFinite, firstNonFinite } = testElements(
+        compared(reference, 'out', out(i), 'fp32'),
+        limits,
+      );
       expect(nonFinite).toBe(1);
       expect(firstNonFinite).toEqual({ batch: 0, head: 0, query: 1, column: i - 2 });
     }
@@ -142,7 +154,8 @@ describe('rows without keys', () => {
     const lse = edited(outputs.lse!, (values) => (values[1] = value));
     expect(failures(problem, { ...outputs, lse })).toEqual(['lse-non-finite']);
     const all = edited(outputs.lse!, (values) => values.fill(value, 0, 2));
-    const { lse: test } = judgeOutputs(problem, { ...outputs, lse: all }, { diagnose: false });
+    const judged = judgeOutputs(problem, { ...outputs, lse: all }, { diagnose: false });
+    const test = judged.outputs.lse?.numbers;
     expect(test).toMatchObject({ nonFinite: 2, rows: queries });
     expect(test!.firstNonFinite).toMatchObject({ at: { head: 0, query: 0 }, oracle: -Infinity });
   });
@@ -163,9 +176,12 @@ describe('rows without keys', () => {
 describe('an output beyond the range of its format', () => {
   const fp16 = (exact: number, value: number, limit: number) =>
     testElements(
-      handMadeReference({ queries: 1, out: () => exact }),
-      Float64Array.of(value),
-      'fp16',
+      compared(
+        handMadeReference({ queries: 1, out: () => exact }),
+        'out',
+        Float64Array.of(value),
+        'fp16',
+      ),
       Float64Array.of(limit),
     );
 

@@ -14,7 +14,12 @@ describe.each(models)('%s is judged by its own arithmetic', (model) => {
       casePaths.find((path) => basename(path) === name)!,
     );
     const outputs = runKernelModel(model, problem, new Map());
-    const { verdict, elements } = judgeOutputs(problem, outputs, {
+    const {
+      verdict,
+      outputs: {
+        out: { elements },
+      },
+    } = judgeOutputs(problem, outputs, {
       reference: reference(),
       arithmetic: judgedArithmetic(model, problem),
       premises: modelPremises(model),

@@ -102,7 +102,11 @@ describe.each(formatNames)(
 describe.each(['e4m3', 'e5m2'] as const)('of clustered %s weights', (format) => {
   it.each([6, 9])('the expected error is the one that they make, 2^-%i', (halvings) => {
     const problem = clusteredProblem(format, 'all 1', halvings, sizes[0]);
-    const { spread } = judge(problem, runKernelModel('fa4', problem), true);
+    const {
+      outputs: {
+        out: { spread },
+      },
+    } = judge(problem, runKernelModel('fa4', problem), true);
     expect(spread.measured).toBeGreaterThan(2 ** -14);
     expect(spread.expected / spread.measured).toBeGreaterThan(0.99);
     expect(spread.expected / spread.measured).toBeLessThan(1.05);

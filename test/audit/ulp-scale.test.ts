@@ -1,13 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { AttentionReference } from '../../oracles/index.js';
 import { createUlpScale } from '../../src/audit/index.js';
 
 /** The ulps of rows of two elements with these exact values, in bf16. */
 function ulpsOf(...out: number[]): number[] {
-  const shape = { vDim: 2 } as AttentionReference['shape'];
-  const quantities = { out: { values: Float64Array.from(out) } };
-  const reference = { shape, quantities } as AttentionReference;
-  const ulpAt = createUlpScale(reference, 'bf16');
+  const ulpAt = createUlpScale(Float64Array.from(out), 2, 'bf16');
   return out.map((_, i) => ulpAt(i));
 }
 

@@ -6,12 +6,12 @@ import {
   forEachWeightTile,
   type AttentionReference,
 } from '../../oracles/index.js';
-import { judgeOutputs, type Judgement } from '../../src/audit/index.js';
+import { structureOf, judgeOutputs, type Judgement } from '../../src/audit/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { testSpread } from '../../src/audit/spread-test.js';
-import { WorstResults } from '../../src/audit/worst-results.js';
+import { WorstResults } from '../../src/audit/structure-result.js';
 import { encode } from './damage.js';
-import { handMadeBounds, handMadeReference } from './hand-made.js';
+import { compared, handMadeBounds, handMadeReference } from './hand-made.js';
 
 interface Asked {
   readonly queries: number;
@@ -79,7 +79,7 @@ describe('a block of queries some of which see no key', () => {
   it('has its tiles of keys tested all the same', () => {
     const exact = judgeOutputs(problem, exactOutputs(reference), { diagnose: false });
     expect(exact.verdict.pass).toBe(true);
-    const { threshold } = exact.structure.find(
+    const { threshold } = structureOf(exact).find(
       ({ test, scope }) => test === 'key-tile' && scope === 'head',
     )!;
     expect(threshold).toBeLessThan(0.5);
@@ -151,9 +151,9 @@ describe('a limit that is no number', () => {
   it('is an error of ours', () => {
     const reference = handMadeReference({ queries: 2 });
     const bounds = handMadeBounds(reference, { deviation: NaN });
-    expect(() => testSpread(reference, reference.quantities.out.values, bounds, 1e-9)).toThrow(
-      'is NaN',
-    );
+    expect(() =>
+      testSpread(compared(reference, 'out', reference.quantities.out.values, 'fp32'), bounds, 1e-9),
+    ).toThrow('is NaN');
   });
 
   it.each([

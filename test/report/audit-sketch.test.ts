@@ -1,3 +1,4 @@
+import { quantities } from '../../src/problem/index.js';
 import { describe, expect, it } from 'vitest';
 import { gatherSketch, type AuditSketch } from '../../src/report/text/audit-sketch.js';
 import { renderAudit } from '../../src/report/text/audit.js';
@@ -19,7 +20,10 @@ function sketchOf(errors: Readonly<Record<number, number>>): AuditSketch {
   const reference = { shape, quantities: { out: { values: exact } } } as Parameters<
     typeof gatherSketch
   >[0]['reference'];
-  return gatherSketch({ reference, out, outputFormat: 'bf16' });
+  return gatherSketch({
+    reference,
+    outputs: { out: { quantity: quantities[0], format: 'bf16', values: out } },
+  });
 }
 
 const unit = ulp(formats.bf16, 1);

@@ -1,3 +1,4 @@
+import { quantities } from '../../src/problem/index.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { attentionOracle, forEachWeightTile } from '../../oracles/index.js';
@@ -85,13 +86,15 @@ describe("a page's data", () => {
         );
         const { heat, ulps, scatters } = gatherPlotData(handed);
         const largest = Math.max(...heat.maps.map((map) => map.largest));
-        expect(largest).toBe(Math.fround(audit.elements.worstRatio));
+        expect(largest).toBe(Math.fround(audit.outputs.out.elements.worstRatio));
         const counted = ulps.bins.reduce((sum, { count }) => sum + count, ulps.exact);
-        expect(counted).toBe(audit.error.elements - audit.error.nonFinite.output);
+        expect(counted).toBe(
+          audit.outputs.out.error.elements - audit.outputs.out.error.nonFinite.output,
+        );
         const last = ulps.bins.at(-1);
         if (last !== undefined && last.low > 0) {
-          expect(audit.error.ulps.max).toBeGreaterThan(last.low * (1 - 1e-12));
-          expect(audit.error.ulps.max).toBeLessThanOrEqual(last.high * (1 + 1e-12));
+          expect(audit.outputs.out.error.ulps.max).toBeGreaterThan(last.low * (1 - 1e-12));
+          expect(audit.outputs.out.error.ulps.max).toBeLessThanOrEqual(last.high * (1 + 1e-12));
         }
         // Rows without keys have no place in a scatter, and no error unless the damage hit them.
         const visible = scatters.find(({ name }) => name === 'visible keys')!;
@@ -101,7 +104,7 @@ describe("a page's data", () => {
         );
         const damagedRow = Math.floor((at % elements) / of.dim);
         if (handed.rows.visibleKeys[damagedRow] > 0)
-          expect(inScatter).toBe(audit.error.absolute.max);
+          expect(inScatter).toBe(audit.outputs.out.error.absolute.max);
       }),
       { numRuns: 25 },
     );
@@ -116,12 +119,18 @@ describe("a page's data", () => {
         fc.integer({ min: 1, max: 400 }),
         fc.integer({ min: 0, max: 6 }),
         (at, cells, maps) => {
-          const out = elements.out.slice();
+          const out = elements.outputs.out.values.slice();
           out[at] += 3;
           const share =
             Math.abs(out[at] - elements.reference.quantities.out.values[at]) /
             elements.bounds.quantities.out.total[at];
-          const heat = createHeatMaps({ ...elements, out }, { cells, maps });
+          const heat = createHeatMaps(
+            {
+              ...elements,
+              outputs: { ...elements.outputs, out: { ...elements.outputs.out, values: out } },
+            },
+            { cells, maps },
+          );
           const head = Math.floor(at / (of.queries * of.dim));
           const shown = heat.maps.find((map) => map.head === null || map.head === head)!;
           const query = Math.floor(at / of.dim) % of.queries;
@@ -160,7 +169,7 @@ describe("a page's data", () => {
       expect(rows).toBe(groups.reduce((sum, group) => sum + group.rows, 0));
       expect(points.length).toBeLessThanOrEqual(900);
       const worst = points.reduce((a, b) => (a.error >= b.error ? a : b));
-      expect(worst).toMatchObject({ row: 800, error: audit.error.absolute.max });
+      expect(worst).toMatchObject({ row: 800, error: audit.outputs.out.error.absolute.max });
       for (const [i, { low, high }] of groups.entries()) {
         expect(low).toBeLessThanOrEqual(high);
         if (i > 0) expect(low).toBeGreaterThan(groups[i - 1].high);
@@ -180,8 +189,7 @@ describe('a scatter that is thinned out', () => {
         // All in one cell of any grid that a reader could tell the points of apart.
         const out = zeros.map((_, row) => (row === worst ? 1.001 : 1 + (row % 7) * 1e-4));
         const scatters = createRowScatters({
-          out,
-          outputFormat: 'fp64',
+          outputs: { out: { quantity: quantities[0], format: 'fp64', values: out }, lse: null },
           bounds: { quantities: { out: bounds, lse: bounds }, unit: new Int32Array(0) },
           rows: { visibleKeys: new Int32Array(rows).fill(8), entropy: zeros, lag: zeros },
           reference: {
@@ -276,7 +284,7 @@ describe('statistics of rows', () => {
   test('are not taken where nobody asks, and change no verdict', () => {
     const problem = problemOf({ heads: 2, queries: 20, keys: 150, dim: 8, causal: false });
     const { audit, elements } = judged(problem);
-    const out: Tensor = bf16([1, 2, 20, 8], (i) => elements.out[i]);
+    const out: Tensor = bf16([1, 2, 20, 8], (i) => elements.outputs.out.values[i]);
     const { reference, bounds } = elements;
     const plain = auditOutputs(problem, { out, lse: null }, { reference, diagnose: false });
     expect(audit).toEqual(plain);

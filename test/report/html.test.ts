@@ -1,3 +1,4 @@
+import { quantities } from '../../src/problem/index.js';
 import { spawnSync } from 'node:child_process';
 import { parseHTML } from 'linkedom';
 import { describe, expect, test } from 'vitest';
@@ -39,8 +40,14 @@ function madeUpPlots(
   return gatherPlotData(
     {
       // Every neighbour has another colour, and every row errs otherwise: the worst for the page's size.
-      out: exact.map((x) => x + errors[Math.floor(64 * uniform())]),
-      outputFormat: 'bf16',
+      outputs: {
+        out: {
+          quantity: quantities[0],
+          format: 'bf16',
+          values: exact.map((x) => x + errors[Math.floor(64 * uniform())]),
+        },
+        lse: null,
+      },
       bounds: { quantities: { out: bounds, lse: bounds }, unit: new Int32Array(0) },
       rows: {
         visibleKeys: Int32Array.from({ length: rows }, (_, row) => 1 + (row % queries)),
@@ -292,7 +299,7 @@ describe('an HTML report', () => {
         premise: null,
         notes: [hostile],
         untested: [{ test: 'bias', reason: hostile }],
-        findings: [{ test: 'bias', statement: hostile }],
+        findings: [{ quantity: 'out', test: 'bias', isWorstCase: false, statement: hostile }],
         diagnosis: {
           ...report.verdict.diagnosis!,
           id: 'unscaled',

@@ -199,7 +199,7 @@ describe('JUnit XML', () => {
       },
       verdict: {
         ...report.verdict,
-        findings: [{ test: 'scale', statement: name }],
+        findings: [{ quantity: 'out', test: 'scale', isWorstCase: false, statement: name }],
         diagnosis: null,
       },
     };

@@ -1,3 +1,4 @@
+import { structureOf } from '../../src/audit/index.js';
 import fc from 'fast-check';
 import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
@@ -184,7 +185,7 @@ describe('the terminal report', () => {
   test('gives the numbers of the audit', () => {
     const { audit, report } = judgedCases['O × 1.5'];
     const rendered = full(report);
-    const { absolute, ulps, relative } = audit.error;
+    const { absolute, ulps, relative } = audit.outputs.out.error;
     const row = (name: string) =>
       rendered
         .split('\n')
@@ -200,15 +201,15 @@ describe('the terminal report', () => {
     shown('90 %', absolute.percentiles.p90, ulps.percentiles.p90);
     shown('99 %', absolute.percentiles.p99, ulps.percentiles.p99);
     shown('99.9 %', absolute.percentiles.p999, ulps.percentiles.p999);
-    for (const { test, scope, statistic, threshold } of audit.structure)
+    for (const { test, scope, statistic, threshold } of structureOf(audit))
       shown(`${test}, ${scope}`, statistic, threshold);
-    const lse = audit.lse!.worst!;
+    const lse = audit.outputs.lse!.numbers.worst!;
     shown('LSE not finite', 0, 0);
     const lseRow = rendered.split('\n').find((line) => /^ {2}LSE .* head \d/.test(line))!;
     expect(lseRow.trim().split(/ {2,}/).slice(1, 3)).toEqual(
-      [lse.lse - lse.oracle, lse.bound].map(formatNumber),
+      [lse.value - lse.oracle, lse.bound].map(formatNumber),
     );
-    const { error, bound, at } = audit.elements.worst!;
+    const { error, bound, at } = audit.outputs.out.elements.worst!;
     shown('element', error, bound);
     expect(row('element')[4]).toBe(`head ${at.head}, query ${at.query}, column ${at.column}`);
     expect(rendered).toContain(`${audit.baselines.allclose.violations} of 320 outside`);
@@ -321,16 +322,18 @@ describe('the short report', () => {
   test('of a pass has the numbers that are asked for first', () => {
     const { audit, report } = judgedCases['pass'];
     const text = flowing(renderAudit(report));
-    const { absolute, ulps } = audit.error;
+    const { absolute, ulps } = audit.outputs.out.error;
     expect(text).toContain(`Largest error ${formatNumber(absolute.max)},`);
     expect(text).toContain(`Rms error ${formatNumber(absolute.rms)},`);
     expect(text).toContain(`median ${formatNumber(ulps.percentiles.p50)} ulp of bf16`);
-    expect(text).toContain(`Bound used ${formatNumber(100 * audit.elements.worstRatio)} %`);
-    expect(text).toContain(`LSE error ${formatNumber(audit.lse!.max)} at most;`);
+    expect(text).toContain(
+      `Bound used ${formatNumber(100 * audit.outputs.out.elements.worstRatio)} %`,
+    );
+    expect(text).toContain(`LSE error ${formatNumber(audit.outputs.lse!.numbers.max)} at most;`);
     const shares = [
-      ...audit.structure.map(({ statistic, threshold }) => Math.abs(statistic) / threshold),
-      ...audit.spread.results.map(({ measured, limit }) => measured / limit),
-      audit.spread.worst!.error / audit.spread.worst!.bound,
+      ...structureOf(audit).map(({ statistic, threshold }) => Math.abs(statistic) / threshold),
+      ...audit.outputs.out.spread.results.map(({ measured, limit }) => measured / limit),
+      audit.outputs.out.spread.worst!.error / audit.outputs.out.spread.worst!.bound,
     ];
     expect(text).toMatch(/Closest test [a-z-]+(, [a-z]+)?: /);
     expect(text).toContain(`: ${formatNumber(100 * Math.max(...shares))} % of what is allowed`);

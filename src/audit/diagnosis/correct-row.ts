@@ -8,7 +8,13 @@ import type { RowPrediction } from './prediction.js';
  * Nothing on a row without keys.
  */
 export function correctRow(
-  { reference, bound, outputFormat }: DiagnosisInput,
+  {
+    reference,
+    bound,
+    outputs: {
+      out: { format: outputFormat },
+    },
+  }: DiagnosisInput,
   row: number,
 ): Pick<RowPrediction, 'out' | 'limit'> {
   const { vDim } = reference.shape;

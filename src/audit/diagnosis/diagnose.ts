@@ -12,6 +12,7 @@ import { explainLostRows, lostRows } from './lost-rows.js';
 import { explainEmptyRows, failsOnlyByLse } from './lse-rows.js';
 import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { bestAgreements } from './ranking.js';
+import { structureOf } from '../judge-quantity.js';
 import { formatRoughly } from '../../words/index.js';
 import { measureRows, type RowDamage } from './row-damage.js';
 import { damageRatio, damagedRows, rowsThatFailTogether, sampleRows } from './row-sample.js';
@@ -102,7 +103,12 @@ function tryHypotheses(context: HypothesisContext): Trial {
 
 /** Whether a row sees no key and yet not one of its elements is zero. */
 function holdsSomethingForNothing(
-  { out, reference }: DiagnosisInput,
+  {
+    reference,
+    outputs: {
+      out: { values: out },
+    },
+  }: DiagnosisInput,
   reader: RowReader,
   row: number,
 ): boolean {
@@ -169,10 +175,11 @@ interface Failure {
 }
 
 /** Whether rows fail together, not single elements alone. */
-function failsTogether({ structure, spread }: DiagnosisInput, damaged: readonly number[]): boolean {
+function failsTogether({ outputs }: DiagnosisInput, damaged: readonly number[]): boolean {
+  const { spread } = outputs.out;
   return (
     damaged.length === 0 ||
-    structure.some(
+    structureOf({ outputs }).some(
       ({ rows, statistic, threshold }) => rows > 1 && Math.abs(statistic) > threshold,
     ) ||
     spread.results.some(({ measured, limit }) => measured > limit)

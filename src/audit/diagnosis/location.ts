@@ -64,7 +64,12 @@ export function describePooled(rows: readonly number[], shape: ProblemShape): st
 
 /** The damaged elements' columns, when they are few or repeat; columns count when they are far off. */
 function describeColumns({ input, rows, noise }: ColumnFacts): string[] {
-  const { out, reference } = input;
+  const {
+    reference,
+    outputs: {
+      out: { values: out },
+    },
+  } = input;
   const { vDim } = reference.shape;
   const { out: exactOut } = reference.quantities;
   const hits = new Int32Array(vDim);

@@ -10,7 +10,12 @@ const mostRead = 64;
 
 /** Rows of NaN, infinities or, where the exact row does not round to zero, of zeros only. */
 export function lostRows(
-  { out, outputFormat, reference }: DiagnosisInput,
+  {
+    reference,
+    outputs: {
+      out: { values: out, format: outputFormat },
+    },
+  }: DiagnosisInput,
   damaged: readonly number[],
 ): number[] {
   const { vDim } = reference.shape;
@@ -29,7 +34,15 @@ const lossNames: Readonly<Record<Loss, string>> = {
   infinite: 'infinite',
 };
 
-function lossOf({ out, reference }: DiagnosisInput, row: number): Loss {
+function lossOf(
+  {
+    reference,
+    outputs: {
+      out: { values: out },
+    },
+  }: DiagnosisInput,
+  row: number,
+): Loss {
   const { vDim } = reference.shape;
   const values = out.subarray(row * vDim, (row + 1) * vDim);
   if (values.some(Number.isNaN)) return 'nan';

@@ -2,11 +2,10 @@ import type { Diagnosis } from './diagnosis.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 
 /** Whether the output passes every test and the LSE does not. */
-export function failsOnlyByLse({ elements, spread, structure, lseTest }: DiagnosisInput): boolean {
-  if (lseTest === null || lseTest.outside + lseTest.nonFinite === 0) return false;
-  const sound = structure.every(
-    ({ test, statistic, threshold }) => test === 'lse-mean' || Math.abs(statistic) <= threshold,
-  );
+export function failsOnlyByLse({ outputs: { out, lse } }: DiagnosisInput): boolean {
+  if (lse === null || lse.numbers.outside + lse.numbers.nonFinite === 0) return false;
+  const { elements, spread, structure } = out;
+  const sound = structure.every(({ statistic, threshold }) => Math.abs(statistic) <= threshold);
   const quiet =
     spread.outside === 0 && spread.results.every(({ measured, limit }) => measured <= limit);
   return sound && quiet && elements.outside === 0 && elements.nonFinite === 0;
@@ -14,16 +13,17 @@ export function failsOnlyByLse({ elements, spread, structure, lseTest }: Diagnos
 
 /** The cause of an LSE that is not −∞ on rows without keys, when these rows are all that fails; else null. */
 export function explainEmptyRows(input: DiagnosisInput): Diagnosis | null {
-  const { reference, lse, lseTest } = input;
-  if (lseTest!.outside > 0) return null;
+  const { reference } = input;
+  const { numbers, values: lse } = input.outputs.lse!;
+  if (numbers.outside > 0) return null;
   const wrong: number[] = [];
-  for (let row = 0; row < lse!.length; row++) {
+  for (let row = 0; row < lse.length; row++) {
     const exact = reference.quantities.lse.values[row];
-    if (Number.isFinite(lse![row] - exact) || Object.is(lse![row], exact)) continue;
+    if (Number.isFinite(lse[row] - exact) || Object.is(lse[row], exact)) continue;
     if (exact !== -Infinity || reference.quantities.out.magnitude.length === 0) return null;
     wrong.push(row);
   }
-  const values = new Set(wrong.map((row) => lse![row]));
+  const values = new Set(wrong.map((row) => lse[row]));
   if (values.size !== 1) return null;
   const [value] = values;
   const text = value === Infinity ? '+∞' : String(value);

@@ -1,13 +1,13 @@
 import { forEachWeightTile, type AttentionReference } from '../../../oracles/index.js';
 import { decodeToFloat64, formats, type FormatName } from '../../formats/index.js';
 import { outputRounding, type RowBound } from '../bounds/index.js';
+import type { GivenOutputs } from '../kernel-outputs.js';
 import type { DiagnosisInput } from './diagnosis-input.js';
 
 /** What the rows are measured from. */
-export type RowMeasureInput = Pick<
-  DiagnosisInput,
-  'problem' | 'reference' | 'out' | 'outputFormat' | 'bound'
->;
+export interface RowMeasureInput extends Pick<DiagnosisInput, 'problem' | 'reference' | 'bound'> {
+  readonly outputs: Pick<GivenOutputs, 'out'>;
+}
 
 /** Every row's error beside the error that rounding is expected to make there. */
 export interface RowDamage {
@@ -76,7 +76,13 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
 
 /** Measures every row of a failed output; one walk over the weights, memory O(rows). */
 export function measureRows(input: RowMeasureInput): RowDamage {
-  const { reference, out, bound, outputFormat } = input;
+  const {
+    reference,
+    bound,
+    outputs: {
+      out: { values: out, format: outputFormat },
+    },
+  } = input;
   const { vDim } = reference.shape;
   const squares = weightSquares(input, reference);
   const error = new Float64Array(squares.length);

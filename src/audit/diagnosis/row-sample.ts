@@ -38,11 +38,16 @@ const fewestRows = 16;
  * Standard deviation of a correct kernel's LSE: the weights' errors independent and uniform within their
  * typical bound, an exponential that is off on average by an eighth of its worst, and fp32 roundings.
  */
-function lseNoiseOf({ bound, lse }: DiagnosisInput, reader: RowReader, row: number, exact: number) {
+function lseNoiseOf(
+  { bound, outputs: { lse } }: DiagnosisInput,
+  reader: RowReader,
+  row: number,
+  exact: number,
+) {
   const { typicalWeight } = bound.row(row);
   let squares = 0;
   for (const s of reader.scores(row)) if (s !== -Infinity) squares += Math.exp(2 * (s - exact));
-  const given = lse![row];
+  const given = lse!.values[row];
   // An LSE that a shorter format holds was rounded to it.
   const format = (['bf16', 'fp16', 'fp32'] as const).find(
     (name) => round(formats[name], given) === given,
@@ -68,13 +73,18 @@ function spread<T>(entries: readonly T[], count: number): T[] {
 /** Whether one element of a row is farther from the exact value than any correct kernel is. */
 function leavesBound(input: DiagnosisInput, row: number): boolean {
   const { out, limit } = correctRow(input, row);
-  return out.some((exact, c) => Math.abs(input.out[row * out.length + c] - exact) > limit[c]);
+  return out.some(
+    (exact, c) => Math.abs(input.outputs.out.values[row * out.length + c] - exact) > limit[c],
+  );
 }
 
 /** Whether an LSE is farther from the exact one than any correct kernel's, or NaN. */
-function lseLeavesBound({ reference, lse, bound }: DiagnosisInput, row: number): boolean {
+function lseLeavesBound(
+  { reference, outputs: { lse }, bound }: DiagnosisInput,
+  row: number,
+): boolean {
   const exact = reference.quantities.lse.values[row];
-  const given = lse![row];
+  const given = lse!.values[row];
   if (given === exact) return false;
   return !(Math.abs(given - exact) <= bound.row(row).lse + 2 ** -23 * Math.abs(exact));
 }
@@ -116,10 +126,10 @@ export function rowsThatFailTogether(input: DiagnosisInput, damaged: readonly nu
 }
 
 /** The rows of the widest failing structure test. */
-function rowsOfFailingStructure({ structure, reference }: DiagnosisInput): number[] {
+function rowsOfFailingStructure({ outputs, reference }: DiagnosisInput): number[] {
   const { queries } = reference.shape;
-  const failing = structure.filter(
-    ({ test, statistic, threshold }) => test !== 'lse-mean' && Math.abs(statistic) > threshold,
+  const failing = outputs.out.structure.filter(
+    ({ statistic, threshold }) => Math.abs(statistic) > threshold,
   );
   const widest = failing.reduce<(typeof failing)[number] | null>(
     (best, result) => (best === null || result.rows > best.rows ? result : best),
@@ -141,7 +151,9 @@ export function sampleRows(
   reader: RowReader,
   pooled: boolean,
 ): SampleRow[] {
-  const { reference, out, lse, bound, outputFormat } = input;
+  const { reference, bound, outputs } = input;
+  const { values: out, format: outputFormat } = outputs.out;
+  const lse = outputs.lse?.values ?? null;
   const { queries, keys, vDim } = reference.shape;
   const affordable = Math.floor(productBudget / Math.max(keys * vDim, 1));
   const count = Math.max(fewestRows, Math.min(mostDamaged, affordable));

@@ -71,7 +71,7 @@ export function createHtmlAudit(path: string, options: AuditCommandOptions): Htm
       plots = gatherPlotData(judged);
       if (others.length === 0) return;
       reference = judged.reference;
-      if (!isDeclared) bounds.set(judged.outputFormat, judged.bounds);
+      if (!isDeclared) bounds.set(judged.outputs.out.format, judged.bounds);
     },
     compare: async (problem, file, { output, falseAlarmRate, provenance }) => {
       if (reference === null) return [];

@@ -51,7 +51,13 @@ function cellSizes(queries: number, columns: number, cells: number) {
 
 /** Adds a head's elements to a map's cells, each keeping its largest share. */
 function addHead(
-  { reference, out, bounds }: JudgedElements,
+  {
+    reference,
+    bounds,
+    outputs: {
+      out: { values: out },
+    },
+  }: JudgedElements,
   head: number,
   { rowsPerCell, columnsPerCell, columnCells }: ReturnType<typeof cellSizes>,
   shares: Float32Array,

@@ -37,7 +37,12 @@ const mostGroups = 8;
 const [gridColumns, cellsPerOctave] = [40, 2];
 
 /** The largest finite |error| of each row; NaN for rows without a finite element. */
-function rowErrors({ reference, out }: JudgedElements): Float64Array {
+function rowErrors({
+  reference,
+  outputs: {
+    out: { values: out },
+  },
+}: JudgedElements): Float64Array {
   const { out: exactOut, lse: exactLse } = reference.quantities;
   const { vDim } = reference.shape;
   return Float64Array.from({ length: exactLse.values.length }, (_, row) => {

@@ -23,9 +23,10 @@ export interface UlpHistogram {
 const [lowest, highest] = [-16, 2 * 1100];
 
 /** Counts errors in ulps of the output format, as the error profile takes them. */
-export function createUlpHistogram({ reference, out, outputFormat }: JudgedElements): UlpHistogram {
+export function createUlpHistogram({ reference, outputs }: JudgedElements): UlpHistogram {
+  const { values: out, format } = outputs.out;
   const { out: exactOut } = reference.quantities;
-  const ulpAt = createUlpScale(reference, outputFormat);
+  const ulpAt = createUlpScale(exactOut.values, reference.shape.vDim, format);
   const counts = new Float64Array(highest - lowest + 1);
   let exact = 0;
   let last = -1;

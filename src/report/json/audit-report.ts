@@ -1,13 +1,14 @@
-import type {
-  Audit,
-  Baselines,
-  ElementTest,
-  ErrorProfile,
-  Finding,
-  LseTest,
-  SpreadTest,
-  StructureResult,
-  Verdict,
+import {
+  structureOf,
+  type Audit,
+  type Baselines,
+  type ElementTest,
+  type ErrorProfile,
+  type Finding,
+  type LseTest,
+  type SpreadTest,
+  type StructureResult,
+  type Verdict,
 } from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { FormatName } from '../../formats/index.js';
@@ -73,9 +74,10 @@ export interface ReportHead {
 }
 
 /** A reason to fail: one of the audit's, or that the kernel's process gave nothing to judge. */
-export interface ReportedFinding {
+export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
+  /** Null where there is nothing to judge. */
+  readonly quantity: string | null;
   readonly test: Finding['test'] | 'execution';
-  readonly statement: string;
 }
 
 /** The report of an output that was judged: the audit, number for number. */
@@ -160,7 +162,7 @@ function reportHead(
       pass: verdict.pass,
       judged: verdict.judged,
       sentence: qualifiedSentence(verdict.sentence, warnings),
-      findings: verdict.findings.map(({ test, statement }) => ({ test, statement })),
+      findings: verdict.findings.map((finding) => ({ ...finding })),
       diagnosis: reportedDiagnosis(verdict.diagnosis),
       premise: verdict.premise,
       notes: verdict.notes,
@@ -182,14 +184,14 @@ export function createAuditReport(
 ): JudgedReport {
   return {
     ...reportHead(problem, provenance, audit.verdict),
-    error: toReported(audit.error),
-    elements: toReported(audit.elements),
-    structure: toReported(audit.structure),
-    lse: toReported(audit.lse),
+    error: toReported(audit.outputs.out.error),
+    elements: toReported(audit.outputs.out.elements),
+    structure: toReported(structureOf(audit)),
+    lse: toReported(audit.outputs.lse?.numbers ?? null),
     baselines: toReported(audit.baselines),
     oracle: toReported(audit.oracle),
     falseAlarmRate: audit.falseAlarmRate,
-    spread: toReported(audit.spread),
+    spread: toReported(audit.outputs.out.spread),
     arithmetic: audit.arithmetic,
     techniques: techniques === null ? null : toReported(techniques),
   };
@@ -209,7 +211,7 @@ export function createExecutionFailureReport(
     ...reportHead(problem, provenance, {
       pass: false,
       sentence: `FAIL: ${reason}.`,
-      findings: [{ test: 'execution', statement: reason }],
+      findings: [{ quantity: null, test: 'execution', isWorstCase: true, statement: reason }],
       judged: false,
       diagnosis: null,
       premise: null,

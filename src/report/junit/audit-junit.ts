@@ -59,7 +59,9 @@ function legsOf({ inputs }: AuditReport): readonly Leg[] {
   return inputs.command === null ? legs : [executionLeg, ...legs];
 }
 
-type Outcome = { readonly skipped: string } | { readonly failures: readonly ReportedFinding[] };
+type Outcome =
+  | { readonly skipped: string }
+  | { readonly failures: readonly Pick<ReportedFinding, 'test' | 'statement'>[] };
 
 /** Fails where no element has a bound: the others have nothing against the output then. */
 const boundLeg: Leg = { name: 'has a bound', findings: [], skipped: notJudged };

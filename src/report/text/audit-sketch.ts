@@ -52,12 +52,15 @@ function ulpCounts(errors: Float64Array): UlpCount[] {
  */
 export function gatherSketch({
   reference,
-  out,
-  outputFormat,
-}: Pick<JudgedElements, 'reference' | 'out' | 'outputFormat'>): AuditSketch {
+  outputs: {
+    out: { values: out, format: outputFormat },
+  },
+}: Pick<JudgedElements, 'reference'> & {
+  readonly outputs: Pick<JudgedElements['outputs'], 'out'>;
+}): AuditSketch {
   const { queries: count, vDim } = reference.shape;
   const { out: exactOut } = reference.quantities;
-  const ulpAt = createUlpScale(reference, outputFormat);
+  const ulpAt = createUlpScale(exactOut.values, vDim, outputFormat);
   const queries = new Array<number | null>(count).fill(null);
   const ulps = new Float64Array(out.length);
   let exact = 0;

@@ -167,7 +167,7 @@ function testRows(report: JudgedReport): TestRow[] {
           {
             test: 'LSE' as const,
             label: testLabel('LSE'),
-            found: lse.worst.lse - lse.worst.oracle,
+            found: lse.worst.value - lse.worst.oracle,
             allowed: lse.worst.bound,
             place: describePlace(lse.worst.at),
           },

@@ -4,6 +4,7 @@ import type { Problem } from '../../../src/problem/index.js';
 import { judgedFa4 } from './judged-kernels.js';
 import { keepBounds } from './kept-bounds.js';
 import { falseAlarmRate, preciseOracle, runKernel } from './violations.js';
+import { compared } from '../hand-made.js';
 
 export const tightnessParts = [...techniques, 'total'] as const;
 export type TightnessPart = Technique | 'total';
@@ -43,8 +44,7 @@ export function measureTightness(problem: Problem): Tightness {
     return largestError > 0 ? largestBound / largestError : NaN;
   };
   const spread = testSpread(
-    reference,
-    whole.out,
+    compared(reference, 'out', whole.out, 'fp32'),
     { quantities: { out, lse }, unit },
     falseAlarmRate,
   );

@@ -113,15 +113,15 @@ describe('large scores are judged', () => {
     const correct = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 32 });
     const judged = judgeOutputs(problem, correct);
     expect(judged.verdict.findings).toEqual([]);
-    expect(judged.elements.unbounded).toBe(0);
-    expect(judged.lse!.unbounded).toBe(0);
+    expect(judged.outputs.out.elements.unbounded).toBe(0);
+    expect(judged.outputs.lse!.numbers.unbounded).toBe(0);
     const { out, lse } = correct;
     const values = { ...problem.v, shape: out.shape, data: problem.v.data.slice(0, 48 * 48) };
     const seven = encode(new Float64Array(48).fill(7), 'fp32', lse!.shape);
     const wrongOut = judgeOutputs(problem, { out: values, lse }, { diagnose: false });
-    expect(wrongOut.elements.outside).toBeGreaterThan(0.8 * values.data.length);
+    expect(wrongOut.outputs.out.elements.outside).toBeGreaterThan(0.8 * values.data.length);
     const wrongLse = judgeOutputs(problem, { out, lse: seven }, { diagnose: false });
-    expect(wrongLse.lse!.outside).toBe(48);
+    expect(wrongLse.outputs.lse!.numbers.outside).toBe(48);
   });
 
   it('by no more than the range of the values', () => {

@@ -6,6 +6,7 @@ import { decodeToFloat64, formats, ulp, type FormatName } from '../../../src/for
 import { visibleKeys, type Problem } from '../../../src/problem/index.js';
 import type { JudgedKernel } from './judged-kernels.js';
 import { keepBounds, type KeptBounds } from './kept-bounds.js';
+import { compared } from '../hand-made.js';
 
 /**
  * What exact techniques of an attribution, which are fp64, add of their own, relative to Σ p|v|, or to an
@@ -178,8 +179,7 @@ function checkSpread(
   found: Finder,
 ): void {
   const spread = testSpread(
-    reference,
-    out,
+    compared(reference, 'out', out, 'fp32'),
     { quantities: { out: bounds.out, lse: bounds.lse }, unit: bounds.unit },
     falseAlarmRate,
   );

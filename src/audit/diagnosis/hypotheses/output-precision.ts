@@ -24,7 +24,11 @@ function shift(mode: RoundingMode, x: number): number {
 
 /** The output rounded in another way than once to nearest. */
 export const outputPrecisionHypotheses: HypothesisFamily = function* ({ input, sample }) {
-  const { outputFormat } = input;
+  const {
+    outputs: {
+      out: { format: outputFormat },
+    },
+  } = input;
   for (const [mode, words] of directed)
     yield {
       id: mode === 'toward-zero' ? 'output-truncated' : 'output-rounded-one-way',

@@ -20,7 +20,7 @@ function factorByLse({ observedLse, correct }: SampleRow): number {
  * Said only when nothing that would make such factors is known.
  */
 export const rowFactorHypotheses: HypothesisFamily = function* ({ sample, input }) {
-  if (input.lse === null) return;
+  if (input.outputs.lse === null) return;
   const damaged = sample.filter((row) => row.damaged);
   if (damaged.length < fewestRows) return;
   const factors = damaged.map(factorByLse);

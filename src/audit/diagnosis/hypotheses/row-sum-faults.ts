@@ -128,7 +128,7 @@ function* rowSumFaults(reader: RowReader, shape: ProblemShape): Generator<RowSum
 
 /** Right weights over a wrong row sum: each row's output off by one factor. */
 export const rowSumHypotheses: HypothesisFamily = function* ({ reader, shape, input }) {
-  const hasLse = input.lse !== null;
+  const hasLse = input.outputs.lse !== null;
   for (const { id, technique, statement, cause, ratio, inLse } of rowSumFaults(reader, shape)) {
     // Where the LSE is not given, or is right, the division alone may have got the wrong sum.
     for (const lseFollows of inLse && hasLse ? [true, false] : [inLse])

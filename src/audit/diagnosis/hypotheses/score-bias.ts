@@ -172,13 +172,13 @@ const distances = [
 /** Attention sinks and ALiBi where none was asked for. */
 export const scoreBiasHypotheses: HypothesisFamily = function* (context) {
   const { heads } = context.shape;
-  for (const follows of context.input.lse === null ? [false] : [true, false]) {
+  for (const follows of context.input.outputs.lse === null ? [false] : [true, false]) {
     const found = hypothesis(
       context,
       sink(follows),
       { id: 'sink-unasked', technique: 'row-sum' },
       (numbers) =>
-        `an attention sink is in the row sum that was not asked for, of logit ${listOf(numbers, heads)}${context.input.lse === null || follows ? '' : ', but not in the LSE'}`,
+        `an attention sink is in the row sum that was not asked for, of logit ${listOf(numbers, heads)}${context.input.outputs.lse === null || follows ? '' : ', but not in the LSE'}`,
     );
     if (found !== null) yield found;
   }

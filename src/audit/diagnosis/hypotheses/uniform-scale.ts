@@ -70,14 +70,14 @@ export const uniformScaleHypotheses: HypothesisFamily = function* ({
   input,
 }: HypothesisContext) {
   const damaged = sample.filter((row) => row.damaged);
-  const known = input.lse === null ? [readings[1]] : readings;
+  const known = input.outputs.lse === null ? [readings[1]] : readings;
   for (const { id, technique, cause, lse } of known) {
     const relative = relativeError(damaged, id === 'row-sum-scale');
     if (relative <= -1 + 2 ** -20 || relative === 0) continue;
     yield {
       id,
-      technique: input.lse === null ? null : technique,
-      statement: `${describe(relative)}${everyRow}: ${input.lse === null ? 'row sum or final scale' : cause}`,
+      technique: input.outputs.lse === null ? null : technique,
+      statement: `${describe(relative)}${everyRow}: ${input.outputs.lse === null ? 'row sum or final scale' : cause}`,
       adjusted: true,
       predict: (row) =>
         scalePrediction(row, row.correct, 1 + relative, row.correct.lse + lse(relative)),

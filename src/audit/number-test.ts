@@ -1,12 +1,12 @@
-import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
 import { isAdmittedOverflow } from './admitted-infinity.js';
 import { outputRounding } from './bounds/index.js';
-import { rowAt, type Coordinates } from './error-profile.js';
+import type { ComparedQuantity } from './kernel-outputs.js';
+import { placeOf, type Coordinates } from './places.js';
 import { isUndefinedRow } from './undefined-row.js';
 
-/** The LSE of every row against the oracle and its bound. Errors are absolute, in natural-log units. */
-export interface LseTest {
+/** The number of every row (an LSE) against the oracle and its bound. Errors are absolute. */
+export interface NumberTest {
   readonly rows: number;
   readonly outside: number;
   /** Rows without a bound. */
@@ -20,13 +20,13 @@ export interface LseTest {
   readonly worstRatio: number;
   readonly worst: {
     readonly at: Coordinates;
-    readonly lse: number;
+    readonly value: number;
     readonly oracle: number;
     readonly bound: number;
   } | null;
   readonly firstNonFinite: {
     readonly at: Coordinates;
-    readonly lse: number;
+    readonly value: number;
     readonly oracle: number;
   } | null;
   /**
@@ -41,57 +41,58 @@ export interface LseTest {
 function admits(value: number, exact: number, error: number, format: FormatName): boolean {
   if (value === exact) return true;
   if (Number.isNaN(exact)) return Number.isNaN(value);
-  // Where nothing bounds the error, an infinity still needs an LSE that rounds to it.
+  // Where nothing bounds the error, an infinity still needs a number that rounds to it.
   const known = Number.isFinite(error) ? error : 0;
   if (Number.isFinite(exact)) return isAdmittedOverflow(value, exact, known, format);
   return exact === Infinity && Number.isNaN(value);
 }
 
 /**
- * Tests |lse − oracle| ≤ bound row by row, the rounding of the stored LSE added. Rows without keys must
- * be −∞.
+ * Tests |value − exact| ≤ bound row by row, the rounding of the stored number added. An infinity must be
+ * one.
  *
- * @param bounds the worst case of a correct kernel before the LSE is stored, natural logarithms
+ * @param bounds the worst case of a correct kernel before the number is stored
  * @throws Error for a bound that is NaN: a defect of the bounds, which must not count as passed
  */
-export function testLse(
-  reference: AttentionReference,
-  lse: Float64Array,
-  lseFormat: FormatName,
-  bounds: Float64Array,
-): LseTest {
-  const rows = lse.length;
-  const limits = Float64Array.from(lse, (_, row) => {
-    const exact = reference.quantities.lse.values[row];
+export function testNumbers(compared: ComparedQuantity, bounds: Float64Array): NumberTest {
+  const { quantity, reference, values, format } = compared;
+  const { values: oracle } = compared.exact;
+  const rows = values.length;
+  const limits = Float64Array.from(values, (_, row) => {
+    const exact = oracle[row];
     if (!Number.isFinite(exact)) return 0;
     const limit = bounds[row];
-    if (Number.isNaN(limit)) throw new Error(`the bound of the LSE of row ${row} is NaN`);
-    return limit + outputRounding(lseFormat, exact, limit);
+    if (Number.isNaN(limit)) throw new Error(`the bound of ${quantity.prose} of row ${row} is NaN`);
+    return limit + outputRounding(format, exact, limit);
   });
   let outside = 0;
   let nonFinite = 0;
-  let compared = 0;
+  let finite = 0;
   let sum = 0;
   let squares = 0;
   let max = 0;
   let worstRatio = 0;
-  let worst: LseTest['worst'] = null;
-  let firstNonFinite: LseTest['firstNonFinite'] = null;
+  let worst: NumberTest['worst'] = null;
+  let firstNonFinite: NumberTest['firstNonFinite'] = null;
   for (let row = 0; row < rows; row++) {
-    const exact = reference.quantities.lse.values[row];
-    const error = lse[row] - exact;
+    const exact = oracle[row];
+    const error = values[row] - exact;
     if (!Number.isFinite(error)) {
       const mayBeNaN = isUndefinedRow(reference, row);
       if (
-        !(mayBeNaN && Number.isNaN(lse[row])) &&
-        !admits(lse[row], exact, bounds[row], lseFormat)
+        !(mayBeNaN && Number.isNaN(values[row])) &&
+        !admits(values[row], exact, bounds[row], format)
       ) {
         nonFinite++;
-        firstNonFinite ??= { at: rowAt(reference.shape, row), lse: lse[row], oracle: exact };
+        firstNonFinite ??= {
+          at: placeOf(quantity, reference.shape, row),
+          value: values[row],
+          oracle: exact,
+        };
       }
       continue;
     }
-    compared++;
+    finite++;
     sum += error;
     squares += error * error;
     max = Math.max(max, Math.abs(error));
@@ -100,18 +101,18 @@ export function testLse(
     if (worst === null || ratio > worstRatio) {
       worstRatio = ratio;
       worst = {
-        at: rowAt(reference.shape, row),
-        lse: lse[row],
+        at: placeOf(quantity, reference.shape, row),
+        value: values[row],
         oracle: exact,
         bound: limits[row],
       };
     }
   }
-  const mean = sum / Math.max(compared, 1);
+  const mean = sum / Math.max(finite, 1);
   const fits = (restore: (value: number) => number) => {
     let remaining = 0;
-    const isWithin = lse.every((value, row) => {
-      const error = Math.abs(restore(value) - reference.quantities.lse.values[row]);
+    const isWithin = values.every((value, row) => {
+      const error = Math.abs(restore(value) - oracle[row]);
       if (Number.isNaN(error)) return true;
       remaining += error * error;
       return error <= 2 * limits[row];
@@ -133,7 +134,7 @@ export function testLse(
     unbounded: limits.reduce((count, limit) => count + (limit === Infinity ? 1 : 0), 0),
     nonFinite,
     max,
-    rms: Math.sqrt(squares / Math.max(compared, 1)),
+    rms: Math.sqrt(squares / Math.max(finite, 1)),
     mean,
     worstRatio,
     worst,

@@ -1,0 +1,162 @@
+import type { AttentionReference, ReferenceQuantity } from '../../oracles/index.js';
+import { decodeToFloat64, formats, type FormatName } from '../formats/index.js';
+import {
+  quantities,
+  quantityShape,
+  type ProblemShape,
+  type Quantity,
+  type QuantityName,
+  type Tensor,
+} from '../problem/index.js';
+import { RequestError } from '../request-error.js';
+
+/** What a kernel made of a problem, by quantity; null, or left out, for what it does not give. */
+export type KernelOutputs = {
+  /** [batch, heads, seqlen_q, v dim], or rank 3 for a batch of one. */
+  readonly out: Tensor;
+  /** [batch, heads, seqlen_q]; see `auditableLse` for the shapes taken. */
+  readonly lse: Tensor | null;
+} & { readonly [Name in Exclude<QuantityName, 'out' | 'lse'>]?: Tensor | null };
+
+/** A quantity that a kernel gave, decoded. */
+export interface GivenQuantity {
+  readonly quantity: Quantity;
+  /** Of the tensor that it was stored in. */
+  readonly format: FormatName;
+  /** In the quantity's canonical shape. */
+  readonly values: Float64Array;
+}
+
+/** What a kernel gave, decoded, by quantity. */
+export interface GivenOutputs {
+  readonly out: GivenQuantity;
+  readonly lse: GivenQuantity | null;
+  readonly [name: string]: GivenQuantity | null | undefined;
+}
+
+/** A given quantity beside its exact value. */
+export interface ComparedQuantity extends GivenQuantity {
+  readonly exact: ReferenceQuantity;
+  readonly reference: AttentionReference;
+}
+
+function decode(tensor: Tensor): Float64Array {
+  const values = new Float64Array(tensor.data.length);
+  decodeToFloat64(tensor.data, formats[tensor.format], values);
+  return values;
+}
+
+/**
+ * Vectors [batch, heads, rows, elements], or rank 3 for a batch of one.
+ * @throws RequestError when the tensor has another shape
+ */
+function decodeVectors(quantity: Quantity, tensor: Tensor, shape: ProblemShape): Float64Array {
+  const wanted = quantityShape(quantity, shape);
+  const got = tensor.shape.length === 3 ? [1, ...tensor.shape] : tensor.shape;
+  if (got.length !== wanted.length || got.some((size, i) => size !== wanted[i]))
+    throw new RequestError(
+      `${quantity.prose} has shape [${tensor.shape.join(', ')}] but the problem asks for [${wanted.join(', ')}]; pass the matching tensor, or --layout bshd`,
+    );
+  return decode(tensor);
+}
+
+/**
+ * A number a row as [batch, heads, rows]. Kernels write it so, without the batch when that is one, with batch
+ * and heads merged, with a trailing dimension of one (cuDNN), or with rows padded beyond their number (CUTLASS
+ * pads to 32), whose padding is dropped.
+ * @throws RequestError for any other shape
+ */
+function decodeNumbers(quantity: Quantity, tensor: Tensor, shape: ProblemShape): Float64Array {
+  const [batch, heads, rows] = quantityShape(quantity, shape);
+  const dims = [...tensor.shape];
+  if (dims.length > 1 && dims.at(-1) === 1 && dims.at(-2)! >= rows && rows !== 1) dims.pop();
+  if (dims.length === 4 && dims.at(-1) === 1) dims.pop();
+  const stride = dims.at(-1) ?? 0;
+  const outer = dims.slice(0, -1);
+  const leading = outer.reduce((a, b) => a * b, 1);
+  const fits =
+    outer.length === 2
+      ? outer[0] === batch && outer[1] === heads
+      : outer.length === 1 && leading === batch * heads;
+  if (!fits || stride < rows) {
+    const got = tensor.shape.length === 2 ? [1, ...tensor.shape] : tensor.shape;
+    const isTurned = String(got) === String([batch, rows, heads]);
+    const mend = isTurned ? ', or turn [batch, seqlen, heads] into [batch, heads, seqlen]' : '';
+    throw new RequestError(
+      `${quantity.prose} has shape [${tensor.shape.join(', ')}] but the problem asks for [${batch}, ${heads}, ${rows}]; pass the matching tensor${mend}`,
+    );
+  }
+  const values = decode(tensor);
+  const aligned = new Float64Array(batch * heads * rows);
+  for (let head = 0; head < leading; head++)
+    aligned.set(values.subarray(head * stride, head * stride + rows), head * rows);
+  return aligned;
+}
+
+/**
+ * A tensor of a quantity, decoded into its canonical shape.
+ * @throws RequestError when the tensor's shape is not one that the quantity may have
+ */
+export function decodeQuantity(
+  quantity: Quantity,
+  tensor: Tensor,
+  shape: ProblemShape,
+): GivenQuantity {
+  const values =
+    quantity.row === 'vector'
+      ? decodeVectors(quantity, tensor, shape)
+      : decodeNumbers(quantity, tensor, shape);
+  return { quantity, format: tensor.format, values };
+}
+
+/**
+ * All that a kernel gave, decoded.
+ * @param known the quantities that are asked for; what else there is is left out
+ * @throws RequestError when a tensor does not fit the problem
+ */
+export function decodeOutputs(
+  outputs: KernelOutputs,
+  shape: ProblemShape,
+  known: readonly Quantity[] = quantities,
+): GivenOutputs {
+  const tensors: Readonly<Partial<Record<string, Tensor | null>>> = { ...outputs };
+  const given = known.map((quantity) => {
+    const tensor = tensors[quantity.name];
+    return [quantity.name, tensor ? decodeQuantity(quantity, tensor, shape) : null] as const;
+  });
+  return Object.fromEntries(given) as unknown as GivenOutputs;
+}
+
+const [output, logSumExp] = quantities;
+
+/**
+ * The output's values, [batch, heads, seqlen_q, v dim].
+ * @throws RequestError when the tensor has another shape
+ */
+export function auditableOutput(out: Tensor, shape: ProblemShape): Float64Array {
+  return decodeVectors(output, out, shape);
+}
+
+/**
+ * The LSE as [batch, heads, seqlen_q], decoded. Kernels write it as [batch, heads, seqlen_q], without
+ * the batch when that is one, with batch and heads merged, with a trailing dimension of one (cuDNN),
+ * or with rows padded beyond seqlen_q (CUTLASS pads to 32), whose padding is dropped.
+ * @throws RequestError for any other shape.
+ */
+export function auditableLse(lse: Tensor, shape: ProblemShape): Float64Array {
+  return decodeNumbers(logSumExp, lse, shape);
+}
+
+/**
+ * A given quantity beside its exact value.
+ * @throws RequestError when the reference does not have it
+ */
+export function compareQuantity(
+  reference: AttentionReference,
+  given: GivenQuantity,
+): ComparedQuantity {
+  const exact = reference.quantities[given.quantity.name];
+  if (exact === undefined)
+    throw new RequestError(`nothing is known of what ${given.quantity.prose} is exactly`);
+  return { ...given, exact, reference };
+}
