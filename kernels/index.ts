@@ -57,7 +57,10 @@ export {
 export { attributeLumped, type LumpedKernel, type UnroundedRows } from './lumped-attribution.js';
 export { techniques, type Technique, type TechniqueDefinition } from './techniques.js';
 export * from './naive/index.js';
-export { textbookAttention } from './textbook-attention.js';
+export {
+  yardstickAttention,
+  yardstickAttention as textbookAttention,
+} from './yardstick-attention.js';
 export * from './fa4/index.js';
 export { attributeFa4 } from './fa4/forward-model.js';
 export {
@@ -65,4 +68,4 @@ export {
   kernelVariants,
   noVariant,
   type KernelVariant,
-} from './variants/index.js';
+} from './fa4/variants/index.js';

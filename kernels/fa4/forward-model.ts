@@ -5,7 +5,7 @@ import {
   kernelVariants,
   noVariant,
   variantSetting,
-} from '../variants/index.js';
+} from './variants/index.js';
 import { booleanValue, checkKeys, choiceValue, numberValue } from '../setting-values.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { fa4Arithmetic, fa4Premises } from './arithmetic.js';

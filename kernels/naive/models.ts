@@ -6,7 +6,7 @@ import type { PremiseDeclaration } from '../premise-declaration.js';
 import { checkKeys } from '../setting-values.js';
 import { naiveArithmetic } from './arithmetic.js';
 import { createNaiveAttention } from './attention.js';
-import { createAttributedNaive } from './attributed/index.js';
+import { createAttributedNaive } from './attributed-attention.js';
 
 /** What sets one textbook kernel apart from the other. */
 interface NaiveChoice {

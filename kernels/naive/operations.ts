@@ -1,7 +1,7 @@
 const { fround } = Math;
 
 /** An array of fp32 numbers. */
-export type Float32Numbers = Float32Array | Float64Array;
+type Float32Numbers = Float32Array | Float64Array;
 
 /** Σ a·b over `length` elements, ascending: every product and every sum is rounded to fp32. */
 export function dotFloat32(

@@ -1,4 +1,4 @@
-import { textbookAttention } from '../../kernels/index.js';
+import { yardstickAttention } from '../../kernels/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import { formats, round, type FormatName } from '../formats/index.js';
 import type { Problem } from '../problem/index.js';
@@ -61,7 +61,7 @@ export function usualChecks(
     outSquares === 0 && oracleSquares === 0 ? 1 : cross / Math.sqrt(outSquares * oracleSquares);
   const format = formats[outputFormat];
   const rounded = exactOut.values.map((x) => round(format, x));
-  const lowPrecision = textbookAttention(problem, reference.shape);
+  const lowPrecision = yardstickAttention(problem, reference.shape);
   const lowPrecisionMaxError = maxError(lowPrecision, rounded);
   const shaken = rounded.map((x) => round(format, round(format, x + 0.3) - 0.3));
   const factor = problem.softcap === null ? 2 : 3;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { attentionOracle } from '../../oracles/index.js';
-import { textbookAttention } from '../../kernels/index.js';
+import { yardstickAttention } from '../../kernels/index.js';
 import { encodeFromFloat64, formats } from '../formats/index.js';
 import { writeSafetensors } from '../io/index.js';
 import { problemShape } from '../problem/index.js';
@@ -17,11 +17,11 @@ const quickSize = { heads: 1, seqlen: 64, dim: 16 };
 
 const auditProcess = fileURLToPath(new URL('./audit-process.js', import.meta.url));
 
-/** A problem with the output of the textbook kernel and the oracle's LSE as fp32, in a file. */
+/** A problem with the output of the yardstick and the oracle's LSE as fp32, in a file. */
 async function writeAudited(path: string, quick: boolean): Promise<void> {
   const problem = normalProblem('bf16', quick ? quickSize : size);
   const { q, k, v } = problem;
-  const out = textbookAttention(problem, problemShape(problem));
+  const out = yardstickAttention(problem, problemShape(problem));
   const {
     quantities: {
       lse: { values: lse },

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { kernelModels, findKernelModel, textbookAttention } from '../../kernels/index.js';
+import { kernelModels, findKernelModel, yardstickAttention } from '../../kernels/index.js';
 import { attentionOracle } from '../../oracles/index.js';
 import { assertMatchesAttention, attentionProblem, regimeNames } from '../../properties/index.js';
 import { emulate } from '../../src/emulate/index.js';
@@ -67,7 +67,7 @@ describe('the naive kernel in the format of its inputs', () => {
       fc.asyncProperty(problems, async (problem) => {
         const { out } = await emulate(problem, 'naive-input');
         const values = decodeToFloat64(out.data, formats[out.format]);
-        const textbook = textbookAttention(problem, problemShape(problem));
+        const textbook = yardstickAttention(problem, problemShape(problem));
         const {
           quantities: {
             out: { magnitude },

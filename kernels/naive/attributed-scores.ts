@@ -1,7 +1,47 @@
-import type { EmulatedNames } from '../../attributed-kernel.js';
-import { dotFloat32, largestScore, softcapFloat32 } from '../operations.js';
-import { carried } from './nearest.js';
-import type { Operand } from './operands.js';
+import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import type { Tensor } from '../../src/problem/index.js';
+import type { EmulatedNames } from '../attributed-kernel.js';
+import { dotFloat32, largestScore, softcapFloat32 } from './operations.js';
+
+const { fround } = Math;
+
+/** Rows of a tensor, [rows × dim]. */
+export interface Operand {
+  readonly values: Float64Array;
+  /** The fp32 numbers nearest to the values; the same array where these are fp32 numbers. */
+  readonly nearest: Float64Array;
+}
+
+/** Decodes rows [first, first + rows) of `dim` elements. */
+export function readOperand(
+  { data, format }: Tensor,
+  first: number,
+  rows: number,
+  dim: number,
+): Operand {
+  const values = new Float64Array(rows * dim);
+  decodeToFloat64(data, formats[format], values, first * dim, (first + rows) * dim);
+  const nearest = format === 'fp64' ? values.map(fround) : values;
+  return { values, nearest };
+}
+
+/**
+ * A result at the nearest operands with what the difference of the actual ones contributes; the result
+ * alone where that is no finite number.
+ */
+export function carried(result: number, difference: number): number {
+  return difference === 0 || !Number.isFinite(difference) ? result : result + difference;
+}
+
+/** Differences of exponents beyond this are rounding errors of numbers whose e^x is 0 or ∞. */
+const largestDifference = 2 ** -8;
+
+/** A result at the nearest exponent, carried over to the actual one: times e^difference. */
+export function carriedExponential(result: number, difference: number): number {
+  return difference === 0 || !(Math.abs(difference) < largestDifference)
+    ? result
+    : result * Math.exp(difference);
+}
 
 /** The keys begin ≤ j < end that a query sees, with all operands of its head. */
 export interface RowOperands {
@@ -17,14 +57,14 @@ export interface RowOperands {
 }
 
 /** A row's scores, the largest of them, and their differences from that. */
-export interface RowExponents {
+interface RowExponents {
   readonly maximum: number;
   /** [keys seen] */
   readonly exponents: Float64Array;
 }
 
 /** What scores are multiplied by, capped with and rounded by. */
-export interface ScoreLaw {
+export interface NaiveScoreLaw {
   readonly scale: number;
   readonly softcap: number | null;
   /** Rounds to the format between the passes, in place. */
@@ -60,8 +100,12 @@ export function rowDots(operands: RowOperands, emulated: EmulatedNames): Float64
 }
 
 /** The scores of products: scaled, softcapped, and rounded between the passes. */
-function scoresOf(products: Float64Array, law: ScoreLaw, emulated: EmulatedNames): Float64Array {
-  const { fround, tanh } = Math;
+function scoresOf(
+  products: Float64Array,
+  law: NaiveScoreLaw,
+  emulated: EmulatedNames,
+): Float64Array {
+  const { tanh } = Math;
   const { scale, softcap, round } = law;
   const pass = (values: Float64Array): Float64Array => {
     if (emulated.has('score-round')) round(values);
@@ -94,10 +138,9 @@ function scoresOf(products: Float64Array, law: ScoreLaw, emulated: EmulatedNames
  */
 export function rowExponents(
   products: Float64Array,
-  law: ScoreLaw,
+  law: NaiveScoreLaw,
   emulated: EmulatedNames,
 ): RowExponents {
-  const { fround } = Math;
   const scores = scoresOf(products, law, emulated);
   const maximum = largestScore(scores);
   const nearestMaximum = fround(maximum);

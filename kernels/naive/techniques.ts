@@ -1,9 +1,9 @@
-import type { FormatName } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem/index.js';
-import type { TechniqueDefinition } from '../../techniques.js';
+import type { FormatName } from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem/index.js';
+import type { TechniqueDefinition } from '../techniques.js';
 
 /** The sources of error of the textbook kernels, in the order in which they act on a row. */
-export const naiveTechniques = [
+const naiveTechniques = [
   'input-round',
   'qk-accumulate',
   'score-round',

@@ -4,10 +4,10 @@ import {
   exp2Polynomial,
   reduceRange,
   type RangeReduction,
-} from '../online-softmax/exp2-polynomial.js';
-import { exp2Hardware } from '../online-softmax/units.js';
-import { polynomialColumns } from '../fa4/exp2-tuning.js';
-import type { ForwardVariation, VariationContext } from '../fa4/variation.js';
+} from '../../online-softmax/exp2-polynomial.js';
+import { exp2Hardware } from '../../online-softmax/units.js';
+import { polynomialColumns } from '../exp2-tuning.js';
+import type { ForwardVariation, VariationContext } from '../variation.js';
 import { variant, type KernelVariant } from './variant.js';
 
 /** Another function in the columns that the polynomial computes. */

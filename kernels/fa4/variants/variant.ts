@@ -1,6 +1,6 @@
-import type { Fa4Configuration } from '../fa4/configuration.js';
-import type { Fa4Format } from '../fa4/formats.js';
-import type { ForwardVariation } from '../fa4/variation.js';
+import type { Fa4Configuration } from '../configuration.js';
+import type { Fa4Format } from '../formats.js';
+import type { ForwardVariation } from '../variation.js';
 
 /** The forward with one bug switched on. */
 export interface KernelVariant {

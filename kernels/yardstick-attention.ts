@@ -82,12 +82,12 @@ function addWeightedRows(
 }
 
 /**
- * Textbook attention in the input format, as FlashAttention's tests compute their yardstick
+ * The yardstick of FlashAttention's tests: attention in the input format, as they compute it
  * (`attention_ref` without upcast and with reordered operations): every tensor is rounded to the
  * format of Q, to nearest even: K·scale, the scores, the softcapped scores, the weights, the output;
  * sums are in fp64. Returns the output's values, [batch, heads, queries, vDim].
  */
-export function textbookAttention(problem: Problem, shape: ProblemShape): Float64Array {
+export function yardstickAttention(problem: Problem, shape: ProblemShape): Float64Array {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const { softcap } = problem;
   const format = formats[problem.q.format];

@@ -1,17 +1,12 @@
-import { RequestError } from '../../src/request-error.js';
-import type { Fa4Configuration } from '../fa4/configuration.js';
-import type { Fa4Format } from '../fa4/formats.js';
+import { RequestError } from '../../../src/request-error.js';
+import type { Fa4Configuration } from '../configuration.js';
+import type { Fa4Format } from '../formats.js';
 import { exponentialVariants } from './exponential-variants.js';
-import { fp8Variants } from './fp8-variants.js';
-import { maskVariants } from './mask-variants.js';
-import { maximumVariants } from './maximum-variants.js';
-import { operandVariants } from './operand-variants.js';
-import { rescaleVariants } from './rescale-variants.js';
-import { scoreVariants } from './score-variants.js';
-import { splitVariants } from './split-variants.js';
-import { sumVariants } from './sum-variants.js';
+import { fp8Variants, operandVariants } from './operand-variants.js';
+import { maskVariants, scoreVariants } from './score-variants.js';
+import { maximumVariants, rescaleVariants } from './maximum-variants.js';
+import { splitVariants, sumVariants, weightVariants } from './sum-variants.js';
 import type { KernelVariant } from './variant.js';
-import { weightVariants } from './weight-variants.js';
 
 /** The setting's word for the kernel as it is. */
 export const noVariant = 'none';

@@ -1,1 +1,0 @@
-export { createAttributedNaive } from './attributed-attention.js';
