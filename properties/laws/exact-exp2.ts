@@ -1,18 +1,18 @@
 import type { NumberFormat } from '../../src/formats/index.js';
 import type { RandomValues } from '../problems/index.js';
-import type { KernelRun, Law } from '../suite/law.js';
 import {
   coldNats,
   exactElements,
   firstInexact,
+  hotPositions,
   perVisibleKey,
   type ExactElements,
   type RowExponents,
 } from './exact-rows.js';
-import { hotPositions } from './hot-positions.js';
+import type { KernelRun, Law } from './law.js';
 import { indices } from './transform-problem.js';
 import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
-import { worstCaseViolation } from './worst-case-violation.js';
+import { worstCaseViolation } from './within-bound.js';
 
 /** Weights are 2^-7 and up, so that they are exact in every format, divided by their sum too. */
 const lowest = -7;

@@ -1,8 +1,10 @@
 import { describePlace, elementAt } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, round, smallestNormal } from '../../src/formats/index.js';
 import { keysOf, problemMask, type Problem } from '../../src/problem/index.js';
-import type { KernelRun } from '../suite/law.js';
+import type { RandomValues } from '../problems/index.js';
+import type { KernelRun } from './law.js';
 import { firstKeyRow } from './score-range.js';
+import { indices } from './transform-problem.js';
 
 /** log2 of the weight of each key relative to a row's largest; −∞ where it is zero in any kernel. */
 export type RowExponents = Float64Array;
@@ -118,4 +120,31 @@ export function firstInexact(run: KernelRun, { expected, count }: ExactElements)
   const others = expected.reduce((sum, _, i) => sum + (wrong(i) ? 1 : 0), 0);
   const place = describePlace(elementAt(run.shape, first));
   return `O at ${place} is ${run.out[first]} but exactly ${expected[first]}, which takes no rounding; ${others} of ${count} such elements are wrong`;
+}
+
+/** Which blocks of keys may hold a hot key, of all. */
+type BlockRule = (block: number, blocks: number, chosen: number) => boolean;
+
+const rules: readonly BlockRule[] = [
+  () => true,
+  (block) => block > 0,
+  (block, blocks) => block < blocks - 1,
+  (block, _, chosen) => block === chosen,
+];
+
+/**
+ * Keys that may be hot, in random order: all of them, those of all blocks but the first or but the
+ * last, or those of one block; all, where a rule leaves none.
+ */
+export function hotPositions(keys: number, blockKeys: number, random: RandomValues): number[] {
+  const blocks = Math.ceil(keys / blockKeys);
+  const rule = rules[random.integer(0, rules.length - 1)];
+  const chosen = random.integer(0, Math.max(blocks - 1, 0));
+  const fitting = indices(keys).filter((key) => rule(Math.floor(key / blockKeys), blocks, chosen));
+  const positions = fitting.length > 0 ? fitting : indices(keys);
+  for (let i = positions.length - 1; i > 0; i--) {
+    const j = random.integer(0, i);
+    [positions[i], positions[j]] = [positions[j], positions[i]];
+  }
+  return positions;
 }

@@ -1,16 +1,16 @@
-import type { KernelRun, Law } from '../suite/law.js';
-import type { ResolvedPromises } from '../suite/promises.js';
 import {
   coldNats,
   exactElements,
   firstInexact,
+  hotPositions,
   perVisibleKey,
   type ExactElements,
   type RowExponents,
 } from './exact-rows.js';
-import { hotPositions } from './hot-positions.js';
+import type { KernelRun, Law } from './law.js';
+import { takesPositiveScales } from './promised-problem.js';
 import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
-import { worstCaseViolation } from './worst-case-violation.js';
+import { worstCaseViolation } from './within-bound.js';
 
 /** Scales below this would need raw scores beyond the range of fp16. */
 const smallestScale = 1 / 16;
@@ -83,11 +83,6 @@ export function exactOfHotKeys(
       ? null
       : exponents;
   });
-}
-
-/** Whether a promised scale is positive, as the problems have it. */
-export function takesPositiveScales({ scales }: ResolvedPromises): boolean {
-  return scales.includes('default') || scales.includes('odd');
 }
 
 /**

@@ -1,28 +1,39 @@
-import type { Law } from '../suite/law.js';
-import { configurations } from './configurations.js';
-import { convexity } from './convexity.js';
-import { exact } from './exact.js';
 import { exactExp2 } from './exact-exp2.js';
-import { keyPermutation } from './key-permutation.js';
+import { exact } from './exact.js';
+import { groupedHeads, headsIndependent } from './head-laws.js';
+import { maskedKeys, maskedNanKeys, maskedNanValues } from './hidden-key-laws.js';
 import { keySplitting } from './key-splitting.js';
-import { lseMonotone } from './lse-monotone.js';
-import { repeatedKeys } from './repeated-keys.js';
-import { scoreShift } from './score-shift.js';
-import { unbiased } from './unbiased.js';
-import { weightsSumToOne } from './weights-sum-to-one.js';
-import { causalIsWindow } from './causal-is-window.js';
-import { decodeEqualsPrefill } from './decode-equals-prefill.js';
-import { determinism } from './determinism.js';
-import { emptyRows } from './empty-rows.js';
-import { groupedHeads } from './grouped-heads.js';
-import { headsIndependent } from './heads-independent.js';
-import { maskedKeys } from './masked-keys.js';
+import type { Law } from './law.js';
+import { lseMonotone, repeatedKeys, scoreShift } from './lse-laws.js';
+import { causalIsWindow, emptyRows } from './mask-laws.js';
+import { convexity, weightsSumToOne } from './mean-laws.js';
 import { nanContainment } from './nan-containment.js';
-import { padding } from './padding.js';
-import { queryOrder } from './query-order.js';
+import { determinism, keyPermutation, queryOrder } from './order-laws.js';
+import { decodeEqualsPrefill, padding } from './padding-laws.js';
+import { unbiased } from './unbiased.js';
 import { valueScaling } from './value-scaling.js';
-import { maskedNanKeys, maskedNanValues } from './masked-nans.js';
-import { withinBound } from './within-bound.js';
+import { configurations, withinBound } from './within-bound.js';
+
+export {
+  isTensor,
+  KernelFault,
+  kernelOutputs,
+  UnsupportedProblem,
+  type AttentionKernel,
+  type AttentionOutputs,
+  type KernelConfiguration,
+  type ProblemPromises,
+  type ScoreLimit,
+} from './kernel-under-test.js';
+export {
+  NotApplicable,
+  type KernelRun,
+  type Law,
+  type LawCase,
+  type LawStrength,
+  type LawTools,
+} from './law.js';
+export { drawnAt, isWithinScoreLimit, promisedConstraints } from './promised-problem.js';
 
 /** Every law, by its id, in the order in which a suite tries them. */
 export const laws = {

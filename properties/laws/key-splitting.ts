@@ -1,15 +1,13 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import { describePlace, elementAt } from '../../src/audit/index.js';
-import { formatApart, formatNumber } from '../../src/words/index.js';
 import { problemShape } from '../../src/problem/index.js';
-import type { KernelRun, Law } from '../suite/law.js';
-import { NotApplicable } from '../suite/not-applicable.js';
+import { formatApart, formatNumber } from '../../src/words/index.js';
 import { placeOfRow } from './compare-runs.js';
-import { exactAttention } from './exact-attention.js';
-import { spreadChoice } from './permutations.js';
+import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { requirePromised } from './promised-problem.js';
 import { runBounds, type RunBounds } from './run-bounds.js';
-import { arrangeProblem, indices } from './transform-problem.js';
+import { arrangeProblem, indices, spreadChoice } from './transform-problem.js';
+import { exactAttention } from './within-bound.js';
 
 /** The kernel's run on some of the keys, what it should be, and how far from that it may be. */
 interface Part {

@@ -6,12 +6,15 @@ import {
   type Problem,
   type ProblemShape,
 } from '../../src/problem/index.js';
-import { randomValues, type TensorName, tensorNames } from '../problems/index.js';
-import type { KernelRun, Law } from '../suite/law.js';
-import { NotApplicable } from '../suite/not-applicable.js';
+import { randomValues, tensorNames, type TensorName } from '../problems/index.js';
 import { compareRuns, describeDifference, placeOfRow } from './compare-runs.js';
-import { specialBits, specialValuesOf } from './special-patterns.js';
-import { replaceElements, type ElementPlace } from './transform-problem.js';
+import { NotApplicable, type KernelRun, type Law } from './law.js';
+import {
+  replaceElements,
+  specialBits,
+  specialValuesOf,
+  type ElementPlace,
+} from './transform-problem.js';
 
 /** Places in a tensor that are tried, of each kind of special value in each tensor. */
 const placeChoices = 16;

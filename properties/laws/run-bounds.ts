@@ -1,14 +1,33 @@
 import type { AttentionReference } from '../../oracles/index.js';
 import {
+  anyKernelArithmetic,
   elementBounds,
   KernelBound,
   outputRounding,
+  resolvePremises,
   type KernelArithmetic,
+  type Premises,
 } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
-import type { KernelRun } from '../suite/law.js';
-import type { ResolvedPromises } from '../suite/promises.js';
-import { admittedArithmetic, admittedPremises } from './admitted-arithmetic.js';
+import type { ProblemPromises } from './kernel-under-test.js';
+import type { KernelRun } from './law.js';
+
+/** What is admitted of any correct kernel on a run's problem, in numbers, with what it promises of itself. */
+export function admittedPremises(
+  { problem, outputs }: Pick<KernelRun, 'problem' | 'outputs'>,
+  { premises }: Pick<ProblemPromises, 'premises'>,
+): Premises {
+  return resolvePremises(problem, outputs.out.format, premises(problem));
+}
+
+/** What is admitted of any correct kernel on a run's problem, as coarse as it is promised to be. */
+export function admittedArithmetic(
+  run: Pick<KernelRun, 'problem' | 'outputs'>,
+  promises: Pick<ProblemPromises, 'premises'>,
+): KernelArithmetic {
+  const premises = admittedPremises(run, promises);
+  return anyKernelArithmetic(run.problem, run.outputs.out.format, premises);
+}
 
 /** How far a run of any correct kernel may be from exact attention; ∞ where nothing is known. */
 export interface RunBounds {
@@ -39,7 +58,7 @@ export function storingError(
 export function runBounds(
   { problem, outputs }: Pick<KernelRun, 'problem' | 'outputs'>,
   reference: AttentionReference,
-  promises: Pick<ResolvedPromises, 'premises'>,
+  promises: Pick<ProblemPromises, 'premises'>,
 ): RunBounds {
   const { format } = outputs.out;
   const arithmetic = admittedArithmetic({ problem, outputs }, promises);

@@ -8,9 +8,9 @@ import {
   scoreOf,
   type Tensor,
 } from '../../src/problem/index.js';
-import type { KernelRun } from '../suite/law.js';
-import type { ResolvedPromises } from '../suite/promises.js';
-import { admittedArithmetic } from './admitted-arithmetic.js';
+import type { ProblemPromises } from './kernel-under-test.js';
+import type { KernelRun } from './law.js';
+import { admittedArithmetic } from './run-bounds.js';
 
 /** The scores of one row, scaled and capped, in natural-log units. */
 export interface ScoreRange {
@@ -59,7 +59,7 @@ export function firstKeyRow(
  */
 export function scoreRanges(
   { problem, outputs, shape }: KernelRun,
-  promises: Pick<ResolvedPromises, 'premises'>,
+  promises: Pick<ProblemPromises, 'premises'>,
 ): (ScoreRange | null)[] {
   const arithmetic = admittedArithmetic({ problem, outputs }, promises);
   const { scores, exponent, exponential, finish } = arithmetic;

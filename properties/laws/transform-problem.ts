@@ -1,12 +1,21 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import { formats, patternsOf, storageOf, type PatternArray } from '../../src/formats/index.js';
+import {
+  encode,
+  formats,
+  patternsOf,
+  storageOf,
+  type Bits,
+  type FormatName,
+  type PatternArray,
+} from '../../src/formats/index.js';
 import {
   problemShape,
   type Problem,
   type ProblemShape,
   type Tensor,
 } from '../../src/problem/index.js';
-import type { KernelRun } from '../suite/law.js';
+import { randomValues } from '../problems/index.js';
+import type { KernelRun } from './law.js';
 
 /** Which batches, query heads and queries there are, in which order; what is left out stays. */
 export interface RowArrangement {
@@ -192,4 +201,37 @@ export function replaceElements(
     else wide[i] = BigInt(bits);
   }
   return { ...tensor, data: storageOf(format, patterns) };
+}
+
+/**
+ * An order of 0, 1, … up to `count` − 1: backwards for choice 0, else drawn at random, the same for
+ * the same count and choice.
+ */
+export function permutation(count: number, choice: number): number[] {
+  const order = indices(count).reverse();
+  if (choice === 0) return order;
+  const random = randomValues(Math.imul(choice, 0x9e3779b1) ^ count);
+  for (let i = count - 1; i > 0; i--) {
+    const j = random.integer(0, i);
+    [order[i], order[j]] = [order[j], order[i]];
+  }
+  return order;
+}
+
+/**
+ * One of 0, 1, … up to `count` − 1 for each choice below `choices`, spread evenly: 0 for choice 0.
+ */
+export function spreadChoice(choice: number, choices: number, count: number): number {
+  return Math.floor((choice * count) / choices);
+}
+
+/** The special values of a format, NaN first: e4m3 has no infinity. */
+export function specialValuesOf(name: FormatName): readonly number[] {
+  return formats[name].specials === 'ieee' ? [NaN, Infinity, -Infinity] : [NaN];
+}
+
+/** The bits of a special value that the format has. */
+export function specialBits(name: FormatName, value: number): Bits {
+  const format = formats[name];
+  return Number.isNaN(value) ? format.canonicalNan : encode(format, value);
 }

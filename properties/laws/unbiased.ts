@@ -1,7 +1,7 @@
-import { alarmDeviations, KernelBound } from '../../src/audit/index.js';
-import { formatNumber } from '../../src/words/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
+import { alarmDeviations, KernelBound } from '../../src/audit/index.js';
 import { keysOf, problemMask } from '../../src/problem/index.js';
+import { formatNumber } from '../../src/words/index.js';
 import {
   alignedDown,
   alignedUp,
@@ -9,14 +9,13 @@ import {
   type ProblemConstraints,
   type SizeName,
 } from '../problems/index.js';
-import type { KernelRun, Law } from '../suite/law.js';
-import { NotApplicable } from '../suite/not-applicable.js';
-import type { ResolvedPromises } from '../suite/promises.js';
-import { admittedPremises } from './admitted-arithmetic.js';
-import { exactAttention } from './exact-attention.js';
-import { storingError } from './run-bounds.js';
+import type { ProblemPromises } from './kernel-under-test.js';
+import { NotApplicable, type KernelRun, type Law } from './law.js';
+import { takesPositiveScales } from './promised-problem.js';
+import { admittedPremises, storingError } from './run-bounds.js';
 import { decodedRows, firstKeyRow } from './score-range.js';
 import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
+import { exactAttention } from './within-bound.js';
 
 /** Probability that a correct kernel fails on one problem. */
 const falseAlarmRate = 1e-9;
@@ -32,7 +31,7 @@ const wantedSizes: Readonly<Partial<Record<SizeName, FullSizeRange>>> = {
   vDim: { min: 16, max: 48 },
 };
 
-function constraintsOf({ sizes, dims, scales, multiples }: ResolvedPromises): ProblemConstraints {
+function constraintsOf({ sizes, dims, scales, multiples }: ProblemPromises): ProblemConstraints {
   const entries = Object.entries(wantedSizes).flatMap(([key, wanted]) => {
     const name = key as SizeName;
     if (dims !== null && (name === 'qkDim' || name === 'vDim')) return [];
@@ -119,7 +118,7 @@ interface Bias {
 }
 
 /** What the errors of all rows add up to, and what independent ones may. */
-export interface BiasTest {
+interface BiasTest {
   /** Mean over the rows of the error along O, relative to |O|. */
   readonly mean: number;
   readonly limit: number;
@@ -146,7 +145,7 @@ export function testBias(
   run: KernelRun,
   reference: AttentionReference,
   isDividedLast: boolean,
-  promises: Pick<ResolvedPromises, 'premises'>,
+  promises: Pick<ProblemPromises, 'premises'>,
 ): BiasTest {
   const { problem, outputs, shape, out } = run;
   const { vDim } = shape;
@@ -213,11 +212,10 @@ export const unbiased: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: 1,
-  notFor: ({ scales, causal }) => {
-    if (causal === 'only') return 'it needs problems without a causal mask, which are not promised';
-    return scales.includes('default') || scales.includes('odd')
-      ? null
-      : 'no positive scale is promised, which it needs';
+  notFor: (promises) => {
+    if (promises.causal === 'only')
+      return 'it needs problems without a causal mask, which are not promised';
+    return takesPositiveScales(promises) ? null : 'no positive scale is promised, which it needs';
   },
   problems: (promises) => valuedProblem(promises, constraintsOf(promises), valuer),
   violation: async ({ problem }, { run, promises }) => {

@@ -4,21 +4,21 @@ import type { Problem } from '../../src/problem/index.js';
 import {
   decodeProblem,
   encodeProblem,
+  randomValues,
   type PlainProblem,
   type ProblemConstraints,
-  randomValues,
   type RandomValues,
 } from '../problems/index.js';
-import { drawnAt, promisedConstraints } from '../suite/case-arbitrary.js';
-import type { ResolvedPromises } from '../suite/promises.js';
+import type { ProblemPromises } from './kernel-under-test.js';
+import { drawnAt, promisedConstraints } from './promised-problem.js';
 
 /** What values are made of: a problem with its shape, masks and scale. */
-export interface ValuedRequest {
+interface ValuedRequest {
   readonly plain: PlainProblem;
   /** Of Q, K and V. */
   readonly format: NumberFormat;
   readonly random: RandomValues;
-  readonly promises: ResolvedPromises;
+  readonly promises: ProblemPromises;
 }
 
 /** The values of a problem, and a scale in place of its own. */
@@ -33,7 +33,7 @@ export type ProblemValuer = (
  * @param drawn sizes that they are drawn at, in place of all that the constraints allow; null for none
  */
 export function valuedProblem(
-  promises: ResolvedPromises,
+  promises: ProblemPromises,
   constraints: ProblemConstraints,
   valuer: ProblemValuer,
   drawn: ProblemConstraints | null = null,

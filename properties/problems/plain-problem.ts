@@ -1,11 +1,11 @@
 import {
   decodeToFloat64,
   encodeFromFloat64,
-  type FormatName,
   formats,
+  type FormatName,
 } from '../../src/formats/index.js';
-import { type Problem, problemShape, type Tensor, type Window } from '../../src/problem/index.js';
-import { type SizeName, sizeNames, type Sizes } from './sizes.js';
+import { problemShape, type Problem, type Tensor, type Window } from '../../src/problem/index.js';
+import { sizeNames, type SizeName, type Sizes } from './sizes.js';
 
 /** The tensors of a problem. */
 export const tensorNames = ['q', 'k', 'v'] as const;

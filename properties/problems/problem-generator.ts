@@ -10,8 +10,8 @@ import {
   alignedUp,
   drawSize,
   sizeNames,
-  type Sizes,
   withinElements,
+  type Sizes,
 } from './sizes.js';
 import { randomValues } from './values.js';
 

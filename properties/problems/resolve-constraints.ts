@@ -1,12 +1,12 @@
 import { formats, type FormatName } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
-import { regimeChoices } from './regime-choice.js';
 import {
   specialKinds,
   type ProblemConstraints,
   type ProblemSpace,
   type ResolvedConstraints,
 } from './problem-constraints.js';
+import { regimeChoices } from './regime-choice.js';
 import { regimeNames, resolveTiling, scaleKinds, type RegimeName } from './regimes/index.js';
 import {
   alignedRange,

@@ -1,16 +1,19 @@
 import * as fc from 'fast-check';
-import { laws, type LawId } from '../laws/index.js';
-import type { AttentionKernel } from './attention-kernel.js';
-import { lawCases, type DrawnFrom } from './case-arbitrary.js';
-import { faultKind, findKind } from './find-kind.js';
-import type { KernelRun, LawCase } from './law.js';
+import {
+  isWithinScoreLimit,
+  laws,
+  type AttentionKernel,
+  type KernelRun,
+  type LawCase,
+  type LawId,
+} from '../laws/index.js';
+import { lawCases, type DrawnFrom } from './law-cases.js';
 import type { ResolvedPromises } from './promises.js';
-import { isWithinScoreLimit } from './score-limit.js';
 import { runCase, type CaseResult } from './run-case.js';
-import type { ViolationKind } from './violation-kind.js';
+import { faultKind, findKind, type ViolationKind } from './violation-kind.js';
 
 /** Where to look for a case that violates a law. */
-export interface CounterexampleSearch extends DrawnFrom {
+interface CounterexampleSearch extends DrawnFrom {
   readonly law: LawId;
   /** The same seed draws the same case. */
   readonly seed: number;
@@ -35,7 +38,7 @@ export interface Counterexample {
 }
 
 /** What one search found. */
-export type SearchResult =
+type SearchResult =
   | {
       readonly status: 'held';
       /** Every run of the kernel on the case. */

@@ -2,12 +2,10 @@ import { attentionOracle, type AttentionReference } from '../../oracles/index.js
 import { auditAccuracy } from '../../src/audit/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
 import { problemMask, problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
-import { kernelOutputs } from '../match-attention.js';
-import type { AttentionKernel } from './attention-kernel.js';
-import type { KernelRun } from './law.js';
+import { kernelOutputs, type AttentionKernel, type KernelRun } from '../laws/index.js';
 
 /** What a run wrote, and what it should have; to be changed in place. */
-export interface MendedRun {
+interface MendedRun {
   readonly problem: Problem;
   readonly out: Float64Array;
   readonly lse: Float64Array | null;

@@ -2,9 +2,13 @@ import { findKernelModel, runKernelModel, type KernelModel } from '../../kernels
 import { judgedArithmetic, type KernelArithmetic } from '../../src/audit/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import type { AttentionOutputs } from '../match-attention.js';
-import { UnsupportedProblem, type AttentionKernel } from './attention-kernel.js';
-import type { KernelConfiguration, KernelPromises } from './promises.js';
+import {
+  UnsupportedProblem,
+  type AttentionKernel,
+  type AttentionOutputs,
+  type KernelConfiguration,
+} from '../laws/index.js';
+import type { KernelPromises } from './promises.js';
 
 /** Values as text, by key, as a kernel model takes them. */
 type Settings = ReadonlyMap<string, string>;

@@ -1,10 +1,12 @@
 import { RequestError } from '../../src/request-error.js';
-import { lawIds, laws, type LawId } from '../laws/index.js';
-import { knownName } from '../known-name.js';
-import { fittingRegimes, type RegimeName, regimeNames } from '../problems/index.js';
-import { promisedConstraints } from './case-arbitrary.js';
-import type { Law } from './law.js';
-import { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
+import { lawIds, laws, promisedConstraints, type Law, type LawId } from '../laws/index.js';
+import { fittingRegimes, regimeNames, type RegimeName } from '../problems/index.js';
+import {
+  knownName,
+  resolvePromises,
+  type KernelPromises,
+  type ResolvedPromises,
+} from './promises.js';
 
 /** What of the suite is wanted. */
 export interface CheckScope {

@@ -7,26 +7,23 @@ import {
 import { formats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import { laws, lawIds, type LawId } from '../laws/index.js';
-import { knownName } from '../known-name.js';
+import {
+  lawIds,
+  laws,
+  type KernelConfiguration,
+  type LawId,
+  type LawStrength,
+  type ProblemPromises,
+  type ScoreLimit,
+} from '../laws/index.js';
 import {
   resolveConstraints,
-  type ScaleKind,
   scaleKinds,
+  type ScaleKind,
   type SizeMultiples,
   type SizeName,
   type SizeRange,
 } from '../problems/index.js';
-import type { AttentionKernel } from './attention-kernel.js';
-import type { LawStrength } from './law.js';
-import type { ScoreLimit } from './score-limit.js';
-
-/** The kernel in other settings. */
-export interface KernelConfiguration {
-  readonly kernel: AttentionKernel;
-  /** How it computes then; default as any correct kernel may. */
-  readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
-}
 
 /** What a kernel promises of itself: which problems it takes and which laws it obeys, and how well. */
 export interface KernelPromises {
@@ -83,28 +80,9 @@ export interface KernelPromises {
 }
 
 /** Promises with their defaults. */
-export interface ResolvedPromises {
-  readonly formats: readonly FormatName[];
-  readonly causal: boolean | 'only';
-  readonly window: boolean;
-  readonly softcap: boolean;
-  readonly groupedHeads: boolean;
-  readonly emptyRows: boolean;
-  readonly scales: readonly ScaleKind[];
-  readonly specialValues: boolean;
-  readonly lse: boolean;
-  readonly dims: readonly number[] | null;
-  readonly sizes: Readonly<Partial<Record<SizeName, SizeRange>>>;
-  readonly blockKeys: number;
-  readonly rescaleThreshold: number;
-  readonly scoreLimit: ScoreLimit;
-  /** Of a problem, or of the kernel whatever the problem. */
-  readonly premises: (problem: Problem | null) => PremiseDeclaration;
-  readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
-  readonly configurations: Readonly<Record<string, KernelConfiguration>>;
+export interface ResolvedPromises extends ProblemPromises {
+  /** How well the kernel obeys each law. */
   readonly laws: Readonly<Record<LawId, LawStrength | 'none'>>;
-  readonly groupSizes: readonly number[] | null;
-  readonly multiples: SizeMultiples;
 }
 
 const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
@@ -157,6 +135,19 @@ function declaredLaws({
       .filter((id) => laws[id].usual === 'bits')
       .map((id) => [id, laws[id].strengths.includes('bound') ? 'bound' : 'none']),
   );
+}
+
+/**
+ * The name as one of those known.
+ * @throws RequestError for another, with all of them
+ */
+export function knownName<T extends string>(what: string, name: string, known: readonly T[]): T {
+  const found = known.find((candidate) => candidate === name);
+  if (found === undefined)
+    throw new RequestError(
+      `there is no ${what} ${JSON.stringify(name)}; choose from ${known.join(', ')}`,
+    );
+  return found;
 }
 
 /** The strength of every law: as promised, else the law's usual one. */

@@ -7,12 +7,18 @@ import {
 } from '../../src/audit/index.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import { laws, type LawId } from '../laws/index.js';
-import { kernelOutputs } from '../match-attention.js';
-import { UnsupportedProblem, type AttentionKernel } from './attention-kernel.js';
-import { KernelFault } from './kernel-fault.js';
-import type { KernelRun, LawCase, LawTools } from './law.js';
-import { NotApplicable } from './not-applicable.js';
+import {
+  KernelFault,
+  kernelOutputs,
+  laws,
+  NotApplicable,
+  UnsupportedProblem,
+  type AttentionKernel,
+  type KernelRun,
+  type LawCase,
+  type LawId,
+  type LawTools,
+} from '../laws/index.js';
 import type { ResolvedPromises } from './promises.js';
 
 /** What became of a law on one case. */

@@ -1,3 +1,16 @@
+import type { AttentionKernel, LawCase, LawId } from '../laws/index.js';
+import {
+  mendableRun,
+  mendedKernel,
+  nonFiniteOutputs,
+  rowsWithoutKeys,
+  specialInputs,
+  wrongLse,
+  type Mend,
+} from './mended-kernel.js';
+import type { ResolvedPromises } from './promises.js';
+import { runCase, type CaseResult } from './run-case.js';
+
 /** What a violation comes down to, by which violations of several laws are told to be of one cause. */
 export interface ViolationKind {
   /** The same for violations of one cause. */
@@ -49,4 +62,110 @@ function largest<T>(
 function commonTitle(kinds: readonly ViolationKind[]): string {
   const alike = kinds.map(({ id }) => kinds.filter((kind) => kind.id === id));
   return alike.reduce((best, next) => (next.length > best.length ? next : best))[0].title;
+}
+
+type Violated = CaseResult & { readonly status: 'violated' };
+
+/** A violation, and what it is of. */
+interface FoundViolation {
+  readonly law: LawId;
+  /** The simplest case. */
+  readonly lawCase: LawCase;
+  /** The case as it was drawn, which shows more of what is wrong. */
+  readonly drawn: LawCase;
+  /** What became of the law on it. */
+  readonly result: Violated;
+  /** By an audit's diagnosis of the case as it was drawn; null for none. */
+  readonly diagnosis: Violated['diagnosis'];
+}
+
+/** Ways in which kernels are wrong, the more special first. */
+const mends = [
+  ['lse', wrongLse],
+  ['special-inputs', specialInputs],
+  ['non-finite', nonFiniteOutputs],
+] as const satisfies readonly (readonly [id: string, mend: Mend])[];
+
+/** The kind of a diagnosis. */
+function diagnosed(id: string): string {
+  return `diagnosis ${id}`;
+}
+
+/** Diagnoses of what is wrong on rows without keys. */
+const emptyRowDiagnoses = ['rows-without-keys-not-zero', 'lse-of-empty-rows'];
+
+/**
+ * Whether a kernel that is put right in one way obeys the law, or there is nothing to obey, on the simplest
+ * case and on the one that was drawn: of few numbers many ways are right.
+ */
+async function holdsMended(
+  { law, lawCase, drawn }: FoundViolation,
+  kernel: AttentionKernel,
+  promises: ResolvedPromises,
+  mend: Mend,
+): Promise<boolean> {
+  const configurations = Object.fromEntries(
+    Object.entries(promises.configurations).map(([name, configuration]) => [
+      name,
+      { ...configuration, kernel: mendedKernel(configuration.kernel, mend) },
+    ]),
+  );
+  const mended = { ...promises, configurations };
+  const kernelMended = mendedKernel(kernel, mend);
+  for (const each of lawCase === drawn ? [lawCase] : [lawCase, drawn]) {
+    const { status } = await runCase(law, each, kernelMended, mended, { diagnose: false });
+    if (status !== 'held' && status !== 'inapplicable') return false;
+  }
+  return true;
+}
+
+/** The kind of a violation if putting the kernel right in one way makes the law hold; else null. */
+async function kindByMend(
+  found: FoundViolation,
+  kernel: AttentionKernel,
+  promises: ResolvedPromises,
+  id: string,
+  { mend, equivalents = [] }: { readonly mend: Mend; readonly equivalents?: readonly string[] },
+): Promise<ViolationKind | null> {
+  const title = found.result.runs
+    .map((run) => mend.wrong(mendableRun(run)))
+    .find((wrong) => wrong !== null);
+  if (title === undefined) return null;
+  const isCause = await holdsMended(found, kernel, promises, mend);
+  return isCause ? { id, title, equivalents } : null;
+}
+
+/** The kind of a violation by a kernel that did not compute, by its words; numbers are of the problem. */
+export function faultKind(fault: string): ViolationKind {
+  return { id: `fault ${fault.replaceAll(/\d+/g, '#')}`, title: fault, equivalents: [] };
+}
+
+/**
+ * What a violation comes down to. Rows without keys come first: where a kernel that writes O = 0 and an
+ * LSE of −∞ for them obeys the law, and is the kernel otherwise, they are the cause.
+ * Then an audit's diagnosis; then the same test with the LSE, with what is made of special values, and
+ * with NaNs put right; then the words of a kernel that fails to compute at all; else the law itself.
+ */
+export async function findKind(
+  found: FoundViolation,
+  kernel: AttentionKernel,
+  promises: ResolvedPromises,
+): Promise<ViolationKind> {
+  const { law, result, diagnosis } = found;
+  const { fault, statement } = result;
+  if (fault !== null) return faultKind(fault);
+  const empty = await kindByMend(found, kernel, promises, 'rows-without-keys', {
+    mend: rowsWithoutKeys,
+    equivalents: emptyRowDiagnoses.map(diagnosed),
+  });
+  if (empty !== null) return empty;
+  if (diagnosis !== null) {
+    const { id, sentence, equivalents } = diagnosis;
+    return { id: diagnosed(id), title: sentence, equivalents: equivalents.map(diagnosed) };
+  }
+  for (const [id, mend] of mends) {
+    const kind = await kindByMend(found, kernel, promises, id, { mend });
+    if (kind !== null) return kind;
+  }
+  return { id: `law ${law}`, title: statement, equivalents: [] };
 }

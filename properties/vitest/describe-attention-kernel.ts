@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { RequestError } from '../../src/request-error.js';
-import { laws, type LawId } from '../laws/index.js';
-import type { AttentionKernel } from '../suite/attention-kernel.js';
-import { checkKernel, type CheckOptions } from '../suite/check-kernel.js';
-import { describeLawFailure } from '../suite/describe-failures.js';
-import { describeNothingTried } from '../suite/describe-nothing-tried.js';
-import type { LawResult } from '../suite/law-progress.js';
-import { planCheck } from '../suite/plan-check.js';
-import type { KernelPromises } from '../suite/promises.js';
-import { replayCommand, type RunningTest } from './replay-command.js';
-import { suiteSettings, type SuiteSettings } from './suite-settings.js';
+import { laws, type AttentionKernel, type LawId } from '../laws/index.js';
+import {
+  checkKernel,
+  describeLawFailure,
+  describeNothingTried,
+  planCheck,
+  type CheckOptions,
+  type KernelPromises,
+  type LawResult,
+} from '../suite/index.js';
+import { replayCommand, suiteSettings, type RunningTest, type SuiteSettings } from './replay.js';
 
 /** What to try, and how long. */
 export interface DescribeOptions extends Omit<CheckOptions, 'progress'> {
@@ -38,24 +39,27 @@ function errorAt(site: Error, message: string): Error {
   return error;
 }
 
-/** A kernel under test, and where it was described. */
+/** What became of each law, for the end. */
+type Outcomes = Map<LawId, LawResult>;
+
+/** A kernel under test, how it is tried, and where it was described. */
 interface Subject {
   readonly kernel: AttentionKernel;
   readonly promises: KernelPromises;
+  readonly limits: CheckOptions;
+  readonly settings: SuiteSettings;
+  readonly outcomes: Outcomes;
   readonly site: Error;
 }
 
 /** Tries one law; throws what is wrong, with the command that shows it again. */
 async function tryLaw(
   id: LawId,
-  { kernel, promises, site }: Subject,
-  options: CheckOptions,
-  settings: SuiteSettings,
-  outcomes: Outcomes,
+  { kernel, promises, limits, settings, outcomes, site }: Subject,
   { task, skip }: TestContext,
 ): Promise<void> {
   const { runs, seed } = settings;
-  const result = await checkKernel(kernel, promises, { ...options, laws: [id], runs, seed });
+  const result = await checkKernel(kernel, promises, { ...limits, laws: [id], runs, seed });
   const [law] = result.laws;
   outcomes.set(id, law!);
   if (law!.failure !== null) {
@@ -68,9 +72,6 @@ async function tryLaw(
   if (result.outOfTime)
     console.warn(`${id}: ${tried} of ${runs} problems in ${result.seconds.toFixed(0)} s`);
 }
-
-/** What became of each law, for the end. */
-type Outcomes = Map<LawId, LawResult>;
 
 /** @throws RequestError, in one line, where tests ran and no law was tried on anything */
 function requireSomethingTried(outcomes: Outcomes): void {
@@ -105,8 +106,8 @@ export function describeAttentionKernel(
   const limits = { ...options, seconds, shrinkSeconds };
   const site = new Error();
   Error.captureStackTrace(site, describeAttentionKernel);
-  const subject = { kernel, promises, site };
   const outcomes: Outcomes = new Map();
+  const subject: Subject = { kernel, promises, limits, settings, outcomes, site };
   describe(name, () => {
     beforeAll(() => console.info(`${name}: FLASHPROOF_SEED=${settings.seed}`));
     // A hook, since tests may run in any order.
@@ -123,7 +124,7 @@ export function describeAttentionKernel(
         continue;
       }
       it(title, { timeout }, async (context) => {
-        await tryLaw(id, subject, limits, settings, outcomes, context);
+        await tryLaw(id, subject, context);
       });
     }
   });

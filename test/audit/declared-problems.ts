@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { attentionProblem } from '../../properties/problems/problem-arbitrary.js';
-import { isWithinScoreLimit } from '../../properties/suite/score-limit.js';
+import { isWithinScoreLimit } from '../../properties/laws/promised-problem.js';
 import type { Problem } from '../../src/problem/index.js';
 import { encode } from './damage.js';
 

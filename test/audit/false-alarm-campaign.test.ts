@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runKernelModel } from '../../kernels/index.js';
 import { attentionProblem } from '../../properties/index.js';
-import { isWithinScoreLimit } from '../../properties/suite/score-limit.js';
+import { isWithinScoreLimit } from '../../properties/laws/promised-problem.js';
 import { randomValues, type RandomValues } from '../../properties/problems/values.js';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';

@@ -184,7 +184,7 @@ describe('the package', () => {
     it('teaches vitest its matcher', async () => {
       // By its path in node_modules, whose code vitest runs as it is.
       const path = createRequire(join(copy, 'package.json')).resolve('flashproof/vitest');
-      expect(path).toBe(join(copy, 'dist/properties/vitest.js'));
+      expect(path).toBe(join(copy, 'dist/properties/vitest/index.js'));
       await import(pathToFileURL(path).href);
       expect(expect({})).toHaveProperty('toMatchAttention');
     });

@@ -85,7 +85,7 @@ describe('docs/properties.md', () => {
   });
 
   it('shows a law and a file of promises as they are', () => {
-    expect(page).toContain(read('properties/laws/grouped-heads.ts').trim());
+    expect(page).toContain(read('properties/laws/head-laws.ts').trim());
     expect(page).toContain(read('examples/python/promises.json').trim());
   });
 });

@@ -12,7 +12,7 @@ import {
   type LawId,
   type RegimeName,
 } from '../../properties/index.js';
-import { exactAttention } from '../../properties/laws/exact-attention.js';
+import { exactAttention } from '../../properties/laws/within-bound.js';
 import { exactExp2, exactOfOctaves } from '../../properties/laws/exact-exp2.js';
 import { exact, exactOfHotKeys } from '../../properties/laws/exact.js';
 import { runBounds } from '../../properties/laws/run-bounds.js';

@@ -15,16 +15,17 @@ import {
   type LawStrength,
   type RegimeName,
 } from '../../properties/index.js';
-import { permutation, spreadChoice } from '../../properties/laws/permutations.js';
-import { isPromised } from '../../properties/laws/promised-problem.js';
-import { rowScores } from '../../properties/laws/row-scores.js';
 import {
   arrangeProblem,
   arrangeReference,
   copyProblem,
   indices,
+  permutation,
   replaceElements,
+  spreadChoice,
 } from '../../properties/laws/transform-problem.js';
+import { isPromised } from '../../properties/laws/promised-problem.js';
+import { rowScores } from '../../properties/laws/value-scaling.js';
 import { encodeProblem, decodeProblem } from '../../properties/problems/plain-problem.js';
 import { formats, patternsOf } from '../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';

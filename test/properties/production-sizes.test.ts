@@ -9,8 +9,7 @@ import {
   type AttentionKernel,
   type KernelPromises,
 } from '../../properties/index.js';
-import { lawCases } from '../../properties/suite/case-arbitrary.js';
-import { productionAspect, productionSizes } from '../../properties/suite/production-sizes.js';
+import { lawCases, productionAspect, productionSizes } from '../../properties/suite/law-cases.js';
 import { usualTiling } from '../../properties/problems/regimes/regime.js';
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { testSeed } from '../setup/effort.js';

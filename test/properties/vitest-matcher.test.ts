@@ -7,7 +7,7 @@ import {
   matchAttention,
   matchBound,
 } from '../../properties/index.js';
-import '../../properties/vitest.js';
+import '../../properties/vitest/index.js';
 import { attentionOracle } from '../../oracles/index.js';
 import {
   anyKernelArithmetic,

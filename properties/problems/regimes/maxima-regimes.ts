@@ -5,9 +5,9 @@ import {
   keyLength,
   normalValues,
   queryLength,
-  type RandomValues,
   rowOf,
   valueLength,
+  type RandomValues,
 } from '../values.js';
 import type { Regime, RegimeRequest } from './regime.js';
 import { everyRow, maximum } from './score-rows.js';

@@ -13,7 +13,7 @@ import {
   modelArithmetic,
   type KernelArithmetic,
 } from '../../../src/audit/bounds/index.js';
-import { isWithinScoreLimit } from '../../../properties/suite/score-limit.js';
+import { isWithinScoreLimit } from '../../../properties/laws/promised-problem.js';
 import { formats } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 

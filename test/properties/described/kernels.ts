@@ -1,7 +1,7 @@
 /** Suites that describe-kernel.test.ts runs and looks at from outside; some of them fail. */
 import { describe } from 'vitest';
 import { UnsupportedProblem, type KernelPromises } from '../../../properties/index.js';
-import { describeAttentionKernel } from '../../../properties/vitest.js';
+import { describeAttentionKernel } from '../../../properties/vitest/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { exactKernel } from '../exact-kernel.js';
 

@@ -1,17 +1,19 @@
-import { describeProblem } from '../problems/index.js';
+import type { Problem } from '../../src/problem/index.js';
 import { laws } from '../laws/index.js';
-import type { CheckResult } from './check-kernel.js';
+import { describeProblem } from '../problems/index.js';
 import type { LawFailure, LawResult } from './law-progress.js';
-import { problemSize } from './tried-sizes.js';
 import { groupByKind, type ViolationGroup } from './violation-kind.js';
+
+/** What became of the laws of a check. */
+interface LawResults {
+  readonly laws: readonly LawResult[];
+}
 
 /** A law that is violated. */
 type Violated = LawResult & { readonly failure: LawFailure };
 
 /** The violations of a check by their cause, those first that most laws have in common. */
-export function groupFailures({
-  laws: results,
-}: Pick<CheckResult, 'laws'>): ViolationGroup<Violated>[] {
+export function groupFailures({ laws: results }: LawResults): ViolationGroup<Violated>[] {
   const violated = results.filter((result): result is Violated => result.failure !== null);
   return groupByKind(violated, ({ failure }) => failure.kind);
 }
@@ -39,6 +41,11 @@ export function describeLawFailure({ id, failure }: LawResult): string {
   ].join('\n');
 }
 
+/** Numbers in Q, K and V: how much there is to read of a problem. */
+function problemSize({ q, k, v }: Problem): number {
+  return q.data.length + k.data.length + v.data.length;
+}
+
 /** Violations of one cause: the cause, the law with the smallest problem, and what the others say. */
 function describeGroup({ title, violations }: ViolationGroup<Violated>): string {
   const bySize = [...violations].sort(
@@ -60,6 +67,23 @@ function describeGroup({ title, violations }: ViolationGroup<Violated>): string 
  * Every violated law of a check, in some lines for each cause: what several laws see of one cause is told
  * once. The empty text when all hold.
  */
-export function describeFailures(result: Pick<CheckResult, 'laws'>): string {
+export function describeFailures(result: LawResults): string {
   return groupFailures(result).map(describeGroup).join('\n\n');
+}
+
+/** A law that was tried on nothing, and why. */
+type Untried = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;
+
+/**
+ * What to say of a check in which no law was tried on anything, in one line: why not, by the law that
+ * tells most, and what to do.
+ */
+export function describeNothingTried({ laws }: { readonly laws: readonly Untried[] }): string {
+  const untried = laws.filter(({ status }) => status === 'untried');
+  const [first, ...rest] = (untried.length > 0 ? untried : [...laws]).sort(
+    (a, b) => Number(b.runs > 0) - Number(a.runs > 0),
+  );
+  const example = first === undefined ? 'no law is left' : `${first.id}: ${first.skipped}`;
+  const more = rest.length > 0 ? `; and ${rest.length} more` : '';
+  return `nothing was checked: no law was tried on any problem (${example}${more}); give promises that fit the kernel (formats, dims, masks), more laws, or more time`;
 }

@@ -1,5 +1,31 @@
 import { formats, round, type FormatName } from '../../src/formats/index.js';
-import type { KernelRun } from './law.js';
+import type { ProblemShape } from '../../src/problem/index.js';
+import type { KernelRun } from '../laws/index.js';
+
+/** The sizes of a problem that bugs depend on. */
+export const triedSizeNames = [
+  'batch',
+  'heads',
+  'groupSize',
+  'queries',
+  'keys',
+  'qkDim',
+  'vDim',
+] as const satisfies readonly (keyof ProblemShape)[];
+
+/** The largest of each size among the problems that a kernel ran on, not all in one problem. */
+export type TriedSizes = Readonly<Record<(typeof triedSizeNames)[number], number>>;
+
+/** The largest of each size of some problems, on top of those known before; null for no problem. */
+export function largestSizes(
+  shapes: readonly TriedSizes[],
+  before: TriedSizes | null = null,
+): TriedSizes | null {
+  const all = before === null ? shapes : [before, ...shapes];
+  if (all.length === 0) return null;
+  const entries = triedSizeNames.map((name) => [name, Math.max(...all.map((of) => of[name]))]);
+  return Object.fromEntries(entries) as TriedSizes;
+}
 
 /** Formats of inputs whose kernels write outputs in the same; those of 8 bits write 16. */
 const ownOutput: readonly FormatName[] = ['bf16', 'fp16'];

@@ -1,12 +1,48 @@
-import { describePlace, judgeOutputs, type AuditOptions } from '../src/audit/index.js';
-import { formatNumber } from '../src/words/index.js';
-import type { Problem, Tensor } from '../src/problem/index.js';
 import {
-  isTensor,
-  kernelOutputs,
-  type AttentionMatch,
-  type AttentionOutputs,
-} from './match-attention.js';
+  auditOutputs,
+  describePlace,
+  judgeOutputs,
+  type AuditOptions,
+} from '../../src/audit/index.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
+import { formatNumber } from '../../src/words/index.js';
+import { isTensor, kernelOutputs, type AttentionOutputs } from '../laws/index.js';
+
+/** The audit's verdict, in words. */
+export interface AttentionMatch {
+  readonly pass: boolean;
+  /** The verdict's sentence, then every finding on a line of its own. */
+  readonly message: string;
+}
+
+/**
+ * Judges what a kernel made of a problem by `auditOutputs`: every element within the worst-case
+ * bound of a correct kernel, no systematic scale or bias, and the LSE if there is one.
+ * @throws RequestError when a tensor does not fit the problem
+ */
+export function matchAttention(
+  problem: Problem,
+  outputs: AttentionOutputs,
+  options?: AuditOptions,
+): AttentionMatch {
+  const { verdict } = auditOutputs(problem, kernelOutputs(outputs), options);
+  const findings = verdict.findings.map(({ test, statement }) => `  ${test}: ${statement}`);
+  return { pass: verdict.pass, message: [verdict.sentence, ...findings].join('\n') };
+}
+
+/**
+ * For any test runner: throws an Error with the verdict and all its findings unless the outputs match
+ * the problem's attention.
+ * @throws RequestError when a tensor does not fit the problem
+ */
+export function assertMatchesAttention(
+  problem: Problem,
+  outputs: AttentionOutputs,
+  options?: AuditOptions,
+): void {
+  const { pass, message } = matchAttention(problem, outputs, options);
+  if (!pass) throw new Error(message);
+}
 
 /** Whose bounds, and against which exact attention where that is known already: see `AuditOptions`. */
 export type BoundOptions = Pick<AuditOptions, 'arithmetic' | 'reference' | 'progress'>;

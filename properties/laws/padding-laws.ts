@@ -1,12 +1,64 @@
-import { problemShape, type Problem } from '../../src/problem/index.js';
+import { problemMask, problemShape, spanOf, type Problem } from '../../src/problem/index.js';
 import { alignedUp } from '../problems/index.js';
-import type { Law, LawStrength } from '../suite/law.js';
-import { NotApplicable } from '../suite/not-applicable.js';
-import type { ResolvedPromises } from '../suite/promises.js';
-import { arrangedViolation, type ArrangedProblems } from './arranged-violation.js';
-import { permutation, spreadChoice } from './permutations.js';
+import { arrangedViolation, type ArrangedProblems } from './compare-runs.js';
+import type { ProblemPromises } from './kernel-under-test.js';
+import { NotApplicable, type Law, type LawStrength } from './law.js';
 import { requirePromised } from './promised-problem.js';
-import { arrangeProblem, indices } from './transform-problem.js';
+import { arrangeProblem, indices, permutation, spreadChoice } from './transform-problem.js';
+
+/** Numbers of rows, or rows, that are tried of each form. */
+const rowChoices = 16;
+
+/** The last rows alone: masks are aligned to the bottom right, so that they see the same keys. */
+function lastRows(problem: Problem, choice: number, multiple: number): ArrangedProblems | null {
+  const { queries } = problemShape(problem);
+  if (queries <= multiple) return null;
+  const count = alignedUp(1 + spreadChoice(choice, rowChoices, queries - multiple), multiple);
+  const rows = { queries: indices(count, queries - count) };
+  const words = count === 1 ? 'with the last row alone' : `with the last ${count} rows alone`;
+  return { problem, transformed: arrangeProblem(problem, rows), rows, words };
+}
+
+/**
+ * Under a causal mask, one row over the keys up to its diagonal, as when its token was decoded. Its
+ * diagonal stays the bottom right corner.
+ */
+function oneDecodedRow(problem: Problem, choice: number): ArrangedProblems | null {
+  const shape = problemShape(problem);
+  if (!problem.causal) return null;
+  const query = spreadChoice(choice, rowChoices, shape.queries);
+  const { end } = spanOf(problemMask(problem, shape).ranges(0, query));
+  if (end === 0 || (shape.queries === 1 && end === shape.keys)) return null;
+  const rows = { queries: [query] };
+  const transformed = arrangeProblem(problem, { ...rows, keys: indices(end) });
+  return { problem, transformed, rows, words: 'with the row decoded alone' };
+}
+
+const decodedForms = [lastRows, oneDecodedRow] as const;
+
+/**
+ * The last rows of a problem on their own (even choices), and under a causal mask any row on the keys
+ * up to its diagonal (odd ones).
+ */
+export const decodeEqualsPrefill: Law = {
+  statement: 'Rows computed alone, as in decoding, are those of the whole problem',
+  reason:
+    'A row depends on the keys that it sees and not on its neighbours. A kernel that works otherwise for fewer rows gives other bits, within the bound.',
+  strengths: ['bits', 'bound'],
+  usual: 'bound',
+  choices: decodedForms.length * rowChoices,
+  violation: async ({ problem, choice }, tools) => {
+    const form = decodedForms[choice % decodedForms.length];
+    const alone = form(
+      problem,
+      Math.floor(choice / decodedForms.length),
+      tools.promises.multiples.queries ?? 1,
+    );
+    if (alone === null) throw new NotApplicable('the problem has no row to compute alone');
+    requirePromised(alone.transformed, tools.promises);
+    return arrangedViolation(alone, tools);
+  },
+};
 
 /** How much is added or cut off, by choice, of each form. */
 const amountChoices = 8;
@@ -16,7 +68,7 @@ interface PaddingRequest {
   readonly problem: Problem;
   readonly choice: number;
   readonly strength: LawStrength;
-  readonly promises: ResolvedPromises;
+  readonly promises: ProblemPromises;
 }
 
 /** Queries that are added in front, by choice. */
@@ -76,7 +128,7 @@ function cutAtTheEnd({ problem, choice, promises }: PaddingRequest): ArrangedPro
   return { problem, transformed, rows, words };
 }
 
-const forms = [cutAtTheEnd, addedInFront] as const;
+const paddedForms = [cutAtTheEnd, addedInFront] as const;
 
 /**
  * Keys and queries that no row compared sees. Masks are aligned to the bottom right, so that an equal
@@ -94,12 +146,17 @@ export const padding: Law = {
     'Only visible keys take part. Sizes that are taken for one another, offsets of a mask and blocks that are skipped wrongly show.',
   strengths: ['bits', 'bound'],
   usual: 'bound',
-  choices: forms.length * amountChoices,
+  choices: paddedForms.length * amountChoices,
   notFor: ({ causal, window }) => (causal || window ? null : 'masks are not promised'),
   violation: async ({ problem, choice }, tools) => {
     const { strength, promises } = tools;
-    const form = forms[choice % forms.length];
-    const padded = form({ problem, choice: Math.floor(choice / forms.length), strength, promises });
+    const form = paddedForms[choice % paddedForms.length];
+    const padded = form({
+      problem,
+      choice: Math.floor(choice / paddedForms.length),
+      strength,
+      promises,
+    });
     if (padded === null) throw new NotApplicable('no mask of the problem hides keys from all rows');
     requirePromised(padded.transformed, promises);
     return arrangedViolation(padded, tools);

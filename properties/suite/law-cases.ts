@@ -1,12 +1,63 @@
+import * as fc from 'fast-check';
+import {
+  drawnAt,
+  lawIds,
+  promisedConstraints,
+  type Law,
+  type LawCase,
+  type LawId,
+} from '../laws/index.js';
 import {
   alignedDown,
   alignedUp,
   type ProblemConstraints,
+  type RegimeName,
   type SizeName,
-  type SizeRange,
+  type FullSizeRange,
+  type SpecialKind,
+  type Tiling,
 } from '../problems/index.js';
-import { lawIds, type LawId } from '../laws/index.js';
 import type { ResolvedPromises } from './promises.js';
+
+/** Special values are planted once in this many runs of laws that admit them. */
+export const specialsOneIn = 8;
+
+/** Where the problems of a case come from. */
+export interface DrawnFrom {
+  readonly regime: RegimeName;
+  /** Special values to plant. */
+  readonly specials: readonly SpecialKind[];
+  /** What regimes that depend on blocks of keys aim at. */
+  readonly tiling: Tiling;
+  /** What of the problem is as large as in production; null for nothing. */
+  readonly production: ProductionAspect | null;
+}
+
+/**
+ * The cases of a law: problems in a regime that the promises admit, and a choice; both shrink.
+ * @throws RequestError for promises that leave no problem
+ */
+export function lawCases(
+  law: Law,
+  promises: ResolvedPromises,
+  { regime, specials, tiling, production }: DrawnFrom,
+): fc.Arbitrary<LawCase> {
+  const large = production === null ? null : productionSizes(promises, production);
+  const problem =
+    law.problems?.(promises, large) ??
+    drawnAt(
+      {
+        ...promisedConstraints(promises),
+        ...law.constraints,
+        regimes: [regime],
+        specialValues: specials,
+        tiling,
+      },
+      large,
+    );
+  const choice = fc.noBias(fc.integer({ min: 0, max: law.choices - 1 }));
+  return fc.record({ problem, choice });
+}
 
 /** Once in this many turns a law is tried at a size that kernels run at; turns of special values are others. */
 const productionOneIn = 8;
@@ -24,7 +75,7 @@ const longQueries = { min: 257, max: 321 };
  * batches and groups of heads; head dimensions; queries and blocks of keys.
  */
 const aspects = ['heads', 'dims', 'lengths'] as const;
-export type ProductionAspect = (typeof aspects)[number];
+type ProductionAspect = (typeof aspects)[number];
 
 /**
  * What of a law's turn is as large as in production; null for most turns. Laws begin with different
@@ -36,7 +87,7 @@ export function productionAspect(law: LawId, round: number): ProductionAspect | 
   return aspects[turn % aspects.length];
 }
 
-type Wanted = Readonly<Partial<Record<SizeName, SizeRange>>>;
+type Wanted = Readonly<Partial<Record<SizeName, FullSizeRange>>>;
 
 function wantedSizes(aspect: ProductionAspect, blockKeys: number): Wanted {
   const one = { min: 1, max: 1 };
@@ -85,16 +136,16 @@ export function productionSizes(
 ): ProblemConstraints | null {
   const { blockKeys, dims, sizes, multiples, groupSizes } = promises;
   const wanted = wantedSizes(aspect, blockKeys);
-  const names = Object.keys(wanted) as SizeName[];
-  const drawn = names.flatMap((name) => {
+  const entries = Object.entries(wanted) as [SizeName, FullSizeRange][];
+  const drawn = entries.flatMap(([name, range]) => {
     if (dims !== null && (name === 'qkDim' || name === 'vDim')) return [];
     if (name === 'groupSize' && !promises.groupedHeads) return [];
     const { min = name === 'queries' || name === 'keys' ? 0 : 1, max = Infinity } =
       sizes[name] ?? {};
     const clamp = (size: number) => Math.max(min, Math.min(max, size));
     const multiple = multiples[name] ?? 1;
-    const least = alignedUp(clamp(wanted[name]!.min!), multiple);
-    const most = Math.max(least, alignedDown(clamp(wanted[name]!.max!), multiple));
+    const least = alignedUp(clamp(range.min), multiple);
+    const most = Math.max(least, alignedDown(clamp(range.max), multiple));
     // No multiple of the promised range is as large; the promise alone has a say then.
     return least > max ? [] : [[name, { min: least, max: Math.min(most, max) }] as const];
   });

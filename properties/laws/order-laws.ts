@@ -1,10 +1,57 @@
 import { problemShape } from '../../src/problem/index.js';
-import type { Law } from '../suite/law.js';
-import { NotApplicable } from '../suite/not-applicable.js';
-import { exactAttention } from './exact-attention.js';
-import { judgedViolation } from './judged-violation.js';
-import { permutation } from './permutations.js';
-import { arrangeProblem, arrangeReference, indices } from './transform-problem.js';
+import { arrangedViolation, describeDifference, firstDifference } from './compare-runs.js';
+import { NotApplicable, type Law } from './law.js';
+import {
+  arrangeProblem,
+  arrangeReference,
+  copyProblem,
+  indices,
+  permutation,
+} from './transform-problem.js';
+import { exactAttention, judgedViolation } from './within-bound.js';
+
+/**
+ * The same problem twice, each time in memory of its own. Choice 0: one run after the other; choice 1:
+ * with another problem of the same sizes, its queries and keys backwards, in between.
+ */
+export const determinism: Law = {
+  statement: 'The same problem gives the same bits again',
+  reason:
+    'Nothing in a kernel depends on what ran before; atomics whose order is open, races and memory that is read before it is written do.',
+  strengths: ['bits'],
+  usual: 'bits',
+  choices: 2,
+  violation: async ({ problem, choice }, { run }) => {
+    const { queries, keys } = problemShape(problem);
+    const first = await run(copyProblem(problem));
+    if (choice === 1)
+      await run(
+        arrangeProblem(problem, { queries: permutation(queries, 0), keys: permutation(keys, 0) }),
+      );
+    const difference = firstDifference(first, await run(copyProblem(problem)));
+    const again = choice === 1 ? 'again, after another problem' : 'again';
+    return difference && describeDifference(difference, 'at first', again);
+  },
+};
+
+/** Queries permuted, without masks, which go by a query's place; choice 0: backwards. */
+export const queryOrder: Law = {
+  statement: 'Without masks, queries in another order give the same rows in that order',
+  reason:
+    'No row takes part in another, wherever in a tile it stands; a maximum, a sum or a rescale that is taken of another row shows.',
+  strengths: ['bits', 'bound'],
+  usual: 'bound',
+  choices: 16,
+  constraints: { causal: false, window: false },
+  violation: async ({ problem, choice }, tools) => {
+    const { queries } = problemShape(problem);
+    if (queries < 2) throw new NotApplicable('the problem has one query');
+    const rows = { queries: permutation(queries, choice) };
+    const transformed = arrangeProblem(problem, rows);
+    const words = 'with the queries in another order';
+    return arrangedViolation({ problem, transformed, rows, words }, tools);
+  },
+};
 
 /** The keys block by block; the last may have fewer. */
 function blocksOf(keys: number, blockKeys: number): number[][] {

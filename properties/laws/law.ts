@@ -3,7 +3,7 @@ import type { AttentionReference } from '../../oracles/index.js';
 import type { Judgement, KernelOutputs } from '../../src/audit/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { ProblemConstraints, RegimeName } from '../problems/index.js';
-import type { ResolvedPromises } from './promises.js';
+import type { ProblemPromises } from './kernel-under-test.js';
 
 /** How well a kernel obeys a law: to the last bit, or within what rounding explains. */
 export type LawStrength = 'bits' | 'bound';
@@ -23,7 +23,7 @@ export interface KernelRun {
 
 /** What a law may ask of the kernel and of the judges. */
 export interface LawTools {
-  readonly promises: ResolvedPromises;
+  readonly promises: ProblemPromises;
   readonly strength: LawStrength;
   /**
    * Runs the kernel.
@@ -60,7 +60,7 @@ export interface Law {
   /** Cases have a `choice` from 0 to this less one, shrunk toward 0. */
   readonly choices: number;
   /** Why the law says nothing of such a kernel; null where it does. */
-  readonly notFor?: (promises: ResolvedPromises) => string | null;
+  readonly notFor?: (promises: ProblemPromises) => string | null;
   /** What it asks of problems, beyond the promises. */
   readonly constraints?: ProblemConstraints;
   /** Regimes that it is tried in; default all. */
@@ -70,7 +70,7 @@ export interface Law {
    * @param drawn sizes to draw them at; null, and by default, the law's own
    */
   readonly problems?: (
-    promises: ResolvedPromises,
+    promises: ProblemPromises,
     drawn?: ProblemConstraints | null,
   ) => fc.Arbitrary<Problem>;
   /**
@@ -78,4 +78,13 @@ export interface Law {
    * @throws NotApplicable where the law says nothing of the problem, so that nothing was compared
    */
   readonly violation: (lawCase: LawCase, tools: LawTools) => Promise<string | null>;
+}
+
+/**
+ * What a law throws on a problem of which it says nothing, such as that of grouped heads on one without:
+ * such a problem does not count as tried, and another one is drawn in its place. The message says why,
+ * in a clause.
+ */
+export class NotApplicable extends Error {
+  override readonly name = 'NotApplicable';
 }

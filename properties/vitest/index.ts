@@ -3,15 +3,12 @@
  * `toBeWithinBound`, which importing this module adds to `expect`.
  */
 import { expect } from 'vitest';
-import type { AuditOptions } from '../src/audit/index.js';
-import type { Problem, Tensor } from '../src/problem/index.js';
-import { matchAttention, type AttentionOutputs } from './match-attention.js';
-import { matchBound, type BoundOptions } from './match-bound.js';
+import type { AuditOptions } from '../../src/audit/index.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
+import { matchAttention, matchBound, type BoundOptions } from '../suite/index.js';
+import type { AttentionOutputs } from '../laws/index.js';
 
-export {
-  describeAttentionKernel,
-  type DescribeOptions,
-} from './vitest/describe-attention-kernel.js';
+export { describeAttentionKernel, type DescribeOptions } from './describe-attention-kernel.js';
 
 declare module 'vitest' {
   interface Matchers<T> {

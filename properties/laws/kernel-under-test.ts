@@ -1,0 +1,100 @@
+import type { KernelArithmetic, KernelOutputs, PremiseDeclaration } from '../../src/audit/index.js';
+import type { FormatName, Tensor } from '../../src/formats/index.js';
+import type { Problem } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import type { ScaleKind, SizeMultiples, SizeName, SizeRange } from '../problems/index.js';
+
+/** What a kernel made of a problem; an LSE that is missing or null is not checked. */
+export interface AttentionOutputs {
+  readonly out: Tensor;
+  readonly lse?: Tensor | null | undefined;
+}
+
+/** A kernel under test: the outputs of a problem, at once or later. */
+export type AttentionKernel = (problem: Problem) => AttentionOutputs | Promise<AttentionOutputs>;
+
+/**
+ * What a kernel throws for a problem that it does not take, such as a head dimension without a code
+ * path: another problem is drawn in its place.
+ */
+export class UnsupportedProblem extends Error {
+  override readonly name = 'UnsupportedProblem';
+}
+
+/**
+ * A kernel did something else than compute: it threw, ended, gave no answer or no tensor of the
+ * problem's shape. The message says what, in a clause.
+ */
+export class KernelFault extends Error {
+  override readonly name = 'KernelFault';
+  /**
+   * Whether it took as long as a kernel is given at most, as silence does: then no simpler problem is
+   * looked for, since each that fails as well would take as long.
+   */
+  readonly isSlow: boolean;
+
+  constructor(message: string, { isSlow = false }: { readonly isSlow?: boolean } = {}) {
+    super(message);
+    this.isSlow = isSlow;
+  }
+}
+
+/** Whether a value looks like a tensor: it has data and a shape. */
+export function isTensor(value: unknown): value is Tensor {
+  return typeof value === 'object' && value !== null && 'data' in value && 'shape' in value;
+}
+
+/**
+ * What a kernel wrote, checked to be tensors.
+ * @throws RequestError when it is anything else
+ */
+export function kernelOutputs(outputs: AttentionOutputs): KernelOutputs {
+  const { out, lse = null } = (outputs ?? {}) as Partial<AttentionOutputs>;
+  if (!isTensor(out) || !(lse === null || isTensor(lse)))
+    throw new RequestError(
+      'the outputs are not { out: Tensor, lse?: Tensor | null }; pass what the kernel wrote, with format, shape and data',
+    );
+  return { out, lse };
+}
+
+/** How large scores may be that a kernel promises to take. */
+export interface ScoreLimit {
+  /** Of |q·k|. */
+  readonly raw: number;
+  /** Of |scale · q·k|, before a softcap. */
+  readonly scaled: number;
+}
+
+/** The kernel in other settings. */
+export interface KernelConfiguration {
+  readonly kernel: AttentionKernel;
+  /** How it computes then; default as any correct kernel may. */
+  readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
+}
+
+/**
+ * What a kernel promises of the problems that it takes and of how it computes, with every default filled in:
+ * all that a law may know of a kernel.
+ */
+export interface ProblemPromises {
+  readonly formats: readonly FormatName[];
+  readonly causal: boolean | 'only';
+  readonly window: boolean;
+  readonly softcap: boolean;
+  readonly groupedHeads: boolean;
+  readonly emptyRows: boolean;
+  readonly scales: readonly ScaleKind[];
+  readonly specialValues: boolean;
+  readonly lse: boolean;
+  readonly dims: readonly number[] | null;
+  readonly sizes: Readonly<Partial<Record<SizeName, SizeRange>>>;
+  readonly blockKeys: number;
+  readonly rescaleThreshold: number;
+  readonly scoreLimit: ScoreLimit;
+  /** Of a problem, or of the kernel whatever the problem. */
+  readonly premises: (problem: Problem | null) => PremiseDeclaration;
+  readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
+  readonly configurations: Readonly<Record<string, KernelConfiguration>>;
+  readonly groupSizes: readonly number[] | null;
+  readonly multiples: SizeMultiples;
+}

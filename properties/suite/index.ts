@@ -1,0 +1,37 @@
+export {
+  assertAttentionKernel,
+  checkKernel,
+  isPass,
+  type CheckOptions,
+  type CheckResult,
+} from './check-kernel.js';
+export {
+  describeFailures,
+  describeLawFailure,
+  describeNothingTried,
+  groupFailures,
+} from './describe-check.js';
+export type { Counterexample } from './find-counterexample.js';
+export {
+  lawOutcome,
+  LawProgress,
+  neverReached,
+  type LawFailure,
+  type LawOutcome,
+  type LawResult,
+  type LawStatus,
+} from './law-progress.js';
+export {
+  assertMatchesAttention,
+  assertWithinBound,
+  matchAttention,
+  matchBound,
+  type AttentionMatch,
+  type BoundOptions,
+} from './match.js';
+export { modelPromises, type ModelUnderTest } from './model-promises.js';
+export { planCheck, type CheckPlan, type CheckScope, type PlannedLaw } from './plan-check.js';
+export { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
+export { runCase, type CaseResult } from './run-case.js';
+export { largestSizes, triedSizeNames, widenedNotes, type TriedSizes } from './tried-problems.js';
+export { groupByKind, type ViolationGroup, type ViolationKind } from './violation-kind.js';
