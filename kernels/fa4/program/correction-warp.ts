@@ -6,9 +6,14 @@ import {
 } from '../../../src/machine/index.js';
 import { tileQueries } from '../configuration.js';
 import { warpRows } from '../../online-softmax/units.js';
-import type { ProgramContext } from './context.js';
+import {
+  awaitTensorMemory,
+  leaveTensorMemory,
+  type ProgramContext,
+  setUp,
+  tensorAddressRegisters,
+} from './setup.js';
 import { swizzleOf } from './plan.js';
-import { awaitTensorMemory, leaveTensorMemory, setUp, tensorAddressRegisters } from './setup.js';
 import {
   arriveOn,
   flip,

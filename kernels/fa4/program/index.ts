@@ -1,6 +1,4 @@
-export type { ProgramContext } from './context.js';
 export * from './mutants/index.js';
-export { warpName, warpRoles } from './context.js';
 export type { ProgramOptions, ProgramPlan, RingDepths } from './plan.js';
 export {
   prepareFa4Program,
@@ -9,6 +7,7 @@ export {
   type ProgramClusterRun,
   type ProgramRunOptions,
 } from './run-program.js';
+export { warpName, warpRoles, type ProgramContext } from './setup.js';
 export {
   exponentialSplit,
   rescaleTraffic,

@@ -1,9 +1,14 @@
 import type { Instruction, MatrixDescriptor, WarpProgram } from '../../../src/machine/index.js';
 import { tileQueries } from '../configuration.js';
-import type { ProgramContext } from './context.js';
-import { ringAddress } from './load-warp.js';
+import {
+  allocateTensorMemory,
+  freeTensorMemory,
+  type ProgramContext,
+  setUp,
+  tensorAddressRegisters,
+} from './setup.js';
+import { ringAddress } from './memory-layout.js';
 import { scoreColumns, swizzleOf, type ProgramPlan, type TileLayout } from './plan.js';
-import { allocateTensorMemory, freeTensorMemory, setUp, tensorAddressRegisters } from './setup.js';
 import {
   advance,
   commitTo,

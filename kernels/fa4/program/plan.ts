@@ -1,9 +1,4 @@
-import {
-  tensorMemoryColumns,
-  warpLanes,
-  type SharedMemory,
-  type SwizzleMode,
-} from '../../../src/machine/index.js';
+import { warpLanes, type SwizzleMode } from '../../../src/machine/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { tileQueries, type Fa4Configuration } from '../configuration.js';
@@ -247,55 +242,6 @@ export function planProgram(
       s: columnsFrom(0, scoreColumns),
       p: columnsFrom(scoreColumns / 2, scoreColumns),
       o: columnsFrom(2 * scoreColumns, vDim),
-    },
-  };
-}
-
-/** Columns of tensor memory that the kernel allocates: all. */
-export const allocatedColumns = tensorMemoryColumns;
-
-const bufferAlignment = 1024;
-const barrierBytes = 8;
-const wordBytes = 4;
-
-/** The addresses of a plan, by allocating its parts in a CTA's shared memory in the kernel's order. */
-export function layOut(plan: ProgramPlan, shared: SharedMemory): ProgramPlan {
-  const place = (name: string, bytes: number, alignment: number): number => {
-    const result = shared.allocate(name, bytes, alignment);
-    if (!result.ok) throw new RequestError(`${name}: ${result.violation.message}`);
-    return result.address;
-  };
-  const barriers = Object.fromEntries(
-    Object.entries<BarrierPlan>({ ...plan.barriers }).map(([key, barrier]) => {
-      const bytes = barrier.offsets.length * barrierBytes;
-      const first = place(barrier.name, bytes, barrierBytes);
-      const offsets = barrier.offsets.map((_, i) => first + i * barrierBytes);
-      return [key, { ...barrier, offsets }];
-    }),
-  ) as unknown as ProgramBarriers;
-  const { stages, q, o, ring, isRingUneven, k, v, overlapsQueries } = plan;
-  const tensorAddress = place('tensor address', wordBytes, wordBytes);
-  const statistics = stages * tileQueries * wordBytes;
-  const scale = place('α and row sums', statistics, 16);
-  const maxima = place('row maxima', statistics, 16);
-  const staged = overlapsQueries ? null : place('O', stages * o.bytes, bufferAlignment);
-  const queryBytes = stages * (overlapsQueries ? Math.max(q.bytes, o.bytes) : q.bytes);
-  const queries = place('Q', queryBytes, bufferAlignment);
-  const { ringStride } = plan.addresses;
-  const ringBytes = isRingUneven ? 2 * k.bytes + v.bytes : ring.layout * ringStride;
-  const each = (first: number, step: number): number[] =>
-    Array.from({ length: stages }, (_, stage) => first + stage * step);
-  return {
-    ...plan,
-    barriers,
-    addresses: {
-      ...plan.addresses,
-      tensorAddress,
-      scale,
-      maxima,
-      q: each(queries, q.bytes),
-      o: each(staged ?? queries, o.bytes),
-      ring: place('K/V', ringBytes, bufferAlignment),
     },
   };
 }

@@ -29,13 +29,12 @@ import {
 } from '../configuration.js';
 import type { Fa4Format } from '../formats.js';
 import type { InputPatterns } from '../../online-softmax/formats.js';
-import { warpName, warpRoles, type ProgramContext } from './context.js';
+import { type ProgramContext, setUp, warpName, warpRoles } from './setup.js';
 import { correctionWarp } from './correction-warp.js';
-import { epilogueWarp } from './epilogue-warp.js';
-import { loadWarp } from './load-warp.js';
+import { epilogueWarp, loadWarp } from './bulk-copy-warps.js';
 import { mmaWarp } from './mma-warp.js';
+import { layOut } from './memory-layout.js';
 import {
-  layOut,
   planProgram,
   swizzleOf,
   type ProgramOptions,
@@ -43,7 +42,6 @@ import {
   type TileLayout,
 } from './plan.js';
 import { createWebAssemblyRows, type RowArithmetic } from './rows/index.js';
-import { setUp } from './setup.js';
 import { softmaxFragments, softmaxWarp } from './softmax-warp.js';
 import { clusterQueries, workTiles } from './tiles.js';
 

@@ -1,13 +1,52 @@
-import { allLanes, type Fragment, type WarpProgram } from '../../../src/machine/index.js';
-import type { ProgramContext } from './context.js';
-import { allocatedColumns, type BarrierPlan, type ProgramPlan } from './plan.js';
+import {
+  allLanes,
+  warpLanes,
+  type Fragment,
+  type TensorMap,
+  type WarpPlace,
+  type WarpProgram,
+} from '../../../src/machine/index.js';
+import { allocatedColumns } from './memory-layout.js';
+import type { BarrierPlan, ProgramPlan } from './plan.js';
+import type { RowArithmetic } from './rows/index.js';
 import { arriveOn, laneAddresses, registers, waitFor } from './signals.js';
+import type { WorkTile } from './tiles.js';
+
+/** What every warp of a CTA is given. */
+export interface ProgramContext {
+  readonly plan: ProgramPlan;
+  readonly place: WarpPlace;
+  readonly tiles: readonly WorkTile[];
+  readonly rows: RowArithmetic;
+  readonly maps: {
+    readonly q: TensorMap;
+    readonly k: TensorMap;
+    readonly v: TensorMap;
+    readonly o: TensorMap;
+  };
+  /** [batch · heads · queries] fp32 bits. */
+  readonly lse: Uint32Array;
+}
+
+/** What the warps of a CTA do. Source: `__init__` of FlashAttentionForwardSm100. */
+export const warpRoles = [
+  ...(['softmax', 'softmax', 'softmax', 'softmax'] as const),
+  ...(['softmax', 'softmax', 'softmax', 'softmax'] as const),
+  ...(['correction', 'correction', 'correction', 'correction'] as const),
+  ...(['MMA', 'epilogue', 'load', 'idle'] as const),
+];
+
+/** What findings call a warp. */
+export function warpName(warp: number): string {
+  const role = warpRoles[warp];
+  return role === 'softmax' ? `warp ${warp} (softmax ${warp >> 2})` : `warp ${warp} (${role})`;
+}
 
 /** Barrier 0 is that of __syncthreads. */
-const allThreads = { barrier: 0, threads: 512 } as const;
+const allThreads = { barrier: 0, threads: warpRoles.length * warpLanes };
 /** The barrier of the warps that use tensor memory: a softmax group for each stage, correction, MMA. */
 function tensorUsers({ stages }: ProgramPlan): { barrier: number; threads: number } {
-  return { barrier: 2, threads: (stages * 4 + 4 + 1) * 32 };
+  return { barrier: 2, threads: (stages * 4 + 4 + 1) * warpLanes };
 }
 /** The warp that allocates tensor memory. */
 const allocator = 12;

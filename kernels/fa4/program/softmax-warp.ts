@@ -6,7 +6,13 @@ import {
 } from '../../../src/machine/index.js';
 import { tileQueries } from '../configuration.js';
 import { warpRows } from '../../online-softmax/units.js';
-import type { ProgramContext } from './context.js';
+import {
+  awaitTensorMemory,
+  leaveTensorMemory,
+  type ProgramContext,
+  setUp,
+  tensorAddressRegisters,
+} from './setup.js';
 import { scoreColumns, type ProgramPlan } from './plan.js';
 import {
   createSoftmaxRegisters,
@@ -14,7 +20,6 @@ import {
   type SoftmaxIssues,
   type SoftmaxRegisters,
 } from './rows/index.js';
-import { awaitTensorMemory, leaveTensorMemory, setUp, tensorAddressRegisters } from './setup.js';
 import {
   arriveOn,
   flip,

@@ -1,7 +1,11 @@
 export type { EditName } from './edits.js';
 export type { Move } from './moves.js';
-export type { MachineMutant } from './mutant.js';
-export { findMachineMutant, machineMutants } from './mutants.js';
-export { mutate } from './mutate.js';
-export { redundantMutants, type RedundantMutant } from './redundant-mutants.js';
+export {
+  findMachineMutant,
+  machineMutants,
+  mutate,
+  redundantMutants,
+  type MachineMutant,
+  type RedundantMutant,
+} from './mutants.js';
 export { countedLoadSites, isaFenceSites, synchronisingSites } from './synchronisation-sites.js';

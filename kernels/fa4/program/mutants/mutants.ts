@@ -1,8 +1,33 @@
-import type { MemoryModelName } from '../../../../src/machine/index.js';
-import { edits, type Edit, type EditName } from './edits.js';
-import { moves, type Move } from './moves.js';
-import type { MachineMutant } from './mutant.js';
+import {
+  type MemoryModelName,
+  memoryModels,
+  type WarpProgram,
+} from '../../../../src/machine/index.js';
+import type { ProgramPlan, RingDepths } from '../plan.js';
+import { type Edit, type EditName, edits } from './edits.js';
+import { applyMove, type Move, moves } from './moves.js';
 import { countedLoadSites, isaFenceSites, synchronisingSites } from './synchronisation-sites.js';
+import type { ProgramChange, ProgramRunOptions } from '../run-program.js';
+
+/** One mistake in how the program's warps wait for one another. */
+export interface MachineMutant {
+  /** As `remove: K/V empty: load waits`; no two have the same. */
+  readonly id: string;
+  /** The instructions that the mistake is about. */
+  readonly site: string;
+  readonly kind: EditName | Move['direction'] | 'ring';
+  readonly description: string;
+  /** Where the mistake was made. */
+  readonly source?: string;
+  /** Whether it changes anything in a pair of CTAs only. */
+  readonly needsPair: boolean;
+  /** The memory model in which it is one; the program then has the fences that the PTX ISA asks for. */
+  readonly model: MemoryModelName;
+  readonly change:
+    | { readonly edit: EditName }
+    | { readonly move: Move }
+    | { readonly ring: { readonly party: keyof RingDepths; readonly more: 1 | -1 } };
+}
 
 type SynchronisingOpcode = keyof typeof synchronisingSites;
 
@@ -96,3 +121,87 @@ export const machineMutants: readonly MachineMutant[] = [...allMutants()];
 export function findMachineMutant(id: string): MachineMutant | undefined {
   return machineMutants.find((mutant) => mutant.id === id);
 }
+
+function editing(name: EditName, site: string): ProgramChange {
+  const edit: Edit = edits[name];
+  return function* (program: WarpProgram): WarpProgram {
+    let uses = 0;
+    for (const instruction of program) {
+      if (instruction.site !== site) yield instruction;
+      else {
+        const edited = edit.apply(instruction, uses++);
+        if (edited !== null) yield edited;
+      }
+    }
+  };
+}
+
+/**
+ * The options with which `prepareFa4Program` runs a mutant. It only filters the instructions of the
+ * warps, or sets options: the program knows nothing of it. A change counts from the warp's beginning, so
+ * it may be used for several runs.
+ *
+ * @param plan of the program without the mutant
+ */
+export function mutate(
+  { change, site, model }: MachineMutant,
+  { ring }: Pick<ProgramPlan, 'ring'>,
+): Pick<ProgramRunOptions, 'change' | 'ring' | 'isaFences' | 'model'> {
+  const options = model === 'practice' ? {} : { isaFences: true, model: memoryModels[model] };
+  if ('edit' in change) return { ...options, change: editing(change.edit, site) };
+  if ('move' in change) return { ...options, change: (program) => applyMove(change.move, program) };
+  const { party, more } = change.ring;
+  return { ...options, ring: { ...ring, [party]: ring[party] + more } };
+}
+
+/** A mutant whose results are the program's in every schedule of the machine. */
+export interface RedundantMutant {
+  readonly id: string;
+  /**
+   * `implied`: what the instruction orders is ordered without it. `not modelled`: what it is there for
+   * does not happen on the machine.
+   */
+  readonly because: 'implied' | 'not modelled';
+  readonly reason: string;
+}
+
+/**
+ * The mutants that no schedule shows, in any configuration. That a run of each is complete and free of
+ * findings proves it for all schedules of its configuration (theorem in src/machine/ordering/
+ * barrier-history.ts).
+ */
+export const redundantMutants: readonly RedundantMutant[] = [
+  {
+    id: 'remove: Q empty: load waits at its end',
+    because: 'implied',
+    reason:
+      "the wait for the ring's last buffer comes after the last product with V, which the MMA warp issues after Q's last commit",
+  },
+  {
+    id: 'remove: O stored: correction waits at its end',
+    because: 'implied',
+    reason: 'the epilogue warp of the same CTA arrives there itself before it ends',
+  },
+  {
+    id: 'remove: Q taken: epilogue waits',
+    because: 'implied',
+    reason:
+      "the epilogue's next wait is for a staged O, which needs the next Q, which is loaded after the load warp has taken note",
+  },
+  {
+    id: 'early: statistics empty: correction releases sums, before row maxima: read',
+    because: 'implied',
+    reason:
+      "the next maxima are stored at the end of a tile, after signals of the tile's first block that come after both reads",
+  },
+  {
+    id: 'remove: tensor memory: no more allocations',
+    because: 'implied',
+    reason: 'no other CTA waits for tensor memory, and the CTA allocates once',
+  },
+  {
+    id: 'remove: P: lanes joined',
+    because: 'not modelled',
+    reason: 'the lanes of a warp are converged at every instruction',
+  },
+];

@@ -12,13 +12,14 @@ import {
   rename,
   type WarpRegisters,
 } from './issuer.js';
-import type { FragmentRegisters, RowArithmetic } from './row-arithmetic.js';
 import {
   checkRegisters,
   checkSoftmaxRegisters,
   fragmentRegisters,
+  type FragmentRegisters,
   pairedColumns,
-} from './row-registers.js';
+  type RowArithmetic,
+} from './row-arithmetic.js';
 
 const zero = immediateFloat32(0);
 const one = immediateFloat32(1);

@@ -1,9 +1,7 @@
 import { fa4Formats } from '../../formats.js';
 import { polynomialColumns } from '../../exp2-tuning.js';
 import type { TileSetting } from '../../recipe.js';
-import { exponentials } from './instruction-exponentials.js';
-import { maskRow } from './instruction-mask.js';
-import { largestOfRow, sumOfRow } from './instruction-reductions.js';
+import { exponentials, largestOfRow, maskRow, sumOfRow } from './instruction-steps.js';
 import {
   createRegisters,
   immediateFloat32,
@@ -14,13 +12,14 @@ import {
   type Issuer,
   type WarpRegisters,
 } from './issuer.js';
-import type {
-  FragmentRegisters,
-  SoftmaxIssues,
-  SoftmaxRegisters,
-  VisibleColumns,
+import {
+  type FragmentRegisters,
+  gatherRows,
+  scatterRows,
+  type SoftmaxIssues,
+  type SoftmaxRegisters,
+  type VisibleColumns,
 } from './row-arithmetic.js';
-import { gatherRows, scatterRows } from './row-registers.js';
 
 const zero = immediateFloat32(0);
 const one = immediateFloat32(1);

@@ -11,20 +11,18 @@ import {
 } from '../../../online-softmax/webassembly/parameters.js';
 import { rowCounts } from './instruction-counts.js';
 import {
-  weightWords,
-  type FragmentRegisters,
-  type RowArithmetic,
-  type SoftmaxRegisters,
-  type VisibleColumns,
-} from './row-arithmetic.js';
-import {
   checkRegisters,
   checkSoftmaxRegisters,
   fragmentRegisters,
+  type FragmentRegisters,
   gatherRows,
   pairedColumns,
+  type RowArithmetic,
   scatterRows,
-} from './row-registers.js';
+  type SoftmaxRegisters,
+  type VisibleColumns,
+  weightWords,
+} from './row-arithmetic.js';
 
 const infinity = 0x7f800000;
 /** The NaN that the GPU's fp32 arithmetic gives. */
