@@ -6,16 +6,17 @@ import {
 } from '../../kernels/index.js';
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import type { AttributedTilesOptions } from './attribute-tiles.js';
+import { type AttributedTilesOptions, tileErrors, type TileErrors } from './tile-errors.js';
 import type { Attribution } from './attribution.js';
-import { ErrorMeter, errorUnits } from './error-measure.js';
+import { ErrorMeter, errorUnits, LseMeter } from './error-measure.js';
 import { attributedKernel, chosenKernel } from './kernel-choice.js';
-import { LseMeter } from './lse-measure.js';
-import { summariseLags } from './maximum-lag.js';
+import {
+  createTechniqueMeter,
+  createWeightRoundingMeter,
+  interactionOf,
+  summariseLags,
+} from './attribution-meters.js';
 import { planRuns } from './run-plan.js';
-import { createTechniqueMeter, interactionOf } from './technique-meter.js';
-import { tileErrors, type TileErrors } from './tile-errors.js';
-import { createWeightRoundingMeter } from './weight-rounding.js';
 
 /** What to attribute, and whom to tell of it. */
 export interface AttributionOptions extends AttributedTilesOptions {

@@ -1,9 +1,7 @@
 import type { AttributedKernel } from '../../kernels/index.js';
 import type { FormatName } from '../formats/index.js';
 import type { ProblemShape } from '../problem/index.js';
-import type { ErrorMeasure } from './error-measure.js';
-import type { LseMeasure } from './lse-measure.js';
-import type { MaximumLag } from './maximum-lag.js';
+import type { ErrorMeasure, LseMeasure } from './error-measure.js';
 
 /**
  * What one technique has to do with the kernel's error. Shares are of the sum of squares of the error
@@ -50,6 +48,16 @@ export interface WeightRounding {
   readonly otherWeights: ErrorMeasure;
   /** The kernel's error if it left the largest weight of each row unrounded and all else as it is. */
   readonly largestUnrounded: ErrorMeasure;
+}
+
+/** How far the maxima in use lag behind the rows' largest scores when the last block is done. */
+export interface MaximumLag {
+  readonly rows: number;
+  /** Rows whose maximum lags. */
+  readonly lagging: number;
+  /** Over the lagging rows, in log2: their largest weight is 2^lag instead of 1. */
+  readonly mean: number;
+  readonly max: number;
 }
 
 /** A kernel's error on a problem, shared out among its techniques. JSON keeps all of it. */

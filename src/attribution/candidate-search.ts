@@ -1,4 +1,4 @@
-import type { Candidate } from './candidates.js';
+import type { Candidate } from './kernel-choice.js';
 import { compareRuns } from './compare-runs.js';
 import { byLikeness, isEqualThroughout, type MatchMeasure } from './match-meter.js';
 import {

@@ -1,10 +1,64 @@
 import type { AttributedKernel, EmulatedNames } from '../../kernels/index.js';
 import { createMatchMeter, type MatchMeasure } from './match-meter.js';
-import { createRunClasses } from './run-classes.js';
 import { roundedTo, type UnknownOutput } from './unknown-output.js';
 
+/**
+ * All pieces of a kernel if they hold at most `pairs` pairs of a query and a key, masked ones included;
+ * else as many as hold that, one at least, spread evenly over those with the most rows.
+ */
+export function samplePieces({ pieces, rowsOf, shape }: AttributedKernel, pairs: number): number[] {
+  const rows = Array.from({ length: pieces }, (_, piece) => rowsOf(piece).rows);
+  const fitting = pairs / Math.max(shape.keys, 1);
+  if (rows.reduce((sum, count) => sum + count, 0) <= fitting) return [...rows.keys()];
+  const most = rows.reduce((max, count) => Math.max(max, count), 0);
+  const whole = [...rows.keys()].filter((piece) => rows[piece] === most);
+  const count = Math.min(whole.length, Math.max(Math.floor(fitting / most), 1));
+  // The middle of each of `count` equal parts.
+  return Array.from(
+    { length: count },
+    (_, i) => whole[Math.floor(((i + 0.5) * whole.length) / count)],
+  );
+}
+
+/** Runs that have given the same results so far, told apart as results come in. */
+interface RunClasses {
+  /** Takes what each run has made of the same rows: arrays to be compared element by element. */
+  readonly add: (results: readonly (readonly Float64Array[])[]) => void;
+  /** The runs of each class, in the order of their first. */
+  readonly classes: () => readonly (readonly number[])[];
+}
+
+/** Whether arrays hold the same numbers, NaN being equal to itself and −0 to +0 not. */
+function areSame(a: readonly Float64Array[], b: readonly Float64Array[]): boolean {
+  return a.every((array, i) => {
+    const other = b[i];
+    for (let j = 0; j < array.length; j++) if (!Object.is(array[j], other[j])) return false;
+    return true;
+  });
+}
+
+/** All runs in one class at first. */
+function createRunClasses(runs: number): RunClasses {
+  let classes: (readonly number[])[] =
+    runs === 0 ? [] : [Array.from({ length: runs }, (_, i) => i)];
+  return {
+    add: (results) => {
+      classes = classes.flatMap((members) => {
+        const parts: number[][] = [];
+        for (const run of members) {
+          const part = parts.find(([first]) => areSame(results[first], results[run]));
+          if (part === undefined) parts.push([run]);
+          else part.push(run);
+        }
+        return parts;
+      });
+    },
+    classes: () => [...classes].sort((a, b) => a[0] - b[0]),
+  };
+}
+
 /** What runs make of some rows, next to the unknown output. */
-export interface RunComparison {
+interface RunComparison {
   /** For each run. */
   readonly measures: readonly MatchMeasure[];
   /** Runs with the same results. */

@@ -1,8 +1,54 @@
-import type { FormatName } from '../formats/index.js';
-import { formats, ulp } from '../formats/index.js';
+import { type FormatName, formats, ulp } from '../formats/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
-import { elementAt, type Coordinates } from '../audit/index.js';
-import { RunningSpread, type Spread } from './running-spread.js';
+import { type Coordinates, elementAt } from '../audit/index.js';
+
+/** Largest magnitude, root mean square and mean of something over the elements. */
+export interface Spread {
+  readonly max: number;
+  readonly rms: number;
+  /** With its sign. */
+  readonly mean: number;
+}
+
+/** A spread being measured, number by number. */
+export class RunningSpread {
+  /** Numbers so far, and the largest magnitude among them; 0 for none. */
+  count = 0;
+  max = 0;
+  #squares = 0;
+  #sum = 0;
+
+  /** @param x finite */
+  add(x: number): void {
+    this.count++;
+    this.max = Math.max(this.max, Math.abs(x));
+    this.#squares += x * x;
+    this.#sum += x;
+  }
+
+  /** The spread of the numbers so far; zeros for none. */
+  measure(): Spread {
+    const count = Math.max(this.count, 1);
+    return { max: this.max, rms: Math.sqrt(this.#squares / count), mean: this.#sum / count };
+  }
+}
+
+/** Share of a whole in the sense of least squares: Σ part · whole / Σ whole², 0 without a whole. */
+export class Projection {
+  #cross = 0;
+  #squares = 0;
+
+  /** Adds an element; one that is not finite counts for nothing. */
+  add(part: number, whole: number): void {
+    if (!Number.isFinite(part) || !Number.isFinite(whole)) return;
+    this.#cross += part * whole;
+    this.#squares += whole * whole;
+  }
+
+  share(): number {
+    return this.#squares === 0 ? 0 : this.#cross / this.#squares;
+  }
+}
 
 /** An error over all elements of an output where it is finite. */
 export interface ErrorMeasure {
@@ -105,5 +151,30 @@ export class ErrorMeter {
               exact: exact[this.#worst],
             },
     };
+  }
+}
+
+/** An error of LSEs over all rows, in units of natural logarithm. */
+export interface LseMeasure extends Spread {
+  /** Rows that were measured: those in which the LSE and the exact one are finite. */
+  readonly rows: number;
+  /** Rows in which one of both is not finite; rows without keys, where both are −∞, count nowhere. */
+  readonly nonFinite: number;
+}
+
+/** An error of LSEs being measured, row by row. */
+export class LseMeter {
+  readonly #errors = new RunningSpread();
+  #nonFinite = 0;
+
+  add(lse: number, exact: number): void {
+    if (lse === -Infinity && exact === -Infinity) return;
+    const error = lse - exact;
+    if (Number.isFinite(error)) this.#errors.add(error);
+    else this.#nonFinite++;
+  }
+
+  measure(): LseMeasure {
+    return { rows: this.#errors.count, nonFinite: this.#nonFinite, ...this.#errors.measure() };
   }
 }

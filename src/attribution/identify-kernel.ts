@@ -9,7 +9,7 @@ import { decodeToFloat64, formats, storageOf } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { searchFrom } from './candidate-search.js';
-import { candidatesOf, type Candidate } from './candidates.js';
+import { candidatesOf, type Candidate } from './kernel-choice.js';
 import {
   byLikeness,
   createMatchMeter,

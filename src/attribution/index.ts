@@ -4,32 +4,35 @@ export {
   type AttributionOptions,
   type LagAttribution,
 } from './attribute.js';
-export { attributeTiles, type AttributedTilesOptions } from './attribute-tiles.js';
+export { attributeTiles, type AttributedTilesOptions } from './tile-errors.js';
 export type {
   Attribution,
   Interaction,
+  MaximumLag,
   TechniqueAttribution,
   TechniquePart,
   WeightRounding,
 } from './attribution.js';
-export { candidatesOf, defaultCandidates, type Candidate } from './candidates.js';
-export type { ErrorMeasure } from './error-measure.js';
+export type { ErrorMeasure, LseMeasure, Spread } from './error-measure.js';
 export {
   identifyKernel,
   type Identification,
   type IdentificationOptions,
   type Match,
 } from './identify-kernel.js';
-export { attributedKernel, type KernelChoice } from './kernel-choice.js';
-export type { LseMeasure } from './lse-measure.js';
+export {
+  attributedKernel,
+  candidatesOf,
+  defaultCandidates,
+  type Candidate,
+  type KernelChoice,
+} from './kernel-choice.js';
 export {
   isEqualThroughout,
   significantLikeness,
   type LseMatch,
   type MatchMeasure,
 } from './match-meter.js';
-export type { MaximumLag } from './maximum-lag.js';
-export type { Spread } from './running-spread.js';
 export type { TechniqueMatch, TechniqueSearch } from './technique-search.js';
 export type { RowErrors, TileErrors } from './tile-errors.js';
 export {

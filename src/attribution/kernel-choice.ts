@@ -1,10 +1,11 @@
 import {
+  type AttributedKernel,
   defaultKernelModel,
+  type Fa4Configuration,
   fa4Settings,
   findKernelModel,
-  type AttributedKernel,
-  type Fa4Configuration,
   type KernelModel,
+  kernelModels,
   type KernelSettings,
 } from '../../kernels/index.js';
 import type { Problem } from '../problem/index.js';
@@ -21,7 +22,7 @@ export interface KernelChoice {
 }
 
 /** A model, and what is chosen of its settings. */
-export interface ChosenKernel {
+interface ChosenKernel {
   readonly model: KernelModel;
   readonly settings: KernelSettings;
 }
@@ -46,3 +47,19 @@ export function attributedKernel(problem: Problem, choice: KernelChoice = {}): A
   const { model, settings } = chosenKernel(choice);
   return model.attribute(problem, settings);
 }
+
+/** A kernel model with settings, as text by key, that differ from what it would choose. */
+export interface Candidate {
+  readonly model: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** The candidates of some models, by which an unknown output is compared with them. */
+export function candidatesOf(models: readonly KernelModel[]): readonly Candidate[] {
+  return models.flatMap(({ name, candidates }) =>
+    candidates.map((settings) => ({ model: name, settings })),
+  );
+}
+
+/** The kernels that an unknown output is compared with by default; the likelier of equals first. */
+export const defaultCandidates: readonly Candidate[] = candidatesOf(kernelModels);

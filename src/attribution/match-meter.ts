@@ -1,4 +1,3 @@
-import { ResidualCorrelation } from './residual-correlation.js';
 import type { UnknownOutput } from './unknown-output.js';
 
 /** How like an output of known origin the unknown one is, on the rows that were compared. */
@@ -73,7 +72,7 @@ export function byLikeness(a: MatchMeasure, b: MatchMeasure): number {
 }
 
 /** Compares some rows after the other with those of an unknown output. */
-export interface MatchMeter {
+interface MatchMeter {
   /**
    * Takes rows from `firstRow` on: outputs [rows × vDim] and LSEs [rows] of known origin, in the formats
    * of the unknown ones.
@@ -136,4 +135,29 @@ export function createMatchMeter({ reference, out: unknown, lse }: UnknownOutput
         lse === null ? null : { rows, equal: equalRows, largestDifference: largestLseDifference },
     }),
   };
+}
+
+/**
+ * The correlation of two residuals about zero, Σ ab / √(Σ a² Σ b²): 1 for proportional ones, about 0
+ * for independent ones, with a standard deviation of 1/√n for n elements. Elements that are not finite
+ * are left out.
+ */
+class ResidualCorrelation {
+  #cross = 0;
+  #squaresA = 0;
+  #squaresB = 0;
+
+  add(a: number, b: number): void {
+    if (!Number.isFinite(a) || !Number.isFinite(b)) return;
+    this.#cross += a * b;
+    this.#squaresA += a * a;
+    this.#squaresB += b * b;
+  }
+
+  /** Null where one of the residuals is zero throughout. */
+  value(): number | null {
+    const { sqrt } = Math;
+    if (this.#squaresA === 0 || this.#squaresB === 0) return null;
+    return this.#cross / (sqrt(this.#squaresA) * sqrt(this.#squaresB));
+  }
 }

@@ -1,8 +1,7 @@
 import { findModelAmong, type AttributedKernel, type EmulatedNames } from '../../kernels/index.js';
-import type { Candidate } from './candidates.js';
-import { compareRuns } from './compare-runs.js';
+import type { Candidate } from './kernel-choice.js';
+import { compareRuns, samplePieces } from './compare-runs.js';
 import { byLikeness, isEqualThroughout, significance, type MatchMeasure } from './match-meter.js';
-import { samplePieces } from './piece-sample.js';
 import type { UnknownOutput } from './unknown-output.js';
 
 /** Combinations of techniques that make the same bits of all that was compared. */

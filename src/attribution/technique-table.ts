@@ -2,7 +2,7 @@ import { techniques as boundedTechniques, type AttributedKernel } from '../../ke
 import type { AttentionReference } from '../../oracles/index.js';
 import type { Bounds, RowsBound } from '../audit/index.js';
 import { planSingleRuns } from './run-plan.js';
-import { RunningSpread, type Spread } from './running-spread.js';
+import { RunningSpread, type Spread } from './error-measure.js';
 import { tileErrors, type RowErrors, type TileErrors } from './tile-errors.js';
 
 /** A bound over all elements (or rows) where it is finite. */

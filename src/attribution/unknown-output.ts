@@ -5,7 +5,7 @@ import { problemShape, type Problem, type Tensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 
 /** What was written to a file of some format: values on which comparisons bit for bit are made. */
-export interface UnknownTensor {
+interface UnknownTensor {
   readonly format: FormatName;
   readonly values: Float64Array;
   /** The oracle rounded to the format. */

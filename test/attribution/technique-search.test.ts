@@ -10,8 +10,7 @@ import {
   type TechniqueSearch,
 } from '../../src/attribution/index.js';
 import { renderIdentification } from '../../src/report/text/attribution/index.js';
-import { compareRuns } from '../../src/attribution/compare-runs.js';
-import { samplePieces } from '../../src/attribution/piece-sample.js';
+import { compareRuns, samplePieces } from '../../src/attribution/compare-runs.js';
 import { readUnknown } from '../../src/attribution/unknown-output.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
