@@ -54,7 +54,7 @@ export function elementBounds(
       unit.set(bound.unit.subarray(0, bound.rows), bound.firstRow);
       visit?.(bound);
     },
-    progress,
+    progress === undefined ? {} : { progress },
   );
   reference.level.forEach((level, row) => {
     if (levels[level] !== 'special') return;

@@ -1,5 +1,14 @@
 import { type AttentionReference, levels, type Progress } from '../../../oracles/index.js';
-import { type Problem, visibleKeys } from '../../problem/index.js';
+import {
+  countKeys,
+  keysOf,
+  problemMask,
+  scoreLaw,
+  spanOf,
+  type KeyRange,
+  type Mask,
+  type Problem,
+} from '../../problem/index.js';
 import { createRowNumbers, isClustered } from './alike.js';
 import { createCoarseRow } from './coarse-row.js';
 import { createFinishRow } from './finish-row.js';
@@ -42,9 +51,12 @@ function createRowBounder(
   problem: Problem,
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
+  mask: Mask,
 ) {
   const { shape } = reference;
   const { maximum } = arithmetic;
+  if (scoreLaw(problem).addend !== null)
+    throw new Error('the bounds cannot yet add to scores, as the score law asks');
   const memory = createBoundMemory(shape.qkDim, shape.vDim, shape.keys);
   const scoreTiles = createScoreTiles(problem, shape, arithmetic, memory);
   const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
@@ -58,13 +70,12 @@ function createRowBounder(
    * Whether an online maximum is of no use: a scale that is not positive turns the order of scores, and
    * with an infinite threshold −∞ is kept for good where the first block may show the row no key.
    */
-  function hasNoMaximum(query: number): boolean {
+  function hasNoMaximum(ranges: readonly KeyRange[]): boolean {
     if (maximum.kind !== 'online') return false;
     if (problem.scale <= 0) return true;
     if (maximum.threshold !== Infinity) return false;
-    const { begin, end } = visibleKeys(problem, shape, query);
     const blockOf = (key: number) => Math.floor((key - 1) / maximum.blockKeys);
-    return begin >= end || blockOf(end) < blockOf(shape.keys);
+    return ranges.length === 0 || blockOf(spanOf(ranges).end) < blockOf(shape.keys);
   }
 
   /** The maximum (log2) that rows of a head have in use together; null where each has its own. */
@@ -88,8 +99,8 @@ function createRowBounder(
     isSpecial: (row: number) => boolean,
   ): RowsBound {
     const first = operands.head * shape.queries + firstRow;
-    const seen = Array.from({ length: count }, (_, i) => visibleKeys(problem, shape, firstRow + i));
-    const ranges = seen.map((range, i) => (isSpecial(first + i) ? { begin: 0, end: 0 } : range));
+    const seen = Array.from({ length: count }, (_, i) => mask.ranges(operands.head, firstRow + i));
+    const ranges = seen.map((ofRow, i) => (isSpecial(first + i) ? [] : ofRow));
     const ofRows = (value: (i: number) => number) =>
       Float64Array.from({ length: count }, (_, i) => value(i));
     scoreTiles.load(operands, firstRow, count);
@@ -111,28 +122,29 @@ function createRowBounder(
     });
     weighTiles({ operands, firstRow, ranges, plan, errors }, tiles);
     errors.forEach((row, i) => {
-      const factors = coarseFactors(arithmetic, ranges[i].end - ranges[i].begin);
+      const factors = coarseFactors(arithmetic, countKeys(ranges[i]));
       row.rescales += factors;
       row.rescalesSquared += factors ** 2;
     });
-    seen.forEach(({ begin, end }, local) => {
+    seen.forEach((ofRow, local) => {
       const row = first + local;
       const norms = operands.query.norms[firstRow + local] * operands.key.largestNorm;
       const scaled = norms * Math.abs(problem.scale);
       const reach = Math.max(norms, scaled * Math.LOG2E);
-      if (hasNoMaximum(firstRow + local)) fillRow(local, Infinity);
-      else if (begin >= end) fillRow(local, 0);
+      if (hasNoMaximum(ofRow)) fillRow(local, Infinity);
+      else if (ofRow.length === 0) fillRow(local, 0);
       else if (isSpecial(row)) fillRow(local, NaN);
       // Products beyond the range of fp64, or such times a scale of 0, are beyond every limit.
       else if (!(reach < arithmetic.largestScore && scaled < arithmetic.scoreLimit))
         fillRow(local, Infinity);
       else {
-        const keys = end - begin;
+        const keys = countKeys(ofRow);
         const isFine =
           known.uncertainty[local] <= 1 &&
           finishRow({ local, row, keys, errors: errors[local], plan, operands });
-        const range = { begin, end };
-        if (!isFine) boundCoarseRow({ local, row, query: firstRow + local, range, plan, operands });
+        if (isFine) return;
+        const visible = Int32Array.from(keysOf(ofRow));
+        boundCoarseRow({ local, row, query: firstRow + local, visible, plan, operands });
       }
     });
     errors.forEach((row, i) => {
@@ -140,6 +152,13 @@ function createRowBounder(
     });
     return { firstRow: first, rows: count, unit, quantities: { out, lse } };
   };
+}
+
+/** How bounds are visited. */
+export interface RowsBoundOptions {
+  readonly progress?: Progress;
+  /** Which keys each query sees, in place of the problem's own mask: that of the reference. */
+  readonly mask?: Mask;
 }
 
 /**
@@ -151,18 +170,19 @@ function createRowBounder(
  *
  * NaN where an input of the row is infinite or NaN (nothing is said), ∞ where the kernel may leave the
  * range of its formats.
+ * @throws Error when the score law has an addend
  */
 export function forEachRowsBound(
   problem: Problem,
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
   visit: (bound: RowsBound) => void,
-  progress?: Progress,
+  { progress, mask = problemMask(problem, reference.shape) }: RowsBoundOptions = {},
 ): void {
   const { shape } = reference;
   const special = levels.indexOf('special');
   const isSpecial = (row: number) => reference.level[row] === special;
-  const boundRows = createRowBounder(problem, reference, arithmetic);
+  const boundRows = createRowBounder(problem, reference, arithmetic, mask);
   for (const operands of headOperands(problem, shape, arithmetic)) {
     for (let first = 0; first < shape.queries; first += tileRows) {
       const count = Math.min(tileRows, shape.queries - first);

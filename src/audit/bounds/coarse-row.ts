@@ -1,7 +1,7 @@
 import { type KernelArithmetic, roundoff32, techniques } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
-import type { KeyRange, Problem } from '../../problem/index.js';
+import type { Problem } from '../../problem/index.js';
 import type { HeadOperands } from './head-operands.js';
 import { normaliseBound, outputRounding } from './finish.js';
 import { roundedRowSum, weightRounding } from './weights.js';
@@ -23,7 +23,8 @@ interface CoarseRow {
   readonly local: number;
   readonly query: number;
   readonly row: number;
-  readonly range: KeyRange;
+  /** The keys that it sees, ascending. */
+  readonly visible: Int32Array;
   readonly plan: RowPlan;
   readonly operands: HeadOperands;
 }
@@ -101,8 +102,8 @@ export function createCoarseRow(
     return { dot, error, own: (qkDim + 4) * 2 ** -52 * norms };
   }
 
-  function uncertainScores({ range, query, operands, plan, local }: CoarseRow): UncertainScores {
-    const count = range.end - range.begin;
+  function uncertainScores({ visible, query, operands, plan, local }: CoarseRow): UncertainScores {
+    const count = visible.length;
     const scores = new Float64Array(count);
     const ofDots = new Float64Array(count);
     const ofExponents = new Float64Array(count);
@@ -110,7 +111,7 @@ export function createCoarseRow(
     let largest = -Infinity;
     let largestSize = 0;
     for (let j = 0; j < count; j++) {
-      const { dot, error, own } = dotProduct(operands, query, range.begin + j);
+      const { dot, error, own } = dotProduct(operands, query, visible[j]);
       const score = softcap === null ? scale * dot : softcap * Math.tanh((scale * dot) / softcap);
       scores[j] = score;
       ofDots[j] = Math.abs(scale) * error * up;
@@ -186,7 +187,7 @@ export function createCoarseRow(
   }
 
   /** How far O may be moved, by column, and the largest |v| that has weight. */
-  function moveOutput({ range, row, operands }: CoarseRow, weights: MovedWeights) {
+  function moveOutput({ visible, row, operands }: CoarseRow, weights: MovedWeights) {
     const { moved, least, contends, rest } = weights;
     const { value, valueScale } = operands;
     const first = new Float64Array(vDim);
@@ -195,7 +196,7 @@ export function createCoarseRow(
     const magnitude = new Float64Array(vDim);
     for (let j = 0; j < moved.length; j++) {
       if (contends[j] === 0 && rest[j] === 0) continue;
-      let at = (range.begin + j) * vDim;
+      let at = visible[j] * vDim;
       for (let c = 0; c < vDim; c++, at++) {
         const v = value[at] / valueScale;
         const distance = Math.abs(v - exactOut.values[row * vDim + c]);
@@ -231,8 +232,8 @@ export function createCoarseRow(
   }
 
   return function boundCoarseRow(coarse: CoarseRow): void {
-    const { local, row, range, plan, operands } = coarse;
-    const keys = range.end - range.begin;
+    const { local, row, visible, plan, operands } = coarse;
+    const keys = visible.length;
     const scores = uncertainScores(coarse);
     const exact = exactLse.values[row];
     const moved = (dots: number, exponents: number) => {

@@ -31,18 +31,17 @@ import type { RowPlan } from './row-plan.js';
 import type { Bounds } from './rows-bound.js';
 
 /** The bounds of the techniques that act before the output is rounded. */
-const innerTechniques: Readonly<Record<Exclude<Technique, 'output-round'>, TechniqueBound>> =
-  {
-    'qk-accumulate': qkAccumulateBound,
-    'scale-subtract': scaleSubtractBound,
-    'exp2-hardware': exp2HardwareBound,
-    'exp2-polynomial': exp2PolynomialBound,
-    'p-round': pRoundBound,
-    rescale: rescaleBound,
-    'pv-accumulate': pvAccumulateBound,
-    'row-sum': rowSumBound,
-    normalise: normaliseBound,
-  };
+const innerTechniques: Readonly<Record<Exclude<Technique, 'output-round'>, TechniqueBound>> = {
+  'qk-accumulate': qkAccumulateBound,
+  'scale-subtract': scaleSubtractBound,
+  'exp2-hardware': exp2HardwareBound,
+  'exp2-polynomial': exp2PolynomialBound,
+  'p-round': pRoundBound,
+  rescale: rescaleBound,
+  'pv-accumulate': pvAccumulateBound,
+  'row-sum': rowSumBound,
+  normalise: normaliseBound,
+};
 
 /** What fp64 leaves uncertain in all of this, many times over. */
 const up = 1 + 2 ** -12;

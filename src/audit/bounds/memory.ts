@@ -45,9 +45,6 @@ interface BoundKernels {
     scoreError: number,
     rows: number,
     factor: number,
-    low: number,
-    high: number,
-    original: number,
     split: number,
     shift: number,
     offset: number,
@@ -132,7 +129,7 @@ const rowBlocks = [
     'relative',
     'least',
   ] as const),
-  ...(['mass', 'slack', 'perTile', 'floor', 'rescale', 'original', 'exponential'] as const),
+  ...(['mass', 'slack', 'perTile', 'floor', 'rescale', 'exponential'] as const),
 ] as const;
 /** Blocks of [64 × 64]: raw scores, then weights; their errors; what rounding does to weights. */
 const squareBlocks = ['scores', 'scoreError', 'rounding', 'known', 'variance'] as const;

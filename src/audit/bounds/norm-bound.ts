@@ -130,17 +130,21 @@ export class KernelBound {
   readonly #largestMaximum: number;
   readonly #recent: ({ readonly row: number; readonly bound: RowBound } | undefined)[] = [];
 
-  /** @throws RequestError when the tensors do not store their formats */
+  /**
+   * @param mask which keys each query sees: that of the reference
+   * @throws RequestError when the tensors do not store their formats
+   */
   constructor(
     problem: Problem,
     reference: AttentionReference,
     outputFormat: FormatName,
     premises: Premises = problemPremises(problem, outputFormat),
+    mask: Mask = problemMask(problem, reference.shape),
   ) {
     const { shape } = reference;
     const kvHeads = shape.batch * shape.kvHeads;
     this.#problem = problem;
-    this.#mask = problemMask(problem, shape);
+    this.#mask = mask;
     this.#reference = reference;
     this.#queryNorm = rowNorms(problem.q, shape.qkDim);
     this.#keyNorm = headLargest(rowNorms(problem.k, shape.qkDim), kvHeads);

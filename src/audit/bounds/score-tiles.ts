@@ -1,4 +1,12 @@
-import type { KeyRange, Problem, ProblemShape } from '../../problem/index.js';
+import {
+  hasKey,
+  maskTile,
+  spanOfRows,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+  type TileView,
+} from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { type BoundMemory, tileRows } from './memory.js';
 import { alikeBinsPerOctave } from './alike.js';
@@ -38,15 +46,13 @@ function blocksOf(arithmetic: KernelArithmetic, span: KeyRange): KeyRange[] {
   return blocks;
 }
 
-/** The tiles of all blocks that any of the ranges sees, in the order of the blocks. */
-export function keyTiles(arithmetic: KernelArithmetic, ranges: readonly KeyRange[]): KeyTile[] {
-  const seen = ranges.filter(({ begin, end }) => begin < end);
-  const span = {
-    begin: seen.reduce((least, { begin }) => Math.min(least, begin), Infinity),
-    end: seen.reduce((most, { end }) => Math.max(most, end), 0),
-  };
+/** The ranges of keys that each of some rows sees: see `Mask`. */
+export type RowRanges = readonly (readonly KeyRange[])[];
+
+/** The tiles of all blocks from the first that any row sees to the last, in the order of the blocks. */
+export function keyTiles(arithmetic: KernelArithmetic, rows: RowRanges): KeyTile[] {
   const { polynomialColumns } = arithmetic.exponential;
-  return blocksOf(arithmetic, span).flatMap(({ begin, end }, block) =>
+  return blocksOf(arithmetic, spanOfRows(rows)).flatMap(({ begin, end }, block) =>
     Array.from({ length: Math.ceil((end - begin) / tileRows) }, (_, i) => {
       const firstKey = begin + i * tileRows;
       const isPolynomial = (place: number) => polynomialColumns[i * tileRows + place] === true;
@@ -76,10 +82,10 @@ export interface ScoreTiles {
   /** What scores times this are exponents of 2. */
   readonly factor: number;
   readonly load: (operands: HeadOperands, firstRow: number, rows: number) => void;
-  /** Scores, errors (log2), and which columns each row sees. */
-  readonly score: (tile: KeyTile, ranges: readonly KeyRange[]) => void;
+  /** Scores, NaN where a row does not see the key, and errors (log2), in the order of the tile. */
+  readonly score: (tile: KeyTile, rows: RowRanges) => void;
   /** The largest exponents of each block; counts the exponents of each bin and finds the largest error. */
-  readonly scan: (tiles: readonly KeyTile[], ranges: readonly KeyRange[]) => Float64Array[];
+  readonly scan: (tiles: readonly KeyTile[], rows: RowRanges) => Float64Array[];
 }
 
 /** Makes the scores of a problem, exact to some 2^-50, for a kernel of the given arithmetic. */
@@ -137,12 +143,43 @@ export function createScoreTiles(
       }
   }
 
-  function score(tile: KeyTile, ranges: readonly KeyRange[]): void {
-    for (let i = 0; i < tileRows; i++) {
-      const { begin, end } = ranges[i] ?? { begin: 0, end: 0 };
-      low.view[i] = Math.max(begin - tile.firstKey, 0);
-      high.view[i] = Math.min(end - tile.firstKey, tile.keys);
+  /** The places that each row sees, in the order of the keys. */
+  function mask({ firstKey, keys }: KeyTile, rows: RowRanges): TileView {
+    return maskTile(rows, { begin: firstKey, end: firstKey + keys }, low.view, high.view);
+  }
+
+  /** Makes scores NaN that a row does not see. */
+  function hide(tile: KeyTile, rows: RowRanges): void {
+    const { interrupted } = mask(tile, rows);
+    const isSeen = (row: number, key: number) => low.view[row] <= key && key < high.view[row];
+    for (let row = 0; row < tileRows; row++) {
+      if (low.view[row] === 0 && high.view[row] === tileRows) continue;
+      for (let place = 0; place < tileRows; place++)
+        if (!isSeen(row, tile.order[place])) scores.view[row * tileRows + place] = NaN;
     }
+    for (const { row, ranges } of interrupted)
+      for (let place = 0; place < tileRows; place++)
+        if (!hasKey(ranges, tile.order[place])) scores.view[row * tileRows + place] = NaN;
+  }
+
+  /** Calls with one range of places for each row at a time, until the rows have had all that they see. */
+  function forEachPass({ interrupted }: TileView, pass: () => void): void {
+    for (const { row, ranges } of interrupted) high.view[row] = ranges[0].end;
+    pass();
+    const most = interrupted.reduce((count, { ranges }) => Math.max(count, ranges.length), 1);
+    for (let next = 1; next < most; next++) {
+      low.view.fill(0);
+      high.view.fill(0);
+      for (const { row, ranges } of interrupted) {
+        if (next >= ranges.length) continue;
+        low.view[row] = ranges[next].begin;
+        high.view[row] = ranges[next].end;
+      }
+      pass();
+    }
+  }
+
+  function compute(tile: KeyTile): void {
     const both = kept.get(tile);
     if (both !== undefined) return recall(tile, both);
     loadKeys(tile);
@@ -172,32 +209,37 @@ export function createScoreTiles(
       queryUnits.view.fill(0);
       queryUnits.view.set(rowsOf(query.units, units));
     },
-    score,
-    scan: (tiles, ranges) => {
+    score: (tile, rows) => {
+      compute(tile);
+      hide(tile, rows);
+    },
+    scan: (tiles, rows) => {
       memory.tables.view.fill(0);
       memory.largest.view.fill(-Infinity);
       memory.errors.view.fill(0);
       const blocks: Float64Array[] = [];
       for (const tile of tiles) {
-        score({ ...tile, order: inOrder }, ranges);
+        compute({ ...tile, order: inOrder });
         keep(tile);
-        kernels.scanScores(
-          scores.address,
-          memory.scoreError.address,
-          memory.errors.address,
-          tileRows,
-          factor,
-          low.address,
-          high.address,
-          memory.maxima.address,
-          memory.largest.address,
-          memory.tables.address,
-          binsPerOctave,
-          memory.tableBits,
-        );
-        const block = (blocks[tile.block] ??= new Float64Array(ranges.length).fill(-Infinity));
-        for (let i = 0; i < ranges.length; i++)
-          block[i] = Math.max(block[i], memory.maxima.view[i]);
+        const block = (blocks[tile.block] ??= new Float64Array(rows.length).fill(-Infinity));
+        forEachPass(mask(tile, rows), () => {
+          kernels.scanScores(
+            scores.address,
+            memory.scoreError.address,
+            memory.errors.address,
+            tileRows,
+            factor,
+            low.address,
+            high.address,
+            memory.maxima.address,
+            memory.largest.address,
+            memory.tables.address,
+            binsPerOctave,
+            memory.tableBits,
+          );
+          for (let i = 0; i < rows.length; i++)
+            block[i] = Math.max(block[i], memory.maxima.view[i]);
+        });
       }
       return blocks;
     },

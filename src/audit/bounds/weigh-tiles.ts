@@ -15,7 +15,7 @@ import type { BlockPlan, RowPlan } from './row-plan.js';
 interface WeighedRows {
   readonly operands: HeadOperands;
   readonly firstRow: number;
-  readonly ranges: readonly KeyRange[];
+  readonly ranges: readonly (readonly KeyRange[])[];
   readonly plan: RowPlan;
   /** Filled. */
   readonly errors: readonly RowErrors[];
@@ -67,7 +67,6 @@ export function createWeigher(
     memory.values.view.fill(0);
     for (let place = 0; place < tileRows; place++) {
       const key = tile.order[place];
-      memory.original.view[place] = key;
       memory.exponential.view[place] =
         place < tile.polynomial ? exponential.polynomial : exponential.hardware;
       if (key >= tile.keys) continue;
@@ -84,9 +83,6 @@ export function createWeigher(
       memory.scoreError.address,
       tileRows,
       scoreTiles.factor,
-      memory.low.address,
-      memory.high.address,
-      memory.original.address,
       tile.polynomial,
       memory.shift.address,
       offset,

@@ -81,9 +81,9 @@ export async function runBound(path: string, options: BoundCommandOptions): Prom
       progress: (done) => progress.update('oracle', done),
     });
     const meter = createTechniqueTable(reference, arithmetic.description);
-    forEachRowsBound(problem, reference, arithmetic, meter.visit, (done) =>
-      progress.update('bounds', done),
-    );
+    forEachRowsBound(problem, reference, arithmetic, meter.visit, {
+      progress: (done) => progress.update('bounds', done),
+    });
     const table = meter.table();
     progress.done();
     const report = createBoundReport(problem, table, {

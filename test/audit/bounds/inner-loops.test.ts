@@ -66,7 +66,7 @@ function randomTile(name: FormatName, seed: number) {
   memory.largest.view.fill(-Infinity);
   memory.errors.view.fill(0);
   rows.forEach((row, i) => {
-    // The scan counts places in order, the weighing knows them by `original`: all of them are seen.
+    // The scan counts all places.
     memory.low.view[i] = 0;
     memory.high.view[i] = 64;
     for (const key of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
@@ -87,12 +87,13 @@ function randomTile(name: FormatName, seed: number) {
     binsPerOctave,
     memory.tableBits,
   );
+  // A score of NaN is that of a key that the row does not see.
   rows.forEach(({ low, high }, i) => {
-    memory.low.view[i] = low;
-    memory.high.view[i] = high;
+    order.forEach((key, place) => {
+      if (key < low || key >= high) memory.scores.view[64 * i + place] = NaN;
+    });
   });
-  order.forEach((original, place) => {
-    memory.original.view[place] = original;
+  order.forEach((_, place) => {
     memory.exponential.view[place] = place < split ? errorsOf.polynomial : errorsOf.hardware;
   });
   const format = formats[name];
@@ -102,9 +103,6 @@ function randomTile(name: FormatName, seed: number) {
     memory.scoreError.address,
     64,
     factor,
-    memory.low.address,
-    memory.high.address,
-    memory.original.address,
     split,
     memory.shift.address,
     offset,

@@ -4,7 +4,7 @@ import { createScoreTiles, keyTiles } from '../../../src/audit/bounds/score-tile
 import { createBoundMemory, tileRows } from '../../../src/audit/bounds/memory.js';
 import { fa4Arithmetic } from '../../../src/audit/index.js';
 import { normalProblem } from '../../../src/bench/normal-problem.js';
-import { problemShape, visibleKeys } from '../../../src/problem/index.js';
+import { problemMask, problemShape } from '../../../src/problem/index.js';
 
 it.each([
   ['a few tiles, the last of them cut', 300],
@@ -22,7 +22,9 @@ it.each([
   const [scanned, fresh] = [make(), make()];
   const [operands] = [...headOperands(problem, shape, arithmetic)];
   // Without a mask every row sees the same tiles.
-  const ranges = Array.from({ length: tileRows }, (_, i) => visibleKeys(problem, shape, i));
+  const ranges = Array.from({ length: tileRows }, (_, i) =>
+    problemMask(problem, shape).ranges(0, i),
+  );
   const tiles = keyTiles(arithmetic, ranges);
   // A second block of rows must not see the scores of the first.
   for (const firstRow of [0, tileRows]) {

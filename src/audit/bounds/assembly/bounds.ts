@@ -166,8 +166,8 @@ function leadingPower(a: v128): v128 {
 
 /**
  * Turns a tile of scores into normalised weights w, in place, and says how far rounding moves them.
- * A weight is p·gain with p = 2^x, x = s·factor + shift[i]: p is what the kernel rounds. Columns are
- * in the order of `original`, which holds each one's place in the tile; low and high refer to that.
+ * A weight is p·gain with p = 2^x, x = s·factor + shift[i]: p is what the kernel rounds. A score of NaN
+ * is that of a key that the row does not see: it has no weight, and nothing else.
  *
  * rounding: how far the rounding of p to a format can move w. Where p is known to within a factor
  * 1 ± (uncertainty[i] + exponential[j]) that is its distance from the nearest number of the format plus
@@ -191,9 +191,6 @@ export function weigh(
   scoreError: usize,
   rows: i32,
   factor: f64,
-  low: usize,
-  high: usize,
-  original: usize,
   split: i32,
   shift: usize,
   offset: f64,
@@ -224,8 +221,6 @@ export function weigh(
   for (let i = 0; i < rows; i++) {
     const at = <usize>i << 3;
     const row = scores + <usize>i * rowBytes;
-    const begin = f64x2.splat(<f64>load<i32>(low + (<usize>i << 2)));
-    const end = f64x2.splat(<f64>load<i32>(high + (<usize>i << 2)));
     const move = v128.load64_splat(shift + at);
     const scale = v128.load64_splat(gain + at);
     const kappa = v128.load64_splat(uncertainty + at);
@@ -245,9 +240,9 @@ export function weigh(
     for (let j = 0; j < tile; j += 2) {
       const place = row + (<usize>j << 3);
       const t = f64x2.mul(v128.load(scoreError + (place - scores)), f64x2.splat(0.6931471805599454));
-      const y = f64x2.mul(v128.load(place), c);
-      const column = v128.load(original + (<usize>j << 3));
-      const visible = v128.and(f64x2.ge(column, begin), f64x2.lt(column, end));
+      const score = v128.load(place);
+      const visible = f64x2.eq(score, score);
+      const y = f64x2.mul(v128.and(score, visible), c);
       const x = f64x2.add(y, move);
       const n = f64x2.nearest(x);
       const clamped = f64x2.max(f64x2.min(n, f64x2.splat(1000)), f64x2.splat(-1000));
