@@ -24,10 +24,13 @@ export type {
   PreparedKernel,
 } from './kernel-model.js';
 export type {
+  ExponentialSplit,
   KernelProgram,
   KernelProgramOptions,
   PreparedKernelProgram,
+  ProgramClusterRun,
   ProgramMutant,
+  RescaleTraffic,
 } from './kernel-program.js';
 export { exactLaws, scaleKinds, type ModelPromises, type ScaleKind } from './model-promises.js';
 export { defaultKernelModel, findKernelModel, findModelAmong, kernelModels } from './models.js';

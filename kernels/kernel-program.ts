@@ -9,11 +9,10 @@ import type {
   UnitRates,
 } from '../src/machine/index.js';
 import type { Problem, ProblemShape } from '../src/problem/index.js';
-import type { ExponentialSplit, RescaleTraffic } from './fa4/program/traffic.js';
 
 /** One mistake in how a program's warps wait for one another. */
 export interface ProgramMutant {
-  /** No two of a program have the same. */
+  /** As `remove: K/V empty: load waits`; no two of a program have the same. */
   readonly id: string;
   /** The instructions that the mistake is about. */
   readonly site: string;
@@ -21,7 +20,7 @@ export interface ProgramMutant {
   readonly description: string;
   /** Whether it changes anything in a pair of CTAs only. */
   readonly needsPair: boolean;
-  /** The memory model in which it is one. */
+  /** The memory model in which it is one; the program then has the fences that the PTX ISA asks for. */
   readonly model: MemoryModelName;
 }
 
@@ -31,7 +30,10 @@ export interface KernelProgramOptions {
   readonly ctas?: 1 | 2;
   /** Clusters of the grid that share the tiles out; default as many as the chip has SMs for. */
   readonly clusters?: number;
-  /** Whether the fences and waits are there that the PTX ISA asks for and the kernel leaves out. */
+  /**
+   * Whether the fences and waits are there that the PTX ISA asks for and the kernel's source leaves out;
+   * default false.
+   */
   readonly isaFences?: boolean;
   /** The schedule of each cluster; default in order. */
   readonly scheduler?: (cluster: number) => Scheduler;
@@ -52,6 +54,30 @@ export interface ProgramClusterRun {
   readonly clocks: number;
   readonly isComplete: boolean;
   readonly schedule: string;
+}
+
+/** Who computed the exponentials of a run, in elements. */
+export interface ExponentialSplit {
+  /** Of the scores, by the special function unit. */
+  readonly hardware: number;
+  /** Of the scores, by the polynomial on the FMA units. */
+  readonly polynomial: number;
+  /** Of the differences of row maxima (α), by the special function unit. */
+  readonly factors: number;
+  /** polynomial / (hardware + polynomial); 0 where there are no scores. */
+  readonly polynomialShare: number;
+}
+
+/** What rescaling O has moved and how often it was done. */
+export interface RescaleTraffic {
+  /** Bytes of tensor memory from O to registers and back, for rescales alone. */
+  readonly bytesToRegisters: number;
+  readonly bytesToTensorMemory: number;
+  /** Bytes of O that were read to be normalised and stored. */
+  readonly finalBytes: number;
+  /** How often a warp asked whether it has to rescale, and how often it did. */
+  readonly votes: number;
+  readonly rescales: number;
 }
 
 /** A program made ready for a problem. Clusters do not depend on one another. */

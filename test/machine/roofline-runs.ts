@@ -1,5 +1,5 @@
 import type { Fa4Configuration } from '../../kernels/fa4/configuration.js';
-import { prepareFa4Program, type ProgramClusterRun } from '../../kernels/fa4/program/index.js';
+import { prepareFa4Program, type ProgramClusterRun } from '../../kernels/index.js';
 import {
   differenceOfCounters,
   sumOfCounters,

@@ -4,14 +4,8 @@ export {
   prepareFa4Program,
   type PreparedProgram,
   type ProgramChange,
-  type ProgramClusterRun,
   type ProgramRunOptions,
 } from './run-program.js';
 export { warpName, warpRoles, type ProgramContext } from './setup.js';
-export {
-  exponentialSplit,
-  rescaleTraffic,
-  type ExponentialSplit,
-  type RescaleTraffic,
-} from './traffic.js';
+export { exponentialSplit, rescaleTraffic } from './traffic.js';
 export { workTiles, type WorkTile } from './tiles.js';

@@ -1,3 +1,4 @@
+import type { KernelProgramOptions } from '../../kernel-program.js';
 import { warpLanes, type SwizzleMode } from '../../../src/machine/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
@@ -5,16 +6,10 @@ import { tileQueries, type Fa4Configuration } from '../configuration.js';
 import { fa4Formats, type Fa4Format } from '../formats.js';
 
 /** How the kernel is run beyond what changes its bits. */
-export interface ProgramOptions {
-  /** CTAs of a cluster; default what the kernel would choose. */
-  readonly ctas?: 1 | 2;
-  /** Clusters of the grid that share the tiles out; default as many as the chip has SMs for. */
-  readonly clusters?: number;
-  /**
-   * Whether the tcgen05 fences and waits that the PTX ISA asks for are there; default false, as in the
-   * kernel's source.
-   */
-  readonly isaFences?: boolean;
+export interface ProgramOptions extends Pick<
+  KernelProgramOptions,
+  'ctas' | 'clusters' | 'isaFences'
+> {
   /** Buffers of the K/V ring as the load warp, the MMA warp and the layout count them; default equal. */
   readonly ring?: Partial<RingDepths>;
 }

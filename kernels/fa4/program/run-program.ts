@@ -5,11 +5,7 @@ import {
   memoryModels,
   runCluster,
   unitRates,
-  type CtaCounters,
-  type Finding,
-  type MemoryModel,
   type MmaUnits,
-  type Scheduler,
   type TensorMap,
   type TraceEvent,
   type WarpProgram,
@@ -21,6 +17,7 @@ import {
   type ProblemShape,
   type Tensor,
 } from '../../../src/problem/index.js';
+import type { KernelProgramOptions, ProgramClusterRun } from '../../kernel-program.js';
 import {
   ctasOf,
   exponentScale,
@@ -49,28 +46,11 @@ import { clusterQueries, workTiles } from './tiles.js';
 export type ProgramChange = (program: WarpProgram, context: ProgramContext) => WarpProgram;
 
 /** How the program is run on the machine. */
-export interface ProgramRunOptions extends ProgramOptions {
-  /** The schedule of each cluster; default in order. */
-  readonly scheduler?: (cluster: number) => Scheduler;
-  readonly model?: MemoryModel;
-  /** Whether races are looked for; default true. */
-  readonly races?: boolean;
+export interface ProgramRunOptions extends ProgramOptions, Omit<KernelProgramOptions, 'mutant'> {
   /** Default: the forward's own arithmetic, in WebAssembly. */
   readonly rows?: (setting: Parameters<typeof createWebAssemblyRows>[0]) => RowArithmetic;
   readonly change?: ProgramChange;
-  readonly trace?: (event: TraceEvent, cluster: number) => void;
   readonly mostSteps?: number;
-}
-
-/** What a cluster has done. */
-export interface ProgramClusterRun {
-  readonly cluster: number;
-  readonly findings: readonly Finding[];
-  readonly counters: readonly CtaCounters[];
-  readonly steps: number;
-  readonly clocks: number;
-  readonly isComplete: boolean;
-  readonly schedule: string;
 }
 
 /** The program made ready for a problem. Clusters do not depend on one another. */

@@ -1,22 +1,11 @@
 import { warpLanes, type CtaCounters } from '../../../src/machine/index.js';
+import type { ExponentialSplit, RescaleTraffic } from '../../kernel-program.js';
 
 const wordBytes = 4;
 /** Which instruction begins the polynomial of a pair of columns. */
 const polynomialStart = 'add.rm.ftz.f32x2';
 const hardwareExponential = 'ex2.approx.ftz.f32';
 const columnsOfPair = 2;
-
-/** Who computed the exponentials of a run, in elements. */
-export interface ExponentialSplit {
-  /** Of the scores, by the special function unit. */
-  readonly hardware: number;
-  /** Of the scores, by the polynomial on the FMA units. */
-  readonly polynomial: number;
-  /** Of the differences of row maxima (α), by the special function unit. */
-  readonly factors: number;
-  /** polynomial / (hardware + polynomial); 0 where there are no scores. */
-  readonly polynomialShare: number;
-}
 
 /**
  * How the exponentials of a run fall on the special function unit and on the FMA units, from its
@@ -33,18 +22,6 @@ export function exponentialSplit({ instructions, sharedBytes }: CtaCounters): Ex
     factors,
     polynomialShare: scores === 0 ? 0 : polynomial / scores,
   };
-}
-
-/** What rescaling O has moved and how often it was done. */
-export interface RescaleTraffic {
-  /** Bytes of tensor memory from O to registers and back, for rescales alone. */
-  readonly bytesToRegisters: number;
-  readonly bytesToTensorMemory: number;
-  /** Bytes of O that were read to be normalised and stored. */
-  readonly finalBytes: number;
-  /** How often a warp asked whether it has to rescale, and how often it did. */
-  readonly votes: number;
-  readonly rescales: number;
 }
 
 /**

@@ -3,6 +3,7 @@ import {
   memoryModels,
   type WarpProgram,
 } from '../../../../src/machine/index.js';
+import type { ProgramMutant } from '../../../kernel-program.js';
 import type { ProgramPlan, RingDepths } from '../plan.js';
 import { type Edit, type EditName, edits } from './edits.js';
 import { applyMove, type Move, moves } from './moves.js';
@@ -10,19 +11,10 @@ import { countedLoadSites, isaFenceSites, synchronisingSites } from './synchroni
 import type { ProgramChange, ProgramRunOptions } from '../run-program.js';
 
 /** One mistake in how the program's warps wait for one another. */
-export interface MachineMutant {
-  /** As `remove: K/V empty: load waits`; no two have the same. */
-  readonly id: string;
-  /** The instructions that the mistake is about. */
-  readonly site: string;
+export interface MachineMutant extends ProgramMutant {
   readonly kind: EditName | Move['direction'] | 'ring';
-  readonly description: string;
   /** Where the mistake was made. */
   readonly source?: string;
-  /** Whether it changes anything in a pair of CTAs only. */
-  readonly needsPair: boolean;
-  /** The memory model in which it is one; the program then has the fences that the PTX ISA asks for. */
-  readonly model: MemoryModelName;
   readonly change:
     | { readonly edit: EditName }
     | { readonly move: Move }
