@@ -1,10 +1,16 @@
 import { RequestError } from '../src/request-error.js';
+import { fa2Model } from './fa2/index.js';
 import { fa4Model } from './fa4/index.js';
 import type { KernelModel } from './kernel-model.js';
 import { naiveFloat32Model, naiveInputModel } from './naive/index.js';
 
 /** The kernel models. */
-export const kernelModels: readonly KernelModel[] = [fa4Model, naiveFloat32Model, naiveInputModel];
+export const kernelModels: readonly KernelModel[] = [
+  fa4Model,
+  naiveFloat32Model,
+  naiveInputModel,
+  fa2Model,
+];
 
 /** The model that is meant where none is named: FlashAttention-4's forward. */
 export const defaultKernelModel: KernelModel = fa4Model;

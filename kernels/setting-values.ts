@@ -41,3 +41,11 @@ export function choiceValue<Choice extends string>(
     throw new RequestError(`${key} is ${JSON.stringify(text)}; give ${choices.join(', ')}`);
   return choice;
 }
+
+/** The members of a record that are given. */
+export function defined<Members extends object>(
+  members: Members,
+): { [Key in keyof Members]?: Exclude<Members[Key], undefined> } {
+  const given = Object.entries(members).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as { [Key in keyof Members]?: Exclude<Members[Key], undefined> };
+}

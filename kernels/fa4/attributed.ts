@@ -10,7 +10,12 @@ import type { EmulatedTechniques } from '../online-softmax/attributed/techniques
 import type { ForwardTiles } from '../online-softmax/query-tiles.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { techniques, type Technique, type TechniqueDefinition } from '../techniques.js';
-import { exponentScale, fa4Configuration, type Fa4Configuration } from './configuration.js';
+import {
+  exponentScale,
+  fa4Configuration,
+  type Fa4Configuration,
+  type Fa4Overrides,
+} from './configuration.js';
 import type { Fa4Format } from './formats.js';
 import { fa4Recipe } from './recipe.js';
 
@@ -107,7 +112,7 @@ function attributedRecipe(problem: Problem, configuration: Fa4Configuration): Re
 export function createAttributedForward(
   problem: Problem,
   choices: readonly EmulatedTechniques[],
-  overrides: Partial<Fa4Configuration> = {},
+  overrides: Fa4Overrides = {},
 ): AttributedForward {
   const shape = problemShape(problem);
   const configuration = fa4Configuration(problem, shape, overrides);
@@ -129,7 +134,7 @@ export function createAttributedForward(
  */
 export function attributedFa4Kernel(
   problem: Problem,
-  overrides: Partial<Fa4Configuration>,
+  overrides: Fa4Overrides,
   settingsOf: (configuration: Fa4Configuration) => AttributedKernel['settings'],
 ): AttributedKernel {
   const shape = problemShape(problem);

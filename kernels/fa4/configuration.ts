@@ -42,6 +42,12 @@ export interface Fa4Configuration {
   readonly splits: number;
 }
 
+/** What is chosen otherwise than FlashAttention-4 would; of exp2 and descale any member. */
+export interface Fa4Overrides extends Partial<Omit<Fa4Configuration, 'exp2' | 'descale'>> {
+  readonly exp2?: Partial<Fa4Configuration['exp2']>;
+  readonly descale?: Partial<Descale>;
+}
+
 /** Queries of a tile, one of two that a CTA works on. */
 export const tileQueries = 128;
 
@@ -89,7 +95,7 @@ function supportedFormat(problem: Problem, { qkDim, vDim }: ProblemShape): Fa4Fo
 export function fa4Configuration(
   problem: Problem,
   shape: ProblemShape,
-  overrides: Partial<Fa4Configuration> = {},
+  overrides: Fa4Overrides = {},
 ): Fa4Configuration {
   const format = supportedFormat(problem, shape);
   const { bits, rescaleThreshold, maxOffset, outFormat } = fa4Formats[format];
@@ -104,15 +110,15 @@ export function fa4Configuration(
   });
   const configuration: Fa4Configuration = {
     architecture,
-    exp2: { ...pattern, degree: 3 },
     rescaleThreshold,
     maxOffset,
     lseFused: false,
     blockKeys,
     outFormat,
-    descale: { q: 1, k: 1, v: 1 },
     splits: 1,
     ...overrides,
+    exp2: { ...pattern, degree: 3, ...overrides.exp2 },
+    descale: { q: 1, k: 1, v: 1, ...overrides.descale },
   };
   checkConfiguration(configuration, format);
   return configuration;

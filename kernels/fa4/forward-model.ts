@@ -6,7 +6,7 @@ import {
   noVariant,
   variantSetting,
 } from './variants/index.js';
-import { booleanValue, checkKeys, choiceValue, numberValue } from '../setting-values.js';
+import { booleanValue, checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { fa4Arithmetic, fa4Premises } from './arithmetic.js';
 import { attributedFa4Kernel, checkAttributedVariant } from './attributed.js';
@@ -14,7 +14,7 @@ import { fa4Candidates } from './candidates.js';
 import { fa4Exponentials } from './exponentials.js';
 import { fa4Evidence } from './evidence.js';
 import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
-import { fa4Configuration, type Fa4Architecture, type Fa4Configuration } from './configuration.js';
+import { fa4Configuration, type Fa4Configuration, type Fa4Overrides } from './configuration.js';
 import type { Fa4Format } from './formats.js';
 import { createFa4Forward } from './forward.js';
 import { fa4Program } from './machine-program.js';
@@ -98,47 +98,36 @@ export function fa4Settings(configuration: Partial<Fa4Configuration>): Map<strin
   );
 }
 
-function overridesOf(
-  problem: Problem,
-  texts: ReadonlyMap<string, string>,
-): Partial<Fa4Configuration> {
+/** What settings, as text by key, choose. @throws RequestError for a bad value */
+function overridesOf(texts: ReadonlyMap<string, string>): Fa4Overrides {
   const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
     const text = texts.get(key);
     return text === undefined ? undefined : parse(key, text);
   };
-  const architecture = given<Fa4Architecture>('architecture', (key, text) =>
-    choiceValue(key, text, ['sm_90', 'sm_100', 'sm_103'] as const),
-  );
-  const chosen = architecture === undefined ? {} : { architecture };
-  const { exp2, descale } = fa4Configuration(problem, problemShape(problem), chosen);
-  const rescaleThreshold = given('rescale.threshold', numberValue);
-  const maxOffset = given('maxOffset', numberValue);
-  const lseFused = given('lse.fused', booleanValue);
-  const blockKeys = given('blockKeys', numberValue);
-  const outFormat = given('out.format', (key, text) =>
-    choiceValue(key, text, ['bf16', 'fp16'] as const),
-  );
-  const splits = given('splits', numberValue);
-  return {
-    ...chosen,
-    exp2: {
-      frequency: given('exp2.frequency', numberValue) ?? exp2.frequency,
-      reserve: given('exp2.reserve', numberValue) ?? exp2.reserve,
-      startFragment: given('exp2.startFragment', numberValue) ?? exp2.startFragment,
-      degree: (given('exp2.degree', numberValue) ?? exp2.degree) as PolynomialDegree,
-    },
-    descale: {
-      q: given('descale.q', numberValue) ?? descale.q,
-      k: given('descale.k', numberValue) ?? descale.k,
-      v: given('descale.v', numberValue) ?? descale.v,
-    },
-    ...(rescaleThreshold === undefined ? {} : { rescaleThreshold }),
-    ...(maxOffset === undefined ? {} : { maxOffset }),
-    ...(lseFused === undefined ? {} : { lseFused }),
-    ...(blockKeys === undefined ? {} : { blockKeys }),
-    ...(outFormat === undefined ? {} : { outFormat }),
-    ...(splits === undefined ? {} : { splits }),
-  };
+  return defined({
+    architecture: given('architecture', (key, text) =>
+      choiceValue(key, text, ['sm_90', 'sm_100', 'sm_103'] as const),
+    ),
+    exp2: defined({
+      frequency: given('exp2.frequency', numberValue),
+      reserve: given('exp2.reserve', numberValue),
+      startFragment: given('exp2.startFragment', numberValue),
+      degree: given('exp2.degree', numberValue) as PolynomialDegree | undefined,
+    }),
+    rescaleThreshold: given('rescale.threshold', numberValue),
+    maxOffset: given('maxOffset', numberValue),
+    lseFused: given('lse.fused', booleanValue),
+    blockKeys: given('blockKeys', numberValue),
+    outFormat: given('out.format', (key, text) =>
+      choiceValue(key, text, ['bf16', 'fp16'] as const),
+    ),
+    descale: defined({
+      q: given('descale.q', numberValue),
+      k: given('descale.k', numberValue),
+      v: given('descale.v', numberValue),
+    }),
+    splits: given('splits', numberValue),
+  });
 }
 
 /**
@@ -153,7 +142,7 @@ export function fa4SettingsConfiguration(
   checkKeys('fa4', settings, texts);
   const variant = variantSetting(texts);
   const chosen = new Map([...Object.entries(variant?.settings ?? {}), ...texts]);
-  return fa4Configuration(problem, problemShape(problem), overridesOf(problem, chosen));
+  return fa4Configuration(problem, problemShape(problem), overridesOf(chosen));
 }
 
 /**
@@ -162,10 +151,7 @@ export function fa4SettingsConfiguration(
  * @param overrides what to choose otherwise than FlashAttention-4 would for this problem
  * @throws RequestError as `createAttributedForward`
  */
-export function attributeFa4(
-  problem: Problem,
-  overrides: Partial<Fa4Configuration> = {},
-): AttributedKernel {
+export function attributeFa4(problem: Problem, overrides: Fa4Overrides = {}): AttributedKernel {
   return attributedFa4Kernel(problem, overrides, settingsOf);
 }
 
@@ -179,7 +165,7 @@ export const fa4Model: KernelModel = {
     const variant = variantSetting(texts);
     const chosen = new Map([...Object.entries(variant?.settings ?? {}), ...texts]);
     const forward = createFa4Forward(problem, {
-      configuration: overridesOf(problem, chosen),
+      configuration: overridesOf(chosen),
       ...(variant === null ? {} : { variation: variant.variation }),
     });
     const { configuration, shape, tiles } = forward;
@@ -204,7 +190,7 @@ export const fa4Model: KernelModel = {
   attribute: (problem, texts) => {
     checkKeys('fa4', settings, texts);
     checkAttributedVariant(texts);
-    return attributeFa4(problem, overridesOf(problem, texts));
+    return attributeFa4(problem, overridesOf(texts));
   },
   arithmetic: (problem, texts) => fa4Arithmetic(problem, fa4SettingsConfiguration(problem, texts)),
   premises: fa4Premises,

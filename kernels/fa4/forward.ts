@@ -4,7 +4,12 @@ import { createForward } from '../online-softmax/forward.js';
 import { otherTileOfCta } from '../online-softmax/key-blocks.js';
 import type { ForwardTiles } from '../online-softmax/query-tiles.js';
 import { recipeSteps, type ForwardSteps } from '../online-softmax/steps.js';
-import { exponentScale, fa4Configuration, type Fa4Configuration } from './configuration.js';
+import {
+  exponentScale,
+  fa4Configuration,
+  type Fa4Configuration,
+  type Fa4Overrides,
+} from './configuration.js';
 import type { Fa4Format } from './formats.js';
 import { fa4Recipe, type TileSetting } from './recipe.js';
 import type { ForwardVariation } from './variation.js';
@@ -18,7 +23,7 @@ export interface Fa4Forward extends ForwardTiles<ForwardTileResult> {
 /** How the forward deviates from FlashAttention-4's, and how it is computed. */
 export interface Fa4ForwardOptions {
   /** What to choose otherwise than FlashAttention-4 would for this problem. */
-  readonly configuration?: Partial<Fa4Configuration>;
+  readonly configuration?: Fa4Overrides;
   /**
    * `plain`: instruction by instruction, much slower; default `webassembly`. A variation is always
    * computed step by step, with the matrix products in WebAssembly unless `plain` is asked for.

@@ -11,7 +11,8 @@ export {
 } from './attributed.js';
 export { fa4Recipe, type TileSetting } from './recipe.js';
 export type { Recipe } from '../online-softmax/recipe.js';
-export { fa4Arithmetic, polynomialErrors, type PolynomialError } from './arithmetic.js';
+export { fa4Arithmetic } from './arithmetic.js';
+export { polynomialErrors, type PolynomialError } from '../online-softmax/exp2-polynomial.js';
 export { fa4Evidence } from './evidence.js';
 export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './forward.js';
 export {

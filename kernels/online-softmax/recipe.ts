@@ -1,4 +1,4 @@
-import type { TensorCoreArithmetic } from '../../src/hardware/index.js';
+import { instructionLengths, type TensorCoreArithmetic } from '../../src/hardware/index.js';
 import type { PolynomialDegree } from './exp2-polynomial.js';
 import type { InputFormat, OutFormat } from './formats.js';
 import type { Tiling } from './key-blocks.js';
@@ -91,6 +91,12 @@ export interface Recipe {
   readonly finish: FinishLaw;
   /** How the keys are split among parts that are combined at the end; null for one part. */
   readonly split: SplitLaw | null;
+}
+
+/** A head dimension of Q and K filled up to whole instructions of the tensor cores. */
+export function filledDim({ tensorCore, format }: Recipe, qkDim: number): number {
+  const length = Math.max(...instructionLengths(tensorCore.instruction, format));
+  return length * Math.ceil(qkDim / length);
 }
 
 /** Which columns of a block the polynomial computes. */

@@ -1,10 +1,12 @@
-import { addFloat32 } from '../../src/arith/index.js';
+import { addFloat32, fusedMultiplyAddFloat32, multiplyFloat32 } from '../../src/arith/index.js';
 
 /** How a row's weights are summed in fp32 over the blocks of keys. */
 export interface RowSumLaw {
   /** The columns of a block that each of a row's threads has, in the order in which it adds them. */
   readonly columnsOfThreads: (blockKeys: number) => readonly (readonly number[])[];
-  /** What a thread makes of the sum that it begins a block with and its weights. */
+  /** What a thread begins a block with, from its sum, α and its first weight. */
+  readonly start: (sum: number, alpha: number, firstWeight: number) => number;
+  /** What it makes of that and its weights. */
   readonly sum: (start: number, weights: readonly number[]) => number;
   /** The row sum from those of its threads. */
   readonly total: (sums: readonly number[]) => number;
@@ -39,6 +41,11 @@ function sequentialSum(start: number, weights: readonly number[]): number {
   return weights.reduce((sum, weight) => addFloat32(sum, weight), start);
 }
 
+/** The same, where the start has the first weight. */
+function restSum(start: number, [, ...weights]: readonly number[]): number {
+  return sequentialSum(start, weights);
+}
+
 /** Of every eight columns thread t of a quad has 2t and 2t + 1, as mma.sync leaves an accumulator. */
 function columnsOfQuad(columns: readonly number[]): number[][] {
   return Array.from({ length: quadThreads }, (_, thread) =>
@@ -67,13 +74,14 @@ export function warpColumns(blockKeys: number): number[][] {
 /**
  * How row sums are kept. `packed`: one thread has a row; within a block four packed accumulators take
  * pairs of weights with a stride of eight, and their tree is the row sum. `quad`: four threads have a
- * row, each adds its own weights one after the other, and their sums meet once, at the end.
- * `quads-of-warps`: four warps have 16 columns of a row in turn, a quad each; quads and then warps meet
+ * row, each adds its own weights one after the other, the first in one with the product by α, as a
+ * compiler contracts them, and their sums meet once, at the end. `quads-of-warps`: four warps have 16 columns of a row in turn, a quad each; quads and then warps meet
  * after every block.
  */
 export const rowSumLaws = {
   packed: {
     columnsOfThreads: (blockKeys) => [ascending(blockKeys)],
+    start: (sum, alpha) => multiplyFloat32(sum, alpha),
     sum: packedSum,
     total: ([sum]) => sum,
     additions: (blockKeys) => blockKeys / packedLanes + 3,
@@ -81,7 +89,8 @@ export const rowSumLaws = {
   },
   quad: {
     columnsOfThreads: (blockKeys) => columnsOfQuad(ascending(blockKeys)),
-    sum: sequentialSum,
+    start: (sum, alpha, firstWeight) => fusedMultiplyAddFloat32(sum, alpha, firstWeight),
+    sum: restSum,
     total: quadTotal,
     additions: (blockKeys) => blockKeys / quadThreads,
     totalAdditions: 2,
@@ -89,6 +98,7 @@ export const rowSumLaws = {
   'quads-of-warps': {
     columnsOfThreads: (blockKeys) =>
       warpColumns(blockKeys).flatMap((columns) => columnsOfQuad(columns)),
+    start: () => 0,
     sum: sequentialSum,
     total: (sums) => {
       const [a, b, c, d] = [0, 1, 2, 3].map((warp) =>

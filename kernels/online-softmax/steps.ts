@@ -53,8 +53,8 @@ export interface ForwardSteps {
   readonly exponential: (x: number, column: number, block: StepBlock) => number;
   /** The bits of P in the inputs' format. */
   readonly weight: (p: number, block: StepBlock) => number;
-  /** The sum that a thread of a row begins a block with. */
-  readonly startingSum: (sum: number, alpha: number) => number;
+  /** What a thread of a row begins a block with; some laws have its first weight in that. */
+  readonly startingSum: (sum: number, alpha: number, firstWeight: number) => number;
   /** That sum and the weights of the thread's columns. */
   readonly rowSum: (start: number, weights: readonly number[], block: StepBlock) => number;
   /** What the outputs of the tile's rows are multiplied by, from their α. */
@@ -115,7 +115,7 @@ export function recipeSteps(recipe: Recipe): ForwardSteps {
 function blockwiseSteps({
   softmaxScale,
   exponential,
-}: Recipe): Pick<ForwardSteps, 'keptMaximum' | 'rowMaximum' | 'startingSum'> {
+}: Recipe): Pick<ForwardSteps, 'keptMaximum' | 'rowMaximum'> {
   const scale = Math.fround(softmaxScale);
   const exp2 = exp2Units[exponential.unit];
   return {
@@ -129,7 +129,6 @@ function blockwiseSteps({
         isSkipped: false,
       };
     },
-    startingSum: () => 0,
   };
 }
 
@@ -137,6 +136,7 @@ function blockwiseSteps({
 function stepsToTheEnd(recipe: Recipe): ForwardSteps {
   const { format, exponent, exponential, rescale, finish } = recipe;
   const { scale, offset } = exponent;
+  const rowSum = rowSumLaws[recipe.rowSum];
   const threshold = Math.fround(rescale.threshold);
   const exp2 = exp2Units[exponential.unit];
   const degree = exponential.polynomial?.degree;
@@ -167,8 +167,8 @@ function stepsToTheEnd(recipe: Recipe): ForwardSteps {
     },
     exponential: (x, column) => (isPolynomial[column] ? exp2Polynomial(x, degree) : exp2(x)),
     weight: (p) => toWeight.evaluate(encode(fp32, p)),
-    startingSum: multiplyFloat32,
-    rowSum: rowSumLaws[recipe.rowSum].sum,
+    startingSum: rowSum.start,
+    rowSum: rowSum.sum,
     outputAlphas: (alphas) => alphas,
     rescalesWarp:
       rescale.of === 'rows' ? () => true : (alphas) => alphas.some((alpha) => alpha < 1),

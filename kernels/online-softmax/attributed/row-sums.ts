@@ -1,3 +1,4 @@
+import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
 import type { Recipe } from '../recipe.js';
 import { rowSumLaws, type RowSumName } from '../row-sums.js';
 import { type BlockRescale, emulatedRescale } from './running-maximum.js';
@@ -66,7 +67,8 @@ export interface RowSums {
 export function createRowSums(emulated: EmulatedTechniques, recipe: Recipe): RowSums {
   const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
   const threads = emulated.has('row-sum') ? emulatedThreads(recipe.rowSum, blockKeys) : exactThread;
-  const { count, add, total } = threads;
+  const { count, columns, add, total } = threads;
+  const isFused = recipe.rowSum === 'quad' && emulated.has('row-sum') && emulated.has('rescale');
   const sums = new Float64Array(tileQueries * count);
   let rows = 0;
   let isFirst = true;
@@ -89,8 +91,13 @@ export function createRowSums(emulated: EmulatedTechniques, recipe: Recipe): Row
       for (let row = 0; row < rows; row++)
         for (let thread = 0; thread < count; thread++) {
           const at = row * count + thread;
-          const start = isFirst ? 0 : rescaled(sums[at], row, rescale);
-          sums[at] = add(start, weights, row * blockKeys, (row + 1) * blockKeys, thread);
+          const first = row * blockKeys;
+          if (isFused && !isFirst)
+            sums[at] = addFused(sums[at], rescale.path.alpha[row], weights, first, columns[thread]);
+          else {
+            const start = isFirst ? 0 : rescaled(sums[at], row, rescale);
+            sums[at] = add(start, weights, first, first + blockKeys, thread);
+          }
         }
       isFirst = false;
     },
@@ -100,6 +107,8 @@ export function createRowSums(emulated: EmulatedTechniques, recipe: Recipe): Row
 /** How the threads of a row sum. */
 interface RowThreads {
   readonly count: number;
+  /** Of each thread the columns of a block, where it does not have them all. */
+  readonly columns: readonly (readonly number[])[];
   /** start + Σ p of a thread over the weights [first, end). */
   readonly add: (
     start: number,
@@ -111,24 +120,57 @@ interface RowThreads {
   readonly total: (sums: Float64Array) => number;
 }
 
-const exactThread: RowThreads = { count: 1, add: exactRowSum, total: ([sum]) => sum };
+const exactThread: RowThreads = {
+  count: 1,
+  columns: [],
+  add: exactRowSum,
+  total: ([sum]) => sum,
+};
+
+/** start + difference + Σ p over some columns, with fp32 additions one after the other. */
+function addColumns(
+  start: number,
+  difference: number,
+  { weights, nearest }: SummedWeights,
+  first: number,
+  columns: readonly number[],
+): number {
+  let sum = start;
+  let rest = difference;
+  for (const column of columns) {
+    const i = first + column;
+    sum = Math.fround(sum + nearest[i]);
+    if (weights[i] !== nearest[i]) rest += weights[i] - nearest[i];
+  }
+  return rest === 0 ? sum : sum + rest;
+}
+
+/** The same with α times a sum as the start, in one with the addition of the first weight. */
+function addFused(
+  sum: number,
+  alpha: number,
+  weights: SummedWeights,
+  first: number,
+  [column, ...columns]: readonly number[],
+): number {
+  const nearestSum = Math.fround(sum);
+  const nearestWeight = weights.nearest[first + column];
+  const start = fusedMultiplyAddFloat32(nearestSum, alpha, nearestWeight);
+  const difference = (sum - nearestSum) * alpha + (weights.weights[first + column] - nearestWeight);
+  return addColumns(start, difference, weights, first, columns);
+}
 
 /** As the kernel adds, at the fp32 numbers nearest to the operands, plus what these differ by. */
 function emulatedThreads(name: RowSumName, blockKeys: number): RowThreads {
-  if (name === 'packed') return { count: 1, add: packedRowSum, total: ([sum]) => sum };
+  if (name === 'packed') return { ...exactThread, add: packedRowSum };
   const { columnsOfThreads, total } = rowSumLaws[name];
   const columns = columnsOfThreads(blockKeys);
   return {
     count: columns.length,
-    add: (start, { weights, nearest }, first, _end, thread) => {
-      let sum = Math.fround(start);
-      let difference = start - sum;
-      for (const column of columns[thread]) {
-        const i = first + column;
-        sum = Math.fround(sum + nearest[i]);
-        if (weights[i] !== nearest[i]) difference += weights[i] - nearest[i];
-      }
-      return difference === 0 ? sum : sum + difference;
+    columns,
+    add: (start, weights, first, _end, thread) => {
+      const nearestStart = Math.fround(start);
+      return addColumns(nearestStart, start - nearestStart, weights, first, columns[thread]);
     },
     total: (sums) => {
       const nearest = Array.from(sums, Math.fround);

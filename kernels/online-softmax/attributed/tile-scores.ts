@@ -7,7 +7,7 @@ import {
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
 import type { InputPatterns } from '../formats.js';
 import type { KeyBlock } from '../key-blocks.js';
-import type { Recipe } from '../recipe.js';
+import { filledDim, type Recipe } from '../recipe.js';
 import { addExactProduct } from './output-sums.js';
 
 /** Rows of `dim` elements into rows of `stride`; the rest of `target` becomes zero. */
@@ -32,12 +32,10 @@ export interface TileScores {
 }
 
 /** Computes S = Q·Kᵀ of a tile, operands as bit patterns in the format of the inputs. */
-export function createTileScores(
-  { format, tensorCore: arithmetic, tiling }: Recipe,
-  qkDim: number,
-): TileScores {
-  const { queries: tileQueries, keys: blockKeys } = tiling;
-  const inner = arithmetic.productsPerSum * Math.ceil(qkDim / arithmetic.productsPerSum);
+export function createTileScores(recipe: Recipe, qkDim: number): TileScores {
+  const { format, tensorCore: arithmetic } = recipe;
+  const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
+  const inner = filledDim(recipe, qkDim);
   const tile = createTensorCoreTile(arithmetic, {
     rows: tileQueries,
     columns: blockKeys,

@@ -9,7 +9,7 @@ import {
 import { bitsOf, roundingConversions, type InputPatterns } from '../formats.js';
 import { blockMmas, type ForwardTile, type TileDimensions } from '../forward-tile.js';
 import { seesAKey } from '../key-blocks.js';
-import { polynomialColumnsOf, type Recipe } from '../recipe.js';
+import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { rowSumLaws, warpColumns } from '../row-sums.js';
 import { recipeSteps, type ForwardSteps, type StepBlock } from '../steps.js';
 import { warpRows } from '../units.js';
@@ -89,7 +89,7 @@ export function createPlainForwardTile(
   const threads = rowSum.columnsOfThreads(blockKeys);
   const normalisesBlocks = finish.normalise === 'after-every-block';
   const { productsPerSum } = arithmetic;
-  const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
+  const inner = filledDim(recipe, qkDim);
   const toOut = conversions[roundingConversions[outFormat]];
   const Weights = bitsOf(format) === 8 ? Uint8Array : Uint16Array;
   const polynomials = polynomialColumnsOf(recipe).filter(Boolean).length;
@@ -247,7 +247,7 @@ export function createPlainForwardTile(
         );
         const { weights: p, alpha } = softmaxStep(row, scores, block);
         p.forEach((x, j) => (weights[row * blockKeys + j] = steps.weight(x, block)));
-        start[row] = sum[row].map((l) => steps.startingSum(l, alpha));
+        start[row] = threads.map(([first], t) => steps.startingSum(sum[row][t], alpha, p[first]));
         sum[row] = threads.map((columns, t) =>
           steps.rowSum(
             start[row][t],

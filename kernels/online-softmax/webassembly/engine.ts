@@ -2,7 +2,7 @@ import { packOperandEncoding } from '../../../src/hardware/index.js';
 import { createAllocator } from '../../../src/simd/index.js';
 import { bitsOf, type InputPatterns } from '../formats.js';
 import type { TileDimensions } from '../forward-tile.js';
-import { polynomialColumnsOf, type Recipe } from '../recipe.js';
+import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { instantiateForward } from './module.js';
 import { parameterTableBytes, placeForwardParameters } from './parameters.js';
 
@@ -64,7 +64,7 @@ export function createForwardEngine(
   const bits = bitsOf(format);
   const Patterns = bits === 8 ? Uint8Array : Uint16Array;
   const { productsPerSum, alignedFractionBits, resultFractionBits } = recipe.tensorCore;
-  const inner = productsPerSum * Math.ceil(qkDim / productsPerSum);
+  const inner = filledDim(recipe, qkDim);
   const outColumns = 8 * Math.ceil(vDim / 8);
   const sums = [productsPerSum, alignedFractionBits, -(2 ** (23 - resultFractionBits))] as const;
   const size = {

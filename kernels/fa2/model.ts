@@ -1,0 +1,138 @@
+import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
+import { exactLaws, type ModelPromises } from '../model-promises.js';
+import { recipeArithmetic } from '../online-softmax/arithmetic.js';
+import { attributedKernel } from '../online-softmax/attributed/index.js';
+import { createForward } from '../online-softmax/forward.js';
+import type { Recipe } from '../online-softmax/recipe.js';
+import { exp2Units } from '../online-softmax/units.js';
+import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
+import { fa2Configuration, fa2Tile, type Fa2Configuration } from './configuration.js';
+import { fa2Evidence } from './evidence.js';
+import { fa2Recipe } from './recipe.js';
+import { fa2TechniqueDefinitions, fa2Techniques } from './techniques.js';
+
+const settings: readonly KernelSetting[] = [
+  { key: 'architecture', description: 'sm_80, sm_89 or sm_90 (default)' },
+  {
+    key: 'build',
+    description: 'pytorch (default), or flash-attn: the package, with use_fast_math',
+  },
+  {
+    key: 'splits',
+    description:
+      'parts of the keys whose results are combined, 1 (default) to 128; auto: as the kernel chooses',
+  },
+  {
+    key: 'multiprocessors',
+    description: 'of the GPU, which decide how many splits auto is; default 108, 142 or 132',
+  },
+];
+
+/** A problem with what settings make of it. */
+interface Prepared {
+  readonly shape: ProblemShape;
+  readonly configuration: Fa2Configuration;
+  readonly recipe: Recipe;
+}
+
+/** @throws RequestError for an unknown key, a bad value or a problem that the kernel does not take */
+function prepared(problem: Problem, texts: KernelSettings): Prepared {
+  checkKeys('fa2', settings, texts);
+  const given = <T>(key: string, parse: (key: string, text: string) => T): T | undefined => {
+    const text = texts.get(key);
+    return text === undefined ? undefined : parse(key, text);
+  };
+  const shape = problemShape(problem);
+  const configuration = fa2Configuration(
+    problem,
+    shape,
+    defined({
+      architecture: given('architecture', (key, text) =>
+        choiceValue(key, text, ['sm_80', 'sm_89', 'sm_90'] as const),
+      ),
+      build: given('build', (key, text) =>
+        choiceValue(key, text, ['pytorch', 'flash-attn'] as const),
+      ),
+      splits: given('splits', (key, text) => (text === 'auto' ? text : numberValue(key, text))),
+      multiprocessors: given('multiprocessors', numberValue),
+    }),
+  );
+  return { shape, configuration, recipe: fa2Recipe(problem, shape, configuration) };
+}
+
+/** The configuration as settings, by key. */
+function settingsOf({ architecture, build, splits, multiprocessors }: Fa2Configuration) {
+  return { architecture, build, splits, multiprocessors };
+}
+
+/** Settings that change the bits and must not harm. */
+const configurations: readonly Readonly<Record<string, string>>[] = [
+  { build: 'flash-attn' },
+  { architecture: 'sm_80' },
+  { architecture: 'sm_89' },
+];
+
+const promises: ModelPromises = {
+  formats: ['bf16', 'fp16'],
+  // The maximum is that of the raw scores.
+  scales: ['default', 'odd'],
+  // Q, K and V have one head dimension.
+  dims: [8, 24, 64, 128],
+  // The LSE of a row without keys is +∞.
+  emptyRows: false,
+  laws: { ...exactLaws, 'causal-is-window': 'bits' },
+  lse: true,
+  blockKeys: fa2Tile(64, 'sm_90', false).keys,
+  configurations,
+};
+
+/** FlashAttention-2's forward, as PyTorch and the flash-attn package have it. */
+export const fa2Model: KernelModel = {
+  name: 'fa2',
+  description: "FlashAttention-2's forward, as in PyTorch, bit for bit",
+  settings,
+  prepare: (problem, texts) => {
+    const { shape, configuration, recipe } = prepared(problem, texts);
+    const forward = createForward(problem, shape, recipe);
+    return {
+      shape,
+      outFormat: recipe.outFormat,
+      pieces: forward.tiles,
+      settings: settingsOf(configuration),
+      evidence: fa2Evidence(configuration, recipe),
+      run: (piece) => {
+        const { first, rows } = forward.rowsOf(piece);
+        const { out, lse, rescales, counters } = forward.runTile(piece);
+        return { firstRow: first, rows, out, lse, rescales, counters: { ...counters } };
+      },
+    };
+  },
+  attribute: (problem, texts) => {
+    const { shape, configuration, recipe } = prepared(problem, texts);
+    return attributedKernel(problem, shape, recipe, {
+      settings: settingsOf(configuration),
+      techniques: fa2Techniques,
+      definitions: fa2TechniqueDefinitions,
+    });
+  },
+  arithmetic: (problem, texts) => {
+    const { configuration, recipe } = prepared(problem, texts);
+    const { architecture, build, splits } = configuration;
+    if (splits > 1)
+      throw new RequestError(
+        `splits is ${splits}; there are no bounds for a combine yet: leave it at 1`,
+      );
+    return recipeArithmetic(recipe, `fa2 (${architecture}, ${build})`);
+  },
+  premises: () => ({}),
+  promises: () => promises,
+  candidates: [{}, { splits: 'auto' }, { build: 'flash-attn' }],
+  unlagged: null,
+  exponentials: (problem, texts) => {
+    const { unit } = prepared(problem, texts).recipe.exponential;
+    return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
+  },
+  program: null,
+};
