@@ -1,6 +1,5 @@
 import { formats, type RoundingMode } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
-import { nextDownFloat32, nextUpFloat32 } from './float32-neighbour.js';
 
 const { maxFinite } = formats.fp32;
 /** Halfway from the largest finite fp32 value to 2^128: from here up, nearest even is infinity. */
@@ -66,4 +65,46 @@ export function roundSumToFloat32(sum: number, error: number, rounding: Rounding
   return rounding === 'nearest-even'
     ? roundToNearest(sum, error)
     : roundDirected(sum, error, rounding);
+}
+
+/** Between half an ulp and one ulp and a half of any fp32 number, as a fraction of it. */
+const nudge = 0.625 * 2 ** -23;
+/** As much for the subnormals, whose ulp is 2^−149. */
+const smallestNudge = 0.75 * 2 ** -149;
+
+/** The fp32 value above a given one: IEEE 754-2019 nextUp. */
+function nextUpFloat32(value: number): number {
+  if (value === -Infinity) return -maxFinite;
+  return Math.fround(value + Math.max(Math.abs(value) * nudge, smallestNudge));
+}
+
+/** The fp32 value below a given one: IEEE 754-2019 nextDown. */
+function nextDownFloat32(value: number): number {
+  if (value === Infinity) return maxFinite;
+  return Math.fround(value - Math.max(Math.abs(value) * nudge, smallestNudge));
+}
+
+const minNormal = 2 ** formats.fp32.minExponent;
+
+/**
+ * As `roundSumToFloat32`, flushing a tiny result to the zero of its sign as PTX `.ftz` does: tiny
+ * means below 2^−126 once rounded to 24 bits with an unbounded exponent (see `Float32Options`).
+ */
+export function roundSumToFloat32FlushingToZero(
+  sum: number,
+  error: number,
+  rounding: RoundingMode,
+): number {
+  const rounded = roundSumToFloat32(sum, error, rounding);
+  const magnitude = Math.abs(rounded);
+  if (!(magnitude <= minNormal)) return rounded;
+  if (magnitude < minNormal) return rounded * 0;
+  // Twice the value, rounded, shows the 24 bits that the value itself would have just below 2^−126.
+  const doubled = roundSumToFloat32(2 * sum, 2 * error, rounding);
+  return Math.abs(doubled) < 2 * minNormal ? rounded * 0 : rounded;
+}
+
+/** A subnormal fp32 operand replaced by the zero of its sign; any other value as it is. */
+export function flushOperand(value: number): number {
+  return Math.abs(value) < minNormal ? value * 0 : value;
 }

@@ -1,16 +1,13 @@
-export * from './double-double-add.js';
-export * from './double-double-conversion.js';
-export * from './double-double-divide.js';
-export * from './double-double-multiply.js';
 export * from './double-double.js';
-export { addFloat32, subtractFloat32 } from './float32-add.js';
-export { roundSumToFloat32FlushingToZero } from './float32-flush-to-zero.js';
-export { fusedMultiplyAddFloat32 } from './float32-fused-multiply-add.js';
-export { multiplyFloat32 } from './float32-multiply.js';
-export type { Float32Options } from './float32-options.js';
-export { roundSumToFloat32 } from './float32-rounding.js';
-export * from './next-float64.js';
-export * from './rational.js';
-export * from './two-product.js';
-export * from './two-sum.js';
+export * from './double-double-conversion.js';
+export {
+  addFloat32,
+  fusedMultiplyAddFloat32,
+  multiplyFloat32,
+  subtractFloat32,
+  type Float32Options,
+} from './float32.js';
+export { roundSumToFloat32, roundSumToFloat32FlushingToZero } from './float32-rounding.js';
 export * from './upper-bound-float64.js';
+export * from './rational.js';
+export * from './error-free.js';

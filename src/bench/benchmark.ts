@@ -9,7 +9,7 @@ export interface Quantity {
 }
 
 /** A benchmark with its data made. */
-export interface PreparedBenchmark {
+interface PreparedBenchmark {
   /** Measures once: one value per quantity, in the benchmark's order. */
   readonly measure: () => readonly number[] | Promise<readonly number[]>;
   /** Removes what `prepare` left outside the process. */

@@ -1,12 +1,8 @@
-import { arithmeticBenchmarks } from './arithmetic-benchmarks.js';
-import { auditBenchmark } from './audit-benchmark.js';
+import { arithmeticBenchmarks, formatBenchmarks } from './arithmetic-benchmarks.js';
+import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-benchmarks.js';
 import type { Benchmark } from './benchmark.js';
-import { boundBenchmarks } from './bound-benchmarks.js';
-import { coldStartBenchmark } from './cold-start-benchmark.js';
 import { fileBenchmarks } from './file-benchmarks.js';
-import { forwardBenchmarks } from './forward-benchmarks.js';
-import { formatBenchmarks } from './format-benchmarks.js';
-import { machineBenchmarks } from './machine-benchmarks.js';
+import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
 

@@ -1,3 +1,7 @@
-export { runBenchmarks, type BenchmarkOptions, type BenchmarkResults } from './run-benchmarks.js';
+export {
+  runBenchmarks,
+  type BenchmarkOptions,
+  type BenchmarkResults,
+  type Machine,
+} from './run-benchmarks.js';
 export type { Quantity, Reading } from './benchmark.js';
-export type { Machine } from './machine.js';

@@ -1,6 +1,34 @@
-import { encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
+import { encodeFromFloat64, type FormatName, formats } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
-import { normalValues } from './random-values.js';
+
+/** Different values made before they repeat: more than branch predictors and caches can learn. */
+const period = 2 ** 18;
+
+/**
+ * Uniform numbers in (0, 1): a 32-bit linear congruential generator with the constants of Numerical
+ * Recipes. Good enough for timing, which only asks for values of all sizes in no pattern.
+ */
+function uniformSource(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return (state + 0.5) / 2 ** 32;
+  };
+}
+
+/** `count` standard normal numbers (Box and Muller's method), the same for a seed on every machine. */
+export function normalValues(count: number, seed: number): Float64Array {
+  const uniform = uniformSource(seed);
+  const values = new Float64Array(count);
+  const fresh = Math.min(count, period);
+  for (let i = 0; i < fresh; i++) {
+    const radius = Math.sqrt(-2 * Math.log(uniform()));
+    values[i] = radius * Math.cos(2 * Math.PI * uniform());
+  }
+  for (let at = fresh; at < count; at += fresh)
+    values.copyWithin(at, 0, Math.min(fresh, count - at));
+  return values;
+}
 
 /** The size of a self-attention problem, batch 1. */
 export interface ProblemSize {

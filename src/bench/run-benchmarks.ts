@@ -1,7 +1,31 @@
+import { arch, availableParallelism, cpus, loadavg, platform, totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Reading } from './benchmark.js';
 import { benchmarks } from './benchmarks.js';
-import { describeMachine, type Machine } from './machine.js';
+
+/** What benchmark numbers depend on. */
+export interface Machine {
+  readonly cpu: string;
+  /** Cores this process may use. */
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly node: string;
+  readonly platform: string;
+  /** Mean number of runnable processes over the last minute; above 0 others compete. 0 on Windows. */
+  readonly load: number;
+}
+
+/** This machine, now. */
+function describeMachine(): Machine {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memoryBytes: totalmem(),
+    node: process.version,
+    platform: `${platform()} ${arch()}`,
+    load: loadavg()[0],
+  };
+}
 
 export interface BenchmarkOptions {
   /** The program whose cold start is measured: a JavaScript file that takes --version. */

@@ -8,7 +8,7 @@ import {
   type Float32SpecialFunctionName,
 } from '../hardware/index.js';
 import { rateOf, type Benchmark } from './benchmark.js';
-import { normalValues } from './random-values.js';
+import { normalValues } from './normal-problem.js';
 
 const elements = 1e7;
 const plainElements = 1e6;

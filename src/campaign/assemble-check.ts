@@ -1,31 +1,32 @@
 import {
-  largestSizes,
-  lawOutcome,
   laws as allLaws,
-  neverReached,
-  widenedNotes,
+  largestSizes,
   type LawId,
+  lawOutcome,
   type LawResult,
+  neverReached,
   type TriedSizes,
+  widenedNotes,
 } from '../../properties/index.js';
 import {
   assembleCheckReport,
-  kernelDoesNotRun,
   type CheckAssembly,
   type CheckedLaw,
   type CheckReport,
+  kernelDoesNotRun,
   type ReportedShards,
 } from '../report/json/index.js';
 import {
-  checkUnits,
   type CheckRequest,
   type CheckUnit,
+  checkUnits,
   type RequestedLaw,
 } from './check-request.js';
 import { secondsOf } from './part.js';
 import { unitResult } from './run-check-units.js';
-import { countByShard } from './shard.js';
+import { countByShard, describeShard } from './shard.js';
 import type { UnitRecord } from './unit-log.js';
+import { type JoinedParts, rejectUnfinished } from './join-parts.js';
 
 /** What was found of a check, in one part or in all. */
 export interface CheckFindings {
@@ -38,7 +39,7 @@ export interface CheckFindings {
 }
 
 /** How a report is made, beside what was found: see `CheckProvenance`. */
-export type AssemblyOptions = Pick<CheckAssembly, 'created' | 'strict'>;
+type AssemblyOptions = Pick<CheckAssembly, 'created' | 'strict'>;
 
 /** What became of one law, up to its first violation. */
 interface LawFindings {
@@ -181,5 +182,40 @@ export function assembleCheck(findings: CheckFindings, options: AssemblyOptions 
       ...(shards === null ? {} : { shards }),
       ...options,
     },
+  );
+}
+
+/** Why the kernel could not be run by the first shard that could not; null when all could. */
+function firstExecution({ parts }: JoinedParts): string | null {
+  const [failing] = parts.filter(({ execution }) => execution !== null);
+  if (failing === undefined) return null;
+  // A kernel that runs nowhere fails as it does in a check that is not divided.
+  const everywhere = parts.every(({ execution }) => execution !== null);
+  return everywhere ? failing.execution : `${describeShard(failing.shard)}: ${failing.execution}`;
+}
+
+/**
+ * The report of a divided check.
+ * @throws RequestError for a part that stopped before its end without its time being up
+ */
+export function joinCheck(joined: JoinedParts, options: AssemblyOptions = {}): CheckReport {
+  const request = joined.request as CheckRequest;
+  const { parts, records } = joined;
+  const missing = missingCheckUnits({ request, records }, parts.length);
+  rejectUnfinished(joined, missing);
+  const late = parts.filter(({ outOfTime, shard }) => outOfTime && missing.has(shard.index));
+  return assembleCheck(
+    {
+      request,
+      records,
+      outOfTime: late.length > 0,
+      execution: firstExecution(joined),
+      shards: {
+        count: parts.length,
+        included: parts.map(({ shard }) => shard.index),
+        outOfTime: late.map(({ shard }) => shard.index),
+      },
+    },
+    options,
   );
 }

@@ -72,7 +72,7 @@ export interface CheckUnit {
 const roundsPerUnit = 5;
 
 /** The laws that are tried, in the order of the report. */
-export function triedLaws({ laws }: CheckRequest): LawId[] {
+function triedLaws({ laws }: CheckRequest): LawId[] {
   return (Object.keys(laws) as LawId[]).filter((id) => laws[id]?.skipped === null);
 }
 

@@ -1,4 +1,4 @@
-export { assembleCheck, type CheckFindings } from './assemble-check.js';
+export { assembleCheck, joinCheck, type CheckFindings } from './assemble-check.js';
 export {
   plainJson,
   requestFingerprint,
@@ -15,10 +15,8 @@ export {
   type ConformRequest,
   type ConformShard,
 } from './conform-campaign.js';
-export { joinCheck } from './join-check.js';
 export { fromUnits, joinParts, type JoinedParts } from './join-parts.js';
-export { openJournal, readJournal } from './journal.js';
-export type { JournalContent } from './journal-lines.js';
+export { openJournal, readJournal, type JournalContent } from './journal.js';
 export {
   partDocument,
   readPart,

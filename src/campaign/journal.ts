@@ -1,10 +1,103 @@
 import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { RequestError } from '../request-error.js';
-import { plainJson, requestDifference } from './campaign-request.js';
-import { journalHead, readJournalLines, type JournalContent } from './journal-lines.js';
+import { plainJson, requestDifference, requestFingerprint } from './campaign-request.js';
+import { validHead } from './part-shape.js';
 import { readWholeFile, shown, shownPath } from './read-whole-file.js';
-import { createUnitLog, type CampaignHead, type LogSink, type UnitLog } from './unit-log.js';
+import {
+  type CampaignHead,
+  createUnitLog,
+  type LogSink,
+  type UnitLog,
+  type UnitRecord,
+} from './unit-log.js';
+
+/** What a journal holds. */
+export interface JournalContent extends CampaignHead {
+  readonly records: readonly UnitRecord[];
+  /** Whether the time was up when it was last written. */
+  readonly outOfTime: boolean;
+  /** Bytes of its whole lines; what follows is of a line that was never finished. */
+  readonly wholeBytes: number;
+}
+
+export const journalKind = 'flashproof-journal';
+
+/** The first line of a journal. */
+function journalHead({ request, shard }: CampaignHead): object {
+  return plainJson({
+    kind: journalKind,
+    schemaVersion: 1,
+    fingerprint: requestFingerprint(request),
+    shard,
+    request,
+  });
+}
+
+const newline = 0x0a;
+
+/** How a journal begins; its first line may be cut off anywhere. */
+const beginning = Buffer.from(`{"kind":"${journalKind}",`);
+
+/** Whether bytes can be those of a journal: nothing else must ever be taken for a cut one, and lost. */
+function beginsAsJournal(bytes: Uint8Array): boolean {
+  const length = Math.min(bytes.length, beginning.length);
+  return beginning.subarray(0, length).equals(bytes.subarray(0, length));
+}
+
+function parseLine(path: string, text: string, number: number): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RequestError(
+      `${shownPath(path)}: line ${number} is damaged; delete it and what follows, and run the same command again`,
+    );
+  }
+}
+
+function isRecord(line: unknown): line is UnitRecord {
+  if (typeof line !== 'object' || line === null) return false;
+  const { unit, seconds, result } = line as Partial<UnitRecord>;
+  return typeof unit === 'string' && typeof seconds === 'number' && result !== undefined;
+}
+
+function isOutOfTime(line: unknown): boolean {
+  return (
+    typeof line === 'object' && line !== null && 'outOfTime' in line && line.outOfTime === true
+  );
+}
+
+/**
+ * Reads the bytes of a journal. A last line without its newline was being written when the process
+ * died, and does not count.
+ * @returns null for a journal without a first line
+ * @throws RequestError for a file that is no journal, and for one that is damaged before its end
+ */
+export function readJournalLines(path: string, bytes: Uint8Array): JournalContent | null {
+  if (!beginsAsJournal(bytes))
+    throw new RequestError(`${shownPath(path)}: is no journal of flashproof; name another file`);
+  const wholeBytes = bytes.lastIndexOf(newline) + 1;
+  if (wholeBytes === 0) return null;
+  const lines = new TextDecoder().decode(bytes.subarray(0, wholeBytes - 1)).split('\n');
+  const head = validHead(path, parseLine(path, lines[0], 1) as object);
+  const records = new Map<string, UnitRecord>();
+  let outOfTime = false;
+  for (const [i, text] of lines.slice(1).entries()) {
+    const line = parseLine(path, text, i + 2);
+    outOfTime = isOutOfTime(line);
+    if (outOfTime) continue;
+    if (!isRecord(line))
+      throw new RequestError(
+        `${shownPath(path)}: line ${i + 2} is no unit of work; delete it and what follows, and run the same command again`,
+      );
+    if (records.has(line.unit))
+      throw new RequestError(
+        `${shownPath(path)}: holds unit ${shown(line.unit)} twice, as when two processes write one journal; give each its own`,
+      );
+    records.set(line.unit, line);
+  }
+  return { ...head, records: [...records.values()], outOfTime, wholeBytes };
+}
 
 /** @throws RequestError, in place of what the system says of the file */
 function withFile<T>(path: string, what: string, act: () => T): T {

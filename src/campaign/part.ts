@@ -1,6 +1,6 @@
 import { RequestError } from '../request-error.js';
 import { plainJson, requestFingerprint } from './campaign-request.js';
-import { journalKind, readJournalLines } from './journal-lines.js';
+import { journalKind, readJournalLines } from './journal.js';
 import { validHead } from './part-shape.js';
 import { readWholeFile, shown, shownPath } from './read-whole-file.js';
 import type { CampaignHead, UnitRecord } from './unit-log.js';

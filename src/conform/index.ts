@@ -1,5 +1,13 @@
 export { compareShares, type BlockTask } from './compare-blocks.js';
-export { assembleConformance, checkConformance } from './conformance.js';
+export {
+  assembleConformance,
+  checkConformance,
+  type Conformance,
+  type ConformanceOptions,
+  type FunctionFindings,
+  type InputRange,
+  type InstructionConformance,
+} from './conformance.js';
 export {
   knownInstructions,
   plannedBlocks,
@@ -9,14 +17,12 @@ export {
   type PlannedFunction,
   type PreparedConformance,
 } from './conformance-plan.js';
-export type {
-  Conformance,
-  ConformanceOptions,
-  FunctionFindings,
-  InputRange,
-  InstructionConformance,
-} from './conformance.js';
 export { bundledCaptures, type CaptureSource } from './capture.js';
 export type { ResultComparison, ResultMismatch } from './compare-results.js';
-export { createBlockHasher, mismatchingBlocks } from './silicon-hash.js';
-export type { BlockHasher, BlockProgress, HashComparison } from './silicon-hash.js';
+export {
+  createBlockHasher,
+  mismatchingBlocks,
+  type BlockHasher,
+  type BlockProgress,
+  type HashComparison,
+} from './silicon-hash.js';

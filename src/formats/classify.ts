@@ -1,6 +1,5 @@
-import { smallestNormal } from './characteristics.js';
+import { type Bits, type FormatName, type NumberFormat, smallestNormal } from './format.js';
 import { decode } from './decode.js';
-import type { Bits, FormatName, NumberFormat } from './format.js';
 
 /** The kinds of floating-point datum. */
 export type NumberClass = 'zero' | 'subnormal' | 'normal' | 'infinite' | 'nan';

@@ -1,8 +1,7 @@
-import type { TensorData } from './tensor.js';
+import { checkStorage, patternsOf, type TensorData } from './tensor.js';
 import { RequestError } from '../request-error.js';
 import { decode } from './decode.js';
 import type { FormatName, NumberFormat } from './format.js';
-import { patternsOf, checkStorage } from './storage.js';
 
 /**
  * The exact values of elements `start` (default 0) to `end` (exclusive, default all) of an array in

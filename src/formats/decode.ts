@@ -1,7 +1,6 @@
 import { RequestError } from '../request-error.js';
 import { fromPattern64, powerOfTwo } from './binary64.js';
-import type { Bits, FormatName, NumberFormat } from './format.js';
-import { firstSpecialMagnitude } from './magnitude.js';
+import { type Bits, firstSpecialMagnitude, type FormatName, type NumberFormat } from './format.js';
 
 /**
  * The value of a bit pattern of the format, exactly; every NaN pattern gives NaN. The padding of
@@ -39,7 +38,7 @@ function valueOfMagnitude(format: NumberFormat, magnitude: number): number {
 }
 
 /** Throws a RequestError unless `bits` is a bit pattern of the format. */
-export function checkBits(format: NumberFormat, bits: number | bigint): void {
+function checkBits(format: NumberFormat, bits: number | bigint): void {
   const { name, storageBits } = format;
   const fits =
     storageBits === 64

@@ -1,13 +1,16 @@
 import { RequestError } from '../request-error.js';
 import { highWordIndex, lowWordIndex } from './binary64.js';
 import type { FormatName, NumberFormat } from './format.js';
-import { round } from './round.js';
-import { roundWords } from './round-words.js';
-import { float32Word, float64Word, planWordRounding, shortPrecision } from './word-rounding.js';
-import type { ShortFormatName } from './word-rounding.js';
-import type { RoundingOptions } from './rounding.js';
-import { allocateStorage, patternsOf } from './storage.js';
-import type { StorageArrays } from './storage.js';
+import { round, type RoundingOptions } from './round.js';
+import {
+  float32Word,
+  float64Word,
+  planWordRounding,
+  roundWords,
+  type ShortFormatName,
+  shortPrecision,
+} from './word-rounding.js';
+import { allocateStorage, patternsOf, type StorageArrays } from './tensor.js';
 
 /**
  * The values rounded to the format, in a new array of its storage type. Every element's bit pattern

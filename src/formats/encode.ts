@@ -1,8 +1,6 @@
 import { exponentOf, powerOfTwo, toPattern64 } from './binary64.js';
-import type { Bits, FormatName, NumberFormat } from './format.js';
-import { firstSpecialMagnitude } from './magnitude.js';
-import { round } from './round.js';
-import type { RoundingOptions } from './rounding.js';
+import { type Bits, firstSpecialMagnitude, type FormatName, type NumberFormat } from './format.js';
+import { round, type RoundingOptions } from './round.js';
 
 /**
  * The bit pattern that `value` rounds to: {@link round}, then the pattern of the result. Every NaN

@@ -1,3 +1,5 @@
+import { powerOfTwo } from './binary64.js';
+
 /** The number formats flashproof knows. */
 export type FormatName = 'fp64' | 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'e4m3' | 'e5m2';
 
@@ -70,3 +72,39 @@ export const formats: { readonly [Name in FormatName]: NumberFormat<Name> } = {
   e4m3: { ...ieee('e4m3', 8, 4, 4, 0x7f), maxExponent: 8, maxFinite: 448, specials: 'fn' },
   e5m2: ieee('e5m2', 8, 5, 3, 0x7f),
 };
+
+/** The unit roundoff u = 2^-p: the largest relative error of one rounding to nearest, without underflow. */
+export function unitRoundoff(format: NumberFormat): number {
+  return powerOfTwo(-format.precision);
+}
+
+/** The smallest positive number of the format, the spacing of its subnormals. */
+export function smallestSubnormal(format: NumberFormat): number {
+  return powerOfTwo(format.minExponent - format.precision + 1);
+}
+
+/** The smallest positive number of the format with a full significand, 2^minExponent. */
+export function smallestNormal(format: NumberFormat): number {
+  return powerOfTwo(format.minExponent);
+}
+
+/**
+ * The magnitude of a bit pattern is its exponent and fraction fields read as one integer, without
+ * the sign and the padding. Magnitudes order the non-negative numbers of a format and count them
+ * one by one from zero, across subnormals and binades, up to the largest finite number. All of the
+ * formats but fp64 have magnitudes below 2^31.
+ */
+
+/** The magnitude of the largest finite number of a format narrower than fp64. */
+export function maxFiniteMagnitude(format: NumberFormat): number {
+  return firstSpecialMagnitude(format) - 1;
+}
+
+/**
+ * The smallest magnitude that is no finite number: infinity's in an `ieee` format, NaN's in an `fn`
+ * format.
+ */
+export function firstSpecialMagnitude(format: NumberFormat): number {
+  const magnitudes = 2 ** (format.exponentBits + format.precision - 1);
+  return format.specials === 'ieee' ? magnitudes - 2 ** (format.precision - 1) : magnitudes - 1;
+}

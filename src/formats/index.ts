@@ -1,17 +1,26 @@
-export { formats } from './format.js';
-export type { Bits, FormatName, NumberFormat } from './format.js';
-export type { OverflowMode, RoundingMode, RoundingOptions } from './rounding.js';
+export {
+  formats,
+  smallestNormal,
+  smallestSubnormal,
+  unitRoundoff,
+  type Bits,
+  type FormatName,
+  type NumberFormat,
+} from './format.js';
+export { round, type OverflowMode, type RoundingMode, type RoundingOptions } from './round.js';
 export { decode } from './decode.js';
 export { encode } from './encode.js';
-export { round } from './round.js';
-export { ulp } from './ulp.js';
-export { nextDown, nextUp } from './neighbours.js';
-export { classify } from './classify.js';
-export type { Classification, NumberClass } from './classify.js';
-export { smallestNormal, smallestSubnormal, unitRoundoff } from './characteristics.js';
+export { nextDown, nextUp, ulp } from './ulp.js';
+export { classify, type Classification, type NumberClass } from './classify.js';
 export { decodeToFloat32, decodeToFloat64 } from './decode-array.js';
 export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './encode-array.js';
 export type { ShortFormatName } from './word-rounding.js';
-export { allocateStorage, patternsOf, storageOf } from './storage.js';
-export type { PatternArray, StorageArrays } from './storage.js';
-export type { Tensor, TensorData } from './tensor.js';
+export {
+  allocateStorage,
+  patternsOf,
+  storageOf,
+  type PatternArray,
+  type StorageArrays,
+  type Tensor,
+  type TensorData,
+} from './tensor.js';

@@ -1,9 +1,16 @@
 import { RequestError } from '../request-error.js';
-import type { FormatName, NumberFormat } from './format.js';
-import { firstSpecialMagnitude, maxFiniteMagnitude } from './magnitude.js';
-import { overflowed } from './round.js';
-import { magnitudeRounding } from './rounding.js';
-import type { MagnitudeRounding, RoundingOptions } from './rounding.js';
+import {
+  firstSpecialMagnitude,
+  type FormatName,
+  maxFiniteMagnitude,
+  type NumberFormat,
+} from './format.js';
+import {
+  magnitudeRounding,
+  type MagnitudeRounding,
+  overflowed,
+  type RoundingOptions,
+} from './round.js';
 
 /**
  * The largest precision that a 32-bit word decides exactly: an fp64 high word has 20 fraction bits,
@@ -19,7 +26,7 @@ export type ShortFormatName = Exclude<FormatName, 'fp64' | 'fp32'>;
  * fraction. Where the number has more fraction bits than that, the lowest bit of the word is sticky:
  * set when any bit below is.
  */
-export interface WordLayout {
+interface WordLayout {
   readonly fractionBits: number;
   readonly exponentBias: number;
 }
@@ -31,7 +38,7 @@ export const float32Word: WordLayout = { fractionBits: 23, exponentBias: 127 };
 export const float64Word: WordLayout = { fractionBits: 20, exponentBias: 1023 };
 
 /** Everything that the loop over words needs to know, as 32-bit integers. */
-export interface WordRounding {
+interface WordRounding {
   readonly fractionBits: number;
   /** The magnitude of an infinite word. */
   readonly infinityWord: number;
@@ -52,7 +59,7 @@ export interface WordRounding {
 }
 
 /** What differs between the numbers of the two signs. Results are bit patterns with the sign in. */
-export interface SignRounding {
+interface SignRounding {
   readonly bit: number;
   /** All ones when magnitudes are rounded away from zero, else 0. */
   readonly awayFromZero: number;
@@ -147,5 +154,54 @@ function checkShort(format: NumberFormat): void {
     throw new RequestError(
       `conversion by 32-bit words is for formats of precision up to ${shortPrecision}, not ${format.name}; use encodeFromFloat32 or encodeFromFloat64`,
     );
+  }
+}
+
+/**
+ * Rounds the numbers in the first `count` words as planned and writes their bit patterns from
+ * `outStart` on in `out`, in integer arithmetic alone. Equal to `encode` of each number.
+ */
+export function roundWords(
+  plan: WordRounding,
+  words: Uint32Array,
+  count: number,
+  out: Uint8Array | Uint16Array | Uint32Array,
+  outStart: number,
+): void {
+  const { fractionBits, infinityWord, rebias, realignBelow, drop, nearest } = plan;
+  const { largest, padding, nan, signs } = plan;
+  const hiddenBit = 1 << fractionBits;
+  const fractionMask = hiddenBit - 1;
+  const rebiasWord = rebias << fractionBits;
+
+  for (let i = 0; i < count; i++) {
+    const word = words[i];
+    const magnitude = word & 0x7fffffff;
+    const sign = signs[word >>> 31];
+    let result: number;
+    if (magnitude >= infinityWord) {
+      result = magnitude === infinityWord ? sign.infinityResult : nan;
+    } else if (magnitude < sign.flushBelow) {
+      result = sign.bit;
+    } else {
+      let aligned = magnitude - rebiasWord;
+      let shift = drop;
+      if (magnitude < realignBelow) {
+        shift += rebias + 1 - (magnitude >>> fractionBits);
+        aligned = (magnitude & fractionMask) | hiddenBit;
+        if (shift > fractionBits + 1) {
+          // Less than half of the smallest subnormal: zero and a nonzero remainder, or zero itself.
+          shift = 2;
+          aligned = magnitude === 0 ? 0 : 1;
+        }
+      }
+      const ones = (1 << shift) - 1;
+      const increment = nearest
+        ? (ones >>> 1) + ((aligned >>> shift) & 1)
+        : ones & sign.awayFromZero;
+      const rounded = (aligned + increment) >>> shift;
+      result = rounded > largest ? sign.overflowResult : (rounded << padding) | sign.bit;
+    }
+    out[outStart + i] = result;
   }
 }

@@ -1,16 +1,13 @@
-export { atomicWriteFile } from './atomic-write.js';
-export type { Chunks, WriteOptions } from './atomic-write.js';
+export { atomicWriteFile, type Chunks, type WriteOptions } from './atomic-write.js';
 export type { DeclaredFormats } from './dtype.js';
 export { hashTensorFile } from './hash.js';
-export { printable, quoted } from './message-text.js';
+export { nearestName, printable, quoted } from './message-text.js';
 export type { NamedTensors } from './named-tensors.js';
-export { nearestName } from './nearest-name.js';
-export { writeNpy } from './npy-writer.js';
-export { writeNpz } from './npz-writer.js';
-export { openTensorFile } from './open-tensor-file.js';
-export type { OpenOptions } from './open-tensor-file.js';
-export { readText } from './read-text.js';
-export { writeSafetensors } from './safetensors-writer.js';
+export { writeNpy } from './npy/writer.js';
+export { writeNpz } from './npz/writer.js';
+export { openTensorFile, type OpenOptions } from './open-tensor-file.js';
+export { readText } from './byte-source.js';
+export { writeSafetensors } from './safetensors/writer.js';
 export type { TensorEntry, TensorFile } from './tensor-file.js';
 export { layouts, toHeadsFirst, type Layout } from './layout.js';
 export {

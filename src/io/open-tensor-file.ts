@@ -1,14 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { RequestError } from '../request-error.js';
-import { openByteSource } from './byte-source.js';
-import type { ByteSource } from './byte-source.js';
+import { type ByteSource, openByteSource } from './byte-source.js';
 import type { DeclaredFormats } from './dtype.js';
 import { fileError } from './file-errors.js';
 import { printable } from './message-text.js';
-import { npyMagic } from './npy-header.js';
-import { openNpy } from './npy-reader.js';
-import { openNpz } from './npz-reader.js';
-import { openSafetensors } from './safetensors-reader.js';
+import { npyMagic } from './npy/header.js';
+import { openNpy } from './npy/reader.js';
+import { openNpz } from './npz/reader.js';
+import { openSafetensors } from './safetensors/reader.js';
 import { openTensorFolder } from './tensor-folder.js';
 import type { TensorFile } from './tensor-file.js';
 

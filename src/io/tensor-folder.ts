@@ -1,17 +1,13 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RequestError } from '../request-error.js';
-import { openByteSource } from './byte-source.js';
-import type { ByteSource } from './byte-source.js';
-import { checkDeclarations } from './dtype.js';
-import type { DeclaredFormats } from './dtype.js';
+import { type ByteSource, openByteSource } from './byte-source.js';
+import { checkDeclarations, type DeclaredFormats } from './dtype.js';
 import { fileError } from './file-errors.js';
-import { JsonCursor } from './json-cursor.js';
+import { JsonCursor } from './safetensors/json-cursor.js';
 import { printable, quoted } from './message-text.js';
-import { npyArray } from './npy-array.js';
-import { npyTensorName } from './npy-reader.js';
-import { tensorFile } from './tensor-file.js';
-import type { StoredTensor, TensorFile } from './tensor-file.js';
+import { npyArray, npyTensorName } from './npy/reader.js';
+import { type StoredTensor, tensorFile, type TensorFile } from './tensor-file.js';
 
 /** The file of a folder that carries its metadata. */
 const metadataFile = 'metadata.json';

@@ -1,2 +1,7 @@
-export { startLiveKernel } from './live-kernel.js';
-export type { LiveAnswer, LiveFailure, LiveKernel, OutputReader } from './live-kernel.js';
+export {
+  startLiveKernel,
+  type LiveAnswer,
+  type LiveFailure,
+  type LiveKernel,
+  type OutputReader,
+} from './live-kernel.js';

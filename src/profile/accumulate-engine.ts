@@ -1,8 +1,13 @@
 import { createAllocator, instantiator } from '../simd/index.js';
 import type { ResultClasses } from './accumulate.js';
 import { binary } from './accumulate.generated.js';
-import { formatWords, type FormatRecord } from './format-record.js';
-import { readRecord, recordLayout, type ErrorRecord } from './record.js';
+import {
+  type ErrorRecord,
+  type FormatRecord,
+  formatWords,
+  readRecord,
+  recordLayout,
+} from './record.js';
 
 /** Inputs that the engine works on at a time: everything about them stays in the second-level cache. */
 export const segmentLength = 1024;
@@ -66,7 +71,7 @@ export interface ScaleBlocks {
 }
 
 /** What `prepare` says of the references of a segment. */
-export interface Prepared {
+interface Prepared {
   readonly undecided: readonly number[];
   readonly scaledCount: number;
   readonly ulpCount: number;

@@ -1,14 +1,14 @@
-import type { FormatRecord } from './format-record.js';
-import { binCount, binOf } from './histogram.js';
 import {
-  countNames,
-  listLength,
-  sumNames,
   type CountName,
+  countNames,
   type ErrorRecord,
   type Extreme,
+  type FormatRecord,
+  listLength,
   type SumName,
+  sumNames,
 } from './record.js';
+import { binCount, binOf } from './histogram.js';
 
 /**
  * The definition of what the WebAssembly loops (assembly/accumulate.ts) compute, equal to the last bit:
@@ -16,7 +16,7 @@ import {
  */
 
 /** A record being filled. */
-export interface GrowingRecord extends ErrorRecord {
+interface GrowingRecord extends ErrorRecord {
   readonly largestScaled: Extreme[];
   readonly largestUlp: Extreme[];
   readonly breaks: { count: number; largest: Extreme[]; first: number[] };
@@ -52,7 +52,7 @@ export function roundTo(format: FormatRecord, x: number, power = x): number {
 }
 
 /** What is measured at the references of some inputs. */
-export interface Scales {
+interface Scales {
   /** Factors of the difference from the reference; 0 where an error is not measured. */
   readonly scale: Float64Array;
   readonly ulps: Float64Array;
@@ -104,7 +104,7 @@ function insert(list: Extreme[], extreme: Extreme): void {
 }
 
 /** The results of some consecutive inputs, rounded, and what they are measured against. */
-export interface Measured {
+interface Measured {
   readonly rounded: Float64Array;
   readonly references: Float64Array;
   readonly baseline: Float64Array;
@@ -211,4 +211,36 @@ export function classify(results: Uint32Array): ResultClasses {
     least: orders.reduce((least, order) => Math.min(least, order), largestInt32),
     most: orders.reduce((most, order) => Math.max(most, order), smallestInt32),
   };
+}
+
+/** The classes of no results. */
+export const noClasses: ResultClasses = {
+  zeros: 0,
+  subnormals: 0,
+  infinities: 0,
+  nans: 0,
+  least: 2 ** 31 - 1,
+  most: -(2 ** 31),
+};
+
+/** The classes of the results of both. */
+export function mergeClasses(a: ResultClasses, b: ResultClasses): ResultClasses {
+  return {
+    zeros: a.zeros + b.zeros,
+    subnormals: a.subnormals + b.subnormals,
+    infinities: a.infinities + b.infinities,
+    nans: a.nans + b.nans,
+    least: Math.min(a.least, b.least),
+    most: Math.max(a.most, b.most),
+  };
+}
+
+/** Whether all results are one and the same number. */
+export function isConstant({ nans, least, most }: ResultClasses): boolean {
+  return nans === 0 && least === most;
+}
+
+/** The fp32 bit pattern of `least` or `most`. */
+export function bitsOfOrder(order: number): number {
+  return order >= 0 ? order : 2 ** 31 - 1 - order;
 }

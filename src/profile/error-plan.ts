@@ -2,8 +2,7 @@ import type { ResultClasses } from './accumulate.js';
 import type { CandidateName } from './candidates.js';
 import type { EnvelopeSlice } from './envelope.js';
 import type { Ordinal } from './float32-order.js';
-import type { Rounding } from './format-record.js';
-import type { ErrorRecord, MonotonicityBreaks } from './record.js';
+import type { ErrorRecord, MonotonicityBreaks, Rounding } from './record.js';
 import type { ReferenceName } from './references.js';
 
 /** One way of measuring the error of a result. */

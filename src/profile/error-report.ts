@@ -4,21 +4,21 @@ import type { Domain } from './cells.js';
 import type { Measure } from './error-plan.js';
 import { domainErrors, type ErrorSweep } from './error-sweep.js';
 import {
+  type Errors,
+  quotient,
   selectCount,
+  type Totals,
   weigh,
   weighSum,
-  weightings,
-  type Errors,
-  type Totals,
   type Weighting,
+  weightings,
 } from './errors.js';
-import { quotient } from './exact-sum.js';
 import { binCount, binStart } from './histogram.js';
 import { createInputView, type InputView } from './input-view.js';
 import type { CountName, Extreme, SumName } from './record.js';
 
 /** One input with its result and the exact value. */
-export interface ErrorExample extends InputView {
+interface ErrorExample extends InputView {
   /** The error that it is an example of, in the unit of its list. */
   readonly error: number;
 }

@@ -1,8 +1,7 @@
 import type { ArrayFunction } from '../simd/index.js';
-import type { ResultClasses } from './accumulate.js';
+import { isConstant, mergeClasses, noClasses, type ResultClasses } from './accumulate.js';
 import { createAccumulateEngine, segmentLength } from './accumulate-engine.js';
 import type { CandidateName } from './candidates.js';
-import { isConstant, mergeClasses, noClasses } from './classes.js';
 import { columnOf, createEnvelopeSlice, type EnvelopeSlice } from './envelope.js';
 import type { CandidateSlice, ErrorPlan, Slice, SliceErrors } from './error-plan.js';
 import {

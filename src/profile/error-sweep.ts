@@ -1,6 +1,5 @@
-import type { ResultClasses } from './accumulate.js';
+import { mergeClasses, noClasses, type ResultClasses } from './accumulate.js';
 import { cutCells, slicesOf, type Cell, type Domain, type InputRange } from './cells.js';
-import { mergeClasses, noClasses } from './classes.js';
 import { emptyEnvelope, widenEnvelope, type Envelope } from './envelope.js';
 import type { Crossing, ErrorPlan, SliceErrors } from './error-plan.js';
 import { addErrors, addRecord, mergeBreaks, noBreaks, noErrors, type Errors } from './errors.js';
@@ -16,7 +15,7 @@ export interface FunctionCell {
 }
 
 /** What all functions do in one cell. */
-export interface CellErrors {
+interface CellErrors {
   readonly cell: Cell;
   /** In the order of the plan. */
   readonly functions: readonly FunctionCell[];
@@ -74,7 +73,7 @@ export function addSlice(target: ErrorSweep, { slice, measured, candidates }: Sl
 }
 
 /** A plan before its range is known. */
-export type ErrorPlanDraft = Omit<ErrorPlan, 'kind' | 'first' | 'last'>;
+type ErrorPlanDraft = Omit<ErrorPlan, 'kind' | 'first' | 'last'>;
 
 /**
  * Measures the errors of a plan's functions at every fp32 input of the cells within the range.

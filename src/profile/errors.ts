@@ -1,17 +1,34 @@
+import { float64FromRational, scaledIntegerOf } from '../arith/index.js';
 import type { MeasuredCounts } from './error-plan.js';
-import { exactSumOf, type ExactSum } from './exact-sum.js';
 import { smallestSpacingExponent } from './float32-order.js';
 import { binCount } from './histogram.js';
 import {
-  countNames,
-  listLength,
-  sumNames,
   type CountName,
+  countNames,
   type ErrorRecord,
   type Extreme,
+  listLength,
   type MonotonicityBreaks,
   type SumName,
+  sumNames,
 } from './record.js';
+
+/** A sum of fp64 numbers without rounding, in units of 2^-1074: adding is associative. */
+type ExactSum = bigint;
+
+const unitExponent = 1074n;
+
+/** A finite fp64 number as an exact sum. */
+export function exactSumOf(value: number): ExactSum {
+  if (value === 0) return 0n;
+  const { integer, exponent } = scaledIntegerOf(value);
+  return integer << (BigInt(exponent) + unitExponent);
+}
+
+/** The sum divided by a whole number above 0, rounded to fp64 once. */
+export function quotient(sum: ExactSum, divisor: bigint): number {
+  return float64FromRational(sum, divisor << unitExponent);
+}
 
 /** What is added up over inputs whose ulps are alike. */
 export interface Totals {

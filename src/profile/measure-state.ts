@@ -1,7 +1,7 @@
 import { formats } from '../formats/index.js';
 import type { AccumulateEngine, Block, ScaleBlocks } from './accumulate-engine.js';
 import type { Measure } from './error-plan.js';
-import { formatRecord, type FormatRecord } from './format-record.js';
+import { formatRecord, type FormatRecord } from './record.js';
 import type { Reference } from './references.js';
 
 /** Arrays and records in the engine's memory that one measure takes, and each function in it. */
@@ -12,7 +12,7 @@ export const recordsPerCandidate = 3;
 const margin = 2 ** -50;
 
 /** The memory of one measure for one segment. */
-export interface MeasureState extends ScaleBlocks {
+interface MeasureState extends ScaleBlocks {
   readonly measure: Measure;
   readonly record: FormatRecord;
   /** The format's address. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openJournal, readJournal, readPart } from '../../src/campaign/index.js';
-import { readJournalLines } from '../../src/campaign/journal-lines.js';
+import { readJournalLines } from '../../src/campaign/journal.js';
 import { RequestError } from '../../src/request-error.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-journal-'));

@@ -6,9 +6,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { median, runBenchmark, type Benchmark } from '../../src/bench/benchmark.js';
 import { benchmarks } from '../../src/bench/benchmarks.js';
-import { normalProblem } from '../../src/bench/normal-problem.js';
+import { normalProblem, normalValues } from '../../src/bench/normal-problem.js';
 import { multiplyAdds } from '../../src/bench/oracle-benchmarks.js';
-import { normalValues } from '../../src/bench/random-values.js';
 import { formatQuantity, formatScaled } from '../../src/words/numbers.js';
 import { builtDist } from '../setup/built-dist.js';
 

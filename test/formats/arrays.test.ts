@@ -10,7 +10,7 @@ import {
   encodeFromFloat64,
   formats,
 } from '../../src/formats/index.js';
-import { patternsOf } from '../../src/formats/storage.js';
+import { patternsOf } from '../../src/formats/tensor.js';
 import type { TensorData } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { doubleSource, fromPattern64, wordSource } from './exact.js';

@@ -6,9 +6,9 @@ import {
   encodeFromFloat64,
   formats,
   round,
+  type RoundingMode,
 } from '../../src/formats/index.js';
-import type { RoundingMode } from '../../src/formats/index.js';
-import { patternsOf } from '../../src/formats/storage.js';
+import { patternsOf } from '../../src/formats/tensor.js';
 import {
   count,
   doubleSource,

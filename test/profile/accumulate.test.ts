@@ -10,7 +10,7 @@ import {
   scalesFor,
 } from '../../src/profile/accumulate.js';
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
-import { formatRecord } from '../../src/profile/format-record.js';
+import { formatRecord } from '../../src/profile/record.js';
 import { binCount, binOf, binStart } from '../../src/profile/histogram.js';
 import { scaled } from '../setup/effort.js';
 import { anyBits, float32, roundings } from './random-results.js';

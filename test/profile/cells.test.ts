@@ -10,8 +10,8 @@ import {
   spacingExponentOf,
   valueOfOrdinal,
 } from '../../src/profile/float32-order.js';
-import { exp2Cells, exp2Domains } from '../../src/profile/techniques/exp2-cells.js';
-import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/panels.js';
+import { exp2Cells, exp2Domains } from '../../src/profile/techniques/input-cells.js';
+import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/plots.js';
 import { unitProfiles } from '../../src/profile/techniques/special-functions.js';
 import { RequestError } from '../../src/request-error.js';
 import { anyBits, float32 } from './random-results.js';

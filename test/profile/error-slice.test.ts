@@ -17,7 +17,7 @@ import { addSlice, emptySweep } from '../../src/profile/error-sweep.js';
 import { bitsOfOrdinal, ordinalOfValue, valueOfOrdinal } from '../../src/profile/float32-order.js';
 import { binOf } from '../../src/profile/histogram.js';
 import { countNames, sumNames, type CountName } from '../../src/profile/record.js';
-import { exp2Measures } from '../../src/profile/techniques/exp2.js';
+import { exp2Measures } from '../../src/profile/techniques/exp2-profile.js';
 import type { ArrayFunction } from '../../src/simd/index.js';
 import { hardCases } from '../oracles/hard-rounding-cases.js';
 import { bitsOf, float32 } from './random-results.js';

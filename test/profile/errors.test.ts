@@ -3,13 +3,14 @@ import { describe, expect, it } from 'vitest';
 import {
   addErrors,
   addRecord,
+  type Errors,
+  exactSumOf,
   noErrors,
+  quotient,
   selectCount,
   weigh,
   weighSum,
-  type Errors,
 } from '../../src/profile/errors.js';
-import { exactSumOf, quotient } from '../../src/profile/exact-sum.js';
 import { binCount } from '../../src/profile/histogram.js';
 import {
   countNames,

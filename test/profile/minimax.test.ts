@@ -2,14 +2,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { exp2Coefficients } from '../../kernels/index.js';
 import { polynomialDegrees } from '../../src/profile/candidates.js';
-import { minimaxExp2, type Constraint } from '../../src/profile/minimax.js';
+import { type Constraint, minimaxExp2, solveLinear } from '../../src/profile/minimax.js';
 import {
   errorExtremes,
   largestRelativeError,
   relativeError,
 } from '../../src/profile/polynomial-error.js';
-import { solveLinear } from '../../src/profile/solve-linear.js';
-import { compareWithMinimax } from '../../src/profile/techniques/exp2-minimax.js';
+import { compareWithMinimax } from '../../src/profile/techniques/exp2-profile.js';
 
 const constraints: readonly Constraint[] = ['c0 = 1', 'free'];
 const cases = polynomialDegrees.flatMap((degree) =>

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import type { Rounding } from '../../src/profile/format-record.js';
+import type { Rounding } from '../../src/profile/record.js';
 
 /** An fp32 bit pattern: any at all, or one near the ends of some format's ranges. */
 export const anyBits: fc.Arbitrary<number> = fc.oneof(

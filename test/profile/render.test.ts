@@ -14,9 +14,14 @@ import {
 import { renderProfile } from '../../src/report/text/profile/index.js';
 import { renderSvg } from '../../src/report/svg/index.js';
 import { envelopePaths } from '../../src/report/svg/svg-plot.js';
-import { formatCertainDigits, formatDigits, formatFloat32, formatPercentage } from '../../src/words/numbers.js';
+import {
+  formatCertainDigits,
+  formatDigits,
+  formatFloat32,
+  formatPercentage,
+} from '../../src/words/numbers.js';
 import { alignColumns } from '../../src/report/layout/table.js';
-import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/panels.js';
+import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/plots.js';
 import { anyBits, float32 } from './random-results.js';
 
 const finite = fc.double({ noNaN: true, min: -1e300, max: 1e300 });

@@ -15,7 +15,13 @@ import {
   tensorCoreProduct,
 } from '../../src/hardware/index.js';
 import { createCandidates } from '../../src/profile/candidates.js';
-import { exponentLimit } from '../../src/profile/limits/exponent-limit.js';
+import {
+  exponentLimit,
+  largestRoundingExcess,
+  weightConversions,
+  type WeightFormat,
+  weightFormats,
+} from '../../src/profile/limits/weight-formats.js';
 import { largestExponent, largestThreshold } from '../../src/profile/limits/lag-bound.js';
 import { offsetTrades } from '../../src/profile/limits/offset-trade.js';
 import {
@@ -28,12 +34,6 @@ import {
   thresholdLimits,
   type ThresholdLimit,
 } from '../../src/profile/limits/threshold-limits.js';
-import {
-  largestRoundingExcess,
-  weightConversions,
-  weightFormats,
-  type WeightFormat,
-} from '../../src/profile/limits/weight-formats.js';
 
 const { fp32 } = formats;
 const functions = createCandidates();

@@ -4,15 +4,26 @@ import { exp2Polynomial, exp2Tunings, reduceRange } from '../../kernels/index.js
 import { exp2Rounded } from '../../oracles/index.js';
 import { formats, round, smallestNormal, unitRoundoff } from '../../src/formats/index.js';
 import { specialFunctions } from '../../src/hardware/index.js';
-import { profileExp2, profileRangeReduction, profileSplit, profileUnit, profileWeightRounding, techniqueNamed, techniques, tuningNames, type DomainReport, type MeasureReport } from '../../src/profile/index.js';
+import {
+  profileExp2,
+  profileRangeReduction,
+  profileSplit,
+  profileUnit,
+  profileWeightRounding,
+  techniqueNamed,
+  techniques,
+  tuningNames,
+  type DomainReport,
+  type MeasureReport,
+} from '../../src/profile/index.js';
 import {
   isReductionExact,
   mergeReductions,
   noReductions,
-} from '../../src/profile/range-reduction-slice.js';
+} from '../../src/profile/techniques/range-reduction-slice.js';
 import { polynomialDegrees } from '../../src/profile/candidates.js';
 import { valueOfOrdinal } from '../../src/profile/float32-order.js';
-import { exp2Cells } from '../../src/profile/techniques/exp2-cells.js';
+import { exp2Cells } from '../../src/profile/techniques/input-cells.js';
 import { underflowOf, weightRoundings } from '../../src/profile/techniques/p-round.js';
 import { inexactByLaw } from '../../src/profile/techniques/range-reduction.js';
 import { tuningLanes } from '../../src/profile/techniques/tuning-lanes.js';

@@ -22,8 +22,12 @@ import { rescaleThresholds } from '../../src/profile/techniques/rescale.js';
 import { blockScores } from '../../src/profile/trade-offs/block-scores.js';
 import { avoidLastFragment } from '../../src/profile/trade-offs/avoid-last-fragment.js';
 import { exponentialShares } from '../../src/profile/trade-offs/exp2-shares.js';
-import { errorRatio, forwardErrors } from '../../src/profile/trade-offs/forward-errors.js';
-import { modelledFormats, runForward } from '../../src/profile/trade-offs/forward-run.js';
+import {
+  errorRatio,
+  forwardErrors,
+  modelledFormats,
+  runForward,
+} from '../../src/profile/trade-offs/forward-run.js';
 import { mergeReached, reachedWeights } from '../../src/profile/trade-offs/reached-weights.js';
 import { measureRescale, stepOf } from '../../src/profile/trade-offs/rescale-case.js';
 import { resolveTradeOff } from '../../src/profile/trade-offs/trade-off-request.js';

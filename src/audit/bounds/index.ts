@@ -17,12 +17,13 @@ export {
   type CombinedBounds,
   type RowsBound,
 } from './rows-bound.js';
-export { fa4Arithmetic, naiveArithmetic } from '../../../kernels/index.js';
-export type {
-  ExponentArithmetic,
-  ExponentialArithmetic,
-  FinishArithmetic,
-  KernelArithmetic,
-  MaximumRule,
-  SumArithmetic,
+export {
+  fa4Arithmetic,
+  naiveArithmetic,
+  type ExponentArithmetic,
+  type ExponentialArithmetic,
+  type FinishArithmetic,
+  type KernelArithmetic,
+  type MaximumRule,
+  type SumArithmetic,
 } from '../../../kernels/index.js';

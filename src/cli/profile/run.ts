@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import {
   techniqueNamed,
   type Profile,
-  type Technique,
+  type ProfiledTechnique,
   type TechniqueOption,
   type TradeOffOptions,
 } from '../../profile/index.js';
@@ -21,7 +21,7 @@ const flags: Readonly<Record<TechniqueOption, readonly (keyof ProfileCommandOpti
   problems: ['regime', 'format', 'queries', 'keys', 'dim', 'seed'],
 };
 
-function checkOptions({ name, options: known }: Technique, options: ProfileCommandOptions): void {
+function checkOptions({ name, options: known }: ProfiledTechnique, options: ProfileCommandOptions): void {
   for (const [option, names] of Object.entries(flags) as [TechniqueOption, typeof flags.range][])
     for (const flag of names)
       if (options[flag] !== undefined && !known.includes(option))
@@ -31,7 +31,7 @@ function checkOptions({ name, options: known }: Technique, options: ProfileComma
 }
 
 /** Whose evidence is stated, or whose forward is emulated, where the request does not say. */
-function architectureOf({ options: known }: Technique, options: ProfileCommandOptions) {
+function architectureOf({ options: known }: ProfiledTechnique, options: ProfileCommandOptions) {
   return options.architecture ?? (known.includes('problems') ? 'sm_100' : 'sm_90');
 }
 

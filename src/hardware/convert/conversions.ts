@@ -1,5 +1,105 @@
-import { modelConversion } from './conversion.js';
-import type { Conversion, ConversionRule } from './conversion.js';
+import {
+  convertFloat32Bits,
+  decode,
+  encode,
+  type FormatName,
+  formats,
+  type NumberFormat,
+  type OverflowMode,
+  type RoundingMode,
+  type RoundingOptions,
+} from '../../formats/index.js';
+import { lazily } from '../../lazily.js';
+import { RequestError } from '../../request-error.js';
+
+/** The formats between which the modelled instructions convert. */
+export type ConversionFormat = Exclude<FormatName, 'fp64' | 'tf32'>;
+
+/** How an instruction rounds and what becomes of the values that its result cannot hold. */
+export interface ConversionRule {
+  /** Null where the instruction names none, since every result is exact. */
+  readonly rounding: RoundingMode | null;
+  /** What becomes of values beyond the destination's largest finite number, infinities included. */
+  readonly overflow: OverflowMode;
+  /**
+   * What a NaN becomes. `canonical`: the destination's canonical NaN, whatever its sign and payload.
+   * `extended`: the input's pattern followed by zeros, so that sign and payload survive and a
+   * signaling NaN stays signaling.
+   */
+  readonly nan: 'canonical' | 'extended';
+}
+
+/** One conversion instruction: what it does, and its model of one lane. */
+export interface Conversion extends ConversionRule {
+  readonly source: ConversionFormat;
+  readonly destination: ConversionFormat;
+  /**
+   * From the bit pattern of a number of `source` to that of the result in `destination`, both from 0
+   * to 2^storageBits − 1. Rounds as `rounding` says; subnormal inputs and results are kept. Throws a
+   * RequestError for what is no bit pattern of the source.
+   */
+  readonly evaluate: (bits: number) => number;
+  /**
+   * `evaluate` of each element: `results[i]` from `inputs[i]`, zero-extended. Throws a RequestError
+   * when `results` is shorter than `inputs` or an input is no bit pattern of the source.
+   */
+  readonly evaluateArray: (inputs: Uint32Array, results: Uint32Array) => void;
+}
+
+function laneModel(
+  source: NumberFormat<ConversionFormat>,
+  destination: NumberFormat<ConversionFormat>,
+  options: RoundingOptions,
+  nan: ConversionRule['nan'],
+): Conversion['evaluate'] {
+  const extension = 2 ** (destination.storageBits - source.storageBits);
+  return (bits) => {
+    const value = decode(source, bits);
+    return Number.isNaN(value) && nan === 'extended'
+      ? bits * extension
+      : encode(destination, value, options);
+  };
+}
+
+/** A source of at most 16 bits has few enough patterns for a table of all results. */
+function tableModel(
+  source: NumberFormat<ConversionFormat>,
+  evaluate: Conversion['evaluate'],
+): Conversion['evaluateArray'] {
+  const size = 2 ** source.storageBits;
+  const table = lazily(() => Uint32Array.from({ length: size }, (_, bits) => evaluate(bits)));
+  return (inputs, results) => {
+    if (results.length < inputs.length)
+      throw new RequestError(
+        `${inputs.length} inputs but room for ${results.length} results; pass a longer array`,
+      );
+    const resultOf = table();
+    for (let i = 0; i < inputs.length; i++) {
+      const bits = inputs[i];
+      if (bits >= size)
+        throw new RequestError(
+          `input ${i}, 0x${bits.toString(16)}, is no ${source.name} bit pattern; pass integers below 2^${source.storageBits}`,
+        );
+      results[i] = resultOf[bits];
+    }
+  };
+}
+
+/** The model of an instruction that converts from `source` to `destination` by the rule. */
+function modelConversion(
+  source: ConversionFormat,
+  destination: ConversionFormat,
+  rule: ConversionRule,
+): Conversion {
+  const [from, to] = [formats[source], formats[destination]];
+  const options = { rounding: rule.rounding ?? 'nearest-even', overflow: rule.overflow } as const;
+  const evaluate = laneModel(from, to, options, rule.nan);
+  const evaluateArray: Conversion['evaluateArray'] =
+    from.name === 'fp32' && to.name !== 'fp32'
+      ? (inputs, results) => convertFloat32Bits(to, inputs, results, options)
+      : tableModel(from, evaluate);
+  return { source, destination, ...rule, evaluate, evaluateArray };
+}
 
 /** The conversions of two fp32 operands to one word that holds both results. */
 export type PairConversionName =
@@ -60,3 +160,35 @@ export const conversions: { readonly [Name in ConversionName]: Conversion } = {
   'cvt.f32.f16': modelConversion('fp16', 'fp32', exact),
   'cvt.f32.bf16': modelConversion('bf16', 'fp32', exactShift),
 };
+
+/**
+ * What `cvt… d, a, b` of two fp32 operands leaves in d, for the bit patterns of a and b: the result
+ * of a, the first operand, in the high half and that of b in the low half (PTX ISA, instruction
+ * `cvt`). 32 bits for 16-bit results and 16 bits for fp8. Each half rounds as the instruction's
+ * {@link conversions}. Throws a RequestError for what is no fp32 bit pattern.
+ */
+export function convertPair(name: PairConversionName, first: number, second: number): number {
+  const { destination, evaluate } = conversions[name];
+  return join(evaluate(first), evaluate(second), formats[destination].storageBits);
+}
+
+/**
+ * What `cvt… d, a` of a word of two numbers leaves in d, for the bits of a: the two halves, each
+ * converted as the instruction's {@link conversions}, in the same order. A word of two fp16 numbers
+ * has 32 bits and one of two fp8 numbers 16. Throws a RequestError for what is no such word.
+ */
+export function convertPacked(name: PackedConversionName, word: number): number {
+  const { source, destination, evaluate } = conversions[name];
+  const bits = formats[source].storageBits;
+  if (!(Number.isInteger(word) && word >= 0 && word < 2 ** (2 * bits)))
+    throw new RequestError(
+      `${word} is no pair of ${source} numbers; pass an integer from 0 to 2^${2 * bits} - 1`,
+    );
+  const high = Math.floor(word / 2 ** bits);
+  const low = word % 2 ** bits;
+  return join(evaluate(high), evaluate(low), formats[destination].storageBits);
+}
+
+function join(high: number, low: number, bits: number): number {
+  return high * 2 ** bits + low;
+}

@@ -1,10 +1,13 @@
 export { createConversionArray, packConversion } from './array.js';
-export type { Conversion, ConversionFormat, ConversionRule } from './conversion.js';
-export { conversions } from './conversions.js';
-export type {
-  ConversionName,
-  PackedConversionName,
-  PairConversionName,
-  SingleConversionName,
+export {
+  conversions,
+  convertPacked,
+  convertPair,
+  type Conversion,
+  type ConversionFormat,
+  type ConversionName,
+  type ConversionRule,
+  type PackedConversionName,
+  type PairConversionName,
+  type SingleConversionName,
 } from './conversions.js';
-export { convertPacked, convertPair } from './packing.js';

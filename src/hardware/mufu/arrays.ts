@@ -5,12 +5,12 @@ import {
   type SegmentKernel,
 } from '../../simd/index.js';
 import { lazily } from '../../lazily.js';
-import { exp2Interpolator } from './exp2.js';
+import { exp2Interpolator } from './ex2.js';
 import { truncatedSquare, type Interpolator } from './interpolation.js';
-import { log2Interpolator } from './log2.js';
-import { reciprocalSquareRootInterpolator } from './reciprocal-square-root.js';
-import { reciprocalInterpolator } from './reciprocal.js';
-import { tanhBinades, tanhFirstExponent, type TanhBinade } from './tanh-binades.js';
+import { log2Interpolator } from './lg2.js';
+import { reciprocalSquareRootInterpolator } from './rsqrt.js';
+import { reciprocalInterpolator } from './rcp.js';
+import { tanhBinades, tanhFirstExponent, type TanhBinade } from './tanh.js';
 
 /** Everything in the unit that is data. */
 export interface SpecialFunctionTables {

@@ -1,4 +1,4 @@
-import { exp2ApproxFtz } from './exp2.js';
+import { exp2ApproxFtz } from './ex2.js';
 import { hiddenBit, infinityBits, packFloat32 } from './float32-bits.js';
 import { tanhApprox } from './tanh.js';
 

@@ -1,6 +1,6 @@
 import { RequestError } from '../../request-error.js';
 import type { TensorCoreArchitecture, TensorCoreInstruction } from '../architectures.js';
-import type { OperandFormatName } from './operand-formats.js';
+import type { OperandFormatName } from './operand.js';
 
 /** The format of C and D. */
 export type AccumulatorFormat = 'fp32' | 'fp16';
@@ -192,4 +192,16 @@ function operandsAndAccumulator({ operands, accumulator }: TensorCoreArithmetic)
 
 function instructionOn({ instruction, architecture }: TensorCoreArithmetic): string {
   return `${instruction} on ${architecture}`;
+}
+
+const labels: Readonly<Record<TensorCoreEvidence, (row: TensorCoreArithmetic) => string>> = {
+  silicon: ({ architecture }) => `${architecture} silicon, every captured result`,
+  'published-words': ({ architecture }) => `[model] with ${architecture} result words published`,
+  'published-model': () => '[model] MMA-Sim, arXiv 2511.10909',
+  assumed: () => '[assumed] as on sm_100',
+};
+
+/** What the arithmetic of a row rests on, one line for reports. */
+export function tensorCoreEvidence(row: TensorCoreArithmetic): string {
+  return labels[row.evidence](row);
 }

@@ -1,25 +1,27 @@
-export { findTensorCoreArithmetic, tensorCoreArithmetic } from './arithmetic.js';
-export type {
-  AccumulatorFormat,
-  ArithmeticQuery,
-  TensorCoreArithmetic,
-  TensorCoreEvidence,
+export {
+  findTensorCoreArithmetic,
+  tensorCoreArithmetic,
+  tensorCoreEvidence,
+  type AccumulatorFormat,
+  type ArithmeticQuery,
+  type TensorCoreArithmetic,
+  type TensorCoreEvidence,
 } from './arithmetic.js';
-export { tensorCoreEvidence } from './evidence.js';
-export { fusedDotProduct } from './fused-dot-product.js';
-export type { FusedSumArithmetic } from './fused-dot-product.js';
+export { fusedDotProduct, type FusedSumArithmetic } from './fused-dot-product.js';
 export {
   checkInstructionShape,
   instructionChain,
   instructionLengths,
+  type Chain,
+  type InstructionShape,
 } from './instruction-shapes.js';
-export type { Chain, InstructionShape } from './instruction-shapes.js';
-export { tensorCoreProduct } from './matrix-product.js';
-export type { MatrixProduct, Patterns } from './matrix-product.js';
-export { decodeOperand } from './operand.js';
-export type { Operand } from './operand.js';
-export { packOperandEncoding } from './operand-encoding.js';
-export { operandFormats } from './operand-formats.js';
-export type { OperandFormat, OperandFormatName } from './operand-formats.js';
-export { createTensorCoreTile } from './tile.js';
-export type { TensorCoreTile, TileShape } from './tile.js';
+export { tensorCoreProduct, type MatrixProduct, type Patterns } from './matrix-product.js';
+export {
+  decodeOperand,
+  operandFormats,
+  packOperandEncoding,
+  type Operand,
+  type OperandFormat,
+  type OperandFormatName,
+} from './operand.js';
+export { createTensorCoreTile, type TensorCoreTile, type TileShape } from './tile.js';

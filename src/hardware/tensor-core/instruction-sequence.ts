@@ -2,13 +2,10 @@ import { addFloat32 } from '../../arith/index.js';
 import { decode, encode, formats } from '../../formats/index.js';
 import type { TensorCoreArithmetic } from './arithmetic.js';
 import { fusedDotProduct } from './fused-dot-product.js';
-import { decodeOperand } from './operand.js';
-import type { Operand } from './operand.js';
-import { operandFormats } from './operand-formats.js';
-import type { OperandFormatName } from './operand-formats.js';
+import { decodeOperand, type Operand, type OperandFormatName, operandFormats } from './operand.js';
 
 /** How one instruction computes one element of D from a row of A, a column of B and one of C. */
-export interface InstructionSequence {
+interface InstructionSequence {
   /** Products in each of its fused sums, for an instruction of length k. */
   readonly productsPerSum: (arithmetic: TensorCoreArithmetic, k: number) => number;
   readonly decode: (format: OperandFormatName, bits: number) => Operand;

@@ -2,7 +2,7 @@ import { RequestError } from '../../request-error.js';
 import type { TensorCoreInstruction } from '../architectures.js';
 import type { TensorCoreArithmetic } from './arithmetic.js';
 import { instructionSequences } from './instruction-sequence.js';
-import type { OperandFormatName } from './operand-formats.js';
+import type { OperandFormatName } from './operand.js';
 
 /** The sizes D = A·B + C that an instruction has: A is M × K, B is K × N. */
 export interface InstructionShape {

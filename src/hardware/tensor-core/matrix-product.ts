@@ -1,11 +1,8 @@
 import { RequestError } from '../../request-error.js';
-import { checkOperandFormats } from './arithmetic.js';
-import type { TensorCoreArithmetic } from './arithmetic.js';
+import { checkOperandFormats, type TensorCoreArithmetic } from './arithmetic.js';
 import { instructionSequences } from './instruction-sequence.js';
-import { instructionChain } from './instruction-shapes.js';
-import type { InstructionShape } from './instruction-shapes.js';
-import type { Operand } from './operand.js';
-import type { OperandFormatName } from './operand-formats.js';
+import { instructionChain, type InstructionShape } from './instruction-shapes.js';
+import type { Operand, OperandFormatName } from './operand.js';
 
 /** Bit patterns, one per element. */
 export type Patterns = ArrayLike<number>;

@@ -1,6 +1,76 @@
+import { formats } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import { firstSpecialMagnitude, magnitudeBits } from './operand-formats.js';
-import type { OperandFormat } from './operand-formats.js';
+
+/** The formats of the operands that tensor cores multiply. */
+export type OperandFormatName =
+  'bf16' | 'fp16' | 'tf32' | 'e4m3' | 'e5m2' | 'e2m3' | 'e3m2' | 'e2m1';
+
+/** What decoding an operand needs to know of its format; a `NumberFormat` says more. */
+export interface OperandFormat {
+  readonly name: OperandFormatName | 'fp32';
+  /** Bits of a pattern, padding included. */
+  readonly storageBits: number;
+  /** Low bits that carry no information (13 for tf32, else 0). */
+  readonly paddingBits: number;
+  /** Significand bits including the hidden one. */
+  readonly precision: number;
+  readonly exponentBits: number;
+  readonly exponentBias: number;
+  /**
+   * How the topmost exponent field is used. `ieee`: infinities and NaNs. `fn`: NaN at the all-ones
+   * pattern, no infinity. `finite`: numbers like any other.
+   */
+  readonly specials: 'ieee' | 'fn' | 'finite';
+}
+
+function finite(
+  name: OperandFormatName,
+  exponentBits: number,
+  fractionBits: number,
+  exponentBias: number,
+): OperandFormat {
+  return {
+    name,
+    storageBits: 1 + exponentBits + fractionBits,
+    paddingBits: 0,
+    precision: fractionBits + 1,
+    exponentBits,
+    exponentBias,
+    specials: 'finite',
+  };
+}
+
+/**
+ * The operand formats. Those of {@link formats} and, from the OCP Microscaling Formats (MX)
+ * Specification 1.0 section 5.3, the formats of 6 and 4 bits, which have no infinity and no NaN;
+ * their patterns here are 6 and 4 bits, without the padding that memory adds. The numbers of
+ * tf32 are fp32 containers whose low 13 bits count for nothing.
+ */
+export const operandFormats: { readonly [Name in OperandFormatName]: OperandFormat } = {
+  bf16: formats.bf16,
+  fp16: formats.fp16,
+  tf32: formats.tf32,
+  e4m3: formats.e4m3,
+  e5m2: formats.e5m2,
+  e2m3: finite('e2m3', 2, 3, 1),
+  e3m2: finite('e3m2', 3, 2, 3),
+  e2m1: finite('e2m1', 2, 1, 1),
+};
+
+/** Bits of exponent and fraction together. */
+function magnitudeBits(format: OperandFormat): number {
+  return format.exponentBits + format.precision - 1;
+}
+
+/**
+ * The smallest magnitude (exponent and fraction fields read as one integer) that is infinite or NaN;
+ * one above all magnitudes where the format has none.
+ */
+function firstSpecialMagnitude(format: OperandFormat): number {
+  const magnitudes = 2 ** magnitudeBits(format);
+  const perBinade = 2 ** (format.precision - 1);
+  return { ieee: magnitudes - perBinade, fn: magnitudes - 1, finite: magnitudes }[format.specials];
+}
 
 /**
  * A number as a tensor core sees it, significand · 2^exponent: normal numbers with a significand from
@@ -36,4 +106,17 @@ function decodeMagnitude(format: OperandFormat, magnitude: number): [number, num
   const field = Math.floor(magnitude / hiddenBit);
   const fraction = (magnitude % hiddenBit) / hiddenBit;
   return field === 0 ? [fraction, 1 - exponentBias] : [1 + fraction, field - exponentBias];
+}
+
+/** How a format's numbers are decoded: the record that src/simd/assembly reads from its memory. */
+export function packOperandEncoding(name: OperandFormatName): Int32Array {
+  const format = operandFormats[name];
+  return Int32Array.of(
+    Math.ceil(format.storageBits / 8),
+    format.paddingBits,
+    magnitudeBits(format),
+    format.precision - 1,
+    format.exponentBias,
+    firstSpecialMagnitude(format),
+  );
 }

@@ -1,11 +1,8 @@
 import { RequestError } from '../../request-error.js';
-import { createTensorCoreTileEngine } from '../../simd/index.js';
-import type { TensorCoreTileEngine } from '../../simd/index.js';
-import { checkOperandFormats } from './arithmetic.js';
-import type { TensorCoreArithmetic } from './arithmetic.js';
+import { createTensorCoreTileEngine, type TensorCoreTileEngine } from '../../simd/index.js';
+import { checkOperandFormats, type TensorCoreArithmetic } from './arithmetic.js';
 import { instructionChain } from './instruction-shapes.js';
-import { packOperandEncoding } from './operand-encoding.js';
-import type { OperandFormatName } from './operand-formats.js';
+import { type OperandFormatName, packOperandEncoding } from './operand.js';
 
 /** One tile: operands and accumulator in WebAssembly memory, and what can be done with them. */
 export type TensorCoreTile = TensorCoreTileEngine;

@@ -1,12 +1,14 @@
 export { touchMemory } from './issue.js';
-export { noMemory, noRegisters, nothing } from './record.js';
-export type {
-  AsynchronousUnit,
-  InstructionDetails,
-  InstructionRecord,
-  InstructionRecords,
-  Readiness,
-  SynchronousUnit,
-  Touched,
+export {
+  noMemory,
+  noRegisters,
+  nothing,
+  type AsynchronousUnit,
+  type InstructionDetails,
+  type InstructionRecord,
+  type InstructionRecords,
+  type Readiness,
+  type SynchronousUnit,
+  type Touched,
 } from './record.js';
 export { describeInstruction, instructionRecords, recordOf } from './records.js';

@@ -1,16 +1,20 @@
-export { createAccessTable, isCovered, missingOrder } from './accesses.js';
-export type {
-  Access,
-  AccessClocks,
-  AccessKind,
-  AccessTable,
-  MissingOrder,
-  Proxy,
+export {
+  createAccessTable,
+  isCovered,
+  missingOrder,
+  type Access,
+  type AccessClocks,
+  type AccessKind,
+  type AccessTable,
+  type MissingOrder,
+  type Proxy,
 } from './accesses.js';
-export { createBarrierHistory } from './barrier-history.js';
-export type { BarrierHistory } from './barrier-history.js';
-export { barrierViolationKinds } from './barrier-violations.js';
-export type { BarrierViolation, BarrierViolationKind } from './barrier-violations.js';
+export { createBarrierHistory, type BarrierHistory } from './barrier-history.js';
+export {
+  barrierViolationKinds,
+  type BarrierViolation,
+  type BarrierViolationKind,
+} from './barrier-violations.js';
 export * from './barriers.js';
 export {
   assignClock,
@@ -24,13 +28,20 @@ export {
   joinClock,
   resetClock,
   tickClock,
+  type Chains,
+  type Clock,
+  type Position,
 } from './clock.js';
-export type { Chains, Clock, Position } from './clock.js';
-export { createFindingCollector, findingKinds } from './finding.js';
-export type { Finding, FindingAccess, FindingCollector, FindingKind } from './finding.js';
+export {
+  createFindingCollector,
+  findingKinds,
+  type Finding,
+  type FindingAccess,
+  type FindingCollector,
+  type FindingKind,
+} from './finding.js';
 export { memoryModels, type MemoryModel, type MemoryModelName } from './memory-model.js';
-export { createNamedBarrierHistory } from './named-barrier-history.js';
-export type { NamedBarrierHistory } from './named-barrier-history.js';
+export { createNamedBarrierHistory, type NamedBarrierHistory } from './named-barrier-history.js';
 export { operationKinds, type OperationKind } from './operation-kinds.js';
 export type {
   Actor,
@@ -41,8 +52,6 @@ export type {
   OrderTracker,
   WarpOrder,
 } from './order-tracker.js';
-export { createShadowMemory } from './shadow-memory.js';
-export type { Region, ShadowMemory } from './shadow-memory.js';
-export { conflictKinds } from './shadow-states.js';
-export type { Conflict, ConflictKind } from './shadow-states.js';
+export { createShadowMemory, type Region, type ShadowMemory } from './shadow-memory.js';
+export { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';
 export { createOrderTracker } from './track-order.js';

@@ -3,7 +3,7 @@ import { largestExponent, largestThreshold, type LagConditions } from './lag-bou
 import type { WeightFormat } from './weight-formats.js';
 
 /** What bounds a row's sum l and its output O, both fp32. */
-export interface SumConditions extends Omit<LagConditions, 'threshold'> {
+interface SumConditions extends Omit<LagConditions, 'threshold'> {
   readonly format: WeightFormat;
   /** Keys that a row sees. */
   readonly keys: number;

@@ -1,13 +1,17 @@
 import { formats } from '../../formats/index.js';
 import { degreeName, type CandidateName } from '../candidates.js';
 import type { ArrayFunction } from '../../simd/index.js';
-import { exponentLimit } from './exponent-limit.js';
+import {
+  exponentLimit,
+  type WeightConversion,
+  weightConversions,
+  type WeightFormat,
+} from './weight-formats.js';
 import { largestThreshold } from './lag-bound.js';
 import { largestOutputThreshold, largestRowSumThreshold, largestSafeValue } from './sum-limits.js';
-import { weightConversions, type WeightConversion, type WeightFormat } from './weight-formats.js';
 
 /** What the limits of rescale thresholds are asked for. */
-export interface LimitRequest {
+interface LimitRequest {
   readonly thresholds: readonly number[];
   /** Keys that a row sees. */
   readonly keys: number;
@@ -67,7 +71,7 @@ function least(limits: readonly (number | null)[]): number | null {
 }
 
 /** What becomes of weights up to 2^(threshold + offset) in a format. */
-export function thresholdOutcome(
+function thresholdOutcome(
   { format, overflow }: WeightConversion,
   offset: number,
   threshold: number,

@@ -7,14 +7,13 @@ import { reportDomains, type DomainReport } from '../error-report.js';
 import { sweepErrors } from '../error-sweep.js';
 import { ordinalOfValue, valueOfOrdinal } from '../float32-order.js';
 import type { WeightFormat } from '../limits/weight-formats.js';
-import { beyond, cellOf } from './cell-of.js';
+import { beyond, cellOf } from './input-cells.js';
 import { evidenceOf, referenceReport } from './evidence.js';
-import { linearPanel, logarithmicPanel } from './panels.js';
-import { plotsOf } from './plots.js';
-import type { ErrorProfile, ProfileOptions } from './profile.js';
+import { linearPanel, logarithmicPanel, plotsOf } from './plots.js';
+import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
 
 /** One way to round P: the format, and the power of two that P carries. */
-export interface WeightRounding {
+interface WeightRounding {
   readonly format: WeightFormat;
   /** FlashAttention-4's max_offset: P = 2^(x + offset). */
   readonly offset: number;
@@ -42,7 +41,7 @@ export interface Underflow extends WeightRounding {
 }
 
 /** The profile of the rounding of P. */
-export interface WeightRoundingProfile extends ErrorProfile {
+export interface WeightRoundingProfile extends FunctionErrorProfile {
   readonly technique: 'p-round';
   readonly underflows: readonly Underflow[];
 }

@@ -1,3 +1,6 @@
+import type { PolynomialDegree } from '../../../kernels/index.js';
+import { formatDigits, formatPercentage } from '../../words/index.js';
+import type { PolynomialShareCase, ShareMeasure } from '../trade-offs/polynomial-share-case.js';
 import type { ScoreRegimeName } from '../../../properties/index.js';
 import { polynomialDegrees } from '../candidates.js';
 import { exponentialShares } from '../trade-offs/exp2-shares.js';
@@ -6,12 +9,80 @@ import {
   measureCases,
   measuredProblems,
   type MeasuredProblems,
+  usualSizes,
 } from '../trade-offs/measured-problems.js';
-import type { PolynomialShareCase } from '../trade-offs/polynomial-share-case.js';
 import { resolveTradeOff, tradeOffCases } from '../trade-offs/trade-off-request.js';
-import { summariseShares } from './polynomial-share-summary.js';
 import type { ProfileOptions } from './profile.js';
-import { usualSizes } from './trade-off-sizes.js';
+
+/** From here on the polynomial shows: an error relative to that of the special function unit alone. */
+const visibleRatio = { output: 1.05, lse: 2 };
+
+/** A measurement with the regime that it was made in. */
+interface Found {
+  readonly regime: string;
+  readonly measure: ShareMeasure;
+}
+
+function worstOf(found: readonly Found[], ratio: (measure: ShareMeasure) => number | null): Found {
+  return found.reduce((a, b) => ((ratio(b.measure) ?? 1) > (ratio(a.measure) ?? 1) ? b : a));
+}
+
+/** From which share a degree shows, and how much at most. */
+function degreeText(
+  degree: PolynomialDegree,
+  found: readonly Found[],
+  ratio: (measure: ShareMeasure) => number | null,
+  limit: number,
+): string {
+  const worst = worstOf(found, ratio);
+  const shown = found.filter(({ measure }) => (ratio(measure) ?? 1) > limit);
+  const most = `×${formatDigits(ratio(worst.measure) ?? 1, 3)}`;
+  if (shown.length === 0) return `degree ${degree} nowhere (at most ${most})`;
+  const share = Math.min(...shown.map(({ measure }) => measure.share));
+  return `degree ${degree} from ${formatPercentage(share)} on (at most ${most}, ${worst.regime})`;
+}
+
+const outputRatio = (measure: ShareMeasure): number | null => measure.rootMeanSquareRatio;
+const lseRatio = (measure: ShareMeasure): number | null => measure.largestLseRatio;
+
+function tunedText(format: string, found: readonly Found[]): string[] {
+  if (found.length === 0) return [];
+  const output = worstOf(found, outputRatio);
+  const lseError = ({ measure }: Found): number => measure.errors.largestLse ?? 0;
+  const lse = found.reduce((a, b) => (lseError(b) > lseError(a) ? b : a));
+  return [
+    `${format}: as FlashAttention-4 is tuned the RMS error of O is at most ×${formatDigits(outputRatio(output.measure) ?? 1, 4)} (${output.regime}) that of the unit alone, and the LSE is off by ${formatDigits(lseError(lse), 3)} at most (${lse.regime}).`,
+  ];
+}
+
+/** What the measurements say: from which share and degree on the polynomial shows in O and in the LSE. */
+function summariseShares(cases: readonly PolynomialShareCase[]): string[] {
+  const formats = [...new Set(cases.map(({ format }) => format))];
+  return formats.flatMap((format) => {
+    const found = cases
+      .filter((one) => one.format === format)
+      .flatMap(({ regime, shares }) => shares.map((measure) => ({ regime, measure })));
+    const even = found.filter(({ measure }) => measure.tunings.length === 0);
+    const degrees = [...new Set(even.map(({ measure }) => measure.degree))].filter(
+      (degree) => degree !== null,
+    );
+    const texts = (ratio: (measure: ShareMeasure) => number | null, limit: number): string =>
+      degrees
+        .map((degree) => {
+          const ofDegree = even.filter(({ measure }) => measure.degree === degree);
+          return degreeText(degree, ofDegree, ratio, limit);
+        })
+        .join(', ');
+    return [
+      `${format}: the polynomial shows in the RMS error of O (above ×${visibleRatio.output}): ${texts(outputRatio, visibleRatio.output)}.`,
+      `${format}: it shows in the largest error of the LSE (above ×${visibleRatio.lse}): ${texts(lseRatio, visibleRatio.lse)}.`,
+      ...tunedText(
+        format,
+        found.filter(({ measure }) => measure.tunings.length > 0),
+      ),
+    ];
+  });
+}
 
 /** The profile of the share of exponentials that the polynomial computes. */
 export interface PolynomialShareProfile {

@@ -3,8 +3,7 @@ import type { MufuArchitecture } from '../../hardware/index.js';
 import type { InputRange } from '../cells.js';
 import type { CornerReport } from '../corners.js';
 import type { DomainReport } from '../error-report.js';
-import type { SweepProgress } from '../sweep.js';
-import type { SweepLedger } from '../sweep-units.js';
+import type { SweepLedger, SweepProgress } from '../sweep.js';
 import type { FunctionEvidence, ReferenceReport } from './evidence.js';
 import type { TradeOffOptions } from '../trade-offs/trade-off-request.js';
 import type { Plot } from './plots.js';
@@ -30,7 +29,7 @@ export interface ProfileOptions extends TradeOffOptions {
 }
 
 /** What all profiles of errors have. */
-export interface ErrorProfile {
+export interface FunctionErrorProfile {
   readonly title: string;
   /** The inputs swept; all where an end is missing. */
   readonly range: InputRange;

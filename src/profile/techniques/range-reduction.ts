@@ -4,9 +4,9 @@ import { cutCells, slicesOf, type Cell, type InputRange } from '../cells.js';
 import { bitsOfOrdinal } from '../float32-order.js';
 import { hexadecimal } from '../input-view.js';
 import { largestRelativeError, relativeError } from '../polynomial-error.js';
-import { mergeReductions, noReductions, type ReductionCounts } from '../range-reduction-slice.js';
+import { mergeReductions, noReductions, type ReductionCounts } from './range-reduction-slice.js';
 import { sweep } from '../sweep.js';
-import { beyond, cellOf } from './cell-of.js';
+import { beyond, cellOf } from './input-cells.js';
 import type { ProfileOptions } from './profile.js';
 
 /** What the range reduction does at the inputs of one sign whose ulps are alike. */
@@ -20,7 +20,7 @@ export interface BinadeReduction extends Omit<ReductionCounts, 'largestErrorAt'>
 }
 
 /** What the ends of the fractions' range do to the polynomial of a degree. */
-export interface FractionEffects {
+interface FractionEffects {
   readonly degree: PolynomialDegree;
   /** p(1)/2 − 1, the relative error of 2^x for a tiny negative x. */
   readonly errorAtOne: number;

@@ -1,12 +1,18 @@
 import { formats, smallestNormal } from '../../formats/index.js';
-import type { CandidateName } from '../candidates.js';
-import type { Cell, Domain } from '../cells.js';
+import { type CandidateName, createCandidates } from '../candidates.js';
+import type { Cell, Domain, InputRange } from '../cells.js';
 import type { Measure } from '../error-plan.js';
 import type { ReferenceName } from '../references.js';
-import { beyond, cellOf, nanCells } from './cell-of.js';
+import { beyond, cellOf, nanCells } from './input-cells.js';
+import { reportCorners } from '../corners.js';
+import { reportDomains } from '../error-report.js';
+import { sweepErrors } from '../error-sweep.js';
+import { evidenceOf, referenceReport } from './evidence.js';
+import { linearPanel, logarithmicPanel, type Panel, plotsOf } from './plots.js';
+import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
 
 /** An instruction of the special function unit, and how it is profiled. */
-export interface UnitProfile {
+interface UnitProfile {
   readonly title: string;
   readonly instruction: CandidateName;
   readonly reference: ReferenceName;
@@ -22,7 +28,7 @@ export interface UnitProfile {
 }
 
 /** The profiled instructions by the technique's name. */
-export type UnitTechnique = 'rcp' | 'log2' | 'rsqrt';
+type UnitTechnique = 'rcp' | 'log2' | 'rsqrt';
 
 const smallest = smallestNormal(formats.fp32);
 const largest = formats.fp32.maxFinite;
@@ -122,3 +128,52 @@ export const unitProfiles: Readonly<Record<UnitTechnique, UnitProfile>> = {
     notes: [],
   },
 };
+
+/** The profile of one instruction of the special function unit. */
+export interface UnitErrorProfile extends FunctionErrorProfile {
+  readonly technique: UnitTechnique;
+}
+
+function unitPanels({ plotted }: UnitProfile, { from, to }: InputRange): Panel[] {
+  const [low, high] = plotted.all;
+  if (from !== undefined || to !== undefined)
+    return [linearPanel('x', from ?? low, to ?? plotted.period)];
+  return [
+    logarithmicPanel('x', low, high),
+    linearPanel(`x from 1 to ${plotted.period}`, 1, plotted.period),
+  ];
+}
+
+/**
+ * Profiles an instruction of the special function unit against the exact function at every fp32 input
+ * of the range.
+ * @throws RequestError for a range without an input that has an error
+ */
+export async function profileUnit(
+  technique: UnitTechnique,
+  options: ProfileOptions = {},
+): Promise<UnitErrorProfile> {
+  const unit = unitProfiles[technique];
+  const { range = {}, architecture } = options;
+  const { measures, reference, increasing, cells, domains } = unit;
+  const panels = unitPanels(unit, range);
+  const draft = {
+    candidates: [unit.instruction],
+    reference,
+    measures,
+    increasing,
+    panels: panels.map(({ boundaries }) => boundaries),
+  };
+  const sweep = await sweepErrors(draft, cells, range, options);
+  return {
+    technique,
+    title: unit.title,
+    range,
+    functions: [evidenceOf(unit.instruction, architecture)],
+    reference: referenceReport(reference, unit.largestExact),
+    domains: reportDomains(sweep, domains, createCandidates()),
+    corners: reportCorners(sweep),
+    plots: plotsOf(sweep, panels, `${measures[0].error} error in fp32`),
+    notes: unit.notes,
+  };
+}

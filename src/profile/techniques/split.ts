@@ -1,5 +1,5 @@
 import type { PolynomialDegree } from '../../../kernels/index.js';
-import { createCandidates, degreeName, type CandidateName } from '../candidates.js';
+import { type CandidateName, createCandidates, degreeName } from '../candidates.js';
 import type { Cell, Domain } from '../cells.js';
 import type { Envelope } from '../envelope.js';
 import { reportDomains } from '../error-report.js';
@@ -8,15 +8,14 @@ import { ordinalOfValue } from '../float32-order.js';
 import { createInputView, type InputView } from '../input-view.js';
 import type { MonotonicityBreaks } from '../record.js';
 import { evidenceOf } from './evidence.js';
-import { exp2Cells, exp2Domains } from './exp2-cells.js';
-import { exp2Measures, hardwareExp2 } from './exp2.js';
-import { linearPanel } from './panels.js';
-import { plotsOf } from './plots.js';
-import type { ErrorProfile, ProfileOptions } from './profile.js';
-import { tuningLanes, type TuningLanes } from './tuning-lanes.js';
+import { exp2Cells, exp2Domains } from './input-cells.js';
+import { exp2Measures, hardwareExp2 } from './exp2-profile.js';
+import { linearPanel, plotsOf } from './plots.js';
+import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
+import { type TuningLanes, tuningLanes } from './tuning-lanes.js';
 
 /** Neighbouring inputs in the wrong order because different lanes computed them. */
-export interface CrossingReport {
+interface CrossingReport {
   readonly domain: string;
   readonly name: CandidateName;
   readonly format: string;
@@ -35,7 +34,7 @@ export interface CrossingBreaks {
 }
 
 /** The step from the hardware's fp32 result up to the polynomial's, over one domain. */
-export interface StepExtent {
+interface StepExtent {
   readonly domain: string;
   readonly name: CandidateName;
   /** The smallest and largest polynomial/hardware − 1; null where none is measured. */
@@ -49,7 +48,7 @@ export interface StepExtent {
 }
 
 /** The profile of the split of a row between the polynomial and the hardware. */
-export interface SplitProfile extends ErrorProfile {
+export interface SplitProfile extends FunctionErrorProfile {
   readonly technique: 'split';
   readonly tunings: readonly TuningLanes[];
   readonly steps: readonly StepExtent[];

@@ -1,12 +1,12 @@
 import { RequestError } from '../../request-error.js';
-import { profileExp2, type Exp2Profile } from './exp2.js';
+import { profileExp2, type Exp2Profile } from './exp2-profile.js';
 import { profilePolynomialShare, type PolynomialShareProfile } from './polynomial-share.js';
 import { profileWeightRounding, type WeightRoundingProfile } from './p-round.js';
 import type { ProfileOptions } from './profile.js';
 import { profileRangeReduction, type RangeReductionProfile } from './range-reduction.js';
 import { profileRescale, type RescaleProfile } from './rescale.js';
 import { profileSplit, type SplitProfile } from './split.js';
-import { profileUnit, type UnitErrorProfile } from './unit.js';
+import { profileUnit, type UnitErrorProfile } from './special-functions.js';
 
 /** A profile of any technique. */
 export type Profile =
@@ -22,7 +22,7 @@ export type Profile =
 export type TechniqueOption = 'range' | 'degrees' | 'tuning' | 'plot' | 'problems';
 
 /** A technique that can be profiled. */
-export interface Technique {
+export interface ProfiledTechnique {
   readonly name: Profile['technique'];
   readonly description: string;
   readonly options: readonly TechniqueOption[];
@@ -30,7 +30,7 @@ export interface Technique {
 }
 
 /** The techniques that can be profiled. */
-export const techniques: readonly Technique[] = [
+export const techniques: readonly ProfiledTechnique[] = [
   {
     name: 'exp2',
     description:
@@ -95,7 +95,7 @@ const mostShown = 80;
  * The technique of that name.
  * @throws RequestError for an unknown name
  */
-export function techniqueNamed(name: string): Technique {
+export function techniqueNamed(name: string): ProfiledTechnique {
   const technique = techniques.find((known) => known.name === name);
   // A name may come from a file, and be of any length.
   const asked = name.length > mostShown ? `${name.slice(0, mostShown)}…` : name;

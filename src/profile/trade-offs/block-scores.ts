@@ -11,7 +11,7 @@ import type { WeightFormat } from '../limits/weight-formats.js';
 const tileQueries = 128;
 
 /** What a tile's rows need to know of one block of keys. */
-export interface BlockScores {
+interface BlockScores {
   /** [rows]: the largest raw score S = Q·Kᵀ of the block, as the tensor cores compute it; fp32. */
   readonly maxima: Float64Array;
   /** [rows]: Σ 2^((s − maximum)·c) over the block's keys, in fp64. */

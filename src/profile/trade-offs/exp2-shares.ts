@@ -34,7 +34,7 @@ function wholeFragments(startFragment: number): Exp2Pattern {
 const usualDegree: PolynomialDegree = 3;
 
 /** The whole row on the special function unit. */
-export const hardwareShare: ExponentialShare = {
+const hardwareShare: ExponentialShare = {
   degree: null,
   share: 0,
   pattern: hardwareOnly,

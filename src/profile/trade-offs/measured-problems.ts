@@ -1,6 +1,6 @@
 import { fa4Model } from '../../../kernels/index.js';
 import { scoreProblem, scoreRegime, type ScoreRegimeName } from '../../../properties/index.js';
-import { sweep, type SliceOf, type SweepOptions } from '../sweep.js';
+import { type SliceOf, sweep, type SweepOptions } from '../sweep.js';
 import type { MeasuredCases, PolynomialSharePlan, RescalePlan } from './case-plans.js';
 import type { PolynomialShareCase } from './polynomial-share-case.js';
 import type { RescaleCase } from './rescale-case.js';
@@ -54,3 +54,6 @@ export async function measureCases<Plan extends RescalePlan | PolynomialSharePla
   });
   return measured;
 }
+
+/** The problems that trade-offs are measured on where none are asked for. */
+export const usualSizes = { queries: 256, keys: 2048, dim: 64 } as const;

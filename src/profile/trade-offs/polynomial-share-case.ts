@@ -2,8 +2,13 @@ import { scoreProblem } from '../../../properties/index.js';
 import { lazily } from '../../lazily.js';
 import { avoidLastFragment } from './avoid-last-fragment.js';
 import type { ExponentialShare } from './exp2-shares.js';
-import { errorRatio, exactAttention, forwardErrors, type ForwardErrors } from './forward-errors.js';
-import { runForward } from './forward-run.js';
+import {
+  errorRatio,
+  exactAttention,
+  forwardErrors,
+  type ForwardErrors,
+  runForward,
+} from './forward-run.js';
 import type { TradeOffCase, TradeOffRequest } from './trade-off-request.js';
 
 /** What a division of the exponentials does to one problem. */

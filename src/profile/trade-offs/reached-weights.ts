@@ -17,7 +17,7 @@ export interface ReachedWeights {
 }
 
 /** What decides about a row's maximum. */
-export interface RescaleRule {
+interface RescaleRule {
   /** log2; Infinity to rescale never. */
   readonly threshold: number;
   readonly maxOffset: number;

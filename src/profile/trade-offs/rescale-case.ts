@@ -4,8 +4,14 @@ import { lazily } from '../../lazily.js';
 import type { Problem } from '../../problem/index.js';
 import { largestWeightExponent } from '../limits/weight-formats.js';
 import { blockScores } from './block-scores.js';
-import { errorRatio, exactAttention, forwardErrors, type ForwardErrors } from './forward-errors.js';
-import { runForward, type ForwardRun } from './forward-run.js';
+import {
+  errorRatio,
+  exactAttention,
+  forwardErrors,
+  type ForwardErrors,
+  type ForwardRun,
+  runForward,
+} from './forward-run.js';
 import { mergeReached, reachedWeights, type ReachedWeights } from './reached-weights.js';
 import type { TradeOffCase, TradeOffRequest } from './trade-off-request.js';
 

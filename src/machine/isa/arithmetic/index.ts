@@ -3,6 +3,8 @@ export type {
   ArithmeticInstruction,
   ArithmeticUnit,
   PairInstruction,
+  Run,
+  RunLoop,
   WordInstruction,
 } from './instruction.js';
 export { arithmeticInstructions, findArithmetic } from './instructions.js';
@@ -17,5 +19,4 @@ export {
   type Operand,
   type WarpRegisters,
 } from './operand.js';
-export type { Run, RunLoop } from './instruction.js';
 export { allLanes, warpLanes } from '../lanes.js';

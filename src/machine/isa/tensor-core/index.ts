@@ -1,5 +1,10 @@
 export * from './instruction-descriptor.js';
-export { checkMma, mmaFootprint } from './mma-instruction.js';
-export type { MmaFootprint, MmaInstruction, MmaOperand } from './mma-instruction.js';
+export {
+  checkMma,
+  mmaFootprint,
+  type MmaFootprint,
+  type MmaInstruction,
+  type MmaOperand,
+} from './mma-instruction.js';
 export * from './mma-layout.js';
 export * from './mma-unit.js';

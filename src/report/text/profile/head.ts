@@ -1,4 +1,4 @@
-import type { ErrorProfile, InputRange, MeasuredProblems } from '../../../profile/index.js';
+import type { FunctionErrorProfile, InputRange, MeasuredProblems } from '../../../profile/index.js';
 import { formatGroupedCount, formatDigits, formatPowerOfTwo } from '../../../words/index.js';
 import { alignTextColumns, wrapAtSpaces } from '../../layout/index.js';
 
@@ -13,7 +13,7 @@ function rangeRows({ from, to }: InputRange): string[][] {
 
 /** The title, what the functions and the exact values rest on, and the notes. */
 export function headText(
-  { title, range, functions, reference, notes }: ErrorProfile,
+  { title, range, functions, reference, notes }: FunctionErrorProfile,
   variable = 'x',
 ): string[] {
   const { formula, relativeError, certainty, absoluteCertainty } = reference;

@@ -1,0 +1,92 @@
+import type { FormatName } from '../../formats/index.js';
+import { type DtypeFacts, floatDtype, opaqueDtype, rawDtype } from '../dtype.js';
+
+/** What the descr of an npy header says. */
+export interface NpyDtype extends DtypeFacts {
+  readonly bigEndian: boolean;
+}
+
+/**
+ * Kinds and item sizes in bytes, as in numpy's array-protocol type strings without the byte order.
+ * V and f1 are what numpy.save writes for the types of the ml_dtypes package: V2 for bfloat16, f1 for
+ * float8_e5m2, and V1 for float8_e4m3fn and for most of its other 8-bit and narrower types, so that V1 says nothing.
+ */
+const sizedKinds: ReadonlyMap<string, DtypeFacts> = new Map([
+  ['f1', floatDtype('e5m2')],
+  ['f2', floatDtype('fp16')],
+  ['f4', floatDtype('fp32')],
+  ['f8', floatDtype('fp64')],
+  ['V1', rawDtype(8, 'opaque bytes')],
+  ['V2', rawDtype(16, 'opaque byte pairs', 'bf16')],
+  ['u1', rawDtype(8, '8-bit unsigned integers')],
+  ['i1', rawDtype(8, '8-bit integers')],
+  ['u2', rawDtype(16, '16-bit unsigned integers')],
+  ['i2', rawDtype(16, '16-bit integers')],
+  ['u4', rawDtype(32, '32-bit unsigned integers')],
+  ['i4', rawDtype(32, '32-bit integers')],
+  ['u8', rawDtype(64, '64-bit unsigned integers')],
+  ['i8', rawDtype(64, '64-bit integers')],
+]);
+
+/** Kinds that are legal at any item size: what they hold, and bytes per unit of the size. */
+const otherKinds: ReadonlyMap<string, readonly [holds: string, unitBytes: number]> = new Map([
+  ['f', ['extended-precision numbers', 1]],
+  ['c', ['complex numbers', 1]],
+  ['b', ['booleans', 1]],
+  ['i', ['integers', 1]],
+  ['u', ['unsigned integers', 1]],
+  ['m', ['time spans', 1]],
+  ['M', ['dates', 1]],
+  ['S', ['byte strings', 1]],
+  ['a', ['byte strings', 1]],
+  ['U', ['text', 4]],
+  ['V', ['opaque bytes', 1]],
+]);
+
+/** Names that programs write in place of a type string because it would not tell the type. */
+const namedTypes: ReadonlyMap<string, DtypeFacts> = new Map([
+  ['bfloat16', floatDtype('bf16')],
+  ['float8_e4m3fn', floatDtype('e4m3')],
+  ['float8_e5m2', floatDtype('e5m2')],
+]);
+
+const savePlain = 'save a plain array of one number type';
+
+/** Facts of an object array, whose elements are pickled and are never read. */
+const objectDtype = opaqueDtype(null, 'pickled Python objects', savePlain);
+
+/** Facts of a structured array, whose elements are records. */
+export const structuredDtype = opaqueDtype(null, 'structured records', savePlain);
+
+/**
+ * What an npy type string means: byte order (`<`, `>`, `=`, `|` or none; the last three are taken as
+ * little-endian, the order of every host this runs on), kind, and item size. Null when it is none.
+ */
+export function npyDtype(descr: string): NpyDtype | null {
+  const named = namedTypes.get(descr);
+  if (named !== undefined) return { ...named, bigEndian: false };
+  const match = /^([<>=|]?)([A-Za-z])([0-9]{0,9})(\[[0-9A-Za-z]{1,20}\])?$/.exec(descr);
+  if (match === null) return null;
+  const [, order, kind, size] = match;
+  const bigEndian = order === '>';
+  if (kind === 'O') return { ...objectDtype, bigEndian };
+  const sized = sizedKinds.get(`${kind}${size}`);
+  if (sized !== undefined) return { ...sized, bigEndian };
+  const other = otherKinds.get(kind!);
+  if (other === undefined || size === '') return null;
+  return { ...opaqueDtype(Number(size) * other[1] * 8, other[0]), bigEndian };
+}
+
+/**
+ * The type string each format is written under: numpy's own, and for the types of ml_dtypes the
+ * opaque ones of their width, which numpy.load accepts; it refuses the f1 of float8_e5m2.
+ */
+export const npyDescrOf: Readonly<Record<FormatName, string>> = {
+  fp64: '<f8',
+  fp32: '<f4',
+  tf32: '<f4',
+  bf16: '<V2',
+  fp16: '<f2',
+  e4m3: '|V1',
+  e5m2: '|V1',
+};

@@ -1,0 +1,70 @@
+import { basename } from 'node:path';
+import { RequestError } from '../../request-error.js';
+import type { ReadBytes } from '../column-major.js';
+import { checkDeclarations, type DeclaredFormats, readingOf } from '../dtype.js';
+import { tensorIn } from '../message-text.js';
+import { readNpyHeader } from './header.js';
+import { type StoredTensor, tensorFile, type TensorFile } from '../tensor-file.js';
+import type { ByteSource } from '../byte-source.js';
+
+/** Where an npy array comes from and how its elements are to be read. */
+interface NpyArraySource {
+  readonly path: string;
+  readonly name: string;
+  /** Reads bytes of the array, counted from its magic. */
+  readonly read: ReadBytes;
+  /** Bytes of the whole array. */
+  readonly totalBytes: number;
+  readonly declared: DeclaredFormats;
+  readonly metadata: ReadonlyMap<string, string>;
+  /** Whether an array of objects or records is listed, unreadable, beside others, or refused. */
+  readonly compound: 'listed' | 'refused';
+}
+
+/**
+ * The tensor of one npy array, its header read and checked.
+ * @throws RequestError when the array breaks the format, its declared format is impossible, or it is
+ * one of objects or records and those are refused
+ */
+export async function npyArray(source: NpyArraySource): Promise<StoredTensor> {
+  const { path, name, read, totalBytes, declared, metadata } = source;
+  const header = await readNpyHeader(read, totalBytes, tensorIn(path, name));
+  const { descr, dtype, shape, elements, byteLength, dataStart, columnMajor } = header;
+  const reading = readingOf(path, name, descr, dtype, declared, metadata);
+  if (dtype.bits === null && reading.refusal !== null && source.compound === 'refused')
+    throw new RequestError(reading.refusal);
+  return {
+    entry: { name, dtype: descr, format: reading.format, shape, elements, byteLength },
+    reading,
+    bigEndian: dtype.bigEndian,
+    columnMajor,
+    readBytes: (target, offset) => read(target, dataStart + offset),
+  };
+}
+
+/** The name of the tensor in an npy file or member: its base name without the ending `.npy`. */
+export function npyTensorName(fileName: string): string {
+  return fileName.replace(/\.npy$/, '');
+}
+
+/**
+ * The one tensor of an npy file, named after the file.
+ * @param source open on the file; closed with the returned TensorFile
+ * @throws RequestError when the file breaks the format, or holds objects or records
+ */
+export async function openNpy(source: ByteSource, declared: DeclaredFormats): Promise<TensorFile> {
+  const { path, size, read, close } = source;
+  const name = npyTensorName(basename(path));
+  checkDeclarations(path, declared, new Set([name]));
+  const metadata = new Map<string, string>();
+  const tensor = await npyArray({
+    path,
+    name,
+    read,
+    totalBytes: size,
+    declared,
+    metadata,
+    compound: 'refused',
+  });
+  return tensorFile(path, metadata, [tensor], close);
+}

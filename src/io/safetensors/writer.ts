@@ -1,0 +1,109 @@
+import type { Tensor } from '../../formats/index.js';
+import { RequestError } from '../../request-error.js';
+import { atomicWriteFile, type WriteOptions } from '../atomic-write.js';
+import { formatNote } from '../dtype.js';
+import { bytesOf } from '../element-storage.js';
+import { quoted } from '../message-text.js';
+import { checkedTensors, type NamedTensors } from '../named-tensors.js';
+import { maxHeaderBytes, safetensorsDtypeOf, safetensorsDtypes } from './dtypes.js';
+
+const dtypeRank = new Map([...safetensorsDtypes.keys()].map((dtype, rank) => [dtype, rank]));
+
+/** Orders tensors as the reference does: widest dtype first, then by the bytes of the name. */
+function layoutOrder([aName, a]: [string, Tensor], [bName, b]: [string, Tensor]): number {
+  const rank = (tensor: Tensor): number => dtypeRank.get(safetensorsDtypeOf[tensor.format])!;
+  return rank(b) - rank(a) || Buffer.compare(Buffer.from(aName), Buffer.from(bName));
+}
+
+/**
+ * The metadata to write: the caller's, and for each tf32 tensor the note that its F32 elements are
+ * tf32.
+ */
+function annotated(
+  named: readonly [string, Tensor][],
+  metadata: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const notes = new Map<string, string>();
+  for (const [key, value] of Object.entries(metadata)) {
+    if (typeof value !== 'string')
+      throw new RequestError(
+        `metadata ${quoted(key)} is no string and cannot be written; give it as text`,
+      );
+    notes.set(key, value);
+  }
+  for (const [name, { format }] of named) {
+    const key = formatNote(name);
+    if (notes.has(key) && notes.get(key) !== format)
+      throw new RequestError(
+        `metadata ${quoted(key)} says ${quoted(notes.get(key)!)}, but tensor ${quoted(name)} ` +
+          `is ${format}; leave that key out`,
+      );
+    if (format === 'tf32') notes.set(key, 'tf32');
+  }
+  return Object.fromEntries(notes);
+}
+
+function checkWellFormed(text: string): void {
+  if (/\p{Surrogate}/u.test(text))
+    throw new RequestError(
+      `${quoted(text)} holds a lone surrogate, which UTF-8 cannot carry; rename it`,
+    );
+}
+
+function headerOf(
+  named: readonly [string, Tensor][],
+  metadata: Readonly<Record<string, string>>,
+): Uint8Array {
+  const notes = Object.entries(metadata);
+  const members: string[] = [];
+  for (const text of [...notes.flat(), ...named.map(([name]) => name)]) checkWellFormed(text);
+  if (notes.length > 0) members.push(`"__metadata__":${JSON.stringify(metadata)}`);
+  let offset = 0;
+  for (const [name, { format, shape, data }] of named) {
+    const description = {
+      dtype: safetensorsDtypeOf[format],
+      shape,
+      data_offsets: [offset, offset + data.byteLength],
+    };
+    members.push(`${JSON.stringify(name)}:${JSON.stringify(description)}`);
+    offset += data.byteLength;
+  }
+  const text = Buffer.from(`{${members.join(',')}}`);
+  const length = Math.ceil(text.length / 8) * 8;
+  if (length > maxHeaderBytes)
+    throw new RequestError(
+      `the safetensors header would take ${length} bytes, above the limit of ${maxHeaderBytes}; ` +
+        'write less metadata or fewer tensors',
+    );
+  const header = new Uint8Array(8 + length).fill(0x20);
+  new DataView(header.buffer).setBigUint64(0, BigInt(length), true);
+  header.set(text, 8);
+  return header;
+}
+
+function* contentOf(
+  named: readonly [string, Tensor][],
+  metadata: Readonly<Record<string, string>>,
+): Generator<Uint8Array> {
+  yield headerOf(named, metadata);
+  for (const [, { data }] of named) yield bytesOf(data);
+}
+
+/**
+ * Writes a safetensors file as the reference implementation lays it out: the header padded with
+ * spaces to a multiple of 8 bytes, then the elements, widest dtype first and by name within a dtype.
+ * A tf32 tensor is stored as F32 and noted as `format.<name>` = tf32 in the metadata, by which it is
+ * read back as tf32. Nothing is copied, and the path holds the whole file or what it held before.
+ * @throws RequestError when a tensor or the metadata cannot be written, or the file system fails
+ */
+export async function writeSafetensors(
+  path: string,
+  tensors: NamedTensors,
+  metadata: Readonly<Record<string, string>> = {},
+  options: WriteOptions = {},
+): Promise<void> {
+  const named = checkedTensors(tensors).sort(layoutOrder);
+  if (named.some(([name]) => name === '__metadata__'))
+    throw new RequestError('tensor "__metadata__" has a name that the format reserves; rename it');
+  await atomicWriteFile(path, contentOf(named, annotated(named, metadata)), options);
+}
