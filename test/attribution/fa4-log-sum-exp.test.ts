@@ -12,15 +12,16 @@ import {
 } from '../../kernels/index.js';
 import { attentionOracle } from '../../oracles/index.js';
 import { attentionProblem, regimeNames } from '../../properties/index.js';
-import { decode, encode, encodeFromFloat64, formats } from '../../src/formats/index.js';
+import { decode, encode, formats } from '../../src/formats/index.js';
 import { lg2ApproxFtz } from '../../src/hardware/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { scaled } from '../setup/effort.js';
+import { singleHead, tensorOfRows, type Rows } from '../setup/problems.js';
 import { configuredCase } from './captured-attribution.js';
 
 const { fround } = Math;
-const { bf16, fp32 } = formats;
+const { fp32 } = formats;
 const everything: EmulatedTechniques = new Set(techniques);
 const nothing: EmulatedTechniques = new Set();
 
@@ -161,22 +162,10 @@ describe('the LSE of the forward with switches', () => {
   });
 });
 
-function tensor(rows: readonly (readonly number[])[]): Tensor {
-  const shape = [1, rows.length, rows[0].length];
-  return { format: 'bf16', shape, data: encodeFromFloat64(bf16, Float64Array.from(rows.flat())) };
-}
-
 /** One query, whose exponents are the keys. */
-function problemOf(keys: readonly (readonly number[])[]): Problem {
-  return {
-    q: tensor([[1]]),
-    k: tensor(keys),
-    v: tensor(keys.map(() => [1])),
-    scale: 1 / Math.LOG2E,
-    causal: false,
-    window: null,
-    softcap: null,
-  };
+function problemOf(keys: Rows): Problem {
+  const rows = { q: [[1]], k: keys, v: keys.map(() => [1]) };
+  return singleHead('bf16', rows, { scale: 1 / Math.LOG2E });
 }
 
 const hardware = { exp2: { frequency: 0, reserve: 4, startFragment: 0, degree: 3 } } as const;
@@ -217,7 +206,7 @@ describe('the finish of a row alone', () => {
   });
 
   it('of a row that sees no key is −∞, emulated or not', () => {
-    const problem = { ...problemOf([[1]]), q: tensor([[1], [1]]), causal: true };
+    const problem = { ...problemOf([[1]]), q: tensorOfRows('bf16', [[1], [1]]), causal: true };
     const { lse } = runAll(problem, [nothing, alone, everything]);
     for (const values of lse) expect(values[0]).toBe(-Infinity);
     expect(lse[0][1]).toBeCloseTo(1 / Math.LOG2E, 14);

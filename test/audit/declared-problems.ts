@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { attentionProblem } from '../../properties/problems/problem-arbitrary.js';
 import { isWithinScoreLimit } from '../../properties/laws/promised-problem.js';
 import type { Problem } from '../../src/problem/index.js';
-import { encode } from './damage.js';
+import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
 
 /** Sizes of one problem of normal numbers. */
 export interface NormalSizes {
@@ -12,27 +12,8 @@ export interface NormalSizes {
   readonly dim: number;
 }
 
-function normalProblem({ heads, queries, keys, dim }: NormalSizes, seed: number): Problem {
-  let state = seed >>> 0;
-  const normal = () => {
-    let sum = -6;
-    for (let i = 0; i < 12; i++) {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      sum += state / 2 ** 32;
-    }
-    return sum;
-  };
-  const tensor = (rows: number) =>
-    encode(Float64Array.from({ length: heads * rows * dim }, normal), 'bf16', [heads, rows, dim]);
-  return {
-    q: tensor(queries),
-    k: tensor(keys),
-    v: tensor(keys),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-  };
+function normalProblem(sizes: NormalSizes, seed: number): Problem {
+  return filledProblem({ ...sizes, batch: null }, sumNormalNumbers(uniformNumbers(seed)));
 }
 
 /**

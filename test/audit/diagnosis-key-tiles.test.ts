@@ -5,7 +5,7 @@ import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
 import { keyTileKeys, testKeyTiles } from '../../src/audit/key-tile-test.js';
 import { outputGroups, weightGroups } from '../../src/audit/structure-statistic.js';
 import type { Problem } from '../../src/problem/index.js';
-import { encode } from './damage.js';
+import { filledProblem } from '../setup/problems.js';
 
 interface Sizes {
   readonly batch: number;
@@ -18,33 +18,13 @@ interface Sizes {
 const dim = 8;
 
 function problemOf(sizes: Partial<Sizes>, changes: Partial<Problem> = {}): Problem {
-  const { batch, heads, kvHeads, queries, keys } = {
-    batch: 1,
-    heads: 1,
-    kvHeads: 1,
-    queries: 140,
-    keys: 300,
-    ...sizes,
-  };
-  const tensor = (seed: number, count: number, rows: number) =>
-    encode(
-      Float64Array.from(
-        { length: batch * count * rows * dim },
-        (_, i) => 1.5 * Math.sin(seed + i * 1.7 + 0.013 * ((i * i) % 9973)),
-      ),
-      'bf16',
-      [batch, count, rows, dim],
-    );
-  return {
-    q: tensor(1, heads, queries),
-    k: tensor(2, kvHeads, keys),
-    v: tensor(3, kvHeads, keys),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-    ...changes,
-  };
+  const wave = (seed: number) => (i: number) =>
+    1.5 * Math.sin(seed + i * 1.7 + 0.013 * ((i * i) % 9973));
+  return filledProblem(
+    { dim, queries: 140, keys: 300, kvHeads: 1, ...sizes },
+    { q: wave(1), k: wave(2), v: wave(3) },
+    changes,
+  );
 }
 
 function judge(problem: Problem, reference: AttentionReference, out: Float64Array) {

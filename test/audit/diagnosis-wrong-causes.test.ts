@@ -6,6 +6,7 @@ import { formats, round } from '../../src/formats/index.js';
 import { lazily } from '../../src/lazily.js';
 import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { filledProblem } from '../setup/problems.js';
 import { decode, encode } from './damage.js';
 import { normalNumbers } from './planted-bugs.js';
 import { runPlantedKernel } from './planted-kernel.js';
@@ -24,24 +25,10 @@ interface Sizes {
 const usual: Sizes = { queries: 128, keys: 128, dim: 32, spread: 1 };
 
 function problemOf(changes: Partial<Problem> = {}, sizes: Partial<Sizes> = {}): Problem {
-  const { queries, keys, dim, spread } = { ...usual, ...sizes };
+  const { spread, ...frame } = { ...usual, ...sizes };
   const normal = normalNumbers(20_261_123);
-  const tensor = (rows: number, factor: number) =>
-    encode(
-      Float64Array.from({ length: 2 * rows * dim }, () => factor * normal()),
-      'bf16',
-      [1, 2, rows, dim],
-    );
-  return {
-    q: tensor(queries, spread),
-    k: tensor(keys, 1),
-    v: tensor(keys, 1),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-    ...changes,
-  };
+  const fills = { q: () => spread * normal(), k: normal, v: normal };
+  return filledProblem({ ...frame, heads: 2 }, fills, changes);
 }
 
 /** A problem with its exact attention and what a sound kernel gives. */

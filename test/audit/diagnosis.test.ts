@@ -13,31 +13,15 @@ import { listNumbers } from '../../src/audit/diagnosis/location.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
 import { quantities, problemShape, type Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { filledProblem } from '../setup/problems.js';
 import { decode, encode } from './damage.js';
 import { runOnlineKernel } from './online-kernel.js';
 import { roundingKernel } from './rounding-kernel.js';
 
 function problemOf(changes: Partial<Problem> = {}, sizes: Partial<Sizes> = {}): Problem {
-  const { heads, queries, keys, dim, format } = { ...usual, ...sizes };
-  const tensor = (seed: number, rows: number) =>
-    encode(
-      Float64Array.from(
-        { length: heads * rows * dim },
-        (_, i) => 2 * Math.sin(seed + i * 1.7 + 0.013 * ((i * i) % 9973)),
-      ),
-      format,
-      [1, heads, rows, dim],
-    );
-  return {
-    q: tensor(1, queries),
-    k: tensor(2, keys),
-    v: tensor(3, keys),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-    ...changes,
-  };
+  const wave = (seed: number) => (i: number) =>
+    2 * Math.sin(seed + i * 1.7 + 0.013 * ((i * i) % 9973));
+  return filledProblem({ ...usual, ...sizes }, { q: wave(1), k: wave(2), v: wave(3) }, changes);
 }
 
 interface Sizes {

@@ -7,6 +7,7 @@ import { isAdmittedOverflow } from '../../src/audit/admitted-infinity.js';
 import { formats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { filledProblem } from '../setup/problems.js';
 import { decode, encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
 import { compared } from './hand-made.js';
@@ -21,32 +22,17 @@ interface Sizes {
   readonly vDim?: number;
 }
 
-function wave(seed: number): (_: unknown, index: number) => number {
-  return (_, index) => Math.sin(1 + seed + index * 1.7) * (1 + (index % 3));
+function wave(seed: number): (index: number) => number {
+  return (index) => Math.sin(1 + seed + index * 1.7) * (1 + (index % 3));
 }
 
 function problemOf(
-  sizes: Sizes,
+  { qkDim: dim = 8, ...sizes }: Sizes,
   changes: Partial<Problem> = {},
   format: FormatName = 'bf16',
 ): Problem {
-  const { batch = 1, heads = 1, kvHeads = heads, queries, keys, qkDim = 8, vDim = qkDim } = sizes;
-  const tensor = (seed: number, shape: readonly number[]) =>
-    encode(
-      Float64Array.from({ length: shape.reduce((a, b) => a * b, 1) }, wave(seed)),
-      format,
-      shape,
-    );
-  return {
-    q: tensor(1, [batch, heads, queries, qkDim]),
-    k: tensor(2, [batch, kvHeads, keys, qkDim]),
-    v: tensor(3, [batch, kvHeads, keys, vDim]),
-    scale: 0.25,
-    causal: false,
-    window: null,
-    softcap: null,
-    ...changes,
-  };
+  const fills = { q: wave(1), k: wave(2), v: wave(3) };
+  return filledProblem({ ...sizes, dim, format }, fills, { scale: 0.25, ...changes });
 }
 
 function correct(problem: Problem, outputFormat: FormatName = 'bf16'): KernelOutputs {

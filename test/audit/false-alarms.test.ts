@@ -3,17 +3,9 @@ import { judgeOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
 import { encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
-
-/** A seeded generator of uniform numbers in [0, 1): reproducible, and good enough to draw data with. */
-function uniform(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 interface Sizes {
   readonly heads: number;
@@ -24,11 +16,7 @@ interface Sizes {
 
 type Fill = (index: number, random: () => number) => number;
 
-const normal: Fill = (_, random) => {
-  let sum = -6;
-  for (let i = 0; i < 12; i++) sum += random();
-  return sum;
-};
+const normal: Fill = (_, random) => sumNormalNumbers(random)();
 
 /**
  * Problems in which roundings add up instead of cancelling: the hard cases for a test that looks for
@@ -71,22 +59,13 @@ function buildProblem(
   causal: boolean,
   random: () => number,
 ): Problem {
-  const { heads, queries, keys, dim } = sizes;
-  const tensor = (fill: Fill, rows: number) =>
-    encode(
-      Float64Array.from({ length: heads * rows * dim }, (_, i) => fill(i % (rows * dim), random)),
-      format,
-      [heads, rows, dim],
-    );
-  return {
-    q: tensor(fills.q, queries),
-    k: tensor(fills.k, keys),
-    v: tensor(fills.v, keys),
-    scale: 1 / Math.sqrt(dim),
-    causal,
-    window: null,
-    softcap: null,
-  };
+  const { queries, keys, dim } = sizes;
+  const inHead = (fill: Fill, rows: number) => (i: number) => fill(i % (rows * dim), random);
+  return filledProblem(
+    { ...sizes, batch: null, format },
+    { q: inHead(fills.q, queries), k: inHead(fills.k, keys), v: inHead(fills.v, keys) },
+    { causal },
+  );
 }
 
 const sizes: Sizes = { heads: 2, queries: 70, keys: 200, dim: 32 };
@@ -116,7 +95,7 @@ describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
     const everyLag = Object.keys(lags);
     const inTurn = everyLag.filter((_, i) => everything || i === turn % everyLag.length);
     it.each(common ? inTurn : ['lag by row'])('%s', (lag) => {
-      const random = uniform(20_261_121);
+      const random = uniformNumbers(20_261_121);
       for (const causal of everything ? [false, true] : [turn % 2 === 0]) {
         const problem = buildProblem(hardCases[name](size), size, format, causal, random);
         const outputs = roundingKernel(problem, {
@@ -131,7 +110,7 @@ describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
 });
 
 describe('damage to one head of several', () => {
-  const random = uniform(7);
+  const random = uniformNumbers(7);
   const wide = { ...sizes, heads: 4, dim: 64 };
   const problem = buildProblem(hardCases['independent numbers'](wide), wide, 'bf16', true, random);
   const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 128 });

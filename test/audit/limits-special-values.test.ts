@@ -4,7 +4,7 @@ import { testElements } from '../../src/audit/element-test.js';
 import { judgeOutputs, type KernelOutputs } from '../../src/audit/index.js';
 import { testNumbers } from '../../src/audit/number-test.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
-import { singleHead } from '../oracles/problems.js';
+import { singleHead } from '../setup/problems.js';
 import { decode, encode } from './damage.js';
 import { compared, handMadeReference } from './hand-made.js';
 import { roundingKernel } from './rounding-kernel.js';

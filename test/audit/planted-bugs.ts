@@ -1,7 +1,7 @@
 import { exp2Coefficients } from '../../kernels/index.js';
 import { formats, round, type FormatName, type RoundingMode } from '../../src/formats/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import { encode } from './damage.js';
+import { filledProblem, uniformNumbers } from '../setup/problems.js';
 import type { Place, PlantedKernel } from './planted-kernel.js';
 
 /** The problems that bugs are planted on: [2 heads, 256, 64] N(0, 1), or what a bug needs instead. */
@@ -39,11 +39,8 @@ interface Drawn {
 
 /** Seeded, normal: Box and Muller's transform of a linear congruential generator's numbers. */
 export function normalNumbers(seed: number): () => number {
-  let state = seed >>> 0;
-  const uniform = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return (state + 0.5) / 2 ** 32;
-  };
+  const drawn = uniformNumbers(seed);
+  const uniform = () => drawn() + 2 ** -33;
   return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
@@ -53,23 +50,11 @@ export function plantedProblem(name: PlantedProblem, seed = 20_261_122): Problem
   const { batch = 1, heads = 2, kvHeads = 2, queries = 256, keys = 256, dim = 64 } = drawn;
   const { vDim = dim, format = 'bf16', scale = 1 / Math.sqrt(dim) } = drawn;
   const { causal = false, window = null, softcap = null } = drawn;
-  const normal = normalNumbers(seed);
-  const tensor = (count: number, rows: number, columns: number) =>
-    encode(Float64Array.from({ length: batch * count * rows * columns }, normal), format, [
-      batch,
-      count,
-      rows,
-      columns,
-    ]);
-  return {
-    q: tensor(heads, queries, dim),
-    k: tensor(kvHeads, keys, dim),
-    v: tensor(kvHeads, keys, vDim),
-    scale,
-    causal,
-    window,
-    softcap,
-  };
+  return filledProblem(
+    { batch, heads, kvHeads, queries, keys, dim, vDim, format },
+    normalNumbers(seed),
+    { scale, causal, window, softcap },
+  );
 }
 
 /** A bug, as a change of a sound kernel. */

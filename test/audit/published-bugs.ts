@@ -1,7 +1,7 @@
 import { exp2Coefficients } from '../../kernels/index.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
-import { encode } from './damage.js';
+import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
 import type { OnlineKernel } from './online-kernel.js';
 
 /** A bug of an attention kernel, on a problem that shows it. */
@@ -34,20 +34,6 @@ const usual: Sizes = {
   format: 'bf16',
 };
 
-/** Seeded, about normal: the sum of twelve uniform numbers less six. */
-function normalNumbers(seed: number): () => number {
-  let state = seed >>> 0;
-  const uniform = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-  return () => {
-    let sum = -6;
-    for (let i = 0; i < 12; i++) sum += uniform();
-    return sum;
-  };
-}
-
 interface Fills {
   readonly q?: (normal: number, row: number, column: number) => number;
   readonly k?: (normal: number, row: number, column: number) => number;
@@ -59,26 +45,18 @@ function randomProblem(
   changes: Partial<Problem> = {},
   fills: Fills = {},
 ): Problem {
-  const { batch, heads, kvHeads, queries, keys, dim, format } = { ...usual, ...sizes };
-  const normal = normalNumbers(20_261_121);
-  const tensor = (count: number, rows: number, fill: NonNullable<Fills['q']> = (x) => x) =>
-    encode(
-      Float64Array.from({ length: batch * count * rows * dim }, (_, i) =>
-        fill(normal(), Math.floor(i / dim) % rows, i % dim),
-      ),
-      format,
-      [batch, count, rows, dim],
-    );
-  return {
-    q: tensor(heads, queries, fills.q),
-    k: tensor(kvHeads, keys, fills.k),
-    v: tensor(kvHeads, keys, fills.v),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-    ...changes,
-  };
+  const frame = { ...usual, ...sizes };
+  const { queries, keys, dim } = frame;
+  const normal = sumNormalNumbers(uniformNumbers(20_261_121));
+  const filled =
+    (rows: number, fill: NonNullable<Fills['q']> = (x) => x) =>
+    (i: number) =>
+      fill(normal(), Math.floor(i / dim) % rows, i % dim);
+  return filledProblem(
+    frame,
+    { q: filled(queries, fills.q), k: filled(keys, fills.k), v: filled(keys, fills.v) },
+    changes,
+  );
 }
 
 /** Scores that rise from block to block in the order of visits, so that every rescale counts. */

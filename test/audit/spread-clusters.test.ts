@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { runKernelModel } from '../../kernels/index.js';
-import { encodeProblem } from '../../properties/problems/plain-problem.js';
 import { randomValues } from '../../properties/problems/values.js';
 import {
   fa4Arithmetic,
@@ -11,6 +10,7 @@ import {
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { filledProblem } from '../setup/problems.js';
 import { encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
 
@@ -36,19 +36,13 @@ function clusteredProblem(
 ): Problem {
   const [qkDim, vDim] = [7, 2];
   const { integer } = randomValues(halvings * 977 + keys);
-  const entries = (count: number) => Float64Array.from({ length: count }, () => integer(-4, 4) / 4);
-  const v = Float64Array.from({ length: keys * vDim }, (_, i) =>
-    valueKinds[kind](Math.floor(i / vDim), i % vDim),
+  const entry = () => integer(-4, 4) / 4;
+  const value = (i: number) => valueKinds[kind](Math.floor(i / vDim), i % vDim);
+  return filledProblem(
+    { queries, keys, dim: qkDim, vDim, format },
+    { q: entry, k: entry, v: value },
+    { scale: 2 ** -halvings },
   );
-  return encodeProblem({
-    sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries, keys, qkDim, vDim },
-    formats: { q: format, k: format, v: format },
-    values: { q: entries(queries * qkDim), k: entries(keys * qkDim), v },
-    scale: 2 ** -halvings,
-    causal: false,
-    window: null,
-    softcap: null,
-  });
 }
 
 const judge = (problem: Problem, outputs: KernelOutputs, isKnown: boolean): Judgement =>

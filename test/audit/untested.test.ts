@@ -10,6 +10,7 @@ import { structureOf, judgeOutputs, type Judgement } from '../../src/audit/index
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { testSpread } from '../../src/audit/spread-test.js';
 import { WorstResults } from '../../src/audit/structure-result.js';
+import { filledProblem } from '../setup/problems.js';
 import { encode } from './damage.js';
 import { compared, handMadeBounds, handMadeReference } from './hand-made.js';
 
@@ -21,22 +22,8 @@ interface Asked {
 }
 
 function problemOf({ queries, keys, scale = 0.5, causal = false }: Asked): Problem {
-  const random = randomValues(77);
-  const tensor = (rows: number) =>
-    encode(
-      Float64Array.from({ length: rows * 4 }, () => random.normal()),
-      'bf16',
-      [1, 1, rows, 4],
-    );
-  return {
-    q: tensor(queries),
-    k: tensor(keys),
-    v: tensor(keys),
-    scale,
-    causal,
-    window: null,
-    softcap: null,
-  };
+  const { normal } = randomValues(77);
+  return filledProblem({ queries, keys, dim: 4 }, normal, { scale, causal });
 }
 
 /** What the oracle gives, rounded. */

@@ -1,8 +1,9 @@
 import { createFa4Forward, type Fa4Configuration } from '../../kernels/fa4/index.js';
 import type { PreparedProgram } from '../../kernels/fa4/program/index.js';
-import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
+import type { FormatName } from '../../src/formats/index.js';
 import type { Finding } from '../../src/machine/index.js';
-import type { Problem, Tensor } from '../../src/problem/index.js';
+import type { Problem } from '../../src/problem/index.js';
+import { filledProblem, uniformNumbers } from '../setup/problems.js';
 
 export interface ProgramProblem {
   readonly heads: number;
@@ -19,37 +20,17 @@ export interface ProgramProblem {
   readonly seed?: number;
 }
 
-/** Numbers from 0 to 1 of a linear congruence: the same for the same seed. */
-function uniform(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 /** A problem of roughly normal numbers. */
 export function randomProblem(options: ProgramProblem): Problem {
   const { heads, kvHeads = heads, queries, keys, dims, format = 'bf16' } = options;
   const { causal = false, window = null, spread = 4, seed = 1 } = options;
-  const random = uniform(seed);
-  const tensor = (shape: readonly number[], size: number): Tensor => {
-    const length = shape.reduce((a, b) => a * b, 1);
-    const values = Float64Array.from(
-      { length },
-      () => 2 * size * (random() + random() + random() - 1.5),
-    );
-    return { format, shape, data: encodeFromFloat64(formats[format], values) };
-  };
-  return {
-    q: tensor([heads, queries, dims[0]], spread),
-    k: tensor([kvHeads, keys, dims[0]], 1),
-    v: tensor([kvHeads, keys, dims[1]], 1),
-    scale: 1 / Math.sqrt(dims[0]),
-    causal,
-    window,
-    softcap: null,
-  };
+  const random = uniformNumbers(seed);
+  const roughlyNormal = (size: number) => () => 2 * size * (random() + random() + random() - 1.5);
+  return filledProblem(
+    { batch: null, heads, kvHeads, queries, keys, dim: dims[0], vDim: dims[1], format },
+    { q: roughlyNormal(spread), k: roughlyNormal(1), v: roughlyNormal(1) },
+    { causal, window },
+  );
 }
 
 /** Patterns of an output and fp32 bits of the LSEs. */

@@ -19,6 +19,7 @@ import {
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { scaled } from '../setup/effort.js';
+import { singleHead, tensorOfRows, type Rows } from '../setup/problems.js';
 
 const models = ['naive-fp32', 'naive-input'].map(findKernelModel);
 const noSettings = new Map<string, string>();
@@ -178,28 +179,14 @@ describe('the techniques', () => {
   });
 });
 
-function tensor(rows: readonly (readonly number[])[], format: FormatName): Tensor {
-  const values = Float64Array.from(rows.flat());
-  const shape = [1, rows.length, rows[0].length];
-  return { format, shape, data: encodeFromFloat64(formats[format], values) };
-}
-
 /** One query at scale 1. */
 function problemOf(
   query: readonly number[],
-  keys: readonly (readonly number[])[],
-  values: readonly (readonly number[])[],
+  keys: Rows,
+  values: Rows,
   format: FormatName = 'bf16',
 ): Problem {
-  return {
-    q: tensor([query], format),
-    k: tensor(keys, format),
-    v: tensor(values, format),
-    scale: 1,
-    causal: false,
-    window: null,
-    softcap: null,
-  };
+  return singleHead(format, { q: [query], k: keys, v: values });
 }
 
 function inFormat(format: FormatName, { q, k, v, ...rest }: Problem): Problem {
@@ -300,10 +287,10 @@ describe('the error of a technique alone', () => {
     const keys = [[0], ...Array.from({ length: 8 }, () => [small])];
     const many = {
       ...problem,
-      k: tensor(keys, 'fp32'),
-      v: tensor(
-        keys.map(() => [1]),
+      k: tensorOfRows('fp32', keys),
+      v: tensorOfRows(
         'fp32',
+        keys.map(() => [1]),
       ),
     };
     const { out, lse, exactLse } = only('row-sum', many);
@@ -405,7 +392,7 @@ describe('the largest weight', () => {
     const blind = {
       ...problem,
       window: { left: 0, right: -1 },
-      q: tensor([[1], [1]], 'bf16'),
+      q: tensorOfRows('bf16', [[1], [1]]),
       causal: true,
     };
     const { largestWeights, lse } = attribute(models[1], blind).prepareRuns([nothing])(0);

@@ -1,12 +1,7 @@
 import { findKernelModel } from '../../kernels/index.js';
-import {
-  decodeToFloat64,
-  encodeFromFloat64,
-  formats,
-  storageOf,
-  type FormatName,
-} from '../../src/formats/index.js';
+import { decodeToFloat64, formats, storageOf, type FormatName } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
+import { tensor } from '../setup/problems.js';
 
 /** With this scale, scale · log2 e is exactly 1 in fp32: weights are 2^(score − maximum). */
 export const binaryScale = Math.LN2;
@@ -17,11 +12,10 @@ export function tensorOf(
   shape: readonly [number, number, number],
   value: (head: number, row: number, column: number) => number,
 ): Tensor {
-  const [heads, rows, dim] = shape;
-  const values = Float64Array.from({ length: heads * rows * dim }, (_, i) =>
+  const [, rows, dim] = shape;
+  return tensor(format, shape, (i) =>
     value(Math.floor(i / (rows * dim)), Math.floor(i / dim) % rows, i % dim),
   );
-  return { format, shape, data: encodeFromFloat64(formats[format], values) };
 }
 
 export interface ScoredProblem {

@@ -6,8 +6,8 @@ import {
   timedScheduler,
   type CtaCounters,
 } from '../../src/machine/index.js';
-import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
+import { boxMullerNumbers, filledProblem, uniformNumbers } from '../setup/problems.js';
 
 /** A problem's dimensions and what is not chosen for it. */
 export interface RunSetting {
@@ -21,34 +21,11 @@ export interface RunSetting {
   readonly overrides?: Partial<Fa4Configuration>;
 }
 
-/** Numbers that are normal enough, the same for a seed. */
-function normalSource(seed: number): () => number {
-  let state = seed;
-  const uniform = (): number => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return (state >>> 0) / 2 ** 32;
-  };
-  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
-}
-
 /** One head with normal inputs. */
 export function normalProblem(setting: RunSetting): Problem {
   const { queries, keys, qkDim, vDim, causal = false, format = 'bf16' } = setting;
-  const normal = normalSource(1);
-  const tensor = (rows: number, columns: number): Problem['q'] => ({
-    format,
-    shape: [1, rows, columns],
-    data: encodeFromFloat64(formats[format], Float64Array.from({ length: rows * columns }, normal)),
-  });
-  return {
-    q: tensor(queries, qkDim),
-    k: tensor(keys, qkDim),
-    v: tensor(keys, vDim),
-    scale: 1 / Math.sqrt(qkDim),
-    causal,
-    window: null,
-    softcap: null,
-  };
+  const frame = { batch: null, queries, keys, dim: qkDim, vDim, format };
+  return filledProblem(frame, boxMullerNumbers(uniformNumbers(1)), { causal });
 }
 
 /** Runs all clusters of the program; the counters of every CTA. */

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { randomValues } from '../../properties/problems/values.js';
-import { singleHead } from './problems.js';
+import { singleHead } from '../setup/problems.js';
 
 const cancellingFormats: readonly FormatName[] = ['fp64', 'fp32', 'tf32', 'bf16'];
 

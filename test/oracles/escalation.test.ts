@@ -4,7 +4,7 @@ import { formats, ulp } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { loadMpfr } from './mpfr.js';
 import { oracleSolver } from './oracle-levels.js';
-import { scoredKeys, singleHead } from './problems.js';
+import { scoredKeys, singleHead } from '../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 

@@ -4,7 +4,7 @@ import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { loadMpfr } from './mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
-import { scoredKeys, singleHead } from './problems.js';
+import { scoredKeys, singleHead } from '../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 

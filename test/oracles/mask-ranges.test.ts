@@ -4,33 +4,12 @@ import { randomValues } from '../../properties/problems/values.js';
 import type { FormatName } from '../../src/formats/index.js';
 import { hasKey, problemShape, type Problem } from '../../src/problem/index.js';
 import { gatheredRow, scatteredMask } from '../setup/scattered-masks.js';
-import { tensor, type Settings } from './problems.js';
+import { filledProblem, type Settings } from '../setup/problems.js';
 
-const sizes = { batch: 1, heads: 2, kvHeads: 1, queries: 67, keys: 300, qkDim: 6, vDim: 5 };
+const sizes = { batch: 1, heads: 2, kvHeads: 1, queries: 67, keys: 300, dim: 6, vDim: 5 };
 
 function normalProblem(seed: number, format: FormatName, settings: Settings = {}): Problem {
-  const random = randomValues(seed);
-  const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = sizes;
-  const values = (count: number, rows: number, dim: number) =>
-    tensor(
-      format,
-      Array.from({ length: batch }, () =>
-        Array.from({ length: count }, () =>
-          Array.from({ length: rows }, () => Array.from({ length: dim }, () => random.normal())),
-        ),
-      ),
-      dim,
-    );
-  return {
-    q: values(heads, queries, qkDim),
-    k: values(kvHeads, keys, qkDim),
-    v: values(kvHeads, keys, vDim),
-    scale: 1,
-    causal: false,
-    window: null,
-    softcap: null,
-    ...settings,
-  };
+  return filledProblem({ ...sizes, format }, randomValues(seed).normal, { scale: 1, ...settings });
 }
 
 /** The problem with some elements of a tensor replaced. */
@@ -107,7 +86,7 @@ describe('a mask of several ranges a row', () => {
 
   it('and with infinities and NaNs among the keys', () => {
     const problem = normalProblem(5, 'fp32');
-    const { qkDim, vDim } = sizes;
+    const { dim: qkDim, vDim } = sizes;
     const rows = [0, 63, 64, 65, 130, 299];
     for (const value of [NaN, Infinity, -Infinity]) {
       expectGatheredRows(

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { attentionOracle, levels } from '../../oracles/index.js';
 import { randomValues } from '../../properties/problems/values.js';
 import type { Problem, Window } from '../../src/problem/index.js';
-import { singleHead, tensor } from './problems.js';
+import { singleHead, tensorOfHeads } from '../setup/problems.js';
 import { sees } from './reference-attention.js';
 
 /** A problem of equal scores whose values name their keys: O is the mean of the visible indices. */
@@ -101,17 +101,17 @@ describe('heads and batches', () => {
           ),
         );
       const problem: Problem = {
-        q: tensor(
+        q: tensorOfHeads(
           'bf16',
           perHead(heads, 2, () => 1),
           1,
         ),
-        k: tensor(
+        k: tensorOfHeads(
           'bf16',
           perHead(kvHeads, 3, (b, h) => b + h),
           1,
         ),
-        v: tensor(
+        v: tensorOfHeads(
           'bf16',
           perHead(kvHeads, 3, (b, h) => 16 * b + h + 1),
           1,
@@ -152,17 +152,17 @@ describe('heads and batches', () => {
     const items = [0, 1].map(() => ({ q: rows(5, 2), k: rows(70, 2), v: rows(70, 3) }));
     const settings = { scale: 0.7, causal: true, window: null, softcap: 3 };
     const together: Problem = {
-      q: tensor(
+      q: tensorOfHeads(
         'fp16',
         items.map(({ q }) => [q]),
         2,
       ),
-      k: tensor(
+      k: tensorOfHeads(
         'fp16',
         items.map(({ k }) => [k]),
         2,
       ),
-      v: tensor(
+      v: tensorOfHeads(
         'fp16',
         items.map(({ v }) => [v]),
         3,
@@ -195,7 +195,7 @@ describe('heads and batches', () => {
 describe('degenerate sizes', () => {
   it('no keys: zeros and −∞', () => {
     const problem: Problem = {
-      q: tensor('bf16', [[[[1], [2]]]], 1),
+      q: tensorOfHeads('bf16', [[[[1], [2]]]], 1),
       k: { format: 'bf16', shape: [1, 1, 0, 1], data: new Uint16Array(0) },
       v: { format: 'bf16', shape: [1, 1, 0, 3], data: new Uint16Array(0) },
       scale: 1,
@@ -232,7 +232,7 @@ describe('degenerate sizes', () => {
     const problem: Problem = {
       q: { format: 'fp32', shape: [1, 1, 2, 0], data: new Float32Array(0) },
       k: { format: 'fp32', shape: [1, 1, 3, 0], data: new Float32Array(0) },
-      v: tensor('fp32', [[[[1], [2], [6]]]], 1),
+      v: tensorOfHeads('fp32', [[[[1], [2], [6]]]], 1),
       scale: 1,
       causal: false,
       window: null,

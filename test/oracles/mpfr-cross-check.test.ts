@@ -7,7 +7,7 @@ import { loadMpfr } from './mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, oracleSolver, type Solver } from './oracle-levels.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
-import { scoredKeys, singleHead } from './problems.js';
+import { scoredKeys, singleHead } from '../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 import { scaled, testSeed } from '../setup/effort.js';

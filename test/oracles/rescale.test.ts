@@ -4,7 +4,7 @@ import { randomValues } from '../../properties/problems/values.js';
 import type { Problem } from '../../src/problem/index.js';
 import { loadMpfr } from './mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
-import { scoredKeys, type Settings } from './problems.js';
+import { scoredKeys, type Settings } from '../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 import { scaled, testSeed } from '../setup/effort.js';

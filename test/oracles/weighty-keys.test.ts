@@ -14,7 +14,7 @@ import type { Problem } from '../../src/problem/index.js';
 import { scaled, testSeed } from '../setup/effort.js';
 import { loadMpfr } from './mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, levelSolver, oracleSolver } from './oracle-levels.js';
-import { singleHead } from './problems.js';
+import { singleHead } from '../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 

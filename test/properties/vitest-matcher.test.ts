@@ -16,29 +16,19 @@ import {
   naiveArithmetic,
 } from '../../src/audit/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem/index.js';
+import type { Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { randomValues } from '../../properties/problems/values.js';
 import { scaled } from '../setup/effort.js';
+import { filledProblem, tensor } from '../setup/problems.js';
 import { exactKernel } from './exact-kernel.js';
 
 const random = randomValues(5);
-
-function normalTensor(...shape: number[]): Tensor {
-  const length = shape.reduce((a, b) => a * b);
-  const values = new Float64Array(length).map(() => random.normal());
-  return { format: 'bf16', shape, data: encodeFromFloat64(formats.bf16, values) };
-}
-
-const problem: Problem = {
-  q: normalTensor(1, 2, 20, 8),
-  k: normalTensor(1, 1, 30, 8),
-  v: normalTensor(1, 1, 30, 8),
-  scale: 8 ** -0.5,
-  causal: true,
-  window: null,
-  softcap: null,
-};
+const problem = filledProblem(
+  { heads: 2, kvHeads: 1, queries: 20, keys: 30, dim: 8 },
+  random.normal,
+  { scale: 8 ** -0.5, causal: true },
+);
 const good = exactKernel(problem);
 const unmasked = exactKernel({ ...problem, causal: false });
 const wrongLse = {
@@ -148,7 +138,8 @@ describe('toBeWithinBound', () => {
     data[9] = 0x7fc0;
     expect({ ...good.out, data }).not.toBeWithinBound(problem);
     // More queries than keys under a causal mask: the first queries see no key.
-    const blind = { ...problem, k: normalTensor(1, 1, 5, 8), v: normalTensor(1, 1, 5, 8) };
+    const few = () => tensor('bf16', [1, 1, 5, 8], random.normal);
+    const blind = { ...problem, k: few(), v: few() };
     const { out } = exactKernel(blind);
     expect(out).toBeWithinBound(blind);
     const tiny = (out.data as Uint16Array).slice();

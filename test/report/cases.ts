@@ -17,7 +17,7 @@ import {
   type AuditReport,
   type Provenance,
 } from '../../src/report/json/audit-report.js';
-import { pseudorandom, tensor } from './random-tensor.js';
+import { filledProblem, pseudorandom, tensor } from '../setup/problems.js';
 
 interface Sizes {
   readonly format: FormatName;
@@ -40,18 +40,8 @@ const small: Sizes = {
 };
 
 function problem(sizes: Partial<Sizes> = {}, settings: Partial<Problem> = {}): Problem {
-  const { format, batch, heads, kvHeads, queries, keys, dim } = { ...small, ...sizes };
-  const random = pseudorandom(heads * 1000 + queries);
-  return {
-    q: tensor(format, [batch, heads, queries, dim], random),
-    k: tensor(format, [batch, kvHeads, keys, dim], random),
-    v: tensor(format, [batch, kvHeads, keys, dim], random),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-    ...settings,
-  };
+  const frame = { ...small, ...sizes };
+  return filledProblem(frame, pseudorandom(frame.heads * 1000 + frame.queries), settings);
 }
 
 /** The first `keys` rows of each head of K or V. */

@@ -1,4 +1,4 @@
-import { quantities } from '../../src/problem/index.js';
+import { type Problem, quantities, type Tensor } from '../../src/problem/index.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { attentionOracle, forEachWeightTile } from '../../oracles/index.js';
@@ -10,12 +10,11 @@ import {
   type AuditOptions,
   type JudgedElements,
 } from '../../src/audit/index.js';
-import type { Problem, Tensor } from '../../src/problem/index.js';
 import { createHeatMaps } from '../../src/report/html/heat-map-data.js';
 import { gatherPlotData } from '../../src/report/html/index.js';
 import { createRowScatters } from '../../src/report/html/row-scatter-data.js';
 import { createUlpHistogram } from '../../src/report/html/ulp-histogram.js';
-import { pseudorandom, tensor } from './random-tensor.js';
+import { filledProblem, pseudorandom, tensor } from '../setup/problems.js';
 
 const bf16 = (shape: readonly number[], value: (i: number) => number): Tensor =>
   tensor('bf16', shape, value);
@@ -28,17 +27,10 @@ interface Sizes {
   readonly causal: boolean;
 }
 
-function problemOf({ heads, queries, keys, dim, causal }: Sizes, seed = 7): Problem {
+function problemOf({ causal, ...frame }: Sizes, seed = 7): Problem {
   const random = pseudorandom(seed);
-  return {
-    q: bf16([1, heads, queries, dim], () => 4 * random()),
-    k: bf16([1, heads, keys, dim], () => 4 * random()),
-    v: bf16([1, heads, keys, dim], random),
-    scale: 1 / Math.sqrt(dim),
-    causal,
-    window: null,
-    softcap: null,
-  };
+  const wide = () => 4 * random();
+  return filledProblem(frame, { q: wide, k: wide, v: random }, { causal });
 }
 
 /** Audits an output near the oracle's, and what the audit hands over. */

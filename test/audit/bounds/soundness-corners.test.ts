@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { encodeProblem } from '../../../properties/problems/plain-problem.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
+import { singleHead } from '../../setup/problems.js';
 import { judgedFa4, judgedNaive } from './judged-kernels.js';
 import { boundViolations } from './violations.js';
 
@@ -13,15 +13,8 @@ function scalarProblem(
   k: readonly number[],
   v: readonly number[],
 ): Problem {
-  return encodeProblem({
-    sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries: 1, keys: k.length, qkDim: 1, vDim: 1 },
-    formats: { q: format, k: format, v: format },
-    values: { q: Float64Array.of(q), k: Float64Array.from(k), v: Float64Array.from(v) },
-    scale,
-    causal: false,
-    window: null,
-    softcap: null,
-  });
+  const rows = { q: [[q]], k: k.map((x) => [x]), v: v.map((x) => [x]) };
+  return singleHead(format, rows, { scale });
 }
 
 describe('bounds hold in corners that random problems seldom meet', () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { techniques, type Fa4Configuration, type Technique } from '../../../kernels/index.js';
-import { encodeProblem } from '../../../properties/problems/plain-problem.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { scoreProblem } from '../../../properties/problems/score-problem.js';
 import type { AttentionReference } from '../../../oracles/index.js';
@@ -9,6 +8,7 @@ import { hardwareLog2Error, hardwareReciprocalError } from '../../../src/hardwar
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem, Window } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
+import { filledProblem } from '../../setup/problems.js';
 import { keepBounds, type KeptBounds } from './kept-bounds.js';
 import { preciseOracle } from './violations.js';
 
@@ -54,23 +54,20 @@ function problemOf(
   { kvHeads, groupSize, queries, keys, dim }: Heads,
   options: Options = {},
 ): Problem {
-  const { format = 'bf16', seed = 1, scale = 1 / Math.sqrt(dim) } = options;
+  const {
+    format = 'bf16',
+    seed = 1,
+    scale = 1 / Math.sqrt(dim),
+    causal = false,
+    window = null,
+  } = options;
   const { normal } = randomValues(seed);
-  const values = (length: number, value: (i: number) => number = normal) =>
-    Float64Array.from({ length }, (_, i) => value(i));
-  return encodeProblem({
-    sizes: { batch: 1, kvHeads, groupSize, queries, keys, qkDim: dim, vDim: dim },
-    formats: { q: format, k: format, v: format },
-    values: {
-      q: values(kvHeads * groupSize * queries * dim, options.q),
-      k: values(kvHeads * keys * dim, options.k),
-      v: values(kvHeads * keys * dim, options.v),
-    },
-    scale,
-    causal: options.causal ?? false,
-    window: options.window ?? null,
-    softcap: null,
-  });
+  const { q = normal, k = normal, v = normal } = options;
+  return filledProblem(
+    { heads: kvHeads * groupSize, kvHeads, queries, keys, dim, format },
+    { q, k, v },
+    { scale, causal, window },
+  );
 }
 
 const oneHead = { kvHeads: 1, groupSize: 1, queries: 70, keys: 300, dim: 16 };

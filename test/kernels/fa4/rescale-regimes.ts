@@ -1,5 +1,5 @@
-import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
+import { boxMullerNumbers, filledProblem } from '../../setup/problems.js';
 
 /** How scores are distributed; as fixtures/capture/regimes.py has them. */
 export const rescaleRegimes = [
@@ -16,17 +16,15 @@ export type RescaleRegime = (typeof rescaleRegimes)[number];
 const sinkScore = 7;
 const climbScore = 24;
 
-/** Standard normal numbers, the same for a seed. */
-function normalSource(seed: number): () => number {
+/** Numbers in [0, 1), the same for a seed: mulberry32. */
+function mulberry(seed: number): () => number {
   let state = seed;
-  const uniform = (): number => {
-    // mulberry32
+  return () => {
     state = (state + 0x6d2b79f5) | 0;
     let t = Math.imul(state ^ (state >>> 15), 1 | state);
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
-  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
 /** A bf16 problem of one head in a regime; keys last are visited first. */
@@ -37,7 +35,7 @@ export function rescaleProblem(
   dim: number,
   seed: number,
 ): Problem {
-  const normal = normalSource(seed);
+  const normal = boxMullerNumbers(mulberry(seed));
   const fill = (rows: number, value: () => number): Float64Array =>
     Float64Array.from({ length: rows * dim }, value);
   const heavy = (): number => {
@@ -65,18 +63,8 @@ export function rescaleProblem(
     for (let row = 0; row < queries; row++) add(q, row, strength);
     for (let j = 0; j < keys; j++) add(k, j, strength * slope[regime](j / (keys - 1)));
   }
-  const tensor = (values: Float64Array, rows: number) => ({
-    format: 'bf16' as const,
-    shape: [1, rows, dim],
-    data: encodeFromFloat64(formats.bf16, values),
-  });
-  return {
-    q: tensor(q, queries),
-    k: tensor(k, keys),
-    v: tensor(fill(keys, normal), keys),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-  };
+  return filledProblem(
+    { batch: null, queries, keys, dim },
+    { q: (i) => q[i], k: (i) => k[i], v: normal },
+  );
 }

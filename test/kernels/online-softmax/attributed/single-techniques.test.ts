@@ -7,23 +7,13 @@ import {
   type Fa4Configuration,
   type Technique,
 } from '../../../../kernels/index.js';
-import {
-  decode,
-  encode,
-  encodeFromFloat64,
-  formats,
-  round,
-} from '../../../../src/formats/index.js';
+import { decode, encode, formats, round } from '../../../../src/formats/index.js';
 import { exp2ApproxFtz, rcpApproxFtz } from '../../../../src/hardware/index.js';
-import type { Problem, Tensor } from '../../../../src/problem/index.js';
+import type { Problem } from '../../../../src/problem/index.js';
+import { singleHead, type Rows } from '../../../setup/problems.js';
 import { everything, nothing, runAttributed } from './run-attributed.js';
 
 const { bf16, fp32 } = formats;
-
-function tensor(rows: readonly (readonly number[])[]): Tensor {
-  const shape = [1, rows.length, rows[0].length];
-  return { format: 'bf16', shape, data: encodeFromFloat64(bf16, Float64Array.from(rows.flat())) };
-}
 
 /** A scale whose product with log2 e is 1, so that scores are exponents. */
 const unitScale = 1 / Math.LOG2E;
@@ -31,18 +21,10 @@ const unitScale = 1 / Math.LOG2E;
 /** One query, whose scores and exponents are the keys' products with it. */
 function problemOf(
   query: readonly number[],
-  keys: readonly (readonly number[])[],
-  values: readonly (readonly number[])[] = keys.map(() => [1]),
+  keys: Rows,
+  values: Rows = keys.map(() => [1]),
 ): Problem {
-  return {
-    q: tensor([query]),
-    k: tensor(keys),
-    v: tensor(values),
-    scale: unitScale,
-    causal: false,
-    window: null,
-    softcap: null,
-  };
+  return singleHead('bf16', { q: [query], k: keys, v: values }, { scale: unitScale });
 }
 
 const hardwareOnly: Partial<Fa4Configuration> = {
