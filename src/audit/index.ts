@@ -80,6 +80,8 @@ export {
 } from './spread-test.js';
 export { alarmDeviations } from './structure-statistic.js';
 export {
+  inTestOrder,
+  structureQuantity,
   structureScopes,
   structureTests,
   type StructureResult,

@@ -34,7 +34,7 @@ const ofOutput: Readonly<Record<Fault, FindingTest>> = {
 };
 
 /** What the finding of a fault is called. */
-export function findingTest({ name }: Quantity, fault: Fault): FindingTest {
+export function findingTest({ name }: Pick<Quantity, 'name'>, fault: Fault): FindingTest {
   return name === 'out' ? ofOutput[fault] : `${name}-${fault}`;
 }
 

@@ -48,8 +48,7 @@ export function createOutputComparer(
     );
     const report = createAuditReport(problem, audit, {
       ...provenance,
-      output: source,
-      lse: null,
+      outputs: { out: source },
       command: null,
     });
     return { name, report, plots: plots! };

@@ -24,8 +24,9 @@ export interface Quantity {
   readonly prose: string;
   readonly label: string;
   readonly parts: string;
-  /** What its errors are in. */
+  /** What its errors are in; and what the errors of a vector's elements are told beside. */
   readonly unit: string;
+  readonly magnitude: string;
   /** Whether reports say so where a kernel does not give it. */
   readonly isExpected: boolean;
 }
@@ -39,6 +40,7 @@ const out = {
   label: 'output',
   parts: 'elements',
   unit: 'output units',
+  magnitude: 'Σ p|v|',
   isExpected: true,
 } as const satisfies Quantity;
 
@@ -51,6 +53,7 @@ const lse = {
   label: 'LSE',
   parts: 'rows',
   unit: 'natural logarithm',
+  magnitude: '',
   isExpected: true,
 } as const satisfies Quantity;
 

@@ -126,10 +126,9 @@ describe('flashproof audit --html', () => {
     await rm(page());
     await runInProcess(...words.slice(1), '--quiet');
     const second = await read();
-    const timeless = ({ verdict, error, elements, techniques, problem }: JudgedReport) => ({
+    const timeless = ({ verdict, outputs, techniques, problem }: JudgedReport) => ({
       verdict,
-      error,
-      elements,
+      outputs,
       techniques,
       problem,
     });

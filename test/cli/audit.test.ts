@@ -161,7 +161,7 @@ describe('flashproof audit', () => {
     expect((await audit(...args, '--json', path)).stdout).toMatch(/^PASS/);
     const report = JSON.parse(await readFile(path, 'utf8')) as AuditReport;
     await validateReport(report);
-    expect(report.inputs.output).toMatchObject({ tensor: 'fa4.out', format: 'bf16' });
+    expect(report.inputs.outputs[0]).toMatchObject({ tensor: 'fa4.out', format: 'bf16' });
     const { stdout } = await audit(...args, '--json', '-');
     await validateReport(JSON.parse(stdout));
     expect((await audit(...args, '--junit', '-')).stdout).toMatch(/^<\?xml/);

@@ -2,8 +2,12 @@ import { structureOf } from '../../src/audit/index.js';
 import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fromReported, toReported, type ReportNumber } from '../../src/report/json/report-number.js';
-import { executionFailure, judgedCases, reports } from './cases.js';
+import {
+  fromReported,
+  toReported,
+  type ReportNumber,
+} from '../../src/report/json/report-number.js';
+import { lseOf, outOf, structureIn, executionFailure, judgedCases, reports } from './cases.js';
 
 /** The same value with −0 as 0, which is all that a report drops. */
 function unsignedZeros(value: unknown): unknown {
@@ -34,8 +38,16 @@ describe('the report of an audit', () => {
       deepStrictEqual(fromReported(report[part] as never), unsignedZeros(audit[part]), part);
     const { out, lse } = audit.outputs;
     const parts = { ...out, structure: structureOf(audit), lse: lse?.numbers ?? null };
-    for (const part of ['error', 'elements', 'structure', 'lse'] as const)
-      deepStrictEqual(fromReported(report[part] as never), unsignedZeros(parts[part]), part);
+    const { error, elements, spread } = outOf(report);
+    const reported = {
+      error,
+      elements,
+      spread,
+      structure: structureIn(report),
+      lse: lseOf(report),
+    };
+    for (const part of ['error', 'elements', 'spread', 'structure', 'lse'] as const)
+      deepStrictEqual(fromReported(reported[part] as never), unsignedZeros(parts[part]), part);
     expect(report.falseAlarmRate).toBe(audit.falseAlarmRate);
   });
 
@@ -45,18 +57,19 @@ describe('the report of an audit', () => {
 
   test('says where the inputs came from, but for the temporary files of a live kernel', () => {
     const read = judgedCases['pass'].report.inputs;
-    expect([read.output?.path, read.lse?.path, read.command]).toEqual([
+    expect(read.outputs.map(({ name }) => name)).toEqual(['out', 'lse']);
+    expect([read.outputs[0].path, read.outputs[1].path, read.command]).toEqual([
       'kernel.npz',
       'kernel.npz',
       null,
     ]);
     const live = judgedCases['pass of a live kernel'].report.inputs;
-    expect([live.output?.path, live.lse?.path, live.command]).toEqual([
+    expect([live.outputs[0].path, live.outputs[1].path, live.command]).toEqual([
       null,
       null,
       'python kernel.py --fast',
     ]);
-    expect(live.output?.sha256).toBe('b'.repeat(64));
+    expect(live.outputs[0].sha256).toBe('b'.repeat(64));
   });
 
   test('has the settings of the problem', () => {
@@ -77,11 +90,11 @@ describe('the report of an audit', () => {
   });
 
   test('of a kernel that gave no output is a fail for the reason given', () => {
-    const { verdict, error, elements, structure, lse, baselines, oracle } = executionFailure;
+    const { verdict, outputs, baselines, oracle } = executionFailure;
     expect(verdict.pass).toBe(false);
     expect(verdict.sentence).toMatch(/^FAIL: the kernel's process was killed by SIGSEGV; .*\.$/);
     expect(verdict.findings.map(({ test }) => test)).toEqual(['execution']);
-    expect([error, elements, structure, lse, baselines, oracle]).toEqual(new Array(6).fill(null));
+    expect([outputs, baselines, oracle]).toEqual(new Array(3).fill(null));
   });
 
   test('the cases reach NaN, infinities and values beyond every measure', () => {

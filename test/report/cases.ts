@@ -1,3 +1,4 @@
+import type { ReportedNumbers, ReportedVectors } from '../../src/report/json/index.js';
 import { runPlainKernel, toFormat } from '../audit/declared-kernel.js';
 import { drawProblem } from '../audit/declared-problems.js';
 import { attentionOracle } from '../../oracles/index.js';
@@ -6,6 +7,7 @@ import { attributedKernel, createTechniqueTable } from '../../src/attribution/in
 import {
   auditAccuracy,
   auditOutputs,
+  inTestOrder,
   type Audit,
   type KernelOutputs,
 } from '../../src/audit/index.js';
@@ -74,8 +76,10 @@ function outputs(of: Problem, out: Change, lse: Change | null): KernelOutputs {
 export const provenance: Provenance = {
   version: '1.2.3',
   problem: { path: 'problem.safetensors', sha256: 'a'.repeat(64) },
-  output: { path: 'kernel.npz', tensor: 'out', sha256: 'b'.repeat(64), format: 'bf16' },
-  lse: { path: 'kernel.npz', tensor: 'lse', sha256: 'c'.repeat(64), format: 'fp32' },
+  outputs: {
+    out: { path: 'kernel.npz', tensor: 'out', sha256: 'b'.repeat(64), format: 'bf16' },
+    lse: { path: 'kernel.npz', tensor: 'lse', sha256: 'c'.repeat(64), format: 'fp32' },
+  },
   command: null,
   seconds: 0.125,
   created: new Date('2026-02-03T04:05:06.789Z'),
@@ -103,12 +107,12 @@ function judged(
     reference,
     ...(meter === null ? {} : { onBounds: meter.visit }),
   });
-  const source = { ...provenance.output!, format: made.out.format };
-  const lse = made.lse === null ? null : provenance.lse;
+  const out = { ...provenance.outputs['out']!, format: made.out.format };
+  const lse = made.lse === null ? null : provenance.outputs['lse'];
   const report = createAuditReport(
     of,
     audit,
-    { ...provenance, output: source, lse, ...changed },
+    { ...provenance, outputs: { out, lse }, ...changed },
     meter?.table() ?? null,
   );
   return { audit, report, findings };
@@ -260,7 +264,7 @@ export const judgedCases: Readonly<Record<string, Case>> = {
 export const executionFailure: AuditReport = createExecutionFailureReport(
   plain,
   "the kernel's process was killed by SIGSEGV; replay with the problem problem.safetensors",
-  { ...provenance, output: null, lse: null, command: './kernel' },
+  { ...provenance, outputs: {}, command: './kernel' },
 );
 
 /** Every report, by name. */
@@ -268,3 +272,29 @@ export const reports: readonly (readonly [name: string, report: AuditReport])[] 
   ...Object.entries(judgedCases).map(([name, { report }]) => [name, report] as const),
   ['execution failure', executionFailure],
 ];
+
+/** What a report says of O. */
+export function outOf({ outputs }: AuditReport): ReportedVectors {
+  const output = outputs?.find(({ name }) => name === 'out');
+  if (output?.row !== 'vector') throw new Error('the report has no output');
+  return output;
+}
+
+/** What a report says of the LSE; null where none was given. */
+export function lseOf({ outputs }: AuditReport): ReportedNumbers['numbers'] | null {
+  return outputs?.find(({ name }) => name === 'lse')?.numbers ?? null;
+}
+
+/** All structure tests of a report, in their order. */
+export function structureIn({ outputs }: AuditReport): ReportedVectors['structure'] {
+  return inTestOrder(outputs?.flatMap(({ structure }) => structure) ?? []);
+}
+
+/** A report whose first output is another. */
+export function withOutput(
+  report: AuditReport,
+  change: (output: ReportedVectors) => object,
+): AuditReport {
+  const [, ...others] = report.outputs!;
+  return { ...report, outputs: [change(outOf(report)), ...others] } as AuditReport;
+}

@@ -17,7 +17,7 @@ import { lazily } from '../../src/lazily.js';
 import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/axes.js';
 import { commandLines } from '../../src/report/html/provenance.js';
 import { sampled } from '../setup/effort.js';
-import { executionFailure, judgedCases, reports } from './cases.js';
+import { lseOf, outOf, executionFailure, judgedCases, reports } from './cases.js';
 
 /** Elements of an output of any size whose bounds are made up: for the size and the form of a page. */
 function madeUpPlots(
@@ -97,7 +97,7 @@ const exp2 = [
 function pageOf(report: AuditReport, changed: Partial<HtmlReport> = {}): HtmlReport {
   return {
     report,
-    plots: report.error === null ? null : plots,
+    plots: report.outputs === null ? null : plots,
     exp2: [],
     compared: [],
     identification: null,
@@ -249,16 +249,16 @@ describe('an HTML report', () => {
         expect(textOf('#findings'), name).toContain(`${evidence}.`);
       expect(JSON.parse(document.querySelector('#report')!.textContent!), name).toEqual(report);
       expect(textOf('#provenance')).toContain(report.inputs.problem.sha256);
-      if (report.error === null) continue;
-      const elements = fromReported<ElementTest>(report.elements);
-      const error = fromReported<ErrorProfile>(report.error);
+      if (report.outputs === null) continue;
+      const elements = fromReported<ElementTest>(outOf(report).elements);
+      const error = fromReported<ErrorProfile>(outOf(report).error);
       const values = [...document.querySelectorAll('data')].map((node) =>
         Number(node.getAttribute('value')),
       );
       expect(values, name).toEqual([
         ...[elements.worstRatio, elements.outside],
         ...[error.absolute.max, error.absolute.rms, error.ulps.max],
-        ...(report.lse === null ? [] : [fromReported<number>(report.lse.max)]),
+        ...(lseOf(report) === null ? [] : [fromReported<number>(lseOf(report)!.max)]),
       ]);
       expect(textOf('dl')).toContain(formatNumber(error.absolute.max));
     }
@@ -281,15 +281,14 @@ describe('an HTML report', () => {
   test('escapes every text, and ends no script early', async () => {
     const hostile = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'&\u202e\x1b\n]]>`;
     const report = judgedReport('one element off');
-    const source = { ...report.inputs.output!, path: hostile, tensor: hostile };
+    const source = { ...report.inputs.outputs[0], path: hostile, tensor: hostile };
     const evil: JudgedReport = {
       ...report,
       tool: { name: 'flashproof', version: hostile },
       inputs: {
         problem: { ...report.inputs.problem, path: hostile },
         command: hostile,
-        output: source,
-        lse: source,
+        outputs: [source, { ...source, name: 'lse' }],
       },
       arithmetic: hostile,
       verdict: {

@@ -1,7 +1,7 @@
 import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
 import { describe, expect, test } from 'vitest';
 import { renderJunit } from '../../src/report/junit/audit-junit.js';
-import { executionFailure, judgedCases, reports } from './cases.js';
+import { lseOf, outOf, withOutput, executionFailure, judgedCases, reports } from './cases.js';
 
 interface XmlElement {
   readonly name: string;
@@ -189,13 +189,13 @@ describe('JUnit XML', () => {
   test('is well formed whatever the names hold, and keeps what XML can', () => {
     const name = `a&b<c>"d'e]]>&amp;\u0000\u001b[31m\n\t\ufffe\uffff\ud800 漢字 😀 <!-- -->`;
     const { report } = judgedCases['O × 1.5'];
-    const source = { ...report.inputs.output!, path: name, tensor: name };
+    const source = { ...report.inputs.outputs[0], path: name, tensor: name };
     const hostile: AuditReport = {
       ...report,
       inputs: {
         ...report.inputs,
         problem: { ...report.inputs.problem, path: name },
-        output: source,
+        outputs: [source],
       },
       verdict: {
         ...report.verdict,
@@ -223,9 +223,13 @@ describe('a test case with nothing behind it', () => {
       .map(([name]) => name);
 
   test('is skipped: an LSE without a bound on any row, a spread without results', () => {
-    const lse = { ...report.lse!, unbounded: report.lse!.rows };
-    expect(skippedIn({ ...report, lse } as AuditReport)).toContain('LSE');
-    const spread = { ...report.spread!, results: [] };
-    expect(skippedIn({ ...report, spread } as AuditReport)).toContain('spread');
+    const lse = { ...lseOf(report)!, unbounded: lseOf(report)!.rows };
+    const outputs = report.outputs!.map((output) =>
+      output.row === 'number' ? { ...output, numbers: lse } : output,
+    );
+    expect(skippedIn({ ...report, outputs } as unknown as AuditReport)).toContain('LSE');
+    const spread = { ...outOf(report).spread, results: [] };
+    const changed = withOutput(report, (output) => ({ ...output, spread }));
+    expect(skippedIn(changed)).toContain('spread');
   });
 });

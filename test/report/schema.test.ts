@@ -5,7 +5,7 @@ import { structureScopes, structureTests } from '../../src/audit/index.js';
 import { formats } from '../../src/formats/index.js';
 import { validateReport } from '../../src/report/json/validate-report.js';
 import { RequestError } from '../../src/request-error.js';
-import { executionFailure, judgedCases, reports } from './cases.js';
+import { withOutput, executionFailure, judgedCases, reports } from './cases.js';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
@@ -110,9 +110,12 @@ describe('the schema', () => {
 
   test('names the same tests, scopes, formats and levels as the code', () => {
     const byPath = new Map(schemaPlaces(schema));
-    const allowed = (path: string) => byPath.get(path)!['enum'];
-    expect(allowed('/structure/[]/test')).toEqual([...structureTests]);
-    expect(allowed('/structure/[]/scope')).toEqual([...structureScopes]);
+    const allowed = (path: string) => {
+      const part = byPath.get(path)!;
+      return part['enum'] ?? (part['anyOf'] as JsonObject[])[0]['enum'];
+    };
+    expect(allowed('/outputs/[]/structure/[]/test')).toEqual([...structureTests]);
+    expect(allowed('/outputs/[]/structure/[]/scope')).toEqual([...structureScopes]);
     expect([...(allowed('/problem/formats/q') as string[])].sort()).toEqual(
       Object.keys(formats).sort(),
     );
@@ -150,8 +153,8 @@ describe('the schema', () => {
     // Places that hold more than one type: numbers of either sign that may be "NaN", and texts that
     // may be null.
     const signed =
-      /^\/(error|structure|lse|baselines)\/.*\/(mean|similarity|slope|output|oracle|lse|statistic)$/;
-    const optionalText = /\/(command|path|technique)$/;
+      /^\/(outputs\/\d\/(error|structure|numbers)|baselines)\/.*\/(mean|similarity|slope|output|oracle|value|statistic)$/;
+    const optionalText = /\/(command|path|technique|quantity)$/;
     for (const report of complete)
       for (const value of wrong) {
         const replace = (holder: JsonObject, key: string) => {
@@ -169,15 +172,16 @@ describe('the schema', () => {
 
   test('rejects raw NaN and infinities, and strings that are no number', async () => {
     const { report } = judgedCases['pass'];
+    const withElements = (change: object) =>
+      withOutput(report, (output) => ({
+        ...output,
+        elements: { ...output.elements, ...change },
+      }));
     for (const value of [NaN, Infinity, -Infinity, 'nan', '1', ''])
       for (const part of ['worstRatio', 'medianRatio', 'outside'])
-        expect(
-          await rejection({ ...report, elements: { ...report.elements, [part]: value } }),
-        ).toContain(`/elements/${part}`);
-    expect(
-      await rejection({ ...report, elements: { ...report.elements, worstRatio: -1 } }),
-    ).toContain('/elements/worstRatio');
-    await validateReport({ ...report, elements: { ...report.elements, worstRatio: 'Infinity' } });
+        expect(await rejection(withElements({ [part]: value }))).toContain(`/elements/${part}`);
+    expect(await rejection(withElements({ worstRatio: -1 }))).toContain('/elements/worstRatio');
+    await validateReport(withElements({ worstRatio: 'Infinity' }));
   });
 
   test('rejects reports that contradict themselves', async () => {
@@ -189,11 +193,25 @@ describe('the schema', () => {
     expect(await rejection({ ...fail, verdict: { ...fail.verdict, pass: true } })).toContain(
       '/verdict/findings',
     );
-    for (const part of ['error', 'structure', 'baselines', 'oracle', 'falseAlarmRate'] as const) {
+    for (const part of ['error', 'structure', 'elements', 'spread'] as const)
+      expect(
+        await rejection(withOutput(pass, (output) => ({ ...output, [part]: null }))),
+      ).toContain(`/outputs/0/${part}`);
+    const [out, lse] = pass.outputs!;
+    for (const [row, other] of [
+      [out, { numbers: lse.numbers }],
+      [lse, { error: out.error }],
+      [lse, { numbers: null }],
+    ] as const)
+      expect(await rejection({ ...pass, outputs: [{ ...row, ...other }] })).toContain(
+        '/outputs/0/',
+      );
+    for (const part of ['baselines', 'oracle', 'falseAlarmRate'] as const) {
       expect(await rejection({ ...pass, [part]: null })).toContain(`/${part}`);
       expect(await rejection({ ...executionFailure, [part]: pass[part] })).toContain(`/${part}`);
     }
-    expect(await rejection({ ...pass, elements: null })).toContain('/error');
+    expect(await rejection({ ...pass, outputs: null })).toContain('/baselines');
+    expect(await rejection({ ...executionFailure, outputs: pass.outputs })).toContain('/baselines');
   });
 
   test('rejects a diagnosis of a pass', async () => {

@@ -1,3 +1,4 @@
+import { quantities } from '../../src/problem/index.js';
 import { structureOf } from '../../src/audit/index.js';
 import fc from 'fast-check';
 import { verdictWord, type AuditReport } from '../../src/report/json/audit-report.js';
@@ -7,7 +8,7 @@ import { renderAudit, type AuditRenderOptions } from '../../src/report/text/audi
 import { displayWidth } from '../../src/words/plain-text.js';
 import { testWords } from '../../src/report/text/audit-tests.js';
 import { sampled, scaled } from '../setup/effort.js';
-import { executionFailure, judgedCases, reports } from './cases.js';
+import { lseOf, outOf, structureIn, executionFailure, judgedCases, reports } from './cases.js';
 
 const ansiCode = /\x1b\[[0-9;]*m/g;
 const red = '\x1b[31m';
@@ -49,17 +50,15 @@ function section(rendered: string, heading: string): string[] {
 const hostile = '\x1b[31mred\x1b[0m\r\n\u202etfel\u2028 漢字 & <b> "quoted"\ud800\u0007';
 
 function withHostileNames(report: AuditReport): AuditReport {
-  const { problem, output, lse } = report.inputs;
-  const source = <T extends object>(from: T | null, path: string): T | null =>
-    from === null ? null : { ...from, path, tensor: hostile };
+  const { problem, outputs } = report.inputs;
+  const paths = [`/${'deep/'.repeat(60)}file`, '漢'.repeat(200)];
   return {
     ...report,
     tool: { ...report.tool, version: hostile },
     verdict: { ...report.verdict, sentence: `${report.verdict.sentence}${hostile}` },
     inputs: {
       problem: { ...problem, path: hostile.repeat(20) },
-      output: source(output, `/${'deep/'.repeat(60)}file`),
-      lse: source(lse, '漢'.repeat(200)),
+      outputs: outputs.map((from, i) => ({ ...from, path: paths[i], tensor: hostile })),
       command: hostile,
     },
   };
@@ -95,7 +94,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     'gives the cause in the verdict, and the evidence for it (%s)',
     (_form, render) => {
       const { diagnosis, sentence } = report.verdict;
-      const isExplained = !report.verdict.pass && report.error !== null && report.verdict.judged;
+      const isExplained = !report.verdict.pass && report.outputs !== null && report.verdict.judged;
       expect(diagnosis !== null).toBe(isExplained);
       if (diagnosis === null) return;
       const { premise } = report.verdict;
@@ -109,7 +108,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
   test('has its sections in order', () => {
     const techniques = report.techniques === null ? [] : ['Techniques ', 'In the LSE '];
     const judgement = ['Error ', 'Tests ', ...techniques, 'Usual checks', 'Oracle '];
-    const headings = ['Problem ', ...(report.error === null ? [] : judgement), 'Inputs '];
+    const headings = ['Problem ', ...(report.outputs === null ? [] : judgement), 'Inputs '];
     const lines = full(report).split('\n');
     const starts = lines
       .filter((line, i) => i > 0 && lines[i - 1] === '' && line !== '')
@@ -138,7 +137,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     else expect(found[0]).toBe(verdictWord(report));
     // Everything else in red stands in the table of tests, on lines with a red share above 100 %.
     const tests =
-      report.error === null ? [] : section(full(report, { color: true }), '\x1b[1mTests');
+      report.outputs === null ? [] : section(full(report, { color: true }), '\x1b[1mTests');
     expect(redTexts(tests.join('\n'))).toEqual(found.slice(1));
     for (const line of tests.filter((line) => line.includes(red))) {
       const [share] = redTexts(line).slice(-1);
@@ -160,20 +159,22 @@ describe('the terminal report', () => {
 
   test('marks exactly the tests that fail', () => {
     for (const { report } of Object.values(judgedCases)) {
-      if (report.error === null) continue;
-      const failing = report.structure.filter(
+      if (report.outputs === null) continue;
+      const { elements, spread } = outOf(report);
+      const lse = lseOf(report);
+      const failing = structureIn(report).filter(
         ({ statistic, threshold }) => Math.abs(Number(statistic)) > Number(threshold),
       );
       const expected = [
-        ...(Number(report.elements.nonFinite) > 0 ? ['not finite'] : []),
-        ...(Number(report.elements.worstRatio) > 1 ? ['element'] : []),
-        ...(Number(report.spread.worstRatio) > 1 ? ['spread'] : []),
-        ...report.spread.results
+        ...(Number(elements.nonFinite) > 0 ? ['not finite'] : []),
+        ...(Number(elements.worstRatio) > 1 ? ['element'] : []),
+        ...(Number(spread.worstRatio) > 1 ? ['spread'] : []),
+        ...spread.results
           .filter(({ measured, limit }) => Number(measured) > Number(limit))
           .map(({ scope }) => `rms, ${scope}`),
         ...failing.map(({ test, scope }) => `${test}, ${scope}`),
-        ...(Number(report.lse?.nonFinite ?? 0) > 0 ? ['LSE not finite'] : []),
-        ...(Number(report.lse?.worstRatio ?? 0) > 1 ? ['LSE'] : []),
+        ...(Number(lse?.nonFinite ?? 0) > 0 ? ['LSE not finite'] : []),
+        ...(Number(lse?.worstRatio ?? 0) > 1 ? ['LSE'] : []),
       ];
       const marked = section(full(report, { color: true }), '\x1b[1mTests')
         .filter((line) => line.includes(red))
@@ -292,10 +293,10 @@ describe('the terminal report', () => {
             at++;
             return isCount ? whole[at % whole.length] : sizes[at % sizes.length];
           };
-          const { error, elements, structure, lse, baselines } = report;
+          const { outputs, baselines } = report;
           const changed = {
             ...report,
-            ...(scramble({ error, elements, structure, lse, baselines }, next) as object),
+            ...(scramble({ outputs, baselines }, next) as object),
           } as AuditReport;
           for (const [, render] of forms) {
             const lines = render(changed, { columns }).split('\n');
@@ -349,7 +350,7 @@ describe('the short report', () => {
 
   test('of a fail has each test that fails once, where it fails by most', () => {
     for (const { report, findings } of Object.values(judgedCases)) {
-      if (findings.length === 0 || report.error === null) continue;
+      if (findings.length === 0 || report.outputs === null) continue;
       const tests = lines(report).slice(
         lines(report).findIndex((line) => line.startsWith('Tests')),
       );
@@ -358,8 +359,8 @@ describe('the short report', () => {
         .map((line) => line.trim().split(/,| {2,}/)[0]);
       expect(names.length).toBeGreaterThan(0);
       expect(new Set(names).size).toBe(names.length);
-      for (const { test, scope, statistic, threshold } of report.structure!) {
-        const rows = report.structure!.filter((result) => result.test === test);
+      for (const { test, scope, statistic, threshold } of structureIn(report)) {
+        const rows = structureIn(report).filter((result) => result.test === test);
         const shares = rows.map((row) => Math.abs(Number(row.statistic)) / Number(row.threshold));
         const share = Math.abs(Number(statistic)) / Number(threshold);
         const isWorst = share > 1 && share === Math.max(...shares);
@@ -376,7 +377,7 @@ describe('every row of the tests', () => {
     const tables = ['pass', 'a key tile is missing'].map((name) =>
       section(full(judgedCases[name].report), 'Tests'),
     );
-    for (const [test, { unit, gloss }] of Object.entries(testWords)) {
+    for (const [test, { unit, gloss }] of Object.entries(testWords(quantities))) {
       const rendered = tables.find((table) =>
         table.some((line) => new RegExp(`^  ${test}(?:, | {2})`).test(line)),
       )!;

@@ -159,8 +159,7 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
     ): Promise<Provenance> => ({
       version: toolVersion(),
       problem: { path, sha256: await hashTensorFile(path) },
-      output: judged?.output ?? null,
-      lse: judged?.lse ?? null,
+      outputs: judged === null ? {} : { out: judged.output, lse: judged.lse },
       command:
         options.kernel === undefined
           ? (options.exec ?? null)

@@ -1,6 +1,6 @@
 import { formatCosine, formatNumber, formatShare } from '../../words/index.js';
 import type { Baselines, ElementTest, ErrorProfile } from '../../audit/index.js';
-import { fromReported, type JudgedReport } from '../json/index.js';
+import { fromReported, type JudgedReport, mainOutput } from '../json/index.js';
 import { type Cell, element, type Html, join } from '../layout/index.js';
 import { dataTable, figure, figures } from './figure.js';
 import type { Drawing } from './drawing.js';
@@ -17,8 +17,8 @@ export interface ComparedOutput {
 }
 
 function comparisonRow({ name, report }: ComparedOutput): Cell[] {
-  const { absolute, ulps, slope } = fromReported<ErrorProfile>(report.error);
-  const elements = fromReported<ElementTest>(report.elements);
+  const { absolute, ulps, slope } = fromReported<ErrorProfile>(mainOutput(report).error);
+  const elements = fromReported<ElementTest>(mainOutput(report).elements);
   const { allclose, flashAttention, cosine } = fromReported<Baselines>(report.baselines);
   const { pass } = report.verdict;
   const word = (ok: boolean) => (ok ? 'pass' : 'fail');
@@ -51,8 +51,8 @@ export function comparisonContent(drawing: Drawing, outputs: readonly ComparedOu
   });
   const failures = outputs.filter(({ report }) => !report.verdict.pass);
   const multiples = outputs.map(({ name, report, plots }) => {
-    const format = report.inputs.output?.format ?? 'the output';
-    const worst = fromReported<ElementTest>(report.elements).worst;
+    const { format } = mainOutput(report);
+    const worst = fromReported<ElementTest>(mainOutput(report).elements).worst;
     const [map] = plots.heat.maps;
     return element(
       'div',
@@ -78,7 +78,7 @@ export function comparisonContent(drawing: Drawing, outputs: readonly ComparedOu
           plots.ulps,
           {
             title: `Elements by their error in ulps, ${name}`,
-            description: `The largest is ${formatNumber(fromReported<ErrorProfile>(report.error).ulps.max)} ulp.`,
+            description: `The largest is ${formatNumber(fromReported<ErrorProfile>(mainOutput(report).error).ulps.max)} ulp.`,
           },
           axes,
           format,

@@ -53,8 +53,8 @@ function embeddedReport(report: AuditReport): Html {
   return raw(`<script type="application/json" id="report">${json}</script>`);
 }
 
-function subject({ inputs: { problem, output, command } }: AuditReport): string {
-  const judged = command ?? (output === null ? 'an output' : output.tensor);
+function subject({ inputs: { problem, outputs, command } }: AuditReport): string {
+  const judged = command ?? (outputs.length === 0 ? 'an output' : outputs[0].tensor);
   return `Audit of ${judged} on ${problem.path}`;
 }
 
@@ -79,7 +79,7 @@ function verdictBanner(report: AuditReport): Html {
 export async function renderHtml(of: HtmlReport): Promise<string> {
   const { report, plots, exp2, compared, identification, commands } = of;
   const drawing = await loadDrawing();
-  const judged = report.error === null || plots === null ? null : { report, plots };
+  const judged = report.outputs === null || plots === null ? null : { report, plots };
   const parts: (Part | null)[] = [
     { id: 'findings', title: 'Findings', content: findingsContent(report, identification) },
     judged && {

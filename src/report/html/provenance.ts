@@ -2,6 +2,7 @@ import { formatNumber, formatPowerOfTwo } from '../../words/index.js';
 import {
   type AuditReport,
   fromReported,
+  quantityLabel,
   type JudgedReport,
   type ReportedSource,
 } from '../json/index.js';
@@ -13,11 +14,12 @@ export function provenanceContent(
   report: AuditReport,
   compared: readonly { readonly name: string; readonly report: JudgedReport }[],
 ): Html {
-  const { problem, output, lse, command } = report.inputs;
-  const source = (name: string, of: ReportedSource | null): string[][] =>
-    of === null
-      ? []
-      : [[name, `${of.format} ${of.tensor} of ${of.path ?? 'what the command made'}`, of.sha256]];
+  const { problem, outputs, command } = report.inputs;
+  const source = (name: string, of: ReportedSource): string[] => [
+    name,
+    `${of.format} ${of.tensor} of ${of.path ?? 'what the command made'}`,
+    of.sha256,
+  ];
   const settled =
     report.oracle === null
       ? []
@@ -31,9 +33,8 @@ export function provenanceContent(
       rows: [
         ['', 'what', 'SHA-256'],
         ['problem', problem.path, problem.sha256],
-        ...source('output', output),
-        ...source('LSE', lse),
-        ...compared.flatMap(({ name, report: { inputs } }) => source(name, inputs.output)),
+        ...outputs.map((of) => source(quantityLabel(of.name), of)),
+        ...compared.map(({ name, report: { inputs } }) => source(name, inputs.outputs[0])),
         ...(command === null ? [] : [['command', command, '']]),
       ],
       numberColumns: 0,

@@ -1,10 +1,15 @@
 import type { TechniqueTable } from '../../attribution/index.js';
 import { formatNumber, formatShare } from '../../words/index.js';
 import type { ElementTest, ErrorProfile } from '../../audit/index.js';
-import { type AuditReport, fromReported, type JudgedReport } from '../json/index.js';
 import {
-  errorNotesSection,
-  errorSection,
+  type AuditReport,
+  fromReported,
+  type JudgedReport,
+  mainOutput,
+  numbersOf,
+} from '../json/index.js';
+import {
+  errorSections,
   techniqueNotes,
   techniqueSections,
   testNotes,
@@ -52,7 +57,7 @@ export function findingsContent(report: AuditReport, identification: string | nu
       ? element('p', {}, 'No test fails.')
       : list(findings.map(({ statement }) => statement)),
     cause,
-    report.error === null
+    report.outputs === null
       ? ''
       : join(
           sectionTable('Tests that take part in the verdict', testsSection(report)),
@@ -122,7 +127,7 @@ export function techniquesContent(drawing: Drawing, { techniques }: JudgedReport
 
 /** Where the errors are. */
 export function heatContent(drawing: Drawing, report: JudgedReport, { heat }: PlotData): Html {
-  const { worst } = fromReported<ElementTest>(report.elements);
+  const { worst } = fromReported<ElementTest>(mainOutput(report).elements);
   if (heat.maps.length === 0) return element('p', {}, 'The output has no elements.');
   const worstHead = worst === null ? -1 : worst.at.batch * heat.heads + worst.at.head;
   const anySpecial = heat.maps.some(({ special }) => special.includes(1));
@@ -163,8 +168,9 @@ export function rowsContent(drawing: Drawing, { scatters }: PlotData): Html {
 
 /** How large the errors are. */
 export function ulpsContent(drawing: Drawing, report: JudgedReport, { ulps }: PlotData): Html {
-  const format = report.inputs.output?.format ?? 'the output';
-  const { ulps: measured } = fromReported<ErrorProfile>(report.error);
+  const { format } = mainOutput(report);
+  const [error, notes, ...others] = errorSections(report);
+  const { ulps: measured } = fromReported<ErrorProfile>(mainOutput(report).error);
   return element(
     'div',
     { class: 'figures wide' },
@@ -188,12 +194,13 @@ export function ulpsContent(drawing: Drawing, report: JudgedReport, { ulps }: Pl
     element(
       'div',
       {},
-      sectionTable('Error', errorSection(report)),
+      sectionTable('Error', error),
       dataTable({
         caption: 'In words',
-        rows: [[], ...errorNotesSection(report).rows],
+        rows: [[], ...notes.rows],
         numberColumns: 0,
       }),
+      others.map((section) => sectionTable('Error', section)),
     ),
   );
 }
@@ -208,10 +215,9 @@ export function usualContent(report: JudgedReport): Html {
 
 /** The numbers that are asked for first. */
 export function figuresOfMerit(report: JudgedReport): Html {
-  const elements = fromReported<ElementTest>(report.elements);
-  const { absolute, ulps } = fromReported<ErrorProfile>(report.error);
-  const format = report.inputs.output?.format ?? 'the output';
-  const lse = report.lse === null ? null : fromReported<number>(report.lse.max);
+  const elements = fromReported<ElementTest>(mainOutput(report).elements);
+  const { absolute, ulps } = fromReported<ErrorProfile>(mainOutput(report).error);
+  const { format } = mainOutput(report);
   const figure = (name: string, value: number, shown = formatNumber(value)) =>
     element(
       'div',
@@ -227,6 +233,8 @@ export function figuresOfMerit(report: JudgedReport): Html {
     figure('largest error', absolute.max),
     figure('root mean square error', absolute.rms),
     figure(`largest error, ulps of ${format}`, ulps.max),
-    lse === null ? '' : figure('largest error of the LSE', lse),
+    numbersOf(report).map(({ prose, numbers }) =>
+      figure(`largest error of ${prose}`, fromReported<number>(numbers.max)),
+    ),
   );
 }

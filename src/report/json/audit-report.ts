@@ -1,20 +1,10 @@
-import {
-  structureOf,
-  type Audit,
-  type Baselines,
-  type ElementTest,
-  type ErrorProfile,
-  type Finding,
-  type LseTest,
-  type SpreadTest,
-  type StructureResult,
-  type Verdict,
-} from '../../audit/index.js';
+import type { Audit, Baselines, Finding, Verdict } from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
 import { type Reported, toReported } from './report-number.js';
+import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 import {
   qualifiedSentence,
   type ReportWarning,
@@ -37,10 +27,11 @@ export interface Provenance {
   readonly version: string;
   /** The file that holds Q, K and V, and the SHA-256 of its bytes in lower-case hexadecimal. */
   readonly problem: { readonly path: string; readonly sha256: string };
-  /** Null when there is no output, since the kernel's process failed. */
-  readonly output: TensorSource | null;
-  /** Null when no LSE was given. */
-  readonly lse: TensorSource | null;
+  /**
+   * What was judged, by the name of the quantity, in the order of their table; null, or left out, for what
+   * was not given. None when the kernel's process failed.
+   */
+  readonly outputs: Readonly<Record<string, TensorSource | null>>;
   /** The command of the live or emulated kernel, or null when the output was read from a file of the user's. */
   readonly command: string | null;
   /** What the problem's file holds and nothing used; null, or left out, when that is nothing. */
@@ -52,20 +43,23 @@ export interface Provenance {
 }
 
 /** A tensor that was judged; `path` is null when a live kernel wrote it, to a temporary file. */
-export type ReportedSource = Omit<TensorSource, 'path'> & { readonly path: string | null };
+export interface ReportedSource extends Omit<TensorSource, 'path'> {
+  /** Of the quantity. */
+  readonly name: string;
+  readonly path: string | null;
+}
 
 /** The part that every report has. */
 export interface ReportHead {
   readonly kind: 'audit';
-  readonly schemaVersion: 1;
+  readonly schemaVersion: 2;
   readonly tool: { readonly name: 'flashproof'; readonly version: string };
   /** ISO 8601, UTC. */
   readonly created: string;
   readonly seconds: number;
   readonly inputs: {
     readonly problem: { readonly path: string; readonly sha256: string };
-    readonly output: ReportedSource | null;
-    readonly lse: ReportedSource | null;
+    readonly outputs: readonly ReportedSource[];
     readonly command: string | null;
   };
   readonly problem: ReportedProblem;
@@ -82,14 +76,11 @@ export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
 
 /** The report of an output that was judged: the audit, number for number. */
 export interface JudgedReport extends ReportHead {
-  readonly error: Reported<ErrorProfile>;
-  readonly elements: Reported<ElementTest>;
-  readonly structure: readonly Reported<StructureResult>[];
-  readonly lse: Reported<LseTest> | null;
+  /** What was judged: first what the kernel is for. */
+  readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
   readonly baselines: Reported<Baselines>;
   readonly oracle: Reported<Audit['oracle']>;
   readonly falseAlarmRate: number;
-  readonly spread: Reported<SpreadTest>;
   /** Whose arithmetic the bounds are of, in words. */
   readonly arithmetic: string;
   /** Null when it was not asked for. */
@@ -98,14 +89,10 @@ export interface JudgedReport extends ReportHead {
 
 /** The report of a live kernel whose process failed before there was an output to judge. */
 interface ExecutionFailureReport extends ReportHead {
-  readonly error: null;
-  readonly elements: null;
-  readonly structure: null;
-  readonly lse: null;
+  readonly outputs: null;
   readonly baselines: null;
   readonly oracle: null;
   readonly falseAlarmRate: null;
-  readonly spread: null;
   readonly arithmetic: null;
   readonly techniques: null;
 }
@@ -116,13 +103,12 @@ interface ExecutionFailureReport extends ReportHead {
  */
 export type AuditReport = JudgedReport | ExecutionFailureReport;
 
-function reportedSource(
-  source: TensorSource | null,
-  { command }: Provenance,
-): ReportedSource | null {
-  if (source === null) return null;
-  const { path, tensor, sha256, format } = source;
-  return { path: command === null ? path : null, tensor, sha256, format };
+function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
+  return Object.entries(outputs).flatMap(([name, source]) => {
+    if (source === null) return [];
+    const { path, tensor, sha256, format } = source;
+    return [{ name, path: command === null ? path : null, tensor, sha256, format }];
+  });
 }
 
 function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'] {
@@ -147,14 +133,13 @@ function reportHead(
   const warnings = unusedWarnings(provenance.unused ?? null);
   return {
     kind: 'audit',
-    schemaVersion: 1,
+    schemaVersion: 2,
     tool: { name: 'flashproof', version: provenance.version },
     created: (provenance.created ?? new Date()).toISOString(),
     seconds: provenance.seconds,
     inputs: {
       problem: { path, sha256 },
-      output: reportedSource(provenance.output, provenance),
-      lse: reportedSource(provenance.lse, provenance),
+      outputs: reportedSources(provenance),
       command: provenance.command,
     },
     problem: reportedProblem(problem),
@@ -184,14 +169,12 @@ export function createAuditReport(
 ): JudgedReport {
   return {
     ...reportHead(problem, provenance, audit.verdict),
-    error: toReported(audit.outputs.out.error),
-    elements: toReported(audit.outputs.out.elements),
-    structure: toReported(structureOf(audit)),
-    lse: toReported(audit.outputs.lse?.numbers ?? null),
+    outputs: Object.values(audit.outputs)
+      .filter((judged) => judged !== null && judged !== undefined)
+      .map(reportedOutput) as unknown as JudgedReport['outputs'],
     baselines: toReported(audit.baselines),
     oracle: toReported(audit.oracle),
     falseAlarmRate: audit.falseAlarmRate,
-    spread: toReported(audit.outputs.out.spread),
     arithmetic: audit.arithmetic,
     techniques: techniques === null ? null : toReported(techniques),
   };
@@ -218,14 +201,10 @@ export function createExecutionFailureReport(
       notes: [],
       untested: [],
     }),
-    error: null,
-    elements: null,
-    structure: null,
-    lse: null,
+    outputs: null,
     baselines: null,
     oracle: null,
     falseAlarmRate: null,
-    spread: null,
     arithmetic: null,
     techniques: null,
   };
@@ -235,9 +214,9 @@ export function createExecutionFailureReport(
 type VerdictWord = 'PASS' | 'FAIL' | 'NOT JUDGED';
 
 /** PASS or FAIL, or neither where no element of an output had a bound. */
-export function verdictWord({ verdict, elements }: AuditReport): VerdictWord {
+export function verdictWord({ verdict, outputs }: AuditReport): VerdictWord {
   if (verdict.pass) return 'PASS';
-  return elements !== null && !verdict.judged && verdict.findings.length === 0
+  return outputs !== null && !verdict.judged && verdict.findings.length === 0
     ? 'NOT JUDGED'
     : 'FAIL';
 }

@@ -34,6 +34,16 @@ export {
 export { profileDocument } from './profile-document.js';
 export { fromReported, type Reported, type ReportNumber } from './report-number.js';
 export {
+  mainOutput,
+  missingQuantities,
+  numbersOf,
+  quantityLabel,
+  vectorsOf,
+  type ReportedNumbers,
+  type ReportedOutput,
+  type ReportedVectors,
+} from './reported-outputs.js';
+export {
   describeReportedProblem,
   reportedProblem,
   type ReportedProblem,

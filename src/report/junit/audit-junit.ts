@@ -1,6 +1,8 @@
-import { structureTests } from '../../audit/index.js';
+import { findingTest, structureQuantity, structureTests } from '../../audit/index.js';
+import { quantities, type Quantity } from '../../problem/index.js';
 import {
   describeWarning,
+  missingQuantities,
   verdictWord,
   type AuditReport,
   type ReportedFinding,
@@ -10,67 +12,99 @@ import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layou
 /** One test case: the findings that fail it, and, where it cannot be run, why. */
 interface Leg {
   readonly name: string;
-  readonly findings: readonly ReportedFinding['test'][];
-  readonly skipped: (report: AuditReport) => string | null;
+  readonly isOf: (finding: ReportedFinding) => boolean;
+  readonly skipped: string | null;
 }
 
-const notJudged = (report: AuditReport) =>
-  report.error === null ? 'the kernel gave no output' : null;
-
-function lseNotJudged({ lse }: AuditReport): string | null {
-  if (lse === null) return 'no LSE was given';
-  return Number(lse.rows) > 0 && lse.unbounded === lse.rows
-    ? 'no row of the LSE has a bound'
-    : null;
+/** Why nothing of a quantity is tested; null where it is judged. */
+function notGiven(report: AuditReport, { name, label }: Pick<Quantity, 'name' | 'label'>) {
+  if (report.outputs === null) return 'the kernel gave no output';
+  return report.outputs.some((output) => output.name === name) ? null : `no ${label} was given`;
 }
 
-/** The test case that only audits of a live kernel have. */
-const executionLeg: Leg = { name: 'execution', findings: ['execution'], skipped: () => null };
+/** The test cases of a quantity of vectors; those of the output have bare names. */
+function vectorLegs(report: AuditReport, quantity: Words): Leg[] {
+  const skipped = notGiven(report, quantity);
+  const output = report.outputs?.find(({ name }) => name === quantity.name);
+  const named = (name: string) => (quantity.name === 'out' ? name : `${quantity.label} ${name}`);
+  const tests = (...faults: readonly Parameters<typeof findingTest>[1][]) => {
+    const names = faults.map((fault) => findingTest(quantity, fault));
+    return ({ test }: ReportedFinding) => names.some((name) => name === test);
+  };
+  const isAtRandom = output?.row !== 'vector' || output.spread.results.length > 0;
+  return [
+    { name: named('non-finite'), isOf: tests('non-finite'), skipped },
+    { name: named('element bound'), isOf: tests('bound'), skipped },
+    {
+      name: named('spread'),
+      isOf: tests('spread', 'rms'),
+      skipped: skipped ?? (isAtRandom ? null : 'no element has an error that is at random'),
+    },
+    ...structureTests
+      .filter((test) => structureQuantity(test) === quantity.name)
+      .map((test) => ({
+        name: `structure ${test}`,
+        isOf: (finding: ReportedFinding) => finding.test === test,
+        skipped:
+          skipped ?? report.verdict.untested.find((one) => one.test === test)?.reason ?? null,
+      })),
+  ];
+}
 
-const judgementLegs: readonly Leg[] = [
-  { name: 'non-finite', findings: ['non-finite'], skipped: notJudged },
-  { name: 'element bound', findings: ['element-bound'], skipped: notJudged },
-  {
-    name: 'spread',
-    findings: ['element-spread', 'rms'],
-    skipped: (report) =>
-      notJudged(report) ??
-      (report.spread?.results.length === 0 ? 'no element has an error that is at random' : null),
-  },
-  ...structureTests
-    .filter((test) => test !== 'lse-mean')
-    .map((test) => ({
-      name: `structure ${test}`,
-      findings: [test],
-      skipped: (report: AuditReport) =>
-        notJudged(report) ??
-        report.verdict.untested.find((one) => one.test === test)?.reason ??
-        null,
-    })),
-  {
-    name: 'LSE',
-    findings: ['lse-non-finite', 'lse-bound', 'lse-mean'],
-    skipped: (report) => notJudged(report) ?? lseNotJudged(report),
-  },
-];
+/** The test case of a quantity that is one number a row. */
+function numberLeg(report: AuditReport, quantity: Words): Leg {
+  const { name, label, prose } = quantity;
+  const output = report.outputs?.find((one) => one.name === name);
+  const isUnbounded =
+    output?.row === 'number' &&
+    Number(output.numbers.rows) > 0 &&
+    output.numbers.unbounded === output.numbers.rows;
+  return {
+    name: label,
+    isOf: (finding) => finding.quantity === name,
+    skipped: notGiven(report, quantity) ?? (isUnbounded ? `no row of ${prose} has a bound` : null),
+  };
+}
 
-function legsOf({ inputs }: AuditReport): readonly Leg[] {
-  const legs = [boundLeg, ...judgementLegs];
-  return inputs.command === null ? legs : [executionLeg, ...legs];
+type Words = Pick<Quantity, 'name' | 'label' | 'prose' | 'row'>;
+
+/** The quantities that a report has test cases of: those judged, and those expected and not given. */
+function listedQuantities(report: AuditReport): readonly Words[] {
+  return report.outputs === null
+    ? quantities.filter(({ isExpected }) => isExpected)
+    : [...report.outputs, ...missingQuantities(report)];
+}
+
+/** Fails where no element has a bound: the others have nothing against the output then. */
+const boundLeg = 'has a bound';
+
+function legsOf(report: AuditReport): readonly Leg[] {
+  const { command } = report.inputs;
+  const [main, ...others] = listedQuantities(report);
+  const execution: Leg = {
+    name: 'execution',
+    isOf: ({ test }) => test === 'execution',
+    skipped: null,
+  };
+  return [
+    // Only audits of a live kernel have it.
+    ...(command === null ? [] : [execution]),
+    { name: boundLeg, isOf: () => false, skipped: notGiven(report, main) },
+    ...[main, ...others].flatMap((quantity) =>
+      quantity.row === 'vector' ? vectorLegs(report, quantity) : [numberLeg(report, quantity)],
+    ),
+  ];
 }
 
 type Outcome =
   | { readonly skipped: string }
   | { readonly failures: readonly Pick<ReportedFinding, 'test' | 'statement'>[] };
 
-/** Fails where no element has a bound: the others have nothing against the output then. */
-const boundLeg: Leg = { name: 'has a bound', findings: [], skipped: notJudged };
-
 function outcomeOf(leg: Leg, report: AuditReport): Outcome {
-  if (leg === boundLeg && verdictWord(report) === 'NOT JUDGED')
+  if (leg.name === boundLeg && verdictWord(report) === 'NOT JUDGED')
     return { failures: [{ test: 'element-bound', statement: report.verdict.sentence }] };
-  const failures = report.verdict.findings.filter(({ test }) => leg.findings.includes(test));
-  const skipped = leg.skipped(report);
+  const failures = report.verdict.findings.filter(leg.isOf);
+  const { skipped } = leg;
   return failures.length === 0 && skipped !== null ? { skipped } : { failures };
 }
 
@@ -92,7 +126,8 @@ function totals(outcomes: readonly Outcome[], seconds: number): XmlAttributes {
 }
 
 /** Names a report within a run: the problem's file, and the command or tensor that was judged. */
-function suiteName({ inputs: { problem, output, command } }: AuditReport): string {
+function suiteName({ inputs: { problem, outputs, command } }: AuditReport): string {
+  const output = outputs.length === 0 ? null : outputs[0];
   if (command !== null) return `${problem.path} ${command}`;
   const file = output === null || output.path === problem.path ? [] : [output.path];
   return [problem.path, ...file, output?.tensor].filter((part) => part).join(' ');

@@ -2,7 +2,7 @@ import {
   describePlace,
   type Baselines,
   type ErrorProfile,
-  type LseTest,
+  type NumberTest,
 } from '../../audit/index.js';
 import {
   formatApart,
@@ -14,9 +14,15 @@ import {
 import {
   describeReportedProblem,
   fromReported,
+  mainOutput,
+  missingQuantities,
+  numbersOf,
+  quantityLabel,
+  vectorsOf,
   type AuditReport,
   type JudgedReport,
   type ReportedSource,
+  type ReportedVectors,
 } from '../json/index.js';
 import { heading, type Cell, type Section } from '../layout/index.js';
 
@@ -35,14 +41,20 @@ const quantiles = [
   ['99.9 %', 'p999'],
 ] as const;
 
-/** The error in three units: the output's own, ulps of its format, and Σ p|v|. */
-export function errorSection(report: JudgedReport): Section {
-  const { absolute, ulps, relative } = fromReported<ErrorProfile>(report.error);
-  const format = report.inputs.output?.format ?? 'the output';
+/** The error of an output in three units: its own, ulps of its format, and beside its magnitude. */
+export function errorSection(output: ReportedVectors): Section {
+  const { absolute, ulps, relative } = fromReported<ErrorProfile>(output.error);
+  const { name, label, unit, magnitude, format } = output;
   const numbers = (...values: readonly number[]) => values.map(formatNumber);
   return {
     rows: [
-      [heading('Error'), 'output units', `ulp of ${format}`, 'of Σ p|v|', ''],
+      [
+        heading(name === 'out' ? 'Error' : `Error of ${label}`),
+        unit,
+        `ulp of ${format}`,
+        `of ${magnitude}`,
+        '',
+      ],
       ['  largest', ...numbers(absolute.max, ulps.max, relative.max)],
       ['  rms', ...numbers(absolute.rms, ulps.rms, relative.rms)],
       ['  mean', ...numbers(absolute.mean)],
@@ -55,10 +67,9 @@ export function errorSection(report: JudgedReport): Section {
   };
 }
 
-/** What goes with the error in words: the worst element, values that are not finite, the LSE. */
-export function errorNotesSection(report: JudgedReport): Section {
-  const { worst, nonFinite, slope } = fromReported<ErrorProfile>(report.error);
-  const lse = fromReported<LseTest | null>(report.lse);
+/** What goes with the error of an output in words: the worst element, values that are not finite. */
+export function errorNotesSection(output: ReportedVectors): Section {
+  const { worst, nonFinite, slope } = fromReported<ErrorProfile>(output.error);
   const rows: Cell[][] = [];
   if (worst !== null)
     rows.push([
@@ -69,22 +80,43 @@ export function errorNotesSection(report: JudgedReport): Section {
   if (nonFinite.output + nonFinite.oracle > 0)
     rows.push([
       '  special',
-      `NaN or infinite: ${nonFinite.output} in the output, ${nonFinite.oracle} in the oracle`,
+      `NaN or infinite: ${nonFinite.output} in ${output.prose}, ${nonFinite.oracle} in the oracle`,
     ]);
-  rows.push([
-    '  LSE',
-    lse === null
-      ? 'not given, not judged'
-      : `largest ${formatNumber(lse.max)}, rms ${formatNumber(lse.rms)}, mean ${formatNumber(lse.mean)} (natural logarithm)`,
-  ]);
   return { rows, numberColumns: 0 };
+}
+
+/** The errors of the outputs that are one number a row, and what was expected and not given. */
+export function numberErrorsSection(report: JudgedReport): Section {
+  const given = numbersOf(report).map((output): Cell[] => {
+    const { max, rms, mean } = fromReported<NumberTest>(output.numbers);
+    return [
+      `  ${output.label}`,
+      `largest ${formatNumber(max)}, rms ${formatNumber(rms)}, mean ${formatNumber(mean)} (${output.unit})`,
+    ];
+  });
+  const missing = missingQuantities(report).map(({ label }): Cell[] => [
+    `  ${label}`,
+    'not given, not judged',
+  ]);
+  return { rows: [...given, ...missing], numberColumns: 0 };
+}
+
+/** The outputs one after the other: each one's error, and what goes with it in words. */
+export function errorSections(report: JudgedReport): readonly Section[] {
+  const [main, ...others] = vectorsOf(report);
+  const notes = [...errorNotesSection(main).rows, ...numberErrorsSection(report).rows];
+  return [
+    errorSection(main),
+    { rows: notes, numberColumns: 0 },
+    ...others.flatMap((output) => [errorSection(output), errorNotesSection(output)]),
+  ];
 }
 
 /** What allclose, FlashAttention's rule and the cosine say. They decide nothing, so nothing is red. */
 export function usualChecksSection(report: JudgedReport): Section {
   const { allclose, flashAttention, cosine } = fromReported<Baselines>(report.baselines);
   const word = (pass: boolean) => (pass ? 'pass' : 'fail');
-  const { elements } = report.elements;
+  const { elements } = mainOutput(report).elements;
   const factor = report.problem.softcap === null ? 2 : 3;
   return {
     rows: [
@@ -122,9 +154,8 @@ export function oracleSection(report: JudgedReport): Section {
 
 /** The files and the command, with the first digits of the hashes. */
 export function inputsSection(report: AuditReport): Section {
-  const { problem, output, lse, command } = report.inputs;
-  const tensorRow = (label: string, source: ReportedSource | null): Cell[][] => {
-    if (source === null) return [];
+  const { problem, outputs, command } = report.inputs;
+  const tensorRow = (source: ReportedSource): Cell[] => {
     const { path } = source;
     const origin =
       path === null
@@ -133,19 +164,16 @@ export function inputsSection(report: AuditReport): Section {
           ? 'of the same file'
           : `of ${plainText(path)}`;
     return [
-      [
-        `  ${label}`,
-        source.sha256.slice(0, shownDigits),
-        `${source.format} ${plainText(source.tensor)} ${origin}`,
-      ],
+      `  ${quantityLabel(source.name)}`,
+      source.sha256.slice(0, shownDigits),
+      `${source.format} ${plainText(source.tensor)} ${origin}`,
     ];
   };
   return {
     rows: [
       [heading('Inputs'), 'sha-256', ''],
       ['  problem', problem.sha256.slice(0, shownDigits), plainText(problem.path)],
-      ...tensorRow('output', output),
-      ...tensorRow('LSE', lse),
+      ...outputs.map(tensorRow),
       ...(command === null ? [] : [['  command', '', plainText(command)]]),
     ],
     numberColumns: 0,

@@ -3,14 +3,20 @@ import {
   describePlace,
   type ElementTest,
   type ErrorProfile,
-  type LseTest,
+  type NumberTest,
+  structureQuantity,
 } from '../../audit/index.js';
 import { formatNumber, formatShare, plainText } from '../../words/index.js';
 import {
   describeWarning,
   fromReported,
+  missingQuantities,
+  numbersOf,
+  vectorsOf,
   type AuditReport,
   type JudgedReport,
+  type ReportedNumbers,
+  type ReportedVectors,
 } from '../json/index.js';
 import { heading, type Section } from '../layout/index.js';
 import { closestTest, testLabel } from './audit-tests.js';
@@ -36,18 +42,35 @@ export function warningsSection({ warnings }: Pick<AuditReport, 'warnings'>): Se
   };
 }
 
+/** The largest error of an output beside the main one, and the largest share that is used of a bound. */
+interface LargestError {
+  readonly label: string;
+  readonly max: number;
+  readonly share: number;
+}
+
+function largestOfVectors({ label, error, elements }: ReportedVectors): LargestError {
+  const { absolute } = fromReported<ErrorProfile>(error);
+  return { label, max: absolute.max, share: fromReported<ElementTest>(elements).worstRatio };
+}
+
+function largestOfNumbers({ label, numbers }: ReportedNumbers): LargestError {
+  const { max, worstRatio } = fromReported<NumberTest>(numbers);
+  return { label, max, share: worstRatio };
+}
+
 /**
  * The numbers that a person asks for first, a line each: how large errors are, what they typically are,
  * how much of a bound is used, how near the statistical tests came, the LSE; then what the usual
  * checks say, and what was not judged.
  */
 export function summarySection(report: JudgedReport): Section {
-  const { absolute, relative, ulps, worst } = fromReported<ErrorProfile>(report.error);
-  const elements = fromReported<ElementTest>(report.elements);
-  const lse = fromReported<LseTest | null>(report.lse);
+  const [main, ...others] = vectorsOf(report);
+  const { format, magnitude } = main;
+  const { absolute, relative, ulps, worst } = fromReported<ErrorProfile>(main.error);
+  const elements = fromReported<ElementTest>(main.elements);
   const { allclose, flashAttention, cosine } = fromReported<Baselines>(report.baselines);
   const closest = closestTest(report);
-  const format = report.inputs.output?.format ?? 'the output';
   const word = (name: string, { pass }: { readonly pass: boolean }) =>
     `${name} ${pass ? 'pass' : 'fail'}`;
   const left = notJudged(report);
@@ -55,11 +78,11 @@ export function summarySection(report: JudgedReport): Section {
     rows: [
       [
         heading('Largest error'),
-        `${formatNumber(absolute.max)}, ${formatNumber(relative.max)} of Σ p|v|${worst === null ? '' : `, at ${describePlace(worst.at)}`}`,
+        `${formatNumber(absolute.max)}, ${formatNumber(relative.max)} of ${magnitude}${worst === null ? '' : `, at ${describePlace(worst.at)}`}`,
       ],
       [
         heading('Rms error'),
-        `${formatNumber(absolute.rms)}, ${formatNumber(relative.rms)} of Σ p|v|; median ${formatNumber(ulps.percentiles.p50)} ulp of ${format}`,
+        `${formatNumber(absolute.rms)}, ${formatNumber(relative.rms)} of ${magnitude}; median ${formatNumber(ulps.percentiles.p50)} ulp of ${format}`,
       ],
       [
         heading('Bound used'),
@@ -73,14 +96,12 @@ export function summarySection(report: JudgedReport): Section {
               `${closest.label}: ${formatShare(closest.share)} of what is allowed, on ${closest.place}`,
             ],
           ]),
-      ...(lse === null
-        ? []
-        : [
-            [
-              heading('LSE error'),
-              `${formatNumber(lse.max)} at most; ${formatShare(lse.worstRatio)} of its bound`,
-            ],
-          ]),
+      ...[...others.map(largestOfVectors), ...numbersOf(report).map(largestOfNumbers)].map(
+        ({ label, max, share }) => [
+          heading(`${label} error`),
+          `${formatNumber(max)} at most; ${formatShare(share)} of its bound`,
+        ],
+      ),
       [
         heading('Usual checks'),
         [
@@ -102,10 +123,12 @@ export function summaryNotes(report: JudgedReport): string {
 
 /**
  * "the tests truncation, dispersion, since the kernel declares how it computes": the structure tests that could
- * not be made, a clause for each reason. That of the LSE's mean is left out where no LSE was given.
+ * not be made, a clause for each reason. Those of what was not given are left out.
  */
-function untestedClauses({ verdict, lse }: JudgedReport): string[] {
-  const untested = verdict.untested.filter(({ test }) => test !== 'lse-mean' || lse !== null);
+function untestedClauses({ verdict, outputs }: JudgedReport): string[] {
+  const untested = verdict.untested.filter(({ test }) =>
+    outputs.some(({ name }) => name === structureQuantity(test)),
+  );
   return [...new Set(untested.map(({ reason }) => reason))].map((reason) => {
     const names = untested
       .filter((one) => one.reason === reason)
@@ -116,18 +139,36 @@ function untestedClauses({ verdict, lse }: JudgedReport): string[] {
 
 /** What the verdict says nothing about, a clause each. */
 export function notJudged(report: JudgedReport): string[] {
-  const lse = fromReported<LseTest | null>(report.lse);
-  const { elements, unbounded } = fromReported<ElementTest>(report.elements);
-  const { nonFinite } = fromReported<ErrorProfile>(report.error);
+  const vectors = vectorsOf(report).map(({ parts, elements, error }) => ({
+    parts,
+    elements: fromReported<ElementTest>(elements),
+    nonFinite: fromReported<ErrorProfile>(error).nonFinite,
+  }));
+  const numbers = numbersOf(report).map(({ prose, parts, numbers }) => ({
+    prose,
+    parts,
+    ...fromReported<NumberTest>(numbers),
+  }));
   return [
-    ...(lse === null ? ['the LSE, since none was given'] : []),
-    ...(unbounded > 0 ? [`${unbounded} of ${elements} elements, which have no bound`] : []),
-    ...(lse !== null && lse.unbounded > 0
-      ? [`the LSE of ${lse.unbounded} of ${lse.rows} rows, which have no bound`]
-      : []),
-    ...(nonFinite.oracle > 0
-      ? [`the size of ${nonFinite.oracle} elements that are exactly NaN or infinite`]
-      : []),
+    ...missingQuantities(report).map(({ prose }) => `${prose}, since none was given`),
+    ...vectors
+      .filter(({ elements }) => elements.unbounded > 0)
+      .map(
+        ({ parts, elements }) =>
+          `${elements.unbounded} of ${elements.elements} ${parts}, which have no bound`,
+      ),
+    ...numbers
+      .filter(({ unbounded }) => unbounded > 0)
+      .map(
+        ({ prose, parts, unbounded, rows }) =>
+          `${prose} of ${unbounded} of ${rows} ${parts}, which have no bound`,
+      ),
+    ...vectors
+      .filter(({ nonFinite }) => nonFinite.oracle > 0)
+      .map(
+        ({ parts, nonFinite }) =>
+          `the size of ${nonFinite.oracle} ${parts} that are exactly NaN or infinite`,
+      ),
     ...untestedClauses(report),
   ];
 }

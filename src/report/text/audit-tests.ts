@@ -1,9 +1,10 @@
 import {
   describePlace,
+  inTestOrder,
   structureTests,
   type Coordinates,
   type ElementTest,
-  type LseTest,
+  type NumberTest,
   type SpreadScope,
   type SpreadTest,
   type StructureResult,
@@ -11,12 +12,17 @@ import {
   type StructureTest,
 } from '../../audit/index.js';
 import { formatNumber, formatShare, plainText, shareUsed } from '../../words/index.js';
-import { fromReported, type JudgedReport } from '../json/index.js';
+import type { Quantity } from '../../problem/index.js';
+import {
+  fromReported,
+  mainOutput,
+  numbersOf,
+  vectorsOf,
+  type JudgedReport,
+  type ReportedNumbers,
+  type ReportedVectors,
+} from '../json/index.js';
 import { heading, type Cell, type Section, type TableRow } from '../layout/index.js';
-
-/** The tests that take part in the verdict, in the order of the table. */
-type ReportedTest =
-  'not finite' | 'element' | 'spread' | 'rms' | StructureTest | 'LSE not finite' | 'LSE';
 
 /** How the table of tests words one of them. */
 interface TestWords {
@@ -26,36 +32,70 @@ interface TestWords {
   readonly gloss: string;
 }
 
-/** The words of each test; a new test has a row here and nothing else in the report. */
-export const testWords: Readonly<Record<ReportedTest, TestWords>> = {
-  'not finite': {
-    unit: 'elements',
-    gloss: 'NaN or infinite where a correct kernel is not, or the reverse',
-  },
-  element: { unit: 'output units', gloss: 'each |error| against the worst case of its own' },
-  spread: { unit: 'output units', gloss: 'each |error| against what independent roundings do' },
-  rms: { unit: 'output units', gloss: 'root mean square error against what roundings do' },
+/** What a quantity is called where its tests are worded. */
+type Worded = Pick<Quantity, 'name' | 'label' | 'parts' | 'unit' | 'row'>;
+
+/** The name of a quantity's test: the output's are bare, another's follow its label. */
+function testName({ name, label }: Worded, test: string): string {
+  if (name === 'out') return test;
+  return test === '' ? label : `${label} ${test}`;
+}
+
+const notFinite = 'NaN or infinite where a correct kernel is not, or the reverse';
+
+const structureWords: Readonly<Record<StructureTest, TestWords>> = {
   scale: { unit: 'a ratio', gloss: 'slope of the output on the oracle, less 1' },
   bias: { unit: 'output units', gloss: 'mean signed error' },
   truncation: { unit: 'half ulps', gloss: 'error away from 0; −1 where digits are cut off' },
   dispersion: { unit: 'a ratio', gloss: "root mean square of the rows' slopes" },
   'lse-mean': { unit: 'natural logarithm', gloss: 'mean error of the LSE over a head' },
   'key-tile': { unit: 'a ratio', gloss: 'share of a tile of keys lost (+) or counted twice (−)' },
-  'LSE not finite': {
-    unit: 'rows',
-    gloss: 'NaN or infinite where a correct kernel is not, or the reverse',
-  },
-  LSE: { unit: 'natural logarithm', gloss: "each row's error against its worst case" },
 };
 
+/** The words of the tests of single elements and of their spread, by the tests' names. */
+function ownWords(quantity: Worded): Readonly<Record<string, TestWords>> {
+  const { parts, unit } = quantity;
+  const finite = { [testName(quantity, 'not finite')]: { unit: parts, gloss: notFinite } };
+  if (quantity.row === 'number')
+    return {
+      ...finite,
+      [testName(quantity, '')]: { unit, gloss: "each row's error against its worst case" },
+    };
+  return {
+    ...finite,
+    [testName(quantity, 'element')]: {
+      unit,
+      gloss: 'each |error| against the worst case of its own',
+    },
+    [testName(quantity, 'spread')]: {
+      unit,
+      gloss: 'each |error| against what independent roundings do',
+    },
+    [testName(quantity, 'rms')]: {
+      unit,
+      gloss: 'root mean square error against what roundings do',
+    },
+  };
+}
+
+/** The words of every test of some quantities, by the tests' names. */
+export function testWords(quantities: readonly Worded[]): Readonly<Record<string, TestWords>> {
+  return Object.assign({ ...structureWords }, ...quantities.map(ownWords)) as Record<
+    string,
+    TestWords
+  >;
+}
+
 /** "rms, head": a test, and over what it is pooled. */
-export function testLabel(test: ReportedTest, scope?: SpreadScope | StructureScope): string {
+export function testLabel(test: string, scope?: SpreadScope | StructureScope): string {
   return scope === undefined ? test : `${test}, ${scope}`;
 }
 
 /** What one row of the table of tests is made of. */
 interface TestRow {
-  readonly test: ReportedTest;
+  readonly test: string;
+  /** Whether chance takes part in it. */
+  readonly isStatistical: boolean;
   readonly label: string;
   readonly found: number;
   /** Null for a count, of which nothing is allowed. */
@@ -102,86 +142,88 @@ function pooledPlace(
     .join(', ');
 }
 
-function place(at: Coordinates | undefined | null): string {
-  return at ? describePlace(at) : '';
+/** How many are NaN or infinite and must not be, or the reverse. */
+function countRow(test: string, found: number, at: Coordinates | null): TestRow {
+  const place = at === null ? '' : describePlace(at);
+  return { test, isStatistical: false, label: test, found, allowed: null, place };
+}
+
+/** The element that uses most of what it is allowed; none where there is nothing to compare. */
+function worstRow(
+  test: string,
+  isStatistical: boolean,
+  worst: { readonly at: Coordinates; readonly error: number; readonly bound: number } | null,
+): TestRow[] {
+  if (worst === null) return [];
+  const { at, error, bound } = worst;
+  return [
+    { test, isStatistical, label: test, found: error, allowed: bound, place: describePlace(at) },
+  ];
+}
+
+function vectorRows(output: ReportedVectors, heads: number): TestRow[] {
+  const elements = fromReported<ElementTest>(output.elements);
+  const spread = fromReported<SpreadTest>(output.spread);
+  const name = (test: string) => testName(output, test);
+  return [
+    countRow(name('not finite'), elements.nonFinite, elements.firstNonFinite),
+    ...worstRow(name('element'), false, elements.worst),
+    ...worstRow(name('spread'), true, spread.worst),
+    ...spread.results.map((result): TestRow => ({
+      test: name('rms'),
+      isStatistical: true,
+      label: testLabel(name('rms'), result.scope),
+      found: result.measured,
+      allowed: result.limit,
+      place: pooledPlace({ ...result, firstKey: null, keys: null }, heads),
+    })),
+  ];
+}
+
+function numberRows(output: ReportedNumbers): TestRow[] {
+  const { nonFinite, firstNonFinite, worst } = fromReported<NumberTest>(output.numbers);
+  const name = (test: string) => testName(output, test);
+  return [
+    countRow(name('not finite'), nonFinite, firstNonFinite?.at ?? null),
+    ...worstRow(
+      name(''),
+      false,
+      worst && { at: worst.at, error: worst.value - worst.oracle, bound: worst.bound },
+    ),
+  ];
 }
 
 /** Every test that takes part in the verdict: found, allowed, and where it is worst. */
 function testRows(report: JudgedReport): TestRow[] {
-  const elements = fromReported<ElementTest>(report.elements);
-  const spread = fromReported<SpreadTest>(report.spread);
-  const structure = fromReported<readonly StructureResult[]>(report.structure);
-  const lse = fromReported<LseTest | null>(report.lse);
   const { heads } = report.problem;
-  const count = (
-    test: ReportedTest,
-    found: number,
-    at: Coordinates | undefined | null,
-  ): TestRow => ({
-    test,
-    label: testLabel(test),
-    found,
-    allowed: null,
-    place: place(at),
-  });
-  const ofElement = (test: ReportedTest, worst: ElementTest['worst']): TestRow[] =>
-    worst === null
-      ? []
-      : [
-          {
-            test,
-            label: testLabel(test),
-            found: worst.error,
-            allowed: worst.bound,
-            place: describePlace(worst.at),
-          },
-        ];
+  const structure = report.outputs.flatMap((output) =>
+    fromReported<readonly StructureResult[]>(output.structure),
+  );
   return [
-    count('not finite', elements.nonFinite, elements.firstNonFinite),
-    ...ofElement('element', elements.worst),
-    ...ofElement('spread', spread.worst),
-    ...spread.results.map((result): TestRow => {
-      const { scope, measured, limit } = result;
-      return {
-        test: 'rms',
-        label: testLabel('rms', scope),
-        found: measured,
-        allowed: limit,
-        place: pooledPlace({ ...result, firstKey: null, keys: null }, heads),
-      };
-    }),
-    ...structure.map((result): TestRow => {
+    ...vectorsOf(report).flatMap((output) => vectorRows(output, heads)),
+    ...inTestOrder(structure).map((result): TestRow => {
       const { test, scope, statistic, threshold } = result;
       return {
         test,
+        isStatistical: true,
         label: testLabel(test, scope),
         found: statistic,
         allowed: threshold,
         place: pooledPlace(result, heads),
       };
     }),
-    ...(lse === null ? [] : [count('LSE not finite', lse.nonFinite, lse.firstNonFinite?.at)]),
-    ...(lse === null || lse.worst === null
-      ? []
-      : [
-          {
-            test: 'LSE' as const,
-            label: testLabel('LSE'),
-            found: lse.worst.value - lse.worst.oracle,
-            allowed: lse.worst.bound,
-            place: describePlace(lse.worst.at),
-          },
-        ]),
+    ...numbersOf(report).flatMap(numberRows),
   ];
 }
 
 /** Rows of tests, with what each test is and its unit below the rows that it has. */
-function testTable(rows: readonly TestRow[]): Section {
+function testTable(rows: readonly TestRow[], { outputs }: JudgedReport): Section {
+  const words = testWords(outputs);
   return {
     rows: [
       [heading('Tests'), 'found', 'allowed', 'used', 'worst at'],
       ...rows.flatMap((row, i): TableRow[] => {
-        const { unit, gloss } = testWords[row.test];
+        const { unit, gloss } = words[row.test];
         const isLast = rows[i + 1]?.test !== row.test;
         return [testCells(row), ...(isLast ? [{ span: `${gloss}; ${unit}`, indent: 4 }] : [])];
       }),
@@ -192,7 +234,7 @@ function testTable(rows: readonly TestRow[]): Section {
 
 /** Every test that takes part in the verdict: found, allowed, share used, and where it is worst. */
 export function testsSection(report: JudgedReport): Section {
-  return testTable(testRows(report));
+  return testTable(testRows(report), report);
 }
 
 /** How far above what is allowed a failing row is. */
@@ -202,12 +244,12 @@ function excess({ found, allowed }: TestRow): number {
 
 /** The tests that fail, each where it fails by most; null when none does. */
 export function failedTestsSection(report: JudgedReport): Section | null {
-  const worst = new Map<ReportedTest, TestRow>();
+  const worst = new Map<string, TestRow>();
   for (const row of testRows(report).filter(isFailing)) {
     const known = worst.get(row.test);
     if (known === undefined || excess(row) > excess(known)) worst.set(row.test, row);
   }
-  return worst.size === 0 ? null : testTable([...worst.values()]);
+  return worst.size === 0 ? null : testTable([...worst.values()], report);
 }
 
 /** The statistical test that comes nearest to its limit; null when there is none. */
@@ -215,7 +257,7 @@ export function closestTest(
   report: JudgedReport,
 ): { readonly label: string; readonly share: number; readonly place: string } | null {
   return testRows(report)
-    .filter(({ test }) => !['not finite', 'element', 'LSE not finite', 'LSE'].includes(test))
+    .filter(({ isStatistical }) => isStatistical)
     .map(({ label, found, allowed, place }) => ({
       label,
       place,
@@ -229,7 +271,7 @@ export function closestTest(
 
 /** What belongs to the tests in words. */
 export function testNotes(report: JudgedReport): string {
-  const { medianRatio } = fromReported<ElementTest>(report.elements);
+  const { medianRatio } = fromReported<ElementTest>(mainOutput(report).elements);
   const { falseAlarmRate } = report;
   const tests = `spread, rms, ${structureTests.slice(0, -1).join(', ')} and ${structureTests.at(-1)}`;
   return `The bounds are those of ${plainText(report.arithmetic)}; the median element uses ${formatShare(medianRatio)} of its own. The ${tests} tests fail a correct kernel with probability ${falseAlarmRate} at most.`;

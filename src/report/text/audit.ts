@@ -3,8 +3,7 @@ import { formatNumber, plainText } from '../../words/index.js';
 import { fromReported, verdictWord, type AuditReport, type JudgedReport } from '../json/index.js';
 import { wrapText } from '../layout/index.js';
 import {
-  errorNotesSection,
-  errorSection,
+  errorSections,
   inputsSection,
   oracleSection,
   problemSection,
@@ -84,7 +83,7 @@ function fullBlocks(
 ): readonly string[][] {
   const { section, indented } = setting;
   return [
-    [...section(errorSection(report)), ...section(errorNotesSection(report))],
+    errorSections(report).flatMap(section),
     sketch === null ? [] : section(sketchSection(sketch)),
     [...section(testsSection(report)), ...indented(testNotes(report))],
     ...techniqueBlocks(report.techniques, setting),
@@ -116,9 +115,9 @@ function inputBlock(report: AuditReport, { section, indented }: Setting): string
 export function renderAudit(report: AuditReport, options: AuditRenderOptions = {}): string {
   const setting = settingOf(options);
   const { section } = setting;
-  const isShort = options.full !== true && report.error !== null;
+  const isShort = options.full !== true && report.outputs !== null;
   const numbers =
-    report.error === null
+    report.outputs === null
       ? []
       : isShort
         ? shortBlocks(report, setting)
