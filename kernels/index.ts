@@ -58,6 +58,7 @@ export {
   type KernelResults,
 } from './run-kernel-model.js';
 export { attributeLumped, type LumpedKernel, type UnroundedRows } from './lumped-attribution.js';
+export { booleanValue, checkKeys, choiceValue, numberValue } from './setting-values.js';
 export { techniques, type Technique, type TechniqueDefinition } from './techniques.js';
 export * from './naive/index.js';
 export {

@@ -1,11 +1,15 @@
 import {
   attributeLumped,
+  checkKeys,
   exactLaws,
   largestScore32,
+  numberValue,
   roundoff32,
   scaleErrorOf,
   type KernelArithmetic,
   type KernelModel,
+  type KernelSetting,
+  type KernelSettings,
   type UnroundedRows,
 } from '../../kernels/index.js';
 import {
@@ -20,16 +24,17 @@ import { RequestError } from '../../src/request-error.js';
 const { fround } = Math;
 const defaultBlockKeys = 16;
 
+const settings: readonly KernelSetting[] = [
+  { key: 'blockKeys', description: `keys of a block (default ${defaultBlockKeys})` },
+];
+
 /** Keys of a block, the toy's one setting. @throws RequestError for another setting or no whole number */
-function blockKeysOf(settings: ReadonlyMap<string, string>): number {
-  for (const key of settings.keys())
-    if (key !== 'blockKeys')
-      throw new RequestError(
-        `the toy model has no setting ${JSON.stringify(key)}; it has blockKeys`,
-      );
-  const blockKeys = Number(settings.get('blockKeys') ?? defaultBlockKeys);
+function blockKeysOf(texts: KernelSettings): number {
+  checkKeys('toy', settings, texts);
+  const text = texts.get('blockKeys');
+  const blockKeys = text === undefined ? defaultBlockKeys : numberValue('blockKeys', text);
   if (!(Number.isSafeInteger(blockKeys) && blockKeys > 0))
-    throw new RequestError(`blockKeys is ${settings.get('blockKeys')}; give a whole number from 1`);
+    throw new RequestError(`blockKeys is ${blockKeys}; give a whole number from 1`);
   return blockKeys;
 }
 
@@ -132,9 +137,9 @@ function arithmetic(problem: Problem): KernelArithmetic {
   };
 }
 
-function prepared(problem: Problem, settings: ReadonlyMap<string, string>) {
+function prepared(problem: Problem, texts: KernelSettings) {
   checkProblem(problem);
-  const blockKeys = blockKeysOf(settings);
+  const blockKeys = blockKeysOf(texts);
   const shape = problemShape(problem);
   return {
     shape,
@@ -149,9 +154,9 @@ function prepared(problem: Problem, settings: ReadonlyMap<string, string>) {
 export const toyModel: KernelModel = {
   name: 'toy',
   description: 'fp32 attention whose sums are formed block by block',
-  settings: [{ key: 'blockKeys', description: `keys of a block (default ${defaultBlockKeys})` }],
-  prepare: (problem, settings) => {
-    const { unrounded, ...kernel } = prepared(problem, settings);
+  settings,
+  prepare: (problem, texts) => {
+    const { unrounded, ...kernel } = prepared(problem, texts);
     const format = formats[kernel.outFormat];
     return {
       ...kernel,
@@ -169,8 +174,8 @@ export const toyModel: KernelModel = {
       },
     };
   },
-  attribute: (problem, settings) => {
-    const kernel = prepared(problem, settings);
+  attribute: (problem, texts) => {
+    const kernel = prepared(problem, texts);
     const rows = kernel.shape.queries;
     return attributeLumped(problem, {
       model: 'toy',
@@ -178,17 +183,17 @@ export const toyModel: KernelModel = {
       rowsOf: (head) => ({ first: head * rows, rows }),
     });
   },
-  arithmetic: (problem, settings) => {
-    blockKeysOf(settings);
+  arithmetic: (problem, texts) => {
+    blockKeysOf(texts);
     return arithmetic(problem);
   },
   premises: () => ({ weights: 'fp32' }),
-  promises: (settings) => ({
+  promises: (texts) => ({
     formats: ['fp32', 'bf16', 'fp16'],
     scales: ['default', 'odd'],
     lse: true,
     laws: exactLaws,
-    blockKeys: blockKeysOf(settings),
+    blockKeys: blockKeysOf(texts),
     configurations: [{ blockKeys: '1' }, { blockKeys: '64' }],
   }),
   candidates: [{}, { blockKeys: '1' }],
