@@ -10,6 +10,7 @@ import {
   scalesFor,
 } from '../../src/profile/accumulate.js';
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
+import { bitsOfOrdinal } from '../../src/profile/float32-order.js';
 import { formatRecord } from '../../src/profile/record.js';
 import { binCount, binOf, binStart } from '../../src/profile/histogram.js';
 import { scaled } from '../setup/effort.js';
@@ -174,6 +175,19 @@ describe('the WebAssembly loops', () => {
     expect(largestScaled.map(({ ordinal }) => ordinal)).toEqual([10, 12, 13, 14]);
     expect(sums[0]).toBe(2 * (5 * 0.5 + 0.25));
     expect(record.take()).toEqual(emptyRecord());
+  });
+
+  it('fill in inputs by their ordinals', () => {
+    const words = engine.words();
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2 ** 32 - 40 }), fc.nat(36), (first, count) => {
+        words.view.fill(0);
+        engine.loops.fillInputs(words.address, first, count);
+        const expected = Array.from({ length: count }, (_, i) => bitsOfOrdinal(first + i));
+        expect([...words.view.subarray(0, count + 1)]).toEqual([...expected, 0]);
+      }),
+      { numRuns: scaled(500), examples: [[2 ** 31 - 2, 4]] },
+    );
   });
 
   it('tell constant references from others', () => {

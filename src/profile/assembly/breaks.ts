@@ -3,7 +3,8 @@ import { breakCountOffset, firstBreakOffset, insert, largestBreakOffset, listLen
 
 /**
  * Adds to a record the breaks of monotonicity between left[i] and right[i + 1]: where the first is
- * the larger, for sign 1, or the smaller, for −1. Their size is in ulps.
+ * the larger, for sign 1, or the smaller, for −1. Their size is in ulps. Defined by `countBreaks` of
+ * ../accumulate.ts.
  */
 export function countBreaks(
   left: usize,

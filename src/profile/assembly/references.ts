@@ -2,7 +2,7 @@
 import { allLanes, firstLane } from './lanes';
 import { binade, overflow, roundToQuantum } from './rounding';
 
-/** Whether all `count` ≥ 1 numbers are the same. */
+/** Whether all `count` ≥ 1 numbers are the same: `new Set(values).size === 1`. */
 export function isConstant(values: usize, count: i32): bool {
   const first = v128.load64_splat(values);
   let same = allLanes();
@@ -17,7 +17,7 @@ export function isConstant(values: usize, count: i32): bool {
 /**
  * Scales of the errors and correctly rounded values of the references. Writes the indices of those
  * that the margin leaves undecided and returns how many they are; `measured` gets two i32: how many
- * scaled and how many ulp errors are measured.
+ * scaled and how many ulp errors are measured. Defined by `scalesFor` of ../accumulate.ts.
  */
 export function prepare(
   reference: usize,

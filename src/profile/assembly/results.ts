@@ -1,6 +1,9 @@
 // AssemblyScript: the inputs of a segment in order, and the classes of its results.
 
-/** The bit patterns of `count` fp32 numbers in ascending order from the ordinal on. */
+/**
+ * The bit patterns of `count` fp32 numbers in ascending order from the ordinal on. Defined by
+ * `bitsOfOrdinal` of ../float32-order.ts.
+ */
 export function fillInputs(inputs: usize, ordinal: u32, count: i32): void {
   for (let i = 0; i < count; i++) {
     const at = ordinal + i;
@@ -31,7 +34,8 @@ function fold(x: v128, smallest: bool): i32 {
 
 /**
  * The classes of `count` fp32 results: i32 counts of zeros, of subnormal numbers, of infinities, of
- * NaNs, then the smallest and the largest in order (0 for +0, −1 for −0), NaNs left out.
+ * NaNs, then the smallest and the largest in order (0 for +0, −1 for −0), NaNs left out. Defined by
+ * `classify` of ../accumulate.ts.
  */
 export function classify(results: usize, count: i32, record: usize): void {
   const sign = i32x4.splat(0x7fffffff);

@@ -1,4 +1,5 @@
-// AssemblyScript: the fingerprint of src/conform/silicon-hash.ts, four lanes at a time.
+// AssemblyScript: the fingerprint of inputs and results, four lanes at a time. Defined by `hashBlock` of
+// src/conform/silicon-hash.ts.
 
 // @ts-ignore: decorator
 @inline

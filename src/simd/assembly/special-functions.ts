@@ -1,5 +1,6 @@
 // AssemblyScript: NVIDIA's special function unit on arrays of bit patterns. What the functions compute
-// and why is written in src/hardware/mufu, whose plain functions these equal; here they are only fast.
+// and why is written in src/hardware/mufu, whose plain functions of the same names define these; here
+// they are only fast.
 //
 // A segment is 16 bytes: at 0 the constant term as an i64 (c0 times its weight, plus the rounding
 // constant), at 8 c1 and at 12 c2 times its weight, as i32. `squares` holds the unit's truncated square
@@ -66,6 +67,7 @@ export function exp2Ftz(bits: u32, segments: usize, squares: usize, shift: i64):
   return pack(0, integer, <u32>(sum >> shift));
 }
 
+/** Defined by `exp2ApproxFtz` of src/hardware/mufu/ex2.ts. */
 export function exp2ApproxFtz(
   inputs: usize,
   results: usize,
@@ -97,6 +99,7 @@ function squareTiny(bits: u32): u32 {
   return <u32>(rest > half || (rest == half && (below & 1)) ? below + 1 : below);
 }
 
+/** Defined by `exp2Approx` of src/hardware/mufu/ex2.ts. */
 export function exp2Approx(
   inputs: usize,
   results: usize,
@@ -131,6 +134,7 @@ export function reciprocalFtz(bits: u32, segments: usize, squares: usize, shift:
   return pack(sign, -exponent - 1, <u32>(sum >> shift));
 }
 
+/** Defined by `rcpApproxFtz` of src/hardware/mufu/rcp.ts. */
 export function rcpApproxFtz(
   inputs: usize,
   results: usize,
@@ -163,6 +167,7 @@ export function logarithm2Ftz(bits: u32, segments: usize, squares: usize, shift:
     : truncate(0, fixed, -logarithmGridBits);
 }
 
+/** Defined by `lg2ApproxFtz` of src/hardware/mufu/lg2.ts. */
 export function lg2ApproxFtz(
   inputs: usize,
   results: usize,
@@ -191,6 +196,7 @@ function reciprocalSquareRootFtz(bits: u32, segments: usize, squares: usize, shi
   return pack(0, -halfExponent - 1, <u32>(sum >> shift));
 }
 
+/** Defined by `rsqrtApproxFtz` of src/hardware/mufu/rsqrt.ts. */
 export function rsqrtApproxFtz(
   inputs: usize,
   results: usize,
@@ -230,6 +236,7 @@ function hyperbolicTangent(
   return truncate(sign, sum, load<i32>(record, 4));
 }
 
+/** Defined by `tanhApprox` of src/hardware/mufu/tanh.ts. */
 export function tanhApprox(
   inputs: usize,
   results: usize,

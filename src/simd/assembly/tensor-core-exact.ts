@@ -39,7 +39,8 @@ function truncated(value: f64, resultMask: i32): f32 {
 
 /**
  * c + Σ a[k]·b[k] over `count` products as one fused sum with `fractionBits` aligned bits. `a` and
- * `aExponents` step by 4 bytes; `b` by 32 and `bExponents` by 16, the column of a panel.
+ * `aExponents` step by 4 bytes; `b` by 32 and `bExponents` by 16, the column of a panel. Defined by
+ * `fusedDotProduct` of src/hardware/tensor-core/fused-dot-product.ts.
  */
 export function exactDotProduct(
   a: usize,

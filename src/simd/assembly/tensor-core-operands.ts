@@ -1,6 +1,7 @@
 // AssemblyScript: operands of matrix products, decoded once per tile. Every number becomes its value in
 // fp32, which holds all formats of tensor cores exactly, and its exponent: that of the significand's
-// leading place, ⌊log2|x|⌋ for normal numbers and the smallest normal exponent for subnormal ones.
+// leading place, ⌊log2|x|⌋ for normal numbers and the smallest normal exponent for subnormal ones. That
+// is `decodeOperand` of src/hardware/tensor-core/operand.ts, as the products of tiles show.
 //
 // A format is 24 bytes, six i32: bytes of storage (1, 2 or 4), low bits without information, bits of
 // the magnitude (exponent and fraction), bits of the fraction, exponent bias, and the smallest

@@ -84,7 +84,7 @@ function normalised(first: v128, second: v128, scale: v128, resultMask: v128): v
  * `a` is from `packRows`, `b` from `packColumns` or `packTransposedColumns`, `c` fp32 with columns
  * contiguous. Columns are a multiple of 8, inner of productsPerSum. `fractionBits` (at most 25) is F;
  * `resultMask` has the bits of a result that are kept. Returns how many of the rows · columns · sums
- * fused sums took the exact path.
+ * fused sums took the exact path. Defined by `tensorCoreProduct` of src/hardware/tensor-core/matrix-product.ts.
  */
 export function multiplyAccumulate(
   a: usize,
