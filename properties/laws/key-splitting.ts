@@ -116,7 +116,7 @@ function hasLse(run: KernelRun): run is Part['run'] {
 function difference(whole: Part, parts: readonly Part[]): string | null {
   const { run, reference, bounds } = whole;
   const { shape, out, lse } = run;
-  const told = (what: string, own: number, combined: number, limit: number) =>
+  const describe = (what: string, own: number, combined: number, limit: number) =>
     `${what} is ${formatApart(own, combined).join(' but ')} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
   let compared = 0;
   for (let row = 0; row < lse.length; row++) {
@@ -129,7 +129,7 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
     const ofLse = bounds.lse[row] + combination.lse.bound;
     if (ofLse < Infinity) compared++;
     if (Math.abs(lse[row] - combination.lse.value) > ofLse)
-      return told(
+      return describe(
         `the LSE at ${describePlace(placeOfRow(shape, row))}`,
         lse[row],
         combination.lse.value,
@@ -141,7 +141,7 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
       const limit = bounds.out[at] + bound;
       if (limit < Infinity) compared++;
       if (Math.abs(out[at] - value) > limit)
-        return told(`O at ${describePlace(elementAt(shape, at))}`, out[at], value, limit);
+        return describe(`O at ${describePlace(elementAt(shape, at))}`, out[at], value, limit);
     }
   }
   if (compared === 0)

@@ -64,8 +64,7 @@ function describeGroup({ title, violations }: ViolationGroup<Violated>): string 
 }
 
 /**
- * Every violated law of a check, in some lines for each cause: what several laws see of one cause is told
- * once. The empty text when all hold.
+ * Every violated law of a check, in some lines for each cause: a cause that several laws see appears once. The empty text when all hold.
  */
 export function describeFailures(result: LawResults): string {
   return groupFailures(result).map(describeGroup).join('\n\n');

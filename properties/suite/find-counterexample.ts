@@ -29,7 +29,7 @@ export interface Counterexample {
    * causes. Null where that finds none.
    */
   readonly cause: string | null;
-  /** By which violations of several laws are told to be of one cause. */
+  /** What it comes down to: violations of several laws have one cause where their kinds agree. */
   readonly kind: ViolationKind;
   /** Every run of the kernel on the case, in order. */
   readonly runs: readonly KernelRun[];

@@ -11,7 +11,7 @@ import {
 import type { ResolvedPromises } from './promises.js';
 import { runCase, type CaseResult } from './run-case.js';
 
-/** What a violation comes down to, by which violations of several laws are told to be of one cause. */
+/** What a violation comes down to: violations of several laws have one cause where their kinds agree. */
 export interface ViolationKind {
   /** The same for violations of one cause. */
   readonly id: string;

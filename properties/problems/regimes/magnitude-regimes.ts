@@ -11,8 +11,8 @@ import {
 import type { Regime } from './regime.js';
 import { everyRow, rawScoreRows } from './score-rows.js';
 
-/** Negative scores: how far below zero they are drawn, how they spread, and where the law begins; nats. */
-const below = { nearest: 64, farthest: 380, deviation: 1.5, law: -40 };
+/** Negative scores: how far below zero they are drawn, how they spread, and what all of them stay below; nats. */
+const below = { nearest: 64, farthest: 380, deviation: 1.5, highest: -40 };
 
 /** Whole scores: entries of up to so many channels, up to a magnitude, and the largest score. */
 const whole = { channels: 16, entry: 2, largestScore: 1024 };
@@ -41,7 +41,7 @@ export const levelRegimes = {
       };
     },
     holds: (plain) =>
-      everyRow(plain, (raw, scale) => raw.every((x) => x < 0 && x * scale <= below.law)),
+      everyRow(plain, (raw, scale) => raw.every((x) => x < 0 && x * scale <= below.highest)),
   },
   'integer-scores': {
     description: 'whole scores before a scale of ln 2, which times log2 e is 1 in fp32',
