@@ -65,6 +65,7 @@ export {
   yardstickAttention,
   yardstickAttention as textbookAttention,
 } from './yardstick-attention.js';
+export * from './fa1/index.js';
 export * from './fa2/index.js';
 export * from './fa4/index.js';
 export { attributeFa4 } from './fa4/forward-model.js';

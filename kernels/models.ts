@@ -1,4 +1,5 @@
 import { RequestError } from '../src/request-error.js';
+import { fa1Model } from './fa1/index.js';
 import { fa2Model } from './fa2/index.js';
 import { fa4Model } from './fa4/index.js';
 import type { KernelModel } from './kernel-model.js';
@@ -10,6 +11,7 @@ export const kernelModels: readonly KernelModel[] = [
   naiveFloat32Model,
   naiveInputModel,
   fa2Model,
+  fa1Model,
 ];
 
 /** The model that is meant where none is named: FlashAttention-4's forward. */

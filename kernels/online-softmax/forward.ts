@@ -1,7 +1,7 @@
 import { tensorCoreProduct } from '../../src/hardware/index.js';
 import { lazily } from '../../src/lazily.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import type { ForwardTile, ForwardTileResult } from './forward-tile.js';
+import type { ForwardTile, ForwardTileResult, PartialTileResult } from './forward-tile.js';
 import type { InputPatterns } from './formats.js';
 import { createPlainForwardTile } from './plain/plain-tile.js';
 import { createTileProduct } from './plain/tile-product.js';
@@ -21,6 +21,8 @@ import { createForwardTile, fitsWebAssembly } from './webassembly/webassembly-ti
 export interface Forward extends ForwardTiles<ForwardTileResult> {
   /** Runs a tile with some steps in place of the recipe's. */
   readonly runChanged: (tile: number, steps: Partial<ForwardSteps>) => ForwardTileResult;
+  /** Runs a tile, keys in one part, without the rounding of the output to its format. */
+  readonly runUnrounded: (tile: number) => PartialTileResult;
 }
 
 /** How a forward is computed, and what it does otherwise than its recipe. */
@@ -52,7 +54,9 @@ export function createForward(
   const paths = { ...kernelPaths, ...options.paths };
   type Work = TileWork<ForwardTileResult, InputPatterns>;
 
-  function tilesOf(work: (tile: number) => Work): ForwardTiles<ForwardTileResult> {
+  function tilesOf<Result>(
+    work: (tile: number) => TileWork<Result, InputPatterns>,
+  ): ForwardTiles<Result> {
     return forwardTiles(problem, shape, recipe.tiling, work, paths);
   }
   function inSplits(tile: ForwardTile): Work {
@@ -60,12 +64,11 @@ export function createForward(
     return split === null ? tile : createSplitTile(tile, split, outFormat, vDim);
   }
   const product = lazily(() => createTileProduct());
-  function steppedTile(changed: Partial<ForwardSteps>): Work {
+  function wholeTile(changed: Partial<ForwardSteps>): ForwardTile {
     const products = execution === 'plain' ? tensorCoreProduct : product();
-    return inSplits(
-      createPlainForwardTile(recipe, dimensions, { steps: changed, product: products }),
-    );
+    return createPlainForwardTile(recipe, dimensions, { steps: changed, product: products });
   }
+  const steppedTile = (changed: Partial<ForwardSteps>): Work => inSplits(wholeTile(changed));
 
   // Made when it is needed: not where other threads do the work.
   const unchanged = lazily(() =>
@@ -77,5 +80,9 @@ export function createForward(
   return {
     ...tiles,
     runChanged: (tile, changed) => tilesOf(() => steppedTile(changed)).runTile(tile),
+    runUnrounded: (tile) => {
+      const { begin, block, finishPartial } = wholeTile({});
+      return tilesOf(() => ({ begin, block, finish: finishPartial })).runTile(tile);
+    },
   };
 }

@@ -101,10 +101,9 @@ export const rowSumLaws = {
     start: () => 0,
     sum: sequentialSum,
     total: (sums) => {
-      const [a, b, c, d] = [0, 1, 2, 3].map((warp) =>
-        quadTotal(sums.slice(warp * quadThreads, (warp + 1) * quadThreads)),
-      );
-      return addFloat32(addFloat32(a, b), addFloat32(c, d));
+      const ofWarp = (warp: number): number =>
+        quadTotal(sums.slice(warp * quadThreads, (warp + 1) * quadThreads));
+      return quadTotal([0, 1, 2, 3].map(ofWarp));
     },
     additions: (blockKeys) => blockKeys / (quadThreads * keyWarps),
     totalAdditions: 4,

@@ -1,0 +1,90 @@
+import { findTensorCoreArithmetic } from '../../src/hardware/index.js';
+import type { Problem, ProblemShape } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+import type { Recipe } from '../online-softmax/recipe.js';
+
+/** The GPU whose instructions are modelled. */
+export type Fa1Architecture = 'sm_80' | 'sm_90';
+
+/** Queries that a block of threads works on at a time. */
+const tileQueries = 16;
+
+/** Keys of a block: 256, but 128 for as few keys or more than 64 dimensions. */
+export function fa1BlockKeys({ keys, qkDim }: Pick<ProblemShape, 'keys' | 'qkDim'>): number {
+  return qkDim > 64 || keys <= 128 ? 128 : 256;
+}
+
+/** @throws RequestError for formats, sizes and masks that the kernel has no path for */
+function checkProblem(problem: Problem, { qkDim, vDim, queries, keys }: ProblemShape): void {
+  const { q, k, v } = problem;
+  for (const [name, { format }] of Object.entries({ q, k, v }))
+    if (!((format === 'bf16' || format === 'fp16') && format === q.format))
+      throw new RequestError(
+        `${name} is ${format}; the fa1 model takes bf16 or fp16, all the same`,
+      );
+  if (qkDim !== vDim)
+    throw new RequestError(
+      `q and v have head dimensions ${qkDim} and ${vDim}; the fa1 model takes one for both`,
+    );
+  if (!(qkDim >= 1 && qkDim <= 128))
+    throw new RequestError(`head dimension ${qkDim}; the fa1 model takes 1 to 128`);
+  if (problem.softcap !== null)
+    throw new RequestError('the fa1 model has no softcap; leave it out');
+  if (problem.window !== null)
+    throw new RequestError('the fa1 model has no sliding window; leave it out');
+  if (!(problem.scale > 0))
+    throw new RequestError(
+      `scale is ${problem.scale}; the fa1 model divides by it and takes positive ones`,
+    );
+  if (problem.causal && queries !== keys)
+    throw new RequestError(
+      `${queries} queries and ${keys} keys; a causal mask of the fa1 model takes equally many`,
+    );
+}
+
+/**
+ * FlashAttention-1's forward: blocks of keys from the first to the last; after every one the output is
+ * normalised and a row keeps its LSE in place of a maximum and a sum. Four warps share the keys of a block;
+ * their products P·V start from 0 and are added to the output in fp32. Compiled with use_fast_math, which
+ * contracts s·c − m·c and approximates 1 / l and e^x. Sources: fmha_fprop_kernel_1xN.h and fmha/softmax.h in
+ * csrc/flash_attn/src of Dao-AILab/flash-attention, version 1; the contraction of the LSE is a guess.
+ *
+ * @throws RequestError for a problem that the kernel does not take: formats other than bf16 and fp16,
+ * unequal head dimensions or such beyond 128, a softcap, a window, a scale that is not positive, a causal
+ * mask with unequal lengths
+ */
+export function fa1Recipe(
+  problem: Problem,
+  shape: ProblemShape,
+  architecture: Fa1Architecture,
+): Recipe {
+  checkProblem(problem, shape);
+  const { fround } = Math;
+  const format = problem.q.format as 'bf16' | 'fp16';
+  return {
+    kernel: 'fa1',
+    format,
+    outFormat: format,
+    tensorCore: findTensorCoreArithmetic({ instruction: 'mma.sync', architecture, a: format }),
+    tiling: {
+      queries: tileQueries,
+      keys: fa1BlockKeys(shape),
+      tilesPerCta: 1,
+      order: 'first-last',
+    },
+    softmaxScale: problem.scale,
+    exponent: { scale: fround(fround(problem.scale) * Math.LOG2E), offset: 0, isFused: true },
+    exponential: { unit: 'ex2.approx.ftz.f32', polynomial: null },
+    rescale: { threshold: 0, of: 'rows', checksInfinity: true },
+    rowSum: 'quads-of-warps',
+    values: { sum: 'warps' },
+    finish: {
+      normalise: 'after-every-block',
+      reciprocal: 'rcp.approx.ftz.f32',
+      outFactor: 1,
+      logSumExp: 'natural',
+      emptyLogSumExp: -Infinity,
+    },
+    split: null,
+  };
+}
