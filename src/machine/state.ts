@@ -1,5 +1,10 @@
-import type { Fragment, Instruction, MmaUnits, WarpProgram } from './isa/index.js';
-import { siteOf } from './isa/index.js';
+import {
+  siteOf,
+  type Fragment,
+  type Instruction,
+  type MmaUnits,
+  type WarpProgram,
+} from './isa/index.js';
 import type {
   CtaCounters,
   TimedUnit,

@@ -26,10 +26,13 @@ const columns = 64;
 /** Where the programs keep A and B, and the word of shared memory that gets the address of columns. */
 const place = { a: data, b: data + boxBytes.a, address: 16 };
 
-/** Two instructions that warps 0 and 4 execute in no order. */
+/**
+ * Two instructions that warps 0 and 4 execute in no order; or one that reads what nobody has written, for
+ * an instruction that writes where it reads, since its write is in every race that its read is in.
+ */
 interface Conflict {
   readonly suspect: Instruction;
-  readonly partner: Instruction;
+  readonly partner?: Instruction;
 }
 
 const lanes = { op: 'tcgen05.ld', transfer: { shape: '32x32b', repeat: 1 }, name: 'T' } as const;
@@ -111,8 +114,12 @@ const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Confl
   },
 };
 
-/** The races of a run that name the suspect. */
-function racesOf(warp0: readonly Instruction[], partner: Instruction, options: RunOptions = {}) {
+/** The races of a run that name the suspect; without a partner, its reads of what nobody has written. */
+function racesOf(
+  warp0: readonly Instruction[],
+  partner: Instruction | undefined,
+  options: RunOptions = {},
+) {
   const meetAll = meet('bar.sync', 1, partnerWarp + 1);
   const { findings } = runProgram(
     {
@@ -121,13 +128,16 @@ function racesOf(warp0: readonly Instruction[], partner: Instruction, options: R
         if (warp === 0)
           // It never frees its columns: that would come in no order with what the suspect does.
           return [allocate(columns, 8), expectBytes(0, boxBytes.a), meetAll, ...warp0, meetAll];
-        return warp === partnerWarp ? [meetAll, partner, meetAll] : [meetAll, meetAll];
+        const isPartner = warp === partnerWarp && partner !== undefined;
+        return isPartner ? [meetAll, partner, meetAll] : [meetAll, meetAll];
       }),
     },
     options,
   );
   return findings.filter(
-    ({ kind, accesses }) => kind === 'race' && accesses.some(({ site }) => site === suspectSite),
+    ({ kind, accesses }) =>
+      kind === (partner === undefined ? 'uninitialised' : 'race') &&
+      accesses.some(({ site }) => site === suspectSite),
   );
 }
 

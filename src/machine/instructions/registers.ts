@@ -1,5 +1,4 @@
-import type { InstructionOf } from '../isa/index.js';
-import { warpLanes } from '../isa/index.js';
+import { warpLanes, type InstructionOf } from '../isa/index.js';
 import { count, countInstructions } from '../measure/index.js';
 import { report, type CtaState, type MachineState, type WarpState } from '../state.js';
 import {

@@ -6,6 +6,8 @@ import type { OperationKind } from './operation-kinds.js';
 import type { OrderFindings } from './order-findings.js';
 import type { OrderedCta, OrderedRun } from './order-tracker.js';
 
+// What must not begin or end on the wrong side of an event: mbarriers, CTAs, allocations of tensor memory.
+
 /**
  * The lives of mbarriers: from mbarrier.init to mbarrier.inval. Whatever happens to one has to come
  * before its end, and the end before the next barrier at the same place begins. Events are stamps of the

@@ -33,7 +33,7 @@ function commonClock(one: Clock, other: Clock): Clock {
 }
 
 /** An operation that a warp issues, as far as order goes. */
-export interface IssuedOperation {
+interface IssuedOperation {
   readonly kind: OperationKind;
   /** The instruction, and its place in the program. */
   readonly name: string;
@@ -80,12 +80,7 @@ export function clocksOfActor({ warp, order }: Actor): AccessClocks & { readonly
 }
 
 /** Enters an event in the table of accesses; its stamp. */
-export type RecordAccess = (
-  machine: OrderedRun,
-  actor: Actor,
-  kind: AccessKind,
-  proxy: Proxy,
-) => number;
+type RecordAccess = (machine: OrderedRun, actor: Actor, kind: AccessKind, proxy: Proxy) => number;
 
 /** Enters events in this table. An operation's reads in one proxy are one event; so are its writes. */
 export function createAccessRecorder(accesses: AccessTable): RecordAccess {

@@ -67,7 +67,7 @@ export const uninitialisedState = 0;
 export const initialState = 1;
 
 /** What words are in: who wrote them last and who has read them since. Many words share a state. */
-export interface ShadowStates {
+interface ShadowStates {
   readonly count: number;
   readonly writerOf: (state: number) => number;
   /** The stamps of the reads since, without those that a later one covers. */

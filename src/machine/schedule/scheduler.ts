@@ -70,7 +70,7 @@ export function timedScheduler(): Scheduler {
 }
 
 /** A scheduler with a record of what it chose and among how many steps. */
-export interface RecordingScheduler extends Scheduler {
+interface RecordingScheduler extends Scheduler {
   readonly choices: readonly { readonly chosen: number; readonly among: number }[];
 }
 

@@ -4,7 +4,7 @@ import type { Run, RunLoop } from './instruction.js';
 import type { Operand } from './operand.js';
 
 /** `results[i]` from `inputs[i]`, for arrays of equal length. */
-export type WordArrayFunction = (inputs: Uint32Array, results: Uint32Array) => void;
+type WordArrayFunction = (inputs: Uint32Array, results: Uint32Array) => void;
 
 /** Words that are worked on at a time: a run of 128 registers in 32 lanes. */
 const capacity = 128 * warpLanes;

@@ -49,7 +49,7 @@ const modeBytes = {
 } as const;
 
 /** A mode of `prmt`. */
-export type PermuteMode = keyof typeof modeBytes;
+type PermuteMode = keyof typeof modeBytes;
 
 /** The modes of `prmt`. */
 export const permuteModes = Object.keys(modeBytes) as PermuteMode[];

@@ -15,7 +15,7 @@ export function shiftLeft(a: number, amount: number): number {
 }
 
 /** Integer sums over runs, modulo 2^32. */
-export const addIntegersLoop: RunLoop = ({ destination, sources: [a, b], count, activeLanes }) => {
+const addIntegersLoop: RunLoop = ({ destination, sources: [a, b], count, activeLanes }) => {
   const { words, step } = destination;
   const { words: x, step: aStep } = a;
   const { words: y, step: bStep } = b;
