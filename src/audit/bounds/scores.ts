@@ -9,7 +9,7 @@ import { chainLoss, fusedSumLoss } from './sums.js';
  * perUnit·Σ_t q_t·k_t, with t over the steps of the chain and units q_t, k_t of both operands that
  * `scoreUnits` gives. Raw score units. Theorem 2 of docs/bounds.md.
  */
-interface ScoreError {
+export interface ScoreError {
   /** Dimensions per partial sum; 0 where partial sums do not matter. */
   readonly step: number;
   readonly perPartial: number;

@@ -1,19 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { randomValues } from '../../../properties/problems/values.js';
 import {
+  accumulatorLoss,
+  chainedDot,
+  chainError,
+  columnMoments,
+  scanKeys,
+  weighKey,
+  weightErrorOf,
+} from '../../../src/audit/bounds/loop-definitions.js';
+import {
   createBoundMemory,
   sumsPerRow,
   tileRows,
   type BoundMemory,
 } from '../../../src/audit/bounds/memory.js';
-import {
-  formats,
-  round,
-  smallestNormal,
-  smallestSubnormal,
-  ulp,
-  type FormatName,
-} from '../../../src/formats/index.js';
+import { formats, smallestNormal, ulp, type FormatName } from '../../../src/formats/index.js';
 import { lazily } from '../../../src/lazily.js';
 import { sampled } from '../../setup/effort.js';
 
@@ -131,44 +133,18 @@ type Tile = ReturnType<typeof randomTile>;
 /** One weight, by the definitions. */
 function weightOf({ name, scores, scoreErrors, split, order, rows }: Tile, i: number, j: number) {
   const row = rows[i];
-  const format = formats[name];
-  const exponent = scores[64 * i + j] * factor + row.shift;
   const isSeen = row.low <= order[j] && order[j] < row.high;
-  const p = isSeen ? 2 ** exponent : 0;
-  const w = p * row.gain;
-  const exponential = j < split ? errorsOf.polynomial : errorsOf.hardware;
-  const slack = p * (row.uncertainty + exponential);
-  const half = ulp(format, Math.min(p + slack, format.maxFinite)) / 2;
-  let moved = Math.min(Math.abs(p - round(format, p)) + slack, half);
-  let square = slack < half / 8 ? moved ** 2 : Math.min(half ** 2 / 3, moved ** 2);
-  const isOver = p + slack > format.maxFinite;
-  const isKnown = isSeen && row.relative === 0 && (moved < half || isOver);
-  if (isOver) moved = Math.max(p + slack - format.maxFinite, moved);
-  if (isKnown) square = 0;
-  if (row.relative > 0) {
-    moved = isSeen ? row.relative * p + row.least : 0;
-    square = moved ** 2 / 3;
-  }
-  // Weights below the smallest normal number are lost or, by a tenth of their distance, favoured.
-  const below = round(format, p) === 0 ? p : smallestSubnormal(format) / 10;
-  const favour = p > 0 && p < smallestNormal(format) && !isKnown ? below : 0;
-  const bias = row.relative > 0 ? Math.min(p, row.least) : favour;
-  if (!isSeen) moved = square = 0;
+  const key = {
+    score: isSeen ? scores[64 * i + j] : NaN,
+    scoreError: scoreErrors[64 * i + j],
+    exponential: j < split ? errorsOf.polynomial : errorsOf.hardware,
+  };
   const same = scores.subarray(64 * i, 64 * i + 64).filter((s) => s === scores[64 * i + j]).length;
-  const z = Math.max(Math.abs(exponent), Math.abs(exponent - offset));
-  const natural = scoreErrors[64 * i + j] * Math.LN2;
   return {
-    p,
-    w,
+    ...weighKey(key, row, { factor, offset }, formats[name]),
     same,
-    z,
-    natural,
-    exponential,
-    moved: moved * row.gain,
-    // Conversions to fp8 saturate; `round` does as they do.
-    known: isKnown ? (Math.min(round(format, p), format.maxFinite) - p) * row.gain : 0,
-    bias: bias * row.gain,
-    once: square * row.gain ** 2 + 2 * (w * exponential) ** 2,
+    natural: key.scoreError * Math.LN2,
+    wrong: weightErrorOf(key),
   };
 }
 
@@ -194,7 +170,7 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
     for (const [t, tile] of tiles.entries())
       for (const i of all64)
         for (const j of all64) {
-          const { w, moved, known } = weights()[t][i][j];
+          const { weight: w, rounding: moved, known } = weights()[t][i][j];
           near(tile.memory.scores.view[64 * i + j], w);
           // Where the rounding is a difference of two near numbers it has the error of p.
           const got = tile.memory.rounding.view[64 * i + j];
@@ -210,7 +186,7 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
     for (const [t, tile] of tiles.entries())
       for (const i of all64)
         for (const j of all64) {
-          const { once, same } = weights()[t][i][j];
+          const { variance: once, same } = weights()[t][i][j];
           const got = tile.memory.variance.view[64 * i + j];
           total++;
           if (once === 0) {
@@ -231,26 +207,25 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
         const sum = (of: (weight: (typeof row)[number], j: number) => number) =>
           row.reduce((total, weight, j) => total + of(weight, j), 0);
         const got = tile.memory.sums.view.subarray(sumsPerRow * i, sumsPerRow * (i + 1));
-        const e = (natural: number) => natural + natural ** 2;
         near(
           got[0],
-          sum(({ w }) => w),
+          sum(({ weight }) => weight),
         );
         // Lanes come in pairs.
         const split = 2 * Math.ceil(tile.split / 2);
         near(
           got[1],
-          sum(({ w }, j) => (j < split ? w : 0)),
+          sum(({ weight }, j) => (j < split ? weight : 0)),
         );
         near(
           got[2],
-          sum(({ w, z }) => w * z),
+          sum(({ weight, distance }) => weight * distance),
         );
         near(
           got[3],
-          sum(({ w, z }) => w * z * z),
+          sum(({ weight, distance }) => weight * distance ** 2),
         );
-        const variance = sum(({ w, exponential, same }) => 2 * same * (w * exponential) ** 2);
+        const variance = sum(({ ofExponential, same }) => same * ofExponential);
         expect(got[4]).toBeGreaterThanOrEqual(variance * (1 - 1e-11));
         near(
           got[5],
@@ -258,20 +233,22 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
         );
         near(
           got[6],
-          sum(({ w, natural }) => w * e(natural)),
+          sum(({ weight, wrong }) => weight * wrong),
         );
         near(
           got[7],
-          sum(({ w, natural }) => w * e(natural) ** 2),
+          sum(({ weight, wrong }) => weight * wrong ** 2),
         );
         near(
           got[8],
-          sum(({ w }) => w * w),
+          sum(({ weight }) => weight * weight),
         );
-        expect(got[9]).toBeGreaterThanOrEqual(sum(({ w, same }) => same * w * w) * (1 - 1e-11));
+        expect(got[9]).toBeGreaterThanOrEqual(
+          sum(({ weight, same }) => same * weight * weight) * (1 - 1e-11),
+        );
         // No score error is smaller than e^t − 1 says.
         expect(got[6]).toBeGreaterThanOrEqual(
-          sum(({ w, natural }) => w * Math.expm1(natural)) * (1 - 1e-11),
+          sum(({ weight, natural }) => weight * Math.expm1(natural)) * (1 - 1e-11),
         );
       }
   });
@@ -293,29 +270,29 @@ describe.each(['bf16', 'fp16', 'e4m3'] as const)('the inner loops, weights in %s
       64,
       vStride,
     );
-    const product = (weights: Float64Array, i: number, c: number, of: (v: number) => number) =>
-      all64.reduce((sum, k) => sum + weights[64 * i + k] * of(values[k * vStride + c]), 0);
-    for (const i of all64)
+    for (const i of all64) {
+      const row = { begin: 64 * i, end: 64 * (i + 1) };
+      const keys = all64.map((j) => ({
+        ...weights()[0][i][j],
+        weight: memory.scores.view.subarray(row.begin, row.end)[j],
+        rounding: memory.rounding.view[row.begin + j],
+        known: memory.known.view[row.begin + j],
+        variance: memory.variance.view[row.begin + j],
+      }));
       for (let c = 0; c < dim; c++) {
         const at = i * vStride + c;
-        const magnitude = product(memory.scores.view, i, c, Math.abs);
-        const sum = product(memory.scores.view, i, c, (v) => v);
-        atMost(Math.abs(memory.tileSum.view[at] - sum), 1e-13 * magnitude);
-        near(
-          memory.tileSquares.view[at],
-          product(memory.scores.view, i, c, (v) => v * v),
+        const column = all64.map((k) => values[k * vStride + c]);
+        const wanted = columnMoments(keys, column);
+        const sizes = columnMoments(keys, column.map(Math.abs));
+        atMost(Math.abs(memory.tileSum.view[at] - wanted.sum), 1e-13 * sizes.sum);
+        near(memory.tileSquares.view[at], wanted.squares);
+        near(memory.tileMoved.view[at], wanted.moved);
+        expect(Math.abs(memory.tilePredicted.view[at] - wanted.predicted)).toBeLessThanOrEqual(
+          1e-13 * wanted.moved,
         );
-        near(memory.tileMoved.view[at], product(memory.rounding.view, i, c, Math.abs));
-        const predicted = product(memory.known.view, i, c, (v) => v);
-        const largest = product(memory.rounding.view, i, c, Math.abs);
-        expect(Math.abs(memory.tilePredicted.view[at] - predicted)).toBeLessThanOrEqual(
-          1e-13 * largest,
-        );
-        near(
-          memory.tileSpread.view[at],
-          product(memory.variance.view, i, c, (v) => v * v),
-        );
+        near(memory.tileSpread.view[at], wanted.spread);
       }
+    }
   });
 });
 
@@ -370,15 +347,19 @@ describe('the inner loop over tiles', () => {
       floor: 0.001,
       rescale: 0.1,
     });
+    const terms = { mass: 0.125, slack: 0.5, perTile: 0.01, floor: 0.001, rescale: 0.1 };
     const before = 3 + 0.5 * 5;
+    const losses = accumulatorLoss(terms, -3, 5, 0.5);
+    near(losses.accumulated, 0.01 * (before + Math.sqrt(0.125 * 0.5)) + 0.001);
+    near(losses.rescaled, 0.1 * before);
     const wanted = {
       sum: -2.75,
       squares: 7.5,
       moved: 1.125,
       spread: 2.0625,
       predicted: -0.25,
-      accumulated: 10 + 0.01 * (before + Math.sqrt(0.125 * 0.5)) + 0.001,
-      rescaled: 20 + 0.1 * before,
+      accumulated: 10 + losses.accumulated,
+      rescaled: 20 + losses.rescaled,
     };
     for (const [name, value] of Object.entries(wanted))
       for (const got of memory[name as 'sum'].view) near(got, value);
@@ -405,14 +386,67 @@ describe('the chain of sums', () => {
       );
       for (const i of all64)
         for (const j of all64) {
-          let [sum, partials] = [0, 0];
-          for (let t = 0; t < inner; t++) {
-            sum += memory.queries.view[i * inner + t] * memory.keysTransposed.view[t * 64 + j];
-            if ((t + 1) % step === 0 || t + 1 === inner) partials += Math.abs(sum);
-          }
+          const q = memory.queries.view.subarray(i * inner, (i + 1) * inner);
+          const k = Array.from(q, (_, t) => memory.keysTransposed.view[t * 64 + j]);
+          const { sum, partials } = chainedDot(q, k, step);
           atMost(Math.abs(memory.scores.view[64 * i + j] - sum), 1e-13);
           atMost(Math.abs(memory.scoreError.view[64 * i + j] - partials), 1e-12);
         }
     }
+  });
+});
+
+describe('the errors of scores, and the scan', () => {
+  it('are those of partial sums and of products, bit for bit', () => {
+    const memory = createBoundMemory(4, 4, 64);
+    const { uniform } = randomValues(10);
+    for (const block of [memory.scoreError, memory.variance])
+      block.view.forEach((_, i) => (block.view[i] = uniform()));
+    const partials = memory.scoreError.view.slice();
+    const law = { perPartial: 2 ** -20, perUnit: 3 * 2 ** -22 };
+    memory.kernels.scoreErrors(
+      memory.scoreError.address,
+      memory.variance.address,
+      64 * 64,
+      law.perPartial,
+      law.perUnit,
+    );
+    const wanted = partials.map((x, i) => chainError(law, x, memory.variance.view[i]));
+    expect(memory.scoreError.view).toEqual(wanted);
+  });
+
+  it('finds the largest exponent and the largest error that a row sees, bit for bit', () => {
+    const { memory, scores, scoreErrors, rows } = randomTile('bf16', 4);
+    memory.scores.view.set(scores);
+    memory.errors.view.fill(0);
+    memory.largest.view.fill(-Infinity);
+    rows.forEach(({ low, high }, i) => {
+      memory.low.view[i] = low;
+      memory.high.view[i] = high;
+    });
+    memory.kernels.scanScores(
+      memory.scores.address,
+      memory.scoreError.address,
+      memory.errors.address,
+      64,
+      factor,
+      memory.low.address,
+      memory.high.address,
+      memory.maxima.address,
+      memory.largest.address,
+      memory.tables.address,
+      binsPerOctave,
+      memory.tableBits,
+    );
+    rows.forEach(({ low, high }, i) => {
+      const keys = all64.map((j) => ({
+        score: low <= j && j < high ? scores[64 * i + j] : NaN,
+        scoreError: scoreErrors[64 * i + j],
+        exponential: 0,
+      }));
+      const { largest, error } = scanKeys(keys, factor);
+      expect(memory.maxima.view[i]).toBe(largest);
+      expect(memory.errors.view[i]).toBe(error);
+    });
   });
 });

@@ -1,0 +1,146 @@
+// AssemblyScript: scores of a tile with how far each may be off, and what is read off them before any
+// weight. Definitions in TypeScript: ../loop-definitions.ts.
+
+/** Tiles are 64 queries by 64 keys. */
+export const tile: i32 = 64;
+export const rowBytes: usize = 512;
+
+/** Exponents this far below the largest met so far are not counted. */
+const leastCounted: f64 = 24;
+
+/** The place of an exponent y in a table of 2^bits counts. */
+// @ts-ignore: decorator
+@inline
+export function placeOf(y: f64, binsPerOctave: f64, bits: i32): usize {
+  const bin = <i64>nearest<f64>(y * binsPerOctave);
+  return <usize>((<u64>bin * 0x9e3779b97f4a7c15) >> <u64>(64 - bits));
+}
+
+/**
+ * C[rows × columns] = A[rows × inner] · B[inner × columns] as a chain of sums of `step` products, and
+ * E = Σ |partial sum of the chain|; rows and columns are multiples of 4.
+ */
+export function chainProduct(
+  a: usize,
+  b: usize,
+  c: usize,
+  e: usize,
+  rows: i32,
+  inner: i32,
+  columns: i32,
+  step: i32,
+): void {
+  const aStride: usize = <usize>inner << 3;
+  const bStride: usize = <usize>columns << 3;
+  for (let i = 0; i < rows; i += 2) {
+    for (let j = 0; j < columns; j += 4) {
+      let a0: usize = a + <usize>i * aStride;
+      let a1: usize = a0 + aStride;
+      let p: usize = b + (<usize>j << 3);
+      let c00 = f64x2.splat(0);
+      let c01 = f64x2.splat(0);
+      let c10 = f64x2.splat(0);
+      let c11 = f64x2.splat(0);
+      let e00 = f64x2.splat(0);
+      let e01 = f64x2.splat(0);
+      let e10 = f64x2.splat(0);
+      let e11 = f64x2.splat(0);
+      for (let first = 0; first < inner; first += step) {
+        const end = min<i32>(first + step, inner);
+        for (let k = first; k < end; k++) {
+          const b0 = v128.load(p);
+          const b1 = v128.load(p, 16);
+          const x0 = v128.load64_splat(a0);
+          c00 = f64x2.add(c00, f64x2.mul(x0, b0));
+          c01 = f64x2.add(c01, f64x2.mul(x0, b1));
+          const x1 = v128.load64_splat(a1);
+          c10 = f64x2.add(c10, f64x2.mul(x1, b0));
+          c11 = f64x2.add(c11, f64x2.mul(x1, b1));
+          a0 += 8;
+          a1 += 8;
+          p += bStride;
+        }
+        e00 = f64x2.add(e00, f64x2.abs(c00));
+        e01 = f64x2.add(e01, f64x2.abs(c01));
+        e10 = f64x2.add(e10, f64x2.abs(c10));
+        e11 = f64x2.add(e11, f64x2.abs(c11));
+      }
+      const at: usize = <usize>i * bStride + (<usize>j << 3);
+      v128.store(c + at, c00);
+      v128.store(c + at, c01, 16);
+      v128.store(c + at + bStride, c10);
+      v128.store(c + at + bStride, c11, 16);
+      v128.store(e + at, e00);
+      v128.store(e + at, e01, 16);
+      v128.store(e + at + bStride, e10);
+      v128.store(e + at + bStride, e11, 16);
+    }
+  }
+}
+
+/** e = perPartial·e + perProduct·products, element by element: how far scores may be off. */
+export function scoreErrors(
+  e: usize,
+  products: usize,
+  count: i32,
+  perPartial: f64,
+  perProduct: f64,
+): void {
+  const partial = f64x2.splat(perPartial);
+  const product = f64x2.splat(perProduct);
+  for (let i = 0; i < count; i += 2) {
+    const at: usize = <usize>i << 3;
+    v128.store(
+      e + at,
+      f64x2.add(
+        f64x2.mul(v128.load(e + at), partial),
+        f64x2.mul(v128.load(products + at), product),
+      ),
+    );
+  }
+}
+
+/**
+ * For each row the largest exponent s·factor over columns low ≤ j < high, −Infinity where there are
+ * none. Counts the exponents of each of `binsPerOctave` bins in the row's table of 2^bits counts (u16),
+ * too high where two bins share a place; `largest` holds the row's largest exponent so far, `errors` the largest of the tile's
+ * errors of scores so far.
+ */
+export function scanScores(
+  scores: usize,
+  scoreError: usize,
+  errors: usize,
+  rows: i32,
+  factor: f64,
+  low: usize,
+  high: usize,
+  maxima: usize,
+  largest: usize,
+  tables: usize,
+  binsPerOctave: f64,
+  bits: i32,
+): void {
+  for (let i = 0; i < rows; i++) {
+    const begin = load<i32>(low + (<usize>i << 2));
+    const end = load<i32>(high + (<usize>i << 2));
+    const row = scores + <usize>i * rowBytes;
+    let most: f64 = -Infinity;
+    for (let j = begin; j < end; j++) most = max<f64>(most, load<f64>(row + (<usize>j << 3)) * factor);
+    store<f64>(maxima + (<usize>i << 3), most);
+    let error = load<f64>(errors + (<usize>i << 3));
+    for (let j = begin; j < end; j++)
+      error = max<f64>(error, load<f64>(scoreError + (row - scores) + (<usize>j << 3)));
+    store<f64>(errors + (<usize>i << 3), error);
+    if (bits == 0) continue;
+    const above = max<f64>(load<f64>(largest + (<usize>i << 3)), most);
+    store<f64>(largest + (<usize>i << 3), above);
+    const table = tables + (<usize>i << (bits + 1));
+    for (let j = begin; j < end; j++) {
+      const y = load<f64>(row + (<usize>j << 3)) * factor;
+      if (!(y >= above - leastCounted)) continue;
+      const at = table + (placeOf(y, binsPerOctave, bits) << 1);
+      const count = load<u16>(at);
+      if (count < 65535) store<u16>(at, count + 1);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+// AssemblyScript: sums over keys of weights and of what rounding does to them, with V. Definitions in
+// TypeScript: ../loop-definitions.ts.
+
+import { rowBytes, tile } from './scores';
+
+/**
+ * Five products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v|, known·v and
+ * variance·v², each [64 × columns]. Columns are a multiple of 4.
+ */
+export function moments(
+  weights: usize,
+  rounding: usize,
+  known: usize,
+  variance: usize,
+  values: usize,
+  sum: usize,
+  squares: usize,
+  moved: usize,
+  predicted: usize,
+  spread: usize,
+  rows: i32,
+  columns: i32,
+): void {
+  const stride: usize = <usize>columns << 3;
+  const toRounding = rounding - weights;
+  const toKnown = known - weights;
+  const toVariance = variance - weights;
+  // One row and two vectors of columns at a time: ten sums and what they are made of fit the registers.
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < columns; j += 4) {
+      let p = values + (<usize>j << 3);
+      let w = weights + <usize>i * rowBytes;
+      let s0 = f64x2.splat(0);
+      let s1 = f64x2.splat(0);
+      let q0 = f64x2.splat(0);
+      let q1 = f64x2.splat(0);
+      let m0 = f64x2.splat(0);
+      let m1 = f64x2.splat(0);
+      let p0 = f64x2.splat(0);
+      let p1 = f64x2.splat(0);
+      let t0 = f64x2.splat(0);
+      let t1 = f64x2.splat(0);
+      for (let k = 0; k < tile; k++) {
+        const v0 = v128.load(p);
+        const v1 = v128.load(p, 16);
+        const weight = v128.load64_splat(w);
+        s0 = f64x2.add(s0, f64x2.mul(weight, v0));
+        s1 = f64x2.add(s1, f64x2.mul(weight, v1));
+        const certain = v128.load64_splat(w + toKnown);
+        p0 = f64x2.add(p0, f64x2.mul(certain, v0));
+        p1 = f64x2.add(p1, f64x2.mul(certain, v1));
+        const distance = v128.load64_splat(w + toRounding);
+        m0 = f64x2.add(m0, f64x2.mul(distance, f64x2.abs(v0)));
+        m1 = f64x2.add(m1, f64x2.mul(distance, f64x2.abs(v1)));
+        const b0 = f64x2.mul(v0, v0);
+        const b1 = f64x2.mul(v1, v1);
+        q0 = f64x2.add(q0, f64x2.mul(weight, b0));
+        q1 = f64x2.add(q1, f64x2.mul(weight, b1));
+        const square = v128.load64_splat(w + toVariance);
+        t0 = f64x2.add(t0, f64x2.mul(square, b0));
+        t1 = f64x2.add(t1, f64x2.mul(square, b1));
+        w += 8;
+        p += stride;
+      }
+      const at = <usize>i * stride + (<usize>j << 3);
+      v128.store(sum + at, s0);
+      v128.store(sum + at, s1, 16);
+      v128.store(squares + at, q0);
+      v128.store(squares + at, q1, 16);
+      v128.store(moved + at, m0);
+      v128.store(moved + at, m1, 16);
+      v128.store(predicted + at, p0);
+      v128.store(predicted + at, p1, 16);
+      v128.store(spread + at, t0);
+      v128.store(spread + at, t1, 16);
+    }
+  }
+}
+
+/**
+ * Adds a tile's moments to the running ones, row by row, and to two bounds that depend on the
+ * accumulator C at that time: with |C| ≤ |sum| + slack[i]·magnitude before the tile and M ≤
+ * √(mass[i]·squares) what the tile adds to it, accumulated += perTile[i]·(|C| + M) + floor[i] and
+ * rescaled += rescale[i]·|C|.
+ */
+export function addTile(
+  tileSum: usize,
+  tileSquares: usize,
+  tileMoved: usize,
+  tilePredicted: usize,
+  tileSpread: usize,
+  sum: usize,
+  squares: usize,
+  moved: usize,
+  predicted: usize,
+  spread: usize,
+  magnitude: usize,
+  accumulated: usize,
+  rescaled: usize,
+  mass: usize,
+  slack: usize,
+  perTile: usize,
+  floor: usize,
+  rescale: usize,
+  rows: i32,
+  columns: i32,
+): void {
+  let at: usize = 0;
+  for (let i = 0; i < rows; i++) {
+    const entry = <usize>i << 3;
+    const m = v128.load64_splat(mass + entry);
+    const loose = v128.load64_splat(slack + entry);
+    const fused = v128.load64_splat(perTile + entry);
+    const least = v128.load64_splat(floor + entry);
+    const scaled = v128.load64_splat(rescale + entry);
+    for (let j = 0; j < columns; j += 2) {
+      const before = v128.load(sum + at);
+      const added = v128.load(tileSquares + at);
+      const c = f64x2.add(f64x2.abs(before), f64x2.mul(loose, v128.load(magnitude + at)));
+      const reach = f64x2.add(c, f64x2.sqrt(f64x2.mul(m, added)));
+      v128.store(
+        accumulated + at,
+        f64x2.add(v128.load(accumulated + at), f64x2.add(f64x2.mul(fused, reach), least)),
+      );
+      v128.store(rescaled + at, f64x2.add(v128.load(rescaled + at), f64x2.mul(scaled, c)));
+      v128.store(sum + at, f64x2.add(before, v128.load(tileSum + at)));
+      v128.store(squares + at, f64x2.add(v128.load(squares + at), added));
+      v128.store(moved + at, f64x2.add(v128.load(moved + at), v128.load(tileMoved + at)));
+      v128.store(
+        predicted + at,
+        f64x2.add(v128.load(predicted + at), v128.load(tilePredicted + at)),
+      );
+      v128.store(spread + at, f64x2.add(v128.load(spread + at), v128.load(tileSpread + at)));
+      at += 16;
+    }
+  }
+}
