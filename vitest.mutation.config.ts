@@ -12,7 +12,7 @@ const quickTests = [
   'test/audit/bounds/{alike,constants,inner-loops,score-tiles,techniques}.test.ts',
   'test/campaign/*.test.ts',
   'test/oracles/*.test.ts',
-  'test/properties/{assert-kernel,check-kernel,describe-kernel,laws-*,shrinking,vitest-matcher}.test.ts',
+  'test/properties/{describe-kernel,vitest-matcher,laws/laws-*,problems/shrinking,suite/assert-kernel}.test.ts',
   'test/report/{audit-report,text}.test.ts',
 ];
 

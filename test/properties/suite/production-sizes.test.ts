@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { runKernelModel } from '../../kernels/index.js';
+import { runKernelModel } from '../../../kernels/index.js';
 import {
   checkKernel,
   lawIds,
@@ -8,11 +8,15 @@ import {
   resolvePromises,
   type AttentionKernel,
   type KernelPromises,
-} from '../../properties/index.js';
-import { lawCases, productionAspect, productionSizes } from '../../properties/suite/law-cases.js';
-import { usualTiling } from '../../properties/problems/regimes/regime.js';
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
-import { testSeed } from '../setup/effort.js';
+} from '../../../properties/index.js';
+import {
+  lawCases,
+  productionAspect,
+  productionSizes,
+} from '../../../properties/suite/law-cases.js';
+import { usualTiling } from '../../../properties/problems/regimes/regime.js';
+import { problemShape, type Problem, type ProblemShape } from '../../../src/problem/index.js';
+import { testSeed } from '../../setup/effort.js';
 
 /** The textbook kernel, but that on some problems the LSE is 1 too high. */
 function wrongWhere(isHit: (shape: ProblemShape) => boolean): AttentionKernel {

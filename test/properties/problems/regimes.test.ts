@@ -7,14 +7,14 @@ import {
   regimeNames,
   type ProblemConstraints,
   type RegimeName,
-} from '../../properties/index.js';
-import { decodeProblem, type PlainProblem } from '../../properties/problems/plain-problem.js';
-import { randomValues } from '../../properties/problems/values.js';
-import { regimes } from '../../properties/problems/regimes/index.js';
-import { resolveTiling, usualTiling } from '../../properties/problems/regimes/regime.js';
-import { formats, round, smallestNormal, type FormatName } from '../../src/formats/index.js';
-import { RequestError } from '../../src/request-error.js';
-import { scaled, testSeed } from '../setup/effort.js';
+} from '../../../properties/index.js';
+import { decodeProblem, type PlainProblem } from '../../../properties/problems/plain-problem.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { regimes } from '../../../properties/problems/regimes/index.js';
+import { resolveTiling, usualTiling } from '../../../properties/problems/regimes/regime.js';
+import { formats, round, smallestNormal, type FormatName } from '../../../src/formats/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 const everyFormat = Object.keys(formats) as FormatName[];
 

@@ -9,12 +9,12 @@ import {
   UnsupportedProblem,
   type AttentionKernel,
   type KernelPromises,
-} from '../../properties/index.js';
-import { runKernelModel } from '../../kernels/index.js';
-import { problemShape, type Problem } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
-import { decodeProblem, encodeProblem } from '../../properties/problems/plain-problem.js';
-import { exactKernel } from './exact-kernel.js';
+} from '../../../properties/index.js';
+import { runKernelModel } from '../../../kernels/index.js';
+import { problemShape, type Problem } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import { decodeProblem, encodeProblem } from '../../../properties/problems/plain-problem.js';
+import { exactKernel } from '../exact-kernel.js';
 
 const promises: KernelPromises = {
   formats: ['fp32'],

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { runKernelModel } from '../../kernels/index.js';
-import { attentionOracle } from '../../oracles/index.js';
+import { runKernelModel } from '../../../kernels/index.js';
+import { attentionOracle } from '../../../oracles/index.js';
 import {
   checkKernel,
   modelPromises,
@@ -11,15 +11,15 @@ import {
   type KernelPromises,
   type LawId,
   type RegimeName,
-} from '../../properties/index.js';
-import { exactAttention } from '../../properties/laws/within-bound.js';
-import { exactExp2, exactOfOctaves } from '../../properties/laws/exact-exp2.js';
-import { exact, exactOfHotKeys } from '../../properties/laws/exact.js';
-import { runBounds } from '../../properties/laws/run-bounds.js';
-import { testBias, unbiased } from '../../properties/laws/unbiased.js';
-import { arrangeProblem, indices } from '../../properties/laws/transform-problem.js';
-import { randomValues } from '../../properties/problems/values.js';
-import { auditableOutput, elementAt } from '../../src/audit/index.js';
+} from '../../../properties/index.js';
+import { exactAttention } from '../../../properties/laws/within-bound.js';
+import { exactExp2, exactOfOctaves } from '../../../properties/laws/exact-exp2.js';
+import { exact, exactOfHotKeys } from '../../../properties/laws/exact.js';
+import { runBounds } from '../../../properties/laws/run-bounds.js';
+import { testBias, unbiased } from '../../../properties/laws/unbiased.js';
+import { arrangeProblem, indices } from '../../../properties/laws/transform-problem.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { auditableOutput, elementAt } from '../../../src/audit/index.js';
 import {
   encodeFromFloat64,
   formats,
@@ -27,8 +27,13 @@ import {
   round,
   ulp,
   type FormatName,
-} from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem/index.js';
+} from '../../../src/formats/index.js';
+import {
+  problemShape,
+  visibleKeys,
+  type Problem,
+  type Tensor,
+} from '../../../src/problem/index.js';
 
 const boundLaws = [
   'weights-sum-to-one',

@@ -5,13 +5,13 @@ import {
   regimeNames,
   type ProblemConstraints,
   type RegimeName,
-} from '../../properties/index.js';
-import { decodeProblem } from '../../properties/problems/plain-problem.js';
-import { regimes } from '../../properties/problems/regimes/index.js';
-import { usualTiling } from '../../properties/problems/regimes/regime.js';
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../src/problem/index.js';
-import { scaled, testSeed } from '../setup/effort.js';
+} from '../../../properties/index.js';
+import { decodeProblem } from '../../../properties/problems/plain-problem.js';
+import { regimes } from '../../../properties/problems/regimes/index.js';
+import { usualTiling } from '../../../properties/problems/regimes/regime.js';
+import { decodeToFloat64, formats } from '../../../src/formats/index.js';
+import { problemShape, visibleKeys, type Problem } from '../../../src/problem/index.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 /** What a failure shrinks to, and how many problems were looked at from the first failure on. */
 function counterexample(

@@ -6,10 +6,15 @@ import {
   fittingRegimes,
   regimeNames,
   type ProblemConstraints,
-} from '../../properties/index.js';
-import { decodeToFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
+} from '../../../properties/index.js';
+import { decodeToFloat64, formats, type FormatName } from '../../../src/formats/index.js';
+import {
+  problemShape,
+  visibleKeys,
+  type Problem,
+  type Tensor,
+} from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
 
 const seed = 42;
 

@@ -6,10 +6,10 @@ import {
   UnsupportedProblem,
   type AttentionKernel,
   type KernelPromises,
-} from '../../properties/index.js';
-import { problemShape } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
-import { exactKernel } from './exact-kernel.js';
+} from '../../../properties/index.js';
+import { problemShape } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import { exactKernel } from '../exact-kernel.js';
 
 const promises: KernelPromises = {
   formats: ['fp32'],

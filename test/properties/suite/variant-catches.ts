@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import type { KernelVariant } from '../../kernels/index.js';
-import { attentionOracle } from '../../oracles/index.js';
+import type { KernelVariant } from '../../../kernels/index.js';
+import { attentionOracle } from '../../../oracles/index.js';
 import {
   attentionProblem,
   checkKernel,
@@ -8,10 +8,10 @@ import {
   type CheckOptions,
   type LawFailure,
   type LawId,
-} from '../../properties/index.js';
-import { auditAccuracy, auditOutputs } from '../../src/audit/index.js';
-import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem/index.js';
+} from '../../../properties/index.js';
+import { auditAccuracy, auditOutputs } from '../../../src/audit/index.js';
+import type { FormatName } from '../../../src/formats/index.js';
+import type { Problem } from '../../../src/problem/index.js';
 
 /** A variant of fa4 as a kernel under test. */
 function variantUnderTest({ id }: KernelVariant) {

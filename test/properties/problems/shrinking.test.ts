@@ -6,9 +6,9 @@ import {
   describeProblem,
   type AttentionOutputs,
   type ProblemConstraints,
-} from '../../properties/index.js';
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
-import { exactKernel } from './exact-kernel.js';
+} from '../../../properties/index.js';
+import { problemShape, type Problem, type ProblemShape } from '../../../src/problem/index.js';
+import { exactKernel } from '../exact-kernel.js';
 
 /** What a property that fails on some problems shrinks to. */
 function counterexample(

@@ -8,10 +8,15 @@ import {
   groupFailures,
   type AttentionKernel,
   type KernelPromises,
-} from '../../properties/index.js';
-import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem, type Tensor } from '../../src/problem/index.js';
-import { exactKernel } from './exact-kernel.js';
+} from '../../../properties/index.js';
+import { decodeToFloat64, encodeFromFloat64, formats } from '../../../src/formats/index.js';
+import {
+  problemShape,
+  visibleKeys,
+  type Problem,
+  type Tensor,
+} from '../../../src/problem/index.js';
+import { exactKernel } from '../exact-kernel.js';
 
 const promises: KernelPromises = {
   formats: ['bf16'],

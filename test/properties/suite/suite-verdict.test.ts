@@ -5,11 +5,11 @@ import {
   runCase,
   type AttentionKernel,
   type KernelPromises,
-} from '../../properties/index.js';
-import { encodeProblem } from '../../properties/problems/plain-problem.js';
-import { decodeToFloat64, encodeFromFloat64, formats } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem/index.js';
-import { exactKernel } from './exact-kernel.js';
+} from '../../../properties/index.js';
+import { encodeProblem } from '../../../properties/problems/plain-problem.js';
+import { decodeToFloat64, encodeFromFloat64, formats } from '../../../src/formats/index.js';
+import type { Problem, Tensor } from '../../../src/problem/index.js';
+import { exactKernel } from '../exact-kernel.js';
 
 const promises: KernelPromises = {
   formats: ['fp32'],

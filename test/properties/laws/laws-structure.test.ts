@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { runKernelModel } from '../../kernels/index.js';
-import { attentionOracle } from '../../oracles/index.js';
+import { runKernelModel } from '../../../kernels/index.js';
+import { attentionOracle } from '../../../oracles/index.js';
 import {
   attentionProblem,
   checkKernel,
@@ -14,7 +14,7 @@ import {
   type LawId,
   type LawStrength,
   type RegimeName,
-} from '../../properties/index.js';
+} from '../../../properties/index.js';
 import {
   arrangeProblem,
   arrangeReference,
@@ -23,12 +23,12 @@ import {
   permutation,
   replaceElements,
   spreadChoice,
-} from '../../properties/laws/transform-problem.js';
-import { isPromised } from '../../properties/laws/promised-problem.js';
-import { rowScores } from '../../properties/laws/value-scaling.js';
-import { encodeProblem, decodeProblem } from '../../properties/problems/plain-problem.js';
-import { formats, patternsOf } from '../../src/formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
+} from '../../../properties/laws/transform-problem.js';
+import { isPromised } from '../../../properties/laws/promised-problem.js';
+import { rowScores } from '../../../properties/laws/value-scaling.js';
+import { encodeProblem, decodeProblem } from '../../../properties/problems/plain-problem.js';
+import { formats, patternsOf } from '../../../src/formats/index.js';
+import { problemShape, type Problem, type Tensor } from '../../../src/problem/index.js';
 
 const structureLaws = [
   'determinism',

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { kernelVariants } from '../../kernels/index.js';
-import { checkKernel, modelPromises, type LawFailure } from '../../properties/index.js';
-import { problemShape } from '../../src/problem/index.js';
-import { sampled } from '../setup/effort.js';
+import { kernelVariants } from '../../../kernels/index.js';
+import { checkKernel, modelPromises, type LawFailure } from '../../../properties/index.js';
+import { problemShape } from '../../../src/problem/index.js';
+import { sampled } from '../../setup/effort.js';
 import { checkers, firstCatch, ordinaryCatches } from './variant-catches.js';
 
 /**

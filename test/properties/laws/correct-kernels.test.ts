@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { exp2Tunings } from '../../kernels/index.js';
-import { checkKernel, describeFailures, lawIds, modelPromises } from '../../properties/index.js';
-import { testSeed } from '../setup/effort.js';
+import { exp2Tunings } from '../../../kernels/index.js';
+import { checkKernel, describeFailures, lawIds, modelPromises } from '../../../properties/index.js';
+import { testSeed } from '../../setup/effort.js';
 
 /** Problems per law and kernel; raise it for a campaign. */
 const runs = Number(process.env['CHECK_RUNS'] ?? 1);

@@ -5,11 +5,11 @@ import {
   scoreRegime,
   scoreRegimeNames,
   type ScoreRegimeName,
-} from '../../properties/index.js';
-import { decodeToFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
-import { sampled } from '../setup/effort.js';
+} from '../../../properties/index.js';
+import { decodeToFloat64, formats, type FormatName } from '../../../src/formats/index.js';
+import type { Problem, Tensor } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import { sampled } from '../../setup/effort.js';
 
 const request = { queries: 24, keys: 640, dim: 64, seed: 7, format: 'bf16' } as const;
 const everyFormat = Object.keys(formats) as FormatName[];
