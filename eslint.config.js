@@ -34,7 +34,7 @@ export const arrows = {
   ],
   'report/text/attribution': ['report/layout', 'attribution', 'problem'],
   'report/text/profile': ['report/layout', 'profile'],
-  'report/junit': ['report/layout', 'report/json', 'report/text', 'audit'],
+  'report/junit': ['report/layout', 'report/json', 'report/text', 'audit', 'problem'],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
   'report/svg': ['profile'],
   attribution: ['audit', 'kernels', 'oracles', 'formats', 'problem'],

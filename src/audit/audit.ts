@@ -25,12 +25,12 @@ import {
   type GivenQuantity,
   type KernelOutputs,
 } from './kernel-outputs.js';
-import type { PremiseDeclaration } from './premise-declaration.js';
-import { fitPremise } from './premise-fit.js';
-import { resolvePremises, type Premises } from './premises.js';
+import type { PremiseDeclaration } from './premises/premise-declaration.js';
+import { fitPremise } from './premises/premise-fit.js';
+import { resolvePremises, type Premises } from './premises/premises.js';
 import { createRowStatistics, type RowStatistics } from './row-statistics.js';
-import { structureResults } from './structure.js';
-import { untestedStructure } from './untested-structure.js';
+import { structureResults } from './structure/structure.js';
+import { untestedStructure } from './structure/untested-structure.js';
 import { reachVerdict, type Explainers, type Verdict } from './verdict.js';
 
 /** All that an output is judged by, element by element and row by row. Arrays are not to be changed. */

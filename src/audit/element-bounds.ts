@@ -1,5 +1,6 @@
 import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
-import type { ByQuantity, Problem } from '../problem/index.js';
+import type { ByQuantity, Problem, Quantity } from '../problem/index.js';
+import { RequestError } from '../request-error.js';
 import {
   combinations,
   type CombinedBounds,
@@ -21,6 +22,16 @@ export interface ElementBounds {
   readonly quantities: ByQuantity<CombinedBounds>;
   /** [batch, heads, queries]: rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;
+}
+
+/**
+ * The bounds of every element of a quantity.
+ * @throws RequestError where there are none for it
+ */
+export function boundsOf({ quantities }: ElementBounds, { name, prose }: Quantity): CombinedBounds {
+  const found = quantities[name];
+  if (found === undefined) throw new RequestError(`${prose} has no bounds`);
+  return found;
 }
 
 /**

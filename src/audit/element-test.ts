@@ -1,9 +1,8 @@
 import type { FormatName } from '../formats/index.js';
 import { rowElements } from '../problem/index.js';
-import { isAdmittedOverflow, largestRounding } from './admitted-infinity.js';
+import { isAdmittedOverflow, isUndefinedRow, largestRounding } from './admitted-values.js';
 import type { ComparedQuantity } from './kernel-outputs.js';
 import { placeOf, type Coordinates } from './places.js';
-import { isUndefinedRow } from './undefined-row.js';
 
 /** Every element of a quantity of vectors against its worst-case bound. */
 export interface ElementTest {

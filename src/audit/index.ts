@@ -53,7 +53,7 @@ export { createUlpScale, type ErrorProfile, type Percentiles } from './error-pro
 export type { NumberTest, NumberTest as LseTest } from './number-test.js';
 export { describePlace, elementAt, placeOf, type Coordinates } from './places.js';
 export type { RowStatistics } from './row-statistics.js';
-export type { PremiseDeclaration } from './premise-declaration.js';
+export type { PremiseDeclaration } from './premises/premise-declaration.js';
 export {
   checkDeclaration,
   declarationFlags,
@@ -63,14 +63,14 @@ export {
   premisePresets,
   premiseWords,
   type PremiseName,
-} from './premise-words.js';
+} from './premises/premise-words.js';
 export {
   factorsError,
   premisesByFormat,
   problemPremises,
   resolvePremises,
   type Premises,
-} from './premises.js';
+} from './premises/premises.js';
 export {
   spreadScopes,
   testSpread,
@@ -78,7 +78,7 @@ export {
   type SpreadScope,
   type SpreadTest,
 } from './spread-test.js';
-export { alarmDeviations } from './structure-statistic.js';
+export { alarmDeviations } from './structure/structure-statistic.js';
 export {
   inTestOrder,
   structureQuantity,
@@ -87,6 +87,6 @@ export {
   type StructureResult,
   type StructureScope,
   type StructureTest,
-} from './structure-result.js';
+} from './structure/structure-result.js';
 export { findingTest, type Finding, type FindingTest, type Verdict } from './verdict.js';
-export type { UntestedStructure } from './untested-structure.js';
+export type { UntestedStructure } from './structure/untested-structure.js';

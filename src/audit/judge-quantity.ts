@@ -1,12 +1,15 @@
 import type { FormatName } from '../formats/index.js';
 import type { Quantity } from '../problem/index.js';
-import { RequestError } from '../request-error.js';
-import type { ElementBounds } from './element-bounds.js';
+import { boundsOf, type ElementBounds } from './element-bounds.js';
 import { testElements, type ElementTest } from './element-test.js';
 import type { ComparedQuantity } from './kernel-outputs.js';
 import { testNumbers, type NumberTest } from './number-test.js';
 import { testSpread, type SpreadTest } from './spread-test.js';
-import { inTestOrder, structureQuantity, type StructureResult } from './structure-result.js';
+import {
+  inTestOrder,
+  structureQuantity,
+  type StructureResult,
+} from './structure/structure-result.js';
 
 /** What the tests say of a quantity whose rows are vectors. */
 export interface JudgedVectors {
@@ -61,8 +64,7 @@ export function judgeQuantity(
   { bounds, admitsOverflow, falseAlarmRate, structure }: JudgementMeasure,
 ): JudgedQuantity {
   const { quantity, format, values } = compared;
-  const ofElements = bounds.quantities[quantity.name];
-  if (ofElements === undefined) throw new RequestError(`${quantity.prose} has no bounds`);
+  const { total } = boundsOf(bounds, quantity);
   const common = {
     quantity,
     format,
@@ -73,10 +75,10 @@ export function judgeQuantity(
     ? {
         row: 'vector',
         ...common,
-        elements: testElements(compared, ofElements.total, admitsOverflow),
+        elements: testElements(compared, total, admitsOverflow),
         spread: testSpread(compared, bounds, falseAlarmRate),
       }
-    : { row: 'number', ...common, numbers: testNumbers(compared, ofElements.total) };
+    : { row: 'number', ...common, numbers: testNumbers(compared, total) };
 }
 
 /** The judged quantities in the order of their table. */

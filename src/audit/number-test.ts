@@ -1,9 +1,8 @@
 import type { FormatName } from '../formats/index.js';
-import { isAdmittedOverflow } from './admitted-infinity.js';
+import { isAdmittedOverflow, isUndefinedRow } from './admitted-values.js';
 import { outputRounding } from './bounds/index.js';
 import type { ComparedQuantity } from './kernel-outputs.js';
 import { placeOf, type Coordinates } from './places.js';
-import { isUndefinedRow } from './undefined-row.js';
 
 /** The number of every row (an LSE) against the oracle and its bound. Errors are absolute. */
 export interface NumberTest {

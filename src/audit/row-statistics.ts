@@ -1,7 +1,7 @@
 import type { AttentionReference, WeightVisitor } from '../../oracles/index.js';
 import { countKeys, problemMask, type Problem } from '../problem/index.js';
 import { followMaximum, type MaximumRule } from './bounds/index.js';
-import { walkRows } from './structure-statistic.js';
+import { walkRows } from './structure/structure-statistic.js';
 
 /** What is special about the weights of each row, [batch, heads, queries]. */
 export interface RowStatistics {

@@ -1,6 +1,6 @@
 import { levels } from '../../oracles/index.js';
 import { rowElements } from '../problem/index.js';
-import type { ElementBounds } from './element-bounds.js';
+import { boundsOf, type ElementBounds } from './element-bounds.js';
 import type { ComparedQuantity } from './kernel-outputs.js';
 import { placeOf, type Coordinates } from './places.js';
 
@@ -116,7 +116,7 @@ export function testSpread(
   falseAlarmRate: number,
 ): SpreadTest {
   const { shape } = reference;
-  const ofElements = bounds.quantities[quantity.name]!;
+  const ofElements = boundsOf(bounds, quantity);
   const { values: exact } = oracle;
   const [batch, heads, rows] = quantity.axes;
   const queries = shape[rows];

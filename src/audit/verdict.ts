@@ -1,11 +1,15 @@
 import type { Diagnosis } from './diagnosis/index.js';
 import { formatApart, formatNumber } from '../words/index.js';
-import type { PremiseFit } from './premise-fit.js';
-import { structureTests, type StructureResult, type StructureTest } from './structure-result.js';
+import type { PremiseFit } from './premises/premise-fit.js';
+import {
+  structureTests,
+  type StructureResult,
+  type StructureTest,
+} from './structure/structure-result.js';
 import type { JudgedNumbers, JudgedQuantity, JudgedVectors } from './judge-quantity.js';
 import { describePlace } from './places.js';
 import type { Quantity } from '../problem/index.js';
-import type { UntestedStructure } from './untested-structure.js';
+import type { UntestedStructure } from './structure/untested-structure.js';
 
 /** What of a quantity was found wrong: not a number, beyond its bound, beyond what roundings add up to. */
 type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';

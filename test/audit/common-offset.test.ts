@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CommonOffset } from '../../src/audit/common-offset.js';
-import { fourierTransform } from '../../src/audit/fast-fourier.js';
+import { CommonOffset, fourierTransform } from '../../src/audit/structure/common-offset.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
 
 const numbers = fc.array(fc.double({ min: -1, max: 1, noNaN: true }), {

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { KernelBound } from '../../src/audit/index.js';
 import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
-import { keyTileKeys, testKeyTiles } from '../../src/audit/key-tile-test.js';
-import { outputGroups, weightGroups } from '../../src/audit/structure-statistic.js';
+import { keyTileKeys, testKeyTiles } from '../../src/audit/structure/key-tile-test.js';
+import { outputGroups, weightGroups } from '../../src/audit/structure/structure-statistic.js';
 import type { Problem } from '../../src/problem/index.js';
 import { filledProblem } from '../setup/problems.js';
 

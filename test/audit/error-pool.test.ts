@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ErrorPool } from '../../src/audit/error-pool.js';
+import { ErrorPool } from '../../src/audit/structure/error-pool.js';
 
 /** What `ErrorPool.tolerance` promises, with a map for memory. */
 function toleranceOf(errors: readonly (readonly [group: number, x: number])[], deviations: number) {

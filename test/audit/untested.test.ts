@@ -9,7 +9,7 @@ import {
 import { structureOf, judgeOutputs, type Judgement } from '../../src/audit/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { testSpread } from '../../src/audit/spread-test.js';
-import { WorstResults } from '../../src/audit/structure-result.js';
+import { WorstResults } from '../../src/audit/structure/structure-result.js';
 import { filledProblem } from '../setup/problems.js';
 import { encode } from './damage.js';
 import { compared, handMadeBounds, handMadeReference } from './hand-made.js';

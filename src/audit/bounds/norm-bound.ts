@@ -15,7 +15,7 @@ import {
   type Tensor,
 } from '../../problem/index.js';
 import { euclideanNorm } from './head-operands.js';
-import { factorsError, problemPremises, type Premises } from '../premises.js';
+import { factorsError, problemPremises, type Premises } from '../premises/premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {

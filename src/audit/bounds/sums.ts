@@ -1,5 +1,5 @@
 import { type KernelArithmetic, roundoff32, type SumArithmetic } from '../../../kernels/index.js';
-import { factorsError } from '../premises.js';
+import { factorsError } from '../premises/premises.js';
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
 import { hardwareExp2Error } from '../../hardware/index.js';
 import { type FormatName, formats, smallestNormal } from '../../formats/index.js';

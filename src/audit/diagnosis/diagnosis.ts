@@ -1,3 +1,8 @@
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { Problem } from '../../problem/index.js';
+import type { KernelBound } from '../bounds/index.js';
+import type { JudgedOutputs } from '../judge-quantity.js';
+
 /** A cause that is not the cause, or not surely so. */
 export interface DiagnosisCandidate {
   readonly id: string;
@@ -42,4 +47,12 @@ export function unexplained(
     evidence: [...evidence, ...nearest],
     candidates,
   };
+}
+
+/** A failed output with what the audit knows about it. */
+export interface DiagnosisInput {
+  readonly problem: Problem;
+  readonly reference: AttentionReference;
+  readonly outputs: JudgedOutputs;
+  readonly bound: KernelBound;
 }

@@ -1,5 +1,5 @@
 import type { KeyRange, ProblemShape } from '../../problem/index.js';
-import type { DiagnosisInput } from './diagnosis-input.js';
+import type { DiagnosisInput } from './diagnosis.js';
 import type { PredictionPlace, RowPrediction } from './prediction.js';
 import type { RowReader } from './row-reader.js';
 

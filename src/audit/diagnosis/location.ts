@@ -1,5 +1,5 @@
 import type { ProblemShape } from '../../problem/index.js';
-import type { DiagnosisInput } from './diagnosis-input.js';
+import type { DiagnosisInput } from './diagnosis.js';
 import type { SampleRow } from './hypothesis.js';
 import { type RowDamage } from './row-damage.js';
 

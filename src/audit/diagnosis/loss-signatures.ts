@@ -1,5 +1,5 @@
 import { problemMask, type KeyRange } from '../../problem/index.js';
-import type { DiagnosisInput } from './diagnosis-input.js';
+import type { DiagnosisInput } from './diagnosis.js';
 import type { RowReader } from './row-reader.js';
 
 /** What a lost row holds. */

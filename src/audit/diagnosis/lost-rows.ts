@@ -1,6 +1,5 @@
 import { formats, smallestSubnormal } from '../../formats/index.js';
-import type { Diagnosis } from './diagnosis.js';
-import type { DiagnosisInput } from './diagnosis-input.js';
+import type { Diagnosis, DiagnosisInput } from './diagnosis.js';
 import { listNumbers, nameHeads } from './location.js';
 import { lossSignatures, type Loss, type LossSignature } from './loss-signatures.js';
 import type { RowReader } from './row-reader.js';

@@ -1,5 +1,4 @@
-import type { Diagnosis } from './diagnosis.js';
-import type { DiagnosisInput } from './diagnosis-input.js';
+import type { Diagnosis, DiagnosisInput } from './diagnosis.js';
 
 /** Whether the output passes every test and the LSE does not. */
 export function failsOnlyByLse({ outputs: { out, lse } }: DiagnosisInput): boolean {

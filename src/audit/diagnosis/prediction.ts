@@ -1,6 +1,7 @@
 import type { FormatName } from '../../formats/index.js';
 import { internalBound, outputRounding, type RowBound } from '../bounds/index.js';
 import { expectedError } from './row-damage.js';
+import type { DiagnosisInput } from './diagnosis.js';
 
 /** What a kernel with a certain fault gives for one row, up to rounding. */
 export interface RowPrediction {
@@ -111,4 +112,26 @@ export function softmaxRow(scores: Float64Array, values: Float64Array, growth = 
   const lse = logSumExp(scores);
   const weights = scores.map((s) => (s === -Infinity ? 0 : Math.exp(s - lse)));
   return { weights, values, lse, growth };
+}
+
+/**
+ * What a correct kernel gives for a row: the exact output and, per column, how far rounding can take
+ * it from there (Σ w|v − O| taken for its upper bound Σ w|v| + |O|).
+ * Nothing on a row without keys.
+ */
+export function correctRow(
+  { reference, bound, outputs }: DiagnosisInput,
+  row: number,
+): Pick<RowPrediction, 'out' | 'limit'> {
+  const { format: outputFormat } = outputs.out;
+  const { vDim } = reference.shape;
+  const rowBound = bound.row(row);
+  const out = reference.quantities.out.values.slice(row * vDim, (row + 1) * vDim);
+  const limit = out.map((exact, c) => {
+    if (rowBound.keys === 0) return 0;
+    const magnitude = reference.quantities.out.magnitude[row * vDim + c];
+    const internal = internalBound(rowBound, exact, magnitude, magnitude + Math.abs(exact));
+    return internal + outputRounding(outputFormat, exact, internal);
+  });
+  return { out, limit };
 }

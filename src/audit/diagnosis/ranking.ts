@@ -1,6 +1,7 @@
 import { decisive, lseRounding } from './acceptance.js';
 import type { HypothesisContext } from './hypothesis.js';
-import { rowCap, type Agreement } from './measure-agreement.js';
+import { type Agreement, rowCap } from './measure-agreement.js';
+import type { DiagnosisCandidate } from './diagnosis.js';
 
 /** The part of the cost by which two hypotheses may differ through their noise estimates alone. */
 const estimateError = 0.02;
@@ -63,4 +64,24 @@ export function bestAgreements(
   // In steps, so that equal predictions computed in two ways keep their order.
   const likelihood = (one: Agreement) => Math.round(((costOf(one) - least) / slack) * 16);
   return best.sort((a, b) => likelihood(a) - likelihood(b));
+}
+
+/** Candidates that are listed at most. */
+const mostCandidates = 3;
+/** The least part of the squared error that makes a candidate. */
+const leastShare = 0.1;
+
+/** The causes that come nearest to explaining the sample, one of each kind, the nearest first. */
+export function nearestCandidates(tried: readonly Agreement[]): DiagnosisCandidate[] {
+  const found = new Map<string, DiagnosisCandidate>();
+  const near = tried
+    .filter(({ share, rows }) => share >= leastShare && rows > 0)
+    .filter(({ hypothesis }) => hypothesis.fitted !== true)
+    .sort((a, b) => b.share - a.share);
+  for (const { hypothesis, share } of near) {
+    const { id, statement } = hypothesis;
+    if (!found.has(id)) found.set(id, { id, sentence: statement, explained: Math.min(share, 1) });
+    if (found.size === mostCandidates) break;
+  }
+  return [...found.values()];
 }

@@ -2,7 +2,7 @@ import { forEachWeightTile, type AttentionReference } from '../../../oracles/ind
 import { decodeToFloat64, formats, type FormatName } from '../../formats/index.js';
 import { outputRounding, type RowBound } from '../bounds/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
-import type { DiagnosisInput } from './diagnosis-input.js';
+import type { DiagnosisInput } from './diagnosis.js';
 
 /** What the rows are measured from. */
 export interface RowMeasureInput extends Pick<DiagnosisInput, 'problem' | 'reference' | 'bound'> {

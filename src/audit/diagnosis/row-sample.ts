@@ -1,8 +1,8 @@
 import { formats, round } from '../../formats/index.js';
 import { spanOf } from '../../problem/index.js';
 import { outputRounding } from '../bounds/index.js';
-import { correctRow } from './correct-row.js';
-import type { DiagnosisInput } from './diagnosis-input.js';
+import { correctRow } from './prediction.js';
+import type { DiagnosisInput } from './diagnosis.js';
 import type { SampleRow } from './hypothesis.js';
 import type { RowDamage } from './row-damage.js';
 import type { RowReader } from './row-reader.js';

@@ -1,6 +1,6 @@
 import { unitRoundoff, formats, type FormatName } from '../../../formats/index.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
-import { rounderTo } from '../../quick-rounding.js';
+import { rounderTo } from '../../premises/quick-rounding.js';
 import { runNarrowKernel, type NarrowKernel, type NarrowRow } from './narrow-kernel.js';
 import type { BlockOrder } from './online-softmax.js';
 

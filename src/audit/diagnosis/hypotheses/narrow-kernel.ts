@@ -1,4 +1,4 @@
-import type { Rounder } from '../../quick-rounding.js';
+import type { Rounder } from '../../premises/quick-rounding.js';
 import type { BlockOrder } from './online-softmax.js';
 
 /** Where a kernel rounds to a short format; what is left out is kept in fp64. */

@@ -1,7 +1,6 @@
 import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { misfitOf } from '../measure-agreement.js';
-import { correctRow } from '../correct-row.js';
-import type { RowPrediction } from '../prediction.js';
+import { correctRow, type RowPrediction } from '../prediction.js';
 
 /** A permutation of the columns of a row, within blocks of `size`. */
 interface ColumnFault {

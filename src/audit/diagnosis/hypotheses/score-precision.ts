@@ -2,7 +2,7 @@ import { formats, round, type FormatName } from '../../../formats/index.js';
 import type { Problem } from '../../../problem/index.js';
 import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, softmaxRow } from '../prediction.js';
-import { rounderTo, type Rounder } from '../../quick-rounding.js';
+import { rounderTo, type Rounder } from '../../premises/quick-rounding.js';
 
 /** A score that is rounded on its way from the dot product. */
 interface RoundedScore {

@@ -4,9 +4,9 @@ import {
   smallestSubnormal,
   unitRoundoff,
   type FormatName,
-} from '../formats/index.js';
-import { largestScore32 } from '../../kernels/index.js';
-import type { Problem } from '../problem/index.js';
+} from '../../formats/index.js';
+import { largestScore32 } from '../../../kernels/index.js';
+import type { Problem } from '../../problem/index.js';
 import type {
   AccumulatorFormat,
   OutputRounding,

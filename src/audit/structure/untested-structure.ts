@@ -1,6 +1,6 @@
-import type { ProblemShape } from '../problem/index.js';
+import type { ProblemShape } from '../../problem/index.js';
 import { keyTileKeys } from './key-tile-test.js';
-import type { Premises } from './premises.js';
+import type { Premises } from '../premises/premises.js';
 import { structureTests, type StructureResult, type StructureTest } from './structure-result.js';
 
 /** A structure test that nothing was held against, and why: a clause that follows "since". */

@@ -1,5 +1,5 @@
-import { formats, type FormatName } from '../formats/index.js';
-import { RequestError } from '../request-error.js';
+import { formats, type FormatName } from '../../formats/index.js';
+import { RequestError } from '../../request-error.js';
 import {
   accumulatorFormats,
   exponentialQualities,

@@ -1,6 +1,6 @@
-import { forEachWeightTile, type Progress, type WeightVisitor } from '../../oracles/index.js';
-import { decodeToFloat64, formats } from '../formats/index.js';
-import type { Tensor } from '../problem/index.js';
+import { forEachWeightTile, type Progress, type WeightVisitor } from '../../../oracles/index.js';
+import { decodeToFloat64, formats } from '../../formats/index.js';
+import type { Tensor } from '../../problem/index.js';
 import { CommonOffset } from './common-offset.js';
 import { NearlyEqual } from './error-pool.js';
 import { createInstruments } from './instruments.js';
@@ -16,9 +16,8 @@ import {
 } from './pooled-projections.js';
 import { RowCollector } from './row-projections.js';
 import { surveyRows } from './row-survey.js';
-import type { StructureInput } from './structure-input.js';
+import { type StructureInput, tanhError } from './structure-input.js';
 import { SlopeDispersion } from './slope-dispersion.js';
-import { tanhError } from './tanh-error.js';
 import {
   alarmDeviations,
   outputGroups,

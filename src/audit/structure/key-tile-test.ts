@@ -1,6 +1,6 @@
-import { forEachWeightTile, type WeightTile } from '../../oracles/index.js';
-import { decodeToFloat64, formats } from '../formats/index.js';
-import type { Problem, ProblemShape } from '../problem/index.js';
+import { forEachWeightTile, type WeightTile } from '../../../oracles/index.js';
+import { decodeToFloat64, formats } from '../../formats/index.js';
+import type { Problem, ProblemShape } from '../../problem/index.js';
 import { cutBlock, type QueryBlock } from './query-block.js';
 import {
   alarmDeviations,

@@ -1,8 +1,8 @@
-import { levels, type AttentionReference } from '../../oracles/index.js';
-import type { Problem } from '../problem/index.js';
+import { levels, type AttentionReference } from '../../../oracles/index.js';
+import type { Problem } from '../../problem/index.js';
 import { createDeclaredRows } from './declared-row.js';
-import { formatRoughly } from '../words/index.js';
-import type { GivenOutputs } from './kernel-outputs.js';
+import { formatRoughly } from '../../words/index.js';
+import type { GivenOutputs } from '../kernel-outputs.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { declarationFlags, describeDeclaration } from './premise-words.js';
 

@@ -1,6 +1,6 @@
-import { levels, type AttentionReference, type WeightTile } from '../../oracles/index.js';
-import { formats, smallestNormal, type FormatName } from '../formats/index.js';
-import { type KernelBound, outputRounding } from './bounds/index.js';
+import { levels, type AttentionReference, type WeightTile } from '../../../oracles/index.js';
+import { formats, smallestNormal, type FormatName } from '../../formats/index.js';
+import { type KernelBound, outputRounding } from '../bounds/index.js';
 import { ErrorPool, NearlyEqual } from './error-pool.js';
 
 /** Query rows per tile in the tile scope. */

@@ -1,7 +1,7 @@
-import { forEachWeightTile, levels, type AttentionReference } from '../../oracles/index.js';
-import type { FormatName } from '../formats/index.js';
-import type { Problem } from '../problem/index.js';
-import { createRowNumbers, isClustered } from './bounds/index.js';
+import { forEachWeightTile, levels, type AttentionReference } from '../../../oracles/index.js';
+import type { FormatName } from '../../formats/index.js';
+import type { Problem } from '../../problem/index.js';
+import { createRowNumbers, isClustered } from '../bounds/index.js';
 import type { NearlyEqual } from './error-pool.js';
 import { walkRows } from './structure-statistic.js';
 

@@ -14,4 +14,4 @@ export {
   type RowSumOrder,
   type ScalePlace,
   type SharedMaximum,
-} from '../../kernels/index.js';
+} from '../../../kernels/index.js';

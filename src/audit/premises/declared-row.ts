@@ -4,8 +4,8 @@ import {
   round,
   type FormatName,
   type NumberFormat,
-} from '../formats/index.js';
-import { keysOf, problemMask, type Problem, type ProblemShape } from '../problem/index.js';
+} from '../../formats/index.js';
+import { keysOf, problemMask, type Problem, type ProblemShape } from '../../problem/index.js';
 import type { PremiseDeclaration } from './premise-declaration.js';
 import { workingFormat } from './premises.js';
 import { rounderTo, type Rounder } from './quick-rounding.js';

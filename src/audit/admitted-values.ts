@@ -1,4 +1,5 @@
-import { formats, round, ulp, type FormatName } from '../formats/index.js';
+import { type FormatName, formats, round, ulp } from '../formats/index.js';
+import { type AttentionReference, levels } from '../../oracles/index.js';
 
 /**
  * Whether an infinity, or the NaN of a format without infinities, is what rounding to the format makes
@@ -21,4 +22,13 @@ export function isAdmittedOverflow(
 /** The rounding of an output next to the largest finite number: half an ulp there. */
 export function largestRounding(format: FormatName): number {
   return ulp(formats[format], formats[format].maxFinite) / 2;
+}
+
+/**
+ * Whether a row sees keys, but only such with a score of −∞. Nothing is left for it, as for a row
+ * without keys; a kernel that subtracts the maximum gets −∞ − (−∞), NaN, and may.
+ * @param row counted over [batch, heads, queries]
+ */
+export function isUndefinedRow({ level, quantities }: AttentionReference, row: number): boolean {
+  return levels[level[row]] === 'special' && quantities.lse.values[row] === -Infinity;
 }

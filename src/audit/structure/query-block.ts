@@ -1,5 +1,5 @@
-import type { AttentionReference } from '../../oracles/index.js';
-import { problemShape, type Problem, type Tensor } from '../problem/index.js';
+import type { AttentionReference } from '../../../oracles/index.js';
+import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
 
 /** A block of queries of one head as a problem of its own, and where it stands. */
 export interface QueryBlock {

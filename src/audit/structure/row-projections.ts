@@ -1,14 +1,14 @@
-import { levels, type AttentionReference, type WeightTile } from '../../oracles/index.js';
+import { levels, type AttentionReference, type WeightTile } from '../../../oracles/index.js';
 import {
   formats,
   smallestNormal,
   smallestSubnormal,
   ulp,
   type FormatName,
-} from '../formats/index.js';
-import type { KernelBound } from './bounds/index.js';
+} from '../../formats/index.js';
+import type { KernelBound } from '../bounds/index.js';
 import { outputPlaces } from './common-offset.js';
-import type { Premises } from './premises.js';
+import type { Premises } from '../premises/premises.js';
 import { ErrorPool, type NearlyEqual } from './error-pool.js';
 import type { Instrument } from './instruments.js';
 import {

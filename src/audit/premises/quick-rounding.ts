@@ -4,7 +4,7 @@ import {
   smallestNormal,
   type FormatName,
   type OverflowMode,
-} from '../formats/index.js';
+} from '../../formats/index.js';
 
 /** A rounding to a format. */
 export type Rounder = (x: number) => number;

@@ -1,7 +1,7 @@
-import { levels, type AttentionReference } from '../../oracles/index.js';
-import { decodeToFloat64, formats, unitRoundoff, type FormatName } from '../formats/index.js';
-import type { Problem } from '../problem/index.js';
-import { type KernelBound, outputRounding } from './bounds/index.js';
+import { levels, type AttentionReference } from '../../../oracles/index.js';
+import { decodeToFloat64, formats, unitRoundoff, type FormatName } from '../../formats/index.js';
+import type { Problem } from '../../problem/index.js';
+import { type KernelBound, outputRounding } from '../bounds/index.js';
 import type { RowSurvey } from './row-survey.js';
 
 /**

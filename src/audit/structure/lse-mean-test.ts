@@ -1,7 +1,6 @@
-import { outputRounding } from './bounds/index.js';
+import { outputRounding } from '../bounds/index.js';
 import type { PooledProjections } from './pooled-projections.js';
-import type { StructureInput } from './structure-input.js';
-import { tanhError } from './tanh-error.js';
+import { type StructureInput, tanhError } from './structure-input.js';
 
 /** A smooth exponential's mean error over an octave, as a part of its largest. */
 const meanOfExponential = 1 / 8;
