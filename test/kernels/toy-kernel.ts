@@ -99,6 +99,7 @@ function runHead(problem: Problem, blockKeys: number, head: number): UnroundedRo
 /** Everything is fp32, so that an operation errs by half an ulp; exp and log are rounded from fp64. */
 function arithmetic(problem: Problem): KernelArithmetic {
   checkProblem(problem);
+  const { keys } = problemShape(problem);
   const scaleError = scaleErrorOf(problem.scale);
   const roundedOnce = roundoff32 * (1 + 2 ** -20);
   return {
@@ -120,7 +121,8 @@ function arithmetic(problem: Problem): KernelArithmetic {
       polynomialMean: 0,
       polynomialColumns: [],
     },
-    maximum: { kind: 'whole-row' },
+    // Known beforehand, and the output is divided at the end.
+    maximum: { kind: 'online', blockKeys: Math.max(keys, 1), threshold: 0, offset: 0 },
     weightFormat: 'fp32',
     overflow: 'fault',
     // A product, the additions within its block and those of the blocks, in whatever order.
