@@ -1,7 +1,7 @@
 import { RequestError } from '../request-error.js';
 import { requestDifference, type CampaignRequest } from './campaign-request.js';
 import type { PartFile } from './part.js';
-import { shown } from './read-whole-file.js';
+import { shown } from './campaign-files.js';
 import { describeShard } from './shard.js';
 import type { UnitRecord } from './unit-log.js';
 

@@ -2,8 +2,7 @@ import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, writeSync } 
 import { dirname } from 'node:path';
 import { RequestError } from '../request-error.js';
 import { plainJson, requestDifference, requestFingerprint } from './campaign-request.js';
-import { validHead } from './part-shape.js';
-import { readWholeFile, shown, shownPath } from './read-whole-file.js';
+import { readWholeFile, shown, shownPath, validHead } from './campaign-files.js';
 import {
   type CampaignHead,
   createUnitLog,

@@ -1,8 +1,7 @@
 import { RequestError } from '../request-error.js';
 import { plainJson, requestFingerprint } from './campaign-request.js';
 import { journalKind, readJournalLines } from './journal.js';
-import { validHead } from './part-shape.js';
-import { readWholeFile, shown, shownPath } from './read-whole-file.js';
+import { readWholeFile, shown, shownPath, validHead } from './campaign-files.js';
 import type { CampaignHead, UnitRecord } from './unit-log.js';
 
 /** What one shard found. */

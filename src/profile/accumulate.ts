@@ -1,4 +1,6 @@
 import {
+  binCount,
+  binOf,
   type CountName,
   countNames,
   type ErrorRecord,
@@ -8,7 +10,6 @@ import {
   type SumName,
   sumNames,
 } from './record.js';
-import { binCount, binOf } from './histogram.js';
 
 /**
  * The definition of what the WebAssembly loops (assembly/accumulate.ts) compute, equal to the last bit:

@@ -13,9 +13,8 @@ import {
   type Weighting,
   weightings,
 } from './errors.js';
-import { binCount, binStart } from './histogram.js';
+import { binCount, binStart, type CountName, type Extreme, type SumName } from './record.js';
 import { createInputView, type InputView } from './input-view.js';
-import type { CountName, Extreme, SumName } from './record.js';
 
 /** One input with its result and the exact value. */
 interface ErrorExample extends InputView {

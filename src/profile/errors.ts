@@ -1,8 +1,8 @@
 import { float64FromRational, scaledIntegerOf } from '../arith/index.js';
 import type { MeasuredCounts } from './error-plan.js';
 import { smallestSpacingExponent } from './float32-order.js';
-import { binCount } from './histogram.js';
 import {
+  binCount,
   type CountName,
   countNames,
   type ErrorRecord,

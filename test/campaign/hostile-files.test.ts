@@ -11,7 +11,7 @@ import {
   readPart,
   requestFingerprint,
 } from '../../src/campaign/index.js';
-import { packValue, unpackValue } from '../../src/campaign/portable-value.js';
+import { packValue, unpackValue } from '../../src/campaign/profile-campaign.js';
 import { RequestError } from '../../src/request-error.js';
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-hostile-part-'));

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { packValue, unpackValue } from '../../src/campaign/portable-value.js';
+import { packValue, unpackValue } from '../../src/campaign/profile-campaign.js';
 
 const number = fc.oneof(
   fc.double(),

@@ -11,8 +11,7 @@ import {
 } from '../../src/profile/accumulate.js';
 import { createAccumulateEngine } from '../../src/profile/accumulate-engine.js';
 import { bitsOfOrdinal } from '../../src/profile/float32-order.js';
-import { formatRecord } from '../../src/profile/record.js';
-import { binCount, binOf, binStart } from '../../src/profile/histogram.js';
+import { binCount, binOf, binStart, formatRecord } from '../../src/profile/record.js';
 import { scaled } from '../setup/effort.js';
 import { anyBits, float32, roundings } from './random-results.js';
 

@@ -15,8 +15,7 @@ import type { ErrorPlan, Slice, SliceErrors } from '../../src/profile/error-plan
 import { createErrorSlices } from '../../src/profile/error-slice.js';
 import { addSlice, emptySweep } from '../../src/profile/error-sweep.js';
 import { bitsOfOrdinal, ordinalOfValue, valueOfOrdinal } from '../../src/profile/float32-order.js';
-import { binOf } from '../../src/profile/histogram.js';
-import { countNames, sumNames, type CountName } from '../../src/profile/record.js';
+import { binOf, type CountName, countNames, sumNames } from '../../src/profile/record.js';
 import { exp2Measures } from '../../src/profile/techniques/exp2-profile.js';
 import type { ArrayFunction } from '../../src/simd/index.js';
 import { hardCases } from '../oracles/hard-rounding-cases.js';

@@ -11,13 +11,13 @@ import {
   weigh,
   weighSum,
 } from '../../src/profile/errors.js';
-import { binCount } from '../../src/profile/histogram.js';
 import {
+  binCount,
   countNames,
-  listLength,
-  sumNames,
   type ErrorRecord,
   type Extreme,
+  listLength,
+  sumNames,
 } from '../../src/profile/record.js';
 
 const finite = fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e30, max: 1e30 });

@@ -242,3 +242,10 @@ test('ajv is loaded by the first validation and not before', async () => {
   expect(loaded).toEqual(['ajv']);
   vi.doUnmock('ajv/dist/2020.js');
 });
+
+test('the other schemas refer to what the audit report has', async () => {
+  const { validateBoundReport, validateCheckReport } =
+    await import('../../src/report/json/index.js');
+  await expect(validateBoundReport({})).rejects.toThrow(/breaks bound\.schema\.json/);
+  await expect(validateCheckReport({})).rejects.toThrow(/breaks check\.schema\.json/);
+});

@@ -22,7 +22,7 @@ import {
 } from '../../src/words/numbers.js';
 import { alignColumns } from '../../src/report/layout/table.js';
 import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/plots.js';
-import { anyBits, float32 } from './random-results.js';
+import { anyBits, float32 } from '../profile/random-results.js';
 
 const finite = fc.double({ noNaN: true, min: -1e300, max: 1e300 });
 
