@@ -25,7 +25,7 @@ import {
   type GivenQuantity,
   type KernelOutputs,
 } from './kernel-outputs.js';
-import type { PremiseDeclaration } from './premises/premise-declaration.js';
+import type { PremiseDeclaration } from '../../kernels/index.js';
 import { fitPremise } from './premises/premise-fit.js';
 import { resolvePremises, type Premises } from './premises/premises.js';
 import { createRowStatistics, type RowStatistics } from './row-statistics.js';

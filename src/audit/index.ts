@@ -53,7 +53,7 @@ export { createUlpScale, type ErrorProfile, type Percentiles } from './error-pro
 export type { NumberTest, NumberTest as LseTest } from './number-test.js';
 export { describePlace, elementAt, placeOf, type Coordinates } from './places.js';
 export type { RowStatistics } from './row-statistics.js';
-export type { PremiseDeclaration } from './premises/premise-declaration.js';
+export type { PremiseDeclaration } from '../../kernels/index.js';
 export {
   checkDeclaration,
   declarationFlags,

@@ -1,6 +1,6 @@
 import type { TechniqueBound } from './technique-bound.js';
 import { type FormatName, formats, round, ulp } from '../../formats/index.js';
-import type { OutputRounding } from '../premises/premise-declaration.js';
+import type { OutputRounding } from '../../../kernels/index.js';
 
 // The end of a row: `normalise` and `output-round`, section 8 of docs/bounds.md.
 

@@ -1,9 +1,13 @@
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
 import { type Premises, problemPremises } from '../premises/premises.js';
-import { type KernelArithmetic, type KernelModel, kernelModels } from '../../../kernels/index.js';
+import {
+  type KernelArithmetic,
+  type KernelModel,
+  kernelModels,
+  type PremiseDeclaration,
+} from '../../../kernels/index.js';
 import { RequestError } from '../../request-error.js';
-import type { PremiseDeclaration } from '../premises/premise-declaration.js';
 
 /**
  * What is admitted of any correct kernel, in any order of operations, with an output in `outputFormat`.

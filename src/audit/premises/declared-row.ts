@@ -6,7 +6,7 @@ import {
   type NumberFormat,
 } from '../../formats/index.js';
 import { keysOf, problemMask, type Problem, type ProblemShape } from '../../problem/index.js';
-import type { PremiseDeclaration } from './premise-declaration.js';
+import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { workingFormat } from './premises.js';
 import { rounderTo, type Rounder } from './quick-rounding.js';
 

@@ -3,7 +3,7 @@ import type { Problem } from '../../problem/index.js';
 import { createDeclaredRows } from './declared-row.js';
 import { formatRoughly } from '../../words/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
-import type { PremiseDeclaration } from './premise-declaration.js';
+import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { declarationFlags, describeDeclaration } from './premise-words.js';
 
 /** What a failed output would pass as. */

@@ -9,7 +9,7 @@ import {
   scalePlaces,
   sharedMaxima,
   type PremiseDeclaration,
-} from './premise-declaration.js';
+} from '../../../kernels/index.js';
 
 /** The name of one premise. */
 export type PremiseName = keyof PremiseDeclaration;

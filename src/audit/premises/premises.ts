@@ -5,15 +5,15 @@ import {
   unitRoundoff,
   type FormatName,
 } from '../../formats/index.js';
-import { largestScore32 } from '../../../kernels/index.js';
+import {
+  type AccumulatorFormat,
+  largestScore32,
+  type OutputRounding,
+  type PremiseDeclaration,
+  type ScalePlace,
+  type SharedMaximum,
+} from '../../../kernels/index.js';
 import type { Problem } from '../../problem/index.js';
-import type {
-  AccumulatorFormat,
-  OutputRounding,
-  PremiseDeclaration,
-  ScalePlace,
-  SharedMaximum,
-} from './premise-declaration.js';
 import { describeDeclaration } from './premise-words.js';
 
 /**
