@@ -11,7 +11,7 @@ const quickTests = [
   'test/audit/diagnosis*.test.ts',
   'test/audit/bounds/{alike,constants,inner-loops,score-tiles,techniques}.test.ts',
   'test/campaign/*.test.ts',
-  'test/oracles/*.test.ts',
+  'test/oracles/**/*.test.ts',
   'test/properties/{describe-kernel,vitest-matcher,laws/laws-*,problems/shrinking,suite/assert-kernel}.test.ts',
   'test/report/{audit-report,text}.test.ts',
 ];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { loadMpfr } from './mpfr.js';
-import { scoredKeys, singleHead } from '../setup/problems.js';
+import { loadMpfr } from '../mpfr.js';
+import { scoredKeys, singleHead } from '../../setup/problems.js';
 import { sees, withReference } from './reference-attention.js';
 
 const mpfr = await loadMpfr();

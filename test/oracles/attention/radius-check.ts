@@ -1,5 +1,5 @@
-import { describeProblem } from '../../properties/index.js';
-import type { Problem } from '../../src/problem/index.js';
+import { describeProblem } from '../../../properties/index.js';
+import type { Problem } from '../../../src/problem/index.js';
 import type { LevelledRow, Solver } from './oracle-levels.js';
 import type { ReferenceAttention } from './reference-attention.js';
 

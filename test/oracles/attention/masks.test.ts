@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, levels } from '../../oracles/index.js';
-import { randomValues } from '../../properties/problems/values.js';
-import type { Problem, Window } from '../../src/problem/index.js';
-import { singleHead, tensorOfHeads } from '../setup/problems.js';
+import { attentionOracle, levels } from '../../../oracles/index.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import type { Problem, Window } from '../../../src/problem/index.js';
+import { singleHead, tensorOfHeads } from '../../setup/problems.js';
 import { sees } from './reference-attention.js';
 
 /** A problem of equal scores whose values name their keys: O is the mean of the visible indices. */

@@ -1,20 +1,20 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { arbitraryLevel } from '../../oracles/attention/arbitrary-level.js';
-import { scoreConstants } from '../../oracles/attention/scores.js';
+import { arbitraryLevel } from '../../../oracles/attention/arbitrary-level.js';
+import { scoreConstants } from '../../../oracles/attention/scores.js';
 import {
   exponentIntervals,
   weightyRow,
   withDroppedKeys,
-} from '../../oracles/attention/weighty-keys.js';
-import { attentionOracle, levels, type Accuracy } from '../../oracles/index.js';
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
-import { nextUpFloat64 } from '../../src/arith/index.js';
-import type { Problem } from '../../src/problem/index.js';
-import { scaled, testSeed } from '../setup/effort.js';
-import { loadMpfr } from './mpfr.js';
+} from '../../../oracles/attention/weighty-keys.js';
+import { attentionOracle, levels, type Accuracy } from '../../../oracles/index.js';
+import { decodeToFloat64, formats } from '../../../src/formats/index.js';
+import { nextUpFloat64 } from '../../../src/arith/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { scaled, testSeed } from '../../setup/effort.js';
+import { loadMpfr } from '../mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, levelSolver, oracleSolver } from './oracle-levels.js';
-import { singleHead } from '../setup/problems.js';
+import { singleHead } from '../../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
-import { formats, round, type FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem/index.js';
-import { randomValues } from '../../properties/problems/values.js';
-import { singleHead } from '../setup/problems.js';
+import { formats, round, type FormatName } from '../../../src/formats/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { singleHead } from '../../setup/problems.js';
 
 const cancellingFormats: readonly FormatName[] = ['fp64', 'fp32', 'tf32', 'bf16'];
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, levels } from '../../oracles/index.js';
-import { randomValues } from '../../properties/problems/values.js';
-import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem/index.js';
-import { singleHead, type Settings } from '../setup/problems.js';
+import { attentionOracle, levels } from '../../../oracles/index.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import type { FormatName } from '../../../src/formats/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { singleHead, type Settings } from '../../setup/problems.js';
 
 const random = randomValues(20260101);
 const queries = 70;

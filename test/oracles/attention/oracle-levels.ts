@@ -1,10 +1,10 @@
-import { attentionOracle, levels, type Accuracy } from '../../oracles/index.js';
-import { arbitraryLevel } from '../../oracles/attention/arbitrary-level.js';
-import { doubleDoubleLevel } from '../../oracles/attention/double-double-level.js';
-import { readOperand } from '../../oracles/attention/operand.js';
-import type { Row, RowResult } from '../../oracles/attention/row.js';
-import { problemShape, scoreLaw, type Problem, type ScoreLaw } from '../../src/problem/index.js';
-import { scoreConstants } from '../../oracles/attention/scores.js';
+import { attentionOracle, levels, type Accuracy } from '../../../oracles/index.js';
+import { arbitraryLevel } from '../../../oracles/attention/arbitrary-level.js';
+import { doubleDoubleLevel } from '../../../oracles/attention/double-double-level.js';
+import { readOperand } from '../../../oracles/attention/operand.js';
+import type { Row, RowResult } from '../../../oracles/attention/row.js';
+import { problemShape, scoreLaw, type Problem, type ScoreLaw } from '../../../src/problem/index.js';
+import { scoreConstants } from '../../../oracles/attention/scores.js';
 import { sees } from './reference-attention.js';
 
 /** A row's result with the level that gave it; null for a row without keys. */

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { scoreConstants } from '../../oracles/attention/scores.js';
-import { createTileEngine } from '../../oracles/attention/tile-engine.js';
-import { weightRoundoff } from '../../oracles/attention/tile-level.js';
-import { doubleDoubleExp2 } from '../../oracles/exp2.js';
-import { createExp2 } from '../../oracles/fixed-point.js';
-import { randomValues } from '../../properties/problems/values.js';
-import { doubleDouble, float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
-import { loadMpfr } from './mpfr.js';
-import { scaled, testSeed } from '../setup/effort.js';
+import { scoreConstants } from '../../../oracles/attention/scores.js';
+import { createTileEngine } from '../../../oracles/attention/tile-engine.js';
+import { weightRoundoff } from '../../../oracles/attention/tile-level.js';
+import { doubleDoubleExp2 } from '../../../oracles/exp2.js';
+import { createExp2 } from '../../../oracles/fixed-point.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { doubleDouble, float64FromRational, scaledIntegerOf } from '../../../src/arith/index.js';
+import { loadMpfr } from '../mpfr.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 const mpfr = await loadMpfr();
 const engine = createTileEngine(4, 4);

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { attentionProblem } from '../../properties/index.js';
-import { loadMpfr } from './mpfr.js';
+import { attentionProblem } from '../../../properties/index.js';
+import { loadMpfr } from '../mpfr.js';
 import { oracleSolver } from './oracle-levels.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
-import { scaled, testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 const mpfr = await loadMpfr();
 

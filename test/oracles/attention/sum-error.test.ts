@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { randomValues } from '../../properties/problems/values.js';
-import { loadMpfr } from './mpfr.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { loadMpfr } from '../mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
-import { scoredKeys, singleHead } from '../setup/problems.js';
+import { scoredKeys, singleHead } from '../../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
-import { scaled, testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 const mpfr = await loadMpfr();
 

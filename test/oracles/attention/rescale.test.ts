@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { randomValues } from '../../properties/problems/values.js';
-import type { Problem } from '../../src/problem/index.js';
-import { loadMpfr } from './mpfr.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { loadMpfr } from '../mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
-import { scoredKeys, type Settings } from '../setup/problems.js';
+import { scoredKeys, type Settings } from '../../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
-import { scaled, testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 const mpfr = await loadMpfr();
 

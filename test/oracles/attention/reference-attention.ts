@@ -1,6 +1,6 @@
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem/index.js';
-import type { Arena, Mpfr, Real } from './mpfr.js';
+import { decodeToFloat64, formats } from '../../../src/formats/index.js';
+import type { Problem, Tensor } from '../../../src/problem/index.js';
+import type { Arena, Mpfr, Real } from '../mpfr.js';
 
 /** Bits to which scores are known after the point, and weights and sums relative to their size. */
 const significantBits = 400;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, levels, type Accuracy } from '../../oracles/index.js';
-import type { Problem } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
-import { loadMpfr } from './mpfr.js';
+import { attentionOracle, levels, type Accuracy } from '../../../oracles/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import { loadMpfr } from '../mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
-import { scoredKeys, singleHead } from '../setup/problems.js';
+import { scoredKeys, singleHead } from '../../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 

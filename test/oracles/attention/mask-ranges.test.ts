@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, forEachWeightTile, type Accuracy } from '../../oracles/index.js';
-import { randomValues } from '../../properties/problems/values.js';
-import type { FormatName } from '../../src/formats/index.js';
-import { hasKey, problemShape, type Problem } from '../../src/problem/index.js';
-import { gatheredRow, scatteredMask } from '../setup/scattered-masks.js';
-import { filledProblem, type Settings } from '../setup/problems.js';
+import { attentionOracle, forEachWeightTile, type Accuracy } from '../../../oracles/index.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import type { FormatName } from '../../../src/formats/index.js';
+import { hasKey, problemShape, type Problem } from '../../../src/problem/index.js';
+import { gatheredRow, scatteredMask } from '../../setup/scattered-masks.js';
+import { filledProblem, type Settings } from '../../setup/problems.js';
 
 const sizes = { batch: 1, heads: 2, kvHeads: 1, queries: 67, keys: 300, dim: 6, vDim: 5 };
 

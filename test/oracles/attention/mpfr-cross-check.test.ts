@@ -1,16 +1,16 @@
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Accuracy } from '../../oracles/index.js';
-import { attentionProblem } from '../../properties/index.js';
+import type { Accuracy } from '../../../oracles/index.js';
+import { attentionProblem } from '../../../properties/index.js';
 import { cancellingDots } from './cancelling-dots.js';
-import { loadMpfr } from './mpfr.js';
+import { loadMpfr } from '../mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, oracleSolver, type Solver } from './oracle-levels.js';
-import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem/index.js';
-import { scoredKeys, singleHead } from '../setup/problems.js';
+import type { FormatName } from '../../../src/formats/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { scoredKeys, singleHead } from '../../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
-import { scaled, testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 const mpfr = await loadMpfr();
 

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, levels } from '../../oracles/index.js';
-import { openTensorFile, readProblem } from '../../src/io/index.js';
+import { attentionOracle, levels } from '../../../oracles/index.js';
+import { openTensorFile, readProblem } from '../../../src/io/index.js';
 
-const folder = new URL('../../fixtures/attention/', import.meta.url);
+const folder = new URL('../../../fixtures/attention/', import.meta.url);
 const names = readdirSync(folder).filter((name) => name.endsWith('.safetensors'));
 
 describe('problems of real captures at the accuracy of an audit', () => {

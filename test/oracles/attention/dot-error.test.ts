@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { dotError, isExactDot, readOperand } from '../../oracles/attention/operand.js';
+import { dotError, isExactDot, readOperand } from '../../../oracles/attention/operand.js';
 import {
   createTileEngine,
   loadTile,
   loadTransposedTile,
-} from '../../oracles/attention/tile-engine.js';
-import { randomValues, type RandomValues } from '../../properties/problems/values.js';
-import { float64FromRational, scaledIntegerOf } from '../../src/arith/index.js';
-import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import { scaled, testSeed } from '../setup/effort.js';
+} from '../../../oracles/attention/tile-engine.js';
+import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
+import { float64FromRational, scaledIntegerOf } from '../../../src/arith/index.js';
+import { encodeFromFloat64, formats, type FormatName } from '../../../src/formats/index.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 /** The sequential fp64 dot product, as the kernel does it, and its error against the exact one. */
 function dot(query: Float64Array, key: Float64Array): { value: number; error: number } {

@@ -5,10 +5,10 @@ import {
   dotWithMagnitude,
   weighScores,
   type WeightState,
-} from '../../oracles/attention/tile-definitions.js';
-import { createTileEngine } from '../../oracles/attention/tile-engine.js';
-import { randomValues } from '../../properties/problems/values.js';
-import { scaled, testSeed } from '../setup/effort.js';
+} from '../../../oracles/attention/tile-definitions.js';
+import { createTileEngine } from '../../../oracles/attention/tile-engine.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { scaled, testSeed } from '../../setup/effort.js';
 
 const dim = 7;
 const engine = createTileEngine(dim, 12);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, isAccurate, levels } from '../../oracles/index.js';
-import { dotError, readOperand } from '../../oracles/attention/operand.js';
-import { rationalOfFloat64, type Rational } from '../../src/arith/index.js';
-import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import { scoredKeys, singleHead } from '../setup/problems.js';
+import { attentionOracle, isAccurate, levels } from '../../../oracles/index.js';
+import { dotError, readOperand } from '../../../oracles/attention/operand.js';
+import { rationalOfFloat64, type Rational } from '../../../src/arith/index.js';
+import { encodeFromFloat64, formats, type FormatName } from '../../../src/formats/index.js';
+import { scoredKeys, singleHead } from '../../setup/problems.js';
 
 const u = 2 ** -53;
 
