@@ -1,5 +1,12 @@
 import { decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
-import { visibleKeys, type Problem, type ProblemShape, type Tensor } from '../src/problem/index.js';
+import {
+  countKeys,
+  problemMask,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+  type Tensor,
+} from '../src/problem/index.js';
 
 /** Queries whose scores are held at once. */
 const tileRows = 64;
@@ -106,10 +113,23 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
     v = decodeRows(problem.v, kv * keys, keys, vDim);
     loaded = kv;
   };
-  /** The rounded scores of a row of Q against the keys from `begin` on, into `scores`. */
-  const score = (scores: Float64Array, q: Float64Array, row: number, begin: number): void => {
-    for (let j = 0; j < scores.length; j++)
-      scores[j] = dotProduct(q, row * qkDim, k, (begin + j) * qkDim, qkDim);
+  const mask = problemMask(problem, shape);
+  /** The products of a row of Q with the keys of some ranges, into `scores`. */
+  const score = (
+    scores: Float64Array,
+    q: Float64Array,
+    row: number,
+    ranges: readonly KeyRange[],
+  ) => {
+    let at = 0;
+    for (const { begin, end } of ranges)
+      for (let key = begin; key < end; key++)
+        scores[at++] = dotProduct(q, row * qkDim, k, key * qkDim, qkDim);
+  };
+  const addValues = (row: Float64Array, weights: Float64Array, ranges: readonly KeyRange[]) => {
+    let at = 0;
+    for (const { begin, end } of ranges)
+      addWeightedRows(row, weights.subarray(at, (at += end - begin)), v, begin);
   };
   const cap = (scores: Float64Array, limit: number): void => {
     divide(scores, limit);
@@ -125,19 +145,20 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
       const rows = Math.min(tileRows, queries - first);
       const row = head * queries + first;
       const q = decodeRows(problem.q, row, rows, qkDim);
-      const ranges = Array.from({ length: rows }, (_, i) => visibleKeys(problem, shape, first + i));
+      const ranges = Array.from({ length: rows }, (_, i) => mask.ranges(head, first + i));
+      const counts = ranges.map(countKeys);
       // The visible scores of one row after the other.
-      const scores = new Float64Array(ranges.reduce((sum, { begin, end }) => sum + end - begin, 0));
+      const scores = new Float64Array(counts.reduce((sum, count) => sum + count, 0));
       let at = 0;
-      const ofRows = ranges.map(({ begin, end }) => scores.subarray(at, (at += end - begin)));
-      ofRows.forEach((ofRow, i) => score(ofRow, q, i, ranges[i].begin));
+      const ofRows = counts.map((count) => scores.subarray(at, (at += count)));
+      ofRows.forEach((ofRow, i) => score(ofRow, q, i, ranges[i]));
       roundAll(scores);
       if (softcap !== null) cap(scores, softcap);
       ofRows.forEach(softmax);
       roundAll(scores);
       const tile = out.subarray(row * vDim, (row + rows) * vDim);
       ofRows.forEach((weights, i) =>
-        addWeightedRows(tile.subarray(i * vDim, (i + 1) * vDim), weights, v, ranges[i].begin),
+        addValues(tile.subarray(i * vDim, (i + 1) * vDim), weights, ranges[i]),
       );
       roundAll(tile);
     }

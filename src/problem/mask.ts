@@ -1,3 +1,4 @@
+import { RequestError } from '../request-error.js';
 import type { Problem } from './problem.js';
 import { problemShape, type ProblemShape } from './shape.js';
 
@@ -92,9 +93,15 @@ export function* keysOf(ranges: readonly KeyRange[]): Generator<number> {
 }
 
 /**
- * The range of keys that query `row` sees under the causal and window masks, both aligned to the bottom
- * right (the last query sits on the last key). An empty range has begin = end.
+ * The range of keys that query `row` sees in every head, for kernels whose arithmetic knows one range a
+ * query. An empty range has begin = end.
+ * @throws RequestError where the query sees several ranges
  */
 export function visibleKeys(problem: Problem, shape: ProblemShape, row: number): KeyRange {
-  return diagonalRange(problem, shape, row);
+  const ranges = problemMask(problem, shape).ranges(0, row);
+  if (ranges.length > 1)
+    throw new RequestError(
+      `query ${row} sees ${ranges.length} ranges of keys; this kernel takes masks of one range`,
+    );
+  return ranges.length === 1 ? ranges[0] : diagonalRange(problem, shape, row);
 }

@@ -1,7 +1,7 @@
 import { type KernelArithmetic, roundoff32, techniques } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { formats, smallestNormal } from '../../formats/index.js';
-import type { Problem } from '../../problem/index.js';
+import { scoreLaw, scoreOf, type Problem } from '../../problem/index.js';
 import type { HeadOperands } from './head-operands.js';
 import { normaliseBound, outputRounding } from './finish.js';
 import { roundedRowSum, weightRounding } from './weights.js';
@@ -70,7 +70,8 @@ export function createCoarseRow(
 ) {
   const { out: exactOut, lse: exactLse } = reference.quantities;
   const { qkDim, vDim } = reference.shape;
-  const { scale, softcap } = problem;
+  const { scale } = problem;
+  const law = scoreLaw(problem);
   const { exponent, exponential, maximum, values, finish, underflow, outputFormat } = arithmetic;
   const dots = scoreError(arithmetic.scores, qkDim);
   const typicalShare = typicalScoreShare(arithmetic.scores, qkDim);
@@ -112,7 +113,7 @@ export function createCoarseRow(
     let largestSize = 0;
     for (let j = 0; j < count; j++) {
       const { dot, error, own } = dotProduct(operands, query, visible[j]);
-      const score = softcap === null ? scale * dot : softcap * Math.tanh((scale * dot) / softcap);
+      const score = scoreOf(law, dot, operands.head, query, visible[j]);
       scores[j] = score;
       ofDots[j] = Math.abs(scale) * error * up;
       ownErrors[j] = 2 * (Math.abs(scale) * own + Math.abs(score) * 2 ** -50);
