@@ -26,8 +26,8 @@ function* loadBoxes(
   destination: number,
   [column, row, head]: readonly [number, number, number],
   barrier: number,
-  name: string,
 ): WarpProgram {
+  const { name } = map;
   for (let box = 0; box < boxes; box++)
     yield {
       op: 'cp.async.bulk.tensor.shared.global',
@@ -75,7 +75,7 @@ export function* loadWarp(context: ProgramContext): WarpProgram {
       : [place.cta * layout.boxes * layout.boxColumns, block * scoreColumns, kvHead];
     const address = ringAddress(plan, buffer, flip(buffer.parity));
     const full = barriers.ringFull.offsets[buffer.index];
-    yield* loadBoxes(isKeys ? maps.k : maps.v, layout, address, first, full, what);
+    yield* loadBoxes(isKeys ? maps.k : maps.v, layout, address, first, full);
     buffer = advance(buffer, ring.load);
   }
 
@@ -85,7 +85,7 @@ export function* loadWarp(context: ProgramContext): WarpProgram {
     const row = firstQueryOf(plan, tile, stage, place.cta);
     const full = barriers.queriesFull.offsets[stage];
     const address = plan.addresses.q[stage];
-    yield* loadBoxes(maps.q, plan.q, address, [0, row, tile.head], full, 'Q');
+    yield* loadBoxes(maps.q, plan.q, address, [0, row, tile.head], full);
   }
 
   yield* setUp(context);

@@ -85,10 +85,8 @@ export function createChromeTraceSection({
 
   function complete(
     where: { readonly pid: number; readonly tid: number },
-    name: string,
     category: string,
-    start: number,
-    end: number,
+    { name, start, end }: Pick<TraceEvent, 'name' | 'start' | 'end'>,
     args: object,
   ): void {
     const [ts, dur] = [microseconds(start), microseconds(end - start)];
@@ -97,14 +95,15 @@ export function createChromeTraceSection({
 
   function addWarpEvent(event: TraceEvent): void {
     const where = place(event);
-    const { name, start, end, isWait, instruction } = event;
+    const { start, end, isWait, instruction } = event;
     const key = `${where.pid} ${where.tid}`;
     const before = warpEnds.get(key) ?? 0;
     // Nothing else keeps a warp from its next instruction.
-    if (before < start) complete(where, 'registers being loaded', 'wait', before, start, {});
+    if (before < start)
+      complete(where, 'wait', { name: 'registers being loaded', start: before, end: start }, {});
     warpEnds.set(key, end);
     const args = instruction === null ? {} : describeInstruction(instruction);
-    complete(where, name, isWait ? 'wait' : 'instruction', start, end, args);
+    complete(where, isWait ? 'wait' : 'instruction', event, args);
   }
 
   function addUnitEvent(event: TraceEvent): void {
@@ -118,7 +117,7 @@ export function createChromeTraceSection({
       write({ name, cat: 'commit', ph: 'i', s: 't', ts: microseconds(end), ...where, args });
       return;
     }
-    complete(where, name, issuedAt === null ? 'code' : 'operation', start, end, args);
+    complete(where, issuedAt === null ? 'code' : 'operation', event, args);
     if (issuedAt === null) return;
     const flow = { name: 'issue', cat: 'issue', id: `${cluster}.${flows++}` };
     const from = place({ ...event, track: warp });

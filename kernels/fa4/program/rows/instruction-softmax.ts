@@ -33,11 +33,10 @@ const minusInfinity = immediateFloat32(-Infinity);
 function rowMaximum(
   { issue }: Issuer,
   { configuration, scale }: TileSetting,
-  registers: { readonly largest: WarpRegisters; readonly subtracted: WarpRegisters },
-  maxima: WarpRegisters,
-  alphas: WarpRegisters,
+  registers: Readonly<Record<'largest' | 'subtracted' | 'maxima' | 'alphas', WarpRegisters>>,
   isFirst: boolean,
 ): void {
+  const { maxima, alphas } = registers;
   const threshold = Math.fround(configuration.rescaleThreshold);
   const scratch = createRegisters(2);
   const [predicate, lag] = [register(scratch, 0), register(scratch, 1)];
@@ -115,7 +114,7 @@ export function instructionSoftmax(
     const [largest, subtracted] = [createRegisters(1), createRegisters(1)];
     if (visible !== null) maskRow(issuer, row, visible);
     largestOfRow(issuer, row, isFirst ? null : maxima, largest);
-    rowMaximum(issuer, setting, { largest, subtracted }, maxima, alphas, isFirst);
+    rowMaximum(issuer, setting, { largest, subtracted, maxima, alphas }, isFirst);
     const maximum = issued();
     scaleRow(row, subtracted);
     exponentiate(row);

@@ -102,8 +102,9 @@ export function createMmaUnit(arithmetic: TensorCoreArithmetic): MmaUnit {
       const layout = layoutOf(instruction);
       const tile = tileOf(instruction, layout.rowsPerCta);
       gatherB(tile, instruction, ctas, chunksOf);
-      for (const { shared, tensor } of ctas) {
-        gatherA(tile, instruction, layout, shared, tensor.words, chunksOf);
+      for (const cta of ctas) {
+        const { tensor } = cta;
+        gatherA(tile, instruction, layout, cta, chunksOf);
         if (instruction.accumulate) moveRows(layout, instruction, tensor.words, tile.cBits, 'load');
         else tile.cBits.fill(0);
         tile.multiplyAccumulate();
@@ -139,8 +140,7 @@ function gatherA(
   tile: TensorCoreTile,
   instruction: MmaInstruction,
   layout: MmaLayout,
-  shared: SharedMemory,
-  tensorWords: Uint32Array,
+  { shared, tensor }: MmaCta,
   chunksOf: typeof descriptorChunks,
 ): void {
   const { aOperand } = instruction;
@@ -148,10 +148,11 @@ function gatherA(
     gatherOperand(shared, aOperand.descriptor, extentOfA(instruction, layout), tile.a, chunksOf);
   else {
     const count = tensorMemoryWordsOfA(instruction);
+    const { words: source } = tensor;
     const words = new Uint32Array(tile.a.buffer, tile.a.byteOffset, tile.a.byteLength / 4);
     for (let row = 0; row < layout.rowsPerCta; row++) {
       const from = firstWordOfRow(layout, aOperand.address, row);
-      for (let i = 0; i < count; i++) words[row * count + i] = tensorWords[from + i];
+      for (let i = 0; i < count; i++) words[row * count + i] = source[from + i];
     }
   }
   if (instruction.negateA === true) negate(tile.a, instruction.a);
