@@ -40,9 +40,14 @@ export {
   type FindingCollector,
   type FindingKind,
 } from './finding.js';
-export { memoryModels, type MemoryModel, type MemoryModelName } from './memory-model.js';
+export {
+  memoryModels,
+  operationKinds,
+  type MemoryModel,
+  type MemoryModelName,
+  type OperationKind,
+} from './memory-model.js';
 export { createNamedBarrierHistory, type NamedBarrierHistory } from './named-barrier-history.js';
-export { operationKinds, type OperationKind } from './operation-kinds.js';
 export type {
   Actor,
   MemoryArea,

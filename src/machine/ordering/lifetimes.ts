@@ -2,7 +2,7 @@ import { tensorMemoryColumns } from '../memory/index.js';
 import type { AccessTable } from './accesses.js';
 import type { Mbarrier } from './barriers.js';
 import { clockIncludes, createClock, joinClock, type Clock } from './clock.js';
-import type { OperationKind } from './operation-kinds.js';
+import type { OperationKind } from './memory-model.js';
 import type { OrderFindings } from './order-findings.js';
 import type { OrderedCta, OrderedRun } from './order-tracker.js';
 

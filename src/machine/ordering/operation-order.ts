@@ -8,8 +8,7 @@ import {
   type Chains,
   type Clock,
 } from './clock.js';
-import type { MemoryModel } from './memory-model.js';
-import { operationKinds, type OperationKind } from './operation-kinds.js';
+import { type MemoryModel, type OperationKind, operationKinds } from './memory-model.js';
 import type { Actor, OperationOrder, OrderedRun, WarpOrder } from './order-tracker.js';
 
 /** Whether an operation's order with others takes tcgen05 fences. */

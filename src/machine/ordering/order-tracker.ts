@@ -4,7 +4,7 @@ import type { AccessClocks } from './accesses.js';
 import type { Mbarrier, NamedBarrier } from './barriers.js';
 import type { Clock } from './clock.js';
 import type { FindingCollector } from './finding.js';
-import type { OperationKind } from './operation-kinds.js';
+import type { OperationKind } from './memory-model.js';
 
 /** A warp, as far as order goes. */
 export interface OrderedWarp {
