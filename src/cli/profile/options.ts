@@ -4,6 +4,7 @@ import type { PolynomialDegree } from '../../../kernels/index.js';
 import { campaignDetails, campaignOptions } from '../options/campaign-options.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import type { ProfiledTechnique } from '../../profile/index.js';
 import { threadCount } from '../options/parse-values.js';
 
 function wholeNumber(text: string): number {
@@ -47,11 +48,21 @@ function architecture(text: string): MufuArchitecture {
   return found;
 }
 
-/** Beside the options, what can be profiled; equal to `techniques` of src/profile, which is heavy. */
-export const techniqueNames: readonly string[] = [
-  ...['exp2', 'range-reduction', 'rcp', 'log2', 'rsqrt', 'p-round', 'split', 'rescale'],
-  'polynomial-share',
-];
+/** What can be profiled; a table, so that the compiler tells when one is missing: src/profile is heavy. */
+const techniques: Readonly<Record<ProfiledTechnique['name'], true>> = {
+  exp2: true,
+  'range-reduction': true,
+  rcp: true,
+  log2: true,
+  rsqrt: true,
+  'p-round': true,
+  split: true,
+  rescale: true,
+  'polynomial-share': true,
+};
+
+/** The techniques that can be profiled. */
+export const techniqueNames: readonly string[] = Object.keys(techniques);
 
 const profileOptions = optionRows({
   degree: {

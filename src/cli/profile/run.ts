@@ -21,7 +21,10 @@ const flags: Readonly<Record<TechniqueOption, readonly (keyof ProfileCommandOpti
   problems: ['regime', 'format', 'queries', 'keys', 'dim', 'seed'],
 };
 
-function checkOptions({ name, options: known }: ProfiledTechnique, options: ProfileCommandOptions): void {
+function checkOptions(
+  { name, options: known }: ProfiledTechnique,
+  options: ProfileCommandOptions,
+): void {
   for (const [option, names] of Object.entries(flags) as [TechniqueOption, typeof flags.range][])
     for (const flag of names)
       if (options[flag] !== undefined && !known.includes(option))
