@@ -90,6 +90,23 @@ describe('mbarrier', () => {
     ]);
   });
 
+  it('counts an arrival for each lane of the mask', () => {
+    for (const [lanes, count] of [
+      [0b1, 1],
+      [0x8000_0000, 1],
+      [0b1011, 3],
+      [0xffff_0000, 16],
+      [0xffff_fffe, 31],
+    ])
+      for (const expected of [count, count + 1]) {
+        const program = {
+          barriers: { full: expected },
+          warps: [[arrive(0, { lanes })], [wait(0, 0)]],
+        };
+        expect(runProgram(program).isComplete).toBe(expected === count);
+      }
+  });
+
   it('says of every warp of a deadlock what it waits for, and who has arrived', () => {
     const run = runProgram({
       barriers: { ping: 2, pong: 1 },
