@@ -45,7 +45,8 @@ function direct(name) {
  */
 const places = {
   cli: [0, 2.3],
-  campaign: [1, 2.3],
+  campaign: [1, 1.6],
+  jobs: [1, 3],
   report: [2, 2.3],
   profile: [3, 1.3],
   attribution: [4, 0],
@@ -60,6 +61,7 @@ const places = {
   hardware: [8, 2.3],
   arith: [9, 1],
   simd: [9, 2.3],
+  live: [8, 4],
   io: [9, 4],
   formats: [10, 1],
 };
