@@ -26,7 +26,7 @@ export interface Forward extends ForwardTiles<ForwardTileResult> {
 }
 
 /** How a forward is computed, and what it does otherwise than its recipe. */
-export interface ForwardOptions {
+interface ForwardOptions {
   /**
    * `plain`: instruction by instruction, much slower; default `webassembly`. Changed steps, and recipes
    * that the WebAssembly does not know, are computed step by step, with the matrix products in

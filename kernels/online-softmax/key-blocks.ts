@@ -33,7 +33,7 @@ export function seesAKey({ visible }: KeyBlock): boolean {
 }
 
 /** A tile of queries of one head. */
-export interface QueryTile {
+interface QueryTile {
   readonly first: number;
   readonly rows: number;
 }
@@ -62,7 +62,7 @@ export function otherTileOfCta(
 }
 
 /** The one range of keys that a query of a head sees, head counted over [batch, heads]. */
-export type IntervalMask = (head: number, query: number) => KeyRange;
+type IntervalMask = (head: number, query: number) => KeyRange;
 
 /**
  * The mask of a problem for kernels that know one range of keys a query, begin and end of which grow

@@ -7,7 +7,7 @@ import type { SplitLaw } from './split-tile.js';
 import type { Exp2Unit, Reciprocal } from './units.js';
 
 /** From scores s and the row's maximum m to the exponents x. */
-export interface ExponentLaw {
+interface ExponentLaw {
   /** c, the factor of the exponents: softmax scale · log2 e and what else is in it, an fp32 number. */
   readonly scale: number;
   /** Added to every exponent, an fp32 number. */
@@ -17,7 +17,7 @@ export interface ExponentLaw {
 }
 
 /** From exponents to weights. */
-export interface ExponentialLaw {
+interface ExponentialLaw {
   readonly unit: Exp2Unit;
   /** The columns of a block that software computes in the unit's place; null for none. */
   readonly polynomial: {
@@ -27,7 +27,7 @@ export interface ExponentialLaw {
 }
 
 /** What a block does to what the blocks before it have summed. */
-export interface RescaleLaw {
+interface RescaleLaw {
   /** log2 of the factor by which a row's maximum may grow before its sums are rescaled; 0: always. */
   readonly threshold: number;
   /**
@@ -40,7 +40,7 @@ export interface RescaleLaw {
 }
 
 /** P·V of a block. */
-export interface ValueLaw {
+interface ValueLaw {
   /**
    * `chain`: the tensor cores add the block to O. `warps`: four warps have a share of the block's keys
    * each, their products start from 0 and are added to O in fp32.

@@ -1,7 +1,7 @@
 import { addFloat32, fusedMultiplyAddFloat32, multiplyFloat32 } from '../../src/arith/index.js';
 
 /** How a row's weights are summed in fp32 over the blocks of keys. */
-export interface RowSumLaw {
+interface RowSumLaw {
   /** The columns of a block that each of a row's threads has, in the order in which it adds them. */
   readonly columnsOfThreads: (blockKeys: number) => readonly (readonly number[])[];
   /** What a thread begins a block with, from its sum, α and its first weight. */

@@ -31,7 +31,7 @@ export interface SplitLaw {
 }
 
 /** A block of keys with its operands. */
-export interface LoadedBlock {
+interface LoadedBlock {
   readonly block: KeyBlock;
   readonly keys: InputPatterns;
   readonly values: InputPatterns;

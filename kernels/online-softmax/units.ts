@@ -11,7 +11,7 @@ function onNumbers(instruction: (bits: number) => number): (x: number) => number
 /** ex2.approx.ftz, lg2.approx.ftz and rcp.approx.ftz of fp32 numbers. */
 export const exp2Hardware = onNumbers(exp2ApproxFtz);
 export const log2Hardware = onNumbers(lg2ApproxFtz);
-export const reciprocalHardware = onNumbers(rcpApproxFtz);
+const reciprocalHardware = onNumbers(rcpApproxFtz);
 
 /** The exponentials of the special function unit, by the instruction that a kernel uses. */
 export const exp2Units = {

@@ -20,7 +20,7 @@ import { createTileScores, padRows } from './tile-scores.js';
 import { createWeightGroup } from './weight-group.js';
 
 /** The largest weight of each row of a tile: the one whose key has the largest exact score. */
-export interface LargestWeights {
+interface LargestWeights {
   /** [128]: its key, counted from the problem's first; −1 for a row that sees none. */
   readonly keys: Int32Array;
   /** [128]: its exact score. */
@@ -71,7 +71,7 @@ export interface AttributedTileResult {
 }
 
 /** One tile of queries on its way through the blocks of keys; methods as those of `ForwardTile`. */
-export interface AttributedTile {
+interface AttributedTile {
   readonly begin: (queries: InputPatterns, rows: number) => void;
   readonly block: (block: KeyBlock, keys: InputPatterns, values: InputPatterns) => void;
   readonly finish: () => AttributedTileResult;

@@ -6,7 +6,7 @@ import { reciprocals, type Reciprocal } from '../units.js';
 import type { ExponentScale } from './weights.js';
 
 /** The LSE of a row, natural logarithm, from its maximum in use and its row sum. */
-export type LogSumExp = (maximum: number, rowSum: number) => number;
+type LogSumExp = (maximum: number, rowSum: number) => number;
 
 /** (m·c + log2 l − offset)·ln 2 in fp64, with c in fp64. */
 export function exactLogSumExp({ exact, offset }: ExponentScale): LogSumExp {
@@ -34,7 +34,7 @@ function divisor(sum: number): number {
 }
 
 /** Divides the sums of a row by its row sum, in fp64. */
-export function exactNormalise(sums: Float64Array, rowSum: number): void {
+function exactNormalise(sums: Float64Array, rowSum: number): void {
   const by = divisor(rowSum);
   for (let i = 0; i < sums.length; i++) sums[i] /= by;
 }
@@ -44,7 +44,7 @@ export function exactNormalise(sums: Float64Array, rowSum: number): void {
  * error of its reciprocal at the fp32 number nearest to the row sum, and with the error of the fp32
  * product (to nearest even, subnormals kept) at the nearest fp32 operands.
  */
-export function emulatedNormalise(
+function emulatedNormalise(
   sums: Float64Array,
   rowSum: number,
   reciprocalOf: (x: number) => number,

@@ -86,7 +86,7 @@ export function createBlockProducts(capacity: number): BlockProducts {
 export const outputSumTechniques = ['p-round', 'rescale', 'pv-accumulate'] as const;
 
 /** The sums O of a tile over the blocks of keys, before they are divided. */
-export interface OutputSums {
+interface OutputSums {
   /** [tile's queries × columns], fp64. */
   readonly sums: Float64Array;
   readonly begin: (rows: number) => void;

@@ -55,7 +55,7 @@ function packedRowSum(
 export const rowSumTechniques = ['rescale', 'row-sum'] as const;
 
 /** The row sums l of a tile over the blocks of keys. */
-export interface RowSums {
+interface RowSums {
   /** [rows], fp64: a copy of what the blocks until now have summed to. */
   readonly totals: () => Float64Array;
   readonly begin: (rows: number) => void;

@@ -2,7 +2,7 @@ import type { Recipe } from '../recipe.js';
 import { exp2Units, warpRows } from '../units.js';
 
 /** The path that a tile takes through the blocks of keys: one number per row, all fp32 numbers. */
-export interface RunningMaximum {
+interface RunningMaximum {
   /** What is subtracted from the scores of this block: the maximum in use, 0 where that is −∞. */
   readonly subtracted: Float64Array;
   /** The maximum in use before this block. */

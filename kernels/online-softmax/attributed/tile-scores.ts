@@ -23,7 +23,7 @@ export function padRows(
 }
 
 /** Scores of a tile of queries against one block of keys, both ways. */
-export interface TileScores {
+interface TileScores {
   /** [tile's queries × blockKeys], by the tensor cores and in fp64; −∞ where masked. */
   readonly emulated: Float64Array;
   readonly exact: Float64Array;

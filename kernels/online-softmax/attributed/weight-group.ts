@@ -19,7 +19,7 @@ import { createRowSums, rowSumTechniques } from './row-sums.js';
 import type { EmulatedTechniques, Technique } from './techniques.js';
 
 /** The results of one run on a tile: outputs [rows × vDim], LSEs and row sums [rows]. */
-export interface RunResult {
+interface RunResult {
   readonly run: number;
   readonly out: Float64Array;
   readonly lse: Float64Array;
@@ -27,7 +27,7 @@ export interface RunResult {
 }
 
 /** Runs with the same weights: everything after these, on a tile's way through the blocks. */
-export interface WeightGroup {
+interface WeightGroup {
   /** Of the techniques that decide the weights, those that the runs emulate. */
   readonly emulated: EmulatedTechniques;
   readonly begin: (rows: number) => void;
@@ -42,7 +42,7 @@ export interface WeightGroup {
 }
 
 /** What all groups of a tile have in common. */
-export interface GroupSetting {
+interface GroupSetting {
   readonly recipe: Recipe;
   readonly scale: ExponentScale;
   readonly vDim: number;

@@ -86,7 +86,7 @@ function carriedOver(result: number, difference: number): number {
 }
 
 /** Computes the weights p of exponents x [count], both fp64. */
-export type WeightFunction = (
+type WeightFunction = (
   weights: Float64Array,
   exponents: Float64Array,
   count: number,

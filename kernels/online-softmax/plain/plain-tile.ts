@@ -64,7 +64,7 @@ function noCounts() {
 }
 
 /** What a plain tile does otherwise than the kernel, or by other means. */
-export interface PlainTileOptions {
+interface PlainTileOptions {
   /** Steps in place of the kernel's. */
   readonly steps?: Partial<ForwardSteps>;
   /** Computes the matrix products; default `tensorCoreProduct`. */

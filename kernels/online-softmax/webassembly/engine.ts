@@ -3,7 +3,8 @@ import { createAllocator } from '../../../src/simd/index.js';
 import { bitsOf, type InputPatterns } from '../formats.js';
 import type { TileDimensions } from '../forward-tile.js';
 import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
-import { instantiateForward } from './module.js';
+import { rowSumLaws } from '../row-sums.js';
+import { instantiateForward, type ForwardKernels, type StageKernels } from './module.js';
 import { parameterTableBytes, placeForwardParameters } from './parameters.js';
 
 /** Numbers in WebAssembly memory, and where they are. */
@@ -52,6 +53,17 @@ export interface ForwardEngine {
 
 const counterCount = 4;
 
+/** The stages of a recipe's row sums. */
+function stagesOf(kernels: ForwardKernels, { rowSum }: Recipe): StageKernels {
+  if (rowSum === 'packed') return kernels;
+  return {
+    softmaxStep: kernels.quadSoftmaxStep,
+    rescaleOutput: kernels.rescaleRows,
+    finish: kernels.quadFinish,
+    finishPartial: kernels.quadFinishPartial,
+  };
+}
+
 /**
  * An instance of the module with the memory of one tile: some megabytes, whatever the problem's size.
  */
@@ -61,6 +73,7 @@ export function createForwardEngine(
 ): ForwardEngine {
   const { format } = recipe;
   const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
+  const sumsPerRow = rowSumLaws[recipe.rowSum].columnsOfThreads(blockKeys).length;
   const bits = bitsOf(format);
   const Patterns = bits === 8 ? Uint8Array : Uint16Array;
   const { productsPerSum, alignedFractionBits, resultFractionBits } = recipe.tensorCore;
@@ -80,9 +93,10 @@ export function createForwardEngine(
     (2 + 6) * (size.keys + size.values) +
     (4 + 2 + 8) * size.scores +
     (4 + 2) * size.out +
-    tileQueries * 32 +
+    tileQueries * 48 +
     parameterTableBytes;
   const kernels = instantiateForward();
+  const stages = stagesOf(kernels, recipe);
   const { allocate, place } = createAllocator(kernels.memory, bytes);
   const { buffer } = kernels.memory;
 
@@ -125,7 +139,7 @@ export function createForwardEngine(
   const out = floats(size.out);
   const visible = integers(2 * tileQueries);
   const maxima = floats(tileQueries);
-  const rowSums = floats(tileQueries);
+  const rowSums = floats(tileQueries * sumsPerRow);
   const alphas = floats(tileQueries);
   const rescales = integers(tileQueries);
   const lse = floats(tileQueries);
@@ -167,7 +181,7 @@ export function createForwardEngine(
       );
     },
     softmax: (isFirst, isCounted) => {
-      kernels.softmaxStep(
+      stages.softmaxStep(
         scores.address,
         weights.address,
         visible.address,
@@ -184,7 +198,7 @@ export function createForwardEngine(
       kernels.packRows(weights.address, packedWeights, rows, blockKeys, encoding);
     },
     rescale: (isCounted) =>
-      kernels.rescaleOutput(
+      stages.rescaleOutput(
         out.address,
         alphas.address,
         rows,
@@ -204,7 +218,7 @@ export function createForwardEngine(
       );
     },
     finish: () =>
-      kernels.finish(
+      stages.finish(
         out.address,
         result.address,
         lse.address,
@@ -215,7 +229,7 @@ export function createForwardEngine(
         parameters,
       ),
     finishPartial: () =>
-      kernels.finishPartial(
+      stages.finishPartial(
         out.address,
         lse.address,
         maxima.address,

@@ -2,7 +2,16 @@ import { instantiator, type TensorCoreKernels } from '../../../src/simd/index.js
 import { binary } from './forward.generated.js';
 
 /** What the module exports; addresses are of its memory. Its source tells the layouts. */
-export interface ForwardKernels extends TensorCoreKernels {
+export interface ForwardKernels extends TensorCoreKernels, StageKernels {
+  scaleSubtract(scores: number, count: number, scale: number, bias: number): void;
+  quadSoftmaxStep: StageKernels['softmaxStep'];
+  rescaleRows: StageKernels['rescaleOutput'];
+  quadFinish: StageKernels['finish'];
+  quadFinishPartial: StageKernels['finishPartial'];
+}
+
+/** The stages between and after the matrix products. */
+export interface StageKernels {
   softmaxStep(
     scores: number,
     weights: number,
@@ -17,7 +26,6 @@ export interface ForwardKernels extends TensorCoreKernels {
     isCounted: number,
     parameters: number,
   ): void;
-  scaleSubtract(scores: number, count: number, scale: number, bias: number): void;
   rescaleOutput(
     out: number,
     alphas: number,

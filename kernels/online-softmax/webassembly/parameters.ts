@@ -12,7 +12,7 @@ import { polynomialColumnsOf, type Recipe } from '../recipe.js';
 /** Bytes of the tables that a record of parameters points to, with room to spare. */
 export const parameterTableBytes = 2 ** 18 + 2 ** 14;
 
-const recordBytes = 76;
+const recordBytes = 100;
 /** Of a polynomial that no column is computed by. */
 const unusedDegree = 3;
 
@@ -60,5 +60,11 @@ export function placeForwardParameters(
     bitsOf(format) / 8,
   ].forEach((word, i) => record.setInt32(12 + 4 * i, word, true));
   record.setFloat32(72, finish.outFactor, true);
+  [exponent.isFused, exponential.unit === 'ex2.approx.ftz.f32', rescale.checksInfinity].forEach(
+    (flag, i) => record.setInt32(76 + 4 * i, flag ? 1 : 0, true),
+  );
+  record.setFloat32(88, recipe.softmaxScale, true);
+  record.setFloat32(92, finish.emptyLogSumExp, true);
+  record.setInt32(96, finish.reciprocal === 'div.rn.f32' ? 1 : 0, true);
   return address;
 }

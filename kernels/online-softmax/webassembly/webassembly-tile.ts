@@ -1,4 +1,4 @@
-import type { InputPatterns } from '../formats.js';
+import { bitsOf, type InputPatterns } from '../formats.js';
 import { blockMmas, type ForwardTile, type TileDimensions } from '../forward-tile.js';
 import { seesAKey } from '../key-blocks.js';
 import type { Recipe } from '../recipe.js';
@@ -12,25 +12,27 @@ function copyRows(source: InputPatterns, dim: number, target: InputPatterns, str
       target.set(source.subarray(row * dim, (row + 1) * dim), row * stride);
 }
 
-/** Whether the WebAssembly computes a recipe. */
-export function fitsWebAssembly({
-  exponential,
-  exponent,
-  rescale,
-  rowSum,
-  values,
-  finish,
-}: Recipe): boolean {
+/** Whether the WebAssembly computes a recipe: one thread a row as in FlashAttention-4, or a quad. */
+export function fitsWebAssembly(recipe: Recipe): boolean {
+  const { format, exponential, exponent, rescale, rowSum, values, finish } = recipe;
+  if (values.sum !== 'chain' || finish.normalise !== 'at-the-end') return false;
+  if (rowSum === 'packed')
+    return (
+      exponential.unit === 'ex2.approx.ftz.f32' &&
+      exponent.isFused &&
+      rescale.of === 'warps' &&
+      rescale.checksInfinity &&
+      finish.reciprocal === 'rcp.approx.ftz.f32' &&
+      finish.logSumExp !== 'natural' &&
+      finish.emptyLogSumExp === -Infinity
+    );
   return (
-    exponential.unit === 'ex2.approx.ftz.f32' &&
-    exponent.isFused &&
-    rescale.of === 'warps' &&
-    rescale.checksInfinity &&
-    rowSum === 'packed' &&
-    values.sum === 'chain' &&
-    finish.reciprocal === 'rcp.approx.ftz.f32' &&
-    finish.logSumExp !== 'natural' &&
-    finish.emptyLogSumExp === -Infinity
+    rowSum === 'quad' &&
+    bitsOf(format) === 16 &&
+    exponential.polynomial === null &&
+    rescale.of === 'rows' &&
+    rescale.threshold === 0 &&
+    finish.logSumExp === 'natural'
   );
 }
 

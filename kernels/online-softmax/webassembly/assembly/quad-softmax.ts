@@ -1,0 +1,271 @@
+// AssemblyScript: the softmax, rescale and finish of a forward with a quad of threads a row. What they
+// compute and why is written in ../../plain/plain-tile.ts, whose bits these equal. The record of parameters
+// is that of forward.ts, with at
+//  76 whether the exponent is fused i32 · 80 whether the exponential flushes subnormals i32
+//  84 whether α is 0 for a row that saw −∞ alone i32 · 88 softmax scale f32 · 92 LSE of an empty row, bits
+//  96 whether 1 / l is divided i32
+
+import { convert4 } from '../../../../src/simd/assembly/convert';
+import {
+  exp2Approx,
+  exp2ApproxFtz,
+  logarithm2Ftz,
+  reciprocalFtz,
+} from '../../../../src/simd/assembly/special-functions';
+import { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
+
+const quadThreads = 4;
+const warpRows = 32;
+
+/** 2^x of `count` fp32 numbers in place. */
+// @ts-ignore: decorator
+@inline
+function exponentials(numbers: usize, count: i32, parameters: usize): void {
+  const segments = load<u32>(parameters, 20);
+  const squares = load<u32>(parameters, 32);
+  const shift = load<i32>(parameters, 36);
+  if (load<i32>(parameters, 80)) exp2ApproxFtz(numbers, numbers, count, segments, squares, shift);
+  else exp2Approx(numbers, numbers, count, segments, squares, shift);
+}
+
+/**
+ * One block's softmax step, as `softmaxStep` of forward.ts; `sums` has four fp32 numbers a row, one for
+ * each thread, and weights are of 16 bits.
+ */
+export function quadSoftmaxStep(
+  scores: usize,
+  weights: usize,
+  visible: usize,
+  maxima: usize,
+  sums: usize,
+  alphas: usize,
+  rescales: usize,
+  rows: i32,
+  columns: i32,
+  isFirst: i32,
+  isCounted: i32,
+  parameters: usize,
+): void {
+  const scale = load<f32>(parameters);
+  const offset = load<f32>(parameters, 8);
+  const isFused = load<i32>(parameters, 76);
+  const checksInfinity = load<i32>(parameters, 84);
+  const weightFormat = load<u32>(parameters, 64);
+  const counters = load<u32>(parameters, 60);
+  const minusInfinity = f32x4.splat(-Infinity);
+  const lanes = i32x4(0, 1, 2, 3);
+
+  for (let row: usize = 0; row < <usize>rows; row++) {
+    const at = scores + row * (<usize>columns << 2);
+    const begin = load<i32>(visible + (row << 3));
+    const end = load<i32>(visible + (row << 3), 4);
+    if (begin > 0 || end < columns)
+      for (let j = 0; j < columns; j += 4) {
+        const column = i32x4.add(lanes, i32x4.splat(j));
+        const seen = v128.and(
+          i32x4.ge_s(column, i32x4.splat(begin)),
+          i32x4.lt_s(column, i32x4.splat(end)),
+        );
+        const address = at + (<usize>j << 2);
+        v128.store(address, v128.bitselect(v128.load(address), minusInfinity, seen));
+      }
+
+    // A NaN compares false and is dropped, as by PTX's max.
+    const before = isFirst ? <f32>-Infinity : load<f32>(maxima + (row << 2));
+    let largest = minusInfinity;
+    for (let j: usize = 0; j < <usize>columns << 2; j += 16)
+      largest = f32x4.pmax(largest, v128.load(at + j));
+    let now = before;
+    let lane = f32x4.extract_lane(largest, 0);
+    if (lane > now) now = lane;
+    lane = f32x4.extract_lane(largest, 1);
+    if (lane > now) now = lane;
+    lane = f32x4.extract_lane(largest, 2);
+    if (lane > now) now = lane;
+    lane = f32x4.extract_lane(largest, 3);
+    if (lane > now) now = lane;
+
+    const safe: f32 = now == -Infinity ? 0 : now;
+    let alpha: f32 = 0;
+    if (!isFirst) {
+      const lag: f32 = (before - (checksInfinity ? safe : now)) * scale;
+      store<f32>(alphas + (row << 2), lag);
+      exponentials(alphas + (row << 2), 1, parameters);
+      alpha = load<f32>(alphas + (row << 2));
+      if (alpha < 1 && isCounted) {
+        store<i32>(counters, load<i32>(counters) + 1);
+        store<i32>(rescales + (row << 2), load<i32>(rescales + (row << 2)) + 1);
+      }
+    }
+    store<f32>(maxima + (row << 2), now);
+    store<f32>(alphas + (row << 2), alpha);
+
+    const scaled: f32 = safe * scale;
+    const bias: f32 = offset - scaled;
+    if (isFused) scaleSubtract(at, columns, scale, bias);
+    else {
+      const scale4 = f32x4.splat(scale);
+      const bias4 = f32x4.splat(bias);
+      for (let j: usize = 0; j < <usize>columns << 2; j += 16)
+        v128.store(at + j, f32x4.add(f32x4.mul(v128.load(at + j), scale4), bias4));
+    }
+    exponentials(at, columns, parameters);
+
+    const sumsAt = sums + (row << 4);
+    let sum = v128.load(sumsAt);
+    const weightsAt = weights + ((row * <usize>columns) << 1);
+    for (let j: usize = 0; j < <usize>columns; j += 8) {
+      const address = at + (j << 2);
+      const p0 = v128.load(address);
+      const p1 = v128.load(address, 16);
+      // Thread t has columns 2t and 2t + 1 of every eight.
+      const even = i32x4.shuffle(p0, p1, 0, 2, 4, 6);
+      const odd = i32x4.shuffle(p0, p1, 1, 3, 5, 7);
+      if (j > 0) sum = f32x4.add(sum, even);
+      else if (isFirst) sum = even;
+      else {
+        // The product by α and the first addition round once.
+        const old = sum;
+        sum = f32x4.splat(
+          fusedMultiplyAdd(f32x4.extract_lane(old, 0), alpha, f32x4.extract_lane(even, 0)),
+        );
+        sum = f32x4.replace_lane(
+          sum,
+          1,
+          fusedMultiplyAdd(f32x4.extract_lane(old, 1), alpha, f32x4.extract_lane(even, 1)),
+        );
+        sum = f32x4.replace_lane(
+          sum,
+          2,
+          fusedMultiplyAdd(f32x4.extract_lane(old, 2), alpha, f32x4.extract_lane(even, 2)),
+        );
+        sum = f32x4.replace_lane(
+          sum,
+          3,
+          fusedMultiplyAdd(f32x4.extract_lane(old, 3), alpha, f32x4.extract_lane(even, 3)),
+        );
+      }
+      sum = f32x4.add(sum, odd);
+      v128.store(
+        weightsAt + (j << 1),
+        i16x8.narrow_i32x4_u(convert4(p0, weightFormat), convert4(p1, weightFormat)),
+      );
+    }
+    v128.store(sumsAt, sum);
+  }
+}
+
+/** Multiplies every row [columns] by its α; columns a multiple of 4. */
+export function rescaleRows(
+  out: usize,
+  alphas: usize,
+  rows: i32,
+  columns: i32,
+  isCounted: i32,
+  parameters: usize,
+): void {
+  const counters = load<u32>(parameters, 60);
+  if (isCounted)
+    store<i32>(counters, load<i32>(counters, 8) + (rows + warpRows - 1) / warpRows, 8);
+  const stride = <usize>columns << 2;
+  for (let row: usize = 0; row < <usize>rows; row++) {
+    const alpha = v128.load32_splat(alphas + (row << 2));
+    const at = out + row * stride;
+    for (let i: usize = 0; i < stride; i += 16)
+      v128.store(at + i, f32x4.mul(v128.load(at + i), alpha));
+  }
+}
+
+/** (0 + 2) + (1 + 3) of the sums of a row's threads. */
+// @ts-ignore: decorator
+@inline
+function quadTotal(sums: usize): f32 {
+  const far: f32 = load<f32>(sums) + load<f32>(sums, 8);
+  const near: f32 = load<f32>(sums, 4) + load<f32>(sums, 12);
+  return far + near;
+}
+
+/** Multiplies the sums `out` [rows][columns] in place by 1 / l, and gives the LSE [rows] fp32. */
+function normalise(
+  out: usize,
+  lse: usize,
+  maxima: usize,
+  sums: usize,
+  rows: i32,
+  columns: i32,
+  parameters: usize,
+): void {
+  const scale = load<f32>(parameters, 88);
+  const squares = load<u32>(parameters, 32);
+  for (let row: usize = 0; row < <usize>rows; row++) {
+    const sum = quadTotal(sums + row * quadThreads * 4);
+    const isEmpty = sum == 0 || sum != sum;
+    const divisor: f32 = isEmpty ? 1 : sum;
+    const reciprocal: f32 = load<i32>(parameters, 96)
+      ? 1 / divisor
+      : reinterpret<f32>(
+          reciprocalFtz(
+            reinterpret<u32>(divisor),
+            load<u32>(parameters, 28),
+            squares,
+            load<i32>(parameters, 44),
+          ),
+        );
+    const factor = f32x4.splat(reciprocal * load<f32>(parameters, 72));
+    for (let j: usize = 0; j < <usize>columns; j += 4) {
+      const at = out + ((row * columns + j) << 2);
+      v128.store(at, f32x4.mul(v128.load(at), factor));
+    }
+    if (isEmpty) {
+      store<u32>(lse + (row << 2), load<u32>(parameters, 92));
+      continue;
+    }
+    const logarithm = reinterpret<f32>(
+      logarithm2Ftz(
+        reinterpret<u32>(sum),
+        load<u32>(parameters, 24),
+        squares,
+        load<i32>(parameters, 40),
+      ),
+    );
+    const natural: f32 = logarithm * <f32>0.6931471805599453;
+    const total = fusedMultiplyAdd(load<f32>(maxima + (row << 2)), scale, natural);
+    store<u32>(lse + (row << 2), total != total ? 0x7fffffff : reinterpret<u32>(total));
+  }
+}
+
+/** As `finish` of forward.ts, with four sums a row. */
+export function quadFinish(
+  out: usize,
+  result: usize,
+  lse: usize,
+  maxima: usize,
+  sums: usize,
+  rows: i32,
+  columns: i32,
+  parameters: usize,
+): void {
+  normalise(out, lse, maxima, sums, rows, columns, parameters);
+  const format = load<u32>(parameters, 48);
+  for (let i: usize = 0; i < <usize>(rows * columns); i += 8)
+    v128.store(
+      result + (i << 1),
+      i16x8.narrow_i32x4_u(
+        convert4(v128.load(out + (i << 2)), format),
+        convert4(v128.load(out + (i << 2), 16), format),
+      ),
+    );
+}
+
+/** As `finishPartial` of forward.ts, with four sums a row. */
+export function quadFinishPartial(
+  out: usize,
+  lse: usize,
+  maxima: usize,
+  sums: usize,
+  rows: i32,
+  columns: i32,
+  parameters: usize,
+): void {
+  normalise(out, lse, maxima, sums, rows, columns, parameters);
+}
