@@ -8,6 +8,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { circleRule } from '../../scripts/circle-rule.mjs';
 import { entriesRule } from '../../scripts/entries-rule.mjs';
 
+// Before anything loads the configuration, which a worker keeps.
+process.env['HOUSE'] = '1';
+
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 let root: string;
 
@@ -113,7 +116,6 @@ describe('entries of a folder', () => {
 describe('the lint of this repository', () => {
   /** Rules and messages on a file that need not exist. */
   async function lint(file: string, code: string): Promise<string[]> {
-    process.env['HOUSE'] = '1';
     const eslint = new ESLint({ cwd: repository });
     const [{ messages }] = await eslint.lintText(code, { filePath: join(repository, file) });
     return messages.map(({ ruleId, message }) => `${ruleId}: ${message}`);
