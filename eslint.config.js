@@ -53,7 +53,12 @@ export const arrows = {
   ],
   profile: ['oracles', 'kernels', 'properties', 'hardware', 'formats', 'arith', 'simd', 'problem'],
   campaign: ['properties', 'report/json', 'conform', 'profile', 'kernels', 'hardware'],
+  jobs: [
+    ...['report/json', 'report/html', 'audit', 'attribution', 'properties', 'emulate', 'live'],
+    ...['oracles', 'kernels', 'machine', 'formats', 'problem'],
+  ],
   cli: [
+    'jobs',
     ...['report/layout', 'report/json', 'report/text', 'report/text/attribution'],
     ...['report/text/profile', 'report/junit', 'report/html', 'report/svg'],
     ...['io', 'live', 'audit', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],

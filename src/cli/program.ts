@@ -7,7 +7,7 @@ import { completionCommand, shells } from './completion/options.js';
 import { conformCommand } from './conform/options.js';
 import { emulateCommand } from './emulate/options.js';
 import { mergeCommand } from './merge/options.js';
-import { addCommand } from './options/command-rows.js';
+import { addCommand, type CommandContext } from './options/command-rows.js';
 import { profileCommand } from './profile/options.js';
 import { toolVersion } from './tool-version.js';
 
@@ -26,22 +26,22 @@ Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
  * Registers every command. What a command does is loaded when it is run: to start one must not cost what
  * all of them need.
  */
-export function addCommands(program: Command): void {
+export function addCommands(program: Command, context: CommandContext = {}): void {
   addCommand(program, auditCommand, async (problem, options) => {
     const { runAudit } = await import('./audit/run.js');
-    return runAudit(problem, options);
+    return runAudit(problem, options, context);
   });
   addCommand(program, boundCommand, async (problem, options) => {
     const { runBound } = await import('./bound/run.js');
-    return runBound(problem, options);
+    return runBound(problem, options, context);
   });
   addCommand(program, checkCommand, async (options) => {
     const { runCheck } = await import('./check/run.js');
-    return runCheck(options);
+    return runCheck(options, context);
   });
   addCommand(program, emulateCommand, async (model, problem, options) => {
     const { runEmulate } = await import('./emulate/run.js');
-    return runEmulate(model, problem, options);
+    return runEmulate(model, problem, options, context);
   });
   addCommand(program, conformCommand, async (instructions, options) => {
     const { runConform } = await import('./conform/run.js');
@@ -75,14 +75,18 @@ export function addCommands(program: Command): void {
  * The whole command line, ready to parse.
  * @param onStop called in place of `process.exit` when the parser stops: for help and version with
  *   exit code 0, for a request that it cannot read with another
+ * @param context what the commands work with; default: what the library has
  */
-export function createProgram(onStop: (error: CommanderError) => void): Command {
+export function createProgram(
+  onStop: (error: CommanderError) => void,
+  context: CommandContext = {},
+): Command {
   const program = new Command('flashproof')
     .description('Proof instead of allclose: verifies the numerics of attention kernels.')
     .version(toolVersion())
     .showHelpAfterError('(flashproof --help lists the commands)')
     .addHelpText('after', examples)
     .exitOverride(onStop);
-  addCommands(program);
+  addCommands(program, context);
   return program;
 }

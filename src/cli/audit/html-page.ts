@@ -4,25 +4,27 @@ import type { AttentionReference } from '../../../oracles/index.js';
 import type { ElementBounds, JudgedElements } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
+import { createOutputComparer, exp2Curves, type SourcedTensor } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import {
-  type ComparedOutput,
   gatherPlotData,
+  renderHtml,
+  type ComparedOutput,
   type HtmlReport,
   type PlotData,
-  renderHtml,
 } from '../../report/html/index.js';
 import type { AuditReport, Provenance } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import { readTensorArgument, type TensorReading } from '../files/tensor-argument.js';
+import type { CommandContext } from '../options/command-rows.js';
+import { kernelSettings } from '../options/kernel-settings.js';
 import type { AuditCommandOptions } from './options.js';
 import { reproduceCommands } from './reproduce-commands.js';
-import { createOutputComparer } from '../compare-outputs.js';
-import { exp2Curves } from '../exp2-curves.js';
-import { kernelSettings } from '../options/kernel-settings.js';
-import { readTensorArgument, type SourcedTensor } from '../files/tensor-argument.js';
-import { RequestError } from '../../request-error.js';
 
 /** An output that was judged, with what goes with its report. */
 export interface JudgedOutput {
+  /** How the outputs to compare with are read. */
+  readonly reading: TensorReading;
   readonly output: SourcedTensor;
   readonly falseAlarmRate: number;
   readonly provenance: Provenance;
@@ -47,63 +49,8 @@ export interface HtmlAudit {
   ) => Promise<string>;
 }
 
-/** What the judged output is called beside others. */
-function judgedName({ output, exec, kernel }: AuditCommandOptions): string {
-  if (kernel !== undefined) return kernel;
-  if (exec !== undefined) return 'the live kernel';
-  const tensor = output?.slice(output.lastIndexOf(':') + 1);
-  return tensor === undefined || tensor === '' ? 'out' : tensor;
-}
-
-/**
- * Prepares the HTML report of one audit.
- * @throws RequestError for a --compare that does not parse
- */
-export function createHtmlAudit(path: string, options: AuditCommandOptions): HtmlAudit {
-  const name = judgedName(options);
-  const others = compareArguments(options.compare ?? [], name);
-  let plots: PlotData | null = null;
-  let reference: AttentionReference | null = null;
-  const bounds = new Map<FormatName, ElementBounds>();
-  const isDeclared = options.kernel !== undefined || options.as !== undefined;
-  return {
-    onElements: (judged) => {
-      plots = gatherPlotData(judged);
-      if (others.length === 0) return;
-      reference = judged.reference;
-      if (!isDeclared) bounds.set(judged.outputs.out.format, judged.bounds);
-    },
-    compare: async (problem, file, { output, falseAlarmRate, provenance }) => {
-      if (reference === null) return [];
-      const compare = createOutputComparer(problem, reference, falseAlarmRate, provenance, bounds);
-      const compared = [compare(name, output)];
-      for (const { name, output } of others) {
-        const read = await readTensorArgument(output, file, 'out', options);
-        compared.push(compare(name, read));
-      }
-      return compared;
-    },
-    render: (report, problem, compared, identification) => {
-      const name = options.kernel ?? options.as;
-      const model = kernelModels.find((known) => known.name === name);
-      const page: HtmlReport = {
-        report,
-        plots,
-        compared,
-        identification,
-        exp2:
-          model === undefined || problem === null
-            ? []
-            : exp2Curves(model, problem, kernelSettings(options.set)),
-        commands: reproduceCommands(path, options),
-      };
-      return renderHtml(page);
-    },
-  };
-}
-
 /** An output to compare with, and what it is called. */
-export interface CompareArgument {
+interface CompareArgument {
   readonly name: string;
   /** As `--output` takes it: `<file>[:<tensor>]`. */
   readonly output: string;
@@ -122,7 +69,7 @@ function defaultName(output: string): string {
  * @param judged the name of the output that the report is of
  * @throws RequestError for an argument without a file or tensor, and for a name given twice
  */
-export function compareArguments(texts: readonly string[], judged: string): CompareArgument[] {
+function compareArguments(texts: readonly string[], judged: string): CompareArgument[] {
   const names = new Set([judged]);
   return texts.map((text) => {
     const equals = existsSync(text) ? -1 : text.indexOf('=');
@@ -139,4 +86,63 @@ export function compareArguments(texts: readonly string[], judged: string): Comp
     names.add(name);
     return { name, output };
   });
+}
+
+/** What the judged output is called beside others. */
+function judgedName({ output, exec, kernel }: AuditCommandOptions): string {
+  if (kernel !== undefined) return kernel;
+  if (exec !== undefined) return 'the live kernel';
+  const tensor = output?.slice(output.lastIndexOf(':') + 1);
+  return tensor === undefined || tensor === '' ? 'out' : tensor;
+}
+
+/**
+ * Prepares the HTML report of one audit.
+ * @throws RequestError for a --compare that does not parse
+ */
+export function createHtmlAudit(
+  path: string,
+  options: AuditCommandOptions,
+  { models = kernelModels }: CommandContext,
+): HtmlAudit {
+  const name = judgedName(options);
+  const others = compareArguments(options.compare ?? [], name);
+  let plots: PlotData | null = null;
+  let reference: AttentionReference | null = null;
+  const bounds = new Map<FormatName, ElementBounds>();
+  const isDeclared = options.kernel !== undefined || options.as !== undefined;
+  return {
+    onElements: (judged) => {
+      plots = gatherPlotData(judged);
+      if (others.length === 0) return;
+      reference = judged.reference;
+      if (!isDeclared) bounds.set(judged.outputs.out.format, judged.bounds);
+    },
+    compare: async (problem, file, { output, reading, falseAlarmRate, provenance }) => {
+      if (reference === null) return [];
+      const compare = createOutputComparer(problem, reference, falseAlarmRate, provenance, bounds);
+      const compared = [compare(name, output)];
+      for (const { name, output } of others) {
+        const read = await readTensorArgument(output, file, 'out', reading);
+        compared.push(compare(name, read));
+      }
+      return compared;
+    },
+    render: (report, problem, compared, identification) => {
+      const name = options.kernel ?? options.as;
+      const model = models.find((known) => known.name === name);
+      const page: HtmlReport = {
+        report,
+        plots,
+        compared,
+        identification,
+        exp2:
+          model === undefined || problem === null
+            ? []
+            : exp2Curves(model, problem, kernelSettings(options.set)),
+        commands: reproduceCommands(path, options),
+      };
+      return renderHtml(page);
+    },
+  };
 }

@@ -1,39 +1,49 @@
-import { renderIdentification } from '../../report/text/attribution/index.js';
 import type { Identification } from '../../attribution/index.js';
-import type { KernelOutputs } from '../../audit/index.js';
 import {
   atomicWriteFile,
   hashTensorFile,
   openTensorFile,
+  problemLayout,
   problemNote,
   readProblem,
   unusedInputs,
   type TensorFile,
 } from '../../io/index.js';
-import type { Problem } from '../../problem/index.js';
 import {
-  type AuditReport,
-  createAuditReport,
+  auditKernel,
+  declaredArithmetic,
+  declaredModel,
+  isModel,
+  modelNamed,
+  secondsSince,
+  type ArithmeticRequest,
+  type MeasuredModel,
+} from '../../jobs/index.js';
+import {
   createExecutionFailureReport,
-  type Provenance,
-  type TensorSource,
   validateReport,
+  type AuditReport,
+  type Provenance,
 } from '../../report/json/index.js';
-import { type AuditSketch, renderAudit } from '../../report/text/index.js';
 import { renderJunit } from '../../report/junit/index.js';
-import { RequestError } from '../../request-error.js';
+import { renderIdentification } from '../../report/text/attribution/index.js';
+import { gatherSketch, renderAudit, type AuditSketch } from '../../report/text/index.js';
 import { rejectClashes } from '../options/clashes.js';
+import type { CommandContext } from '../options/command-rows.js';
+import { kernelSettings } from '../options/kernel-settings.js';
 import { parsePositive, parseProbability } from '../options/parse-values.js';
-import { auditOptions, type AuditCommandOptions } from './options.js';
-import { declaredArithmetic, isModel } from '../declared-arithmetic.js';
-import { emulateKernel, emulationCommand } from '../emulate-kernel.js';
-import { executeKernel } from './execute-kernel.js';
-import { judge } from '../judge.js';
 import { declaredFormats, problemSettings } from '../options/problem-settings.js';
-import { readTensorArgument } from '../files/tensor-argument.js';
 import { createStagedProgress } from '../terminal/progress.js';
 import { terminalLooks } from '../terminal/terminal-looks.js';
 import { toolVersion } from '../tool-version.js';
+import {
+  emulateOutputs,
+  emulationCommand,
+  executeKernel,
+  readOutputs,
+  type JudgedOutputs,
+} from './judged-outputs.js';
+import { auditOptions, type AuditCommandOptions } from './options.js';
 
 /** Exit statuses of an audit. */
 const passed = 0;
@@ -53,36 +63,11 @@ function auditStages({ identify }: AuditCommandOptions): readonly (readonly [str
   ];
 }
 
-/** Outputs to judge, and where they came from. */
-interface Judged {
-  readonly outputs: KernelOutputs;
-  readonly output: TensorSource;
-  readonly lse: TensorSource | null;
-}
-
-/** The outputs that --output and --lse name, or the problem file's own `out` and `lse`. */
-async function readOutputs(file: TensorFile, options: AuditCommandOptions): Promise<Judged> {
-  if (options.output === undefined && !file.entries.has('out'))
-    throw new RequestError(
-      `${file.path}: has no tensor "out" to judge; name the kernel's output with --output <file>[:tensor], or run the kernel with --exec`,
-    );
-  const lseArgument =
-    options.lse ?? (options.output === undefined && file.entries.has('lse') ? ':lse' : null);
-  const out = await readTensorArgument(options.output ?? ':out', file, 'out', options);
-  const lse =
-    lseArgument === null ? null : await readTensorArgument(lseArgument, file, 'lse', options);
-  return {
-    outputs: { out: out.tensor, lse: lse?.tensor ?? null },
-    output: out.source,
-    lse: lse?.source ?? null,
-  };
-}
+/** Where outputs came from. */
+type Sources = Pick<JudgedOutputs, 'output' | 'lse'>;
 
 /** The tensors of the problem's file that are judged. */
-function usedTensors(
-  judged: Pick<Judged, 'output' | 'lse'> | null,
-  { path }: TensorFile,
-): readonly string[] {
+function usedTensors(judged: Sources | null, { path }: TensorFile): readonly string[] {
   return [judged?.output, judged?.lse].flatMap((source) =>
     source?.path === path ? [source.tensor] : [],
   );
@@ -127,11 +112,22 @@ async function publish(
 }
 
 /** @throws RequestError for options that do not go together */
-function rejectOptions(options: AuditCommandOptions): void {
+function rejectOptions(options: AuditCommandOptions, { models }: CommandContext): void {
   const { kernel, as } = options;
   rejectClashes(auditOptions, options, {
-    set: () => kernel !== undefined || (as !== undefined && isModel(as)),
+    set: () => kernel !== undefined || (as !== undefined && isModel(as, models)),
   });
+}
+
+/** The model of which techniques are measured: the kernel's own; a declared one for the page of plots. */
+function measuredModel(
+  { kernel, html, set }: AuditCommandOptions,
+  declared: ArithmeticRequest,
+): MeasuredModel | null {
+  const name = kernel ?? (html === undefined ? undefined : declaredModel(declared));
+  return name === undefined
+    ? null
+    : { model: modelNamed(name, declared.models), settings: kernelSettings(set) };
 }
 
 /**
@@ -139,8 +135,12 @@ function rejectOptions(options: AuditCommandOptions): void {
  * judges them, prints and writes the report. Returns the exit status.
  * @throws RequestError for a request that cannot be carried out
  */
-export async function runAudit(path: string, options: AuditCommandOptions): Promise<number> {
-  rejectOptions(options);
+export async function runAudit(
+  path: string,
+  options: AuditCommandOptions,
+  context: CommandContext = {},
+): Promise<number> {
+  rejectOptions(options, context);
   const settings = problemSettings(options);
   const timeoutSeconds = parsePositive(options.timeout, '--timeout');
   const falseAlarmRate = parseProbability(options.falseAlarmRate, '--false-alarm-rate');
@@ -149,35 +149,40 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
   const html =
     options.html === undefined
       ? null
-      : (await import('./html-page.js')).createHtmlAudit(path, options);
-  const file = await openTensorFile(path, { formats: declaredFormats(options) });
+      : (await import('./html-page.js')).createHtmlAudit(path, options, context);
+  const formats = declaredFormats(options);
+  const file = await openTensorFile(path, { formats });
   try {
-    const problem: Problem = await readProblem(file, settings);
-    const declared = declaredArithmetic(problem, options, problemNote(file, 'premises'));
-    const provenance = async (
-      judged: Pick<Judged, 'output' | 'lse'> | null,
-    ): Promise<Provenance> => ({
+    const problem = await readProblem(file, settings);
+    const { models } = context;
+    const { kernel, exec, as, premise, set } = options;
+    const arithmetic: ArithmeticRequest = {
+      kernel,
+      as,
+      premise,
+      noted: problemNote(file, 'premises'),
+      settings: () => kernelSettings(set),
+      models,
+    };
+    const declared = declaredArithmetic(problem, arithmetic);
+    const origin = async (sources: Sources | null): Promise<Omit<Provenance, 'seconds'>> => ({
       version: toolVersion(),
       problem: { path, sha256: await hashTensorFile(path) },
-      outputs: judged === null ? {} : { out: judged.output, lse: judged.lse },
-      command:
-        options.kernel === undefined
-          ? (options.exec ?? null)
-          : emulationCommand(options.kernel, options.set),
-      unused: unusedInputs(file, usedTensors(judged, file)),
-      seconds: (performance.now() - start) / 1000,
+      outputs: sources === null ? {} : { out: sources.output, lse: sources.lse },
+      command: kernel === undefined ? (exec ?? null) : emulationCommand(kernel, set),
+      unused: unusedInputs(file, usedTensors(sources, file)),
     });
-    let judged: Judged;
-    if (options.kernel !== undefined)
-      judged = await emulateKernel(options.kernel, problem, options);
-    else if (options.exec === undefined) judged = await readOutputs(file, options);
+    const reading = { formats, headsFirst: problemLayout(file, settings) === 'bhsd' };
+    let judged: JudgedOutputs;
+    if (kernel !== undefined) judged = await emulateOutputs(kernel, problem, options, models);
+    else if (exec === undefined) judged = await readOutputs(file, options, reading);
     else {
-      const execution = await executeKernel(options.exec, problem, timeoutSeconds);
+      const execution = await executeKernel(exec, problem, timeoutSeconds);
       if (!execution.ok) {
         const report = createExecutionFailureReport(
           problem,
           `the kernel's process ${execution.reason}; replay with the problem ${path}`,
-          await provenance(null),
+          { ...(await origin(null)), seconds: secondsSince(start) },
         );
         const page = (await html?.render(report, null, [], null)) ?? null;
         await publish(report, { page, identification: null, sketch: null }, options);
@@ -185,25 +190,38 @@ export async function runAudit(path: string, options: AuditCommandOptions): Prom
       }
       judged = execution.outputs;
     }
-    const { audit, techniques, identification, sketch } = judge(problem, judged.outputs, options, {
-      declared,
-      falseAlarmRate,
-      progress: progress.update,
-      sketch: terminalLooks(process.stdout).sparklines && options.full === true,
-      ...(html === null ? {} : { onElements: html.onElements }),
-    });
+    const result = auditKernel(
+      {
+        problem,
+        outputs: judged.outputs,
+        declared,
+        falseAlarmRate,
+        techniques: options.techniques,
+        measured: measuredModel(options, arithmetic),
+        identify: options.identify === true,
+        models,
+        origin: await origin(judged),
+        start,
+      },
+      {
+        progress: progress.update,
+        ...(html === null ? {} : { onElements: html.onElements }),
+      },
+    );
     progress.done();
-    const origin = await provenance(judged);
-    const report = createAuditReport(problem, audit, origin, techniques);
+    const { report, reference, identification } = result;
+    const wantsSketch = terminalLooks(process.stdout).sparklines && options.full === true;
+    const sketch = wantsSketch ? gatherSketch({ reference, outputs: result.audit.outputs }) : null;
     const compared = await html?.compare(problem, file, {
       output: { tensor: judged.outputs.out, source: judged.output },
+      reading,
       falseAlarmRate,
-      provenance: origin,
+      provenance: result.origin,
     });
     const identified = identification === null ? null : renderIdentification(identification);
     const page = (await html?.render(report, problem, compared ?? [], identified)) ?? null;
     await publish(report, { page, identification, sketch }, options);
-    return audit.verdict.pass ? passed : failed;
+    return report.verdict.pass ? passed : failed;
   } finally {
     progress.done();
     await file.close();

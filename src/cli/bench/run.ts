@@ -1,15 +1,16 @@
+import { toolVersion } from '../tool-version.js';
 import { fileURLToPath } from 'node:url';
 import { renderBenchmarks } from '../../report/text/index.js';
 import { runBenchmarks, type BenchmarkResults } from '../../bench/index.js';
 import type { BenchCommandOptions } from './options.js';
 import { canRedraw } from '../terminal/progress.js';
-import { documentHead } from '../document-head.js';
+import { documentHead } from '../../jobs/index.js';
 import { writeJson } from '../files/publish.js';
 
 /** The JSON document of the results. */
 function document(results: BenchmarkResults, seconds: number): object {
   return {
-    ...documentHead('bench', seconds),
+    ...documentHead('bench', toolVersion(), seconds),
     ...results,
   };
 }

@@ -1,34 +1,18 @@
-import { createTechniqueTable } from '../../attribution/index.js';
-import {
-  anyKernelArithmetic,
-  auditAccuracy,
-  forEachRowsBound,
-  modelArithmetic,
-  resolvePremises,
-  type KernelArithmetic,
-} from '../../audit/index.js';
 import { formats, type FormatName } from '../../formats/index.js';
-import {
-  hashTensorFile,
-  openTensorFile,
-  problemNote,
-  readProblem,
-  type TensorFile,
-} from '../../io/index.js';
-import { attentionOracle } from '../../../oracles/index.js';
-import type { Problem } from '../../problem/index.js';
-import { createBoundReport, validateBoundReport } from '../../report/json/index.js';
+import { hashTensorFile, openTensorFile, problemNote, readProblem } from '../../io/index.js';
+import { boundKernel } from '../../jobs/index.js';
+import { validateBoundReport } from '../../report/json/index.js';
 import { renderBound } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
-import type { BoundCommandOptions } from './options.js';
-import { declaredPremises } from '../declared-arithmetic.js';
+import { writeJson } from '../files/publish.js';
+import { warnOfUnusedInputs } from '../files/unused-warning.js';
+import type { CommandContext } from '../options/command-rows.js';
 import { kernelSettings } from '../options/kernel-settings.js';
 import { declaredFormats, problemSettings } from '../options/problem-settings.js';
 import { createStagedProgress } from '../terminal/progress.js';
 import { terminalLooks } from '../terminal/terminal-looks.js';
-import { warnOfUnusedInputs } from '../files/unused-warning.js';
 import { toolVersion } from '../tool-version.js';
-import { writeJson } from '../files/publish.js';
+import type { BoundCommandOptions } from './options.js';
 
 /** The output's format that was asked for. @throws RequestError for one that does not exist */
 function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName | null {
@@ -40,32 +24,15 @@ function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName |
   return name as FormatName;
 }
 
-function arithmeticOf(
-  file: TensorFile,
-  problem: Problem,
-  options: BoundCommandOptions,
-): KernelArithmetic {
-  const format = outputFormat(options);
-  const premises = declaredPremises(options, problemNote(file, 'premises'));
-  if (premises !== null) {
-    if (options.set !== undefined)
-      throw new RequestError('--set changes a kernel model; name one with --kernel');
-    const output = format ?? problem.q.format;
-    return anyKernelArithmetic(problem, output, resolvePremises(problem, output, premises));
-  }
-  const own = modelArithmetic(
-    (options.kernel ?? options.as)!,
-    problem,
-    kernelSettings(options.set),
-  );
-  return format === null ? own : { ...own, outputFormat: format };
-}
-
 /**
  * Runs `flashproof bound`: the oracle, then the bounds; prints and writes them. Returns the exit status.
  * @throws RequestError for a request that cannot be carried out
  */
-export async function runBound(path: string, options: BoundCommandOptions): Promise<number> {
+export async function runBound(
+  path: string,
+  options: BoundCommandOptions,
+  { models }: CommandContext = {},
+): Promise<number> {
   const start = performance.now();
   const progress = createStagedProgress('bound', [
     ['oracle', 1],
@@ -75,22 +42,24 @@ export async function runBound(path: string, options: BoundCommandOptions): Prom
   try {
     const problem = await readProblem(file, problemSettings(options));
     warnOfUnusedInputs(file);
-    const arithmetic = arithmeticOf(file, problem, options);
-    const reference = attentionOracle(problem, {
-      accuracy: auditAccuracy(arithmetic.outputFormat),
-      progress: (done) => progress.update('oracle', done),
-    });
-    const meter = createTechniqueTable(reference, arithmetic.description);
-    forEachRowsBound(problem, reference, arithmetic, meter.visit, {
-      progress: (done) => progress.update('bounds', done),
-    });
-    const table = meter.table();
+    const { kernel, as, premise, set } = options;
+    const { report, table } = boundKernel(
+      {
+        problem,
+        kernel,
+        as,
+        premise,
+        noted: problemNote(file, 'premises'),
+        settings: () => kernelSettings(set),
+        hasSettings: set !== undefined,
+        outputFormat: outputFormat(options),
+        models,
+        origin: { version: toolVersion(), problem: { path, sha256: await hashTensorFile(path) } },
+        start,
+      },
+      progress.update,
+    );
     progress.done();
-    const report = createBoundReport(problem, table, {
-      version: toolVersion(),
-      problem: { path, sha256: await hashTensorFile(path) },
-      seconds: (performance.now() - start) / 1000,
-    });
     await validateBoundReport(report);
     if (options.json !== '-' && options.quiet !== true)
       process.stdout.write(renderBound(problem, table, terminalLooks(process.stdout)));

@@ -12,11 +12,9 @@ import {
 import type { CheckPlan, LawFailure, LawId } from '../../../properties/index.js';
 import { reportedViolation, type CheckReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { openLog } from '../options/campaign.js';
-import type { Campaign } from '../options/campaign.js';
+import { type Campaign, openLog } from '../options/campaign.js';
 import type { CheckCommandOptions } from './options.js';
-import type { KernelUnderTest } from '../check-kernel-under-test.js';
-import { rejectEmptyReport } from '../check-nothing-tried.js';
+import { type KernelUnderTest, rejectEmptyReport } from '../../jobs/index.js';
 import { publishCheck } from './publish.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
 import { createPeriodicProgress } from '../terminal/progress.js';

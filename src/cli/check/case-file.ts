@@ -2,11 +2,11 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import {
   openTensorFile,
-  printable,
   problemMetadata,
-  quoted,
   readProblem,
   writeSafetensors,
+  printable,
+  quoted,
 } from '../../io/index.js';
 import { lawIds, laws, type LawCase, type LawId } from '../../../properties/index.js';
 import type { KernelOutputs } from '../../audit/index.js';

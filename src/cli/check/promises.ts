@@ -7,13 +7,13 @@ import {
   type LawId,
   type LawStrength,
 } from '../../../properties/index.js';
-import { printable, readText } from '../../io/index.js';
+import { readText, printable } from '../../io/index.js';
 import { describeViolation } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
+import type { CommandContext } from '../options/command-rows.js';
 import type { CheckCommandOptions } from './options.js';
-import { declaredPremises } from '../declared-arithmetic.js';
-import { nameList, parseName } from '../options/parse-values.js';
-import { parseWhole } from '../options/parse-values.js';
+import { declaredPremises } from '../../jobs/index.js';
+import { nameList, parseName, parseWhole } from '../options/parse-values.js';
 
 type Strength = LawStrength | 'none';
 
@@ -39,7 +39,7 @@ async function readPromises(path: string): Promise<KernelPromises> {
   }
   const [{ Ajv2020 }, { promisesSchema }] = await Promise.all([
     import('ajv/dist/2020.js'),
-    import('../check-promises-schema.js'),
+    import('./promises-schema.js'),
   ]);
   const validate = new Ajv2020({ allErrors: true, strict: true }).compile<KernelPromises>(
     promisesSchema,
@@ -149,11 +149,13 @@ function flaggedPromises(options: CheckCommandOptions): KernelPromises {
 export async function declaredPromises(
   own: KernelPromises,
   options: CheckCommandOptions,
+  { models }: CommandContext = {},
 ): Promise<KernelPromises> {
   const read = options.promises === undefined ? {} : await readPromises(options.promises);
   const promised = Object.fromEntries((options.promise ?? []).map(parsePromise));
   const { as, premise } = options;
-  const declared = as === undefined && premise === undefined ? null : declaredPremises(options);
+  const declared =
+    as === undefined && premise === undefined ? null : declaredPremises({ as, premise, models });
   return {
     ...own,
     ...read,

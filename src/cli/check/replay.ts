@@ -8,7 +8,7 @@ import {
 import { RequestError } from '../../request-error.js';
 import type { CheckCommandOptions } from './options.js';
 import { readCase } from './case-file.js';
-import type { KernelUnderTest } from '../check-kernel-under-test.js';
+import type { KernelUnderTest } from '../../jobs/index.js';
 
 /**
  * Tries the property of a saved case on it once more, and says in some lines what came of it.

@@ -1,55 +1,37 @@
+import { lawIds, planCheck, regimeNames, type KernelPromises } from '../../../properties/index.js';
 import {
-  checkKernel,
-  lawIds,
-  lawOutcome,
-  laws,
-  planCheck,
-  regimeNames,
-  type CheckPlan,
-  type CheckResult,
-  type CheckScope,
-  type KernelPromises,
-} from '../../../properties/index.js';
-import { createCheckReport, kernelDoesNotRun } from '../../report/json/index.js';
+  checkProperties,
+  isModel,
+  rejectEmptyPlan,
+  type CheckScopeRequest,
+  type KernelUnderTest,
+} from '../../jobs/index.js';
 import { RequestError } from '../../request-error.js';
-import { type Campaign, readCampaign } from '../options/campaign.js';
+import { publishList } from '../files/publish.js';
+import { readCampaign, type Campaign } from '../options/campaign.js';
 import { rejectClashes } from '../options/clashes.js';
+import type { CommandContext } from '../options/command-rows.js';
+import { nameList, parsePositive, parseWhole } from '../options/parse-values.js';
+import { createPeriodicProgress } from '../terminal/progress.js';
+import { terminalLooks } from '../terminal/terminal-looks.js';
+import { toolVersion } from '../tool-version.js';
+import { checkList, renderCheckList } from './list.js';
 import { checkOptions, type CheckCommandOptions } from './options.js';
-import { emulatedKernel } from '../check-emulated.js';
-import type { KernelUnderTest } from '../check-kernel-under-test.js';
-import { checkList, renderCheckList } from '../check-list.js';
-import { liveKernel } from '../check-live.js';
-import { nameList } from '../options/parse-values.js';
-import { rejectEmptyPlan, rejectNothingTried } from '../check-nothing-tried.js';
-import { isModel } from '../declared-arithmetic.js';
 import { declaredPromises } from './promises.js';
 import { publishCheck } from './publish.js';
 import { runReplay } from './replay.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
-import { createPeriodicProgress } from '../terminal/progress.js';
-import { parsePositive, parseWhole } from '../options/parse-values.js';
-import { publishList } from '../files/publish.js';
-import { terminalLooks } from '../terminal/terminal-looks.js';
-import { toolVersion } from '../tool-version.js';
+import { kernelUnderTest } from './under-test.js';
 
 /** Exit statuses of a check. */
 const passed = 0;
 const failed = 1;
 
-/** What is to be tried, and how often. */
-interface CheckRequest {
-  readonly scope: CheckScope;
-  readonly runs: number;
-  readonly seed: number;
-  readonly seconds: number;
-  readonly bail: boolean;
-}
-
 /** @throws RequestError for options that do not go together */
-function rejectOptions(options: CheckCommandOptions): void {
+function rejectOptions(options: CheckCommandOptions, { models }: CommandContext): void {
   const { kernel, as } = options;
   rejectClashes(checkOptions, options, {
-    set: () => kernel !== undefined || (as !== undefined && isModel(as)),
+    set: () => kernel !== undefined || (as !== undefined && isModel(as, models)),
   });
 }
 
@@ -70,7 +52,7 @@ function rejectCampaignClashes(
 }
 
 /** @param usualSeed the seed where the options name none; null to draw one */
-function readRequest(options: CheckCommandOptions, usualSeed: number | null): CheckRequest {
+function readScope(options: CheckCommandOptions, usualSeed: number | null): CheckScopeRequest {
   const { property, regime, runs, seed, seconds, bail = false } = options;
   return {
     scope: {
@@ -87,96 +69,43 @@ function readRequest(options: CheckCommandOptions, usualSeed: number | null): Ch
   };
 }
 
-/** What a check found that could not begin. */
-function untried(
-  { laws: planned, promises }: CheckPlan,
-  seed: number,
-  seconds: number,
-): CheckResult {
-  return {
-    pass: false,
-    seed,
-    laws: planned.map((law) => {
-      const counts = { runs: 0, unsupported: 0, refusal: '' };
-      return {
-        id: law.id,
-        strength: promises.laws[law.id],
-        runs: 0,
-        unsupported: 0,
-        sizes: null,
-        widened: [],
-        ...lawOutcome(law, counts, false, kernelDoesNotRun),
-        seconds: 0,
-        failure: null,
-      };
-    }),
-    runs: 0,
-    seconds,
-    outOfTime: false,
-    notes: [],
-  };
-}
-
-async function tryProperties(
-  { kernel }: KernelUnderTest,
+/** Tries everything in one go, and publishes the report; whether the kernel passes. */
+async function checkAtOnce(
+  underTest: KernelUnderTest,
   promises: KernelPromises,
-  { scope, runs, seed, seconds, bail }: CheckRequest,
-): Promise<CheckResult> {
+  asked: CheckScopeRequest,
+  options: CheckCommandOptions,
+): Promise<boolean> {
+  const { seed } = asked;
   const progress = createPeriodicProgress('properties');
-  const start = performance.now();
-  try {
-    return await checkKernel(kernel, promises, {
-      ...scope,
-      runs,
-      seed,
-      seconds,
-      bail,
-      progress: (done, total) =>
-        progress.update(
-          Math.min(1, Math.max(done / total, (performance.now() - start) / 1000 / seconds)),
-        ),
-    });
-  } finally {
-    progress.done();
-  }
+  const report = await checkProperties(
+    { ...asked, underTest, promises, strict: options.strict, version: toolVersion() },
+    {
+      progress: progress.update,
+      saveFailures: (results) => saveFailures(results, seed, options),
+      saveExecutionFailure: (failure) => saveExecutionFailure(failure, seed, options),
+    },
+  ).finally(progress.done);
+  await publishCheck(report, options);
+  return report.verdict.pass;
 }
 
 async function checkUnderTest(
   underTest: KernelUnderTest,
   options: CheckCommandOptions,
   campaign: Campaign | null,
-): Promise<number> {
-  const promises = await declaredPromises(underTest.promises, options);
+  context: CommandContext,
+): Promise<boolean> {
+  const promises = await declaredPromises(underTest.promises, options, context);
   const divided = campaign === null ? null : await import('./campaign.js');
   const usualSeed = options.seed === undefined ? (divided?.campaignSeed(campaign!) ?? null) : null;
-  const request = readRequest(options, usualSeed);
-  const plan = planCheck(promises, request.scope);
-  if (options.replay !== undefined)
-    return (await runReplay(options.replay, underTest, promises, options)) ? passed : failed;
+  const asked = readScope(options, usualSeed);
+  const plan = planCheck(promises, asked.scope);
+  if (options.replay !== undefined) return runReplay(options.replay, underTest, promises, options);
   rejectEmptyPlan(plan);
-  if (divided !== null)
-    return (await divided.runCheckCampaign(underTest, plan, campaign!, request, options))
-      ? passed
-      : failed;
-  const start = performance.now();
-  const broken = await underTest.whyNotRunning(plan.promises);
-  const result =
-    broken === null
-      ? await tryProperties(underTest, promises, request)
-      : untried(plan, request.seed, (performance.now() - start) / 1000);
-  if (broken === null) rejectNothingTried(result.laws);
-  const report = createCheckReport(result, {
-    version: toolVersion(),
-    kernel: underTest.reported,
-    promises: plan.promises,
-    laws,
-    runsPerProperty: request.runs,
-    strict: options.strict,
-    saved: await saveFailures(result.laws, request.seed, options),
-    execution: broken === null ? null : await saveExecutionFailure(broken, request.seed, options),
-  });
-  await publishCheck(report, options);
-  return report.verdict.pass ? passed : failed;
+  return divided === null
+    ? checkAtOnce(underTest, promises, asked, options)
+    : divided.runCheckCampaign(underTest, plan, campaign!, asked, options);
 }
 
 /**
@@ -184,21 +113,21 @@ async function checkUnderTest(
  * them, prints and writes the report. Returns the exit status.
  * @throws RequestError for a request that cannot be carried out
  */
-export async function runCheck(options: CheckCommandOptions): Promise<number> {
+export async function runCheck(
+  options: CheckCommandOptions,
+  context: CommandContext = {},
+): Promise<number> {
   if (options.list === true) {
     const list = () => renderCheckList(terminalLooks(process.stdout).columns);
     await publishList(list, checkList, options);
     return passed;
   }
-  rejectOptions(options);
+  rejectOptions(options, context);
   const campaign = readCampaign(options);
   if (campaign !== null) rejectCampaignClashes(options, campaign);
-  const underTest =
-    options.exec === undefined
-      ? emulatedKernel(options.kernel!, options)
-      : await liveKernel(options.exec, options);
+  const underTest = await kernelUnderTest(options, context);
   try {
-    return await checkUnderTest(underTest, options, campaign);
+    return (await checkUnderTest(underTest, options, campaign, context)) ? passed : failed;
   } finally {
     await underTest.close();
   }

@@ -16,7 +16,7 @@ import {
   type PromiseOptions,
 } from './options.js';
 import { saveCase, type SavedCase } from './case-file.js';
-import type { ExecutionFailure } from '../check-kernel-under-test.js';
+import type { ExecutionFailure } from '../../jobs/index.js';
 import { toolVersion } from '../tool-version.js';
 import { commandWords } from '../options/command-words.js';
 

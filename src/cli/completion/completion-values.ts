@@ -12,7 +12,7 @@ import {
   scoreRegimeNames,
   sizeNames,
 } from '../../../properties/index.js';
-import { machineNames } from '../machine-list.js';
+import { machineNames } from '../emulate/machine-list.js';
 import type { NameKind } from '../options/option-rows.js';
 import { architectureNames, techniqueNames } from '../profile/options.js';
 

@@ -1,13 +1,14 @@
+import { toolVersion } from '../tool-version.js';
 import { conformanceSentence, renderConformance } from '../../report/text/index.js';
 import type { Conformance } from '../../conform/index.js';
-import { documentHead } from '../document-head.js';
+import { documentHead } from '../../jobs/index.js';
 import { writeJson } from '../files/publish.js';
 
 /** The JSON document of a conformance. */
 function document(conformance: Conformance, seconds: number): object {
   const { pass, ...rest } = conformance;
   return {
-    ...documentHead('conform', seconds),
+    ...documentHead('conform', toolVersion(), seconds),
     verdict: { pass, sentence: conformanceSentence(conformance) },
     ...rest,
   };

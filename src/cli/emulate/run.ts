@@ -1,20 +1,21 @@
 import { availableParallelism } from 'node:os';
 import { kernelModels } from '../../../kernels/index.js';
 import { emulate, type Emulation } from '../../emulate/index.js';
-import { openTensorFile, readProblem, writeSafetensors } from '../../io/index.js';
+import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../../io/index.js';
+import { emulateKernel, emulationDocument } from '../../jobs/index.js';
 import { fitLines } from '../../report/layout/index.js';
 import { RequestError } from '../../request-error.js';
-import { rejectClashes } from '../options/clashes.js';
-import { emulateOptions, type EmulateCommandOptions } from './options.js';
-import { emulateDocument } from '../emulate-document.js';
-import { describeKernels, kernelList } from '../kernel-list.js';
-import { kernelSettings } from '../options/kernel-settings.js';
-import { createPeriodicProgress } from '../terminal/progress.js';
-import { declaredFormats, problemSettings } from '../options/problem-settings.js';
 import { publishList, writeJson } from '../files/publish.js';
-import { terminalLooks } from '../terminal/terminal-looks.js';
 import { warnOfUnusedInputs } from '../files/unused-warning.js';
+import { rejectClashes } from '../options/clashes.js';
+import type { CommandContext } from '../options/command-rows.js';
+import { kernelSettings } from '../options/kernel-settings.js';
+import { declaredFormats, problemSettings } from '../options/problem-settings.js';
+import { createPeriodicProgress } from '../terminal/progress.js';
+import { terminalLooks } from '../terminal/terminal-looks.js';
 import { toolVersion } from '../tool-version.js';
+import { describeKernels, kernelList } from './kernel-list.js';
+import { emulateOptions, type EmulateCommandOptions } from './options.js';
 
 /** Exit status of an emulation; with --machine there is another. */
 const done = 0;
@@ -68,51 +69,50 @@ export async function runEmulate(
   model: string,
   path: string | undefined,
   options: EmulateCommandOptions,
+  context: CommandContext = {},
 ): Promise<number> {
+  const { models = kernelModels } = context;
+  const { columns } = terminalLooks(process.stdout);
   if (path === undefined && model === 'list' && options.machine === true) {
-    const { describeMachineNames, machineList } = await import('../machine-list.js');
-    const list = () => describeMachineNames(kernelModels, terminalLooks(process.stdout).columns);
-    await publishList(list, () => machineList(kernelModels), options);
+    const { describeMachineNames, machineList } = await import('./machine-list.js');
+    const list = () => describeMachineNames(models, columns);
+    await publishList(list, () => machineList(models), options);
     return done;
   }
   rejectClashes(emulateOptions, options);
   if (path === undefined) {
     if (model !== 'list')
       throw new RequestError(`name a problem for ${model}, or list to see the kernel models`);
-    const list = () => describeKernels(terminalLooks(process.stdout).columns);
-    await publishList(list, kernelList, options);
+    const list = () => describeKernels(models, columns);
+    await publishList(list, () => kernelList(models), options);
     return done;
   }
   if (options.machine === true) {
     const { runEmulateMachine } = await import('./run-machine.js');
-    return runEmulateMachine(model, path, options);
+    return runEmulateMachine(model, path, options, models);
   }
   const settings = kernelSettings(options.set);
+  const { threads = availableParallelism(), save: target, json, quiet } = options;
   const start = performance.now();
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   const progress = createPeriodicProgress('emulate');
   try {
     const problem = await readProblem(file, problemSettings(options));
     warnOfUnusedInputs(file);
-    const emulation = await emulate(problem, model, {
-      settings,
-      threads: options.threads ?? availableParallelism(),
-      progress: (part, total) => progress.update(part / total),
-    });
+    const result = await emulateKernel(
+      { problem, model, settings, models, start },
+      (problem, model, settings, progress) =>
+        emulate(problem, model, { settings, threads, progress }),
+      progress.update,
+    );
     progress.done();
-    const seconds = (performance.now() - start) / 1000;
-    if (options.save !== undefined) await save(options.save, emulation);
-    if (options.json !== '-' && options.quiet !== true)
-      process.stdout.write(
-        render(emulation, seconds, options.save, terminalLooks(process.stdout).columns),
-      );
-    if (options.json !== undefined)
-      await writeJson(options.json, {
-        ...(await emulateDocument(path, model, emulation.settings, seconds)),
-        counters: emulation.counters,
-        evidence: emulation.evidence,
-        saved: options.save ?? null,
-      });
+    if (target !== undefined) await save(target, result.emulation);
+    if (json !== '-' && quiet !== true)
+      process.stdout.write(render(result.emulation, result.seconds, target, columns));
+    if (json !== undefined) {
+      const hashed = { path, sha256: await hashTensorFile(path) };
+      await writeJson(json, emulationDocument(toolVersion(), hashed, result, target ?? null));
+    }
     return done;
   } finally {
     progress.done();

@@ -6,25 +6,13 @@ import {
   createChromeTraceSection,
   type TraceEvent,
 } from '../../machine/index.js';
-import type { MachineRequest } from '../machine-request.js';
+import type { ClusterRunner, MachineRequest } from '../../jobs/index.js';
 
-/** Runs clusters and writes what they did to a file, one cluster in memory at a time. */
-export interface TraceFile {
-  /** Receives the events of the cluster that runs. */
-  readonly trace: (event: TraceEvent) => void;
-  /**
-   * Runs every cluster; the file is there whole, or not at all.
-   * @throws RequestError when the file cannot be written
-   */
-  readonly runAll: (
-    request: MachineRequest,
-    path: string,
-    done: (run: ProgramClusterRun) => void,
-  ) => Promise<void>;
-}
-
-/** A trace that nothing has been written to. */
-export function createTraceFile(): TraceFile {
+/**
+ * Runs clusters and writes what they did to a file, one cluster in memory at a time. The file is there
+ * whole, or not at all; `runAll` throws a RequestError when it cannot be written.
+ */
+export function createTraceFile(path: string): ClusterRunner {
   let receive: (event: TraceEvent) => void = () => undefined;
 
   function* chunks(
@@ -46,6 +34,6 @@ export function createTraceFile(): TraceFile {
 
   return {
     trace: (event) => receive(event),
-    runAll: (request, path, done) => atomicWriteFile(path, chunks(request, done)),
+    runAll: (request, done) => atomicWriteFile(path, chunks(request, done)),
   };
 }

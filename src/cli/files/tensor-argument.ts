@@ -1,26 +1,22 @@
 import { existsSync } from 'node:fs';
 import {
-  type DeclaredFormats,
   openTensorFile,
-  problemLayout,
-  type TensorFile,
   toHeadsFirst,
+  type DeclaredFormats,
+  type TensorFile,
 } from '../../io/index.js';
+import type { SourcedTensor } from '../../jobs/index.js';
 import { RequestError } from '../../request-error.js';
-import type { Tensor } from '../../problem/index.js';
-import type { TensorSource } from '../../report/json/index.js';
-import type { ProblemOptions } from '../options/problem-options.js';
-import { declaredFormats, problemSettings } from '../options/problem-settings.js';
 
 /** A tensor named on the command line as `<file>[:<tensor>]`; an empty file is the problem's own. */
-export interface TensorArgument {
+interface TensorArgument {
   readonly file: string;
   /** Null when only a file was named. */
   readonly tensor: string | null;
 }
 
 /** Splits `<file>[:<tensor>]` at its last colon, unless the whole of it is an existing path. */
-export function parseTensorArgument(text: string): TensorArgument {
+function parseTensorArgument(text: string): TensorArgument {
   const colon = text.lastIndexOf(':');
   if (colon < 0 || (text !== '' && existsSync(text))) return { file: text, tensor: null };
   const tensor = text.slice(colon + 1);
@@ -39,7 +35,7 @@ function chooseTensor(file: TensorFile, argument: TensorArgument, fallback: stri
 }
 
 /** An open file with the tensor chosen in it; `close` leaves the problem's own file open. */
-export interface ChosenTensor {
+interface ChosenTensor {
   readonly file: TensorFile;
   readonly name: string;
   readonly close: () => Promise<void>;
@@ -49,7 +45,7 @@ export interface ChosenTensor {
  * Opens what a tensor argument names.
  * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
  */
-export async function openTensorArgument(
+async function openTensorArgument(
   text: string,
   problemFile: TensorFile,
   fallback: string,
@@ -71,10 +67,11 @@ export async function openTensorArgument(
   }
 }
 
-/** A tensor to judge, and where it came from. */
-export interface SourcedTensor {
-  readonly tensor: Tensor;
-  readonly source: TensorSource;
+/** How the tensors of a problem's file, and those beside it, are read. */
+export interface TensorReading {
+  readonly formats: DeclaredFormats;
+  /** Whether an output is [batch, heads, seqlen, dim], as the problem is. */
+  readonly headsFirst: boolean;
 }
 
 /**
@@ -87,15 +84,9 @@ export async function readTensorArgument(
   argument: string,
   problemFile: TensorFile,
   fallback: 'out' | 'lse',
-  options: ProblemOptions,
+  { formats, headsFirst }: TensorReading,
 ): Promise<SourcedTensor> {
-  const headsFirst = problemLayout(problemFile, problemSettings(options)) === 'bhsd';
-  const chosen = await openTensorArgument(
-    argument,
-    problemFile,
-    fallback,
-    declaredFormats(options),
-  );
+  const chosen = await openTensorArgument(argument, problemFile, fallback, formats);
   try {
     const tensor = await chosen.file.read(chosen.name);
     return {

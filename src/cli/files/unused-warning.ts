@@ -1,4 +1,4 @@
-import { printable, unusedInputs, type TensorFile } from '../../io/index.js';
+import { unusedInputs, type TensorFile, printable } from '../../io/index.js';
 
 /** A line on stderr that names inputs of attention which the file holds and nothing reads; or nothing. */
 export function warnOfUnusedInputs(file: TensorFile): void {

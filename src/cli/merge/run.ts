@@ -12,7 +12,7 @@ import {
 } from '../../campaign/index.js';
 import { validateCheckReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { rejectEmptyReport } from '../check-nothing-tried.js';
+import { rejectEmptyReport } from '../../jobs/index.js';
 import { publishCheck } from '../check/publish.js';
 import { publishConformance } from '../conform/publish.js';
 import { rejectClashes } from '../options/clashes.js';

@@ -1,5 +1,12 @@
 import { Argument, type Command } from 'commander';
+import type { KernelModel } from '../../../kernels/index.js';
 import { addOptions, type Completes, type OptionRows, type ParsedOptions } from './option-rows.js';
+
+/** What every command works with. */
+export interface CommandContext {
+  /** The kernel models that there are; undefined for the library's. */
+  readonly models?: readonly KernelModel[] | undefined;
+}
 
 /** An argument of a command. */
 export interface ArgumentRow {

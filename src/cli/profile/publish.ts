@@ -1,9 +1,10 @@
+import { toolVersion } from '../tool-version.js';
 import { atomicWriteFile } from '../../io/index.js';
 import { profileDocument } from '../../report/json/index.js';
 import { profileSketch, renderProfile } from '../../report/text/profile/index.js';
 import { renderSvg } from '../../report/svg/index.js';
 import type { InputRange, Profile } from '../../profile/index.js';
-import { documentHead } from '../document-head.js';
+import { documentHead } from '../../jobs/index.js';
 import { terminalLooks } from '../terminal/terminal-looks.js';
 import { writeJson } from '../files/publish.js';
 
@@ -27,7 +28,7 @@ function document(
   { range: { from, to }, architecture, seconds }: ProfileProvenance,
 ): object {
   return {
-    ...documentHead('profile', seconds),
+    ...documentHead('profile', toolVersion(), seconds),
     range: { from: from ?? null, to: to ?? null },
     architecture,
     ...profileDocument(profile),

@@ -1,6 +1,6 @@
-import { describeNothingTried, type CheckPlan, type LawResult } from '../../properties/index.js';
-import type { CheckReport } from '../report/json/index.js';
-import { RequestError } from '../request-error.js';
+import { describeNothingTried, type CheckPlan, type LawResult } from '../../../properties/index.js';
+import type { CheckReport } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
 
 /** A law with what became of it. */
 type TriedLaw = Pick<LawResult, 'id' | 'status' | 'runs' | 'skipped'>;

@@ -1,13 +1,14 @@
-import { kernelModels } from '../../kernels/index.js';
-import { wrapText } from '../report/layout/index.js';
-import { listHead, type ListHead } from './document-head.js';
+import type { KernelModel } from '../../../kernels/index.js';
+import { wrapText } from '../../report/layout/index.js';
+import { listHead, type ListHead } from '../../jobs/index.js';
+import { toolVersion } from '../tool-version.js';
 
 /** Columns of a setting's key, with the spaces around it. */
 const keyColumns = 23;
 
 /** The kernel models with their settings, as text. */
-export function describeKernels(columns = 80): string {
-  const lines = kernelModels.flatMap(({ name, description, settings }) => [
+export function describeKernels(models: readonly KernelModel[], columns = 80): string {
+  const lines = models.flatMap(({ name, description, settings }) => [
     ...wrapText(`${name}  ${description}`, columns),
     ...settings.flatMap(({ key, description }) =>
       wrapText(description, columns - keyColumns).map(
@@ -28,10 +29,10 @@ export interface KernelList extends ListHead<'emulate-list'> {
 }
 
 /** The JSON document of the kernel models. */
-export function kernelList(): KernelList {
+export function kernelList(models: readonly KernelModel[]): KernelList {
   return {
-    ...listHead('emulate-list'),
-    models: kernelModels.map(({ name, description, settings }) => ({
+    ...listHead('emulate-list', toolVersion()),
+    models: models.map(({ name, description, settings }) => ({
       name,
       description,
       settings: settings.map(({ key, description }) => ({ key, description })),

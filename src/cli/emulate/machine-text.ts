@@ -1,7 +1,6 @@
-import { alignColumns, alignTextColumns } from '../report/layout/index.js';
-import { sharedMemoryLimits, tensorMemoryColumns, type Amounts } from '../machine/index.js';
-import type { MachineRequest } from './machine-request.js';
-import type { ClusterFinding, MachineResults } from './machine-results.js';
+import { alignColumns, alignTextColumns } from '../../report/layout/index.js';
+import { sharedMemoryLimits, tensorMemoryColumns, type Amounts } from '../../machine/index.js';
+import { type MachineRequest, type ClusterFinding, type MachineResults } from '../../jobs/index.js';
 
 /** Findings that are shown; the others are counted. */
 const mostFindings = 20;

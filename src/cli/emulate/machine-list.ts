@@ -1,8 +1,8 @@
-import type { KernelModel, ProgramMutant } from '../../kernels/index.js';
-import { memoryModels } from '../machine/index.js';
-import { layoutTable } from '../report/layout/index.js';
-import { listHead, type ListHead } from './document-head.js';
-import { adversarialNames } from './machine-schedule.js';
+import type { KernelModel, ProgramMutant } from '../../../kernels/index.js';
+import { memoryModels } from '../../machine/index.js';
+import { layoutTable } from '../../report/layout/index.js';
+import { listHead, type ListHead, adversarialNames } from '../../jobs/index.js';
+import { toolVersion } from '../tool-version.js';
 
 /** The schedules that are not adversarial; of `random:` any seed. */
 const schedules = [
@@ -65,7 +65,7 @@ export interface MachineList extends ListHead<'machine-list'> {
 export function machineList(models: readonly KernelModel[]): MachineList {
   const { mutants, adversarial } = machineNames(models);
   return {
-    ...listHead('machine-list'),
+    ...listHead('machine-list', toolVersion()),
     schedules: [...schedules, ...adversarial.map((name) => ({ name, description: null }))],
     models: Object.values(memoryModels).map(({ name, description }) => ({ name, description })),
     mutants: mutants.map(({ id, site, kind, description, needsPair, model }) => ({

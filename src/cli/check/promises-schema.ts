@@ -1,6 +1,6 @@
-import { premiseNames } from '../audit/index.js';
-import { formats } from '../formats/index.js';
-import { lawIds, scaleKinds, type SizeName } from '../../properties/index.js';
+import { premiseNames } from '../../audit/index.js';
+import { formats } from '../../formats/index.js';
+import { lawIds, scaleKinds, type SizeName } from '../../../properties/index.js';
 
 const flag = { type: 'boolean' };
 const size = { type: 'integer', minimum: 0 };

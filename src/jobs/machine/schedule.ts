@@ -1,12 +1,12 @@
-import { nearestName } from '../io/index.js';
+import { nearestName } from '../../io/index.js';
 import {
   adversarialSchedulers,
   inOrderScheduler,
   randomScheduler,
   timedScheduler,
   type Scheduler,
-} from '../machine/index.js';
-import { RequestError } from '../request-error.js';
+} from '../../machine/index.js';
+import { RequestError } from '../../request-error.js';
 
 /** How each cluster of a run is scheduled. */
 export interface ChosenSchedule {

@@ -1,31 +1,15 @@
-import { findKernelModel, findKernelVariant, kernelModels } from '../../kernels/index.js';
+import { findModelAmong, kernelModels, type KernelModel } from '../../../kernels/index.js';
 import {
   modelPromises,
   UnsupportedProblem,
   type AttentionKernel,
   type KernelPromises,
   type ResolvedPromises,
-} from '../../properties/index.js';
-import type { Problem } from '../problem/index.js';
-import { RequestError } from '../request-error.js';
-import type { CheckCommandOptions } from './check/options.js';
-import { ordinaryProblem } from './check-ordinary-problem.js';
-import type { KernelUnderTest } from './check-kernel-under-test.js';
-import { kernelSettings } from './options/kernel-settings.js';
-
-/** The --set options with --variant among them. @throws RequestError for a variant of other models */
-function settingsOf({ kernel, set = [], variant }: CheckCommandOptions): Map<string, string> {
-  if (variant === undefined) return kernelSettings(set);
-  const withVariants = kernelModels.filter(({ settings }) =>
-    settings.some(({ key }) => key === 'variant'),
-  );
-  if (!withVariants.some(({ name }) => name === kernel))
-    throw new RequestError(
-      `--variant is a bug of ${withVariants.map(({ name }) => name).join(', ')}; ${kernel} has none`,
-    );
-  findKernelVariant(variant);
-  return kernelSettings([...set, `variant=${variant}`]);
-}
+} from '../../../properties/index.js';
+import type { Problem } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
+import { ordinaryProblem } from './ordinary-problem.js';
+import type { KernelUnderTest } from './kernel-under-test.js';
 
 /** The kernel, but that what it refuses is no failure of it: models say so by a RequestError. */
 function declining(kernel: AttentionKernel): AttentionKernel {
@@ -48,14 +32,14 @@ function decliningConfigurations(promises: KernelPromises): KernelPromises['conf
 
 /** @throws RequestError for settings that the model refuses in every format that is promised */
 function checkSettings(
-  model: string,
+  model: KernelModel,
   settings: ReadonlyMap<string, string>,
   promises: ResolvedPromises,
 ): void {
   let refusal: unknown;
   for (const format of promises.formats)
     try {
-      findKernelModel(model).prepare(ordinaryProblem(promises, format), settings);
+      model.prepare(ordinaryProblem(promises, format), settings);
       return;
     } catch (error) {
       refusal ??= error;
@@ -64,16 +48,28 @@ function checkSettings(
 }
 
 /**
- * The emulated kernel of --kernel.
+ * An emulated kernel to try.
+ * @param name of the model
+ * @param settings as text, by key; a variant among them is the bug that is to be found
+ * @param models the kernel models that there are
  * @throws RequestError for a model or a variant that there is not
  */
-export function emulatedKernel(model: string, options: CheckCommandOptions): KernelUnderTest {
-  const settings = settingsOf(options);
+export function emulatedKernel(
+  name: string,
+  settings: ReadonlyMap<string, string>,
+  models: readonly KernelModel[] = kernelModels,
+): KernelUnderTest {
+  const model = findModelAmong(models, name);
   const { kernel, promises } = modelPromises(model, settings);
   return {
     kernel: declining(kernel),
     promises: { ...promises, configurations: decliningConfigurations(promises) },
-    reported: { command: null, model, settings: Object.fromEntries(settings), judgedAs: null },
+    reported: {
+      command: null,
+      model: name,
+      settings: Object.fromEntries(settings),
+      judgedAs: null,
+    },
     whyNotRunning: async (resolved) => {
       checkSettings(model, settings, resolved);
       return null;

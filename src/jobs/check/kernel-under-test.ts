@@ -1,6 +1,10 @@
-import type { AttentionKernel, KernelPromises, ResolvedPromises } from '../../properties/index.js';
-import type { Problem } from '../problem/index.js';
-import type { ReportedKernel } from '../report/json/index.js';
+import type {
+  AttentionKernel,
+  KernelPromises,
+  ResolvedPromises,
+} from '../../../properties/index.js';
+import type { Problem } from '../../problem/index.js';
+import type { ReportedKernel } from '../../report/json/index.js';
 
 /** Why a kernel cannot be run at all. */
 export interface ExecutionFailure {

@@ -3,15 +3,32 @@ import type {
   KernelProgram,
   PreparedKernelProgram,
   ProgramMutant,
-} from '../../kernels/index.js';
-import { nearestName } from '../io/index.js';
-import { memoryModels, type MemoryModel, type TraceEvent } from '../machine/index.js';
-import type { Problem } from '../problem/index.js';
-import { RequestError } from '../request-error.js';
-import type { MachineOptions } from './emulate/options.js';
-import { findSchedule, type ChosenSchedule } from './machine-schedule.js';
+} from '../../../kernels/index.js';
+import { nearestName } from '../../io/index.js';
+import { memoryModels, type MemoryModel, type TraceEvent } from '../../machine/index.js';
+import type { Problem } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
+import { findSchedule, type ChosenSchedule } from './schedule.js';
 
-/** A run of a program on the machine, as the command line asks for it. */
+/** How a program is run on the machine. */
+export interface MachineOptions {
+  /** CTAs of a cluster; default: as the kernel chooses. */
+  readonly ctas?: 1 | 2 | undefined;
+  /** Clusters that share the tiles; default: one for each SM. */
+  readonly clusters?: number | undefined;
+  /** A schedule's name; default: `in-order`, or `timed` with a trace. */
+  readonly schedule?: string | undefined;
+  /** Whether to look for races. */
+  readonly races: boolean;
+  /** A memory model's name; default: `practice`. */
+  readonly model?: string | undefined;
+  /** Whether with the fences and waits that the PTX ISA asks for; default: false. */
+  readonly isaFences?: boolean | undefined;
+  /** The id of a mistake in the synchronisation; default: none. */
+  readonly mutant?: string | undefined;
+}
+
+/** A run of a program on the machine, ready to begin. */
 export interface MachineRequest {
   readonly program: PreparedKernelProgram;
   readonly warpNames: readonly string[];
@@ -62,7 +79,7 @@ function findMutant({ mutants }: KernelProgram, id: string): ProgramMutant {
 }
 
 /**
- * Makes a program ready as the command line asks for it.
+ * Makes a program ready to run.
  * @param settings of the kernel, as text by key
  * @param trace is told the events of every cluster
  * @throws RequestError for what the program does not run, and for unknown names
@@ -77,7 +94,7 @@ export function prepareMachine(
   const { ctas, clusters, races, isaFences = false, mutant: id, model } = options;
   const { warpNames, evidence } = kernel;
   const schedule = findSchedule(
-    options.schedule ?? (options.trace === undefined ? 'in-order' : 'timed'),
+    options.schedule ?? (trace === undefined ? 'in-order' : 'timed'),
     warpNames.length,
   );
   const mutant = id === undefined ? null : findMutant(kernel, id);

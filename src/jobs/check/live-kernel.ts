@@ -1,28 +1,23 @@
-import { sep } from 'node:path';
-import { findKernelModel } from '../../kernels/index.js';
+import { findModelAmong, kernelModels, type KernelModel } from '../../../kernels/index.js';
 import {
   judgedArithmetic,
   modelPremises,
   type KernelArithmetic,
   type KernelOutputs,
-} from '../audit/index.js';
-import type { TensorFile } from '../io/index.js';
-import { startLiveKernel, type LiveFailure, type LiveKernel } from '../live/index.js';
+} from '../../audit/index.js';
+import type { LiveFailure, LiveKernel } from '../../live/index.js';
 import {
   KernelFault,
   UnsupportedProblem,
   type AttentionKernel,
   type ResolvedPromises,
-} from '../../properties/index.js';
-import type { Problem } from '../problem/index.js';
-import { describeReportedProblem, reportedProblem } from '../report/json/index.js';
-import { RequestError } from '../request-error.js';
-import type { CheckCommandOptions } from './check/options.js';
-import type { ExecutionFailure, KernelUnderTest } from './check-kernel-under-test.js';
-import { ordinaryProblem } from './check-ordinary-problem.js';
-import { isModel } from './declared-arithmetic.js';
-import { kernelSettings } from './options/kernel-settings.js';
-import { parsePositive } from './options/parse-values.js';
+} from '../../../properties/index.js';
+import type { Problem } from '../../problem/index.js';
+import { describeReportedProblem, reportedProblem } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
+import { ordinaryProblem } from './ordinary-problem.js';
+import { isModel } from '../declared-arithmetic.js';
 
 /** How often a command is started that ends before its first answer. */
 const mostStarts = 3;
@@ -36,25 +31,6 @@ const mends: Readonly<Partial<Record<LiveFailure['cause'], string>>> = {
   protocol: '; its stdout is for answers only, all else belongs on stderr',
   ended: ` before its first answer, ${mostStarts} times in a row`,
 };
-
-async function readOutputs(file: TensorFile): Promise<KernelOutputs> {
-  const out = await file.read('out');
-  const lse = file.entries.has('lse') ? await file.read('lse') : null;
-  return { out, lse };
-}
-
-/** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */
-function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutputs> {
-  return {
-    ...live,
-    run: async (problem) => {
-      const answer = await live.run(problem);
-      return answer.ok
-        ? answer
-        : { ...answer, reason: answer.reason.replaceAll(`${live.folder}${sep}`, '') };
-    },
-  };
-}
 
 function kernelOf(live: LiveKernel<KernelOutputs>): AttentionKernel {
   return async (problem) => {
@@ -83,14 +59,26 @@ async function firstFailure(
   }
 }
 
+/** A live kernel to try. */
+export interface LiveKernelRequest {
+  readonly live: LiveKernel<KernelOutputs>;
+  /** What it was started with. */
+  readonly command: string;
+  /** The kernel model by whose arithmetic, or the preset by whose premises it is judged. */
+  readonly as?: string | undefined;
+  /** The settings of that model as text, by key. */
+  readonly settings: ReadonlyMap<string, string>;
+  /** The kernel models that there are; default: the library's. */
+  readonly models?: readonly KernelModel[] | undefined;
+}
+
 /**
- * How a command computes, by the model of --as; null where nothing is known.
- * @throws RequestError for a name of --as that is neither a model nor a preset
+ * How a command computes, by a model; null where nothing is known.
+ * @throws RequestError for a name that is neither a model's nor a preset's
  */
-function arithmeticOf({ as, set }: CheckCommandOptions) {
-  if (as === undefined || !isModel(as)) return null;
-  const model = findKernelModel(as).name;
-  const settings = kernelSettings(set);
+function arithmeticOf({ as, settings, models = kernelModels }: LiveKernelRequest) {
+  if (as === undefined || !isModel(as, models)) return null;
+  const model = findModelAmong(models, as);
   return {
     premises: modelPremises(model, settings),
     arithmetic: (problem: Problem): KernelArithmetic | null => {
@@ -118,16 +106,12 @@ function arithmeticOf({ as, set }: CheckCommandOptions) {
 }
 
 /**
- * The live kernel of --exec.
- * @throws RequestError for options that do not parse
+ * A live kernel to try; it is closed with what is returned.
+ * @throws RequestError for a name that is neither a model's nor a preset's
  */
-export async function liveKernel(
-  command: string,
-  options: CheckCommandOptions,
-): Promise<KernelUnderTest> {
-  const judged = arithmeticOf(options);
-  const timeout = parsePositive(options.timeout, '--timeout');
-  const live = withoutFolder(await startLiveKernel(command, timeout, readOutputs));
+export function liveKernel(request: LiveKernelRequest): KernelUnderTest {
+  const { live, command, as, settings } = request;
+  const judged = arithmeticOf(request);
   const whyNotRunning = async (promises: ResolvedPromises): Promise<ExecutionFailure | null> => {
     judged?.check(promises);
     const problem = ordinaryProblem(promises, promises.formats[0]);
@@ -143,8 +127,8 @@ export async function liveKernel(
     reported: {
       command,
       model: null,
-      settings: Object.fromEntries(kernelSettings(options.set)),
-      judgedAs: options.as ?? null,
+      settings: Object.fromEntries(settings),
+      judgedAs: as ?? null,
     },
     whyNotRunning,
     close: live.close,

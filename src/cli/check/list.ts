@@ -1,6 +1,7 @@
-import { describeRegime, lawIds, laws, regimeNames } from '../../properties/index.js';
-import { wrapText } from '../report/layout/index.js';
-import { listHead, type ListHead } from './document-head.js';
+import { describeRegime, lawIds, laws, regimeNames } from '../../../properties/index.js';
+import { wrapText } from '../../report/layout/index.js';
+import { listHead, type ListHead } from '../../jobs/index.js';
+import { toolVersion } from '../tool-version.js';
 
 function indented(text: string, columns: number): string[] {
   return wrapText(text, columns - 4).map((line) => `    ${line}`);
@@ -49,7 +50,7 @@ export interface CheckList extends ListHead<'check-list'> {
 /** The JSON document of the properties and regimes. */
 export function checkList(): CheckList {
   return {
-    ...listHead('check-list'),
+    ...listHead('check-list', toolVersion()),
     properties: lawIds.map((name) => {
       const { statement, reason, strengths, usual } = laws[name];
       return { name, statement, reason, promises: [...strengths, 'none'], usualPromise: usual };

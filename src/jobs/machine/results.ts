@@ -1,12 +1,16 @@
-import type { MachineRequest } from './machine-request.js';
-import type { ExponentialSplit, ProgramClusterRun, RescaleTraffic } from '../../kernels/index.js';
+import type { MachineRequest } from './request.js';
+import type {
+  ExponentialSplit,
+  ProgramClusterRun,
+  RescaleTraffic,
+} from '../../../kernels/index.js';
 import {
   roofline,
   sumOfCounters,
   type CtaCounters,
   type Finding,
   type Roofline,
-} from '../machine/index.js';
+} from '../../machine/index.js';
 
 /** A finding, and in how many clusters it was made. */
 export interface ClusterFinding extends Finding {

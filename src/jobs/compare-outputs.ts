@@ -1,13 +1,18 @@
 import { auditOutputs, type ElementBounds, type JudgedElements } from '../audit/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
-import type { Problem } from '../problem/index.js';
-import { createAuditReport, type Provenance } from '../report/json/index.js';
+import type { Problem, Tensor } from '../problem/index.js';
+import { createAuditReport, type Provenance, type TensorSource } from '../report/json/index.js';
 import { gatherPlotData, type ComparedOutput, type PlotData } from '../report/html/index.js';
-import type { SourcedTensor } from './files/tensor-argument.js';
 
 /** Cells of the one heat map that a compared output has. */
 const comparedCells = 6144;
+
+/** A tensor to judge, and where it came from. */
+export interface SourcedTensor {
+  readonly tensor: Tensor;
+  readonly source: TensorSource;
+}
 
 /** Judges one output after the other of a problem. */
 export type OutputComparer = (name: string, output: SourcedTensor) => ComparedOutput;

@@ -1,6 +1,6 @@
-import { encodeFromFloat64, formats, type FormatName } from '../formats/index.js';
-import type { ResolvedPromises, ScaleKind, SizeName } from '../../properties/index.js';
-import type { Problem, Tensor } from '../problem/index.js';
+import { encodeFromFloat64, formats, type FormatName } from '../../formats/index.js';
+import type { ResolvedPromises, ScaleKind, SizeName } from '../../../properties/index.js';
+import type { Problem, Tensor } from '../../problem/index.js';
 
 /** A few values that every format has, none of them alike its neighbours. */
 const values = [0.5, -1, 1.5, 0.25, -0.5, 2, -0.25];

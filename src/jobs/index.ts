@@ -1,0 +1,59 @@
+export {
+  auditKernel,
+  type AuditCallbacks,
+  type AuditRequest,
+  type AuditResult,
+  type MeasuredModel,
+} from './audit.js';
+export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
+export { emulatedKernel } from './check/emulated-kernel.js';
+export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';
+export { liveKernel, type LiveKernelRequest } from './check/live-kernel.js';
+export { rejectEmptyPlan, rejectEmptyReport } from './check/nothing-tried.js';
+export {
+  checkProperties,
+  type CheckCallbacks,
+  type CheckRequest,
+  type CheckScopeRequest,
+} from './check/run.js';
+export {
+  createOutputComparer,
+  type OutputComparer,
+  type SourcedTensor,
+} from './compare-outputs.js';
+export {
+  declaredArithmetic,
+  declaredModel,
+  declaredPremises,
+  isModel,
+  judgedNames,
+  modelNamed,
+  type ArithmeticRequest,
+  type DeclaredArithmetic,
+} from './declared-arithmetic.js';
+export {
+  documentHead,
+  listHead,
+  secondsSince,
+  type DocumentHead,
+  type ListHead,
+} from './document-head.js';
+export {
+  emulateKernel,
+  emulationDocument,
+  type EmulateRequest,
+  type EmulateResult,
+  type EmulationRunner,
+  type HashedFile,
+} from './emulate.js';
+export { exp2Curves } from './exp2-curves.js';
+export { modelWithProgram, type MachineOptions, type MachineRequest } from './machine/request.js';
+export type { ClusterFinding, MachineResults } from './machine/results.js';
+export {
+  emulateOnMachine,
+  machineDocument,
+  type ClusterRunner,
+  type EmulateMachineRequest,
+  type EmulateMachineResult,
+} from './machine/run.js';
+export { adversarialNames } from './machine/schedule.js';

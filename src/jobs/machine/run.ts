@@ -1,0 +1,150 @@
+import { kernelModels, type KernelModel, type ProgramClusterRun } from '../../../kernels/index.js';
+import { allocateStorage, formats, patternsOf } from '../../formats/index.js';
+import type { TraceEvent } from '../../machine/index.js';
+import type { Problem, Tensor } from '../../problem/index.js';
+import { secondsSince } from '../document-head.js';
+import { emulateDocument, type HashedFile } from '../emulate.js';
+import {
+  modelWithProgram,
+  prepareMachine,
+  type MachineOptions,
+  type MachineRequest,
+} from './request.js';
+import { createMachineGatherer, type MachineResults } from './results.js';
+
+/** A problem for a kernel's program to compute on the emulated machine. */
+export interface EmulateMachineRequest {
+  readonly problem: Problem;
+  /** The model's name. */
+  readonly model: string;
+  /** Its settings as text, by key. */
+  readonly settings: ReadonlyMap<string, string>;
+  readonly options: MachineOptions;
+  /** The kernel models that there are; default: the library's. */
+  readonly models?: readonly KernelModel[] | undefined;
+  /** `performance.now()` when the work began; default: now. */
+  readonly start?: number | undefined;
+}
+
+/** Runs the clusters of a program, which tells of its events while it runs. */
+export interface ClusterRunner {
+  /** Receives the events of the cluster that runs. */
+  readonly trace: (event: TraceEvent) => void;
+  /** Runs every cluster, and hands each on. */
+  readonly runAll: (
+    request: MachineRequest,
+    done: (run: ProgramClusterRun) => void,
+  ) => Promise<void>;
+}
+
+/** What a program made of a problem on the machine. */
+export interface EmulateMachineResult {
+  readonly request: MachineRequest;
+  readonly results: MachineResults;
+  readonly out: Tensor;
+  readonly lse: Tensor;
+  /** The model's name and its settings by key. */
+  readonly emulation: {
+    readonly model: string;
+    readonly settings: Readonly<Record<string, unknown>>;
+  };
+  readonly machine: MachineSettings;
+  /** What arithmetic, execution and rates rest on, a line each. */
+  readonly evidence: readonly string[];
+  readonly seconds: number;
+}
+
+/** The program's outputs, of the rank of the problem's Q. */
+function outputsOf(problem: Problem, { program }: MachineRequest): { out: Tensor; lse: Tensor } {
+  const { outFormat, shape, out: patterns, lse: bits } = program;
+  const format = formats[outFormat];
+  const out = allocateStorage(format, patterns.length);
+  patternsOf(out, format).set(patterns);
+  const rowShape = problem.q.shape.slice(0, -1);
+  const lse = new Float32Array(bits.buffer, bits.byteOffset, bits.length);
+  return {
+    out: { format: outFormat, shape: [...rowShape, shape.vDim], data: out },
+    lse: { format: 'fp32', shape: rowShape, data: lse },
+  };
+}
+
+/** How a run was made, for its document and the notes of its outputs. */
+function machineSettings({ program, schedule, races, mutant }: MachineRequest) {
+  return {
+    ctas: program.ctas,
+    clusters: program.clusters,
+    schedule: schedule.name,
+    model: program.model.name,
+    races,
+    isaFences: program.isaFences,
+    mutant: mutant?.id ?? null,
+  };
+}
+
+/** How a run was made. */
+export type MachineSettings = ReturnType<typeof machineSettings>;
+
+/**
+ * Runs a kernel's program on the emulated machine.
+ * @param runner runs the clusters; null to run them here, untraced
+ * @param progress of the whole, from 0 to 1
+ * @throws RequestError for what the program does not run, and for unknown names
+ */
+export async function emulateOnMachine(
+  { problem, model: name, settings, options, models = kernelModels, start }: EmulateMachineRequest,
+  runner: ClusterRunner | null = null,
+  progress: (share: number) => void = () => undefined,
+): Promise<EmulateMachineResult> {
+  const began = start ?? performance.now();
+  const { model, kernel } = modelWithProgram(name, models);
+  const request = prepareMachine(kernel, problem, settings, options, runner?.trace);
+  const gatherer = createMachineGatherer(request);
+  const { clusters, run } = request.program;
+  let done = 0;
+  const settle = (cluster: ProgramClusterRun): void => {
+    gatherer.add(cluster);
+    progress(++done / clusters);
+  };
+  if (runner !== null) await runner.runAll(request, settle);
+  else for (let cluster = 0; cluster < clusters; cluster++) settle(run(cluster));
+  const results = gatherer.results();
+  const prepared = model.prepare(problem, settings);
+  return {
+    request,
+    results,
+    ...outputsOf(problem, request),
+    emulation: { model: name, settings: prepared.settings },
+    machine: machineSettings(request),
+    evidence: [...prepared.evidence, ...request.evidence, ...results.rateEvidence],
+    seconds: secondsSince(began),
+  };
+}
+
+/**
+ * The JSON document of a run on the machine.
+ * @param written the files that outputs and trace were written to; null for none
+ */
+export function machineDocument(
+  version: string,
+  problem: HashedFile,
+  result: EmulateMachineResult,
+  written: { readonly saved: string | null; readonly trace: string | null },
+): object {
+  const { machine, evidence, results } = result;
+  const { isComplete, findings, steps, clocks, counters, roofline, exponentials, rescales } =
+    results;
+  return {
+    ...emulateDocument(version, problem, result),
+    machine,
+    isComplete,
+    findings,
+    steps,
+    clocks,
+    counters,
+    roofline,
+    exponentials,
+    rescales,
+    evidence,
+    ...written,
+  };
+}
