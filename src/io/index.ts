@@ -1,7 +1,7 @@
 export { atomicWriteFile, type Chunks, type WriteOptions } from './atomic-write.js';
 export type { DeclaredFormats } from './dtype.js';
 export { hashTensorFile } from './hash.js';
-export { nearestName, printable, quoted } from './message-text.js';
+export { printable, quoted } from './message-text.js';
 export type { NamedTensors } from './named-tensors.js';
 export { writeNpy } from './npy/writer.js';
 export { writeNpz } from './npz/writer.js';

@@ -18,4 +18,5 @@ export {
   formatTenths,
   shareUsed,
 } from './numbers.js';
+export { nearestName } from './nearest-name.js';
 export { displayWidth, plainText } from './plain-text.js';

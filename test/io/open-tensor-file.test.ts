@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openTensorFile } from '../../src/io/index.js';
 import { fileError } from '../../src/io/file-errors.js';
-import { nearestName } from '../../src/io/message-text.js';
+import { nearestName } from '../../src/words/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { numpyFiles, referenceSafetensors } from './reference-files.js';
 import { expectRefusal, temporaryFolder } from './temporary-folder.js';

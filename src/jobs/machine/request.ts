@@ -4,7 +4,7 @@ import type {
   PreparedKernelProgram,
   ProgramMutant,
 } from '../../../kernels/index.js';
-import { nearestName } from '../../io/index.js';
+import { nearestName } from '../../words/index.js';
 import { memoryModels, type MemoryModel, type TraceEvent } from '../../machine/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';

@@ -1,4 +1,4 @@
-import { nearestName } from '../../io/index.js';
+import { nearestName } from '../../words/index.js';
 import {
   adversarialSchedulers,
   inOrderScheduler,
