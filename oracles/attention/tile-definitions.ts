@@ -7,8 +7,10 @@
 /** 1.5 · 2^52: adding and subtracting it rounds to the nearest integer, ties to even, below 2^51. */
 const toInteger = 1.5 * 2 ** 52;
 
+/** As WebAssembly's `nearest`: a zero has the sign of x. */
 function nearestInteger(x: number): number {
-  return Math.abs(x) < 2 ** 51 ? x + toInteger - toInteger : x;
+  const size = Math.abs(x);
+  return size < 2 ** 51 ? Math.sign(x) * (size + toInteger - toInteger) : x;
 }
 
 /** ln(2)^k / k! for k = 13 … 0, rounded to fp64. */
