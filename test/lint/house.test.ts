@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ESLint, type Linter } from 'eslint';
 import tseslint from 'typescript-eslint';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { circleRule } from '../../scripts/circle-rule.mjs';
 import { entriesRule } from '../../scripts/entries-rule.mjs';
 
@@ -12,19 +12,22 @@ import { entriesRule } from '../../scripts/entries-rule.mjs';
 process.env['HOUSE'] = '1';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
-let root: string;
-
-beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'flashproof-lint-'));
-});
-afterEach(() => rmSync(root, { recursive: true, force: true }));
-
 /** What the rules say of a library of these files by path and text: `path: message`, sorted. */
 async function messagesOn(files: Readonly<Record<string, string>>): Promise<string[]> {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
+  const root = mkdtempSync(join(tmpdir(), 'flashproof-lint-'));
+  try {
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), text);
+    }
+    return await messagesIn(root);
+  } finally {
+    rmSync(root, { recursive: true, force: true });
   }
+}
+
+/** What the rules say of the library in a folder. */
+async function messagesIn(root: string): Promise<string[]> {
   const configuration: Linter.Config = {
     files: ['**/*.ts'],
     languageOptions: { parser: tseslint.parser as Linter.Parser },
