@@ -13,43 +13,9 @@ import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { rowSumLaws, warpColumns } from '../row-sums.js';
 import { recipeSteps, type ForwardSteps, type StepBlock } from '../steps.js';
 import { warpRows } from '../units.js';
+import { columnsOf, padded, transposed } from './pattern-matrix.js';
 
 const { fp32 } = formats;
-
-/** A matrix of bit patterns with rows of `columns`, with zeros to the right and below. */
-function padded<Patterns extends InputPatterns>(
-  source: Patterns,
-  columns: number,
-  size: { readonly rows: number; readonly columns: number },
-): Patterns {
-  const target = new (source.constructor as new (length: number) => Patterns)(
-    size.rows * size.columns,
-  );
-  for (let row = 0; row * columns < source.length; row++)
-    target.set(source.subarray(row * columns, (row + 1) * columns), row * size.columns);
-  return target;
-}
-
-function transposed<Patterns extends InputPatterns>(
-  source: Patterns,
-  rows: number,
-  columns: number,
-): Patterns {
-  return source.map((_, i) => source[(i % rows) * columns + Math.floor(i / rows)]) as Patterns;
-}
-
-/** Some columns of a matrix [rows × columns]. */
-function columnsOf<Patterns extends InputPatterns>(
-  source: Patterns,
-  columns: number,
-  share: readonly number[],
-): Patterns {
-  const rows = source.length / columns;
-  const target = new (source.constructor as new (length: number) => Patterns)(rows * share.length);
-  for (let row = 0; row < rows; row++)
-    share.forEach((column, j) => (target[row * share.length + j] = source[row * columns + column]));
-  return target;
-}
 
 function noCounts() {
   return {
