@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { vi } from 'vitest';
+import type { CommandContext } from '../../src/cli/options/command-rows.js';
 import { addCommands } from '../../src/cli/program.js';
 import { RequestError } from '../../src/request-error.js';
 
@@ -13,7 +14,7 @@ export interface CommandRun {
 /** A run, or what it was refused with, and what it printed until then. */
 type Attempt = CommandRun | { readonly refused: Error; readonly stdout: string };
 
-async function attempt(args: readonly string[]): Promise<Attempt> {
+async function attempt(args: readonly string[], context: CommandContext = {}): Promise<Attempt> {
   const written = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((text) => {
@@ -22,7 +23,7 @@ async function attempt(args: readonly string[]): Promise<Attempt> {
     }),
   );
   const program = new Command('flashproof').exitOverride().configureOutput({ writeErr: () => {} });
-  addCommands(program);
+  addCommands(program, context);
   program.commands.forEach((command) => command.exitOverride());
   const before = process.exitCode;
   process.exitCode = undefined;
@@ -46,6 +47,16 @@ async function attempt(args: readonly string[]): Promise<Attempt> {
  */
 export async function runInProcess(...args: readonly string[]): Promise<CommandRun> {
   const run = await attempt(args);
+  if ('refused' in run) throw run.refused;
+  return run;
+}
+
+/** The same with what the commands work with. */
+export async function runInProcessWith(
+  context: CommandContext,
+  ...args: readonly string[]
+): Promise<CommandRun> {
+  const run = await attempt(args, context);
   if ('refused' in run) throw run.refused;
   return run;
 }
