@@ -1,4 +1,4 @@
-import { kernelModels, type KernelModel } from '../../kernels/index.js';
+import { findModelAmong, kernelModels, type KernelModel } from '../../kernels/index.js';
 import {
   judgedArithmetic,
   modelPremises,
@@ -96,8 +96,8 @@ export function declaredArithmetic(
 ): DeclaredArithmetic {
   const premises = declaredPremises(request);
   if (premises !== null) return { arithmetic: null, premises };
-  const model = modelNamed((request.kernel ?? request.as)!, request.models);
   const settings = request.settings();
+  const model = findModelAmong(request.models ?? kernelModels, (request.kernel ?? request.as)!);
   const ofModel = { premises: modelPremises(model, settings) };
   try {
     return { ...ofModel, arithmetic: judgedArithmetic(model, problem, settings) };
