@@ -8,10 +8,10 @@ import { naiveFloat32Model, naiveInputModel } from './naive/index.js';
 /** The kernel models. */
 export const kernelModels: readonly KernelModel[] = [
   fa4Model,
-  naiveFloat32Model,
-  naiveInputModel,
   fa2Model,
   fa1Model,
+  naiveFloat32Model,
+  naiveInputModel,
 ];
 
 /** The model that is meant where none is named: FlashAttention-4's forward. */

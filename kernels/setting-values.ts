@@ -1,7 +1,7 @@
 import { RequestError } from '../src/request-error.js';
 import type { KernelSetting } from './kernel-model.js';
 
-/** @throws RequestError for a key that is not among the settings. */
+/** Refuses a setting that the model does not have. @throws RequestError for a key that is not among its settings */
 export function checkKeys(
   model: string,
   known: readonly KernelSetting[],
@@ -23,14 +23,14 @@ export function numberValue(key: string, text: string): number {
   return value;
 }
 
-/** @throws RequestError for anything but true and false. */
+/** True or false, given as text. @throws RequestError for anything else */
 export function booleanValue(key: string, text: string): boolean {
   if (text !== 'true' && text !== 'false')
     throw new RequestError(`${key} is ${JSON.stringify(text)}; give true or false`);
   return text === 'true';
 }
 
-/** @throws RequestError for anything but one of the choices. */
+/** The choice that a text names. @throws RequestError for a text that names none */
 export function choiceValue<Choice extends string>(
   key: string,
   text: string,

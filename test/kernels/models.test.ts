@@ -5,18 +5,35 @@ import { scoreProblem } from '../../properties/index.js';
 import { judgedArithmetic, judgeOutputs, modelPremises } from '../../src/audit/index.js';
 import { encodeFromFloat64, formats, patternsOf } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
 import { testSeed } from '../setup/effort.js';
 import { toyModel } from './toy-kernel.js';
 
-/** More rows and keys than a block has, and a causal mask that ends within one. */
+/**
+ * More rows and keys than a block has, and a causal mask that ends within one; with unequal lengths where the
+ * model takes them.
+ */
 function problemOf(model: KernelModel): Problem {
   const { formats: taken } = model.promises(new Map());
   const format = taken[testSeed % taken.length];
   const sizes = { queries: 130, keys: 150, dim: 32 };
-  return {
-    ...scoreProblem('normal-1', { ...sizes, format, seed: testSeed }),
-    causal: testSeed % 2 === 0,
-  };
+  const causal = testSeed % 2 === 0;
+  const drawn = (keys: number): Problem => ({
+    ...scoreProblem('normal-1', { ...sizes, keys, format, seed: testSeed }),
+    causal,
+  });
+  const unequal = drawn(sizes.keys);
+  return takes(model, unequal) ? unequal : drawn(sizes.queries);
+}
+
+function takes(model: KernelModel, problem: Problem): boolean {
+  try {
+    model.prepare(problem, new Map());
+    return true;
+  } catch (error) {
+    if (error instanceof RequestError) return false;
+    throw error;
+  }
 }
 
 const settingsOf = (settings: Readonly<Record<string, string>>) =>
