@@ -1,7 +1,9 @@
 export {
   startLiveKernel,
+  writtenOutputs,
   type LiveAnswer,
   type LiveFailure,
   type LiveKernel,
   type OutputReader,
+  type WrittenOutputs,
 } from './live-kernel.js';

@@ -11,7 +11,7 @@ import { cleanUpWhenInterrupted } from './interruption.js';
 export interface KernelRequest {
   /** A safetensors file with q, k and v as [heads, seqlen, dim] or [batch, heads, seqlen, dim]. */
   readonly problem: string;
-  /** Where the kernel is to write tensors `out` and, if it has one, `lse`. */
+  /** Where the kernel is to write the tensors that it has, named as the quantities: `out`, `lse`. */
   readonly output: string;
   readonly scale: number;
   readonly causal: boolean;

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openTensorFile, problemMetadata, writeSafetensors, type TensorFile } from '../io/index.js';
-import type { Problem } from '../problem/index.js';
+import { quantities, type Problem, type Quantity } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { cleanUpWhenInterrupted } from './interruption.js';
 import type { FailureCause } from './kernel-answer.js';
@@ -25,6 +25,30 @@ export type LiveAnswer<Outputs> = { readonly ok: true; readonly outputs: Outputs
  * a missing or misshapen tensor, is the kernel's failure.
  */
 export type OutputReader<Outputs> = (file: TensorFile, problem: Problem) => Promise<Outputs>;
+
+/** Something of each tensor that a kernel wrote, by quantity; null for what it does not give. */
+export interface WrittenOutputs<T> {
+  readonly out: T;
+  readonly lse: T | null;
+  readonly [name: string]: T | null;
+}
+
+/**
+ * Reads what a kernel wrote into a file: the first quantity in any case, since a kernel without it is at
+ * fault, and the others where they are there.
+ * @param read what is made of the tensor of a name
+ * @param known the quantities that there are
+ */
+export async function writtenOutputs<T>(
+  { entries }: TensorFile,
+  read: (name: string) => Promise<T>,
+  known: readonly Quantity[] = quantities,
+): Promise<WrittenOutputs<T>> {
+  const written: Record<string, T | null> = {};
+  for (const [index, { name }] of known.entries())
+    written[name] = index === 0 || entries.has(name) ? await read(name) : null;
+  return written as unknown as WrittenOutputs<T>;
+}
 
 /** A kernel's command that serves one problem after the other. */
 export interface LiveKernel<Outputs> {

@@ -29,6 +29,8 @@ const rowMean: Quantity = {
   unit: 'output units',
   magnitude: '',
   isExpected: false,
+  option: 'rowMean',
+  help: 'the mean of each row of O',
 };
 
 /** −O. */
@@ -42,6 +44,8 @@ const negated: Quantity = {
   unit: 'output units',
   magnitude: 'Σ p|v|',
   isExpected: false,
+  option: 'negated',
+  help: '−O',
 };
 
 const problem = drawProblem(3, 0, Infinity, { heads: 2, queries: 24, keys: 40, dim: 16 });

@@ -5,7 +5,7 @@ import type { ElementBounds, JudgedElements } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
 import { createOutputComparer, exp2Curves, type SourcedTensor } from '../../jobs/index.js';
-import type { Problem } from '../../problem/index.js';
+import { quantities, type Problem } from '../../problem/index.js';
 import {
   gatherPlotData,
   renderHtml,
@@ -48,6 +48,9 @@ export interface HtmlAudit {
     identification: string | null,
   ) => Promise<string>;
 }
+
+/** What is compared, and plotted: O. */
+const [mainQuantity] = quantities;
 
 /** An output to compare with, and what it is called. */
 interface CompareArgument {
@@ -93,7 +96,7 @@ function judgedName({ output, exec, kernel }: AuditCommandOptions): string {
   if (kernel !== undefined) return kernel;
   if (exec !== undefined) return 'the live kernel';
   const tensor = output?.slice(output.lastIndexOf(':') + 1);
-  return tensor === undefined || tensor === '' ? 'out' : tensor;
+  return tensor === undefined || tensor === '' ? mainQuantity.name : tensor;
 }
 
 /**
@@ -123,7 +126,7 @@ export function createHtmlAudit(
       const compare = createOutputComparer(problem, reference, falseAlarmRate, provenance, bounds);
       const compared = [compare(name, output)];
       for (const { name, output } of others) {
-        const read = await readTensorArgument(output, file, 'out', reading);
+        const read = await readTensorArgument(output, file, mainQuantity, reading);
         compared.push(compare(name, read));
       }
       return compared;

@@ -1,67 +1,99 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import type { KernelModel } from '../../../kernels/index.js';
-import { auditableLse, auditableOutput, type KernelOutputs } from '../../audit/index.js';
+import { decodeOutputs, type KernelOutputs } from '../../audit/index.js';
 import { emulate } from '../../emulate/index.js';
 import { formats, patternsOf } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
-import { modelNamed } from '../../jobs/index.js';
-import { startLiveKernel, type LiveAnswer } from '../../live/index.js';
-import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
+import { modelNamed, type SourcedTensor } from '../../jobs/index.js';
+import {
+  startLiveKernel,
+  writtenOutputs,
+  type LiveAnswer,
+  type WrittenOutputs,
+} from '../../live/index.js';
+import {
+  problemShape,
+  quantities,
+  type Problem,
+  type Quantity,
+  type Tensor,
+} from '../../problem/index.js';
 import type { TensorSource } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import { readTensorArgument, type TensorReading } from '../files/tensor-argument.js';
 import { kernelSettings } from '../options/kernel-settings.js';
-import type { AuditCommandOptions } from './options.js';
+import { flagOf } from '../options/option-rows.js';
+import type { AuditCommandOptions, outputKeys } from './options.js';
 
 /** Outputs to judge, and where they came from. */
 export interface JudgedOutputs {
   readonly outputs: KernelOutputs;
-  readonly output: TensorSource;
-  readonly lse: TensorSource | null;
+  readonly sources: WrittenOutputs<TensorSource>;
+}
+
+/** A tensor, and where it came from. */
+type Sourced = WrittenOutputs<SourcedTensor>;
+
+function judgedOutputs(read: Sourced): JudgedOutputs {
+  const each = <T>(part: (sourced: SourcedTensor) => T) =>
+    Object.fromEntries(
+      Object.entries(read).map(([name, sourced]) => [name, sourced && part(sourced)]),
+    ) as unknown as WrittenOutputs<T>;
+  return { outputs: each(({ tensor }) => tensor), sources: each(({ source }) => source) };
+}
+
+/** What the options say of where the outputs are, by quantity. */
+export function outputArguments(
+  options: Pick<AuditCommandOptions, (typeof outputKeys)[number]>,
+): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(quantities.map(({ name, option }) => [name, options[option]]));
 }
 
 /**
- * The outputs that --output and --lse name, or the problem file's own `out` and `lse`.
+ * The outputs that options name, or the problem file's own tensors of their names: all of them where the
+ * first is not named either.
+ * @param named what `<file>[:<tensor>]` each quantity is in, by quantity
+ * @param known the quantities that there are
  * @throws RequestError when there are none, or they cannot be read
  */
 export async function readOutputs(
   file: TensorFile,
-  { output, lse }: Pick<AuditCommandOptions, 'output' | 'lse'>,
+  named: Readonly<Record<string, string | undefined>>,
   reading: TensorReading,
+  known: readonly Quantity[] = quantities,
 ): Promise<JudgedOutputs> {
-  if (output === undefined && !file.entries.has('out'))
+  const [main] = known;
+  const isOwn = named[main.name] === undefined;
+  if (isOwn && !file.entries.has(main.name))
     throw new RequestError(
-      `${file.path}: has no tensor "out" to judge; name the kernel's output with --output <file>[:tensor], or run the kernel with --exec`,
+      `${file.path}: has no tensor "${main.name}" to judge; name the kernel's output with ${flagOf(main.option)} <file>[:tensor], or run the kernel with --exec`,
     );
-  const lseArgument = lse ?? (output === undefined && file.entries.has('lse') ? ':lse' : null);
-  const readOut = await readTensorArgument(output ?? ':out', file, 'out', reading);
-  const readLse =
-    lseArgument === null ? null : await readTensorArgument(lseArgument, file, 'lse', reading);
-  return {
-    outputs: { out: readOut.tensor, lse: readLse?.tensor ?? null },
-    output: readOut.source,
-    lse: readLse?.source ?? null,
-  };
+  const read: Record<string, SourcedTensor | null> = {};
+  for (const quantity of known) {
+    const { name } = quantity;
+    const argument = named[name] ?? (isOwn && file.entries.has(name) ? `:${name}` : null);
+    read[name] =
+      argument === null ? null : await readTensorArgument(argument, file, quantity, reading);
+  }
+  return judgedOutputs(read as unknown as Sourced);
 }
 
-/** Reads tensors `out` and `lse` that a kernel wrote; a missing or misshapen one is its fault. */
-async function readExecuted(file: TensorFile, problem: Problem): Promise<JudgedOutputs> {
-  const read = async (tensor: string) => {
-    const value = await file.read(tensor);
-    const sha256 = await file.sha256(tensor);
-    return { value, source: { path: file.path, tensor, sha256, format: value.format } };
+/** Reads the tensors that a kernel wrote; a missing or misshapen one is its fault. */
+export async function readExecuted(
+  file: TensorFile,
+  problem: Problem,
+  known: readonly Quantity[] = quantities,
+): Promise<JudgedOutputs> {
+  const read = async (name: string): Promise<SourcedTensor> => {
+    const tensor = await file.read(name);
+    const sha256 = await file.sha256(name);
+    return { tensor, source: { path: file.path, tensor: name, sha256, format: tensor.format } };
   };
-  const shape = problemShape(problem);
-  const out = await read('out');
-  const lse = file.entries.has('lse') ? await read('lse') : null;
-  auditableOutput(out.value, shape);
-  if (lse !== null) auditableLse(lse.value, shape);
-  return {
-    outputs: { out: out.value, lse: lse?.value ?? null },
-    output: out.source,
-    lse: lse?.source ?? null,
-  };
+  const judged = judgedOutputs(await writtenOutputs(file, read, known));
+  // Tells whether their shapes are the problem's.
+  decodeOutputs(judged.outputs, problemShape(problem), known);
+  return judged;
 }
 
 /**
@@ -108,7 +140,6 @@ export async function emulateOutputs(
   });
   return {
     outputs: { out, lse },
-    output: emulatedSource('out', out),
-    lse: emulatedSource('lse', lse),
+    sources: { out: emulatedSource('out', out), lse: emulatedSource('lse', lse) },
   };
 }

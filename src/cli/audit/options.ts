@@ -1,23 +1,40 @@
+import { quantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
-import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { flagOf, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 import { premiseHelp, premiseOption } from '../options/premise-option.js';
 import { problemDescription, problemOptions } from '../options/problem-options.js';
 
+type OutputOption = (typeof quantities)[number]['option'];
+
+/** The options for the outputs that are judged. */
+export const outputKeys: readonly OutputOption[] = quantities.map(({ option }) => option);
+
+const outputOptions = Object.fromEntries(
+  quantities.map(({ option, help }) => [
+    option,
+    { argument: '<file[:tensor]>', description: help },
+  ]),
+) as Readonly<
+  Record<OutputOption, { readonly argument: '<file[:tensor]>'; readonly description: string }>
+>;
+
+/** Flags in a sentence: `--output, --lse and --exec`. */
+function flagList(keys: readonly string[]): string {
+  const flags = keys.map(flagOf);
+  return [...flags.slice(0, -2), flags.slice(-2).join(' and ')].join(', ');
+}
+
 /** The options of `flashproof audit`. */
 export const auditOptions = optionRows({
-  output: {
-    argument: '<file[:tensor]>',
-    description: "the kernel's O; an empty file part means the problem file",
-  },
-  lse: { argument: '<file[:tensor]>', description: "the kernel's LSE (natural logarithm)" },
+  ...outputOptions,
   exec: {
     argument: '<command>',
     description: 'run a live kernel over the process protocol instead',
     excludes: [
       {
-        options: ['output', 'lse'],
-        says: '--exec makes its own output; leave out --output and --lse',
+        options: outputKeys,
+        says: `--exec makes its own output; leave out ${flagList(outputKeys)}`,
       },
     ],
   },
@@ -27,8 +44,8 @@ export const auditOptions = optionRows({
     completes: 'kernel-model',
     excludes: [
       {
-        options: ['output', 'lse', 'exec'],
-        says: '--kernel makes its own output; leave out --output, --lse and --exec, or leave out --kernel',
+        options: [...outputKeys, 'exec'],
+        says: `--kernel makes its own output; leave out ${flagList([...outputKeys, 'exec'])}, or leave out --kernel`,
       },
       {
         options: ['as'],

@@ -1,11 +1,12 @@
 import type { ReproduceCommand } from '../../report/html/index.js';
 import { commandWords } from '../options/command-words.js';
 import { problemOptions, type ProblemOptions } from '../options/problem-options.js';
-import { auditOptions, type AuditCommandOptions } from './options.js';
+import { auditOptions, outputKeys, type AuditCommandOptions } from './options.js';
 
 /** The options that say which output is judged, and how. */
 const judgedKeys = [
-  ...(['output', 'lse', 'exec', 'kernel', 'as', 'premise', 'set'] as const),
+  ...outputKeys,
+  ...(['exec', 'kernel', 'as', 'premise', 'set'] as const),
   ...(['timeout', 'falseAlarmRate'] as const),
 ];
 

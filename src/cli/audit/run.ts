@@ -40,6 +40,7 @@ import {
   emulateOutputs,
   emulationCommand,
   executeKernel,
+  outputArguments,
   readOutputs,
   type JudgedOutputs,
 } from './judged-outputs.js';
@@ -63,12 +64,12 @@ function auditStages({ identify }: AuditCommandOptions): readonly (readonly [str
   ];
 }
 
-/** Where outputs came from. */
-type Sources = Pick<JudgedOutputs, 'output' | 'lse'>;
-
 /** The tensors of the problem's file that are judged. */
-function usedTensors(judged: Sources | null, { path }: TensorFile): readonly string[] {
-  return [judged?.output, judged?.lse].flatMap((source) =>
+function usedTensors(
+  sources: JudgedOutputs['sources'] | null,
+  { path }: TensorFile,
+): readonly string[] {
+  return Object.values(sources ?? {}).flatMap((source) =>
     source?.path === path ? [source.tensor] : [],
   );
 }
@@ -165,17 +166,20 @@ export async function runAudit(
       models,
     };
     const declared = declaredArithmetic(problem, arithmetic);
-    const origin = async (sources: Sources | null): Promise<Omit<Provenance, 'seconds'>> => ({
+    const origin = async (
+      sources: JudgedOutputs['sources'] | null,
+    ): Promise<Omit<Provenance, 'seconds'>> => ({
       version: toolVersion(),
       problem: { path, sha256: await hashTensorFile(path) },
-      outputs: sources === null ? {} : { out: sources.output, lse: sources.lse },
+      outputs: sources ?? {},
       command: kernel === undefined ? (exec ?? null) : emulationCommand(kernel, set),
       unused: unusedInputs(file, usedTensors(sources, file)),
     });
     const reading = { formats, headsFirst: problemLayout(file, settings) === 'bhsd' };
     let judged: JudgedOutputs;
     if (kernel !== undefined) judged = await emulateOutputs(kernel, problem, options, models);
-    else if (exec === undefined) judged = await readOutputs(file, options, reading);
+    else if (exec === undefined)
+      judged = await readOutputs(file, outputArguments(options), reading);
     else {
       const execution = await executeKernel(exec, problem, timeoutSeconds);
       if (!execution.ok) {
@@ -200,7 +204,7 @@ export async function runAudit(
         measured: measuredModel(options, arithmetic),
         identify: options.identify === true,
         models,
-        origin: await origin(judged),
+        origin: await origin(judged.sources),
         start,
       },
       {
@@ -213,7 +217,7 @@ export async function runAudit(
     const wantsSketch = terminalLooks(process.stdout).sparklines && options.full === true;
     const sketch = wantsSketch ? gatherSketch({ reference, outputs: result.audit.outputs }) : null;
     const compared = await html?.compare(problem, file, {
-      output: { tensor: judged.outputs.out, source: judged.output },
+      output: { tensor: judged.outputs.out, source: judged.sources.out },
       reading,
       falseAlarmRate,
       provenance: result.origin,

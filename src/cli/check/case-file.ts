@@ -10,6 +10,7 @@ import {
 } from '../../io/index.js';
 import { lawIds, laws, type LawCase, type LawId } from '../../../properties/index.js';
 import type { KernelOutputs } from '../../audit/index.js';
+import { quantities, type Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 
 /** A case of a property that a kernel violates, and how it came about. */
@@ -26,9 +27,20 @@ export interface SavedCase {
   readonly outputs: KernelOutputs | null;
 }
 
+/** The tensors that a kernel gave, by name. */
+function givenTensors(outputs: KernelOutputs | null): Readonly<Record<string, Tensor>> {
+  const tensors: Readonly<Partial<Record<string, Tensor | null>>> = { ...outputs };
+  return Object.fromEntries(
+    quantities.flatMap(({ name }) => {
+      const tensor = tensors[name];
+      return tensor ? [[name, tensor]] : [];
+    }),
+  );
+}
+
 /**
- * Writes a case as a problem file that `flashproof audit` reads too: tensors q, k, v, and the kernel's
- * out and lse; the problem's settings and the case in the metadata. The folder is made where there is
+ * Writes a case as a problem file that `flashproof audit` reads too: tensors q, k, v, and what the
+ * kernel gave; the problem's settings and the case in the metadata. The folder is made where there is
  * none.
  * @throws RequestError when it cannot be written
  */
@@ -47,8 +59,7 @@ export async function saveCase(path: string, saved: SavedCase): Promise<void> {
       q,
       k,
       v,
-      ...(outputs === null ? {} : { out: outputs.out }),
-      ...(outputs === null || outputs.lse === null ? {} : { lse: outputs.lse }),
+      ...givenTensors(outputs),
     },
     {
       ...problemMetadata(lawCase.problem),

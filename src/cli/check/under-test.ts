@@ -3,7 +3,7 @@ import { findKernelVariant, kernelModels, type KernelModel } from '../../../kern
 import type { KernelOutputs } from '../../audit/index.js';
 import type { TensorFile } from '../../io/index.js';
 import { emulatedKernel, isModel, liveKernel, type KernelUnderTest } from '../../jobs/index.js';
-import { startLiveKernel, type LiveKernel } from '../../live/index.js';
+import { startLiveKernel, writtenOutputs, type LiveKernel } from '../../live/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelSettings } from '../options/kernel-settings.js';
@@ -27,10 +27,8 @@ function settingsOf(
   return kernelSettings([...set, `variant=${variant}`]);
 }
 
-async function readOutputs(file: TensorFile): Promise<KernelOutputs> {
-  const out = await file.read('out');
-  const lse = file.entries.has('lse') ? await file.read('lse') : null;
-  return { out, lse };
+function readOutputs(file: TensorFile): Promise<KernelOutputs> {
+  return writtenOutputs(file, file.read);
 }
 
 /** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */

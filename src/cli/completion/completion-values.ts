@@ -4,6 +4,7 @@ import { premiseNames, premisePresets, premiseWords } from '../../audit/index.js
 import { knownInstructions } from '../../conform/index.js';
 import { formats } from '../../formats/index.js';
 import { layouts } from '../../io/index.js';
+import { quantities } from '../../problem/index.js';
 import { tuningNames } from '../../profile/index.js';
 import {
   lawIds,
@@ -42,7 +43,7 @@ const premiseChoices = [
 
 const formatNames = Object.keys(formats);
 /** The tensors that a file of a problem has by these names; it may have others. */
-const tensors = ['q', 'k', 'v', 'out', 'lse'];
+const tensors = ['q', 'k', 'v', ...quantities.map(({ name }) => name)];
 
 /**
  * The names of each kind that an option or argument takes. A name that a shell would split or expand is

@@ -6,6 +6,7 @@ import {
   type TensorFile,
 } from '../../io/index.js';
 import type { SourcedTensor } from '../../jobs/index.js';
+import type { Quantity } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 
 /** A tensor named on the command line as `<file>[:<tensor>]`; an empty file is the problem's own. */
@@ -77,20 +78,20 @@ export interface TensorReading {
 /**
  * Reads what `<file>[:<tensor>]` names; an output in the problem's layout becomes [batch, heads, seqlen, dim].
  *
- * @param fallback the tensor where only a file is named and it holds several
+ * @param quantity what it is, whose name it has where only a file is named that holds several tensors
  * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
  */
 export async function readTensorArgument(
   argument: string,
   problemFile: TensorFile,
-  fallback: 'out' | 'lse',
+  { name, row }: Pick<Quantity, 'name' | 'row'>,
   { formats, headsFirst }: TensorReading,
 ): Promise<SourcedTensor> {
-  const chosen = await openTensorArgument(argument, problemFile, fallback, formats);
+  const chosen = await openTensorArgument(argument, problemFile, name, formats);
   try {
     const tensor = await chosen.file.read(chosen.name);
     return {
-      tensor: fallback === 'out' && !headsFirst ? toHeadsFirst(tensor) : tensor,
+      tensor: row === 'vector' && !headsFirst ? toHeadsFirst(tensor) : tensor,
       source: {
         path: chosen.file.path,
         tensor: chosen.name,
