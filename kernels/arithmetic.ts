@@ -1,5 +1,5 @@
 import type { FormatName } from '../src/formats/index.js';
-import type { OutputRounding, SharedMaximum } from './premise-declaration.js';
+import type { OutputRounding, SharedMaximum } from './promises.js';
 
 /** How a sum of products is formed. */
 export type SumArithmetic =

@@ -14,7 +14,7 @@ export type {
   AttributedPiece,
   EmulatedNames,
   LargestWeights,
-} from './attributed-kernel.js';
+} from './techniques.js';
 export type {
   KernelExponential,
   KernelModel,
@@ -32,7 +32,7 @@ export type {
   ProgramMutant,
   RescaleTraffic,
 } from './kernel-program.js';
-export { exactLaws, scaleKinds, type ModelPromises, type ScaleKind } from './model-promises.js';
+export { exactLaws, scaleKinds, type ModelPromises, type ScaleKind } from './promises.js';
 export { defaultKernelModel, findKernelModel, findModelAmong, kernelModels } from './models.js';
 export {
   accumulatorFormats,
@@ -50,13 +50,13 @@ export {
   type RowSumOrder,
   type ScalePlace,
   type SharedMaximum,
-} from './premise-declaration.js';
+} from './promises.js';
 export {
   assembleKernelPieces,
   runKernelModel,
   type KernelAssembly,
   type KernelResults,
-} from './run-kernel-model.js';
+} from './models.js';
 export { attributeLumped, type LumpedKernel, type UnroundedRows } from './lumped-attribution.js';
 export { booleanValue, checkKeys, choiceValue, numberValue } from './setting-values.js';
 export { techniques, type Technique, type TechniqueDefinition } from './techniques.js';

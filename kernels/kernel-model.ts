@@ -1,10 +1,9 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
 import type { Problem, ProblemShape } from '../src/problem/index.js';
 import type { KernelArithmetic } from './arithmetic.js';
-import type { AttributedKernel } from './attributed-kernel.js';
+import type { AttributedKernel } from './techniques.js';
 import type { KernelProgram } from './kernel-program.js';
-import type { ModelPromises } from './model-promises.js';
-import type { PremiseDeclaration } from './premise-declaration.js';
+import type { ModelPromises, PremiseDeclaration } from './promises.js';
 
 /** One thing about a kernel model that a user may choose. */
 export interface KernelSetting {

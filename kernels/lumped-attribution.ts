@@ -13,9 +13,8 @@ import {
   type Problem,
   type ProblemShape,
 } from '../src/problem/index.js';
-import type { AttributedKernel } from './attributed-kernel.js';
+import type { AttributedKernel, TechniqueDefinition } from './techniques.js';
 import { checkChoices } from './run-groups.js';
-import type { TechniqueDefinition } from './techniques.js';
 
 /** The values of some rows before they are rounded: [rows × vDim], and [rows] of the LSE. */
 export interface UnroundedRows {

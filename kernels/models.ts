@@ -2,8 +2,10 @@ import { RequestError } from '../src/request-error.js';
 import { fa1Model } from './fa1/index.js';
 import { fa2Model } from './fa2/index.js';
 import { fa4Model } from './fa4/index.js';
-import type { KernelModel } from './kernel-model.js';
+import type { KernelModel, KernelPiece, PreparedKernel } from './kernel-model.js';
 import { naiveFloat32Model, naiveInputModel } from './naive/index.js';
+import { allocateStorage, formats, patternsOf } from '../src/formats/index.js';
+import type { Problem, Tensor } from '../src/problem/index.js';
 
 /** The kernel models. */
 export const kernelModels: readonly KernelModel[] = [
@@ -37,4 +39,73 @@ export function findModelAmong(
 /** The library's kernel model of a name, or the model itself. @throws RequestError for an unknown name */
 export function findKernelModel(model: string | KernelModel): KernelModel {
   return findModelAmong(kernelModels, model);
+}
+
+/** The results of a whole problem. */
+export interface KernelResults {
+  /** [batch, heads, queries, vDim], of the rank of the problem's Q. */
+  readonly out: Tensor;
+  /** [batch, heads, queries], natural logarithm, fp32. */
+  readonly lse: Tensor;
+  /** [batch, heads, queries]: how often each row was rescaled; null for models that never do. */
+  readonly rescales: Tensor | null;
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+/** Puts pieces together, in whatever order they come. */
+export interface KernelAssembly {
+  readonly add: (piece: KernelPiece) => void;
+  /** What the pieces added so far make. */
+  readonly results: () => KernelResults;
+}
+
+/** An assembly of the pieces that a model computes for a problem. */
+export function assembleKernelPieces(
+  problem: Problem,
+  { shape, outFormat }: PreparedKernel,
+): KernelAssembly {
+  const rows = shape.batch * shape.heads * shape.queries;
+  const format = formats[outFormat];
+  const out = allocateStorage(format, rows * shape.vDim);
+  const outPatterns = patternsOf(out, format);
+  const wordsPerElement = outPatterns.length / Math.max(out.length, 1);
+  const lse = new Float32Array(rows);
+  const rescales = new Float32Array(rows);
+  const counters: Record<string, number> = {};
+  let hasRescales = false;
+  const add = (piece: KernelPiece): void => {
+    outPatterns.set(piece.out, piece.firstRow * shape.vDim * wordsPerElement);
+    lse.set(piece.lse, piece.firstRow);
+    if (piece.rescales !== null) {
+      hasRescales = true;
+      rescales.set(piece.rescales, piece.firstRow);
+    }
+    for (const [name, count] of Object.entries(piece.counters))
+      counters[name] = (counters[name] ?? 0) + count;
+  };
+  const rowShape = problem.q.shape.slice(0, -1);
+  const results = (): KernelResults => ({
+    out: { format: outFormat, shape: [...rowShape, shape.vDim], data: out },
+    lse: { format: 'fp32', shape: rowShape, data: lse },
+    rescales: hasRescales ? { format: 'fp32', shape: rowShape, data: rescales } : null,
+    counters,
+  });
+  return { add, results };
+}
+
+/**
+ * Runs a kernel model on a problem, on this thread.
+ * @param model the model, or its name
+ * @param settings as of `KernelModel.prepare`
+ * @throws RequestError for an unknown model or setting and for a problem that the model does not take
+ */
+export function runKernelModel(
+  model: string | KernelModel,
+  problem: Problem,
+  settings: ReadonlyMap<string, string> = new Map(),
+): KernelResults {
+  const prepared = findKernelModel(model).prepare(problem, settings);
+  const assembly = assembleKernelPieces(problem, prepared);
+  for (let piece = 0; piece < prepared.pieces; piece++) assembly.add(prepared.run(piece));
+  return assembly.results();
 }

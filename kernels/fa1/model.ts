@@ -2,7 +2,7 @@ import { specialFunctionEvidence, tensorCoreEvidence } from '../../src/hardware/
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
 import { attributeLumped } from '../lumped-attribution.js';
-import { exactLaws, type ModelPromises } from '../model-promises.js';
+import { exactLaws, type ModelPromises } from '../promises.js';
 import { createForward, type Forward } from '../online-softmax/forward.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';

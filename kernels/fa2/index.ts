@@ -6,6 +6,6 @@ export {
   type Fa2Configuration,
   type Fa2Overrides,
 } from './configuration.js';
-export { fa2Evidence } from './evidence.js';
+export { fa2Evidence } from './recipe.js';
 export { fa2Model } from './model.js';
 export { fa2Recipe } from './recipe.js';

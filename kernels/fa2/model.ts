@@ -1,7 +1,7 @@
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
-import { exactLaws, type ModelPromises } from '../model-promises.js';
+import { exactLaws, type ModelPromises } from '../promises.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
 import { attributedKernel } from '../online-softmax/attributed/index.js';
 import { createForward } from '../online-softmax/forward.js';
@@ -9,9 +9,7 @@ import type { Recipe } from '../online-softmax/recipe.js';
 import { exp2Units } from '../online-softmax/units.js';
 import { checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
 import { fa2Configuration, fa2Tile, type Fa2Configuration } from './configuration.js';
-import { fa2Evidence } from './evidence.js';
-import { fa2Recipe } from './recipe.js';
-import { fa2TechniqueDefinitions, fa2Techniques } from './techniques.js';
+import { fa2Evidence, fa2Recipe, fa2TechniqueDefinitions, fa2Techniques } from './recipe.js';
 
 const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_80, sm_89 or sm_90 (default)' },

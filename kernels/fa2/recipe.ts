@@ -1,9 +1,14 @@
-import { findTensorCoreArithmetic } from '../../src/hardware/index.js';
+import {
+  findTensorCoreArithmetic,
+  specialFunctionEvidence,
+  tensorCoreEvidence,
+} from '../../src/hardware/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { Recipe } from '../online-softmax/recipe.js';
-import { fa2Tile, type Fa2Configuration } from './configuration.js';
+import { type Fa2Configuration, fa2Tile } from './configuration.js';
 import { cudaMath } from './cuda-math.js';
 import { fa2SplitLaw, splitBlockKeys, splitTileQueries } from './split-keys.js';
+import { type Technique, type TechniqueDefinition, techniques } from '../techniques.js';
 
 /**
  * FlashAttention-2's forward: blocks from the last to the first, every weight by exp2f, every row
@@ -55,3 +60,74 @@ export function fa2Recipe(
     split: isSplit ? fa2SplitLaw(splits, keys, qkDim, math) : null,
   };
 }
+
+const captured =
+  'order of operations: PyTorch sources; every captured output and LSE equals silicon, head dimensions 64 and 128';
+const sources = 'order of operations: [model] FlashAttention-2 sources; no GPU was compared';
+
+/** What the bits of FlashAttention-2's forward rest on in a configuration, a line each. */
+export function fa2Evidence(
+  { architecture, build }: Fa2Configuration,
+  { tensorCore }: Recipe,
+): string[] {
+  const isCaptured = architecture === 'sm_90' && build === 'pytorch';
+  return [
+    `matrix products: ${tensorCoreEvidence(tensorCore)}`,
+    `ex2, lg2: ${specialFunctionEvidence[architecture === 'sm_90' ? 'sm_90' : 'sm_100'].label}`,
+    'fp32 add, mul, fma and div: IEEE 754',
+    isCaptured ? captured : sources,
+  ];
+}
+
+/** The techniques of FlashAttention-2's forward: all but a software exp2. */
+export const fa2Techniques: readonly Technique[] = techniques.filter(
+  (name) => name !== 'exp2-polynomial',
+);
+
+/** c is softmax scale · log2 e, m the running maximum, l the row sum, α the factor of a rescale. */
+export const fa2TechniqueDefinitions: Readonly<
+  Record<Exclude<Technique, 'exp2-polynomial'>, TechniqueDefinition>
+> = {
+  'qk-accumulate': {
+    emulated: "scores by the tensor cores' chain of fused sums",
+    exact: 'scores q·k in fp64',
+  },
+  'scale-subtract': {
+    emulated:
+      "x = s·c − m·c in fp32, rounded as the kernel's build does, at the fp32 score nearest s",
+    exact: 'x = (s − m)·c, with c in fp64',
+  },
+  'exp2-hardware': {
+    emulated: "p = exp2f, the unit's ex2.approx: its relative error at the fp32 x nearest x",
+    exact: 'p = 2^x',
+  },
+  'p-round': {
+    emulated: "p rounded once to the input's format, for the product with V; l sums p itself",
+    exact: 'P·V takes p itself',
+  },
+  rescale: {
+    emulated: 'α = exp2f of fp32 (m − m′)·c, and the fp32 products of α with O and l',
+    exact: 'α = 2^((m − m′)·c) and its products in fp64',
+  },
+  'pv-accumulate': {
+    emulated:
+      "O + P·V by the tensor cores' chain: its error on O rounded to fp32 and P to the format",
+    exact: 'O + P·V in fp64',
+  },
+  'row-sum': {
+    emulated:
+      'four threads a row, each one fp32 addition after the other, and their butterfly at the end: the ' +
+      'error on sums and p rounded to fp32',
+    exact: 'l + Σ p in fp64',
+  },
+  normalise: {
+    emulated:
+      "the row's finish: the error of 1 / l at the fp32 l nearest l and of the fp32 product with O; " +
+      'LSE = m·scale + lg2.approx(l)·ln 2 in fp32, its error there',
+    exact: 'O / l and LSE = (m·c + log2 l)·ln 2 in fp64, with c in fp64',
+  },
+  'output-round': {
+    emulated: "rounded once to the input's format",
+    exact: 'not rounded',
+  },
+};

@@ -1,12 +1,19 @@
-import { problemShape, type Problem } from '../../src/problem/index.js';
+import { type Problem, problemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import type { KernelArithmetic } from '../arithmetic.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
-import { polynomialErrors } from '../online-softmax/exp2-polynomial.js';
-import type { PremiseDeclaration } from '../premise-declaration.js';
-import { exponentScale, fa4Configuration, type Fa4Configuration } from './configuration.js';
-import type { Fa4Format } from './formats.js';
+import { exp2Polynomial, polynomialErrors } from '../online-softmax/exp2-polynomial.js';
+import type { PremiseDeclaration } from '../promises.js';
+import {
+  exponentScale,
+  fa4Configuration,
+  type Fa4Configuration,
+  type Fa4Format,
+} from './configuration.js';
 import { fa4Recipe } from './recipe.js';
+import { exp2ApproxFtz } from '../../src/hardware/index.js';
+import type { KernelExponential } from '../kernel-model.js';
+import { fragmentColumns, polynomialShare } from './exp2-tuning.js';
 
 /**
  * The arithmetic of FlashAttention-4's forward in the configuration that it would run the problem in,
@@ -45,4 +52,34 @@ export function fa4Premises(settings: ReadonlyMap<string, string>): PremiseDecla
   return known === undefined || known[1].largest <= 2 ** -13.4
     ? {}
     : { exponential: known[1].largest };
+}
+
+/** A function of fp32 bits as one of fp32 numbers. */
+function float32Function(ofBits: (bits: number) => number): (x: number) => number {
+  const float = new Float32Array(1);
+  const word = new Uint32Array(float.buffer);
+  return (x) => {
+    float[0] = x;
+    word[0] = ofBits(word[0]);
+    return float[0];
+  };
+}
+
+/** The ways in which a configuration computes 2^x; the polynomial, if it has one, first. */
+export function fa4Exponentials({ exp2, blockKeys }: Fa4Configuration): KernelExponential[] {
+  const share = polynomialShare(exp2, blockKeys / fragmentColumns);
+  const unit: KernelExponential = {
+    name: 'ex2.approx.ftz.f32',
+    place: 'The special function unit',
+    share: 1 - share,
+    exp2: float32Function(exp2ApproxFtz),
+  };
+  if (share === 0) return [unit];
+  const polynomial: KernelExponential = {
+    name: `Polynomial of degree ${exp2.degree}`,
+    place: 'In software',
+    share,
+    exp2: (x) => exp2Polynomial(x, exp2.degree),
+  };
+  return [polynomial, unit];
 }

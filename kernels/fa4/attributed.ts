@@ -1,22 +1,26 @@
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
-import type { AttributedKernel } from '../attributed-kernel.js';
+import {
+  type EmulatedTechniques,
+  type AttributedKernel,
+  type Technique,
+  type TechniqueDefinition,
+  techniques,
+} from '../techniques.js';
 import {
   attributedKernel,
   attributedTiles,
 } from '../online-softmax/attributed/attributed-kernel.js';
 import type { AttributedTileResult } from '../online-softmax/attributed/attributed-tile.js';
-import type { EmulatedTechniques } from '../online-softmax/attributed/techniques.js';
 import type { ForwardTiles } from '../online-softmax/query-tiles.js';
 import type { Recipe } from '../online-softmax/recipe.js';
-import { techniques, type Technique, type TechniqueDefinition } from '../techniques.js';
 import {
   exponentScale,
   fa4Configuration,
   type Fa4Configuration,
+  type Fa4Format,
   type Fa4Overrides,
 } from './configuration.js';
-import type { Fa4Format } from './formats.js';
 import { fa4Recipe } from './recipe.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { AttributedKernel } from '../attributed-kernel.js';
+import type { AttributedKernel } from '../techniques.js';
 import type { KernelModel, KernelSetting } from '../kernel-model.js';
 import {
   checkVariantApplies,
@@ -8,17 +8,18 @@ import {
 } from './variants/index.js';
 import { booleanValue, checkKeys, choiceValue, defined, numberValue } from '../setting-values.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
-import { fa4Arithmetic, fa4Premises } from './arithmetic.js';
+import { fa4Arithmetic, fa4Exponentials, fa4Premises } from './arithmetic.js';
 import { attributedFa4Kernel, checkAttributedVariant } from './attributed.js';
-import { fa4Candidates } from './candidates.js';
-import { fa4Exponentials } from './exponentials.js';
-import { fa4Evidence } from './evidence.js';
+import { fa4Candidates, fa4Evidence, fa4Promises } from './declarations.js';
 import type { PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
-import { fa4Configuration, type Fa4Configuration, type Fa4Overrides } from './configuration.js';
-import type { Fa4Format } from './formats.js';
+import {
+  fa4Configuration,
+  type Fa4Configuration,
+  type Fa4Format,
+  type Fa4Overrides,
+} from './configuration.js';
 import { createFa4Forward } from './forward.js';
 import { fa4Program } from './machine-program.js';
-import { fa4Promises } from './promises.js';
 
 const settings: readonly KernelSetting[] = [
   { key: 'architecture', description: 'sm_90, sm_100 (default) or sm_103' },

@@ -1,18 +1,44 @@
-import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
-import type { ForwardTileResult } from '../online-softmax/forward-tile.js';
+import type {
+  ForwardPaths,
+  ForwardTileResult,
+  ForwardTiles,
+} from '../online-softmax/query-tiles.js';
+import { type ForwardSteps, recipeSteps } from '../online-softmax/steps.js';
+import { fa4Recipe, type TileSetting } from './recipe.js';
+import type { CombineSteps } from './split-combine.js';
+import { type Problem, problemShape, type ProblemShape } from '../../src/problem/index.js';
 import { createForward } from '../online-softmax/forward.js';
 import { otherTileOfCta } from '../online-softmax/key-blocks.js';
-import type { ForwardTiles } from '../online-softmax/query-tiles.js';
-import { recipeSteps, type ForwardSteps } from '../online-softmax/steps.js';
 import {
   exponentScale,
   fa4Configuration,
   type Fa4Configuration,
+  type Fa4Format,
   type Fa4Overrides,
 } from './configuration.js';
-import type { Fa4Format } from './formats.js';
-import { fa4Recipe, type TileSetting } from './recipe.js';
-import type { ForwardVariation } from './variation.js';
+
+/** What a variation of the forward may look at when it is about to change a tile's steps. */
+export interface VariationContext extends TileSetting {
+  /** The kernel's own steps. */
+  readonly kernel: ForwardSteps;
+  /** The problem's scale. */
+  readonly softmaxScale: number;
+  /**
+   * Runs the other tile of queries of the same CTA with some steps changed, for what these see.
+   * Without another tile nothing is run.
+   */
+  readonly runOtherTile: (steps: Partial<ForwardSteps>) => void;
+}
+
+/** What is done otherwise than in FlashAttention-4's forward. */
+export interface ForwardVariation {
+  /** Computed anew for every tile, so that what it keeps is the tile's. */
+  readonly steps?: (context: VariationContext) => Partial<ForwardSteps>;
+  readonly paths?: Partial<ForwardPaths>;
+  readonly combine?: Partial<CombineSteps>;
+  /** The scale of the exponents, from the kernel's and the problem's. */
+  readonly scale?: (scale: number, softmaxScale: number) => number;
+}
 
 /** The forward of one problem, tile by tile. */
 export interface Fa4Forward extends ForwardTiles<ForwardTileResult> {

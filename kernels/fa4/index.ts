@@ -13,7 +13,7 @@ export { fa4Recipe, type TileSetting } from './recipe.js';
 export type { Recipe } from '../online-softmax/recipe.js';
 export { fa4Arithmetic } from './arithmetic.js';
 export { polynomialErrors, type PolynomialError } from '../online-softmax/exp2-polynomial.js';
-export { fa4Evidence } from './evidence.js';
+export { fa4Evidence } from './declarations.js';
 export { createFa4Forward, type Fa4Forward, type Fa4ForwardOptions } from './forward.js';
 export {
   exponentScale,
@@ -24,14 +24,14 @@ export {
   type Fa4Architecture,
   type Fa4Configuration,
 } from './configuration.js';
-export { fa4Formats, type Fa4Format, type Fa4OutFormat } from './formats.js';
+export { fa4Formats, type Fa4Format, type Fa4OutFormat } from './configuration.js';
 export type { ForwardSteps } from '../online-softmax/steps.js';
-export type { ForwardVariation, VariationContext } from './variation.js';
+export type { ForwardVariation, VariationContext } from './forward.js';
 export { combineSplits } from './split-combine.js';
 export type { SplitRow } from '../online-softmax/split-tile.js';
 export { createForwardEngine, type ForwardEngine } from '../online-softmax/webassembly/engine.js';
 export { fa4Model, fa4Settings, fa4SettingsConfiguration } from './forward-model.js';
-export type { ForwardCounters, ForwardTileResult } from '../online-softmax/forward-tile.js';
+export type { ForwardCounters, ForwardTileResult } from '../online-softmax/query-tiles.js';
 export * from './program/index.js';
 export { createExp2PolynomialArray } from '../online-softmax/exp2-polynomial.js';
 export {

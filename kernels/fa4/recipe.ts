@@ -1,8 +1,12 @@
 import type { Recipe } from '../online-softmax/recipe.js';
 import type { SplitLaw } from '../online-softmax/split-tile.js';
-import { fa4TensorCore, tileQueries, type Fa4Configuration } from './configuration.js';
+import {
+  type Fa4Configuration,
+  type Fa4Format,
+  fa4TensorCore,
+  tileQueries,
+} from './configuration.js';
 import { polynomialColumns } from './exp2-tuning.js';
-import type { Fa4Format } from './formats.js';
 import { combineSplits, combineSteps, splitBlocks, type CombineSteps } from './split-combine.js';
 
 /** What a tile is computed with. */

@@ -4,7 +4,7 @@ import {
   type FormatName,
   formats,
 } from '../../src/formats/index.js';
-import type { AttributedKernel, EmulatedNames } from '../attributed-kernel.js';
+import type { AttributedKernel, EmulatedNames } from '../techniques.js';
 import { checkChoices, runStages } from '../run-groups.js';
 import { rowExponentials, rowFinish, rowOutput, rowSum } from './attributed-output.js';
 import {

@@ -1,4 +1,4 @@
-import type { EmulatedNames } from '../attributed-kernel.js';
+import type { EmulatedNames } from '../techniques.js';
 import { addScaledFloat32, expFloat32, logSumExpFloat32 } from './operations.js';
 import { carried, carriedExponential, type RowOperands } from './attributed-scores.js';
 

@@ -1,6 +1,6 @@
 import { decodeToFloat64, formats } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
-import type { EmulatedNames } from '../attributed-kernel.js';
+import type { EmulatedNames } from '../techniques.js';
 import { dotFloat32, largestScore, softcapFloat32 } from './operations.js';
 
 const { fround } = Math;

@@ -1,8 +1,7 @@
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import type { KernelModel } from '../kernel-model.js';
-import { exactLaws, scaleKinds, type ModelPromises } from '../model-promises.js';
-import type { PremiseDeclaration } from '../premise-declaration.js';
+import { exactLaws, type ModelPromises, type PremiseDeclaration, scaleKinds } from '../promises.js';
 import { checkKeys } from '../setting-values.js';
 import { naiveArithmetic } from './arithmetic.js';
 import { createNaiveAttention } from './attention.js';

@@ -1,10 +1,9 @@
 import { instructionLengths, type TensorCoreArithmetic } from '../../src/hardware/index.js';
 import type { PolynomialDegree } from './exp2-polynomial.js';
-import type { InputFormat, OutFormat } from './formats.js';
+import type { Exp2Unit, InputFormat, OutFormat, Reciprocal } from './units.js';
 import type { Tiling } from './key-blocks.js';
 import type { RowSumName } from './row-sums.js';
 import type { SplitLaw } from './split-tile.js';
-import type { Exp2Unit, Reciprocal } from './units.js';
 
 /** From scores s and the row's maximum m to the exponents x. */
 interface ExponentLaw {

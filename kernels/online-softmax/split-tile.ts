@@ -1,14 +1,14 @@
 import { encode, formats } from '../../src/formats/index.js';
 import { conversions } from '../../src/hardware/index.js';
-import { roundingConversions, type InputPatterns, type OutFormat } from './formats.js';
+import { roundingConversions, type InputPatterns, type OutFormat } from './units.js';
 import type {
   ForwardCounters,
   ForwardTile,
   ForwardTileResult,
   PartialTileResult,
-} from './forward-tile.js';
+  TileWork,
+} from './query-tiles.js';
 import type { KeyBlock } from './key-blocks.js';
-import type { TileWork } from './query-tiles.js';
 
 const { fp32 } = formats;
 

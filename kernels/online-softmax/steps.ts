@@ -7,11 +7,16 @@ import {
 import { decode, encode, formats } from '../../src/formats/index.js';
 import { conversions } from '../../src/hardware/index.js';
 import { exp2Polynomial } from './exp2-polynomial.js';
-import { roundingConversions } from './formats.js';
+import {
+  exp2Units,
+  log2Hardware,
+  naturalLogOf2,
+  reciprocals,
+  roundingConversions,
+} from './units.js';
 import type { KeyBlock } from './key-blocks.js';
 import { polynomialColumnsOf, type FinishLaw, type Recipe } from './recipe.js';
 import { rowSumLaws } from './row-sums.js';
-import { exp2Units, log2Hardware, naturalLogOf2, reciprocals } from './units.js';
 
 const { fp32 } = formats;
 const log2OfE = Math.fround(Math.LOG2E);

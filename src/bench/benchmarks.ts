@@ -1,10 +1,41 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openTensorFile, writeSafetensors } from '../io/index.js';
+import type { Benchmark } from './benchmark.js';
 import { arithmeticBenchmarks, formatBenchmarks } from './arithmetic-benchmarks.js';
 import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-benchmarks.js';
-import type { Benchmark } from './benchmark.js';
-import { fileBenchmarks } from './file-benchmarks.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
+
+const bytes = 2 ** 28;
+const quickBytes = 2 ** 16;
+
+/** Reading one bf16 tensor of 256 MiB whole; from memory, where the system caches files. */
+const reading: Benchmark = {
+  quantities: [{ name: 'safetensors: read a tensor', unit: 'bytes/s', better: 'higher' }],
+  prepare: async (quick) => {
+    const size = quick ? quickBytes : bytes;
+    const folder = await mkdtemp(join(tmpdir(), 'flashproof-bench-'));
+    const path = join(folder, 'tensor.safetensors');
+    const data = new Uint16Array(size / 2).fill(0x3f80);
+    await writeSafetensors(path, { q: { format: 'bf16', shape: [data.length], data } });
+    return {
+      measure: async () => {
+        const start = performance.now();
+        const file = await openTensorFile(path);
+        await file.read('q');
+        await file.close();
+        return [size / ((performance.now() - start) / 1000)];
+      },
+      dispose: () => rm(folder, { recursive: true, force: true }),
+    };
+  },
+};
+
+/** Throughput of tensor files. */
+const fileBenchmarks: readonly Benchmark[] = [reading];
 
 /**
  * Everything that is measured, in the order it is measured in. `commandLine` is the program whose cold

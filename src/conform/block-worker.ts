@@ -1,4 +1,4 @@
-import { createShareComparer, type BlockTask } from './compare-blocks.js';
+import { createShareComparer, type BlockTask } from './comparison.js';
 
 const compare = createShareComparer();
 

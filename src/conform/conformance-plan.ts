@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { RequestError } from '../request-error.js';
 import { sampleBlocks } from './block-sample.js';
 import { bundledCaptures, readCapture, type Capture, type CaptureSource } from './capture.js';
-import type { BlockTask } from './compare-blocks.js';
-import { comparePairs, compareTable, type ResultComparison } from './compare-results.js';
+import { type BlockTask, comparePairs, compareTable, type ResultComparison } from './comparison.js';
 import { blockCount } from './silicon-hash.js';
 import { targets, type Target } from './targets.js';
 

@@ -1,6 +1,5 @@
 import type { CaptureSource } from './capture.js';
-import { compareBlocks } from './compare-blocks.js';
-import type { ResultComparison } from './compare-results.js';
+import { compareBlocks, type ResultComparison } from './comparison.js';
 import {
   plannedBlocks,
   plannedTask,

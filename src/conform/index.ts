@@ -1,4 +1,4 @@
-export { compareShares, type BlockTask } from './compare-blocks.js';
+export { compareShares, type BlockTask } from './comparison.js';
 export {
   assembleConformance,
   checkConformance,
@@ -18,7 +18,7 @@ export {
   type PreparedConformance,
 } from './conformance-plan.js';
 export { bundledCaptures, type CaptureSource } from './capture.js';
-export type { ResultComparison, ResultMismatch } from './compare-results.js';
+export type { ResultComparison, ResultMismatch } from './comparison.js';
 export {
   createBlockHasher,
   mismatchingBlocks,

@@ -1,6 +1,6 @@
 import { checkStorage, patternsOf, type TensorData } from './tensor.js';
 import { RequestError } from '../request-error.js';
-import { decode } from './decode.js';
+import { decode } from './bit-patterns.js';
 import type { FormatName, NumberFormat } from './format.js';
 
 /**

@@ -1,7 +1,6 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { RequestError } from '../request-error.js';
-import { fileError } from './file-errors.js';
-import { printable } from './message-text.js';
+import { fileError, printable } from './messages.js';
 
 /** The most bytes asked of the operating system in one call, below its limit of 2^31 − 1. */
 const transferBytes = 1 << 26;

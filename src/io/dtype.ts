@@ -1,7 +1,6 @@
-import { formats } from '../formats/index.js';
-import type { FormatName } from '../formats/index.js';
+import { type FormatName, formats } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
-import { listed, quoted, shortened, tensorIn } from './message-text.js';
+import { listed, quoted, shortened, tensorIn } from './messages.js';
 
 /** What a container's dtype says about the elements stored under it. */
 export interface DtypeFacts {

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
-import type { Hash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openByteSource } from './byte-source.js';
-import { fileError } from './file-errors.js';
+import { fileError } from './messages.js';
 import { folderFiles } from './tensor-folder.js';
 
 /** Bytes hashed at a time. */

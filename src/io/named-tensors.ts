@@ -1,7 +1,7 @@
 import { formats, type Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { arrayNameOf, isArrayOf } from './element-storage.js';
-import { quoted } from './message-text.js';
+import { quoted } from './messages.js';
 
 /** The most dimensions a tensor may have. Attention uses at most five. */
 export const maxRank = 32;

@@ -2,12 +2,11 @@ import { stat } from 'node:fs/promises';
 import { RequestError } from '../request-error.js';
 import { type ByteSource, openByteSource } from './byte-source.js';
 import type { DeclaredFormats } from './dtype.js';
-import { fileError } from './file-errors.js';
-import { printable } from './message-text.js';
+import { fileError, printable } from './messages.js';
 import { npyMagic } from './npy/header.js';
-import { openNpy } from './npy/reader.js';
-import { openNpz } from './npz/reader.js';
-import { openSafetensors } from './safetensors/reader.js';
+import { openNpy } from './npy/npy.js';
+import { openNpz } from './npz/npz.js';
+import { openSafetensors } from './safetensors/safetensors.js';
 import { openTensorFolder } from './tensor-folder.js';
 import type { TensorFile } from './tensor-file.js';
 

@@ -5,7 +5,7 @@ import { type ReadBytes, readRowMajorRange, toRowMajor } from './column-major.js
 import type { Reading } from './dtype.js';
 import { allocate, bytesOf, elementBytes, elementsOver, swapBytes } from './element-storage.js';
 import { nearestName } from '../words/index.js';
-import { listed, printable, quoted, tensorIn } from './message-text.js';
+import { listed, printable, quoted, tensorIn } from './messages.js';
 
 /** One tensor of a file, known from the file's header; its elements are not read yet. */
 export interface TensorEntry {

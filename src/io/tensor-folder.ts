@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { RequestError } from '../request-error.js';
 import { type ByteSource, openByteSource } from './byte-source.js';
 import { checkDeclarations, type DeclaredFormats } from './dtype.js';
-import { fileError } from './file-errors.js';
+import { fileError, printable, quoted } from './messages.js';
 import { JsonCursor } from './safetensors/json-cursor.js';
-import { printable, quoted } from './message-text.js';
-import { npyArray, npyTensorName } from './npy/reader.js';
+import { npyArray, npyTensorName } from './npy/npy.js';
 import { type StoredTensor, tensorFile, type TensorFile } from './tensor-file.js';
 
 /** The file of a folder that carries its metadata. */

@@ -9,7 +9,7 @@ export {
   type Quantity,
   type QuantityName,
 } from './quantities.js';
-export { problemShape, type ProblemShape } from './shape.js';
+export { problemShape, type ProblemShape } from './problem.js';
 export {
   areSameRanges,
   clipRanges,

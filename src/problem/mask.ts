@@ -1,6 +1,5 @@
 import { RequestError } from '../request-error.js';
-import type { Problem } from './problem.js';
-import { problemShape, type ProblemShape } from './shape.js';
+import { type Problem, problemShape, type ProblemShape } from './problem.js';
 
 /** Keys begin ≤ j < end. */
 export interface KeyRange {

@@ -1,4 +1,4 @@
-import type { ProblemShape } from './shape.js';
+import type { ProblemShape } from './problem.js';
 
 /** A size of a problem that a tensor has an axis of. */
 export type Axis = 'batch' | 'heads' | 'kvHeads' | 'queries' | 'keys' | 'qkDim' | 'vDim';

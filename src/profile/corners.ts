@@ -1,4 +1,4 @@
-import type { CandidateName } from './candidates.js';
+import type { CandidateName } from './functions.js';
 import { bitsOfOrder, isConstant } from './accumulate.js';
 import type { ErrorSweep, FunctionCell } from './error-sweep.js';
 import { valueOfBits } from './float32-order.js';

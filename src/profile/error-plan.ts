@@ -1,9 +1,8 @@
 import type { ResultClasses } from './accumulate.js';
-import type { CandidateName } from './candidates.js';
+import type { CandidateName, ReferenceName } from './functions.js';
 import type { EnvelopeSlice } from './envelope.js';
 import type { Ordinal } from './float32-order.js';
 import type { ErrorRecord, MonotonicityBreaks, Rounding } from './record.js';
-import type { ReferenceName } from './references.js';
 
 /** One way of measuring the error of a result. */
 export interface Measure {

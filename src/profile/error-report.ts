@@ -1,5 +1,5 @@
 import type { ArrayFunction } from '../simd/index.js';
-import type { CandidateName } from './candidates.js';
+import type { CandidateName } from './functions.js';
 import type { Domain } from './cells.js';
 import type { Measure } from './error-plan.js';
 import { domainErrors, type ErrorSweep } from './error-sweep.js';

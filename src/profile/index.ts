@@ -21,7 +21,7 @@ export {
 } from './limits/threshold-limits.js';
 export { minimaxExp2, type Constraint, type Minimax } from './minimax.js';
 export { UnfinishedSweep, type SweepLedger, type SweepProgress } from './sweep.js';
-export type { ReferenceReport } from './techniques/evidence.js';
+export type { ReferenceReport } from './functions.js';
 export {
   profileExp2,
   type Exp2Profile,
@@ -53,7 +53,7 @@ export {
   type ProfiledTechnique,
   type TechniqueOption,
 } from './techniques/techniques.js';
-export { tuningNames, type TuningLanes } from './techniques/tuning-lanes.js';
+export { tuningNames, type TuningLanes } from './trade-offs/exp2-shares.js';
 export type { MeasuredProblems } from './trade-offs/measured-problems.js';
 export type { PolynomialShareCase, ShareMeasure } from './trade-offs/polynomial-share-case.js';
 export type { RescaleCase, RescaleMeasure } from './trade-offs/rescale-case.js';

@@ -1,10 +1,9 @@
 import type { ArrayFunction } from '../simd/index.js';
-import type { CandidateName } from './candidates.js';
+import { type CandidateName, references } from './functions.js';
 import type { ErrorPlan, Measure } from './error-plan.js';
 import { bitsOfOrdinal, valueOfBits, type Ordinal } from './float32-order.js';
 import { formatRecord } from './record.js';
 import { roundTo } from './accumulate.js';
-import { references } from './references.js';
 
 /** What a function makes of one input. */
 export interface InputView {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { RequestError } from '../request-error.js';
 import type { ErrorPlan, Slice, SliceErrors } from './error-plan.js';
-import { createCandidates } from './candidates.js';
+import { createCandidates } from './functions.js';
 import { createErrorSlices } from './error-slice.js';
 import {
   createReductionSlices,

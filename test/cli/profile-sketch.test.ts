@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { profileSketch } from '../../src/report/text/profile/sketch.js';
+import { profileSketch } from '../../src/report/text/profile/render-profile.js';
 import { techniqueNamed, type Profile } from '../../src/profile/index.js';
 
 const profile = await techniqueNamed('exp2').run({ range: { from: -1, to: -0.9999 } });

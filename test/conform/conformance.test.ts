@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { bundledCaptures } from '../../src/conform/capture.js';
-import { compareBlocks } from '../../src/conform/compare-blocks.js';
+import { compareBlocks } from '../../src/conform/comparison.js';
 import { checkConformance } from '../../src/conform/index.js';
 import { renderConformance } from '../../src/report/text/index.js';
 import { fingerprintTargets } from '../../src/conform/targets.js';

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { polynomialShare, type Fa4Configuration } from '../../kernels/index.js';
 import type { PolynomialDegree } from '../../kernels/online-softmax/exp2-polynomial.js';
-import { fa4Formats, type Fa4Format } from '../../kernels/fa4/formats.js';
+import { fa4Formats, type Fa4Format } from '../../kernels/fa4/configuration.js';
 import { createPlainForwardTile } from '../../kernels/online-softmax/plain/plain-tile.js';
 import { fa4Recipe, type TileSetting } from '../../kernels/fa4/recipe.js';
 import { recipeSteps } from '../../kernels/online-softmax/steps.js';

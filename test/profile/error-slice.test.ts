@@ -9,7 +9,7 @@ import {
 import { exp2Rounded } from '../../oracles/index.js';
 import { formats, round, smallestNormal, ulp } from '../../src/formats/index.js';
 import { specialFunctions } from '../../src/hardware/index.js';
-import { createCandidates, type CandidateName } from '../../src/profile/candidates.js';
+import { createCandidates, type CandidateName } from '../../src/profile/functions.js';
 import type { Cell } from '../../src/profile/cells.js';
 import type { ErrorPlan, Slice, SliceErrors } from '../../src/profile/error-plan.js';
 import { createErrorSlices } from '../../src/profile/error-slice.js';

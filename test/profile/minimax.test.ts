@@ -1,13 +1,15 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { exp2Coefficients } from '../../kernels/index.js';
-import { polynomialDegrees } from '../../src/profile/candidates.js';
-import { type Constraint, minimaxExp2, solveLinear } from '../../src/profile/minimax.js';
+import { polynomialDegrees } from '../../src/profile/functions.js';
 import {
+  type Constraint,
   errorExtremes,
   largestRelativeError,
+  minimaxExp2,
   relativeError,
-} from '../../src/profile/polynomial-error.js';
+  solveLinear,
+} from '../../src/profile/minimax.js';
 import { compareWithMinimax } from '../../src/profile/techniques/exp2-profile.js';
 
 const constraints: readonly Constraint[] = ['c0 = 1', 'free'];

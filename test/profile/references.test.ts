@@ -10,7 +10,7 @@ import {
 } from '../../oracles/index.js';
 import { float64FromRational, rationalOfFloat64 } from '../../src/arith/index.js';
 import { formats, nextDown, nextUp } from '../../src/formats/index.js';
-import { references } from '../../src/profile/references.js';
+import { references } from '../../src/profile/functions.js';
 import { RequestError } from '../../src/request-error.js';
 import { anyBits, float32 } from './random-results.js';
 

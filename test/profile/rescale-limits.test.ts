@@ -14,7 +14,7 @@ import {
   findTensorCoreArithmetic,
   tensorCoreProduct,
 } from '../../src/hardware/index.js';
-import { createCandidates } from '../../src/profile/candidates.js';
+import { createCandidates } from '../../src/profile/functions.js';
 import {
   exponentLimit,
   largestRoundingExcess,
@@ -23,17 +23,17 @@ import {
   weightFormats,
 } from '../../src/profile/limits/weight-formats.js';
 import { largestExponent, largestThreshold } from '../../src/profile/limits/lag-bound.js';
-import { offsetTrades } from '../../src/profile/limits/offset-trade.js';
+import {
+  limitFunctions,
+  offsetTrades,
+  type ThresholdLimit,
+  thresholdLimits,
+} from '../../src/profile/limits/threshold-limits.js';
 import {
   largestOutputThreshold,
   largestRowSumThreshold,
   largestSafeValue,
 } from '../../src/profile/limits/sum-limits.js';
-import {
-  limitFunctions,
-  thresholdLimits,
-  type ThresholdLimit,
-} from '../../src/profile/limits/threshold-limits.js';
 
 const { fp32 } = formats;
 const functions = createCandidates();

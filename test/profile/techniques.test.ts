@@ -21,12 +21,12 @@ import {
   mergeReductions,
   noReductions,
 } from '../../src/profile/techniques/range-reduction-slice.js';
-import { polynomialDegrees } from '../../src/profile/candidates.js';
+import { polynomialDegrees } from '../../src/profile/functions.js';
 import { valueOfOrdinal } from '../../src/profile/float32-order.js';
 import { exp2Cells } from '../../src/profile/techniques/input-cells.js';
 import { underflowOf, weightRoundings } from '../../src/profile/techniques/p-round.js';
 import { inexactByLaw } from '../../src/profile/techniques/range-reduction.js';
-import { tuningLanes } from '../../src/profile/techniques/tuning-lanes.js';
+import { tuningLanes } from '../../src/profile/trade-offs/exp2-shares.js';
 import { RequestError } from '../../src/request-error.js';
 import { sampled } from '../setup/effort.js';
 import { bitsOf, float32 } from './random-results.js';

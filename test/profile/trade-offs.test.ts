@@ -20,7 +20,7 @@ import { largestExponent } from '../../src/profile/limits/lag-bound.js';
 import { wrapAtSpaces } from '../../src/report/layout/wrap-text.js';
 import { rescaleThresholds } from '../../src/profile/techniques/rescale.js';
 import { blockScores } from '../../src/profile/trade-offs/block-scores.js';
-import { avoidLastFragment } from '../../src/profile/trade-offs/avoid-last-fragment.js';
+import { avoidLastFragment } from '../../src/profile/trade-offs/polynomial-share-case.js';
 import { exponentialShares } from '../../src/profile/trade-offs/exp2-shares.js';
 import {
   errorRatio,

@@ -8,8 +8,7 @@ import type { Problem, Tensor } from '../../src/problem/index.js';
 import { createCheckReport, type CheckReport } from '../../src/report/json/index.js';
 import { validateCheckReport } from '../../src/report/json/validate-report.js';
 import { quoteShellCommand, wrapShellCommand } from '../../src/report/layout/shell-words.js';
-import { renderCheck } from '../../src/report/text/check.js';
-import { renderCheckAnnotations } from '../../src/report/text/check-annotations.js';
+import { renderCheck, renderCheckAnnotations } from '../../src/report/text/check.js';
 import { renderCheckJunit } from '../../src/report/junit/check-junit.js';
 
 const one: Tensor = {

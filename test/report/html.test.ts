@@ -14,7 +14,7 @@ import {
   type PlotData,
 } from '../../src/report/html/index.js';
 import { lazily } from '../../src/lazily.js';
-import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/axes.js';
+import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/drawing.js';
 import { commandLines } from '../../src/report/html/provenance.js';
 import { sampled } from '../setup/effort.js';
 import { lseOf, outOf, executionFailure, judgedCases, reports } from './cases.js';

@@ -2,8 +2,12 @@ import type { KernelProgramOptions } from '../../kernel-program.js';
 import { warpLanes, type SwizzleMode } from '../../../src/machine/index.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import { tileQueries, type Fa4Configuration } from '../configuration.js';
-import { fa4Formats, type Fa4Format } from '../formats.js';
+import {
+  type Fa4Configuration,
+  type Fa4Format,
+  fa4Formats,
+  tileQueries,
+} from '../configuration.js';
 
 /** How the kernel is run beyond what changes its bits. */
 export interface ProgramOptions extends Pick<

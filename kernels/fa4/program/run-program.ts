@@ -23,9 +23,9 @@ import {
   exponentScale,
   fa4Configuration,
   type Fa4Configuration,
+  type Fa4Format,
 } from '../configuration.js';
-import type { Fa4Format } from '../formats.js';
-import type { InputPatterns } from '../../online-softmax/formats.js';
+import type { InputPatterns } from '../../online-softmax/units.js';
 import { type ProgramContext, setUp, warpName, warpRoles } from './setup.js';
 import { correctionWarp } from './correction-warp.js';
 import { epilogueWarp, loadWarp } from './bulk-copy-warps.js';

@@ -7,7 +7,7 @@ import {
 } from '../../online-softmax/exp2-polynomial.js';
 import { exp2Hardware } from '../../online-softmax/units.js';
 import { polynomialColumns } from '../exp2-tuning.js';
-import type { ForwardVariation, VariationContext } from '../variation.js';
+import type { ForwardVariation, VariationContext } from '../forward.js';
 import { variant, type KernelVariant } from './variant.js';
 
 /** Another function in the columns that the polynomial computes. */

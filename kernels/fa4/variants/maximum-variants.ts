@@ -1,7 +1,7 @@
 import { multiplyFloat32, subtractFloat32 } from '../../../src/arith/index.js';
 import { exp2Hardware, warpRows } from '../../online-softmax/units.js';
 import type { RowMaximum } from '../../online-softmax/steps.js';
-import type { VariationContext } from '../variation.js';
+import type { VariationContext } from '../forward.js';
 import { type KernelVariant, variant } from './variant.js';
 
 /** The row's maximum where a rescale is skipped by another rule than lag ≥ −threshold. */

@@ -1,5 +1,5 @@
 import { type KernelVariant, variant } from './variant.js';
-import { fa4Formats } from '../formats.js';
+import { fa4Formats } from '../configuration.js';
 
 /** The block that is loaded after one, into the same stage of the ring; the last has none. */
 const nextBlock = (index: number, blocks: number): number => Math.min(index + 1, blocks - 1);

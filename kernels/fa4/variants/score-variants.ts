@@ -1,9 +1,9 @@
 import { decode, formats } from '../../../src/formats/index.js';
 import { conversions } from '../../../src/hardware/index.js';
-import { roundingConversions } from '../../online-softmax/formats.js';
+import { roundingConversions } from '../../online-softmax/units.js';
 import { type KernelVariant, variant } from './variant.js';
 import type { KeyRange, Problem, ProblemShape } from '../../../src/problem/index.js';
-import type { ForwardVariation } from '../variation.js';
+import type { ForwardVariation } from '../forward.js';
 
 /** Bugs of the scores and their scale. */
 export const scoreVariants: readonly KernelVariant[] = [

@@ -1,6 +1,6 @@
 import { decode, encode, formats } from '../../../src/formats/index.js';
 import { conversions } from '../../../src/hardware/index.js';
-import { roundingConversions } from '../../online-softmax/formats.js';
+import { roundingConversions } from '../../online-softmax/units.js';
 import { type KernelVariant, variant } from './variant.js';
 import { addFloat32 } from '../../../src/arith/index.js';
 

@@ -1,6 +1,5 @@
-import type { Fa4Configuration } from '../configuration.js';
-import type { Fa4Format } from '../formats.js';
-import type { ForwardVariation } from '../variation.js';
+import type { Fa4Configuration, Fa4Format } from '../configuration.js';
+import type { ForwardVariation } from '../forward.js';
 
 /** The forward with one bug switched on. */
 export interface KernelVariant {

@@ -1,6 +1,5 @@
 import { RequestError } from '../../../src/request-error.js';
-import type { Fa4Configuration } from '../configuration.js';
-import type { Fa4Format } from '../formats.js';
+import type { Fa4Configuration, Fa4Format } from '../configuration.js';
 import { exponentialVariants } from './exponential-variants.js';
 import { fp8Variants, operandVariants } from './operand-variants.js';
 import { maskVariants, scoreVariants } from './score-variants.js';

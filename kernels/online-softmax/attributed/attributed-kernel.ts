@@ -1,14 +1,18 @@
 import { lazily } from '../../../src/lazily.js';
 import type { Problem, ProblemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
-import type { AttributedKernel, AttributedPiece } from '../../attributed-kernel.js';
 import { checkChoices } from '../../run-groups.js';
-import type { TechniqueDefinition } from '../../techniques.js';
-import type { InputFormat, InputPatterns } from '../formats.js';
+import type { InputFormat, InputPatterns } from '../units.js';
 import { forwardTiles, type ForwardTiles } from '../query-tiles.js';
 import type { Recipe } from '../recipe.js';
 import { createAttributedTile, type AttributedTileResult } from './attributed-tile.js';
-import type { EmulatedTechniques, Technique } from './techniques.js';
+import type {
+  AttributedKernel,
+  AttributedPiece,
+  EmulatedTechniques,
+  Technique,
+  TechniqueDefinition,
+} from '../../techniques.js';
 import { blockWeights } from './weights.js';
 
 /** @throws RequestError for what has no part in any technique. */

@@ -1,11 +1,10 @@
-import { polynomialColumnsOf } from '../recipe.js';
+import { polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
 import { groupRuns } from '../../run-groups.js';
 import type { KeyBlock } from '../key-blocks.js';
-import type { TileDimensions } from '../forward-tile.js';
-import type { Recipe } from '../recipe.js';
-import type { InputPatterns } from '../formats.js';
+import type { TileDimensions } from '../query-tiles.js';
+import type { InputPatterns } from '../units.js';
 import { createBlockProducts } from './output-sums.js';
 import {
   blockWeights,
@@ -15,7 +14,7 @@ import {
   type ExponentScale,
 } from './weights.js';
 import { createRunningMaximum } from './running-maximum.js';
-import { type EmulatedTechniques, type Technique, techniques } from './techniques.js';
+import { type EmulatedTechniques, type Technique, techniques } from '../../techniques.js';
 import { createTileScores, padRows } from './tile-scores.js';
 import { createWeightGroup } from './weight-group.js';
 

@@ -1,8 +1,7 @@
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../../src/formats/index.js';
-import type { OutFormat } from '../formats.js';
+import { type OutFormat, type Reciprocal, reciprocals } from '../units.js';
 import type { Recipe } from '../recipe.js';
 import { isEmptySum, recipeSteps } from '../steps.js';
-import { reciprocals, type Reciprocal } from '../units.js';
 import type { ExponentScale } from './weights.js';
 
 /** The LSE of a row, natural logarithm, from its maximum in use and its row sum. */

@@ -1,7 +1,7 @@
 import type { TensorCoreTile } from '../../../src/hardware/index.js';
 import type { BlockWeights } from './weights.js';
 import { type BlockRescale, emulatedRescale } from './running-maximum.js';
-import type { EmulatedTechniques } from './techniques.js';
+import type { EmulatedTechniques } from '../../techniques.js';
 
 /**
  * target += A·B in fp64, for A [rows × inner], B [inner × columns], target [rows × columns]. Products

@@ -2,7 +2,7 @@ import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
 import type { Recipe } from '../recipe.js';
 import { rowSumLaws, type RowSumName } from '../row-sums.js';
 import { type BlockRescale, emulatedRescale } from './running-maximum.js';
-import type { EmulatedTechniques } from './techniques.js';
+import type { EmulatedTechniques } from '../../techniques.js';
 
 /** The weights of a tile, and the fp32 numbers nearest to them. */
 export interface SummedWeights {

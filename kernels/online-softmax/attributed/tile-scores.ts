@@ -5,7 +5,7 @@ import {
   type PatternArray,
 } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
-import type { InputPatterns } from '../formats.js';
+import type { InputPatterns } from '../units.js';
 import type { KeyBlock } from '../key-blocks.js';
 import { filledDim, type Recipe } from '../recipe.js';
 import { addExactProduct } from './output-sums.js';

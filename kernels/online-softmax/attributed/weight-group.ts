@@ -16,7 +16,7 @@ import {
 } from './finish.js';
 import type { BlockRescale } from './running-maximum.js';
 import { createRowSums, rowSumTechniques } from './row-sums.js';
-import type { EmulatedTechniques, Technique } from './techniques.js';
+import type { EmulatedTechniques, Technique } from '../../techniques.js';
 
 /** The results of one run on a tile: outputs [rows × vDim], LSEs and row sums [rows]. */
 interface RunResult {

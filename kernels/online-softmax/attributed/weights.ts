@@ -1,9 +1,9 @@
 import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
 import { createSpecialFunctionArrays } from '../../../src/hardware/index.js';
 import { createExp2PolynomialArray } from '../exp2-polynomial.js';
-import { bitsOf, type InputFormat } from '../formats.js';
+import { bitsOf, type InputFormat } from '../units.js';
 import { polynomialColumnsOf, type Recipe } from '../recipe.js';
-import type { EmulatedTechniques } from './techniques.js';
+import type { EmulatedTechniques } from '../../techniques.js';
 import {
   decodeToFloat64,
   encodeFromFloat64,

@@ -1,4 +1,4 @@
-import type { InputPatterns } from '../formats.js';
+import type { InputPatterns } from '../units.js';
 
 /** A matrix of bit patterns with rows of `columns`, with zeros to the right and below. */
 export function padded<Patterns extends InputPatterns>(

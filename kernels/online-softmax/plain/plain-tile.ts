@@ -6,13 +6,12 @@ import {
   type MatrixProduct,
   type TensorCoreArithmetic,
 } from '../../../src/hardware/index.js';
-import { bitsOf, roundingConversions, type InputPatterns } from '../formats.js';
-import { blockMmas, type ForwardTile, type TileDimensions } from '../forward-tile.js';
+import { bitsOf, type InputPatterns, roundingConversions, warpRows } from '../units.js';
+import { blockMmas, type ForwardTile, type TileDimensions } from '../query-tiles.js';
 import { seesAKey } from '../key-blocks.js';
 import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { rowSumLaws, warpColumns } from '../row-sums.js';
 import { recipeSteps, type ForwardSteps, type StepBlock } from '../steps.js';
-import { warpRows } from '../units.js';
 import { columnsOf, padded, transposed } from './pattern-matrix.js';
 
 const { fp32 } = formats;

@@ -1,11 +1,16 @@
 import { packOperandEncoding } from '../../../src/hardware/index.js';
 import { createAllocator } from '../../../src/simd/index.js';
-import { bitsOf, type InputPatterns } from '../formats.js';
-import type { TileDimensions } from '../forward-tile.js';
+import { bitsOf, type InputPatterns } from '../units.js';
+import type { TileDimensions } from '../query-tiles.js';
 import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { rowSumLaws } from '../row-sums.js';
-import { instantiateForward, type ForwardKernels, type StageKernels } from './module.js';
-import { parameterTableBytes, placeForwardParameters } from './parameters.js';
+import {
+  type ForwardKernels,
+  instantiateForward,
+  parameterTableBytes,
+  placeForwardParameters,
+  type StageKernels,
+} from './module.js';
 
 /** Numbers in WebAssembly memory, and where they are. */
 interface Words<View> {

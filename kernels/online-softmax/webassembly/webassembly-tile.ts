@@ -1,5 +1,5 @@
-import { bitsOf, type InputPatterns } from '../formats.js';
-import { blockMmas, type ForwardTile, type TileDimensions } from '../forward-tile.js';
+import { bitsOf, type InputPatterns } from '../units.js';
+import { blockMmas, type ForwardTile, type TileDimensions } from '../query-tiles.js';
 import { seesAKey } from '../key-blocks.js';
 import type { Recipe } from '../recipe.js';
 import { createForwardEngine } from './engine.js';

@@ -1,4 +1,4 @@
-export { createConversionArray, packConversion } from './array.js';
+export { createConversionArray, packConversion } from './conversions.js';
 export {
   conversions,
   convertPacked,

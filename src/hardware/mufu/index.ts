@@ -5,7 +5,7 @@ export {
   specialFunctionTables,
   type Float32SpecialFunctionName,
   type SpecialFunctionTables,
-} from './arrays.js';
+} from './special-functions.js';
 export { exp2Approx, exp2ApproxFtz } from './ex2.js';
 export { exp2ApproxFp16, exp2ApproxFtzBf16, tanhApproxBf16, tanhApproxFp16 } from './half.js';
 export { lg2ApproxFtz } from './lg2.js';

@@ -30,7 +30,7 @@ export interface TensorCoreArithmetic {
   readonly resultFractionBits: number;
   /**
    * What an instruction makes of its products. `chain`: fused sums in ascending k. `via-fp16`: what
-   * ptxas puts in place of an instruction that the architecture lacks (instruction-sequence.ts).
+   * ptxas puts in place of an instruction that the architecture lacks (instructions.ts).
    */
   readonly sequence: 'chain' | 'via-fp16';
   readonly evidence: TensorCoreEvidence;

@@ -14,7 +14,7 @@ export {
   instructionLengths,
   type Chain,
   type InstructionShape,
-} from './instruction-shapes.js';
+} from './instructions.js';
 export { tensorCoreProduct, type MatrixProduct, type Patterns } from './matrix-product.js';
 export {
   decodeOperand,

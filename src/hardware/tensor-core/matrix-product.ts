@@ -1,7 +1,6 @@
 import { RequestError } from '../../request-error.js';
 import { checkOperandFormats, type TensorCoreArithmetic } from './arithmetic.js';
-import { instructionSequences } from './instruction-sequence.js';
-import { instructionChain, type InstructionShape } from './instruction-shapes.js';
+import { instructionChain, instructionSequences, type InstructionShape } from './instructions.js';
 import type { Operand, OperandFormatName } from './operand.js';
 
 /** Bit patterns, one per element. */

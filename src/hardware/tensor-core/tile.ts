@@ -1,7 +1,7 @@
 import { RequestError } from '../../request-error.js';
 import { createTensorCoreTileEngine, type TensorCoreTileEngine } from '../../simd/index.js';
 import { checkOperandFormats, type TensorCoreArithmetic } from './arithmetic.js';
-import { instructionChain } from './instruction-shapes.js';
+import { instructionChain } from './instructions.js';
 import { type OperandFormatName, packOperandEncoding } from './operand.js';
 
 /** One tile: operands and accumulator in WebAssembly memory, and what can be done with them. */

@@ -1,6 +1,6 @@
 import { RequestError } from '../../request-error.js';
 import type { ReadBytes } from '../column-major.js';
-import { printable, quoted } from '../message-text.js';
+import { printable, quoted } from '../messages.js';
 import { npyDtype, type NpyDtype, structuredDtype } from './dtypes.js';
 import { parsePythonLiteral, type PythonLiteral } from './python-literal.js';
 import { dimensionOf, elementCount, maxRank } from '../named-tensors.js';

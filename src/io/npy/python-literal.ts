@@ -1,4 +1,4 @@
-import { quoted } from '../message-text.js';
+import { quoted } from '../messages.js';
 
 /** A literal of Python source text, as npy headers hold it. */
 export type PythonLiteral =

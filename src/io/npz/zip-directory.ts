@@ -2,7 +2,7 @@ import yauzl from 'yauzl';
 import type { Entry, ZipFile } from 'yauzl';
 import { RequestError } from '../../request-error.js';
 import type { ByteSource } from '../byte-source.js';
-import { printable, quoted } from '../message-text.js';
+import { printable, quoted } from '../messages.js';
 import type { ZipMember } from './member.js';
 
 /** The most members of an archive. */

@@ -1,4 +1,4 @@
-import { quoted } from '../message-text.js';
+import { quoted } from '../messages.js';
 
 /** How deeply arrays and objects may nest; ours nest three deep. */
 const maxDepth = 64;

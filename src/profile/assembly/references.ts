@@ -1,6 +1,5 @@
 // AssemblyScript: what is measured against the fp64 references of a segment.
-import { allLanes, firstLane } from './lanes';
-import { binade, overflow, roundToQuantum } from './rounding';
+import { allLanes, binade, firstLane, overflow, roundToQuantum } from './lanes';
 
 /** Whether all `count` ≥ 1 numbers are the same: `new Set(values).size === 1`. */
 export function isConstant(values: usize, count: i32): bool {

@@ -1,7 +1,7 @@
 import { decode, formats } from '../../formats/index.js';
 import { createConversionArray, type PairConversionName } from '../../hardware/index.js';
 import type { ArrayFunction } from '../../simd/index.js';
-import type { CandidateName } from '../candidates.js';
+import type { CandidateName } from '../functions.js';
 import { bitsOfOrdinal, ordinalOfValue, valueOfOrdinal } from '../float32-order.js';
 
 /** A format that the weights P are rounded to for the product with V. */

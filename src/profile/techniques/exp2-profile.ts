@@ -1,19 +1,25 @@
 import { exp2Coefficients, type PolynomialDegree } from '../../../kernels/index.js';
-import { type Minimax, minimaxExp2 } from '../minimax.js';
-import { type ErrorAt, errorExtremes, largestRelativeError } from '../polynomial-error.js';
+import {
+  type ErrorAt,
+  errorExtremes,
+  largestRelativeError,
+  type Minimax,
+  minimaxExp2,
+} from '../minimax.js';
 import type { ArrayFunction } from '../../simd/index.js';
 import {
   type CandidateName,
   createCandidates,
   degreeName,
+  evidenceOf,
   polynomialDegrees,
-} from '../candidates.js';
+  referenceReport,
+} from '../functions.js';
 import { reportCorners } from '../corners.js';
 import type { Measure } from '../error-plan.js';
 import { reportDomains } from '../error-report.js';
 import { sweepErrors } from '../error-sweep.js';
 import { valueOfBits } from '../float32-order.js';
-import { evidenceOf, referenceReport } from './evidence.js';
 import { exp2Cells, exp2Domains, softmaxDomain } from './input-cells.js';
 import { linearPanel, type Panel, plotsOf } from './plots.js';
 import type { FunctionErrorProfile, ProfileOptions } from './profile.js';

@@ -1,5 +1,5 @@
 import { formats, round, smallestNormal } from '../../formats/index.js';
-import { createCandidates } from '../candidates.js';
+import { createCandidates, evidenceOf, referenceReport } from '../functions.js';
 import type { Cell, Domain } from '../cells.js';
 import { reportCorners } from '../corners.js';
 import type { Measure } from '../error-plan.js';
@@ -8,7 +8,6 @@ import { sweepErrors } from '../error-sweep.js';
 import { ordinalOfValue, valueOfOrdinal } from '../float32-order.js';
 import type { WeightFormat } from '../limits/weight-formats.js';
 import { beyond, cellOf } from './input-cells.js';
-import { evidenceOf, referenceReport } from './evidence.js';
 import { linearPanel, logarithmicPanel, plotsOf } from './plots.js';
 import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
 

@@ -2,7 +2,7 @@ import type { PolynomialDegree } from '../../../kernels/index.js';
 import { formatDigits, formatPercentage } from '../../words/index.js';
 import type { PolynomialShareCase, ShareMeasure } from '../trade-offs/polynomial-share-case.js';
 import type { ScoreRegimeName } from '../../../properties/index.js';
-import { polynomialDegrees } from '../candidates.js';
+import { polynomialDegrees } from '../functions.js';
 import { exponentialShares } from '../trade-offs/exp2-shares.js';
 import {
   forwardEvidence,

@@ -4,7 +4,7 @@ import type { InputRange } from '../cells.js';
 import type { CornerReport } from '../corners.js';
 import type { DomainReport } from '../error-report.js';
 import type { SweepLedger, SweepProgress } from '../sweep.js';
-import type { FunctionEvidence, ReferenceReport } from './evidence.js';
+import type { FunctionEvidence, ReferenceReport } from '../functions.js';
 import type { TradeOffOptions } from '../trade-offs/trade-off-request.js';
 import type { Plot } from './plots.js';
 

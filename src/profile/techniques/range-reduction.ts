@@ -1,9 +1,9 @@
 import { exp2Coefficients, type PolynomialDegree } from '../../../kernels/index.js';
-import { polynomialDegrees } from '../candidates.js';
+import { polynomialDegrees } from '../functions.js';
 import { cutCells, slicesOf, type Cell, type InputRange } from '../cells.js';
 import { bitsOfOrdinal } from '../float32-order.js';
 import { hexadecimal } from '../input-view.js';
-import { largestRelativeError, relativeError } from '../polynomial-error.js';
+import { largestRelativeError, relativeError } from '../minimax.js';
 import { mergeReductions, noReductions, type ReductionCounts } from './range-reduction-slice.js';
 import { sweep } from '../sweep.js';
 import { beyond, cellOf } from './input-cells.js';

@@ -4,11 +4,16 @@ import {
   formatGroupedCount,
   formatPercentage,
 } from '../../words/index.js';
-import { limitOffsets, type ThresholdLimit, thresholdLimits } from '../limits/threshold-limits.js';
+import {
+  limitOffsets,
+  type OffsetTrade,
+  offsetTrades,
+  type ThresholdLimit,
+  thresholdLimits,
+} from '../limits/threshold-limits.js';
 import type { RescaleCase, RescaleMeasure } from '../trade-offs/rescale-case.js';
 import { scoreRegimeNames } from '../../../properties/index.js';
-import { createCandidates } from '../candidates.js';
-import { type OffsetTrade, offsetTrades } from '../limits/offset-trade.js';
+import { createCandidates } from '../functions.js';
 import { weightFormats } from '../limits/weight-formats.js';
 import {
   forwardEvidence,

@@ -1,13 +1,17 @@
 import { formats, smallestNormal } from '../../formats/index.js';
-import { type CandidateName, createCandidates } from '../candidates.js';
+import {
+  type CandidateName,
+  createCandidates,
+  evidenceOf,
+  type ReferenceName,
+  referenceReport,
+} from '../functions.js';
 import type { Cell, Domain, InputRange } from '../cells.js';
 import type { Measure } from '../error-plan.js';
-import type { ReferenceName } from '../references.js';
 import { beyond, cellOf, nanCells } from './input-cells.js';
 import { reportCorners } from '../corners.js';
 import { reportDomains } from '../error-report.js';
 import { sweepErrors } from '../error-sweep.js';
-import { evidenceOf, referenceReport } from './evidence.js';
 import { linearPanel, logarithmicPanel, type Panel, plotsOf } from './plots.js';
 import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
 

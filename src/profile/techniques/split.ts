@@ -1,5 +1,5 @@
 import type { PolynomialDegree } from '../../../kernels/index.js';
-import { type CandidateName, createCandidates, degreeName } from '../candidates.js';
+import { type CandidateName, createCandidates, degreeName, evidenceOf } from '../functions.js';
 import type { Cell, Domain } from '../cells.js';
 import type { Envelope } from '../envelope.js';
 import { reportDomains } from '../error-report.js';
@@ -7,12 +7,11 @@ import { domainCrossing, sweepErrors } from '../error-sweep.js';
 import { ordinalOfValue } from '../float32-order.js';
 import { createInputView, type InputView } from '../input-view.js';
 import type { MonotonicityBreaks } from '../record.js';
-import { evidenceOf } from './evidence.js';
 import { exp2Cells, exp2Domains } from './input-cells.js';
 import { exp2Measures, hardwareExp2 } from './exp2-profile.js';
 import { linearPanel, plotsOf } from './plots.js';
 import type { FunctionErrorProfile, ProfileOptions } from './profile.js';
-import { type TuningLanes, tuningLanes } from './tuning-lanes.js';
+import { type TuningLanes, tuningLanes } from '../trade-offs/exp2-shares.js';
 
 /** Neighbouring inputs in the wrong order because different lanes computed them. */
 interface CrossingReport {

@@ -1,6 +1,8 @@
+import { fragmentColumns, fragmentsPerRow } from '../../../kernels/index.js';
+import { decodeToFloat64, encodeFromFloat64, formats } from '../../formats/index.js';
+import { type Problem, problemShape, type Tensor } from '../../problem/index.js';
 import { scoreProblem } from '../../../properties/index.js';
 import { lazily } from '../../lazily.js';
-import { avoidLastFragment } from './avoid-last-fragment.js';
 import type { ExponentialShare } from './exp2-shares.js';
 import {
   errorRatio,
@@ -10,6 +12,65 @@ import {
   runForward,
 } from './forward-run.js';
 import type { TradeOffCase, TradeOffRequest } from './trade-off-request.js';
+
+const blockColumns = fragmentsPerRow * fragmentColumns;
+const usedColumns = blockColumns - fragmentColumns;
+
+/**
+ * Magnitude of Q's and, negative, of K's element that gives a padding key its score: −2^16 on the raw
+ * score, far below any other, so that its weight is exactly 0. Every format of inputs has it.
+ */
+const paddingElement = 256;
+
+/**
+ * A problem of one head with the same attention whose keys lie in columns 0 to 95 of each block of 128:
+ * the last fragment holds padding keys of weight 0 and value 0. One channel is added to Q and K, 0 in
+ * every key but these, so that no score of a key changes; sums over a block meet zeros where the padding
+ * is, which change no sum. The forward then does what it would with blocks of 96 keys.
+ *
+ * Weights of the padding are 0 as long as c · 2^16 exceeds the spread of the scores, in log2, by 127.
+ */
+export function avoidLastFragment(problem: Problem): Problem {
+  const { queries, keys, qkDim, vDim } = problemShape(problem);
+  const fullBlocks = Math.max(Math.ceil(keys / usedColumns) - 1, 0);
+  const padded = keys + fullBlocks * fragmentColumns;
+  const decoded = ({ data, format }: Tensor): Float64Array =>
+    decodeToFloat64(data, formats[format]);
+  const encoded = (
+    { format }: Tensor,
+    rows: number,
+    dim: number,
+    values: Float64Array,
+  ): Tensor => ({
+    format,
+    shape: [1, 1, rows, dim],
+    data: encodeFromFloat64(formats[format], values),
+  });
+  const [q, k, v] = [decoded(problem.q), decoded(problem.k), decoded(problem.v)];
+  const dim = qkDim + 1;
+  const wideQ = new Float64Array(queries * dim);
+  for (let row = 0; row < queries; row++) {
+    wideQ.set(q.subarray(row * qkDim, (row + 1) * qkDim), row * dim);
+    wideQ[row * dim + qkDim] = paddingElement;
+  }
+  const wideK = new Float64Array(padded * dim);
+  const wideV = new Float64Array(padded * vDim);
+  for (let column = 0, key = 0; column < padded; column++) {
+    if (column % blockColumns >= usedColumns) {
+      wideK[column * dim + qkDim] = -paddingElement;
+      continue;
+    }
+    wideK.set(k.subarray(key * qkDim, (key + 1) * qkDim), column * dim);
+    wideV.set(v.subarray(key * vDim, (key + 1) * vDim), column * vDim);
+    key++;
+  }
+  return {
+    ...problem,
+    q: encoded(problem.q, queries, dim, wideQ),
+    k: encoded(problem.k, padded, dim, wideK),
+    v: encoded(problem.v, padded, vDim, wideV),
+  };
+}
 
 /** What a division of the exponentials does to one problem. */
 export interface ShareMeasure extends ExponentialShare {

@@ -1,7 +1,6 @@
 import { formatCount, formatNumber } from '../../words/index.js';
-import { decadeDomain, decadeLabel, decades } from './axes.js';
+import { decadeDomain, decadeLabel, decades, type Drawing } from './drawing.js';
 import { type DataTable, figure } from './figure.js';
-import type { Drawing } from './drawing.js';
 import { element, type Html } from '../layout/index.js';
 import type { RowGroup, RowPoint, RowScatter } from './row-scatter-data.js';
 

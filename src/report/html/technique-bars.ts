@@ -1,7 +1,6 @@
 import type { TechniqueTable } from '../../attribution/index.js';
 import { formatNumber } from '../../words/index.js';
-import { decadeLabel, decades } from './axes.js';
-import type { Drawing } from './drawing.js';
+import { decadeLabel, decades, type Drawing } from './drawing.js';
 import type { Html } from '../layout/index.js';
 
 /** Bars this much shorter than the longest would only push the others together. */

@@ -1,7 +1,14 @@
 import { createUlpScale, type JudgedElements } from '../../audit/index.js';
-import { decadeDomain, decadeLabel, decades, octaveLabel, octaves } from './axes.js';
+import {
+  decadeDomain,
+  decadeLabel,
+  decades,
+  type Drawing,
+  octaveLabel,
+  octaves,
+  type PlotLabel,
+} from './drawing.js';
 import type { DataTable } from './figure.js';
-import type { Drawing, PlotLabel } from './drawing.js';
 import type { Html } from '../layout/index.js';
 
 /** Elements whose error in ulps of the output format is above `low` and at most `high`. */

@@ -2,15 +2,16 @@ import type { Audit, Baselines, Finding, Verdict } from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
-import { reportedProblem, type ReportedProblem } from './reported-problem.js';
-import { type Reported, toReported } from './report-number.js';
-import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 import {
   qualifiedSentence,
+  reportedProblem,
+  type ReportedProblem,
   type ReportWarning,
   type UnusedNames,
   unusedWarnings,
-} from './warnings.js';
+} from './reported-problem.js';
+import { type Reported, toReported } from './report-number.js';
+import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 
 /** A tensor that was judged, and the file it came from. */
 export interface TensorSource {

@@ -10,7 +10,11 @@ export {
   type TensorSource,
   verdictWord,
 } from './audit-report.js';
-export { type BoundProvenance, type BoundReport, createBoundReport } from './bound-report.js';
+export {
+  type BoundProvenance,
+  type BoundReport,
+  createBoundReport,
+} from './technique-documents.js';
 export type {
   CheckFinding,
   CheckReport,
@@ -31,7 +35,7 @@ export {
   type CheckProvenance,
   type SavedViolation,
 } from './check-report.js';
-export { profileDocument } from './profile-document.js';
+export { profileDocument } from './technique-documents.js';
 export { fromReported, type Reported, type ReportNumber } from './report-number.js';
 export {
   mainOutput,
@@ -54,4 +58,4 @@ export {
   validateCheckReport,
   validateReport,
 } from './validate-report.js';
-export { describeWarning, type ReportWarning, type UnusedNames } from './warnings.js';
+export { describeWarning, type ReportWarning, type UnusedNames } from './reported-problem.js';

@@ -1,4 +1,4 @@
-export { breakLine, type Content, element, type Html, join, raw } from './html.js';
+export { breakLine, type Content, element, type Html, join, raw } from './markup.js';
 export { quoteShellCommand, wrapShellCommand } from './shell-words.js';
 export { joinLargest, notFiniteMark, sparkline } from './sparkline.js';
 export {
@@ -18,4 +18,4 @@ export {
   type Tone,
 } from './table.js';
 export { fitLines, wrapAtSpaces, wrapText } from './wrap-text.js';
-export { escapeXml, type XmlAttributes, xmlDocument, xmlElement } from './xml.js';
+export { escapeXml, type XmlAttributes, xmlDocument, xmlElement } from './markup.js';

@@ -4,7 +4,7 @@ export { notJudged } from './audit-summary.js';
 export { testNotes, testsSection } from './audit-tests.js';
 export { renderAudit, type AuditRenderOptions } from './audit.js';
 export { renderBenchmarks } from './benchmarks.js';
-export { renderCheckAnnotations } from './check-annotations.js';
+export { renderCheckAnnotations } from './check.js';
 export {
   describeFinding,
   describeKernel,

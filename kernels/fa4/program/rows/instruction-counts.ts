@@ -1,6 +1,6 @@
 import type { InstructionCounts } from '../../../../src/machine/index.js';
-import { fa4Formats } from '../../formats.js';
-import { roundingConversions } from '../../../online-softmax/formats.js';
+import { fa4Formats } from '../../configuration.js';
+import { roundingConversions } from '../../../online-softmax/units.js';
 import { polynomialColumns } from '../../exp2-tuning.js';
 import type { TileSetting } from '../../recipe.js';
 import type { SoftmaxIssues } from './row-arithmetic.js';

@@ -1,5 +1,4 @@
-import { naturalLogOf2, warpRows } from '../../../online-softmax/units.js';
-import { roundingConversions } from '../../../online-softmax/formats.js';
+import { naturalLogOf2, roundingConversions, warpRows } from '../../../online-softmax/units.js';
 import type { TileSetting } from '../../recipe.js';
 import { instructionSoftmax } from './instruction-softmax.js';
 import {

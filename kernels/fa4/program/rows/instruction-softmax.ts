@@ -1,4 +1,4 @@
-import { fa4Formats } from '../../formats.js';
+import { fa4Formats } from '../../configuration.js';
 import { polynomialColumns } from '../../exp2-tuning.js';
 import type { TileSetting } from '../../recipe.js';
 import { exponentials, largestOfRow, maskRow, sumOfRow } from './instruction-steps.js';

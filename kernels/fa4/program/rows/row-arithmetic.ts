@@ -1,7 +1,6 @@
 import type { InstructionCounts } from '../../../../src/machine/index.js';
-import type { Fa4Configuration } from '../../configuration.js';
+import { type Fa4Configuration, type Fa4Format, fa4Formats } from '../../configuration.js';
 import { warpRows } from '../../../online-softmax/units.js';
-import { type Fa4Format, fa4Formats } from '../../formats.js';
 import { RequestError } from '../../../../src/request-error.js';
 import type { TileSetting } from '../../recipe.js';
 

@@ -1,14 +1,13 @@
 import { conversions } from '../../../../src/hardware/index.js';
 import { lazily } from '../../../../src/lazily.js';
 import { createAllocator } from '../../../../src/simd/index.js';
-import { warpRows } from '../../../online-softmax/units.js';
-import { roundingConversions } from '../../../online-softmax/formats.js';
-import { instantiateForward } from '../../../online-softmax/webassembly/module.js';
-import { fa4Recipe, type TileSetting } from '../../recipe.js';
+import { roundingConversions, warpRows } from '../../../online-softmax/units.js';
 import {
+  instantiateForward,
   parameterTableBytes,
   placeForwardParameters,
-} from '../../../online-softmax/webassembly/parameters.js';
+} from '../../../online-softmax/webassembly/module.js';
+import { fa4Recipe, type TileSetting } from '../../recipe.js';
 import { rowCounts } from './instruction-counts.js';
 import {
   checkRegisters,

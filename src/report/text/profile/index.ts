@@ -1,2 +1,2 @@
 export { renderProfile } from './render-profile.js';
-export { profileSketch } from './sketch.js';
+export { profileSketch } from './render-profile.js';

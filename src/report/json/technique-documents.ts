@@ -1,7 +1,8 @@
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { Problem } from '../../problem/index.js';
-import { toReported, type Reported } from './report-number.js';
+import { type Reported, toReported } from './report-number.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
+import type { Profile } from '../../profile/index.js';
 
 /** The report of `flashproof bound`: a plain JSON value that bound.schema.json describes. */
 export interface BoundReport {
@@ -44,4 +45,13 @@ export function createBoundReport(
     problem: reportedProblem(problem),
     techniques: toReported(table),
   };
+}
+
+/**
+ * A profile as a JSON document holds it: everything but the plots. Bit patterns are hexadecimal
+ * strings; a number that is not finite is a string; null stands for a figure that does not exist.
+ */
+export function profileDocument(profile: Profile): object {
+  const kept = Object.entries(profile).filter(([key]) => key !== 'plots');
+  return toReported(Object.fromEntries(kept)) as object;
 }

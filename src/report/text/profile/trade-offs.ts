@@ -2,17 +2,20 @@ import {
   limitLargestValue,
   limitOffsets,
   limitScoreExponent,
-  thresholdText,
+  type PolynomialShareCase,
+  type PolynomialShareProfile,
   type RescaleCase,
   type RescaleMeasure,
   type RescaleProfile,
+  type ShareMeasure,
   type ThresholdLimit,
   type ThresholdOutcome,
+  thresholdText,
 } from '../../../profile/index.js';
 import {
-  formatGroupedCount,
   formatDigits,
   formatGrouped,
+  formatGroupedCount,
   formatPercentage,
   formatPowerOfTwo,
 } from '../../../words/index.js';
@@ -34,11 +37,12 @@ function exponentText(exponent: number): string {
   return Number.isFinite(rounded) ? rounded.toFixed(1) : thresholdText(rounded);
 }
 
-function ratioText(ratio: number | null): string {
-  return ratio === null ? '-' : `×${formatDigits(ratio, 3)}`;
+/** A ratio in so many significant digits; "-" for null. */
+function ratioText(ratio: number | null, digits: number): string {
+  return ratio === null ? '-' : `×${formatDigits(ratio, digits)}`;
 }
 
-const headings = [
+const rescaleHeadings = [
   ...['threshold', 'rows', 'warps', 'max/max|O|', 'to 0', 'max', 'RMS', 'to 0', 'LSE max'],
   ...['log2 P', 'room P', 'room l', 'room O', 'not finite'],
 ];
@@ -52,10 +56,10 @@ function measureRow(measure: RescaleMeasure): string[] {
     shareText(rowsSkipped),
     shareText(warpsSkipped),
     formatDigits(errors.largest, 3),
-    ratioText(largestRatio),
+    ratioText(largestRatio, 3),
     formatDigits(errors.largestRelative, 3),
     formatDigits(errors.rootMeanSquare, 3),
-    ratioText(rootMeanSquareRatio),
+    ratioText(rootMeanSquareRatio, 3),
     formatDigits(errors.largestLse, 3),
     exponentText(largestWeight),
     exponentText(headroom.weights),
@@ -65,12 +69,12 @@ function measureRow(measure: RescaleMeasure): string[] {
   ];
 }
 
-function caseText({ format, regime, maxOffset, thresholds }: RescaleCase): string[] {
+function rescaleCaseText({ format, regime, maxOffset, thresholds }: RescaleCase): string[] {
   const offset = maxOffset === 0 ? '' : `, P = 2^(x + ${maxOffset})`;
   return [
     `${regime} in ${format}${offset}`,
     '',
-    ...alignColumns([headings, ...thresholds.map(measureRow)], terminalWidth),
+    ...alignColumns([rescaleHeadings, ...thresholds.map(measureRow)], terminalWidth),
     '',
   ];
 }
@@ -84,7 +88,7 @@ export function rescaleText(profile: RescaleProfile): string[] {
     '|error| / max |O|; largest and RMS error in units of Σ p|v|; both relative to those of threshold 0 on',
     "the same problem; log2 of the largest weight, and of the room that is left in P's format and in fp32.",
     '',
-    ...cases.flatMap(caseText),
+    ...cases.flatMap(rescaleCaseText),
     ...thresholdLimitsText(profile),
     ...notesText(notes),
     ...summaryText(summary),
@@ -168,5 +172,57 @@ function thresholdLimitsText(profile: RescaleProfile): string[] {
       terminalWidth,
     ),
     '',
+  ];
+}
+
+const shareHeadings = [
+  ...['', 'polynomial', 'max/max|O|', 'max', 'RMS', 'to unit', 'LSE max', 'LSE mean', 'to unit'],
+];
+
+function nameOf({ degree, tunings }: ShareMeasure): string {
+  if (degree === null) return 'hardware only';
+  return tunings.length === 0 ? `degree ${degree}` : tunings.join(', ');
+}
+
+function shareRow(measure: ShareMeasure): string[] {
+  const { share, errors, rootMeanSquareRatio, largestLseRatio } = measure;
+  return [
+    nameOf(measure),
+    formatPercentage(share),
+    formatDigits(errors.largest, 3),
+    formatDigits(errors.largestRelative, 3),
+    formatDigits(errors.rootMeanSquare, 3),
+    ratioText(rootMeanSquareRatio, 4),
+    formatDigits(errors.largestLse, 3),
+    formatDigits(errors.meanLse, 3),
+    ratioText(largestLseRatio, 4),
+  ];
+}
+
+function shareCaseText({
+  format,
+  regime,
+  rescaleThreshold,
+  shares,
+}: PolynomialShareCase): string[] {
+  return [
+    `${regime} in ${format}, rescale threshold ${rescaleThreshold}`,
+    '',
+    ...alignColumns([shareHeadings, ...shares.map(shareRow)], terminalWidth),
+    '',
+  ];
+}
+
+/** The profile of the polynomial's share as text. */
+export function polynomialShareText(profile: PolynomialShareProfile): string[] {
+  const { cases, notes, summary } = profile;
+  return [
+    ...tradeOffHeadText(profile),
+    'Error of O: max |error| / max |O|, then in units of Σ p|v|; error of the LSE in natural units; "to unit":',
+    'RMS of O and largest error of the LSE relative to those of the special function unit alone.',
+    '',
+    ...notesText(notes),
+    ...cases.flatMap(shareCaseText),
+    ...summaryText(summary),
   ];
 }
