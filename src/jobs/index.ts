@@ -9,7 +9,7 @@ export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';
 export { liveKernel, type LiveKernelRequest } from './check/live-kernel.js';
-export { rejectEmptyPlan, rejectEmptyReport } from './check/nothing-tried.js';
+export { rejectEmptyPlan, rejectEmptyReport } from './check/run.js';
 export {
   checkProperties,
   type CheckCallbacks,
@@ -48,7 +48,7 @@ export {
 } from './emulate.js';
 export { exp2Curves } from './exp2-curves.js';
 export { modelWithProgram, type MachineOptions, type MachineRequest } from './machine/request.js';
-export type { ClusterFinding, MachineResults } from './machine/results.js';
+export type { ClusterFinding, MachineResults } from './machine/run.js';
 export {
   emulateOnMachine,
   machineDocument,
@@ -56,4 +56,4 @@ export {
   type EmulateMachineRequest,
   type EmulateMachineResult,
 } from './machine/run.js';
-export { adversarialNames } from './machine/schedule.js';
+export { adversarialNames } from './machine/request.js';

@@ -5,9 +5,13 @@ import { join } from 'node:path';
 import { openTensorFile, problemMetadata, writeSafetensors, type TensorFile } from '../io/index.js';
 import { quantities, type Problem, type Quantity } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import { cleanUpWhenInterrupted } from './interruption.js';
+import {
+  cleanUpWhenInterrupted,
+  type KernelProcess,
+  type KernelRequest,
+  startKernelProcess,
+} from './kernel-process.js';
 import type { FailureCause } from './kernel-answer.js';
-import { startKernelProcess, type KernelProcess, type KernelRequest } from './kernel-process.js';
 
 /** What kept a live kernel from giving outputs; `reason` goes on after "the kernel's process". */
 export interface LiveFailure {

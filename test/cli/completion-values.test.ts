@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { fa4Model, kernelVariants, machineMutants } from '../../kernels/index.js';
 import { lawIds, laws } from '../../properties/index.js';
-import { completionValues } from '../../src/cli/completion/completion-values.js';
-import { completedCommands } from '../../src/cli/completion/completion-words.js';
+import {
+  completedCommands,
+  completionValues,
+} from '../../src/cli/completion/completed-commands.js';
 import type { Shell } from '../../src/cli/completion/options.js';
-import { kernelSettings } from '../../src/cli/options/kernel-settings.js';
-import { declaredFormats } from '../../src/cli/options/problem-settings.js';
+import { declaredFormats, kernelSettings } from '../../src/cli/options/settings.js';
 import { createProgram } from '../../src/cli/program.js';
 import { renderCompletion } from '../../src/cli/completion/run.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';

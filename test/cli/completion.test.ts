@@ -6,8 +6,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { lawIds, regimeNames, scoreRegimeNames } from '../../properties/index.js';
 import { kernelModels } from '../../kernels/index.js';
 import { shells, type Shell } from '../../src/cli/completion/options.js';
-import { completionValues } from '../../src/cli/completion/completion-values.js';
-import { completedCommands } from '../../src/cli/completion/completion-words.js';
+import {
+  completedCommands,
+  completionValues,
+} from '../../src/cli/completion/completed-commands.js';
 import { createProgram } from '../../src/cli/program.js';
 import { renderCompletion } from '../../src/cli/completion/run.js';
 import { knownInstructions } from '../../src/conform/index.js';

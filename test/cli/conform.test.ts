@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPeriodicProgress } from '../../src/cli/terminal/progress.js';
+import { createPeriodicProgress } from '../../src/cli/terminal.js';
 import { sampleBlocks } from '../../src/conform/block-sample.js';
 import { bundledCaptures } from '../../src/conform/capture.js';
 import { fingerprintTargets } from '../../src/conform/targets.js';

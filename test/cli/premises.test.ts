@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { premiseNames, premisePresets, premiseWords } from '../../src/audit/index.js';
-import { premiseHelp } from '../../src/cli/options/premise-option.js';
+import { premiseHelp } from '../../src/cli/options/shared-options.js';
 import { openTensorFile, readProblem, writeSafetensors } from '../../src/io/index.js';
 import { temporaryFolder } from '../io/temporary-folder.js';
 import { runInProcess } from './run-in-process.js';

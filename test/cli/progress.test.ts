@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createProgressLine, createStagedProgress } from '../../src/cli/terminal/progress.js';
+import { createProgressLine, createStagedProgress } from '../../src/cli/terminal.js';
 
 /** A stream that keeps what is written, and a clock that is turned by hand. */
 function watched(isTTY: boolean) {

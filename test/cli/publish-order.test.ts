@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { createProgram } from '../../src/cli/program.js';
-import { publishConformance } from '../../src/cli/conform/publish.js';
+import { publishConformance } from '../../src/cli/conform/run.js';
 import type { Conformance } from '../../src/conform/index.js';
-import { publishProfile } from '../../src/cli/profile/publish.js';
+import { publishProfile } from '../../src/cli/profile/run.js';
 import { techniqueNamed } from '../../src/profile/index.js';
 import { RequestError } from '../../src/request-error.js';
 

@@ -2,8 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { canRedraw } from '../../src/cli/terminal/progress.js';
-import { terminalLooks } from '../../src/cli/terminal/terminal-looks.js';
+import { canRedraw, terminalLooks } from '../../src/cli/terminal.js';
 import { runInProcess } from './run-in-process.js';
 
 const terminal = { isTTY: true } as NodeJS.WriteStream;

@@ -9,7 +9,7 @@ import {
   readJournal,
   readPart,
 } from '../../src/campaign/index.js';
-import { readCase } from '../../src/cli/check/case-file.js';
+import { readCase } from '../../src/cli/check/saved-case.js';
 import { declaredPromises } from '../../src/cli/check/promises.js';
 import { parseKernelAnswer } from '../../src/live/kernel-answer.js';
 import type { CheckCommandOptions } from '../../src/cli/check/options.js';

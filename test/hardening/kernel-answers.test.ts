@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createLineSplitter, parseKernelAnswer } from '../../src/live/kernel-answer.js';
-import { startKernelProcess } from '../../src/live/kernel-process.js';
-import { cleanUpWhenInterrupted } from '../../src/live/interruption.js';
+import { cleanUpWhenInterrupted, startKernelProcess } from '../../src/live/kernel-process.js';
 
 const request = {
   problem: '/nowhere/p.safetensors',

@@ -1,25 +1,76 @@
 import { existsSync } from 'node:fs';
+import {
+  type ComparedOutput,
+  gatherPlotData,
+  type HtmlReport,
+  type PlotData,
+  renderHtml,
+  type ReproduceCommand,
+} from '../../report/html/index.js';
+import { commandWords } from '../options/given-options.js';
+import { problemOptions, type ProblemOptions } from '../options/shared-options.js';
+import { type AuditCommandOptions, auditOptions, outputKeys } from './options.js';
 import { kernelModels } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import type { ElementBounds, JudgedElements } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
 import { createOutputComparer, exp2Curves, type SourcedTensor } from '../../jobs/index.js';
-import { quantities, type Problem } from '../../problem/index.js';
-import {
-  gatherPlotData,
-  renderHtml,
-  type ComparedOutput,
-  type HtmlReport,
-  type PlotData,
-} from '../../report/html/index.js';
+import { type Problem, quantities } from '../../problem/index.js';
 import type { AuditReport, Provenance } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { readTensorArgument, type TensorReading } from '../files/tensor-argument.js';
+import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { kernelSettings } from '../options/kernel-settings.js';
-import type { AuditCommandOptions } from './options.js';
-import { reproduceCommands } from './reproduce-commands.js';
+import { kernelSettings } from '../options/settings.js';
+
+/** The options that say which output is judged, and how. */
+const judgedKeys = [
+  ...outputKeys,
+  ...(['exec', 'kernel', 'as', 'premise', 'set'] as const),
+  ...(['timeout', 'falseAlarmRate'] as const),
+];
+
+/** The options that say what the problem is. */
+const problemKeys = Object.keys(problemOptions) as (keyof ProblemOptions)[];
+
+/** The options that say what is reported. */
+const reportKeys = ['techniques', 'identify', 'compare', 'html'] as const;
+
+/** A path as an argument that is not taken for an option. */
+function argument(path: string): string {
+  return path.startsWith('-') ? `./${path}` : path;
+}
+
+/** The commands that give an audit's report again: this page, the numbers, and what goes deeper. */
+export function reproduceCommands(path: string, options: AuditCommandOptions): ReproduceCommand[] {
+  const audit = [
+    'flashproof',
+    'audit',
+    argument(path),
+    ...commandWords(auditOptions, options, [...judgedKeys, ...problemKeys]),
+  ];
+  return [
+    {
+      purpose: 'This page',
+      words: [...audit, ...commandWords(auditOptions, options, reportKeys)],
+    },
+    {
+      purpose: 'In the terminal, with the JSON report',
+      words: [...audit, '--json', 'report.json'],
+    },
+    ...(options.identify === true || options.kernel !== undefined
+      ? []
+      : [{ purpose: 'Which kernel the output looks like', words: [...audit, '--identify'] }]),
+    ...(options.as === undefined && options.kernel === undefined
+      ? [
+          {
+            purpose: "By FlashAttention-4's arithmetic, if that is what the kernel does",
+            words: [...audit, '--as', 'fa4'],
+          },
+        ]
+      : []),
+  ];
+}
 
 /** An output that was judged, with what goes with its report. */
 export interface JudgedOutput {

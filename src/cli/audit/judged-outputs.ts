@@ -21,8 +21,8 @@ import {
 } from '../../problem/index.js';
 import type { TensorSource } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { readTensorArgument, type TensorReading } from '../files/tensor-argument.js';
-import { kernelSettings } from '../options/kernel-settings.js';
+import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
+import { kernelSettings } from '../options/settings.js';
 import { flagOf } from '../options/option-rows.js';
 import type { AuditCommandOptions, outputKeys } from './options.js';
 

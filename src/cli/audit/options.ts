@@ -2,8 +2,12 @@ import { quantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { flagOf, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
-import { premiseHelp, premiseOption } from '../options/premise-option.js';
-import { problemDescription, problemOptions } from '../options/problem-options.js';
+import {
+  premiseHelp,
+  premiseOption,
+  problemDescription,
+  problemOptions,
+} from '../options/shared-options.js';
 
 type OutputOption = (typeof quantities)[number]['option'];
 

@@ -28,13 +28,11 @@ import {
 import { renderJunit } from '../../report/junit/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { gatherSketch, renderAudit, type AuditSketch } from '../../report/text/index.js';
-import { rejectClashes } from '../options/clashes.js';
+import { rejectClashes } from '../options/given-options.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { kernelSettings } from '../options/kernel-settings.js';
+import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
 import { parsePositive, parseProbability } from '../options/parse-values.js';
-import { declaredFormats, problemSettings } from '../options/problem-settings.js';
-import { createStagedProgress } from '../terminal/progress.js';
-import { terminalLooks } from '../terminal/terminal-looks.js';
+import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import {
   emulateOutputs,

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { renderBenchmarks } from '../../report/text/index.js';
 import { runBenchmarks, type BenchmarkResults } from '../../bench/index.js';
 import type { BenchCommandOptions } from './options.js';
-import { canRedraw } from '../terminal/progress.js';
+import { canRedraw } from '../terminal.js';
 import { documentHead } from '../../jobs/index.js';
 import { writeJson } from '../files/publish.js';
 

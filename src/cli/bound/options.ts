@@ -1,7 +1,11 @@
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
-import { premiseHelp, premiseOption } from '../options/premise-option.js';
-import { problemDescription, problemOptions } from '../options/problem-options.js';
+import {
+  premiseHelp,
+  premiseOption,
+  problemDescription,
+  problemOptions,
+} from '../options/shared-options.js';
 
 const boundOptions = optionRows({
   kernel: {

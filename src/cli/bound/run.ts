@@ -5,12 +5,10 @@ import { validateBoundReport } from '../../report/json/index.js';
 import { renderBound } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';
-import { warnOfUnusedInputs } from '../files/unused-warning.js';
+import { warnOfUnusedInputs } from '../files/file-tensors.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { kernelSettings } from '../options/kernel-settings.js';
-import { declaredFormats, problemSettings } from '../options/problem-settings.js';
-import { createStagedProgress } from '../terminal/progress.js';
-import { terminalLooks } from '../terminal/terminal-looks.js';
+import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import type { BoundCommandOptions } from './options.js';
 

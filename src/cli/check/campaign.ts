@@ -17,7 +17,7 @@ import type { CheckCommandOptions } from './options.js';
 import { type KernelUnderTest, rejectEmptyReport } from '../../jobs/index.js';
 import { publishCheck } from './publish.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
-import { createPeriodicProgress } from '../terminal/progress.js';
+import { createPeriodicProgress } from '../terminal.js';
 import { parsePositive } from '../options/parse-values.js';
 import { toolVersion } from '../tool-version.js';
 
@@ -41,12 +41,17 @@ interface CampaignCheck {
   readonly seconds: number;
 }
 
+/** A share of the units, or all of them, for so long. */
+interface Sitting extends Pick<Campaign, 'shard'> {
+  readonly log: UnitLog;
+  readonly seconds: number;
+}
+
 async function tryUnits(
   { kernel }: KernelUnderTest,
   plan: CheckPlan,
   request: CheckRequest,
-  { shard, log }: { readonly shard: Campaign['shard']; readonly log: UnitLog },
-  seconds: number,
+  { shard, log, seconds }: Sitting,
   options: CheckCommandOptions,
 ): Promise<boolean> {
   const progress = createPeriodicProgress('properties');
@@ -97,7 +102,7 @@ export async function runCheckCampaign(
     const broken = await underTest.whyNotRunning(plan.promises);
     const outOfTime =
       broken === null
-        ? await tryUnits(underTest, plan, request, { shard, log }, seconds, options)
+        ? await tryUnits(underTest, plan, request, { shard, log, seconds }, options)
         : false;
     const execution = broken === null ? null : await saveExecutionFailure(broken, seed, options);
     const { records } = log;

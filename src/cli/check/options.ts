@@ -1,7 +1,11 @@
-import { campaignDetails, campaignOptions } from '../options/campaign-options.js';
+import {
+  campaignDetails,
+  campaignOptions,
+  premiseHelp,
+  premiseOption,
+} from '../options/shared-options.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
-import { premiseHelp, premiseOption } from '../options/premise-option.js';
 
 /** What a kernel may promise to take or not; each flag has its opposite, to undo a file's. */
 export const promiseOptions = optionRows({

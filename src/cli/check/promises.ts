@@ -1,19 +1,81 @@
-import { formats, type FormatName } from '../../formats/index.js';
+import { premiseNames } from '../../audit/index.js';
+import { type FormatName, formats } from '../../formats/index.js';
 import {
-  lawIds,
-  laws,
-  sizeNames,
   type KernelPromises,
   type LawId,
+  lawIds,
+  laws,
   type LawStrength,
+  scaleKinds,
+  type SizeName,
+  sizeNames,
 } from '../../../properties/index.js';
-import { readText, printable } from '../../io/index.js';
+import { printable, readText } from '../../io/index.js';
 import { describeViolation } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import type { CheckCommandOptions } from './options.js';
 import { declaredPremises } from '../../jobs/index.js';
 import { nameList, parseName, parseWhole } from '../options/parse-values.js';
+
+const flag = { type: 'boolean' };
+const size = { type: 'integer', minimum: 0 };
+const atLeastOne = { type: 'integer', minimum: 1 };
+/** Every size; a table, so that the compiler tells when one is missing. */
+const sizes: Readonly<Record<SizeName, true>> = {
+  batch: true,
+  kvHeads: true,
+  groupSize: true,
+  queries: true,
+  keys: true,
+  qkDim: true,
+  vDim: true,
+};
+
+function listOf(items: object): object {
+  return { type: 'array', minItems: 1, items };
+}
+
+function objectOf(properties: object): object {
+  return { type: 'object', additionalProperties: false, properties };
+}
+
+/**
+ * JSON Schema (2020-12) of a file of promises: the members of `KernelPromises` that are data. The
+ * strengths that each law has are for `resolvePromises` to judge.
+ */
+const promisesSchema: object = objectOf({
+  formats: listOf({ enum: Object.keys(formats) }),
+  dims: listOf(atLeastOne),
+  causal: { enum: [true, false, 'only'] },
+  window: flag,
+  softcap: flag,
+  groupedHeads: flag,
+  emptyRows: flag,
+  specialValues: flag,
+  lse: flag,
+  scales: listOf({ enum: [...scaleKinds] }),
+  sizes: objectOf(
+    Object.fromEntries(
+      Object.keys(sizes).map((name) => [name, objectOf({ min: size, max: size })]),
+    ),
+  ),
+  blockKeys: atLeastOne,
+  rescaleThreshold: { type: 'number', minimum: 0 },
+  premises: {
+    anyOf: [
+      { type: 'string' },
+      objectOf(
+        Object.fromEntries(
+          premiseNames.map((name) => [name, { anyOf: [{ type: 'string' }, { type: 'number' }] }]),
+        ),
+      ),
+    ],
+  },
+  laws: objectOf(Object.fromEntries(lawIds.map((id) => [id, { enum: ['bits', 'bound', 'none'] }]))),
+  groupSizes: listOf(atLeastOne),
+  multiples: objectOf(Object.fromEntries(Object.keys(sizes).map((name) => [name, atLeastOne]))),
+});
 
 type Strength = LawStrength | 'none';
 
@@ -37,10 +99,7 @@ async function readPromises(path: string): Promise<KernelPromises> {
       `${printable(path)}: is no JSON: ${printable((error as Error).message)}; write one object of promises`,
     );
   }
-  const [{ Ajv2020 }, { promisesSchema }] = await Promise.all([
-    import('ajv/dist/2020.js'),
-    import('./promises-schema.js'),
-  ]);
+  const { Ajv2020 } = await import('ajv/dist/2020.js');
   const validate = new Ajv2020({ allErrors: true, strict: true }).compile<KernelPromises>(
     promisesSchema,
   );

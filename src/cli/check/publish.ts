@@ -3,7 +3,7 @@ import { renderCheck, renderCheckAnnotations } from '../../report/text/index.js'
 import { renderCheckJunit } from '../../report/junit/index.js';
 import { type CheckReport, validateCheckReport } from '../../report/json/index.js';
 import type { CheckCommandOptions } from './options.js';
-import { terminalLooks } from '../terminal/terminal-looks.js';
+import { terminalLooks } from '../terminal.js';
 import { writeJson } from '../files/publish.js';
 
 async function writeJunit(target: string, report: CheckReport): Promise<void> {

@@ -1,27 +1,85 @@
-import { lawIds, planCheck, regimeNames, type KernelPromises } from '../../../properties/index.js';
+import { sep } from 'node:path';
+import { findKernelVariant, type KernelModel, kernelModels } from '../../../kernels/index.js';
+import type { KernelOutputs } from '../../audit/index.js';
+import type { TensorFile } from '../../io/index.js';
 import {
   checkProperties,
-  isModel,
-  rejectEmptyPlan,
   type CheckScopeRequest,
+  emulatedKernel,
+  isModel,
   type KernelUnderTest,
+  liveKernel,
+  rejectEmptyPlan,
 } from '../../jobs/index.js';
+import { type LiveKernel, startLiveKernel, writtenOutputs } from '../../live/index.js';
 import { RequestError } from '../../request-error.js';
-import { publishList } from '../files/publish.js';
-import { readCampaign, type Campaign } from '../options/campaign.js';
-import { rejectClashes } from '../options/clashes.js';
 import type { CommandContext } from '../options/command-rows.js';
+import { kernelSettings } from '../options/settings.js';
 import { nameList, parsePositive, parseWhole } from '../options/parse-values.js';
-import { createPeriodicProgress } from '../terminal/progress.js';
-import { terminalLooks } from '../terminal/terminal-looks.js';
+import { type CheckCommandOptions, checkOptions } from './options.js';
+import { type KernelPromises, lawIds, planCheck, regimeNames } from '../../../properties/index.js';
+import { publishList } from '../files/publish.js';
+import { type Campaign, readCampaign } from '../options/campaign.js';
+import { rejectClashes } from '../options/given-options.js';
+import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { checkList, renderCheckList } from './list.js';
-import { checkOptions, type CheckCommandOptions } from './options.js';
 import { declaredPromises } from './promises.js';
 import { publishCheck } from './publish.js';
-import { runReplay } from './replay.js';
+import { runReplay } from './saved-case.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
-import { kernelUnderTest } from './under-test.js';
+
+/** The --set options with --variant among them. @throws RequestError for a variant of other models */
+function settingsOf(
+  { kernel, set = [], variant }: CheckCommandOptions,
+  models: readonly KernelModel[],
+): Map<string, string> {
+  if (variant === undefined) return kernelSettings(set);
+  const withVariants = models.filter(({ settings }) =>
+    settings.some(({ key }) => key === 'variant'),
+  );
+  if (!withVariants.some(({ name }) => name === kernel))
+    throw new RequestError(
+      `--variant is a bug of ${withVariants.map(({ name }) => name).join(', ')}; ${kernel} has none`,
+    );
+  findKernelVariant(variant);
+  return kernelSettings([...set, `variant=${variant}`]);
+}
+
+function readOutputs(file: TensorFile): Promise<KernelOutputs> {
+  return writtenOutputs(file, file.read);
+}
+
+/** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */
+function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutputs> {
+  return {
+    ...live,
+    run: async (problem) => {
+      const answer = await live.run(problem);
+      return answer.ok
+        ? answer
+        : { ...answer, reason: answer.reason.replaceAll(`${live.folder}${sep}`, '') };
+    },
+  };
+}
+
+/**
+ * The kernel that --kernel or --exec names.
+ * @throws RequestError for options that do not parse, and a model or a variant that there is not
+ */
+async function kernelUnderTest(
+  options: CheckCommandOptions,
+  { models = kernelModels }: CommandContext,
+): Promise<KernelUnderTest> {
+  const { kernel, exec, as } = options;
+  if (exec === undefined) return emulatedKernel(kernel!, settingsOf(options, models), models);
+  // What is wrong with the options is said before the command is started.
+  if (as !== undefined) isModel(as, models);
+  const settings = kernelSettings(options.set);
+  const timeout = parsePositive(options.timeout, '--timeout');
+  const live = withoutFolder(await startLiveKernel(exec, timeout, readOutputs));
+  return liveKernel({ live, command: exec, as, settings, models });
+}
 
 /** Exit statuses of a check. */
 const passed = 0;

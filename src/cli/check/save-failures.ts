@@ -15,10 +15,10 @@ import {
   type CheckCommandOptions,
   type PromiseOptions,
 } from './options.js';
-import { saveCase, type SavedCase } from './case-file.js';
+import { saveCase, type SavedCase } from './saved-case.js';
 import type { ExecutionFailure } from '../../jobs/index.js';
 import { toolVersion } from '../tool-version.js';
-import { commandWords } from '../options/command-words.js';
+import { commandWords } from '../options/given-options.js';
 
 /** Tensors of more elements are not printed. */
 const mostElements = 64;

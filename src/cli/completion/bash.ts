@@ -1,4 +1,4 @@
-import type { CompletedCommand, CompletedOption, Completion } from './completion-words.js';
+import type { CompletedCommand, CompletedOption, Completion } from './completed-commands.js';
 
 /** A word in single quotes. */
 function quote(text: string): string {

@@ -1,4 +1,4 @@
-import type { CompletedCommand, CompletedOption, Completion } from './completion-words.js';
+import type { CompletedCommand, CompletedOption, Completion } from './completed-commands.js';
 
 /** A word in fish's single quotes, in which only the backslash and the quote are special. */
 function quote(text: string): string {

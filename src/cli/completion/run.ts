@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Shell } from './options.js';
 import { bashCompletion } from './bash.js';
 import { fishCompletion } from './fish.js';
-import { completedCommands, programOptions } from './completion-words.js';
+import { completedCommands, programOptions } from './completed-commands.js';
 import { zshCompletion } from './zsh.js';
 
 const scripts = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };

@@ -3,7 +3,7 @@ import type {
   CompletedCommand,
   CompletedOption,
   Completion,
-} from './completion-words.js';
+} from './completed-commands.js';
 
 /** A word in single quotes. */
 function quote(text: string): string {

@@ -1,4 +1,4 @@
-import { campaignDetails, campaignOptions } from '../options/campaign-options.js';
+import { campaignDetails, campaignOptions } from '../options/shared-options.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';

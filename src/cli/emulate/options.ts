@@ -3,7 +3,7 @@ import type { MemoryModelName } from '../../machine/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
-import { problemDescription, problemOptions } from '../options/problem-options.js';
+import { problemDescription, problemOptions } from '../options/shared-options.js';
 
 /** The names alone: to import the models would load the machine at the start of every command. */
 const modelNames = {

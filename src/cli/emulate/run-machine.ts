@@ -1,18 +1,63 @@
-import type { KernelModel } from '../../../kernels/index.js';
-import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../../io/index.js';
-import { emulateOnMachine, machineDocument, modelWithProgram } from '../../jobs/index.js';
+import type { KernelModel, ProgramClusterRun } from '../../../kernels/index.js';
+import {
+  atomicWriteFile,
+  hashTensorFile,
+  openTensorFile,
+  readProblem,
+  writeSafetensors,
+} from '../../io/index.js';
+import {
+  chromeTraceHead,
+  chromeTraceTail,
+  createChromeTraceSection,
+  type TraceEvent,
+} from '../../machine/index.js';
+import {
+  type ClusterRunner,
+  emulateOnMachine,
+  machineDocument,
+  type MachineRequest,
+  modelWithProgram,
+} from '../../jobs/index.js';
 import { fitLines } from '../../report/layout/index.js';
 import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';
-import { warnOfUnusedInputs } from '../files/unused-warning.js';
-import { kernelSettings } from '../options/kernel-settings.js';
-import { declaredFormats, problemSettings } from '../options/problem-settings.js';
-import { createPeriodicProgress } from '../terminal/progress.js';
-import { terminalLooks } from '../terminal/terminal-looks.js';
+import { warnOfUnusedInputs } from '../files/file-tensors.js';
+import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import { renderMachine } from './machine-text.js';
 import type { EmulateCommandOptions } from './options.js';
-import { createTraceFile } from './trace-file.js';
+
+/**
+ * Runs clusters and writes what they did to a file, one cluster in memory at a time. The file is there
+ * whole, or not at all; `runAll` throws a RequestError when it cannot be written.
+ */
+export function createTraceFile(path: string): ClusterRunner {
+  let receive: (event: TraceEvent) => void = () => undefined;
+
+  function* chunks(
+    { program, warpNames, schedule: { isTimed, name } }: MachineRequest,
+    done: (run: ProgramClusterRun) => void,
+  ): Generator<Uint8Array> {
+    yield chromeTraceHead({ tool: 'flashproof', schedule: name }, isTimed);
+    const { clusters, ctas, run } = program;
+    const warpName = (warp: number): string => warpNames[warp];
+    for (let cluster = 0; cluster < clusters; cluster++) {
+      const about = { cluster, ctas, warpName, isTimed };
+      const section = createChromeTraceSection(about);
+      receive = section.add;
+      done(run(cluster));
+      yield* section.chunks();
+    }
+    yield chromeTraceTail();
+  }
+
+  return {
+    trace: (event) => receive(event),
+    runAll: (request, done) => atomicWriteFile(path, chunks(request, done)),
+  };
+}
 
 /** Exit statuses of a run without findings, and with them. */
 const foundNothing = 0;

@@ -14,10 +14,10 @@ import { validateCheckReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import { rejectEmptyReport } from '../../jobs/index.js';
 import { publishCheck } from '../check/publish.js';
-import { publishConformance } from '../conform/publish.js';
-import { rejectClashes } from '../options/clashes.js';
+import { publishConformance } from '../conform/run.js';
+import { rejectClashes } from '../options/given-options.js';
 import { mergeOptions, type MergeCommandOptions } from './options.js';
-import { publishProfile } from '../profile/publish.js';
+import { publishProfile } from '../profile/run.js';
 import { toolVersion } from '../tool-version.js';
 
 /** Joins the parts of one command, and publishes the report; whether it passes. */

@@ -9,7 +9,7 @@ import {
   type UnitLog,
 } from '../../campaign/index.js';
 import { RequestError } from '../../request-error.js';
-import type { CampaignOptions } from './campaign-options.js';
+import type { CampaignOptions } from './shared-options.js';
 
 /** A share of the work, or work that is kept in a journal, or both. */
 export interface Campaign {

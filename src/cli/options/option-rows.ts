@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 
-/** Kinds of names that an option or argument takes; `completion/completion-values.ts` has the names. */
+/** Kinds of names that an option or argument takes; `completion/completed-commands.ts` has the names. */
 export type NameKind =
   | 'architecture'
   | 'format'

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { MufuArchitecture } from '../../hardware/index.js';
 import type { PolynomialDegree } from '../../../kernels/index.js';
-import { campaignDetails, campaignOptions } from '../options/campaign-options.js';
+import { campaignDetails, campaignOptions } from '../options/shared-options.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import type { ProfiledTechnique } from '../../profile/index.js';

@@ -1,16 +1,122 @@
 import { availableParallelism } from 'node:os';
+import { toolVersion } from '../tool-version.js';
+import { atomicWriteFile } from '../../io/index.js';
+import { profileDocument } from '../../report/json/index.js';
+import { profileSketch, renderProfile } from '../../report/text/profile/index.js';
+import { renderSvg } from '../../report/svg/index.js';
 import {
-  techniqueNamed,
+  type InputRange,
   type Profile,
   type ProfiledTechnique,
+  techniqueNamed,
   type TechniqueOption,
   type TradeOffOptions,
 } from '../../profile/index.js';
+import { documentHead } from '../../jobs/index.js';
+import { createPeriodicProgress, type PeriodicProgress, terminalLooks } from '../terminal.js';
+import { writeJson } from '../files/publish.js';
+import {
+  describeShard,
+  partDocument,
+  profileRequest,
+  type ProfileRequest,
+  runProfileUnits,
+  secondsOf,
+  wholeShard,
+} from '../../campaign/index.js';
 import { RequestError } from '../../request-error.js';
-import { readCampaign } from '../options/campaign.js';
-import { createPeriodicProgress } from '../terminal/progress.js';
+import { type Campaign, openLog, readCampaign } from '../options/campaign.js';
 import type { ProfileCommandOptions } from './options.js';
-import { publishProfile } from './publish.js';
+
+/** What was profiled, and how long it took. */
+export interface ProfileProvenance {
+  readonly range: InputRange;
+  readonly architecture: string;
+  readonly seconds: number;
+}
+
+/** Where a profile goes. */
+export interface ProfileTargets {
+  readonly json?: string | undefined;
+  readonly svg?: string | undefined;
+  readonly quiet?: boolean | undefined;
+}
+
+/** The JSON document of a profile. */
+function document(
+  profile: Profile,
+  { range: { from, to }, architecture, seconds }: ProfileProvenance,
+): object {
+  return {
+    ...documentHead('profile', toolVersion(), seconds),
+    range: { from: from ?? null, to: to ?? null },
+    architecture,
+    ...profileDocument(profile),
+  };
+}
+
+/**
+ * Prints a profile, and writes the files that were asked for. The text comes first: a file that cannot be
+ * written must not lose what was measured.
+ * @throws RequestError when a file cannot be written
+ */
+export async function publishProfile(
+  profile: Profile,
+  provenance: ProfileProvenance,
+  { json, svg, quiet }: ProfileTargets,
+): Promise<void> {
+  if (json !== '-' && quiet !== true) {
+    const { sparklines } = terminalLooks(process.stdout);
+    process.stdout.write(renderProfile(profile) + (sparklines ? profileSketch(profile) : ''));
+  }
+  if (json !== undefined) await writeJson(json, document(profile, provenance));
+  if (svg !== undefined && 'plots' in profile)
+    await atomicWriteFile(svg, renderSvg(profile.title, profile.plots));
+}
+
+/** @throws RequestError for a plot of a part, which is plotted when it is merged */
+function rejectPlot({ shard }: Campaign, { svg }: ProfileCommandOptions): void {
+  if (shard !== null && svg !== undefined)
+    throw new RequestError(
+      '--svg plots a whole profile; leave it out, and give it to flashproof merge',
+    );
+}
+
+/**
+ * Measures a shard of a sweep, or all of it with a journal, prints what was found and writes the part
+ * or, of all, the profile.
+ * @throws RequestError for a request that cannot be carried out, and a journal of another
+ */
+async function runProfileCampaign(
+  campaign: Campaign,
+  asked: Omit<ProfileRequest, 'command' | 'version'>,
+  threads: number,
+  progress: PeriodicProgress,
+  options: ProfileCommandOptions,
+): Promise<void> {
+  rejectPlot(campaign, options);
+  const { json, quiet } = options;
+  const request = profileRequest({ version: toolVersion(), ...asked });
+  const log = openLog(campaign, request);
+  const { shard } = campaign;
+  const { records } = log;
+  const { units, profile } = await runProfileUnits(request, shard ?? wholeShard, log, {
+    threads,
+    progress: (done, total) => progress.update(done / total),
+  }).finally(() => {
+    progress.done();
+    log.close();
+  });
+  if (shard === null) {
+    const { range, architecture } = request;
+    const seconds = secondsOf(records.values());
+    return publishProfile(profile!, { range, architecture, seconds }, options);
+  }
+  const sentence = `Measured ${records.size} of ${units} units of work, ${describeShard(shard)}; flashproof merge joins the parts.`;
+  const part = { request, shard, records, outOfTime: false, execution: null };
+  if (json !== undefined) await writeJson(json, partDocument(part, { pass: true, sentence }));
+  if (json !== '-' && quiet !== true) process.stdout.write(`${sentence}\n`);
+}
 
 /** The flags of each option that not every technique has. */
 const flags: Readonly<Record<TechniqueOption, readonly (keyof ProfileCommandOptions)[]>> = {
@@ -65,7 +171,6 @@ export async function runProfile(name: string, options: ProfileCommandOptions): 
   const start = performance.now();
   const progress = createPeriodicProgress(`profile ${name}`);
   if (campaign !== null) {
-    const { runProfileCampaign } = await import('./campaign.js');
     const asked = { technique: name, range, architecture, ...scope, problems };
     await runProfileCampaign(campaign, asked, threads, progress, options);
     return 0;

@@ -8,8 +8,7 @@ import {
 } from '../../../properties/index.js';
 import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
-import { ordinaryProblem } from './ordinary-problem.js';
-import type { KernelUnderTest } from './kernel-under-test.js';
+import { type KernelUnderTest, ordinaryProblem } from './kernel-under-test.js';
 
 /** The kernel, but that what it refuses is no failure of it: models say so by a RequestError. */
 function declining(kernel: AttentionKernel): AttentionKernel {

@@ -15,8 +15,11 @@ import {
 import type { Problem } from '../../problem/index.js';
 import { describeReportedProblem, reportedProblem } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
-import { ordinaryProblem } from './ordinary-problem.js';
+import {
+  type ExecutionFailure,
+  type KernelUnderTest,
+  ordinaryProblem,
+} from './kernel-under-test.js';
 import { isModel } from '../declared-arithmetic.js';
 
 /** How often a command is started that ends before its first answer. */

@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
 import {
-  openTensorFile,
-  toHeadsFirst,
   type DeclaredFormats,
+  openTensorFile,
+  printable,
   type TensorFile,
+  toHeadsFirst,
+  unusedInputs,
 } from '../../io/index.js';
 import type { SourcedTensor } from '../../jobs/index.js';
 import type { Quantity } from '../../problem/index.js';
@@ -102,4 +104,14 @@ export async function readTensorArgument(
   } finally {
     await chosen.close();
   }
+}
+
+/** A line on stderr that names inputs of attention which the file holds and nothing reads; or nothing. */
+export function warnOfUnusedInputs(file: TensorFile): void {
+  const { ofAttention } = unusedInputs(file);
+  if (ofAttention.length === 0) return;
+  const names = ofAttention.map(printable).join(', ');
+  process.stderr.write(
+    `warning: ${printable(file.path)}: not used: ${names}; attention is computed without\n`,
+  );
 }

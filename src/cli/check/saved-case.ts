@@ -2,16 +2,27 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import {
   openTensorFile,
+  printable,
   problemMetadata,
+  quoted,
   readProblem,
   writeSafetensors,
-  printable,
-  quoted,
 } from '../../io/index.js';
-import { lawIds, laws, type LawCase, type LawId } from '../../../properties/index.js';
+import {
+  describeProblem,
+  type KernelPromises,
+  type LawCase,
+  type LawId,
+  lawIds,
+  laws,
+  resolvePromises,
+  runCase,
+} from '../../../properties/index.js';
 import type { KernelOutputs } from '../../audit/index.js';
 import { quantities, type Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
+import type { CheckCommandOptions } from './options.js';
+import type { KernelUnderTest } from '../../jobs/index.js';
 
 /** A case of a property that a kernel violates, and how it came about. */
 export interface SavedCase {
@@ -74,7 +85,7 @@ export async function saveCase(path: string, saved: SavedCase): Promise<void> {
 }
 
 /** A case read back. */
-export interface ReplayedCase {
+interface ReplayedCase {
   readonly lawCase: LawCase;
   readonly property: LawId;
 }
@@ -107,4 +118,32 @@ export async function readCase(path: string): Promise<ReplayedCase> {
   } finally {
     await file.close();
   }
+}
+
+/**
+ * Tries the property of a saved case on it once more, and says in some lines what came of it.
+ * @returns whether it holds
+ * @throws RequestError for a file of no case, a property that is not promised, and a problem that the
+ * kernel does not take or the property says nothing of
+ */
+export async function runReplay(
+  path: string,
+  { kernel }: KernelUnderTest,
+  promises: KernelPromises,
+  { quiet = false }: Pick<CheckCommandOptions, 'quiet'>,
+): Promise<boolean> {
+  const { lawCase, property } = await readCase(path);
+  const result = await runCase(property, lawCase, kernel, resolvePromises(promises), {
+    diagnose: false,
+  });
+  if (result.status === 'unsupported' || result.status === 'inapplicable')
+    throw new RequestError(`${path}: property ${property} cannot be tried: ${result.reason}`);
+  const holds = result.status === 'held';
+  const sentence = holds
+    ? `PASS: ${property} holds.`
+    : `FAIL: ${property} is violated: ${result.statement}.`;
+  const { statement, reason } = laws[property];
+  const more = ['', `Law: ${statement}. ${reason}`, '', describeProblem(lawCase.problem)];
+  process.stdout.write(`${[sentence, ...(quiet ? [] : more)].join('\n')}\n`);
+  return holds;
 }

@@ -1,14 +1,14 @@
-import { formats, type FormatName } from '../../formats/index.js';
+import { type FormatName, formats } from '../../formats/index.js';
 import {
+  type DeclaredFormats,
   parseLayout,
   parseScale,
   parseSoftcap,
   parseWindow,
-  type DeclaredFormats,
   type ProblemSettings,
 } from '../../io/index.js';
 import { RequestError } from '../../request-error.js';
-import type { ProblemOptions } from './problem-options.js';
+import type { ProblemOptions } from './shared-options.js';
 
 /**
  * The settings that the problem options fix.
@@ -45,4 +45,20 @@ export function declaredFormats(options: ProblemOptions): DeclaredFormats {
       return [text.slice(0, equals), format as FormatName];
     }),
   );
+}
+
+/**
+ * The settings that --set options give, by key.
+ * @throws RequestError for one that is not <key>=<value>, and for a key given twice
+ */
+export function kernelSettings(options: readonly string[] = []): Map<string, string> {
+  const settings = new Map<string, string>();
+  for (const text of options) {
+    const equals = text.indexOf('=');
+    if (equals < 1) throw new RequestError(`--set is ${JSON.stringify(text)}; give <key>=<value>`);
+    const key = text.slice(0, equals);
+    if (settings.has(key)) throw new RequestError(`--set gives ${key} twice; give it once`);
+    settings.set(key, text.slice(equals + 1));
+  }
+  return settings;
 }

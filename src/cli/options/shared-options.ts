@@ -1,0 +1,87 @@
+import { type OptionRow, optionRows, type ParsedOptions } from './option-rows.js';
+
+/** What a command with a problem says of its argument. */
+export const problemDescription = 'tensors q, k, v: .safetensors, .npz or a folder of .npy';
+
+/** The options that say what a problem file's q, k, v are to compute; `settings.ts` reads them. */
+export const problemOptions = optionRows({
+  scale: { argument: '<x>', description: "factor on Q·K (default: the file's, else 1/√d)" },
+  causal: {
+    description: 'causal mask, aligned to the bottom right',
+    without: "no causal mask, whatever the file's metadata says",
+  },
+  window: {
+    argument: '<left,right>',
+    description: 'sliding window in keys, -1 for no limit on a side',
+  },
+  softcap: { argument: '<x>', description: 'scores become x·tanh(score/x)' },
+  layout: {
+    argument: '<layout>',
+    description: 'order of the dimensions: bhsd (the default) or bshd',
+    completes: 'layout',
+  },
+  format: {
+    argument: '<tensor=format>',
+    description: 'format of a tensor whose dtype does not tell (repeatable)',
+    repeats: true,
+    completes: 'tensor-format',
+  },
+});
+
+/** The problem options as they are given. */
+export type ProblemOptions = ParsedOptions<typeof problemOptions>;
+
+/**
+ * What the help of audit, bound and check says of --premise. The names stand here so that showing help
+ * loads no bounds; test/cli/premises.test.ts holds them to the vocabulary.
+ */
+export const premiseHelp = `
+Premises, as name=value: what a kernel does otherwise than any correct one.
+  scores, weights, partials    a format, or input for that of Q
+  qkAccumulator, pvAccumulator fp64, fp32, tf32, fp16, bf16
+  scale                        scores, folded-log2e, q-after-rounding,
+                               q-before-rounding, root-of-both
+  rowSum                       before-rounding, after-rounding
+  outputRounding               nearest, stochastic, truncated
+  maximum                      row, group, none
+  exponential                  correctly-rounded, hardware, or its error
+  factors                      hardware, as-weights
+  scoreLimit                   a number
+Presets: fused (the default), eager, torch-math, fp16-accumulate, fa4-fp8,
+polynomial. docs/auditing.md says when to declare what.
+`;
+
+/** --premise, which `premiseHelp` explains. */
+export const premiseOption = {
+  argument: '<name=value>',
+  description: 'what the kernel does otherwise than any (repeatable; below)',
+  repeats: true,
+  completes: 'premise',
+} as const satisfies OptionRow;
+
+/** The options of commands whose work can be divided and resumed. */
+export const campaignOptions = optionRows({
+  shard: {
+    argument: '<i/n>',
+    description: "do one of n shares of the work, from 1/n; auto: the scheduler's",
+    completes: ['auto'],
+  },
+  shardCount: {
+    argument: '<n>',
+    description: 'of how many shards the scheduler numbers this one',
+  },
+  journal: { argument: '<file>', description: 'keep what is done in a file, and go on from it' },
+});
+
+/** The campaign options as they are given. */
+export type CampaignOptions = ParsedOptions<typeof campaignOptions>;
+
+/** What is said of them below the help of each such command. */
+export const campaignDetails = `
+Shards together try exactly what one run tries; flashproof merge joins what
+their --json or --journal writes to the report of one run. --shard auto takes
+the shard from JOB_COMPLETION_INDEX (Kubernetes), SLURM_ARRAY_TASK_ID,
+CI_NODE_INDEX (GitLab) or CIRCLE_NODE_INDEX, and how many there are from the
+scheduler, --shard-count or FLASHPROOF_SHARDS. With --journal, the same command
+again goes on where it was stopped, even by SIGKILL.
+`;
