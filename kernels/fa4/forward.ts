@@ -64,8 +64,8 @@ export interface Fa4ForwardOptions {
  * instructions with the same rounding. Memory beyond inputs and outputs is that of one tile.
  *
  * Evidence: with sm_90's tensor cores, the outputs and LSEs that an H200 computed by the same
- * operations on 16-bit inputs (fixtures/attention); what differs on Blackwell and for fp8 is told by
- * `fa4Evidence`.
+ * operations on 16-bit inputs (fixtures/attention); `fa4Evidence` says
+ * what differs on Blackwell and for fp8.
  *
  * @throws RequestError for a problem that the kernel does not take and for a configuration out of
  * range.

@@ -135,7 +135,7 @@ function headReader(problem: Problem) {
 
 /**
  * The textbook kernel of `createNaiveAttention` on a problem with techniques that can be emulated or
- * exact, in pieces of 32 rows of a head. What each combination means is told in techniques.ts.
+ * exact, in pieces of 32 rows of a head. techniques.ts says what each combination means.
  *
  * @param intermediate the format that scores and weights are rounded to between the passes
  * @throws RequestError when the problem's shapes do not fit together

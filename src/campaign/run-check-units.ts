@@ -31,8 +31,11 @@ export interface CheckUnitResult {
   readonly violation: ReportedViolation | null;
 }
 
-/** What a check is carried out with. */
+/** The part of a check that is carried out, and how. */
 export interface CheckUnitOptions {
+  readonly shard: Shard;
+  /** The units that are done; those of this run are added. */
+  readonly log: UnitLog;
   /** Seconds after which no further unit is begun. */
   readonly seconds: number;
   /** Saves the problem of a violation, and reports it. */
@@ -49,14 +52,21 @@ export function unitResult({ records }: Pick<UnitLog, 'records'>, { name }: Chec
   return (records.get(name)?.result as CheckUnitResult | undefined) ?? null;
 }
 
+/** What the runs of a unit need to know of the whole. */
+interface UnitSetting {
+  readonly seed: CheckRequest['seed'];
+  /** Seconds that a failing problem may be simplified for from now on. */
+  readonly shrinkSeconds: () => number;
+  /** Counts a run; the runs and the seconds until now. */
+  readonly since: () => { readonly runsUntil: number; readonly secondsUntil: number };
+  readonly report: CheckUnitOptions['report'];
+}
+
 async function runUnit(
   { law, first, last }: CheckUnit,
   kernel: AttentionKernel,
   plan: CheckPlan,
-  { seed }: CheckRequest,
-  shrinkSeconds: () => number,
-  since: () => { readonly runsUntil: number; readonly secondsUntil: number },
-  report: CheckUnitOptions['report'],
+  { seed, shrinkSeconds, since, report }: UnitSetting,
 ): Promise<CheckUnitResult> {
   const planned = plan.laws.find(({ id }) => id === law)!;
   const progress = new LawProgress(planned, plan.promises, seed);
@@ -82,9 +92,7 @@ export async function runCheckUnits(
   kernel: AttentionKernel,
   plan: CheckPlan,
   request: CheckRequest,
-  shard: Shard,
-  log: UnitLog,
-  { seconds, report, progress }: CheckUnitOptions,
+  { shard, log, seconds, report, progress }: CheckUnitOptions,
 ): Promise<boolean> {
   const units = checkUnits(request).filter((_, position) => hasUnit(shard, position));
   const start = performance.now();
@@ -103,7 +111,12 @@ export async function runCheckUnits(
     const since = () => ({ runsUntil: ++runs, secondsUntil: elapsed() });
     // A failure leaves most of the time to the other laws.
     const shrinkSeconds = () => Math.min(mostShrinkSeconds, Math.max((seconds - elapsed()) / 4, 1));
-    const result = await runUnit(unit, kernel, plan, request, shrinkSeconds, since, report);
+    const result = await runUnit(unit, kernel, plan, {
+      seed: request.seed,
+      shrinkSeconds,
+      since,
+      report,
+    });
     runs = before + result.runs;
     if (result.violation !== null) failed.add(unit.law);
     log.add(unit.name, result);

@@ -96,16 +96,20 @@ export function formatNote(name: string): string {
   return `format.${name}`;
 }
 
+/** Where a tensor lies, and its dtype as the file spells it. */
+interface StoredName {
+  readonly path: string;
+  readonly name: string;
+  readonly dtype: string;
+}
+
 /**
  * How a tensor is read: as its declared format, else as the format its file's metadata notes (a note
  * that does not fit the dtype is ignored), else as its dtype says.
- * @param dtype the dtype as the file spells it
  * @throws RequestError when the declared format is impossible for the dtype
  */
 export function readingOf(
-  path: string,
-  name: string,
-  dtype: string,
+  { path, name, dtype }: StoredName,
   facts: DtypeFacts,
   declared: DeclaredFormats,
   metadata: ReadonlyMap<string, string>,

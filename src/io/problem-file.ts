@@ -102,7 +102,7 @@ export function parseLayout(text: string, name = 'layout'): Layout {
  */
 const mostEmptySizes = 2 ** 16;
 
-/** @throws RequestError for a tensor without elements whose other sizes are beyond all reason */
+/** @throws RequestError for a tensor without elements whose other sizes exceed `mostEmptySizes` */
 function checkEmptySizes(file: TensorFile, name: string): void {
   const entry = file.entries.get(name);
   if (entry === undefined || entry.elements > 0) return;

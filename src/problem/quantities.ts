@@ -16,7 +16,7 @@ export interface Quantity {
     | readonly [batch: Axis, heads: Axis, rows: Axis]
     | readonly [batch: Axis, heads: Axis, rows: Axis, elements: Axis];
   /**
-   * `vector`: errors are told in ulps of the stored format and beside their magnitude, and statistics of rows
+   * `vector`: reports give errors in ulps of the stored format and relative to the magnitude, and statistics of rows
    * (spread, slope, bias, …) are made. `number`: a row has one number, whose error is absolute.
    */
   readonly row: 'vector' | 'number';
@@ -24,7 +24,7 @@ export interface Quantity {
   readonly prose: string;
   readonly label: string;
   readonly parts: string;
-  /** What its errors are in; and what the errors of a vector's elements are told beside. */
+  /** The unit of its errors; and the magnitude that the errors of a vector's elements are relative to. */
   readonly unit: string;
   readonly magnitude: string;
   /** Whether reports say so where a kernel does not give it. */

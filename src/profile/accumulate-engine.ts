@@ -70,6 +70,16 @@ export interface ScaleBlocks {
   readonly rounded: Block<Float64Array>;
 }
 
+/** How `prepare` rounds references and what errors are measured by. */
+interface RoundingRule {
+  /** The address of the format. */
+  readonly format: number;
+  /** Whether errors are absolute; else relative to the references. */
+  readonly absolute: boolean;
+  /** What the references may err by, relative; 0 for exact ones. */
+  readonly margin: number;
+}
+
 /** What `prepare` says of the references of a segment. */
 interface Prepared {
   readonly undecided: readonly number[];
@@ -91,9 +101,7 @@ export interface AccumulateEngine {
   readonly prepare: (
     reference: Block<Float64Array>,
     count: number,
-    format: number,
-    absolute: boolean,
-    margin: number,
+    rule: RoundingRule,
     blocks: ScaleBlocks,
   ) => Prepared;
   readonly classify: (results: Block<Uint32Array>, count: number) => ResultClasses;
@@ -152,7 +160,7 @@ export function createAccumulateEngine(arrays: number): AccumulateEngine {
       const pair = new Float64Array(memory.buffer, record + recordLayout.extent, 2);
       return [pair[0], pair[1]];
     },
-    prepare: (reference, count, format, absolute, margin, { scale, ulps, rounded }) => {
+    prepare: (reference, count, { format, absolute, margin }, { scale, ulps, rounded }) => {
       const left = loops.prepare(
         reference.address,
         count,

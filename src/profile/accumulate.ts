@@ -163,15 +163,20 @@ export function accumulate(
   return [least, most];
 }
 
+/** Rounded results at some inputs and at their successors, and the ulps there. */
+interface ResultPairs {
+  readonly left: Float64Array;
+  readonly right: Float64Array;
+  readonly ulps: Float64Array;
+}
+
 /**
  * Adds to a record the breaks of monotonicity between left[i] and right[i + 1], for as many i as there
  * are `ulps`: where the first is the larger, or with `increasing` false the smaller.
  */
 export function countBreaks(
   record: GrowingRecord,
-  left: Float64Array,
-  right: Float64Array,
-  ulps: Float64Array,
+  { left, right, ulps }: ResultPairs,
   increasing: boolean,
   ordinal: number,
 ): void {

@@ -51,25 +51,30 @@ function createMeasureState(engine: AccumulateEngine, measure: Measure): Measure
   };
 }
 
+/** References of a segment's first inputs. */
+interface ReferenceValues {
+  readonly values: Block<Float64Array>;
+  readonly count: number;
+  /** The inputs of the references. */
+  readonly x: Float32Array;
+}
+
 /**
  * Sets up the state for the first `count` references: the scales of their errors and their correctly
  * rounded values, by the exact function where fp64 cannot tell. Without an exact function the
  * references are exact themselves.
- * @param x the inputs of the references
  */
 function prepareMeasure(
   engine: AccumulateEngine,
   state: MeasureState,
-  values: Block<Float64Array>,
-  count: number,
+  { values, count, x }: ReferenceValues,
   reference: Reference | null,
-  x: Float32Array,
 ): void {
   const { measure, record, format } = state;
   const isExact = reference === null || reference.relativeError === 0;
-  const isAbsolute = measure.error === 'absolute';
-  const width = isExact ? 0 : margin;
-  const prepared = engine.prepare(values, count, format, isAbsolute, width, state);
+  const absolute = measure.error === 'absolute';
+  const rule = { format, absolute, margin: isExact ? 0 : margin };
+  const prepared = engine.prepare(values, count, rule, state);
   state.scaledCount = prepared.scaledCount;
   state.ulpCount = prepared.ulpCount;
   if (reference === null) return;
@@ -148,12 +153,13 @@ export function createErrorSlices(
     if (isUniform) for (const { results } of functionStates) results.view[1] = results.view[count];
 
     for (const [m, state] of states.entries()) {
-      if (reference !== null) prepareMeasure(engine, state, exact, distinct, reference, x);
+      if (reference !== null)
+        prepareMeasure(engine, state, { values: exact, count: distinct, x }, reference);
       for (const [c, { results, records }] of functionStates.entries()) {
         const own = c === 0 ? state.baseline : state.results;
         loops.roundResults(results.address, own.address, pairs + 1, state.format);
         if (c === 0 && reference === null)
-          prepareMeasure(engine, state, own, distinct, reference, x);
+          prepareMeasure(engine, state, { values: own, count: distinct, x }, reference);
         const { errors, fromBaseline, toBaseline } = records[m];
         const { address: base } = state.baseline;
         loops.accumulate(

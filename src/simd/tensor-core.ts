@@ -1,7 +1,7 @@
 import { binary } from './tensor-core.generated.js';
 import { createAllocator, instantiator } from './webassembly.js';
 
-/** What the module exports; addresses are of its memory. The layouts are told in its source. */
+/** What the module exports; addresses are of its memory. Its source gives the layouts. */
 export interface TensorCoreKernels {
   readonly memory: WebAssembly.Memory;
   packRows(source: number, target: number, rows: number, inner: number, format: number): void;

@@ -2,7 +2,7 @@ import { lazily } from '../lazily.js';
 
 /**
  * A function that makes instances of a module from its base64, each with memory of its own; the module
- * is compiled once, at the first. `name` is how an abort of the module is told.
+ * is compiled once, at the first. The error of an abort gives `name`.
  */
 export function instantiator<Exports>(binary: string, name: string): () => Exports {
   const module = lazily(() => new WebAssembly.Module(Buffer.from(binary, 'base64')));

@@ -29,7 +29,7 @@ function compiled(name: string): string {
   const folder = fresh(name);
   mkdirSync(join(folder, 'io'));
   writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
-  for (const file of ['io/atomic-write', 'io/file-errors', 'io/message-text', 'request-error']) {
+  for (const file of ['io/atomic-write', 'io/messages', 'request-error']) {
     const source = readFileSync(new URL(`../../src/${file}.ts`, import.meta.url), 'utf8');
     const { outputText } = transpileModule(source, {
       compilerOptions: { module: ModuleKind.ESNext, target: ScriptTarget.ES2022 },

@@ -85,7 +85,7 @@ describe('the WebAssembly loops', () => {
           baseline.view.set(others);
           results.view.set(bits);
 
-          const prepared = engine.prepare(reference, count, format, absolute, margin, scales);
+          const prepared = engine.prepare(reference, count, { format, absolute, margin }, scales);
           const expected = scalesFor(references, definition, absolute, margin);
           expect(scales.scale.view.subarray(0, count)).toEqual(expected.scale);
           expect(scales.ulps.view.subarray(0, count)).toEqual(expected.ulps);
@@ -113,7 +113,7 @@ describe('the WebAssembly loops', () => {
           };
           const extent = accumulate(grown, measured);
           const pairUlps = expected.ulps.subarray(0, count - 1);
-          countBreaks(grown, rounded, rounded, pairUlps, increasing, 100);
+          countBreaks(grown, { left: rounded, right: rounded, ulps: pairUlps }, increasing, 100);
           engine.loops.accumulate(
             own.address,
             reference.address,
@@ -155,7 +155,7 @@ describe('the WebAssembly loops', () => {
     formatView.set(Object.values(definition));
     own.view.set(z);
     reference.view.set(exact);
-    engine.prepare(reference, 6, format, false, 0, scales);
+    engine.prepare(reference, 6, { format, absolute: false, margin: 0 }, scales);
     for (const ordinal of [10, 20])
       engine.loops.accumulate(
         own.address,

@@ -36,7 +36,7 @@ const wordBytes = 4;
 /** Columns of S that one tcgen05.ld brings to a lane. */
 const loadedColumns = 32;
 const parts = scoreColumns / loadedColumns;
-/** Parts of P of which the MMA warp is told first. */
+/** Parts of P that the MMA warp learns of first. */
 const firstParts = 3;
 
 /** How a softmax warp's tcgen05.ld and tcgen05.st cut a row. */

@@ -30,8 +30,7 @@ function checkRecipe({ kernel, split, finish, values }: Recipe): void {
 /**
  * The forward of a recipe with each technique either as the GPU does it or exact, for each of the
  * choices: with all emulated the outputs and LSEs of `createForward` bit for bit, with none exact
- * attention to about 1e-13 of Σ p|v|. What a technique is, and what each combination means, is told in
- * techniques.ts. Memory beyond inputs is that of one tile for each choice.
+ * attention to about 1e-13 of Σ p|v|. `EmulatedTechniques` says what each combination means. Memory beyond inputs is that of one tile for each choice.
  *
  * @param choices for each run the techniques that are emulated
  * @throws RequestError for a recipe with split keys or with an output normalised after every block

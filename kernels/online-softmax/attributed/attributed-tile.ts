@@ -128,7 +128,7 @@ export function createAttributedTile(
   function weightsOf(emulated: EmulatedTechniques) {
     const source = emulated.has('qk-accumulate') ? scores.emulated : scores.exact;
     const compute = emulated.has('scale-subtract') ? emulatedExponents : exactExponents;
-    compute(exponents, source, path.subtracted, scale, rows, blockKeys);
+    compute(exponents, source, path.subtracted, scale, { rows, columns: blockKeys });
     const count = rows * blockKeys;
     computeWeights(weightNumbers, exponents, count, emulated);
     return blockWeights(weightNumbers.subarray(0, count), format);

@@ -3,6 +3,13 @@ import type { BlockWeights } from './weights.js';
 import { type BlockRescale, emulatedRescale } from './running-maximum.js';
 import type { EmulatedTechniques } from '../../techniques.js';
 
+/** The sizes of a product of matrices [rows × inner] and [inner × columns]. */
+interface ProductSize {
+  readonly rows: number;
+  readonly inner: number;
+  readonly columns: number;
+}
+
 /**
  * target += A·B in fp64, for A [rows × inner], B [inner × columns], target [rows × columns]. Products
  * of 16-bit operands are exact; four products are summed before they are added, so that the sum of n
@@ -12,9 +19,7 @@ export function addExactProduct(
   target: Float64Array,
   a: Float64Array,
   b: Float64Array,
-  rows: number,
-  inner: number,
-  columns: number,
+  { rows, inner, columns }: ProductSize,
 ): void {
   for (let row = 0; row < rows; row++) {
     const into = target.subarray(row * columns, (row + 1) * columns);
@@ -67,7 +72,7 @@ export function createBlockProducts(capacity: number): BlockProducts {
     if (known[kind] || block === null) return product;
     const { values, inner, columns } = block.values;
     product.fill(0, 0, block.rows * columns);
-    addExactProduct(product, block.weights[kind], values, block.rows, inner, columns);
+    addExactProduct(product, block.weights[kind], values, { rows: block.rows, inner, columns });
     known[kind] = true;
     return product;
   }

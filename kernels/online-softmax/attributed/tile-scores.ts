@@ -72,7 +72,7 @@ export function createTileScores(recipe: Recipe, qkDim: number): TileScores {
         for (let t = 0; t < inner; t++)
           transposedKeys[t * blockKeys + j] = keyValues[j * inner + t];
       exact.fill(0);
-      addExactProduct(exact, queryValues, transposedKeys, rows, inner, blockKeys);
+      addExactProduct(exact, queryValues, transposedKeys, { rows, inner, columns: blockKeys });
       visible.forEach(({ begin, end }, row) => {
         for (const scores of [emulated, exact]) {
           scores.fill(-Infinity, row * blockKeys, row * blockKeys + begin);

@@ -25,6 +25,12 @@ export interface ExponentScale {
   readonly isFused: boolean;
 }
 
+/** The sizes of a block of scores. */
+interface BlockSize {
+  readonly rows: number;
+  readonly columns: number;
+}
+
 /**
  * The exponents x [rows × columns] of scores, exact: (s − m)·c + offset, −∞ for a masked score whatever
  * c is.
@@ -34,8 +40,7 @@ export function exactExponents(
   scores: Float64Array,
   subtracted: Float64Array,
   scale: ExponentScale,
-  rows: number,
-  columns: number,
+  { rows, columns }: BlockSize,
 ): void {
   for (let row = 0, i = 0; row < rows; row++)
     for (let j = 0; j < columns; j++, i++)
@@ -54,8 +59,7 @@ export function emulatedExponents(
   scores: Float64Array,
   subtracted: Float64Array,
   scale: ExponentScale,
-  rows: number,
-  columns: number,
+  { rows, columns }: BlockSize,
 ): void {
   const { fround } = Math;
   for (let row = 0, i = 0; row < rows; row++) {

@@ -85,7 +85,8 @@ function polynomialLanes(columns: readonly boolean[]): Uint8Array {
 
 /**
  * Places the record that the forward's WebAssembly module takes its parameters from, and the tables
- * that it points to, and returns its address. The layout is told at the head of assembly/forward.ts.
+ * that it points to, and returns its address. The head of assembly/forward.ts
+ * gives the layout.
  *
  * @param counters the address of the four i32 counters of rescales
  */

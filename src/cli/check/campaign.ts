@@ -60,7 +60,9 @@ async function tryUnits(
     return reportedViolation(failure, saved.get(id));
   };
   try {
-    return await runCheckUnits(kernel, plan, request, shard ?? wholeShard, log, {
+    return await runCheckUnits(kernel, plan, request, {
+      shard: shard ?? wholeShard,
+      log,
       seconds,
       report,
       progress: (done, total) => progress.update(done / total),

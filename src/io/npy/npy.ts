@@ -35,7 +35,7 @@ export async function npyArray(source: NpyArraySource): Promise<StoredTensor> {
   const { path, name, read, totalBytes, declared, metadata } = source;
   const header = await readNpyHeader(read, totalBytes, tensorIn(path, name));
   const { descr, dtype, shape, elements, byteLength, dataStart, columnMajor } = header;
-  const reading = readingOf(path, name, descr, dtype, declared, metadata);
+  const reading = readingOf({ path, name, dtype: descr }, dtype, declared, metadata);
   if (dtype.bits === null && reading.refusal !== null && source.compound === 'refused')
     throw new RequestError(reading.refusal);
   return {

@@ -25,7 +25,7 @@ const escapes: Readonly<Record<string, string>> = {
  * Parses one Python literal: strings, numbers (kept as spelled, with the L of Python 2 dropped),
  * True, False and None, tuples, lists, and dicts with string keys. Nothing is evaluated, and any
  * other syntax is refused, as is a dict that has a key twice.
- * @param refuse ends the parsing; it is told what is wrong with the text
+ * @param refuse ends the parsing; it takes what is wrong with the text
  */
 export function parsePythonLiteral(text: string, refuse: (what: string) => never): PythonLiteral {
   const token =

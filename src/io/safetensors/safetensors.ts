@@ -65,7 +65,7 @@ export async function openSafetensors(
   const { metadata, tensors } = parseSafetensorsHeader(path, text, source.size - dataStart);
   checkDeclarations(path, declared, new Set(tensors.map(({ name }) => name)));
   const stored = tensors.map(({ name, dtype, facts, shape, elements, begin, end }) => {
-    const reading = readingOf(path, name, dtype, facts, declared, metadata);
+    const reading = readingOf({ path, name, dtype }, facts, declared, metadata);
     const byteLength = end - begin;
     return {
       entry: { name, dtype, format: reading.format, shape, elements, byteLength },

@@ -75,20 +75,27 @@ export function* blockScores(
       tile.packTransposedB();
       tile.c.fill(0);
       tile.multiplyAccumulate();
-      blocks.push(summarise(tile.c, v.subarray(first * vDim), rows, count, blockKeys, vDim, scale));
+      const setting = { rows, count, stride: blockKeys, vDim, scale };
+      blocks.push(summarise(tile.c, v.subarray(first * vDim), setting));
     }
     yield { rows, blocks };
   }
 }
 
+/** The sizes of a block of raw scores, and what they are scaled by. */
+interface BlockSetting {
+  readonly rows: number;
+  readonly count: number;
+  /** Scores of a row lie together, and rows so far apart. */
+  readonly stride: number;
+  readonly vDim: number;
+  readonly scale: number;
+}
+
 function summarise(
   scores: ArrayLike<number>,
   values: Float64Array,
-  rows: number,
-  count: number,
-  stride: number,
-  vDim: number,
-  scale: number,
+  { rows, count, stride, vDim, scale }: BlockSetting,
 ): BlockScores {
   const maxima = new Float64Array(rows).fill(-Infinity);
   const sums = new Float64Array(rows);

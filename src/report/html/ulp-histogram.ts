@@ -65,6 +65,15 @@ interface HistogramAxes {
   readonly largestCount: number;
 }
 
+/** How a histogram is drawn. */
+interface HistogramOptions {
+  readonly axes: HistogramAxes;
+  /** The format whose ulps are counted. */
+  readonly format: string;
+  /** In pixels; default 360. */
+  readonly width?: number;
+}
+
 /** The ends of a bin as exponents; the first bin, which begins at 0, is as wide as the others. */
 function span({ low, high }: UlpBin): readonly [number, number] {
   const end = Math.log2(high);
@@ -88,10 +97,12 @@ export function drawUlpHistogram(
   { plot, svg }: Drawing,
   { exact, bins }: UlpHistogram,
   label: PlotLabel,
-  { octaves: [low, high], largestCount }: HistogramAxes,
-  format: string,
-  width = 360,
+  { axes, format, width = 360 }: HistogramOptions,
 ): Html {
+  const {
+    octaves: [low, high],
+    largestCount,
+  } = axes;
   const domain = [0.5, decadeDomain([1, largestCount])[1]] as const;
   const filled = bins.filter(({ count }) => count > 0);
   const ticks = octaves(low, high);

@@ -46,7 +46,7 @@ export interface ReportedViolation {
   readonly statement: string;
   /** What the problem as it was drawn looks to be caused by, in a clause; null where nothing does. */
   readonly cause: string | null;
-  /** By which violations of several properties are told to be of one cause. */
+  /** Violations of several properties that have one cause have the same kind. */
   readonly kind: ViolationKind;
   /** Which of the property's forms it was; 0 where there is one only. */
   readonly choice: number;
