@@ -33,6 +33,7 @@ export const arrows = {
     ...['formats', 'problem'],
   ],
   'report/text/attribution': ['report/layout', 'attribution', 'problem'],
+  'report/text/machine': ['report/layout', 'jobs', 'kernels', 'machine'],
   'report/text/profile': ['report/layout', 'profile'],
   'report/junit': ['report/layout', 'report/json', 'report/text', 'audit', 'problem'],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
@@ -60,7 +61,7 @@ export const arrows = {
   cli: [
     'jobs',
     ...['report/layout', 'report/json', 'report/text', 'report/text/attribution'],
-    ...['report/text/profile', 'report/junit', 'report/html', 'report/svg'],
+    ...['report/text/machine', 'report/text/profile', 'report/junit', 'report/html', 'report/svg'],
     ...['io', 'live', 'audit', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],
     ...['attribution', 'profile', 'campaign', 'machine', 'hardware', 'formats', 'arith'],
     'problem',

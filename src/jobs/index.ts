@@ -56,4 +56,4 @@ export {
   type EmulateMachineRequest,
   type EmulateMachineResult,
 } from './machine/run.js';
-export { adversarialNames } from './machine/request.js';
+export { machineNames, schedules } from './machine/request.js';

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { kernelModels, machineMutants, warpRoles } from '../../kernels/index.js';
 import { lawIds, regimeNames } from '../../properties/index.js';
-import type { CheckList } from '../../src/cli/check/list.js';
+import type { CheckList } from '../../src/cli/check/publish.js';
 import { adversarialNames } from '../../src/jobs/machine/request.js';
-import type { KernelList } from '../../src/cli/emulate/kernel-list.js';
-import type { MachineList } from '../../src/cli/emulate/machine-list.js';
+import type { KernelList, MachineList } from '../../src/cli/emulate/run.js';
 import { memoryModels } from '../../src/machine/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
 

@@ -1,10 +1,31 @@
+import { describeRegime, lawIds, laws, regimeNames } from '../../../properties/index.js';
+import { listHead, type ListHead } from '../../jobs/index.js';
+import { toolVersion } from '../tool-version.js';
 import { atomicWriteFile } from '../../io/index.js';
-import { renderCheck, renderCheckAnnotations } from '../../report/text/index.js';
+import { renderCheck, renderCheckAnnotations, type CheckNames } from '../../report/text/index.js';
 import { renderCheckJunit } from '../../report/junit/index.js';
 import { type CheckReport, validateCheckReport } from '../../report/json/index.js';
 import type { CheckCommandOptions } from './options.js';
 import { terminalLooks } from '../terminal.js';
 import { writeJson } from '../files/publish.js';
+
+/** The properties and regimes, as `check --list --json` writes them. */
+export type CheckList = ListHead<'check-list'> & CheckNames;
+
+/** The JSON document of the properties and regimes. */
+export function checkList(): CheckList {
+  return {
+    ...listHead('check-list', toolVersion()),
+    properties: lawIds.map((name) => {
+      const { statement, reason, strengths, usual } = laws[name];
+      return { name, statement, reason, promises: [...strengths, 'none'], usualPromise: usual };
+    }),
+    regimes: regimeNames.map((name) => {
+      const { description, provokes } = describeRegime(name);
+      return { name, description, provokes };
+    }),
+  };
+}
 
 async function writeJunit(target: string, report: CheckReport): Promise<void> {
   const text = renderCheckJunit(report);

@@ -12,6 +12,7 @@ import {
   rejectEmptyPlan,
 } from '../../jobs/index.js';
 import { type LiveKernel, startLiveKernel, writtenOutputs } from '../../live/index.js';
+import { renderCheckList } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelSettings } from '../options/settings.js';
@@ -23,9 +24,8 @@ import { type Campaign, readCampaign } from '../options/campaign.js';
 import { rejectClashes } from '../options/given-options.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
-import { checkList, renderCheckList } from './list.js';
+import { publishCheck, checkList } from './publish.js';
 import { declaredPromises } from './promises.js';
-import { publishCheck } from './publish.js';
 import { runReplay } from './saved-case.js';
 import { saveExecutionFailure, saveFailures } from './save-failures.js';
 
@@ -176,7 +176,7 @@ export async function runCheck(
   context: CommandContext = {},
 ): Promise<number> {
   if (options.list === true) {
-    const list = () => renderCheckList(terminalLooks(process.stdout).columns);
+    const list = () => renderCheckList(checkList(), terminalLooks(process.stdout).columns);
     await publishList(list, checkList, options);
     return passed;
   }

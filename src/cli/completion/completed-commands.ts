@@ -16,7 +16,7 @@ import {
   scoreRegimeNames,
   sizeNames,
 } from '../../../properties/index.js';
-import { machineNames } from '../emulate/machine-list.js';
+import { machineNames } from '../../jobs/index.js';
 import { architectureNames, techniqueNames } from '../profile/options.js';
 
 /** What a shell offers after an option, or for an argument. */

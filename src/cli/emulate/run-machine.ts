@@ -26,7 +26,7 @@ import { warnOfUnusedInputs } from '../files/file-tensors.js';
 import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
-import { renderMachine } from './machine-text.js';
+import { renderMachine } from '../../report/text/machine/index.js';
 import type { EmulateCommandOptions } from './options.js';
 
 /**

@@ -1,9 +1,22 @@
 import { availableParallelism } from 'node:os';
-import { kernelModels } from '../../../kernels/index.js';
+import { type KernelModel, kernelModels, type ProgramMutant } from '../../../kernels/index.js';
+import {
+  emulateKernel,
+  emulationDocument,
+  listHead,
+  type ListHead,
+  machineNames,
+  schedules,
+} from '../../jobs/index.js';
+import { memoryModels } from '../../machine/index.js';
+import { toolVersion } from '../tool-version.js';
 import { emulate, type Emulation } from '../../emulate/index.js';
 import { hashTensorFile, openTensorFile, readProblem, writeSafetensors } from '../../io/index.js';
-import { emulateKernel, emulationDocument } from '../../jobs/index.js';
-import { fitLines } from '../../report/layout/index.js';
+import {
+  describeKernels,
+  describeMachineNames,
+  renderEmulation,
+} from '../../report/text/machine/index.js';
 import { RequestError } from '../../request-error.js';
 import { publishList, writeJson } from '../files/publish.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
@@ -11,41 +24,60 @@ import { rejectClashes } from '../options/given-options.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
-import { toolVersion } from '../tool-version.js';
-import { describeKernels, kernelList } from './kernel-list.js';
-import { emulateOptions, type EmulateCommandOptions } from './options.js';
+import { type EmulateCommandOptions, emulateOptions } from './options.js';
+
+/** The kernel models with their settings, as `emulate list --json` writes them. */
+export interface KernelList extends ListHead<'emulate-list'> {
+  readonly models: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly settings: readonly { readonly key: string; readonly description: string }[];
+  }[];
+}
+
+/** The JSON document of the kernel models. */
+export function kernelList(models: readonly KernelModel[]): KernelList {
+  return {
+    ...listHead('emulate-list', toolVersion()),
+    models: models.map(({ name, description, settings }) => ({
+      name,
+      description,
+      settings: settings.map(({ key, description }) => ({ key, description })),
+    })),
+  };
+}
+
+/** What the machine's options name, as `emulate list --machine --json` writes it. */
+export interface MachineList extends ListHead<'machine-list'> {
+  /** Adversarial schedules have no description but their name. */
+  readonly schedules: readonly { readonly name: string; readonly description: string | null }[];
+  readonly models: readonly { readonly name: string; readonly description: string }[];
+  readonly mutants: readonly Pick<
+    ProgramMutant,
+    'id' | 'site' | 'kind' | 'description' | 'needsPair' | 'model'
+  >[];
+}
+
+/** The JSON document of what the machine's options name. */
+export function machineList(models: readonly KernelModel[]): MachineList {
+  const { mutants, adversarial } = machineNames(models);
+  return {
+    ...listHead('machine-list', toolVersion()),
+    schedules: [...schedules, ...adversarial.map((name) => ({ name, description: null }))],
+    models: Object.values(memoryModels).map(({ name, description }) => ({ name, description })),
+    mutants: mutants.map(({ id, site, kind, description, needsPair, model }) => ({
+      id,
+      site,
+      kind,
+      description,
+      needsPair,
+      model,
+    })),
+  };
+}
 
 /** Exit status of an emulation; with --machine there is another. */
 const done = 0;
-
-function section(title: string, entries: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...entries.map(([name]) => name.length));
-  return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
-}
-
-function render(
-  emulation: Emulation,
-  seconds: number,
-  saved: string | undefined,
-  columns: number,
-): string {
-  const { model, out, settings, counters, evidence } = emulation;
-  const text = (values: Readonly<Record<string, unknown>>) =>
-    Object.entries(values).map(
-      ([name, value]) =>
-        [name, typeof value === 'number' ? value.toLocaleString('en-US') : String(value)] as const,
-    );
-  const lines = [
-    `${model}: out ${out.format} [${out.shape.join(', ')}] in ${seconds.toFixed(2)} s${saved === undefined ? '' : `, saved to ${saved}`}`,
-    '',
-    ...(Object.keys(settings).length > 0 ? section('Settings', text(settings)) : []),
-    ...(Object.keys(counters).length > 0 ? section('Counted', text(counters)) : []),
-    'Evidence',
-    ...evidence.map((line) => `  ${line}`),
-    '',
-  ];
-  return fitLines(lines, columns).join('\n');
-}
 
 /** The tensors and notes of the file that --save names. */
 async function save(path: string, emulation: Emulation): Promise<void> {
@@ -72,7 +104,6 @@ export async function runEmulate(
   const { models = kernelModels } = context;
   const { columns } = terminalLooks(process.stdout);
   if (path === undefined && model === 'list' && options.machine === true) {
-    const { describeMachineNames, machineList } = await import('./machine-list.js');
     const list = () => describeMachineNames(models, columns);
     await publishList(list, () => machineList(models), options);
     return done;
@@ -106,7 +137,7 @@ export async function runEmulate(
     progress.done();
     if (target !== undefined) await save(target, result.emulation);
     if (json !== '-' && quiet !== true)
-      process.stdout.write(render(result.emulation, result.seconds, target, columns));
+      process.stdout.write(renderEmulation(result, target, columns));
     if (json !== undefined) {
       const hashed = { path, sha256: await hashTensorFile(path) };
       await writeJson(json, emulationDocument(toolVersion(), hashed, result, target ?? null));

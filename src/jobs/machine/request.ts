@@ -18,6 +18,16 @@ import type {
 } from '../../../kernels/index.js';
 import type { Problem } from '../../problem/index.js';
 
+/** The schedules that are not adversarial; of `random:` any seed. */
+export const schedules = [
+  {
+    name: 'in-order',
+    description: 'each warp goes on until it has to wait; operations complete at once',
+  },
+  { name: 'timed', description: "by the clocks of an SM's units" },
+  { name: 'random:<seed>', description: 'any step, some left behind for long' },
+] as const;
+
 /** How each cluster of a run is scheduled. */
 interface ChosenSchedule {
   /** As --schedule takes it. */
@@ -38,6 +48,17 @@ const mostSeed = 2 ** 32 - 1;
 /** The names of the adversarial schedules of so many warps, as --schedule takes them. */
 export function adversarialNames(warps: number): string[] {
   return adversarialSchedulers(warps).map(({ name }) => oneWord(name));
+}
+
+/** The programs of models, with all their mutants, and the adversarial schedules of their warps. */
+export function machineNames(models: readonly KernelModel[]) {
+  const programs = models.flatMap(({ program }) => (program === null ? [] : [program]));
+  return {
+    mutants: programs.flatMap(({ mutants }) => mutants),
+    adversarial: [
+      ...new Set(programs.flatMap(({ warpNames }) => adversarialNames(warpNames.length))),
+    ],
+  };
 }
 
 /**

@@ -211,3 +211,41 @@ export function renderCheckAnnotations({
     ...notes.map((note) => annotation('warning', 'flashproof', `${note}.`)),
   ].join('');
 }
+
+/** The properties and regimes that there are. */
+export interface CheckNames {
+  readonly properties: readonly {
+    readonly name: string;
+    readonly statement: string;
+    readonly reason: string;
+    /** What a kernel may promise of it. */
+    readonly promises: readonly string[];
+    /** What it promises if nothing is said. */
+    readonly usualPromise: string;
+  }[];
+  readonly regimes: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly provokes: string;
+  }[];
+}
+
+/** Every property with its law, reason and promise, and every regime with what it is for, as text. */
+export function renderCheckList({ properties, regimes }: CheckNames, columns = 80): string {
+  const indented = (text: string) => wrapText(text, columns - 4).map((line) => `    ${line}`);
+  return `${[
+    'Properties',
+    ...properties.flatMap(({ name, statement, reason, promises, usualPromise }) => [
+      `  ${name}`,
+      ...indented(`${statement}. ${reason}`),
+      ...indented(`Promise: ${usualPromise}, if nothing else is said; of ${promises.join(', ')}.`),
+    ]),
+    '',
+    'Regimes',
+    ...regimes.flatMap(({ name, description, provokes }) => [
+      `  ${name}`,
+      ...indented(description),
+      ...indented(`For ${provokes}`),
+    ]),
+  ].join('\n')}\n`;
+}

@@ -10,6 +10,8 @@ export {
   describeKernel,
   describeTriedSizes,
   renderCheck,
+  renderCheckList,
+  type CheckNames,
   triedSizesHeading,
 } from './check.js';
 export { conformanceSentence, renderConformance } from './conformance.js';

@@ -1,6 +1,10 @@
-import { alignColumns, alignTextColumns } from '../../report/layout/index.js';
-import { sharedMemoryLimits, tensorMemoryColumns, type Amounts } from '../../machine/index.js';
-import { type MachineRequest, type ClusterFinding, type MachineResults } from '../../jobs/index.js';
+import { alignColumns, alignTextColumns } from '../../layout/index.js';
+import { sharedMemoryLimits, tensorMemoryColumns, type Amounts } from '../../../machine/index.js';
+import {
+  type MachineRequest,
+  type ClusterFinding,
+  type MachineResults,
+} from '../../../jobs/index.js';
 
 /** Findings that are shown; the others are counted. */
 const mostFindings = 20;

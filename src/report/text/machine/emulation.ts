@@ -1,0 +1,77 @@
+import type { KernelModel } from '../../../../kernels/index.js';
+import { machineNames, schedules, type EmulateResult } from '../../../jobs/index.js';
+import { memoryModels } from '../../../machine/index.js';
+import { fitLines, layoutTable, wrapText } from '../../layout/index.js';
+
+function section(title: string, entries: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...entries.map(([name]) => name.length));
+  return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
+}
+
+/**
+ * What a run of a kernel model has given, as text.
+ * @param saved the file that its outputs were written to
+ */
+export function renderEmulation(
+  { emulation, seconds }: EmulateResult,
+  saved: string | undefined,
+  columns: number,
+): string {
+  const { model, out, settings, counters, evidence } = emulation;
+  const text = (values: Readonly<Record<string, unknown>>) =>
+    Object.entries(values).map(
+      ([name, value]) =>
+        [name, typeof value === 'number' ? value.toLocaleString('en-US') : String(value)] as const,
+    );
+  const lines = [
+    `${model}: out ${out.format} [${out.shape.join(', ')}] in ${seconds.toFixed(2)} s${saved === undefined ? '' : `, saved to ${saved}`}`,
+    '',
+    ...(Object.keys(settings).length > 0 ? section('Settings', text(settings)) : []),
+    ...(Object.keys(counters).length > 0 ? section('Counted', text(counters)) : []),
+    'Evidence',
+    ...evidence.map((line) => `  ${line}`),
+    '',
+  ];
+  return fitLines(lines, columns).join('\n');
+}
+
+/** Columns of a setting's key, with the spaces around it. */
+const keyColumns = 23;
+
+/** The kernel models with their settings, as text. */
+export function describeKernels(models: readonly KernelModel[], columns = 80): string {
+  const lines = models.flatMap(({ name, description, settings }) => [
+    ...wrapText(`${name}  ${description}`, columns),
+    ...settings.flatMap(({ key, description }) =>
+      wrapText(description, columns - keyColumns).map(
+        (line, i) => (i === 0 ? `  ${key}` : '').padEnd(keyColumns) + line,
+      ),
+    ),
+  ]);
+  return `${lines.join('\n')}\n`;
+}
+
+/**
+ * The schedules, memory models and mutants that the machine's options name, as text of so many columns; a
+ * mutant's id, to be copied, is never broken.
+ */
+export function describeMachineNames(models: readonly KernelModel[], columns = 80): string {
+  const { mutants, adversarial } = machineNames(models);
+  const table = (rows: readonly { readonly name: string; readonly description: string }[]) =>
+    layoutTable(
+      rows.map(({ name, description }) => [`  ${name}`, description]),
+      { alignments: [], width: columns, paint: (_, text) => text },
+    );
+  return [
+    '--schedule',
+    ...table(schedules),
+    ...adversarial.map((name) => `  ${name}`),
+    '',
+    '--model',
+    ...table(Object.values(memoryModels)),
+    '',
+    `--mutant, one of ${mutants.length}`,
+    ...mutants.map(({ id }) => `  ${id}`),
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,2 @@
+export { describeKernels, describeMachineNames, renderEmulation } from './emulation.js';
+export { renderMachine } from './run.js';
