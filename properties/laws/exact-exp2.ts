@@ -11,7 +11,7 @@ import {
 } from './exact-rows.js';
 import type { KernelRun, Law } from './law.js';
 import { indices } from './transform-problem.js';
-import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
+import { fillRows, valuedProblem, type ProblemValuer } from './promised-problem.js';
 import { worstCaseViolation } from './within-bound.js';
 
 /** Weights are 2^-7 and up, so that they are exact in every format, divided by their sum too. */

@@ -8,8 +8,12 @@ import {
   type RowExponents,
 } from './exact-rows.js';
 import type { KernelRun, Law } from './law.js';
-import { takesPositiveScales } from './promised-problem.js';
-import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
+import {
+  fillRows,
+  type ProblemValuer,
+  takesPositiveScales,
+  valuedProblem,
+} from './promised-problem.js';
 import { worstCaseViolation } from './within-bound.js';
 
 /** Scales below this would need raw scores beyond the range of fp16. */

@@ -5,9 +5,8 @@ import { formatApart, formatNumber } from '../../src/words/index.js';
 import { placeOfRow } from './compare-runs.js';
 import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { requirePromised } from './promised-problem.js';
-import { runBounds, type RunBounds } from './run-bounds.js';
+import { exactAttention, runBounds, type RunBounds } from './within-bound.js';
 import { arrangeProblem, indices, spreadChoice } from './transform-problem.js';
-import { exactAttention } from './within-bound.js';
 
 /** The kernel's run on some of the keys, what it should be, and how far from that it may be. */
 interface Part {
@@ -120,7 +119,7 @@ function difference(whole: Part, parts: readonly Part[]): string | null {
     `${what} is ${formatApart(own, combined).join(' but ')} put together from the ${parts.length} parts, which begin at keys ${partStarts(parts).join(', ')}; rounding explains ± ${formatNumber(limit)}`;
   let compared = 0;
   for (let row = 0; row < lse.length; row++) {
-    // Special values have a law of their own, of which LSEs cannot tell.
+    // Another law covers special values; LSEs do not show them.
     if (
       ![whole, ...parts].every((part) => Number.isFinite(part.reference.quantities.lse.values[row]))
     )

@@ -7,10 +7,9 @@ import { alignedUp } from '../problems/index.js';
 import { placeOfRow } from './compare-runs.js';
 import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { isPromised, requirePromised } from './promised-problem.js';
-import { storingError } from './run-bounds.js';
+import { exactAttention, judgedViolation, storingError } from './within-bound.js';
 import { scoreRanges, type ScoreRange } from './score-range.js';
 import { arrangeProblem, copyProblem, indices, replaceElements } from './transform-problem.js';
-import { exactAttention, judgedViolation } from './within-bound.js';
 
 /** Shares of the keys that are left, of one part more. */
 const shares = 8;

@@ -4,10 +4,9 @@ import { countKeys, keysOf, problemMask, type Problem } from '../../src/problem/
 import { formatNumber } from '../../src/words/index.js';
 import { compareRuns, describeDifference } from './compare-runs.js';
 import { NotApplicable, type KernelRun, type Law } from './law.js';
-import { admittedArithmetic, storingError } from './run-bounds.js';
+import { admittedArithmetic, storingError, worstCaseViolation } from './within-bound.js';
 import { decodedRows, firstKeyRow } from './score-range.js';
 import { copyProblem, replaceElements } from './transform-problem.js';
-import { worstCaseViolation } from './within-bound.js';
 
 function withOnes(problem: Problem): Problem {
   const copy = copyProblem(problem);

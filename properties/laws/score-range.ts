@@ -10,7 +10,7 @@ import {
 } from '../../src/problem/index.js';
 import type { ProblemPromises } from './kernel-under-test.js';
 import type { KernelRun } from './law.js';
-import { admittedArithmetic } from './run-bounds.js';
+import { admittedArithmetic } from './within-bound.js';
 
 /** The scores of one row, scaled and capped, in natural-log units. */
 export interface ScoreRange {

@@ -11,11 +11,14 @@ import {
 } from '../problems/index.js';
 import type { ProblemPromises } from './kernel-under-test.js';
 import { NotApplicable, type KernelRun, type Law } from './law.js';
-import { takesPositiveScales } from './promised-problem.js';
-import { admittedPremises, storingError } from './run-bounds.js';
+import {
+  fillRows,
+  type ProblemValuer,
+  takesPositiveScales,
+  valuedProblem,
+} from './promised-problem.js';
+import { admittedPremises, exactAttention, storingError } from './within-bound.js';
 import { decodedRows, firstKeyRow } from './score-range.js';
-import { fillRows, valuedProblem, type ProblemValuer } from './valued-problem.js';
-import { exactAttention } from './within-bound.js';
 
 /** Probability that a correct kernel fails on one problem. */
 const falseAlarmRate = 1e-9;

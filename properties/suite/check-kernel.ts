@@ -1,10 +1,9 @@
 import { RequestError } from '../../src/request-error.js';
 import type { AttentionKernel } from '../laws/index.js';
 import { describeFailures, describeNothingTried, groupFailures } from './describe-check.js';
-import { LawProgress, type LawResult } from './law-progress.js';
+import { LawProgress, type LawResult, widenedNotes } from './law-progress.js';
 import { planCheck, type CheckScope } from './plan-check.js';
 import type { KernelPromises } from './promises.js';
-import { widenedNotes } from './tried-problems.js';
 
 /** What to try, and how long. */
 export interface CheckOptions extends CheckScope {

@@ -6,19 +6,23 @@ import {
 } from '../../kernels/index.js';
 import type { Problem } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import { type AttributedTilesOptions, tileErrors, type TileErrors } from './tile-errors.js';
-import type { Attribution } from './attribution.js';
-import { ErrorMeter, errorUnits, LseMeter } from './error-measure.js';
-import { attributedKernel, chosenKernel } from './kernel-choice.js';
 import {
+  type AttributedTilesOptions,
+  planRuns,
+  tileErrors,
+  type TileErrors,
+} from './tile-errors.js';
+import {
+  type Attribution,
   createTechniqueMeter,
   createWeightRoundingMeter,
   interactionOf,
   summariseLags,
-} from './attribution-meters.js';
-import { planRuns } from './run-plan.js';
+} from './attribution.js';
+import { ErrorMeter, errorUnits, LseMeter } from './error-measure.js';
+import { attributedKernel, chosenKernel } from './kernel-choice.js';
 
-/** What to attribute, and whom to tell of it. */
+/** What to attribute, and who sees the errors of each tile. */
 export interface AttributionOptions extends AttributedTilesOptions {
   /** Called with the errors of some rows after the other, as `attributeTiles` gives them. */
   readonly onTile?: (tile: TileErrors) => void;
@@ -30,8 +34,8 @@ function largestFinite(values: Float64Array): number {
 
 /**
  * Shares a kernel's error on a problem out among its techniques: each alone, the whole without each, and
- * each added in the order of the kernel. The kernel is FlashAttention-4's forward by default; what its
- * techniques are is told by the `definitions` of its `AttributedKernel`. A lagging maximum is no
+ * each added in the order of the kernel. The kernel is FlashAttention-4's forward by default; the
+ * `definitions` of its `AttributedKernel` say what its techniques are. A lagging maximum is no
  * technique: to see what it does, attribute the same problem with a rescale threshold of 0 as well, as
  * `attributeLag` does.
  *

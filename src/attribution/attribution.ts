@@ -1,7 +1,15 @@
-import type { AttributedKernel } from '../../kernels/index.js';
-import type { FormatName } from '../formats/index.js';
-import type { ProblemShape } from '../problem/index.js';
-import type { ErrorMeasure, LseMeasure } from './error-measure.js';
+import type { AttributedKernel, AttributedPiece, LargestWeights } from '../../kernels/index.js';
+import { decodeToFloat64, type FormatName, formats, round } from '../formats/index.js';
+import { type Problem, problemShape, type ProblemShape } from '../problem/index.js';
+import {
+  type ErrorMeasure,
+  ErrorMeter,
+  type ErrorUnits,
+  type LseMeasure,
+  LseMeter,
+  Projection,
+} from './error-measure.js';
+import type { RunPlan } from './tile-errors.js';
 
 /**
  * What one technique has to do with the kernel's error. Shares are of the sum of squares of the error
@@ -85,4 +93,150 @@ export interface Attribution {
   readonly weightRounding: WeightRounding | null;
   /** Null for a kernel whose maximum cannot lag, and without rows. */
   readonly lag: MaximumLag | null;
+}
+
+/** The technique's part in the error of the run `whole`, without it that of the run `without`. */
+function createPartMeter(units: ErrorUnits, whole: number, without: number) {
+  const [last, left] = [new ErrorMeter(units), new ErrorMeter(units)];
+  const [share, shareAlone] = [new Projection(), new Projection()];
+  return {
+    /** Takes the element's value in every run, what the technique adds, and its error alone. */
+    add: (element: number, values: Float64Array, added: number, alone: number): void => {
+      const exact = units.exact[element];
+      const unit = units.perMagnitude[element];
+      const error = (values[whole] - exact) * unit;
+      last.add(element, values[whole] - values[without]);
+      left.add(element, values[without] - exact);
+      share.add(added * unit, error);
+      shareAlone.add(alone * unit, error);
+    },
+    result: (): TechniquePart => ({
+      last: last.measure(),
+      without: left.measure(),
+      share: share.share(),
+      shareAlone: shareAlone.share(),
+    }),
+  };
+}
+
+/** Measures what one technique has to do with the errors, from the outputs of the planned runs. */
+export function createTechniqueMeter(technique: string, plan: RunPlan, units: ErrorUnits) {
+  const before = plan.techniques[plan.techniques.indexOf(technique) - 1];
+  const previous = before === undefined ? plan.none : plan.upTo[before];
+  const unrounded = plan.without['output-round'];
+  const alone = new ErrorMeter(units);
+  const lse = new LseMeter();
+  const whole = createPartMeter(units, plan.all, plan.without[technique]);
+  const beforeRounding =
+    technique === 'output-round'
+      ? null
+      : createPartMeter(units, unrounded, plan.withoutUnrounded[technique]);
+  return {
+    /** Takes the element's value in every run. */
+    add: (element: number, values: Float64Array): void => {
+      const aloneError = values[plan.alone[technique]] - units.exact[element];
+      const added = values[plan.upTo[technique]] - values[previous];
+      alone.add(element, aloneError);
+      whole.add(element, values, added, aloneError);
+      beforeRounding?.add(element, values, added, aloneError);
+    },
+    /** Takes a row's LSE in the run in which the technique alone is emulated, and the exact one. */
+    addLse: (aloneLse: number, exact: number): void => lse.add(aloneLse, exact),
+    result: (): TechniqueAttribution => ({
+      technique,
+      alone: alone.measure(),
+      lse: lse.measure(),
+      whole: whole.result(),
+      beforeRounding: beforeRounding?.result() ?? null,
+    }),
+  };
+}
+
+/** What the techniques alone leave of the errors. */
+export function interactionOf(attributed: readonly TechniqueAttribution[]): Interaction {
+  const rest = (shareOf: (part: TechniqueAttribution) => number): number =>
+    1 - attributed.reduce((sum, part) => sum + shareOf(part), 0);
+  return {
+    whole: rest(({ whole }) => whole.shareAlone),
+    beforeRounding: rest(({ beforeRounding }) => beforeRounding?.shareAlone ?? 0),
+  };
+}
+
+/**
+ * Splits the error of `p-round` alone into what the rounding of each row's largest weight does,
+ * (round(p) − p)·v / l for its exact p and l, and the rest. Takes the former off the kernel's output
+ * too, before that is rounded.
+ */
+export function createWeightRoundingMeter(
+  problem: Problem,
+  outFormat: FormatName,
+  units: ErrorUnits,
+  plan: RunPlan,
+) {
+  const { heads, kvHeads, groupSize, queries, keys, vDim } = problemShape(problem);
+  const format = formats[outFormat];
+  const [largest, others, unrounded] = Array.from({ length: 3 }, () => new ErrorMeter(units));
+  const pRound: number | undefined = plan.alone['p-round'];
+  const beforeRounding = plan.without['output-round'];
+  const value = new Float64Array(vDim);
+
+  function addRow(
+    { outputs, firstRow }: AttributedPiece,
+    { keys: largestKeys, weights, rounded, divisors }: LargestWeights,
+    row: number,
+    pRoundAlone: Float64Array,
+  ): void {
+    const key = largestKeys[row];
+    let relative = 0;
+    value.fill(0);
+    if (key >= 0) {
+      const head = Math.floor((firstRow + row) / queries);
+      const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+      const at = (kv * keys + key) * vDim;
+      decodeToFloat64(problem.v.data, formats[problem.v.format], value, at, at + vDim);
+      relative = (rounded[row] - weights[row]) / divisors[plan.none][row];
+    }
+    for (let c = 0; c < vDim; c++) {
+      const element = (firstRow + row) * vDim + c;
+      const exact = units.exact[element];
+      const error = relative * value[c];
+      const whole = pRoundAlone[row * vDim + c] - exact;
+      largest.add(element, error);
+      others.add(element, whole - error);
+      const mended = outputs[beforeRounding][row * vDim + c] - error;
+      unrounded.add(element, round(format, mended) - exact);
+    }
+  }
+
+  return {
+    addPiece: (piece: AttributedPiece): void => {
+      const { largestWeights } = piece;
+      if (largestWeights === null || pRound === undefined) return;
+      const alone = piece.outputs[pRound];
+      for (let row = 0; row < piece.rows; row++) addRow(piece, largestWeights, row, alone);
+    },
+    /** Null for a kernel that does not round its weights. */
+    result: (): WeightRounding | null =>
+      pRound === undefined
+        ? null
+        : {
+            largestWeight: largest.measure(),
+            otherWeights: others.measure(),
+            largestUnrounded: unrounded.measure(),
+          },
+  };
+}
+
+/** Summarises the lags of rows, 0 for a row that does not lag. */
+export function summariseLags(lags: readonly Float64Array[]): MaximumLag {
+  let [rows, lagging, sum, max] = [0, 0, 0, 0];
+  for (const tile of lags)
+    for (const lag of tile) {
+      rows++;
+      if (!(lag > 0)) continue;
+      lagging++;
+      sum += lag;
+      max = Math.max(max, lag);
+    }
+  return { rows, lagging, mean: sum / Math.max(lagging, 1), max };
 }

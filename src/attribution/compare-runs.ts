@@ -1,6 +1,10 @@
 import type { AttributedKernel, EmulatedNames } from '../../kernels/index.js';
-import { createMatchMeter, type MatchMeasure } from './match-meter.js';
-import { roundedTo, type UnknownOutput } from './unknown-output.js';
+import {
+  createMatchMeter,
+  type MatchMeasure,
+  roundedTo,
+  type UnknownOutput,
+} from './match-meter.js';
 
 /**
  * All pieces of a kernel if they hold at most `pairs` pairs of a query and a key, masked ones included;

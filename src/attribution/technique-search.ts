@@ -1,8 +1,13 @@
 import { findModelAmong, type AttributedKernel, type EmulatedNames } from '../../kernels/index.js';
 import type { Candidate } from './kernel-choice.js';
 import { compareRuns, samplePieces } from './compare-runs.js';
-import { byLikeness, isEqualThroughout, significance, type MatchMeasure } from './match-meter.js';
-import type { UnknownOutput } from './unknown-output.js';
+import {
+  byLikeness,
+  isEqualThroughout,
+  type MatchMeasure,
+  significance,
+  type UnknownOutput,
+} from './match-meter.js';
 
 /** Combinations of techniques that make the same bits of all that was compared. */
 export interface TechniqueMatch extends MatchMeasure {

@@ -1,9 +1,8 @@
 import { techniques as boundedTechniques, type AttributedKernel } from '../../kernels/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import type { Bounds, RowsBound } from '../audit/index.js';
-import { planSingleRuns } from './run-plan.js';
+import { planSingleRuns, type RowErrors, tileErrors, type TileErrors } from './tile-errors.js';
 import { RunningSpread, type Spread } from './error-measure.js';
-import { tileErrors, type RowErrors, type TileErrors } from './tile-errors.js';
 
 /** A bound over all elements (or rows) where it is finite. */
 export type BoundMeasure = Pick<Spread, 'max' | 'rms'>;

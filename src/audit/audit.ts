@@ -30,7 +30,7 @@ import { fitPremise } from './premises/premise-fit.js';
 import { resolvePremises, type Premises } from './premises/premises.js';
 import { createRowStatistics, type RowStatistics } from './row-statistics.js';
 import { structureResults } from './structure/structure.js';
-import { untestedStructure } from './structure/untested-structure.js';
+import { untestedStructure } from './structure/structure-result.js';
 import { reachVerdict, type Explainers, type Verdict } from './verdict.js';
 
 /** All that an output is judged by, element by element and row by row. Arrays are not to be changed. */
@@ -152,17 +152,9 @@ function judgedArithmetic(
     : { ...arithmetic, outputFormat, outputRounding };
 }
 
-/** The bounds that an output is judged by: of its own arithmetic, else of what any kernel may do. */
-function judgedBounds(
-  problem: Problem,
-  reference: AttentionReference,
-  arithmetic: KernelArithmetic,
-  bound: KernelBound,
-  { onBounds }: AuditOptions,
-  progress: (done: number) => void,
-): ElementBounds {
-  const visitor = onBounds === undefined ? {} : { visit: onBounds };
-  return elementBounds(problem, reference, arithmetic, bound, { ...visitor, progress });
+/** Who sees the bounds as they are made, and how far they are. */
+function boundsOptions({ onBounds }: AuditOptions, progress: (done: number) => void) {
+  return onBounds === undefined ? { progress } : { visit: onBounds, progress };
 }
 
 /** What every quantity is judged by, decoded once and compared with the oracle once. */
@@ -201,7 +193,7 @@ function judgePrepared(
   );
   const bounds =
     options.bounds ??
-    judgedBounds(problem, reference, arithmetic, bound, options, report('bounds'));
+    elementBounds(problem, reference, arithmetic, bound, boundsOptions(options, report('bounds')));
   if (rowMeter !== null)
     options.onElements!({ reference, outputs: given, bounds, rows: rowMeter.statistics });
   const all = Object.values(given).filter((one) => one !== null && one !== undefined);

@@ -35,9 +35,9 @@ export function boundsOf({ quantities }: ElementBounds, { name, prose }: Quantit
 }
 
 /**
- * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. Rows whose inputs hold
- * infinities or NaNs, of which that says nothing, take the bound from `premises`, with the magnitude and
- * |O| for Σ w|v − O|, and no part of it is random.
+ * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. It says
+ * nothing of rows whose inputs hold infinities or NaNs: these take the bound from `premises`, with the
+ * magnitude and |O| for Σ w|v − O|, and no part of it is random.
  */
 export function elementBounds(
   problem: Problem,

@@ -1,7 +1,6 @@
 import { formats, ulp, type FormatName } from '../formats/index.js';
 import { rowElements } from '../problem/index.js';
-import type { ComparedQuantity } from './kernel-outputs.js';
-import { placeOf, type Coordinates } from './places.js';
+import { type ComparedQuantity, type Coordinates, placeOf } from './kernel-outputs.js';
 
 /** Quantiles of |error|: 0.5, 0.9, 0.99, 0.999. */
 export interface Percentiles {

@@ -51,7 +51,7 @@ export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './elem
 export type { ElementTest } from './element-test.js';
 export { createUlpScale, type ErrorProfile, type Percentiles } from './error-profile.js';
 export type { NumberTest, NumberTest as LseTest } from './number-test.js';
-export { describePlace, elementAt, placeOf, type Coordinates } from './places.js';
+export { describePlace, elementAt, placeOf, type Coordinates } from './kernel-outputs.js';
 export type { RowStatistics } from './row-statistics.js';
 export type { PremiseDeclaration } from '../../kernels/index.js';
 export {
@@ -89,4 +89,4 @@ export {
   type StructureTest,
 } from './structure/structure-result.js';
 export { findingTest, type Finding, type FindingTest, type Verdict } from './verdict.js';
-export type { UntestedStructure } from './structure/untested-structure.js';
+export type { UntestedStructure } from './structure/structure-result.js';

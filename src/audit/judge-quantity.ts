@@ -45,7 +45,7 @@ export interface JudgedOutputs {
 }
 
 /** What every quantity of an audit is judged by. */
-export interface JudgementMeasure {
+interface JudgementMeasure {
   readonly bounds: ElementBounds;
   /** Whether an element without a bound may be infinite or NaN: `Premises.isShortRange`. */
   readonly admitsOverflow: boolean;

@@ -1,8 +1,7 @@
 import type { FormatName } from '../formats/index.js';
-import { isAdmittedOverflow, isUndefinedRow } from './admitted-values.js';
+import { isAdmittedOverflow, isUndefinedRow } from './element-test.js';
 import { outputRounding } from './bounds/index.js';
-import type { ComparedQuantity } from './kernel-outputs.js';
-import { placeOf, type Coordinates } from './places.js';
+import { type ComparedQuantity, type Coordinates, placeOf } from './kernel-outputs.js';
 
 /** The number of every row (an LSE) against the oracle and its bound. Errors are absolute. */
 export interface NumberTest {

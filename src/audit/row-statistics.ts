@@ -21,7 +21,7 @@ export interface RowStatistics {
 }
 
 /** A walk over weights that leaves statistics of the rows behind. */
-export interface RowStatisticsMeter {
+interface RowStatisticsMeter {
   readonly visitor: WeightVisitor;
   readonly statistics: RowStatistics;
 }

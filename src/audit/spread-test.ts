@@ -1,8 +1,7 @@
 import { levels } from '../../oracles/index.js';
 import { rowElements } from '../problem/index.js';
 import { boundsOf, type ElementBounds } from './element-bounds.js';
-import type { ComparedQuantity } from './kernel-outputs.js';
-import { placeOf, type Coordinates } from './places.js';
+import { type ComparedQuantity, type Coordinates, placeOf } from './kernel-outputs.js';
 
 /** Rows whose errors are taken together: a tile of 128 queries, a head. */
 export const spreadScopes = ['tile', 'head'] as const;

@@ -2,14 +2,14 @@ import type { Diagnosis } from './diagnosis/index.js';
 import { formatApart, formatNumber } from '../words/index.js';
 import type { PremiseFit } from './premises/premise-fit.js';
 import {
-  structureTests,
   type StructureResult,
   type StructureTest,
+  structureTests,
+  type UntestedStructure,
 } from './structure/structure-result.js';
 import type { JudgedNumbers, JudgedQuantity, JudgedVectors } from './judge-quantity.js';
-import { describePlace } from './places.js';
+import { describePlace } from './kernel-outputs.js';
 import type { Quantity } from '../problem/index.js';
-import type { UntestedStructure } from './structure/untested-structure.js';
 
 /** What of a quantity was found wrong: not a number, beyond its bound, beyond what roundings add up to. */
 type Fault = 'non-finite' | 'bound' | 'spread' | 'rms';
@@ -173,7 +173,7 @@ function spreadFindings(judged: JudgedVectors, heads: number): Finding[] {
       ),
     );
   }
-  // Elements beyond the worst case are told of already.
+  // Another finding reports the elements beyond the worst case.
   if (spread.outside > elements.outside) {
     const { at, error, bound } = spread.worst!;
     findings.push(
@@ -238,8 +238,8 @@ function failureSentence(
 }
 
 /** What a verdict is reached from. */
-export interface Evidence {
-  /** In the order in which they are told of; the first is what the kernel is for. */
+interface Evidence {
+  /** In the order in which the report lists them; the first is what the kernel is for. */
   readonly outputs: readonly JudgedQuantity[];
   readonly untested: readonly UntestedStructure[];
   /** Heads per batch. */

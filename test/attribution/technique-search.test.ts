@@ -11,7 +11,7 @@ import {
 } from '../../src/attribution/index.js';
 import { renderIdentification } from '../../src/report/text/attribution/index.js';
 import { compareRuns, samplePieces } from '../../src/attribution/compare-runs.js';
-import { readUnknown } from '../../src/attribution/unknown-output.js';
+import { readUnknown } from '../../src/attribution/match-meter.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';

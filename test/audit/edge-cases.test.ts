@@ -3,7 +3,7 @@ import { auditOutputs, judgeOutputs, type KernelOutputs } from '../../src/audit/
 import { runKernelModel } from '../../kernels/index.js';
 import { attentionOracle } from '../../oracles/index.js';
 import { testNumbers } from '../../src/audit/number-test.js';
-import { isAdmittedOverflow } from '../../src/audit/admitted-values.js';
+import { isAdmittedOverflow } from '../../src/audit/element-test.js';
 import { formats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { laws } from '../../properties/index.js';
-import { replayCommand, suiteSettings } from '../../properties/vitest/replay.js';
+import { replayCommand, suiteSettings } from '../../properties/vitest/describe-attention-kernel.js';
 import { RequestError } from '../../src/request-error.js';
 import { builtDist } from '../setup/built-dist.js';
 

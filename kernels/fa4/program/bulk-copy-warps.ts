@@ -5,9 +5,8 @@ import {
   type TensorMap,
   type WarpProgram,
 } from '../../../src/machine/index.js';
-import { ringAddress } from './memory-layout.js';
+import { type ProgramContext, ringAddress, setUp } from './setup.js';
 import { scoreColumns, type BarrierPlan, type TileLayout } from './plan.js';
-import { setUp, type ProgramContext } from './setup.js';
 import {
   advance,
   arriveOn,

@@ -7,5 +7,5 @@ export {
   type ProgramRunOptions,
 } from './run-program.js';
 export { warpName, warpRoles, type ProgramContext } from './setup.js';
-export { exponentialSplit, rescaleTraffic } from './traffic.js';
+export { exponentialSplit, rescaleTraffic } from './rows/instruction-counts.js';
 export { workTiles, type WorkTile } from './tiles.js';

@@ -4,10 +4,10 @@ import {
   allocateTensorMemory,
   freeTensorMemory,
   type ProgramContext,
+  ringAddress,
   setUp,
   tensorAddressRegisters,
 } from './setup.js';
-import { ringAddress } from './memory-layout.js';
 import { scoreColumns, swizzleOf, type ProgramPlan, type TileLayout } from './plan.js';
 import {
   advance,

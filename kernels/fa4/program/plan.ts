@@ -91,7 +91,7 @@ export interface ProgramPlan {
 }
 
 /** Offsets in shared memory. */
-export interface ProgramAddresses {
+interface ProgramAddresses {
   readonly tensorAddress: number;
   /** [stage][128] fp32: α, then the row sums. */
   readonly scale: number;

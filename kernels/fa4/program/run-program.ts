@@ -26,11 +26,10 @@ import {
   type Fa4Format,
 } from '../configuration.js';
 import type { InputPatterns } from '../../online-softmax/units.js';
-import { type ProgramContext, setUp, warpName, warpRoles } from './setup.js';
+import { layOut, type ProgramContext, setUp, warpName, warpRoles } from './setup.js';
 import { correctionWarp } from './correction-warp.js';
 import { epilogueWarp, loadWarp } from './bulk-copy-warps.js';
 import { mmaWarp } from './mma-warp.js';
-import { layOut } from './memory-layout.js';
 import {
   planProgram,
   swizzleOf,

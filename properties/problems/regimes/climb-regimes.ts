@@ -13,11 +13,12 @@ import {
 import {
   besideThreshold,
   type BlockOrder,
+  maximum,
   type Regime,
   type RegimeRequest,
+  someRow,
   type Tiling,
 } from './regime.js';
-import { maximum, someRow } from './score-rows.js';
 
 /** By how much the sink's score exceeds the others', by how much a slope climbs; nats. */
 const sinkScore = 7;

@@ -8,8 +8,7 @@ import {
   queryLength,
   valueLength,
 } from '../values.js';
-import type { Regime } from './regime.js';
-import { everyRow, rawScoreRows } from './score-rows.js';
+import { everyRow, rawScoreRows, type Regime } from './regime.js';
 
 /** Negative scores: how far below zero they are drawn, how they spread, and what all of them stay below; nats. */
 const below = { nearest: 64, farthest: 380, deviation: 1.5, highest: -40 };

@@ -9,8 +9,7 @@ import {
   valueLength,
   type RandomValues,
 } from '../values.js';
-import type { Regime, RegimeRequest } from './regime.js';
-import { everyRow, maximum } from './score-rows.js';
+import { everyRow, maximum, type Regime, type RegimeRequest } from './regime.js';
 
 /** What the scores of the largest keys are at the default scale, about, in nats. */
 const peakScores = { repeated: 8, oneHot: 1024 };

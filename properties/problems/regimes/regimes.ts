@@ -3,9 +3,8 @@ import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-proble
 import { slopeRegimes, stepRegimes } from './climb-regimes.js';
 import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
 import { maximaRegimes } from './maxima-regimes.js';
-import { normalRegimes } from './normal-regimes.js';
+import { normalRegimes, valueSumRegimes } from './value-regimes.js';
 import type { Regime, RegimeRequest } from './regime.js';
-import { valueSumRegimes } from './value-sum-regimes.js';
 
 const table = {
   ...normalRegimes,

@@ -155,7 +155,7 @@ function createRowBounder(
 }
 
 /** How bounds are visited. */
-export interface RowsBoundOptions {
+interface RowsBoundOptions {
   readonly progress?: Progress;
   /** Which keys each query sees, in place of the problem's own mask: that of the reference. */
   readonly mask?: Mask;

@@ -45,7 +45,7 @@ export function chainError(
 }
 
 /** One key of a row, as the weighing finds it. */
-export interface ScoredKey {
+interface ScoredKey {
   /** NaN for a key that the row does not see. */
   readonly score: number;
   /** How far its exponent may be off, log2. */
@@ -55,7 +55,7 @@ export interface ScoredKey {
 }
 
 /** What scores become exponents of 2 with: `scanScores` and `weigh` share it. */
-export interface Exponents {
+interface Exponents {
   /** s·factor are exponents, log2. */
   readonly factor: number;
   /** Where the kernel's exponents count from, log2: the distance from it counts, too (Theorem 3). */
@@ -72,7 +72,7 @@ export function scanKeys(keys: readonly ScoredKey[], factor: number) {
 }
 
 /** How the weights of a row come about in one block of keys: its numbers in `BlockPlan`. */
-export interface WeighedRow {
+interface WeighedRow {
   readonly shift: number;
   readonly gain: number;
   readonly uncertainty: number;
@@ -81,7 +81,7 @@ export interface WeighedRow {
 }
 
 /** One weight, and what rounding may do to it, all in units of the row sum. */
-export interface WeighedKey {
+interface WeighedKey {
   readonly weight: number;
   /** z of Theorem 3: the larger distance of the exponent from the maximum and from the offset. */
   readonly distance: number;
@@ -183,7 +183,7 @@ export function columnMoments(keys: readonly WeighedKey[], values: ArrayLike<num
 }
 
 /** The numbers of a row that `addTile` takes: see `createWeigher`. */
-export interface TileTerms {
+interface TileTerms {
   readonly mass: number;
   readonly slack: number;
   readonly perTile: number;

@@ -47,7 +47,7 @@ function blocksOf(arithmetic: KernelArithmetic, span: KeyRange): KeyRange[] {
 }
 
 /** The ranges of keys that each of some rows sees: see `Mask`. */
-export type RowRanges = readonly (readonly KeyRange[])[];
+type RowRanges = readonly (readonly KeyRange[])[];
 
 /** The tiles of all blocks from the first that any row sees to the last, in the order of the blocks. */
 export function keyTiles(arithmetic: KernelArithmetic, rows: RowRanges): KeyTile[] {

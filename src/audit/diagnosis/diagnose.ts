@@ -1,14 +1,16 @@
 import { levels } from '../../../oracles/index.js';
-import { isAccepted } from './acceptance.js';
-import { bestAgreements, nearestCandidates } from './ranking.js';
-import { describeCorrelations } from './correlations.js';
+import { bestAgreements, isAccepted, nearestCandidates } from './acceptance.js';
+import {
+  describeCorrelations,
+  describeDamage,
+  describePooled,
+  describeScope,
+} from './describe-damage.js';
 import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import { hypothesisFamilies } from './hypotheses/families.js';
 import { everyRow } from './hypotheses/uniform-scale.js';
-import { describeDamage, describePooled, describeScope } from './location.js';
-import { explainLostRows, lostRows } from './lost-rows.js';
-import { explainEmptyRows, failsOnlyByLse } from './lse-rows.js';
+import { explainEmptyRows, explainLostRows, failsOnlyByLse, lostRows } from './lost-rows.js';
 import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
 import { structureOf } from '../judge-quantity.js';
 import { formatRoughly } from '../../words/index.js';

@@ -4,7 +4,7 @@ import type { RowPrediction } from './prediction.js';
 import { damageRatio } from './row-sample.js';
 
 /** What is left of an error when a prediction is taken off it, row by damaged row of the sample. */
-export interface Residuals {
+interface Residuals {
   /** Σ (observed − predicted)² over the columns; NaN for a row that the hypothesis is silent about. */
   readonly squares: Float64Array;
   /** Expected Σ of squared rounding errors; NaN likewise. */
@@ -93,7 +93,7 @@ function withinLimit({ observed, correct }: SampleRow, { out, limit }: RowPredic
 }
 
 /** Whether a row's observed output is what the prediction says, rounding allowed for. */
-export function explains(row: SampleRow, prediction: RowPrediction): boolean {
+function explains(row: SampleRow, prediction: RowPrediction): boolean {
   return misfitOf(row.observed, prediction) <= damageRatio && withinLimit(row, prediction);
 }
 

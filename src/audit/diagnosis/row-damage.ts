@@ -5,7 +5,7 @@ import type { GivenOutputs } from '../kernel-outputs.js';
 import type { DiagnosisInput } from './diagnosis.js';
 
 /** What the rows are measured from. */
-export interface RowMeasureInput extends Pick<DiagnosisInput, 'problem' | 'reference' | 'bound'> {
+interface RowMeasureInput extends Pick<DiagnosisInput, 'problem' | 'reference' | 'bound'> {
   readonly outputs: Pick<GivenOutputs, 'out'>;
 }
 

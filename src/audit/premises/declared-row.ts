@@ -1,17 +1,41 @@
 import {
   decodeToFloat64,
-  formats,
-  round,
   type FormatName,
+  formats,
   type NumberFormat,
+  type OverflowMode,
+  round,
+  smallestNormal,
 } from '../../formats/index.js';
-import { keysOf, problemMask, type Problem, type ProblemShape } from '../../problem/index.js';
+import { keysOf, type Problem, problemMask, type ProblemShape } from '../../problem/index.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { workingFormat } from './premises.js';
-import { rounderTo, type Rounder } from './quick-rounding.js';
+
+/** A rounding to a format. */
+export type Rounder = (x: number) => number;
+
+/**
+ * Rounds to nearest, by Veltkamp's splitting where the number is normal, for which a tie may go either
+ * way: for emulations that are to err as much as a kernel, not to have its bits.
+ * @param overflow what becomes of numbers beyond the largest
+ */
+export function rounderTo(name: FormatName, overflow: OverflowMode = 'saturate'): Rounder {
+  const format = formats[name];
+  const least = smallestNormal(format);
+  const most = format.maxFinite / 2;
+  const split = 2 ** (53 - format.precision) + 1;
+  if (name === 'fp64') return (x) => x;
+  if (name === 'fp32' && overflow === 'overflow') return Math.fround;
+  return (x) => {
+    const size = Math.abs(x);
+    if (!(size >= least && size <= most)) return round(format, x, { overflow });
+    const c = x * split;
+    return c - (c - x);
+  };
+}
 
 /** One row as a plain kernel of some premises would have it. */
-export interface EmulatedRow {
+interface EmulatedRow {
   readonly out: Float64Array;
   readonly lse: number;
 }

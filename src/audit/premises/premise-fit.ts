@@ -73,7 +73,7 @@ interface ErrorSizes {
 }
 
 /** A failed output, and what may be asked of it. */
-export interface FitRequest {
+interface FitRequest {
   readonly problem: Problem;
   readonly reference: AttentionReference;
   readonly outputs: GivenOutputs;

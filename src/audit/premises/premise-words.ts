@@ -15,7 +15,7 @@ import {
 export type PremiseName = keyof PremiseDeclaration;
 
 /** One premise as users write it. */
-export interface PremiseWord {
+interface PremiseWord {
   /** What may be declared, by name. */
   readonly values: readonly string[];
   /** What a number means that may be declared too; null where none may. */
@@ -157,7 +157,7 @@ export const premisePresets: Readonly<
 };
 
 /** "scores=bf16", as the flag takes it. */
-export function premiseText(name: PremiseName, value: string | number): string {
+function premiseText(name: PremiseName, value: string | number): string {
   return `${name}=${value}`;
 }
 

@@ -113,7 +113,7 @@ function reversedBits(size: number): Int32Array {
 }
 
 /** A discrete Fourier transform in place, Σ_n x_n e^(−2πi kn / size), of complex numbers. */
-export type FourierTransform = (real: Float64Array, imaginary: Float64Array) => void;
+type FourierTransform = (real: Float64Array, imaginary: Float64Array) => void;
 
 /** Makes the transform of `size` numbers, a power of two (Cooley and Tukey, radix 2). */
 export function fourierTransform(size: number): FourierTransform {

@@ -11,10 +11,7 @@ import {
   walkRows,
   type RowErrors,
 } from './structure-statistic.js';
-import { WorstResults, type StructureResult } from './structure-result.js';
-
-/** Keys per tile of this test. */
-export const keyTileKeys = 128;
+import { keyTileKeys, WorstResults, type StructureResult } from './structure-result.js';
 
 /**
  * Directions that are projected at once: each holds 128 × vDim numbers, and each walk over a block's

@@ -160,7 +160,7 @@ export class PooledProjections {
     const shared = this.#sharedRows(unit);
     shared.weights.merge(row.weights, new Float64Array(count + 1).fill(row.rounding));
     shared.outputs.merge(row.outputs, new Float64Array(count).fill(1));
-    // Where outputs cancel they tell nothing of which sums are alike.
+    // Outputs that cancel do not show which sums are alike.
     for (let d = 0; d < count; d++)
       shared.common[d] += Math.hypot(row.common[d], row.accumulated[d]);
     for (let d = 0; d < count; d++) shared.rest[d] += restOf(row, d);
@@ -420,7 +420,7 @@ function addTo(to: Float64Array, from: Float64Array): void {
 }
 
 /** What a row's statistic is judged by. */
-export interface RowAllowance {
+interface RowAllowance {
   readonly variances: Variances;
   readonly deviations: number;
   /** Largest relative error of the exponential, the worst that is smooth. */

@@ -28,7 +28,7 @@ function hasSquare(magnitude: number): boolean {
 }
 
 /** What all rows' projections are collected by. */
-export interface ProjectionModel {
+interface ProjectionModel {
   readonly reference: AttentionReference;
   /** The kernel's output, decoded. */
   readonly out: Float64Array;

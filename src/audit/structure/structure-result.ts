@@ -1,3 +1,6 @@
+import type { ProblemShape } from '../../problem/index.js';
+import type { Premises } from '../premises/premises.js';
+
 /**
  * What rounding leaves near zero and a bug does not: `scale` is the regression slope of the output on the
  * oracle, less one (relative); `bias` the mean signed error over the columns (absolute), elements
@@ -21,6 +24,9 @@ export type StructureTest = (typeof structureTests)[number];
 export function structureQuantity(test: StructureTest): string {
   return test === 'lse-mean' ? 'lse' : 'out';
 }
+
+/** Keys of a tile that the key-tile test takes as one. */
+export const keyTileKeys = 128;
 
 /** Rows that a statistic is pooled over: one query, a tile of 128 queries, a head. */
 export const structureScopes = ['row', 'tile', 'head'] as const;
@@ -88,4 +94,41 @@ export class WorstResults {
   list(): StructureResult[] {
     return [...this.#worst.values()];
   }
+}
+
+/** A structure test that nothing was held against, and why: a clause that follows "since". */
+export interface UntestedStructure {
+  readonly test: StructureTest;
+  readonly reason: string;
+}
+
+/** Tests of what a declaration may itself bring about. */
+const needsUsualPremises: ReadonlySet<StructureTest> = new Set([
+  'truncation',
+  'dispersion',
+  'lse-mean',
+]);
+
+function reasonOf(
+  test: StructureTest,
+  { keys }: ProblemShape,
+  { isUsual }: Premises,
+  hasLse: boolean,
+): string {
+  if (test === 'key-tile' && keys <= keyTileKeys) return 'there is one tile of keys only';
+  if (test === 'lse-mean' && !hasLse) return 'no LSE was given';
+  if (needsUsualPremises.has(test) && !isUsual) return 'the kernel declares how it computes';
+  return 'no row is finite, not zero, and errs by little enough for statistics';
+}
+
+/** The structure tests without a result. */
+export function untestedStructure(
+  results: readonly StructureResult[],
+  shape: ProblemShape,
+  premises: Premises,
+  hasLse: boolean,
+): UntestedStructure[] {
+  return structureTests
+    .filter((test) => !results.some((result) => result.test === test))
+    .map((test) => ({ test, reason: reasonOf(test, shape, premises, hasLse) }));
 }

@@ -3,9 +3,9 @@ import { decodeToFloat64, formats } from '../../formats/index.js';
 import type { Tensor } from '../../problem/index.js';
 import { CommonOffset } from './common-offset.js';
 import { NearlyEqual } from './error-pool.js';
-import { createInstruments } from './instruments.js';
+import { createInstruments, surveyRows } from './instruments.js';
 import { testKeyTiles } from './key-tile-test.js';
-import { testMeanLse } from './lse-mean-test.js';
+import { SlopeDispersion, type StructureInput, tanhError, testMeanLse } from './head-tests.js';
 import {
   PooledProjections,
   leastRowTolerance,
@@ -15,9 +15,6 @@ import {
   type Variances,
 } from './pooled-projections.js';
 import { RowCollector } from './row-projections.js';
-import { surveyRows } from './row-survey.js';
-import { type StructureInput, tanhError } from './structure-input.js';
-import { SlopeDispersion } from './slope-dispersion.js';
 import {
   alarmDeviations,
   outputGroups,
@@ -96,11 +93,7 @@ export function structureResults(
   const fineGroups = new NearlyEqual(Math.min(precision + 1, 13), -40, 0);
   const survey = surveyRows(problem, reference, weightFormat, fineGroups);
   const { scale, lightScale, bias, truncation } = createInstruments(
-    problem,
-    reference,
-    outputFormat,
-    weightFormat,
-    bound,
+    { problem, reference, bound, outputFormat, weightFormat },
     survey,
   );
   const instruments = [scale, lightScale, bias, truncation];

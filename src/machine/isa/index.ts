@@ -14,5 +14,5 @@ export {
   type WarpPlace,
   type WarpProgram,
 } from './instruction.js';
-export { electedLane, isActive, laneCount, type LaneMask } from './lanes.js';
+export { electedLane, isActive, laneCount, type LaneMask } from './arithmetic/instruction.js';
 export * from './tensor-core/index.js';

@@ -4,7 +4,7 @@ import type {
   TensorCopyShape,
   TensorMap,
 } from '../memory/index.js';
-import type { LaneMask } from './lanes.js';
+import type { LaneMask } from './arithmetic/instruction.js';
 import type { MmaInstruction } from './tensor-core/index.js';
 
 /**

@@ -7,7 +7,7 @@ export {
   type Amounts,
   type CtaCounters,
 } from './counters.js';
-export type { RooflineUnit, UnitPart } from './roofline-units.js';
+export type { RooflineUnit, UnitPart } from './unit-rates.js';
 export {
   balancedShare,
   clocksOf,

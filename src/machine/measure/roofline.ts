@@ -6,8 +6,8 @@ import {
   type RooflineUnitDefinition,
   rooflineUnits,
   type UnitPart,
-} from './roofline-units.js';
-import type { UnitRates } from './unit-rates.js';
+  type UnitRates,
+} from './unit-rates.js';
 
 /** What one unit has to do, and how long it takes at its full rate. */
 export interface RooflineLine extends Pick<

@@ -1,10 +1,10 @@
-export * from './box-copy.js';
+export * from './tensor-map.js';
 export * from './matrix-descriptor.js';
 export * from './matrix-operand.js';
 export * from './shared-memory.js';
-export * from './swizzle.js';
+export * from './shared-memory.js';
 export * from './tcgen05-copy.js';
 export * from './tensor-map.js';
 export * from './tensor-memory-shapes.js';
 export * from './tensor-memory.js';
-export type { MemoryViolation, MemoryViolationKind } from './violation.js';
+export type { MemoryViolation, MemoryViolationKind } from './shared-memory.js';

@@ -1,7 +1,5 @@
 import { RequestError } from '../../request-error.js';
-import { swizzles } from './swizzle.js';
-import type { SwizzleMode } from './swizzle.js';
-import type { MemoryViolation } from './violation.js';
+import { type MemoryViolation, type SwizzleMode, swizzles } from './shared-memory.js';
 
 /**
  * The dimension along which adjacent elements of an operand are adjacent in memory: K, or the other one

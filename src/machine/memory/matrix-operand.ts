@@ -1,11 +1,13 @@
 import type { PatternArray } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import { checkMatrixDescriptor } from './matrix-descriptor.js';
-import type { MatrixDescriptor } from './matrix-descriptor.js';
-import type { SharedMemory } from './shared-memory.js';
-import { swizzleAddress, swizzles } from './swizzle.js';
-import { requireLegal } from './violation.js';
-import type { MemoryViolation } from './violation.js';
+import { checkMatrixDescriptor, type MatrixDescriptor } from './matrix-descriptor.js';
+import {
+  type MemoryViolation,
+  requireLegal,
+  type SharedMemory,
+  swizzleAddress,
+  swizzles,
+} from './shared-memory.js';
 
 /** The part of a matrix in shared memory that one instruction reads. */
 export interface OperandExtent {

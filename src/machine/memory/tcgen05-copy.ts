@@ -1,17 +1,14 @@
 import type { MatrixDescriptor } from './matrix-descriptor.js';
-import { checkOperand, descriptorChunks } from './matrix-operand.js';
-import type { OperandExtent } from './matrix-operand.js';
-import type { SharedMemory } from './shared-memory.js';
+import { checkOperand, descriptorChunks, type OperandExtent } from './matrix-operand.js';
+import { type MemoryViolation, requireLegal, type SharedMemory } from './shared-memory.js';
 import {
   checkColumns,
   columnOf,
   laneOf,
   tensorMemoryColumns,
   tensorMemoryLanes,
+  type TensorMemoryRectangle,
 } from './tensor-memory.js';
-import type { TensorMemoryRectangle } from './tensor-memory.js';
-import { requireLegal } from './violation.js';
-import type { MemoryViolation } from './violation.js';
 
 /** The shapes of tcgen05.cp with the multicast that each requires, as PTX spells them. */
 export type TensorCopyShape =

@@ -1,7 +1,11 @@
-import { columnOf, laneOf, checkColumns, tensorMemoryColumns } from './tensor-memory.js';
-import type { TensorMemoryRectangle } from './tensor-memory.js';
-import { requireLegal } from './violation.js';
-import type { MemoryViolation } from './violation.js';
+import {
+  checkColumns,
+  columnOf,
+  laneOf,
+  tensorMemoryColumns,
+  type TensorMemoryRectangle,
+} from './tensor-memory.js';
+import { type MemoryViolation, requireLegal } from './shared-memory.js';
 
 /** The shapes of tcgen05.ld and tcgen05.st, as PTX spells them. */
 export type TensorMemoryShape = '32x32b' | '16x64b' | '16x128b' | '16x256b' | '16x32bx2';

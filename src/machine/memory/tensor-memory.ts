@@ -1,5 +1,5 @@
 import { architectures } from '../../hardware/index.js';
-import type { MemoryViolation } from './violation.js';
+import type { MemoryViolation } from './shared-memory.js';
 
 /** Lanes of a CTA's tensor memory. Source: PTX ISA 9.2, "Tensor Memory" (section 9.7.16.1). */
 export const tensorMemoryLanes = 128;

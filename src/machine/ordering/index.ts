@@ -14,7 +14,7 @@ export {
   barrierViolationKinds,
   type BarrierViolation,
   type BarrierViolationKind,
-} from './barrier-violations.js';
+} from './finding.js';
 export * from './barriers.js';
 export {
   assignClock,
@@ -47,7 +47,7 @@ export {
   type MemoryModelName,
   type OperationKind,
 } from './memory-model.js';
-export { createNamedBarrierHistory, type NamedBarrierHistory } from './named-barrier-history.js';
+export { createNamedBarrierHistory, type NamedBarrierHistory } from './barrier-history.js';
 export type {
   Actor,
   MemoryArea,

@@ -1,7 +1,11 @@
 import { tensorMemoryColumns } from '../memory/index.js';
 import type { AccessTable } from './accesses.js';
-import { barrierViolationKinds, type BarrierViolation } from './barrier-violations.js';
-import type { FindingAccess, FindingKind } from './finding.js';
+import {
+  type BarrierViolation,
+  barrierViolationKinds,
+  type FindingAccess,
+  type FindingKind,
+} from './finding.js';
 import type { MemoryArea, OrderedRun } from './order-tracker.js';
 import { conflictKinds, type Conflict } from './shadow-states.js';
 

@@ -83,8 +83,8 @@ export interface Actor {
 }
 
 /**
- * Follows what is ordered before what while a cluster runs, and reports what is not. It is told of every
- * access and of everything that orders; it does not change the run.
+ * Follows which events of a cluster's run are ordered, and reports those that are not. The run reports
+ * every access and every event that orders others; the tracker does not change the run.
  */
 export interface OrderTracker {
   readonly createWarp: () => WarpOrder;

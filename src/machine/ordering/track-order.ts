@@ -1,7 +1,12 @@
 import { siteOf } from '../isa/index.js';
 import { tensorMemoryColumns } from '../memory/index.js';
 import { createAccessTable } from './accesses.js';
-import { createBarrierHistory, type BarrierHistory } from './barrier-history.js';
+import {
+  type BarrierHistory,
+  createBarrierHistory,
+  createNamedBarrierHistory,
+  type NamedBarrierHistory,
+} from './barrier-history.js';
 import type { Mbarrier, NamedBarrier } from './barriers.js';
 import {
   copyClock,
@@ -13,7 +18,6 @@ import {
 } from './clock.js';
 import { createBarrierLives, createCtaReach, createTensorAllocations } from './lifetimes.js';
 import type { MemoryModel } from './memory-model.js';
-import { createNamedBarrierHistory, type NamedBarrierHistory } from './named-barrier-history.js';
 import {
   beginOperation,
   clocksOfActor,

@@ -1,6 +1,86 @@
-import { describeInstruction } from '../instructions/index.js';
+import { describeInstruction, recordOf } from '../instructions/index.js';
 import { partitions, type TimedUnit, type TraceEvent } from '../measure/index.js';
-import { createBusyShare, trackOf, type BusyShare, type Track } from './tracks.js';
+
+/** A row of a trace: a warp, or a unit of the SM. */
+interface Track {
+  /** Different from that of every other track of the CTA, and in the order of display. */
+  readonly id: number;
+  readonly name: string;
+}
+
+/** How the units of an SM are shown. */
+interface UnitTracks {
+  readonly firstId: number;
+  readonly name: string;
+  /** Whether each part of the SM has one. */
+  readonly isPartitioned: boolean;
+}
+
+const unitTracks: Readonly<Record<Exclude<TimedUnit, 'issue'> | 'TMA stores', UnitTracks>> = {
+  TMA: { firstId: 1, name: 'TMA loads', isPartitioned: false },
+  'TMA stores': { firstId: 2, name: 'TMA stores', isPartitioned: false },
+  'tensor core': { firstId: 3, name: 'tensor core', isPartitioned: false },
+  MUFU: { firstId: 200, name: 'MUFU', isPartitioned: true },
+  FMA: { firstId: 210, name: 'FMA', isPartitioned: true },
+  'tensor memory': { firstId: 220, name: 'tensor memory', isPartitioned: true },
+};
+const firstWarpId = 100;
+
+/** The track of a warp. */
+function warpTrack(warp: number, name: string): Track {
+  return { id: firstWarpId + warp, name };
+}
+
+/**
+ * The track that an event is shown on: the warp's, the unit's, or that of a unit of the warp's part of
+ * the SM. Bulk stores have one of their own: a load is shown when its bytes arrive, a store when it
+ * reads. What no unit executes (a commit) is shown with the tensor core that it follows.
+ */
+function trackOf(
+  { track, warp, instruction }: TraceEvent,
+  warpName: (warp: number) => string,
+): Track {
+  if (typeof track === 'number') return warpTrack(track, warpName(track));
+  const isStore = instruction !== null && recordOf(instruction).unit.operation === 'bulk-store';
+  const unit = track === 'issue' ? 'tensor core' : isStore ? 'TMA stores' : track;
+  const { firstId, name, isPartitioned } = unitTracks[unit];
+  if (!isPartitioned) return { id: firstId, name };
+  const part = warp % partitions;
+  return { id: firstId + part, name: `${name}, part ${part}` };
+}
+
+/** How much of each window of time a unit has worked. */
+interface BusyShare {
+  /** @param start of a piece of work, not before the start of the one before; @param end of it */
+  readonly add: (start: number, end: number) => void;
+  /** The windows up to the last work: where they begin, and the share from 0 to 1. */
+  readonly windows: () => readonly { readonly start: number; readonly share: number }[];
+}
+
+/**
+ * A unit that has not worked yet.
+ *
+ * @param window clocks
+ * @param units how many such units there are: the share is that of all
+ */
+export function createBusyShare(window: number, units: number): BusyShare {
+  const busy: number[] = [];
+  return {
+    add: (start, end) => {
+      for (let from = start; from < end;) {
+        const index = Math.floor(from / window);
+        const to = Math.min(end, (index + 1) * window);
+        busy[index] = (busy[index] ?? 0) + to - from;
+        from = to;
+      }
+    },
+    windows: () =>
+      Array.from(busy, (clocks = 0, index) => ({
+        start: index * window,
+        share: clocks / (window * units),
+      })),
+  };
+}
 
 /** What a trace says of the cluster whose events it shows. */
 export interface TracedCluster {

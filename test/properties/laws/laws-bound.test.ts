@@ -12,10 +12,9 @@ import {
   type LawId,
   type RegimeName,
 } from '../../../properties/index.js';
-import { exactAttention } from '../../../properties/laws/within-bound.js';
+import { exactAttention, runBounds } from '../../../properties/laws/within-bound.js';
 import { exactExp2, exactOfOctaves } from '../../../properties/laws/exact-exp2.js';
 import { exact, exactOfHotKeys } from '../../../properties/laws/exact.js';
-import { runBounds } from '../../../properties/laws/run-bounds.js';
 import { testBias, unbiased } from '../../../properties/laws/unbiased.js';
 import { arrangeProblem, indices } from '../../../properties/laws/transform-problem.js';
 import { randomValues } from '../../../properties/problems/values.js';

@@ -2,10 +2,10 @@ import {
   allLanes,
   clusterAddress,
   electedLane,
-  splitClusterAddress,
   type Instruction,
   type InstructionOf,
   type Opcode,
+  splitClusterAddress,
 } from '../../../../src/machine/index.js';
 
 /** What becomes of an instruction: another one, or none. */
@@ -121,3 +121,81 @@ export const edits = {
 
 /** The name of an edit. */
 export type EditName = keyof typeof edits;
+
+/**
+ * The sites of the program's instructions that order others, by opcode, without those that only the PTX
+ * ISA asks for. Sites that only some head dimensions or a pair of CTAs have are among them.
+ */
+export const synchronisingSites = {
+  'mbarrier.init': [
+    ...['Q full: initialised', 'Q empty: initialised', 'K/V full: initialised'],
+    ...['K/V empty: initialised', 'S full: initialised', 'P full, O rescaled: initialised'],
+    ...['P full, last quarter: initialised', 'O full: initialised'],
+    ...['statistics empty: initialised', 'O staged: initialised', 'O stored: initialised'],
+    ...['Q free of O: initialised', 'Q taken: initialised', 'tensor memory free: initialised'],
+  ],
+  'mbarrier.try_wait.parity': [
+    ...['K/V empty: load waits', 'K/V empty: load waits for the middle'],
+    ...[
+      'K/V empty: load waits at its end',
+      'Q empty: load waits',
+      'Q empty: load waits at its end',
+    ],
+    ...['Q free of O: load waits', 'Q full: MMA waits', 'K/V full: MMA waits'],
+    ...['P full, O rescaled: MMA waits', 'P full, last quarter: MMA waits'],
+    ...['S full: softmax waits', 'statistics empty: softmax waits', 'O full: correction waits'],
+    ...['O stored: correction waits', 'O stored: correction waits at its end'],
+    ...['O staged: epilogue waits', 'Q taken: epilogue waits', 'tensor memory: peer has left'],
+  ],
+  'mbarrier.arrive': [
+    ...['P full, O rescaled: softmax arrives', 'P full, last quarter: softmax arrives'],
+    'P full, O rescaled: correction arrives at the start',
+    'P full, O rescaled: correction arrives after a block',
+    'P full, O rescaled: correction arrives after a tile',
+    'statistics empty: correction releases the first block',
+    ...['statistics empty: correction releases α', 'statistics empty: correction releases sums'],
+    'statistics empty: correction releases the last block',
+    ...['O staged: correction arrives', 'O stored: epilogue arrives'],
+    ...['Q taken: load arrives', 'Q free of O: epilogue arrives', 'tensor memory: peer may free'],
+  ],
+  'mbarrier.arrive.expect_tx': ['Q full: load expects bytes', 'K/V full: load expects bytes'],
+  'tcgen05.commit': [
+    ...['S full: MMA commits', 'O full: MMA commits', 'Q empty: MMA releases'],
+    ...['K/V empty: MMA releases K', 'K/V empty: MMA releases V'],
+  ],
+  'bar.sync': [
+    ...['barriers initialised: all threads', 'tensor memory allocated'],
+    'statistics full: correction waits for the first block',
+    'statistics full: correction waits for α',
+    'statistics full: correction waits for sums',
+    'tensor memory: all have left',
+  ],
+  'bar.arrive': [
+    ...['statistics full: softmax arrives with α', 'statistics full: softmax arrives with sums'],
+    'tensor memory: left',
+  ],
+  'bar.warp.sync': ['P: lanes joined'],
+  'barrier.cluster.arrive.relaxed': ['barriers initialised: cluster arrives'],
+  'barrier.cluster.wait': ['barriers initialised: cluster waits'],
+  'fence.mbarrier_init': ['barriers initialised: fence'],
+  'fence.proxy.async': ['O: fence before the epilogue'],
+  'tcgen05.wait::st': ['P: stores awaited', 'P: last stores awaited', 'O: stores awaited'],
+  'tcgen05.relinquish_alloc_permit': ['tensor memory: no more allocations'],
+  'tcgen05.dealloc': ['tensor memory: freed'],
+  'cp.async.bulk.commit_group': ['O: group'],
+  'cp.async.bulk.wait_group.read': ['O: bulk stores awaited'],
+} as const satisfies Partial<Record<Opcode, readonly string[]>>;
+
+/** Those that the program has with `isaFences` alone. */
+export const isaFenceSites = {
+  'tcgen05.fence::before_thread_sync': ['P: fence before arriving', 'O: fence before arriving'],
+  'tcgen05.fence::after_thread_sync': [
+    ...['S: fence after waiting', 'O: fence after waiting', 'MMA: fence after waiting'],
+  ],
+  'tcgen05.wait::ld': ['S: loads awaited', 'O: loads awaited'],
+} as const satisfies Partial<Record<Opcode, readonly string[]>>;
+
+/** Loads whose bytes a barrier counts. */
+export const countedLoadSites = {
+  'cp.async.bulk.tensor.shared.global': ['Q: loaded', 'K: loaded', 'V: loaded'],
+} as const satisfies Partial<Record<Opcode, readonly string[]>>;

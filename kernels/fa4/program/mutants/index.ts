@@ -8,4 +8,4 @@ export {
   type MachineMutant,
   type RedundantMutant,
 } from './mutants.js';
-export { countedLoadSites, isaFenceSites, synchronisingSites } from './synchronisation-sites.js';
+export { countedLoadSites, isaFenceSites, synchronisingSites } from './edits.js';

@@ -5,9 +5,15 @@ import {
 } from '../../../../src/machine/index.js';
 import type { ProgramMutant } from '../../../kernel-program.js';
 import type { ProgramPlan, RingDepths } from '../plan.js';
-import { type Edit, type EditName, edits } from './edits.js';
+import {
+  countedLoadSites,
+  type Edit,
+  type EditName,
+  edits,
+  isaFenceSites,
+  synchronisingSites,
+} from './edits.js';
 import { applyMove, type Move, moves } from './moves.js';
-import { countedLoadSites, isaFenceSites, synchronisingSites } from './synchronisation-sites.js';
 import type { ProgramChange, ProgramRunOptions } from '../run-program.js';
 
 /** One mistake in how the program's warps wait for one another. */

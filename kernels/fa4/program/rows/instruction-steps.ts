@@ -159,7 +159,8 @@ const exponentShift = immediate(23);
  * A function that replaces the exponents in the registers of a row by their exponentials: in the columns
  * of `isPolynomial` by the software exp2, pair by pair, in the others by ex2.approx.ftz.f32. Source:
  * `apply_exp2_convert` in flash_attn/cute/softmax.py and `ex2_emulation_2` in utils.py of
- * Dao-AILab/flash-attention; its packed additions are written with the FTZ that exp2.ts tells of.
+ * Dao-AILab/flash-attention; exp2-polynomial.ts says why its packed additions
+ * are written with FTZ.
  */
 export function exponentials(
   { issue }: Issuer,

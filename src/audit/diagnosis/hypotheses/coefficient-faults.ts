@@ -1,7 +1,12 @@
-import { rowsToFit } from '../fit-budget.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
+import {
+  type Hypothesis,
+  type HypothesisContext,
+  type HypothesisFamily,
+  rowsToFit,
+  type SampleRow,
+} from '../hypothesis.js';
 import { predictWeighted, type RowPrediction } from '../prediction.js';
-import { runOnlineSoftmax, type BlockOrder } from './online-softmax.js';
+import { runOnlineSoftmax, type BlockOrder } from './online-softmax-faults.js';
 
 /** Powers of the fraction whose coefficients an exponential's polynomial has beyond the constant 1. */
 const powers = [1, 2, 3] as const;

@@ -1,21 +1,23 @@
 import type { HypothesisFamily } from '../hypothesis.js';
 import { coefficientHypotheses } from './coefficient-faults.js';
-import { columnPlaceHypotheses } from './column-faults.js';
+import {
+  columnHypotheses,
+  columnPlaceHypotheses,
+  headPlaceHypotheses,
+  rowHypotheses,
+} from './placement-faults.js';
 import { headHypotheses } from './head-faults.js';
 import { keyTileHypotheses } from './key-tile-faults.js';
 import { lseHypotheses } from './lse-faults.js';
 import { maskHypotheses } from './mask-faults.js';
 import { narrowHypotheses } from './narrow-faults.js';
 import { onlineSoftmaxHypotheses } from './online-softmax-faults.js';
-import { outputPrecisionHypotheses } from './output-precision.js';
-import { columnHypotheses, headPlaceHypotheses, rowHypotheses } from './placement-faults.js';
-import { rowFactorHypotheses, rowSumHypotheses } from './row-sum-faults.js';
+import { outputPrecisionHypotheses, scorePrecisionHypotheses } from './precision-faults.js';
+import { rowFactorHypotheses, rowSumHypotheses, splitHypotheses } from './row-sum-faults.js';
 import { scaleFactorHypotheses } from './scale-factor.js';
 import { scoreBiasHypotheses } from './score-bias.js';
-import { scorePrecisionHypotheses } from './score-precision.js';
 import { scoreHypotheses } from './score-faults.js';
 import { singleKeyHypotheses } from './single-key-faults.js';
-import { splitHypotheses } from './split-faults.js';
 import { uniformOffsetHypotheses, uniformScaleHypotheses } from './uniform-scale.js';
 
 /** Every kind of hypothesis, in the order in which equally good ones are named. */

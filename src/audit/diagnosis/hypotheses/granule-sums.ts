@@ -5,6 +5,16 @@ import type { RowReader } from '../row-reader.js';
 /** A stretch of keys that a loop over K and V takes in one step. */
 export type KeyTile = KeyRange;
 
+/** Where a tile's K and V come from, in keys from its own, and whether its K is zero. */
+interface TileSource {
+  readonly keysFrom: number;
+  readonly valuesFrom: number;
+  readonly zeroKeys?: boolean;
+}
+
+/** The tile's own K and V. */
+export const ownTile: TileSource = { keysFrom: 0, valuesFrom: 0 };
+
 /** Σ over V of the ranking rows' tiles, granule by granule, so that a tile costs vDim operations. */
 export class GranuleSums {
   readonly #sums: Float64Array;
@@ -16,9 +26,7 @@ export class GranuleSums {
     reader: RowReader,
     row: SampleRow,
     granule: number,
-    keysFrom: number,
-    valuesFrom: number,
-    zeroKeys = false,
+    { keysFrom, valuesFrom, zeroKeys = false }: TileSource,
   ) {
     const { keys, vDim } = reader.shape;
     const count = Math.ceil(keys / granule);

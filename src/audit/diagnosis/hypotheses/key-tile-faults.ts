@@ -2,7 +2,7 @@ import { clipRanges, keysOf, spanOf } from '../../../problem/index.js';
 import type { HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
 import { predictWeighted, type WeightedRow } from '../prediction.js';
 import type { RowReader } from '../row-reader.js';
-import { GranuleSums, type KeyTile } from './granule-sums.js';
+import { GranuleSums, ownTile, type KeyTile } from './granule-sums.js';
 
 /**
  * What a fault does to one tile of keys: the tile's weights in the sum over V and in the row sum, in
@@ -182,14 +182,11 @@ function rankTiles(
     const faulty =
       fault.keysFrom === 0 && fault.valuesFrom === 0 && !fault.zeroKeys
         ? sums
-        : new GranuleSums(
-            reader,
-            row,
-            size,
-            fault.keysFrom * size,
-            fault.valuesFrom * size,
-            fault.zeroKeys,
-          );
+        : new GranuleSums(reader, row, size, {
+            keysFrom: fault.keysFrom * size,
+            valuesFrom: fault.valuesFrom * size,
+            zeroKeys: fault.zeroKeys,
+          });
     tiles.forEach((tile, t) => {
       const total = 1 - sums.weight(tile) + fault.inSum * faulty.weight(tile);
       let squares = 0;
@@ -221,7 +218,7 @@ export const keyTileHypotheses: HypothesisFamily = function* (context) {
   const candidates = tileSizes
     .filter((size) => size < shape.keys)
     .flatMap((size) => {
-      const correct = rows.map((row) => new GranuleSums(reader, row, size, 0, 0));
+      const correct = rows.map((row) => new GranuleSums(reader, row, size, ownTile));
       return tileFaults.flatMap((fault) => rankTiles(context, rows, size, fault, correct));
     })
     .sort((a, b) => a.misfit - b.misfit)

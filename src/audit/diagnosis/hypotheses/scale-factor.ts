@@ -1,6 +1,11 @@
 import { formats, round, type FormatName } from '../../../formats/index.js';
-import { rowsToFit } from '../fit-budget.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
+import {
+  type Hypothesis,
+  type HypothesisContext,
+  type HypothesisFamily,
+  rowsToFit,
+  type SampleRow,
+} from '../hypothesis.js';
 import { predictWeighted, softmaxRow, type RowPrediction } from '../prediction.js';
 
 /** Factors that the search starts from: the best of them begins the descent. */

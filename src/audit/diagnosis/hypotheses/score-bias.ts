@@ -1,5 +1,10 @@
-import { rowsToFit } from '../fit-budget.js';
-import type { Hypothesis, HypothesisContext, HypothesisFamily, SampleRow } from '../hypothesis.js';
+import {
+  type Hypothesis,
+  type HypothesisContext,
+  type HypothesisFamily,
+  rowsToFit,
+  type SampleRow,
+} from '../hypothesis.js';
 import { predictWeighted, scalePrediction, softmaxRow, type RowPrediction } from '../prediction.js';
 
 /** Rows of a head that its number is fitted to, and those that its start is chosen by. */

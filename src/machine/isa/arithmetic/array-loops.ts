@@ -1,7 +1,5 @@
 import { lazily } from '../../../lazily.js';
-import { isActive, warpLanes } from '../lanes.js';
-import type { Run, RunLoop } from './instruction.js';
-import type { Operand } from './operand.js';
+import { isActive, type Operand, type Run, type RunLoop, warpLanes } from './instruction.js';
 
 /** `results[i]` from `inputs[i]`, for arrays of equal length. */
 type WordArrayFunction = (inputs: Uint32Array, results: Uint32Array) => void;

@@ -1,4 +1,4 @@
-import { float32Of, flushed } from './float32-words.js';
+import { float32Of, flushed } from './float32-loops.js';
 import { flushings } from './float32-instructions.js';
 import { evaluatingLoop, type WordInstruction } from './instruction.js';
 

@@ -12,7 +12,7 @@ import { formats, type RoundingMode } from '../../../formats/index.js';
 import { arrayLoop } from './array-loops.js';
 import { evaluatingLoop, type WordInstruction } from './instruction.js';
 import { roundSumToFloat32 } from '../../../arith/index.js';
-import { bitsOf, float32Of, flushed } from './float32-words.js';
+import { bitsOf, float32Of, flushed } from './float32-loops.js';
 import { flushings } from './float32-instructions.js';
 
 const names = Object.keys(conversions) as ConversionName[];

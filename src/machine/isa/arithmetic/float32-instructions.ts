@@ -1,17 +1,21 @@
 import {
   addFloat32,
+  type Float32Options,
   fusedMultiplyAddFloat32,
   multiplyFloat32,
   subtractFloat32,
-  type Float32Options,
 } from '../../../arith/index.js';
-import type { RoundingMode } from '../../../formats/index.js';
-import { bitsOf, extremum, type ExtremumRule, float32Of, flushed } from './float32-words.js';
+import { formats, type RoundingMode } from '../../../formats/index.js';
 import {
   addLoop,
   addToNearestLoop,
+  bitsOf,
+  extremum,
   extremumLoop,
   extremumOfThreeLoop,
+  type ExtremumRule,
+  float32Of,
+  flushed,
   fusedMultiplyAddToNearestLoop,
   multiplyToNearestLoop,
   subtractToNearestLoop,
@@ -22,6 +26,14 @@ import {
   type RunLoop,
   type WordInstruction,
 } from './instruction.js';
+import {
+  createSpecialFunctionArrays,
+  type Float32SpecialFunctionName,
+  type SpecialFunctionName,
+  specialFunctions,
+} from '../../../hardware/index.js';
+import { lazily } from '../../../lazily.js';
+import { arrayLoop } from './array-loops.js';
 
 interface Operation {
   readonly opcode: string;
@@ -195,3 +207,33 @@ export const float32SignInstructions: readonly WordInstruction[] = Object.entrie
     return { name, unit: 'fma', operands: 1, laneOperations: 1, width: 1, evaluate, loop };
   }),
 );
+
+const arrays = lazily(() => createSpecialFunctionArrays());
+const names = Object.keys(specialFunctions) as SpecialFunctionName[];
+const isFloat32 = (name: SpecialFunctionName): name is Float32SpecialFunctionName =>
+  specialFunctions[name].format === 'fp32';
+
+function loopOf(name: SpecialFunctionName, inOrder: RunLoop): RunLoop {
+  if (!isFloat32(name)) return inOrder;
+  return arrayLoop(() => arrays()[name], formats.fp32.storageBits, inOrder);
+}
+
+/**
+ * The instructions of the special function unit that src/hardware models, bit for bit those of an
+ * H200. ptxas surrounds `ex2.approx.f32`, without ftz, with two more instructions for subnormal
+ * results; here it is the one that PTX has.
+ */
+export const specialFunctionInstructions: readonly WordInstruction[] = names.map((name) => {
+  const { format, evaluate: ofPattern } = specialFunctions[name];
+  const mask = 2 ** formats[format].storageBits - 1;
+  const evaluate = (a: number): number => ofPattern((a & mask) >>> 0);
+  return {
+    name,
+    unit: 'mufu',
+    operands: 1,
+    laneOperations: 1,
+    width: 1,
+    evaluate,
+    loop: loopOf(name, evaluatingLoop(evaluate)),
+  };
+});

@@ -1,4 +1,4 @@
-export { executeArithmetic, executeArithmeticRun } from './execute.js';
+export { executeArithmetic, executeArithmeticRun } from './instructions.js';
 export type {
   ArithmeticInstruction,
   ArithmeticUnit,
@@ -18,5 +18,5 @@ export {
   registersOf,
   type Operand,
   type WarpRegisters,
-} from './operand.js';
-export { allLanes, warpLanes } from '../lanes.js';
+} from './instruction.js';
+export { allLanes, warpLanes } from './instruction.js';

@@ -1,8 +1,9 @@
-import { isActive, warpLanes } from '../lanes.js';
 import {
   type ArithmeticUnit,
   evaluatingLoop,
+  isActive,
   type RunLoop,
+  warpLanes,
   type WordInstruction,
 } from './instruction.js';
 

@@ -1,0 +1,182 @@
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { Problem } from '../../problem/index.js';
+import { type KernelBound, outputRounding } from '../bounds/index.js';
+import type { GivenOutputs } from '../kernel-outputs.js';
+import type { Premises } from '../premises/premises.js';
+import {
+  type PooledProjections,
+  type RowProjections,
+  rowShareOfLargest,
+  type Variances,
+} from './pooled-projections.js';
+import { ErrorPool } from './error-pool.js';
+
+/** What the structure tests judge, and how strictly. */
+export interface StructureInput {
+  readonly problem: Problem;
+  readonly reference: AttentionReference;
+  readonly outputs: GivenOutputs;
+  readonly bound: KernelBound;
+  readonly premises: Premises;
+  readonly falseAlarmRate: number;
+}
+
+/** The most that a softcap's tanh may change a score, which is a function of the score; 0 without one. */
+export function tanhError({ softcap }: Problem, { tanh, elementwise }: Premises): number {
+  return softcap === null ? 0 : (tanh + 4 * elementwise) * softcap;
+}
+
+/** A smooth exponential's mean error over an octave, as a part of its largest. */
+const meanOfExponential = 1 / 8;
+
+/** Weights that may be off by more, relatively, are no longer taken to err at random. */
+const largestRandomError = 2 ** -4;
+
+/** Mean loss of one addition to a sum that a tensor core truncates, relative to the sum. */
+const truncatedAddition = 2 ** -26;
+
+/**
+ * The mean error of a head's LSE, and what a correct kernel's exceeds with probability at most
+ * 2·exp(−deviations²/2): see docs/bounds.md, "The structure". Null where no LSE was given, or none of the
+ * head's is finite.
+ *
+ * @param pooled the weights of the head's rows by their place in an octave
+ * @param unit by row: rows of one number may err alike
+ */
+export function testMeanLse(
+  input: StructureInput,
+  pooled: PooledProjections,
+  head: number,
+  deviations: number,
+  unit: Int32Array,
+): { readonly statistic: number; readonly threshold: number } | null {
+  const { problem, reference, bound, premises } = input;
+  const { lse } = input.outputs;
+  // Of a kernel that declares something only the worst case of each row is known.
+  if (lse === null || pooled.rows === 0 || !premises.isUsual) return null;
+  const { queries } = reference.shape;
+  const { accumulation, elementwise, exponential, logarithm } = premises;
+  const sumsTruncate = problem.q.format !== 'fp32' && problem.q.format !== 'fp64';
+  let rows = 0;
+  let error = 0;
+  let systematic = 0;
+  const amplitudes = new Map<number, number>();
+  for (let row = head * queries; row < (head + 1) * queries; row++) {
+    const exact = reference.quantities.lse.values[row];
+    const ofRow = lse.values[row] - exact;
+    if (!Number.isFinite(ofRow)) continue;
+    const { keys, weight, typicalWeight, isCoarse } = bound.row(row);
+    if (isCoarse) continue;
+    rows++;
+    error += ofRow;
+    const size = Math.abs(exact) + Math.abs(reference.maximum[row]);
+    systematic +=
+      elementwise * size +
+      logarithm +
+      reference.quantities.lse.radius[row] +
+      outputRounding(lse.format, exact, 0) +
+      tanhError(problem, premises) +
+      (typicalWeight > largestRandomError ? typicalWeight : 0) +
+      (sumsTruncate ? keys * truncatedAddition + (weight - typicalWeight) / 8 : 0);
+    const random =
+      typicalWeight - exponential + 4 * elementwise * size + Math.sqrt(3 * keys) * accumulation;
+    amplitudes.set(unit[row], (amplitudes.get(unit[row]) ?? 0) + random);
+  }
+  if (rows === 0) return null;
+  let squares = 0;
+  for (const amplitude of amplitudes.values()) squares += amplitude ** 2;
+  const ofExponential = meanOfExponential + pooled.meanExponentialError(deviations);
+  return {
+    statistic: error / rows,
+    threshold:
+      systematic / rows +
+      exponential * ofExponential +
+      (deviations / Math.sqrt(3)) * (Math.sqrt(squares) / rows),
+  };
+}
+
+/** Which of the instruments gives a row's slope. */
+const slope = 0;
+
+/** Variances of the slopes of rows that may err alike, as they weigh: by their outputs' roundings, by all else. */
+interface Unit {
+  readonly ofOutputs: number;
+  readonly ofRest: number;
+}
+
+/**
+ * How far the slopes of a head's rows scatter: the root mean square of each row's regression slope of the
+ * output on the oracle, less one. A factor that each row gets wrong in its own way, as a reciprocal kept in
+ * bf16 does, leaves their mean alone. A row weighs by how well its slope is known.
+ */
+export class SlopeDispersion {
+  readonly #falseAlarmRate: number;
+  #measured = 0;
+  #systematic = 0;
+  #weight = 0;
+  readonly #units = new Map<number, Unit>();
+  readonly #outputs: ErrorPool;
+  readonly #ones: Float64Array;
+  #ofOutputs = 0;
+
+  /** `falseAlarmRate` is that of one head; rows are projected by so many instruments. */
+  constructor(falseAlarmRate: number, instruments: number) {
+    this.#falseAlarmRate = falseAlarmRate;
+    this.#outputs = new ErrorPool(instruments);
+    this.#ones = new Float64Array(instruments).fill(1);
+  }
+
+  /** Rows of one unit may err alike. */
+  add(row: RowProjections, variances: Variances, unit: number): void {
+    const { signed, norm, systematic, known: ofKnown } = row;
+    const weight = norm[slope];
+    if (!(weight > 0)) return;
+    // What the roundings of P come to where they are known counts where that is more than by chance.
+    const ofWeights = Math.max(
+      rowShareOfLargest(row, slope) * variances.weights[slope],
+      ofKnown[slope] ** 2,
+    );
+    const ofRest = ofWeights + variances.others[slope];
+    this.#outputs.merge(row.outputs, this.#ones);
+    this.#ofOutputs += row.outputs.squared(slope);
+    this.#measured += signed[slope] ** 2 / weight;
+    this.#systematic += systematic[slope] ** 2 / weight;
+    this.#weight += weight;
+    const known = this.#units.get(unit) ?? { ofOutputs: 0, ofRest: 0 };
+    this.#units.set(unit, {
+      ofOutputs: known.ofOutputs + variances.outputs[slope] / weight,
+      ofRest: known.ofRest + ofRest / weight,
+    });
+  }
+
+  clear(): void {
+    this.#measured = this.#systematic = this.#weight = this.#ofOutputs = 0;
+    this.#outputs.clear();
+    this.#units.clear();
+  }
+
+  /**
+   * The root mean square slope, and what it exceeds with the stated probability only: the tail of a sum of
+   * squares of sub-Gaussian variables (Hsu, Kakade and Zhang 2012, Theorem 2.1), as in the spread.
+   */
+  result(): { readonly statistic: number; readonly threshold: number } {
+    const t = Math.log(1 / this.#falseAlarmRate);
+    // Rows whose outputs round alike do not scatter independently by these roundings: the variance of the sum of
+    // all slopes, against the sum of their variances, tells how many of them err as one.
+    const alike = Math.max(1, this.#outputs.squared(slope) / this.#ofOutputs || 1);
+    let trace = 0;
+    let squares = 0;
+    let largest = 0;
+    for (const { ofOutputs, ofRest } of this.#units.values()) {
+      trace += ofRest + ofOutputs;
+      squares += ofRest ** 2 + 2 * ofRest * ofOutputs + alike * ofOutputs ** 2;
+      largest = Math.max(largest, ofRest + alike * ofOutputs);
+    }
+    const most = trace + 2 * Math.sqrt(squares * t) + 2 * largest * t;
+    const mean = (energy: number) => (this.#weight > 0 ? Math.sqrt(energy / this.#weight) : 0);
+    return {
+      statistic: mean(this.#measured),
+      threshold: mean((Math.sqrt(most) + Math.sqrt(this.#systematic)) ** 2),
+    };
+  }
+}
