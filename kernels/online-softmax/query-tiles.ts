@@ -3,6 +3,51 @@ import { formats, patternsOf } from '../../src/formats/index.js';
 import type { KeyRange, Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
 import { intervalMask, type KeyBlock, keyBlocks, queryTiles, type Tiling } from './key-blocks.js';
 
+/** How operands find their way to a tile of queries. */
+export interface ForwardPaths {
+  /**
+   * The keys begin ≤ j < end that a query sees, j up to the end of the last block; null for what the
+   * problem's mask says.
+   */
+  readonly visibleKeys: ((problem: Problem, shape: ProblemShape, query: number) => KeyRange) | null;
+  /** The kv head, counted over [batch · kv heads], that a head of [batch · heads] reads. */
+  readonly kvHead: (head: number, shape: ProblemShape) => number;
+  /** Of the blocks in the order visited: the one whose keys, or values, are read for block `index`. */
+  readonly keysFrom: (index: number, blocks: number) => number;
+  readonly valuesFrom: (index: number, blocks: number) => number;
+}
+
+/** The paths of a correct forward. */
+export const kernelPaths: ForwardPaths = {
+  visibleKeys: null,
+  kvHead: (head, { heads, kvHeads, groupSize }) =>
+    Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize),
+  keysFrom: (index) => index,
+  valuesFrom: (index) => index,
+};
+
+/**
+ * One tile of queries on its way through the blocks of keys. All operands are bit patterns in the
+ * format of the inputs; methods are called in this order, `block` once for each.
+ */
+export interface TileWork<Result, Patterns extends InputPatterns = Uint16Array> {
+  /** Begins a tile with its queries, [rows × qkDim]. */
+  readonly begin: (queries: Patterns, rows: number) => void;
+  /** Works on a block's keys [keys × qkDim] and values [keys × vDim]. */
+  readonly block: (block: KeyBlock, keys: Patterns, values: Patterns) => void;
+  readonly finish: () => Result;
+}
+
+/** A problem cut into tiles of queries that do not depend on one another. */
+export interface ForwardTiles<Result> {
+  /** How many tiles there are: those of the first head, then those of the next. */
+  readonly tiles: number;
+  /** Where the rows of a tile lie among all rows [batch · heads · queries]. */
+  readonly rowsOf: (tile: number) => { readonly first: number; readonly rows: number };
+  /** Computes one tile. */
+  readonly runTile: (tile: number) => Result;
+}
+
 /**
  * What a tile of queries has done. Rescales are counted after the first block in which the tile sees a
  * key: before, there is nothing to rescale.
@@ -58,51 +103,6 @@ export function blockMmas(qkDim: number, keys: number, vDim: number, sumLength: 
   const scores = (qkDim / sumLength) * Math.ceil(keys / mmaRows);
   const outputs = (keys / sumLength) * Math.ceil(vDim / mmaRows);
   return scores + outputs;
-}
-
-/** How operands find their way to a tile of queries. */
-export interface ForwardPaths {
-  /**
-   * The keys begin ≤ j < end that a query sees, j up to the end of the last block; null for what the
-   * problem's mask says.
-   */
-  readonly visibleKeys: ((problem: Problem, shape: ProblemShape, query: number) => KeyRange) | null;
-  /** The kv head, counted over [batch · kv heads], that a head of [batch · heads] reads. */
-  readonly kvHead: (head: number, shape: ProblemShape) => number;
-  /** Of the blocks in the order visited: the one whose keys, or values, are read for block `index`. */
-  readonly keysFrom: (index: number, blocks: number) => number;
-  readonly valuesFrom: (index: number, blocks: number) => number;
-}
-
-/** The paths of a correct forward. */
-export const kernelPaths: ForwardPaths = {
-  visibleKeys: null,
-  kvHead: (head, { heads, kvHeads, groupSize }) =>
-    Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize),
-  keysFrom: (index) => index,
-  valuesFrom: (index) => index,
-};
-
-/**
- * One tile of queries on its way through the blocks of keys. All operands are bit patterns in the
- * format of the inputs; methods are called in this order, `block` once for each.
- */
-export interface TileWork<Result, Patterns extends InputPatterns = Uint16Array> {
-  /** Begins a tile with its queries, [rows × qkDim]. */
-  readonly begin: (queries: Patterns, rows: number) => void;
-  /** Works on a block's keys [keys × qkDim] and values [keys × vDim]. */
-  readonly block: (block: KeyBlock, keys: Patterns, values: Patterns) => void;
-  readonly finish: () => Result;
-}
-
-/** A problem cut into tiles of queries that do not depend on one another. */
-export interface ForwardTiles<Result> {
-  /** How many tiles there are: those of the first head, then those of the next. */
-  readonly tiles: number;
-  /** Where the rows of a tile lie among all rows [batch · heads · queries]. */
-  readonly rowsOf: (tile: number) => { readonly first: number; readonly rows: number };
-  /** Computes one tile. */
-  readonly runTile: (tile: number) => Result;
 }
 
 /** Rows [first, first + rows) of a tensor with rows of `dim` elements, as bit patterns. */

@@ -12,6 +12,26 @@ import {
 import { formats, type PatternArray, patternsOf, storageOf } from '../formats/index.js';
 import type { Problem, Tensor } from '../problem/index.js';
 
+/** Settings of the model, and how it is run. */
+export interface EmulationOptions {
+  /** Values as text, by key; see the model's settings. */
+  readonly settings?: ReadonlyMap<string, string>;
+  /**
+   * Default 1: this thread. The result does not depend on it. Other threads know the library's models;
+   * any other model runs on this one.
+   */
+  readonly threads?: number;
+  /** Called with how many pieces are done and how many there are. */
+  readonly progress?: (done: number, total: number) => void;
+}
+
+/** What a kernel model made of a problem. */
+export interface Emulation extends KernelResults {
+  readonly model: string;
+  readonly settings: PreparedKernel['settings'];
+  readonly evidence: readonly string[];
+}
+
 /** A tensor in memory that threads share. */
 type SharedTensor = Pick<Tensor, 'format' | 'shape'> & { readonly patterns: PatternArray };
 
@@ -54,26 +74,6 @@ export function prepareShared({ model, settings, problem }: SharedRequest): Prep
   const { q, k, v } = problem;
   const tensors = { q: unshare(q), k: unshare(k), v: unshare(v) };
   return findKernelModel(model).prepare({ ...problem, ...tensors }, settings);
-}
-
-/** Settings of the model, and how it is run. */
-export interface EmulationOptions {
-  /** Values as text, by key; see the model's settings. */
-  readonly settings?: ReadonlyMap<string, string>;
-  /**
-   * Default 1: this thread. The result does not depend on it. Other threads know the library's models;
-   * any other model runs on this one.
-   */
-  readonly threads?: number;
-  /** Called with how many pieces are done and how many there are. */
-  readonly progress?: (done: number, total: number) => void;
-}
-
-/** What a kernel model made of a problem. */
-export interface Emulation extends KernelResults {
-  readonly model: string;
-  readonly settings: PreparedKernel['settings'];
-  readonly evidence: readonly string[];
 }
 
 /**
