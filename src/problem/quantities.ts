@@ -29,9 +29,8 @@ export interface Quantity {
   readonly magnitude: string;
   /** Whether reports say so where a kernel does not give it. */
   readonly isExpected: boolean;
-  /** The command line's option for the file that it is in, camel case (`dQ` is `--d-q`), and its help. */
+  /** The command line's option for the file that it is in, in camel case: `--output` by `output`. */
   readonly option: string;
-  readonly help: string;
 }
 
 /** O, in the output's own format. */
@@ -46,7 +45,6 @@ const out = {
   magnitude: 'Σ p|v|',
   isExpected: true,
   option: 'output',
-  help: "the kernel's O; an empty file part means the problem file",
 } as const satisfies Quantity;
 
 /** The natural logarithm of the sum of a row's exponentials. */
@@ -61,7 +59,6 @@ const lse = {
   magnitude: '',
   isExpected: true,
   option: 'lse',
-  help: "the kernel's LSE (natural logarithm)",
 } as const satisfies Quantity;
 
 /** The quantities that are judged, in the order in which reports tell of them. */

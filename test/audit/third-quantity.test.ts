@@ -30,7 +30,6 @@ const rowMean: Quantity = {
   magnitude: '',
   isExpected: false,
   option: 'rowMean',
-  help: 'the mean of each row of O',
 };
 
 /** −O. */
@@ -45,7 +44,6 @@ const negated: Quantity = {
   magnitude: 'Σ p|v|',
   isExpected: false,
   option: 'negated',
-  help: '−O',
 };
 
 const problem = drawProblem(3, 0, Infinity, { heads: 2, queries: 24, keys: 40, dim: 16 });

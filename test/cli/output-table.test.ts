@@ -20,7 +20,6 @@ const gate: Quantity = {
   magnitude: 'Σ p|v|',
   isExpected: false,
   option: 'gate',
-  help: 'the gate of each element',
 };
 const known = [...quantities, gate];
 

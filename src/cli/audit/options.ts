@@ -1,6 +1,6 @@
-import { quantities } from '../../problem/index.js';
+import type { quantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
-import { flagOf, optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { flagOf, type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 import {
   premiseHelp,
@@ -11,17 +11,17 @@ import {
 
 type OutputOption = (typeof quantities)[number]['option'];
 
-/** The options for the outputs that are judged. */
-export const outputKeys: readonly OutputOption[] = quantities.map(({ option }) => option);
+/** The options for the outputs that are judged; the compiler tells when a quantity has none. */
+const outputOptions = {
+  output: {
+    argument: '<file[:tensor]>',
+    description: "the kernel's O; an empty file part means the problem file",
+  },
+  lse: { argument: '<file[:tensor]>', description: "the kernel's LSE (natural logarithm)" },
+} as const satisfies Readonly<Record<OutputOption, OptionRow>>;
 
-const outputOptions = Object.fromEntries(
-  quantities.map(({ option, help }) => [
-    option,
-    { argument: '<file[:tensor]>', description: help },
-  ]),
-) as Readonly<
-  Record<OutputOption, { readonly argument: '<file[:tensor]>'; readonly description: string }>
->;
+/** The options for the outputs that are judged. */
+export const outputKeys = Object.keys(outputOptions) as readonly OutputOption[];
 
 /** Flags in a sentence: `--output, --lse and --exec`. */
 function flagList(keys: readonly string[]): string {
