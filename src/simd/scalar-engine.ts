@@ -30,14 +30,12 @@ export interface ScalarKernels {
   fillConsecutive(inputs: number, count: number, first: number): void;
 }
 
-/** A function of the unit that interpolates one table; `shift` cuts the sum to the result. */
+/**
+ * A function of the unit that interpolates one table: inputs, results, count, segments, squares, and the shift
+ * that cuts the sum to the result.
+ */
 export type SegmentKernel = (
-  inputs: number,
-  results: number,
-  count: number,
-  segments: number,
-  squares: number,
-  shift: number,
+  ...words: readonly [number, number, number, number, number, number]
 ) => void;
 
 /** Elements that the engine works on at a time: inputs and results stay in the first-level cache. */

@@ -4,9 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { ESLint } from 'eslint';
 import { describe, expect, it } from 'vitest';
 
-// Before anything loads the configuration, which a worker keeps: see house.test.ts.
-process.env['HOUSE'] = '1';
-
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const eslint = new ESLint({ cwd: root });
 

@@ -8,9 +8,6 @@ import { describe, expect, it } from 'vitest';
 import { circleRule } from '../../scripts/circle-rule.mjs';
 import { entriesRule } from '../../scripts/entries-rule.mjs';
 
-// Before anything loads the configuration, which a worker keeps.
-process.env['HOUSE'] = '1';
-
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 /** What the rules say of a library of these files by path and text: `path: message`, sorted. */
 async function messagesOn(files: Readonly<Record<string, string>>): Promise<string[]> {
