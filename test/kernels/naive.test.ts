@@ -89,6 +89,8 @@ describe('the list of models', () => {
     const names = kernelModels.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(findKernelModel(name).name).toBe(name);
-    expect(() => findKernelModel('fa5')).toThrow(/no kernel model "fa5"; there are fa4, fa2, fa1, naive/);
+    expect(() => findKernelModel('fa5')).toThrow(
+      /no kernel model "fa5"; there are fa4, fa2, fa1, naive/,
+    );
   });
 });
