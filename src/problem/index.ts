@@ -1,5 +1,21 @@
 export type { Tensor, TensorData } from '../formats/index.js';
-export type { Problem, Window } from './problem.js';
+export type { Problem, ProblemShape, Window } from './problem.js';
+export {
+  featureNames,
+  problemFeatures,
+  type BlockMask,
+  type BooleanTensor,
+  type Dropout,
+  type FeatureName,
+  type IntegerTensor,
+  type ProblemFeatures,
+  type RowSelection,
+  type Segments,
+  type Sequence,
+  type Sink,
+} from './features.js';
+export { broadcastStrides, type BroadcastStrides } from './broadcast.js';
+export { rowPlaces, type RowPlace } from './places.js';
 export {
   quantities,
   quantityShape,
@@ -9,18 +25,19 @@ export {
   type Quantity,
   type QuantityName,
 } from './quantities.js';
-export { problemShape, type ProblemShape } from './problem.js';
+export { checkProblem, problemShape } from './shape.js';
 export {
   areSameRanges,
   clipRanges,
+  commonRanges,
   countKeys,
   hasKey,
   keysOf,
-  problemMask,
+  mergedRanges,
   spanOf,
-  visibleKeys,
   type KeyRange,
-  type Mask,
-} from './mask.js';
+} from './key-ranges.js';
+export { problemMask, visibleKeys, type Mask } from './mask.js';
 export { scoreLaw, scoreOf, type ScoreAddend, type ScoreLaw } from './score-law.js';
+export { keptWeights, type KeptWeights } from './dropout.js';
 export { maskTile, spanOfRows, type InterruptedRow, type TileView } from './tile-mask.js';

@@ -1,11 +1,11 @@
+import { decodeToFloat64, formats, type Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
-import { type Problem, problemShape, type ProblemShape } from './problem.js';
-
-/** Keys begin ≤ j < end. */
-export interface KeyRange {
-  readonly begin: number;
-  readonly end: number;
-}
+import { broadcastStrides, type BroadcastStrides } from './broadcast.js';
+import { commonRanges, mergedRanges, type KeyRange } from './key-ranges.js';
+import type { BlockMask, BooleanTensor, Segments } from './features.js';
+import { rowPlaces, type RowPlace } from './places.js';
+import type { Problem, ProblemShape } from './problem.js';
+import { problemShape } from './shape.js';
 
 /** Which keys each query sees. */
 export interface Mask {
@@ -19,16 +19,41 @@ export interface Mask {
 
 const noKeys: readonly KeyRange[] = [];
 
+/** The keys of a sequence that one of its queries sees by one mask, counted within the sequence. */
+type MaskPart = (place: RowPlace) => readonly KeyRange[];
+
 /**
- * The mask of a problem: causal and window, both aligned to the bottom right (the last query sits on the
- * last key). Of these a query sees one range at most, in every head the same.
+ * The mask of a problem. A query sees a key where all of these allow it: causal and window, aligned to the
+ * bottom right (the last query of a sequence sits on its last key), or the prefix in their place; `mask`;
+ * `segments`; `blockMask`; a `bias` above −∞; and of packed sequences only its own. Without features a query sees one range at
+ * most, in every head the same.
  * @throws RequestError as `problemShape`, where no shape is given
  */
 export function problemMask(problem: Problem, shape: ProblemShape = problemShape(problem)): Mask {
+  const placeOf = rowPlaces(problem, shape);
+  const { mask, bias, segments, blockMask, prefix = 0 } = problem;
+  const parts: MaskPart[] = [
+    ...(mask === undefined ? [] : [tensorPart(mask)]),
+    ...(bias === undefined ? [] : [biasPart(bias)]),
+    ...(segments === undefined ? [] : [segmentsPart(segments)]),
+    ...(blockMask === undefined ? [] : [blocksPart(blockMask)]),
+  ];
+  const ofDiagonal: MaskPart = (place) => {
+    const range = diagonalRange(problem, place, place.query);
+    if (prefix > 0) return mergedRanges([{ begin: 0, end: Math.min(prefix, place.keys) }, range]);
+    return range.begin < range.end ? [range] : noKeys;
+  };
   return {
-    ranges: (_head, query) => {
-      const range = diagonalRange(problem, shape, query);
-      return range.begin < range.end ? [range] : noKeys;
+    ranges: (head, query) => {
+      const place = placeOf(head, query);
+      let ranges = ofDiagonal(place);
+      for (const part of parts) {
+        if (ranges.length === 0) return noKeys;
+        ranges = commonRanges(ranges, part(place));
+      }
+      const { firstKey } = place;
+      if (firstKey === 0) return ranges;
+      return ranges.map(({ begin, end }) => ({ begin: begin + firstKey, end: end + firstKey }));
     },
   };
 }
@@ -36,7 +61,7 @@ export function problemMask(problem: Problem, shape: ProblemShape = problemShape
 /** What causal and window masks leave, aligned to the bottom right; an empty range has begin = end. */
 function diagonalRange(
   { causal, window }: Problem,
-  { keys, queries }: ProblemShape,
+  { keys, queries }: Pick<ProblemShape, 'keys' | 'queries'>,
   query: number,
 ): KeyRange {
   const diagonal = query + keys - queries;
@@ -50,53 +75,107 @@ function diagonalRange(
   return begin < end ? { begin, end } : { begin: end, end };
 }
 
-/** How many keys some ranges have. */
-export function countKeys(ranges: readonly KeyRange[]): number {
-  return ranges.reduce((count, { begin, end }) => count + end - begin, 0);
+/** The runs of keys, from `first` on, that are visible. */
+function runs(isVisible: (at: number) => boolean, first: number, keys: number): KeyRange[] {
+  const ranges: KeyRange[] = [];
+  for (let key = 0; key < keys; key++) {
+    if (!isVisible(first + key)) continue;
+    const begin = key;
+    while (key < keys && isVisible(first + key)) key++;
+    ranges.push({ begin, end: key });
+  }
+  return ranges;
 }
 
-/** From the first key of some ranges to behind their last; begin = end = 0 without any. */
-export function spanOf(ranges: readonly KeyRange[]): KeyRange {
-  return ranges.length === 0
-    ? { begin: 0, end: 0 }
-    : { begin: ranges[0].begin, end: ranges[ranges.length - 1].end };
+/** Where a row of a broadcast tensor begins. */
+function rowStart(strides: BroadcastStrides, { sequence, head, query }: RowPlace): number {
+  return sequence * strides.batch + head * strides.head + query * strides.query;
 }
 
-/** The part of some ranges within begin ≤ key < end. */
-export function clipRanges(
-  ranges: readonly KeyRange[],
-  begin: number,
-  end: number,
-): readonly KeyRange[] {
-  return ranges
-    .filter((range) => range.begin < end && begin < range.end)
-    .map((range) => ({ begin: Math.max(range.begin, begin), end: Math.min(range.end, end) }));
+/** The runs of trues that a mask has for a query. */
+function tensorPart({ shape, data }: BooleanTensor): MaskPart {
+  const strides = broadcastStrides(shape);
+  return (place) => {
+    const first = rowStart(strides, place);
+    if (strides.key === 0) return data[first] === 0 ? noKeys : [{ begin: 0, end: place.keys }];
+    return runs((at) => data[at] !== 0, first, place.keys);
+  };
 }
 
-/** Whether two lists of ranges are the same, range by range. */
-export function areSameRanges(a: readonly KeyRange[], b: readonly KeyRange[]): boolean {
-  return (
-    a.length === b.length &&
-    a.every(({ begin, end }, i) => begin === b[i].begin && end === b[i].end)
-  );
+/** The runs of keys whose bias is above −∞. */
+function biasPart({ shape, data, format }: Tensor): MaskPart {
+  const strides = broadcastStrides(shape);
+  return (place) => {
+    const first = rowStart(strides, place);
+    const count = strides.key === 0 ? 1 : place.keys;
+    const values = decodeToFloat64(data, formats[format], undefined, first, first + count);
+    if (strides.key === 0)
+      return values[0] === -Infinity ? noKeys : [{ begin: 0, end: place.keys }];
+    return runs((at) => values[at] !== -Infinity, 0, place.keys);
+  };
 }
 
-/** Whether some ranges have a key. */
-export function hasKey(ranges: readonly KeyRange[], key: number): boolean {
-  return ranges.some(({ begin, end }) => begin <= key && key < end);
+/** The runs of keys of a query's segment; those of a segment are looked for once. */
+function segmentsPart({ queries, keys }: Segments): MaskPart {
+  const ofSegments: Map<number, KeyRange[]>[] = [];
+  const listed = (sequence: number, count: number) => {
+    const known = ofSegments[sequence] as Map<number, KeyRange[]> | undefined;
+    if (known !== undefined) return known;
+    const lists = new Map<number, KeyRange[]>();
+    const first = keys.shape.length === 2 ? sequence * count : 0;
+    for (let key = 0; key < count;) {
+      const segment = keys.data[first + key];
+      const begin = key;
+      while (key < count && keys.data[first + key] === segment) key++;
+      const list = lists.get(segment);
+      if (list === undefined) lists.set(segment, [{ begin, end: key }]);
+      else list.push({ begin, end: key });
+    }
+    ofSegments[sequence] = lists;
+    return lists;
+  };
+  return (place) => {
+    const first = queries.shape.length === 2 ? place.sequence * place.queries : 0;
+    const segment = queries.data[first + place.query];
+    return listed(place.sequence, place.keys).get(segment) ?? noKeys;
+  };
 }
 
-/** The keys of some ranges, ascending. */
-export function* keysOf(ranges: readonly KeyRange[]): Generator<number> {
-  for (const { begin, end } of ranges) for (let key = begin; key < end; key++) yield key;
+/** The keys of the blocks that a query's block of queries sees. */
+function blocksPart({ counts, indices, blockQueries, blockKeys }: BlockMask): MaskPart {
+  const strides = broadcastStrides([...counts.shape, 1]);
+  const capacity = indices.shape.at(-1) ?? 0;
+  const known = new Map<number, readonly KeyRange[]>();
+  return ({ sequence, head, query, keys }) => {
+    const block = Math.floor(query / blockQueries);
+    const row = sequence * strides.batch + head * strides.head + block * strides.query;
+    let ranges = known.get(row);
+    if (ranges === undefined) {
+      const seen = indices.data.subarray(row * capacity, row * capacity + counts.data[row]);
+      ranges = mergedRanges(
+        Array.from(seen, (index) => ({
+          begin: index * blockKeys,
+          end: Math.min((index + 1) * blockKeys, keys),
+        })),
+      );
+      known.set(row, ranges);
+    }
+    return ranges;
+  };
 }
 
 /**
  * The range of keys that query `row` sees in every head, for kernels whose arithmetic knows one range a
  * query. An empty range has begin = end.
- * @throws RequestError where the query sees several ranges
+ * @throws RequestError where the query sees several ranges, or heads see different ones
  */
 export function visibleKeys(problem: Problem, shape: ProblemShape, row: number): KeyRange {
+  const { mask, bias, segments, blockMask, sequences, rows } = problem;
+  const features = [mask, bias, segments, blockMask, sequences, rows];
+  if (features.some((feature) => feature !== undefined))
+    throw new RequestError(
+      'this kernel takes causal and window masks alone; leave out masks, biases, segments, blocks and packed sequences',
+    );
   const ranges = problemMask(problem, shape).ranges(0, row);
   if (ranges.length > 1)
     throw new RequestError(

@@ -1,7 +1,20 @@
-import type { Problem } from './problem.js';
+import { decodeToFloat64, formats } from '../formats/index.js';
+import { broadcastStrides } from './broadcast.js';
+import { rowPlaces } from './places.js';
+import type { Problem, ProblemShape } from './problem.js';
+import { problemShape } from './shape.js';
 
-/** What is added to the score of a key after the softcap; `head` is counted over [batch, heads]. */
-export type ScoreAddend = (head: number, query: number, key: number) => number;
+/**
+ * Writes what is added to the scores of a row after the softcap: to element j of the target what key
+ * `firstKey` + j gets, exactly, and 0 where a bias of −∞ hides it.
+ * @param head counted over [batch, heads]
+ */
+export type ScoreAddend = (
+  head: number,
+  query: number,
+  firstKey: number,
+  target: Float64Array,
+) => void;
 
 /** What makes the score of a key from the product q·k: the one law that every problem obeys. */
 export interface ScoreLaw {
@@ -12,9 +25,53 @@ export interface ScoreLaw {
   readonly addend: ScoreAddend | null;
 }
 
-/** The score law of a problem. */
-export function scoreLaw({ scale, softcap }: Problem): ScoreLaw {
-  return { scale, softcap, addend: null };
+/**
+ * The score law of a problem.
+ * @throws RequestError as `problemShape`, where no shape is given and the problem adds to scores
+ */
+export function scoreLaw(problem: Problem, shape?: ProblemShape): ScoreLaw {
+  const { scale, softcap } = problem;
+  return { scale, softcap, addend: scoreAddend(problem, shape) };
+}
+
+/** Bias and ALiBi together. */
+function scoreAddend(problem: Problem, given?: ProblemShape): ScoreAddend | null {
+  const { bias, alibiSlopes } = problem;
+  if (bias === undefined && alibiSlopes === undefined) return null;
+  const shape = given ?? problemShape(problem);
+  const placeOf = rowPlaces(problem, shape);
+  const strides = bias === undefined ? null : broadcastStrides(bias.shape);
+  const slopes =
+    alibiSlopes === undefined
+      ? null
+      : decodeToFloat64(alibiSlopes.data, formats[alibiSlopes.format]);
+  const slopesPerSequence = alibiSlopes?.shape.length === 2 ? shape.heads : 0;
+  return (head, query, firstKey, target) => {
+    const place = placeOf(head, query);
+    target.fill(0);
+    const first = firstKey - place.firstKey;
+    // A row sees keys of its own sequence only.
+    const begin = Math.max(0, -first);
+    const end = Math.min(target.length, place.keys - first);
+    if (begin >= end) return;
+    if (bias !== undefined && strides !== null) {
+      const row =
+        place.sequence * strides.batch + place.head * strides.head + place.query * strides.query;
+      if (strides.key === 0) {
+        const [value] = decodeToFloat64(bias.data, formats[bias.format], undefined, row, row + 1);
+        target.fill(value === -Infinity ? 0 : value, begin, end);
+      } else {
+        const values = target.subarray(begin, end);
+        const at = row + first + begin;
+        decodeToFloat64(bias.data, formats[bias.format], values, at, at + end - begin);
+        for (let j = begin; j < end; j++) if (target[j] === -Infinity) target[j] = 0;
+      }
+    }
+    if (slopes === null) return;
+    const slope = slopes[place.sequence * slopesPerSequence + place.head];
+    const diagonal = place.query + place.keys - place.queries;
+    for (let j = begin; j < end; j++) target[j] -= slope * Math.abs(diagonal - first - j);
+  };
 }
 
 /**
@@ -31,5 +88,8 @@ export function scoreOf(
 ): number {
   const scaled = scale * product;
   const capped = softcap === null ? scaled : softcap * Math.tanh(scaled / softcap);
-  return addend === null ? capped : capped + addend(head, query, key);
+  if (addend === null) return capped;
+  const added = new Float64Array(1);
+  addend(head, query, key, added);
+  return capped + added[0];
 }

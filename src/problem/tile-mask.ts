@@ -1,4 +1,4 @@
-import type { KeyRange } from './mask.js';
+import type { KeyRange } from './key-ranges.js';
 
 /** A row that does not see all keys of a tile from the first that it sees to the last. */
 export interface InterruptedRow {

@@ -1,0 +1,106 @@
+import type { Tensor } from '../formats/index.js';
+
+/** Truths in row-major order: 0 is false, all else true. */
+export interface BooleanTensor {
+  readonly shape: readonly number[];
+  readonly data: Uint8Array;
+}
+
+/** Integers in row-major order. */
+export interface IntegerTensor {
+  readonly shape: readonly number[];
+  readonly data: Int32Array;
+}
+
+/** A key without value whose weight joins the row sum. */
+export interface Sink {
+  /** [heads]: its score in natural units, neither scaled nor capped; −∞ for none. */
+  readonly logits: Tensor;
+  /** Whether the LSE has it too. */
+  readonly inLse: boolean;
+}
+
+/** Documents: a query sees the keys of its own segment. Both [length], or [batch, length]. */
+export interface Segments {
+  readonly queries: IntegerTensor;
+  readonly keys: IntegerTensor;
+}
+
+/** Which blocks of keys each block of queries sees, as flex_attention's BlockMask lists them. */
+export interface BlockMask {
+  /** [batch or 1, heads or 1, blocks of queries]: how many of `indices` count; leading sizes may be left out. */
+  readonly counts: IntegerTensor;
+  /** [batch or 1, heads or 1, blocks of queries, blocks of keys]: the blocks seen, in any order. */
+  readonly indices: IntegerTensor;
+  readonly blockQueries: number;
+  readonly blockKeys: number;
+}
+
+/** Weights that a kernel keeps, after the row sum: O = Σ p·kept/(1 − probability)·v / Σ p. */
+export interface Dropout {
+  /** Broadcastable to [batch, heads, queries, keys]. */
+  readonly kept: BooleanTensor;
+  /** 0 ≤ probability < 1. */
+  readonly probability: number;
+}
+
+/** One of the sequences that are packed one behind the other: its queries see its keys only. */
+export interface Sequence {
+  readonly firstQuery: number;
+  readonly queries: number;
+  readonly firstKey: number;
+  readonly keys: number;
+}
+
+/** Which rows of a longer problem these are: a sample of what a kernel computed. */
+export interface RowSelection {
+  /** [batch, heads, queries]: the number of each row's query in the problem that it is taken from. */
+  readonly queries: Int32Array;
+  /** How many queries each head of that problem has. */
+  readonly of: number;
+}
+
+/** What a problem may have beside q, k, v, scale, causal, window and softcap. */
+export interface ProblemFeatures {
+  /** True = visible; broadcastable to [batch, heads, queries, keys]. Both it and every other mask must allow a key. */
+  readonly mask?: BooleanTensor;
+  /** Added to the score after the softcap; broadcastable to [batch, heads, queries, keys]. Finite, or −∞. */
+  readonly bias?: Tensor;
+  /** [heads] or [batch, heads]: the score gets −slope·|i + keys − queries − j|, the distance from the diagonal. */
+  readonly alibiSlopes?: Tensor;
+  readonly sink?: Sink;
+  readonly segments?: Segments;
+  /** Prefix-LM: keys before it are seen by every query, whatever causal and window say. */
+  readonly prefix?: number;
+  readonly blockMask?: BlockMask;
+  readonly dropout?: Dropout;
+  /**
+   * Packed sequences, in order and without gaps: batch is 1, and causal, window, ALiBi, prefix and the batch of
+   * masks, biases and slopes are each sequence's own (a broadcastable tensor's queries and keys count within it).
+   */
+  readonly sequences?: readonly Sequence[];
+  /** For a sample of rows; masks, biases and sequences are those of the whole problem. */
+  readonly rows?: RowSelection;
+}
+
+/** A feature of a problem, by the name of its member. */
+export type FeatureName = keyof ProblemFeatures;
+
+/** The features, and what they are called in a sentence. */
+export const featureNames = {
+  mask: 'a mask',
+  bias: 'a bias',
+  alibiSlopes: 'ALiBi slopes',
+  sink: 'a sink',
+  segments: 'segments',
+  prefix: 'a prefix',
+  blockMask: 'a block mask',
+  dropout: 'dropout',
+  sequences: 'packed sequences',
+  rows: 'a sample of rows',
+} as const satisfies Readonly<Record<FeatureName, string>>;
+
+/** The features that a problem has. */
+export function problemFeatures(problem: ProblemFeatures): FeatureName[] {
+  return (Object.keys(featureNames) as FeatureName[]).filter((name) => problem[name] !== undefined);
+}
