@@ -1,5 +1,6 @@
 import {
   countKeys,
+  featureNames,
   keysOf,
   problemMask,
   problemShape,
@@ -9,6 +10,7 @@ import {
   type ProblemShape,
   type ScoreLaw,
 } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
 import { arbitraryLevel } from './arbitrary-level.js';
 import { dotProducts, doubleDoubleLevel } from './double-double-level.js';
 import { headOperands, tileRows } from './operand.js';
@@ -51,8 +53,16 @@ export interface ReferenceQuantities {
 export interface AttentionReference {
   readonly shape: ProblemShape;
   readonly quantities: ReferenceQuantities;
-  /** [batch, heads, queries]: the row's largest score, natural units, about fp64 accuracy. */
+  /**
+   * [batch, heads, queries]: the largest score of the keys that the row sees, natural units, about fp64 accuracy; −∞
+   * for a row without keys. A sink is not among them.
+   */
   readonly maximum: Float64Array;
+  /**
+   * [batch, heads, queries]: natural log of the row sum that O is divided by, with the sink where there is one, about
+   * fp64 accuracy. Bit for bit the LSE where there is no sink and where the LSE has it too.
+   */
+  readonly denominator: Float64Array;
   /** [batch, heads, queries]: index into `levels`. */
   readonly level: Uint8Array;
 }
@@ -111,6 +121,13 @@ function escalate(
   }
 }
 
+/** @throws RequestError for a feature that the oracle does not know yet */
+function refuseUnknown(problem: Problem): void {
+  for (const name of ['bias', 'alibiSlopes', 'sink', 'dropout'] as const)
+    if (problem[name] !== undefined)
+      throw new RequestError(`the oracle does not yet take ${featureNames[name]}; leave it out`);
+}
+
 /**
  * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius:
  * O = Σ p v / Σ p with p = exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score /
@@ -122,7 +139,6 @@ function escalate(
  *
  * Empty rows give O = 0, LSE = −∞. The law for infinities and NaNs is in special-values.ts.
  * @throws RequestError when the problem's shapes do not fit together or the accuracy is not finite.
- * @throws Error when the score law has an addend
  */
 export function attentionOracle(
   problem: Problem,
@@ -131,6 +147,7 @@ export function attentionOracle(
   const accuracy = options.accuracy ?? defaultAccuracy;
   checkAccuracy(accuracy);
   const shape = problemShape(problem);
+  refuseUnknown(problem);
   const { batch, heads, queries, vDim, qkDim } = shape;
   const rows = batch * heads * queries;
   const numbers = (length: number) => new Float64Array(length);
@@ -141,6 +158,7 @@ export function attentionOracle(
   };
   const lse = { values: numbers(rows), radius: numbers(rows), magnitude: null };
   const maximum = numbers(rows);
+  const denominator = numbers(rows);
   const level = new Uint8Array(rows);
   const store = (at: number, result: RowResult, settled: Level) => {
     out.values.set(result.out, at * vDim);
@@ -149,6 +167,7 @@ export function attentionOracle(
     lse.values[at] = result.lse;
     lse.radius[at] = result.lseRadius;
     maximum[at] = result.maximum;
+    denominator[at] = result.lse;
     level[at] = levels.indexOf(settled);
   };
   const law = scoreLaw(problem);
@@ -201,5 +220,5 @@ export function attentionOracle(
     }
     head++;
   }
-  return { shape, quantities: { out, lse }, maximum, level };
+  return { shape, quantities: { out, lse }, maximum, denominator, level };
 }

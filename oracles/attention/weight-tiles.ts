@@ -19,7 +19,7 @@ import {
   weightTile,
 } from './tile-engine.js';
 
-/** Normalised weights p / Σ p of 64 rows against one tile of 64 keys, for statistics. */
+/** Normalised weights p / Σ p (a sink among Σ p) of 64 rows against one tile of 64 keys, for statistics. */
 export interface WeightTile {
   readonly firstRow: number;
   readonly rows: number;
@@ -29,6 +29,11 @@ export interface WeightTile {
   readonly stride: number;
   /** [rows × stride]; 0 for a masked key. */
   readonly weights: Float64Array;
+  /**
+   * [rows × stride]: what the values are multiplied by, the weights that dropout keeps over 1 − its probability; the
+   * same array as `weights` without dropout.
+   */
+  readonly applied: Float64Array;
   /** Per projected matrix X: X_i · v_j, [rows × stride]. */
   readonly projections: readonly Float64Array[];
 }
@@ -99,6 +104,7 @@ function visitWeightTiles(
       keys: Math.min(tileRows, keys.rows - firstKey),
       stride: tileRows,
       weights: engine.scores.view,
+      applied: engine.scores.view,
       projections,
     });
   }

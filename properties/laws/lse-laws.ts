@@ -112,6 +112,7 @@ function shiftReference(
     shape: problemShape(shifted),
     quantities: { out, lse: { values, radius, magnitude: null } },
     maximum: reference.maximum.map((value) => value + shift.maximum),
+    denominator: reference.denominator.map((value) => value + shift.lse),
   };
 }
 

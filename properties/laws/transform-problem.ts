@@ -140,6 +140,7 @@ export function arrangeReference(
       lse: { values: perRow(lse.values), radius: perRow(lse.radius), magnitude: null },
     },
     maximum: perRow(reference.maximum),
+    denominator: perRow(reference.denominator),
     level: Uint8Array.from(rows, (row) => reference.level[row]),
   };
 }

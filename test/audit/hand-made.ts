@@ -45,6 +45,7 @@ export function handMadeReference(given: HandMade): AttentionReference {
       },
     },
     maximum: new Float64Array(rows),
+    denominator: Float64Array.from({ length: rows }, (_, row) => lse(row)),
     level: Uint8Array.from({ length: rows }, (_, row) => levels.indexOf(level(row))),
   };
 }

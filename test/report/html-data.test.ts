@@ -200,6 +200,7 @@ describe('a scatter that is thinned out', () => {
               lse: { values: zeros, radius: none, magnitude: null },
             },
             maximum: zeros,
+            denominator: zeros,
             level: new Uint8Array(0),
           },
         });

@@ -70,6 +70,7 @@ function madeUpPlots(
           lse: { values: new Float64Array(rows), radius: none, magnitude: null },
         },
         maximum: new Float64Array(rows),
+        denominator: new Float64Array(rows),
         level: new Uint8Array(0),
       },
     },

@@ -64,6 +64,7 @@ export function cutBlock(
       lse: { values: ofRows(lse.values, 1), radius: ofRows(lse.radius, 1), magnitude: null },
     },
     maximum: ofRows(reference.maximum, 1),
+    denominator: ofRows(reference.denominator, 1),
     level: ofRows(reference.level, 1),
   };
   return { head, firstRow, rows, problem: cut, reference: part };
