@@ -41,3 +41,22 @@ export { problemMask, visibleKeys, type Mask } from './mask.js';
 export { scoreLaw, scoreOf, type ScoreAddend, type ScoreLaw } from './score-law.js';
 export { keptWeights, type KeptWeights } from './dropout.js';
 export { maskTile, spanOfRows, type InterruptedRow, type TileView } from './tile-mask.js';
+export {
+  slotCount,
+  storedShape,
+  type StoredProblem,
+  type StoredRows,
+  type StoredTensor,
+  type StoredTensors,
+} from './stored.js';
+export {
+  posedTensors,
+  storedOf,
+  storeProblem,
+  type PackedForm,
+  type PaddedForm,
+  type PagedForm,
+  type PosedProblem,
+  type StoredForm,
+} from './store-problem.js';
+export { gatherRows, scatterRows } from './gather-rows.js';

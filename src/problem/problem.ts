@@ -1,5 +1,6 @@
 import type { Tensor } from '../formats/index.js';
 import type { ProblemFeatures } from './features.js';
+import type { StoredProblem } from './stored.js';
 
 /** How many keys on each side of its diagonal a query sees; −1 for no limit on that side. */
 export interface Window {
@@ -26,6 +27,8 @@ export interface Problem extends ProblemFeatures {
   readonly window: Window | null;
   /** Scores become cap·tanh(score / cap) after the scale; null for none. */
   readonly softcap: number | null;
+  /** How packed sequences were posed, where that is known; `storedOf` reads it. */
+  readonly stored?: StoredProblem;
 }
 
 /** The sizes of a problem. `heads` counts query heads; query head h reads kv head ⌊h / groupSize⌋. */

@@ -1,0 +1,108 @@
+import { formats, patternsOf, storageOf } from '../formats/index.js';
+import type { Problem } from './problem.js';
+import type { StoredTensor, StoredTensors } from './stored.js';
+
+/** The tensors of a problem's features as they are, by their names in a problem file; sequences are `storeProblem`'s. */
+export function featureTensors(problem: Problem): StoredTensors {
+  const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout } = problem;
+  const tensors: Readonly<Record<string, StoredTensor | undefined>> = {
+    mask,
+    bias,
+    alibi_slopes: alibiSlopes,
+    sink: sink?.logits,
+    q_segments: segments?.queries,
+    k_segments: segments?.keys,
+    kv_num_blocks: blockMask?.counts,
+    kv_indices: blockMask?.indices,
+    dropout_mask: dropout?.kept,
+  };
+  return Object.fromEntries(
+    Object.entries(tensors).flatMap(([name, tensor]) =>
+      tensor === undefined ? [] : [[name, tensor] as const],
+    ),
+  );
+}
+
+/** The names of tensors that are broadcast to [batch, heads, queries, keys]. */
+export const scoreTensors: readonly string[] = ['mask', 'bias', 'dropout_mask'];
+
+/** Which part of a tensor over [batch, heads, queries, keys] counts. */
+export interface ScoreArea {
+  readonly queries: number;
+  readonly keys: number;
+  /** For each sequence how many keys there are before those that count; null for none. */
+  readonly left: readonly number[] | null;
+}
+
+type Patterns = Uint8Array | Uint16Array | Uint32Array | Int32Array;
+
+/** The bit patterns of a tensor's elements, as many a word each as `words` says. */
+function patterns(tensor: StoredTensor): { readonly data: Patterns; readonly words: number } {
+  if (!('format' in tensor)) return { data: tensor.data, words: 1 };
+  const format = formats[tensor.format];
+  return { data: patternsOf(tensor.data, format), words: format.storageBits === 64 ? 2 : 1 };
+}
+
+function ofPatterns<T extends StoredTensor>(tensor: T, shape: readonly number[], data: Patterns) {
+  if (!('format' in tensor)) return { ...tensor, shape, data };
+  const { format } = tensor;
+  return { ...tensor, shape, data: storageOf(formats[format], data as Uint8Array) };
+}
+
+/** How elements are copied from one area of keys to another. */
+interface Move {
+  readonly to: readonly [queries: number, keys: number];
+  readonly left: readonly number[] | null;
+  /** 1: to where the keys that count are among all; −1: from there. */
+  readonly direction: 1 | -1;
+  /** What elements hold that nothing is copied to, as words of a bit pattern. */
+  readonly filler: ArrayLike<number>;
+}
+
+function move<T extends StoredTensor>(tensor: T, { to, left, direction, filler }: Move): T {
+  const [batch, heads, queries, keys] = [1, 1, 1, 1, ...tensor.shape].slice(-4);
+  // A tensor of rank below 4 gets the leading sizes of 1 that stand for none.
+  const target = [
+    left !== null && keys !== 1 ? left.length : batch,
+    heads,
+    queries === 1 ? 1 : to[0],
+    keys === 1 ? 1 : to[1],
+  ];
+  const { data: source, words } = patterns(tensor);
+  const Words = source.constructor as new (length: number) => Patterns;
+  const data = new Words(target.reduce((product, size) => product * size, words));
+  for (let i = 0; i < data.length; i++) data[i] = filler[i % words];
+  const rows = Math.min(queries, target[2]);
+  for (let b = 0; b < target[0]; b++) {
+    const skipped = keys === 1 ? 0 : (left?.[b] ?? 0);
+    const [from, at] = direction === 1 ? [0, skipped] : [skipped, 0];
+    const count = Math.max(0, Math.min(keys - from, target[3] - at)) * words;
+    for (let h = 0; h < heads; h++)
+      for (let i = 0; i < rows; i++) {
+        const row = (((batch === 1 ? 0 : b) * heads + h) * queries + i) * keys + from;
+        const place = ((b * heads + h) * target[2] + i) * target[3] + at;
+        data.set(source.subarray(row * words, row * words + count), place * words);
+      }
+  }
+  return ofPatterns(tensor, target, data) as T;
+}
+
+/** The area of a broadcastable tensor over all slots that counts, as [batch, heads, queries, keys]. */
+export function cropToArea<T extends StoredTensor>(tensor: T, area: ScoreArea): T {
+  const { queries, keys, left } = area;
+  return move(tensor, { to: [queries, keys], left, direction: -1, filler: [0, 0] });
+}
+
+/**
+ * A broadcastable tensor over the keys that count as one over all slots.
+ * @param all how many queries and keys there are slots for
+ * @param filler what slots hold that are not used, as words of a bit pattern
+ */
+export function spreadToSlots<T extends StoredTensor>(
+  tensor: T,
+  all: ScoreArea,
+  filler: ArrayLike<number>,
+): T {
+  const { queries, keys, left } = all;
+  return move(tensor, { to: [queries, keys], left, direction: 1, filler });
+}
