@@ -1,4 +1,5 @@
 import {
+  decodeTensor,
   decodeToFloat64,
   encodeFromFloat64,
   formats,
@@ -52,9 +53,7 @@ function float64Attention(
   { heads, kvHeads, groupSize, queries, keys, qkDim, vDim }: ProblemShape,
   { first, rows }: { readonly first: number; readonly rows: number },
 ): UnroundedRows {
-  const [q, k, v] = [problem.q, problem.k, problem.v].map(({ data, format }) =>
-    decodeToFloat64(data, formats[format]),
-  );
+  const [q, k, v] = [problem.q, problem.k, problem.v].map((tensor) => decodeTensor(tensor));
   const [law, mask] = [scoreLaw(problem), problemMask(problem)];
   const out = new Float64Array(rows * vDim);
   const lse = new Float64Array(rows).fill(-Infinity);

@@ -1,4 +1,4 @@
-import { decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
+import { decodeTensor, decodeToFloat64, encodeFromFloat64, formats } from '../src/formats/index.js';
 import {
   countKeys,
   problemMask,
@@ -38,9 +38,7 @@ function dotProduct(
 
 /** Rows [first, first + rows) of a tensor with rows of `dim` elements, decoded. */
 function decodeRows(tensor: Tensor, first: number, rows: number, dim: number): Float64Array {
-  const out = new Float64Array(rows * dim);
-  decodeToFloat64(tensor.data, formats[tensor.format], out, first * dim, (first + rows) * dim);
-  return out;
+  return decodeTensor(tensor, first * dim, (first + rows) * dim);
 }
 
 function multiply(values: Float64Array, factor: number): void {

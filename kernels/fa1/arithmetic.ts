@@ -1,4 +1,4 @@
-import { decodeToFloat64, formats, type Tensor } from '../../src/formats/index.js';
+import { decodeTensor, type Tensor } from '../../src/formats/index.js';
 import {
   hardwareExp2Error,
   hardwareExp2Flush,
@@ -10,8 +10,8 @@ import { largestScore32, roundoff32, type KernelArithmetic } from '../arithmetic
 import type { Recipe } from '../online-softmax/recipe.js';
 
 /** The largest norm of a tensor's rows of `dim` elements. */
-function largestNorm({ data, format }: Tensor, dim: number): number {
-  const values = decodeToFloat64(data, formats[format]);
+function largestNorm(tensor: Tensor, dim: number): number {
+  const values = decodeTensor(tensor);
   let largest = 0;
   for (let row = 0; row < values.length; row += dim) {
     const norm = Math.hypot(...values.subarray(row, row + dim));

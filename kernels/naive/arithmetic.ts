@@ -1,5 +1,6 @@
 import {
   formats,
+  isBeyondFloat32,
   smallestSubnormal,
   unitRoundoff,
   type FormatName,
@@ -14,13 +15,13 @@ const roundedOnce = roundoff32 * (1 + 2 ** -20);
 /**
  * The arithmetic of the textbook kernel (kernels/naive): everything fp32, one operation after the
  * other, with scores and weights rounded to `intermediate` between the passes.
- * @throws RequestError for fp64 inputs, which the kernel rounds
+ * @throws RequestError for inputs that fp32 does not hold, which the kernel rounds
  */
 export function naiveArithmetic(problem: Problem, intermediate: FormatName): KernelArithmetic {
   for (const name of ['q', 'k', 'v'] as const)
-    if (problem[name].format === 'fp64')
+    if (isBeyondFloat32(problem[name]))
       throw new RequestError(
-        `${name} is fp64, which this kernel rounds to fp32: there are no bounds; give fp32 or shorter`,
+        `${name} is ${problem[name].scales === undefined ? problem[name].format : 'scaled by factors'}, which this kernel rounds to fp32: there are no bounds; give fp32 or shorter`,
       );
   const scaleError = scaleErrorOf(problem.scale);
   const isRounded = intermediate !== 'fp32';

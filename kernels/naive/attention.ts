@@ -1,4 +1,5 @@
 import {
+  decodeTensor,
   decodeToFloat32,
   encodeFromFloat32,
   formats,
@@ -37,10 +38,7 @@ function decodedRows(
   rows: number,
   dim: number,
 ): Float32Array {
-  const { data, format } = problem[name];
-  const values = new Float32Array(rows * dim);
-  decodeToFloat32(data, formats[format], values, first * dim, (first + rows) * dim);
-  return values;
+  return Float32Array.from(decodeTensor(problem[name], first * dim, (first + rows) * dim));
 }
 
 /** The naive kernel on one problem, a piece for each head. */

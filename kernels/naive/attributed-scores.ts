@@ -1,4 +1,4 @@
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import { decodeTensor, isBeyondFloat32 } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import type { EmulatedNames } from '../techniques.js';
 import { dotFloat32, largestScore, softcapFloat32 } from './operations.js';
@@ -13,15 +13,9 @@ export interface Operand {
 }
 
 /** Decodes rows [first, first + rows) of `dim` elements. */
-export function readOperand(
-  { data, format }: Tensor,
-  first: number,
-  rows: number,
-  dim: number,
-): Operand {
-  const values = new Float64Array(rows * dim);
-  decodeToFloat64(data, formats[format], values, first * dim, (first + rows) * dim);
-  const nearest = format === 'fp64' ? values.map(fround) : values;
+export function readOperand(tensor: Tensor, first: number, rows: number, dim: number): Operand {
+  const values = decodeTensor(tensor, first * dim, (first + rows) * dim);
+  const nearest = isBeyondFloat32(tensor) ? values.map(fround) : values;
   return { values, nearest };
 }
 

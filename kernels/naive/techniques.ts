@@ -1,4 +1,4 @@
-import type { FormatName } from '../../src/formats/index.js';
+import { isBeyondFloat32, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import type { TechniqueDefinition } from '../techniques.js';
 
@@ -83,7 +83,7 @@ export function naiveTechniquesOf(
 ): readonly NaiveTechnique[] {
   const rounds = !holdFloat32.includes(intermediate);
   const isThere: Partial<Record<NaiveTechnique, boolean>> = {
-    'input-round': [problem.q, problem.k, problem.v].some(({ format }) => format === 'fp64'),
+    'input-round': [problem.q, problem.k, problem.v].some(isBeyondFloat32),
     'score-round': rounds,
     softcap: problem.softcap !== null,
     'p-round': rounds,

@@ -1,4 +1,4 @@
-import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import { decodeTensor, tensorPrecision } from '../../src/formats/index.js';
 import type { KeyRange, Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
 
 const zeroBit = 32767;
@@ -39,9 +39,8 @@ export interface Operand {
 
 /** Decodes rows [0, rows) × dim starting at element `first` of a tensor. */
 export function readOperand(tensor: Tensor, first: number, rows: number, dim: number): Operand {
-  const values = new Float64Array(rows * dim);
-  decodeToFloat64(tensor.data, formats[tensor.format], values, first, first + rows * dim);
-  const { precision } = formats[tensor.format];
+  const values = decodeTensor(tensor, first, first + rows * dim);
+  const precision = tensorPrecision(tensor);
   const tiles = Math.ceil(rows / tileRows);
   const special = new Uint8Array(rows);
   const norm = new Float64Array(rows);

@@ -1,5 +1,5 @@
 import { describePlace, elementAt } from '../../src/audit/index.js';
-import { decodeToFloat64, formats, round, smallestNormal } from '../../src/formats/index.js';
+import { decodeTensor, formats, round, smallestNormal } from '../../src/formats/index.js';
 import { keysOf, problemMask, type Problem } from '../../src/problem/index.js';
 import type { RandomValues } from '../problems/index.js';
 import type { KernelRun } from './law.js';
@@ -36,8 +36,8 @@ export function perVisibleKey(
   ofPair: (query: Float64Array, key: Float64Array) => number,
 ): (row: number) => Float64Array {
   const { qkDim, queries } = shape;
-  const q = decodeToFloat64(problem.q.data, formats[problem.q.format]);
-  const k = decodeToFloat64(problem.k.data, formats[problem.k.format]);
+  const q = decodeTensor(problem.q);
+  const k = decodeTensor(problem.k);
   const rowOf = (values: Float64Array, row: number) =>
     values.subarray(row * qkDim, (row + 1) * qkDim);
   const mask = problemMask(problem, shape);
@@ -71,7 +71,7 @@ export function exactElements(
 ): ExactElements {
   const { problem, shape, outputs } = run;
   const { vDim, queries } = shape;
-  const v = decodeToFloat64(problem.v.data, formats[problem.v.format]);
+  const v = decodeTensor(problem.v);
   const ofWeights = formats[problem.v.format];
   const ofOutput = formats[outputs.out.format];
   const mask = problemMask(problem, shape);

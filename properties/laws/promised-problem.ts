@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { decodeToFloat64, formats, type NumberFormat } from '../../src/formats/index.js';
+import { decodeTensor, formats, type NumberFormat } from '../../src/formats/index.js';
 import { type Problem, problemShape, type Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import {
@@ -64,9 +64,9 @@ export function takesPositiveScales({ scales }: ProblemPromises): boolean {
 }
 
 /** The largest Euclidean norm of the last dimension; special values count as 0. */
-function largestNorm({ data, format, shape }: Tensor): number {
-  const values = decodeToFloat64(data, formats[format]);
-  const dim = shape.at(-1) ?? 0;
+function largestNorm(tensor: Tensor): number {
+  const values = decodeTensor(tensor);
+  const dim = tensor.shape.at(-1) ?? 0;
   let largest = 0;
   for (let first = 0; first < values.length; first += dim) {
     let sum = 0;

@@ -1,5 +1,5 @@
 import { factorsError } from '../../src/audit/index.js';
-import { decodeToFloat64, formats, unitRoundoff } from '../../src/formats/index.js';
+import { decodeTensor, formats, unitRoundoff } from '../../src/formats/index.js';
 import {
   countKeys,
   keysOf,
@@ -23,9 +23,9 @@ export interface ScoreRange {
 }
 
 /** Decoded rows of the last dimension of a tensor, and their Euclidean norms, rounded up. */
-export function decodedRows({ data, format, shape }: Tensor) {
-  const dim = shape.at(-1)!;
-  const values = decodeToFloat64(data, formats[format]);
+export function decodedRows(tensor: Tensor) {
+  const dim = tensor.shape.at(-1)!;
+  const values = decodeTensor(tensor);
   const norms = new Float64Array(values.length / dim);
   for (let row = 0; row < norms.length; row++) {
     let sum = 0;

@@ -3,6 +3,7 @@ import {
   encode,
   formats,
   patternsOf,
+  scalesOfRows,
   storageOf,
   type Bits,
   type FormatName,
@@ -60,15 +61,18 @@ function gather<T extends PatternArray | Float64Array>(
 }
 
 /** The tensor with these rows, to the bit; `leading` are its new dimensions but for the last. */
-function gatherTensor(
-  { format, shape, data }: Tensor,
-  rows: readonly number[],
-  leading: readonly number[],
-): Tensor {
+function gatherTensor(tensor: Tensor, rows: readonly number[], leading: readonly number[]): Tensor {
+  const { format, shape, data } = tensor;
   const width = shape.at(-1)!;
   const words = formats[format].storageBits === 64 ? 2 : 1;
   const patterns = gather(patternsOf(data, formats[format]), rows, width * words);
-  return { format, shape: [...leading, width], data: storageOf(formats[format], patterns) };
+  const scales = scalesOfRows(tensor, leading, (index) => rows[index]);
+  return {
+    format,
+    shape: [...leading, width],
+    data: storageOf(formats[format], patterns),
+    ...(scales !== undefined && { scales }),
+  };
 }
 
 /** The rows of O that an arrangement keeps, counted over [batch, heads, queries]. */

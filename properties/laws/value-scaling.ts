@@ -1,4 +1,5 @@
 import {
+  decodeTensor,
   decodeToFloat64,
   encodeFromFloat64,
   formats,
@@ -44,8 +45,8 @@ export function* rowScores(problem: Problem): Generator<RowScores> {
   const shape = problemShape(problem);
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim } = shape;
   const { q, k, scale, softcap } = problem;
-  const queryValues = decodeToFloat64(q.data, formats[q.format]);
-  const keyValues = decodeToFloat64(k.data, formats[k.format]);
+  const queryValues = decodeTensor(q);
+  const keyValues = decodeTensor(k);
   const coarse = inputRoundings * unitRoundoff(formats[q.format]);
   const relative = coarse + (qkDim + 4) * 2 * unitRoundoff(formats.fp32);
   const scores = new Float64Array(keys);
@@ -111,7 +112,7 @@ function isScalable(name: FormatName, factor: number, x: number): boolean {
   return x === 0 || (isUsable(x) && isUsable(x * factor));
 }
 
-/** V's elements, those that cannot be scaled exactly replaced by 0. */
+/** V's elements without scales, those that cannot be scaled exactly replaced by 0. */
 function scalableValues({ format, data }: Tensor, factor: number): Float64Array {
   const isKept = (x: number) => isScalable(format, factor, x);
   return decodeToFloat64(data, formats[format]).map((x) => (isKept(x) ? x : 0));

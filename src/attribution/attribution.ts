@@ -1,5 +1,5 @@
 import type { AttributedKernel, AttributedPiece, LargestWeights } from '../../kernels/index.js';
-import { decodeToFloat64, type FormatName, formats, round } from '../formats/index.js';
+import { decodeTensor, type FormatName, formats, round } from '../formats/index.js';
 import { type Problem, problemShape, type ProblemShape } from '../problem/index.js';
 import {
   type ErrorMeasure,
@@ -193,7 +193,7 @@ export function createWeightRoundingMeter(
       const head = Math.floor((firstRow + row) / queries);
       const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
       const at = (kv * keys + key) * vDim;
-      decodeToFloat64(problem.v.data, formats[problem.v.format], value, at, at + vDim);
+      decodeTensor(problem.v, at, at + vDim, value);
       relative = (rounded[row] - weights[row]) / divisors[plan.none][row];
     }
     for (let c = 0; c < vDim; c++) {

@@ -33,7 +33,9 @@ export interface Emulation extends KernelResults {
 }
 
 /** A tensor in memory that threads share. */
-type SharedTensor = Pick<Tensor, 'format' | 'shape'> & { readonly patterns: PatternArray };
+type SharedTensor = Pick<Tensor, 'format' | 'shape' | 'scales'> & {
+  readonly patterns: PatternArray;
+};
 
 /** What every thread of an emulation is given. */
 export interface SharedRequest {
@@ -46,17 +48,17 @@ export interface SharedRequest {
   };
 }
 
-function share({ format, shape, data }: Tensor): SharedTensor {
-  const source = patternsOf(data, formats[format]);
+function share({ data, ...rest }: Tensor): SharedTensor {
+  const source = patternsOf(data, formats[rest.format]);
   const memory = new SharedArrayBuffer(source.byteLength);
   const View = source.constructor as new (buffer: SharedArrayBuffer) => PatternArray;
   const patterns = new View(memory);
   patterns.set(source);
-  return { format, shape, patterns };
+  return { ...rest, patterns };
 }
 
-function unshare({ format, shape, patterns }: SharedTensor): Tensor {
-  return { format, shape, data: storageOf(formats[format], patterns) };
+function unshare({ patterns, ...rest }: SharedTensor): Tensor {
+  return { ...rest, data: storageOf(formats[rest.format], patterns) };
 }
 
 /** The request with its tensors copied to shared memory. */

@@ -14,13 +14,26 @@ export { nextDown, nextUp, ulp } from './ulp.js';
 export { classify, type Classification, type NumberClass } from './bit-patterns.js';
 export { decodeToFloat32, decodeToFloat64 } from './decode-array.js';
 export { convertFloat32Bits, encodeFromFloat32, encodeFromFloat64 } from './encode-array.js';
+export {
+  decodeTensor,
+  isBeyondFloat32,
+  multiplyByScales,
+  scalesOfRows,
+  sliceRows,
+  smallestNormalOf,
+  tensorPrecision,
+  tensorScales,
+} from './scales.js';
 export type { ShortFormatName } from './word-rounding.js';
 export {
   allocateStorage,
   patternsOf,
   storageOf,
   type PatternArray,
+  type ScaleFactors,
+  type ScaleName,
   type StorageArrays,
   type Tensor,
   type TensorData,
+  type TensorScales,
 } from './tensor.js';

@@ -9,11 +9,38 @@ import { RequestError } from '../request-error.js';
  */
 export type TensorData = Float64Array | Float32Array | Float16Array | Uint16Array | Uint8Array;
 
+/** What factors are called in files, after the tensor's name and an underscore. */
+export type ScaleName = 'descale' | 'block_scale' | 'global_scale';
+
+/** Factors of blocks of a tensor's elements: index i of an axis has factor ⌊i / block⌋ of that axis. */
+export interface ScaleFactors {
+  readonly name: ScaleName;
+  /** The format that the factors are stored in. */
+  readonly format: FormatName;
+  /** Row-major, exact; finite and not negative. */
+  readonly values: Float64Array;
+  /** How many factors there are along each axis of the tensor. */
+  readonly shape: readonly number[];
+  /** How many elements along each axis share one. */
+  readonly blocks: readonly number[];
+}
+
+/** What elements are multiplied by on decoding: a product of factors. */
+export interface TensorScales {
+  readonly factors: readonly ScaleFactors[];
+  /** How many significand bits a product of factors adds to an element's. */
+  readonly precision: number;
+  /** No product of factors is larger. */
+  readonly largest: number;
+}
+
 /** A dense tensor in row-major order. */
 export interface Tensor {
   readonly format: FormatName;
   readonly shape: readonly number[];
   readonly data: TensorData;
+  /** What the elements are multiplied by when `decodeTensor` reads them; nothing where it is left out. */
+  readonly scales?: TensorScales;
 }
 
 /** The typed array that stores each format's elements. */

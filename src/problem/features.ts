@@ -83,8 +83,8 @@ export interface ProblemFeatures {
   readonly rows?: RowSelection;
 }
 
-/** A feature of a problem, by the name of its member. */
-export type FeatureName = keyof ProblemFeatures;
+/** A feature of a problem, by the name of its member; `scales` are those of q, k or v. */
+export type FeatureName = keyof ProblemFeatures | 'scales';
 
 /** The features, and what they are called in a sentence. */
 export const featureNames = {
@@ -98,9 +98,16 @@ export const featureNames = {
   dropout: 'dropout',
   sequences: 'packed sequences',
   rows: 'a sample of rows',
+  scales: 'factors of q, k or v',
 } as const satisfies Readonly<Record<FeatureName, string>>;
 
 /** The features that a problem has. */
-export function problemFeatures(problem: ProblemFeatures): FeatureName[] {
-  return (Object.keys(featureNames) as FeatureName[]).filter((name) => problem[name] !== undefined);
+export function problemFeatures(
+  problem: ProblemFeatures & Readonly<Record<'q' | 'k' | 'v', Tensor>>,
+): FeatureName[] {
+  const has = (name: FeatureName): boolean =>
+    name === 'scales'
+      ? [problem.q, problem.k, problem.v].some(({ scales }) => scales !== undefined)
+      : problem[name] !== undefined;
+  return (Object.keys(featureNames) as FeatureName[]).filter(has);
 }

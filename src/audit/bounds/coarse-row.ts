@@ -1,6 +1,6 @@
 import { type KernelArithmetic, roundoff32, techniques } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
-import { formats, smallestNormal } from '../../formats/index.js';
+import { smallestNormalOf } from '../../formats/index.js';
 import { scoreLaw, scoreOf, type Problem } from '../../problem/index.js';
 import type { HeadOperands } from './head-operands.js';
 import { normaliseBound, outputRounding } from './finish.js';
@@ -255,7 +255,7 @@ export function createCoarseRow(
       ofHardware + ofPolynomial + sums.rowSum + sums.rescaled + sums.factors + ofRounded + 2 * lost;
     const overflows = plan.overflows[local] !== 0 || !(wrong < 1 / 2);
     const inflation = overflows ? Infinity : up / (1 - wrong);
-    const largestValue = Math.max(operands.largestValue, smallestNormal(formats[problem.v.format]));
+    const largestValue = Math.max(operands.largestValue, smallestNormalOf(problem.v));
     const loss = tileLoss(arithmetic, keys, problem.v.format);
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;

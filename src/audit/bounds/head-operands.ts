@@ -1,4 +1,4 @@
-import { decodeToFloat64, formats, smallestNormal } from '../../formats/index.js';
+import { decodeTensor, smallestNormalOf } from '../../formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { scoreError, scoreUnits } from './scores.js';
@@ -13,8 +13,7 @@ interface ScoreOperand {
 }
 
 function decodeFinite(tensor: Tensor, first: number, length: number): Float64Array {
-  const values = new Float64Array(length);
-  decodeToFloat64(tensor.data, formats[tensor.format], values, first, first + length);
+  const values = decodeTensor(tensor, first, first + length);
   for (let i = 0; i < length; i++) if (!Number.isFinite(values[i])) values[i] = 0;
   return values;
 }
@@ -46,7 +45,7 @@ function scoreOperand(
   const values = decodeFinite(tensor, first * dim, rows * dim);
   const { scores } = arithmetic;
   const smallest = Math.max(
-    smallestNormal(formats[tensor.format]),
+    smallestNormalOf(tensor),
     scores.kind === 'any-order' ? scores.smallestOperand : 0,
   );
   const units = scoreUnits(scoreError(arithmetic.scores, dim), values, rows, dim, smallest);

@@ -1,6 +1,6 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import {
-  decodeToFloat64,
+  decodeTensor,
   formats,
   smallestSubnormal,
   unitRoundoff,
@@ -67,7 +67,7 @@ function rowNorms(tensor: Tensor, dim: number): Float64Array {
   const norms = new Float64Array(dim === 0 ? 0 : tensor.data.length / dim);
   const row = new Float64Array(dim);
   for (let i = 0; i < norms.length; i++) {
-    decodeToFloat64(tensor.data, formats[tensor.format], row, i * dim, (i + 1) * dim);
+    decodeTensor(tensor, i * dim, (i + 1) * dim, row);
     if (row.every(Number.isFinite)) norms[i] = euclideanNorm(row, 0, dim);
   }
   return norms;
@@ -148,9 +148,7 @@ export class KernelBound {
     this.#reference = reference;
     this.#queryNorm = rowNorms(problem.q, shape.qkDim);
     this.#keyNorm = headLargest(rowNorms(problem.k, shape.qkDim), kvHeads);
-    const v = new Float64Array(problem.v.data.length);
-    decodeToFloat64(problem.v.data, formats[problem.v.format], v);
-    this.#largestValue = headMaxima(v, kvHeads);
+    this.#largestValue = headMaxima(decodeTensor(problem.v), kvHeads);
     this.#weightFormat = formats[premises.weightFormat];
     this.#premises = premises;
     this.#largestMaximum = reference.maximum.reduce(

@@ -1,5 +1,5 @@
 import type { AttentionReference } from '../../../oracles/index.js';
-import { formats, smallestNormal } from '../../formats/index.js';
+import { smallestNormalOf } from '../../formats/index.js';
 import type { KeyRange, Problem } from '../../problem/index.js';
 import { alikeBinsPerOctave } from './alike.js';
 import type { HeadOperands } from './head-operands.js';
@@ -162,10 +162,7 @@ export function createWeigher(
     const { ranges, plan, errors } = rows;
     loadMagnitudes(rows);
     // Of a subnormal value the exponent counts that is the smallest of normal ones.
-    const largestValue = Math.max(
-      rows.operands.largestValue,
-      smallestNormal(formats[problem.v.format]),
-    );
+    const largestValue = Math.max(rows.operands.largestValue, smallestNormalOf(problem.v));
     for (const name of runningSums) memory[name].view.fill(0);
     for (const tile of tiles) {
       const block = plan.blocks[tile.block];

@@ -1,5 +1,5 @@
 import { forEachWeightTile, type AttentionReference } from '../../../oracles/index.js';
-import { decodeToFloat64, formats, type FormatName } from '../../formats/index.js';
+import { decodeTensor, type FormatName } from '../../formats/index.js';
 import { outputRounding, type RowBound } from '../bounds/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { DiagnosisInput } from './diagnosis.js';
@@ -54,7 +54,7 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
   const { problem } = input;
   const { shape } = reference;
   const { heads, kvHeads, groupSize, queries, keys, vDim } = shape;
-  const norms = squaredNorms(decodeToFloat64(problem.v.data, formats[problem.v.format]), vDim);
+  const norms = squaredNorms(decodeTensor(problem.v), vDim);
   const squares = new Float64Array(reference.quantities.lse.values.length);
   let row = 0;
   let firstNorm = 0;

@@ -1,4 +1,4 @@
-import { decodeToFloat64, formats } from '../../formats/index.js';
+import { decodeTensor } from '../../formats/index.js';
 import {
   problemMask,
   scoreLaw,
@@ -60,13 +60,7 @@ export class RowReader {
     this.#mask = problemMask(problem, shape);
     this.#law = scoreLaw(problem);
     const slice = (tensor: Tensor, size: number) => (index: number) =>
-      decodeToFloat64(
-        tensor.data,
-        formats[tensor.format],
-        new Float64Array(size),
-        index * size,
-        (index + 1) * size,
-      );
+      decodeTensor(tensor, index * size, (index + 1) * size);
     this.values = remembered(slice(problem.v, keys * vDim));
     this.keys = remembered(slice(problem.k, keys * qkDim));
     this.query = slice(problem.q, qkDim);

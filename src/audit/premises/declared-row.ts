@@ -1,5 +1,5 @@
 import {
-  decodeToFloat64,
+  decodeTensor,
   type FormatName,
   formats,
   type NumberFormat,
@@ -99,9 +99,7 @@ export function createDeclaredRows(
   function headOf(name: 'q' | 'k' | 'v', head: number, rows: number, dim: number): Float64Array {
     const known = decoded.get(`${name}${head}`);
     if (known !== undefined) return known;
-    const { data, format } = problem[name];
-    const values = new Float64Array(rows * dim);
-    decodeToFloat64(data, formats[format], values, head * rows * dim, (head + 1) * rows * dim);
+    const values = decodeTensor(problem[name], head * rows * dim, (head + 1) * rows * dim);
     const factor = name === 'v' ? 1 : isRooted ? root : isOfQuery && name === 'q' ? scale : 1;
     if (factor !== 1)
       for (let i = 0; i < values.length; i++) values[i] = ofOperands(values[i] * factor);

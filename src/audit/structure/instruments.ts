@@ -1,5 +1,5 @@
 import { type AttentionReference, forEachWeightTile, levels } from '../../../oracles/index.js';
-import { decodeToFloat64, type FormatName, formats, unitRoundoff } from '../../formats/index.js';
+import { decodeTensor, type FormatName, formats, unitRoundoff } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
 import {
   createRowNumbers,
@@ -167,7 +167,7 @@ export function createInstruments(
     },
   } = reference;
   const { vDim, heads, kvHeads, groupSize, queries, keys } = shape;
-  const values = decodeToFloat64(problem.v.data, formats[problem.v.format]);
+  const values = decodeTensor(problem.v);
   const zeros = () => new Float64Array(out.length);
   const [scale, light, bias, truncation, halves] = [zeros(), zeros(), zeros(), zeros(), zeros()];
   const noise = innerNoise(bound, weightFormat, squares);

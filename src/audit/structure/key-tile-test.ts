@@ -1,5 +1,5 @@
 import { forEachWeightTile, type WeightTile } from '../../../oracles/index.js';
-import { decodeToFloat64, formats } from '../../formats/index.js';
+import { decodeTensor } from '../../formats/index.js';
 import type { Problem, ProblemShape } from '../../problem/index.js';
 import { cutBlock, type QueryBlock } from './query-block.js';
 import {
@@ -157,7 +157,7 @@ export function testKeyTiles(
 
   const collectBlock = (block: QueryBlock, firstTile: number, count: number) => {
     const { problem: cut, reference: part } = block;
-    const values = decodeToFloat64(cut.v.data, formats[cut.v.format]);
+    const values = decodeTensor(cut.v);
     const directions = tileDirections(block, values, firstTile, count);
     forEachWeightTile(cut, part, directions, {
       begin: (_, firstRow, rows) => {

@@ -1,5 +1,6 @@
 import type { AttentionReference } from '../../../oracles/index.js';
-import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
+import { sliceRows } from '../../formats/index.js';
+import { problemShape, type Problem } from '../../problem/index.js';
 
 /** A block of queries of one head as a problem of its own, and where it stands. */
 export interface QueryBlock {
@@ -8,12 +9,6 @@ export interface QueryBlock {
   readonly rows: number;
   readonly problem: Problem;
   readonly reference: AttentionReference;
-}
-
-/** Slice [begin, end) of the tensor's data as [1, 1, rows, dim]. */
-function slice(tensor: Tensor, begin: number, rows: number, dim: number): Tensor {
-  const data = tensor.data.subarray(begin * dim, (begin + rows) * dim);
-  return { format: tensor.format, shape: [1, 1, rows, dim], data };
 }
 
 /**
@@ -29,7 +24,7 @@ export function cutBlock(
   rows: number,
 ): QueryBlock | null {
   const { shape } = reference;
-  const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const { heads, kvHeads, groupSize, queries, keys, vDim } = shape;
   const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
   const { left, right } = problem.window ?? { left: -1, right: -1 };
   const reach = problem.causal ? 0 : right;
@@ -40,9 +35,9 @@ export function cutBlock(
   const shift = lastDiagonal + 1 - seen;
   const cut: Problem = {
     ...problem,
-    q: slice(problem.q, head * queries + firstRow, rows, qkDim),
-    k: slice(problem.k, kv * keys, seen, qkDim),
-    v: slice(problem.v, kv * keys, seen, vDim),
+    q: sliceRows(problem.q, head * queries + firstRow, rows),
+    k: sliceRows(problem.k, kv * keys, seen),
+    v: sliceRows(problem.v, kv * keys, seen),
     causal: false,
     window:
       left < 0 && reach < 0

@@ -1,5 +1,5 @@
 import { forEachWeightTile, type Progress, type WeightVisitor } from '../../../oracles/index.js';
-import { decodeToFloat64, formats } from '../../formats/index.js';
+import { decodeTensor, formats } from '../../formats/index.js';
 import type { Tensor } from '../../problem/index.js';
 import { CommonOffset } from './common-offset.js';
 import { NearlyEqual } from './error-pool.js';
@@ -55,9 +55,9 @@ const entries = [
 const otherEntries = 4;
 
 /** The largest finite magnitude. */
-function largestMagnitude({ data, format }: Tensor): number {
+function largestMagnitude(tensor: Tensor): number {
   let largest = 0;
-  for (const x of decodeToFloat64(data, formats[format])) {
+  for (const x of decodeTensor(tensor)) {
     const magnitude = Math.abs(x);
     if (magnitude > largest && magnitude < Infinity) largest = magnitude;
   }

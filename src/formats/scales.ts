@@ -1,0 +1,175 @@
+import { RequestError } from '../request-error.js';
+import { decodeToFloat64 } from './decode-array.js';
+import { formats, smallestNormal } from './format.js';
+import type { ScaleFactors, Tensor, TensorScales } from './tensor.js';
+
+/** The width of a finite number's significand, from its first to its last bit that is set. */
+function significandBits(x: number): number {
+  if (x === 0) return 0;
+  let bits = 0;
+  for (let rest = x / 2 ** Math.floor(Math.log2(x)); rest !== 0; bits++) {
+    const one = Math.floor(rest);
+    rest = (rest - one) * 2;
+  }
+  return bits;
+}
+
+/** How many bits a factor adds to a product at most: a power of two none. */
+function addedBits(values: Float64Array): number {
+  let most = 0;
+  for (const x of values) most = Math.max(most, significandBits(x));
+  return most <= 1 ? 0 : most;
+}
+
+/** Significand bits that fp64 holds. */
+const exactBits = 53;
+
+/**
+ * The scales of a tensor, from the factors that its elements are multiplied by.
+ * @throws RequestError for factors that are not finite or are negative, whose blocks do not cover the tensor, or
+ * whose products with the elements fp64 does not hold exactly
+ */
+export function tensorScales(
+  { format, shape }: Pick<Tensor, 'format' | 'shape'>,
+  factors: readonly ScaleFactors[],
+): TensorScales {
+  let [precision, largest] = [0, 1];
+  for (const { name, values, shape: counts, blocks } of factors) {
+    const fits =
+      counts.length === shape.length &&
+      blocks.length === shape.length &&
+      shape.every((size, axis) => counts[axis] === Math.ceil(size / blocks[axis])) &&
+      values.length === counts.reduce((product, count) => product * count, 1);
+    if (!fits)
+      throw new RequestError(
+        `${name} has ${values.length} factors of shape [${counts.join(', ')}] for blocks of [${blocks.join(', ')}] elements; that does not cover [${shape.join(', ')}]`,
+      );
+    const wrong = values.findIndex((x) => !(x >= 0 && x < Infinity));
+    if (wrong >= 0)
+      throw new RequestError(
+        `${name} has ${values[wrong]} at element ${wrong}; give finite factors that are not negative`,
+      );
+    precision += addedBits(values);
+    largest *= values.reduce((most, x) => Math.max(most, x), 0);
+  }
+  if (formats[format].precision + precision > exactBits)
+    throw new RequestError(
+      `${format} elements with ${factors.map(({ name }) => name).join(' and ')} have more than ${exactBits} significant bits; multiply them before`,
+    );
+  return { factors, precision, largest };
+}
+
+/** Where the factors of one row of the last axis begin. */
+function firstFactor(
+  { shape: counts, blocks }: ScaleFactors,
+  shape: readonly number[],
+  row: number,
+) {
+  let [rest, stride, at] = [row, counts[counts.length - 1], 0];
+  for (let axis = shape.length - 2; axis >= 0; axis--) {
+    at += Math.floor((rest % shape[axis]) / blocks[axis]) * stride;
+    rest = Math.floor(rest / shape[axis]);
+    stride *= counts[axis];
+  }
+  return at;
+}
+
+/**
+ * Multiplies what stands for elements `first` (of all, row-major) and those after it by their factors, in place;
+ * nothing without scales.
+ */
+export function multiplyByScales(
+  { shape, scales }: Pick<Tensor, 'shape' | 'scales'>,
+  values: Float64Array | Float32Array,
+  first: number,
+  end: number,
+): void {
+  const width = shape.at(-1) ?? 0;
+  for (const factors of scales?.factors ?? []) {
+    const block = factors.blocks[shape.length - 1];
+    for (let from = first; from < end;) {
+      const row = Math.floor(from / width);
+      const origin = firstFactor(factors, shape, row);
+      const last = Math.min(end, (row + 1) * width);
+      while (from < last) {
+        const index = Math.floor((from - row * width) / block);
+        const factor = factors.values[origin + index];
+        const until = Math.min(last, row * width + (index + 1) * block);
+        for (let i = from; i < until; i++) values[i - first] *= factor;
+        from = until;
+      }
+    }
+  }
+}
+
+/**
+ * The exact values of elements `first` to `end` (exclusive) of a tensor in row-major order, by default all, times
+ * their scales; written from the beginning of `out` (default a new array) and returned in it. What a problem's
+ * numbers are is read with this function alone.
+ * @throws RequestError as {@link decodeToFloat64}
+ */
+export function decodeTensor(
+  tensor: Tensor,
+  first = 0,
+  end = tensor.data.length,
+  out?: Float64Array,
+): Float64Array {
+  const values = decodeToFloat64(tensor.data, formats[tensor.format], out, first, end);
+  multiplyByScales(tensor, values, first, end);
+  return values;
+}
+
+/** Significand bits that hold every element of a tensor, scales included. */
+export function tensorPrecision({ format, scales }: Pick<Tensor, 'format' | 'scales'>): number {
+  return formats[format].precision + (scales?.precision ?? 0);
+}
+
+/**
+ * What a tensor's smallest number with a full significand becomes at most: below it, elements have fewer bits than
+ * their format.
+ */
+export function smallestNormalOf({ format, scales }: Pick<Tensor, 'format' | 'scales'>): number {
+  return smallestNormal(formats[format]) * (scales?.largest ?? 1);
+}
+
+/** Whether fp32 does not hold some of a tensor's numbers: a kernel that works in fp32 rounds them. */
+export function isBeyondFloat32(tensor: Pick<Tensor, 'format' | 'scales'>): boolean {
+  return tensorPrecision(tensor) > formats.fp32.precision;
+}
+
+/** The scales of a tensor made of some rows of another: row i is row `rowAt(i)`, counted over all leading axes. */
+export function scalesOfRows(
+  { shape, scales }: Pick<Tensor, 'shape' | 'scales'>,
+  leading: readonly number[],
+  rowAt: (index: number) => number,
+): TensorScales | undefined {
+  if (scales === undefined) return undefined;
+  const count = leading.reduce((product, size) => product * size, 1);
+  const factors = scales.factors.map((all): ScaleFactors => {
+    const columns = all.shape[shape.length - 1];
+    const block = all.blocks[shape.length - 1];
+    const origins = Int32Array.from({ length: count }, (_, i) => firstFactor(all, shape, rowAt(i)));
+    const isShared = origins.every((origin) => origin === origins[0]);
+    const kept = isShared ? origins.subarray(0, 1) : origins;
+    const values = new Float64Array(kept.length * columns);
+    kept.forEach((origin, i) =>
+      values.set(all.values.subarray(origin, origin + columns), i * columns),
+    );
+    return {
+      ...all,
+      values,
+      shape: [...leading.map((size) => (isShared ? Math.min(size, 1) : size)), columns],
+      blocks: [...leading.map((size) => (isShared ? Math.max(size, 1) : 1)), block],
+    };
+  });
+  return { ...scales, factors };
+}
+
+/** Rows [first, first + rows) of a tensor, as [1, 1, rows, dim]; shares memory with it. */
+export function sliceRows(tensor: Tensor, first: number, rows: number): Tensor {
+  const dim = tensor.shape.at(-1) ?? 0;
+  const data = tensor.data.subarray(first * dim, (first + rows) * dim);
+  const scales = scalesOfRows(tensor, [1, 1, rows], (row) => first + row);
+  const shape = [1, 1, rows, dim];
+  return { format: tensor.format, shape, data, ...(scales !== undefined && { scales }) };
+}
