@@ -262,7 +262,9 @@ const storedMembers = ['q', 'k', 'v', ...(Object.keys(featureNames) as FeatureNa
 export function storedOf(problem: Problem): StoredProblem | null {
   const { stored } = problem;
   if (stored === undefined) return null;
-  return storedMembers.every((name) => problem[name] === stored.of[name]) ? stored : null;
+  return storedMembers.every((name) => name === 'scales' || problem[name] === stored.of[name])
+    ? stored
+    : null;
 }
 
 /**
