@@ -1,0 +1,263 @@
+import type { Identification } from '../../attribution/index.js';
+import {
+  type DeclaredFormats,
+  hashTensorFile,
+  openTensorFile,
+  problemLayout,
+  problemNote,
+  type ProblemSettings,
+  readProblem,
+  unusedInputs,
+  type TensorFile,
+} from '../../io/index.js';
+import {
+  auditKernel,
+  declaredArithmetic,
+  declaredModel,
+  isModel,
+  modelNamed,
+  secondsSince,
+  type ArithmeticRequest,
+  type AuditCallbacks,
+  type AuditResult,
+  type MeasuredModel,
+} from '../../jobs/index.js';
+import type { Problem } from '../../problem/index.js';
+import {
+  createExecutionFailureReport,
+  type AuditReport,
+  type Provenance,
+} from '../../report/json/index.js';
+import { renderIdentification } from '../../report/text/attribution/index.js';
+import { gatherSketch, type AuditSketch } from '../../report/text/index.js';
+import type { TensorReading } from '../files/file-tensors.js';
+import { rejectClashes } from '../options/given-options.js';
+import type { CommandContext } from '../options/command-rows.js';
+import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import { parsePositive, parseProbability } from '../options/parse-values.js';
+import { terminalLooks } from '../terminal.js';
+import { toolVersion } from '../tool-version.js';
+import type { HtmlAudit } from './html-page.js';
+import {
+  emulateOutputs,
+  emulationCommand,
+  executeKernel,
+  outputArguments,
+  readOutputs,
+  type JudgedOutputs,
+} from './judged-outputs.js';
+import { auditOptions, type AuditCommandOptions } from './options.js';
+
+/** What the options say: the same for every file that is judged by them. */
+export interface AuditSettings {
+  readonly options: AuditCommandOptions;
+  readonly context: CommandContext;
+  readonly problem: ProblemSettings;
+  readonly formats: DeclaredFormats;
+  readonly timeoutSeconds: number;
+  readonly falseAlarmRate: number;
+}
+
+/** @throws RequestError for options that do not go together, or do not parse */
+export function auditSettings(
+  options: AuditCommandOptions,
+  context: CommandContext,
+): AuditSettings {
+  const { kernel, as } = options;
+  rejectClashes(auditOptions, options, {
+    set: () => kernel !== undefined || (as !== undefined && isModel(as, context.models)),
+  });
+  return {
+    options,
+    context,
+    problem: problemSettings(options),
+    timeoutSeconds: parsePositive(options.timeout, '--timeout'),
+    falseAlarmRate: parseProbability(options.falseAlarmRate, '--false-alarm-rate'),
+    formats: declaredFormats(options),
+  };
+}
+
+/** The stages of an audit, and how long they take beside each other; last what has no progress. */
+export function auditStages({
+  identify,
+}: AuditCommandOptions): readonly (readonly [string, number])[] {
+  return [
+    ['oracle', 2],
+    ['structure', 5],
+    ['bounds', 4],
+    ...(identify === true ? [['identification', 12] as const] : []),
+    ['report', 1],
+  ];
+}
+
+/** What was found of one file: its report, and what goes beside it. */
+export interface JudgedFile {
+  readonly report: AuditReport;
+  /** The HTML of --html. */
+  readonly page: string | null;
+  readonly identification: Identification | null;
+  readonly sketch: AuditSketch | null;
+}
+
+/** A problem's file while it is judged. */
+interface OpenProblem {
+  readonly file: TensorFile;
+  readonly problem: Problem;
+  readonly reading: TensorReading;
+}
+
+async function openProblem(
+  file: TensorFile,
+  { problem: settings, formats }: AuditSettings,
+): Promise<OpenProblem> {
+  const problem = await readProblem(file, settings);
+  const headsFirst = problemLayout(file, settings) === 'bhsd';
+  return { file, problem, reading: { formats, headsFirst } };
+}
+
+/** What decides by which arithmetic an output is judged. */
+function arithmeticRequest(
+  file: TensorFile,
+  { options: { kernel, as, premise, set }, context: { models } }: AuditSettings,
+): ArithmeticRequest {
+  const noted = problemNote(file, 'premises');
+  return { kernel, as, premise, noted, settings: () => kernelSettings(set), models };
+}
+
+/** The model of which techniques are measured: the kernel's own; a declared one for the page of plots. */
+function measuredModel(
+  { kernel, html, set }: AuditCommandOptions,
+  declared: ArithmeticRequest,
+): MeasuredModel | null {
+  const name = kernel ?? (html === undefined ? undefined : declaredModel(declared));
+  return name === undefined
+    ? null
+    : { model: modelNamed(name, declared.models), settings: kernelSettings(set) };
+}
+
+/** Outputs to judge; or why the kernel's process gave none, in a clause. */
+type Obtained = { readonly judged: JudgedOutputs } | { readonly failure: string };
+
+/** The outputs of a kernel model, of a process, or of files. */
+async function obtainOutputs(
+  { file, problem, reading }: OpenProblem,
+  { options, context, timeoutSeconds }: AuditSettings,
+): Promise<Obtained> {
+  const { kernel, exec } = options;
+  if (kernel !== undefined)
+    return { judged: await emulateOutputs(kernel, problem, options, context.models) };
+  if (exec === undefined)
+    return { judged: await readOutputs(file, outputArguments(options), reading) };
+  const execution = await executeKernel(exec, problem, timeoutSeconds);
+  return execution.ok ? { judged: execution.outputs } : { failure: execution.reason };
+}
+
+/** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
+async function originOf(
+  { file }: OpenProblem,
+  sources: JudgedOutputs['sources'] | null,
+  { kernel, exec, set }: AuditCommandOptions,
+): Promise<Omit<Provenance, 'seconds'>> {
+  const { path } = file;
+  const used = Object.values(sources ?? {}).flatMap((source) =>
+    source?.path === path ? [source.tensor] : [],
+  );
+  return {
+    version: toolVersion(),
+    problem: { path, sha256: await hashTensorFile(path) },
+    outputs: sources ?? {},
+    command: kernel === undefined ? (exec ?? null) : emulationCommand(kernel, set),
+    unused: unusedInputs(file, used),
+  };
+}
+
+/** The HTML of --html; null without. */
+async function renderPage(
+  html: HtmlAudit | null,
+  { file, problem, reading }: OpenProblem,
+  { judged: { outputs, sources }, falseAlarmRate }: JudgedOutputsOf,
+  { report, origin, identification }: AuditResult,
+): Promise<string | null> {
+  if (html === null) return null;
+  const compared = await html.compare(problem, file, {
+    output: { tensor: outputs.out, source: sources.out },
+    reading,
+    falseAlarmRate,
+    provenance: origin,
+  });
+  const identified = identification === null ? null : renderIdentification(identification);
+  return html.render(report, problem, compared, identified);
+}
+
+/** Outputs, and at which rate of false alarms they are judged. */
+interface JudgedOutputsOf {
+  readonly judged: JudgedOutputs;
+  readonly falseAlarmRate: number;
+}
+
+/** What the sparklines of --full are drawn from; null where none are. */
+function sketchOf({ reference, audit }: AuditResult, { full }: AuditCommandOptions) {
+  return terminalLooks(process.stdout).sparklines && full === true
+    ? gatherSketch({ reference, outputs: audit.outputs })
+    : null;
+}
+
+/**
+ * Judges one file: reads the problem, gets the outputs from files, from a live kernel or from a model, and
+ * judges them.
+ * @param progress see `AuditCallbacks`
+ * @throws RequestError for a file that cannot be judged
+ */
+export async function judgeFile(
+  path: string,
+  audit: AuditSettings,
+  progress: NonNullable<AuditCallbacks['progress']>,
+): Promise<JudgedFile> {
+  const { options, context, formats, falseAlarmRate } = audit;
+  const start = performance.now();
+  const html =
+    options.html === undefined
+      ? null
+      : (await import('./html-page.js')).createHtmlAudit(path, options, context);
+  const file = await openTensorFile(path, { formats });
+  try {
+    const open = await openProblem(file, audit);
+    const { problem } = open;
+    const arithmetic = arithmeticRequest(file, audit);
+    const declared = declaredArithmetic(problem, arithmetic);
+    const obtained = await obtainOutputs(open, audit);
+    if ('failure' in obtained) {
+      const report = createExecutionFailureReport(
+        problem,
+        `the kernel's process ${obtained.failure}; replay with the problem ${path}`,
+        { ...(await originOf(open, null, options)), seconds: secondsSince(start) },
+      );
+      const page = (await html?.render(report, null, [], null)) ?? null;
+      return { report, page, identification: null, sketch: null };
+    }
+    const { judged } = obtained;
+    const result = auditKernel(
+      {
+        problem,
+        outputs: judged.outputs,
+        declared,
+        falseAlarmRate,
+        techniques: options.techniques,
+        measured: measuredModel(options, arithmetic),
+        identify: options.identify === true,
+        models: context.models,
+        origin: await originOf(open, judged.sources, options),
+        start,
+      },
+      { progress, ...(html === null ? {} : { onElements: html.onElements }) },
+    );
+    return {
+      report: result.report,
+      page: await renderPage(html, open, { judged, falseAlarmRate }, result),
+      identification: result.identification,
+      sketch: sketchOf(result, options),
+    };
+  } finally {
+    await file.close();
+  }
+}
