@@ -33,6 +33,7 @@ export type {
   RescaleTraffic,
 } from './kernel-program.js';
 export { exactLaws, scaleKinds, type ModelPromises, type ScaleKind } from './promises.js';
+export { checkFeatures, kernelModel } from './kernel-features.js';
 export { defaultKernelModel, findKernelModel, findModelAmong, kernelModels } from './models.js';
 export {
   accumulatorFormats,

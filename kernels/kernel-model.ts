@@ -1,5 +1,5 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
-import type { Problem, ProblemShape } from '../src/problem/index.js';
+import type { FeatureName, Problem, ProblemShape } from '../src/problem/index.js';
 import type { KernelArithmetic } from './arithmetic.js';
 import type { AttributedKernel } from './techniques.js';
 import type { KernelProgram } from './kernel-program.js';
@@ -62,6 +62,11 @@ export interface KernelModel {
   readonly name: string;
   readonly description: string;
   readonly settings: readonly KernelSetting[];
+  /**
+   * What a problem may have beside q, k, v, scale, causal, window and softcap, for all that is asked of the model;
+   * `kernelModel` makes an entry that refuses the rest.
+   */
+  readonly features: readonly FeatureName[];
   /**
    * Makes the model ready for a problem. Settings that are not chosen are what the kernel would choose.
    * @throws RequestError for a problem that the kernel does not take, an unknown key or a bad value

@@ -8,7 +8,7 @@ import type {
   TraceEvent,
   UnitRates,
 } from '../src/machine/index.js';
-import type { Problem, ProblemShape } from '../src/problem/index.js';
+import type { FeatureName, Problem, ProblemShape } from '../src/problem/index.js';
 
 /** One mistake in how a program's warps wait for one another. */
 export interface ProgramMutant {
@@ -111,6 +111,8 @@ export interface KernelProgram {
   /** The warps of a CTA. */
   readonly warpNames: readonly string[];
   readonly mutants: readonly ProgramMutant[];
+  /** As `KernelModel.features`. */
+  readonly features: readonly FeatureName[];
   /**
    * Makes the program ready for a problem. Its outputs have the bits of the model with these settings.
    * @throws RequestError for what the program does not run

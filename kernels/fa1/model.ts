@@ -1,5 +1,6 @@
 import { specialFunctionEvidence, tensorCoreEvidence } from '../../src/hardware/index.js';
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
+import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
 import { attributeLumped } from '../lumped-attribution.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
@@ -58,10 +59,11 @@ const promises: ModelPromises = {
 };
 
 /** FlashAttention-1's forward, which normalises its output after every block of keys. */
-export const fa1Model: KernelModel = {
+export const fa1Model: KernelModel = kernelModel({
   name: 'fa1',
   description: "FlashAttention-1's forward, its output normalised after every block",
   settings,
+  features: [],
   prepare: (problem, texts) => {
     const kernel = prepared(problem, texts);
     const { shape, recipe, forward, architecture } = kernel;
@@ -107,4 +109,4 @@ export const fa1Model: KernelModel = {
     return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
   },
   program: null,
-};
+});

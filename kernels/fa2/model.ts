@@ -1,5 +1,6 @@
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSetting, KernelSettings } from '../kernel-model.js';
 import { exactLaws, type ModelPromises } from '../promises.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
@@ -87,10 +88,11 @@ const promises: ModelPromises = {
 };
 
 /** FlashAttention-2's forward, as PyTorch and the flash-attn package have it. */
-export const fa2Model: KernelModel = {
+export const fa2Model: KernelModel = kernelModel({
   name: 'fa2',
   description: "FlashAttention-2's forward, as in PyTorch, bit for bit",
   settings,
+  features: [],
   prepare: (problem, texts) => {
     const { shape, configuration, recipe } = prepared(problem, texts);
     const forward = createForward(problem, shape, recipe);
@@ -134,4 +136,4 @@ export const fa2Model: KernelModel = {
     return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
   },
   program: null,
-};
+});

@@ -1,4 +1,5 @@
 import type { AttributedKernel } from '../techniques.js';
+import { kernelModel } from '../kernel-features.js';
 import type { KernelModel, KernelSetting } from '../kernel-model.js';
 import {
   checkVariantApplies,
@@ -157,10 +158,11 @@ export function attributeFa4(problem: Problem, overrides: Fa4Overrides = {}): At
 }
 
 /** FlashAttention-4's forward for Blackwell, bit for bit. */
-export const fa4Model: KernelModel = {
+export const fa4Model: KernelModel = kernelModel({
   name: 'fa4',
   description: "FlashAttention-4's forward, instruction by instruction, bit for bit",
   settings,
+  features: [],
   prepare: (problem, texts) => {
     checkKeys('fa4', settings, texts);
     const variant = variantSetting(texts);
@@ -200,4 +202,4 @@ export const fa4Model: KernelModel = {
   unlagged: { 'rescale.threshold': '0' },
   exponentials: (problem, texts) => fa4Exponentials(fa4SettingsConfiguration(problem, texts)),
   program: fa4Program(fa4SettingsConfiguration),
-};
+});

@@ -123,6 +123,7 @@ export function fa4Program(
     ],
     warpNames: warpRoles.map((_, warp) => warpName(warp)),
     mutants: machineMutants,
+    features: [],
     prepare: (problem, settings, options) => {
       if ((settings.get('variant') ?? 'none') !== 'none')
         throw new RequestError('the machine runs no variant; leave out --set variant or --machine');

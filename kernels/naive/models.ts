@@ -1,5 +1,6 @@
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
+import { kernelModel } from '../kernel-features.js';
 import type { KernelModel } from '../kernel-model.js';
 import { exactLaws, type ModelPromises, type PremiseDeclaration, scaleKinds } from '../promises.js';
 import { checkKeys } from '../setting-values.js';
@@ -24,10 +25,11 @@ function naiveModel({
   premises,
   promises,
 }: NaiveChoice): KernelModel {
-  return {
+  return kernelModel({
     name,
     description,
     settings: [],
+    features: ['scales'],
     prepare: (problem, settings) => {
       checkKeys(name, [], settings);
       const { shape, outFormat, heads, runHead } = createNaiveAttention(
@@ -48,7 +50,7 @@ function naiveModel({
     unlagged: null,
     exponentials: () => [],
     program: null,
-  };
+  });
 }
 
 const promises: ModelPromises = {

@@ -2,6 +2,7 @@ import {
   attributeLumped,
   checkKeys,
   exactLaws,
+  kernelModel,
   largestScore32,
   numberValue,
   roundoff32,
@@ -153,10 +154,11 @@ function prepared(problem: Problem, texts: KernelSettings) {
 }
 
 /** A small kernel of its own: what one writes to add a kernel, all of it. */
-export const toyModel: KernelModel = {
+export const toyModel: KernelModel = kernelModel({
   name: 'toy',
   description: 'fp32 attention whose sums are formed block by block',
   settings,
+  features: ['mask', 'segments', 'prefix', 'blockMask'],
   prepare: (problem, texts) => {
     const { unrounded, ...kernel } = prepared(problem, texts);
     const format = formats[kernel.outFormat];
@@ -202,4 +204,4 @@ export const toyModel: KernelModel = {
   unlagged: null,
   exponentials: () => [],
   program: null,
-};
+});
