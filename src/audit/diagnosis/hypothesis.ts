@@ -21,6 +21,8 @@ export interface SampleRow extends PredictionPlace {
   readonly observedLse: number | null;
   /** What a correct kernel gives. */
   readonly correct: RowPrediction;
+  /** The logarithm of its row sum, a sink included; natural units. */
+  readonly denominator: number;
   /** Σ over the columns of (Σ w|v|)². */
   readonly magnitude: number;
   /** Standard deviation expected of a correct kernel's LSE. */

@@ -19,6 +19,7 @@ export interface WeightedRow {
   readonly weights: Float64Array;
   /** [keys × vDim]; row j is what weight j is applied to. */
   readonly values: Float64Array;
+  /** The logarithm of the row sum, a sink included; natural units. */
   readonly lse: number;
   /** Factor by which the scores outgrow those of the problem, when more than one. */
   readonly growth?: number;
@@ -29,6 +30,8 @@ export interface PredictionPlace {
   readonly bound: RowBound;
   readonly outputFormat: FormatName;
   readonly vDim: number;
+  /** The LSE that a kernel gives for a logarithm of the row sum: without a sink where it is to be. */
+  readonly reported: (logarithm: number) => number;
 }
 
 function finish(
@@ -50,7 +53,7 @@ function finish(
 
 /** The output of weights applied to values, with what rounding may add to it. */
 export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPrediction {
-  const { vDim } = place;
+  const { vDim, reported } = place;
   const { weights, values, growth = 1 } = row;
   const out = new Float64Array(vDim);
   const magnitude = new Float64Array(vDim);
@@ -76,7 +79,7 @@ export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPr
           weight: Math.expm1(Math.min(growth * Math.log1p(bound.weight), 700)),
           typicalWeight: growth * bound.typicalWeight,
         };
-  return finish({ ...place, bound: grown }, out, magnitude, squares, row.lse);
+  return finish({ ...place, bound: grown }, out, magnitude, squares, reported(row.lse));
 }
 
 /**

@@ -49,7 +49,7 @@ function squaredNorms(values: Float64Array, dim: number): Float64Array {
   return norms;
 }
 
-/** Σ_j w_j²‖v_j‖² of every row, in one walk over the weights. */
+/** Σ_j w_j²‖v_j‖² of every row, of dropout what is applied, in one walk over the weights. */
 function weightSquares(input: RowMeasureInput, reference: AttentionReference): Float64Array {
   const { problem } = input;
   const { shape } = reference;
@@ -64,10 +64,10 @@ function weightSquares(input: RowMeasureInput, reference: AttentionReference): F
       const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
       firstNorm = kv * keys;
     },
-    visit: ({ weights, rows, firstKey, keys: count, stride }) => {
+    visit: ({ applied, rows, firstKey, keys: count, stride }) => {
       for (let i = 0; i < rows; i++)
         for (let j = 0; j < count; j++)
-          squares[row + i] += weights[i * stride + j] ** 2 * norms[firstNorm + firstKey + j];
+          squares[row + i] += applied[i * stride + j] ** 2 * norms[firstNorm + firstKey + j];
     },
     end: () => undefined,
   });

@@ -1,12 +1,16 @@
 import { decodeTensor } from '../../formats/index.js';
 import {
+  keptWeights,
   problemMask,
+  rowPlaces,
   scoreLaw,
   scoreOf,
+  type KeptWeights,
   type KeyRange,
   type Mask,
   type Problem,
   type ProblemShape,
+  type RowPlace,
   type ScoreLaw,
   type Tensor,
 } from '../../problem/index.js';
@@ -32,51 +36,107 @@ function remembered(compute: (key: number) => Float64Array): (key: number) => Fl
   };
 }
 
+/** What a reader of a changed problem takes from the one that it is made of: q, k and v are the same. */
+type Operands = Pick<RowReader, 'keys' | 'values' | 'query' | 'dots'>;
+
 /**
  * Single rows of a problem in plain fp64: what one query makes of the keys and values of any kv head.
- * Not an oracle: sums carry no radius (relative error about 2^-50 of their magnitude).
+ * Not an oracle: sums carry no radius (relative error about 2^-50 of their magnitude). Of a problem with a
+ * sink every row has one more key behind the last, with the sink's logit for a score and zeros for a value.
  */
 export class RowReader {
   readonly problem: Problem;
   readonly shape: ProblemShape;
-  /** V of one flat kv head, [keys × vDim]. */
+  /** V of one flat kv head, [keys × vDim], and a row of zeros for a sink. */
   readonly values: (kv: number) => Float64Array;
-  /** Scores of the visible keys of a flat row, −∞ elsewhere; do not write to them. */
+  /** Scores of the visible keys of a flat row and of a sink, −∞ elsewhere; do not write to them. */
   readonly scores: (row: number) => Float64Array;
   /** K of one flat kv head, [keys × qkDim]. */
   readonly keys: (kv: number) => Float64Array;
   /** Q of a flat row. */
   readonly query: (row: number) => Float64Array;
-  readonly #dots: (index: number) => Float64Array;
-  readonly #kvHeads: number;
+  /** q·k of flat row `row` with every key of a flat kv head, masked or not; do not write to it. */
+  readonly dots: (row: number, kv: number) => Float64Array;
+  readonly #places: (head: number, query: number) => RowPlace;
   readonly #mask: Mask;
   readonly #law: ScoreLaw;
+  readonly #kept: KeptWeights | null;
+  /** By head of the batch; null without a sink. */
+  readonly #sinks: Float64Array | null;
 
-  constructor(problem: Problem, shape: ProblemShape) {
+  constructor(problem: Problem, shape: ProblemShape, operands?: Operands) {
     const { batch, kvHeads, keys, qkDim, vDim } = shape;
     this.problem = problem;
     this.shape = shape;
-    this.#kvHeads = Math.max(batch * kvHeads, 1);
+    this.#places = rowPlaces(problem, shape);
     this.#mask = problemMask(problem, shape);
-    this.#law = scoreLaw(problem);
-    const slice = (tensor: Tensor, size: number) => (index: number) =>
-      decodeTensor(tensor, index * size, (index + 1) * size);
-    this.values = remembered(slice(problem.v, keys * vDim));
-    this.keys = remembered(slice(problem.k, keys * qkDim));
-    this.query = slice(problem.q, qkDim);
+    this.#law = scoreLaw(problem, shape);
+    this.#kept = keptWeights(problem, shape);
+    const logits = problem.sink?.logits;
+    this.#sinks = logits === undefined ? null : decodeTensor(logits);
     this.scores = remembered((row) => {
       const dots = this.dots(row, this.kvHead(row));
-      return this.maskedScores(this.ranges(row), (key) => this.score(dots[key], row, key));
+      return this.maskedScores(row, this.ranges(row), (key) => this.score(dots[key], row, key));
     });
-    this.#dots = remembered((index) => {
-      const q = this.query(Math.floor(index / this.#kvHeads));
-      const k = this.keys(index % this.#kvHeads);
+    if (operands !== undefined) {
+      this.keys = operands.keys;
+      this.values = operands.values;
+      this.query = operands.query;
+      this.dots = operands.dots;
+      return;
+    }
+    const slice = (tensor: Tensor, size: number) => (index: number) =>
+      decodeTensor(tensor, index * size, (index + 1) * size);
+    const values = slice(problem.v, keys * vDim);
+    this.values = remembered((kv) => {
+      if (this.#sinks === null) return values(kv);
+      const longer = new Float64Array((keys + 1) * vDim);
+      longer.set(values(kv));
+      return longer;
+    });
+    this.keys = remembered(slice(problem.k, keys * qkDim));
+    this.query = slice(problem.q, qkDim);
+    const heads = Math.max(batch * kvHeads, 1);
+    const dots = remembered((index) => {
+      const q = this.query(Math.floor(index / heads));
+      const k = this.keys(index % heads);
       return Float64Array.from({ length: keys }, (_, j) => {
         let sum = 0;
         for (let t = 0; t < qkDim; t++) sum += q[t] * k[j * qkDim + t];
         return sum;
       });
     });
+    this.dots = (row, kv) => dots(row * heads + kv);
+  }
+
+  /** The rows of another problem with the same q, k and v: other masks, score law, sink or dropout. */
+  as(problem: Problem): RowReader {
+    const hasOtherSink = (problem.sink === undefined) !== (this.problem.sink === undefined);
+    return new RowReader(problem, this.shape, hasOtherSink ? undefined : this);
+  }
+
+  /** The logit of the sink of a flat row; −∞ without one. */
+  sink(row: number): number {
+    if (this.#sinks === null) return -Infinity;
+    return this.#sinks[Math.floor(row / this.shape.queries) % this.shape.heads];
+  }
+
+  /** The logarithm of the row sum, natural units, as the LSE that the problem asks for: without a sink where it is to be. */
+  reportedLse(row: number, logarithm: number): number {
+    if (this.problem.sink === undefined || this.problem.sink.inLse) return logarithm;
+    const share = Math.exp(this.sink(row) - logarithm);
+    return share >= 1 ? -Infinity : logarithm + Math.log1p(-share);
+  }
+
+  /** What the weights of a flat row are applied to: V of a flat kv head, and of dropout what is kept, divided. */
+  valuesOf(row: number, kv: number): Float64Array {
+    const values = this.values(kv);
+    if (this.#kept === null) return values;
+    const { queries, keys, vDim } = this.shape;
+    const kept = new Uint8Array(keys);
+    this.#kept.fill(Math.floor(row / queries), row % queries, 0, kept);
+    const { share } = this.#kept;
+    return values.map((x, i) => (kept[Math.floor(i / vDim)] === 0 ? 0 : x / share));
   }
 
   /** The flat kv head of [batch, kv heads] that flat row `row` of [batch, heads, queries] reads. */
@@ -86,23 +146,30 @@ export class RowReader {
     return Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
   }
 
+  /** Of which sequence flat row `row` is, and where in it. */
+  place(row: number): RowPlace {
+    const { queries } = this.shape;
+    return this.#places(Math.floor(row / queries), row % queries);
+  }
+
   /** The keys that flat row `row` sees. */
   ranges(row: number): readonly KeyRange[] {
     const { queries } = this.shape;
     return this.#mask.ranges(Math.floor(row / queries), row % queries);
   }
 
-  /** The scores of all keys: those of the keys within some ranges, −∞ elsewhere. */
-  maskedScores(ranges: readonly KeyRange[], score: (key: number) => number): Float64Array {
-    const scores = new Float64Array(this.shape.keys).fill(-Infinity);
+  /** The scores of a flat row: those of the keys within some ranges and of a sink, −∞ elsewhere. */
+  maskedScores(
+    row: number,
+    ranges: readonly KeyRange[],
+    score: (key: number) => number,
+  ): Float64Array {
+    const { keys } = this.shape;
+    const scores = new Float64Array(this.#sinks === null ? keys : keys + 1).fill(-Infinity);
     for (const { begin, end } of ranges)
-      for (let key = begin; key < Math.min(end, scores.length); key++) scores[key] = score(key);
+      for (let key = begin; key < Math.min(end, keys); key++) scores[key] = score(key);
+    if (this.#sinks !== null) scores[keys] = this.sink(row);
     return scores;
-  }
-
-  /** q·k of row `row` with every key of a flat kv head, masked or not; do not write to it. */
-  dots(row: number, kv: number): Float64Array {
-    return this.#dots(row * this.#kvHeads + kv);
   }
 
   /** The score that the problem makes of a dot product of flat row `row` and a key; natural units. */

@@ -200,6 +200,8 @@ export function sampleRows(
       bound: bound.row(row),
       outputFormat,
       vDim,
+      denominator: reference.denominator[row],
+      reported: (logarithm) => reader.reportedLse(row, logarithm),
       observed: out.subarray(row * vDim, (row + 1) * vDim),
       observedLse: lse === null ? null : lse[row],
       correct: {
@@ -210,8 +212,7 @@ export function sampleRows(
       magnitude: reference.quantities.out.magnitude
         .subarray(row * vDim, (row + 1) * vDim)
         .reduce((sum, x) => sum + x * x, 0),
-      lseNoise:
-        lse === null ? 0 : lseNoiseOf(input, reader, row, reference.quantities.lse.values[row]),
+      lseNoise: lse === null ? 0 : lseNoiseOf(input, reader, row, reference.denominator[row]),
       damaged: isDamaged.has(row),
     };
   };

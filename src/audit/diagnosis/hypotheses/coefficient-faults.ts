@@ -36,7 +36,7 @@ function changed(
 ): RowPrediction {
   const exponential = (fraction: number) => 1 + (change * fraction ** power) / 2 ** fraction;
   const law = { ...blocks, exponential };
-  const online = runOnlineSoftmax(reader.scores(row.row), reader.values(row.kv), law);
+  const online = runOnlineSoftmax(reader.scores(row.row), reader.valuesOf(row.row, row.kv), law);
   return predictWeighted(row, online);
 }
 

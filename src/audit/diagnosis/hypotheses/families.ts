@@ -17,8 +17,10 @@ import { rowFactorHypotheses, rowSumHypotheses, splitHypotheses } from './row-su
 import { scaleFactorHypotheses } from './scale-factor.js';
 import { scoreBiasHypotheses } from './score-bias.js';
 import { scoreHypotheses } from './score-faults.js';
+import { scoreTermHypotheses } from './score-term-faults.js';
 import { singleKeyHypotheses } from './single-key-faults.js';
 import { uniformOffsetHypotheses, uniformScaleHypotheses } from './uniform-scale.js';
+import { visibilityHypotheses } from './visibility-faults.js';
 
 /** Every kind of hypothesis, in the order in which equally good ones are named. */
 export const hypothesisFamilies: readonly HypothesisFamily[] = [
@@ -26,6 +28,8 @@ export const hypothesisFamilies: readonly HypothesisFamily[] = [
   scoreHypotheses,
   scaleFactorHypotheses,
   maskHypotheses,
+  visibilityHypotheses,
+  scoreTermHypotheses,
   headHypotheses,
   headPlaceHypotheses,
   columnHypotheses,

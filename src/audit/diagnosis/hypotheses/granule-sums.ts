@@ -35,14 +35,14 @@ export class GranuleSums {
     this.#granule = granule;
     this.#vDim = vDim;
     const dots = reader.dots(row.row, row.kv);
-    const values = reader.values(row.kv);
+    const values = reader.valuesOf(row.row, row.kv);
     for (let g = 0; g < count; g++) {
       for (let c = 0; c < vDim; c++) this.#sums[(g + 1) * vDim + c] = this.#sums[g * vDim + c];
       this.#weights[g + 1] = this.#weights[g];
       for (const j of keysOf(clipRanges(row.ranges, g * granule, (g + 1) * granule))) {
         const dot = zeroKeys ? 0 : dots[j + keysFrom];
         if (dot === undefined) continue;
-        const w = Math.exp(reader.score(dot, row.row, j) - row.correct.lse);
+        const w = Math.exp(reader.score(dot, row.row, j) - row.denominator);
         this.#weights[g + 1] += w;
         const from = (j + valuesFrom) * vDim;
         if (from < 0 || from >= values.length) continue;

@@ -70,10 +70,13 @@ export const headHypotheses: HypothesisFamily = function* ({ reader, shape }) {
         const other = kv(Math.floor(row.head / shape.heads), row.head % shape.heads);
         if (other === row.kv) return row.correct;
         const dots = reader.dots(row.row, keys ? other : row.kv);
-        const scores = reader.maskedScores(row.ranges, (key) =>
+        const scores = reader.maskedScores(row.row, row.ranges, (key) =>
           reader.score(dots[key], row.row, key),
         );
-        return predictWeighted(row, softmaxRow(scores, reader.values(values ? other : row.kv)));
+        return predictWeighted(
+          row,
+          softmaxRow(scores, reader.valuesOf(row.row, values ? other : row.kv)),
+        );
       };
       yield { id, technique: null, statement: `${names} are read from ${what}`, predict };
     }

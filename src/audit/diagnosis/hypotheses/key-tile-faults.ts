@@ -134,20 +134,20 @@ function faultyRow(
   const size = tile.end - tile.begin;
   const dots = reader.dots(row.row, row.kv);
   const weights = new Float64Array(keys);
-  const values = reader.values(row.kv);
-  let sum = 0;
+  const values = reader.valuesOf(row.row, row.kv);
+  let sum = Math.exp(reader.sink(row.row) - row.denominator);
   for (const j of keysOf(row.ranges)) {
     const inside = j >= first && j < last;
     const source = inside ? j + fault.keysFrom * size : j;
     if (source < 0 || source >= keys) return null;
     const dot = inside && fault.zeroKeys ? 0 : dots[source];
-    const p = Math.exp(reader.score(dot, row.row, j) - row.correct.lse);
+    const p = Math.exp(reader.score(dot, row.row, j) - row.denominator);
     weights[j] = inside ? fault.inOutput * p : p;
     sum += inside ? fault.inSum * p : p;
   }
   if (!(sum > 0)) return null;
   for (const j of keysOf(row.ranges)) weights[j] /= sum;
-  const lse = row.correct.lse + Math.log(sum);
+  const lse = row.denominator + Math.log(sum);
   if (fault.valuesFrom === 0) return { weights, values, lse };
   const from = fault.valuesFrom * size;
   if (first + from < 0 || last + from > keys) return null;

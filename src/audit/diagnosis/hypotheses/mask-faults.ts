@@ -2,6 +2,7 @@ import {
   areSameRanges,
   clipRanges,
   problemMask,
+  rowPlaces,
   spanOf,
   type KeyRange,
   type Mask,
@@ -22,9 +23,9 @@ const tileSizes = [16, 32, 64, 128, 256] as const;
 /** A mask that is another one but for what is done to the ranges of each query. */
 function changed(
   { ranges }: Mask,
-  change: (ranges: readonly KeyRange[], query: number) => readonly KeyRange[],
+  change: (ranges: readonly KeyRange[]) => readonly KeyRange[],
 ): Mask {
-  return { ranges: (head, query) => change(ranges(head, query), query) };
+  return { ranges: (head, query) => change(ranges(head, query)) };
 }
 
 /** Some ranges of which the first begins elsewhere, before it; nothing if there are none. */
@@ -39,7 +40,8 @@ function endingAt(ranges: readonly KeyRange[], end: (last: number) => number) {
 }
 
 function* causalFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault> {
-  const { queries, keys } = shape;
+  const { keys } = shape;
+  const placeOf = rowPlaces(problem, shape);
   const right = problem.window?.right ?? -1;
   const left = problem.window?.left ?? -1;
   const limited = (reach: number): Problem => ({
@@ -63,7 +65,13 @@ function* causalFaults(problem: Problem, shape: ProblemShape): Generator<MaskFau
   yield {
     id: 'causal-limit-early',
     statement: 'the causal limit is one key short: the diagonal is masked',
-    mask: changed(correct, (ranges, query) => clipRanges(ranges, 0, query + keys - queries)),
+    mask: {
+      ranges: (head, query) => {
+        const place = placeOf(head, query);
+        const diagonal = place.firstKey + place.query + place.keys - place.queries;
+        return clipRanges(correct.ranges(head, query), 0, diagonal);
+      },
+    },
   };
   for (const size of tileSizes) {
     if (size >= keys) continue;
@@ -91,12 +99,17 @@ function* causalFaults(problem: Problem, shape: ProblemShape): Generator<MaskFau
 
 function* alignmentFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault> {
   const { queries, keys } = shape;
-  if (queries === keys || (!problem.causal && problem.window === null)) return;
-  yield {
-    id: 'mask-aligned-top-left',
-    statement: 'the mask is aligned to the top left, not to the bottom right',
-    mask: problemMask(problem, { ...shape, keys: queries }),
-  };
+  const { sequences, rows } = problem;
+  if (!problem.causal && problem.window === null) return;
+  const statement = 'the mask is aligned to the top left, not to the bottom right';
+  const id = 'mask-aligned-top-left';
+  if (sequences !== undefined) {
+    if (sequences.every((one) => one.queries === one.keys)) return;
+    // As many queries as keys put the first query on the first key.
+    const square = sequences.map((one) => ({ ...one, queries: one.keys }));
+    yield { id, statement, mask: problemMask({ ...problem, sequences: square }, shape) };
+  } else if (rows === undefined && queries !== keys)
+    yield { id, statement, mask: problemMask(problem, { ...shape, keys: queries }) };
 }
 
 function* windowFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault> {
@@ -186,8 +199,10 @@ export const maskHypotheses: HypothesisFamily = function* ({ reader, shape }) {
       const ranges = mask.ranges(row.head, row.query);
       if (areSameRanges(ranges, row.ranges)) return row.correct;
       const dots = reader.dots(row.row, row.kv);
-      const scores = reader.maskedScores(ranges, (key) => reader.score(dots[key], row.row, key));
-      return predictWeighted(row, softmaxRow(scores, reader.values(row.kv)));
+      const scores = reader.maskedScores(row.row, ranges, (key) =>
+        reader.score(dots[key], row.row, key),
+      );
+      return predictWeighted(row, softmaxRow(scores, reader.valuesOf(row.row, row.kv)));
     };
     yield { id, technique: null, statement, predict };
   }

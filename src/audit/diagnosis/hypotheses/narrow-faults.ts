@@ -197,7 +197,7 @@ class Runs {
 
   run(row: SampleRow, law: NarrowKernel): NarrowRow {
     const { reader } = this.#context;
-    return runNarrowKernel(reader.scores(row.row), reader.values(row.kv), row.vDim, law);
+    return runNarrowKernel(reader.scores(row.row), reader.valuesOf(row.row, row.kv), row.vDim, law);
   }
 
   sound(row: SampleRow, law: NarrowKernel): Float64Array {

@@ -246,7 +246,7 @@ function hypothesis(
 ): Hypothesis {
   const run = (row: SampleRow, of: OnlineFault['law']) => {
     const scores = reader.scores(row.row);
-    const values = reader.values(row.kv);
+    const values = reader.valuesOf(row.row, row.kv);
     return predictWeighted(row, runOnlineSoftmax(scores, values, { block, order, ...of }));
   };
   return {

@@ -84,8 +84,8 @@ function ofScores(
   return {
     ...about,
     predict: (row) => {
-      const faulty = reader.maskedScores(row.ranges, scores(row));
-      return predictWeighted(row, softmaxRow(faulty, reader.values(row.kv)));
+      const faulty = reader.maskedScores(row.row, row.ranges, scores(row));
+      return predictWeighted(row, softmaxRow(faulty, reader.valuesOf(row.row, row.kv)));
     },
   };
 }

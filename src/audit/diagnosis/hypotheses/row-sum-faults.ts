@@ -20,7 +20,7 @@ interface RowSumFault {
 function share(row: SampleRow, scores: Float64Array, counts: (key: number) => boolean): number {
   let sum = 0;
   scores.forEach((s, j) => {
-    if (s !== -Infinity && counts(j)) sum += Math.exp(s - row.correct.lse);
+    if (s !== -Infinity && counts(j)) sum += Math.exp(s - row.denominator);
   });
   return sum;
 }
@@ -39,7 +39,7 @@ function* paddingFaults({ keys }: ProblemShape, causal: boolean): Generator<RowS
       id: 'tail-keys-counted',
       technique: null,
       statement: `${extra} keys of zeros past the last one, up to a multiple of ${size}, are counted`,
-      ratio: (row) => 1 + extra * Math.exp(-row.correct.lse),
+      ratio: (row) => 1 + extra * Math.exp(-row.denominator),
       inLse: true,
     };
   }
@@ -47,7 +47,7 @@ function* paddingFaults({ keys }: ProblemShape, causal: boolean): Generator<RowS
     id: 'zero-key-counted',
     technique: 'row-sum',
     statement: 'one more key with score 0, a sink, is in the row sum',
-    ratio: (row) => 1 + Math.exp(-row.correct.lse),
+    ratio: (row) => 1 + Math.exp(-row.denominator),
     inLse: true,
   };
 }
@@ -108,14 +108,14 @@ function* divisionFaults(): Generator<RowSumFault> {
     id: 'not-normalised',
     technique: 'normalise',
     statement: 'the output is not divided by the row sum',
-    ratio: (row, scores) => Math.exp(largest(scores) - row.correct.lse),
+    ratio: (row, scores) => Math.exp(largest(scores) - row.denominator),
     inLse: false,
   };
   yield {
     id: 'normalised-twice',
     technique: 'normalise',
     statement: 'the output is divided by the row sum twice',
-    ratio: (row, scores) => Math.exp(row.correct.lse - largest(scores)),
+    ratio: (row, scores) => Math.exp(row.denominator - largest(scores)),
     inLse: false,
   };
 }
@@ -223,13 +223,13 @@ export const splitHypotheses: HypothesisFamily = function* ({ reader, shape }) {
             const part = scores.subarray(begin, begin + size);
             const lse = logSumExp(part);
             if (lse === -Infinity) continue;
-            const factor = weight(lse, row.correct.lse, splits);
+            const factor = weight(lse, row.denominator, splits);
             part.forEach((s, j) => (weights[begin + j] = factor * Math.exp(s - lse)));
           }
           return predictWeighted(row, {
             weights,
-            values: reader.values(row.kv),
-            lse: row.correct.lse,
+            values: reader.valuesOf(row.row, row.kv),
+            lse: row.denominator,
           });
         },
       };

@@ -135,7 +135,7 @@ function sink(follows: boolean): HeadParameter {
     isDense: false,
     step: () => 2 ** -10,
     predict: (row, logit) => {
-      const more = Math.log1p(Math.exp(logit - row.correct.lse));
+      const more = Math.log1p(Math.exp(logit - row.denominator));
       return scalePrediction(
         row,
         row.correct,
@@ -151,7 +151,7 @@ const slopes = Array.from({ length: 13 }, (_, k) => 2 ** -k);
 
 /** A penalty proportional to the distance between query and key. */
 function alibi(
-  { reader, shape }: HypothesisContext,
+  { reader }: HypothesisContext,
   distance: (key: number, diagonal: number) => number,
 ): HeadParameter {
   return {
@@ -159,11 +159,12 @@ function alibi(
     isDense: true,
     step: (value) => Math.max(Math.abs(value), 2 ** -12) * 2 ** -8,
     predict: (row, slope) => {
-      const diagonal = row.query + shape.keys - shape.queries;
+      const { firstKey, query, keys, queries } = reader.place(row.row);
+      const diagonal = firstKey + query + keys - queries;
       const scores = reader
         .scores(row.row)
         .map((s, j) => (s === -Infinity ? s : s - slope * distance(j, diagonal)));
-      return predictWeighted(row, softmaxRow(scores, reader.values(row.kv)));
+      return predictWeighted(row, softmaxRow(scores, reader.valuesOf(row.row, row.kv)));
     },
   };
 }
@@ -177,7 +178,9 @@ const distances = [
 /** Attention sinks and ALiBi where none was asked for. */
 export const scoreBiasHypotheses: HypothesisFamily = function* (context) {
   const { heads } = context.shape;
-  for (const follows of context.input.outputs.lse === null ? [false] : [true, false]) {
+  const { sink: asked, alibiSlopes, bias } = context.reader.problem;
+  const follow = context.input.outputs.lse === null ? [false] : [true, false];
+  for (const follows of asked === undefined ? follow : []) {
     const found = hypothesis(
       context,
       sink(follows),
@@ -187,6 +190,7 @@ export const scoreBiasHypotheses: HypothesisFamily = function* (context) {
     );
     if (found !== null) yield found;
   }
+  if (alibiSlopes !== undefined || bias !== undefined) return;
   for (const [name, distance] of distances) {
     const found = hypothesis(
       context,

@@ -123,13 +123,13 @@ export const scoreHypotheses: HypothesisFamily = function* ({ reader, shape }) {
       predict: (row) => {
         const dots = reader.dots(row.row, row.kv);
         let growth = 1;
-        const scores = reader.maskedScores(row.ranges, (key) => {
+        const scores = reader.maskedScores(row.row, row.ranges, (key) => {
           const faulty = score(dots[key]);
           const correct = reader.score(dots[key], row.row, key);
           growth = Math.max(growth, Math.abs(faulty / correct) || 1);
           return faulty;
         });
-        return predictWeighted(row, softmaxRow(scores, reader.values(row.kv), growth));
+        return predictWeighted(row, softmaxRow(scores, reader.valuesOf(row.row, row.kv), growth));
       },
     };
   }

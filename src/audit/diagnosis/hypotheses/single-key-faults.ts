@@ -14,7 +14,7 @@ interface WrongValue {
 
 function weightsOf({ reader }: HypothesisContext, row: SampleRow): Float64Array {
   const scores = reader.scores(row.row);
-  return scores.map((s) => (s === -Infinity ? 0 : Math.exp(s - row.correct.lse)));
+  return scores.map((s) => (s === -Infinity ? 0 : Math.exp(s - row.denominator)));
 }
 
 /**
