@@ -43,6 +43,7 @@ export { keptWeights, type KeptWeights } from './dropout.js';
 export { maskTile, spanOfRows, type InterruptedRow, type TileView } from './tile-mask.js';
 export {
   slotCount,
+  storedAt,
   storedShape,
   type StoredProblem,
   type StoredRows,

@@ -1,5 +1,6 @@
 import type { HypothesisFamily } from '../hypothesis.js';
 import { coefficientHypotheses } from './coefficient-faults.js';
+import { pageHypotheses } from './page-faults.js';
 import {
   columnHypotheses,
   columnPlaceHypotheses,
@@ -30,6 +31,7 @@ export const hypothesisFamilies: readonly HypothesisFamily[] = [
   maskHypotheses,
   visibilityHypotheses,
   scoreTermHypotheses,
+  pageHypotheses,
   headHypotheses,
   headPlaceHypotheses,
   columnHypotheses,
