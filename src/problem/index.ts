@@ -61,3 +61,6 @@ export {
   type StoredForm,
 } from './store-problem.js';
 export { gatherRows, scatterRows } from './gather-rows.js';
+export { attachScales, liesAsElements, type GivenScales } from './attach-scales.js';
+export { scaledTensors, scaleTensorName, type ScaledTensor } from './scale-target.js';
+export { scaleTensors, type NotedScales } from './scale-tensors.js';

@@ -4,6 +4,7 @@ import { featureTensors, scoreTensors, spreadToSlots } from './feature-tensors.j
 import { featureNames, type FeatureName, type IntegerTensor, type Sequence } from './features.js';
 import { scatterRows } from './gather-rows.js';
 import type { Problem } from './problem.js';
+import { scaleTensors, storedScales } from './scale-tensors.js';
 import type { StoredProblem, StoredRows, StoredTensor, StoredTensors } from './stored.js';
 
 /** One sequence behind the other. */
@@ -247,6 +248,7 @@ export function storeProblem(problem: Problem, form: StoredForm, fill = 0): Pose
       ...queries.tensors,
       ...keys.tensors,
       ...featuresAsPosed(problem, queries, keys, fill),
+      ...storedScales(problem, { q: queries.rows, k: keys.rows, v: keys.rows }),
     },
     of: problem,
   };
@@ -279,5 +281,5 @@ export function posedTensors(problem: Problem): StoredTensors {
     return storeProblem(problem, { queries: { kind: 'packed' }, keys: { kind: 'packed' } }).stored
       .tensors;
   const { q, k, v } = problem;
-  return { q, k, v, ...featureTensors(problem) };
+  return { q, k, v, ...featureTensors(problem), ...scaleTensors(problem).tensors };
 }

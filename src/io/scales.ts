@@ -1,0 +1,84 @@
+import { formats, type Tensor } from '../formats/index.js';
+import {
+  attachScales,
+  liesAsElements,
+  scaledTensors,
+  scaleTensorName,
+  type GivenScales,
+  type Problem,
+  type ScaledTensor,
+} from '../problem/index.js';
+import { RequestError } from '../request-error.js';
+import { printable, quoted } from './messages.js';
+import type { TensorFile } from './tensor-file.js';
+
+/** Names of tensors and metadata of a problem file that scale q, k or v. */
+export const scaleTensorNames: readonly string[] = scaledTensors.flatMap((name) =>
+  (['descale', 'block_scale', 'global_scale'] as const).map((kind) => scaleTensorName(name, kind)),
+);
+
+/** How a problem's scales are read from a file. */
+export interface ScaleReading {
+  /** What the file notes, by key. */
+  readonly notes: Readonly<Record<string, string>>;
+  /** A tensor that lies as q, k or v does in the file, as the problem has it: [batch, heads, rows, …]. */
+  readonly arrange: (name: ScaledTensor, tensor: Tensor) => Tensor;
+}
+
+function positive(text: string, where: string, isWhole: boolean): number {
+  const value = Number(text);
+  if (
+    text.trim() === '' ||
+    !(value > 0 && value < Infinity) ||
+    (isWhole && !Number.isSafeInteger(value))
+  )
+    throw new RequestError(
+      `${where} is ${quoted(text)}; give a positive ${isWhole ? 'whole' : 'finite'} number`,
+    );
+  return value;
+}
+
+/**
+ * The problem with the scales that a file has for it: tensors `q_descale`, `q_block_scale` and `q_global_scale`, and the
+ * same of k and v; metadata `q_descale` for a number, and `q_descale_block` for the rows that share a factor.
+ * @throws RequestError for factors that do not fit or mean nothing
+ */
+export async function readScales(
+  file: TensorFile,
+  problem: Problem,
+  { notes, arrange }: ScaleReading,
+): Promise<Problem> {
+  const where = (key: string) => `${printable(file.path)}: metadata ${key}`;
+  const note = (key: string, isWhole: boolean) =>
+    Object.hasOwn(notes, key) ? positive(notes[key], where(key), isWhole) : undefined;
+  const given: Partial<Record<ScaledTensor, GivenScales>> = {};
+  for (const name of scaledTensors) {
+    const read = async (kind: 'descale' | 'block_scale' | 'global_scale') => {
+      const label = scaleTensorName(name, kind);
+      if (file.entries.has(label)) {
+        const tensor = await file.read(label);
+        return liesAsElements(kind, tensor) ? arrange(name, tensor) : tensor;
+      }
+      const number = kind === 'block_scale' ? undefined : note(label, false);
+      return number === undefined ? undefined : numberTensor(number);
+    };
+    given[name] = {
+      descale: await read('descale'),
+      rowsPerBlock: note(`${scaleTensorName(name, 'descale')}_block`, true),
+      block_scale: await read('block_scale'),
+      global_scale: await read('global_scale'),
+    };
+  }
+  try {
+    return attachScales(problem, given);
+  } catch (error) {
+    if (error instanceof RequestError)
+      throw new RequestError(`${printable(file.path)}: ${error.message}`);
+    throw error;
+  }
+}
+
+/** A number of a note is one of fp32, which kernels take. */
+function numberTensor(value: number): Tensor {
+  return { format: formats.fp32.name, shape: [], data: Float32Array.of(value) };
+}

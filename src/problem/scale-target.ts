@@ -1,0 +1,58 @@
+import type { ScaleName, Tensor } from '../formats/index.js';
+import type { Sequence } from './features.js';
+import type { Problem } from './problem.js';
+import { problemShape } from './shape.js';
+
+/** The tensors that may have scales. */
+export const scaledTensors = ['q', 'k', 'v'] as const;
+export type ScaledTensor = (typeof scaledTensors)[number];
+
+/** What factors may be, the first multiplied first. */
+export const scaleNames = [
+  'block_scale',
+  'global_scale',
+  'descale',
+] as const satisfies readonly ScaleName[];
+
+/** The name of a tensor of factors in files. */
+export function scaleTensorName(tensor: ScaledTensor, kind: ScaleName): string {
+  return `${tensor}_${kind}`;
+}
+
+/** The sizes of a tensor, a batch of one included. */
+export type Sizes = readonly [batch: number, heads: number, rows: number, dim: number];
+
+/** The last four sizes of a shape, a batch of one where there are three. */
+export function rank4({ shape }: Pick<Tensor, 'shape'>): Sizes {
+  return [1, ...shape].slice(-4) as unknown as Sizes;
+}
+
+/** What is known of the tensor that is scaled. */
+export interface ScaleTarget {
+  /** "q_descale", for messages. */
+  readonly label: string;
+  readonly sizes: Sizes;
+  readonly kvHeads: number;
+  readonly sequences: readonly Sequence[] | undefined;
+  /** First row of each sequence and how many rows it has. */
+  readonly rowsOf: (sequence: Sequence) => readonly [first: number, rows: number];
+}
+
+/** What factors of one of a problem's tensors are for. */
+export function scaleTarget(problem: Problem, name: ScaledTensor, kind: ScaleName): ScaleTarget {
+  const shape = problemShape(problem);
+  const isQuery = name === 'q';
+  return {
+    label: scaleTensorName(name, kind),
+    sizes: [
+      shape.batch,
+      isQuery ? shape.heads : shape.kvHeads,
+      isQuery ? shape.queries : shape.keys,
+      name === 'v' ? shape.vDim : shape.qkDim,
+    ],
+    kvHeads: shape.kvHeads,
+    sequences: problem.sequences,
+    rowsOf: (sequence) =>
+      isQuery ? [sequence.firstQuery, sequence.queries] : [sequence.firstKey, sequence.keys],
+  };
+}
