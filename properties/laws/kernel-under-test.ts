@@ -1,3 +1,4 @@
+import type { FeatureKind } from '../../kernels/index.js';
 import type { KernelArithmetic, KernelOutputs, PremiseDeclaration } from '../../src/audit/index.js';
 import type { FormatName, Tensor } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
@@ -81,6 +82,7 @@ export interface ProblemPromises {
   readonly causal: boolean | 'only';
   readonly window: boolean;
   readonly softcap: boolean;
+  readonly features: readonly FeatureKind[];
   readonly groupedHeads: boolean;
   readonly emptyRows: boolean;
   readonly scales: readonly ScaleKind[];

@@ -7,6 +7,7 @@ import {
   decodeProblem,
   encodeProblem,
   hasEmptyRows,
+  kindsOf,
   type PlainProblem,
   type ProblemConstraints,
   randomValues,
@@ -22,11 +23,12 @@ const problemElements = 2 ** 18;
 /** What the promises leave of all problems. */
 export function promisedConstraints(promises: ProblemPromises): ProblemConstraints {
   const { formats, causal, window, softcap, groupedHeads, emptyRows } = promises;
-  const { scales, dims, sizes, groupSizes, multiples } = promises;
+  const { scales, dims, sizes, groupSizes, multiples, features } = promises;
   return {
     formats,
     scales,
     multiples,
+    features,
     ...sizes,
     ...(groupSizes === null ? {} : { groupSizes }),
     ...(causal === true ? {} : { causal: causal === 'only' }),
@@ -92,11 +94,12 @@ export function isWithinScoreLimit(problem: Problem, { raw, scaled }: ScoreLimit
 export function isPromised(problem: Problem, promises: ProblemPromises): boolean {
   const shape = problemShape(problem);
   const { causal, window, softcap, groupedHeads, emptyRows, scoreLimit } = promises;
-  const { sizes, groupSizes, multiples } = promises;
+  const { sizes, groupSizes, multiples, features } = promises;
   return (
     (causal === true || problem.causal === (causal === 'only')) &&
     (window || problem.window === null) &&
     (softcap || problem.softcap === null) &&
+    kindsOf(problem).every((kind) => kind !== null && features.includes(kind)) &&
     (groupedHeads || shape.groupSize === 1) &&
     (groupSizes?.includes(shape.groupSize) ?? true) &&
     (emptyRows || !hasEmptyRows(problem)) &&

@@ -12,11 +12,18 @@ import {
 import {
   problemShape,
   type Problem,
+  type ProblemFeatures,
   type ProblemShape,
   type Tensor,
 } from '../../src/problem/index.js';
-import { randomValues } from '../problems/index.js';
-import type { KernelRun } from './law.js';
+import {
+  arrangeFeatures,
+  arrangementLoss,
+  featuresOf,
+  randomValues,
+  type FeatureSelection,
+} from '../problems/index.js';
+import { NotApplicable, type KernelRun } from './law.js';
 
 /** Which batches, query heads and queries there are, in which order; what is left out stays. */
 export interface RowArrangement {
@@ -85,10 +92,23 @@ function outputRows(shape: ProblemShape, arrangement: RowArrangement): number[] 
 
 /**
  * The problem with its batches, heads, queries and keys as arranged, to the bit, of rank 4. That
- * every query head still finds its kv head, and what the masks make of other lengths, is the
- * caller's concern.
+ * every query head still finds its kv head, and what causal masks, windows and ALiBi make of other lengths, is the
+ * caller's concern; masks, biases, segments and kept weights go with their rows, heads and keys.
+ * @throws NotApplicable where a feature goes by places that the arrangement changes
  */
 export function arrangeProblem(problem: Problem, arrangement: Arrangement): Problem {
+  const shape = problemShape(problem);
+  const selection = {
+    batches: arrangement.batches ?? indices(shape.batch),
+    heads: arrangement.heads ?? indices(shape.heads),
+    queries: arrangement.queries ?? indices(shape.queries),
+    keys: arrangement.keys ?? indices(shape.keys),
+  };
+  return { ...arrangeTensors(problem, arrangement), ...featuresLeft(problem, shape, selection) };
+}
+
+/** The problem with Q, K and V arranged, and no features. */
+export function arrangeTensors(problem: Problem, arrangement: Arrangement): Problem {
   const shape = problemShape(problem);
   const batches = arrangement.batches ?? indices(shape.batch);
   const heads = arrangement.heads ?? indices(shape.heads);
@@ -114,9 +134,26 @@ function problemSettings({ scale, causal, window, softcap }: Problem) {
   return { scale, causal, window, softcap };
 }
 
+/** @throws NotApplicable as `arrangeProblem`, and where a mask would hide everything */
+function featuresLeft(
+  problem: Problem,
+  shape: ProblemShape,
+  selection: FeatureSelection,
+): ProblemFeatures {
+  const given = featuresOf(problem);
+  if (Object.keys(given).length === 0) return given;
+  const loss = arrangementLoss(given, shape, selection);
+  if (loss !== null) throw new NotApplicable(`the problem cannot be put in another order: ${loss}`);
+  const left = arrangeFeatures(given, selection);
+  // A mask that is false everywhere is refused as a mistake.
+  if (left.mask !== undefined && !left.mask.data.includes(1))
+    throw new NotApplicable('what is left of its mask hides every key');
+  return left;
+}
+
 /** The same problem in memory of its own. */
 export function copyProblem(problem: Problem): Problem {
-  return arrangeProblem(problem, {});
+  return { ...arrangeTensors(problem, {}), ...featuresOf(problem) };
 }
 
 /**

@@ -1,11 +1,18 @@
+export { describeProblem } from './describe-problem.js';
 export {
-  describeProblem,
   decodeProblem,
   encodeProblem,
+  featuresOf,
   tensorNames,
   type PlainProblem,
   type TensorName,
 } from './plain-problem.js';
+export { excludeOneAnother, hidingKinds, kindsOf } from './features/feature-kinds.js';
+export {
+  arrangeFeatures,
+  arrangementLoss,
+  type FeatureSelection,
+} from './features/arrange-features.js';
 export { attentionProblem } from './problem-arbitrary.js';
 export { specialKinds, type ProblemConstraints, type SpecialKind } from './problem-constraints.js';
 export { hasEmptyRows } from './problem-generator.js';

@@ -4,7 +4,15 @@ import {
   formats,
   type FormatName,
 } from '../../src/formats/index.js';
-import { problemShape, type Problem, type Tensor, type Window } from '../../src/problem/index.js';
+import {
+  problemFeatures,
+  problemShape,
+  type Problem,
+  type ProblemFeatures,
+  type Tensor,
+  type Window,
+} from '../../src/problem/index.js';
+import { arrangeFeatures } from './features/arrange-features.js';
 import { sizeNames, type SizeName, type Sizes } from './sizes.js';
 
 /** The tensors of a problem. */
@@ -20,6 +28,8 @@ export interface PlainProblem {
   readonly causal: boolean;
   readonly window: Window | null;
   readonly softcap: number | null;
+  /** What else it has, as a problem has it; none where it is left out. */
+  readonly features?: ProblemFeatures | undefined;
 }
 
 /** The four dimensions of each tensor. */
@@ -39,8 +49,17 @@ export function encodeProblem(plain: PlainProblem): Problem {
     shape: tensorShape(name, plain.sizes),
     data: encodeWithSpecials(plain.formats[name], plain.values[name]),
   });
-  const { scale, causal, window, softcap } = plain;
-  return { q: tensor('q'), k: tensor('k'), v: tensor('v'), scale, causal, window, softcap };
+  const { scale, causal, window, softcap, features } = plain;
+  return {
+    q: tensor('q'),
+    k: tensor('k'),
+    v: tensor('v'),
+    scale,
+    causal,
+    window,
+    softcap,
+    ...features,
+  };
 }
 
 /** Rounds to the format; finite values saturate, infinities stay. */
@@ -69,7 +88,17 @@ export function decodeProblem(problem: Problem): PlainProblem {
     causal,
     window,
     softcap,
+    ...(hasFeatures(problem) ? { features: featuresOf(problem) } : {}),
   };
+}
+
+function hasFeatures(problem: Problem): boolean {
+  return problemFeatures(problem).length > 0;
+}
+
+/** The features of a problem alone. */
+export function featuresOf(problem: ProblemFeatures): ProblemFeatures {
+  return Object.fromEntries(problemFeatures(problem).map((name) => [name, problem[name]]));
 }
 
 /** For each size the indices that stay. */
@@ -104,38 +133,13 @@ export function selectPart(plain: PlainProblem, selection: Selection): PlainProb
             out.push(plain.values[name][((b * heads! + h) * rows! + r) * columns! + c]);
     return Float64Array.from(out);
   };
+  const { features } = plain;
+  const { batch: batches, queries, keys } = kept;
+  const rows = { batches, heads: queryHeads, queries, keys };
   return {
     ...plain,
+    ...(features === undefined ? {} : { features: arrangeFeatures(features, rows) }),
     sizes: Object.fromEntries(sizeNames.map((name) => [name, kept[name].length])) as Sizes,
     values: { q: gather('q'), k: gather('k'), v: gather('v') },
   };
-}
-
-/** Longer tensors are cut. */
-const shownElements = 64;
-
-function describeValues(values: Float64Array): string {
-  const shown = Array.from(values.subarray(0, shownElements), (x) => (Object.is(x, -0) ? '-0' : x));
-  const rest = values.length - shown.length;
-  return `[${shown.join(', ')}${rest > 0 ? `, … ${rest} more` : ''}]`;
-}
-
-/**
- * A problem in a few lines: settings, then each tensor's format, shape and values (the first 64).
- * @throws RequestError when the problem's shapes do not fit together
- */
-export function describeProblem(problem: Problem): string {
-  const plain = decodeProblem(problem);
-  const { window, softcap } = plain;
-  const settings = [
-    `scale ${plain.scale}`,
-    ...(plain.causal ? ['causal'] : []),
-    ...(window === null ? [] : [`window ${window.left},${window.right}`]),
-    ...(softcap === null ? [] : [`softcap ${softcap}`]),
-  ];
-  const tensors = tensorNames.map(
-    (name) =>
-      `${name}: ${plain.formats[name]} [${tensorShape(name, plain.sizes).join(', ')}] = ${describeValues(plain.values[name])}`,
-  );
-  return `attention problem, ${settings.join(', ')}\n${tensors.join('\n')}`;
 }

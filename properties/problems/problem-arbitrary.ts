@@ -1,11 +1,7 @@
 import * as fc from 'fast-check';
 import type { Problem } from '../../src/problem/index.js';
-import {
-  decodeProblem,
-  describeProblem,
-  encodeProblem,
-  type PlainProblem,
-} from './plain-problem.js';
+import { describeProblem } from './describe-problem.js';
+import { decodeProblem, encodeProblem, type PlainProblem } from './plain-problem.js';
 import type { ProblemConstraints, ResolvedConstraints } from './problem-constraints.js';
 import { generateProblem, hasEmptyRows } from './problem-generator.js';
 import { searchStart, simplerProblems, type SearchPlace } from './problem-shrinker.js';

@@ -1,4 +1,5 @@
 import type { FormatName } from '../../src/formats/index.js';
+import type { FeatureKind } from '../../kernels/index.js';
 import type { RegimeName, ScaleKind, Tiling } from './regimes/index.js';
 import type { SizeChoices, SizeMultiples, SizeRange } from './sizes.js';
 
@@ -59,6 +60,11 @@ export interface ProblemConstraints {
    * only NaNs are planted.
    */
   readonly specialValues?: readonly SpecialKind[] | undefined;
+  /**
+   * What else problems may have: some have none of these, some several; default none of them. Regimes that need
+   * one are drawn where it is listed.
+   */
+  readonly features?: readonly FeatureKind[] | undefined;
   /** Whether the masks may leave a query without any key; default true. */
   readonly emptyRows?: boolean | undefined;
 }
@@ -67,11 +73,15 @@ export interface ProblemConstraints {
 export interface ProblemSpace extends SizeChoices {
   readonly formats: readonly FormatName[];
   readonly scales: readonly ScaleKind[];
+  /** The features that there is room for. */
+  readonly features: readonly FeatureKind[];
 }
 
 /** What constraints leave of the problems of one regime. */
 export interface RegimeChoice extends ProblemSpace {
   readonly name: RegimeName;
+  /** Features that every problem of it has. */
+  readonly needs: readonly FeatureKind[];
 }
 
 /** Constraints with every default filled in. */

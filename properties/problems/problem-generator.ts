@@ -1,9 +1,11 @@
 import type { Random } from 'fast-check';
 import { formats, type FormatName } from '../../src/formats/index.js';
 import { problemMask, problemShape, type Problem, type Window } from '../../src/problem/index.js';
-import { tensorNames, type PlainProblem } from './plain-problem.js';
+import type { FeatureKind } from '../../kernels/index.js';
+import { drawKinds, kindSizes } from './features/feature-kinds.js';
+import { encodeProblem, tensorNames, type PlainProblem } from './plain-problem.js';
 import type { RegimeChoice, ResolvedConstraints } from './problem-constraints.js';
-import { drawRegime, type RegimeName, type ScaleKind } from './regimes/index.js';
+import { drawRegime, regimes, type RegimeName, type ScaleKind } from './regimes/index.js';
 import {
   alignedDown,
   alignedSizes,
@@ -11,9 +13,10 @@ import {
   drawSize,
   sizeNames,
   withinElements,
+  type SizeName,
   type Sizes,
 } from './sizes.js';
-import { randomValues } from './values.js';
+import { randomValues, type RandomValues } from './values.js';
 
 function pick<T>(from: readonly T[], random: Random): T {
   return from[random.nextInt(0, from.length - 1)];
@@ -115,14 +118,22 @@ function drawSizes(
   return alignedSizes(sizes, choice);
 }
 
-/** Sizes and masks, mended where a query would see no key though it must. */
-function drawLayout(choice: RegimeChoice, constraints: ResolvedConstraints, random: Random) {
+/**
+ * Sizes and masks, mended where a query would see no key though it must.
+ * @param wanted sizes in place of those drawn
+ */
+function drawLayout(
+  choice: RegimeChoice,
+  constraints: ResolvedConstraints,
+  wanted: Partial<Sizes>,
+  random: Random,
+) {
   const { blockKeys } = constraints.tiling;
   const masked =
     constraints.causal !== false && random.nextInt(1, 4) === 1
       ? drawMaskedBlock(choice, blockKeys, random)
       : null;
-  const sizes = drawSizes(choice, constraints, masked ?? {}, random);
+  const sizes = drawSizes(choice, constraints, { ...masked, ...wanted }, random);
   const causal = present(constraints.causal ?? (masked === null ? undefined : true), 3, random);
   const window = present(constraints.window, 3, random) ? drawWindow(sizes.keys, random) : null;
   // Only the first queries can see nothing, and only when they outnumber the keys.
@@ -158,6 +169,33 @@ function plantSpecials(
   }
 }
 
+/** Sizes that features and the regime have, in place of those drawn. */
+function wantedSizes(
+  choice: RegimeChoice,
+  { tiling }: ResolvedConstraints,
+  kinds: readonly FeatureKind[],
+  random: RandomValues,
+): Partial<Sizes> {
+  const ofKinds = kindSizes(kinds, random);
+  const fitting = Object.entries(ofKinds).filter(
+    ([name, size]) => size >= choice.sizes[name as SizeName].min,
+  );
+  const ofRegime = regimes[choice.name].lengths?.(choice.sizes, tiling, random);
+  return { ...Object.fromEntries(fitting), ...ofRegime };
+}
+
+/** The problem without the features that may hide keys, where they leave a query without any. */
+function withoutEmptyRows(plain: PlainProblem): PlainProblem {
+  const { features } = plain;
+  if (features === undefined || !hasEmptyRows(encodeProblem(plain))) return plain;
+  const { mask, bias, segments, blockMask, sequences, ...rest } = features;
+  void [mask, bias, segments, blockMask, sequences];
+  // Kept weights and slopes may have an axis of the sequences.
+  const { dropout, alibiSlopes, ...others } = rest;
+  void [dropout, alibiSlopes];
+  return { ...plain, features: sequences === undefined ? rest : others };
+}
+
 /** A problem, and the regime it was drawn from. */
 interface GeneratedProblem {
   readonly plain: PlainProblem;
@@ -171,7 +209,16 @@ export function generateProblem(
 ): GeneratedProblem {
   const choice = pick(constraints.choices, random);
   const format = pick(choice.formats, random);
-  const { sizes, causal, window } = drawLayout(choice, constraints, random);
+  // Problems without features are what they were before there were any.
+  const features =
+    choice.features.length === 0 ? null : randomValues(random.nextInt(0, 2 ** 31 - 1));
+  const kinds = features === null ? [] : drawKinds(choice.features, choice.needs, features);
+  const { sizes, causal, window } = drawLayout(
+    choice,
+    constraints,
+    features === null ? {} : wantedSizes(choice, constraints, kinds, features),
+    random,
+  );
   const scaleKind = pick(choice.scales, random);
   const scale = drawScale(scaleKind, sizes.qkDim, random);
   const softcap = present(constraints.softcap, 4, random) ? drawSoftcap(random) : null;
@@ -186,7 +233,8 @@ export function generateProblem(
       random: stream,
     },
     { scale, causal, window, softcap },
+    kinds,
   );
   plantSpecials(plain.values, format, constraints, random);
-  return { plain, regime: choice.name };
+  return { plain: constraints.emptyRows ? plain : withoutEmptyRows(plain), regime: choice.name };
 }

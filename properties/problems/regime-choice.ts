@@ -43,6 +43,9 @@ function regimeChoice(
   if (formats.length === 0) return { need: `formats ${regime.formats!.join(', ')}` };
   const scales = space.scales.filter((kind) => regime.scales?.includes(kind) ?? true);
   if (scales.length === 0) return { need: `scales ${regime.scales!.join(', ')}` };
+  const { features = [] } = regime;
+  if (!features.every((kind) => space.features.includes(kind)))
+    return { need: `features ${features.join(', ')}` };
   const needed = regime.sizes?.(tiling) ?? {};
   const sizes = { ...space.sizes };
   for (const size of sizeNames) {
@@ -60,7 +63,17 @@ function regimeChoice(
   const dims = space.dims?.filter((dim) => dim >= least) ?? null;
   if (dims?.length === 0) return { need: `dims from ${least}` };
   const { multiples, groupSizes } = space;
-  return { name, formats, scales, sizes, dims, multiples, groupSizes };
+  return {
+    name,
+    formats,
+    scales,
+    sizes,
+    dims,
+    multiples,
+    groupSizes,
+    features: space.features,
+    needs: features,
+  };
 }
 
 /**

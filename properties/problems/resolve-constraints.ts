@@ -1,5 +1,7 @@
+import { featureKinds } from '../../kernels/index.js';
 import { formats, type FormatName } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { hasRoom } from './features/feature-kinds.js';
 import {
   specialKinds,
   type ProblemConstraints,
@@ -56,6 +58,7 @@ const knownConstraints: readonly string[] = [
   'scales',
   'specialValues',
   'emptyRows',
+  'features',
 ];
 
 /** @throws RequestError for a size that there is not, and for multiples of none */
@@ -178,6 +181,9 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
     multiples,
     groupSizes,
     scales: choices('scales', constraints.scales, scaleKinds),
+    features: choices('features', constraints.features, featureKinds, []).filter((kind) =>
+      hasRoom(kind, { ranges: constraints, multiples, groupSizes }),
+    ),
   };
   const names = choices('regimes', constraints.regimes, regimeNames);
   const resolved: ResolvedConstraints = {

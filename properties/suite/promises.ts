@@ -16,6 +16,7 @@ import {
   type ProblemPromises,
   type ScoreLimit,
 } from '../laws/index.js';
+import { featureKinds, type FeatureKind } from '../../kernels/index.js';
 import {
   resolveConstraints,
   scaleKinds,
@@ -35,6 +36,8 @@ export interface KernelPromises {
   readonly window?: boolean | undefined;
   /** Whether it takes a softcap; default false. */
   readonly softcap?: boolean | undefined;
+  /** What else it takes of problems, as in ['mask', 'packed']; default nothing, so that no problem has any. */
+  readonly features?: readonly FeatureKind[] | undefined;
   /** Whether it takes fewer kv heads than query heads; default true. */
   readonly groupedHeads?: boolean | undefined;
   /** Whether it takes masks that leave a query without a key; default true. */
@@ -90,6 +93,7 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   causal: true,
   window: true,
   softcap: true,
+  features: true,
   groupedHeads: true,
   emptyRows: true,
   scales: true,
@@ -181,6 +185,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
   const known = Object.keys(formats) as FormatName[];
   const inputs = promises.formats ?? ['bf16', 'fp16'];
   for (const name of inputs) knownName('format', name, known);
+  for (const kind of promises.features ?? []) knownName('feature', kind, featureKinds);
   for (const kind of promises.scales ?? []) knownName('kind of scale', kind, scaleKinds);
   const { blockKeys = 128, rescaleThreshold = 8, causal = true } = promises;
   if (![true, false, 'only'].includes(causal))
@@ -200,6 +205,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     causal,
     window: promises.window ?? true,
     softcap: promises.softcap ?? false,
+    features: promises.features ?? [],
     groupedHeads: promises.groupedHeads ?? true,
     emptyRows: promises.emptyRows ?? true,
     scales: promises.scales ?? ['default', 'odd'],

@@ -1,8 +1,10 @@
-import { type ScaleKind, scaleKinds } from '../../../kernels/index.js';
+import { type FeatureKind, type ScaleKind, scaleKinds } from '../../../kernels/index.js';
 import type { FormatName, NumberFormat } from '../../../src/formats/index.js';
 import { RequestError } from '../../../src/request-error.js';
+import type { ProblemFeatures } from '../../../src/problem/index.js';
+import type { FeatureRequest } from '../features/feature-request.js';
 import type { PlainProblem } from '../plain-problem.js';
-import type { SizeName, SizeRange, Sizes } from '../sizes.js';
+import type { FullSizeRange, SizeName, SizeRange, Sizes } from '../sizes.js';
 import { headRows, type ProblemValues, type RandomValues, rowOf } from '../values.js';
 
 export { scaleKinds, type ScaleKind };
@@ -49,6 +51,16 @@ export interface Regime {
   readonly formats?: readonly FormatName[];
   /** Kinds of scale that its problems have; default all. */
   readonly scales?: readonly ScaleKind[];
+  /** Features that all its problems have; default none. */
+  readonly features?: readonly FeatureKind[];
+  /** Those features, where they are not as usual; what it leaves out is drawn as for any problem. */
+  readonly drawFeatures?: (request: Omit<FeatureRequest, 'sequences'>) => ProblemFeatures;
+  /** Sizes that it has, in place of those drawn; null where the ranges hold none. */
+  readonly lengths?: (
+    ranges: Readonly<Record<SizeName, FullSizeRange>>,
+    tiling: Tiling,
+    random: RandomValues,
+  ) => Partial<Sizes> | null;
   /** Whether its problems depend on the tiling; default false. */
   readonly tiled?: boolean;
   /**

@@ -1,4 +1,6 @@
+import type { FeatureKind } from '../../../kernels/index.js';
 import { RequestError } from '../../../src/request-error.js';
+import { drawFeatures } from '../features/draw-features.js';
 import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
 import { slopeRegimes, stepRegimes } from './climb-regimes.js';
 import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
@@ -58,12 +60,14 @@ type RegimeFrame = Pick<PlainProblem, 'scale' | 'causal' | 'window' | 'softcap'>
 /**
  * A problem of a regime, in the frame, its tensors rounded to the format (to nearest even, magnitudes
  * beyond the largest finite number to that); drawn again while `holds` denies it.
+ * @param kinds features that it has
  * @throws RequestError for sizes that the regime cannot be made of
  */
 export function drawRegime(
   name: RegimeName,
   request: RegimeRequest,
   frame: RegimeFrame,
+  kinds: readonly FeatureKind[] = [],
 ): PlainProblem {
   const regime = regimes[name];
   const { name: format } = request.format;
@@ -76,6 +80,9 @@ export function drawRegime(
         formats: { q: format, k: format, v: format },
         values,
         scale,
+        ...(kinds.length === 0
+          ? {}
+          : { features: drawFeatures(kinds, request, regime.drawFeatures?.(request)) }),
       }),
     );
     if (draws === mostDraws || regime.holds(plain, request.tiling)) return plain;

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Fa4Configuration } from '../../../kernels/index.js';
-import { describeProblem } from '../../../properties/problems/plain-problem.js';
+import { describeProblem } from '../../../properties/problems/describe-problem.js';
 import { attentionProblem } from '../../../properties/problems/problem-arbitrary.js';
 import type { ProblemConstraints } from '../../../properties/problems/problem-constraints.js';
 import { scoreProblem, scoreRegimeNames } from '../../../properties/problems/score-problem.js';

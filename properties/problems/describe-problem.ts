@@ -1,0 +1,74 @@
+import { decodeToFloat64, formats } from '../../src/formats/index.js';
+import {
+  featureNames,
+  problemFeatures,
+  type Problem,
+  type ProblemFeatures,
+  type Tensor,
+} from '../../src/problem/index.js';
+import { decodeProblem, tensorNames, tensorShape } from './plain-problem.js';
+
+/** Longer tensors are cut. */
+const shownElements = 64;
+
+function describeValues(values: Float64Array): string {
+  const shown = Array.from(values.subarray(0, shownElements), (x) => (Object.is(x, -0) ? '-0' : x));
+  const rest = values.length - shown.length;
+  return `[${shown.join(', ')}${rest > 0 ? `, … ${rest} more` : ''}]`;
+}
+
+function describeTensor({
+  shape,
+  data,
+}: {
+  readonly shape: readonly number[];
+  readonly data: ArrayLike<number>;
+}): string {
+  return `[${shape.join(', ')}] = ${describeValues(Float64Array.from(data))}`;
+}
+
+/** What a problem has beside its tensors and settings, a clause each. */
+function describeFeatures(problem: ProblemFeatures): string[] {
+  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
+  const decoded = ({ shape, format, data }: Tensor) =>
+    `${format} ${describeTensor({ shape, data: decodeToFloat64(data, formats[format]) })}`;
+  const texts: Readonly<Partial<Record<keyof ProblemFeatures, string | undefined>>> = {
+    mask: mask && `mask ${describeTensor(mask)}`,
+    bias: bias && `bias ${decoded(bias)}`,
+    alibiSlopes: alibiSlopes && `ALiBi slopes ${decoded(alibiSlopes)}`,
+    sink: sink && `sink ${decoded(sink.logits)} ${sink.inLse ? 'in' : 'not in'} the LSE`,
+    segments:
+      segments &&
+      `segments of queries ${describeTensor(segments.queries)}, of keys ${describeTensor(segments.keys)}`,
+    prefix: prefix === undefined ? undefined : `prefix ${prefix}`,
+    blockMask:
+      blockMask &&
+      `blocks of ${blockMask.blockQueries} × ${blockMask.blockKeys}, numbers ${describeTensor(blockMask.counts)}, indices ${describeTensor(blockMask.indices)}`,
+    dropout: dropout && `dropout ${dropout.probability}, kept ${describeTensor(dropout.kept)}`,
+    sequences:
+      problem.sequences &&
+      `sequences of queries × keys ${problem.sequences.map(({ queries, keys }) => `${queries} × ${keys}`).join(', ')}`,
+  };
+  return problemFeatures(problem).map((name) => texts[name] ?? featureNames[name]);
+}
+
+/**
+ * A problem in a few lines: settings, then each tensor's format, shape and values (the first 64).
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function describeProblem(problem: Problem): string {
+  const plain = decodeProblem(problem);
+  const { window, softcap } = plain;
+  const settings = [
+    `scale ${plain.scale}`,
+    ...(plain.causal ? ['causal'] : []),
+    ...(window === null ? [] : [`window ${window.left},${window.right}`]),
+    ...(softcap === null ? [] : [`softcap ${softcap}`]),
+    ...describeFeatures(problem),
+  ];
+  const tensors = tensorNames.map(
+    (name) =>
+      `${name}: ${plain.formats[name]} [${tensorShape(name, plain.sizes).join(', ')}] = ${describeValues(plain.values[name])}`,
+  );
+  return `attention problem, ${settings.join(', ')}\n${tensors.join('\n')}`;
+}

@@ -1,0 +1,126 @@
+import type { FeatureKind } from '../../../kernels/index.js';
+import type { FeatureName, ProblemFeatures } from '../../../src/problem/index.js';
+import type { SizeName, SizeRange, Sizes } from '../sizes.js';
+import type { RandomValues } from '../values.js';
+import { oneOf } from './feature-request.js';
+
+/** The kind that says that a kernel takes a feature; null for what no problem is drawn with. */
+const kindOfFeature: Readonly<Record<FeatureName, FeatureKind | null>> = {
+  mask: 'mask',
+  bias: 'bias',
+  alibiSlopes: 'alibi',
+  sink: 'sink',
+  segments: 'segments',
+  prefix: 'prefix',
+  blockMask: 'block-mask',
+  dropout: 'dropout',
+  sequences: 'packed',
+  rows: null,
+};
+
+/** The kinds that a kernel must take to take a problem; null among them for what none is drawn with. */
+export function kindsOf(features: ProblemFeatures): (FeatureKind | null)[] {
+  const names = Object.keys(kindOfFeature) as FeatureName[];
+  return names.filter((name) => features[name] !== undefined).map((name) => kindOfFeature[name]);
+}
+
+/** Kinds of masks: those that hide keys of a problem that has no causal mask and no window. */
+export const hidingKinds: readonly FeatureKind[] = [
+  'mask',
+  'bias',
+  'segments',
+  'block-mask',
+  'packed',
+];
+
+/** Kinds that a problem cannot have both: each says where keys end. */
+const exclusive: readonly (readonly FeatureKind[])[] = [
+  ['packed', 'segments', 'block-mask'],
+  ['wide-groups', 'latent-dims'],
+];
+
+/** Two kinds of which a problem has one at most. */
+export function excludeOneAnother(a: FeatureKind, b: FeatureKind): boolean {
+  return a !== b && exclusive.some((kinds) => kinds.includes(a) && kinds.includes(b));
+}
+
+/** How many features a problem has that may have some, one chance each. */
+const featureCounts: readonly number[] = [0, 1, 1, 1, 2, 3];
+
+/** Some of the kinds that may be, none of which excludes another; those needed among them. */
+export function drawKinds(
+  allowed: readonly FeatureKind[],
+  needed: readonly FeatureKind[],
+  random: RandomValues,
+): readonly FeatureKind[] {
+  const chosen = [...needed];
+  for (let count = oneOf(featureCounts, random); count > 0; count--) {
+    const left = allowed.filter(
+      (kind) => !chosen.includes(kind) && !chosen.some((other) => excludeOneAnother(kind, other)),
+    );
+    if (left.length > 0) chosen.push(oneOf(left, random));
+  }
+  return chosen;
+}
+
+/** Head dimensions of Q and K, and of V, of models with latent attention. */
+const latentDims = [
+  { qkDim: 192, vDim: 128 },
+  { qkDim: 576, vDim: 512 },
+] as const;
+
+/** Numbers of query heads that share a kv head, as in multi-query attention. */
+const wideGroups: readonly number[] = [16, 32, 64, 128];
+
+const one = { batch: 1, kvHeads: 1 } as const;
+
+/** The sizes that kinds ask for, few enough of the others that a run takes milliseconds. */
+export function kindSizes(kinds: readonly FeatureKind[], random: RandomValues): Partial<Sizes> {
+  if (kinds.includes('wide-groups'))
+    return {
+      ...one,
+      groupSize: oneOf(wideGroups, random),
+      queries: random.integer(1, 2),
+      qkDim: random.integer(1, 16),
+      vDim: random.integer(1, 16),
+    };
+  if (kinds.includes('latent-dims'))
+    return {
+      ...one,
+      ...oneOf(latentDims, random),
+      groupSize: 1,
+      queries: random.integer(1, 3),
+      keys: random.integer(1, 64),
+    };
+  return kinds.includes('packed') ? { batch: 1 } : {};
+}
+
+/** What constraints leave room for. */
+interface SizeRoom {
+  readonly ranges: Readonly<Partial<Record<SizeName, SizeRange | undefined>>>;
+  readonly multiples: Readonly<Partial<Record<SizeName, number>>>;
+  readonly groupSizes: readonly number[] | null;
+}
+
+/** Whether sizes that kinds ask for may be, by ranges as they are given: open ends are no limit. */
+export function hasRoom(kind: FeatureKind, { ranges, multiples, groupSizes }: SizeRoom): boolean {
+  const may = (name: SizeName, size: number) => {
+    const { min = 0, max = Infinity } = ranges[name] ?? {};
+    return min <= size && size <= max && size % (multiples[name] ?? 1) === 0;
+  };
+  if (kind === 'packed') return may('batch', 1);
+  if (kind === 'wide-groups')
+    return (
+      may('batch', 1) &&
+      may('kvHeads', 1) &&
+      wideGroups.every((size) => may('groupSize', size) && (groupSizes?.includes(size) ?? true))
+    );
+  if (kind === 'latent-dims')
+    return (
+      may('batch', 1) &&
+      may('kvHeads', 1) &&
+      may('groupSize', 1) &&
+      latentDims.every(({ qkDim, vDim }) => may('qkDim', qkDim) && may('vDim', vDim))
+    );
+  return true;
+}
