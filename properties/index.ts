@@ -1,7 +1,9 @@
 export {
   attentionProblem,
+  describeFeature,
   describeProblem,
   describeRegime,
+  featureKinds,
   fittingRegimes,
   regimeNames,
   scaleKinds,
@@ -11,6 +13,7 @@ export {
   sizeNames,
   specialKinds,
   type BlockOrder,
+  type FeatureKind,
   type ProblemConstraints,
   type RegimeDescription,
   type RegimeName,

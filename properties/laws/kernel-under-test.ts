@@ -1,4 +1,4 @@
-import type { FeatureKind } from '../../kernels/index.js';
+import type { FeatureKind } from '../problems/index.js';
 import type { KernelArithmetic, KernelOutputs, PremiseDeclaration } from '../../src/audit/index.js';
 import type { FormatName, Tensor } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';

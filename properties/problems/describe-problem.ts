@@ -2,8 +2,8 @@ import { decodeToFloat64, formats } from '../../src/formats/index.js';
 import {
   featureNames,
   problemFeatures,
+  type FeatureName,
   type Problem,
-  type ProblemFeatures,
   type Tensor,
 } from '../../src/problem/index.js';
 import { decodeProblem, tensorNames, tensorShape } from './plain-problem.js';
@@ -27,12 +27,23 @@ function describeTensor({
   return `[${shape.join(', ')}] = ${describeValues(Float64Array.from(data))}`;
 }
 
+/** What the elements of Q, K and V are multiplied by. */
+function describeFactors(problem: Problem): string {
+  const texts = tensorNames.flatMap((name) =>
+    (problem[name].scales?.factors ?? []).map(
+      ({ name: kind, shape, values }) =>
+        `${name}_${kind} ${describeTensor({ shape, data: values })}`,
+    ),
+  );
+  return texts.join(', ');
+}
+
 /** What a problem has beside its tensors and settings, a clause each. */
-function describeFeatures(problem: ProblemFeatures): string[] {
+function describeFeatures(problem: Problem): string[] {
   const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
   const decoded = ({ shape, format, data }: Tensor) =>
     `${format} ${describeTensor({ shape, data: decodeToFloat64(data, formats[format]) })}`;
-  const texts: Readonly<Partial<Record<keyof ProblemFeatures, string | undefined>>> = {
+  const texts: Readonly<Partial<Record<FeatureName, string | undefined>>> = {
     mask: mask && `mask ${describeTensor(mask)}`,
     bias: bias && `bias ${decoded(bias)}`,
     alibiSlopes: alibiSlopes && `ALiBi slopes ${decoded(alibiSlopes)}`,
@@ -45,6 +56,7 @@ function describeFeatures(problem: ProblemFeatures): string[] {
       blockMask &&
       `blocks of ${blockMask.blockQueries} × ${blockMask.blockKeys}, numbers ${describeTensor(blockMask.counts)}, indices ${describeTensor(blockMask.indices)}`,
     dropout: dropout && `dropout ${dropout.probability}, kept ${describeTensor(dropout.kept)}`,
+    scales: describeFactors(problem),
     sequences:
       problem.sequences &&
       `sequences of queries × keys ${problem.sequences.map(({ queries, keys }) => `${queries} × ${keys}`).join(', ')}`,

@@ -7,7 +7,15 @@ export {
   type PlainProblem,
   type TensorName,
 } from './plain-problem.js';
-export { excludeOneAnother, hidingKinds, kindsOf } from './features/feature-kinds.js';
+export {
+  describeFeature,
+  excludeOneAnother,
+  featureKinds,
+  hidingKinds,
+  kindsOf,
+  kindsTaken,
+  type FeatureKind,
+} from './features/feature-kinds.js';
 export {
   arrangeFeatures,
   arrangementLoss,

@@ -2,7 +2,9 @@ import {
   decodeToFloat64,
   encodeFromFloat64,
   formats,
+  scalesOfRows,
   type FormatName,
+  type TensorScales,
 } from '../../src/formats/index.js';
 import {
   problemFeatures,
@@ -30,6 +32,8 @@ export interface PlainProblem {
   readonly softcap: number | null;
   /** What else it has, as a problem has it; none where it is left out. */
   readonly features?: ProblemFeatures | undefined;
+  /** What each tensor's elements are multiplied by, which `values` leave out; nothing where it is left out. */
+  readonly factors?: Readonly<Partial<Record<TensorName, TensorScales>>> | undefined;
 }
 
 /** The four dimensions of each tensor. */
@@ -48,6 +52,7 @@ export function encodeProblem(plain: PlainProblem): Problem {
     format: plain.formats[name],
     shape: tensorShape(name, plain.sizes),
     data: encodeWithSpecials(plain.formats[name], plain.values[name]),
+    ...withScales(plain.factors?.[name]),
   });
   const { scale, causal, window, softcap, features } = plain;
   return {
@@ -60,6 +65,10 @@ export function encodeProblem(plain: PlainProblem): Problem {
     softcap,
     ...features,
   };
+}
+
+function withScales(scales: TensorScales | undefined): Pick<Tensor, 'scales'> {
+  return scales === undefined ? {} : { scales };
 }
 
 /** Rounds to the format; finite values saturate, infinities stay. */
@@ -80,6 +89,12 @@ export function decodeProblem(problem: Problem): PlainProblem {
   void heads;
   const decoded = (tensor: Tensor) => decodeToFloat64(tensor.data, formats[tensor.format]);
   const { q, k, v, scale, causal, window, softcap } = problem;
+  const features = featuresOf(problem);
+  const featureCount = Object.keys(features).length;
+  const factors = tensorNames.flatMap((name) => {
+    const scales = rank4Scales(problem[name]);
+    return scales === undefined ? [] : [[name, scales] as const];
+  });
   return {
     sizes,
     formats: { q: q.format, k: k.format, v: v.format },
@@ -88,17 +103,27 @@ export function decodeProblem(problem: Problem): PlainProblem {
     causal,
     window,
     softcap,
-    ...(hasFeatures(problem) ? { features: featuresOf(problem) } : {}),
+    ...(featureCount > 0 ? { features } : {}),
+    ...(factors.length > 0 ? { factors: Object.fromEntries(factors) } : {}),
   };
 }
 
-function hasFeatures(problem: Problem): boolean {
-  return problemFeatures(problem).length > 0;
+/** The factors of a tensor of rank 3 or 4 as those of one of rank 4. */
+function rank4Scales({ shape, scales }: Tensor): TensorScales | undefined {
+  if (scales === undefined || shape.length === 4) return scales;
+  const factors = scales.factors.map((all) => ({
+    ...all,
+    shape: [1, ...all.shape],
+    blocks: [1, ...all.blocks],
+  }));
+  return { ...scales, factors };
 }
 
-/** The features of a problem alone. */
-export function featuresOf(problem: ProblemFeatures): ProblemFeatures {
-  return Object.fromEntries(problemFeatures(problem).map((name) => [name, problem[name]]));
+/** The features of a problem alone; the factors of its tensors are theirs. */
+export function featuresOf(problem: Problem): ProblemFeatures {
+  return Object.fromEntries(
+    problemFeatures(problem).flatMap((name) => (name === 'scales' ? [] : [[name, problem[name]]])),
+  );
 }
 
 /** For each size the indices that stay. */
@@ -106,6 +131,38 @@ export type Selection = Readonly<Partial<Record<SizeName, readonly number[]>>>;
 
 function everyIndex(count: number): number[] {
   return Array.from({ length: count }, (_, i) => i);
+}
+
+/** Which batches, heads, rows and columns of each tensor are kept. */
+type KeptAxes = Readonly<Record<TensorName, readonly (readonly number[])[]>>;
+
+/** The factors of the rows that are kept; a row's columns share one, whichever are kept. */
+function factorsLeft(
+  { sizes }: PlainProblem,
+  factors: NonNullable<PlainProblem['factors']>,
+  axes: KeptAxes,
+): PlainProblem['factors'] {
+  const entries = Object.entries(factors) as [TensorName, TensorScales][];
+  return Object.fromEntries(
+    entries.map(([name, scales]) => {
+      const shape = tensorShape(name, sizes);
+      const [, heads, rows] = shape;
+      const [batches, keptHeads, keptRows, columns] = axes[name];
+      const leading = [batches.length, keptHeads.length, keptRows.length];
+      const rowAt = (index: number) => {
+        const row = keptRows[index % leading[2]];
+        const head = keptHeads[Math.floor(index / leading[2]) % leading[1]];
+        const batch = batches[Math.floor(index / (leading[2] * leading[1]))];
+        return (batch * heads + head) * rows + row;
+      };
+      const left = scalesOfRows({ shape, scales }, leading, rowAt) ?? scales;
+      const ofColumns = left.factors.map((all) => ({
+        ...all,
+        blocks: [...all.blocks.slice(0, 3), Math.max(columns.length, 1)],
+      }));
+      return [name, { ...left, factors: ofColumns }];
+    }),
+  );
 }
 
 /** The part of a problem that a selection leaves; a size without a list stays whole. */
@@ -133,12 +190,13 @@ export function selectPart(plain: PlainProblem, selection: Selection): PlainProb
             out.push(plain.values[name][((b * heads! + h) * rows! + r) * columns! + c]);
     return Float64Array.from(out);
   };
-  const { features } = plain;
+  const { features, factors } = plain;
   const { batch: batches, queries, keys } = kept;
   const rows = { batches, heads: queryHeads, queries, keys };
   return {
     ...plain,
     ...(features === undefined ? {} : { features: arrangeFeatures(features, rows) }),
+    ...(factors === undefined ? {} : { factors: factorsLeft(plain, factors, axes) }),
     sizes: Object.fromEntries(sizeNames.map((name) => [name, kept[name].length])) as Sizes,
     values: { q: gather('q'), k: gather('k'), v: gather('v') },
   };

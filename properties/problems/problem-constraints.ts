@@ -1,5 +1,5 @@
 import type { FormatName } from '../../src/formats/index.js';
-import type { FeatureKind } from '../../kernels/index.js';
+import type { FeatureKind } from './features/feature-kinds.js';
 import type { RegimeName, ScaleKind, Tiling } from './regimes/index.js';
 import type { SizeChoices, SizeMultiples, SizeRange } from './sizes.js';
 

@@ -1,7 +1,7 @@
 import type { Random } from 'fast-check';
 import { formats, type FormatName } from '../../src/formats/index.js';
 import { problemMask, problemShape, type Problem, type Window } from '../../src/problem/index.js';
-import type { FeatureKind } from '../../kernels/index.js';
+import type { FeatureKind } from './features/feature-kinds.js';
 import { drawKinds, kindSizes } from './features/feature-kinds.js';
 import { encodeProblem, tensorNames, type PlainProblem } from './plain-problem.js';
 import type { RegimeChoice, ResolvedConstraints } from './problem-constraints.js';

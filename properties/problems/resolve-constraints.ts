@@ -1,4 +1,4 @@
-import { featureKinds } from '../../kernels/index.js';
+import { featureKinds } from './features/feature-kinds.js';
 import { formats, type FormatName } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { hasRoom } from './features/feature-kinds.js';

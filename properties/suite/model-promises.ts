@@ -8,6 +8,7 @@ import {
   type AttentionOutputs,
   type KernelConfiguration,
 } from '../laws/index.js';
+import { kindsTaken } from '../problems/index.js';
 import type { KernelPromises } from './promises.js';
 
 /** Values as text, by key, as a kernel model takes them. */
@@ -86,6 +87,7 @@ export function modelPromises(
     kernel: underSettings(found, settings).kernel,
     promises: {
       ...found.promises(settings),
+      features: kindsTaken(found.features),
       configurations: configurationsOf(found, settings),
       arithmetic: arithmeticOf(found, settings),
       premises: found.premises(settings),

@@ -16,7 +16,7 @@ import {
   type ProblemPromises,
   type ScoreLimit,
 } from '../laws/index.js';
-import { featureKinds, type FeatureKind } from '../../kernels/index.js';
+import { featureKinds, type FeatureKind } from '../problems/index.js';
 import {
   resolveConstraints,
   scaleKinds,

@@ -18,6 +18,7 @@ const promises = {
   causal: true,
   window: false,
   softcap: true,
+  features: ['mask', 'packed'],
   groupedHeads: true,
   emptyRows: false,
   specialValues: false,

@@ -64,7 +64,7 @@ describe('docs/properties.md', () => {
     const usual = rows[1].split(' | ')[1];
     if (typeof value === 'boolean') expect(usual).toBe(value ? 'yes' : 'no');
     else if (typeof value === 'number') expect(usual).toBe(String(value));
-    else if (Array.isArray(value)) expect(usual).toBe(value.join(', '));
+    else if (Array.isArray(value)) expect(usual).toBe(value.join(', ') || 'none');
     else expect(usual).not.toBe('');
   });
 

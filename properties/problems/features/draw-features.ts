@@ -1,27 +1,21 @@
-import { encodeFromFloat64, formats, type FormatName } from '../../../src/formats/index.js';
-import type {
-  BlockMask,
-  BooleanTensor,
-  Dropout,
-  IntegerTensor,
-  ProblemFeatures,
-  Segments,
-  Sequence,
-  Sink,
-  Tensor,
-} from '../../../src/problem/index.js';
-import type { FeatureKind } from '../../../kernels/index.js';
+import {
+  encodeFromFloat64,
+  formats,
+  tensorScales,
+  type FormatName,
+  type TensorScales,
+} from '../../../src/formats/index.js';
+import type { Dropout, ProblemFeatures, Sink, Tensor } from '../../../src/problem/index.js';
+import type { FeatureKind } from './feature-kinds.js';
+import { tensorNames, tensorShape, type PlainProblem } from '../plain-problem.js';
 import type { RandomValues } from '../values.js';
+import { drawBlockMask, drawMask, drawSegments, drawSequences } from './draw-masks.js';
 import {
   drawBroadcastShape,
-  drawCuts,
   fillBroadcast,
   oneOf,
-  sequencesOf,
   wholeSizes,
-  type BroadcastPlace,
   type FeatureRequest,
-  type WholeSizes,
 } from './feature-request.js';
 
 /** A tensor of a shape. */
@@ -31,57 +25,6 @@ export function encodedTensor(
   values: Float64Array,
 ): Tensor {
   return { format, shape, data: encodeFromFloat64(formats[format], values) };
-}
-
-/** Whether a key is visible at a place. */
-type Visibility = (place: BroadcastPlace) => boolean;
-
-/** Shares of the keys that random masks leave. */
-const densities: readonly number[] = [0.02, 0.3, 0.7, 0.98];
-
-/** Ways to hide keys, from masks that go by places to those that go by nothing. */
-const visibilities: readonly ((
-  whole: WholeSizes,
-  blockKeys: number,
-  random: RandomValues,
-) => Visibility)[] = [
-  (_whole, _blockKeys, random) => {
-    const density = oneOf(densities, random);
-    return () => random.uniform() < density;
-  },
-  ([, , queries, keys]) =>
-    ({ query, key }) =>
-      key <= query + keys - queries,
-  (_whole, blockKeys) =>
-    ({ query, key }) =>
-      (Math.floor(query / blockKeys) + Math.floor(key / blockKeys)) % 2 === 0,
-  ([, , , keys], blockKeys, random) => {
-    const tile = random.integer(0, Math.max(Math.ceil(keys / blockKeys) - 1, 0));
-    return ({ key }) => Math.floor(key / blockKeys) === tile;
-  },
-  (_whole, _blockKeys, random) => {
-    const share = oneOf(densities, random);
-    const rows = new Map<number, boolean>();
-    return ({ query }) => {
-      const known = rows.get(query) ?? random.uniform() < share;
-      rows.set(query, known);
-      return known;
-    };
-  },
-];
-
-/** A mask of a shape; some key is visible somewhere, or it would be none. */
-export function booleanTensor(shape: readonly number[], isVisible: Visibility): BooleanTensor {
-  const data = Uint8Array.from(fillBroadcast(shape, (place) => +isVisible(place)));
-  if (data.length > 0 && !data.includes(1)) data[0] = 1;
-  return { shape, data };
-}
-
-function drawMask(request: FeatureRequest): BooleanTensor {
-  const { tiling, random } = request;
-  const whole = wholeSizes(request);
-  const shape = drawBroadcastShape(whole, random);
-  return booleanTensor(shape, oneOf(visibilities, random)(whole, tiling.blockKeys, random));
 }
 
 /** fp32, or what Q has where that has 16 bits: formats that biases and sinks are given in. */
@@ -140,81 +83,6 @@ function drawSink(request: FeatureRequest): Sink {
   };
 }
 
-/** The most documents, and the most packed sequences. */
-const mostPieces = 5;
-
-/** Which piece each of some places is in. */
-export function piecesOf(ends: readonly number[], length: number): number[] {
-  let piece = 0;
-  return Array.from({ length }, (_, place) => {
-    while (place >= ends[piece] && piece < ends.length - 1) piece++;
-    return piece;
-  });
-}
-
-/** The documents of queries whose last sits on the last key; those before the first key are in the first. */
-export function alignedSegments(ofKeys: readonly number[], queries: number): number[] {
-  const more = ofKeys.length - queries;
-  return Array.from({ length: queries }, (_, query) => ofKeys[Math.max(0, query + more)] ?? 0);
-}
-
-function drawSegments({ sizes, tiling, random }: FeatureRequest): Segments {
-  const { batch, queries, keys } = sizes;
-  const isShared = random.integer(0, 1) === 0;
-  const sets = Array.from({ length: isShared ? 1 : batch }, () => {
-    const pieces = random.integer(1, mostPieces);
-    const ofKeys = piecesOf(drawCuts(keys, pieces, tiling.blockKeys, random), keys);
-    const kind = random.integer(0, 3);
-    // Documents of queries that are cut elsewhere, and documents in no order.
-    if (kind === 0)
-      return {
-        queries: piecesOf(drawCuts(queries, pieces, tiling.blockKeys, random), queries),
-        keys: ofKeys,
-      };
-    if (kind === 1) {
-      const any = (length: number) => Array.from({ length }, () => random.integer(1, pieces));
-      return { queries: any(queries), keys: any(keys) };
-    }
-    return { queries: alignedSegments(ofKeys, queries), keys: ofKeys };
-  });
-  const tensor = (name: 'queries' | 'keys', length: number): IntegerTensor => ({
-    shape: isShared ? [length] : [batch, length],
-    data: Int32Array.from(sets.flatMap((set) => set[name])),
-  });
-  return { queries: tensor('queries', queries), keys: tensor('keys', keys) };
-}
-
-/** Keys of a block, beside the kernel's own. */
-const blockSizes: readonly number[] = [1, 16, 64, 128];
-
-function drawBlockMask(request: FeatureRequest): BlockMask {
-  const { tiling, random } = request;
-  const [batches, heads, queries, keys] = wholeSizes(request);
-  const size = () => oneOf([tiling.blockKeys, ...blockSizes], random);
-  const [blockQueries, blockKeys] = [size(), size()];
-  const rows = Math.ceil(queries / blockQueries);
-  const columns = Math.ceil(keys / blockKeys);
-  const leading = [oneOf([1, batches], random), oneOf([1, heads], random), rows];
-  const lists = leading[0] * leading[1] * rows;
-  const share = oneOf([0.2, 0.5, 0.9], random);
-  const counts = new Int32Array(lists);
-  const indices = new Int32Array(lists * columns);
-  for (let list = 0; list < lists; list++) {
-    const seen = Array.from({ length: columns }, (_, column) => column).filter(
-      () => random.uniform() < share,
-    );
-    if (random.integer(0, 1) === 0) seen.reverse();
-    counts[list] = seen.length;
-    indices.set(seen, list * columns);
-  }
-  return {
-    counts: { shape: leading, data: counts },
-    indices: { shape: [...leading, columns], data: indices },
-    blockQueries,
-    blockKeys,
-  };
-}
-
 const dropoutProbabilities: readonly number[] = [0, 0.1, 0.25, 0.5, 0.9];
 
 function drawDropout(request: FeatureRequest): Dropout {
@@ -226,15 +94,39 @@ function drawDropout(request: FeatureRequest): Dropout {
   return { kept: { shape, data: Uint8Array.from(data) }, probability };
 }
 
-/** Sequences of any lengths, empty ones among them; the ends of queries and keys alike where both may be. */
-function drawSequences({ sizes, tiling, random }: FeatureRequest): readonly Sequence[] {
-  const { queries, keys } = sizes;
-  const pieces = random.integer(1, mostPieces);
-  const ofKeys = drawCuts(keys, pieces, tiling.blockKeys, random);
-  const areAlike = queries === keys && random.integer(0, 3) > 0;
-  return sequencesOf(
-    areAlike ? ofKeys : drawCuts(queries, pieces, tiling.blockKeys, random),
-    ofKeys,
+/** Rows that share a factor where blocks of rows have one each. */
+const factorRows: readonly number[] = [1, 16, 64, 128];
+
+/** Factors of fp32 from 2^-4 to 2^3 for a tensor of a shape: one, one for each head, or one for blocks of rows. */
+function drawTensorFactors(shape: readonly number[], request: FeatureRequest): TensorScales {
+  const { format, random } = request;
+  const [batches, heads, rows, columns] = shape;
+  const whole = [batches, heads, rows].map((size) => Math.max(size, 1));
+  const kind = random.integer(0, 2);
+  const blocks =
+    kind === 0 ? whole : kind === 1 ? [1, 1, whole[2]] : [1, 1, oneOf(factorRows, random)];
+  const counts = [batches, heads, rows].map((size, axis) => Math.ceil(size / blocks[axis]));
+  const values = fillBroadcast([...counts, 1], () =>
+    Math.fround((1 + random.uniform()) * 2 ** random.integer(-4, 2)),
+  );
+  return tensorScales({ format: format.name, shape }, [
+    {
+      name: 'descale',
+      format: 'fp32',
+      values,
+      shape: [...counts, 1],
+      blocks: [...blocks, Math.max(columns, 1)],
+    },
+  ]);
+}
+
+/** Factors of some of Q, K and V in formats of 8 bits; none of others. */
+export function drawFactors(request: FeatureRequest): PlainProblem['factors'] {
+  const { sizes, format, random } = request;
+  if (format.storageBits !== 8) return {};
+  const chosen = tensorNames.filter(() => random.integer(0, 3) > 0);
+  return Object.fromEntries(
+    chosen.map((name) => [name, drawTensorFactors(tensorShape(name, sizes), request)]),
   );
 }
 
@@ -251,6 +143,8 @@ const drawers: Readonly<Record<FeatureKind, FeatureDrawer>> = {
   'block-mask': (request) => ({ blockMask: drawBlockMask(request) }),
   dropout: (request) => ({ dropout: drawDropout(request) }),
   packed: (request) => ({ sequences: drawSequences(request) }),
+  // These are tensors' own: see `drawFactors`.
+  descale: () => ({}),
   // These are sizes.
   'wide-groups': () => ({}),
   'latent-dims': () => ({}),

@@ -1,8 +1,42 @@
-import type { FeatureKind } from '../../../kernels/index.js';
-import type { FeatureName, ProblemFeatures } from '../../../src/problem/index.js';
+import { problemFeatures, type FeatureName, type Problem } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
 import type { SizeName, SizeRange, Sizes } from '../sizes.js';
 import type { RandomValues } from '../values.js';
 import { oneOf } from './feature-request.js';
+
+/** What problems may have that a kernel must be made for, by the names by which it says that it takes them. */
+const descriptions = {
+  mask: 'a boolean mask of any shape that is broadcast to batches, heads, queries and keys',
+  bias: 'numbers added to the scores, of any such shape; −∞ hides a key',
+  alibi: 'ALiBi slopes, by head, or by batch and head',
+  sink: 'a key without value for each head, in the LSE or not',
+  segments: 'documents: queries see the keys of their own',
+  prefix: 'first keys that every query sees',
+  'block-mask': 'blocks of keys that blocks of queries see, as lists of their numbers',
+  dropout: 'weights that are dropped after the row sum, by the mask that was drawn',
+  packed: 'sequences one behind the other, of any lengths from 0',
+  descale: 'factors of Q, K and V in formats of 8 bits: one, by head or by blocks of rows',
+  'wide-groups': '16 to 128 query heads for a kv head',
+  'latent-dims': 'head dimensions of Q and V that differ: 192 and 128, 576 and 512',
+} as const;
+
+/** What a kernel may say that it takes of problems. */
+export type FeatureKind = keyof typeof descriptions;
+
+/** Every {@link FeatureKind}. */
+export const featureKinds = Object.keys(descriptions) as FeatureKind[];
+
+/**
+ * What a feature is, in one line.
+ * @throws RequestError for one that there is not
+ */
+export function describeFeature(kind: FeatureKind): string {
+  if (!Object.hasOwn(descriptions, kind))
+    throw new RequestError(
+      `no feature ${JSON.stringify(kind)}; choose from ${featureKinds.join(', ')}`,
+    );
+  return descriptions[kind];
+}
 
 /** The kind that says that a kernel takes a feature; null for what no problem is drawn with. */
 const kindOfFeature: Readonly<Record<FeatureName, FeatureKind | null>> = {
@@ -16,12 +50,17 @@ const kindOfFeature: Readonly<Record<FeatureName, FeatureKind | null>> = {
   dropout: 'dropout',
   sequences: 'packed',
   rows: null,
+  scales: 'descale',
 };
 
 /** The kinds that a kernel must take to take a problem; null among them for what none is drawn with. */
-export function kindsOf(features: ProblemFeatures): (FeatureKind | null)[] {
-  const names = Object.keys(kindOfFeature) as FeatureName[];
-  return names.filter((name) => features[name] !== undefined).map((name) => kindOfFeature[name]);
+export function kindsOf(problem: Problem): (FeatureKind | null)[] {
+  return problemFeatures(problem).map((name) => kindOfFeature[name]);
+}
+
+/** The kinds that a kernel takes which takes some features. */
+export function kindsTaken(features: readonly FeatureName[]): FeatureKind[] {
+  return features.flatMap((name) => kindOfFeature[name] ?? []);
 }
 
 /** Kinds of masks: those that hide keys of a problem that has no causal mask and no window. */

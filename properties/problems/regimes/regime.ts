@@ -1,4 +1,5 @@
-import { type FeatureKind, type ScaleKind, scaleKinds } from '../../../kernels/index.js';
+import { type ScaleKind, scaleKinds } from '../../../kernels/index.js';
+import { type FeatureKind } from '../features/feature-kinds.js';
 import type { FormatName, NumberFormat } from '../../../src/formats/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import type { ProblemFeatures } from '../../../src/problem/index.js';

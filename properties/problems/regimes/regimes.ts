@@ -1,6 +1,6 @@
-import type { FeatureKind } from '../../../kernels/index.js';
+import type { FeatureKind } from '../features/feature-kinds.js';
 import { RequestError } from '../../../src/request-error.js';
-import { drawFeatures } from '../features/draw-features.js';
+import { drawFactors, drawFeatures } from '../features/draw-features.js';
 import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
 import { slopeRegimes, stepRegimes } from './climb-regimes.js';
 import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
@@ -83,6 +83,9 @@ export function drawRegime(
         ...(kinds.length === 0
           ? {}
           : { features: drawFeatures(kinds, request, regime.drawFeatures?.(request)) }),
+        ...(kinds.includes('descale')
+          ? { factors: drawFactors({ ...request, sequences: null }) }
+          : {}),
       }),
     );
     if (draws === mostDraws || regime.holds(plain, request.tiling)) return plain;

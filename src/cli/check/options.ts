@@ -26,6 +26,11 @@ export const promiseOptions = optionRows({
   causal: { without: 'takes no causal mask', undo: true },
   window: { without: 'takes no sliding window', undo: true },
   softcap: { description: 'takes a softcap', undo: true },
+  features: {
+    argument: '<names>',
+    description: 'what else it takes, as in mask,packed (default: nothing; --list has all)',
+    completes: 'feature',
+  },
   groupedHeads: { without: 'takes as many heads of K and V as of Q only', undo: true },
   emptyRows: { without: 'takes no mask that leaves a query without a key', undo: true },
   specialValues: {
@@ -125,7 +130,7 @@ export const checkOptions = optionRows({
   },
   ...campaignOptions,
   ...promiseOptions,
-  list: { description: 'list properties and regimes' },
+  list: { description: 'list properties, regimes and features' },
   replay: { argument: '<file>', description: 'try the saved problem of a failure again' },
   saveDir: {
     argument: '<folder>',

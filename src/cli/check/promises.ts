@@ -1,6 +1,7 @@
 import { premiseNames } from '../../audit/index.js';
 import { type FormatName, formats } from '../../formats/index.js';
 import {
+  featureKinds,
   type KernelPromises,
   type LawId,
   lawIds,
@@ -50,6 +51,7 @@ const promisesSchema: object = objectOf({
   causal: { enum: [true, false, 'only'] },
   window: flag,
   softcap: flag,
+  features: listOf({ enum: [...featureKinds] }),
   groupedHeads: flag,
   emptyRows: flag,
   specialValues: flag,
@@ -184,6 +186,10 @@ function flaggedPromises(options: CheckCommandOptions): KernelPromises {
       options.formats === undefined
         ? undefined
         : nameList([options.formats], known, 'format', '--formats'),
+    features:
+      options.features === undefined
+        ? undefined
+        : nameList([options.features], featureKinds, 'feature', '--features'),
     dims: options.dims === undefined ? undefined : parseSizes(options.dims, '--dims', '64,128'),
     groupSizes:
       options.groupSizes === undefined

@@ -1,4 +1,11 @@
-import { describeRegime, lawIds, laws, regimeNames } from '../../../properties/index.js';
+import {
+  describeFeature,
+  describeRegime,
+  featureKinds,
+  lawIds,
+  laws,
+  regimeNames,
+} from '../../../properties/index.js';
 import { listHead, type ListHead } from '../../jobs/index.js';
 import { toolVersion } from '../tool-version.js';
 import { atomicWriteFile } from '../../io/index.js';
@@ -20,6 +27,7 @@ export function checkList(): CheckList {
       const { statement, reason, strengths, usual } = laws[name];
       return { name, statement, reason, promises: [...strengths, 'none'], usualPromise: usual };
     }),
+    features: featureKinds.map((name) => ({ name, description: describeFeature(name) })),
     regimes: regimeNames.map((name) => {
       const { description, provokes } = describeRegime(name);
       return { name, description, provokes };

@@ -10,6 +10,7 @@ import { layouts } from '../../io/index.js';
 import { quantities } from '../../problem/index.js';
 import { tuningNames } from '../../profile/index.js';
 import {
+  featureKinds,
   lawIds,
   laws,
   regimeNames,
@@ -155,6 +156,7 @@ const tensors = ['q', 'k', 'v', ...quantities.map(({ name }) => name)];
  */
 export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   architecture: architectureNames,
+  feature: featureKinds,
   format: formatNames,
   instruction: knownInstructions,
   'judged-name': [...models, ...Object.keys(premisePresets)],

@@ -27,6 +27,7 @@ export type ReportedPromises = Pick<
   | 'causal'
   | 'window'
   | 'softcap'
+  | 'features'
   | 'groupedHeads'
   | 'emptyRows'
   | 'scales'

@@ -106,12 +106,13 @@ function reportedProperty(result: CheckedLaw, { laws }: CheckAssembly): Reported
 export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   const { formats, causal, window, softcap, groupedHeads, emptyRows, scales } = promises;
   const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;
-  const { groupSizes, multiples } = promises;
+  const { groupSizes, multiples, features } = promises;
   return {
     formats,
     causal,
     window,
     softcap,
+    features,
     groupedHeads,
     emptyRows,
     scales,

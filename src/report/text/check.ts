@@ -228,10 +228,15 @@ export interface CheckNames {
     readonly description: string;
     readonly provokes: string;
   }[];
+  /** What problems have where a kernel promises to take it. */
+  readonly features: readonly { readonly name: string; readonly description: string }[];
 }
 
-/** Every property with its law, reason and promise, and every regime with what it is for, as text. */
-export function renderCheckList({ properties, regimes }: CheckNames, columns = 80): string {
+/** Every property with its law, reason and promise, every regime with what it is for, and every feature, as text. */
+export function renderCheckList(
+  { properties, regimes, features }: CheckNames,
+  columns = 80,
+): string {
   const indented = (text: string) => wrapText(text, columns - 4).map((line) => `    ${line}`);
   return `${[
     'Properties',
@@ -247,5 +252,8 @@ export function renderCheckList({ properties, regimes }: CheckNames, columns = 8
       ...indented(description),
       ...indented(`For ${provokes}`),
     ]),
+    '',
+    'Features',
+    ...features.flatMap(({ name, description }) => [`  ${name}`, ...indented(description)]),
   ].join('\n')}\n`;
 }

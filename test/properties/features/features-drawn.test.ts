@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { featureKinds, type FeatureKind } from '../../../kernels/index.js';
+import { featureKinds, type FeatureKind } from '../../../properties/index.js';
 import {
   attentionProblem,
   describeProblem,
@@ -35,6 +35,7 @@ const ofKind: Readonly<Record<FeatureKind, (problem: Problem) => boolean>> = {
   'block-mask': ({ blockMask }) => blockMask !== undefined,
   dropout: ({ dropout }) => dropout !== undefined,
   packed: ({ sequences }) => sequences !== undefined,
+  descale: ({ q, k, v }) => [q, k, v].some(({ scales }) => scales !== undefined),
   'wide-groups': (problem) => problemShape(problem).groupSize >= 16,
   'latent-dims': (problem) => problemShape(problem).qkDim - problemShape(problem).vDim === 64,
 };
@@ -49,7 +50,10 @@ describe('problems with features', () => {
   });
 
   it.each(featureKinds)('have %s where it is listed, often, and never another', (kind) => {
-    const constraints = kind === 'latent-dims' || kind === 'wide-groups' ? {} : small;
+    const constraints: ProblemConstraints =
+      kind === 'latent-dims' || kind === 'wide-groups'
+        ? {}
+        : { ...small, ...(kind === 'descale' ? { formats: ['e4m3'] } : {}) };
     const drawn = sample({ ...constraints, features: [kind] }, scaled(30));
     const withIt = drawn.filter(ofKind[kind]);
     expect(withIt.length).toBeGreaterThan(drawn.length / 3);
