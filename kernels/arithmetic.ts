@@ -63,6 +63,11 @@ export interface ExponentArithmetic {
   readonly common: number;
   /** Additional, from a softcap: relative to the capped score. */
   readonly ofSoftcap: number;
+  /**
+   * Of a kernel that adds a bias or ALiBi: relative to the size of what is added, by what forms it, adds it and scales the
+   * sum. Left out: it adds none.
+   */
+  readonly ofAddend?: number;
   /** Of every exponent (log2): scores that are subnormal in the format that they are kept in. */
   readonly absolute: number;
 }

@@ -1,20 +1,24 @@
 import { type AttentionReference, levels, type Progress } from '../../../oracles/index.js';
 import {
   countKeys,
+  featureNames,
   keysOf,
   problemMask,
-  scoreLaw,
+  rowPlaces,
   spanOf,
   type KeyRange,
   type Mask,
   type Problem,
+  type RowPlace,
 } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
 import { createRowNumbers, isClustered } from './alike.js';
 import { createCoarseRow } from './coarse-row.js';
 import { createFinishRow } from './finish-row.js';
-import { headOperands, type HeadOperands } from './head-operands.js';
+import { headOperands, queryNorm, type HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
-import { createScoreTiles, keyTiles } from './score-tiles.js';
+import { keyTiles } from './key-tiles.js';
+import { createScoreTiles } from './score-tiles.js';
 import { createBoundMemory, tileRows } from './memory.js';
 import { weightRounding } from './weights.js';
 import { coarseFactors } from './sums.js';
@@ -22,7 +26,8 @@ import { RowErrors } from './technique-bound.js';
 import { planRows, type RowPlan } from './row-plan.js';
 import { createRowsBounds, type RowsBound } from './rows-bound.js';
 import { exponentError } from './scores.js';
-import { createWeigher } from './weigh-tiles.js';
+import { createSharedMaximum } from './shared-maximum.js';
+import { createWeigher, valueScaleOf } from './weigh-tiles.js';
 
 /** The most that a weight of one row can be off, but for weights that underflow or are flushed. */
 function largestWeightError(
@@ -46,6 +51,30 @@ function largestWeightError(
   );
 }
 
+/**
+ * The exponent (log2) from which on down a key's weight, with all its errors, is no more than what a weight that
+ * underflows is allowed, given the row's largest exponent: Theorem 10 of docs/bounds.md.
+ */
+function negligibleExponent({ maximum, underflow }: KernelArithmetic): (largest: number) => number {
+  // The largest exponent that the kernel has may be off itself, by 1 at most in a row that is not coarse.
+  const least = Math.log2(underflow.weights) - 2;
+  const isNone = maximum.kind === 'unknown' && maximum.shared === 'none';
+  // A maximum that lags, and where there is none, weights relative to which are larger.
+  const lag = maximum.kind === 'online' ? Math.abs(maximum.offset) + maximum.threshold : 0;
+  return (largest) => Math.min(largest, isNone ? 0 : largest) - lag + least;
+}
+
+/** @throws RequestError for a feature of a problem that the arithmetic says nothing of */
+function refuseUntaken(problem: Problem, { exponent, description }: KernelArithmetic): void {
+  const refused = (['bias', 'alibiSlopes'] as const).filter(
+    (name) => problem[name] !== undefined && exponent.ofAddend === undefined,
+  );
+  if (refused.length > 0)
+    throw new RequestError(
+      `there are no bounds for ${description} with ${refused.map((name) => featureNames[name]).join(' and ')}; leave ${refused.length === 1 ? 'it' : 'them'} out, or judge by what any kernel may do`,
+    );
+}
+
 /** Makes a function that computes the bounds of rows, for one problem and kernel. */
 function createRowBounder(
   problem: Problem,
@@ -55,9 +84,8 @@ function createRowBounder(
 ) {
   const { shape } = reference;
   const { maximum } = arithmetic;
-  if (scoreLaw(problem).addend !== null)
-    throw new Error('the bounds cannot yet add to scores, as the score law asks');
-  const memory = createBoundMemory(shape.qkDim, shape.vDim, shape.keys);
+  refuseUntaken(problem, arithmetic);
+  const memory = createBoundMemory(shape.qkDim, shape.vDim, mostKeys(problem, shape.keys));
   const scoreTiles = createScoreTiles(problem, shape, arithmetic, memory);
   const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
   const { out, lse, unit, fillRow } = createRowsBounds(shape.vDim);
@@ -66,50 +94,55 @@ function createRowBounder(
   const rounding = weightRounding(arithmetic);
   const numberRow = createRowNumbers(reference, arithmetic.weightFormat);
 
+  const sharedMaximum = createSharedMaximum(problem, reference, arithmetic.maximum);
+  const placeOf = rowPlaces(problem, shape);
+
   /**
    * Whether an online maximum is of no use: a scale that is not positive turns the order of scores, and
    * with an infinite threshold −∞ is kept for good where the first block may show the row no key.
    */
-  function hasNoMaximum(ranges: readonly KeyRange[]): boolean {
+  function hasNoMaximum(ranges: readonly KeyRange[], { firstKey, keys }: RowPlace): boolean {
     if (maximum.kind !== 'online') return false;
     if (problem.scale <= 0) return true;
     if (maximum.threshold !== Infinity) return false;
     const blockOf = (key: number) => Math.floor((key - 1) / maximum.blockKeys);
-    return ranges.length === 0 || blockOf(spanOf(ranges).end) < blockOf(shape.keys);
+    return ranges.length === 0 || blockOf(spanOf(ranges).end - firstKey) < blockOf(keys);
   }
 
-  /** The maximum (log2) that rows of a head have in use together; null where each has its own. */
-  function sharedMaximum(head: number): number | null {
-    if (maximum.kind !== 'unknown' || maximum.shared === 'row') return null;
-    if (maximum.shared === 'none') return 0;
-    // Rows of the query heads of one kv head may be packed into one tile.
-    const { queries, groupSize } = shape;
-    const first = Math.floor(head / groupSize) * groupSize * queries;
-    let most = -Infinity;
-    for (let row = first; row < first + groupSize * queries; row++)
-      if (Number.isFinite(reference.maximum[row])) most = Math.max(most, reference.maximum[row]);
-    return most === -Infinity ? null : most / Math.LN2;
+  /**
+   * Whether no score that a kernel has leaves the range of what it is kept in: as a product, which may hold what is
+   * added over the scale, and as an exponent.
+   */
+  function isInRange(norms: number, addend: number): boolean {
+    const scaled = norms * Math.abs(problem.scale) + addend;
+    const folded = problem.scale === 0 ? 0 : addend / Math.abs(problem.scale);
+    const reach = Math.max(norms + folded, scaled * Math.LOG2E);
+    // Products beyond the range of fp64, or such times a scale of 0, are beyond every limit.
+    return reach < arithmetic.largestScore && scaled < arithmetic.scoreLimit;
   }
 
-  /** The bounds of `count` ≤ 64 rows from query `firstRow` of a head on. */
+  /** The bounds of `count` ≤ 64 rows of one sequence, from query `firstRow` of a head on. */
   return function boundRows(
     operands: HeadOperands,
     firstRow: number,
     count: number,
     isSpecial: (row: number) => boolean,
   ): RowsBound {
-    const first = operands.head * shape.queries + firstRow;
-    const seen = Array.from({ length: count }, (_, i) => mask.ranges(operands.head, firstRow + i));
+    const { head, extents } = operands;
+    const first = head * shape.queries + firstRow;
+    const place = placeOf(head, firstRow);
+    const seen = Array.from({ length: count }, (_, i) => mask.ranges(head, firstRow + i));
     const ranges = seen.map((ofRow, i) => (isSpecial(first + i) ? [] : ofRow));
     const ofRows = (value: (i: number) => number) =>
       Float64Array.from({ length: count }, (_, i) => value(i));
-    scoreTiles.load(operands, firstRow, count);
-    const tiles = keyTiles(arithmetic, ranges);
+    const largest = ofRows((i) => reference.maximum[first + i] / Math.LN2);
+    scoreTiles.load(operands, firstRow, largest.map(negligibleExponent(arithmetic)));
+    const tiles = keyTiles(arithmetic, ranges, place.firstKey);
     const maxima = scoreTiles.scan(tiles, ranges);
     const known = {
-      shared: sharedMaximum(operands.head),
+      shared: sharedMaximum(head, place.sequence),
       lse: ofRows((i) => reference.quantities.lse.values[first + i] / Math.LN2),
-      maximum: ofRows((i) => reference.maximum[first + i] / Math.LN2),
+      maximum: largest,
       uncertainty: ofRows(
         (i) => memory.errors.view[i] + Math.abs(reference.maximum[first + i]) * 2 ** -40,
       ),
@@ -120,7 +153,12 @@ function createRowBounder(
       row.largest = largestWeightError(arithmetic, plan, i, known.uncertainty[i]);
       return row;
     });
-    weighTiles({ operands, firstRow, ranges, plan, errors }, tiles);
+    const columns = ranges.map((ofRow) => extents.valueByColumn(ofRow));
+    const largestValue = Float64Array.from(columns, (ofRow) =>
+      ofRow.reduce((most, x) => Math.max(most, x), 0),
+    );
+    const valueScale = valueScaleOf(largestValue.reduce((most, x) => Math.max(most, x), 0));
+    weighTiles({ operands, firstRow, ranges, plan, errors, largestValue, valueScale }, tiles);
     errors.forEach((row, i) => {
       const factors = coarseFactors(arithmetic, countKeys(ranges[i]));
       row.rescales += factors;
@@ -128,23 +166,20 @@ function createRowBounder(
     });
     seen.forEach((ofRow, local) => {
       const row = first + local;
-      const norms = operands.query.norms[firstRow + local] * operands.key.largestNorm;
-      const scaled = norms * Math.abs(problem.scale);
-      const reach = Math.max(norms, scaled * Math.LOG2E);
-      if (hasNoMaximum(ofRow)) fillRow(local, Infinity);
+      const norms =
+        queryNorm(operands, firstRow + local, shape.qkDim) * extents.keyNorm(ranges[local]);
+      if (hasNoMaximum(ofRow, place)) fillRow(local, Infinity);
       else if (ofRow.length === 0) fillRow(local, 0);
       else if (isSpecial(row)) fillRow(local, NaN);
-      // Products beyond the range of fp64, or such times a scale of 0, are beyond every limit.
-      else if (!(reach < arithmetic.largestScore && scaled < arithmetic.scoreLimit))
-        fillRow(local, Infinity);
+      else if (!isInRange(norms, scoreTiles.largestAddend[local])) fillRow(local, Infinity);
       else {
+        const columnLargest = columns[local];
         const keys = countKeys(ofRow);
-        const isFine =
-          known.uncertainty[local] <= 1 &&
-          finishRow({ local, row, keys, errors: errors[local], plan, operands });
-        if (isFine) return;
+        const ofFine = { local, row, keys, errors: errors[local], plan, columnLargest, valueScale };
+        if (known.uncertainty[local] <= 1 && finishRow(ofFine)) return;
         const visible = Int32Array.from(keysOf(ofRow));
-        boundCoarseRow({ local, row, query: firstRow + local, visible, plan, operands });
+        const query = firstRow + local;
+        boundCoarseRow({ local, row, query, visible, plan, operands, columnLargest });
       }
     });
     errors.forEach((row, i) => {
@@ -152,6 +187,25 @@ function createRowBounder(
     });
     return { firstRow: first, rows: count, unit, quantities: { out, lse } };
   };
+}
+
+/** Of the longest sequence. */
+function mostKeys({ sequences }: Problem, keys: number): number {
+  return sequences?.reduce((most, one) => Math.max(most, one.keys), 0) ?? keys;
+}
+
+/** How many rows from `first` on are of one sequence, at most 64. */
+function rowsOfSequence(
+  placeOf: (head: number, query: number) => RowPlace,
+  head: number,
+  first: number,
+  queries: number,
+): number {
+  const most = Math.min(tileRows, queries - first);
+  const { sequence } = placeOf(head, first);
+  let count = 1;
+  while (count < most && placeOf(head, first + count).sequence === sequence) count++;
+  return count;
 }
 
 /** How bounds are visited. */
@@ -162,15 +216,15 @@ interface RowsBoundOptions {
 }
 
 /**
- * Visits the bounds of a problem, 64 rows at a time: for every element of the output and every LSE how
+ * Visits the bounds of a problem, up to 64 rows of one sequence at a time: for every element of the output and every LSE how
  * far a kernel of the given arithmetic may be from the oracle, by technique and in total, and what of
  * it is systematic and what random. Nothing is run: bounds follow from the problem alone. Proofs in
- * docs/bounds.md. Cost is that of about two to three oracles; memory that of a tile, and of at most 64
- * tiles of scores, beyond the inputs of one head.
+ * docs/bounds.md. Cost is that of about two to three oracles; memory that of a tile, of at most 64
+ * tiles of scores, and of what is kept of one head's inputs (see `headOperands`).
  *
  * NaN where an input of the row is infinite or NaN (nothing is said), ∞ where the kernel may leave the
  * range of its formats.
- * @throws Error when the score law has an addend
+ * @throws RequestError for a feature of the problem that the arithmetic says nothing of
  */
 export function forEachRowsBound(
   problem: Problem,
@@ -183,11 +237,11 @@ export function forEachRowsBound(
   const special = levels.indexOf('special');
   const isSpecial = (row: number) => reference.level[row] === special;
   const boundRows = createRowBounder(problem, reference, arithmetic, mask);
-  for (const operands of headOperands(problem, shape, arithmetic)) {
-    for (let first = 0; first < shape.queries; first += tileRows) {
-      const count = Math.min(tileRows, shape.queries - first);
+  const placeOf = rowPlaces(problem, shape);
+  for (const operands of headOperands(problem, shape, arithmetic))
+    for (let first = 0, count = 0; first < shape.queries; first += count) {
+      count = rowsOfSequence(placeOf, operands.head, first, shape.queries);
       visit(boundRows(operands, first, count, isSpecial));
       progress?.((operands.head + (first + count) / shape.queries) / (shape.batch * shape.heads));
     }
-  }
 }

@@ -2,7 +2,9 @@ import { type KernelArithmetic, roundoff32, techniques } from '../../../kernels/
 import type { AttentionReference } from '../../../oracles/index.js';
 import { smallestNormalOf } from '../../formats/index.js';
 import { scoreLaw, scoreOf, type Problem } from '../../problem/index.js';
-import type { HeadOperands } from './head-operands.js';
+import { createAddends } from './addend.js';
+import { queryNorm, type HeadOperands } from './head-operands.js';
+import { euclideanNorm } from './key-extents.js';
 import { normaliseBound, outputRounding } from './finish.js';
 import { roundedRowSum, weightRounding } from './weights.js';
 import { chainLoss, coarseFactors, rescaleFactorError, sumUnderflow, tileLoss } from './sums.js';
@@ -27,6 +29,8 @@ interface CoarseRow {
   readonly visible: Int32Array;
   readonly plan: RowPlan;
   readonly operands: HeadOperands;
+  /** [vDim]: the largest magnitudes of the values that it sees, by column. */
+  readonly columnLargest: Float64Array;
 }
 
 /** Exponents of a row's visible keys in nats, and how far each may be off. */
@@ -71,8 +75,12 @@ export function createCoarseRow(
   const { out: exactOut, lse: exactLse } = reference.quantities;
   const { qkDim, vDim } = reference.shape;
   const { scale } = problem;
-  const law = scoreLaw(problem);
+  const law = { ...scoreLaw(problem, reference.shape), addend: null };
+  const addends = createAddends(problem, reference.shape);
+  const [addendOfKey, sizeOfKey] = [new Float64Array(1), new Float64Array(1)];
   const { exponent, exponential, maximum, values, finish, underflow, outputFormat } = arithmetic;
+  const { ofAddend = 0 } = exponent;
+  const ofScore = exponent.ofScore + exponent.ofSoftcap;
   const dots = scoreError(arithmetic.scores, qkDim);
   const typicalShare = typicalScoreShare(arithmetic.scores, qkDim);
   const rounding = weightRounding(arithmetic);
@@ -81,11 +89,13 @@ export function createCoarseRow(
   const usesPolynomial = exponential.polynomialColumns.includes(true);
 
   /** q·k in fp64, and what a kernel may be off by before the scale. */
-  function dotProduct(operands: HeadOperands, query: number, key: number) {
-    const q = operands.query.values;
-    const k = operands.key.values;
-    const a = query * qkDim;
-    const b = key * qkDim;
+  function dotProduct({ operands, query }: CoarseRow, norm: number, key: number) {
+    const ofQuery = operands.query.with(query);
+    const ofKey = operands.key.with(key);
+    const [q, k] = [ofQuery.values, ofKey.values];
+    const [localQuery, localKey] = [query - ofQuery.first, key - ofKey.first];
+    const a = localQuery * qkDim;
+    const b = localKey * qkDim;
     const { step, units, perPartial, perUnit } = dots;
     const chunk = step === 0 ? qkDim : step;
     let dot = 0;
@@ -97,31 +107,40 @@ export function createCoarseRow(
     }
     let products = 0;
     for (let t = 0; t < units; t++)
-      products += operands.query.units[query * units + t] * operands.key.units[key * units + t];
+      products += ofQuery.units[localQuery * units + t] * ofKey.units[localKey * units + t];
     const error = (step === 0 ? 0 : perPartial * partials) + perUnit * products;
-    const norms = operands.query.norms[query] * operands.key.norms[key];
+    const norms = norm * euclideanNorm(k, b, b + qkDim);
     return { dot, error, own: (qkDim + 4) * 2 ** -52 * norms };
   }
 
-  function uncertainScores({ visible, query, operands, plan, local }: CoarseRow): UncertainScores {
+  function uncertainScores(coarse: CoarseRow): UncertainScores {
+    const { visible, query, operands, plan, local } = coarse;
+    const norm = queryNorm(operands, query, qkDim);
     const count = visible.length;
     const scores = new Float64Array(count);
     const ofDots = new Float64Array(count);
     const ofExponents = new Float64Array(count);
     const ownErrors = new Float64Array(count);
+    const sizes = new Float64Array(count);
     let largest = -Infinity;
     let largestSize = 0;
     for (let j = 0; j < count; j++) {
-      const { dot, error, own } = dotProduct(operands, query, visible[j]);
-      const score = scoreOf(law, dot, operands.head, query, visible[j]);
+      const { dot, error, own } = dotProduct(coarse, norm, visible[j]);
+      if (addends !== null) {
+        addends.addend(operands.head, query, visible[j], addendOfKey);
+        addends.size(operands.head, query, visible[j], sizeOfKey);
+        sizes[j] = sizeOfKey[0];
+      }
+      const scaled = scoreOf(law, dot, operands.head, query, visible[j]);
+      const score = scaled + addendOfKey[0];
       scores[j] = score;
       ofDots[j] = Math.abs(scale) * error * up;
-      ownErrors[j] = 2 * (Math.abs(scale) * own + Math.abs(score) * 2 ** -50);
+      ofExponents[j] = ofAddend * sizes[j] + ofScore * Math.min(Math.abs(scaled), sizes[j]);
+      ownErrors[j] = 2 * (Math.abs(scale) * own + (Math.abs(score) + 2 * sizes[j]) * 2 ** -50);
       largest = Math.max(largest, score);
       largestSize = Math.max(largestSize, Math.abs(score));
     }
     const offset = online?.offset ?? 0;
-    const ofScore = exponent.ofScore + exponent.ofSoftcap;
     const inUse = largestSize * Math.LOG2E + lag;
     const common = Math.LN2 * commonExponentError(exponent, inUse, offset) * up;
     for (let j = 0; j < count; j++) {
@@ -130,7 +149,8 @@ export function createCoarseRow(
       const distance = largest - scores[j] + (lag + Math.abs(offset)) * Math.LN2 + away;
       const ofFactors = online === null ? 0 : 2 * roundoff32 + Math.abs(arithmetic.scaleError);
       ofExponents[j] =
-        ((exponent.ofDistance + ofFactors) * distance +
+        (ofExponents[j] +
+          (exponent.ofDistance + ofFactors) * distance +
           ofScore * (Math.abs(scores[j]) + away) +
           Math.LN2 * exponent.absolute) *
         up;
@@ -172,8 +192,8 @@ export function createCoarseRow(
       contends[j] = relative >= -contending ? 1 : 0;
       if (contends[j] === 0) rest[j] = Math.exp(relative);
       moved[j] = Math.exp(logarithm) * Math.expm1(error + ofTop);
-      // 0 · ∞: a weight that is none, and may be any; the contending keys have it.
-      if (Number.isNaN(moved[j])) moved[j] = Infinity;
+      // 0 · ∞: a weight that is none, and may be any up to this.
+      if (Number.isNaN(moved[j])) moved[j] = Math.exp(logarithm + error + ofTop);
       least += Math.exp(logarithm - error - ofTop);
     }
     let sumUpper = 0;
@@ -190,16 +210,16 @@ export function createCoarseRow(
   /** How far O may be moved, by column, and the largest |v| that has weight. */
   function moveOutput({ visible, row, operands }: CoarseRow, weights: MovedWeights) {
     const { moved, least, contends, rest } = weights;
-    const { value, valueScale } = operands;
     const first = new Float64Array(vDim);
     const reach = new Float64Array(vDim);
     const others = new Float64Array(vDim);
     const magnitude = new Float64Array(vDim);
     for (let j = 0; j < moved.length; j++) {
       if (contends[j] === 0 && rest[j] === 0) continue;
-      let at = visible[j] * vDim;
+      const { first: firstKey, values } = operands.value.with(visible[j]);
+      let at = (visible[j] - firstKey) * vDim;
       for (let c = 0; c < vDim; c++, at++) {
-        const v = value[at] / valueScale;
+        const v = values[at];
         const distance = Math.abs(v - exactOut.values[row * vDim + c]);
         if (moved[j] > 0 && distance > 0) first[c] += moved[j] * distance;
         if (contends[j] === 1) {
@@ -233,7 +253,7 @@ export function createCoarseRow(
   }
 
   return function boundCoarseRow(coarse: CoarseRow): void {
-    const { local, row, visible, plan, operands } = coarse;
+    const { local, row, visible, plan, columnLargest } = coarse;
     const keys = visible.length;
     const scores = uncertainScores(coarse);
     const exact = exactLse.values[row];
@@ -255,13 +275,16 @@ export function createCoarseRow(
       ofHardware + ofPolynomial + sums.rowSum + sums.rescaled + sums.factors + ofRounded + 2 * lost;
     const overflows = plan.overflows[local] !== 0 || !(wrong < 1 / 2);
     const inflation = overflows ? Infinity : up / (1 - wrong);
-    const largestValue = Math.max(operands.largestValue, smallestNormalOf(problem.v));
+    const largestValue = columnLargest.reduce(
+      (most, x) => Math.max(most, x),
+      smallestNormalOf(problem.v),
+    );
     const loss = tileLoss(arithmetic, keys, problem.v.format);
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const size = worst.magnitude[c];
       const overflowsSum =
-        operands.columnLargest[c] * keys * 2 ** plan.reach[local] >= arithmetic.largestSum;
+        columnLargest[c] * keys * 2 ** plan.reach[local] >= arithmetic.largestSum;
       const times = (x: number) => (overflowsSum || overflows ? Infinity : x * inflation);
       const parts = out.techniques;
       parts['qk-accumulate'][at] = times(ofDots.output[c]);

@@ -25,7 +25,6 @@ import {
 } from './scores.js';
 import type { ElementTerms, RowErrors, RowTerms, TechniqueBound } from './technique-bound.js';
 import type { AttentionReference } from '../../../oracles/index.js';
-import type { HeadOperands } from './head-operands.js';
 import type { BoundMemory } from './memory.js';
 import type { RowPlan } from './row-plan.js';
 import type { Bounds } from './rows-bound.js';
@@ -59,7 +58,9 @@ interface FinishedRow {
   readonly keys: number;
   readonly errors: RowErrors;
   readonly plan: RowPlan;
-  readonly operands: HeadOperands;
+  /** [vDim]: the largest magnitudes of the values that it sees, by column; and what those in memory are times. */
+  readonly columnLargest: Float64Array;
+  readonly valueScale: number;
 }
 
 /**
@@ -92,10 +93,11 @@ export function createFinishRow(
   }
 
   function finishElements(finished: FinishedRow, terms: RowTerms, inflation: number): void {
-    const { local, row, keys, operands, plan } = finished;
+    const { local, row, keys, columnLargest, plan } = finished;
     const { errors } = terms;
     // A power of two: what is in memory is of values times this.
-    const scale = operands.valueScale;
+    const scale = finished.valueScale;
+    const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
     const reach = keys * 2 ** plan.reach[local];
     const typicalWeights =
       scoreWeightError(terms).rootMeanSquare * typicalScores +
@@ -121,10 +123,10 @@ export function createFinishRow(
         moved: memory.moved.view[inMemory],
         accumulated: memory.accumulated.view[inMemory],
         rescaled: memory.rescaled.view[inMemory],
-        underflow: terms.lost * (operands.largestValue * scale + size),
+        underflow: terms.lost * (largestValue * scale + size),
       };
       // Sums are not yet divided by the row sum: on the way they may leave their range.
-      const overflows = operands.columnLargest[c] * reach >= arithmetic.largestSum;
+      const overflows = columnLargest[c] * reach >= arithmetic.largestSum;
       const factor = overflows ? Infinity : inflation / scale;
       let sum = 0;
       for (const { firstOrder, bounds } of ofElements) {

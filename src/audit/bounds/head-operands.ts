@@ -1,16 +1,31 @@
 import { decodeTensor, smallestNormalOf } from '../../formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
+import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
+import { tileRows } from './memory.js';
 import { scoreError, scoreUnits } from './scores.js';
 
-/** One head of Q or K decoded, infinities and NaNs as 0, with what its scores' errors depend on. */
-interface ScoreOperand {
+/** Some rows of Q, K or V of one head, decoded, infinities and NaNs as 0. */
+export interface DecodedRows {
+  /** Counted within the head. */
+  readonly first: number;
+  /** [rows × dim] */
   readonly values: Float64Array;
-  /** See `scoreUnits`. */
+  /** What the errors of scores are relative to: see `scoreUnits`; empty for V. */
   readonly units: Float64Array;
-  readonly norms: Float64Array;
-  readonly largestNorm: number;
 }
+
+/** The rows of one head of a tensor, up to 64 of which are decoded at a time. */
+export interface OperandRows {
+  /** The rows with a row, from a multiple of 64 on. */
+  readonly with: (row: number) => DecodedRows;
+}
+
+/** Numbers of a head that are kept once they are decoded, 16 MB of them. */
+const mostKept = 2 ** 21;
+
+/** Decoded rows beyond those that are kept: tiles that are not aligned, in any order, need two. */
+const mostRecent = 4;
 
 function decodeFinite(tensor: Tensor, first: number, length: number): Float64Array {
   const values = decodeTensor(tensor, first, first + length);
@@ -18,92 +33,92 @@ function decodeFinite(tensor: Tensor, first: number, length: number): Float64Arr
   return values;
 }
 
-/** Rounds up what a sum of squares and its root may be off. */
-const up = 1 + 2 ** -40;
-
-/**
- * The Euclidean norm of values[from … to), finite ones, rounded up; infinite where it is beyond the range of
- * fp64, 0 for zeros alone.
- */
-export function euclideanNorm(values: Float64Array, from: number, to: number): number {
-  let largest = 0;
-  for (let t = from; t < to; t++) largest = Math.max(largest, Math.abs(values[t]));
-  if (largest === 0) return 0;
-  // Relative to the largest: squares themselves may leave the range of fp64 at either end.
-  let squares = 0;
-  for (let t = from; t < to; t++) squares += (values[t] / largest) ** 2;
-  return largest * Math.sqrt(squares) * up;
-}
-
-function scoreOperand(
+/** @param first the head's first row in the tensor */
+function operandRows(
   tensor: Tensor,
   first: number,
   rows: number,
   dim: number,
-  arithmetic: KernelArithmetic,
-): ScoreOperand {
-  const values = decodeFinite(tensor, first * dim, rows * dim);
-  const { scores } = arithmetic;
-  const smallest = Math.max(
-    smallestNormalOf(tensor),
-    scores.kind === 'any-order' ? scores.smallestOperand : 0,
-  );
-  const units = scoreUnits(scoreError(arithmetic.scores, dim), values, rows, dim, smallest);
-  const norms = new Float64Array(rows);
-  for (let i = 0; i < rows; i++) norms[i] = euclideanNorm(values, i * dim, (i + 1) * dim);
+  unitsOf: (values: Float64Array, rows: number) => Float64Array,
+): OperandRows {
+  const kept = new Map<number, DecodedRows>();
+  const recent: DecodedRows[] = [];
+  let numbers = 0;
+  let last: DecodedRows | null = null;
+  const decode = (tile: number): DecodedRows => {
+    const known = kept.get(tile) ?? recent.find((one) => one.first === tile * tileRows);
+    if (known !== undefined) return known;
+    const count = Math.min(tileRows, rows - tile * tileRows);
+    const values = decodeFinite(tensor, (first + tile * tileRows) * dim, count * dim);
+    const decoded = { first: tile * tileRows, values, units: unitsOf(values, count) };
+    numbers += values.length;
+    if (numbers <= mostKept) kept.set(tile, decoded);
+    else {
+      recent.unshift(decoded);
+      recent.splice(mostRecent);
+    }
+    return decoded;
+  };
   return {
-    values,
-    units,
-    norms,
-    largestNorm: norms.reduce((most, norm) => Math.max(most, norm), 0),
+    with: (row) => {
+      if (last === null || row < last.first || row >= last.first + tileRows)
+        last = decode(Math.floor(row / tileRows));
+      return last;
+    },
   };
 }
-
-/** Squares of larger values, and sums of them, may leave the range of fp64. */
-const hugeValue = 2 ** 400;
 
 /** The operands of one query head. */
 export interface HeadOperands {
   /** Counted over [batch, heads]. */
   readonly head: number;
-  readonly query: ScoreOperand;
-  readonly key: ScoreOperand;
-  /** [keys × vDim], infinities and NaNs as 0, times `valueScale`. */
-  readonly value: Float64Array;
-  /** A power of two that keeps the squares of values within fp64; 1 unless they are huge. */
-  readonly valueScale: number;
-  /** The largest magnitude of V, in all and by column, not scaled. */
-  readonly largestValue: number;
-  readonly columnLargest: Float64Array;
+  readonly query: OperandRows;
+  readonly key: OperandRows;
+  readonly value: OperandRows;
+  /** How large its keys and values are. */
+  readonly extents: KeyExtents;
 }
 
-/** The operands head by head; K and V are decoded once for the query heads that share them. */
+/** The norm of a query: see `euclideanNorm`. */
+export function queryNorm({ query }: HeadOperands, row: number, dim: number): number {
+  const { first, values } = query.with(row);
+  return euclideanNorm(values, (row - first) * dim, (row - first + 1) * dim);
+}
+
+/**
+ * The operands head by head. Rows are decoded as they are asked for; those of K and V that are kept serve all query
+ * heads that share them. At most 16 MB a tensor, whatever the lengths.
+ */
 export function* headOperands(
   problem: Problem,
   shape: ProblemShape,
   arithmetic: KernelArithmetic,
 ): Generator<HeadOperands> {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const { scores } = arithmetic;
+  const error = scoreError(scores, qkDim);
+  const unitsOf = (tensor: Tensor) => {
+    const smallest = Math.max(
+      smallestNormalOf(tensor),
+      scores.kind === 'any-order' ? scores.smallestOperand : 0,
+    );
+    return (values: Float64Array, rows: number) => scoreUnits(error, values, rows, qkDim, smallest);
+  };
+  const none = new Float64Array(0);
+  const extentsOf = createKeyExtents(problem, shape);
   let known = -1;
-  let shared:
-    | Pick<HeadOperands, 'key' | 'value' | 'valueScale' | 'largestValue' | 'columnLargest'>
-    | undefined;
+  let shared: Pick<HeadOperands, 'key' | 'value' | 'extents'> | undefined;
   for (let head = 0; head < batch * heads; head++) {
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     if (kv !== known || shared === undefined) {
       known = kv;
-      const value = decodeFinite(problem.v, kv * keys * vDim, keys * vDim);
-      const columnLargest = new Float64Array(vDim);
-      value.forEach((x, i) => {
-        columnLargest[i % vDim] = Math.max(columnLargest[i % vDim], Math.abs(x));
-      });
-      const largestValue = columnLargest.reduce((most, x) => Math.max(most, x), 0);
-      const key = scoreOperand(problem.k, kv * keys, keys, qkDim, arithmetic);
-      const valueScale = largestValue > hugeValue ? 1 / hugeValue ** 2 : 1;
-      if (valueScale !== 1) for (let i = 0; i < value.length; i++) value[i] *= valueScale;
-      shared = { key, value, valueScale, largestValue, columnLargest };
+      shared = {
+        key: operandRows(problem.k, kv * keys, keys, qkDim, unitsOf(problem.k)),
+        value: operandRows(problem.v, kv * keys, keys, vDim, () => none),
+        extents: extentsOf(kv),
+      };
     }
-    const query = scoreOperand(problem.q, head * queries, queries, qkDim, arithmetic);
+    const query = operandRows(problem.q, head * queries, queries, qkDim, unitsOf(problem.q));
     yield { head, query, ...shared };
   }
 }

@@ -21,6 +21,7 @@ export function anyKernelArithmetic(
   const { accumulation, elementwise, exponential, logarithm, underflow, tanh } = premises;
   const { operands, scoreRounding, scoreFloor } = premises;
   const softcap = problem.softcap === null ? 0 : 1;
+  const adds = problem.bias !== undefined || problem.alibiSlopes !== undefined;
   return {
     description: premises.description,
     scores: {
@@ -35,8 +36,10 @@ export function anyKernelArithmetic(
     exponent: {
       // What is written once the maximum is subtracted.
       ofDistance: scoreRounding,
-      // What is written before and after the scale.
-      ofScore: 4 * elementwise + 2 * scoreRounding,
+      // What is written before and after the scale, and once more with what is added.
+      ofScore: 4 * elementwise + (adds ? 3 : 2) * scoreRounding,
+      // What is added may itself be written.
+      ofAddend: 4 * elementwise + 2 * scoreRounding,
       common: 0,
       ofSoftcap: softcap * (tanh + 4 * elementwise + scoreRounding),
       absolute: scoreFloor * Math.LOG2E,

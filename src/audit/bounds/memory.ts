@@ -4,6 +4,11 @@ import { binary } from './bounds.generated.js';
 /** Queries and keys of a tile. */
 export const tileRows = 64;
 
+/** So many of the 64 rows that the loops take are those of some: a multiple of 4. */
+export function paddedRows(rows: number): number {
+  return Math.min(tileRows, Math.ceil(rows / 4) * 4);
+}
+
 /** What the module exports; addresses are of its memory. Its source tells the layouts. */
 interface BoundKernels {
   readonly memory: WebAssembly.Memory;

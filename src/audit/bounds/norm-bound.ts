@@ -10,11 +10,16 @@ import {
 import {
   countKeys,
   problemMask,
+  rowPlaces,
+  type KeyRange,
   type Mask,
   type Problem,
-  type Tensor,
+  type RowPlace,
 } from '../../problem/index.js';
-import { euclideanNorm } from './head-operands.js';
+import { createAddends, type Addends } from './addend.js';
+import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
+import { tileRows } from './memory.js';
+import { createSharedMaximum } from './shared-maximum.js';
 import { factorsError, problemPremises, type Premises } from '../premises/premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
@@ -59,41 +64,6 @@ interface DeclaredErrors {
   readonly halves: number;
 }
 
-/**
- * Euclidean norms of the last dimension, rounded up: one per row of a tensor. 0 for rows with infinities
- * or NaNs, of which no score is finite: their errors are none.
- */
-function rowNorms(tensor: Tensor, dim: number): Float64Array {
-  const norms = new Float64Array(dim === 0 ? 0 : tensor.data.length / dim);
-  const row = new Float64Array(dim);
-  for (let i = 0; i < norms.length; i++) {
-    decodeTensor(tensor, i * dim, (i + 1) * dim, row);
-    if (row.every(Number.isFinite)) norms[i] = euclideanNorm(row, 0, dim);
-  }
-  return norms;
-}
-
-/** The largest norm per (batch, kv head): infinite where one is beyond the range of fp64. */
-function headLargest(norms: Float64Array, heads: number): Float64Array {
-  const size = heads === 0 ? 0 : norms.length / heads;
-  return Float64Array.from({ length: heads }, (_, h) =>
-    norms.subarray(h * size, (h + 1) * size).reduce((most, norm) => Math.max(most, norm), 0),
-  );
-}
-
-/** Largest finite magnitude per (batch, kv head) of a [batch, heads, rows, dim] tensor. */
-function headMaxima(values: Float64Array, heads: number): Float64Array {
-  const size = heads === 0 ? 0 : values.length / heads;
-  return Float64Array.from({ length: heads }, (_, h) => {
-    let largest = 0;
-    for (let i = h * size; i < (h + 1) * size; i++) {
-      const magnitude = Math.abs(values[i]);
-      if (magnitude > largest && magnitude < Infinity) largest = magnitude;
-    }
-    return largest;
-  });
-}
-
 /** Exponents beyond this are as good as infinite: e^700 is near the end of fp64. */
 const largestExponent = 700;
 
@@ -110,9 +80,10 @@ const recentRows = 256;
  * row, from the norms of Q, K and V alone: quick, and for every row that has finite scores, where the bounds
  * of `forEachRowsBound` look at each pair of a query and a key and tell techniques apart.
  *
- * With A = |scale|·‖q‖·max‖k‖ ≥ |score|, d the head dimension, n the row's visible keys, a the
- * accumulation's and r an elementwise operation's relative error, e the exponential's:
- * each weight w is off by at most ε = d·a·A (dot product) + 4·r·A (scale and subtraction) + e in both
+ * With A = |scale|·‖q‖·max‖k‖ ≥ |score| over the keys that the row sees, B the largest that is added to a score of one
+ * that may have weight, d the head dimension, n the row's visible keys, a the accumulation's and r an elementwise
+ * operation's relative error, e the exponential's:
+ * each weight w is off by at most ε = d·a·A (dot product) + 4·r·(A + B) (scale, addition and subtraction) + e in both
  * numerator and denominator, which moves O by at most ε·Σ w|v − O|; rounding P moves it by u·Σ w|v|,
  * the accumulation of P·V by n·a·Σ w|v|, the row sum by n·a·|O|, and the rescales, the reciprocal and
  * the product with it by 4·r·|O|. Every product with V and the two of the normalisation may underflow.
@@ -122,17 +93,20 @@ export class KernelBound {
   readonly #problem: Problem;
   readonly #mask: Mask;
   readonly #reference: AttentionReference;
-  readonly #queryNorm: Float64Array;
-  readonly #keyNorm: Float64Array;
-  readonly #largestValue: Float64Array;
   readonly #weightFormat: NumberFormat;
   readonly #premises: Premises;
-  readonly #largestMaximum: number;
+  readonly #placeOf: (head: number, query: number) => RowPlace;
+  readonly #sharedMaximum: (head: number, sequence: number) => number | null;
+  readonly #extentsOf: (kvHead: number) => KeyExtents;
+  readonly #extents = new Map<number, KeyExtents>();
+  readonly #addends: Addends | null;
+  /** By row, once it is known. */
+  readonly #largestAddends: Float64Array;
   readonly #recent: ({ readonly row: number; readonly bound: RowBound } | undefined)[] = [];
 
   /**
    * @param mask which keys each query sees: that of the reference
-   * @throws RequestError when the tensors do not store their formats
+   * @throws RequestError for premises that a sample of rows cannot be judged by
    */
   constructor(
     problem: Problem,
@@ -142,26 +116,36 @@ export class KernelBound {
     mask: Mask = problemMask(problem, reference.shape),
   ) {
     const { shape } = reference;
-    const kvHeads = shape.batch * shape.kvHeads;
+    const { maximum, factors } = premises;
     this.#problem = problem;
     this.#mask = mask;
     this.#reference = reference;
-    this.#queryNorm = rowNorms(problem.q, shape.qkDim);
-    this.#keyNorm = headLargest(rowNorms(problem.k, shape.qkDim), kvHeads);
-    this.#largestValue = headMaxima(decodeTensor(problem.v), kvHeads);
+    this.#extentsOf = createKeyExtents(problem, shape);
+    this.#addends = createAddends(problem, shape);
+    this.#largestAddends = new Float64Array(this.#addends === null ? 0 : reference.maximum.length);
+    this.#largestAddends.fill(NaN);
     this.#weightFormat = formats[premises.weightFormat];
     this.#premises = premises;
-    this.#largestMaximum = reference.maximum.reduce(
-      (most, x) => (Number.isFinite(x) ? Math.max(most, x) : most),
-      -Infinity,
-    );
+    this.#placeOf = rowPlaces(problem, shape);
+    const rule = { kind: 'unknown', shared: maximum, factors } as const;
+    this.#sharedMaximum = createSharedMaximum(problem, reference, rule);
   }
 
-  /** The (batch, kv head) that query row `row` of all [batch, heads, queries] reads. */
-  #kvHead(row: number): number {
+  /** How large the keys and values are that query row `row` of all [batch, heads, queries] reads. */
+  #extentsOfRow(row: number): KeyExtents {
     const { heads, kvHeads, groupSize, queries } = this.#reference.shape;
     const head = Math.floor(row / queries);
-    return Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const known = this.#extents.get(kv) ?? this.#extentsOf(kv);
+    this.#extents.set(kv, known);
+    return known;
+  }
+
+  /** ‖q‖; 0 for a row with infinities or NaNs, of which no score is finite: its errors are none. */
+  #queryNorm(row: number): number {
+    const { qkDim } = this.#reference.shape;
+    const query = decodeTensor(this.#problem.q, row * qkDim, (row + 1) * qkDim);
+    return query.every(Number.isFinite) ? euclideanNorm(query, 0, qkDim) : 0;
   }
 
   /** What scores are relative to where that is not the row's own maximum; null where it is. */
@@ -169,7 +153,39 @@ export class KernelBound {
     const { maximum } = this.#premises;
     if (maximum === 'row' || !Number.isFinite(this.#reference.quantities.lse.values[row]))
       return null;
-    return maximum === 'none' ? 0 : this.#largestMaximum;
+    const { queries } = this.#reference.shape;
+    const head = Math.floor(row / queries);
+    const shared = this.#sharedMaximum(head, this.#placeOf(head, row % queries).sequence);
+    return shared === null ? null : shared * Math.LN2;
+  }
+
+  /**
+   * The largest size of what is added to the score of a key that the row sees and that may have weight: see `Addends`.
+   * @param score what a score is at most, before the addition
+   */
+  #largestAddend(row: number, ranges: readonly KeyRange[], score: number): number {
+    if (this.#addends === null) return 0;
+    const known = this.#largestAddends[row];
+    if (!Number.isNaN(known)) return known;
+    const { maximum, shape } = this.#reference;
+    const { elementwise, scoreRounding, underflow } = this.#premises;
+    const head = Math.floor(row / shape.queries);
+    const query = row % shape.queries;
+    const perSize = 4 * elementwise + 5 * scoreRounding;
+    const least = Math.min(maximum[row], 0) + Math.log(underflow) - 2 - 2 * score * (1 + perSize);
+    let largest = 0;
+    for (const { begin, end } of ranges)
+      for (let first = begin; first < end; first += tileRows) {
+        const count = Math.min(tileRows, end - first);
+        const added = new Float64Array(count);
+        const sizes = new Float64Array(count);
+        this.#addends.addend(head, query, first, added);
+        this.#addends.size(head, query, first, sizes);
+        for (let j = 0; j < count; j++)
+          if (!(added[j] + perSize * sizes[j] <= least)) largest = Math.max(largest, sizes[j]);
+      }
+    this.#largestAddends[row] = largest;
+    return largest;
   }
 
   /** The bound of row `row`, counted over [batch, heads, queries]; the last ones are kept. */
@@ -195,20 +211,23 @@ export class KernelBound {
     const { scoreAccumulation, operands, scoreRounding, scoreFloor, factors } = this.#premises;
     const { smallestOperand, sumUnderflow, underflow, usualAccumulation } = this.#premises;
     const head = Math.floor(row / shape.queries);
-    const n = countKeys(this.#mask.ranges(head, row % shape.queries));
-    const kv = this.#kvHead(row);
-    const queryNorm = this.#queryNorm[row] ?? 0;
-    const keyNorm = this.#keyNorm[kv] ?? 0;
+    const ranges = this.#mask.ranges(head, row % shape.queries);
+    const n = countKeys(ranges);
+    const extents = this.#extentsOfRow(row);
+    const largestValue = extents.value(ranges);
+    const queryNorm = this.#queryNorm(row);
+    const keyNorm = extents.keyNorm(ranges);
     const score = largestProduct(Math.abs(scale), queryNorm, keyNorm);
     const least = Math.sqrt(shape.qkDim) * smallestOperand;
     const capped = softcap === null ? score : Math.min(score, softcap);
+    const added = this.#largestAddend(row, ranges, capped);
     const origin = this.#origin(row);
     const away = origin === null ? 0 : Math.abs(origin);
     const dots = Math.expm1(shape.qkDim * scoreAccumulation);
     const usualDots = Math.expm1(shape.qkDim * usualAccumulation);
     const usualScoreError =
       usualDots * score +
-      4 * elementwise * score +
+      4 * elementwise * (score + added) +
       (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
     // Scores beyond fp64 have any error; 0 · ∞ would be none.
     const declaredScoreError =
@@ -217,7 +236,7 @@ export class KernelBound {
         : Math.max(0, dots - usualDots) * score +
           operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
           4 * elementwise * away +
-          4 * scoreRounding * (score + away) +
+          (added > 0 ? 5 : 4) * scoreRounding * (score + added + away) +
           scoreFloor;
     const ofFactors = factorsError(factors, n);
     const weightError = (ofScores: number, ofFactor: number) =>
@@ -243,7 +262,7 @@ export class KernelBound {
       (origin === null
         ? (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126)) / total
         : lost + (n * 2 ** -126) / total) *
-        this.#largestValue[kv] +
+        largestValue +
       (n + 2) * sumUnderflow;
     const declared: DeclaredErrors = {
       ofWeights: weight - usualWeight,
@@ -255,7 +274,7 @@ export class KernelBound {
     return {
       weight,
       typicalWeight,
-      range: 2 * this.#largestValue[kv],
+      range: 2 * largestValue,
       weightRounding: (u / (1 + u)) * (1 + 2 ** -6),
       accumulation: (sums + partials) * (1 + 2 ** -6),
       normalisation: (rowSums + 4 * elementwise + rounded) * (1 + 2 ** -6),
@@ -265,7 +284,7 @@ export class KernelBound {
         weight +
         (rowSums + rounded) * (1 + 2 ** -6) +
         logarithm +
-        4 * elementwise * (capped + away + Math.abs(lse[row])) +
+        4 * elementwise * (capped + added + away + Math.abs(lse[row])) +
         lseRadius[row],
       keys: n,
       isCoarse: typicalWeight + declared.ofWeights >= 1 / 2,

@@ -1,76 +1,17 @@
 import {
   hasKey,
   maskTile,
-  spanOfRows,
-  type KeyRange,
   type Problem,
   type ProblemShape,
   type TileView,
 } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
-import { type BoundMemory, tileRows } from './memory.js';
+import { createAddends, type Addends } from './addend.js';
+import { type BoundMemory, paddedRows, tileRows } from './memory.js';
 import { alikeBinsPerOctave } from './alike.js';
-import type { HeadOperands } from './head-operands.js';
+import type { HeadOperands, OperandRows } from './head-operands.js';
+import type { KeyTile, RowRanges } from './key-tiles.js';
 import { scoreError } from './scores.js';
-
-/** At most 64 keys of one block, with the order in which the inner loops take them. */
-export interface KeyTile {
-  readonly firstKey: number;
-  readonly keys: number;
-  /** Which block of the kernel it belongs to, counted in the kernel's order. */
-  readonly block: number;
-  readonly startsBlock: boolean;
-  readonly endsBlock: boolean;
-  /** [64]: for each place the key's place in the tile; those of the polynomial come first. */
-  readonly order: Int32Array;
-  /** How many are the polynomial's. */
-  readonly polynomial: number;
-}
-
-/** Blocks of `blockKeys` keys in the kernel's order: from the last to the first where it is online. */
-function blocksOf(arithmetic: KernelArithmetic, span: KeyRange): KeyRange[] {
-  const { maximum } = arithmetic;
-  if (span.begin >= span.end) return [];
-  if (maximum.kind !== 'online') return [span];
-  const { blockKeys } = maximum;
-  const blocks: KeyRange[] = [];
-  for (
-    let block = Math.ceil(span.end / blockKeys) - 1;
-    block >= Math.floor(span.begin / blockKeys);
-    block--
-  )
-    blocks.push({
-      begin: block * blockKeys,
-      end: Math.min((block + 1) * blockKeys, span.end),
-    });
-  return blocks;
-}
-
-/** The ranges of keys that each of some rows sees: see `Mask`. */
-type RowRanges = readonly (readonly KeyRange[])[];
-
-/** The tiles of all blocks from the first that any row sees to the last, in the order of the blocks. */
-export function keyTiles(arithmetic: KernelArithmetic, rows: RowRanges): KeyTile[] {
-  const { polynomialColumns } = arithmetic.exponential;
-  return blocksOf(arithmetic, spanOfRows(rows)).flatMap(({ begin, end }, block) =>
-    Array.from({ length: Math.ceil((end - begin) / tileRows) }, (_, i) => {
-      const firstKey = begin + i * tileRows;
-      const isPolynomial = (place: number) => polynomialColumns[i * tileRows + place] === true;
-      const places = Array.from({ length: tileRows }, (_, place) => place);
-      const polynomial = places.filter(isPolynomial);
-      const order = [...polynomial, ...places.filter((place) => !isPolynomial(place))];
-      return {
-        firstKey,
-        keys: Math.min(tileRows, end - firstKey),
-        block,
-        startsBlock: i === 0,
-        endsBlock: firstKey + tileRows >= end,
-        order: Int32Array.from(order),
-        polynomial: polynomial.length,
-      };
-    }),
-  );
-}
 
 /** Tiles whose scores `scan` keeps for `score`, of 64 kB each: those of the first 4096 keys or so. */
 const mostKept = 64;
@@ -81,7 +22,17 @@ const inOrder = Int32Array.from({ length: tileRows }, (_, place) => place);
 export interface ScoreTiles {
   /** What scores times this are exponents of 2. */
   readonly factor: number;
-  readonly load: (operands: HeadOperands, firstRow: number, rows: number) => void;
+  /**
+   * [64]: the largest addend of a key that each row sees and that may have weight, natural units, as `scan` met
+   * them: see `Addends`.
+   */
+  readonly largestAddend: Float64Array;
+  /**
+   * Loads up to 64 queries.
+   * @param negligible by row: keys whose exponents (log2) are at most this, with all errors, have no weight, whatever
+   * their errors are
+   */
+  readonly load: (operands: HeadOperands, firstRow: number, negligible: Float64Array) => void;
   /** Scores, NaN where a row does not see the key, and errors (log2), in the order of the tile. */
   readonly score: (tile: KeyTile, rows: RowRanges) => void;
   /** The largest exponents of each block; counts the exponents of each bin and finds the largest error. */
@@ -90,14 +41,22 @@ export interface ScoreTiles {
 
 /** Makes the scores of a problem, exact to some 2^-50, for a kernel of the given arithmetic. */
 export function createScoreTiles(
-  { scale, softcap }: Problem,
-  { qkDim }: ProblemShape,
+  problem: Problem,
+  shape: ProblemShape,
   arithmetic: KernelArithmetic,
   memory: BoundMemory,
 ): ScoreTiles {
+  const { scale, softcap } = problem;
+  const { qkDim } = shape;
   const { kernels, scores, queries, keysTransposed, queryUnits, keyUnits, low, high } = memory;
   const { step, units, perPartial, perUnit } = scoreError(arithmetic.scores, qkDim);
-  const factor = (softcap ?? scale) * Math.LOG2E;
+  const toExponent = (softcap ?? scale) * Math.LOG2E;
+  const addends = createAddends(problem, shape);
+  // With something added it is exponents that are in memory.
+  const factor = addends === null ? toExponent : 1;
+  const { exponent: rounding } = arithmetic;
+  const perAddend = (rounding.ofAddend ?? 0) * Math.LOG2E * (1 + 2 ** -12);
+  const perScore = (rounding.ofScore + rounding.ofSoftcap) * (1 + 2 ** -12);
   const capFactor = softcap === null ? 0 : (2 * scale * Math.LOG2E) / softcap;
   // The slope of a softcap is at most 1, so a score's error grows by the scale alone.
   const exponentUnit = Math.abs(scale) * Math.LOG2E * (1 + 2 ** -12);
@@ -106,20 +65,50 @@ export function createScoreTiles(
   let operands: HeadOperands | undefined;
   const room: Float64Array[] = [];
   const kept = new Map<KeyTile, Float64Array>();
+  let rows = 0;
+  let padded = 0;
+  let firstQuery = 0;
+  let negligible: Float64Array = new Float64Array(tileRows);
+  const largestAddend = new Float64Array(tileRows);
+  const sizes = new Float64Array(addends === null ? 0 : count);
+  const [addendOfRow, sizeOfRow] = [new Float64Array(tileRows), new Float64Array(tileRows)];
 
-  function loadKeys({ order, keys, firstKey }: KeyTile): void {
-    if (operands === undefined) throw new TypeError('no queries are loaded');
-    const { values, units: unitsOfKeys } = operands.key;
+  function loadKeys(key: OperandRows, { order, keys, firstKey }: KeyTile): void {
     keysTransposed.view.fill(0);
     keyUnits.view.fill(0);
     for (let place = 0; place < tileRows; place++) {
-      const key = order[place];
-      if (key >= keys) continue;
-      let at = (firstKey + key) * qkDim;
+      if (order[place] >= keys) continue;
+      const row = firstKey + order[place];
+      const { first, values, units: unitsOfKeys } = key.with(row);
+      let at = (row - first) * qkDim;
       for (let t = place; t < qkDim * tileRows; t += tileRows)
         keysTransposed.view[t] = values[at++];
-      at = (firstKey + key) * units;
+      at = (row - first) * units;
       for (let t = place; t < units * tileRows; t += tileRows) keyUnits.view[t] = unitsOfKeys[at++];
+    }
+  }
+
+  /**
+   * Scores become exponents with what is added to them, whose own errors join theirs: Theorem 10 of docs/bounds.md. Of
+   * keys that have no weight whatever their errors are, none counts.
+   */
+  function add({ addend, size }: Addends, head: number, { order, firstKey }: KeyTile): void {
+    const errors = memory.scoreError.view;
+    for (let i = 0; i < rows; i++) {
+      addend(head, firstQuery + i, firstKey, addendOfRow);
+      size(head, firstQuery + i, firstKey, sizeOfRow);
+      for (let place = 0; place < tileRows; place++) {
+        const at = i * tileRows + place;
+        const key = order[place];
+        const scaled = scores.view[at] * toExponent;
+        const exponent = scaled + addendOfRow[key] * Math.LOG2E;
+        const ofScore = perScore * Math.min(Math.abs(scaled), sizeOfRow[key] * Math.LOG2E);
+        const error = errors[at] + ofScore + perAddend * sizeOfRow[key];
+        const mayCount = !(exponent + error <= negligible[i]);
+        scores.view[at] = exponent;
+        errors[at] = mayCount ? error : 0;
+        sizes[i * tileRows + key] = mayCount ? sizeOfRow[key] : 0;
+      }
     }
   }
 
@@ -135,7 +124,7 @@ export function createScoreTiles(
   /** Into memory what was kept, with the keys in the order of the tile. */
   function recall({ order }: KeyTile, both: Float64Array): void {
     const errors = memory.scoreError.view;
-    for (let row = 0; row < count; row += tileRows)
+    for (let row = 0; row < padded * tileRows; row += tileRows)
       for (let place = 0; place < tileRows; place++) {
         const key = row + order[place];
         scores.view[row + place] = both[key];
@@ -144,15 +133,15 @@ export function createScoreTiles(
   }
 
   /** The places that each row sees, in the order of the keys. */
-  function mask({ firstKey, keys }: KeyTile, rows: RowRanges): TileView {
-    return maskTile(rows, { begin: firstKey, end: firstKey + keys }, low.view, high.view);
+  function mask({ firstKey, keys }: KeyTile, ranges: RowRanges): TileView {
+    return maskTile(ranges, { begin: firstKey, end: firstKey + keys }, low.view, high.view);
   }
 
   /** Makes scores NaN that a row does not see. */
-  function hide(tile: KeyTile, rows: RowRanges): void {
-    const { interrupted } = mask(tile, rows);
+  function hide(tile: KeyTile, ranges: RowRanges): void {
+    const { interrupted } = mask(tile, ranges);
     const isSeen = (row: number, key: number) => low.view[row] <= key && key < high.view[row];
-    for (let row = 0; row < tileRows; row++) {
+    for (let row = 0; row < padded; row++) {
       if (low.view[row] === 0 && high.view[row] === tileRows) continue;
       for (let place = 0; place < tileRows; place++)
         if (!isSeen(row, tile.order[place])) scores.view[row * tileRows + place] = NaN;
@@ -179,55 +168,73 @@ export function createScoreTiles(
     }
   }
 
+  /** Of the places that `low` and `high` say, with the keys in order. */
+  function findLargestAddends(): void {
+    for (let i = 0; i < rows; i++)
+      for (let key = low.view[i]; key < high.view[i]; key++)
+        largestAddend[i] = Math.max(largestAddend[i], sizes[i * tileRows + key]);
+  }
+
   function compute(tile: KeyTile): void {
     const both = kept.get(tile);
     if (both !== undefined) return recall(tile, both);
-    loadKeys(tile);
+    if (operands === undefined) throw new TypeError('no queries are loaded');
+    loadKeys(operands.key, tile);
     const [q, k, s, error] = [queries, keysTransposed, scores, memory.scoreError].map(
       ({ address }) => address,
     ) as [number, number, number, number];
     if (step === 0) {
-      kernels.product(q, k, s, tileRows, qkDim, tileRows);
+      kernels.product(q, k, s, padded, qkDim, tileRows);
       memory.scoreError.view.fill(0);
-    } else kernels.chainProduct(q, k, s, error, tileRows, qkDim, tileRows, step);
+    } else kernels.chainProduct(q, k, s, error, padded, qkDim, tileRows, step);
     const products = memory.variance.address;
-    kernels.product(queryUnits.address, keyUnits.address, products, tileRows, units, tileRows);
-    kernels.scoreErrors(error, products, count, perPartial * exponentUnit, perUnit * exponentUnit);
-    if (softcap !== null) kernels.capScores(s, count, capFactor);
+    kernels.product(queryUnits.address, keyUnits.address, products, padded, units, tileRows);
+    const pairs = padded * tileRows;
+    kernels.scoreErrors(error, products, pairs, perPartial * exponentUnit, perUnit * exponentUnit);
+    if (softcap !== null) kernels.capScores(s, pairs, capFactor);
+    if (addends !== null) add(addends, operands.head, tile);
   }
 
   return {
     factor,
-    load: (head, firstRow, rows) => {
+    largestAddend,
+    load: (head, firstRow, negligibleByRow) => {
       operands = head;
+      firstQuery = firstRow;
+      negligible = negligibleByRow;
+      rows = negligibleByRow.length;
+      padded = paddedRows(rows);
       kept.clear();
-      const { query } = head;
-      const rowsOf = (values: Float64Array, dim: number) =>
-        values.subarray(firstRow * dim, (firstRow + rows) * dim);
       queries.view.fill(0);
-      queries.view.set(rowsOf(query.values, qkDim));
       queryUnits.view.fill(0);
-      queryUnits.view.set(rowsOf(query.units, units));
+      for (let i = 0; i < rows; i++) {
+        const { first, values, units: unitsOfRows } = head.query.with(firstRow + i);
+        const row = firstRow + i - first;
+        queries.view.set(values.subarray(row * qkDim, (row + 1) * qkDim), i * qkDim);
+        queryUnits.view.set(unitsOfRows.subarray(row * units, (row + 1) * units), i * units);
+      }
     },
-    score: (tile, rows) => {
+    score: (tile, ranges) => {
       compute(tile);
-      hide(tile, rows);
+      hide(tile, ranges);
     },
-    scan: (tiles, rows) => {
-      memory.tables.view.fill(0);
+    scan: (tiles, ranges) => {
+      largestAddend.fill(0);
+      memory.tables.view.fill(0, 0, rows << memory.tableBits);
       memory.largest.view.fill(-Infinity);
       memory.errors.view.fill(0);
       const blocks: Float64Array[] = [];
       for (const tile of tiles) {
         compute({ ...tile, order: inOrder });
         keep(tile);
-        const block = (blocks[tile.block] ??= new Float64Array(rows.length).fill(-Infinity));
-        forEachPass(mask(tile, rows), () => {
+        const block = (blocks[tile.block] ??= new Float64Array(rows).fill(-Infinity));
+        forEachPass(mask(tile, ranges), () => {
+          if (addends !== null) findLargestAddends();
           kernels.scanScores(
             scores.address,
             memory.scoreError.address,
             memory.errors.address,
-            tileRows,
+            padded,
             factor,
             low.address,
             high.address,
@@ -237,8 +244,7 @@ export function createScoreTiles(
             binsPerOctave,
             memory.tableBits,
           );
-          for (let i = 0; i < rows.length; i++)
-            block[i] = Math.max(block[i], memory.maxima.view[i]);
+          for (let i = 0; i < rows; i++) block[i] = Math.max(block[i], memory.maxima.view[i]);
         });
       }
       return blocks;

@@ -4,12 +4,21 @@ import type { KeyRange, Problem } from '../../problem/index.js';
 import { alikeBinsPerOctave } from './alike.js';
 import type { HeadOperands } from './head-operands.js';
 import { type KernelArithmetic, roundoff32 } from '../../../kernels/index.js';
-import type { KeyTile, ScoreTiles } from './score-tiles.js';
-import { sumsPerRow, tileRows, type BoundMemory } from './memory.js';
+import type { KeyTile } from './key-tiles.js';
+import type { ScoreTiles } from './score-tiles.js';
+import { paddedRows, sumsPerRow, tileRows, type BoundMemory } from './memory.js';
 import { weightRounding } from './weights.js';
 import { rowSumLoss, tileLoss } from './sums.js';
 import type { RowErrors } from './technique-bound.js';
 import type { BlockPlan, RowPlan } from './row-plan.js';
+
+/** Squares of larger values, and sums of them, may leave the range of fp64. */
+const hugeValue = 2 ** 400;
+
+/** A power of two that keeps the squares of values of at most this magnitude within fp64; 1 unless they are huge. */
+export function valueScaleOf(largest: number): number {
+  return largest > hugeValue ? 1 / hugeValue ** 2 : 1;
+}
 
 /** The rows that are weighed. */
 interface WeighedRows {
@@ -17,6 +26,10 @@ interface WeighedRows {
   readonly firstRow: number;
   readonly ranges: readonly (readonly KeyRange[])[];
   readonly plan: RowPlan;
+  /** By row: the largest magnitude among the values that it sees. */
+  readonly largestValue: Float64Array;
+  /** See `valueScaleOf`. */
+  readonly valueScale: number;
   /** Filled. */
   readonly errors: readonly RowErrors[];
 }
@@ -50,7 +63,7 @@ export function createWeigher(
   const offset = maximum.kind === 'online' ? maximum.offset : 0;
   const loss = tileLoss(arithmetic, tileRows, problem.v.format);
 
-  function loadMagnitudes({ operands, firstRow, ranges }: WeighedRows): void {
+  function loadMagnitudes({ operands, firstRow, ranges, valueScale }: WeighedRows): void {
     const first = operands.head * queries + firstRow;
     memory.magnitude.view.fill(0);
     for (let i = 0; i < ranges.length; i++)
@@ -58,30 +71,33 @@ export function createWeigher(
         magnitude.subarray((first + i) * vDim, (first + i + 1) * vDim),
         i * vStride,
       );
-    const { valueScale } = operands;
     if (valueScale === 1) return;
     for (let i = 0; i < memory.magnitude.view.length; i++) memory.magnitude.view[i] *= valueScale;
   }
 
-  function loadKeys({ operands }: WeighedRows, tile: KeyTile): void {
+  function loadKeys({ operands, valueScale }: WeighedRows, tile: KeyTile): void {
     memory.values.view.fill(0);
     for (let place = 0; place < tileRows; place++) {
       const key = tile.order[place];
       memory.exponential.view[place] =
         place < tile.polynomial ? exponential.polynomial : exponential.hardware;
       if (key >= tile.keys) continue;
-      const at = (tile.firstKey + key) * vDim;
-      memory.values.view.set(operands.value.subarray(at, at + vDim), place * vStride);
+      const row = tile.firstKey + key;
+      const { first, values } = operands.value.with(row);
+      const at = (row - first) * vDim;
+      memory.values.view.set(values.subarray(at, at + vDim), place * vStride);
     }
+    if (valueScale === 1) return;
+    for (let i = 0; i < memory.values.view.length; i++) memory.values.view[i] *= valueScale;
   }
 
-  function weigh(tile: KeyTile, block: BlockPlan): void {
+  function weigh(tile: KeyTile, block: BlockPlan, padded: number): void {
     for (const name of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
       memory[name].view.set(block[name]);
     kernels.weigh(
       memory.scores.address,
       memory.scoreError.address,
-      tileRows,
+      padded,
       scoreTiles.factor,
       tile.polynomial,
       memory.shift.address,
@@ -114,7 +130,7 @@ export function createWeigher(
       memory.tileMoved.address,
       memory.tilePredicted.address,
       memory.tileSpread.address,
-      tileRows,
+      padded,
       vStride,
     );
   }
@@ -160,16 +176,18 @@ export function createWeigher(
 
   return function weighTiles(rows: WeighedRows, tiles: readonly KeyTile[]): void {
     const { ranges, plan, errors } = rows;
+    const padded = paddedRows(ranges.length);
     loadMagnitudes(rows);
     // Of a subnormal value the exponent counts that is the smallest of normal ones.
-    const largestValue = Math.max(rows.operands.largestValue, smallestNormalOf(problem.v));
+    const leastValue = smallestNormalOf(problem.v);
+    const largestValue = rows.largestValue.map((most) => Math.max(most, leastValue));
     for (const name of runningSums) memory[name].view.fill(0);
     for (const tile of tiles) {
       const block = plan.blocks[tile.block];
       scoreTiles.score(tile, ranges);
       loadKeys(rows, tile);
-      weigh(tile, block);
-      errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue));
+      weigh(tile, block, padded);
+      errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue[i]));
       kernels.addTile(
         memory.tileSum.address,
         memory.tileSquares.address,
@@ -189,7 +207,7 @@ export function createWeigher(
         memory.perTile.address,
         memory.floor.address,
         memory.rescale.address,
-        tileRows,
+        padded,
         vStride,
       );
     }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { headOperands } from '../../../src/audit/bounds/head-operands.js';
-import { createScoreTiles, keyTiles } from '../../../src/audit/bounds/score-tiles.js';
+import { keyTiles } from '../../../src/audit/bounds/key-tiles.js';
+import { createScoreTiles } from '../../../src/audit/bounds/score-tiles.js';
 import { createBoundMemory, tileRows } from '../../../src/audit/bounds/memory.js';
 import { fa4Arithmetic } from '../../../src/audit/index.js';
 import { normalProblem } from '../../../src/bench/normal-problem.js';
@@ -28,7 +29,9 @@ it.each([
   const tiles = keyTiles(arithmetic, ranges);
   // A second block of rows must not see the scores of the first.
   for (const firstRow of [0, tileRows]) {
-    for (const { scoreTiles } of [scanned, fresh]) scoreTiles.load(operands!, firstRow, tileRows);
+    const noneNegligible = new Float64Array(tileRows).fill(-Infinity);
+    for (const { scoreTiles } of [scanned, fresh])
+      scoreTiles.load(operands, firstRow, noneNegligible);
     scanned.scoreTiles.scan(tiles, ranges);
     for (const tile of tiles) {
       for (const { scoreTiles } of [scanned, fresh]) scoreTiles.score(tile, ranges);

@@ -1,0 +1,64 @@
+import { decodeToFloat64, formats } from '../../formats/index.js';
+import {
+  rowPlaces,
+  scoreLaw,
+  type Problem,
+  type ProblemShape,
+  type ScoreAddend,
+} from '../../problem/index.js';
+import { tileRows } from './memory.js';
+
+/** What is added to scores, and how large the parts are that a kernel may add one by one. */
+export interface Addends {
+  readonly addend: ScoreAddend;
+  /** Writes at least |bias| + the largest magnitude of an ALiBi term, in the same places. */
+  readonly size: ScoreAddend;
+}
+
+/**
+ * The size of ALiBi terms: slope times the distance from the diagonal. With a causal mask a kernel may add slope times
+ * the key's number instead, as FlashAttention-2 does, which moves all scores of a row by one number: then whichever is
+ * larger.
+ */
+function alibiSize(problem: Problem, shape: ProblemShape): ScoreAddend | null {
+  const { alibiSlopes, causal, window } = problem;
+  if (alibiSlopes === undefined) return null;
+  const slopes = decodeToFloat64(alibiSlopes.data, formats[alibiSlopes.format]);
+  const perSequence = alibiSlopes.shape.length === 2 ? shape.heads : 0;
+  const placeOf = rowPlaces(problem, shape);
+  const mayCountKeys = causal && (window?.left ?? -1) < 0;
+  return (head, query, firstKey, target) => {
+    const place = placeOf(head, query);
+    const slope = Math.abs(slopes[place.sequence * perSequence + place.head]);
+    const diagonal = place.query + place.keys - place.queries;
+    for (let j = 0; j < target.length; j++) {
+      const key = firstKey + j - place.firstKey;
+      const distance = Math.abs(diagonal - key);
+      target[j] = slope * (mayCountKeys ? Math.max(distance, key) : distance);
+    }
+  };
+}
+
+/**
+ * What a problem adds to its scores: see `scoreLaw`. The sizes say what rounding errors of any kernel are relative to
+ * that forms the parts and adds them. Null for a problem that adds nothing.
+ */
+export function createAddends(problem: Problem, shape: ProblemShape): Addends | null {
+  const { addend } = scoreLaw(problem, shape);
+  if (addend === null) return null;
+  const alibi = alibiSize(problem, shape);
+  const isBoth = problem.bias !== undefined && alibi !== null;
+  const room = new Float64Array(tileRows);
+  return {
+    addend,
+    size: (head, query, firstKey, target) => {
+      if (alibi !== null) alibi(head, query, firstKey, target);
+      if (alibi !== null && !isBoth) return;
+      const sum = room.length === target.length ? room : new Float64Array(target.length);
+      addend(head, query, firstKey, sum);
+      // |bias| ≤ |sum| + |ALiBi|.
+      for (let j = 0; j < target.length; j++)
+        target[j] = Math.abs(sum[j]) + (isBoth ? 2 * target[j] : 0);
+    },
+  };
+}

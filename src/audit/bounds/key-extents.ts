@@ -1,0 +1,161 @@
+import { decodeTensor } from '../../formats/index.js';
+import { lazily } from '../../lazily.js';
+import {
+  areSameRanges,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+} from '../../problem/index.js';
+import { tileRows } from './memory.js';
+
+/** Rounds up what a sum of squares and its root may be off. */
+const up = 1 + 2 ** -40;
+
+/**
+ * The Euclidean norm of values[from … to), finite ones, rounded up; infinite where it is beyond the range of
+ * fp64, 0 for zeros alone.
+ */
+export function euclideanNorm(values: Float64Array, from: number, to: number): number {
+  let largest = 0;
+  for (let t = from; t < to; t++) largest = Math.max(largest, Math.abs(values[t]));
+  if (largest === 0) return 0;
+  // Relative to the largest: squares themselves may leave the range of fp64 at either end.
+  let squares = 0;
+  for (let t = from; t < to; t++) squares += (values[t] / largest) ** 2;
+  return largest * Math.sqrt(squares) * up;
+}
+
+/** How large the keys and values of one head are, by key. */
+export interface KeyExtents {
+  /** The largest Euclidean norm of some keys, rounded up; of keys with infinities or NaNs none counts. */
+  readonly keyNorm: (ranges: readonly KeyRange[]) => number;
+  /** The largest finite magnitude among the values of some keys. */
+  readonly value: (ranges: readonly KeyRange[]) => number;
+  /** [vDim]: the same by column. Not to be changed. */
+  readonly valueByColumn: (ranges: readonly KeyRange[]) => Float64Array;
+}
+
+/** The largest of some magnitudes by key, and by tile of 64 keys from the first on. */
+interface Magnitudes {
+  readonly byKey: Float64Array;
+  readonly byTile: Float64Array;
+}
+
+/** The tiles of 64 keys that lie within a range: from `first` up to `end` (not included), none where first ≥ end. */
+function wholeTiles({ begin, end }: KeyRange) {
+  return { first: Math.ceil(begin / tileRows), end: Math.floor(end / tileRows) };
+}
+
+/** The keys of a range that lie in no tile within it. */
+function looseKeys(range: KeyRange): KeyRange[] {
+  const { first, end } = wholeTiles(range);
+  if (first >= end) return [range];
+  return [
+    { begin: range.begin, end: first * tileRows },
+    { begin: end * tileRows, end: range.end },
+  ];
+}
+
+function largestOf({ byKey, byTile }: Magnitudes, ranges: readonly KeyRange[]): number {
+  let largest = 0;
+  for (const range of ranges) {
+    const { first, end } = wholeTiles(range);
+    for (let tile = first; tile < end; tile++) largest = Math.max(largest, byTile[tile]);
+    for (const loose of looseKeys(range))
+      for (let key = loose.begin; key < loose.end; key++) largest = Math.max(largest, byKey[key]);
+  }
+  return largest;
+}
+
+/** Of `count` keys what `write` says of the rows [keys × dim] of a tile: into `byKey`, from `first` on. */
+function measure(
+  count: number,
+  write: (byKey: Float64Array, first: number, keys: number) => void,
+): Magnitudes {
+  const byKey = new Float64Array(count);
+  const byTile = new Float64Array(Math.ceil(count / tileRows));
+  for (let tile = 0; tile < byTile.length; tile++) {
+    const first = tile * tileRows;
+    const keys = Math.min(tileRows, count - first);
+    write(byKey, first, keys);
+    for (let key = first; key < first + keys; key++)
+      byTile[tile] = Math.max(byTile[tile], byKey[key]);
+  }
+  return { byKey, byTile };
+}
+
+/** Raises the largest magnitudes by column by those of some rows, infinities and NaNs left out. */
+function raise(largest: Float64Array, values: Float64Array): void {
+  const dim = largest.length;
+  for (let at = 0, column = 0; at < values.length; at++) {
+    const size = Math.abs(values[at]);
+    if (size > largest[column] && size < Infinity) largest[column] = size;
+    if (++column === dim) column = 0;
+  }
+}
+
+/** A function that remembers its last answer, for rows that see the same keys one after the other. */
+function remembered<T>(of: (ranges: readonly KeyRange[]) => T): (ranges: readonly KeyRange[]) => T {
+  let known: { readonly ranges: readonly KeyRange[]; readonly result: T } | null = null;
+  return (ranges) => {
+    if (known === null || !areSameRanges(known.ranges, ranges))
+      known = { ranges, result: of(ranges) };
+    return known.result;
+  };
+}
+
+/**
+ * Makes a function that says how large the keys and values of a kv head (counted over [batch, kvHeads]) are, of the keys
+ * that a row sees and no others: what is behind a mask, or another sequence's, must not loosen a bound. Tensors are
+ * decoded 64 rows at a time, when first asked for; two numbers a key are kept, and one a column for every 64.
+ */
+export function createKeyExtents(
+  { k, v }: Problem,
+  { keys, qkDim, vDim }: ProblemShape,
+): (kvHead: number) => KeyExtents {
+  const rowsOf = (tensor: typeof k, kvHead: number, first: number, count: number, dim: number) =>
+    decodeTensor(tensor, (kvHead * keys + first) * dim, (kvHead * keys + first + count) * dim);
+  return (kvHead) => {
+    const norms = lazily(() =>
+      measure(keys, (byKey, first, count) => {
+        const rows = rowsOf(k, kvHead, first, count, qkDim);
+        for (let i = 0; i < count; i++) {
+          const row = rows.subarray(i * qkDim, (i + 1) * qkDim);
+          if (row.every(Number.isFinite)) byKey[first + i] = euclideanNorm(row, 0, qkDim);
+        }
+      }),
+    );
+    const values = lazily(() =>
+      measure(keys, (byKey, first, count) => {
+        const rows = rowsOf(v, kvHead, first, count, vDim);
+        rows.forEach((x, at) => {
+          const key = first + Math.floor(at / vDim);
+          const size = Math.abs(x);
+          if (size > byKey[key] && size < Infinity) byKey[key] = size;
+        });
+      }),
+    );
+    const columns = lazily(() =>
+      Array.from({ length: Math.ceil(keys / tileRows) }, (_, tile) => {
+        const first = tile * tileRows;
+        const largest = new Float64Array(vDim);
+        raise(largest, rowsOf(v, kvHead, first, Math.min(tileRows, keys - first), vDim));
+        return largest;
+      }),
+    );
+    return {
+      keyNorm: remembered((ranges) => largestOf(norms(), ranges)),
+      value: remembered((ranges) => largestOf(values(), ranges)),
+      valueByColumn: remembered((ranges) => {
+        const largest = new Float64Array(vDim);
+        for (const range of ranges) {
+          const { first, end } = wholeTiles(range);
+          for (let tile = first; tile < end; tile++) raise(largest, columns()[tile]);
+          for (const { begin, end } of looseKeys(range))
+            if (begin < end) raise(largest, rowsOf(v, kvHead, begin, end - begin, vDim));
+        }
+        return largest;
+      }),
+    };
+  };
+}
