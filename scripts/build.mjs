@@ -32,7 +32,7 @@ function build() {
     const { status } = spawnSync(process.execPath, compilation, { cwd: root, stdio: 'inherit' });
     if (status !== 0) return status ?? 1;
   }
-  for (const schema of ['report', 'bound', 'check']) {
+  for (const schema of ['report', 'audits', 'bound', 'check']) {
     const path = `src/report/json/${schema}.schema.json`;
     cpSync(join(root, path), join(built, path));
   }

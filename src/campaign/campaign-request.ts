@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { plainText } from '../words/index.js';
 
 /** The commands whose work can be divided and resumed. */
-export const campaignCommands = ['check', 'conform', 'profile'] as const;
+export const campaignCommands = ['audit', 'check', 'conform', 'profile'] as const;
 export type CampaignCommand = (typeof campaignCommands)[number];
 
 /**

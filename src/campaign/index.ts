@@ -1,3 +1,11 @@
+export {
+  assembleAudits,
+  auditRequest,
+  joinAudits,
+  runAuditUnits,
+  type AuditRequest,
+  type AuditUnitOptions,
+} from './audit-campaign.js';
 export { assembleCheck, joinCheck, type CheckFindings } from './assemble-check.js';
 export {
   plainJson,

@@ -27,9 +27,9 @@ Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
  * all of them need.
  */
 export function addCommands(program: Command, context: CommandContext = {}): void {
-  addCommand(program, auditCommand, async (problem, options) => {
+  addCommand(program, auditCommand, async (problems, options) => {
     const { runAudit } = await import('./audit/run.js');
-    return runAudit(problem, options, context);
+    return runAudit(problems, options, context);
   });
   addCommand(program, boundCommand, async (problem, options) => {
     const { runBound } = await import('./bound/run.js');

@@ -67,6 +67,17 @@ function bar(share: number): string {
   return `[${'#'.repeat(done)}${'-'.repeat(barLength - done)}]`;
 }
 
+/** From how many seconds on a time is told in minutes, and from how many minutes on in hours. */
+const mostSeconds = 120;
+const mostMinutes = 120;
+
+/** A time, rounded up: "90 s", "12 min", "3 h". */
+function duration(seconds: number): string {
+  if (seconds <= mostSeconds) return `${Math.ceil(seconds)} s`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes <= mostMinutes ? `${minutes} min` : `${Math.ceil(minutes / 60)} h`;
+}
+
 /** Shows the progress of named stages on stderr; `done` clears the line. */
 export interface ProgressLine {
   readonly update: (stage: string, share: number) => void;
@@ -103,7 +114,7 @@ export function createProgressLine(
       last = now;
       shown = true;
       const left = share > 0 ? ((now - stageStart) / 1000) * (1 / share - 1) : NaN;
-      const estimate = Number.isFinite(left) ? `, ${Math.ceil(left)} s left` : '';
+      const estimate = Number.isFinite(left) ? `, ${duration(left)} left` : '';
       const text = `${stage} ${bar(share)} ${Math.floor(100 * share)} %${estimate}`;
       stream.write(`\r\x1b[2K${text}`);
     },
@@ -140,10 +151,31 @@ export function createPeriodicProgress(
       const now = clock();
       if (now - last < plainMilliseconds || share <= 0) return;
       last = now;
-      const left = Math.ceil(((now - start) / 1000) * (1 / share - 1));
-      stream.write(`${stage}: ${Math.floor(100 * share)} %, ${left} s left\n`);
+      const left = ((now - start) / 1000) * (1 / share - 1);
+      stream.write(`${stage}: ${Math.floor(100 * share)} %, ${duration(left)} left\n`);
     },
     done: line.done,
+  };
+}
+
+/** Named stages in order, with the time that each takes beside the others. */
+export type Stages = readonly (readonly [stage: string, weight: number])[];
+
+/**
+ * Tells how much of the work is done, of all stages as one share that never falls: a stage has its part by
+ * its weight, and those before it are done when it begins.
+ * @returns takes the share of a stage that is done; a stage that is not known counts for nothing
+ */
+export function stagedShare(stages: Stages): (stage: string, share: number) => number {
+  const total = stages.reduce((sum, [, weight]) => sum + weight, 0);
+  let reached = 0;
+  return (stage, share) => {
+    let before = 0;
+    for (const [known, weight] of stages) {
+      if (known === stage) reached = Math.max(reached, (before + share * weight) / total);
+      before += weight;
+    }
+    return reached;
   };
 }
 
@@ -154,30 +186,17 @@ export interface StagedProgress {
   readonly done: () => void;
 }
 
-/**
- * Progress of all stages as one share that never falls: a stage has its part by its weight, and
- * those before it are done when it begins. Shown as `createPeriodicProgress` shows it.
- *
- * @param stages in order, with the time that each takes beside the others
- */
+/** Progress of all stages as `stagedShare` counts it, shown as `createPeriodicProgress` shows it. */
 export function createStagedProgress(
   name: string,
-  stages: readonly (readonly [stage: string, weight: number])[],
+  stages: Stages,
   stream: NodeJS.WriteStream = process.stderr,
   clock: () => number = () => performance.now(),
 ): StagedProgress {
   const progress = createPeriodicProgress(name, stream, clock);
-  const total = stages.reduce((sum, [, weight]) => sum + weight, 0);
-  let reached = 0;
+  const shareOf = stagedShare(stages);
   return {
-    update: (stage, share) => {
-      let before = 0;
-      for (const [known, weight] of stages) {
-        if (known === stage) reached = Math.max(reached, (before + share * weight) / total);
-        before += weight;
-      }
-      progress.update(reached);
-    },
+    update: (stage, share) => progress.update(shareOf(stage, share)),
     done: progress.done,
   };
 }

@@ -99,7 +99,7 @@ describe('flashproof check, an emulated kernel', () => {
     expect(read).toMatchObject({ causal: problem.causal, scale: problem.scale });
     const spy = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     const options = { techniques: false, timeout: '60', falseAlarmRate: '1e-9' };
-    const status = await runAudit(saved!, { ...options, as: 'fa4', json: '-' });
+    const status = await runAudit([saved!], { ...options, as: 'fa4', json: '-' });
     const audited = JSON.parse(String(spy.mock.calls[0][0])) as AuditReport;
     spy.mockRestore();
     expect(status).toBe(1);

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -117,6 +117,9 @@ describe('the examples', () => {
     await writeSafetensors(join(scratch, 'problem.safetensors'), { q, k, v });
     const outputs = { out, lse, mine: out, torch: out };
     await writeSafetensors(join(scratch, 'dump.safetensors'), { q, k, v, ...outputs });
+    mkdirSync(join(scratch, 'dumps'));
+    for (const name of ['one', 'two'])
+      await writeSafetensors(join(scratch, `dumps/${name}.safetensors`), { q, k, v, out, lse });
     const causal = await emulate({ ...problem, causal: true }, 'fa4');
     await writeNpy(join(scratch, 'kernel.npy'), causal.out);
   });

@@ -193,6 +193,7 @@ describe('the schema', () => {
     expect(await rejection({ ...fail, verdict: { ...fail.verdict, pass: true } })).toContain(
       '/verdict/findings',
     );
+    expect(await rejection({ ...pass, outputs: [] })).toContain('/outputs must NOT have fewer');
     for (const part of ['error', 'structure', 'elements', 'spread'] as const)
       expect(
         await rejection(withOutput(pass, (output) => ({ ...output, [part]: null }))),

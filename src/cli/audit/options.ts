@@ -3,6 +3,8 @@ import { commandRow } from '../options/command-rows.js';
 import { flagOf, type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 import {
+  campaignDetails,
+  campaignOptions,
   premiseHelp,
   premiseOption,
   problemDescription,
@@ -117,6 +119,7 @@ export const auditOptions = optionRows({
       says: '--compare shows outputs in the HTML page; add --html <file>',
     },
   },
+  ...campaignOptions,
   full: { description: 'print every test and number, the techniques and the inputs' },
   quiet: { short: 'q', description: 'print the verdict only' },
 });
@@ -135,14 +138,22 @@ Examples:
   flashproof audit dump.safetensors --premise scores=bf16,partials=bf16
   flashproof audit dump.safetensors --output :out --identify
   flashproof audit dump.safetensors --compare :torch --html report.html
+  flashproof audit dump.safetensors "dumps/*.safetensors" --html audit.html
 
-Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong.`;
+Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong; of several
+files 2 where one cannot be judged, which does not keep the others from it.`;
 
 /** `flashproof audit`. */
 export const auditCommand = commandRow({
   name: 'audit',
   description: "judge a kernel's output, and its LSE, against the oracle",
-  arguments: [{ syntax: '<problem>', description: problemDescription, completes: 'path' }],
+  arguments: [
+    {
+      syntax: '<problem...>',
+      description: `${problemDescription}; several, or a pattern, for one report of all`,
+      completes: 'path',
+    },
+  ],
   options: auditOptions,
-  details: premiseHelp + examples,
+  details: premiseHelp + campaignDetails + examples,
 });

@@ -5,7 +5,15 @@ import { renderIdentification } from '../../report/text/attribution/index.js';
 import { renderAudit } from '../../report/text/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { createStagedProgress, terminalLooks } from '../terminal.js';
-import { auditSettings, auditStages, judgeFile, type JudgedFile } from './judge-file.js';
+import { readCampaign } from '../options/campaign.js';
+import { expandFiles, isPattern } from './file-list.js';
+import {
+  auditSettings,
+  auditStages,
+  judgeFile,
+  type AuditSettings,
+  type JudgedFile,
+} from './judge-file.js';
 import type { AuditCommandOptions } from './options.js';
 
 /** Exit statuses of an audit. */
@@ -45,16 +53,9 @@ async function publish(
   if (page !== null) await writeReport(options.html, () => page);
 }
 
-/**
- * Runs `flashproof audit`: judges the outputs, prints and writes the report. Returns the exit status.
- * @throws RequestError for a request that cannot be carried out
- */
-export async function runAudit(
-  path: string,
-  options: AuditCommandOptions,
-  context: CommandContext = {},
-): Promise<number> {
-  const audit = auditSettings(options, context);
+/** Judges one file, prints and writes the report. Returns the exit status. */
+async function runOne(path: string, audit: AuditSettings): Promise<number> {
+  const { options } = audit;
   const progress = createStagedProgress('audit', auditStages(options));
   try {
     const judged = await judgeFile(path, audit, progress.update);
@@ -64,4 +65,24 @@ export async function runAudit(
   } finally {
     progress.done();
   }
+}
+
+/**
+ * Runs `flashproof audit`: judges the outputs, prints and writes the report; of several files, of a pattern
+ * and of a share of the work one report of all. Returns the exit status.
+ * @throws RequestError for a request that cannot be carried out
+ */
+export async function runAudit(
+  paths: readonly string[],
+  options: AuditCommandOptions,
+  context: CommandContext = {},
+): Promise<number> {
+  const audit = auditSettings(options, context);
+  const [first] = paths;
+  const { shard, shardCount, journal } = options;
+  const isDivided = [shard, shardCount, journal].some((option) => option !== undefined);
+  if (paths.length === 1 && !isPattern(first) && !isDivided) return runOne(first, audit);
+  const { runAudits } = await import('./run-many.js');
+  const campaign = readCampaign(options) ?? { shard: null, journal: undefined };
+  return runAudits(expandFiles(paths), audit, campaign);
 }

@@ -26,6 +26,11 @@ function parseTensorArgument(text: string): TensorArgument {
   return { file: text.slice(0, colon), tensor: tensor === '' ? null : tensor };
 }
 
+/** Whether `<file>[:<tensor>]` is in the problem's own file. */
+export function namesOwnFile(text: string): boolean {
+  return parseTensorArgument(text).file === '';
+}
+
 /** The tensor an argument means: the one it names, else `fallback` if there, else the only one. */
 function chooseTensor(file: TensorFile, argument: TensorArgument, fallback: string): string {
   if (argument.tensor !== null) return argument.tensor;

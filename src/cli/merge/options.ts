@@ -10,9 +10,10 @@ export const mergeOptions = optionRows({
   },
   junit: {
     argument: '<file>',
-    description: 'write the report of a check as JUnit XML (- for standard output)',
+    description: 'write the report of an audit or a check as JUnit XML (-)',
     stdout: true,
   },
+  html: { argument: '<file>', description: 'write the index of an audit as an HTML page' },
   svg: { argument: '<file>', description: 'plot a profile' },
   strict: { description: 'fail a check as well where a promised property was never tried' },
   quiet: { short: 'q', description: 'print the verdict only; of a profile nothing' },
@@ -22,11 +23,12 @@ export const mergeOptions = optionRows({
 export type MergeCommandOptions = ParsedOptions<typeof mergeOptions>;
 
 const details = `
-A part is what check, conform and profile write with --shard and --json, a
-journal what they write with --journal. Every shard must be there once, in any
+A part is what audit, check, conform and profile write with --shard and --json,
+a journal what they write with --journal. Every shard must be there once, in any
 order, and all of one request. The report is that of one run, but for times,
 which are the sums of the shards', and for the shards whose time was up.
---junit is for parts of check: conform and profile have no JUnit output.
+--junit is for parts of audit and check: the others have no JUnit output. --html
+is for audits, and leads to the pages that shards with the same --html wrote.
 
 Examples:
   flashproof check --kernel fa4 --seed 1 --shard 1/2 --json part1.json
@@ -34,12 +36,13 @@ Examples:
   flashproof merge part1.json part2.json --json check.json --junit check.xml
 
 Exit status: 0 passed, 1 failed, as one run would have; 2 the request is wrong,
-or nothing was tried.`;
+nothing was tried, or a file of an audit could not be judged.`;
 
 /** `flashproof merge`. */
 export const mergeCommand = commandRow({
   name: 'merge',
-  description: 'join the parts of a check, conform or profile that was divided with --shard',
+  description:
+    'join the parts of an audit, check, conform or profile that was divided with --shard',
   arguments: [
     {
       syntax: '<part...>',

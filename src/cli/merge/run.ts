@@ -1,5 +1,6 @@
 import {
   fromUnits,
+  joinAudits,
   joinCheck,
   joinConform,
   joinParts,
@@ -10,9 +11,10 @@ import {
   type JoinedParts,
   type ProfileRequest,
 } from '../../campaign/index.js';
-import { validateCheckReport } from '../../report/json/index.js';
+import { validateAuditsReport, validateCheckReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import { rejectEmptyReport } from '../../jobs/index.js';
+import { auditsStatus, publishAudits } from '../audit/publish-many.js';
 import { publishCheck } from '../check/publish.js';
 import { publishConformance } from '../conform/run.js';
 import { rejectClashes } from '../options/given-options.js';
@@ -20,10 +22,23 @@ import { mergeOptions, type MergeCommandOptions } from './options.js';
 import { publishProfile } from '../profile/run.js';
 import { toolVersion } from '../tool-version.js';
 
-/** Joins the parts of one command, and publishes the report; whether it passes. */
-type Merge = (joined: JoinedParts, options: MergeCommandOptions) => Promise<boolean>;
+/** Exit statuses of what passes and of what fails. */
+const passed = 0;
+const failed = 1;
+
+/** Joins the parts of one command, and publishes the report; the exit status. */
+type Merge = (joined: JoinedParts, options: MergeCommandOptions) => Promise<number>;
 
 const merges: Readonly<Record<CampaignCommand, Merge>> = {
+  audit: async (joined, options) => {
+    const report = await fromUnits(joined, async () => {
+      const made = joinAudits(joined);
+      await validateAuditsReport(made);
+      return made;
+    });
+    await publishAudits(report, options);
+    return auditsStatus(report);
+  },
   check: async (joined, options) => {
     const report = await fromUnits(joined, async () => {
       const made = joinCheck(joined, { strict: options.strict });
@@ -32,28 +47,29 @@ const merges: Readonly<Record<CampaignCommand, Merge>> = {
     });
     rejectEmptyReport(report);
     await publishCheck(report, options);
-    return report.verdict.pass;
+    return report.verdict.pass ? passed : failed;
   },
   conform: async (joined, options) => {
     const conformance = await fromUnits(joined, () => joinConform(joined));
     await publishConformance(conformance, secondsOf(joined.records.values()), options);
-    return conformance.pass;
+    return conformance.pass ? passed : failed;
   },
   profile: async (joined, options) => {
     const { range, architecture } = joined.request as ProfileRequest;
     const profile = await fromUnits(joined, () => joinProfile(joined));
     const seconds = secondsOf(joined.records.values());
     await publishProfile(profile, { range, architecture, seconds }, options);
-    return true;
+    return passed;
   },
 };
 
 /** The options that only reports of one command have. */
 const ownOptions: readonly (readonly [
-  option: 'junit' | 'strict' | 'svg',
+  option: 'junit' | 'html' | 'strict' | 'svg',
   of: CampaignCommand[],
 ])[] = [
-  ['junit', ['check']],
+  ['junit', ['audit', 'check']],
+  ['html', ['audit']],
   ['strict', ['check']],
   ['svg', ['profile']],
 ];
@@ -84,5 +100,5 @@ export async function runMerge(
 ): Promise<number> {
   const joined = joinParts(paths.map(readPart));
   rejectOptions(joined, options);
-  return (await merges[joined.request.command](joined, options)) ? 0 : 1;
+  return merges[joined.request.command](joined, options);
 }

@@ -21,7 +21,7 @@ import {
   ulpsContent,
   usualContent,
 } from './report-sections.js';
-import { style } from './style.js';
+import { htmlPage, verdictBanner } from './page.js';
 
 /** What an HTML report is made of: the report that JSON has, and what goes beyond it. */
 export interface HtmlReport {
@@ -44,9 +44,6 @@ interface Part {
   readonly content: Html;
 }
 
-/** What the page may load: nothing, but for its own style. */
-const policy = "default-src 'none'; style-src 'unsafe-inline'";
-
 /** The report for machines. No script can end early, whatever the texts in it are. */
 function embeddedReport(report: AuditReport): Html {
   const json = JSON.stringify(report).replaceAll('<', '\\u003c');
@@ -56,19 +53,6 @@ function embeddedReport(report: AuditReport): Html {
 function subject({ inputs: { problem, outputs, command } }: AuditReport): string {
   const judged = command ?? (outputs.length === 0 ? 'an output' : outputs[0].tensor);
   return `Audit of ${judged} on ${problem.path}`;
-}
-
-function verdictBanner(report: AuditReport): Html {
-  const { verdict } = report;
-  const word = verdictWord(report);
-  const rest = verdict.sentence.startsWith(word)
-    ? verdict.sentence.slice(word.length)
-    : `: ${verdict.sentence}`;
-  return element(
-    'div',
-    { class: `verdict ${verdict.pass ? 'pass' : 'fail'}`, id: 'verdict' },
-    element('p', {}, element('span', { class: 'word' }, word), rest),
-  );
 }
 
 /**
@@ -124,25 +108,13 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
     },
   ];
   const shown = parts.filter((part) => part !== null);
-  const head = element(
-    'head',
-    {},
-    element('meta', { charset: 'utf-8' }),
-    element('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
-    element('meta', { 'http-equiv': 'Content-Security-Policy', content: policy }),
-    element('meta', { name: 'generator', content: `flashproof ${report.tool.version}` }),
-    element('title', {}, `${verdictWord(report)}: ${subject(report)}`),
-    element('style', {}, style),
-  );
-  const body = element(
-    'body',
-    {},
+  const body = [
     element('a', { class: 'skip', href: '#content' }, 'Skip to the findings'),
     element(
       'header',
       {},
       element('h1', {}, subject(report)),
-      verdictBanner(report),
+      verdictBanner(verdictWord(report), report.verdict.sentence, report.verdict.pass),
       element('p', { class: 'muted' }, describeReportedProblem(report.problem)),
       report.verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
       report.warnings.map((warning) =>
@@ -180,6 +152,10 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
     ),
     element('footer', {}, `flashproof ${report.tool.version}`),
     embeddedReport(report),
-  );
-  return `<!doctype html>\n${element('html', { lang: 'en' }, head, body).html}\n`;
+  ];
+  return htmlPage({
+    title: `${verdictWord(report)}: ${subject(report)}`,
+    version: report.tool.version,
+    body,
+  });
 }

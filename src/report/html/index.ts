@@ -1,3 +1,4 @@
+export { renderAuditsPage, type PageOf } from './audits-page.js';
 export type { ComparedOutput } from './comparison.js';
 export type { Exp2Curve, Exp2ErrorRange } from './exp2-curve.js';
 export { renderHtml, type HtmlReport } from './html-report.js';

@@ -11,6 +11,18 @@ export {
   verdictWord,
 } from './audit-report.js';
 export {
+  createAuditsReport,
+  fileFigures,
+  fileReason,
+  filesVerdict,
+  fileWord,
+  isUnjudged,
+  type AuditedFile,
+  type AuditsProvenance,
+  type AuditsReport,
+  type FileFigures,
+} from './audits-report.js';
+export {
   type BoundProvenance,
   type BoundReport,
   createBoundReport,
@@ -54,6 +66,7 @@ export {
 } from './reported-problem.js';
 export {
   describeViolation,
+  validateAuditsReport,
   validateBoundReport,
   validateCheckReport,
   validateReport,

@@ -23,24 +23,26 @@ export function describeViolation({ instancePath, message, keyword, params }: Er
 }
 
 /** The schemas that the package publishes; the others refer to the first. */
-type SchemaName = 'report.schema.json' | 'bound.schema.json' | 'check.schema.json';
+const schemaNames = [
+  'report.schema.json',
+  'audits.schema.json',
+  'bound.schema.json',
+  'check.schema.json',
+] as const;
+type SchemaName = (typeof schemaNames)[number];
 
 /** Reads the schemas on its first call; ajv is loaded then, and not with this module. */
 const loadSchemas = lazily(async (): Promise<Ajv2020> => {
   const read = async (name: SchemaName) =>
     JSON.parse(await readFile(new URL(`./${name}`, import.meta.url), 'utf8')) as object;
-  const [{ Ajv2020 }, report, bound, check] = await Promise.all([
+  const [{ Ajv2020 }, ...schemas] = await Promise.all([
     import('ajv/dist/2020.js'),
-    read('report.schema.json'),
-    read('bound.schema.json'),
-    read('check.schema.json'),
+    ...schemaNames.map(read),
   ]);
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
   // Added under names, a schema is compiled when it is first asked for: few commands need two.
-  return ajv
-    .addSchema(report, 'report.schema.json')
-    .addSchema(bound, 'bound.schema.json')
-    .addSchema(check, 'check.schema.json');
+  schemas.forEach((schema, i) => ajv.addSchema(schema, schemaNames[i]));
+  return ajv;
 });
 
 async function validateAgainst(schema: SchemaName, value: unknown): Promise<void> {
@@ -64,6 +66,14 @@ async function validateAgainst(schema: SchemaName, value: unknown): Promise<void
  */
 export function validateReport(value: unknown): Promise<void> {
   return validateAgainst('report.schema.json', value);
+}
+
+/**
+ * Checks a report of several files against audits.schema.json.
+ * @throws Error as `validateReport`
+ */
+export function validateAuditsReport(value: unknown): Promise<void> {
+  return validateAgainst('audits.schema.json', value);
 }
 
 /**

@@ -3,6 +3,7 @@ export { gatherSketch, type AuditSketch } from './audit-sketch.js';
 export { notJudged } from './audit-summary.js';
 export { testNotes, testsSection } from './audit-tests.js';
 export { renderAudit, type AuditRenderOptions } from './audit.js';
+export { renderAudits } from './audits.js';
 export { renderBenchmarks } from './benchmarks.js';
 export { renderCheckAnnotations } from './check.js';
 export {

@@ -1,0 +1,177 @@
+import { stat } from 'node:fs/promises';
+import {
+  assembleAudits,
+  auditRequest,
+  describeShard,
+  partDocument,
+  runAuditUnits,
+  wholeShard,
+  type AuditRequest,
+  type Shard,
+} from '../../campaign/index.js';
+import { atomicWriteFile, hashTensorFile, printable } from '../../io/index.js';
+import type { AuditedFile, AuditsReport } from '../../report/json/index.js';
+import { renderIdentification } from '../../report/text/attribution/index.js';
+import { RequestError } from '../../request-error.js';
+import { namesOwnFile } from '../files/file-tensors.js';
+import { openLog, type Campaign } from '../options/campaign.js';
+import { commandWords } from '../options/given-options.js';
+import { flagOf } from '../options/option-rows.js';
+import { createPeriodicProgress, stagedShare } from '../terminal.js';
+import { toolVersion } from '../tool-version.js';
+import { auditStages, judgeFile, type AuditSettings } from './judge-file.js';
+import { auditOptions, outputKeys, type AuditCommandOptions } from './options.js';
+import { makePageFolder, pagePath } from './page-files.js';
+import { auditsStatus, publishAudits } from './publish-many.js';
+
+/** The options that leave what is found as it is. */
+const presentation: readonly (keyof typeof auditOptions)[] = [
+  ...(['json', 'junit', 'html', 'full', 'quiet', 'threads'] as const),
+  ...(['shard', 'shardCount', 'journal'] as const),
+];
+
+/** The words that say what is judged, and how: with the files they are the request. */
+function judgingWords(options: AuditCommandOptions): string[] {
+  const keys = Object.keys(auditOptions) as (keyof typeof auditOptions)[];
+  return commandWords(
+    auditOptions,
+    options,
+    keys.filter((key) => !presentation.includes(key)),
+  );
+}
+
+/** @throws RequestError for outputs in one file, which cannot be those of several problems */
+function rejectSharedOutput(options: AuditCommandOptions): void {
+  for (const key of outputKeys) {
+    const text = options[key];
+    if (text !== undefined && !namesOwnFile(text))
+      throw new RequestError(
+        `${flagOf(key)} is ${JSON.stringify(text)}, one file for several problems; give ${flagOf(key)} :<tensor>, which is each problem's own`,
+      );
+  }
+}
+
+/** Bytes, by which the time for a file is guessed; 1 where nothing is known. */
+async function sizeOf(path: string): Promise<number> {
+  return stat(path).then(
+    ({ size }) => Math.max(size, 1),
+    () => 1,
+  );
+}
+
+/** Why a file could not be judged, in one line; the stack of a mistake of ours goes to stderr. */
+function describeError(path: string, error: unknown): string {
+  if (error instanceof RequestError) return printable(error.message);
+  const [message, stack] =
+    error instanceof Error ? [error.message, error.stack ?? ''] : [String(error), ''];
+  const said = `${path}: internal error, which is a bug in flashproof: ${message}`;
+  process.stderr.write(`flashproof: ${printable(said)}\n${stack}\n`);
+  return printable(said);
+}
+
+/** What is shown and kept while a file is judged. */
+interface Watcher {
+  /** @param share of the file that is done */
+  readonly progress: (share: number) => void;
+  /** Takes what --identify says of the file. */
+  readonly identified: (text: string) => void;
+}
+
+/** Judges one of several files, and writes its page. What cannot be judged is said, and the rest goes on. */
+async function judgeOne(
+  path: string,
+  position: number,
+  audit: AuditSettings,
+  { progress, identified }: Watcher,
+): Promise<AuditedFile> {
+  const { html } = audit.options;
+  const page = html === undefined ? undefined : pagePath(html, path, position);
+  const settings =
+    page === undefined ? audit : { ...audit, options: { ...audit.options, html: page } };
+  const share = stagedShare(auditStages(audit.options));
+  try {
+    const judged = await judgeFile(path, settings, (stage, part) => progress(share(stage, part)));
+    if (page !== undefined && judged.page !== null) await atomicWriteFile(page, judged.page);
+    if (judged.identification !== null) identified(renderIdentification(judged.identification));
+    return { path, report: judged.report, error: null };
+  } catch (error) {
+    return { path, report: null, error: describeError(path, error) };
+  }
+}
+
+/** Whether a file still has the bytes that its report is of. */
+async function isCurrent({ path, report }: AuditedFile): Promise<boolean> {
+  return hashTensorFile(path).then(
+    (sha256) => sha256 === report?.inputs.problem.sha256,
+    () => false,
+  );
+}
+
+/** The verdict of a shard, for its readers. */
+function shardVerdict({ verdict, files }: AuditsReport, shard: Shard) {
+  const of = describeShard(shard);
+  if (files.length === 0) return { pass: true, sentence: `PASS: no file falls to ${of}.` };
+  const { pass, sentence } = verdict;
+  return { pass, sentence: sentence.replace(/\.$/, ` (${of} only).`) };
+}
+
+/** The files of a run with what was found, and what --identify said of those that it judged itself. */
+async function judgeFiles(request: AuditRequest, audit: AuditSettings, campaign: Campaign) {
+  const { files } = request;
+  const shard = campaign.shard ?? wholeShard;
+  const sizes = await Promise.all(files.map(sizeOf));
+  const total = sizes.reduce(
+    (sum, size, i) => (i % shard.count === shard.index - 1 ? sum + size : sum),
+    0,
+  );
+  const log = openLog(campaign, request);
+  const progress = createPeriodicProgress('audit');
+  const identifications: string[] = [];
+  let done = 0;
+  try {
+    await runAuditUnits(request, {
+      shard,
+      log,
+      isCurrent,
+      judge: (path, position) =>
+        judgeOne(path, position, audit, {
+          progress: (share) => progress.update((done + share * sizes[position]) / total),
+          identified: (text) => identifications.push(`\n${printable(path)}\n${text}\n`),
+        }),
+      finished: (position) => progress.update((done += sizes[position]) / total),
+    });
+  } finally {
+    progress.done();
+    log.close();
+  }
+  return { shard, records: log.records, identified: identifications.join('') };
+}
+
+/**
+ * Audits several files: a table, and one document of each kind that is asked for. Returns the exit status:
+ * 2 where a file could not be judged, else 1 where one fails, else 0.
+ * @throws RequestError for a request by which no file can be judged, and for a journal of another
+ */
+export async function runAudits(
+  files: readonly string[],
+  audit: AuditSettings,
+  campaign: Campaign,
+): Promise<number> {
+  const { options } = audit;
+  rejectSharedOutput(options);
+  if (options.html !== undefined) await makePageFolder(options.html);
+  const request = auditRequest({ version: toolVersion(), files, options: judgingWords(options) });
+  const { shard, records, identified } = await judgeFiles(request, audit, campaign);
+  const report = assembleAudits(request, shard, records);
+  if (campaign.shard === null) {
+    await publishAudits(report, options, { after: identified });
+    return auditsStatus(report);
+  }
+  const verdict = shardVerdict(report, shard);
+  const part = { request, shard, records, outOfTime: false, execution: null };
+  const of = { ...report, verdict: { ...report.verdict, ...verdict } };
+  const document = partDocument(part, verdict);
+  // The index is that of all files: merge writes it, with the pages that shards have written.
+  await publishAudits(of, { ...options, html: undefined }, { document, after: identified });
+  return report.files.length === 0 ? 0 : auditsStatus(report);
+}

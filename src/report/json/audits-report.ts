@@ -1,0 +1,139 @@
+import type { ElementTest, ErrorProfile, NumberTest } from '../../audit/index.js';
+import { verdictWord, type AuditReport } from './audit-report.js';
+import { fromReported } from './report-number.js';
+import { mainOutput, type ReportedOutput } from './reported-outputs.js';
+
+/** One of the files that were audited. */
+export interface AuditedFile {
+  /** As it was given. */
+  readonly path: string;
+  /** What was found; null where the file could not be judged. */
+  readonly report: AuditReport | null;
+  /** Why it could not be judged, in one line; null where it was. */
+  readonly error: string | null;
+}
+
+/** Why there is no report of a file: it could not be judged. */
+export interface UnjudgedFile extends AuditedFile {
+  readonly report: null;
+  readonly error: string;
+}
+
+/** How many files came to what. */
+export interface FileCounts {
+  readonly files: number;
+  readonly passed: number;
+  /** Failed, or without any bound to judge by. */
+  readonly failed: number;
+  /** Could not be judged. */
+  readonly wrong: number;
+}
+
+/** The report of an audit of several files, in the order in which they were given: audits.schema.json. */
+export interface AuditsReport {
+  readonly kind: 'audits';
+  readonly schemaVersion: 1;
+  readonly tool: { readonly name: 'flashproof'; readonly version: string };
+  /** ISO 8601, UTC. */
+  readonly created: string;
+  /** Of all files together. */
+  readonly seconds: number;
+  readonly verdict: FileCounts & { readonly pass: boolean; readonly sentence: string };
+  readonly files: readonly AuditedFile[];
+}
+
+/** Whether a file could not be judged. */
+export function isUnjudged(file: AuditedFile): file is UnjudgedFile {
+  return file.report === null;
+}
+
+function countFiles(files: readonly AuditedFile[]): FileCounts {
+  const wrong = files.filter(isUnjudged).length;
+  const passed = files.filter(({ report }) => report?.verdict.pass).length;
+  return { files: files.length, passed, failed: files.length - wrong - passed, wrong };
+}
+
+/** "3 files pass" and the like; "1 file fails". */
+function clause(count: number, singular: string, plural: string): string {
+  return `${count} ${count === 1 ? singular : plural}`;
+}
+
+/** Whether all files pass, and a sentence that says what became of them. */
+export function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdict'] {
+  const counts = countFiles(files);
+  const { passed, failed, wrong } = counts;
+  const pass = passed === files.length && passed > 0;
+  const clauses = [
+    ...(failed === 0 ? [] : [clause(failed, 'file fails', 'files fail')]),
+    ...(wrong === 0 ? [] : [clause(wrong, 'file cannot be judged', 'files cannot be judged')]),
+    ...(passed === 0 ? [] : [clause(passed, 'file passes', 'files pass')]),
+  ];
+  const word = pass ? 'PASS' : failed > 0 ? 'FAIL' : 'NOT JUDGED';
+  return { pass, sentence: `${word}: ${clauses.join(', ') || 'there is no file'}.`, ...counts };
+}
+
+/** The word of a file's row: that of its verdict, or that it could not be judged. */
+export function fileWord({ report }: AuditedFile): 'PASS' | 'FAIL' | 'NOT JUDGED' | 'ERROR' {
+  return report === null ? 'ERROR' : verdictWord(report);
+}
+
+/** The verdict of a file without its word, or why it could not be judged; empty for a pass that is no more. */
+export function fileReason({ path, report, error }: AuditedFile): string {
+  if (report === null) {
+    const said = error ?? '';
+    return said.startsWith(`${path}: `) ? said.slice(path.length + 2) : said;
+  }
+  const { pass, sentence } = report.verdict;
+  if (pass) return report.warnings.length === 0 ? '' : 'not all of its inputs are used';
+  return sentence.replace(/^(FAIL|NOT JUDGED): /, '');
+}
+
+/** The numbers of a file's row in a table. */
+export interface FileFigures {
+  /** The largest share that any quantity uses of its bound, and the label of the quantity. */
+  readonly share: number;
+  readonly label: string;
+  /** The largest error of the main output, absolute. */
+  readonly largestError: number;
+}
+
+function shareOf(output: ReportedOutput): number {
+  return output.row === 'vector'
+    ? fromReported<ElementTest>(output.elements).worstRatio
+    : fromReported<NumberTest>(output.numbers).worstRatio;
+}
+
+/** The numbers of a judged file; null where nothing was judged. */
+export function fileFigures({ report }: AuditedFile): FileFigures | null {
+  if (report === null || report.outputs === null) return null;
+  const shares = report.outputs.map((output) => ({ label: output.label, share: shareOf(output) }));
+  const worst = shares.reduce((a, b) => (b.share > a.share ? b : a));
+  const { absolute } = fromReported<ErrorProfile>(mainOutput(report).error);
+  return { ...worst, largestError: absolute.max };
+}
+
+/** The report of several files. */
+export function createAuditsReport(
+  files: readonly AuditedFile[],
+  { version, seconds, created = new Date() }: AuditsProvenance,
+): AuditsReport {
+  return {
+    kind: 'audits',
+    schemaVersion: 1,
+    tool: { name: 'flashproof', version },
+    created: created.toISOString(),
+    seconds,
+    verdict: filesVerdict(files),
+    files: files.map(({ path, report, error }) => ({ path, report, error })),
+  };
+}
+
+/** Who judged several files, and when. */
+export interface AuditsProvenance {
+  /** The tool's version. */
+  readonly version: string;
+  /** Wall-clock time of all files together. */
+  readonly seconds: number;
+  /** Default: now. */
+  readonly created?: Date;
+}

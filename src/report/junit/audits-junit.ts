@@ -1,0 +1,121 @@
+import { quantities } from '../../problem/index.js';
+import {
+  describeWarning,
+  missingQuantities,
+  verdictWord,
+  type AuditedFile,
+  type AuditReport,
+  type AuditsReport,
+} from '../json/index.js';
+import { escapeXml, xmlDocument, xmlElement, type XmlAttributes } from '../layout/index.js';
+
+/** What became of one test case. */
+type Outcome =
+  | { readonly kind: 'pass' }
+  | { readonly kind: 'skipped' | 'error'; readonly message: string }
+  | { readonly kind: 'failure'; readonly message: string; readonly type: string };
+
+/** A test case: a quantity of a file. */
+interface Case {
+  readonly name: string;
+  readonly outcome: Outcome;
+}
+
+/** The findings of a report about a quantity, or about none. */
+function outcomeOf({ verdict }: AuditReport, quantity: string | null): Outcome {
+  const findings = verdict.findings.filter((finding) => finding.quantity === quantity);
+  if (findings.length === 0) return { kind: 'pass' };
+  const message = findings.map(({ statement }) => statement).join('; ');
+  return { kind: 'failure', message, type: findings.map(({ test }) => test).join(' ') };
+}
+
+/** The test cases of one file: one for each quantity that is judged or expected. */
+function casesOf({ report, error }: AuditedFile): Case[] {
+  const skip = (name: string, message: string): Case => ({
+    name,
+    outcome: { kind: 'skipped', message },
+  });
+  const expected = quantities.filter(({ isExpected }) => isExpected);
+  if (report === null)
+    return [
+      { name: 'file', outcome: { kind: 'error', message: error ?? '' } },
+      ...expected.map(({ label }) => skip(label, 'the file could not be judged')),
+    ];
+  if (report.outputs === null)
+    return [
+      { name: 'execution', outcome: outcomeOf(report, null) },
+      ...expected.map(({ label }) => skip(label, 'the kernel gave no output')),
+    ];
+  const [main, ...others] = report.outputs;
+  const unbounded: Outcome = {
+    kind: 'failure',
+    message: report.verdict.sentence,
+    type: 'element-bound',
+  };
+  return [
+    {
+      name: main.label,
+      outcome: verdictWord(report) === 'NOT JUDGED' ? unbounded : outcomeOf(report, main.name),
+    },
+    ...others.map(({ name, label }) => ({ name: label, outcome: outcomeOf(report, name) })),
+    ...missingQuantities(report).map(({ label }) => skip(label, `no ${label} was given`)),
+  ];
+}
+
+/** The cause and the evidence for it, a line each; none where there is no diagnosis. */
+function causeLines(report: AuditReport | null): string[] {
+  const diagnosis = report?.verdict.diagnosis ?? null;
+  return diagnosis === null ? [] : [`Cause: ${diagnosis.sentence}`, ...diagnosis.evidence];
+}
+
+function testCase({ name, outcome }: Case, { path, report }: AuditedFile): string {
+  const attributes = { name, classname: path };
+  if (outcome.kind === 'pass') return xmlElement('testcase', attributes);
+  const { kind, message } = outcome;
+  const lines = kind === 'failure' ? [message, ...causeLines(report)] : [];
+  return xmlElement('testcase', attributes, [
+    xmlElement(
+      kind,
+      kind === 'failure' ? { message, type: outcome.type } : { message },
+      lines.map(escapeXml),
+    ),
+  ]);
+}
+
+function totals(cases: readonly Case[], seconds: number): XmlAttributes {
+  const count = (kind: Outcome['kind']) => cases.filter(({ outcome }) => outcome.kind === kind);
+  return {
+    tests: cases.length,
+    failures: count('failure').length,
+    errors: count('error').length,
+    skipped: count('skipped').length,
+    time: seconds.toFixed(3),
+  };
+}
+
+/**
+ * A report of several files as JUnit XML 1.0, UTF-8: a suite a file, with a test case for each quantity. A
+ * file that could not be judged has an error, a quantity that is expected and was not given is skipped. A
+ * failure has the findings and, in its text, the diagnosis; inputs that were not used are the suite's output.
+ */
+export function renderAuditsJunit({ files, seconds, created }: AuditsReport): string {
+  const suites = files.map((file) => ({ file, cases: casesOf(file) }));
+  const content = suites.map(({ file, cases }) => {
+    const { path, report } = file;
+    const warnings = report?.warnings ?? [];
+    const lines = warnings.map((warning) => escapeXml(`Not used: ${describeWarning(warning)}.`));
+    return xmlElement(
+      'testsuite',
+      { name: path, ...totals(cases, report?.seconds ?? 0), timestamp: report?.created ?? created },
+      [
+        ...cases.map((one) => testCase(one, file)),
+        ...(lines.length === 0 ? [] : [xmlElement('system-out', {}, lines)]),
+      ],
+    );
+  });
+  const all = totals(
+    suites.flatMap(({ cases }) => cases),
+    seconds,
+  );
+  return xmlDocument(xmlElement('testsuites', { name: 'flashproof', ...all }, content));
+}

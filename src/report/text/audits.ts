@@ -1,0 +1,49 @@
+import { formatNumber, formatShare, plainText } from '../../words/index.js';
+import {
+  fileFigures,
+  fileReason,
+  fileWord,
+  type AuditedFile,
+  type AuditsReport,
+} from '../json/index.js';
+import { heading, wrapText, type Cell, type TableRow } from '../layout/index.js';
+import { joinBlocks, paintVerdict, settingOf, type RenderOptions } from './setting.js';
+
+/** The table of files: how each came out, how near its bounds it is, and why it fails. */
+function fileRow(file: AuditedFile): readonly Cell[] {
+  const word = fileWord(file);
+  const figures = fileFigures(file);
+  const reason = fileReason(file);
+  const [share, error] =
+    figures === null
+      ? ['', '']
+      : [`${formatShare(figures.share)} ${figures.label}`, formatNumber(figures.largestError)];
+  return [
+    { text: word, tone: word === 'PASS' ? 'success' : 'failure' },
+    share,
+    error,
+    plainText(reason === '' ? file.path : `${file.path}: ${reason}`),
+  ];
+}
+
+const headings = ['Verdict', 'Bound used', 'Largest error', 'File'] as const;
+
+/**
+ * The report of several files for a terminal, newline at the end: the verdict, and a table with a row for
+ * each file in the order given. Characters of file names that could act on the terminal are written as
+ * \u{hex}.
+ */
+export function renderAudits(report: AuditsReport, options: RenderOptions = {}): string {
+  const setting = settingOf(options);
+  const { verdict, files, tool, seconds, created } = report;
+  const rows: TableRow[] = [headings.map((text) => heading(text)), ...files.map(fileRow)];
+  const lines = wrapText(plainText(verdict.sentence), setting.columns);
+  const [word] = /^[A-Z ]+/.exec(verdict.sentence) ?? [''];
+  return joinBlocks([
+    paintVerdict(lines, word, verdict.pass, setting),
+    setting.table(rows, ['left', 'right', 'right', 'left']),
+    setting.indented(
+      `The largest error is that of the output, in its units. ${tool.name} ${plainText(tool.version)}, ${created}, ${formatNumber(seconds)} s`,
+    ),
+  ]);
+}
