@@ -23,7 +23,12 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
       throw new RequestError(
         `${name} is ${problem[name].scales === undefined ? problem[name].format : 'scaled by factors'}, which this kernel rounds to fp32: there are no bounds; give fp32 or shorter`,
       );
+  if (problem.sink?.logits.format === 'fp64')
+    throw new RequestError(
+      'the sink is fp64, which this kernel rounds to fp32: there are no bounds; give fp32 or shorter',
+    );
   const scaleError = scaleErrorOf(problem.scale);
+  const isAdded = problem.bias !== undefined || problem.alibiSlopes !== undefined;
   const isRounded = intermediate !== 'fp32';
   const stored = isRounded ? unitRoundoff(formats[intermediate]) : 0;
   return {
@@ -36,17 +41,21 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     exponent: {
       // The subtraction of the maximum.
       ofDistance: roundoff32,
-      // The product with the scale, and what is written to memory before and after it.
-      ofScore: (roundoff32 + Math.abs(scaleError) + 2 * stored) * (1 + 2 ** -6),
+      // The product with the scale, and what is written to memory before and after it; the sum with what is added, written too.
+      ofScore:
+        (roundoff32 + Math.abs(scaleError) + 2 * stored + (isAdded ? roundoff32 + stored : 0)) *
+        (1 + 2 ** -6),
+      // Bias and ALiBi are rounded together.
+      ofAddend: roundoff32 * (1 + 2 ** -6),
       common: 0,
       // A quotient, a tanh, a product, and what is written to memory; tanh has a slope of 1 at most.
       ofSoftcap:
         problem.softcap === null
           ? 0
           : (3 * roundoff32 + scaleErrorBound(problem.softcap) + stored) * (1 + 2 ** -6),
-      // Half a subnormal each time that a score is written: raw, scaled, capped.
+      // Half a subnormal each time that a score is written: raw, scaled, capped, with what is added; of that, in fp32.
       absolute:
-        (Math.abs(problem.scale) + (problem.softcap === null ? 1 : 2)) *
+        (Math.abs(problem.scale) + (problem.softcap === null ? 1 : 2) + (isAdded ? 2 : 0)) *
         (smallestSubnormal(formats[intermediate]) / 2) *
         Math.LOG2E *
         (1 + 2 ** -6),
@@ -65,7 +74,12 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     rowSumAddition: roundoff32,
     rowSumRounded: false,
     partials: 0,
-    finish: { normalise: roundoff32, logarithm: roundedOnce, elementwise: roundoff32 },
+    finish: {
+      // The quotient, and with dropout its factor and their product.
+      normalise: problem.dropout === undefined ? roundoff32 : 3 * roundoff32 * (1 + 2 ** -20),
+      logarithm: roundedOnce,
+      elementwise: roundoff32,
+    },
     outputFormat: problem.q.format,
     outputRounding: 'nearest',
     largestSum: 2 ** 126,

@@ -6,12 +6,7 @@ import {
   patternsOf,
   type FormatName,
 } from '../../src/formats/index.js';
-import {
-  problemShape,
-  visibleKeys,
-  type Problem,
-  type ProblemShape,
-} from '../../src/problem/index.js';
+import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import type { KernelPiece } from '../kernel-model.js';
 import {
   addScaledFloat32,
@@ -21,6 +16,7 @@ import {
   logSumExpFloat32,
   softcapFloat32,
 } from './operations.js';
+import { rowFeatures, type RowFeatures } from './row-features.js';
 
 /** Rounds fp32 numbers to a format and back, in place. */
 function rounding(format: FormatName): (values: Float32Array) => Float32Array {
@@ -56,6 +52,10 @@ export interface NaiveAttention {
  * format that scores, scaled scores and weights are rounded to between the passes, as a framework
  * does that writes each of them to memory; fp32 leaves them. The output is rounded to the format of Q.
  * A query that sees no key gives 0 and −∞.
+ *
+ * Bias and ALiBi are rounded together to fp32, and added in one more pass. A sink, rounded to fp32, is one more
+ * score, the last, that takes part in the maximum and the sum; where the LSE does not have it, the LSE comes from a
+ * maximum and a sum without it. Dropout multiplies the weights by fp32's 1/(1 − p) before they are rounded to `intermediate`.
  */
 export function createNaiveAttention(problem: Problem, intermediate: FormatName): NaiveAttention {
   const shape = problemShape(problem);
@@ -64,11 +64,14 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
   const outFormat = problem.q.format;
   const { fround } = Math;
   const scale = fround(problem.scale);
+  const featuresOf = rowFeatures(problem, shape);
+  const upscale = fround(1 / (1 - (problem.dropout?.probability ?? 0)));
+  const isSinkInLse = problem.sink?.inLse ?? false;
 
-  function scoresOf(q: Float32Array, row: number, k: Float32Array, begin: number, end: number) {
-    const scores = new Float32Array(end - begin);
-    for (let j = begin; j < end; j++)
-      scores[j - begin] = dotFloat32(q, row * qkDim, k, j * qkDim, qkDim);
+  function scoresOf(q: Float32Array, row: number, k: Float32Array, of: RowFeatures) {
+    const scores = Float32Array.from(of.keys, (key) =>
+      dotFloat32(q, row * qkDim, k, key * qkDim, qkDim),
+    );
     round(scores);
     for (let j = 0; j < scores.length; j++) scores[j] *= scale;
     round(scores);
@@ -78,7 +81,22 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
       for (let j = 0; j < scores.length; j++) scores[j] = softcapFloat32(scores[j], limit);
       round(scores);
     }
+    if (of.addend !== null) {
+      for (let j = 0; j < scores.length; j++) scores[j] += fround(of.addend[j]);
+      round(scores);
+    }
     return scores;
+  }
+
+  /** The exponentials of scores in their place, with the largest score and the sum, both with the sink. */
+  function exponentials(scores: Float32Array, sink: number): { max: number; sum: number } {
+    const max = largestScore(scores, fround(sink));
+    let sum = 0;
+    for (let j = 0; j < scores.length; j++) {
+      scores[j] = expFloat32(fround(scores[j] - max));
+      sum = fround(sum + scores[j]);
+    }
+    return { max, sum: fround(sum + expFloat32(fround(fround(sink) - max))) };
   }
 
   function runHead(head: number): KernelPiece {
@@ -89,20 +107,24 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
     const out = new Float32Array(queries * vDim);
     const lse = new Float32Array(queries).fill(-Infinity);
     for (let row = 0; row < queries; row++) {
-      const { begin, end } = visibleKeys(problem, shape, row);
-      if (begin === end) continue;
-      const weights = scoresOf(q, row, k, begin, end);
-      const max = largestScore(weights);
-      let sum = 0;
-      for (let j = 0; j < weights.length; j++) {
-        weights[j] = expFloat32(fround(weights[j] - max));
-        sum = fround(sum + weights[j]);
+      const features = featuresOf(head, row);
+      const { sink, kept } = features;
+      if (features.keys.length === 0) {
+        if (isSinkInLse) lse[row] = sink;
+        continue;
       }
-      for (let j = 0; j < weights.length; j++) weights[j] /= sum;
+      const weights = scoresOf(q, row, k, features);
+      const alone = sink === -Infinity || isSinkInLse ? null : weights.slice();
+      const { max, sum } = exponentials(weights, sink);
+      for (let j = 0; j < weights.length; j++) {
+        weights[j] /= sum;
+        if (kept !== null) weights[j] = kept[j] === 0 ? 0 : weights[j] * upscale;
+      }
       round(weights);
       const sums = out.subarray(row * vDim, (row + 1) * vDim);
-      for (let j = begin; j < end; j++) addScaledFloat32(sums, weights[j - begin], v, j * vDim);
-      lse[row] = logSumExpFloat32(max, sum);
+      features.keys.forEach((key, j) => addScaledFloat32(sums, weights[j], v, key * vDim));
+      const ofLse = alone === null ? { max, sum } : exponentials(alone, -Infinity);
+      lse[row] = logSumExpFloat32(ofLse.max, ofLse.sum);
     }
     const format = formats[outFormat];
     const patterns = patternsOf(encodeFromFloat32(format, out), format);

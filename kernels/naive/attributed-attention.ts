@@ -16,7 +16,8 @@ import {
   type NaiveScoreLaw,
 } from './attributed-scores.js';
 import { type NaiveTechnique, naiveTechniqueDefinitions, naiveTechniquesOf } from './techniques.js';
-import { type Problem, problemShape, visibleKeys } from '../../src/problem/index.js';
+import { rowFeatures } from './row-features.js';
+import { type Problem, problemShape } from '../../src/problem/index.js';
 
 /** The results of a row in one run. */
 interface AttributedRow {
@@ -26,10 +27,16 @@ interface AttributedRow {
   readonly lse: number;
 }
 
+/** What a row is computed by, besides its operands. */
+interface NaiveLaw extends NaiveScoreLaw {
+  /** What dropout divides the weights by that it keeps, 1 − its probability. */
+  readonly share: number;
+}
+
 /** The techniques that act in each stage of a row. */
 const stages = {
   products: ['input-round', 'qk-accumulate'],
-  exponents: ['score-round', 'scale-subtract', 'softcap'],
+  exponents: ['score-round', 'scale-subtract', 'softcap', 'bias'],
   exponentials: ['exp'],
   sums: ['row-sum'],
   finishes: ['normalise'],
@@ -51,7 +58,7 @@ function roundingTo(format: FormatName): (values: Float64Array) => void {
  */
 function createAttributedRow(
   choices: readonly EmulatedNames[],
-  law: NaiveScoreLaw,
+  law: NaiveLaw,
   outFormat: FormatName,
 ): (operands: RowOperands) => readonly AttributedRow[] {
   const [products, exponents, exponentials, sums, finishes, weights, outputs, rounded] = runStages(
@@ -64,21 +71,23 @@ function createAttributedRow(
   const roundOutput = roundingTo(outFormat);
 
   return (operands) => {
+    const { kept } = operands;
+    const dropout = kept === null ? null : { kept, share: law.share };
     const ofProducts = products.groups.map(({ emulated }) => rowDots(operands, emulated));
     const ofExponents = exponents.groups.map(({ emulated }, i) =>
-      rowExponents(ofProducts[exponents.parents[i]], law, emulated),
+      rowExponents(ofProducts[exponents.parents[i]], operands, law, emulated),
     );
     const ofExponentials = exponentials.groups.map(({ emulated }, i) => {
       const from = ofExponents[exponentials.parents[i]];
-      return { maximum: from.maximum, values: rowExponentials(from.exponents, emulated) };
+      return { maximum: from.maximum, ...rowExponentials(from, emulated) };
     });
     const ofSums = sums.groups.map(({ emulated }, i) => {
       const from = ofExponentials[sums.parents[i]];
-      return { ...from, sum: rowSum(from.values, emulated) };
+      return { ...from, sum: rowSum(from, emulated) };
     });
     const ofFinishes = finishes.groups.map(({ emulated }, i) => {
-      const { values, maximum, sum } = ofSums[finishes.parents[i]];
-      return rowFinish(values, maximum, sum, emulated);
+      const from = ofSums[finishes.parents[i]];
+      return rowFinish(from.values, from, dropout, emulated);
     });
     const ofWeights = weights.groups.map(({ emulated }, i) => {
       const { weights: unrounded, lse } = ofFinishes[weights.parents[i]];
@@ -107,11 +116,17 @@ const pieceRows = 32;
 
 const nothing: EmulatedNames = new Set();
 
-/** A row's largest weight, exact, and its key among those seen; the first among equals. */
-function largestWeight(operands: RowOperands, law: NaiveScoreLaw): { key: number; weight: number } {
-  const { exponents } = rowExponents(rowDots(operands, nothing), law, nothing);
-  const sum = exponents.reduce((total, x) => total + Math.exp(x), 0);
-  return { key: exponents.indexOf(0), weight: 1 / sum };
+/** A row's largest weight, exact, and its key, −1 for none above 0; the first among equals. */
+function largestWeight(operands: RowOperands, law: NaiveLaw): { key: number; weight: number } {
+  const exponents = rowExponents(rowDots(operands, nothing), operands, law, nothing);
+  const exponentials = rowExponentials(exponents, nothing);
+  const from = { maximum: exponents.maximum, sum: rowSum(exponentials, nothing) };
+  const { kept } = operands;
+  const dropout = kept === null ? null : { kept, share: law.share };
+  const { weights } = rowFinish(exponentials.values, from, dropout, nothing);
+  const weight = weights.reduce((largest, w) => Math.max(largest, w), 0);
+  const at = weight > 0 ? weights.indexOf(weight) : -1;
+  return { key: at < 0 ? -1 : operands.keys[at], weight };
 }
 
 /** The operands of heads, each kept while pieces of the same head follow one another. */
@@ -149,11 +164,14 @@ export function createAttributedNaive(
   const { batch, heads, queries, qkDim, vDim } = shape;
   const techniques = naiveTechniquesOf(problem, intermediate);
   const outFormat = problem.q.format;
-  const law: NaiveScoreLaw = {
+  const law: NaiveLaw = {
     scale: problem.scale,
     softcap: problem.softcap,
     round: roundingTo(intermediate),
+    share: 1 - (problem.dropout?.probability ?? 0),
   };
+  const featuresOf = rowFeatures(problem, shape);
+  const isSinkInLse = problem.sink?.inLse ?? false;
   const piecesOfHead = Math.ceil(queries / pieceRows);
   const rowsOf = (piece: number) => {
     const inHead = (piece % piecesOfHead) * pieceRows;
@@ -185,16 +203,23 @@ export function createAttributedNaive(
         const weights = new Float64Array(rows);
         for (let i = 0; i < rows; i++) {
           const row = (first % queries) + i;
-          const { begin, end } = visibleKeys(problem, shape, row);
-          if (begin === end) continue;
-          const ofRow = { ...operands, row, begin, end, qkDim, vDim };
-          runRow(ofRow).forEach((result, run) => {
-            outputs[run].set(result.out, i * vDim);
-            lse[run][i] = result.lse;
+          const features = featuresOf(Math.floor(first / queries), row);
+          if (features.keys.length === 0) {
+            if (isSinkInLse) for (const ofRun of lse) ofRun[i] = features.sink;
+            continue;
+          }
+          const ofRow = { ...operands, ...features, row, qkDim, vDim };
+          const results = runRow(ofRow);
+          // Where the LSE does not have the sink it comes from a maximum and a sum of its own.
+          const hasOwnLse = features.sink !== -Infinity && !isSinkInLse;
+          const ofLse = hasOwnLse ? runRow({ ...ofRow, sink: -Infinity, vDim: 0 }) : results;
+          choices.forEach((_, run) => {
+            outputs[run].set(results[run].out, i * vDim);
+            lse[run][i] = ofLse[run].lse;
           });
           if (!techniques.includes('p-round')) continue;
           const { key, weight } = largestWeight(ofRow, law);
-          keys[i] = key < 0 ? -1 : begin + key;
+          keys[i] = key;
           weights[i] = weight;
         }
         const divisors = choices.map(() => new Float64Array(rows).fill(1));

@@ -2,6 +2,7 @@ import { decodeTensor, isBeyondFloat32 } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import type { EmulatedNames } from '../techniques.js';
 import { dotFloat32, largestScore, softcapFloat32 } from './operations.js';
+import type { RowFeatures } from './row-features.js';
 
 const { fround } = Math;
 
@@ -37,24 +38,24 @@ export function carriedExponential(result: number, difference: number): number {
     : result * Math.exp(difference);
 }
 
-/** The keys begin ≤ j < end that a query sees, with all operands of its head. */
-export interface RowOperands {
+/** A row that sees keys, with all operands of its head. */
+export interface RowOperands extends RowFeatures {
   /** The query's row in `q`. */
   readonly row: number;
   readonly q: Operand;
   readonly k: Operand;
   readonly v: Operand;
-  readonly begin: number;
-  readonly end: number;
   readonly qkDim: number;
   readonly vDim: number;
 }
 
-/** A row's scores, the largest of them, and their differences from that. */
-interface RowExponents {
+/** The largest of a row's scores, the sink among them, and the differences of the scores from that. */
+export interface RowExponents {
   readonly maximum: number;
   /** [keys seen] */
   readonly exponents: Float64Array;
+  /** Of the sink; −∞ for none. */
+  readonly ofSink: number;
 }
 
 /** What scores are multiplied by, capped with and rounded by. */
@@ -65,19 +66,17 @@ export interface NaiveScoreLaw {
   readonly round: (values: Float64Array) => void;
 }
 
-function dots(a: Float64Array, b: Float64Array, { row, begin, end, qkDim }: RowOperands) {
-  const sums = new Float64Array(end - begin);
-  for (let j = begin; j < end; j++) {
+function dots(a: Float64Array, b: Float64Array, { row, keys, qkDim }: RowOperands) {
+  return Float64Array.from(keys, (key) => {
     let sum = 0;
-    for (let t = 0; t < qkDim; t++) sum += a[row * qkDim + t] * b[j * qkDim + t];
-    sums[j - begin] = sum;
-  }
-  return sums;
+    for (let t = 0; t < qkDim; t++) sum += a[row * qkDim + t] * b[key * qkDim + t];
+    return sum;
+  });
 }
 
 /** A row's products q·k, [keys seen], by the techniques `input-round` and `qk-accumulate`. */
 export function rowDots(operands: RowOperands, emulated: EmulatedNames): Float64Array {
-  const { q, k, row, begin, end, qkDim } = operands;
+  const { q, k, row, keys, qkDim } = operands;
   const isRounded = emulated.has('input-round');
   const actual = isRounded
     ? dots(q.nearest, k.nearest, operands)
@@ -85,21 +84,21 @@ export function rowDots(operands: RowOperands, emulated: EmulatedNames): Float64
   if (!emulated.has('qk-accumulate')) return actual;
   const isNearest = isRounded || (q.values === q.nearest && k.values === k.nearest);
   const nearest = isNearest ? actual : dots(q.nearest, k.nearest, operands);
-  return Float64Array.from({ length: end - begin }, (_, i) =>
+  return Float64Array.from(keys, (key, i) =>
     carried(
-      dotFloat32(q.nearest, row * qkDim, k.nearest, (begin + i) * qkDim, qkDim),
+      dotFloat32(q.nearest, row * qkDim, k.nearest, key * qkDim, qkDim),
       actual[i] - nearest[i],
     ),
   );
 }
 
-/** The scores of products: scaled, softcapped, and rounded between the passes. */
+/** The scores of products: scaled, softcapped, with bias and ALiBi, and rounded between the passes. */
 function scoresOf(
   products: Float64Array,
+  { addend }: RowFeatures,
   law: NaiveScoreLaw,
   emulated: EmulatedNames,
 ): Float64Array {
-  const { tanh } = Math;
   const { scale, softcap, round } = law;
   const pass = (values: Float64Array): Float64Array => {
     if (emulated.has('score-round')) round(values);
@@ -114,34 +113,53 @@ function scoresOf(
         : s * scale,
     ),
   );
-  if (softcap === null) return scaled;
-  const exact = (s: number): number => softcap * tanh(s / softcap);
-  const cap = fround(softcap);
+  const capped = softcap === null ? scaled : pass(cappedScores(scaled, softcap, emulated));
+  if (addend === null) return capped;
   return pass(
-    scaled.map((s) =>
-      emulated.has('softcap')
-        ? carried(softcapFloat32(fround(s), cap), s === fround(s) ? 0 : exact(s) - exact(fround(s)))
-        : exact(s),
+    capped.map((s, j) =>
+      emulated.has('bias')
+        ? carried(fround(fround(s) + fround(addend[j])), s - fround(s))
+        : s + addend[j],
     ),
   );
 }
 
+/** cap · tanh(s / cap) of scaled scores. */
+function cappedScores(
+  scaled: Float64Array,
+  softcap: number,
+  emulated: EmulatedNames,
+): Float64Array {
+  const exact = (s: number): number => softcap * Math.tanh(s / softcap);
+  const cap = fround(softcap);
+  return scaled.map((s) =>
+    emulated.has('softcap')
+      ? carried(softcapFloat32(fround(s), cap), s === fround(s) ? 0 : exact(s) - exact(fround(s)))
+      : exact(s),
+  );
+}
+
 /**
- * The exponents of a row from its products, by the techniques `score-round`, `scale-subtract` and
- * `softcap`. The maximum is that of these scores: it cancels, and is no technique by itself.
+ * The exponents of a row from its products, by the techniques `score-round`, `scale-subtract`, `softcap` and
+ * `bias`. The maximum is that of these scores: it cancels, and is no technique by itself.
  */
 export function rowExponents(
   products: Float64Array,
+  features: RowFeatures,
   law: NaiveScoreLaw,
   emulated: EmulatedNames,
 ): RowExponents {
-  const scores = scoresOf(products, law, emulated);
-  const maximum = largestScore(scores);
+  const scores = scoresOf(products, features, law, emulated);
+  const sink = emulated.has('scale-subtract') ? fround(features.sink) : features.sink;
+  const maximum = largestScore(scores, sink);
   const nearestMaximum = fround(maximum);
-  const exponents = scores.map((s) =>
+  const exponentOf = (s: number): number =>
     emulated.has('scale-subtract')
       ? carried(fround(fround(s) - nearestMaximum), s - fround(s) - (maximum - nearestMaximum))
-      : s - maximum,
-  );
-  return { maximum, exponents };
+      : s - maximum;
+  return {
+    maximum,
+    exponents: scores.map(exponentOf),
+    ofSink: sink === -Infinity ? -Infinity : exponentOf(sink),
+  };
 }

@@ -29,7 +29,7 @@ function naiveModel({
     name,
     description,
     settings: [],
-    features: ['scales'],
+    features: ['mask', 'segments', 'prefix', 'blockMask', 'sequences', 'rows', 'scales'],
     prepare: (problem, settings) => {
       checkKeys(name, [], settings);
       const { shape, outFormat, heads, runHead } = createNaiveAttention(

@@ -26,9 +26,9 @@ export function expFloat32(x: number): number {
   return fround(Math.exp(x));
 }
 
-/** The largest score; a NaN stays once it is met, unlike in PTX's max. */
-export function largestScore(scores: Float32Numbers): number {
-  let largest = -Infinity;
+/** The largest of some scores and a sink; a NaN stays once it is met, unlike in PTX's max. */
+export function largestScore(scores: Float32Numbers, sink = -Infinity): number {
+  let largest = sink;
   for (const score of scores) if (score > largest || Number.isNaN(score)) largest = score;
   return largest;
 }

@@ -9,6 +9,7 @@ const naiveTechniques = [
   'score-round',
   'scale-subtract',
   'softcap',
+  'bias',
   'exp',
   'row-sum',
   'normalise',
@@ -18,7 +19,10 @@ const naiveTechniques = [
 ] as const;
 export type NaiveTechnique = (typeof naiveTechniques)[number];
 
-/** m is the largest score of a row, p its exponentials, l their sum, w = p / l. */
+/**
+ * m is the largest score of a row, p its exponentials, l their sum, w = p / l; a sink is one more score and
+ * exponential. Dropout multiplies w by 1/(1 − p_drop), or 0.
+ */
 export const naiveTechniqueDefinitions: Readonly<Record<NaiveTechnique, TechniqueDefinition>> = {
   'input-round': {
     emulated: 'fp64 inputs rounded to fp32',
@@ -31,7 +35,8 @@ export const naiveTechniqueDefinitions: Readonly<Record<NaiveTechnique, Techniqu
     exact: 'scores q·k in fp64',
   },
   'score-round': {
-    emulated: "scores, scaled scores and softcapped scores each rounded to the input's format",
+    emulated:
+      "scores, scaled scores, softcapped scores and those with a bias each rounded to the input's format",
     exact: 'scores stay as they are between the passes',
     bound: 'scale-subtract',
   },
@@ -44,6 +49,12 @@ export const naiveTechniqueDefinitions: Readonly<Record<NaiveTechnique, Techniqu
     exact: 'cap · tanh(s / cap) in fp64',
     bound: 'scale-subtract',
   },
+  bias: {
+    emulated:
+      'bias and ALiBi rounded together to fp32, and their fp32 sum with the score nearest s',
+    exact: 's + bias in fp64',
+    bound: 'scale-subtract',
+  },
   exp: {
     emulated: 'p rounded to fp32: its relative error at the fp32 s − m nearest s − m',
     exact: 'p in fp64',
@@ -54,8 +65,10 @@ export const naiveTechniqueDefinitions: Readonly<Record<NaiveTechnique, Techniqu
     exact: 'l in fp64',
   },
   normalise: {
-    emulated: "the row's finish: fp32 quotients p / l, and LSE = m + ln l with two fp32 roundings",
-    exact: 'p / l and m + ln l in fp64',
+    emulated:
+      "the row's finish: fp32 quotients p / l and their fp32 products with dropout's factor, and " +
+      'LSE = m + ln l with two fp32 roundings',
+    exact: 'p / l, the products and m + ln l in fp64',
   },
   'p-round': {
     emulated: "w rounded once to the input's format",
@@ -86,6 +99,7 @@ export function naiveTechniquesOf(
     'input-round': [problem.q, problem.k, problem.v].some(isBeyondFloat32),
     'score-round': rounds,
     softcap: problem.softcap !== null,
+    bias: problem.bias !== undefined || problem.alibiSlopes !== undefined,
     'p-round': rounds,
   };
   return naiveTechniques.filter((technique) => isThere[technique] ?? true);

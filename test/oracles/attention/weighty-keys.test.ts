@@ -136,8 +136,11 @@ describe('dropped keys', () => {
         const intervals = exponentIntervals(row, law, scoreConstants(law));
         const weighty = weightyRow(row, intervals, octaves);
         dropped += weighty.dropped;
-        const { columnLargest } = row.values;
-        return withDroppedKeys(arbitraryLevel(weighty.row, law, 192), weighty, columnLargest);
+        const largest = new Float64Array(row.vDim);
+        row.values.forEach((v, at) => {
+          largest[at % row.vDim] = Math.max(largest[at % row.vDim], Math.abs(v));
+        });
+        return withDroppedKeys(arbitraryLevel(weighty.row, law, 192), weighty, largest);
       });
       const use = new RadiusUse();
       fc.assert(

@@ -1,0 +1,70 @@
+import { decodeTensor } from '../../src/formats/index.js';
+import {
+  countKeys,
+  keptWeights,
+  problemMask,
+  scoreLaw,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+} from '../../src/problem/index.js';
+
+/** What a row is computed from beside q, k, v, scale and softcap; of a sum over keys all as many numbers. */
+export interface RowFeatures {
+  /** The keys that it sees, ascending. */
+  readonly keys: Int32Array;
+  /** What is added to their scores, exactly; null for nothing. */
+  readonly addend: Float64Array | null;
+  /** Which of their weights dropout keeps, 1 or 0; null for no dropout. */
+  readonly kept: Uint8Array | null;
+  /** The score of the sink; −∞ for none. */
+  readonly sink: number;
+}
+
+/** Numbers of keys that lie in ranges, gathered: `fill` writes those of a stretch that begins at a key. */
+function gathered<Numbers extends Float64Array | Int32Array | Uint8Array>(
+  numbers: Numbers,
+  ranges: readonly KeyRange[],
+  fill: (firstKey: number, target: Numbers) => void,
+): Numbers {
+  let at = 0;
+  for (const { begin, end } of ranges)
+    fill(begin, numbers.subarray(at, (at += end - begin)) as Numbers);
+  return numbers;
+}
+
+/**
+ * Says what each row of a problem is computed from.
+ * @returns for a head counted over [batch, heads], and a query counted over the rows that the problem has
+ */
+export function rowFeatures(
+  problem: Problem,
+  shape: ProblemShape,
+): (head: number, query: number) => RowFeatures {
+  const mask = problemMask(problem, shape);
+  const { addend } = scoreLaw(problem, shape);
+  const dropout = keptWeights(problem, shape);
+  const sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
+  return (head, query) => {
+    const ranges = mask.ranges(head, query);
+    const count = countKeys(ranges);
+    return {
+      keys: gathered(new Int32Array(count), ranges, (first, target) => {
+        for (let j = 0; j < target.length; j++) target[j] = first + j;
+      }),
+      addend:
+        addend === null
+          ? null
+          : gathered(new Float64Array(count), ranges, (first, target) =>
+              addend(head, query, first, target),
+            ),
+      kept:
+        dropout === null
+          ? null
+          : gathered(new Uint8Array(count), ranges, (first, target) =>
+              dropout.fill(head, query, first, target),
+            ),
+      sink: sinks === null ? -Infinity : sinks[head % shape.heads],
+    };
+  };
+}

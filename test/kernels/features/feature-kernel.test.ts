@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import {
+  kernelModels,
+  naiveInputModel,
+  runKernelModel,
+  type KernelModel,
+} from '../../../kernels/index.js';
+import type { AttentionKernel } from '../../../properties/index.js';
+import {
+  decodeTensor,
+  encodeFromFloat64,
+  formats,
+  patternsOf,
+  unitRoundoff,
+  type Tensor,
+} from '../../../src/formats/index.js';
+import { problemFeatures, type Problem } from '../../../src/problem/index.js';
+import { testSeed } from '../../setup/effort.js';
+import { definedAttention } from './defined-attention.js';
+import { featureKernel } from './feature-kernel.js';
+import { featureProblems, seededRandom } from './feature-problems.js';
+
+const names = Object.keys(featureProblems);
+const drawn = new Map(
+  names.map((name) => {
+    const problem = featureProblems[name](seededRandom(testSeed));
+    return [name, { problem, exact: definedAttention(problem) }] as const;
+  }),
+);
+
+/** The largest errors of a kernel against the definition: of O relative to the largest |v|, and of the LSE. */
+async function errorsOf(kernel: AttentionKernel, name: string) {
+  const { problem, exact } = drawn.get(name)!;
+  const { out, lse } = await kernel(problem);
+  const largest = decodeTensor(problem.v).reduce((a, b) => Math.max(a, Math.abs(b)), 1);
+  const ofOut = decodeTensor(out).map((x, i) => Math.abs(x - exact.out[i]) / largest);
+  const ofLse = decodeTensor(lse as Tensor).map((x, i) =>
+    x === exact.lse[i] ? 0 : Math.abs(x - exact.lse[i]),
+  );
+  const most = (errors: Float64Array) =>
+    errors.reduce((a, b) => (b > a || Number.isNaN(b) ? b : a), 0);
+  return { out: most(ofOut), lse: most(ofLse) };
+}
+
+describe('the kernel with every feature', () => {
+  it.each(names)('computes %s', async (name) => {
+    for (const options of [{}, { splits: 3, order: 'last-first', blockKeys: 32 }] as const) {
+      const { out, lse } = await errorsOf(featureKernel({ weights: 'fp32', ...options }), name);
+      // The output is bf16; of what is written in fp32 the LSE has its rounding.
+      expect(out).toBeLessThan(2 ** -8);
+      expect(lse).toBeLessThan(2 ** -18);
+    }
+  });
+});
+
+/** Whether a model takes a problem: its features, and what its promises say. */
+function takes(model: KernelModel, problem: Problem): boolean {
+  const { formats: taken, softcap } = model.promises(new Map());
+  return (
+    problemFeatures(problem).every((feature) => model.features.includes(feature)) &&
+    taken.includes(problem.q.format) &&
+    (problem.softcap === null || softcap !== false)
+  );
+}
+
+describe.each(kernelModels.filter(({ features }) => features.length > 0))(
+  'the kernel model $name',
+  (model) => {
+    it.each(names)('computes %s', async (name) => {
+      const { problem } = drawn.get(name)!;
+      if (!takes(model, problem)) return;
+      const { out, lse } = await errorsOf((given) => runKernelModel(model, given), name);
+      const isWritten = model === naiveInputModel && problem.q.format !== 'fp32';
+      // Where scores are written in 16 bits, those of ALiBi are off by a tenth.
+      const written = name.startsWith('ALiBi') ? 2 ** -3 : 2 ** -5;
+      const ofOutput = 2 * unitRoundoff(formats[problem.q.format]);
+      expect(out).toBeLessThan(isWritten ? written : ofOutput);
+      expect(lse).toBeLessThan(isWritten ? written : 2 ** -18);
+    });
+
+    it.each(names)('takes %s apart into techniques', (name) => {
+      const { problem, exact } = drawn.get(name)!;
+      if (!takes(model, problem)) return;
+      const { out, lse } = runKernelModel(model, problem);
+      const kernel = model.attribute(problem, new Map());
+      const { vDim } = kernel.shape;
+      const run = kernel.prepareRuns([new Set(kernel.techniques), new Set()]);
+      const format = formats[kernel.outFormat];
+      const largest = decodeTensor(problem.v).reduce((a, b) => Math.max(a, Math.abs(b)), 1);
+      for (let piece = 0; piece < kernel.pieces; piece++) {
+        const { firstRow, rows, outputs, lse: lses } = run(piece);
+        const [first, end] = [firstRow * vDim, (firstRow + rows) * vDim];
+        expect(patternsOf(encodeFromFloat64(format, outputs[0]), format)).toEqual(
+          patternsOf(out.data, format).slice(first, end),
+        );
+        expect(Float32Array.from(lses[0])).toEqual(lse.data.slice(firstRow, firstRow + rows));
+        const far = (values: Float64Array, of: Float64Array, from: number) =>
+          values.findIndex(
+            (x, i) => x !== of[from + i] && !(Math.abs(x - of[from + i]) < 1e-10 * largest),
+          );
+        expect(far(outputs[1], exact.out, first)).toBe(-1);
+        expect(far(lses[1], exact.lse, firstRow)).toBe(-1);
+      }
+    });
+  },
+);

@@ -1,0 +1,12 @@
+export { definedAttention, type DefinedAttention } from './defined-attention.js';
+export { featureKernel, type FeatureKernelOptions, type FeatureSteps } from './feature-kernel.js';
+export {
+  featureProblems,
+  normalProblem,
+  normalTensor,
+  seededRandom,
+  sequencesOf,
+  type FeatureSizes,
+} from './feature-problems.js';
+export { mergedParts, storedPart, type RowPart } from './merge-parts.js';
+export { pageOf, storedKeys, type KeySource, type PageLaw } from './stored-keys.js';
