@@ -108,6 +108,8 @@ export interface KernelArithmetic {
   readonly maximum: MaximumRule;
   /** The format that P is rounded to before its product with V. */
   readonly weightFormat: FormatName;
+  /** What P is multiplied by before it is rounded, beyond what exponents have; left out: 1. */
+  readonly weightScale?: number;
   /**
    * What of weights beyond the format's largest number: `bounded`, their error counts, or leaves nothing
    * to say where they become infinite; `fault`, a correct kernel has none.

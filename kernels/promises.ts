@@ -96,6 +96,11 @@ export interface PremiseDeclaration {
   readonly scores?: FormatName | 'input' | undefined;
   /** The format that P is rounded to; default that of V. */
   readonly weights?: FormatName | 'input' | undefined;
+  /**
+   * What P, relative to the row's largest weight, is multiplied by before it is rounded, or more; default 1, and 2^7 for
+   * e4m3. No more than the format's largest number.
+   */
+  readonly weightScale?: number | undefined;
   /** Where the scale enters; default anywhere that rounds no operand. */
   readonly scale?: ScalePlace | undefined;
   /** The format of the sums Q·K; default fp32 (13 fraction bits for 8-bit inputs, as on Hopper). */

@@ -73,7 +73,7 @@ const largestWeight = 2 ** 24;
  * M·((1 + u)(1 + n·a)(1 + r) / (1 − n·a) − 1 + n·f·(1 + r) / (1 − n·a)).
  */
 function relativeSlack(
-  { weightFormat, values, finish, underflow, maximum, partials }: KernelArithmetic,
+  { weightFormat, weightScale = 1, values, finish, underflow, maximum, partials }: KernelArithmetic,
   keys: number,
 ): number {
   // Nothing is known of l where the maximum is not the row's own.
@@ -83,7 +83,7 @@ function relativeSlack(
   const sums = Math.expm1((keys + 2) * perProduct);
   if (sums >= 1) return Infinity;
   const grown = ((1 + finish.normalise) * (1 + partials)) / (1 - sums);
-  const lost = smallestSubnormal(weights) / 2 + 2 * underflow.weights;
+  const lost = smallestSubnormal(weights) / 2 / weightScale + 2 * underflow.weights;
   return (1 + unitRoundoff(weights)) * (1 + sums) * grown - 1 + keys * lost * grown;
 }
 

@@ -1,7 +1,7 @@
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import type { KernelOutputs } from '../../src/audit/index.js';
 import {
-  decodeToFloat64,
+  decodeTensor,
   encodeFromFloat64,
   formats,
   ulp,
@@ -21,7 +21,7 @@ export interface Case {
 export type Damage = (given: Case) => Case | null;
 
 export function decode(tensor: Tensor): Float64Array {
-  return decodeToFloat64(tensor.data, formats[tensor.format]);
+  return decodeTensor(tensor);
 }
 
 export function encode(values: Float64Array, format: FormatName, shape: readonly number[]): Tensor {

@@ -52,6 +52,7 @@ export function anyKernelArithmetic(
     },
     maximum: { kind: 'unknown', shared: premises.maximum, factors: premises.factors },
     weightFormat: premises.weightFormat,
+    weightScale: premises.weightScale,
     overflow: 'fault',
     values: { kind: 'any-order', perProduct: accumulation, ofOperands: 0, smallestOperand: 0 },
     rowSumAdditions: 0,

@@ -255,13 +255,12 @@ export class KernelBound {
     // ∞ − ∞ where no score is finite: there are no weights to lose.
     const relative = Math.exp(lse[row] - (origin ?? maximum[row]));
     const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
-    const { rowSumRounded, partials } = this.#premises;
-    const lost = n * (smallestSubnormal(this.#weightFormat) / 2 / Math.min(total, 1));
+    const { rowSumRounded, partials, weightScale } = this.#premises;
+    const leastWeight = smallestSubnormal(this.#weightFormat) / 2 / weightScale;
+    const lost = n * (leastWeight / Math.min(total, 1));
     const rounded = rowSumRounded ? u / (1 + u) + lost : 0;
     const floor =
-      (origin === null
-        ? (n * (smallestSubnormal(this.#weightFormat) / 2 + 2 ** -126)) / total
-        : lost + (n * 2 ** -126) / total) *
+      (origin === null ? (n * (leastWeight + 2 ** -126)) / total : lost + (n * 2 ** -126) / total) *
         largestValue +
       (n + 2) * sumUnderflow;
     const declared: DeclaredErrors = {

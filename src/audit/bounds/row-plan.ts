@@ -137,7 +137,7 @@ function growthOf(x: number): number {
 
 /** Weights relative to the row's largest score: before or after the division by the row sum. */
 function planWhole(
-  { exponent, maximum, exponential, finish, weightFormat }: KernelArithmetic,
+  { exponent, maximum, exponential, finish, weightFormat, weightScale = 1 }: KernelArithmetic,
   rounding: WeightRounding,
   { lse, maximum: largest, uncertainty, shared }: KnownRows,
   blocks: number,
@@ -145,7 +145,7 @@ function planWhole(
   const rows = lse.length;
   const reach = new Float64Array(rows);
   const overflows = new Uint8Array(rows);
-  const mostWeight = Math.log2(formats[weightFormat].maxFinite);
+  const mostWeight = Math.log2(formats[weightFormat].maxFinite / weightScale);
   const block = emptyBlock(rows);
   const isDivided = maximum.kind === 'whole-row';
   for (let i = 0; i < rows; i++) {
@@ -153,7 +153,8 @@ function planWhole(
     const origin = isDivided ? lse[i] : (shared ?? largest[i]);
     // No weight is more than one where the maximum is that of the very scores that the kernel has.
     if (!isDivided && shared !== null) reach[i] = Math.max(0, largest[i] - origin + uncertainty[i]);
-    if (reach[i] >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
+    // The largest weight itself may be the largest number of the format.
+    if (reach[i] > 0 && reach[i] >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
     block.shift[i] = -origin;
     block.gain[i] = 2 ** (origin - lse[i]);
     const wrong = uncertainty[i] + largestExponentError(exponent, Math.abs(largest[i]));

@@ -60,16 +60,20 @@ export const largestKnownError = 1 / 8;
  * Rounding to nearest even in a format. Theorem 5 of docs/bounds.md. FP8 saturates:
  * PTX's cvt.rn.satfinite, the only conversion to it.
  */
-export function weightRounding({ weightFormat: name, overflow }: KernelArithmetic): WeightRounding {
+export function weightRounding({
+  weightFormat: name,
+  weightScale = 1,
+  overflow,
+}: KernelArithmetic): WeightRounding {
   const format = formats[name];
   const u = unitRoundoff(format);
   return {
-    smallestNormal: smallestNormal(format),
+    smallestNormal: smallestNormal(format) / weightScale,
     ulpOfOne: 2 * u,
-    maxFinite: overflow === 'fault' ? Infinity : format.maxFinite,
+    maxFinite: overflow === 'fault' ? Infinity : format.maxFinite / weightScale,
     saturates: name === 'e4m3' || name === 'e5m2',
     relative: u / (1 + u),
-    least: smallestSubnormal(format) / 2,
+    least: smallestSubnormal(format) / 2 / weightScale,
   };
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../../formats/index.js';
 import { keysOf, type Problem, problemMask, type ProblemShape } from '../../problem/index.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
-import { workingFormat } from './premises.js';
+import { resolvePremises, workingFormat } from './premises.js';
 
 /** A rounding to a format. */
 export type Rounder = (x: number) => number;
@@ -80,9 +80,9 @@ export function createDeclaredRows(
   const named = (name: FormatName | 'input' | undefined) =>
     name === undefined ? null : name === 'input' ? working : name;
   const ofScores = roundingTo(named(declared.scores));
-  const ofWeights = roundingTo(
-    named(declared.weights) ?? workingFormat(problem.v.format, outputFormat),
-  );
+  const { weightFormat, weightScale } = resolvePremises(problem, outputFormat, declared);
+  const toWeightFormat = rounderTo(weightFormat, 'overflow');
+  const ofWeights = (p: number) => toWeightFormat(p * weightScale) / weightScale;
   const ofDots = roundingTo(named(declared.qkAccumulator));
   const ofSums = roundingTo(named(declared.pvAccumulator));
   const ofPartials = declared.partials === undefined ? null : roundingTo(named(declared.partials));

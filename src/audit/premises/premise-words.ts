@@ -43,6 +43,13 @@ export const premiseWords: Readonly<Record<PremiseName, PremiseWord>> = {
     description: 'the format that P is rounded to',
     clause: (value) => `P in ${ofInput(value)}`,
   },
+  weightScale: {
+    values: [],
+    number:
+      'what P, 1 at most, is multiplied by before it is rounded: 256 or 2^8 (an offset of 8), 448',
+    description: 'the factor on P before it is rounded',
+    clause: (value) => `P times ${value} before it is rounded`,
+  },
   scale: {
     values: scalePlaces,
     number: null,
@@ -125,6 +132,9 @@ export const premiseWords: Readonly<Record<PremiseName, PremiseWord>> = {
 /** The names of all premises. */
 export const premiseNames = Object.keys(premiseWords) as PremiseName[];
 
+/** Premises whose numbers may be 1 and more. */
+const unboundedPremises: readonly string[] = ['scoreLimit', 'weightScale'] satisfies PremiseName[];
+
 /** Declarations that have a name. */
 export const premisePresets: Readonly<
   Record<string, { readonly description: string; readonly premises: PremiseDeclaration }>
@@ -148,7 +158,15 @@ export const premisePresets: Readonly<
   'fa4-fp8': {
     description:
       "FlashAttention-4's fp8 path on Blackwell: fp32 sums, hardware and cubic exponentials",
-    premises: { qkAccumulator: 'fp32', pvAccumulator: 'fp32' },
+    premises: { qkAccumulator: 'fp32', pvAccumulator: 'fp32', weightScale: 2 ** 8 },
+  },
+  'fa3-fp8': {
+    description: "FlashAttention-3's fp8 path on Hopper: P raised by 2^8 in V's format",
+    premises: { weights: 'input', weightScale: 2 ** 8 },
+  },
+  'flashinfer-fp8': {
+    description: "FlashInfer's fp8 path on Hopper: P times 448, the largest number of e4m3",
+    premises: { weights: 'e4m3', weightScale: 448 },
   },
   polynomial: {
     description: 'a cubic exponential for weights and for the factors of rescales',
@@ -206,7 +224,7 @@ export function checkDeclaration(declared: object, where: string): PremiseDeclar
       number !== null &&
       typeof value === 'number' &&
       value > 0 &&
-      (name === 'scoreLimit' ? value < Infinity : value < 1);
+      (unboundedPremises.includes(name) ? value < Infinity : value < 1);
     if (isNumber) continue;
     const choices = [...values, ...(number === null ? [] : [`a number (${number})`])];
     throw new RequestError(
@@ -236,7 +254,9 @@ export function parseDeclaration(text: string, where: string): PremiseDeclaratio
     }
     const name = part.slice(0, equals);
     const value = part.slice(equals + 1);
-    const number = Number(value);
+    // An offset of n is a factor of 2^n.
+    const power = /^2\^(-?\d{1,3})$/.exec(value);
+    const number = power === null ? Number(value) : 2 ** Number(power[1]);
     const isNumber = value.trim() !== '' && Number.isFinite(number);
     declared = {
       ...declared,

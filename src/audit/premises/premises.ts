@@ -14,6 +14,7 @@ import {
   type SharedMaximum,
 } from '../../../kernels/index.js';
 import type { Problem } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
 import { describeDeclaration } from './premise-words.js';
 
 /**
@@ -79,6 +80,8 @@ export interface Premises {
   readonly tanh: number;
   /** The format that P is rounded to. */
   readonly weightFormat: FormatName;
+  /** What P is multiplied by before that, relative to the row's largest weight. */
+  readonly weightScale: number;
   /** Whether the row sum adds weights after they are rounded. */
   readonly rowSumRounded: boolean;
   /** Relative error of a partial result of a split, as it is stored. */
@@ -146,6 +149,23 @@ const exponentialErrors = {
   // ex2.approx on sm_90 silicon: 1.44e-7 over all inputs; the argument's own error is elementwise.
   hardware: 2 ** -22,
 } as const;
+
+/**
+ * What P is multiplied by at least before it is rounded to a format, that its small weights stay: FlashAttention-3 and -4
+ * take 2^8 (`max_offset`), FlashInfer the format's largest number, 448 of e4m3 (`p_scale`), and 240 is the largest of
+ * another 8-bit format of AMD's. e5m2 reaches so far down that none is needed.
+ */
+const usualWeightScales: Readonly<Partial<Record<FormatName, number>>> = { e4m3: 2 ** 7 };
+
+/** @throws RequestError for a factor that takes weights of 1 beyond the format */
+function weightScaleOf(declared: number | undefined, weightFormat: FormatName): number {
+  const { maxFinite } = formats[weightFormat];
+  if (declared !== undefined && declared > maxFinite)
+    throw new RequestError(
+      `weightScale is ${declared}, but the largest number of ${weightFormat} is ${maxFinite}, so that the largest weights would saturate; give no more`,
+    );
+  return declared ?? usualWeightScales[weightFormat] ?? 1;
+}
 
 /** How many of the operands of Q·K are rounded once they hold the scale. */
 const operandRoundings: Readonly<Record<ScalePlace, number>> = {
@@ -254,6 +274,7 @@ export function resolvePremises(
     factors:
       declared.factors === 'as-weights' ? { error: exponential, tileKeys: fewestTileKeys } : null,
     weightFormat,
+    weightScale: weightScaleOf(declared.weightScale, weightFormat),
     rowSumRounded: declared.rowSum === 'after-rounding',
     partials: declared.partials === undefined ? 0 : unitRoundoff(formats[declared.partials]),
     maximum,

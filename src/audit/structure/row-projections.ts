@@ -46,6 +46,8 @@ interface ProjectionModel {
   readonly premises: Pick<Premises, 'elementwise' | 'underflow' | 'exponential'>;
   /** P's format, and the relative error of rounding to it by place; null where that is as fine as fp32. */
   readonly weightFormat: FormatName;
+  /** What P is multiplied by before it is rounded. */
+  readonly weightScale: number;
   readonly roundingErrors: Float64Array | null;
   /** Largest magnitude in V. */
   readonly largestValue: number;
@@ -178,9 +180,9 @@ export class RowCollector {
 
   /** Adds one tile of weights, times their projections, to its rows and to `pooled`. */
   visit({ weights, rows, keys, stride, projections }: WeightTile, pooled: PooledProjections): void {
-    const { weightGroups, weightFormat, roundingErrors } = this.#model;
-    const smallest = smallestNormal(formats[weightFormat]);
-    const half = smallestSubnormal(formats[weightFormat]) / 2;
+    const { weightGroups, weightFormat, weightScale, roundingErrors } = this.#model;
+    const smallest = smallestNormal(formats[weightFormat]) / weightScale;
+    const half = smallestSubnormal(formats[weightFormat]) / 2 / weightScale;
     const count = projections.length;
     const { phases, places } = pooled;
     const ofInstrument = weightFamilies * places;

@@ -112,6 +112,7 @@ export function structureResults(
     roundingErrors: offset?.errors ?? null,
     premises,
     weightFormat,
+    weightScale: premises.weightScale,
     largestValue: largestMagnitude(problem.v),
   });
   const pooled = () => new PooledProjections(instruments.length, offset, exponential);

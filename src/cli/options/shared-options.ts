@@ -46,9 +46,9 @@ Premises, as name=value: what a kernel does otherwise than any correct one.
   maximum                      row, group, none
   exponential                  correctly-rounded, hardware, or its error
   factors                      hardware, as-weights
-  scoreLimit                   a number
-Presets: fused (the default), eager, torch-math, fp16-accumulate, fa4-fp8,
-polynomial. docs/auditing.md says when to declare what.
+  scoreLimit, weightScale      a number
+Presets: fused (the default), eager, torch-math, fp16-accumulate, fa3-fp8,
+fa4-fp8, flashinfer-fp8, polynomial. docs/auditing.md says when to declare what.
 `;
 
 /** --premise, which `premiseHelp` explains. */
