@@ -10,6 +10,7 @@ import {
 } from '../fixed-point.js';
 import { exactScores, scaledVector, type ScaledVector } from './scores.js';
 import type { ScoreLaw } from '../../src/problem/index.js';
+import { operandRow } from './operand.js';
 import type { Row, RowResult } from './row.js';
 
 /** An upper bound on numerator / denominator · 2^exponent as fp64. */
@@ -24,21 +25,32 @@ const exponentError = 4n;
 /** Units by which a weight can be off: exp2's own 4 (for a result below 2) and y's, times 2 ln 2. */
 const weightError = (exponentError * 3n) / 2n + 4n;
 
+/** x · log2 e · 2^bits of each number, within 1 + 2^-7 units. */
+function timesLog2e({ integers, exponent }: ScaledVector, bits: number): bigint[] {
+  const widest = integers.reduce((most, x) => Math.max(most, bitLength(x)), 0);
+  const constantBits = bits + Math.max(0, widest + exponent) + 8;
+  const constant = log2e(constantBits);
+  return integers.map((x) => shiftBigInt(x * constant, exponent - constantBits + bits));
+}
+
 /** y · 2^bits for each scaled score, within `exponentError` units. */
-function exponents(
+function exponents(scores: ScaledVector, row: Row, law: ScoreLaw, bits: number): bigint[] {
+  if (law.softcap === null) return timesLog2e(scores, bits);
+  const capped = cappedExponents(scores, row.infinite, law.softcap, bits);
+  if (row.addends === null) return capped;
+  const added = timesLog2e(scaledVector(row.addends), bits);
+  return capped.map((y, j) => y + added[j]);
+}
+
+/** y = cap · log2 e · tanh(x / cap), the tanh from 2^-z with z = 2 log2(e) |x| / cap; within 2 units. */
+function cappedExponents(
   { integers: scaled, exponent: scaledExponent }: ScaledVector,
   infinite: Int8Array,
-  law: ScoreLaw,
+  softcap: number,
   bits: number,
 ): bigint[] {
   const widest = scaled.reduce((most, x) => Math.max(most, bitLength(x)), 0);
-  if (law.softcap === null) {
-    const constantBits = bits + Math.max(0, widest + scaledExponent) + 8;
-    const constant = log2e(constantBits);
-    return scaled.map((x) => shiftBigInt(x * constant, scaledExponent - constantBits + bits));
-  }
-  // y = cap · log2 e · tanh(x / cap), the tanh from 2^-z with z = 2 log2(e) |x| / cap.
-  const cap = scaledIntegerOf(law.softcap);
+  const cap = scaledIntegerOf(softcap);
   const work = bits + 8 + Math.max(0, bitLength(cap.integer) + cap.exponent);
   const one = 1n << BigInt(work);
   const exp2 = createExp2(work);
@@ -59,26 +71,80 @@ function exponents(
   });
 }
 
+/** Elements of values that are held at a time. */
+const heldElements = 2 ** 20;
+
+/** The columns of V over the keys of a row, some at a time; 0 for a key that dropout does not keep. */
+function* columnsOf({ values, visible, kept }: Row): Generator<Float64Array> {
+  const { dim } = values;
+  const atOnce = Math.max(1, Math.floor(heldElements / visible.length));
+  for (let first = 0; first < dim; first += atOnce) {
+    const count = Math.min(atOnce, dim - first);
+    const columns = Array.from({ length: count }, () => new Float64Array(visible.length));
+    visible.forEach((key, j) => {
+      if (kept?.[j] === 0) return;
+      const value = operandRow(values, key);
+      for (let c = 0; c < count; c++) columns[c][j] = value[first + c];
+    });
+    yield* columns;
+  }
+}
+
+/** What sums over keys, relative to 2^reference, are divided by: `sum` · 2^(lift − bits), off by `error` units. */
+interface Divisor {
+  readonly sum: bigint;
+  readonly error: bigint;
+  readonly lift: bigint;
+}
+
+/** Lifts beyond this leave nothing of O in fp64, and more of a shift than can be done. */
+const largestLift = 10_000n;
+
+/** The sum of a row's weights with its sink, lifted where that is larger than the reference of the keys. */
+function withSink(
+  keys: Pick<Divisor, 'sum' | 'error'>,
+  reference: bigint,
+  { sink }: Row,
+  bits: number,
+): Divisor {
+  if (sink === null) return { ...keys, lift: 0n };
+  const { integer, exponent } = scaledIntegerOf(sink.logit);
+  const [y] = timesLog2e({ integers: [integer], exponent }, bits);
+  const above = (y >> BigInt(bits)) - reference;
+  const lift = above > 0n ? above : 0n;
+  const ofKeys = lift > largestLift ? 0n : keys.sum >> lift;
+  const ofSink = createExp2(bits)(y - ((reference + lift) << BigInt(bits)));
+  // The keys' shift cuts off less than a unit.
+  return { sum: ofKeys + ofSink, error: keys.error + weightError + 1n, lift };
+}
+
 /**
  * One row in fixed-point arithmetic with `bits` fraction bits, from exact dot products. Radii are
  * proven: every floor in the computation is counted in units of 2^-bits (see the constants above),
  * and the final quotient is rounded to fp64 once.
  */
 export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult {
-  const { vDim, visible } = row;
-  const y = exponents(exactScores(row, law), row.infinite, law, bits);
+  const { sink } = row;
+  const vDim = row.values.dim;
+  const y = exponents(exactScores(row, law), row, law, bits);
   const largest = y.reduce((a, b) => (b > a ? b : a));
   const reference = largest >> BigInt(bits);
   const exp2 = createExp2(bits);
   const weights = y.map((exponent) => exp2(exponent - (reference << BigInt(bits))));
   const total = weights.reduce((a, b) => a + b);
   const totalError = weightError * BigInt(weights.length);
+  const divisor = withSink({ sum: total, error: totalError }, reference, row, bits);
+  const lift = Number(divisor.lift > largestLift ? largestLift : divisor.lift);
+  const share = scaledIntegerOf(row.share);
+  const { sum: divisorSum, error: divisorError } = divisor;
+  const shared = divisorSum * share.integer;
 
   const out = new Float64Array(vDim);
   const outRadius = new Float64Array(vDim);
   const magnitude = new Float64Array(vDim);
-  for (let c = 0; c < vDim; c++) {
-    const column = scaledVector(Float64Array.from(visible, (j) => row.values[j * vDim + c]));
+  let c = 0;
+  for (const values of columnsOf(row)) {
+    const column = scaledVector(values);
     let sum = 0n;
     let absoluteSum = 0n;
     let valueSum = 0n;
@@ -89,25 +155,30 @@ export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult
       valueSum += absolute;
     });
     const exact = sum < 0n ? -sum : sum;
-    out[c] = ratioToNumber(sum, total, column.exponent);
-    magnitude[c] = ratioToNumber(absoluteSum, total, column.exponent);
+    const exponent = column.exponent - share.exponent - lift;
+    out[c] = ratioToNumber(sum, shared, exponent);
+    magnitude[c] = ratioToNumber(absoluteSum, shared, exponent);
     // |N/l − N̂/l̂| ≤ (dN + |N̂/l̂| dl) / (l̂ − dl), then the rounding of the quotient to fp64.
     outRadius[c] =
       valueSum === 0n
         ? 0
         : ratioUp(
-            weightError * valueSum * total + exact * totalError,
-            total * (total - totalError),
-            column.exponent,
+            weightError * valueSum * divisorSum + exact * divisorError,
+            shared * (divisorSum - divisorError),
+            exponent,
           ) +
           2 ** -53 * Math.abs(out[c]) +
           Number.MIN_VALUE;
+    c++;
   }
-  const work = bits + 64 + bitLength(reference);
-  const naturalUnits =
-    ((reference * ln2(work)) >> BigInt(work - bits)) + naturalLogarithm(total, bits);
-  const lse = ratioToNumber(naturalUnits, 1n << BigInt(bits), 0);
-  const lseUnits = 4n + 2n * totalError;
+  const ofLogarithm = (sum: bigint, octaves: bigint) => {
+    const work = bits + 64 + bitLength(octaves);
+    const units = ((octaves * ln2(work)) >> BigInt(work - bits)) + naturalLogarithm(sum, bits);
+    return ratioToNumber(units, 1n << BigInt(bits), 0);
+  };
+  const denominator = ofLogarithm(divisorSum, reference + divisor.lift);
+  const lse = sink?.inLse === false ? ofLogarithm(total, reference) : denominator;
+  const lseUnits = 4n + 2n * divisorError;
   return {
     out,
     outRadius,
@@ -119,5 +190,6 @@ export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult
       : 0,
     // Halved, since a score that fp64 holds can be beyond its range in octaves.
     maximum: ratioToNumber(largest, 1n << BigInt(bits), -1) * (2 * Math.LN2),
+    denominator,
   };
 }

@@ -1,24 +1,22 @@
 import {
   countKeys,
-  featureNames,
   keysOf,
   problemMask,
   problemShape,
-  scoreLaw,
   type Mask,
   type Problem,
   type ProblemShape,
-  type ScoreLaw,
 } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
 import { arbitraryLevel } from './arbitrary-level.js';
 import { dotProducts, doubleDoubleLevel } from './double-double-level.js';
-import { headOperands, tileRows } from './operand.js';
+import { headOperands } from './head-operands.js';
+import { tileRows } from './operand.js';
 import { checkAccuracy, isAccurate, type Accuracy, type Row, type RowResult } from './row.js';
-import { scoreConstants, type ScoreConstants } from './scores.js';
+import { rulesOf, type Rules } from './rules.js';
 import { resolveSpecialRow } from './special-values.js';
 import { createTileEngine } from './tile-engine.js';
 import { largestExponent, tileLevel } from './tile-level.js';
+import { visibleRow } from './visible-row.js';
 import { exponentIntervals, weightyRow, withDroppedKeys } from './weighty-keys.js';
 
 /** Which arithmetic settled a row; `special` rows hold an infinity or a NaN among their inputs. */
@@ -42,9 +40,9 @@ export interface ScaledReferenceQuantity extends ReferenceQuantity {
 
 /** Exact quantities by name: the forward's, and what else an oracle computed. */
 export interface ReferenceQuantities {
-  /** O, [batch, heads, queries, vDim]; its magnitude is Σ p|v| / Σ p. */
+  /** O, [batch, heads, queries, vDim]; its magnitude is Σ p|v| / Σ p, with the weights that O has. */
   readonly out: ScaledReferenceQuantity;
-  /** [batch, heads, queries]: natural log of Σ exp(score); −∞ for a row without keys. */
+  /** [batch, heads, queries]: natural log of Σ exp(score), with the sink if that is in it; −∞ for a sum of nothing. */
   readonly lse: ReferenceQuantity;
   readonly [name: string]: ReferenceQuantity | undefined;
 }
@@ -75,10 +73,7 @@ export interface AttentionOracleOptions {
   /** Default: 1/1024 ulp of fp32, and no allowance relative to Σ p|v|. */
   readonly accuracy?: Accuracy;
   readonly progress?: Progress;
-  /**
-   * Which keys each query sees, in place of the problem's own mask: the seam for masks that no member of
-   * `Problem` states yet.
-   */
+  /** Which keys each query sees, in place of the problem's own mask. */
   readonly mask?: Mask;
 }
 
@@ -94,17 +89,13 @@ const firstPrecision = 192;
 /** Weights below 2^-1000 of the largest are below what the double-double level keeps of its own. */
 const keptOctaves = 1000;
 
-/**
- * The slower levels, in order, until one reaches the wanted accuracy, each on the keys whose weights
- * it can tell from nothing. `columnLargest` bounds |v| by column.
- */
+/** The slower levels, in order, until one reaches the wanted accuracy, each on the keys whose weights it can tell from nothing. */
 function escalate(
   row: Row,
-  columnLargest: Float64Array,
-  law: ScoreLaw,
-  constants: ScoreConstants,
+  { law, constants }: Rules,
   accuracy: Accuracy,
 ): { readonly result: RowResult; readonly level: Level } {
+  const { columnLargest } = row.values;
   const intervals = exponentIntervals(row, law, constants);
   const weighty = weightyRow(row, intervals, keptOctaves);
   const beyondCompensated = Math.abs(intervals?.largest ?? 0) > largestExponent;
@@ -121,23 +112,19 @@ function escalate(
   }
 }
 
-/** @throws RequestError for a feature that the oracle does not know yet */
-function refuseUnknown(problem: Problem): void {
-  for (const name of ['bias', 'alibiSlopes', 'sink', 'dropout'] as const)
-    if (problem[name] !== undefined)
-      throw new RequestError(`the oracle does not yet take ${featureNames[name]}; leave it out`);
-}
-
 /**
  * O and LSE of an attention problem, inputs taken as exact, each value with a proven radius:
  * O = Σ p v / Σ p with p = exp(score), LSE = ln Σ p, score = scale · q·k (softcap: cap · tanh(score /
- * cap)), sums over the keys that the mask leaves visible.
+ * cap)) + what the score law adds, sums over the keys that the mask leaves visible. A sink joins Σ p, and the LSE's
+ * where it says so; of dropout, weights that are kept multiply v by 1 / (1 − probability), the others by 0.
  *
  * Rows go through fp64 with a running error bound, double-double (the second time from exact dot
  * products), and fixed-point arithmetic of growing precision until `accuracy` is met. The slower levels
- * leave out keys of provably negligible weight, and the radii hold what those can amount to. Memory is O(seqlen · dim), never seqlen².
+ * leave out keys of provably negligible weight, and the radii hold what those can amount to. Memory beside the result
+ * is O(tile) and some numbers a row: long heads are decoded tile by tile.
  *
- * Empty rows give O = 0, LSE = −∞. The law for infinities and NaNs is in special-values.ts.
+ * Rows without keys give O = 0, LSE = −∞ or what the sink makes of it. The law for infinities and NaNs is in
+ * special-values.ts.
  * @throws RequestError when the problem's shapes do not fit together or the accuracy is not finite.
  */
 export function attentionOracle(
@@ -147,7 +134,6 @@ export function attentionOracle(
   const accuracy = options.accuracy ?? defaultAccuracy;
   checkAccuracy(accuracy);
   const shape = problemShape(problem);
-  refuseUnknown(problem);
   const { batch, heads, queries, vDim, qkDim } = shape;
   const rows = batch * heads * queries;
   const numbers = (length: number) => new Float64Array(length);
@@ -167,47 +153,38 @@ export function attentionOracle(
     lse.values[at] = result.lse;
     lse.radius[at] = result.lseRadius;
     maximum[at] = result.maximum;
-    denominator[at] = result.lse;
+    denominator[at] = result.denominator;
     level[at] = levels.indexOf(settled);
   };
-  const law = scoreLaw(problem);
+  const rules = rulesOf(problem, shape);
   const mask = options.mask ?? problemMask(problem, shape);
-  const constants = scoreConstants(law);
   const engine = createTileEngine(qkDim, vDim);
-  let head = 0;
+  const isKept = (head: number, row: number, key: number) => {
+    const one = new Uint8Array([1]);
+    rules.kept?.fill(head, row, key, one);
+    return one[0] === 1;
+  };
   for (const operands of headOperands(problem, shape)) {
-    const { query, keys, values } = operands;
+    const { head, query, keys, values } = operands;
     const anySpecial = query.anySpecial || keys.anySpecial || values.anySpecial;
-    const rowOf = (i: number) => ({
-      query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
-      keys: keys.values,
-      queryNorm: query.norm[i],
-      keyNorms: keys.norm,
-      values: values.values,
-      qkDim,
-      vDim,
-    });
     for (let first = 0; first < queries; first += tileRows) {
       const count = Math.min(tileRows, queries - first);
       const ranges = Array.from({ length: count }, (_, i) => mask.ranges(head, first + i));
-      const results = tileLevel(engine, { operands, firstRow: first, ranges }, law, constants);
+      const results = tileLevel(engine, { operands, firstRow: first, ranges }, rules);
       results.forEach((result, i) => {
-        const at = head * queries + first + i;
+        const row = first + i;
+        const at = head * queries + row;
         if (ranges[i].length === 0) return store(at, result, 'empty');
         const solve = (visible: Int32Array, infinite: Int8Array) =>
-          escalate(
-            { ...rowOf(first + i), visible, infinite },
-            values.columnLargest,
-            law,
-            constants,
-            accuracy,
-          );
+          escalate(visibleRow(operands, row, rules, visible, infinite), rules, accuracy);
         const plain = () =>
           isAccurate(result, accuracy)
             ? { result, level: 'fp64' as const }
             : solve(Int32Array.from(keysOf(ranges[i])), new Int8Array(countKeys(ranges[i])));
         const special = anySpecial
-          ? resolveSpecialRow(operands, first + i, ranges[i], law, {
+          ? resolveSpecialRow(operands, row, ranges[i], rules.law, {
+              sink: rules.sinkOf(head),
+              isKept: (key) => isKept(head, row, key),
               plain: () => plain().result,
               solve: (visible, infinite) => solve(visible, infinite).result,
             })
@@ -218,7 +195,6 @@ export function attentionOracle(
       });
       options.progress?.((head + (first + count) / queries) / (batch * heads));
     }
-    head++;
   }
   return { shape, quantities: { out, lse }, maximum, denominator, level };
 }

@@ -1,18 +1,19 @@
 import { decodeTensor, tensorPrecision } from '../../src/formats/index.js';
-import type { KeyRange, Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
+import type { Tensor } from '../../src/problem/index.js';
 
 const zeroBit = 32767;
 
 /** Keys per tile of the fp64 level; operand statistics are kept per tile of this many rows. */
 export const tileRows = 64;
 
+/** Operands of more elements are decoded tile by tile whenever they are needed: 16 MiB in fp64. */
+const heldElements = 2 ** 21;
+
 /**
- * One head of Q, K or V decoded to fp64, with infinities and NaNs replaced by 0 and marked, and what
- * the error analysis needs to know of each tile of rows.
+ * One head of Q, K or V, with infinities and NaNs replaced by 0 and marked, and what the error analysis needs
+ * to know of each row and of each tile of rows. Elements of a long one are never held in fp64 as a whole.
  */
 export interface Operand {
-  /** [rows × dim] */
-  readonly values: Float64Array;
   readonly rows: number;
   readonly dim: number;
   /** Per row: 1 when it held an infinity or a NaN. */
@@ -26,153 +27,157 @@ export interface Operand {
   readonly largest: Float64Array;
   /** Per row: every element is a multiple of 2^lowestBit (+∞ for a row of zeros). */
   readonly lowestBit: Float64Array;
-  /** Per element: it is a multiple of 2^bit (32767 for a zero). */
-  readonly bit: Int16Array;
   /** Per tile: the largest magnitude and the least lowestBit of its rows. */
   readonly tileLargest: Float64Array;
+  readonly tileLowestBit: Float64Array;
   /** Per column: the largest magnitude. */
   readonly columnLargest: Float64Array;
-  readonly tileLowestBit: Float64Array;
+  /** The elements of a tile, [rows × dim] with fewer rows at the end: good until another tile is asked for. */
+  tile(index: number): Float64Array;
+  /** Per element of a tile: it is a multiple of 2^bit (32767 for a zero). Good as long. */
+  tileBits(index: number): Int16Array;
   /** The element as the tensor has it, an infinity or a NaN included. */
   raw(row: number, column: number): number;
 }
 
-/** Decodes rows [0, rows) × dim starting at element `first` of a tensor. */
-export function readOperand(tensor: Tensor, first: number, rows: number, dim: number): Operand {
-  const values = decodeTensor(tensor, first, first + rows * dim);
-  const precision = tensorPrecision(tensor);
+/** Row of an operand that holds: a view, good until another tile is asked for. */
+export function operandRow(operand: Operand, row: number): Float64Array {
+  const start = (row % tileRows) * operand.dim;
+  return operand.tile(Math.floor(row / tileRows)).subarray(start, start + operand.dim);
+}
+
+/** The exponent field of fp64, from the high word of a number. */
+function exponentFieldOf(highWord: number): number {
+  return (highWord >>> 20) & 0x7ff;
+}
+
+/** Of finite numbers: each is a multiple of 2^bit, as every number of its format that has its exponent is. */
+function lowestBits(values: Float64Array, precision: number, bits: Int16Array): void {
+  const words = new Uint32Array(values.buffer, values.byteOffset, 2 * values.length);
+  for (let at = 0; at < values.length; at++) {
+    const field = exponentFieldOf(words[2 * at + 1]);
+    bits[at] = values[at] === 0 ? zeroBit : field === 0 ? -1074 : field - 1022 - precision;
+  }
+}
+
+/** What a pass over an operand finds out. */
+type Measures = Pick<
+  Operand,
+  | 'special'
+  | 'norm'
+  | 'tileNorm'
+  | 'largest'
+  | 'lowestBit'
+  | 'tileLargest'
+  | 'tileLowestBit'
+  | 'columnLargest'
+>;
+
+function emptyMeasures(rows: number, dim: number): Measures {
   const tiles = Math.ceil(rows / tileRows);
-  const special = new Uint8Array(rows);
-  const norm = new Float64Array(rows);
-  const largest = new Float64Array(rows);
-  const lowestBit = new Float64Array(rows);
-  const tileNorm = new Float64Array(tiles);
-  const tileLargest = new Float64Array(tiles);
-  const tileLowestBit = new Float64Array(tiles).fill(Infinity);
-  const columnLargest = new Float64Array(dim);
-  const words = new Uint32Array(values.buffer);
-  const bit = new Int16Array(rows * dim).fill(zeroBit);
-  const specials = new Map<number, number>();
-  for (let row = 0; row < rows; row++) {
+  return {
+    special: new Uint8Array(rows),
+    norm: new Float64Array(rows),
+    tileNorm: new Float64Array(tiles),
+    largest: new Float64Array(rows),
+    lowestBit: new Float64Array(rows),
+    tileLargest: new Float64Array(tiles),
+    tileLowestBit: new Float64Array(tiles).fill(Infinity),
+    columnLargest: new Float64Array(dim),
+  };
+}
+
+/** Measures the rows of a tile, and replaces what is not finite in it by 0. */
+function measureTile(
+  values: Float64Array,
+  tile: number,
+  dim: number,
+  precision: number,
+  measures: Measures,
+): void {
+  const { special, norm, tileNorm, largest, lowestBit, tileLargest, columnLargest } = measures;
+  const words = new Uint32Array(values.buffer, values.byteOffset, 2 * values.length);
+  for (let start = 0, row = tile * tileRows; start < values.length; start += dim, row++) {
     let sumOfSquares = 0;
     let magnitude = 0;
     let least: number = zeroBit;
-    for (let at = row * dim; at < (row + 1) * dim; at++) {
+    for (let at = start; at < start + dim; at++) {
       const x = values[at];
       if (x === 0) continue;
-      const exponentField = (words[2 * at + 1] >>> 20) & 0x7ff;
-      if (exponentField === 0x7ff) {
+      const field = exponentFieldOf(words[2 * at + 1]);
+      if (field === 0x7ff) {
         special[row] = 1;
-        specials.set(at, x);
         values[at] = 0;
         continue;
       }
       sumOfSquares += x * x;
       const size = Math.abs(x);
       if (size > magnitude) magnitude = size;
-      if (size > columnLargest[at - row * dim]) columnLargest[at - row * dim] = size;
-      bit[at] = exponentField === 0 ? -1074 : exponentField - 1022 - precision;
-      least = Math.min(least, bit[at]);
+      if (size > columnLargest[at - start]) columnLargest[at - start] = size;
+      const bit = field === 0 ? -1074 : field - 1022 - precision;
+      if (bit < least) least = bit;
     }
     // The sum of dim squares and its root, each rounded up by far more than it can be off.
     norm[row] = Math.sqrt(sumOfSquares) * (1 + 2 ** -40) + dim * 2 ** -530;
     largest[row] = magnitude;
     lowestBit[row] = least === zeroBit ? Infinity : least;
-    const tile = Math.floor(row / tileRows);
     tileNorm[tile] = Math.max(tileNorm[tile], norm[row]);
     tileLargest[tile] = Math.max(tileLargest[tile], magnitude);
-    tileLowestBit[tile] = Math.min(tileLowestBit[tile], lowestBit[row]);
+    measures.tileLowestBit[tile] = Math.min(measures.tileLowestBit[tile], lowestBit[row]);
   }
-  return {
-    values,
-    rows,
-    dim,
-    special,
-    anySpecial: specials.size > 0,
-    norm,
-    tileNorm,
-    largest,
-    lowestBit,
-    bit,
-    tileLargest,
-    columnLargest,
-    tileLowestBit,
-    raw: (row, column) => specials.get(row * dim + column) ?? values[row * dim + column],
+}
+
+/** Reads rows [0, rows) × dim starting at element `first` of a tensor. */
+export function readOperand(tensor: Tensor, first: number, rows: number, dim: number): Operand {
+  const precision = tensorPrecision(tensor);
+  const isHeld = rows * dim <= heldElements;
+  const tileSize = tileRows * dim;
+  const held = new Float64Array(isHeld ? rows * dim : tileSize);
+  const boundsOf = (tile: number) => [tile * tileSize, Math.min((tile + 1) * tileSize, rows * dim)];
+  const placeOf = (tile: number) => {
+    const [begin, end] = boundsOf(tile);
+    return isHeld ? held.subarray(begin, end) : held.subarray(0, end - begin);
   };
-}
+  const decode = (begin: number, end: number, target: Float64Array) =>
+    decodeTensor(tensor, first + begin, first + end, target);
 
-/** The three operands of one head, decoded. */
-export interface HeadOperands {
-  readonly query: Operand;
-  readonly keys: Operand;
-  readonly values: Operand;
-}
-
-/** Up to 64 query rows of one head, and the keys that each of them sees. */
-export interface QueryBlock {
-  readonly operands: HeadOperands;
-  readonly firstRow: number;
-  /** Of each row: see `Mask`. */
-  readonly ranges: readonly (readonly KeyRange[])[];
-}
-
-/** Decodes head by head, keeping K and V while query heads of one group follow each other. */
-export function* headOperands(problem: Problem, shape: ProblemShape): Generator<HeadOperands> {
-  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
-  for (let b = 0; b < batch; b++) {
-    let kvHead = -1;
-    let key: Operand | undefined;
-    let value: Operand | undefined;
-    for (let h = 0; h < heads; h++) {
-      if (Math.floor(h / groupSize) !== kvHead) {
-        kvHead = Math.floor(h / groupSize);
-        const kv = b * kvHeads + kvHead;
-        key = readOperand(problem.k, kv * keys * qkDim, keys, qkDim);
-        value = readOperand(problem.v, kv * keys * vDim, keys, vDim);
-      }
-      const first = (b * heads + h) * queries * qkDim;
-      const query = readOperand(problem.q, first, queries, qkDim);
-      yield { query, keys: key!, values: value! };
-    }
+  const measures = emptyMeasures(rows, dim);
+  for (let tile = 0; tile < measures.tileNorm.length; tile++) {
+    const [begin, end] = boundsOf(tile);
+    const values = placeOf(tile);
+    decode(begin, end, values);
+    measureTile(values, tile, dim, precision, measures);
   }
-}
+  let current = measures.tileNorm.length - 1;
+  const tile = (index: number) => {
+    const values = placeOf(index);
+    if (isHeld || index === current) return values;
+    const [begin, end] = boundsOf(index);
+    decode(begin, end, values);
+    for (let row = begin / dim; row < end / dim; row++) {
+      if (measures.special[row] === 0) continue;
+      for (let at = row * dim - begin; at < (row + 1) * dim - begin; at++)
+        if (!Number.isFinite(values[at])) values[at] = 0;
+    }
+    current = index;
+    return values;
+  };
 
-/** Unit roundoff of fp64. */
-const u = 2 ** -53;
+  let bits: Int16Array | null = null;
+  let bitsOf = -1;
+  const tileBits = (index: number) => {
+    bits ??= new Int16Array(tileSize);
+    if (bitsOf !== index) lowestBits(tile(index), precision, bits);
+    bitsOf = index;
+    return bits;
+  };
 
-/** n·u / (1 − n·u): the relative error of n roundings to nearest (Higham, Lemma 3.1). */
-export function gamma(n: number): number {
-  return (n * u) / (1 - n * u);
-}
-
-/**
- * Whether the fp64 dot products of one query with one tile of keys are exact: every product is a
- * multiple of 2^(qBit + kBit), so every partial sum is an integer of at most 53 bits times that.
- */
-export function isExactDot(query: Operand, row: number, keys: Operand, tile: number): boolean {
-  const unit = query.lowestBit[row] + keys.tileLowestBit[tile];
-  if (unit === Infinity) return true;
-  const total = keys.dim * query.largest[row] * keys.tileLargest[tile];
-  return unit >= -1074 && total * (1 + 2 ** -50) <= 2 ** (unit + 53) && Number.isFinite(total);
-}
-
-/**
- * A bound on the error of the fp64 dot products of one query with one tile of keys. P = ‖q‖·max‖k‖
- * bounds every partial sum. Terms that are multiples of ulp(P) add up exactly; a term with lower
- * bits causes one rounding each time the partial sum then reaches a binade it had not reached since,
- * which together is at most ulp(P) ≤ 2^-52·P. So the error is at most their number times that, and
- * never more than γ(d)·P.
- */
-export function dotError(query: Operand, row: number, keys: Operand, tile: number): number {
-  if (isExactDot(query, row, keys, tile)) return 0;
-  const { dim } = query;
-  const largest = query.norm[row] * keys.tileNorm[tile];
-  const underflow = dim * 2 ** -1073;
-  if (!(largest < 2 ** 1000)) return Infinity;
-  const ulpExponent = Math.floor(Math.log2(largest * (1 + 2 ** -40))) - 51;
-  const threshold = ulpExponent - keys.tileLowestBit[tile];
-  let inexactTerms = 0;
-  for (let at = row * dim; at < (row + 1) * dim; at++)
-    if (query.bit[at] < threshold) inexactTerms++;
-  return Math.min(inexactTerms * 2 ** -52, gamma(dim)) * largest + underflow;
+  const rawValues = new Float64Array(dim);
+  let rawRow = -1;
+  const raw = (row: number, column: number) => {
+    if (row !== rawRow) decode(row * dim, (row + 1) * dim, rawValues);
+    rawRow = row;
+    return rawValues[column];
+  };
+  return { rows, dim, ...measures, anySpecial: measures.special.includes(1), tile, tileBits, raw };
 }

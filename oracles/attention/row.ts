@@ -1,26 +1,35 @@
 import { type FormatName, formats, ulp } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
+import type { Operand } from './operand.js';
+import type { Sink } from './sink.js';
+
+/** What a row's sum has beside its keys, and what becomes of its weights. */
+export interface RowFeatures {
+  /** Null for none. */
+  readonly sink: Sink | null;
+  /** 1 − the probability of dropout: the weights that are kept are divided by it. 1 without dropout. */
+  readonly share: number;
+}
 
 /**
  * One query with the keys that count for it, every number finite: what the slower levels of the
  * oracle work on. `keys` and `values` hold a whole head; `visible` selects from them.
  */
-export interface Row {
+export interface Row extends RowFeatures {
   /** [qkDim] */
   readonly query: Float64Array;
-  /** [seqlen_k × qkDim] */
-  readonly keys: Float64Array;
-  /** Upper bounds on the Euclidean norms of the query and of every key, [seqlen_k]. */
+  /** An upper bound on the Euclidean norm of the query. */
   readonly queryNorm: number;
-  readonly keyNorms: Float64Array;
-  /** [seqlen_k × vDim] */
-  readonly values: Float64Array;
-  readonly qkDim: number;
-  readonly vDim: number;
-  /** Indices of the keys that take part; never empty. */
+  readonly keys: Operand;
+  readonly values: Operand;
+  /** Indices of the keys that take part, ascending; never empty. */
   readonly visible: Int32Array;
   /** Per visible key 0, or ±1 where the raw score is ±∞ and the softcap makes it ±cap. */
   readonly infinite: Int8Array;
+  /** What is added to the score of each visible key after the softcap; null for nothing. */
+  readonly addends: Float64Array | null;
+  /** 1 for each visible key whose weight dropout keeps, else 0; null without dropout. */
+  readonly kept: Uint8Array | null;
 }
 
 /** The oracle's answer for one row, each value with a proven radius. */
@@ -28,13 +37,28 @@ export interface RowResult {
   /** [vDim] */
   readonly out: Float64Array;
   readonly outRadius: Float64Array;
-  /** Σ p|v| / Σ p per column. */
+  /** Σ p|v| / Σ p per column, under dropout of what multiplies v. */
   readonly magnitude: Float64Array;
   /** Natural log of Σ exp(score). */
   readonly lse: number;
   readonly lseRadius: number;
-  /** The largest score, in natural-log units, to about fp64 accuracy. */
+  /** The largest score of a key, in natural-log units, to about fp64 accuracy. */
   readonly maximum: number;
+  /** Natural log of what O is divided by, the sink included: the LSE itself where that has it or there is none. */
+  readonly denominator: number;
+}
+
+/** The result of a row whose weights are all 0: a row without keys, but for its sink. */
+export function emptyRow(vDim: number, sink: Sink | null): RowResult {
+  return {
+    out: new Float64Array(vDim),
+    outRadius: new Float64Array(vDim),
+    magnitude: new Float64Array(vDim),
+    lse: sink?.inLse === true ? sink.logit : -Infinity,
+    lseRadius: 0,
+    maximum: -Infinity,
+    denominator: sink?.logit ?? -Infinity,
+  };
 }
 
 /**

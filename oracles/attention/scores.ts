@@ -2,6 +2,7 @@ import { doubleDoubleFromRational, scaledIntegerOf } from '../../src/arith/index
 import { lazily } from '../../src/lazily.js';
 import type { ScoreLaw } from '../../src/problem/index.js';
 import { log2e } from '../fixed-point.js';
+import { tileRows } from './operand.js';
 import type { Row } from './row.js';
 
 /** What the fp64 and double-double levels multiply scores by, each as a double-double. */
@@ -18,13 +19,8 @@ export interface ScoreConstants {
 const bits = 160;
 const factorLog2e = lazily(() => log2e(bits));
 
-/**
- * The constants of a score law; relative error of each below 2^-104.
- * @throws Error for a law with an addend, which no level of the oracle adds yet
- */
+/** The constants of a score law; relative error of each below 2^-104. */
 export function scoreConstants(law: ScoreLaw): ScoreConstants {
-  if (law.addend !== null)
-    throw new Error('the attention oracle cannot yet add to scores, as the score law asks');
   const logarithm = factorLog2e();
   const ratio = (numerator: bigint, denominator: bigint, exponent: number) =>
     exponent >= 0
@@ -71,19 +67,39 @@ export function scaledVector(values: Float64Array): ScaledVector {
   return { integers, exponent };
 }
 
-/** scale · q·k of each key that a row sees, exactly; a key marked infinite counts as its finite part. */
+/** Two vectors added element by element, exactly. */
+function sumOf(a: ScaledVector, b: ScaledVector): ScaledVector {
+  const exponent = Math.min(a.exponent, b.exponent);
+  const lifted = ({ integers, exponent: own }: ScaledVector) =>
+    integers.map((x) => x << BigInt(own - exponent));
+  const ofB = lifted(b);
+  return { integers: lifted(a).map((x, j) => x + ofB[j]), exponent };
+}
+
+/**
+ * scale · q·k of each key that a row sees, exactly, and without a softcap what is added to it; a key marked
+ * infinite counts as its finite part.
+ */
 export function exactScores(row: Row, law: ScoreLaw): ScaledVector {
-  const { qkDim, visible } = row;
+  const { keys, visible, addends } = row;
+  const { dim } = keys;
   const query = scaledVector(row.query);
   const scale = scaledIntegerOf(law.scale);
-  const keys = Array.from(visible, (j) =>
-    scaledVector(row.keys.subarray(j * qkDim, (j + 1) * qkDim)),
-  );
-  const exponent = keys.reduce((least, key) => Math.min(least, key.exponent), 1024);
-  const integers = keys.map((key) => {
+  const exponents = new Float64Array(visible.length);
+  const dots = Array.from(visible, (key, j) => {
+    const start = (key % tileRows) * dim;
+    const tile = keys.tile(Math.floor(key / tileRows));
+    const vector = scaledVector(tile.subarray(start, start + dim));
+    exponents[j] = vector.exponent;
     let dot = 0n;
-    for (let t = 0; t < qkDim; t++) dot += key.integers[t] * query.integers[t];
-    return (dot << BigInt(key.exponent - exponent)) * scale.integer;
+    for (let t = 0; t < dim; t++) dot += vector.integers[t] * query.integers[t];
+    return dot;
   });
-  return { integers, exponent: exponent + query.exponent + scale.exponent };
+  const exponent = exponents.reduce((least, e) => Math.min(least, e), 1024);
+  const scores = {
+    integers: dots.map((dot, j) => (dot << BigInt(exponents[j] - exponent)) * scale.integer),
+    exponent: exponent + query.exponent + scale.exponent,
+  };
+  if (addends === null || law.softcap !== null) return scores;
+  return sumOf(scores, scaledVector(addends));
 }

@@ -1,6 +1,8 @@
 import { keysOf, type KeyRange, type ScoreLaw } from '../../src/problem/index.js';
-import type { HeadOperands, Operand } from './operand.js';
-import type { RowResult } from './row.js';
+import type { HeadOperands } from './head-operands.js';
+import type { Operand } from './operand.js';
+import { emptyRow, type RowResult } from './row.js';
+import type { Sink } from './sink.js';
 
 /** Sum of products as IEEE 754 would have it with unbounded precision and range. */
 function classifyDot(query: Operand, row: number, keys: Operand, key: number): number {
@@ -30,23 +32,25 @@ function scoreClass(
   return dot === 0 ? 0 : dot * law.scale;
 }
 
-/** What special values in one column of V make of that column: 0 for nothing, else ±∞ or NaN. */
-function columnClass(
+/** What special values in the columns of V make of them: 0 for nothing, else ±∞ or NaN. */
+function columnClasses(
   values: Operand,
-  column: number,
   weighted: readonly number[],
   weightless: readonly number[],
-): number {
-  let infinity = 0;
-  for (const key of weighted) {
-    const value = values.raw(key, column);
-    if (Number.isFinite(value)) continue;
-    if (Number.isNaN(value) || infinity === -value) return NaN;
-    infinity = value;
-  }
-  return weightless.some((key) => !Number.isFinite(values.raw(key, column))) ? NaN : infinity;
+): Float64Array {
+  const classes = new Float64Array(values.dim);
+  for (const key of weighted)
+    for (let c = 0; c < values.dim; c++) {
+      const value = values.raw(key, c);
+      // ∞ − ∞ is NaN.
+      if (!Number.isFinite(value)) classes[c] += value;
+    }
+  for (const key of weightless)
+    for (let c = 0; c < values.dim; c++) if (!Number.isFinite(values.raw(key, c))) classes[c] = NaN;
+  return classes;
 }
 
+/** A row all of whose elements are the same special value. */
 function constantRow(vDim: number, value: number, lse: number): RowResult {
   return {
     out: new Float64Array(vDim).fill(value),
@@ -55,11 +59,15 @@ function constantRow(vDim: number, value: number, lse: number): RowResult {
     lse,
     lseRadius: 0,
     maximum: lse,
+    denominator: lse,
   };
 }
 
 /** How a row is computed whose special values are known. */
 interface RowSolvers {
+  readonly sink: Sink | null;
+  /** Whether dropout keeps the weight of a key. */
+  readonly isKept: (key: number) => boolean;
   /** The row when every score is finite and only V is special, with special values counted as 0. */
   readonly plain: () => RowResult;
   /** A row of the given finite keys; `infinite` marks scores at ±cap. */
@@ -73,7 +81,9 @@ interface RowSolvers {
  *   whole row and its LSE NaN;
  * - a score of +∞ makes the row NaN (∞ − ∞ under the exponential) and its LSE +∞;
  * - a score of −∞ has weight 0; a row with nothing else is an empty row: O = 0, LSE = −∞;
- * - a softcap turns scores of ±∞ into ±cap before these rules apply;
+ * - a softcap turns scores of ±∞ into ±cap before these rules apply, and what is added is finite;
+ * - a sink is finite, and changes none of this: a row of scores of −∞ has the LSE of its sink, if any;
+ * - a weight that dropout does not keep is a weight of 0;
  * - a NaN in V, or both infinities, under positive weights make the column NaN, one infinity makes it
  *   that infinity; an infinity or a NaN in V under a weight of 0 makes it NaN (0·∞).
  *
@@ -84,7 +94,7 @@ export function resolveSpecialRow(
   row: number,
   ranges: readonly KeyRange[],
   law: ScoreLaw,
-  { plain, solve }: RowSolvers,
+  { sink, isKept, plain, solve }: RowSolvers,
 ): RowResult | null {
   const weighted: number[] = [];
   const infinite: number[] = [];
@@ -107,18 +117,21 @@ export function resolveSpecialRow(
   if (positiveInfinity) return constantRow(values.dim, NaN, Infinity);
   const base =
     weighted.length === 0
-      ? constantRow(values.dim, 0, -Infinity)
+      ? emptyRow(values.dim, sink)
       : specialScores
         ? solve(Int32Array.from(weighted), Int8Array.from(infinite))
         : plain();
-  const withWeight = weighted.filter((key) => values.special[key] !== 0);
-  const withoutWeight = weightless.filter((key) => values.special[key] !== 0);
-  for (let c = 0; c < values.dim; c++) {
-    const kind = columnClass(values, c, withWeight, withoutWeight);
-    if (kind === 0) continue;
+  const areSpecial = (keys: readonly number[]) => keys.filter((key) => values.special[key] !== 0);
+  const ofWeighted = areSpecial(weighted);
+  const classes = columnClasses(values, ofWeighted.filter(isKept), [
+    ...ofWeighted.filter((key) => !isKept(key)),
+    ...areSpecial(weightless),
+  ]);
+  classes.forEach((kind, c) => {
+    if (kind === 0) return;
     base.out[c] = kind;
     base.outRadius[c] = 0;
     base.magnitude[c] = Math.abs(kind);
-  }
+  });
   return base;
 }

@@ -58,7 +58,7 @@ export function cappedScore(score: number, factor: number): number {
 export interface WeightState {
   /** An integer, log2 of what weights are relative to; −∞ before the first key that the row sees. */
   readonly reference: number;
-  /** The largest |exponent| and the largest exponent met. */
+  /** The largest |product| that exponents are made of, and the largest exponent met. */
   readonly extent: number;
   readonly maximum: number;
 }
@@ -79,12 +79,14 @@ function splitHead(x: number): number {
   return t - (t - x);
 }
 
-/** 2^(s·c − reference) with c = high + low: Dekker's product, then the tail of c; 0 below 2^-1000. */
-function weightOf(
-  s: number,
-  c: { readonly high: number; readonly low: number },
-  reference: number,
-) {
+/** A constant as an unevaluated sum of two fp64 numbers. */
+interface Words {
+  readonly high: number;
+  readonly low: number;
+}
+
+/** s·c as a rounded product p and the rest e: Dekker's product, then the tail of c. */
+function productWithRest(s: number, c: Words): { readonly p: number; readonly e: number } {
   const cBig = splitHead(c.high);
   const cSmall = c.high - cBig;
   const p = s * c.high;
@@ -95,29 +97,56 @@ function weightOf(
   e += sSmall * cBig;
   e += sSmall * cSmall;
   e += s * c.low;
+  return { p, e };
+}
+
+/** s·c + a·d likewise, p the rounded sum of the rounded products: what their 2Sum loses joins the rest. */
+function sumWithRest(s: number, c: Words, a: number, d: Words) {
+  const first = productWithRest(s, c);
+  const second = productWithRest(a, d);
+  const p = first.p + second.p;
+  const ofSecond = p - first.p;
+  const lost = first.p - (p - ofSecond) + (second.p - ofSecond);
+  return { p, e: first.e + second.e + lost };
+}
+
+/** 2^(p + e − reference); 0 below 2^-1000. */
+function weightOf({ p, e }: { readonly p: number; readonly e: number }, reference: number): number {
   const n = nearestInteger(p);
   const shift = n - reference;
   if (!(shift >= -1000)) return 0;
   return exp2Fraction(p - n + e) * 2 ** Math.min(shift, 1000);
 }
 
+/** What is added to scores, and what it is multiplied by: of `addedWeights`. */
+export interface Addition {
+  readonly addends: Float64Array;
+  readonly factor: Words;
+}
+
 /**
- * The weights of one row against a tile: `weights`. The row sees the places low ≤ j < high. The reference is
- * raised to the row's maximum when a weight would exceed 2^16; an older sum that falls by more than 2^1022
- * becomes 0. Weights of even places are added, those of odd ones, then the two sums.
+ * The weights of one row against a tile: `weights`, and with an addition `addedWeights`. The row sees the places
+ * low ≤ j < high. The reference is raised to the row's maximum when a weight would exceed 2^16; an older sum that
+ * falls by more than 2^1022 becomes 0. Weights of even places are added, those of odd ones, then the two sums.
  * @param c what scores are multiplied by to be exponents of 2, as a double-double
  */
 export function weighScores(
   scores: Float64Array,
-  c: { readonly high: number; readonly low: number },
+  c: Words,
   { low, high }: { readonly low: number; readonly high: number },
   state: WeightState,
+  addition: Addition | null = null,
 ): RowWeights {
   const weights = new Float64Array(scores.length);
   if (low >= high) return { state, factor: 1, weights, sum: 0 };
-  const exponents = scores.slice(low, high).map((s) => s * c.high);
+  const products = scores.slice(low, high).map((s) => s * c.high);
+  const added = addition?.addends.slice(low, high).map((a) => a * addition.factor.high);
+  const exponents = added === undefined ? products : products.map((y, j) => y + added[j]);
   const largest = exponents.reduce((most, y) => Math.max(most, y), -Infinity);
-  const extent = exponents.reduce((most, y) => Math.max(most, Math.abs(y)), state.extent);
+  const extent = [...products, ...(added ?? [])].reduce(
+    (most, y) => Math.max(most, Math.abs(y)),
+    state.extent,
+  );
   const isFirst = state.reference === -Infinity;
   const isRaised = isFirst || largest - state.reference > 16;
   const reference = isRaised ? nearestInteger(largest) : state.reference;
@@ -125,7 +154,11 @@ export function weighScores(
   const factor = isFirst || shift < -1022 ? 0 : 2 ** shift;
   const sums = [0, 0];
   for (let j = low; j < high; j++) {
-    weights[j] = weightOf(scores[j], c, reference);
+    const exponent =
+      addition === null
+        ? productWithRest(scores[j], c)
+        : sumWithRest(scores[j], c, addition.addends[j], addition.factor);
+    weights[j] = weightOf(exponent, reference);
     sums[j % 2] += weights[j];
   }
   return {

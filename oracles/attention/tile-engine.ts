@@ -2,6 +2,7 @@ import { lazily } from '../../src/lazily.js';
 import { type Operand, tileRows } from './operand.js';
 import { binary } from './tile-kernels.generated.js';
 import type { InterruptedRow, KeyRange } from '../../src/problem/index.js';
+import { log2eWords } from './logarithm-words.js';
 import type { ScoreConstants } from './scores.js';
 
 interface TileKernels {
@@ -32,6 +33,23 @@ interface TileKernels {
     maximum: number,
     sums: number,
   ): void;
+  addedWeights(
+    scores: number,
+    addends: number,
+    rows: number,
+    columns: number,
+    cHigh: number,
+    cLow: number,
+    dHigh: number,
+    dLow: number,
+    low: number,
+    high: number,
+    reference: number,
+    factor: number,
+    extent: number,
+    maximum: number,
+    sums: number,
+  ): void;
 }
 
 /** A block of the WebAssembly memory: where it is, and a view of it. */
@@ -54,6 +72,8 @@ export interface TileEngine {
   readonly keysTransposed: Block;
   /** [64 × 64] raw scores, then weights. */
   readonly scores: Block;
+  /** [64 × 64]: what is added to the scores, after the softcap. */
+  readonly addends: Block;
   /** [64 × vStride] */
   readonly values: Block;
   /** [vStride × 64] */
@@ -84,7 +104,7 @@ export function createTileEngine(qkDim: number, vDim: number): TileEngine {
   };
   const instance = new WebAssembly.Instance(compiled(), { env: { abort } });
   const kernels = instance.exports as unknown as TileKernels;
-  const doubles = tileRows * (2 * qkDim + tileRows + 6 * vStride) + 6 * tileRows;
+  const doubles = tileRows * (2 * qkDim + 2 * tileRows + 6 * vStride) + 6 * tileRows;
   const start = 65536;
   kernels.memory.grow(Math.ceil((doubles * 8) / 65536) + 1);
   let next = start;
@@ -103,6 +123,7 @@ export function createTileEngine(qkDim: number, vDim: number): TileEngine {
     queries: block(tileRows * qkDim),
     keysTransposed: block(qkDim * tileRows),
     scores: block(tileRows * tileRows),
+    addends: block(tileRows * tileRows),
     values: block(tileRows * vStride),
     valuesTransposed: block(vStride * tileRows),
     tileSum: block(tileRows * vStride),
@@ -119,35 +140,26 @@ export function createTileEngine(qkDim: number, vDim: number): TileEngine {
   };
 }
 
-/** Copies rows [first, first + 64) of a [rows × dim] array into a tile, zero beyond the end. */
+/** Copies up to 64 rows of `dim` elements into a tile, zero beyond them. */
 export function loadTile(
   tile: Float64Array,
   source: Float64Array,
-  first: number,
   dim: number,
   stride: number,
 ): void {
-  const rows = Math.min(tileRows, source.length / dim - first);
   tile.fill(0);
-  if (stride === dim) tile.set(source.subarray(first * dim, (first + rows) * dim));
+  if (stride === dim) tile.set(source);
   else
-    for (let i = 0; i < rows; i++)
-      tile.set(source.subarray((first + i) * dim, (first + i + 1) * dim), i * stride);
+    for (let from = 0, to = 0; from < source.length; from += dim, to += stride)
+      tile.set(source.subarray(from, from + dim), to);
 }
 
-/** Copies rows [first, first + 64) of a [rows × dim] array into a [dim × 64] tile, zero beyond the end. */
-export function loadTransposedTile(
-  tile: Float64Array,
-  source: Float64Array,
-  first: number,
-  dim: number,
-): void {
-  const rows = Math.min(tileRows, source.length / dim - first);
+/** Copies up to 64 rows of `dim` elements into a [dim × 64] tile, zero beyond them. */
+export function loadTransposedTile(tile: Float64Array, source: Float64Array, dim: number): void {
+  const rows = source.length / dim;
   if (rows < tileRows) tile.fill(0);
-  for (let i = 0; i < rows; i++) {
-    let at = (first + i) * dim;
+  for (let i = 0, at = 0; i < rows; i++)
     for (let t = i; t < dim * tileRows; t += tileRows) tile[t] = source[at++];
-  }
 }
 
 /** Raw scores of 64 queries (loaded in the engine) against the tile of keys at `firstKey`. */
@@ -158,7 +170,7 @@ export function scoreTile(
   constants: ScoreConstants,
 ) {
   const { kernels, queries, keysTransposed, scores } = engine;
-  loadTransposedTile(keysTransposed.view, keys.values, firstKey, keys.dim);
+  loadTransposedTile(keysTransposed.view, keys.tile(firstKey / tileRows), keys.dim);
   kernels.product(
     queries.address,
     keysTransposed.address,
@@ -176,6 +188,18 @@ function gapsOf(ranges: readonly KeyRange[]): KeyRange[] {
   return ranges.slice(1).map(({ begin }, i) => ({ begin: ranges[i].end, end: begin }));
 }
 
+/** A row of a [64 × 64] block. */
+function rowOf({ view }: Block, row: number): Float64Array {
+  return view.subarray(row * tileRows, (row + 1) * tileRows);
+}
+
+/** What `weightTile` turns scores into weights by. */
+interface WeightRules {
+  readonly constants: ScoreConstants;
+  /** Whether the engine's addends count. */
+  readonly isAdded: boolean;
+}
+
 /**
  * Turns the scores of a tile into weights, in place. Rows see the places from `low` up to `high` but for
  * the gaps of those that are interrupted: a gap counts with the score of a key that its row sees, which
@@ -183,31 +207,38 @@ function gapsOf(ranges: readonly KeyRange[]): KeyRange[] {
  */
 export function weightTile(
   engine: TileEngine,
-  constants: ScoreConstants,
+  { constants: { factorHigh, factorLow }, isAdded }: WeightRules,
   interrupted: readonly InterruptedRow[],
 ): void {
-  const { kernels, scores, low, high, reference, factor, extent, maximum, tileTotal } = engine;
-  const rowOf = (row: number) => scores.view.subarray(row * tileRows, (row + 1) * tileRows);
+  const { kernels, scores, addends, low, high, reference, factor, extent, maximum } = engine;
+  const { tileTotal } = engine;
+  for (const { row, ranges } of interrupted)
+    for (const block of isAdded ? [scores, addends] : [scores]) {
+      const ofRow = rowOf(block, row);
+      for (const { begin, end } of gapsOf(ranges)) ofRow.fill(ofRow[ranges[0].begin], begin, end);
+    }
+  const bounds = [low.address, high.address] as const;
+  const state = [reference.address, factor.address, extent.address, maximum.address] as const;
+  const sums = tileTotal.address;
+  const c = [factorHigh, factorLow] as const;
+  if (isAdded) {
+    const { high: dHigh, low: dLow } = log2eWords();
+    const { address } = addends;
+    kernels.addedWeights(
+      scores.address,
+      address,
+      tileRows,
+      tileRows,
+      ...c,
+      dHigh,
+      dLow,
+      ...bounds,
+      ...state,
+      sums,
+    );
+  } else kernels.weights(scores.address, tileRows, tileRows, ...c, ...bounds, ...state, sums);
   for (const { row, ranges } of interrupted) {
-    const ofRow = rowOf(row);
-    for (const { begin, end } of gapsOf(ranges)) ofRow.fill(ofRow[ranges[0].begin], begin, end);
-  }
-  kernels.weights(
-    scores.address,
-    tileRows,
-    tileRows,
-    constants.factorHigh,
-    constants.factorLow,
-    low.address,
-    high.address,
-    reference.address,
-    factor.address,
-    extent.address,
-    maximum.address,
-    tileTotal.address,
-  );
-  for (const { row, ranges } of interrupted) {
-    const ofRow = rowOf(row);
+    const ofRow = rowOf(scores, row);
     for (const { begin, end } of gapsOf(ranges)) ofRow.fill(0, begin, end);
     tileTotal.view[row] = ofRow.reduce((sum, weight) => sum + weight, 0);
   }

@@ -1,9 +1,14 @@
-import { countKeys, maskTile, spanOfRows, type ScoreLaw } from '../../src/problem/index.js';
+import { doubleDouble } from '../../src/arith/index.js';
+import { countKeys, maskTile, spanOfRows } from '../../src/problem/index.js';
 import { naturalLogarithmOfNumber } from '../fixed-point.js';
-import { dotError, gamma, tileRows, type QueryBlock } from './operand.js';
-import type { RowResult } from './row.js';
-import type { ScoreConstants } from './scores.js';
+import { dotError, gamma } from './dot-error.js';
+import type { QueryBlock } from './head-operands.js';
+import { tileRows } from './operand.js';
+import { emptyRow, type RowResult } from './row.js';
+import type { Rules } from './rules.js';
+import { scaledDown, withSink } from './sink.js';
 import { loadTile, scoreTile, type TileEngine, weightTile } from './tile-engine.js';
+import { dropWeights, loadAddends } from './tile-features.js';
 
 /** Unit roundoff of fp64. */
 const u = 2 ** -53;
@@ -20,22 +25,33 @@ export const weightRoundoff = 4 * u;
 /** Exponents beyond this leave too few fraction bits; such a row goes to a slower level. */
 export const largestExponent = 2 ** 40;
 
+/**
+ * With addends, of each of the two products that an exponent is the sum of: the rests of both and what the sum loses
+ * then come to less than 2^-12, as the rest of one product does within `largestExponent`.
+ */
+const largestSummand = 2 ** 38;
+
 /** Everything below 2^-1000 of a row's largest weight is dropped by the tile kernels. */
 const droppedWeight = 2 ** -999;
 
-/**
- * Up to 64 rows in fp64 with a proven radius, streaming over the keys tile by tile. Rows without a
- * visible key give out 0 and LSE −∞. A row that leaves the range of the error analysis comes back
- * with an infinite or NaN radius. Infinities and NaNs of the operands count as 0 here.
- */
-export function tileLevel(
-  engine: TileEngine,
-  { operands: { query, keys, values }, firstRow, ranges }: QueryBlock,
-  law: ScoreLaw,
-  constants: ScoreConstants,
-): RowResult[] {
+/** What the tiles of keys leave of a row, beside the sums that the engine has. */
+interface TileSums {
+  /** Per row: the sum of its weights, of how many tiles, and the largest error of a dot product. */
+  readonly total: Float64Array;
+  readonly tiles: Float64Array;
+  readonly scoreError: Float64Array;
+  /** Per row: whether dropout keeps the weight of any key that it sees; all 1 without dropout. */
+  readonly anyKept: Uint8Array;
+}
+
+/** Streams the keys that a block sees through the engine, tile by tile. */
+function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums {
   const { kernels, vStride, low, high } = engine;
-  loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
+  const { operands, firstRow, ranges } = block;
+  const { query, keys, values } = operands;
+  const { constants, kept } = rules;
+  const { addend } = rules.law;
+  loadTile(engine.queries.view, query.tile(firstRow / tileRows), query.dim, query.dim);
   engine.reference.view.fill(-Infinity);
   engine.extent.view.fill(0);
   engine.maximum.view.fill(-Infinity);
@@ -44,6 +60,7 @@ export function tileLevel(
   const total = new Float64Array(tileRows);
   const tiles = new Float64Array(tileRows);
   const scoreError = new Float64Array(tileRows);
+  const anyKept = new Uint8Array(tileRows).fill(kept === null ? 1 : 0);
   const span = spanOfRows(ranges);
   const first = Math.floor(span.begin / tileRows) * tileRows;
   for (let firstKey = first; firstKey < span.end; firstKey += tileRows) {
@@ -52,8 +69,11 @@ export function tileLevel(
     if (!isSeen) continue;
     const tile = firstKey / tileRows;
     scoreTile(engine, keys, firstKey, constants);
-    weightTile(engine, constants, interrupted);
-    loadTile(engine.values.view, values.values, firstKey, values.dim, vStride);
+    if (addend !== null) loadAddends(engine, addend, block, firstKey);
+    weightTile(engine, { constants, isAdded: addend !== null }, interrupted);
+    if (kept !== null)
+      dropWeights(engine, kept, block, firstKey, { target: engine.scores.view, anyKept });
+    loadTile(engine.values.view, values.tile(tile), values.dim, vStride);
     kernels.productWithMagnitude(
       engine.scores.address,
       engine.values.address,
@@ -79,54 +99,100 @@ export function tileLevel(
       scoreError[i] = Math.max(scoreError[i], dotError(query, firstRow + i, keys, tile));
     }
   }
+  return { total, tiles, scoreError, anyKept };
+}
+
+/**
+ * The relative error of a row's weights and of their sum, the sink's included; infinite for a row that leaves the
+ * range of the analysis.
+ */
+function trustOf(
+  { law, constants, sinkOf }: Rules,
+  head: number,
+  { scoreError, tiles, extent }: Readonly<Record<'scoreError' | 'tiles' | 'extent', number>>,
+): number {
+  const exponentError =
+    Math.abs(law.scale) * scoreError + (law.softcap === null ? 0 : law.softcap * 2 ** -50);
+  // exp(x) − 1 ≤ x + x² for x < 1
+  const weightError =
+    exponentError < 2 ** -10
+      ? (exponentError + exponentError ** 2) * (1 + 2 ** -20) + weightRoundoff
+      : Infinity;
+  const largest = law.addend === null ? largestExponent : largestSummand;
+  const sink = sinkOf(head);
+  const inRange =
+    extent <= largest && Number.isFinite(constants.capFactorHigh) && sink?.weight !== null;
+  // The sink's sum is one more, and its own weight is within that of the keys.
+  return inRange ? weightError + gamma(tileRows + tiles + (sink === null ? 0 : 1)) : Infinity;
+}
+
+/** ln(sum · 2^reference) with its radius, for a sum with relative error `trusted`. */
+function logarithmOfSum(sum: number, reference: number, trusted: number) {
+  const logarithm = naturalLogarithmOfNumber(sum);
+  // reference · ln 2 with ln 2 = high + low, high of 32 bits so that the product is exact.
+  const value =
+    reference * 0.6931471803691238 + (reference * 1.9082149292705877e-10 + logarithm.value);
+  const radius =
+    trusted * (1 + 2 ** -8) +
+    logarithm.radius +
+    4 * u * (Math.abs(value) + Math.abs(logarithm.value));
+  return {
+    value,
+    radius: Math.abs(reference) <= 2 ** 20 ? radius : radius + 4 * u * Math.abs(reference),
+  };
+}
+
+/**
+ * Up to 64 rows in fp64 with a proven radius, streaming over the keys tile by tile. Rows without a
+ * visible key give out 0 and LSE −∞, or what their sink makes of it. A row that leaves the range of the error
+ * analysis comes back with an infinite or NaN radius. Infinities and NaNs of the operands count as 0 here.
+ */
+export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): RowResult[] {
+  const { vStride } = engine;
+  const { operands, ranges } = block;
+  const { head, values } = operands;
+  const { total, tiles, scoreError, anyKept } = sumTiles(engine, block, rules);
+  const sink = rules.sinkOf(head);
+  const share = rules.kept?.share ?? 1;
+  // The quotient's rounding; of the sink's sum and of the product with the share, too.
+  const roundings = sink === null && rules.kept === null ? 2 * u : 6 * u;
   return ranges.map((ofRow, i) => {
+    if (ofRow.length === 0) return emptyRow(values.dim, sink);
     const start = i * vStride;
     const out = new Float64Array(values.dim);
     const magnitude = new Float64Array(values.dim);
     const outRadius = new Float64Array(values.dim);
-    if (ofRow.length === 0)
-      return { out, outRadius, magnitude, lse: -Infinity, lseRadius: 0, maximum: -Infinity };
-    const l = total[i];
     const count = countKeys(ofRow);
-    const exponentError =
-      Math.abs(law.scale) * scoreError[i] + (law.softcap === null ? 0 : law.softcap * 2 ** -50);
-    // exp(x) − 1 ≤ x + x² for x < 1
-    const weightError =
-      exponentError < 2 ** -10
-        ? (exponentError + exponentError ** 2) * (1 + 2 ** -20) + weightRoundoff
-        : Infinity;
-    const sumError = gamma(tileRows + tiles[i]);
-    const inRange =
-      engine.extent.view[i] <= largestExponent && Number.isFinite(constants.capFactorHigh);
-    const trusted = inRange ? weightError + sumError : Infinity;
-    const relative = 2 * trusted * (1 + 2 ** -8) + 2 * u;
+    const trusted = trustOf(rules, head, {
+      scoreError: scoreError[i],
+      tiles: tiles[i],
+      extent: engine.extent.view[i],
+    });
+    const relative = 2 * trusted * (1 + 2 ** -8) + roundings;
+    const reference = engine.reference.view[i];
+    const { sum, lift } = withSink(doubleDouble(total[i]), reference, sink);
+    const divisor = sum.high * share;
     for (let c = 0; c < values.dim; c++) {
-      out[c] = engine.sum.view[start + c] / l;
-      magnitude[c] = engine.magnitude.view[start + c] / l;
-      const largest = values.columnLargest[c];
-      const floor = count * (droppedWeight * largest + 2 ** -1070) * 2 + 2 ** -1074;
+      out[c] = scaledDown(engine.sum.view[start + c] / divisor, lift);
+      magnitude[c] = scaledDown(engine.magnitude.view[start + c] / divisor, lift);
+      const largest = anyKept[i] === 0 ? 0 : values.columnLargest[c];
+      const dropped = (count * (droppedWeight * largest + 2 ** -1070) * 2) / share;
+      const floor = scaledDown(dropped, lift) + (lift === 0 ? 2 ** -1074 : 2 ** -1072);
       outRadius[c] =
         magnitude[c] === 0 && out[c] === 0 && largest === 0
           ? 0
           : relative * (1 + 4 * relative) * magnitude[c] + floor;
     }
-    const logarithm = naturalLogarithmOfNumber(l);
-    const reference = engine.reference.view[i];
-    // reference · ln 2 with ln 2 = high + low, high of 32 bits so that the product is exact.
-    const lse =
-      reference * 0.6931471803691238 + (reference * 1.9082149292705877e-10 + logarithm.value);
-    const lseRadius =
-      trusted * (1 + 2 ** -8) +
-      logarithm.radius +
-      4 * u * (Math.abs(lse) + Math.abs(logarithm.value));
+    const denominator = logarithmOfSum(sum.high, reference + lift, trusted);
+    const lse = sink?.inLse === false ? logarithmOfSum(total[i], reference, trusted) : denominator;
     return {
       out,
       outRadius,
       magnitude,
-      lse,
-      lseRadius:
-        Math.abs(reference) <= 2 ** 20 ? lseRadius : lseRadius + 4 * u * Math.abs(reference),
+      lse: lse.value,
+      lseRadius: lse.radius,
       maximum: engine.maximum.view[i] * Math.LN2,
+      denominator: denominator.value,
     };
   });
 }

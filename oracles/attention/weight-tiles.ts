@@ -2,14 +2,13 @@ import { levels, type AttentionReference } from './attention.js';
 import {
   maskTile,
   problemMask,
-  scoreLaw,
   spanOfRows,
   type Mask,
   type Problem,
 } from '../../src/problem/index.js';
-import { headOperands, tileRows, type QueryBlock } from './operand.js';
-import type { RowResult } from './row.js';
-import { scoreConstants, type ScoreConstants } from './scores.js';
+import { headOperands, type QueryBlock } from './head-operands.js';
+import { tileRows } from './operand.js';
+import { rulesOf, type Rules } from './rules.js';
 import {
   createTileEngine,
   loadTile,
@@ -18,6 +17,7 @@ import {
   type TileEngine,
   weightTile,
 } from './tile-engine.js';
+import { dropWeights, loadAddends } from './tile-features.js';
 
 /** Normalised weights p / Σ p (a sink among Σ p) of 64 rows against one tile of 64 keys, for statistics. */
 export interface WeightTile {
@@ -38,38 +38,53 @@ export interface WeightTile {
   readonly projections: readonly Float64Array[];
 }
 
-/** What each row of a block has by an earlier pass; a row whose LSE is not finite gets weight 0. */
-type WeighedRow = Pick<RowResult, 'lse' | 'maximum'>;
+/** What each row of a block has by an earlier pass; a row whose sum is not finite gets weight 0. */
+interface WeighedRow {
+  readonly maximum: number;
+  readonly denominator: number;
+}
+
+/** What is visited of a block: inner products with its rows of some matrices, [queries × vDim] each. */
+interface TileVisit {
+  readonly projected: readonly Float64Array[];
+  readonly visit: (tile: WeightTile) => void;
+}
 
 /**
  * Visits the weights of up to 64 rows tile by tile, to about 2^-44 relative accuracy (no radius), with
- * the inner products of each row of `projected` (each [queries × vDim]) with each key's value. The
- * arrays of a tile are reused from call to call.
+ * the inner products of each row of `projected` with each key's value. The arrays of a tile are reused from call
+ * to call.
  */
 function visitWeightTiles(
   engine: TileEngine,
-  { operands: { query, keys, values }, firstRow, ranges }: QueryBlock,
+  block: QueryBlock,
   rows: readonly WeighedRow[],
-  constants: ScoreConstants,
-  {
-    projected,
-    visit,
-  }: { readonly projected: readonly Float64Array[]; readonly visit: (tile: WeightTile) => void },
+  { law: { addend }, constants, kept }: Rules,
+  { projected, visit }: TileVisit,
 ): void {
   const { kernels, vStride } = engine;
-  loadTile(engine.queries.view, query.values, firstRow, query.dim, query.dim);
-  const isUsable = rows.map(({ lse }) => Number.isFinite(lse));
+  const { firstRow, ranges } = block;
+  const { query, keys, values } = block.operands;
+  loadTile(engine.queries.view, query.tile(firstRow / tileRows), query.dim, query.dim);
+  const isUsable = rows.map(
+    ({ maximum, denominator }) => Number.isFinite(maximum) && Number.isFinite(denominator),
+  );
   const usable = ranges.map((range, i) => (isUsable[i] ? range : []));
   const reference = rows.map(({ maximum }, i) =>
     isUsable[i] ? Math.round(maximum / Math.LN2) : 0,
   );
   // ∞ − ∞ times the weights of a row without keys would be NaN.
-  const normalise = rows.map(({ lse }, i) =>
-    isUsable[i] ? Math.exp(reference[i] * Math.LN2 - lse) : 0,
+  const normalise = rows.map(({ denominator }, i) =>
+    isUsable[i] ? Math.exp(reference[i] * Math.LN2 - denominator) : 0,
   );
   engine.extent.view.fill(0);
   engine.maximum.view.fill(-Infinity);
   const projections = projected.map(() => new Float64Array(tileRows * tileRows));
+  const ofRows = (matrix: Float64Array) =>
+    matrix.subarray(firstRow * values.dim, (firstRow + tileRows) * values.dim);
+  const weights = engine.scores.view;
+  const dropped = kept === null ? null : new Float64Array(weights.length);
+  const anyKept = new Uint8Array(tileRows);
   const { low, high } = engine;
   const span = spanOfRows(usable);
   const first = Math.floor(span.begin / tileRows) * tileRows;
@@ -77,9 +92,9 @@ function visitWeightTiles(
     const tile = { begin: firstKey, end: firstKey + tileRows };
     const { isSeen, interrupted } = maskTile(usable, tile, low.view, high.view);
     if (!isSeen) continue;
-    loadTransposedTile(engine.valuesTransposed.view, values.values, firstKey, values.dim);
+    loadTransposedTile(engine.valuesTransposed.view, values.tile(firstKey / tileRows), values.dim);
     projected.forEach((matrix, index) => {
-      loadTile(engine.tileSum.view, matrix, firstRow, values.dim, vStride);
+      loadTile(engine.tileSum.view, ofRows(matrix), values.dim, vStride);
       kernels.product(
         engine.tileSum.address,
         engine.valuesTransposed.address,
@@ -91,11 +106,16 @@ function visitWeightTiles(
       projections[index].set(engine.scores.view);
     });
     scoreTile(engine, keys, firstKey, constants);
+    if (addend !== null) loadAddends(engine, addend, block, firstKey);
     for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
-    weightTile(engine, constants, interrupted);
+    weightTile(engine, { constants, isAdded: addend !== null }, interrupted);
     for (let i = 0; i < ranges.length; i++) {
       const factor = normalise[i];
-      for (let j = 0; j < tileRows; j++) engine.scores.view[i * tileRows + j] *= factor;
+      for (let j = 0; j < tileRows; j++) weights[i * tileRows + j] *= factor;
+    }
+    if (kept !== null && dropped !== null) {
+      dropWeights(engine, kept, block, firstKey, { target: dropped, anyKept });
+      dropped.forEach((weight, at) => (dropped[at] = weight / kept.share));
     }
     visit({
       firstRow,
@@ -103,8 +123,8 @@ function visitWeightTiles(
       firstKey,
       keys: Math.min(tileRows, keys.rows - firstKey),
       stride: tileRows,
-      weights: engine.scores.view,
-      applied: engine.scores.view,
+      weights,
+      applied: dropped ?? weights,
       projections,
     });
   }
@@ -134,10 +154,10 @@ export function forEachWeightTile(
 ): void {
   const { shape } = reference;
   const { queries, qkDim, vDim } = shape;
-  const constants = scoreConstants(scoreLaw(problem));
+  const rules = rulesOf(problem, shape);
   const engine = createTileEngine(qkDim, vDim);
-  let head = 0;
   for (const operands of headOperands(problem, shape)) {
+    const { head } = operands;
     const size = queries * vDim;
     const ofHead = (matrix: Float64Array) => matrix.subarray(head * size, (head + 1) * size);
     const slices = projected.map(ofHead);
@@ -148,17 +168,16 @@ export function forEachWeightTile(
         const at = head * queries + first + i;
         const special = levels[reference.level[at]] === 'special';
         return {
-          lse: special ? NaN : reference.quantities.lse.values[at],
+          denominator: special ? NaN : reference.denominator[at],
           maximum: reference.maximum[at],
         };
       });
       visitor.begin(head, first, count);
-      visitWeightTiles(engine, { operands, firstRow: first, ranges }, rows, constants, {
+      visitWeightTiles(engine, { operands, firstRow: first, ranges }, rows, rules, {
         projected: slices,
         visit: visitor.visit,
       });
       visitor.end(head, first, count);
     }
-    head++;
   }
 }

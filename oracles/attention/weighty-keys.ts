@@ -1,4 +1,5 @@
 import type { ScoreLaw } from '../../src/problem/index.js';
+import { operandRow } from './operand.js';
 import type { Row, RowResult } from './row.js';
 import type { ScoreConstants } from './scores.js';
 
@@ -22,43 +23,60 @@ interface ExponentIntervals {
   readonly largest: number;
 }
 
+/** An upper bound on log2 e, and what an exponent's roundings in fp64 are counted as, relative to its parts. */
+const log2eUp = 1.4427;
+const slack = 1 + 2 ** -20;
+
+/** The dot product of a row of keys with the query in fp64. */
+function plainDot(query: Float64Array, key: Float64Array): number {
+  // Four sums at once, since one would wait for each of its additions.
+  let score = 0;
+  let second = 0;
+  let third = 0;
+  let fourth = 0;
+  let t = 0;
+  for (; t + 4 <= query.length; t += 4) {
+    score += query[t] * key[t];
+    second += query[t + 1] * key[t + 1];
+    third += query[t + 2] * key[t + 2];
+    fourth += query[t + 3] * key[t + 3];
+  }
+  for (; t < query.length; t++) score += query[t] * key[t];
+  return score + (second + third + fourth);
+}
+
 /**
  * Where the exponent of each key lies: the score in fp64, with the bound γ(d)·‖q‖·‖k‖ on
  * a dot product's error (Higham, Theorem 3.1: the order of the sum does not matter) and 16 roundings
  * more, of which the constant and its product take two, the ends of the interval one each, and the
- * comparison of two such ends two. Null with a softcap: capped scores are no further apart than twice
- * the cap.
+ * comparison of two such ends two; an addend has those of its own product and of the sum, too. With a softcap the
+ * score is anywhere within the cap, which says something where there are addends, and else nothing: null.
  */
 export function exponentIntervals(
   row: Row,
   law: ScoreLaw,
   constants: ScoreConstants,
 ): ExponentIntervals | null {
-  if (law.softcap !== null) return null;
-  const { query, queryNorm, keys, keyNorms, qkDim, visible } = row;
+  const { query, queryNorm, keys, visible, addends } = row;
+  if (law.softcap !== null && addends === null) return null;
   const factor = constants.factorHigh;
-  const share = (qkDim + 16) * u * (1 + 2 ** -20) * Math.abs(factor) * queryNorm;
-  const underflow = (qkDim + 1) * 2 ** -1073 * (Math.abs(factor) + 1);
+  const share = (keys.dim + 16) * u * slack * Math.abs(factor) * queryNorm;
+  const underflow = (keys.dim + 1) * 2 ** -1073 * (Math.abs(factor) + 1);
+  const addendShare = 16 * u * slack * log2eUp;
+  const cap = (law.softcap ?? 0) * log2eUp * slack;
   const upper = new Float64Array(visible.length);
   let largest = -Infinity;
   for (let j = 0; j < visible.length; j++) {
-    // Four sums at once, since one would wait for each of its additions.
-    let score = 0;
-    let second = 0;
-    let third = 0;
-    let fourth = 0;
-    const start = visible[j] * qkDim;
-    let t = 0;
-    for (; t + 4 <= qkDim; t += 4) {
-      score += query[t] * keys[start + t];
-      second += query[t + 1] * keys[start + t + 1];
-      third += query[t + 2] * keys[start + t + 2];
-      fourth += query[t + 3] * keys[start + t + 3];
+    let exponent = 0;
+    let error = cap;
+    if (law.softcap === null) {
+      exponent = plainDot(query, operandRow(keys, visible[j])) * factor;
+      error = share * keys.norm[visible[j]] + underflow;
     }
-    for (; t < qkDim; t++) score += query[t] * keys[start + t];
-    score += second + third + fourth;
-    const exponent = score * factor;
-    const error = share * keyNorms[visible[j]] + underflow;
+    if (addends !== null) {
+      exponent += addends[j] * Math.LOG2E;
+      error += addendShare * Math.abs(addends[j]) + 16 * u * error;
+    }
     upper[j] = exponent + error;
     largest = Math.max(largest, exponent - error);
   }
@@ -79,15 +97,18 @@ export function weightyRow(
   const { upper, largest } = intervals;
   const cutoff = largest - octaves - 1;
   // A comparison with NaN is false, so that what is not known is kept.
-  const kept: number[] = [];
-  for (let j = 0; j < upper.length; j++) if (!(upper[j] < cutoff)) kept.push(j);
-  const dropped = upper.length - kept.length;
+  const weighty: number[] = [];
+  for (let j = 0; j < upper.length; j++) if (!(upper[j] < cutoff)) weighty.push(j);
+  const dropped = upper.length - weighty.length;
   if (dropped === 0) return { row, dropped, octaves };
+  const { visible, infinite, addends, kept } = row;
   return {
     row: {
       ...row,
-      visible: Int32Array.from(kept, (j) => row.visible[j]),
-      infinite: Int8Array.from(kept, (j) => row.infinite[j]),
+      visible: Int32Array.from(weighty, (j) => visible[j]),
+      infinite: Int8Array.from(weighty, (j) => infinite[j]),
+      addends: addends === null ? null : Float64Array.from(weighty, (j) => addends[j]),
+      kept: kept === null ? null : Uint8Array.from(weighty, (j) => kept[j]),
     },
     dropped,
     octaves,
@@ -97,11 +118,11 @@ export function weightyRow(
 /**
  * The result of a row's weighty keys as one of the whole row. The dropped keys' weights come to at
  * most δ = dropped · 2^-octaves of the sum of the others, so they move O and Σ p|v| / Σ p by at most
- * 2δ·max|v| and the LSE by at most δ. `columnLargest` bounds |v| by column.
+ * 2δ·max|v|, over what dropout divides by, and the LSE by at most δ. `columnLargest` bounds |v| by column.
  */
 export function withDroppedKeys(
   result: RowResult,
-  { dropped, octaves }: WeightyRow,
+  { row, dropped, octaves }: WeightyRow,
   columnLargest: Float64Array,
 ): RowResult {
   if (dropped === 0) return result;
@@ -112,7 +133,7 @@ export function withDroppedKeys(
     outRadius: result.outRadius.map((radius, c) =>
       columnLargest[c] === 0
         ? radius
-        : (radius + 2 * share * columnLargest[c]) * (1 + 2 ** -50) + Number.MIN_VALUE,
+        : (radius + (2 * share * columnLargest[c]) / row.share) * (1 + 2 ** -50) + Number.MIN_VALUE,
     ),
     // An LSE beyond fp64 is an infinity, which has no radius.
     lseRadius: Number.isFinite(result.lse)

@@ -2,6 +2,10 @@ import { type FormatName, formats } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { listed, quoted, shortened, tensorIn } from './messages.js';
 
+/** What elements are that are whole numbers or truths. */
+export type WholeDtype =
+  'truth' | 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32' | 'uint32' | 'int64' | 'uint64';
+
 /** What a container's dtype says about the elements stored under it. */
 export interface DtypeFacts {
   /** Bits of one element; null when the dtype does not fix them. */
@@ -10,6 +14,8 @@ export interface DtypeFacts {
   readonly format: FormatName | null;
   /** The formats a caller may declare such elements to have. */
   readonly declarable: readonly FormatName[];
+  /** The whole numbers that its elements are; null when they are none. */
+  readonly whole: WholeDtype | null;
   /** What the elements are, for messages, as in `holds ${holds}`. */
   readonly holds: string;
   /** How to mend a tensor that cannot be read, for messages. */
@@ -31,6 +37,7 @@ export function floatDtype(format: FormatName): DtypeFacts {
     bits: formats[format].storageBits,
     format,
     declarable: format === 'fp32' ? ['fp32', 'tf32'] : [format],
+    whole: null,
     holds: `${format} numbers`,
     mend: '',
   };
@@ -45,8 +52,18 @@ export function rawDtype(
   holds: string,
   format: FormatName | null = null,
 ): DtypeFacts {
-  return { bits, format, declarable: formatsOfWidth(bits), holds, mend: convert };
+  return { bits, format, declarable: formatsOfWidth(bits), whole: null, holds, mend: convert };
 }
+
+/** Facts of a dtype of integers, which may carry the bit patterns of any format of their width. */
+export function integerDtype(whole: Exclude<WholeDtype, 'truth'>): DtypeFacts {
+  const bits = Number(/[0-9]+/.exec(whole)?.[0]);
+  const holds = `${bits}-bit ${whole.startsWith('u') ? 'unsigned ' : ''}integers`;
+  return { ...rawDtype(bits, holds), whole };
+}
+
+/** Facts of a dtype of truths, a byte each. */
+export const truthDtype: DtypeFacts = { ...opaqueDtype(8, 'booleans'), whole: 'truth' };
 
 /** Facts of a dtype that is legal in its container, but no format of ours. */
 export function opaqueDtype(
@@ -54,7 +71,7 @@ export function opaqueDtype(
   holds: string,
   mend: string = convert,
 ): DtypeFacts {
-  return { bits, format: null, declarable: [], holds, mend };
+  return { bits, format: null, declarable: [], whole: null, holds, mend };
 }
 
 /** The formats a caller declares tensors to have, by tensor name. */

@@ -1,17 +1,27 @@
 import { Float16Array, isFloat16Array } from '@petamoriken/float16';
 import { type FormatName, formats } from '../formats/index.js';
 import type { TensorData } from '../formats/index.js';
+import type { StoredTensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
+
+/** What the elements of a tensor are that is written: a format, integers or truths. */
+export type WrittenType = FormatName | 'int32' | 'truth';
+
+/** What the elements of a tensor are. */
+export function writtenType(tensor: StoredTensor): WrittenType {
+  if ('format' in tensor) return tensor.format;
+  return tensor.data instanceof Int32Array ? 'int32' : 'truth';
+}
 
 interface Storage {
   /** What a message calls the typed array. */
   readonly arrayName: string;
   readonly over: (buffer: ArrayBuffer) => TensorData;
-  readonly holds: (data: TensorData) => boolean;
+  readonly holds: (data: unknown) => boolean;
 }
 
-function tagOf(data: TensorData): string {
-  return data[Symbol.toStringTag];
+function tagOf(data: unknown): unknown {
+  return ArrayBuffer.isView(data) ? (data as Uint8Array)[Symbol.toStringTag] : undefined;
 }
 
 const float32: Storage = {
@@ -83,7 +93,7 @@ export function elementsOver(format: FormatName, buffer: ArrayBuffer): TensorDat
  * The bytes behind a tensor's elements. No copy. Little-endian, as every host is that Node.js runs
  * GPU tools on; big-endian hosts are not supported.
  */
-export function bytesOf(data: TensorData): Uint8Array {
+export function bytesOf(data: StoredTensor['data']): Uint8Array {
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
@@ -95,12 +105,14 @@ export function swapBytes(bytes: Uint8Array, size: number): void {
   else if (size === 8) view.swap64();
 }
 
-/** What a message calls the typed array that a format's elements are kept in. */
-export function arrayNameOf(format: FormatName): string {
-  return storages[format].arrayName;
+/** What a message calls the typed array that elements are kept in. */
+export function arrayNameOf(type: WrittenType): string {
+  if (type === 'int32') return 'Int32Array';
+  return type === 'truth' ? bytePatterns.arrayName : storages[type].arrayName;
 }
 
-/** Whether elements of the format are kept in typed arrays of this one's kind. */
-export function isArrayOf(format: FormatName, data: TensorData): boolean {
-  return storages[format].holds(data);
+/** Whether such elements are kept in typed arrays of this one's kind. */
+export function isArrayOf(type: WrittenType, data: unknown): boolean {
+  if (type === 'int32') return data instanceof Int32Array;
+  return (type === 'truth' ? bytePatterns : storages[type]).holds(data);
 }

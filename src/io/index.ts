@@ -9,16 +9,30 @@ export { openTensorFile, type OpenOptions } from './open-tensor-file.js';
 export { readText } from './byte-source.js';
 export { writeSafetensors } from './safetensors/safetensors.js';
 export type { TensorEntry, TensorFile } from './tensor-file.js';
-export { layouts, toHeadsFirst, type Layout } from './problem-file.js';
+export { toHeadsFirst } from './problem/canonical.js';
 export {
+  namesRead,
+  problemInputNames,
+  problemInputs,
+  type InputChoice,
+  type ProblemInputName,
+  type ReadNames,
+} from './problem/inputs.js';
+export { openTensorArgument, ownTensor, type ChosenTensor } from './problem/tensor-argument.js';
+export {
+  layouts,
+  parseBlockSize,
+  parseDropout,
   parseLayout,
+  parsePrefix,
   parseScale,
   parseSoftcap,
   parseWindow,
   problemLayout,
-  problemMetadata,
   problemNote,
-  readProblem,
+  type Layout,
   type ProblemSettings,
-} from './problem-file.js';
-export { unusedInputs, type UnusedInputs } from './unused-inputs.js';
+} from './problem/settings.js';
+export { readProblem } from './problem/read-problem.js';
+export { posedLayout, problemMetadata, writeProblem } from './problem/write-problem.js';
+export { unusedInputs, type UnusedInputs } from './problem/unused-inputs.js';

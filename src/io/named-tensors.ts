@@ -1,6 +1,7 @@
-import { formats, type Tensor } from '../formats/index.js';
+import { formats } from '../formats/index.js';
+import type { StoredTensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
-import { arrayNameOf, isArrayOf } from './element-storage.js';
+import { arrayNameOf, isArrayOf, writtenType } from './element-storage.js';
 import { quoted } from './messages.js';
 
 /** The most dimensions a tensor may have. Attention uses at most five. */
@@ -32,27 +33,30 @@ export function dimensionOf(spelling: string): number | null {
 }
 
 /** Tensors to be written, by name. */
-export type NamedTensors = Readonly<Record<string, Tensor>> | ReadonlyMap<string, Tensor>;
+export type NamedTensors =
+  Readonly<Record<string, StoredTensor>> | ReadonlyMap<string, StoredTensor>;
 
 /**
- * Checks that a tensor about to be written is one: a known format, a shape of non-negative safe
- * integers, a typed array of the format's kind with as many elements as the shape has.
+ * Checks that a tensor about to be written is one: a known format, or integers or truths, a shape of non-negative
+ * safe integers, a typed array of the right kind with as many elements as the shape has.
  * @throws RequestError naming the tensor
  */
-export function checkTensor(name: string, { format, shape, data }: Tensor): void {
+export function checkTensor(name: string, tensor: StoredTensor): void {
+  const { shape, data } = tensor;
+  const type = writtenType(tensor);
   const refuse = (what: string): never => {
     throw new RequestError(`tensor ${quoted(name)} cannot be written: ${what}`);
   };
-  if (!Object.hasOwn(formats, format))
+  if ('format' in tensor && !Object.hasOwn(formats, tensor.format))
     refuse(
-      `format ${quoted(String(format))} is unknown; use one of ${Object.keys(formats).join(', ')}`,
+      `format ${quoted(String(tensor.format))} is unknown; use one of ${Object.keys(formats).join(', ')}`,
     );
   if (shape.length > maxRank) refuse(`rank ${shape.length} is above ${maxRank}; reshape it`);
   const spelled = `shape [${shape.join(', ')}]`;
   if (!shape.every((dimension) => Number.isSafeInteger(dimension) && dimension >= 0))
     refuse(`${spelled} is not made of non-negative whole numbers; correct it`);
-  if (!isArrayOf(format, data))
-    refuse(`elements of format ${format} must be kept in a ${arrayNameOf(format)}; convert them`);
+  if (!isArrayOf(type, data))
+    refuse(`elements of format ${type} must be kept in a ${arrayNameOf(type)}; convert them`);
   const expected = elementCount(shape);
   if (data.length !== expected)
     refuse(
@@ -65,8 +69,9 @@ export function checkTensor(name: string, { format, shape, data }: Tensor): void
  * The tensors with their names, each checked.
  * @throws RequestError naming the first that cannot be written
  */
-export function checkedTensors(tensors: NamedTensors): [string, Tensor][] {
-  const isMap = (given: NamedTensors): given is ReadonlyMap<string, Tensor> => given instanceof Map;
+export function checkedTensors(tensors: NamedTensors): [string, StoredTensor][] {
+  const isMap = (given: NamedTensors): given is ReadonlyMap<string, StoredTensor> =>
+    given instanceof Map;
   const named = isMap(tensors) ? [...tensors] : Object.entries(tensors);
   for (const [name, tensor] of named) checkTensor(name, tensor);
   return named;

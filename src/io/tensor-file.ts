@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import type { FormatName, Tensor, TensorData } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { type ReadBytes, readRowMajorRange, toRowMajor } from './column-major.js';
-import type { Reading } from './dtype.js';
+import type { BooleanTensor, IntegerTensor } from '../problem/index.js';
+import type { DtypeFacts, Reading } from './dtype.js';
 import { allocate, bytesOf, elementBytes, elementsOver, swapBytes } from './element-storage.js';
+import { int32Of, truthsOf, wholeBytes } from './whole-numbers.js';
 import { nearestName } from '../words/index.js';
 import { listed, printable, quoted, tensorIn } from './messages.js';
 
@@ -41,6 +43,16 @@ export interface TensorFile {
    */
   readonly readElements: (name: string, start: number, count: number) => Promise<TensorData>;
   /**
+   * All elements of a tensor of integers of any width.
+   * @throws RequestError as `read` does, for a tensor of anything else, and for a number beyond 32 bits
+   */
+  readonly readIntegers: (name: string) => Promise<IntegerTensor>;
+  /**
+   * All elements of a tensor of booleans, or of bytes that are 0 or 1.
+   * @throws RequestError as `read` does, for a tensor of anything else, and for any other byte
+   */
+  readonly readTruths: (name: string) => Promise<BooleanTensor>;
+  /**
    * SHA-256, in lower-case hexadecimal, of a tensor's elements in row-major order and little-endian:
    * the same whichever container holds them. Streams; needs little memory.
    * @throws RequestError as `read` does
@@ -54,6 +66,7 @@ export interface TensorFile {
 export interface StoredTensor {
   readonly entry: TensorEntry;
   readonly reading: Reading;
+  readonly dtype: DtypeFacts;
   readonly bigEndian: boolean;
   /** Stored in column-major (Fortran) order; the shape is the logical one all the same. */
   readonly columnMajor: boolean;
@@ -69,19 +82,19 @@ function oneDimensional(shape: readonly number[]): boolean {
   return shape.filter((dimension) => dimension !== 1).length <= 1;
 }
 
+/** Some elements of `size` bytes each, in row-major order and little-endian. */
 async function readRange(
   path: string,
   stored: StoredTensor,
-  format: FormatName,
+  size: number,
   start: number,
   count: number,
-): Promise<TensorData> {
+): Promise<ArrayBuffer> {
   const { entry, readBytes } = stored;
-  const size = elementBytes(format);
   const purpose = tensorIn(path, entry.name);
   const buffer = allocate(count * size, purpose);
   const bytes = new Uint8Array(buffer);
-  if (count === 0) return elementsOver(format, buffer);
+  if (count === 0) return buffer;
   if (!stored.columnMajor || oneDimensional(entry.shape)) {
     await readBytes(bytes, start * size);
   } else if (count === entry.elements) {
@@ -92,7 +105,7 @@ async function readRange(
     await readRowMajorRange(readBytes, entry.shape, size, start, bytes);
   }
   if (stored.bigEndian) swapBytes(bytes, size);
-  return elementsOver(format, buffer);
+  return buffer;
 }
 
 /**
@@ -108,7 +121,7 @@ export function tensorFile(
   const stored = new Map(tensors.map((tensor) => [tensor.entry.name, tensor]));
   let open = true;
 
-  const readable = (name: string): readonly [StoredTensor, FormatName] => {
+  const tensorNamed = (name: string): StoredTensor => {
     if (!open) throw new RequestError(`${printable(path)}: is closed; open it again to read`);
     const tensor = stored.get(name);
     if (tensor === undefined) {
@@ -119,12 +132,29 @@ export function tensorFile(
           (stored.size === 0 ? 'it holds none' : `it holds ${listed(stored.keys())}`),
       );
     }
+    return tensor;
+  };
+  const readable = (name: string): readonly [StoredTensor, FormatName] => {
+    const tensor = tensorNamed(name);
     if (tensor.reading.format === null) throw new RequestError(tensor.reading.refusal);
     return [tensor, tensor.reading.format];
   };
+  const readWhole = async (name: string) => {
+    const tensor = tensorNamed(name);
+    const { whole, holds } = tensor.dtype;
+    const { elements, shape } = tensor.entry;
+    const where = tensorIn(path, name);
+    const size = wholeBytes(whole, holds, where);
+    return { shape, whole, where, buffer: await readRange(path, tensor, size, 0, elements) };
+  };
+  const numbers = async (name: string, start: number, count: number): Promise<TensorData> => {
+    const [tensor, format] = readable(name);
+    const size = elementBytes(format);
+    return elementsOver(format, await readRange(path, tensor, size, start, count));
+  };
 
   const readElements = async (name: string, start: number, count: number): Promise<TensorData> => {
-    const [tensor, format] = readable(name);
+    const [tensor] = readable(name);
     const { elements } = tensor.entry;
     const whole = Number.isSafeInteger(start) && Number.isSafeInteger(count);
     if (!whole || start < 0 || count < 0 || start + count > elements)
@@ -132,7 +162,7 @@ export function tensorFile(
         `${tensorIn(path, name)}: has no ${count} elements from position ${start} on; ` +
           `stay within its ${elements}`,
       );
-    return readRange(path, tensor, format, start, count);
+    return numbers(name, start, count);
   };
 
   return {
@@ -143,7 +173,15 @@ export function tensorFile(
     read: async (name) => {
       const [tensor, format] = readable(name);
       const { shape, elements } = tensor.entry;
-      return { format, shape, data: await readRange(path, tensor, format, 0, elements) };
+      return { format, shape, data: await numbers(name, 0, elements) };
+    },
+    readIntegers: async (name) => {
+      const { shape, whole, where, buffer } = await readWhole(name);
+      return { shape, data: int32Of(buffer, whole, where) };
+    },
+    readTruths: async (name) => {
+      const { shape, whole, where, buffer } = await readWhole(name);
+      return { shape, data: truthsOf(buffer, whole, where) };
     },
     sha256: async (name) => {
       const { elements } = readable(name)[0].entry;

@@ -35,9 +35,28 @@ export function cleanUpWhenInterrupted(cleanUp: () => void): () => void {
   };
 }
 
+/** What a request says of features beside the tensors of its file: what a problem does not have is left out. */
+export interface FeatureRequest {
+  /** How many keys every query sees, whatever causal and window say. */
+  readonly prefix?: number;
+  /** Whether the LSE has the sink. */
+  readonly lse_sink?: boolean;
+  readonly dropout_p?: number;
+  /** Queries and keys of a block of the block mask. */
+  readonly block_q?: number;
+  readonly block_k?: number;
+  /** Keys of a page. */
+  readonly page_size?: number;
+  /** How padded sequences lie; `out` lies as q does. */
+  readonly layout?: 'bhsd' | 'bshd';
+}
+
 /** One request of the process protocol, without its id. */
-export interface KernelRequest {
-  /** A safetensors file with q, k and v as [heads, seqlen, dim] or [batch, heads, seqlen, dim]. */
+export interface KernelRequest extends FeatureRequest {
+  /**
+   * A safetensors file with q, k and v as [heads, seqlen, dim] or [batch, heads, seqlen, dim], or as sequences are
+   * packed, padded or in pages; and with the tensors of the problem's features.
+   */
   readonly problem: string;
   /** Where the kernel is to write the tensors that it has, named as the quantities: `out`, `lse`. */
   readonly output: string;

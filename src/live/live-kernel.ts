@@ -2,11 +2,12 @@ import { existsSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openTensorFile, problemMetadata, writeSafetensors, type TensorFile } from '../io/index.js';
-import { quantities, type Problem, type Quantity } from '../problem/index.js';
+import { openTensorFile, posedLayout, writeProblem, type TensorFile } from '../io/index.js';
+import { posedRows, quantities, type Problem, type Quantity } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import {
   cleanUpWhenInterrupted,
+  type FeatureRequest,
   type KernelProcess,
   type KernelRequest,
   startKernelProcess,
@@ -40,17 +41,19 @@ export interface WrittenOutputs<T> {
 /**
  * Reads what a kernel wrote into a file: the first quantity in any case, since a kernel without it is at
  * fault, and the others where they are there.
- * @param read what is made of the tensor of a name
+ * @param read what is made of the tensor of a quantity
  * @param known the quantities that there are
  */
 export async function writtenOutputs<T>(
   { entries }: TensorFile,
-  read: (name: string) => Promise<T>,
+  read: (quantity: Quantity) => Promise<T>,
   known: readonly Quantity[] = quantities,
 ): Promise<WrittenOutputs<T>> {
   const written: Record<string, T | null> = {};
-  for (const [index, { name }] of known.entries())
-    written[name] = index === 0 || entries.has(name) ? await read(name) : null;
+  for (const [index, quantity] of known.entries()) {
+    const { name } = quantity;
+    written[name] = index === 0 || entries.has(name) ? await read(quantity) : null;
+  }
   return written as unknown as WrittenOutputs<T>;
 }
 
@@ -84,6 +87,23 @@ async function createTemporaryFolder(): Promise<string> {
   });
 }
 
+/** What a request says of features beside the tensors of its file; nothing of those that a problem has not. */
+function featureRequest(problem: Problem): FeatureRequest {
+  const { prefix, sink, dropout, blockMask } = problem;
+  const layout = posedLayout(problem);
+  const keys = posedRows(problem)?.keys;
+  return {
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(sink === undefined ? {} : { lse_sink: sink.inLse }),
+    ...(dropout === undefined ? {} : { dropout_p: dropout.probability }),
+    ...(blockMask === undefined
+      ? {}
+      : { block_q: blockMask.blockQueries, block_k: blockMask.blockKeys }),
+    ...(keys?.form === 'paged' ? { page_size: keys.slotsPerGroup } : {}),
+    ...(layout === null ? {} : { layout }),
+  };
+}
+
 /**
  * Writes a problem into a folder, as the protocol has it: safetensors with its settings in the metadata,
  * in place of the problem before it. What the kernel wrote for that one is removed, so that nobody takes
@@ -91,7 +111,7 @@ async function createTemporaryFolder(): Promise<string> {
  * @returns what to ask of the kernel, which is to write its output beside the problem
  */
 async function offerProblem(problem: Problem, folder: string): Promise<KernelRequest> {
-  const { q, k, v, scale, causal, window, softcap } = problem;
+  const { scale, causal, window, softcap } = problem;
   const request: KernelRequest = {
     problem: join(folder, 'problem.safetensors'),
     output: join(folder, 'output.safetensors'),
@@ -99,12 +119,11 @@ async function offerProblem(problem: Problem, folder: string): Promise<KernelReq
     causal,
     window: window === null ? null : [window.left, window.right],
     softcap,
+    ...featureRequest(problem),
   };
   await rm(request.output, { recursive: true, force: true });
   // The kernel reads it from the system's cache at once; nobody needs it after a loss of power.
-  await writeSafetensors(request.problem, { q, k, v }, problemMetadata(problem), {
-    durable: false,
-  });
+  await writeProblem(request.problem, problem, {}, { durable: false });
   return request;
 }
 

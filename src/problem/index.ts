@@ -50,17 +50,17 @@ export {
   type StoredTensor,
   type StoredTensors,
 } from './stored.js';
+export type { PackedForm, PaddedForm, PagedForm, StoredForm } from './stored-forms.js';
 export {
+  posedRows,
   posedTensors,
   storedOf,
   storeProblem,
-  type PackedForm,
-  type PaddedForm,
-  type PagedForm,
   type PosedProblem,
-  type StoredForm,
 } from './store-problem.js';
+export { gatherOutput, poseOutput, unusedRows } from './stored-outputs.js';
 export { gatherRows, scatterRows } from './gather-rows.js';
+export { cropToArea, featureTensors, scoreTensors, type ScoreArea } from './feature-tensors.js';
 export { attachScales, liesAsElements, type GivenScales } from './attach-scales.js';
 export { scaledTensors, scaleTensorName, type ScaledTensor } from './scale-target.js';
 export { scaleTensors, type NotedScales } from './scale-tensors.js';

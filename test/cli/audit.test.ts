@@ -107,30 +107,32 @@ describe('flashproof audit', () => {
     const given = named('q', 'k', 'v', 'out', 'lse');
     await writeSafetensors(
       path,
-      { ...given, mask: given['lse'], dq: given['q'] },
+      { ...given, attn_mask: given['lse'], dq: given['q'] },
       {
         causal: 'true',
         dropout_p: '0.1',
       },
     );
     const { stdout, status } = await audit(path, '--quiet');
-    expect(stdout).toMatch(/^PASS: .*; judged without the file's mask and metadata dropout_p\.\n$/);
+    expect(stdout).toMatch(
+      /^PASS: .*; judged without the file's attn_mask and metadata dropout_p\.\n$/,
+    );
     expect(status).toBe(0);
     const text = (await audit(path)).stdout;
     expect(text).toMatch(
-      /^Not used .*mask, metadata dropout_p: attention is judged without them$/m,
+      /^Not used .*attn_mask, metadata dropout_p: attention is judged without them$/m,
     );
     expect(text).toMatch(/dq: gradients are not judged$/m);
     const report = JSON.parse((await audit(path, '--json', '-')).stdout) as AuditReport;
     expect(report.warnings.map(({ kind }) => kind)).toEqual(['unused-input', 'unused-gradient']);
     expect((await audit(path, '--junit', '-')).stdout).toContain(
-      'Not used: mask, metadata dropout_p: attention is judged without them.',
+      'Not used: attn_mask, metadata dropout_p: attention is judged without them.',
     );
     expect((await audit(path, '--html', '-')).stdout).toMatch(
-      /<p class="warning">Not used: mask, metadata dropout_p: /,
+      /<p class="warning">Not used: attn_mask, metadata dropout_p: /,
     );
     const { stderr } = await runInProcess('bound', path, '--quiet');
-    expect(stderr).toMatch(/^warning: .*: not used: mask, metadata dropout_p; .*\n$/);
+    expect(stderr).toMatch(/^warning: .*: not used: attn_mask, metadata dropout_p; .*\n$/);
   });
 
   it('reads an npz, a folder of npy and the other layout alike', async () => {

@@ -8,7 +8,10 @@ function unusedOf(
   read?: string[],
 ) {
   const entries = new Map(names.map((name) => [name, {} as TensorEntry]));
-  return unusedInputs({ entries, metadata } as unknown as TensorFile, read);
+  return unusedInputs({ entries, metadata } as unknown as TensorFile, {
+    tensors: read ?? [],
+    notes: [],
+  });
 }
 
 const nothing = { ofAttention: [], ofGradients: [], unknown: [] };

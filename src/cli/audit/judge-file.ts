@@ -2,10 +2,12 @@ import type { Identification } from '../../attribution/index.js';
 import {
   type DeclaredFormats,
   hashTensorFile,
+  namesRead,
   openTensorFile,
   problemLayout,
   problemNote,
   type ProblemSettings,
+  type ReadNames,
   readProblem,
   unusedInputs,
   type TensorFile,
@@ -104,15 +106,20 @@ interface OpenProblem {
   readonly file: TensorFile;
   readonly problem: Problem;
   readonly reading: TensorReading;
+  /** What of the file is the problem. */
+  readonly read: ReadNames;
 }
 
 async function openProblem(
   file: TensorFile,
-  { problem: settings, formats }: AuditSettings,
+  { problem: settings, formats, options }: AuditSettings,
 ): Promise<OpenProblem> {
-  const problem = await readProblem(file, settings);
+  // A process is given what is not used too.
+  const keepsPosed = options.exec !== undefined;
+  const problem = await readProblem(file, { ...settings, keepsPosed });
   const headsFirst = problemLayout(file, settings) === 'bhsd';
-  return { file, problem, reading: { formats, headsFirst } };
+  const read = namesRead(file, settings);
+  return { file, problem, reading: { formats, headsFirst, problem }, read };
 }
 
 /** What decides by which arithmetic an output is judged. */
@@ -154,7 +161,7 @@ async function obtainOutputs(
 
 /** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
 async function originOf(
-  { file }: OpenProblem,
+  { file, read }: OpenProblem,
   sources: JudgedOutputs['sources'] | null,
   { kernel, exec, set }: AuditCommandOptions,
 ): Promise<Omit<Provenance, 'seconds'>> {
@@ -167,7 +174,7 @@ async function originOf(
     problem: { path, sha256: await hashTensorFile(path) },
     outputs: sources ?? {},
     command: kernel === undefined ? (exec ?? null) : emulationCommand(kernel, set),
-    unused: unusedInputs(file, used),
+    unused: unusedInputs(file, { tensors: [...read.tensors, ...used], notes: read.notes }),
   };
 }
 

@@ -13,6 +13,7 @@ import {
   type WrittenOutputs,
 } from '../../live/index.js';
 import {
+  gatherOutput,
   problemShape,
   quantities,
   type Problem,
@@ -85,8 +86,9 @@ export async function readExecuted(
   problem: Problem,
   known: readonly Quantity[] = quantities,
 ): Promise<JudgedOutputs> {
-  const read = async (name: string): Promise<SourcedTensor> => {
-    const tensor = await file.read(name);
+  const read = async (quantity: Quantity): Promise<SourcedTensor> => {
+    const { name } = quantity;
+    const tensor = gatherOutput(problem, quantity, await file.read(name));
     const sha256 = await file.sha256(name);
     return { tensor, source: { path: file.path, tensor: name, sha256, format: tensor.format } };
   };

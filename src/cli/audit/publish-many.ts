@@ -19,8 +19,7 @@ export function auditsStatus({ verdict }: Pick<AuditsReport, 'verdict'>): number
 /** Where a report of several files goes. */
 export type AuditsTargets = {
   readonly [Name in 'json' | 'junit' | 'html' | 'full' | 'quiet']?:
-    | AuditCommandOptions[Name]
-    | undefined;
+    AuditCommandOptions[Name] | undefined;
 };
 
 const reportFiles = ['json', 'junit', 'html'] as const;

@@ -38,8 +38,9 @@ export async function runBound(
   ]);
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   try {
-    const problem = await readProblem(file, problemSettings(options));
-    warnOfUnusedInputs(file);
+    const given = problemSettings(options);
+    const problem = await readProblem(file, given);
+    warnOfUnusedInputs(file, given);
     const { kernel, as, premise, set } = options;
     const { report, table } = boundKernel(
       {

@@ -13,6 +13,7 @@ import {
 } from '../../jobs/index.js';
 import { type LiveKernel, startLiveKernel, writtenOutputs } from '../../live/index.js';
 import { renderCheckList } from '../../report/text/index.js';
+import { gatherOutput, type Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelSettings } from '../options/settings.js';
@@ -46,8 +47,10 @@ function settingsOf(
   return kernelSettings([...set, `variant=${variant}`]);
 }
 
-function readOutputs(file: TensorFile): Promise<KernelOutputs> {
-  return writtenOutputs(file, file.read);
+function readOutputs(file: TensorFile, problem: Problem): Promise<KernelOutputs> {
+  return writtenOutputs(file, async (quantity) =>
+    gatherOutput(problem, quantity, await file.read(quantity.name)),
+  );
 }
 
 /** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */

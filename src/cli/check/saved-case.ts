@@ -1,13 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import {
-  openTensorFile,
-  printable,
-  problemMetadata,
-  quoted,
-  readProblem,
-  writeSafetensors,
-} from '../../io/index.js';
+import { openTensorFile, printable, quoted, readProblem, writeProblem } from '../../io/index.js';
 import {
   describeProblem,
   type KernelPromises,
@@ -19,7 +12,7 @@ import {
   runCase,
 } from '../../../properties/index.js';
 import type { KernelOutputs } from '../../audit/index.js';
-import { quantities, type Tensor } from '../../problem/index.js';
+import { poseOutput, quantities, type Problem, type Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CheckCommandOptions } from './options.js';
 import type { KernelUnderTest } from '../../jobs/index.js';
@@ -38,42 +31,38 @@ export interface SavedCase {
   readonly outputs: KernelOutputs | null;
 }
 
-/** The tensors that a kernel gave, by name. */
-function givenTensors(outputs: KernelOutputs | null): Readonly<Record<string, Tensor>> {
+/** The tensors that a kernel gave, by name, as they lie beside the problem. */
+function givenTensors(
+  problem: Problem,
+  outputs: KernelOutputs | null,
+): Readonly<Record<string, Tensor>> {
   const tensors: Readonly<Partial<Record<string, Tensor | null>>> = { ...outputs };
   return Object.fromEntries(
-    quantities.flatMap(({ name }) => {
-      const tensor = tensors[name];
-      return tensor ? [[name, tensor]] : [];
+    quantities.flatMap((quantity) => {
+      const tensor = tensors[quantity.name];
+      return tensor ? [[quantity.name, poseOutput(problem, quantity, tensor)]] : [];
     }),
   );
 }
 
 /**
- * Writes a case as a problem file that `flashproof audit` reads too: tensors q, k, v, and what the
+ * Writes a case as a problem file that `flashproof audit` reads too: the problem's tensors, and what the
  * kernel gave; the problem's settings and the case in the metadata. The folder is made where there is
  * none.
  * @throws RequestError when it cannot be written
  */
 export async function saveCase(path: string, saved: SavedCase): Promise<void> {
   const { lawCase, property, regime, seed, kernel, version, outputs } = saved;
-  const { q, k, v } = lawCase.problem;
+  const { problem } = lawCase;
   const folder = dirname(path);
   await mkdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
     throw new RequestError(
       `${printable(folder)}: cannot be created (${error.code ?? error.message}); choose another --save-dir`,
     );
   });
-  await writeSafetensors(
-    path,
-    {
-      q,
-      k,
-      v,
-      ...givenTensors(outputs),
-    },
-    {
-      ...problemMetadata(lawCase.problem),
+  await writeProblem(path, problem, {
+    tensors: givenTensors(problem, outputs),
+    metadata: {
       property,
       choice: String(lawCase.choice),
       regime,
@@ -81,7 +70,7 @@ export async function saveCase(path: string, saved: SavedCase): Promise<void> {
       kernel,
       flashproof: version,
     },
-  );
+  });
 }
 
 /** A case read back. */
@@ -113,7 +102,7 @@ export async function readCase(path: string): Promise<ReplayedCase> {
       throw new RequestError(
         `${printable(path)}: metadata choice is ${quoted(form)}; property ${property} has forms 0 to ${choices - 1}`,
       );
-    const problem = await readProblem(file);
+    const problem = await readProblem(file, { keepsPosed: true });
     return { lawCase: { problem, choice }, property };
   } finally {
     await file.close();

@@ -99,8 +99,9 @@ export async function runEmulateMachine(
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   const progress = createPeriodicProgress('emulate');
   try {
-    const problem = await readProblem(file, problemSettings(options));
-    warnOfUnusedInputs(file);
+    const given = problemSettings(options);
+    const problem = await readProblem(file, given);
+    warnOfUnusedInputs(file, given);
     const result = await emulateOnMachine(
       { problem, model, settings, options, models, start },
       trace === undefined ? null : createTraceFile(trace),

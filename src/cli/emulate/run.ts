@@ -126,8 +126,9 @@ export async function runEmulate(
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   const progress = createPeriodicProgress('emulate');
   try {
-    const problem = await readProblem(file, problemSettings(options));
-    warnOfUnusedInputs(file);
+    const given = problemSettings(options);
+    const problem = await readProblem(file, given);
+    warnOfUnusedInputs(file, given);
     const result = await emulateKernel(
       { problem, model, settings, models, start },
       (problem, model, settings, progress) =>

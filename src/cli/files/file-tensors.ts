@@ -1,78 +1,20 @@
-import { existsSync } from 'node:fs';
 import {
   type DeclaredFormats,
-  openTensorFile,
+  namesRead,
+  openTensorArgument,
+  ownTensor,
   printable,
+  type ProblemSettings,
   type TensorFile,
   toHeadsFirst,
   unusedInputs,
 } from '../../io/index.js';
 import type { SourcedTensor } from '../../jobs/index.js';
-import type { Quantity } from '../../problem/index.js';
-import { RequestError } from '../../request-error.js';
-
-/** A tensor named on the command line as `<file>[:<tensor>]`; an empty file is the problem's own. */
-interface TensorArgument {
-  readonly file: string;
-  /** Null when only a file was named. */
-  readonly tensor: string | null;
-}
-
-/** Splits `<file>[:<tensor>]` at its last colon, unless the whole of it is an existing path. */
-function parseTensorArgument(text: string): TensorArgument {
-  const colon = text.lastIndexOf(':');
-  if (colon < 0 || (text !== '' && existsSync(text))) return { file: text, tensor: null };
-  const tensor = text.slice(colon + 1);
-  return { file: text.slice(0, colon), tensor: tensor === '' ? null : tensor };
-}
+import { gatherOutput, type Problem, type Quantity } from '../../problem/index.js';
 
 /** Whether `<file>[:<tensor>]` is in the problem's own file. */
 export function namesOwnFile(text: string): boolean {
-  return parseTensorArgument(text).file === '';
-}
-
-/** The tensor an argument means: the one it names, else `fallback` if there, else the only one. */
-function chooseTensor(file: TensorFile, argument: TensorArgument, fallback: string): string {
-  if (argument.tensor !== null) return argument.tensor;
-  if (file.entries.has(fallback)) return fallback;
-  const names = [...file.entries.keys()];
-  if (names.length === 1) return names[0];
-  throw new RequestError(
-    `${file.path}: holds ${names.length} tensors and none is called "${fallback}"; name one as ${argument.file}:<tensor>`,
-  );
-}
-
-/** An open file with the tensor chosen in it; `close` leaves the problem's own file open. */
-interface ChosenTensor {
-  readonly file: TensorFile;
-  readonly name: string;
-  readonly close: () => Promise<void>;
-}
-
-/**
- * Opens what a tensor argument names.
- * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
- */
-async function openTensorArgument(
-  text: string,
-  problemFile: TensorFile,
-  fallback: string,
-  formats: DeclaredFormats,
-): Promise<ChosenTensor> {
-  const argument = parseTensorArgument(text);
-  if (argument.file === '')
-    return {
-      file: problemFile,
-      name: chooseTensor(problemFile, argument, fallback),
-      close: async () => {},
-    };
-  const file = await openTensorFile(argument.file, { formats });
-  try {
-    return { file, name: chooseTensor(file, argument, fallback), close: file.close };
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
+  return ownTensor(text, '') !== null;
 }
 
 /** How the tensors of a problem's file, and those beside it, are read. */
@@ -80,10 +22,22 @@ export interface TensorReading {
   readonly formats: DeclaredFormats;
   /** Whether an output is [batch, heads, seqlen, dim], as the problem is. */
   readonly headsFirst: boolean;
+  /** Outputs of packed sequences lie as its queries do. */
+  readonly problem: Problem;
+}
+
+/** An output in its canonical shape. */
+function canonicalOutput(
+  tensor: SourcedTensor['tensor'],
+  quantity: Quantity,
+  { headsFirst, problem }: TensorReading,
+): SourcedTensor['tensor'] {
+  if (problem.sequences !== undefined) return gatherOutput(problem, quantity, tensor);
+  return quantity.row === 'vector' && !headsFirst ? toHeadsFirst(tensor) : tensor;
 }
 
 /**
- * Reads what `<file>[:<tensor>]` names; an output in the problem's layout becomes [batch, heads, seqlen, dim].
+ * Reads what `<file>[:<tensor>]` names; an output that lies as the problem does becomes [batch, heads, seqlen, dim].
  *
  * @param quantity what it is, whose name it has where only a file is named that holds several tensors
  * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
@@ -91,14 +45,14 @@ export interface TensorReading {
 export async function readTensorArgument(
   argument: string,
   problemFile: TensorFile,
-  { name, row }: Pick<Quantity, 'name' | 'row'>,
-  { formats, headsFirst }: TensorReading,
+  quantity: Quantity,
+  reading: TensorReading,
 ): Promise<SourcedTensor> {
-  const chosen = await openTensorArgument(argument, problemFile, name, formats);
+  const chosen = await openTensorArgument(argument, problemFile, quantity.name, reading.formats);
   try {
     const tensor = await chosen.file.read(chosen.name);
     return {
-      tensor: row === 'vector' && !headsFirst ? toHeadsFirst(tensor) : tensor,
+      tensor: canonicalOutput(tensor, quantity, reading),
       source: {
         path: chosen.file.path,
         tensor: chosen.name,
@@ -112,8 +66,8 @@ export async function readTensorArgument(
 }
 
 /** A line on stderr that names inputs of attention which the file holds and nothing reads; or nothing. */
-export function warnOfUnusedInputs(file: TensorFile): void {
-  const { ofAttention } = unusedInputs(file);
+export function warnOfUnusedInputs(file: TensorFile, settings: ProblemSettings): void {
+  const { ofAttention } = unusedInputs(file, namesRead(file, settings));
   if (ofAttention.length === 0) return;
   const names = ofAttention.map(printable).join(', ');
   process.stderr.write(

@@ -1,5 +1,12 @@
-import type { FormatName } from '../../formats/index.js';
-import { type DtypeFacts, floatDtype, opaqueDtype, rawDtype } from '../dtype.js';
+import {
+  type DtypeFacts,
+  floatDtype,
+  integerDtype,
+  opaqueDtype,
+  rawDtype,
+  truthDtype,
+} from '../dtype.js';
+import type { WrittenType } from '../element-storage.js';
 
 /** What the descr of an npy header says. */
 export interface NpyDtype extends DtypeFacts {
@@ -12,20 +19,21 @@ export interface NpyDtype extends DtypeFacts {
  * float8_e5m2, and V1 for float8_e4m3fn and for most of its other 8-bit and narrower types, so that V1 says nothing.
  */
 const sizedKinds: ReadonlyMap<string, DtypeFacts> = new Map([
+  ['b1', truthDtype],
   ['f1', floatDtype('e5m2')],
   ['f2', floatDtype('fp16')],
   ['f4', floatDtype('fp32')],
   ['f8', floatDtype('fp64')],
   ['V1', rawDtype(8, 'opaque bytes')],
   ['V2', rawDtype(16, 'opaque byte pairs', 'bf16')],
-  ['u1', rawDtype(8, '8-bit unsigned integers')],
-  ['i1', rawDtype(8, '8-bit integers')],
-  ['u2', rawDtype(16, '16-bit unsigned integers')],
-  ['i2', rawDtype(16, '16-bit integers')],
-  ['u4', rawDtype(32, '32-bit unsigned integers')],
-  ['i4', rawDtype(32, '32-bit integers')],
-  ['u8', rawDtype(64, '64-bit unsigned integers')],
-  ['i8', rawDtype(64, '64-bit integers')],
+  ['u1', integerDtype('uint8')],
+  ['i1', integerDtype('int8')],
+  ['u2', integerDtype('uint16')],
+  ['i2', integerDtype('int16')],
+  ['u4', integerDtype('uint32')],
+  ['i4', integerDtype('int32')],
+  ['u8', integerDtype('uint64')],
+  ['i8', integerDtype('int64')],
 ]);
 
 /** Kinds that are legal at any item size: what they hold, and bytes per unit of the size. */
@@ -78,10 +86,12 @@ export function npyDtype(descr: string): NpyDtype | null {
 }
 
 /**
- * The type string each format is written under: numpy's own, and for the types of ml_dtypes the
+ * The type string that elements are written under: numpy's own, and for the types of ml_dtypes the
  * opaque ones of their width, which numpy.load accepts; it refuses the f1 of float8_e5m2.
  */
-export const npyDescrOf: Readonly<Record<FormatName, string>> = {
+export const npyDescrOf: Readonly<Record<WrittenType, string>> = {
+  int32: '<i4',
+  truth: '|b1',
   fp64: '<f8',
   fp32: '<f4',
   tf32: '<f4',

@@ -6,9 +6,9 @@ import { tensorIn } from '../messages.js';
 import { npyMagic, readNpyHeader } from './header.js';
 import { type StoredTensor, tensorFile, type TensorFile } from '../tensor-file.js';
 import type { ByteSource } from '../byte-source.js';
-import type { Tensor } from '../../formats/index.js';
+import type { StoredTensor as AnyTensor } from '../../problem/index.js';
 import { atomicWriteFile } from '../atomic-write.js';
-import { bytesOf } from '../element-storage.js';
+import { bytesOf, writtenType } from '../element-storage.js';
 import { checkTensor } from '../named-tensors.js';
 import { npyDescrOf } from './dtypes.js';
 
@@ -41,6 +41,7 @@ export async function npyArray(source: NpyArraySource): Promise<StoredTensor> {
   return {
     entry: { name, dtype: descr, format: reading.format, shape, elements, byteLength },
     reading,
+    dtype,
     bigEndian: dtype.bigEndian,
     columnMajor,
     readBytes: (target, offset) => read(target, dataStart + offset),
@@ -84,9 +85,10 @@ function shapeLiteral(shape: readonly number[]): string {
   return shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(', ')})`;
 }
 
-function headerOf({ format, shape }: Tensor): Uint8Array {
+function headerOf(tensor: AnyTensor): Uint8Array {
+  const { shape } = tensor;
   const dict =
-    `{'descr': '${npyDescrOf[format]}', 'fortran_order': False, ` +
+    `{'descr': '${npyDescrOf[writtenType(tensor)]}', 'fortran_order': False, ` +
     `'shape': ${shapeLiteral(shape)}, }`;
   const growth = shape.length === 0 ? 0 : growthDigits - String(shape[0]).length;
   const start = npyMagic.length + 4;
@@ -103,13 +105,13 @@ function headerOf({ format, shape }: Tensor): Uint8Array {
 }
 
 /** The bytes of a tensor as an npy array of format version 1.0, in pieces; elements not copied. */
-export function* npyContent(tensor: Tensor): Generator<Uint8Array> {
+export function* npyContent(tensor: AnyTensor): Generator<Uint8Array> {
   yield headerOf(tensor);
   yield bytesOf(tensor.data);
 }
 
 /** Bytes of a tensor as an npy array. */
-export function npyContentBytes(tensor: Tensor): number {
+export function npyContentBytes(tensor: AnyTensor): number {
   return headerOf(tensor).length + tensor.data.byteLength;
 }
 
@@ -119,7 +121,7 @@ export function npyContentBytes(tensor: Tensor): number {
  * format must be declared when it is opened. The path holds the whole file or what it held before.
  * @throws RequestError when the tensor cannot be written, or the file system fails
  */
-export async function writeNpy(path: string, tensor: Tensor): Promise<void> {
+export async function writeNpy(path: string, tensor: AnyTensor): Promise<void> {
   checkTensor(path, tensor);
   await atomicWriteFile(path, npyContent(tensor));
 }

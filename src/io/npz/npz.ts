@@ -8,7 +8,7 @@ import { npyArray, npyContent, npyContentBytes, npyTensorName } from '../npy/npy
 import { memberReader, type MemberReader } from './member.js';
 import { type StoredTensor, tensorFile, type TensorFile } from '../tensor-file.js';
 import { readZipDirectory } from './zip-directory.js';
-import type { Tensor } from '../../formats/index.js';
+import type { StoredTensor as AnyTensor } from '../../problem/index.js';
 import { atomicWriteFile } from '../atomic-write.js';
 import { checkedTensors, type NamedTensors } from '../named-tensors.js';
 
@@ -80,7 +80,7 @@ const pieceBytes = 1 << 20;
 /** The earliest time a zip archive can note; a fixed one makes equal tensors equal files. */
 const epoch = new Date(1980, 0, 1);
 
-function* pieces(tensor: Tensor): Generator<Uint8Array> {
+function* pieces(tensor: AnyTensor): Generator<Uint8Array> {
   for (const part of npyContent(tensor))
     for (let start = 0; start < part.length; start += pieceBytes)
       yield part.subarray(start, start + pieceBytes);
@@ -100,7 +100,7 @@ function checkMemberName(name: string): void {
   if (Buffer.byteLength(name) > 0xff00) refuse('it is too long');
 }
 
-function archiveOf(named: readonly [string, Tensor][]): AsyncIterable<Uint8Array> {
+function archiveOf(named: readonly [string, AnyTensor][]): AsyncIterable<Uint8Array> {
   const archive = new yazl.ZipFile();
   const output = archive.outputStream as Readable;
   archive.on('error', (error: Error) => output.destroy(error));

@@ -9,9 +9,9 @@ import {
   safetensorsDtypes,
 } from './header.js';
 import { tensorFile, type TensorFile } from '../tensor-file.js';
-import type { Tensor } from '../../formats/index.js';
+import type { StoredTensor as AnyTensor } from '../../problem/index.js';
 import { atomicWriteFile, type WriteOptions } from '../atomic-write.js';
-import { bytesOf } from '../element-storage.js';
+import { bytesOf, writtenType } from '../element-storage.js';
 import { checkedTensors, type NamedTensors } from '../named-tensors.js';
 
 /** Bytes of the header's length, which begins the file. */
@@ -70,6 +70,7 @@ export async function openSafetensors(
     return {
       entry: { name, dtype, format: reading.format, shape, elements, byteLength },
       reading,
+      dtype: facts,
       bigEndian: false,
       columnMajor: false,
       readBytes: (target: Uint8Array, offset: number) =>
@@ -82,8 +83,9 @@ export async function openSafetensors(
 const dtypeRank = new Map([...safetensorsDtypes.keys()].map((dtype, rank) => [dtype, rank]));
 
 /** Orders tensors as the reference does: widest dtype first, then by the bytes of the name. */
-function layoutOrder([aName, a]: [string, Tensor], [bName, b]: [string, Tensor]): number {
-  const rank = (tensor: Tensor): number => dtypeRank.get(safetensorsDtypeOf[tensor.format])!;
+function layoutOrder([aName, a]: [string, AnyTensor], [bName, b]: [string, AnyTensor]): number {
+  const rank = (tensor: AnyTensor): number =>
+    dtypeRank.get(safetensorsDtypeOf[writtenType(tensor)])!;
   return rank(b) - rank(a) || Buffer.compare(Buffer.from(aName), Buffer.from(bName));
 }
 
@@ -92,7 +94,7 @@ function layoutOrder([aName, a]: [string, Tensor], [bName, b]: [string, Tensor])
  * tf32.
  */
 function annotated(
-  named: readonly [string, Tensor][],
+  named: readonly [string, AnyTensor][],
   metadata: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const notes = new Map<string, string>();
@@ -103,7 +105,8 @@ function annotated(
       );
     notes.set(key, value);
   }
-  for (const [name, { format }] of named) {
+  for (const [name, tensor] of named) {
+    const format = writtenType(tensor);
     const key = formatNote(name);
     if (notes.has(key) && notes.get(key) !== format)
       throw new RequestError(
@@ -123,7 +126,7 @@ function checkWellFormed(text: string): void {
 }
 
 function headerOf(
-  named: readonly [string, Tensor][],
+  named: readonly [string, AnyTensor][],
   metadata: Readonly<Record<string, string>>,
 ): Uint8Array {
   const notes = Object.entries(metadata);
@@ -131,9 +134,10 @@ function headerOf(
   for (const text of [...notes.flat(), ...named.map(([name]) => name)]) checkWellFormed(text);
   if (notes.length > 0) members.push(`"__metadata__":${JSON.stringify(metadata)}`);
   let offset = 0;
-  for (const [name, { format, shape, data }] of named) {
+  for (const [name, tensor] of named) {
+    const { shape, data } = tensor;
     const description = {
-      dtype: safetensorsDtypeOf[format],
+      dtype: safetensorsDtypeOf[writtenType(tensor)],
       shape,
       data_offsets: [offset, offset + data.byteLength],
     };
@@ -154,7 +158,7 @@ function headerOf(
 }
 
 function* contentOf(
-  named: readonly [string, Tensor][],
+  named: readonly [string, AnyTensor][],
   metadata: Readonly<Record<string, string>>,
 ): Generator<Uint8Array> {
   yield headerOf(named, metadata);

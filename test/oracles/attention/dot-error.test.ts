@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { dotError, isExactDot, readOperand } from '../../../oracles/attention/operand.js';
+import { dotError, isExactDot } from '../../../oracles/attention/dot-error.js';
+import { readOperand } from '../../../oracles/attention/operand.js';
 import {
   createTileEngine,
   loadTile,
@@ -47,11 +48,11 @@ function operands(format: FormatName, q: readonly number[], k: readonly number[]
 /** |error| / bound of one pair, having checked that it is at most 1 and exact dots are exact. */
 function boundUse(format: FormatName, q: readonly number[], k: readonly number[]): number {
   const { query, keys } = operands(format, q, k);
-  const { error } = dot(query.values, keys.values);
+  const { error } = dot(query.tile(0), keys.tile(0));
   const bound = dotError(query, 0, keys, 0);
   if (isExactDot(query, 0, keys, 0) ? error !== 0 || bound !== 0 : !(error <= bound))
     throw new Error(
-      `${format} dot of [${query.values.join()}] and [${keys.values.join()}] errs by ${error}, bound ${bound}`,
+      `${format} dot of [${query.tile(0).join()}] and [${keys.tile(0).join()}] errs by ${error}, bound ${bound}`,
     );
   return error === 0 ? 0 : error / bound;
 }
@@ -187,7 +188,7 @@ describe('the bound of fp64 dot products', () => {
       const value = () => random.sign() * fraction(random) * 2 ** random.integer(-2, 1);
       const { query, keys } = operands(format, times(256, value), times(256, value));
       expect(dotError(query, 0, keys, 0)).toBe(0);
-      expect(dot(query.values, keys.values).error).toBe(0);
+      expect(dot(query.tile(0), keys.tile(0)).error).toBe(0);
     }
   });
 
@@ -212,8 +213,8 @@ it('the WebAssembly product is the sequential dot product, bit by bit', () => {
         () => random.sign() * fraction(random) * 2 ** random.integer(-30, 30),
       );
     const [q, k] = [fill(), fill()];
-    loadTile(engine.queries.view, q, 0, d, d);
-    loadTransposedTile(engine.keysTransposed.view, k, 0, d);
+    loadTile(engine.queries.view, q, d, d);
+    loadTransposedTile(engine.keysTransposed.view, k, d);
     const { queries, keysTransposed, scores, kernels } = engine;
     kernels.product(queries.address, keysTransposed.address, scores.address, 64, d, 64);
     for (let i = 0; i < 64; i++)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, isAccurate, levels } from '../../../oracles/index.js';
-import { dotError, readOperand } from '../../../oracles/attention/operand.js';
+import { dotError } from '../../../oracles/attention/dot-error.js';
+import { readOperand } from '../../../oracles/attention/operand.js';
 import { rationalOfFloat64, type Rational } from '../../../src/arith/index.js';
 import { encodeFromFloat64, formats, type FormatName } from '../../../src/formats/index.js';
 import { scoredKeys, singleHead } from '../../setup/problems.js';
@@ -106,6 +107,7 @@ describe('the accuracy that is asked for', () => {
     lseRadius: 0,
     magnitude: Float64Array.of(1, 3),
     maximum: 0,
+    denominator: 1,
     ...changes,
   });
 

@@ -4,7 +4,14 @@ import type { Accuracy } from '../../../oracles/index.js';
 import { attentionProblem } from '../../../properties/index.js';
 import { cancellingDots } from './cancelling-dots.js';
 import { loadMpfr } from '../mpfr.js';
-import { arbitrarySolver, doubleDoubleSolver, oracleSolver, type Solver } from './oracle-levels.js';
+import {
+  arbitrarySolver,
+  doubleDoubleSolver,
+  exactDotsSolver,
+  oracleSolver,
+  tileSolver,
+  type Solver,
+} from './oracle-levels.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { scoredKeys, singleHead } from '../../setup/problems.js';
@@ -22,7 +29,9 @@ const solvers: Readonly<Record<string, Solver>> = {
   'default accuracy': oracleSolver(),
   'audit accuracy': oracleSolver(audit),
   'loose accuracy': oracleSolver(loose),
+  'fp64 level': tileSolver,
   'double-double level': doubleDoubleSolver,
+  'double-double level, exact dots': exactDotsSolver,
   'arbitrary level, 40 bits': arbitrarySolver(40),
   'arbitrary level, 192 bits': arbitrarySolver(192),
 };

@@ -1,11 +1,21 @@
 import { attentionOracle, levels, type Accuracy } from '../../../oracles/index.js';
 import { arbitraryLevel } from '../../../oracles/attention/arbitrary-level.js';
 import { doubleDoubleLevel } from '../../../oracles/attention/double-double-level.js';
-import { readOperand } from '../../../oracles/attention/operand.js';
-import type { Row, RowResult } from '../../../oracles/attention/row.js';
-import { problemShape, scoreLaw, type Problem, type ScoreLaw } from '../../../src/problem/index.js';
+import { headOperands } from '../../../oracles/attention/head-operands.js';
+import { tileRows } from '../../../oracles/attention/operand.js';
+import { emptyRow, type Row, type RowResult } from '../../../oracles/attention/row.js';
+import { rulesOf } from '../../../oracles/attention/rules.js';
 import { scoreConstants } from '../../../oracles/attention/scores.js';
-import { sees } from './reference-attention.js';
+import { createTileEngine } from '../../../oracles/attention/tile-engine.js';
+import { tileLevel } from '../../../oracles/attention/tile-level.js';
+import { visibleRow } from '../../../oracles/attention/visible-row.js';
+import {
+  keysOf,
+  problemMask,
+  problemShape,
+  type Problem,
+  type ScoreLaw,
+} from '../../../src/problem/index.js';
 
 /** A row's result with the level that gave it; null for a row without keys. */
 export interface LevelledRow {
@@ -31,6 +41,7 @@ export function oracleSolver(accuracy?: Accuracy): Solver {
           lse,
           lseRadius: reference.quantities.lse.radius[row],
           maximum: reference.maximum[row],
+          denominator: reference.denominator[row],
         },
         level: levels[reference.level[row]],
       };
@@ -38,58 +49,58 @@ export function oracleSolver(accuracy?: Accuracy): Solver {
   };
 }
 
-/** What a row without keys must come to. */
-function emptyRow(vDim: number): RowResult {
-  return {
-    out: new Float64Array(vDim),
-    outRadius: new Float64Array(vDim),
-    magnitude: new Float64Array(vDim),
-    lse: -Infinity,
-    lseRadius: 0,
-    maximum: -Infinity,
-  };
-}
-
 /** One level called directly on every row, whatever accuracy it gives. */
 export function levelSolver(level: string, solve: (row: Row, law: ScoreLaw) => RowResult): Solver {
   return (problem) => {
-    const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = problemShape(problem);
+    const shape = problemShape(problem);
+    const rules = rulesOf(problem, shape);
+    const mask = problemMask(problem, shape);
     const rows: LevelledRow[] = [];
-    for (let head = 0; head < batch * heads; head++) {
-      const kv = Math.floor((head * kvHeads) / heads);
-      const query = readOperand(problem.q, head * queries * qkDim, queries, qkDim);
-      const key = readOperand(problem.k, kv * keys * qkDim, keys, qkDim);
-      const value = readOperand(problem.v, kv * keys * vDim, keys, vDim);
-      for (let i = 0; i < queries; i++) {
-        const visible = Int32Array.from({ length: keys }, (_, j) => j).filter((j) =>
-          sees(problem, i, j),
-        );
-        if (visible.length === 0) {
-          rows.push({ result: emptyRow(vDim), level: 'empty' });
+    for (const operands of headOperands(problem, shape))
+      for (let i = 0; i < shape.queries; i++) {
+        const ranges = mask.ranges(operands.head, i);
+        if (ranges.length === 0) {
+          const result = emptyRow(shape.vDim, rules.sinkOf(operands.head));
+          rows.push({ result, level: 'empty' });
           continue;
         }
-        const row = {
-          query: query.values.subarray(i * qkDim, (i + 1) * qkDim),
-          keys: key.values,
-          queryNorm: query.norm[i],
-          keyNorms: key.norm,
-          values: value.values,
-          qkDim,
-          vDim,
-          visible,
-          infinite: new Int8Array(visible.length),
-        };
-        rows.push({ result: solve(row, scoreLaw(problem)), level });
+        const visible = Int32Array.from(keysOf(ranges));
+        const row = visibleRow(operands, i, rules, visible, new Int8Array(visible.length));
+        rows.push({ result: solve(row, rules.law), level });
       }
-    }
     return rows;
   };
 }
 
-/** The double-double level on every row. */
+/** The double-double level on every row, from compensated dot products. */
 export const doubleDoubleSolver = levelSolver('double-double', (row, law) =>
   doubleDoubleLevel(row, law, scoreConstants(law)),
 );
+
+/** The double-double level on every row, from exact dot products. */
+export const exactDotsSolver = levelSolver('double-double', (row, law) =>
+  doubleDoubleLevel(row, law, scoreConstants(law), 'exact'),
+);
+
+/** The fp64 level on every row, whatever accuracy it gives. */
+export const tileSolver: Solver = (problem) => {
+  const shape = problemShape(problem);
+  const rules = rulesOf(problem, shape);
+  const mask = problemMask(problem, shape);
+  const engine = createTileEngine(shape.qkDim, shape.vDim);
+  const rows: LevelledRow[] = [];
+  for (const operands of headOperands(problem, shape))
+    for (let firstRow = 0; firstRow < shape.queries; firstRow += tileRows) {
+      const count = Math.min(tileRows, shape.queries - firstRow);
+      const ranges = Array.from({ length: count }, (_, i) =>
+        mask.ranges(operands.head, firstRow + i),
+      );
+      tileLevel(engine, { operands, firstRow, ranges }, rules).forEach((result, i) =>
+        rows.push({ result, level: ranges[i].length === 0 ? 'empty' : 'fp64' }),
+      );
+    }
+  return rows;
+};
 
 /** The arbitrary level on every row with a given number of fraction bits. */
 export function arbitrarySolver(bits: number): Solver {

@@ -60,9 +60,12 @@ function rowFault(
     if (!(Math.abs(magnitude - exact) <= 2 * radius + 2 ** -40 * exact + 2 ** -1060))
       return `Σ p|v|[${row}][${c}] = ${magnitude} by ${level}, exact ${exact}`;
   }
-  const { lse, lseRadius, maximum } = result;
+  const { lse, lseRadius, maximum, denominator } = result;
   if (empty)
-    return level === 'empty' && lse === -Infinity && lseRadius === 0
+    return level === 'empty' &&
+      lse === reference.lse(row) &&
+      lseRadius === 0 &&
+      denominator === reference.denominator(row)
       ? null
       : `row ${row} sees no key but is ${level} with LSE ${lse} ± ${lseRadius}`;
   if (!(lseRadius < Infinity)) return null;
@@ -73,8 +76,12 @@ function rowFault(
     return `LSE[${row}] = ${lse} by ${level} is off by ${distance}, radius ${lseRadius}`;
   use.add(`${level} lse`, distance / lseRadius);
   const largest = reference.maximum(row);
-  if (!(Math.abs(maximum - largest) <= 2 * lseRadius + 2 ** -48 * Math.abs(largest)))
+  const size = Math.abs(largest) + 2 * reference.addendSize(row);
+  if (!(Math.abs(maximum - largest) <= 2 * lseRadius + 2 ** -48 * size))
     return `maximum[${row}] = ${maximum} by ${level}, exact ${largest}`;
+  const sum = reference.denominator(row);
+  if (!(Math.abs(denominator - sum) <= 2 * lseRadius + 2 ** -48 * Math.abs(sum) + 2 ** -48))
+    return `the denominator of row ${row} is ${denominator} by ${level}, exact ${sum}`;
   return null;
 }
 

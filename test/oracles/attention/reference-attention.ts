@@ -1,6 +1,8 @@
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import type { Arena, Mpfr, Real } from '../mpfr.js';
+import { readFeatures } from './reference-features.js';
+import { sees as seesAt } from './sees.js';
 
 /** Bits to which scores are known after the point, and weights and sums relative to their size. */
 const significantBits = 400;
@@ -13,11 +15,15 @@ export interface ReferenceAttention {
   readonly visible: (row: number) => readonly number[];
   /** |value − O|, rounded up. */
   readonly outDistance: (row: number, column: number, value: number) => number;
-  /** Σ p|v| / Σ p, rounded to nearest. */
+  /** Σ p|v| / Σ p with the weights that O has, rounded to nearest. */
   readonly magnitude: (row: number, column: number) => number;
-  /** The LSE and the largest score to nearest fp64. Only for rows that see a key. */
+  /** The LSE and the largest score to nearest fp64; −∞ for a row that has none. */
   readonly lse: (row: number) => number;
   readonly maximum: (row: number) => number;
+  /** The largest magnitude that is added to a score of the row. */
+  readonly addendSize: (row: number) => number;
+  /** The logarithm of what O is divided by, likewise. */
+  readonly denominator: (row: number) => number;
   /** |value − LSE|, rounded up. Only for rows that see a key. */
   readonly lseDistance: (row: number, value: number) => number;
   /** How far O of the row can be from exact itself. */
@@ -41,47 +47,77 @@ function dims(tensor: Tensor): readonly number[] {
   return tensor.shape.length === 3 ? [1, ...tensor.shape] : tensor.shape;
 }
 
-/** Whether a query sees a key, word for word as the law of the masks has it. */
+/** Whether a query sees a key by causal and window masks. */
 export function sees(problem: Problem, query: number, key: number): boolean {
   const queries = dims(problem.q)[2];
   const keys = dims(problem.k)[2];
-  // Both masks are aligned to the bottom right: the last query sits on the last key.
-  const offset = key - (query + keys - queries);
-  if (problem.causal && offset > 0) return false;
-  if (problem.window === null) return true;
-  const { left, right } = problem.window;
-  if (left !== -1 && offset < -left) return false;
-  if (right !== -1 && offset > right) return false;
-  return true;
+  return seesAt(problem, { query, queries, keys }, key);
+}
+
+/** One key of a row: its score, its values, and whether dropout keeps its weight. */
+interface Key {
+  readonly score: Real;
+  readonly values: readonly Real[];
+  readonly isKept: boolean;
 }
 
 interface Row {
-  readonly out: Real[];
-  readonly magnitude: number[];
-  readonly lse: Real;
-  readonly maximum: Real;
+  readonly columns: readonly { readonly out: Real; readonly magnitude: number }[];
+  /** Null for −∞. */
+  readonly lse: Real | null;
+  readonly denominator: Real | null;
+  readonly maximum: Real | null;
 }
 
-/** One row, from the scores of the keys that it sees. */
-function solveRow(arena: Arena, scores: readonly Real[], values: readonly Real[][]): Row {
-  const largest = scores.reduce((a, b) => (arena.isLess(a, b) ? b : a));
-  const weights = scores.map((score) => arena.exp(arena.subtract(score, largest)));
-  const total = weights.reduce((a, b) => arena.add(a, b));
-  const columns = values[0].map((_, c) => {
-    const products = weights.map((weight, j) => arena.multiply(weight, values[j][c]));
-    const sum = products.reduce((a, b) => arena.add(a, b));
-    const size = products.map((x) => arena.absolute(x)).reduce((a, b) => arena.add(a, b));
+/** What all rows of a head have. */
+interface Settings {
+  readonly vDim: number;
+  /** Null for none. */
+  readonly sink: Real | null;
+  readonly isSinkInLse: boolean;
+  readonly share: Real;
+}
+
+/** ln(e^lse + e^sink), and what of that sum is e^lse. */
+function withSink(arena: Arena, lse: Real, sink: Real | null) {
+  if (sink === null) return { denominator: lse, keysShare: arena.of(1) };
+  // Relative to the larger of both, since MPFR's exponents end, too.
+  const largest = arena.isLess(lse, sink) ? sink : lse;
+  const [ofKeys, ofSink] = [lse, sink].map((x) => arena.exp(arena.subtract(x, largest)));
+  const sum = arena.add(ofKeys, ofSink);
+  return {
+    denominator: arena.add(largest, arena.log(sum)),
+    keysShare: arena.divide(ofKeys, sum),
+  };
+}
+
+/** One row, from the keys that it sees. */
+function solveRow(arena: Arena, keys: readonly Key[], settings: Settings): Row {
+  const { vDim, sink, isSinkInLse, share } = settings;
+  const zero = arena.of(0);
+  const larger = (a: Real, b: Real) => (arena.isLess(a, b) ? b : a);
+  const add = (a: Real, b: Real) => arena.add(a, b);
+  const scores = keys.map(({ score }) => score);
+  const ofNothing = Array.from({ length: vDim }, () => ({ out: zero, magnitude: 0 }));
+  if (scores.length === 0)
+    return { columns: ofNothing, lse: isSinkInLse ? sink : null, denominator: sink, maximum: null };
+  const maximum = scores.reduce(larger);
+  const weights = scores.map((score) => arena.exp(arena.subtract(score, maximum)));
+  const ofKeys = weights.reduce(add);
+  const lse = arena.add(maximum, arena.log(ofKeys));
+  const { denominator, keysShare } = withSink(arena, lse, sink);
+  const factor = arena.divide(keysShare, arena.multiply(ofKeys, share));
+  const columns = ofNothing.map((_, c) => {
+    const products = keys.flatMap(({ values, isKept }, j) =>
+      isKept ? [arena.multiply(weights[j], values[c])] : [],
+    );
+    const size = products.map((x) => arena.absolute(x)).reduce(add, zero);
     return {
-      out: arena.divide(sum, total),
-      magnitude: arena.toNumber(arena.divide(size, total)),
+      out: arena.multiply(products.reduce(add, zero), factor),
+      magnitude: arena.toNumber(arena.multiply(size, factor)),
     };
   });
-  return {
-    out: columns.map(({ out }) => out),
-    magnitude: columns.map(({ magnitude }) => magnitude),
-    lse: arena.add(largest, arena.log(total)),
-    maximum: largest,
-  };
+  return { columns, lse: isSinkInLse ? denominator : lse, denominator, maximum };
 }
 
 /**
@@ -101,58 +137,89 @@ export function withReference<T>(
   const v = decode(problem.v);
   if (![q, k, v].every((values) => values.every(Number.isFinite)))
     throw new Error('the reference takes finite problems only');
+  const { bias, alibiSlopes, sink, dropout } = problem;
+  const logits = sink === undefined ? null : decode(sink.logits);
+  const sizeOf = (tensor: Tensor | undefined) =>
+    tensor === undefined ? 0 : exponentOf(decode(tensor).filter(Number.isFinite));
   const bits =
     significantBits +
     exponentOf(q) +
     exponentOf(k) +
     exponentOf([problem.scale]) +
     exponentOf([problem.softcap ?? 1]) +
-    exponentOf([qkDim]);
+    exponentOf([qkDim]) +
+    sizeOf(bias) +
+    sizeOf(alibiSlopes) +
+    sizeOf(sink?.logits);
+  const features = readFeatures(problem);
   return mpfr.withPrecision(bits, (arena) => {
     const reals = (values: Float64Array) => Array.from(values, (x) => arena.of(x));
     const [qReal, kReal, vReal] = [reals(q), reals(k), reals(v)];
     const scale = arena.of(problem.scale);
     const cap = problem.softcap === null ? null : arena.of(problem.softcap);
-    const rows: (Row | null)[] = [];
+    const share = arena.of(1 - (dropout?.probability ?? 0));
+    const addTo = (score: Real, addend: readonly number[]) => {
+      const [added, slope, distance] = addend.map((x) => arena.of(x));
+      return arena.subtract(arena.add(score, added), arena.multiply(slope, distance));
+    };
+    const rows: Row[] = [];
     const visibleOf: number[][] = [];
+    const addendSizes: number[] = [];
     for (let b = 0; b < batch; b++)
       for (let h = 0; h < heads; h++)
         for (let i = 0; i < queries; i++) {
           const kvHead = b * kvHeads + Math.floor((h * kvHeads) / heads);
           const query = ((b * heads + h) * queries + i) * qkDim;
+          const place = features.place(b, h, i);
           const visible = Array.from({ length: keys }, (_, j) => j).filter((j) =>
-            sees(problem, i, j),
+            features.sees(place, j),
           );
           visibleOf.push(visible);
-          if (visible.length === 0) {
-            rows.push(null);
-            continue;
-          }
-          const scores = visible.map((j) => {
+          const sizeAt = (j: number) => {
+            const [added, slope, distance] = features.addend(place, j);
+            return Math.abs(added) + Math.abs(slope) * distance;
+          };
+          addendSizes.push(visible.reduce((size, j) => Math.max(size, sizeAt(j)), 0));
+          const ofRow = visible.map((j): Key => {
             const key = (kvHead * keys + j) * qkDim;
             let dot = arena.of(0);
             for (let t = 0; t < qkDim; t++)
               dot = arena.add(dot, arena.multiply(qReal[query + t], kReal[key + t]));
-            const score = arena.multiply(dot, scale);
-            return cap === null ? score : arena.multiply(cap, arena.tanh(arena.divide(score, cap)));
-          });
-          const values = visible.map((j) => {
+            const scaled = arena.multiply(dot, scale);
+            const capped =
+              cap === null ? scaled : arena.multiply(cap, arena.tanh(arena.divide(scaled, cap)));
             const first = (kvHead * keys + j) * vDim;
-            return vReal.slice(first, first + vDim);
+            return {
+              score: features.addsToScores ? addTo(capped, features.addend(place, j)) : capped,
+              values: vReal.slice(first, first + vDim),
+              isKept: features.isKept(place, j),
+            };
           });
-          rows.push(solveRow(arena, scores, values));
+          const logit = logits?.[h] ?? -Infinity;
+          const settings = {
+            vDim,
+            sink: logit === -Infinity ? null : arena.of(logit),
+            isSinkInLse: sink?.inLse ?? false,
+            share,
+          };
+          rows.push(solveRow(arena, ofRow, settings));
         }
-    const zero = arena.of(0);
+    const number = (x: Real | null) => (x === null ? -Infinity : arena.toNumber(x));
     return judge({
       rows: rows.length,
       vDim,
       visible: (row) => visibleOf[row],
-      outDistance: (row, column, value) => arena.distance(rows[row]?.out[column] ?? zero, value),
-      magnitude: (row, column) => rows[row]?.magnitude[column] ?? 0,
-      lse: (row) => arena.toNumber(rows[row]!.lse),
-      maximum: (row) => arena.toNumber(rows[row]!.maximum),
-      lseDistance: (row, value) => arena.distance(rows[row]!.lse, value),
-      outError: (row, column) => (rows[row]?.magnitude[column] ?? 0) * 2 ** (64 - significantBits),
+      outDistance: (row, column, value) => arena.distance(rows[row].columns[column].out, value),
+      magnitude: (row, column) => rows[row].columns[column].magnitude,
+      lse: (row) => number(rows[row].lse),
+      maximum: (row) => number(rows[row].maximum),
+      addendSize: (row) => addendSizes[row],
+      denominator: (row) => number(rows[row].denominator),
+      lseDistance: (row, value) => {
+        const { lse } = rows[row];
+        return lse === null ? Infinity : arena.distance(lse, value);
+      },
+      outError: (row, column) => rows[row].columns[column].magnitude * 2 ** (64 - significantBits),
       lseError: 2 ** (64 - significantBits),
     });
   });

@@ -136,11 +136,8 @@ describe('dropped keys', () => {
         const intervals = exponentIntervals(row, law, scoreConstants(law));
         const weighty = weightyRow(row, intervals, octaves);
         dropped += weighty.dropped;
-        const largest = new Float64Array(row.vDim);
-        row.values.forEach((v, at) => {
-          largest[at % row.vDim] = Math.max(largest[at % row.vDim], Math.abs(v));
-        });
-        return withDroppedKeys(arbitraryLevel(weighty.row, law, 192), weighty, largest);
+        const { columnLargest } = row.values;
+        return withDroppedKeys(arbitraryLevel(weighty.row, law, 192), weighty, columnLargest);
       });
       const use = new RadiusUse();
       fc.assert(

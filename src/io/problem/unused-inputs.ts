@@ -1,5 +1,6 @@
-import { nestedNotes } from './problem-file.js';
-import type { TensorFile } from './tensor-file.js';
+import type { TensorFile } from '../tensor-file.js';
+import type { ReadNames } from './inputs.js';
+import { nestedNotes } from './settings.js';
 
 /** What a file of a problem holds that nothing reads, each as the file spells it. */
 export interface UnusedInputs {
@@ -53,8 +54,9 @@ function lastPart(name: string): string {
 }
 
 /** Keys of a file's metadata, and of the object under `meta`, that would change the result. */
-function unusedNotes(file: TensorFile): string[] {
+function unusedNotes(file: TensorFile, read: readonly string[]): string[] {
   return Object.entries({ ...nestedNotes(file), ...file.metadata })
+    .filter(([key]) => !read.includes(key))
     .filter(([key, value]) =>
       attentionNotes.some(
         ([known, harmless]) =>
@@ -68,10 +70,13 @@ function unusedNotes(file: TensorFile): string[] {
  * What a problem's file holds and nothing reads. A kernel that was given it is judged without it, so
  * whoever reads the verdict has to know.
  *
- * @param read tensors that are read, besides q, k and v
+ * @param read what is read, beside q, k and v
  */
-export function unusedInputs(file: TensorFile, read: Iterable<string> = []): UnusedInputs {
-  const used = new Set(['q', 'k', 'v', ...read]);
+export function unusedInputs(
+  file: TensorFile,
+  read: ReadNames = { tensors: [], notes: [] },
+): UnusedInputs {
+  const used = new Set(['q', 'k', 'v', ...read.tensors]);
   const left = [...file.entries.keys()].filter((name) => !used.has(name));
   const isOf = (name: string) => ({
     attention: attentionInputs.some((known) => known.test(name.toLowerCase())),
@@ -79,7 +84,7 @@ export function unusedInputs(file: TensorFile, read: Iterable<string> = []): Unu
     outputs: outputs.test(lastPart(name)),
   });
   return {
-    ofAttention: [...left.filter((name) => isOf(name).attention), ...unusedNotes(file)],
+    ofAttention: [...left.filter((name) => isOf(name).attention), ...unusedNotes(file, read.notes)],
     ofGradients: left.filter((name) => isOf(name).gradients),
     unknown: left.filter((name) => !Object.values(isOf(name)).some(Boolean)),
   };

@@ -1,0 +1,32 @@
+import {
+  keptWeights,
+  scoreLaw,
+  type KeptWeights,
+  type Problem,
+  type ProblemShape,
+  type ScoreLaw,
+} from '../../src/problem/index.js';
+import { scoreConstants, type ScoreConstants } from './scores.js';
+import { headSinks, type Sink } from './sink.js';
+
+/** What makes O of the products q·k, in all rows of a problem alike. */
+export interface Rules {
+  readonly law: ScoreLaw;
+  readonly constants: ScoreConstants;
+  /** Null without dropout. */
+  readonly kept: KeptWeights | null;
+  /** The sink of a head, which is counted over [batch, heads]; null for none. */
+  readonly sinkOf: (head: number) => Sink | null;
+}
+
+/** The rules of a problem. */
+export function rulesOf(problem: Problem, shape: ProblemShape): Rules {
+  const law = scoreLaw(problem, shape);
+  const sinks = headSinks(problem);
+  return {
+    law,
+    constants: scoreConstants(law),
+    kept: keptWeights(problem, shape),
+    sinkOf: (head) => sinks?.[head % shape.heads] ?? null,
+  };
+}

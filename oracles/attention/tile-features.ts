@@ -1,0 +1,44 @@
+import { hasKey, type KeptWeights, type ScoreAddend } from '../../src/problem/index.js';
+import type { QueryBlock } from './head-operands.js';
+import { tileRows } from './operand.js';
+import type { TileEngine } from './tile-engine.js';
+
+/** Writes to the engine what is added to the scores of a block against a tile of keys. */
+export function loadAddends(
+  { addends, low, high }: TileEngine,
+  addend: ScoreAddend,
+  { operands: { head }, firstRow, ranges }: QueryBlock,
+  firstKey: number,
+): void {
+  for (let i = 0; i < ranges.length; i++) {
+    if (low.view[i] >= high.view[i]) continue;
+    addend(head, firstRow + i, firstKey, addends.view.subarray(i * tileRows, (i + 1) * tileRows));
+  }
+}
+
+/**
+ * Takes away the weights that dropout does not keep, from weights that a tile of the engine has, into `target`
+ * (which may be these).
+ * @param anyKept per row: set to 1 where a key of the tile that the row sees is kept
+ */
+export function dropWeights(
+  { scores, low, high }: TileEngine,
+  kept: KeptWeights,
+  { operands: { head }, firstRow, ranges }: QueryBlock,
+  firstKey: number,
+  { target, anyKept }: { readonly target: Float64Array; readonly anyKept: Uint8Array },
+): void {
+  const isKept = new Uint8Array(tileRows);
+  for (let i = 0; i < ranges.length; i++) {
+    const start = i * tileRows;
+    if (low.view[i] >= high.view[i]) {
+      target.fill(0, start, start + tileRows);
+      continue;
+    }
+    kept.fill(head, firstRow + i, firstKey, isKept);
+    for (let j = 0; j < tileRows; j++)
+      target[start + j] = isKept[j] === 0 ? 0 : scores.view[start + j];
+    if (anyKept[i] === 0 && isKept.some((x, j) => x !== 0 && hasKey(ranges[i], firstKey + j)))
+      anyKept[i] = 1;
+  }
+}

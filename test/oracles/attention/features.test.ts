@@ -1,0 +1,83 @@
+import { afterAll, describe, it } from 'vitest';
+import type { Accuracy } from '../../../oracles/index.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { loadMpfr } from '../mpfr.js';
+import {
+  featuredProblem,
+  oracleFeatures,
+  type FeaturedSizes,
+  type OracleFeature,
+} from './featured-problems.js';
+import {
+  arbitrarySolver,
+  doubleDoubleSolver,
+  exactDotsSolver,
+  oracleSolver,
+  tileSolver,
+  type Solver,
+} from './oracle-levels.js';
+import { assertWithinRadii, RadiusUse } from './radius-check.js';
+import { withReference } from './reference-attention.js';
+import { scaled, testSeed } from '../../setup/effort.js';
+
+const mpfr = await loadMpfr();
+
+const audit: Accuracy = { outputFormat: 'bf16', ulpFraction: 0, magnitudeFraction: 2 ** -40 };
+
+/** Every way the oracle has to solve a row. */
+const solvers: Readonly<Record<string, Solver>> = {
+  'audit accuracy': oracleSolver(audit),
+  'default accuracy': oracleSolver(),
+  'fp64 level': tileSolver,
+  'double-double level': doubleDoubleSolver,
+  'double-double level, exact dots': exactDotsSolver,
+  'arbitrary level, 192 bits': arbitrarySolver(192),
+};
+
+const uses = Object.fromEntries(Object.keys(solvers).map((name) => [name, new RadiusUse()]));
+
+/** Checks a drawn problem at every level. */
+function crossCheck(seed: number, features: readonly OracleFeature[], sizes: FeaturedSizes): void {
+  const problem = featuredProblem(randomValues(seed), features, sizes);
+  withReference(mpfr, problem, (reference) => {
+    for (const [name, solve] of Object.entries(solvers))
+      try {
+        assertWithinRadii(problem, reference, solve, uses[name]);
+      } catch (error) {
+        throw new Error(`${name}, ${features.join(', ')}, seed ${seed}: ${String(error)}`);
+      }
+  });
+}
+
+const small = { queries: 3, keys: 8, heads: 2, kvHeads: 1, dim: 5, vDim: 3 };
+
+describe('the oracle of problems with features', () => {
+  it.each(oracleFeatures)('is within its radii with %s alone', (feature) => {
+    for (let i = 0; i < scaled(6); i++) crossCheck(testSeed + i, [feature], small);
+  });
+
+  it('is within its radii with features together', () => {
+    for (let i = 0; i < scaled(30); i++) {
+      const random = randomValues(testSeed + 7919 * i);
+      const features = oracleFeatures.filter(() => random.integer(0, 1) === 1);
+      crossCheck(testSeed + i, features, small);
+    }
+  });
+
+  it('is within its radii across tiles', () => {
+    for (let i = 0; i < scaled(3); i++)
+      crossCheck(testSeed + i, ['bias', 'alibiSlopes', 'sink', 'dropout', 'mask'], {
+        queries: 3,
+        keys: 150,
+        heads: 1,
+        kvHeads: 1,
+        dim: 3,
+        vDim: 2,
+      });
+  });
+
+  afterAll(() => {
+    for (const [name, use] of Object.entries(uses))
+      console.info(name, JSON.stringify(use.summary()));
+  });
+});
