@@ -6,7 +6,7 @@ import { kernelModels, kernelVariants, noVariant } from '../../../kernels/index.
 import { premiseNames, premisePresets, premiseWords } from '../../audit/index.js';
 import { knownInstructions } from '../../conform/index.js';
 import { formats } from '../../formats/index.js';
-import { layouts } from '../../io/index.js';
+import { layouts, problemInputNames } from '../../io/index.js';
 import { quantities } from '../../problem/index.js';
 import { tuningNames } from '../../profile/index.js';
 import {
@@ -176,6 +176,7 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   'score-regime': scoreRegimeNames,
   setting: settings,
   technique: techniqueNames,
+  'problem-input': problemInputNames,
   'tensor-format': tensors.flatMap((tensor) => formatNames.map((format) => `${tensor}=${format}`)),
   tuning: tuningNames,
   variant: variants,

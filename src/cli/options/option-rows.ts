@@ -14,6 +14,7 @@ export type NameKind =
   | 'multiple'
   | 'mutant'
   | 'premise'
+  | 'problem-input'
   | 'promise'
   | 'property'
   | 'regime'

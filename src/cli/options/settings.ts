@@ -1,13 +1,18 @@
 import { type FormatName, formats } from '../../formats/index.js';
 import {
   type DeclaredFormats,
+  parseBlockSize,
+  parseDropout,
   parseLayout,
+  parsePrefix,
   parseScale,
   parseSoftcap,
   parseWindow,
+  problemInputNames,
   type ProblemSettings,
 } from '../../io/index.js';
 import { RequestError } from '../../request-error.js';
+import { inputOption } from './problem-inputs.js';
 import type { ProblemOptions } from './shared-options.js';
 
 /**
@@ -26,6 +31,18 @@ export function problemSettings(options: ProblemOptions): ProblemSettings {
     window: parsed(options.window, parseWindow, '--window'),
     softcap: parsed(options.softcap, parseSoftcap, '--softcap'),
     layout: parsed(options.layout, parseLayout, '--layout'),
+    prefix: parsed(options.prefix, parsePrefix, '--prefix'),
+    dropoutP: parsed(options.dropoutP, parseDropout, '--dropout-p'),
+    blockQ: parsed(options.blockQ, parseBlockSize, '--block-q'),
+    blockK: parsed(options.blockK, parseBlockSize, '--block-k'),
+    lseSink: options.lseSink,
+    inputs: Object.fromEntries(
+      problemInputNames.flatMap((name) => {
+        const text = options[inputOption(name)];
+        return text === undefined ? [] : [[name, text]];
+      }),
+    ),
+    ignored: options.ignore,
   };
 }
 

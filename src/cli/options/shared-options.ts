@@ -1,7 +1,8 @@
 import { type OptionRow, optionRows, type ParsedOptions } from './option-rows.js';
+import { inputOptions } from './problem-inputs.js';
 
 /** What a command with a problem says of its argument. */
-export const problemDescription = 'tensors q, k, v: .safetensors, .npz or a folder of .npy';
+export const problemDescription = 'tensors q, k, v, …: .safetensors, .npz or a folder of .npy';
 
 /** The options that say what a problem file's q, k, v are to compute; `settings.ts` reads them. */
 export const problemOptions = optionRows({
@@ -26,6 +27,7 @@ export const problemOptions = optionRows({
     repeats: true,
     completes: 'tensor-format',
   },
+  ...inputOptions,
 });
 
 /** The problem options as they are given. */

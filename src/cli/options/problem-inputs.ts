@@ -1,0 +1,65 @@
+import type { ProblemInputName } from '../../io/index.js';
+import { type OptionRow, optionRows, type ParsedOptions } from './option-rows.js';
+
+/** The key of an option for a tensor: `cuSeqlensQ` of `cu_seqlens_q`. */
+type OptionKey<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<OptionKey<Rest>>}`
+  : Name;
+
+/** The option of one input: where its tensor is, if not under its name in the problem's file. */
+function tensorOption(description: string) {
+  return { argument: '<file[:tensor]>', description } as const satisfies OptionRow;
+}
+
+/** An option for each tensor that a problem may have beside q, k and v. */
+const tensorOptions = {
+  mask: tensorOption('booleans, true = visible, broadcast to [B, H, Sq, Sk]'),
+  bias: tensorOption('added to scores after the softcap, broadcast to [B, H, Sq, Sk]'),
+  alibiSlopes: tensorOption('ALiBi slopes, [H] or [B, H]'),
+  sink: tensorOption('logits of keys without value, [H]'),
+  qSegments: tensorOption('segment of each query, [Sq] or [B, Sq]'),
+  kSegments: tensorOption('segment of each key: a query sees those of its own'),
+  kvNumBlocks: tensorOption("visible blocks of keys, as flex_attention's BlockMask"),
+  kvIndices: tensorOption('which blocks they are'),
+  fullKvNumBlocks: tensorOption('more visible blocks, those without a mask within'),
+  fullKvIndices: tensorOption('which blocks they are'),
+  cuSeqlens: tensorOption('where each packed sequence begins, of queries and keys alike'),
+  cuSeqlensQ: tensorOption('where the queries of each packed sequence begin, [B + 1]'),
+  cuSeqlensK: tensorOption('where its keys begin, [B + 1]'),
+  sequsedQ: tensorOption('how many queries of each sequence count, [B]'),
+  sequsedK: tensorOption('up to which key each sequence counts, [B]'),
+  leftpadK: tensorOption('how many keys before that are padding, [B]'),
+  blockTable: tensorOption('pages of each sequence; k, v are [pages, page size, Hk, D]'),
+  dropoutMask: tensorOption('booleans, true = kept, broadcast to [B, H, Sq, Sk]'),
+} as const satisfies Readonly<Record<OptionKey<ProblemInputName>, OptionRow>>;
+
+/** The key of the option of an input. */
+export function inputOption(name: ProblemInputName): keyof typeof tensorOptions {
+  const key = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  return key as keyof typeof tensorOptions;
+}
+
+/** The options of what a problem may have beside q, k and v. */
+export const inputOptions = optionRows({
+  ...tensorOptions,
+  prefix: {
+    argument: '<n>',
+    description: 'keys that every query sees, whatever causal and window',
+  },
+  dropoutP: { argument: '<p>', description: 'probability with which dropout drops a weight' },
+  blockQ: { argument: '<n>', description: 'queries of a block of the block mask (default: 128)' },
+  blockK: { argument: '<n>', description: 'keys of a block of the block mask (default: 128)' },
+  lseSink: {
+    description: 'the LSE has the sink (the default)',
+    without: 'the LSE is without the sink',
+  },
+  ignore: {
+    argument: '<name>',
+    description: "leave out a tensor or note of the problem's file (repeatable)",
+    repeats: true,
+    completes: 'problem-input',
+  },
+});
+
+/** The options of inputs as they are given. */
+export type InputOptions = ParsedOptions<typeof inputOptions>;
