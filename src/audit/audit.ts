@@ -27,6 +27,7 @@ import {
 } from './kernel-outputs.js';
 import type { PremiseDeclaration } from '../../kernels/index.js';
 import { fitPremise } from './premises/premise-fit.js';
+import { createRowLocator, locateOutputs } from './rows/index.js';
 import { resolvePremises, type Premises } from './premises/premises.js';
 import { createRowStatistics, type RowStatistics } from './row-statistics.js';
 import { structureResults } from './structure/structure.js';
@@ -239,10 +240,17 @@ function judgePrepared(
             onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
           }),
   };
+  const { rows } = problem;
+  const locator = rows === undefined ? null : createRowLocator(rows, shape);
+  const located = locator === null ? outputs : locateOutputs(outputs, locator);
   return {
     verdict: reachVerdict(
       {
-        outputs: judgedQuantities(outputs),
+        outputs: judgedQuantities(located),
+        sample:
+          rows === undefined
+            ? null
+            : { rows: rows.queries.length, of: shape.batch * shape.heads * rows.of },
         heads: shape.heads,
         untested: untestedStructure(structure, shape, premises, given.lse !== null),
         arithmetic: arithmetic.description,
@@ -252,7 +260,7 @@ function judgePrepared(
     ),
     reference,
     shape,
-    outputs,
+    outputs: located,
     arithmetic: arithmetic.description,
     oracle: summariseOracle(reference),
     falseAlarmRate,
@@ -289,12 +297,21 @@ export function auditOutputs(
   options: AuditOptions = {},
 ): Audit {
   const { reference, outputs: judged, ...judgement } = judgeOutputs(problem, outputs, options);
-  const profiled = Object.entries(judged).map(([name, one]) => [
-    name,
-    one?.row === 'vector'
-      ? { ...one, error: profileError(compareQuantity(reference, one)) }
-      : (one ?? null),
-  ]);
+  const { rows } = problem;
+  const locator = rows === undefined ? null : createRowLocator(rows, reference.shape);
+  const profiled = Object.entries(judged).map(([name, one]) => {
+    if (one?.row !== 'vector') return [name, one ?? null] as const;
+    const error = profileError(compareQuantity(reference, one));
+    const { worst } = error;
+    const isLocated = locator === null || worst === null;
+    return [
+      name,
+      {
+        ...one,
+        error: isLocated ? error : { ...error, worst: { ...worst, at: locator.place(worst.at) } },
+      },
+    ] as const;
+  });
   const { values, format } = judged.out;
   return {
     ...judgement,

@@ -46,6 +46,19 @@ export {
   type KernelArithmetic,
   type RowsBound,
 } from './bounds/index.js';
+export {
+  chooseRows,
+  defaultRows,
+  mostMultiplyAdds,
+  multiplyAddsOf,
+  sampledProblem,
+  sampledQuantity,
+  sampleRows,
+  type FaultOdds,
+  type RowSample,
+  type RowSampleRequest,
+  type SampledRows,
+} from './rows/index.js';
 export type { Diagnosis } from './diagnosis/index.js';
 export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
 export type { ElementTest } from './element-test.js';

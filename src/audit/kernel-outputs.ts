@@ -48,28 +48,29 @@ function decode(tensor: Tensor): Float64Array {
 }
 
 /**
- * Vectors [batch, heads, rows, elements], or rank 3 for a batch of one.
+ * How many rows of a head a tensor of vectors holds: those of the problem. Vectors are [batch, heads, rows,
+ * elements], or rank 3 for a batch of one.
  * @throws RequestError when the tensor has another shape
  */
-function decodeVectors(quantity: Quantity, tensor: Tensor, shape: ProblemShape): Float64Array {
+function vectorStride(quantity: Quantity, given: readonly number[], shape: ProblemShape): number {
   const wanted = quantityShape(quantity, shape);
-  const got = tensor.shape.length === 3 ? [1, ...tensor.shape] : tensor.shape;
+  const got = given.length === 3 ? [1, ...given] : given;
   if (got.length !== wanted.length || got.some((size, i) => size !== wanted[i]))
     throw new RequestError(
-      `${quantity.prose} has shape [${tensor.shape.join(', ')}] but the problem asks for [${wanted.join(', ')}]; pass the matching tensor, or --layout bshd`,
+      `${quantity.prose} has shape [${given.join(', ')}] but the problem asks for [${wanted.join(', ')}]; pass the matching tensor, or --layout bshd`,
     );
-  return decode(tensor);
+  return wanted[2];
 }
 
 /**
- * A number a row as [batch, heads, rows]. Kernels write it so, without the batch when that is one, with batch
- * and heads merged, with a trailing dimension of one (cuDNN), or with rows padded beyond their number (CUTLASS
- * pads to 32), whose padding is dropped.
+ * How many rows of a head a tensor of numbers holds. Kernels write them as [batch, heads, rows], without the batch
+ * when that is one, with batch and heads merged, with a trailing dimension of one (cuDNN), or with rows padded
+ * beyond their number (CUTLASS pads to 32), whose padding does not count.
  * @throws RequestError for any other shape
  */
-function decodeNumbers(quantity: Quantity, tensor: Tensor, shape: ProblemShape): Float64Array {
+function numberStride(quantity: Quantity, given: readonly number[], shape: ProblemShape): number {
   const [batch, heads, rows] = quantityShape(quantity, shape);
-  const dims = [...tensor.shape];
+  const dims = [...given];
   if (dims.length > 1 && dims.at(-1) === 1 && dims.at(-2)! >= rows && rows !== 1) dims.pop();
   if (dims.length === 4 && dims.at(-1) === 1) dims.pop();
   const stride = dims.at(-1) ?? 0;
@@ -80,16 +81,42 @@ function decodeNumbers(quantity: Quantity, tensor: Tensor, shape: ProblemShape):
       ? outer[0] === batch && outer[1] === heads
       : outer.length === 1 && leading === batch * heads;
   if (!fits || stride < rows) {
-    const got = tensor.shape.length === 2 ? [1, ...tensor.shape] : tensor.shape;
+    const got = given.length === 2 ? [1, ...given] : given;
     const isTurned = String(got) === String([batch, rows, heads]);
     const mend = isTurned ? ', or turn [batch, seqlen, heads] into [batch, heads, seqlen]' : '';
     throw new RequestError(
-      `${quantity.prose} has shape [${tensor.shape.join(', ')}] but the problem asks for [${batch}, ${heads}, ${rows}]; pass the matching tensor${mend}`,
+      `${quantity.prose} has shape [${given.join(', ')}] but the problem asks for [${batch}, ${heads}, ${rows}]; pass the matching tensor${mend}`,
     );
   }
+  return stride;
+}
+
+/**
+ * How many rows a tensor of a quantity holds for each head, of which the problem's are the first.
+ * @param given the tensor's shape
+ * @throws RequestError when that is not one that the quantity may have
+ */
+export function rowsOfHead(
+  quantity: Quantity,
+  given: readonly number[],
+  shape: ProblemShape,
+): number {
+  return quantity.row === 'vector'
+    ? vectorStride(quantity, given, shape)
+    : numberStride(quantity, given, shape);
+}
+
+function decodeVectors(quantity: Quantity, tensor: Tensor, shape: ProblemShape): Float64Array {
+  vectorStride(quantity, tensor.shape, shape);
+  return decode(tensor);
+}
+
+function decodeNumbers(quantity: Quantity, tensor: Tensor, shape: ProblemShape): Float64Array {
+  const stride = numberStride(quantity, tensor.shape, shape);
+  const [batch, heads, rows] = quantityShape(quantity, shape);
   const values = decode(tensor);
   const aligned = new Float64Array(batch * heads * rows);
-  for (let head = 0; head < leading; head++)
+  for (let head = 0; head < batch * heads; head++)
     aligned.set(values.subarray(head * stride, head * stride + rows), head * rows);
   return aligned;
 }

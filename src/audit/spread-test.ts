@@ -17,6 +17,8 @@ export interface SpreadResult {
   readonly head: number;
   readonly firstRow: number;
   readonly rows: number;
+  /** The last row: `firstRow` + `rows` − 1, unless they are a sample that has not all between. */
+  readonly lastRow: number;
   /** Root mean square errors: found, expected, and exceeded with the stated probability only. */
   readonly measured: number;
   readonly expected: number;
@@ -137,7 +139,8 @@ export function testSpread(
     rows: number,
   ) => {
     if (energy.elements === 0) return;
-    const result = { scope, head, firstRow, rows, ...energy.result(exponents[scope]) };
+    const lastRow = firstRow + rows - 1;
+    const result = { scope, head, firstRow, rows, lastRow, ...energy.result(exponents[scope]) };
     if (Number.isNaN(result.limit))
       throw new Error(`the spread of the ${scope} of head ${head} from query ${firstRow} is NaN`);
     const worst = worstOf.get(scope);

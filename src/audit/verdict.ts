@@ -81,14 +81,17 @@ function percent(value: number): string {
 }
 
 function groupName(
-  result: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows'>,
+  result: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows' | 'lastRow'>,
   heads: number,
 ): string {
+  const { scope, firstRow, rows, lastRow } = result;
   const batch = Math.floor(result.head / heads);
   const head = `${batch === 0 ? '' : `batch ${batch}, `}head ${result.head % heads}`;
-  if (result.scope === 'head') return head;
-  if (result.scope === 'row') return `${head}, query ${result.firstRow}`;
-  return `${head}, queries ${result.firstRow} to ${result.firstRow + result.rows - 1}`;
+  if (scope === 'row') return `${head}, query ${firstRow}`;
+  if (lastRow - firstRow + 1 === rows)
+    return scope === 'head' ? head : `${head}, queries ${firstRow} to ${firstRow + rows - 1}`;
+  const sampled = `${rows} sampled queries`;
+  return `${head}, ${sampled}${scope === 'head' ? '' : ` from ${firstRow} to ${lastRow}`}`;
 }
 
 const scopeOrder = ['head', 'tile', 'row'] as const;
@@ -227,14 +230,16 @@ function failureSentence(
   first: Finding,
   diagnosis: Diagnosis | null,
   premise: PremiseFit | null,
+  sampled: string,
 ): string {
+  const of = sampled === '' ? '' : ` (judged: ${sampled})`;
   const declared =
     premise === null ? '' : ` ${premise.statement}; if that is what it is, say ${premise.flags}.`;
-  if (diagnosis === null) return `FAIL: ${first.statement}.${declared}`;
-  if (diagnosis.id !== 'unexplained') return `FAIL: ${diagnosis.sentence}.${declared}`;
+  if (diagnosis === null) return `FAIL: ${first.statement}${of}.${declared}`;
+  if (diagnosis.id !== 'unexplained') return `FAIL: ${diagnosis.sentence}${of}.${declared}`;
   return premise === null
-    ? `FAIL: ${first.statement}; the cause is unexplained.`
-    : `FAIL: ${first.statement}.${declared}`;
+    ? `FAIL: ${first.statement}${of}; the cause is unexplained.`
+    : `FAIL: ${first.statement}${of}.${declared}`;
 }
 
 /** What a verdict is reached from. */
@@ -248,6 +253,13 @@ interface Evidence {
   readonly arithmetic: string;
   /** What a reader should know beside. */
   readonly notes: readonly string[];
+  /** How many rows were judged of how many, where those are not all. */
+  readonly sample: { readonly rows: number; readonly of: number } | null;
+}
+
+/** "4096 sampled rows of 4194304"; '' where all rows are judged. */
+function sampledRows({ sample }: Evidence): string {
+  return sample === null ? '' : `${sample.rows} sampled rows of ${sample.of}`;
 }
 
 /** All findings, quantity by quantity, the one that explains most first. */
@@ -285,7 +297,8 @@ function leftClause(judged: JudgedQuantity): string {
 }
 
 /** "PASS: …", with how much of each quantity it says nothing about. */
-function passSentence({ outputs }: Evidence): string {
+function passSentence(evidence: Evidence): string {
+  const { outputs } = evidence;
   const checked = outputs.filter(isJudged).map(({ quantity }) => quantity.prose);
   const stay = checked.length === 1 ? 'stays' : 'stay';
   const listed =
@@ -298,7 +311,9 @@ function passSentence({ outputs }: Evidence): string {
   );
   const used = `the worst element uses ${formatNumber(worst * 100)} % of its bound`;
   const left = outputs.map(leftClause).filter((part) => part !== '');
-  return `PASS: ${listed} ${stay} within what rounding explains; ${[used, ...left].join('; ')}.`;
+  const sampled = sampledRows(evidence);
+  const where = sampled === '' ? '' : ` in ${sampled}`;
+  return `PASS: ${listed} ${stay} within what rounding explains${where}; ${[used, ...left].join('; ')}.`;
 }
 
 /**
@@ -318,7 +333,7 @@ export function reachVerdict(evidence: Evidence, explainers: Explainers | null):
   if (findings.length > 0) {
     const diagnosis = explainers?.diagnose() ?? null;
     const premise = explainers?.fitPremise(findings) ?? null;
-    const sentence = failureSentence(findings[0], diagnosis, premise);
+    const sentence = failureSentence(findings[0], diagnosis, premise, sampledRows(evidence));
     return { pass: false, sentence, diagnosis, premise, ...common };
   }
   const unexplained = { diagnosis: null, premise: null, ...common };

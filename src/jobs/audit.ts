@@ -11,13 +11,16 @@ import {
   anyKernelArithmetic,
   auditAccuracy,
   auditOutputs,
+  defaultRows,
   resolvePremises,
+  sampleRows,
   type Audit,
   type AuditOptions,
   type KernelArithmetic,
   type KernelOutputs,
+  type SampledRows,
 } from '../audit/index.js';
-import type { Problem } from '../problem/index.js';
+import { problemShape, type Problem } from '../problem/index.js';
 import { createAuditReport, type AuditReport, type Provenance } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { DeclaredArithmetic } from './declared-arithmetic.js';
@@ -30,6 +33,13 @@ const measuringEffort = 4e9;
 export interface MeasuredModel {
   readonly model: KernelModel | string;
   readonly settings: ReadonlyMap<string, string>;
+}
+
+/** How many rows are judged: `all`, so many of them, or null for as many as is usual for the problem. */
+export interface RowsRequest {
+  readonly count: number | 'all' | null;
+  /** Draws the rows of a sample; default: at random. */
+  readonly seed?: number | undefined;
 }
 
 /** Outputs to judge, and how. */
@@ -45,6 +55,8 @@ export interface AuditRequest {
   readonly measured: MeasuredModel | null;
   /** Whether to say which kernel the output looks like. */
   readonly identify: boolean;
+  /** Which rows are judged; default: all, or those of a sample where all would take too long. */
+  readonly rows?: RowsRequest | undefined;
   /** The kernel models that there are; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
   /** What the report says of where all of it came from. */
@@ -63,6 +75,9 @@ export interface AuditCallbacks {
 
 /** An audit's report, with what goes beside it. */
 export interface AuditResult {
+  /** What was judged: the problem, or the sampled rows of it. */
+  readonly problem: Problem;
+  readonly outputs: KernelOutputs;
   readonly audit: Audit;
   readonly report: AuditReport;
   readonly origin: Provenance;
@@ -100,13 +115,32 @@ function techniqueMeter(
   });
 }
 
+/** Seeds that are drawn at random are below this, so that they are easy to type. */
+const mostSeeds = 2 ** 31;
+
+/** The rows that are judged; null for all. */
+function sampled({ problem, outputs, rows }: AuditRequest): SampledRows | null {
+  const { count = null, seed = Math.floor(Math.random() * mostSeeds) } = rows ?? {};
+  const wanted = count ?? defaultRows(problem, problemShape(problem));
+  return wanted === null || wanted === 'all'
+    ? null
+    : sampleRows(problem, outputs, { rows: wanted, seed });
+}
+
 /**
  * Judges outputs of a problem against the oracle.
- * @throws RequestError for tensors that do not fit the problem
+ * @throws RequestError for tensors that do not fit the problem, and where kernels are to be compared with a sample
+ * of rows
  */
 export function auditKernel(request: AuditRequest, callbacks: AuditCallbacks = {}): AuditResult {
-  const { problem, outputs, declared, falseAlarmRate, models } = request;
+  const { declared, falseAlarmRate, models } = request;
   const { start = performance.now() } = request;
+  const sample = sampled(request);
+  const { problem, outputs } = sample ?? request;
+  if (sample !== null && request.identify)
+    throw new RequestError(
+      '--identify compares whole outputs, and a sample of rows is judged; leave it out, or judge all rows with --rows all',
+    );
   const { progress = () => undefined, onElements } = callbacks;
   const { arithmetic: own, premises } = declared;
   const { format } = outputs.out;
@@ -116,7 +150,7 @@ export function auditKernel(request: AuditRequest, callbacks: AuditCallbacks = {
   });
   const arithmetic =
     own ?? anyKernelArithmetic(problem, format, resolvePremises(problem, format, premises));
-  const meter = techniqueMeter(request, reference, arithmetic);
+  const meter = techniqueMeter({ ...request, problem }, reference, arithmetic);
   const audit = auditOutputs(problem, outputs, {
     reference,
     falseAlarmRate,
@@ -134,7 +168,11 @@ export function auditKernel(request: AuditRequest, callbacks: AuditCallbacks = {
       })
     : null;
   const techniques = meter?.table() ?? null;
-  const origin = { ...request.origin, seconds: secondsSince(start) };
+  const origin = {
+    ...request.origin,
+    sample: sample?.sample ?? null,
+    seconds: secondsSince(start),
+  };
   const report = createAuditReport(problem, audit, origin, techniques);
-  return { audit, report, origin, reference, identification };
+  return { problem, outputs, audit, report, origin, reference, identification };
 }

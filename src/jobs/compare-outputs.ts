@@ -1,7 +1,13 @@
-import { auditOutputs, type ElementBounds, type JudgedElements } from '../audit/index.js';
+import {
+  auditOutputs,
+  sampledQuantity,
+  type ElementBounds,
+  type JudgedElements,
+  type RowSample,
+} from '../audit/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
 import type { FormatName } from '../formats/index.js';
-import type { Problem, Tensor } from '../problem/index.js';
+import { quantities, type Problem, type ProblemShape, type Tensor } from '../problem/index.js';
 import { createAuditReport, type Provenance, type TensorSource } from '../report/json/index.js';
 import { gatherPlotData, type ComparedOutput, type PlotData } from '../report/html/index.js';
 
@@ -14,6 +20,15 @@ export interface SourcedTensor {
   readonly source: TensorSource;
 }
 
+const [mainQuantity] = quantities;
+
+/** An output, or the sampled rows of it where a sample is judged. */
+function judgedRows(tensor: Tensor, shape: ProblemShape, sample: RowSample | null): Tensor {
+  if (sample === null) return tensor;
+  const whole = { ...shape, queries: sample.selection.of };
+  return sampledQuantity(mainQuantity, tensor, whole, sample);
+}
+
 /** Judges one output after the other of a problem. */
 export type OutputComparer = (name: string, output: SourcedTensor) => ComparedOutput;
 
@@ -23,6 +38,7 @@ export type OutputComparer = (name: string, output: SourcedTensor) => ComparedOu
  * for each output format. LSEs are not judged, nor is the cause of a failure looked for. What it returns
  * throws a RequestError when a tensor does not fit the problem.
  *
+ * @param problem whose rows are judged: the whole problem, or the sample that the provenance tells of
  * @param known bounds of any correct kernel that are there already, by output format
  */
 export function createOutputComparer(
@@ -42,7 +58,7 @@ export function createOutputComparer(
     };
     const audit = auditOutputs(
       problem,
-      { out: tensor, lse: null },
+      { out: judgedRows(tensor, reference.shape, provenance.sample ?? null), lse: null },
       {
         reference,
         falseAlarmRate,

@@ -4,6 +4,7 @@ export {
   type AuditRequest,
   type AuditResult,
   type MeasuredModel,
+  type RowsRequest,
 } from './audit.js';
 export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
 export { emulatedKernel } from './check/emulated-kernel.js';

@@ -8,6 +8,7 @@ import {
   auditAccuracy,
   auditOutputs,
   inTestOrder,
+  sampleRows,
   type Audit,
   type KernelOutputs,
 } from '../../src/audit/index.js';
@@ -152,6 +153,12 @@ function widened({ out, lse }: KernelOutputs): KernelOutputs {
   return { out: { format: 'fp32', shape: out.shape, data: Float32Array.from(values) }, lse };
 }
 
+/** The same of a sample of its rows. */
+function sampled(of: Problem, made: KernelOutputs, rows: number, findings: readonly string[]) {
+  const { problem: some, outputs: given, sample } = sampleRows(of, made, { rows, seed: 3 })!;
+  return judged(some, given, findings, { sample });
+}
+
 /** Reports of real audits, of every verdict and shape of result, by name. */
 export const judgedCases: Readonly<Record<string, Case>> = {
   pass: judged(plain, outputs(plain, same, same), []),
@@ -181,6 +188,12 @@ export const judgedCases: Readonly<Record<string, Case>> = {
       unknown: ['x\u202e'],
     },
   }),
+  'a sample of rows, O × 1.5': sampled(
+    plain,
+    outputs(plain, (x) => 1.5 * x, same),
+    16,
+    ['scale', 'element-bound'],
+  ),
   'O × 1.5': judged(
     plain,
     outputs(plain, (x) => 1.5 * x, same),

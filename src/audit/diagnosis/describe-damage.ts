@@ -1,4 +1,4 @@
-import { countKeys, type ProblemShape } from '../../problem/index.js';
+import { countKeys, type Problem, type ProblemShape } from '../../problem/index.js';
 import type { DiagnosisInput } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
 import type { RowDamage } from './row-damage.js';
@@ -40,6 +40,7 @@ export function describeScope(
   damaged: readonly number[],
   spared: readonly SampleRow[],
   shape: ProblemShape,
+  problem: Pick<Problem, 'rows'>,
 ): string {
   const heads = headsOf(damaged, shape);
   const onHeads = heads.length < shape.batch * shape.heads;
@@ -47,18 +48,22 @@ export function describeScope(
   const parts: string[] = [];
   if (onHeads) parts.push(` on ${nameHeads(heads, shape)} only`);
   if (sameHead) {
-    const places = queryPattern(damaged, shape);
+    const places = queryPattern(damaged, shape, problem);
     if (places !== null) parts.push(`${onHeads ? ',' : ''} for ${places}`);
   }
   return parts.join('');
 }
 
 /** The rows that were looked at together, as " on head 1, queries 0 to 127", or '' for all of the problem. */
-export function describePooled(rows: readonly number[], shape: ProblemShape): string {
+export function describePooled(
+  rows: readonly number[],
+  shape: ProblemShape,
+  problem: Pick<Problem, 'rows'>,
+): string {
   const { batch, heads, queries } = shape;
   if (rows.length === batch * heads * queries) return '';
   const ofHeads = headsOf(rows, shape);
-  const local = rows.map((row) => row % queries);
+  const local = rows.map((row) => queryOf(row, shape, problem));
   const whole = rows.length === ofHeads.length * queries;
   const range = whole ? '' : `, queries ${Math.min(...local)} to ${Math.max(...local)}`;
   return ` on ${nameHeads(ofHeads, shape)}${range}`;
@@ -101,11 +106,28 @@ interface ColumnFacts {
   readonly noise: Float64Array;
 }
 
+/** The query of a flat row, by its number in the whole problem. */
+export function queryOf(
+  row: number,
+  { queries }: ProblemShape,
+  { rows }: Pick<Problem, 'rows'>,
+): number {
+  return rows === undefined ? row % queries : rows.queries[row];
+}
+
 /** Where the damaged rows lie among the queries, when that is a pattern; else null. */
-function queryPattern(rows: readonly number[], { queries }: ProblemShape): string | null {
-  const local = [...new Set(rows.map((row) => row % queries))].sort((a, b) => a - b);
+function queryPattern(
+  rows: readonly number[],
+  shape: ProblemShape,
+  problem: Pick<Problem, 'rows'>,
+): string | null {
+  const { queries } = shape;
+  const numbers = rows.map((row) => queryOf(row, shape, problem));
+  const local = [...new Set(numbers)].sort((a, b) => a - b);
   if (local.length === queries) return null;
   if (local.length <= 4) return `${local.length === 1 ? 'query' : 'queries'} ${listNumbers(local)}`;
+  // Which of the rows between err nobody knows.
+  if (problem.rows !== undefined) return null;
   for (const period of [8, 16, 32, 64, 128]) {
     if (queries <= period) break;
     const residues = [...new Set(local.map((query) => query % period))];
@@ -129,12 +151,13 @@ export function describeDamage(
   const { shape } = input.reference;
   const heads = headsOf(damaged, shape);
   const total = input.reference.quantities.lse.values.length;
-  const places = queryPattern(damaged, shape);
+  const places = queryPattern(damaged, shape, input.problem);
+  const sampled = input.problem.rows === undefined ? '' : 'sampled ';
   const by = `${what === 'LSE' ? 'in the LSE' : ''} by more than rounding explains`.trim();
   const count =
     damaged.length === total
-      ? `every row errs ${by}`
-      : `${damaged.length} of ${total} rows ${damaged.length === 1 ? 'errs' : 'err'} ${by}`;
+      ? `every ${sampled}row errs ${by}`
+      : `${damaged.length} of ${total} ${sampled}rows ${damaged.length === 1 ? 'errs' : 'err'} ${by}`;
   return [
     count,
     ...(heads.length < shape.batch * shape.heads

@@ -8,7 +8,7 @@ import {
 } from './describe-damage.js';
 import { type Diagnosis, type DiagnosisInput, unexplained } from './diagnosis.js';
 import type { HypothesisContext, SampleRow } from './hypothesis.js';
-import { hypothesisFamilies } from './hypotheses/families.js';
+import { familiesOf } from './hypotheses/families.js';
 import { everyRow } from './hypotheses/uniform-scale.js';
 import { explainEmptyRows, explainLostRows, failsOnlyByLse, lostRows } from './lost-rows.js';
 import { measureAgreement, misfitOf, type Agreement } from './measure-agreement.js';
@@ -48,16 +48,17 @@ function withScope(clause: string, scope: string): string {
 function conclude(
   best: readonly [Agreement, ...Agreement[]],
   damaged: readonly number[],
-  { shape, pooled }: HypothesisContext,
+  { input, shape, pooled }: HypothesisContext,
 ): Diagnosis {
+  const { problem } = input;
   const [first] = best;
   const ids = [...new Set(best.map(({ hypothesis }) => hypothesis.id))];
   const clauses = clausesOf(best, ids);
   const techniques = new Set(best.map(({ hypothesis }) => hypothesis.technique));
   const scope = pooled
-    ? describePooled(damaged, shape)
+    ? describePooled(damaged, shape, problem)
     : best.every(({ spared }) => spared.length > 0)
-      ? describeScope(damaged, first.spared, shape)
+      ? describeScope(damaged, first.spared, shape, problem)
       : '';
   const alternatives = best
     .map(({ hypothesis }) => hypothesis.statement)
@@ -91,7 +92,7 @@ interface Trial {
 function tryHypotheses(context: HypothesisContext): Trial {
   const accepted: Agreement[] = [];
   const tried: Agreement[] = [];
-  for (const family of hypothesisFamilies)
+  for (const family of familiesOf(context.input.problem))
     for (const hypothesis of family(context)) {
       const agreement = measureAgreement(hypothesis, context);
       tried.push(agreement);

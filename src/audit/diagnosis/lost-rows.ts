@@ -1,6 +1,6 @@
 import { formats, smallestSubnormal } from '../../formats/index.js';
 import type { Diagnosis, DiagnosisInput } from './diagnosis.js';
-import { listNumbers, nameHeads } from './describe-damage.js';
+import { listNumbers, nameHeads, queryOf } from './describe-damage.js';
 import { type Loss, type LossSignature, lossSignatures } from './loss-signatures.js';
 import type { RowReader } from './row-reader.js';
 
@@ -58,14 +58,15 @@ function thinned(rows: readonly number[]): number[] {
 }
 
 function describeLost(
-  { reference }: DiagnosisInput,
+  { problem, reference }: DiagnosisInput,
   lost: readonly number[],
   loss: string,
 ): string {
   const { queries } = reference.shape;
-  const count = lost.length === 1 ? '1 row is' : `${lost.length} rows are`;
+  const rows = problem.rows === undefined ? 'row' : 'sampled row';
+  const count = lost.length === 1 ? `1 ${rows} is` : `${lost.length} ${rows}s are`;
   const heads = [...new Set(lost.map((row) => Math.floor(row / queries)))];
-  const local = [...new Set(lost.map((row) => row % queries))];
+  const local = [...new Set(lost.map((row) => queryOf(row, reference.shape, problem)))];
   const whole = lost.length === heads.length * queries;
   const where = whole
     ? ` (all of ${nameHeads(heads, reference.shape)})`

@@ -40,12 +40,18 @@ function testedBlocks({ queries, keys }: ProblemShape): number[] {
   );
 }
 
+/** Values from a key on, [keys × vDim]. */
+interface DecodedValues {
+  readonly firstKey: number;
+  readonly values: Float64Array;
+}
+
 /** Adds Σ_j w_j (O − v_j) over the keys of a tile of weights to the rows of `direction`. */
 function addTile(
   direction: Float64Array,
   { weights, rows, firstRow, firstKey, keys, stride }: WeightTile,
   out: Float64Array,
-  values: Float64Array,
+  { values, firstKey: origin }: DecodedValues,
   vDim: number,
 ): void {
   for (let i = 0; i < rows; i++) {
@@ -55,7 +61,7 @@ function addTile(
       const w = weights[i * stride + j];
       if (w === 0) continue;
       share += w;
-      let from = (firstKey + j) * vDim;
+      let from = (firstKey + j - origin) * vDim;
       for (let at = to; at < to + vDim; at++) direction[at] -= w * values[from++];
     }
     // Rows without weights may hold infinities and NaNs.
@@ -67,7 +73,7 @@ function addTile(
 /** D of key tiles [firstTile, firstTile + count): Σ_{j in t} w_j (O − v_j), [rows × vDim] each. */
 function tileDirections(
   { problem, reference, rows }: QueryBlock,
-  values: Float64Array,
+  values: DecodedValues,
   firstTile: number,
   count: number,
 ): Float64Array[] {
@@ -157,7 +163,9 @@ export function testKeyTiles(
 
   const collectBlock = (block: QueryBlock, firstTile: number, count: number) => {
     const { problem: cut, reference: part } = block;
-    const values = decodeTensor(cut.v);
+    const firstKey = firstTile * keyTileKeys;
+    const end = Math.min(keys, firstKey + count * keyTileKeys);
+    const values = { firstKey, values: decodeTensor(cut.v, firstKey * vDim, end * vDim) };
     const directions = tileDirections(block, values, firstTile, count);
     forEachWeightTile(cut, part, directions, {
       begin: (_, firstRow, rows) => {
@@ -196,7 +204,6 @@ export function testKeyTiles(
       for (const firstRow of blocks) {
         const rows = Math.min(structureTileRows, queries - firstRow);
         const block = cutBlock(problem, reference, head, firstRow, rows);
-        if (block === null) continue;
         collectBlock(block, firstTile, count);
         for (let t = 0; t < count; t++) {
           const statistic = blockStatistics[t];

@@ -42,6 +42,8 @@ export interface StructureResult {
   /** First query row and number of rows pooled. */
   readonly firstRow: number;
   readonly rows: number;
+  /** The last row: `firstRow` + `rows` − 1, unless they are a sample that has not all between. */
+  readonly lastRow: number;
   /** First key and number of keys of a key tile; null for the tests that are about all keys. */
   readonly firstKey: number | null;
   readonly keys: number | null;
@@ -66,6 +68,9 @@ function describeResult({ test, scope, head, firstRow }: StructureResult): strin
   return `${scope} ${test} of head ${head} from query ${firstRow} on`;
 }
 
+/** A result whose rows are all those from the first on. */
+type Unplaced = Omit<StructureResult, 'lastRow'>;
+
 /**
  * Keeps, per test and scope, the result that is largest relative to its threshold. One whose threshold is
  * infinite is no test; one that is NaN is a defect, which must not count as passed.
@@ -80,7 +85,8 @@ export class WorstResults {
   }
 
   /** @throws Error for a statistic or a threshold that is NaN */
-  add(result: StructureResult): void {
+  add(found: Unplaced): void {
+    const result = { lastRow: found.firstRow + found.rows - 1, ...found };
     const { test, scope, statistic, threshold } = result;
     if (Number.isNaN(threshold) || Number.isNaN(statistic))
       throw new Error(

@@ -27,7 +27,7 @@ import { kernelSettings } from '../options/settings.js';
 const judgedKeys = [
   ...outputKeys,
   ...(['exec', 'kernel', 'as', 'premise', 'set'] as const),
-  ...(['timeout', 'falseAlarmRate'] as const),
+  ...(['timeout', 'falseAlarmRate', 'rows', 'seed'] as const),
 ];
 
 /** The options that say what the problem is. */

@@ -23,6 +23,7 @@ import {
   type AuditCallbacks,
   type AuditResult,
   type MeasuredModel,
+  type RowsRequest,
 } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import {
@@ -35,7 +36,12 @@ import { gatherSketch, type AuditSketch } from '../../report/text/index.js';
 import type { TensorReading } from '../files/file-tensors.js';
 import { rejectClashes } from '../options/given-options.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import {
+  declaredFormats,
+  kernelSettings,
+  problemSettings,
+  rowsRequest,
+} from '../options/settings.js';
 import { parsePositive, parseProbability } from '../options/parse-values.js';
 import { terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
@@ -58,6 +64,7 @@ export interface AuditSettings {
   readonly formats: DeclaredFormats;
   readonly timeoutSeconds: number;
   readonly falseAlarmRate: number;
+  readonly rows: RowsRequest;
 }
 
 /** @throws RequestError for options that do not go together, or do not parse */
@@ -76,6 +83,7 @@ export function auditSettings(
     timeoutSeconds: parsePositive(options.timeout, '--timeout'),
     falseAlarmRate: parseProbability(options.falseAlarmRate, '--false-alarm-rate'),
     formats: declaredFormats(options),
+    rows: rowsRequest(options),
   };
 }
 
@@ -181,9 +189,9 @@ async function originOf(
 /** The HTML of --html; null without. */
 async function renderPage(
   html: HtmlAudit | null,
-  { file, problem, reading }: OpenProblem,
+  { file, reading }: OpenProblem,
   { judged: { outputs, sources }, falseAlarmRate }: JudgedOutputsOf,
-  { report, origin, identification }: AuditResult,
+  { problem, report, origin, identification }: AuditResult,
 ): Promise<string | null> {
   if (html === null) return null;
   const compared = await html.compare(problem, file, {
@@ -203,8 +211,10 @@ interface JudgedOutputsOf {
 }
 
 /** What the sparklines of --full are drawn from; null where none are. */
-function sketchOf({ reference, audit }: AuditResult, { full }: AuditCommandOptions) {
-  return terminalLooks(process.stdout).sparklines && full === true
+function sketchOf({ reference, audit, report }: AuditResult, { full }: AuditCommandOptions) {
+  // Of a sample of rows a line by query would have holes.
+  const isWhole = report.sample === null;
+  return isWhole && terminalLooks(process.stdout).sparklines && full === true
     ? gatherSketch({ reference, outputs: audit.outputs })
     : null;
 }
@@ -249,6 +259,7 @@ export async function judgeFile(
         outputs: judged.outputs,
         declared,
         falseAlarmRate,
+        rows: audit.rows,
         techniques: options.techniques,
         measured: measuredModel(options, arithmetic),
         identify: options.identify === true,

@@ -9,6 +9,7 @@ import {
   premiseOption,
   problemDescription,
   problemOptions,
+  rowOptions,
 } from '../options/shared-options.js';
 
 type OutputOption = (typeof quantities)[number]['option'];
@@ -90,6 +91,7 @@ export const auditOptions = optionRows({
     description: 'probability that the statistical tests fail a correct kernel',
     initial: '1e-9',
   },
+  ...rowOptions,
   ...problemOptions,
   techniques: { without: 'leave out the table of techniques' },
   identify: {
@@ -137,6 +139,7 @@ Examples:
   flashproof audit dump.safetensors --as eager
   flashproof audit dump.safetensors --premise scores=bf16,partials=bf16
   flashproof audit dump.safetensors --output :out --identify
+  flashproof audit long.safetensors --rows 4096 --seed 7
   flashproof audit dump.safetensors --compare :torch --html report.html
   flashproof audit dump.safetensors "dumps/*.safetensors" --html audit.html
 

@@ -12,8 +12,10 @@ import {
   type ProblemSettings,
 } from '../../io/index.js';
 import { RequestError } from '../../request-error.js';
+import type { RowsRequest } from '../../jobs/index.js';
+import { parseWhole } from './parse-values.js';
 import { inputOption } from './problem-inputs.js';
-import type { ProblemOptions } from './shared-options.js';
+import type { ProblemOptions, RowOptions } from './shared-options.js';
 
 /**
  * The settings that the problem options fix.
@@ -43,6 +45,17 @@ export function problemSettings(options: ProblemOptions): ProblemSettings {
       }),
     ),
     ignored: options.ignore,
+  };
+}
+
+/**
+ * How many rows are judged by --rows and --seed.
+ * @throws RequestError for a number of rows or a seed that does not parse
+ */
+export function rowsRequest({ rows, seed }: RowOptions): RowsRequest {
+  return {
+    count: rows === undefined ? null : rows === 'all' ? 'all' : parseWhole(rows, '--rows', 1),
+    seed: seed === undefined ? undefined : parseWhole(seed, '--seed', 0),
   };
 }
 

@@ -30,6 +30,21 @@ export const problemOptions = optionRows({
   ...inputOptions,
 });
 
+/** The options that say how many rows are judged; `settings.ts` reads them. */
+export const rowOptions = optionRows({
+  rows: {
+    argument: '<n>',
+    description: 'judge a sample of so many rows, or all (default: all, if that is not long)',
+  },
+  seed: {
+    argument: '<n>',
+    description: 'the same seed samples the same rows (default: random)',
+  },
+});
+
+/** The options of rows as they are given. */
+export type RowOptions = ParsedOptions<typeof rowOptions>;
+
 /** The problem options as they are given. */
 export type ProblemOptions = ParsedOptions<typeof problemOptions>;
 

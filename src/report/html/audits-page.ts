@@ -24,7 +24,9 @@ function bodyRow(file: AuditedFile, link: string | null): Content {
     element(
       'th',
       { scope: 'row' },
-      link === null ? path : element('a', { href: link.split('/').map(encodeURIComponent).join('/') }, path),
+      link === null
+        ? path
+        : element('a', { href: link.split('/').map(encodeURIComponent).join('/') }, path),
     ),
     element(
       'td',

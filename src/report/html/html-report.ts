@@ -1,6 +1,7 @@
 import {
   type AuditReport,
   describeReportedProblem,
+  describeSample,
   describeWarning,
   verdictWord,
 } from '../json/index.js';
@@ -71,11 +72,14 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
       title: 'Techniques',
       content: techniquesContent(drawing, judged.report),
     },
-    judged && {
-      id: 'elements',
-      title: 'Where the errors are',
-      content: heatContent(drawing, judged.report, judged.plots),
-    },
+    // A sample of rows would make a map with holes.
+    judged === null || report.sample !== null
+      ? null
+      : {
+          id: 'elements',
+          title: 'Where the errors are',
+          content: heatContent(drawing, judged.report, judged.plots),
+        },
     judged && { id: 'rows', title: 'Which rows err', content: rowsContent(drawing, judged.plots) },
     judged && {
       id: 'ulps',
@@ -116,6 +120,9 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
       element('h1', {}, subject(report)),
       verdictBanner(verdictWord(report), report.verdict.sentence, report.verdict.pass),
       element('p', { class: 'muted' }, describeReportedProblem(report.problem)),
+      report.sample === null
+        ? ''
+        : element('p', { class: 'muted' }, `Judged: ${describeSample(report.sample)}.`),
       report.verdict.notes.map((note) => element('p', { class: 'warning' }, `Note: ${note}.`)),
       report.warnings.map((warning) =>
         element('p', { class: 'warning' }, `Not used: ${describeWarning(warning)}.`),

@@ -1,4 +1,4 @@
-import type { Audit, Baselines, Finding, Verdict } from '../../audit/index.js';
+import type { Audit, Baselines, Finding, RowSample, Verdict } from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
@@ -10,6 +10,7 @@ import {
   type UnusedNames,
   unusedWarnings,
 } from './reported-problem.js';
+import { reportedSample, type ReportedSample } from './reported-sample.js';
 import { type Reported, toReported } from './report-number.js';
 import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 
@@ -37,6 +38,8 @@ export interface Provenance {
   readonly command: string | null;
   /** What the problem's file holds and nothing used; null, or left out, when that is nothing. */
   readonly unused?: UnusedNames | null;
+  /** Which rows are judged; null, or left out, for all. */
+  readonly sample?: RowSample | null;
   /** Wall-clock time of the audit. */
   readonly seconds: number;
   /** Default: now. */
@@ -64,6 +67,8 @@ export interface ReportHead {
     readonly command: string | null;
   };
   readonly problem: ReportedProblem;
+  /** Null where all rows were judged. */
+  readonly sample: ReportedSample | null;
   readonly verdict: Omit<Verdict, 'findings'> & { readonly findings: readonly ReportedFinding[] };
   readonly warnings: readonly ReportWarning[];
 }
@@ -144,6 +149,7 @@ function reportHead(
       command: provenance.command,
     },
     problem: reportedProblem(problem),
+    sample: provenance.sample ? reportedSample(provenance.sample) : null,
     verdict: {
       pass: verdict.pass,
       judged: verdict.judged,

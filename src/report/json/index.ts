@@ -10,6 +10,7 @@ export {
   type TensorSource,
   verdictWord,
 } from './audit-report.js';
+export { describeSample, describeUnsampled, type ReportedSample } from './reported-sample.js';
 export {
   createAuditsReport,
   fileFigures,

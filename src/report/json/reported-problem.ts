@@ -26,7 +26,8 @@ export function reportedProblem(problem: Problem): ReportedProblem {
     batch: shape.batch,
     heads: shape.heads,
     kvHeads: shape.kvHeads,
-    seqlenQ: shape.queries,
+    // Of a sample of rows, all that there are.
+    seqlenQ: problem.rows?.of ?? shape.queries,
     seqlenK: shape.keys,
     qkDim: shape.qkDim,
     vDim: shape.vDim,

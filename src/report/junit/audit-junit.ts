@@ -1,6 +1,8 @@
 import { findingTest, structureQuantity, structureTests } from '../../audit/index.js';
 import { quantities, type Quantity } from '../../problem/index.js';
 import {
+  describeSample,
+  describeUnsampled,
   describeWarning,
   missingQuantities,
   verdictWord,
@@ -159,17 +161,22 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditRe
   ]);
 }
 
-/** Inputs that were not used, as the suite's output; nothing where all were. */
-function warningLines({ warnings }: AuditReport): string[] {
-  if (warnings.length === 0) return [];
-  const lines = warnings.map((warning) => `Not used: ${describeWarning(warning)}.`);
+/** Rows that were not judged and inputs that were not used, as the suite's output; nothing where all were. */
+function warningLines({ warnings, sample }: AuditReport): string[] {
+  const lines = [
+    ...(sample === null
+      ? []
+      : [`Judged: ${describeSample(sample)}.`, `Not judged: ${describeUnsampled(sample)}.`]),
+    ...warnings.map((warning) => `Not used: ${describeWarning(warning)}.`),
+  ];
+  if (lines.length === 0) return [];
   return [xmlElement('system-out', {}, lines.map(escapeXml))];
 }
 
 /**
  * Reports as JUnit XML 1.0, UTF-8: a suite per report, a test case per test that takes part in the
  * verdict. What fails carries the finding's statement and, in its text, the diagnosis; tests that could not be run are skipped.
- * Inputs that were not used are the suite's output. Times are in seconds; single tests have none, as they are not timed.
+ * Rows that were not judged and inputs that were not used are the suite's output. Times are in seconds; single tests have none, as they are not timed.
  */
 export function renderJunit(reports: readonly AuditReport[]): string {
   const suites = reports.map((report) => {

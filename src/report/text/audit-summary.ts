@@ -8,6 +8,8 @@ import {
 } from '../../audit/index.js';
 import { formatNumber, formatShare, plainText } from '../../words/index.js';
 import {
+  describeSample,
+  describeUnsampled,
   describeWarning,
   fromReported,
   missingQuantities,
@@ -26,6 +28,18 @@ export function notesSection({ verdict }: Pick<AuditReport, 'verdict'>): Section
   if (verdict.notes.length === 0) return null;
   return {
     rows: verdict.notes.map((note, i) => [heading(i === 0 ? 'Note' : ''), plainText(note)]),
+    numberColumns: 0,
+  };
+}
+
+/** Which rows are judged, and what that leaves out; null when all are. */
+export function sampleSection({ sample }: Pick<AuditReport, 'sample'>): Section | null {
+  if (sample === null) return null;
+  return {
+    rows: [
+      [heading('Judged'), describeSample(sample)],
+      [heading('Not judged'), describeUnsampled(sample)],
+    ],
     numberColumns: 0,
   };
 }
@@ -150,6 +164,7 @@ export function notJudged(report: JudgedReport): string[] {
     ...fromReported<NumberTest>(numbers),
   }));
   return [
+    ...(report.sample === null ? [] : [describeUnsampled(report.sample)]),
     ...missingQuantities(report).map(({ prose }) => `${prose}, since none was given`),
     ...vectors
       .filter(({ elements }) => elements.unbounded > 0)

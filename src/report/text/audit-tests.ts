@@ -126,14 +126,20 @@ function testCells(row: TestRow): Cell[] {
 
 /** "head 3, queries 128 to 255, keys 0 to 127"; a structure test's head counts over [batch, heads]. */
 function pooledPlace(
-  result: Pick<StructureResult, 'scope' | 'head' | 'firstRow' | 'rows' | 'firstKey' | 'keys'>,
+  result: Pick<
+    StructureResult,
+    'scope' | 'head' | 'firstRow' | 'rows' | 'lastRow' | 'firstKey' | 'keys'
+  >,
   heads: number,
 ): string {
-  const { scope, head, firstRow, rows, firstKey, keys } = result;
+  const { scope, head, firstRow, rows, lastRow, firstKey, keys } = result;
   const batch = Math.floor(head / heads);
   const pooled = {
     row: `query ${firstRow}`,
-    tile: `queries ${firstRow} to ${firstRow + rows - 1}`,
+    tile:
+      lastRow - firstRow + 1 === rows
+        ? `queries ${firstRow} to ${lastRow}`
+        : `${rows} sampled queries from ${firstRow} to ${lastRow}`,
     head: '',
   }[scope];
   const ofKeys = firstKey === null ? '' : `keys ${firstKey} to ${firstKey + keys! - 1}`;

@@ -10,7 +10,13 @@ import {
   usualChecksSection,
 } from './audit-sections.js';
 import { sketchSection, type AuditSketch } from './audit-sketch.js';
-import { notesSection, summaryNotes, summarySection, warningsSection } from './audit-summary.js';
+import {
+  notesSection,
+  sampleSection,
+  summaryNotes,
+  summarySection,
+  warningsSection,
+} from './audit-summary.js';
 import { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
 import {
   joinBlocks,
@@ -128,6 +134,7 @@ export function renderAudit(report: AuditReport, options: AuditRenderOptions = {
     list('Evidence', report.verdict.diagnosis?.evidence ?? [], setting),
     [
       ...section(problemSection(report)),
+      ...section(sampleSection(report)),
       ...section(notesSection(report)),
       ...section(warningsSection(report)),
     ],

@@ -1,3 +1,4 @@
+import type { Problem } from '../../../problem/index.js';
 import type { HypothesisFamily } from '../hypothesis.js';
 import { coefficientHypotheses } from './coefficient-faults.js';
 import { pageHypotheses } from './page-faults.js';
@@ -22,6 +23,16 @@ import { scoreTermHypotheses } from './score-term-faults.js';
 import { singleKeyHypotheses } from './single-key-faults.js';
 import { uniformOffsetHypotheses, uniformScaleHypotheses } from './uniform-scale.js';
 import { visibilityHypotheses } from './visibility-faults.js';
+
+/** Hypotheses of outputs that are those of other rows, which a sample of rows may not have. */
+const ofOtherRows: ReadonlySet<HypothesisFamily> = new Set([rowHypotheses]);
+
+/** The kinds of hypothesis that can be told from a sample of rows as from all rows. */
+export function familiesOf({ rows }: Pick<Problem, 'rows'>): readonly HypothesisFamily[] {
+  return rows === undefined
+    ? hypothesisFamilies
+    : hypothesisFamilies.filter((family) => !ofOtherRows.has(family));
+}
 
 /** Every kind of hypothesis, in the order in which equally good ones are named. */
 export const hypothesisFamilies: readonly HypothesisFamily[] = [

@@ -123,7 +123,8 @@ function* shortFormats(damaged: readonly SampleRow[]): Generator<Hypothesis> {
 /** The LSE of other rows. */
 function* misplaced({ input, shape }: HypothesisContext, damaged: readonly SampleRow[]) {
   const [first] = damaged;
-  if (first === undefined || damaged.length < 2) return;
+  // A sample of rows may lack those that others were mistaken for.
+  if (first === undefined || damaged.length < 2 || input.problem.rows !== undefined) return;
   const exact = input.reference.quantities.lse.values;
   const near = ({ observedLse, bound }: SampleRow, source: number) =>
     Math.abs(exact[source] - observedLse!) <= bound.lse;

@@ -1,0 +1,121 @@
+import { sliceRows, type Tensor } from '../../formats/index.js';
+import type { BlockMask, Problem, ProblemFeatures, ProblemShape } from '../../problem/index.js';
+
+/** A tensor of truths, integers or numbers, without what its elements are. */
+interface Sized {
+  readonly shape: readonly number[];
+  readonly data: { readonly length: number; subarray(begin: number, end: number): unknown };
+}
+
+/** One head: its batch, and its number within the batch. */
+interface HeadPlace {
+  readonly batch: number;
+  readonly head: number;
+}
+
+/** Where one of an axis is: the only one of an axis that is broadcast. */
+function indexOn(size: number, index: number): number {
+  return size === 1 ? 0 : index;
+}
+
+/** What is left of a tensor whose sizes before the last `kept` are those of batch and heads: that of one head. */
+function ofHead<T extends Sized>(tensor: T, kept: number, { batch, head }: HeadPlace): T {
+  const { shape, data } = tensor;
+  const rest = shape.slice(Math.max(0, shape.length - kept));
+  const [batches, heads] = [1, 1, ...shape.slice(0, Math.max(0, shape.length - kept))].slice(-2);
+  const size = rest.reduce((product, one) => product * one, 1);
+  const at = (indexOn(batches, batch) * heads + indexOn(heads, head)) * size;
+  return { ...tensor, shape: [1, 1, ...rest], data: data.subarray(at, at + size) };
+}
+
+/**
+ * The same where the batch counts packed sequences, which a head has all of. Data are copied where several heads
+ * have their own.
+ */
+function ofHeadInSequences<T extends Sized>(tensor: T, kept: number, { head }: HeadPlace): T {
+  const { shape, data } = tensor;
+  const rest = shape.slice(Math.max(0, shape.length - kept));
+  const [sequences, heads] = [1, 1, ...shape.slice(0, Math.max(0, shape.length - kept))].slice(-2);
+  const all = [sequences, 1, ...rest];
+  if (heads === 1) return { ...tensor, shape: all };
+  const size = rest.reduce((product, one) => product * one, 1);
+  const Data = data.constructor as new (length: number) => typeof data & {
+    set(from: unknown, at: number): void;
+  };
+  const own = new Data(sequences * size);
+  for (let sequence = 0; sequence < sequences; sequence++) {
+    const from = (sequence * heads + head) * size;
+    own.set(data.subarray(from, from + size), sequence * size);
+  }
+  return { ...tensor, shape: all, data: own };
+}
+
+/** What a head has of the features of a problem, all of its queries. */
+function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
+  const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout, sequences } = problem;
+  const cut = sequences === undefined ? ofHead : ofHeadInSequences;
+  // The sizes of segments are [batch, length] or [length].
+  const ofBatch = <T extends Sized>(tensor: T): T => {
+    const length = tensor.shape.at(-1) ?? 0;
+    if (tensor.shape.length === 1) return tensor;
+    const at = place.batch * length;
+    return { ...tensor, shape: [length], data: tensor.data.subarray(at, at + length) };
+  };
+  const ofBlocks = ({ counts, indices, ...sizes }: BlockMask): BlockMask => ({
+    ...sizes,
+    counts: ofHead(counts, 1, place),
+    indices: ofHead(indices, 2, place),
+  });
+  const slopes = (tensor: Tensor): Tensor => {
+    const own = cut(tensor, 0, place);
+    return tensor.shape.length === 1 ? { ...own, shape: [1] } : own;
+  };
+  return {
+    ...(mask && { mask: cut(mask, 2, place) }),
+    ...(bias && { bias: cut(bias, 2, place) }),
+    ...(alibiSlopes && { alibiSlopes: slopes(alibiSlopes) }),
+    ...(sink && { sink: { ...sink, logits: { ...ofHead(sink.logits, 0, place), shape: [1] } } }),
+    ...(segments && {
+      segments: { queries: ofBatch(segments.queries), keys: ofBatch(segments.keys) },
+    }),
+    ...(blockMask && { blockMask: ofBlocks(blockMask) }),
+    ...(dropout && { dropout: { ...dropout, kept: cut(dropout.kept, 2, place) } }),
+  };
+}
+
+/**
+ * Queries [firstRow, firstRow + rows) of one head as a problem of their own, with all keys and values of its kv
+ * head. They see what they saw: where not all queries are taken, `rows` says which they are. Shares memory with the
+ * problem.
+ * @param head counted over [batch, heads]
+ */
+export function headRows(
+  problem: Problem,
+  shape: ProblemShape,
+  head: number,
+  firstRow: number,
+  rows: number,
+): Problem {
+  const { heads, kvHeads, groupSize, queries, keys } = shape;
+  const place = { batch: Math.floor(head / heads), head: head % heads };
+  const kv = place.batch * kvHeads + Math.floor(place.head / groupSize);
+  const first = head * queries + firstRow;
+  const selected =
+    problem.rows?.queries.subarray(first, first + rows) ??
+    Int32Array.from({ length: rows }, (_, i) => firstRow + i);
+  const isWhole = problem.rows === undefined && rows === queries;
+  const { scale, causal, window, softcap, prefix, sequences } = problem;
+  return {
+    q: sliceRows(problem.q, first, rows),
+    k: sliceRows(problem.k, kv * keys, keys),
+    v: sliceRows(problem.v, kv * keys, keys),
+    scale,
+    causal,
+    window,
+    softcap,
+    ...featuresOfHead(problem, place),
+    ...(prefix !== undefined && { prefix }),
+    ...(sequences && { sequences }),
+    ...(!isWhole && { rows: { queries: selected, of: problem.rows?.of ?? queries } }),
+  };
+}

@@ -1,0 +1,35 @@
+import type { FaultOdds, RowSample } from '../../audit/index.js';
+import { formatNumber } from '../../words/index.js';
+
+/** Which rows were judged, where those are not all, and how probably faults of the others are seen. */
+export interface ReportedSample extends Pick<
+  RowSample,
+  'seed' | 'rows' | 'of' | 'edges' | 'random'
+> {
+  readonly odds: readonly FaultOdds[];
+}
+
+/** A sample without the numbers of its rows, which follow from the seed. */
+export function reportedSample(sample: RowSample): ReportedSample {
+  const { seed, rows, of, edges, random, odds } = sample;
+  return { seed, rows, of, edges, random, odds: odds.map((one) => ({ ...one })) };
+}
+
+/** Which rows were judged: a clause. */
+export function describeSample({ seed, rows, of, edges, random }: ReportedSample): string {
+  return `${rows} of ${of} rows, ${edges} for their place and ${random} at random by seed ${seed}`;
+}
+
+/** "more than 0.9999" where the digits would say 1 of what is not certain. */
+function probability(seen: number): string {
+  return seen < 1 && seen > 0.9999 ? 'more than 0.9999' : formatNumber(seen);
+}
+
+/** What a sample leaves out, and what that may hide: a clause. */
+export function describeUnsampled({ rows, of, odds }: ReportedSample): string {
+  const each = odds.map(
+    ({ fault, rows, seen }, i) =>
+      `${i === 0 ? 'a fault in ' : 'in '}${fault}${i === 0 ? ` (${rows}) is seen with probability` : ''} ${probability(seen)}`,
+  );
+  return `${of - rows} of ${of} rows, which are not in the sample: ${each.join(', ')}`;
+}
