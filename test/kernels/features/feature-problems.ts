@@ -128,7 +128,7 @@ const packedSizes = [
   [5, 70],
   [0, 3],
   [9, 9],
-  [3, 129],
+  [3, 190],
   [1, 0],
 ] as const;
 
@@ -220,7 +220,7 @@ export const featureProblems: Readonly<Record<string, (random: Random) => Proble
       keys: integers([40], documents([11, 17, 1, 11])),
     },
   }),
-  'a prefix': (random) => ({ ...normalProblem(random), causal: true, prefix: 70 }),
+  'a prefix': (random) => ({ ...normalProblem(random), causal: true, prefix: 130 }),
   'a block mask': (random) => ({
     ...normalProblem(random),
     blockMask: blockMask(random, heads, queries, keys),
@@ -232,7 +232,7 @@ export const featureProblems: Readonly<Record<string, (random: Random) => Proble
   'packed sequences': (random) => packed(random),
   'packed sequences with a bias and a sink': (random) =>
     packed(random, {
-      bias: normalTensor(random, 'bf16', [packedSizes.length, heads, 1, 129]),
+      bias: normalTensor(random, 'bf16', [packedSizes.length, heads, 1, 190]),
       sink: { logits: normalTensor(random, 'fp32', [heads], 2), inLse: true },
       window: { left: 50, right: 0 },
     }),

@@ -10,3 +10,4 @@ export {
 } from './feature-problems.js';
 export { mergedParts, storedPart, type RowPart } from './merge-parts.js';
 export { pageOf, storedKeys, type KeySource, type PageLaw } from './stored-keys.js';
+export { faultyKernels, type FaultyKernel } from './faulty-kernels.js';
