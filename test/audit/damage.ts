@@ -83,7 +83,7 @@ function moved(given: Case, after: Pick<AttentionReference, 'quantities'>): Case
  * What the kernel would have given, had it computed another problem: its output plus the difference
  * that the change makes in exact arithmetic, O and LSE alike.
  */
-function asIf(change: (problem: Problem) => Problem | null): Damage {
+export function asIf(change: (problem: Problem) => Problem | null): Damage {
   return (given) => {
     const changed = change(given.problem);
     return changed && moved(given, attentionOracle(changed, exact));
