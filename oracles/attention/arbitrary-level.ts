@@ -8,7 +8,7 @@ import {
   ratioToNumber,
   shiftBigInt,
 } from '../fixed-point.js';
-import { exactScores, scaledVector, type ScaledVector } from './scores.js';
+import { exactAddends, exactScores, scaledVector, type ScaledVector } from './scores.js';
 import type { ScoreLaw } from '../../src/problem/index.js';
 import { operandRow } from './operand.js';
 import type { Row, RowResult } from './row.js';
@@ -37,8 +37,9 @@ function timesLog2e({ integers, exponent }: ScaledVector, bits: number): bigint[
 function exponents(scores: ScaledVector, row: Row, law: ScoreLaw, bits: number): bigint[] {
   if (law.softcap === null) return timesLog2e(scores, bits);
   const capped = cappedExponents(scores, row.infinite, law.softcap, bits);
-  if (row.addends === null) return capped;
-  const added = timesLog2e(scaledVector(row.addends), bits);
+  const addends = exactAddends(row);
+  if (addends === null) return capped;
+  const added = timesLog2e(addends, bits);
   return capped.map((y, j) => y + added[j]);
 }
 

@@ -71,17 +71,19 @@ function cappedExponent(w: DoubleDouble, factor: DoubleDouble): DoubleDouble {
 /** Exponents with what is added to the scores, and a bound on the error of it. */
 function withAddends(
   y: readonly DoubleDouble[],
-  { addends }: Row,
+  { addends, addendRests }: Row,
 ): { readonly y: readonly DoubleDouble[]; readonly error: number } {
   if (addends === null) return { y, error: 0 };
-  // Of the addend's part: the constant u², the product 3/2 u²; of the sum 3u².
+  // Of the addend's part: the constant u², the product 3/2 u²; of each sum 3u².
   let size = 0;
   const sums = y.map((exponent, j) => {
     const added = multiplyDoubleDoubleByFloat64(log2eWords(), addends[j]);
     size = Math.max(size, Math.abs(exponent.high) + Math.abs(added.high));
-    return addDoubleDouble(exponent, added);
+    const sum = addDoubleDouble(exponent, added);
+    if (addendRests === null) return sum;
+    return addDoubleDouble(sum, multiplyDoubleDoubleByFloat64(log2eWords(), addendRests[j]));
   });
-  return { y: sums, error: 6 * u ** 2 * size + 2 ** -1060 };
+  return { y: sums, error: 10 * u ** 2 * size + 2 ** -1060 };
 }
 
 /** Exponents from compensated dot products, for scores of ordinary size. */

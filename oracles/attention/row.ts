@@ -28,6 +28,8 @@ export interface Row extends RowFeatures {
   readonly infinite: Int8Array;
   /** What is added to the score of each visible key after the softcap; null for nothing. */
   readonly addends: Float64Array | null;
+  /** What the addends lack, where they are rounded sums; null where they lack nothing. */
+  readonly addendRests: Float64Array | null;
   /** 1 for each visible key whose weight dropout keeps, else 0; null without dropout. */
   readonly kept: Uint8Array | null;
 }

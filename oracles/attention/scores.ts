@@ -81,7 +81,7 @@ function sumOf(a: ScaledVector, b: ScaledVector): ScaledVector {
  * infinite counts as its finite part.
  */
 export function exactScores(row: Row, law: ScoreLaw): ScaledVector {
-  const { keys, visible, addends } = row;
+  const { keys, visible } = row;
   const { dim } = keys;
   const query = scaledVector(row.query);
   const scale = scaledIntegerOf(law.scale);
@@ -100,6 +100,13 @@ export function exactScores(row: Row, law: ScoreLaw): ScaledVector {
     integers: dots.map((dot, j) => (dot << BigInt(exponents[j] - exponent)) * scale.integer),
     exponent: exponent + query.exponent + scale.exponent,
   };
-  if (addends === null || law.softcap !== null) return scores;
-  return sumOf(scores, scaledVector(addends));
+  const added = law.softcap === null ? exactAddends(row) : null;
+  return added === null ? scores : sumOf(scores, added);
+}
+
+/** What is added to the score of each key that a row sees, exactly; null for nothing. */
+export function exactAddends({ addends, addendRests }: Row): ScaledVector | null {
+  if (addends === null) return null;
+  const rounded = scaledVector(addends);
+  return addendRests === null ? rounded : sumOf(rounded, scaledVector(addendRests));
 }

@@ -1,18 +1,27 @@
-import { hasKey, type KeptWeights, type ScoreAddend } from '../../src/problem/index.js';
+import { hasKey, type KeptWeights, type ScoreLaw } from '../../src/problem/index.js';
 import type { QueryBlock } from './head-operands.js';
 import { tileRows } from './operand.js';
 import type { TileEngine } from './tile-engine.js';
 
-/** Writes to the engine what is added to the scores of a block against a tile of keys. */
+/**
+ * Writes to the engine what is added to the scores of a block against a tile of keys.
+ * @param error per row: raised to the largest magnitude of what these numbers lack
+ */
 export function loadAddends(
   { addends, low, high }: TileEngine,
-  addend: ScoreAddend,
+  { addend, hasRest }: ScoreLaw,
   { operands: { head }, firstRow, ranges }: QueryBlock,
   firstKey: number,
+  error: Float64Array,
 ): void {
+  if (addend === null) return;
+  const rests = hasRest === true ? new Float64Array(tileRows) : undefined;
   for (let i = 0; i < ranges.length; i++) {
     if (low.view[i] >= high.view[i]) continue;
-    addend(head, firstRow + i, firstKey, addends.view.subarray(i * tileRows, (i + 1) * tileRows));
+    const ofRow = addends.view.subarray(i * tileRows, (i + 1) * tileRows);
+    addend(head, firstRow + i, firstKey, ofRow, rests);
+    if (rests !== undefined)
+      error[i] = rests.reduce((most, x) => Math.max(most, Math.abs(x)), error[i]);
   }
 }
 

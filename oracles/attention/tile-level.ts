@@ -40,6 +40,8 @@ interface TileSums {
   readonly total: Float64Array;
   readonly tiles: Float64Array;
   readonly scoreError: Float64Array;
+  /** Per row: the most that an addend lacks. */
+  readonly addendError: Float64Array;
   /** Per row: whether dropout keeps the weight of any key that it sees; all 1 without dropout. */
   readonly anyKept: Uint8Array;
 }
@@ -49,8 +51,7 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
   const { kernels, vStride, low, high } = engine;
   const { operands, firstRow, ranges } = block;
   const { query, keys, values } = operands;
-  const { constants, kept } = rules;
-  const { addend } = rules.law;
+  const { law, constants, kept } = rules;
   loadTile(engine.queries.view, query.tile(firstRow / tileRows), query.dim, query.dim);
   engine.reference.view.fill(-Infinity);
   engine.extent.view.fill(0);
@@ -60,6 +61,7 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
   const total = new Float64Array(tileRows);
   const tiles = new Float64Array(tileRows);
   const scoreError = new Float64Array(tileRows);
+  const addendError = new Float64Array(tileRows);
   const anyKept = new Uint8Array(tileRows).fill(kept === null ? 1 : 0);
   const span = spanOfRows(ranges);
   const first = Math.floor(span.begin / tileRows) * tileRows;
@@ -69,8 +71,8 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
     if (!isSeen) continue;
     const tile = firstKey / tileRows;
     scoreTile(engine, keys, firstKey, constants);
-    if (addend !== null) loadAddends(engine, addend, block, firstKey);
-    weightTile(engine, { constants, isAdded: addend !== null }, interrupted);
+    loadAddends(engine, law, block, firstKey, addendError);
+    weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
     if (kept !== null)
       dropWeights(engine, kept, block, firstKey, { target: engine.scores.view, anyKept });
     loadTile(engine.values.view, values.tile(tile), values.dim, vStride);
@@ -99,8 +101,11 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
       scoreError[i] = Math.max(scoreError[i], dotError(query, firstRow + i, keys, tile));
     }
   }
-  return { total, tiles, scoreError, anyKept };
+  return { total, tiles, scoreError, addendError, anyKept };
 }
+
+/** What the error of a row's weights follows from: see `TileSums`, and the largest product in its exponents. */
+type RowTrust = Readonly<Record<'scoreError' | 'addendError' | 'tiles' | 'extent', number>>;
 
 /**
  * The relative error of a row's weights and of their sum, the sink's included; infinite for a row that leaves the
@@ -109,10 +114,12 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
 function trustOf(
   { law, constants, sinkOf }: Rules,
   head: number,
-  { scoreError, tiles, extent }: Readonly<Record<'scoreError' | 'tiles' | 'extent', number>>,
+  { scoreError, addendError, tiles, extent }: RowTrust,
 ): number {
   const exponentError =
-    Math.abs(law.scale) * scoreError + (law.softcap === null ? 0 : law.softcap * 2 ** -50);
+    Math.abs(law.scale) * scoreError +
+    (law.softcap === null ? 0 : law.softcap * 2 ** -50) +
+    addendError;
   // exp(x) − 1 ≤ x + x² for x < 1
   const weightError =
     exponentError < 2 ** -10
@@ -151,7 +158,7 @@ export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): 
   const { vStride } = engine;
   const { operands, ranges } = block;
   const { head, values } = operands;
-  const { total, tiles, scoreError, anyKept } = sumTiles(engine, block, rules);
+  const { total, tiles, scoreError, addendError, anyKept } = sumTiles(engine, block, rules);
   const sink = rules.sinkOf(head);
   const share = rules.kept?.share ?? 1;
   // The quotient's rounding; of the sink's sum and of the product with the share, too.
@@ -165,6 +172,7 @@ export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): 
     const count = countKeys(ofRow);
     const trusted = trustOf(rules, head, {
       scoreError: scoreError[i],
+      addendError: addendError[i],
       tiles: tiles[i],
       extent: engine.extent.view[i],
     });

@@ -1,23 +1,53 @@
+import type { KeptWeights, ScoreLaw } from '../../src/problem/index.js';
 import type { HeadOperands } from './head-operands.js';
 import { operandRow, tileRows } from './operand.js';
 import type { Row } from './row.js';
 import type { Rules } from './rules.js';
 
-/** What `fill` writes for the places of the keys, ascending, each tile of 64 once, into `target`. */
-function gather<T extends Float64Array | Uint8Array>(
+/** For each key, ascending, calls `take` with its place in the tile that `fill` has written last. */
+function walkTiles(
   keys: Int32Array,
-  target: T,
-  tile: T,
-  fill: (firstKey: number, tile: T) => void,
-): T {
+  fill: (firstKey: number) => void,
+  take: (j: number, place: number) => void,
+): void {
   let firstKey = -1;
   keys.forEach((key, j) => {
     const first = key - (key % tileRows);
-    if (first !== firstKey) fill(first, tile);
+    if (first !== firstKey) fill(first);
     firstKey = first;
-    target[j] = tile[key - first];
+    take(j, key - first);
   });
-  return target;
+}
+
+/** What the score law adds to the scores of some keys of a row, and what those numbers lack. */
+function addendsOf({ addend, hasRest }: ScoreLaw, head: number, row: number, keys: Int32Array) {
+  if (addend === null) return { addends: null, addendRests: null };
+  const addends = new Float64Array(keys.length);
+  const addendRests = new Float64Array(keys.length);
+  const tile = new Float64Array(tileRows);
+  const rests = new Float64Array(tileRows);
+  walkTiles(
+    keys,
+    (firstKey) => addend(head, row, firstKey, tile, rests),
+    (j, place) => {
+      addends[j] = tile[place];
+      addendRests[j] = rests[place];
+    },
+  );
+  return { addends, addendRests: hasRest === true ? addendRests : null };
+}
+
+/** Which of some keys of a row dropout keeps. */
+function keptOf(kept: KeptWeights | null, head: number, row: number, keys: Int32Array) {
+  if (kept === null) return null;
+  const isKept = new Uint8Array(keys.length);
+  const tile = new Uint8Array(tileRows);
+  walkTiles(
+    keys,
+    (firstKey) => kept.fill(head, row, firstKey, tile),
+    (j, place) => (isKept[j] = tile[place]),
+  );
+  return isKept;
 }
 
 /**
@@ -27,12 +57,10 @@ function gather<T extends Float64Array | Uint8Array>(
 export function visibleRow(
   { head, query, keys, values }: HeadOperands,
   row: number,
-  rules: Rules,
+  { law, kept, sinkOf }: Rules,
   visible: Int32Array,
   infinite: Int8Array,
 ): Row {
-  const { law, kept } = rules;
-  const { addend } = law;
   return {
     query: operandRow(query, row).slice(),
     queryNorm: query.norm[row],
@@ -40,22 +68,9 @@ export function visibleRow(
     values,
     visible,
     infinite,
-    addends:
-      addend === null
-        ? null
-        : gather(
-            visible,
-            new Float64Array(visible.length),
-            new Float64Array(tileRows),
-            (first, tile) => addend(head, row, first, tile),
-          ),
-    kept:
-      kept === null
-        ? null
-        : gather(visible, new Uint8Array(visible.length), new Uint8Array(tileRows), (first, tile) =>
-            kept.fill(head, row, first, tile),
-          ),
-    sink: rules.sinkOf(head),
+    ...addendsOf(law, head, row, visible),
+    kept: keptOf(kept, head, row, visible),
+    sink: sinkOf(head),
     share: kept?.share ?? 1,
   };
 }

@@ -59,7 +59,7 @@ function visitWeightTiles(
   engine: TileEngine,
   block: QueryBlock,
   rows: readonly WeighedRow[],
-  { law: { addend }, constants, kept }: Rules,
+  { law, constants, kept }: Rules,
   { projected, visit }: TileVisit,
 ): void {
   const { kernels, vStride } = engine;
@@ -85,6 +85,7 @@ function visitWeightTiles(
   const weights = engine.scores.view;
   const dropped = kept === null ? null : new Float64Array(weights.length);
   const anyKept = new Uint8Array(tileRows);
+  const addendError = new Float64Array(tileRows);
   const { low, high } = engine;
   const span = spanOfRows(usable);
   const first = Math.floor(span.begin / tileRows) * tileRows;
@@ -106,9 +107,9 @@ function visitWeightTiles(
       projections[index].set(engine.scores.view);
     });
     scoreTile(engine, keys, firstKey, constants);
-    if (addend !== null) loadAddends(engine, addend, block, firstKey);
+    loadAddends(engine, law, block, firstKey, addendError);
     for (let i = 0; i < tileRows; i++) engine.reference.view[i] = reference[i] ?? 0;
-    weightTile(engine, { constants, isAdded: addend !== null }, interrupted);
+    weightTile(engine, { constants, isAdded: law.addend !== null }, interrupted);
     for (let i = 0; i < ranges.length; i++) {
       const factor = normalise[i];
       for (let j = 0; j < tileRows; j++) weights[i * tileRows + j] *= factor;

@@ -49,7 +49,7 @@ function plainDot(query: Float64Array, key: Float64Array): number {
  * Where the exponent of each key lies: the score in fp64, with the bound γ(d)·‖q‖·‖k‖ on
  * a dot product's error (Higham, Theorem 3.1: the order of the sum does not matter) and 16 roundings
  * more, of which the constant and its product take two, the ends of the interval one each, and the
- * comparison of two such ends two; an addend has those of its own product and of the sum, too. With a softcap the
+ * comparison of two such ends two; an addend has those of its own product and of the sum, and its rest, too. With a softcap the
  * score is anywhere within the cap, which says something where there are addends, and else nothing: null.
  */
 export function exponentIntervals(
@@ -101,13 +101,16 @@ export function weightyRow(
   for (let j = 0; j < upper.length; j++) if (!(upper[j] < cutoff)) weighty.push(j);
   const dropped = upper.length - weighty.length;
   if (dropped === 0) return { row, dropped, octaves };
-  const { visible, infinite, addends, kept } = row;
+  const { visible, infinite, addends, addendRests, kept } = row;
+  const picked = (numbers: Float64Array | null) =>
+    numbers === null ? null : Float64Array.from(weighty, (j) => numbers[j]);
   return {
     row: {
       ...row,
       visible: Int32Array.from(weighty, (j) => visible[j]),
       infinite: Int8Array.from(weighty, (j) => infinite[j]),
-      addends: addends === null ? null : Float64Array.from(weighty, (j) => addends[j]),
+      addends: picked(addends),
+      addendRests: picked(addendRests),
       kept: kept === null ? null : Uint8Array.from(weighty, (j) => kept[j]),
     },
     dropped,

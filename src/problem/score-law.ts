@@ -6,14 +6,17 @@ import { problemShape } from './shape.js';
 
 /**
  * Writes what is added to the scores of a row after the softcap: to element j of the target what key
- * `firstKey` + j gets, exactly, and 0 where a bias of −∞ hides it.
+ * `firstKey` + j gets, and 0 where a bias of −∞ hides it. ALiBi's product counts as exact once it is rounded to fp64,
+ * as it is of slopes in fp32; so does the sum of bias and ALiBi with its rest.
  * @param head counted over [batch, heads]
+ * @param rest as long as the target: gets what the sum of bias and ALiBi loses as it is rounded to fp64
  */
 export type ScoreAddend = (
   head: number,
   query: number,
   firstKey: number,
   target: Float64Array,
+  rest?: Float64Array,
 ) => void;
 
 /** What makes the score of a key from the product q·k: the one law that every problem obeys. */
@@ -23,6 +26,8 @@ export interface ScoreLaw {
   readonly softcap: number | null;
   /** Null for none. */
   readonly addend: ScoreAddend | null;
+  /** Whether the addend is a sum, which may leave a rest. */
+  readonly hasRest?: boolean;
 }
 
 /**
@@ -31,7 +36,9 @@ export interface ScoreLaw {
  */
 export function scoreLaw(problem: Problem, shape?: ProblemShape): ScoreLaw {
   const { scale, softcap } = problem;
-  return { scale, softcap, addend: scoreAddend(problem, shape) };
+  const addend = scoreAddend(problem, shape);
+  const hasRest = problem.bias !== undefined && problem.alibiSlopes !== undefined;
+  return { scale, softcap, addend, hasRest };
 }
 
 /** Bias and ALiBi together. */
@@ -46,9 +53,10 @@ function scoreAddend(problem: Problem, given?: ProblemShape): ScoreAddend | null
       ? null
       : decodeToFloat64(alibiSlopes.data, formats[alibiSlopes.format]);
   const slopesPerSequence = alibiSlopes?.shape.length === 2 ? shape.heads : 0;
-  return (head, query, firstKey, target) => {
+  return (head, query, firstKey, target, rest) => {
     const place = placeOf(head, query);
     target.fill(0);
+    rest?.fill(0);
     const first = firstKey - place.firstKey;
     // A row sees keys of its own sequence only.
     const begin = Math.max(0, -first);
@@ -70,7 +78,16 @@ function scoreAddend(problem: Problem, given?: ProblemShape): ScoreAddend | null
     if (slopes === null) return;
     const slope = slopes[place.sequence * slopesPerSequence + place.head];
     const diagonal = place.query + place.keys - place.queries;
-    for (let j = begin; j < end; j++) target[j] -= slope * Math.abs(diagonal - first - j);
+    for (let j = begin; j < end; j++) {
+      const ofBias = target[j];
+      const ofSlope = -slope * Math.abs(diagonal - first - j);
+      const sum = ofBias + ofSlope;
+      target[j] = sum;
+      if (rest === undefined) continue;
+      // 2Sum
+      const rounded = sum - ofBias;
+      rest[j] = ofBias - (sum - rounded) + (ofSlope - rounded);
+    }
   };
 }
 

@@ -80,7 +80,7 @@ export function featuredProblem(
     sequences === undefined ? of : most((one) => one.queries),
     sequences === undefined ? keys : most((one) => one.keys),
   ];
-  const size = choose(random, [has('alibiSlopes') ? 1 : 2 ** -20, 1, 64, 1e4, 1e5]);
+  const size = choose(random, [2 ** -20, 1, 64, 1e4, 1e5]);
   const biasShape = broadcastShape(random, whole);
   const bias = () => (random.integer(0, 9) === 0 ? -Infinity : size * random.normal());
   const logit = () => choose(random, [-Infinity, -1e4, -3, 0, 2, 40, 900, 2e4, 1e13]);
