@@ -76,14 +76,44 @@ it('capScores: the softcap, bit for bit', () => {
   }
 });
 
-it('weights: of tiles that raise the reference or not, bit for bit', () => {
-  const { scores, low, high, reference, factor, extent, maximum, tileTotal } = engine;
+/** A constant of random size as a double-double. */
+function randomWords() {
+  const high = random.sign() * (1 + random.uniform()) * 2 ** random.integer(-20, 20);
+  return { high, low: high * 2 ** -54 * random.uniform() };
+}
+
+/** The loop of the name on the engine's tile, with what it takes before and after its constants. */
+function runWeights(c: { high: number; low: number }, d: { high: number; low: number } | null) {
+  const { scores, addends, low, high, reference, factor, extent, maximum, tileTotal } = engine;
+  const rest = [
+    low.address,
+    high.address,
+    reference.address,
+    factor.address,
+    extent.address,
+    maximum.address,
+    tileTotal.address,
+  ] as const;
+  if (d === null) kernels.weights(scores.address, 64, 64, c.high, c.low, ...rest);
+  else
+    kernels.addedWeights(
+      scores.address,
+      addends.address,
+      64,
+      64,
+      c.high,
+      c.low,
+      d.high,
+      d.low,
+      ...rest,
+    );
+}
+
+it.each(['weights', 'addedWeights'])('%s: of tiles that raise the reference or not', (name) => {
+  const { scores, addends, low, high, reference, factor, extent, maximum, tileTotal } = engine;
   for (let run = 0; run < scaled(6); run++) {
-    const c = {
-      high: random.sign() * (1 + random.uniform()) * 2 ** random.integer(-20, 20),
-      low: 0,
-    };
-    c.low = c.high * 2 ** -54 * random.uniform();
+    const c = randomWords();
+    const d = name === 'weights' ? null : randomWords();
     reference.view.fill(-Infinity);
     extent.view.fill(0);
     maximum.view.fill(-Infinity);
@@ -92,29 +122,22 @@ it('weights: of tiles that raise the reference or not, bit for bit', () => {
     });
     for (let tile = 0; tile < 5; tile++) {
       const centre = random.normal() * 2 ** random.integer(0, 11);
-      fill(scores.view, () => (centre + random.normal() * 2 ** random.integer(-3, 9)) / c.high);
+      const spread = () => random.normal() * 2 ** random.integer(-3, 9);
+      // Summands that cancel but for the centre.
+      const large = random.normal() * 2 ** random.integer(0, 38);
+      fill(scores.view, () => (centre + spread() + (d === null ? 0 : large)) / c.high);
+      if (d !== null) fill(addends.view, () => (spread() - large) / d.high);
       const before = scores.view.slice();
       for (const i of all64) {
         low.view[i] = random.integer(0, 40);
         high.view[i] = random.integer(0, 3) === 0 ? 64 : random.integer(0, 64);
       }
-      kernels.weights(
-        scores.address,
-        64,
-        64,
-        c.high,
-        c.low,
-        low.address,
-        high.address,
-        reference.address,
-        factor.address,
-        extent.address,
-        maximum.address,
-        tileTotal.address,
-      );
+      runWeights(c, d);
       states = states.map((state, i) => {
         const seen = { low: low.view[i], high: high.view[i] };
-        const wanted = weighScores(before.subarray(64 * i, 64 * (i + 1)), c, seen, state);
+        const ofRow = (view: Float64Array) => view.subarray(64 * i, 64 * (i + 1));
+        const addition = d === null ? null : { addends: ofRow(addends.view), factor: d };
+        const wanted = weighScores(ofRow(before), c, seen, state, addition);
         wanted.weights.forEach((w, j) => same(scores.view[64 * i + j], w, `weight ${i}, ${j}`));
         same(tileTotal.view[i], wanted.sum, `sum ${i}`);
         same(factor.view[i], wanted.factor, `factor ${i}`);

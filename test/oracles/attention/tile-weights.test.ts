@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { log2eWords } from '../../../oracles/attention/logarithm-words.js';
 import { scoreConstants } from '../../../oracles/attention/scores.js';
 import { createTileEngine } from '../../../oracles/attention/tile-engine.js';
 import { weightRoundoff } from '../../../oracles/attention/tile-level.js';
@@ -131,6 +132,68 @@ describe('weights of the fp64 level', () => {
     }
     expect(compared).toBeGreaterThan(scaled(2500));
     expect(worst).toBeLessThan(weightRoundoff);
+  });
+
+  it('2^(s·c + a·d − reference) is within the bound for large summands that cancel', () => {
+    const { addends } = engine;
+    const random = randomValues(testSeed);
+    const d = log2eWords();
+    let worst = 0;
+    let compared = 0;
+    for (let tile = 0; tile < scaled(60); tile++) {
+      const cHigh = random.sign() * (0.5 + random.uniform()) * 2 ** random.integer(-30, 30);
+      const cLow = cHigh * 2 ** -53 * (random.uniform() - 0.5);
+      // Products up to 2^38, most of their sums within 2^11 of the largest.
+      const large = random.sign() * 2 ** random.integer(-5, 38) * (1 - 2 ** -12);
+      const fine = () => random.uniform() - 0.5 + random.uniform() * 2 ** -33;
+      scores.view.forEach((_, i) => {
+        scores.view[i] = (large + 300 * fine()) / cHigh;
+        addends.view[i] = (random.integer(0, 9) === 0 ? fine() : fine() * 600 - large) / d.high;
+      });
+      const [s, a] = [scores.view.slice(), addends.view.slice()];
+      low.view.fill(0);
+      high.view.fill(64);
+      reference.view.fill(-Infinity);
+      extent.view.fill(0);
+      maximum.view.fill(-Infinity);
+      const bounds = [low.address, high.address] as const;
+      const state = [reference.address, factor.address, extent.address, maximum.address] as const;
+      kernels.addedWeights(
+        scores.address,
+        addends.address,
+        64,
+        64,
+        cHigh,
+        cLow,
+        d.high,
+        d.low,
+        ...bounds,
+        ...state,
+        tileTotal.address,
+      );
+      mpfr.withPrecision(240, (arena) => {
+        const c = arena.add(arena.of(cHigh), arena.of(cLow));
+        const log2e = arena.divide(arena.of(1), arena.ln2());
+        for (let i = 0; i < tileSize; i += 37) {
+          const exponent = arena.subtract(
+            arena.add(arena.multiply(arena.of(s[i]), c), arena.multiply(arena.of(a[i]), log2e)),
+            arena.of(reference.view[i >> 6]),
+          );
+          const weight = scores.view[i];
+          if (weight === 0) {
+            expect(arena.toNumber(exponent)).toBeLessThan(-999);
+            continue;
+          }
+          compared++;
+          const ratio = arena.divide(arena.of(weight), arena.exp2(exponent));
+          worst = Math.max(worst, arena.distance(ratio, 1));
+        }
+      });
+    }
+    expect(compared).toBeGreaterThan(scaled(1000));
+    expect(worst).toBeLessThan(weightRoundoff);
+    // The bound is of the right size.
+    expect(worst).toBeGreaterThan(weightRoundoff / 5);
   });
 
   it('drops weights below 2^-1000 and keeps those above', () => {
