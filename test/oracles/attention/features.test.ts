@@ -1,5 +1,6 @@
 import { afterAll, describe, it } from 'vitest';
 import type { Accuracy } from '../../../oracles/index.js';
+import type { Problem } from '../../../src/problem/index.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { loadMpfr } from '../mpfr.js';
 import {
@@ -19,6 +20,7 @@ import {
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { filledProblem, tensor } from '../../setup/problems.js';
 
 const mpfr = await loadMpfr();
 
@@ -36,17 +38,22 @@ const solvers: Readonly<Record<string, Solver>> = {
 
 const uses = Object.fromEntries(Object.keys(solvers).map((name) => [name, new RadiusUse()]));
 
-/** Checks a drawn problem at every level. */
-function crossCheck(seed: number, features: readonly OracleFeature[], sizes: FeaturedSizes): void {
-  const problem = featuredProblem(randomValues(seed), features, sizes);
+/** Checks a problem at every level. */
+function checkLevels(problem: Problem, what: string): void {
   withReference(mpfr, problem, (reference) => {
     for (const [name, solve] of Object.entries(solvers))
       try {
         assertWithinRadii(problem, reference, solve, uses[name]);
       } catch (error) {
-        throw new Error(`${name}, ${features.join(', ')}, seed ${seed}: ${String(error)}`);
+        throw new Error(`${name}, ${what}: ${String(error)}`);
       }
   });
+}
+
+/** Checks a drawn problem at every level. */
+function crossCheck(seed: number, features: readonly OracleFeature[], sizes: FeaturedSizes): void {
+  const problem = featuredProblem(randomValues(seed), features, sizes);
+  checkLevels(problem, `${features.join(', ')}, seed ${seed}`);
 }
 
 const small = { queries: 3, keys: 8, heads: 2, kvHeads: 1, dim: 5, vDim: 3 };
@@ -74,6 +81,21 @@ describe('the oracle of problems with features', () => {
         dim: 3,
         vDim: 2,
       });
+  });
+
+  it.each([null, 3])('holds what bias and ALiBi lose as they are added, softcap %s', (softcap) => {
+    const random = randomValues(testSeed);
+    for (const slope of [1, 1000, 2 ** 30]) {
+      const fill = () => random.normal();
+      // The query in the middle sees the keys on both sides of its diagonal, which are equally far away.
+      const problem = filledProblem({ queries: 3, keys: 3, dim: 2, format: 'fp32' }, fill, {
+        softcap,
+        mask: { shape: [3], data: Uint8Array.of(1, 0, 1) },
+        bias: tensor('fp32', [3, 3], () => 2 ** -20 * random.normal()),
+        alibiSlopes: tensor('fp32', [1], () => slope * (1 + 2 ** -10)),
+      });
+      checkLevels(problem, `slope ${slope}`);
+    }
   });
 
   afterAll(() => {
