@@ -157,6 +157,7 @@ export const exactExp2: Law = {
   strengths: ['bits'],
   usual: 'none',
   choices: 1,
+  without: ['bias', 'alibi', 'sink', 'dropout', 'descale'],
   notFor: (promises) =>
     promises.scales.includes('odd') ? null : 'a scale of ln 2 is not promised, which it needs',
   problems: (promises, drawn) =>

@@ -108,6 +108,7 @@ export const exact: Law = {
   strengths: ['bits', 'bound'],
   usual: 'bits',
   choices: 1,
+  without: ['bias', 'alibi', 'sink', 'dropout', 'descale'],
   notFor: (promises) =>
     takesPositiveScales(promises) ? null : 'no positive scale is promised, which it needs',
   problems: (promises, drawn) =>

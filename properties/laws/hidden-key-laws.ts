@@ -9,6 +9,7 @@ import { problemMask, problemShape, type Problem, type Tensor } from '../../src/
 import { randomValues } from '../problems/index.js';
 import { arrangedViolation } from './compare-runs.js';
 import { NotApplicable, type Law, type LawCase, type LawTools } from './law.js';
+import { takesMasks } from './promised-problem.js';
 import {
   replaceElements,
   specialBits,
@@ -99,7 +100,7 @@ export const maskedKeys: Law = {
   strengths: ['bits'],
   usual: 'bits',
   choices: hiddenKeyChoices,
-  notFor: ({ causal, window }) => (causal || window ? null : 'masks are not promised'),
+  notFor: (promises) => (takesMasks(promises) ? null : 'masks are not promised'),
   violation: (lawCase, tools) =>
     hiddenKeysViolation(
       lawCase,
@@ -125,7 +126,7 @@ function specialAtHidden(name: 'k' | 'v'): HiddenKeyChange {
 const shared = {
   strengths: ['bits'],
   choices: hiddenKeyChoices,
-  notFor: ({ causal, window }) => (causal || window ? null : 'masks are not promised'),
+  notFor: (promises) => (takesMasks(promises) ? null : 'masks are not promised'),
 } satisfies Partial<Law>;
 
 /**

@@ -10,6 +10,11 @@ import { convexity, weightsSumToOne } from './mean-laws.js';
 import { nanContainment } from './nan-containment.js';
 import { determinism, keyPermutation, queryOrder } from './order-laws.js';
 import { decodeEqualsPrefill, padding } from './padding-laws.js';
+import { sequencesAlone } from './served/batch-laws.js';
+import { maskTensors, neutralFeature } from './served/feature-laws.js';
+import { merging, splitCounts } from './served/split-laws.js';
+import { storageForms, unusedStorage, unwrittenBuffers } from './served/storage-laws.js';
+import { configurationsByTurns } from './turn-laws.js';
 import { unbiased } from './unbiased.js';
 import { valueScaling } from './value-scaling.js';
 import { configurations, withinBound } from './within-bound.js';
@@ -22,6 +27,9 @@ export {
   type AttentionKernel,
   type AttentionOutputs,
   type KernelConfiguration,
+  type ResultMerger,
+  type RunConditions,
+  type SplitRunner,
   type ProblemPromises,
   type ScoreLimit,
 } from './kernel-under-test.js';
@@ -33,7 +41,12 @@ export {
   type LawStrength,
   type LawTools,
 } from './law.js';
-export { drawnAt, isWithinScoreLimit, promisedConstraints } from './promised-problem.js';
+export {
+  admittedFeatures,
+  drawnAt,
+  isWithinScoreLimit,
+  promisedConstraints,
+} from './promised-problem.js';
 
 /** Every law, by its id, in the order in which a suite tries them. */
 export const laws = {
@@ -62,6 +75,15 @@ export const laws = {
   unbiased,
   exact,
   'exact-exp2': exactExp2,
+  'configurations-by-turns': configurationsByTurns,
+  'sequences-alone': sequencesAlone,
+  'storage-forms': storageForms,
+  'unused-storage': unusedStorage,
+  'unwritten-buffers': unwrittenBuffers,
+  'split-counts': splitCounts,
+  merging,
+  'mask-tensors': maskTensors,
+  'neutral-features': neutralFeature,
 } satisfies Record<string, Law>;
 
 /** The name of a law. */

@@ -11,8 +11,17 @@ export interface AttentionOutputs {
   readonly lse?: Tensor | null | undefined;
 }
 
+/** How a kernel is to be run, beside the problem. */
+export interface RunConditions {
+  /** What its adapter is to fill output buffers and scratch with before; left out: as it likes. */
+  readonly fill?: number | undefined;
+}
+
 /** A kernel under test: the outputs of a problem, at once or later. */
-export type AttentionKernel = (problem: Problem) => AttentionOutputs | Promise<AttentionOutputs>;
+export type AttentionKernel = (
+  problem: Problem,
+  conditions?: RunConditions,
+) => AttentionOutputs | Promise<AttentionOutputs>;
 
 /**
  * What a kernel throws for a problem that it does not take, such as a head dimension without a code
@@ -73,6 +82,18 @@ export interface KernelConfiguration {
   readonly arithmetic?: ((problem: Problem) => KernelArithmetic | null) | undefined;
 }
 
+/** The kernel with its keys cut in so many splits, whose results it puts together. */
+export interface SplitRunner {
+  /** Numbers of splits that it takes, 1 among them or not. */
+  readonly counts: readonly number[];
+  readonly kernel: (problem: Problem, splits: number) => ReturnType<AttentionKernel>;
+}
+
+/** Puts results of parts of the keys together by their LSEs: outputs of one shape, each with its LSE. */
+export type ResultMerger = (
+  parts: readonly Required<AttentionOutputs>[],
+) => AttentionOutputs | Promise<AttentionOutputs>;
+
 /**
  * What a kernel promises of the problems that it takes and of how it computes, with every default filled in:
  * all that a law may know of a kernel.
@@ -98,5 +119,8 @@ export interface ProblemPromises {
   readonly arithmetic: (problem: Problem) => KernelArithmetic | null;
   readonly configurations: Readonly<Record<string, KernelConfiguration>>;
   readonly groupSizes: readonly number[] | null;
+  readonly fillsBuffers: boolean;
+  readonly splits: SplitRunner | null;
+  readonly merge: ResultMerger | null;
   readonly multiples: SizeMultiples;
 }

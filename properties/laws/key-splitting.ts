@@ -167,6 +167,7 @@ export const keySplitting: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: 2 * cutsOfEach,
+  without: ['sink', 'alibi', 'block-mask', 'prefix'],
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, { run, promises }) => {
     if (problem.causal || problem.window !== null)

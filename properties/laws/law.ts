@@ -2,8 +2,8 @@ import type * as fc from 'fast-check';
 import type { AttentionReference } from '../../oracles/index.js';
 import type { Judgement, KernelOutputs } from '../../src/audit/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import type { ProblemConstraints, RegimeName } from '../problems/index.js';
-import type { ProblemPromises } from './kernel-under-test.js';
+import type { FeatureKind, ProblemConstraints, RegimeName } from '../problems/index.js';
+import type { AttentionOutputs, ProblemPromises, RunConditions } from './kernel-under-test.js';
 
 /** How well a kernel obeys a law: to the last bit, or within what rounding explains. */
 export type LawStrength = 'bits' | 'bound';
@@ -30,7 +30,14 @@ export interface LawTools {
    * @throws KernelFault when it throws, or gives what is no output of the problem
    * @throws UnsupportedProblem
    */
-  readonly run: (problem: Problem) => Promise<KernelRun>;
+  readonly run: (problem: Problem, conditions?: RunConditions) => Promise<KernelRun>;
+  /** The same of the kernel with a number of splits. */
+  readonly runSplits: (problem: Problem, splits: number) => Promise<KernelRun>;
+  /** What the kernel's merge makes of some results; the problem is the one whose outputs these are. */
+  readonly merge: (
+    problem: Problem,
+    parts: readonly Required<AttentionOutputs>[],
+  ) => Promise<KernelRun>;
   /** The same of one of the promised configurations. */
   readonly runConfiguration: (name: string, problem: Problem) => Promise<KernelRun>;
   /**
@@ -63,6 +70,8 @@ export interface Law {
   readonly notFor?: (promises: ProblemPromises) => string | null;
   /** What it asks of problems, beyond the promises. */
   readonly constraints?: ProblemConstraints;
+  /** Features that its problems do not have, since it says nothing of them (`packed`: sequences in any form); default none. */
+  readonly without?: readonly FeatureKind[];
   /** Regimes that it is tried in; default all. */
   readonly regimes?: readonly RegimeName[];
   /**

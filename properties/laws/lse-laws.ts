@@ -63,6 +63,7 @@ export const lseMonotone: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: shares,
+  without: ['sink', 'bias', 'alibi', 'prefix', 'descale'],
   violation: async ({ problem, choice }, { run, promises }) => {
     const whole = await run(problem);
     if (whole.lse === null) throw new NotApplicable('the kernel gives no LSE, which it needs');
@@ -154,6 +155,7 @@ export const scoreShift: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: shifts.length,
+  without: ['sink', 'descale'],
   constraints: { softcap: false },
   violation: async ({ problem, choice }, { run, judge, promises }) => {
     if (problem.softcap !== null) throw new NotApplicable('the problem has a softcap');
@@ -192,6 +194,7 @@ export const repeatedKeys: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: forms.length,
+  without: ['sink', 'alibi', 'block-mask', 'packed', 'prefix'],
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, { run, judge, promises }) => {
     if (problem.causal || problem.window !== null)

@@ -4,7 +4,7 @@ import { hasEmptyRows } from '../problems/index.js';
 import { arrangedViolation, placeOfRow } from './compare-runs.js';
 import type { ProblemPromises } from './kernel-under-test.js';
 import { NotApplicable, type KernelRun, type Law } from './law.js';
-import { isPromised, requirePromised } from './promised-problem.js';
+import { isPromised, requirePromised, takesMasks } from './promised-problem.js';
 import { arrangeProblem, indices, spreadChoice } from './transform-problem.js';
 
 /** A problem and the same with its masks put otherwise. */
@@ -108,9 +108,26 @@ function emptyRowViolation({ problem, shape, out, lse }: KernelRun): string | nu
     const at = { ...placeOfRow(shape, Math.floor(element / vDim)), column: element % vDim };
     return `O at ${describePlace(at)} is ${out[element]}, not 0, though the query sees no key`;
   }
+  // A sink that the LSE has is all that it has, rounded.
+  if (problem.sink?.inLse === true) return null;
   const row = lse?.findIndex((x, i) => x !== -Infinity && isEmpty(i)) ?? -1;
   if (row < 0) return null;
   return `the LSE at ${describePlace(placeOfRow(shape, row))} is ${lse![row]}, not -Infinity, though the query sees no key`;
+}
+
+/** Whether masks or scores follow from where a query stands, counted from the last of its sequence. */
+function goesByPlaces({ causal, window, alibiSlopes }: Problem): boolean {
+  return causal || window !== null || alibiSlopes !== undefined;
+}
+
+/** Whether some queries, ascending, are the last of their sequences. */
+function areLast(problem: Problem, queries: readonly number[]): boolean {
+  const shape = problemShape(problem);
+  const kept = new Set(queries);
+  const { sequences = [{ firstQuery: 0, queries: shape.queries }] } = problem;
+  return sequences.every(({ firstQuery, queries: count }) =>
+    indices(count - 1, firstQuery).every((query) => !kept.has(query) || kept.has(query + 1)),
+  );
 }
 
 /** Rows without any key, themselves and beside others. */
@@ -123,7 +140,7 @@ export const emptyRows: Law = {
   choices: keyChoices,
   notFor: (promises) => {
     if (!promises.emptyRows) return 'masks that leave a query without a key are not promised';
-    return promises.causal || promises.window ? null : 'masks are not promised';
+    return takesMasks(promises) ? null : 'masks are not promised';
   },
   violation: async ({ problem: given, choice }, tools) => {
     const problem = withEmptyRows(given, choice, tools.promises);
@@ -139,6 +156,7 @@ export const emptyRows: Law = {
     );
     const rows = { queries };
     if (queries.length === 0 || queries.length === shape.queries) return null;
+    if (goesByPlaces(problem) && !areLast(problem, queries)) return null;
     const transformed = arrangeProblem(problem, rows);
     if (!isPromised(transformed, tools.promises)) return null;
     const words = 'without the rows that see no key';

@@ -5,7 +5,7 @@ import { formatNumber } from '../../src/words/index.js';
 import { compareRuns, describeDifference } from './compare-runs.js';
 import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { admittedArithmetic, storingError, worstCaseViolation } from './within-bound.js';
-import { decodedRows, firstKeyRow } from './score-range.js';
+import { decodedRows, firstKeyRow, largestAddend } from './score-range.js';
 import { copyProblem, replaceElements } from './transform-problem.js';
 
 function withOnes(problem: Problem): Problem {
@@ -34,6 +34,7 @@ export const weightsSumToOne: Law = {
   strengths: ['bits', 'bound'],
   usual: 'bound',
   choices: 1,
+  without: ['sink', 'dropout', 'descale'],
   violation: async ({ problem }, { run, judge, strength }) => {
     const ones = await run(withOnes(problem));
     const judged = worstCaseViolation(judge(ones));
@@ -94,6 +95,7 @@ function columnRanges({ problem, shape }: KernelRun) {
   const v = decodedRows(problem.v).values;
   const known = new Map<string, ColumnRanges>();
   const mask = problemMask(problem, shape);
+  const hasSink = problem.sink !== undefined;
   return (row: number) => {
     const visible = mask.ranges(Math.floor(row / queries), row % queries);
     const keys = countKeys(visible);
@@ -101,8 +103,9 @@ function columnRanges({ problem, shape }: KernelRun) {
     const name = [first, ...visible.map(({ begin, end }) => `${begin} ${end}`)].join();
     const found = known.get(name);
     if (found !== undefined) return { keys, ranges: found };
-    const lowest = new Float64Array(vDim).fill(Infinity);
-    const highest = new Float64Array(vDim).fill(-Infinity);
+    // A sink is a key whose value is 0.
+    const lowest = new Float64Array(vDim).fill(hasSink ? 0 : Infinity);
+    const highest = new Float64Array(vDim).fill(hasSink ? 0 : -Infinity);
     let longestKey = 0;
     for (const seen of keysOf(visible)) {
       const key = first + seen;
@@ -132,11 +135,13 @@ function beyondRange(run: KernelRun, arithmetic: KernelArithmetic): string | nul
   const rangesOf = columnRanges(run);
   const q = decodedRows(problem.q);
   const slackOf = new Map<number, number>();
+  const added = largestAddend(problem);
   let judged = 0;
   for (let row = 0; row < shape.batch * shape.heads * queries; row++) {
     const { keys, ranges } = rangesOf(row);
     const product = q.norms[row] * ranges.longestKey;
-    const reach = Math.max(product, Math.abs(problem.scale) * product * Math.LOG2E);
+    const reach =
+      Math.max(product, Math.abs(problem.scale) * product * Math.LOG2E) + added * Math.LOG2E;
     if (keys === 0 || !(reach < largestScore)) continue;
     const relative = slackOf.get(keys) ?? relativeSlack(arithmetic, keys);
     slackOf.set(keys, relative);
@@ -173,6 +178,7 @@ export const convexity: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: 1,
+  without: ['dropout', 'descale'],
   violation: async ({ problem }, { run, promises }) => {
     const ran = await run(problem);
     return beyondRange(ran, admittedArithmetic(ran, promises));

@@ -117,6 +117,7 @@ export const nanContainment: Law = {
   strengths: ['bits'],
   usual: 'bits',
   choices: tensorNames.length * kindChoices * placeChoices,
+  without: ['dropout'],
   violation: async ({ problem, choice }, { run, promises }) => {
     const shape = problemShape(problem);
     const planted = plantedValue(problem, choice);

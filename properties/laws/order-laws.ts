@@ -1,8 +1,10 @@
 import { problemShape } from '../../src/problem/index.js';
+import { featuresOf } from '../problems/index.js';
 import { arrangedViolation, describeDifference, firstDifference } from './compare-runs.js';
 import { NotApplicable, type Law } from './law.js';
 import {
   arrangeProblem,
+  arrangeTensors,
   arrangeReference,
   copyProblem,
   indices,
@@ -25,9 +27,13 @@ export const determinism: Law = {
     const { queries, keys } = problemShape(problem);
     const first = await run(copyProblem(problem));
     if (choice === 1)
-      await run(
-        arrangeProblem(problem, { queries: permutation(queries, 0), keys: permutation(keys, 0) }),
-      );
+      await run({
+        ...arrangeTensors(problem, {
+          queries: permutation(queries, 0),
+          keys: permutation(keys, 0),
+        }),
+        ...featuresOf(problem),
+      });
     const difference = firstDifference(first, await run(copyProblem(problem)));
     const again = choice === 1 ? 'again, after another problem' : 'again';
     return difference && describeDifference(difference, 'at first', again);
@@ -43,6 +49,7 @@ export const queryOrder: Law = {
   usual: 'bound',
   choices: 16,
   constraints: { causal: false, window: false },
+  without: ['alibi', 'block-mask', 'packed'],
   violation: async ({ problem, choice }, tools) => {
     const { queries } = problemShape(problem);
     if (queries < 2) throw new NotApplicable('the problem has one query');
@@ -102,6 +109,7 @@ export const keyPermutation: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: keyOrders.length * ordersOfEach,
+  without: ['alibi', 'block-mask', 'packed', 'prefix'],
   constraints: { causal: false, window: false },
   violation: async ({ problem, choice }, { run, judge, promises }) => {
     if (problem.causal || problem.window !== null)

@@ -1,4 +1,4 @@
-import { problemMask, problemShape, spanOf, type Problem } from '../../src/problem/index.js';
+import { problemShape, rowPlaces, type Problem } from '../../src/problem/index.js';
 import { alignedUp } from '../problems/index.js';
 import { arrangedViolation, type ArrangedProblems } from './compare-runs.js';
 import type { ProblemPromises } from './kernel-under-test.js';
@@ -27,8 +27,10 @@ function oneDecodedRow(problem: Problem, choice: number): ArrangedProblems | nul
   const shape = problemShape(problem);
   if (!problem.causal) return null;
   const query = spreadChoice(choice, rowChoices, shape.queries);
-  const { end } = spanOf(problemMask(problem, shape).ranges(0, query));
-  if (end === 0 || (shape.queries === 1 && end === shape.keys)) return null;
+  const place = rowPlaces(problem, shape)(0, query);
+  const behind = Math.min(place.keys, place.query + place.keys - place.queries + 1);
+  const end = place.firstKey + behind;
+  if (behind < 1 || (shape.queries === 1 && end === shape.keys)) return null;
   const rows = { queries: [query] };
   const transformed = arrangeProblem(problem, { ...rows, keys: indices(end) });
   return { problem, transformed, rows, words: 'with the row decoded alone' };
@@ -147,6 +149,7 @@ export const padding: Law = {
   strengths: ['bits', 'bound'],
   usual: 'bound',
   choices: paddedForms.length * amountChoices,
+  without: ['packed'],
   notFor: ({ causal, window }) => (causal || window ? null : 'masks are not promised'),
   violation: async ({ problem, choice }, tools) => {
     const { strength, promises } = tools;

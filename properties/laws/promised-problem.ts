@@ -7,7 +7,10 @@ import {
   decodeProblem,
   encodeProblem,
   hasEmptyRows,
-  kindsOf,
+  hidingKinds,
+  storageKinds,
+  takesFeatures,
+  type FeatureKind,
   type PlainProblem,
   type ProblemConstraints,
   randomValues,
@@ -15,10 +18,25 @@ import {
   sizeNames,
 } from '../problems/index.js';
 import type { ProblemPromises, ScoreLimit } from './kernel-under-test.js';
-import { NotApplicable } from './law.js';
+import { NotApplicable, type Law } from './law.js';
 
 /** Heads · queries · keys · dimensions at most: a run takes milliseconds. */
 const problemElements = 2 ** 18;
+
+/** The promised features that the problems of a law may have. */
+export function admittedFeatures(
+  { without = [] }: Pick<Law, 'without'>,
+  { features }: Pick<ProblemPromises, 'features'>,
+): readonly FeatureKind[] {
+  // Of sequences a law says the same, however they lie in memory.
+  const refused = without.includes('packed') ? [...without, ...storageKinds] : without;
+  return features.filter((kind) => !refused.includes(kind));
+}
+
+/** Whether some promised problems have keys that a query does not see. */
+export function takesMasks({ causal, window, features }: ProblemPromises): boolean {
+  return causal !== false || window || features.some((kind) => hidingKinds.includes(kind));
+}
 
 /** What the promises leave of all problems. */
 export function promisedConstraints(promises: ProblemPromises): ProblemConstraints {
@@ -99,7 +117,7 @@ export function isPromised(problem: Problem, promises: ProblemPromises): boolean
     (causal === true || problem.causal === (causal === 'only')) &&
     (window || problem.window === null) &&
     (softcap || problem.softcap === null) &&
-    kindsOf(problem).every((kind) => kind !== null && features.includes(kind)) &&
+    takesFeatures(problem, features) &&
     (groupedHeads || shape.groupSize === 1) &&
     (groupSizes?.includes(shape.groupSize) ?? true) &&
     (emptyRows || !hasEmptyRows(problem)) &&

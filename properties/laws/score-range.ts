@@ -4,8 +4,10 @@ import {
   countKeys,
   keysOf,
   problemMask,
+  problemShape,
   scoreLaw,
   scoreOf,
+  type Problem,
   type Tensor,
 } from '../../src/problem/index.js';
 import type { ProblemPromises } from './kernel-under-test.js';
@@ -33,6 +35,19 @@ export function decodedRows(tensor: Tensor) {
     norms[row] = Math.sqrt(sum) * (1 + 2 ** -40);
   }
   return { values, norms };
+}
+
+/** The largest magnitude that biases and ALiBi add to a score of a problem; 0 for one without. */
+export function largestAddend(problem: Problem): number {
+  const { bias, alibiSlopes } = problem;
+  const largest = (tensor: Tensor | undefined) =>
+    tensor === undefined
+      ? 0
+      : decodeTensor(tensor)
+          .filter(Number.isFinite)
+          .reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+  const { queries, keys } = problemShape(problem);
+  return largest(bias) + largest(alibiSlopes) * (queries + keys);
 }
 
 /** The first row of the kv head that row `row` over [batch, heads, queries] reads. */

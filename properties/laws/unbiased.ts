@@ -4,6 +4,7 @@ import { keysOf, problemMask } from '../../src/problem/index.js';
 import { formatNumber } from '../../src/words/index.js';
 import {
   alignedDown,
+  featureKinds,
   alignedUp,
   type FullSizeRange,
   type ProblemConstraints,
@@ -215,6 +216,7 @@ export const unbiased: Law = {
   strengths: ['bound'],
   usual: 'bound',
   choices: 1,
+  without: featureKinds,
   notFor: (promises) => {
     if (promises.causal === 'only')
       return 'it needs problems without a causal mask, which are not promised';

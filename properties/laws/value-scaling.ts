@@ -18,6 +18,7 @@ import {
 } from '../../src/problem/index.js';
 import { describeDifference, firstDifference } from './compare-runs.js';
 import type { Law } from './law.js';
+import { largestAddend } from './score-range.js';
 
 /** The scores of a row, of the keys that it sees. */
 interface RowScores {
@@ -54,6 +55,7 @@ export function* rowScores(problem: Problem): Generator<RowScores> {
   const visible = new Int32Array(keys);
   const mask = problemMask(problem, shape);
   const law = scoreLaw(problem);
+  const added = largestAddend(problem);
   for (let row = 0; row < batch * heads * queries; row++) {
     const head = Math.floor(row / queries);
     const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
@@ -68,7 +70,9 @@ export function* rowScores(problem: Problem): Generator<RowScores> {
       }
       scores[seen] = scoreOf(law, sum, head, row % queries, key);
       radii[seen] =
-        relative * magnitude * Math.abs(scale) + (softcap === null ? 0 : coarse * softcap);
+        relative * magnitude * Math.abs(scale) +
+        (softcap === null ? 0 : coarse * softcap) +
+        (law.addend === null ? 0 : 2 * coarse * (Math.abs(scores[seen]) + added));
       visible[seen++] = key;
     }
     yield {
@@ -175,6 +179,7 @@ export const valueScaling: Law = {
   strengths: ['bits'],
   usual: 'bits',
   choices: exponents.length,
+  without: ['sink'],
   violation: async ({ problem, choice }, { run }) => {
     const exponent = exponents[choice];
     const factor = 2 ** exponent;

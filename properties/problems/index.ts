@@ -14,6 +14,8 @@ export {
   hidingKinds,
   kindsOf,
   kindsTaken,
+  storageKinds,
+  takesFeatures,
   type FeatureKind,
 } from './features/feature-kinds.js';
 export {
@@ -21,6 +23,7 @@ export {
   arrangementLoss,
   type FeatureSelection,
 } from './features/arrange-features.js';
+export { drawPages, posedFor, takesSequences } from './features/stored-forms.js';
 export { attentionProblem } from './problem-arbitrary.js';
 export { specialKinds, type ProblemConstraints, type SpecialKind } from './problem-constraints.js';
 export { hasEmptyRows } from './problem-generator.js';

@@ -9,8 +9,10 @@ import {
 import {
   problemFeatures,
   problemShape,
+  storeProblem,
   type Problem,
   type ProblemFeatures,
+  type StoredForm,
   type Tensor,
   type Window,
 } from '../../src/problem/index.js';
@@ -32,6 +34,8 @@ export interface PlainProblem {
   readonly softcap: number | null;
   /** What else it has, as a problem has it; none where it is left out. */
   readonly features?: ProblemFeatures | undefined;
+  /** How packed sequences are posed; one behind the other where it is left out. */
+  readonly form?: StoredForm | undefined;
   /** What each tensor's elements are multiplied by, which `values` leave out; nothing where it is left out. */
   readonly factors?: Readonly<Partial<Record<TensorName, TensorScales>>> | undefined;
 }
@@ -54,8 +58,8 @@ export function encodeProblem(plain: PlainProblem): Problem {
     data: encodeWithSpecials(plain.formats[name], plain.values[name]),
     ...withScales(plain.factors?.[name]),
   });
-  const { scale, causal, window, softcap, features } = plain;
-  return {
+  const { scale, causal, window, softcap, features, form } = plain;
+  const problem: Problem = {
     q: tensor('q'),
     k: tensor('k'),
     v: tensor('v'),
@@ -65,6 +69,8 @@ export function encodeProblem(plain: PlainProblem): Problem {
     softcap,
     ...features,
   };
+  const isPosed = form !== undefined && features?.sequences !== undefined;
+  return isPosed ? storeProblem(problem, form) : problem;
 }
 
 function withScales(scales: TensorScales | undefined): Pick<Tensor, 'scales'> {

@@ -14,6 +14,8 @@ class ShrinkContext {
     /** The regime that simpler problems must be of as well. */
     readonly regime: RegimeName,
     readonly place: SearchPlace,
+    /** The problem itself, with what cannot be told from its tensors: how it is posed. */
+    readonly plain: PlainProblem,
   ) {}
 }
 
@@ -40,7 +42,7 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
 
   override generate(random: fc.Random): fc.Value<Problem> {
     const { plain, regime } = generateProblem(this.#drawn, random);
-    return this.#value(plain, new ShrinkContext(regime, searchStart));
+    return this.#value(plain, new ShrinkContext(regime, searchStart, plain));
   }
 
   override canShrinkWithoutContext(value: unknown): value is Problem {
@@ -67,12 +69,13 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
 
   *#simpler(problem: Problem, context: unknown): Generator<fc.Value<Problem>, void, undefined> {
     const { emptyRows } = this.#constraints;
-    const { regime = null, place = searchStart } = context instanceof ShrinkContext ? context : {};
-    const plain = decodeProblem(problem);
+    const known = context instanceof ShrinkContext ? context : null;
+    const { regime = null, place = searchStart } = known ?? {};
+    const plain = known?.plain ?? decodeProblem(problem);
     const isOfRegime = this.#regimeTest(regime, plain);
     for (const { plain: simpler, resume } of simplerProblems(plain, this.#constraints, place)) {
       if (!isOfRegime(simpler)) continue;
-      const next = regime === null ? null : new ShrinkContext(regime, resume);
+      const next = regime === null ? null : new ShrinkContext(regime, resume, simpler);
       const candidate = this.#value(simpler, next ?? undefined);
       if (emptyRows || !hasEmptyRows(candidate.value)) yield candidate;
     }

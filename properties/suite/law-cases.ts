@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import {
+  admittedFeatures,
   drawnAt,
   lawIds,
   promisedConstraints,
@@ -43,11 +44,12 @@ export function lawCases(
   { regime, specials, tiling, production }: DrawnFrom,
 ): fc.Arbitrary<LawCase> {
   const large = production === null ? null : productionSizes(promises, production);
+  const admitted = { ...promises, features: admittedFeatures(law, promises) };
   const problem =
-    law.problems?.(promises, large) ??
+    law.problems?.(admitted, large) ??
     drawnAt(
       {
-        ...promisedConstraints(promises),
+        ...promisedConstraints(admitted),
         ...law.constraints,
         regimes: [regime],
         specialValues: specials,

@@ -33,8 +33,8 @@ export function mendableRun({ problem, out, lse }: KernelRun): MendedRun {
 
 /** The kernel with what is wrong in one way put right, in the formats that it writes. */
 export function mendedKernel(kernel: AttentionKernel, { mend }: Mend): AttentionKernel {
-  return async (problem) => {
-    const { out, lse } = kernelOutputs(await kernel(problem));
+  return async (problem, conditions) => {
+    const { out, lse } = kernelOutputs(await kernel(problem, conditions));
     const decoded = ({ data, format }: Tensor) => decodeToFloat64(data, formats[format]);
     const encoded = (tensor: Tensor, values: Float64Array): Tensor => ({
       ...tensor,

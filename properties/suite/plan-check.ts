@@ -1,5 +1,12 @@
 import { RequestError } from '../../src/request-error.js';
-import { lawIds, laws, promisedConstraints, type Law, type LawId } from '../laws/index.js';
+import {
+  admittedFeatures,
+  lawIds,
+  laws,
+  promisedConstraints,
+  type Law,
+  type LawId,
+} from '../laws/index.js';
 import { fittingRegimes, regimeNames, type RegimeName } from '../problems/index.js';
 import {
   knownName,
@@ -49,7 +56,8 @@ function usableRegimes(id: LawId, promises: ResolvedPromises): readonly RegimeNa
   // Problems of its own do not depend on the regime; each names one, for the seed.
   if (law.problems !== undefined) return own;
   try {
-    return fittingRegimes({ ...promisedConstraints(promises), ...law.constraints, regimes: own });
+    const admitted = { ...promises, features: admittedFeatures(law, promises) };
+    return fittingRegimes({ ...promisedConstraints(admitted), ...law.constraints, regimes: own });
   } catch (error) {
     if (error instanceof RequestError) return `the promises leave no problem: ${error.message}`;
     throw error;

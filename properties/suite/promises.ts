@@ -14,7 +14,9 @@ import {
   type LawId,
   type LawStrength,
   type ProblemPromises,
+  type ResultMerger,
   type ScoreLimit,
+  type SplitRunner,
 } from '../laws/index.js';
 import { featureKinds, type FeatureKind } from '../problems/index.js';
 import {
@@ -78,6 +80,15 @@ export interface KernelPromises {
   readonly laws?: Readonly<Partial<Record<LawId, LawStrength | 'none'>>> | undefined;
   /** The only numbers of query heads that share a kv head, as in [1, 4, 8]; default any. */
   readonly groupSizes?: readonly number[] | undefined;
+  /**
+   * Whether its adapter fills output buffers and scratch with `conditions.fill` before it runs, where that is given;
+   * default false.
+   */
+  readonly fillsBuffers?: boolean | undefined;
+  /** The kernel with its keys cut in splits, and numbers of these that it takes; default none. */
+  readonly splits?: SplitRunner | undefined;
+  /** How it puts results of parts of the keys together; default it does not. */
+  readonly merge?: ResultMerger | undefined;
   /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
   readonly multiples?: SizeMultiples | undefined;
 }
@@ -110,6 +121,9 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   laws: true,
   groupSizes: true,
   multiples: true,
+  fillsBuffers: true,
+  splits: true,
+  merge: true,
 };
 
 /** Laws to the last bit that rows with a common maximum do not obey: each depends on the others' keys. */
@@ -222,5 +236,8 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     laws: promisedLaws({ ...declaredLaws(premises(null)), ...promises.laws }),
     groupSizes: promises.groupSizes ?? null,
     multiples: promises.multiples ?? {},
+    fillsBuffers: promises.fillsBuffers ?? false,
+    splits: promises.splits ?? null,
+    merge: promises.merge ?? null,
   };
 }

@@ -18,7 +18,9 @@ import {
   type LawCase,
   type LawId,
   type LawTools,
+  type RunConditions,
 } from '../laws/index.js';
+import { posedFor } from '../problems/index.js';
 import type { ResolvedPromises } from './promises.js';
 
 /** What became of a law on one case. */
@@ -72,17 +74,23 @@ function readRun(
 async function runKernel(
   kernel: AttentionKernel,
   problem: Problem,
-  { lse }: ResolvedPromises,
+  { lse, features }: ResolvedPromises,
   configuration: string | null,
+  conditions?: RunConditions,
 ): Promise<KernelRun> {
   let outputs: KernelOutputs;
   try {
-    outputs = kernelOutputs(await kernel(problem));
+    outputs = kernelOutputs(await kernel(posedFor(problem, features), conditions));
   } catch (error) {
     if (error instanceof UnsupportedProblem || error instanceof KernelFault) throw error;
     throw new KernelFault(`the kernel threw: ${describeError(error)}`);
   }
   return { configuration, ...readRun(problem, outputs, lse) };
+}
+
+function required<T>(promise: T | null): T {
+  if (promise === null) throw new TypeError('a law asks for what is not promised');
+  return promise;
 }
 
 /**
@@ -109,7 +117,18 @@ export async function runCase(
   const tools: LawTools = {
     promises,
     strength,
-    run: (problem) => recorded(runKernel(kernel, problem, promises, null)),
+    run: (problem, conditions) => recorded(runKernel(kernel, problem, promises, null, conditions)),
+    runSplits: (problem, splits) =>
+      recorded(
+        runKernel(
+          (posed) => required(promises.splits).kernel(posed, splits),
+          problem,
+          promises,
+          null,
+        ),
+      ),
+    merge: (problem, parts) =>
+      recorded(runKernel(() => required(promises.merge)(parts), problem, promises, null)),
     runConfiguration: (name, problem) =>
       recorded(runKernel(promises.configurations[name].kernel, problem, promises, name)),
     judge: ({ problem, outputs, configuration }, reference) => {

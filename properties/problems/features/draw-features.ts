@@ -6,7 +6,7 @@ import {
   type TensorScales,
 } from '../../../src/formats/index.js';
 import type { Dropout, ProblemFeatures, Sink, Tensor } from '../../../src/problem/index.js';
-import type { FeatureKind } from './feature-kinds.js';
+import { storageKinds, type FeatureKind } from './feature-kinds.js';
 import { tensorNames, tensorShape, type PlainProblem } from '../plain-problem.js';
 import type { RandomValues } from '../values.js';
 import { drawBlockMask, drawMask, drawSegments, drawSequences } from './draw-masks.js';
@@ -143,6 +143,8 @@ const drawers: Readonly<Record<FeatureKind, FeatureDrawer>> = {
   'block-mask': (request) => ({ blockMask: drawBlockMask(request) }),
   dropout: (request) => ({ dropout: drawDropout(request) }),
   packed: (request) => ({ sequences: drawSequences(request) }),
+  padded: (request) => ({ sequences: drawSequences(request) }),
+  paged: (request) => ({ sequences: drawSequences(request) }),
   // These are tensors' own: see `drawFactors`.
   descale: () => ({}),
   // These are sizes.
@@ -161,7 +163,7 @@ export function drawFeatures(
   given: ProblemFeatures = {},
 ): ProblemFeatures {
   let features = given;
-  const ordered = [...kinds].sort((a, b) => +(b === 'packed') - +(a === 'packed'));
+  const ordered = [...kinds].sort((a, b) => +storageKinds.includes(b) - +storageKinds.includes(a));
   for (const kind of ordered) {
     const sequences = features.sequences ?? null;
     features = { ...drawers[kind]({ ...request, sequences }), ...features };

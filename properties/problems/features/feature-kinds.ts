@@ -15,6 +15,8 @@ const descriptions = {
   'block-mask': 'blocks of keys that blocks of queries see, as lists of their numbers',
   dropout: 'weights that are dropped after the row sum, by the mask that was drawn',
   packed: 'sequences one behind the other, of any lengths from 0',
+  padded: 'sequences with as many slots each, keys also with unused ones in front',
+  paged: 'keys and values in pages of any size, in any order, shared or not',
   descale: 'factors of Q, K and V in formats of 8 bits: one, by head or by blocks of rows',
   'wide-groups': '16 to 128 query heads for a kv head',
   'latent-dims': 'head dimensions of Q and V that differ: 192 and 128, 576 and 512',
@@ -63,18 +65,30 @@ export function kindsTaken(features: readonly FeatureName[]): FeatureKind[] {
   return features.flatMap((name) => kindOfFeature[name] ?? []);
 }
 
+/** Whether a kernel that takes some kinds takes a problem's features; sequences in any form. */
+export function takesFeatures(problem: Problem, taken: readonly FeatureKind[]): boolean {
+  return kindsOf(problem).every((kind) =>
+    kind === 'packed'
+      ? storageKinds.some((storage) => taken.includes(storage))
+      : kind !== null && taken.includes(kind),
+  );
+}
+
+/** Ways in which sequences lie in memory. */
+export const storageKinds: readonly FeatureKind[] = ['packed', 'padded', 'paged'];
+
 /** Kinds of masks: those that hide keys of a problem that has no causal mask and no window. */
 export const hidingKinds: readonly FeatureKind[] = [
   'mask',
   'bias',
   'segments',
   'block-mask',
-  'packed',
+  ...storageKinds,
 ];
 
 /** Kinds that a problem cannot have both: each says where keys end. */
 const exclusive: readonly (readonly FeatureKind[])[] = [
-  ['packed', 'segments', 'block-mask'],
+  ['packed', 'padded', 'paged', 'segments', 'block-mask'],
   ['wide-groups', 'latent-dims'],
 ];
 
@@ -131,7 +145,7 @@ export function kindSizes(kinds: readonly FeatureKind[], random: RandomValues): 
       queries: random.integer(1, 3),
       keys: random.integer(1, 64),
     };
-  return kinds.includes('packed') ? { batch: 1 } : {};
+  return storageKinds.some((kind) => kinds.includes(kind)) ? { batch: 1 } : {};
 }
 
 /** What constraints leave room for. */
@@ -147,7 +161,7 @@ export function hasRoom(kind: FeatureKind, { ranges, multiples, groupSizes }: Si
     const { min = 0, max = Infinity } = ranges[name] ?? {};
     return min <= size && size <= max && size % (multiples[name] ?? 1) === 0;
   };
-  if (kind === 'packed') return may('batch', 1);
+  if (storageKinds.includes(kind)) return may('batch', 1);
   if (kind === 'wide-groups')
     return (
       may('batch', 1) &&

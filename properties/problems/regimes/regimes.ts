@@ -1,6 +1,7 @@
 import type { FeatureKind } from '../features/feature-kinds.js';
 import { RequestError } from '../../../src/request-error.js';
 import { drawFactors, drawFeatures } from '../features/draw-features.js';
+import { drawForm } from '../features/stored-forms.js';
 import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
 import { slopeRegimes, stepRegimes } from './climb-regimes.js';
 import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
@@ -73,6 +74,9 @@ export function drawRegime(
   const { name: format } = request.format;
   for (let draws = 1; ; draws++) {
     const { scale = frame.scale, ...values } = regime.draw(request);
+    const features =
+      kinds.length === 0 ? undefined : drawFeatures(kinds, request, regime.drawFeatures?.(request));
+    const form = drawForm(kinds, request, features?.sequences?.length ?? 0);
     const plain = decodeProblem(
       encodeProblem({
         ...frame,
@@ -80,14 +84,13 @@ export function drawRegime(
         formats: { q: format, k: format, v: format },
         values,
         scale,
-        ...(kinds.length === 0
-          ? {}
-          : { features: drawFeatures(kinds, request, regime.drawFeatures?.(request)) }),
+        features,
         ...(kinds.includes('descale')
           ? { factors: drawFactors({ ...request, sequences: null }) }
           : {}),
       }),
     );
-    if (draws === mostDraws || regime.holds(plain, request.tiling)) return plain;
+    if (draws === mostDraws || regime.holds(plain, request.tiling))
+      return form === null ? plain : { ...plain, form };
   }
 }

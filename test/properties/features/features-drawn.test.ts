@@ -15,6 +15,7 @@ import {
   problemMask,
   problemShape,
   scoreLaw,
+  storedOf,
   type Problem,
 } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
@@ -35,6 +36,8 @@ const ofKind: Readonly<Record<FeatureKind, (problem: Problem) => boolean>> = {
   'block-mask': ({ blockMask }) => blockMask !== undefined,
   dropout: ({ dropout }) => dropout !== undefined,
   packed: ({ sequences }) => sequences !== undefined,
+  padded: (problem) => storedOf(problem)?.keys.form === 'padded',
+  paged: (problem) => storedOf(problem)?.keys.form === 'paged',
   descale: ({ q, k, v }) => [q, k, v].some(({ scales }) => scales !== undefined),
   'wide-groups': (problem) => problemShape(problem).groupSize >= 16,
   'latent-dims': (problem) => problemShape(problem).qkDim - problemShape(problem).vDim === 64,
