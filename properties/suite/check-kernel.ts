@@ -2,7 +2,7 @@ import { RequestError } from '../../src/request-error.js';
 import type { AttentionKernel } from '../laws/index.js';
 import { describeFailures, describeNothingTried, groupFailures } from './describe-check.js';
 import { LawProgress, type LawResult, widenedNotes } from './law-progress.js';
-import { planCheck, type CheckScope } from './plan-check.js';
+import { featureNotes, planCheck, type CheckScope } from './plan-check.js';
 import type { KernelPromises } from './promises.js';
 
 /** What to try, and how long. */
@@ -92,7 +92,10 @@ export async function checkKernel(
     runs: done,
     seconds: elapsed(),
     outOfTime,
-    notes: widenedNotes(results.flatMap(({ widened }) => widened)),
+    notes: [
+      ...widenedNotes(results.flatMap(({ widened }) => widened)),
+      ...featureNotes(results, plan.promises),
+    ],
   };
 }
 

@@ -33,5 +33,6 @@ export { modelPromises, type ModelUnderTest } from './model-promises.js';
 export { planCheck, type CheckPlan, type CheckScope, type PlannedLaw } from './plan-check.js';
 export { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
 export { runCase, type CaseResult } from './run-case.js';
+export { featureNotes } from './plan-check.js';
 export { largestSizes, triedSizeNames, widenedNotes, type TriedSizes } from './law-progress.js';
 export { groupByKind, type ViolationGroup, type ViolationKind } from './violation-kind.js';

@@ -49,6 +49,22 @@ function whyNot(id: LawId, promises: ResolvedPromises): string | null {
   return law.notFor?.(promises) ?? null;
 }
 
+/** Which promised features the laws that were tried had no problems with: a sentence, none where there is nothing to say. */
+export function featureNotes(
+  tried: readonly { readonly id: LawId; readonly skipped: string | null }[],
+  promises: Pick<ResolvedPromises, 'features'>,
+): readonly string[] {
+  const left = tried.flatMap(({ id, skipped }) => {
+    if (skipped !== null) return [];
+    const admitted = admittedFeatures(laws[id], promises);
+    const missing = promises.features.filter((kind) => !admitted.includes(kind));
+    return missing.length === 0 ? [] : [`${id} without ${missing.join(', ')}`];
+  });
+  return left.length === 0
+    ? []
+    : [`laws that say nothing of a feature are not tried with it: ${left.join('; ')}`];
+}
+
 /** The regimes that a law can be tried in on such a kernel, or why there is none. */
 function usableRegimes(id: LawId, promises: ResolvedPromises): readonly RegimeName[] | string {
   const law: Law = laws[id];

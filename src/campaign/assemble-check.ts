@@ -6,6 +6,7 @@ import {
   type LawResult,
   neverReached,
   type TriedSizes,
+  featureNotes,
   widenedNotes,
 } from '../../properties/index.js';
 import {
@@ -170,7 +171,10 @@ export function assembleCheck(findings: CheckFindings, options: AssemblyOptions 
       runs: found.reduce((sum, { runs }) => sum + runs, 0),
       seconds: secondsOf(records.values()),
       outOfTime,
-      notes: widenedNotes(found.flatMap(({ widened }) => widened)),
+      notes: [
+        ...widenedNotes(found.flatMap(({ widened }) => widened)),
+        ...featureNotes(found, promises),
+      ],
     },
     {
       version,
