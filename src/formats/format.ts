@@ -1,7 +1,7 @@
 import { powerOfTwo } from './binary64.js';
 
 /** The number formats flashproof knows. */
-export type FormatName = 'fp64' | 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'e4m3' | 'e5m2';
+export type FormatName = 'fp64' | 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'e4m3' | 'e5m2' | 'e2m1';
 
 /** A bit pattern of a format: a bigint for fp64, whose 64 bits exceed a safe integer, else a number. */
 export type Bits<Name extends FormatName = FormatName> = Name extends 'fp64' ? bigint : number;
@@ -9,8 +9,8 @@ export type Bits<Name extends FormatName = FormatName> = Name extends 'fp64' ? b
 /** A binary floating-point number format, described as data. */
 export interface NumberFormat<Name extends FormatName = FormatName> {
   readonly name: Name;
-  /** Bits of the container the format is stored in: 8, 16, 32 or 64 (tf32 sits in 32). */
-  readonly storageBits: 8 | 16 | 32 | 64;
+  /** Bits of the container the format is stored in: tf32 sits in 32; files pack two of 4 into a byte, memory has one. */
+  readonly storageBits: 4 | 8 | 16 | 32 | 64;
   /** Significand bits including the hidden one (the precision p; unit roundoff is 2^-p). */
   readonly precision: number;
   readonly exponentBits: number;
@@ -23,18 +23,19 @@ export interface NumberFormat<Name extends FormatName = FormatName> {
   readonly maxFinite: number;
   /**
    * How the topmost exponent field is used. `ieee`: infinities and NaNs. `fn`: finite numbers but
-   * for the all-ones pattern, which is NaN, and no infinity (OCP FP8 E4M3).
+   * for the all-ones pattern, which is NaN, and no infinity (OCP FP8 E4M3). `finite`: finite numbers alone; what is
+   * beyond them, and NaN, becomes the largest, NaN the positive one (PTX: cvt to .e2m1x2).
    */
-  readonly specials: 'ieee' | 'fn';
+  readonly specials: 'ieee' | 'fn' | 'finite';
   /** Low storage bits below the significand that carry no information (13 for tf32, else 0). */
   readonly paddingBits: number;
-  /** The quiet NaN that an operation without a NaN payload to pass on delivers. */
+  /** The quiet NaN that an operation without a NaN payload to pass on delivers; where there is none, what it becomes. */
   readonly canonicalNan: Bits<Name>;
 }
 
 function ieee<Name extends FormatName>(
   name: Name,
-  storageBits: 8 | 16 | 32 | 64,
+  storageBits: 4 | 8 | 16 | 32 | 64,
   exponentBits: number,
   precision: number,
   canonicalNan: Bits<Name>,
@@ -58,7 +59,7 @@ function ieee<Name extends FormatName>(
 /**
  * Every number format flashproof knows. IEEE 754-2019 for fp64, fp32 and fp16; bf16, tf32 as in the
  * PTX ISA (tf32 is an fp32 container whose low 13 bits are ignored); e4m3 and e5m2 as in the OCP
- * 8-bit Floating Point Specification (OFP8) 1.0. The canonical NaNs are those that NVIDIA's
+ * 8-bit Floating Point Specification (OFP8) 1.0, e2m1 as in its Microscaling Formats (MX) Specification 1.0. The canonical NaNs are those that NVIDIA's
  * `cvt.rn` from fp32 delivers for every NaN and fp32 addition for every NaN and invalid operation, as
  * captured on sm_90 (fixtures/silicon/sm_90); fp64 arithmetic there passes payloads on and has no
  * one canonical NaN, so fp64 takes the positive quiet NaN with an empty payload.
@@ -71,6 +72,7 @@ export const formats: { readonly [Name in FormatName]: NumberFormat<Name> } = {
   fp16: ieee('fp16', 16, 5, 11, 0x7fff),
   e4m3: { ...ieee('e4m3', 8, 4, 4, 0x7f), maxExponent: 8, maxFinite: 448, specials: 'fn' },
   e5m2: ieee('e5m2', 8, 5, 3, 0x7f),
+  e2m1: { ...ieee('e2m1', 4, 2, 2, 0x7), maxExponent: 2, maxFinite: 6, specials: 'finite' },
 };
 
 /** The unit roundoff u = 2^-p: the largest relative error of one rounding to nearest, without underflow. */
@@ -102,9 +104,10 @@ export function maxFiniteMagnitude(format: NumberFormat): number {
 
 /**
  * The smallest magnitude that is no finite number: infinity's in an `ieee` format, NaN's in an `fn`
- * format.
+ * format; in one without either it is beyond the bits of the format.
  */
 export function firstSpecialMagnitude(format: NumberFormat): number {
   const magnitudes = 2 ** (format.exponentBits + format.precision - 1);
-  return format.specials === 'ieee' ? magnitudes - 2 ** (format.precision - 1) : magnitudes - 1;
+  const special = { ieee: 2 ** (format.precision - 1), fn: 1, finite: 0 };
+  return magnitudes - special[format.specials];
 }

@@ -27,6 +27,7 @@ export {
 export type { ShortFormatName } from './word-rounding.js';
 export {
   allocateStorage,
+  bytesInMemory,
   patternsOf,
   storageOf,
   type PatternArray,

@@ -7,7 +7,7 @@ export type RoundingMode = 'nearest-even' | 'toward-zero' | 'down' | 'up';
 /**
  * What a value beyond the largest finite number becomes. `overflow`: as IEEE 754-2019 section 7.4
  * has it for the rounding mode, infinity or the largest finite number; in an `fn` format, which has
- * no infinity, NaN takes infinity's place, also for an infinite value. `saturate`: the largest
+ * no infinity, NaN takes infinity's place, also for an infinite value, and one without NaN saturates. `saturate`: the largest
  * finite number with the value's sign, for infinite values too (PTX: .satfinite). NaN stays NaN.
  */
 export type OverflowMode = 'overflow' | 'saturate';
@@ -49,7 +49,7 @@ export const magnitudeRounding: Readonly<
  */
 export function round(format: NumberFormat, value: number, options: RoundingOptions = {}): number {
   const { rounding = 'nearest-even', overflow = 'overflow', flushSubnormals = false } = options;
-  if (Number.isNaN(value)) return NaN;
+  if (Number.isNaN(value)) return format.specials === 'finite' ? format.maxFinite : NaN;
   const negative = value < 0 || Object.is(value, -0);
   const direction = magnitudeRounding[rounding][negative ? 'negative' : 'positive'];
   const magnitude = roundMagnitude(format, Math.abs(value), direction, flushSubnormals);
@@ -93,7 +93,7 @@ export function overflowed(
   direction: MagnitudeRounding,
   overflow: OverflowMode,
 ): number {
-  if (overflow === 'saturate') return format.maxFinite;
+  if (overflow === 'saturate' || format.specials === 'finite') return format.maxFinite;
   if (direction === 'toward-zero' && !infinite) return format.maxFinite;
   return format.specials === 'ieee' ? Infinity : NaN;
 }

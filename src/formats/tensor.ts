@@ -5,7 +5,7 @@ import { RequestError } from '../request-error.js';
 /**
  * The typed array that stores a tensor's elements, one per format: fp64 Float64Array, fp32 and tf32
  * Float32Array, fp16 Float16Array (of @petamoriken/float16, or the runtime's own), bf16 Uint16Array
- * of bit patterns, e4m3 and e5m2 Uint8Array of bit patterns.
+ * of bit patterns, e4m3, e5m2 and e2m1 Uint8Array of bit patterns, one a byte.
  */
 export type TensorData = Float64Array | Float32Array | Float16Array | Uint16Array | Uint8Array;
 
@@ -52,6 +52,7 @@ export interface StorageArrays {
   readonly fp16: Float16Array;
   readonly e4m3: Uint8Array;
   readonly e5m2: Uint8Array;
+  readonly e2m1: Uint8Array;
 }
 
 const storages: {
@@ -68,6 +69,7 @@ const storages: {
   fp16: { tag: 'Float16Array', allocate: Float16Array },
   e4m3: { tag: 'Uint8Array', allocate: Uint8Array },
   e5m2: { tag: 'Uint8Array', allocate: Uint8Array },
+  e2m1: { tag: 'Uint8Array', allocate: Uint8Array },
 };
 
 /** Bit patterns, one per element, or two words per element of a 64-bit format. */
@@ -75,10 +77,10 @@ export type PatternArray = Uint8Array | Uint16Array | Uint32Array;
 
 const unsignedArrays: Readonly<
   Record<
-    8 | 16 | 32 | 64,
+    4 | 8 | 16 | 32 | 64,
     new (buffer: ArrayBufferLike, byteOffset?: number, length?: number) => PatternArray
   >
-> = { 8: Uint8Array, 16: Uint16Array, 32: Uint32Array, 64: Uint32Array };
+> = { 4: Uint8Array, 8: Uint8Array, 16: Uint16Array, 32: Uint32Array, 64: Uint32Array };
 
 /**
  * Throws a RequestError unless `data` is the typed array that stores the format's elements. It goes
@@ -117,6 +119,11 @@ export function allocateStorage<Name extends FormatName>(
   return new storages[format.name].allocate(length);
 }
 
+/** Bytes of one element in memory. */
+export function bytesInMemory(format: NumberFormat): number {
+  return Math.ceil(format.storageBits / 8);
+}
+
 /** The array that stores the format's elements, around the memory of their bit patterns. */
 export function storageOf(format: NumberFormat, patterns: PatternArray): TensorData {
   const View = storages[format.name].allocate as unknown as new (
@@ -124,6 +131,6 @@ export function storageOf(format: NumberFormat, patterns: PatternArray): TensorD
     byteOffset: number,
     length: number,
   ) => TensorData;
-  const bytes = format.storageBits / 8;
+  const bytes = bytesInMemory(format);
   return new View(patterns.buffer, patterns.byteOffset, patterns.byteLength / bytes);
 }

@@ -1,4 +1,4 @@
-import { type FormatName, formats } from '../formats/index.js';
+import { bytesInMemory, type FormatName, formats } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import { listed, quoted, shortened, tensorIn } from './messages.js';
 
@@ -25,7 +25,7 @@ export interface DtypeFacts {
 /** The formats stored in a container of so many bits. */
 function formatsOfWidth(bits: number): FormatName[] {
   return Object.values(formats)
-    .filter((format) => format.storageBits === bits)
+    .filter((format) => 8 * bytesInMemory(format) === bits)
     .map((format) => format.name);
 }
 

@@ -1,5 +1,5 @@
 import { Float16Array, isFloat16Array } from '@petamoriken/float16';
-import { type FormatName, formats } from '../formats/index.js';
+import { bytesInMemory, type FormatName, formats } from '../formats/index.js';
 import type { TensorData } from '../formats/index.js';
 import type { StoredTensor } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
@@ -58,11 +58,12 @@ const storages: Readonly<Record<FormatName, Storage>> = {
   },
   e4m3: bytePatterns,
   e5m2: bytePatterns,
+  e2m1: bytePatterns,
 };
 
-/** Bytes that one element of the format takes in a file and in memory: 1, 2, 4 or 8. */
+/** Bytes that one element of the format takes in memory, and in a file that does not pack two into one: 1, 2, 4 or 8. */
 export function elementBytes(format: FormatName): number {
-  return formats[format].storageBits / 8;
+  return bytesInMemory(formats[format]);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { formats, type Tensor } from '../formats/index.js';
+import { formats, type ScaleName, type Tensor } from '../formats/index.js';
 import {
   attachScales,
   liesAsElements,
@@ -40,7 +40,7 @@ function positive(text: string, where: string, isWhole: boolean): number {
 
 /**
  * The problem with the scales that a file has for it: tensors `q_descale`, `q_block_scale` and `q_global_scale`, and the
- * same of k and v; metadata `q_descale` for a number, and `q_descale_block` for the rows that share a factor.
+ * same of k and v, block scales also as exponents (E8M0, or bytes); metadata `q_descale` for a number, and `q_descale_block` for the rows that share a factor.
  * @throws RequestError for factors that do not fit or mean nothing
  */
 export async function readScales(
@@ -56,7 +56,7 @@ export async function readScales(
     const read = async (kind: 'descale' | 'block_scale' | 'global_scale') => {
       const label = scaleTensorName(name, kind);
       if (file.entries.has(label)) {
-        const tensor = await file.read(label);
+        const tensor = await readFactors(file, label, kind);
         return liesAsElements(kind, tensor) ? arrange(name, tensor) : tensor;
       }
       const number = kind === 'block_scale' ? undefined : note(label, false);
@@ -76,6 +76,19 @@ export async function readScales(
       throw new RequestError(`${printable(file.path)}: ${error.message}`);
     throw error;
   }
+}
+
+/** The exponent of 1, and what stands for NaN. */
+const [exponentBias, exponentNan] = [127, 255];
+
+/** Factors as numbers; those that are exponents, 2^(n − 127) as MX has them, as fp32, which has them all. */
+async function readFactors(file: TensorFile, label: string, kind: ScaleName): Promise<Tensor> {
+  if (kind !== 'block_scale' || file.entries.get(label)?.format !== null) return file.read(label);
+  const { shape, data } = await file.readIntegers(label);
+  const factors = Float32Array.from(data, (n) =>
+    n >= 0 && n < exponentNan ? 2 ** (n - exponentBias) : NaN,
+  );
+  return { format: 'fp32', shape, data: factors };
 }
 
 /** A number of a note is one of fp32, which kernels take. */

@@ -24,10 +24,14 @@ function longRows(format: FormatName, spread: number): Problem {
 /** One key at the maximum of every row, all others 7.5 nats lower: they have nearly half the weight. */
 function longTail(format: FormatName): Problem {
   const normal = sumNormalNumbers(uniformNumbers(170_901));
-  const frame = { queries: 4, keys: 1280, dim: 16, format };
+  const frame = { queries: 4, keys: 768, dim: 16, format };
   return filledProblem(
     frame,
-    { q: () => 1, k: (i) => (Math.floor(i / 16) === 700 ? 1.875 : 0), v: () => 1 + normal() / 4 },
+    {
+      q: (i) => 1 - Math.floor(i / 16) / 16,
+      k: (i) => (Math.floor(i / 16) === 300 ? 1.875 : 0),
+      v: () => 1 + normal() / 4,
+    },
     { scale: 7.5 / 1.875 / 16 },
   );
 }
@@ -78,8 +82,25 @@ describe('P in an 8-bit format', () => {
     const scaled = runOnlineKernel(problem, { offset: 8 });
     expect(judgeOutputs(problem, scaled).verdict.findings).toEqual([]);
     const outputs = runOnlineKernel(problem, {});
-    for (const premises of [{}, sums, { ...sums, weightScale: 2 ** 8 }])
-      expect(judgeOutputs(problem, outputs, { premises }).verdict.pass).toBe(false);
+    for (const premises of sampled([{}, sums, { ...sums, weightScale: 2 ** 8 }], 1))
+      expect(judgeOutputs(problem, outputs, { premises }).verdict.diagnosis?.id).toBe(
+        'weights-underflow',
+      );
+  });
+
+  it('with a factor too large, or a maximum that stays behind, saturates, and is named', () => {
+    const problem = longTail('e4m3');
+    const causes: readonly (readonly [string, Partial<OnlineKernel>])[] = [
+      ['weights-saturate', { offset: 10 }],
+      [
+        'frozen-maximum',
+        { offset: 8, maximum: (before, own) => (before === -Infinity ? own : before) },
+      ],
+    ];
+    for (const [id, kernel] of sampled(causes, 1)) {
+      const { verdict } = judgeOutputs(problem, runOnlineKernel(problem, kernel));
+      expect(verdict.diagnosis?.id).toBe(id);
+    }
   });
 
   it('has a factor by its format, unless one is declared', () => {

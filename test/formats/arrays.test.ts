@@ -20,7 +20,8 @@ function everyPattern(format: (typeof formats)[keyof typeof formats]): TensorDat
   const storage = encodeFromFloat64(format, new Float64Array(65536));
   const words = patternsOf(storage, format);
   const random = wordSource(21);
-  for (let i = 0; i < words.length; i++) words[i] = format.storageBits > 16 ? random() : i;
+  for (let i = 0; i < words.length; i++)
+    words[i] = format.storageBits > 16 ? random() : i % 2 ** format.storageBits;
   return storage;
 }
 
@@ -79,6 +80,7 @@ describe('storage', () => {
     ['fp16', Float16Array],
     ['e4m3', Uint8Array],
     ['e5m2', Uint8Array],
+    ['e2m1', Uint8Array],
   ] as const)('of %s is what a tensor of it holds', (name, constructor) => {
     expect(encodeFromFloat64(formats[name], values)).toBeInstanceOf(constructor);
     expect(encodeFromFloat32(formats[name], Float32Array.from(values))).toHaveLength(4);
@@ -138,7 +140,14 @@ describe('convertFloat32Bits', () => {
   const bits = Uint32Array.of(0x3f800000, 0xbf800001, 0x7f800001, 0x00000001, 0xff800000);
 
   it('gives the bits of encode in any array wide enough', () => {
-    for (const format of [formats.bf16, formats.fp16, formats.tf32, formats.e4m3, formats.e5m2]) {
+    for (const format of [
+      formats.bf16,
+      formats.fp16,
+      formats.tf32,
+      formats.e4m3,
+      formats.e5m2,
+      formats.e2m1,
+    ]) {
       const out = new Uint32Array(bits.length);
       convertFloat32Bits(format, bits, out);
       const values = new Float32Array(bits.buffer);

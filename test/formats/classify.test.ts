@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { classify, formats } from '../../src/formats/index.js';
 import type { NumberClass } from '../../src/formats/index.js';
 
-describe.each([formats.bf16, formats.fp16, formats.e4m3, formats.e5m2])(
+describe.each([formats.bf16, formats.fp16, formats.e4m3, formats.e5m2, formats.e2m1])(
   'the classes of $name',
   (format) => {
     it('have the sizes that the field widths give, for either sign', () => {
@@ -14,13 +14,14 @@ describe.each([formats.bf16, formats.fp16, formats.e4m3, formats.e5m2])(
       }
       const fractions = 2 ** (format.precision - 1);
       const fields = 2 ** format.exponentBits;
-      const fn = format.specials === 'fn';
       const expected: Record<NumberClass, number> = {
         zero: 1,
         subnormal: fractions - 1,
-        normal: fn ? (fields - 1) * fractions - 1 : (fields - 2) * fractions,
-        infinite: fn ? 0 : 1,
-        nan: fn ? 1 : fractions - 1,
+        ...{
+          ieee: { normal: (fields - 2) * fractions, infinite: 1, nan: fractions - 1 },
+          fn: { normal: (fields - 1) * fractions - 1, infinite: 0, nan: 1 },
+          finite: { normal: (fields - 1) * fractions, infinite: 0, nan: 0 },
+        }[format.specials],
       };
       for (const [kind, size] of Object.entries(expected)) {
         expect(sizes.get(`+${kind}`) ?? 0, kind).toBe(size);

@@ -4,7 +4,7 @@ import { RequestError } from '../../src/request-error.js';
 import { scaled, testSeed } from '../setup/effort.js';
 import { fromCount, fromPattern32, fromPattern64, parsePattern, wordSource } from './exact.js';
 
-const tabulated = [formats.bf16, formats.fp16, formats.e4m3, formats.e5m2];
+const tabulated = [formats.bf16, formats.fp16, formats.e4m3, formats.e5m2, formats.e2m1];
 
 describe.each(tabulated)('every $name pattern', (format) => {
   const patterns = 2 ** format.storageBits;
@@ -42,7 +42,8 @@ describe.each(tabulated)('every $name pattern', (format) => {
       const expected = Number.isNaN(value) ? format.canonicalNan : bits;
       if (encode(format, value) !== expected) expect.fail(`0x${bits.toString(16)} does not return`);
     }
-    expect(nans).toBe(format.specials === 'fn' ? 2 : 2 ** format.precision - 2);
+    const expected = { ieee: 2 ** format.precision - 2, fn: 2, finite: 0 };
+    expect(nans).toBe(expected[format.specials]);
   });
 });
 
@@ -78,9 +79,10 @@ describe('wide formats', () => {
     expect(decode(formats.tf32, 0x7f802000)).toBe(NaN);
   });
 
-  it('gives every format a canonical NaN that it reads as NaN', () => {
+  it('gives every format a canonical NaN that it reads as NaN, or as its largest number', () => {
     for (const format of Object.values(formats)) {
-      expect(decode(format, format.canonicalNan)).toBe(NaN);
+      const nan = format.specials === 'finite' ? format.maxFinite : NaN;
+      expect(decode(format, format.canonicalNan)).toBe(nan);
       expect(encode(format, NaN)).toBe(format.canonicalNan);
       expect(encode(format, NaN, { overflow: 'saturate' })).toBe(format.canonicalNan);
     }

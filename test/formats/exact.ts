@@ -77,7 +77,8 @@ export function parsePattern(
   if (allOnes && format.specials === 'ieee') {
     return { negative, count: fraction === 0n ? 'inf' : 'nan' };
   }
-  if (allOnes && !fractionField.includes('0')) return { negative, count: 'nan' };
+  if (allOnes && format.specials === 'fn' && !fractionField.includes('0'))
+    return { negative, count: 'nan' };
   const bias = 2 ** (format.exponentBits - 1) - 1;
   const exponent = parseInt(exponentField, 2);
   const significand = exponent === 0 ? fraction : fraction + (1n << BigInt(width));
@@ -93,12 +94,13 @@ export function roundExactly(
   value: number,
   { rounding = 'nearest-even', overflow = 'overflow', flushSubnormals = false }: RoundingOptions,
 ): number {
-  if (Number.isNaN(value)) return NaN;
+  if (Number.isNaN(value)) return format.specials === 'finite' ? format.maxFinite : NaN;
   const negative = value < 0 || Object.is(value, -0);
   const signed = (x: number): number => (negative ? -x : x);
   const noInfinity = format.specials === 'fn';
+  const isFinite = format.specials === 'finite';
   if (!Number.isFinite(value)) {
-    if (overflow === 'saturate') return signed(format.maxFinite);
+    if (overflow === 'saturate' || isFinite) return signed(format.maxFinite);
     return noInfinity ? NaN : value;
   }
   const divide = (n: bigint, quantum: bigint): bigint => {
@@ -124,7 +126,7 @@ export function roundExactly(
   const rounded = divide(n, countOfPower(bounded));
   if (rounded > count(format.maxFinite)) {
     const towardZero = rounding === 'toward-zero' || rounding === (negative ? 'up' : 'down');
-    if (overflow === 'saturate' || towardZero) return signed(format.maxFinite);
+    if (overflow === 'saturate' || isFinite || towardZero) return signed(format.maxFinite);
     return noInfinity ? NaN : signed(Infinity);
   }
   return signed(fromCount(rounded));

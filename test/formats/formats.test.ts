@@ -15,6 +15,7 @@ describe('the table of formats', () => {
     ['fp16', 2 ** -14, 2 ** -24, 2 ** -11, 65504],
     ['e4m3', 2 ** -6, 2 ** -9, 2 ** -4, 448],
     ['e5m2', 2 ** -14, 2 ** -16, 2 ** -3, 57344],
+    ['e2m1', 1, 0.5, 0.25, 6],
   ] as const)('%s has the published extremes', (name, normal, subnormal, roundoff, maximum) => {
     const format = formats[name];
     expect(smallestNormal(format)).toBe(normal);

@@ -103,6 +103,7 @@ describe('reading safetensors', () => {
       Object.entries({
         F8_E5M2: 'e5m2',
         F8_E4M3: 'e4m3',
+        F4: 'e2m1',
         F16: 'fp16',
         BF16: 'bf16',
         F32: 'fp32',

@@ -21,6 +21,7 @@ export const widths: Readonly<Record<FormatName, number>> = {
   fp16: 2,
   e4m3: 1,
   e5m2: 1,
+  e2m1: 1,
 };
 
 /** The typed array that the format's elements are kept in, over these little-endian bytes. */

@@ -279,7 +279,7 @@ export function createCoarseRow(
       (most, x) => Math.max(most, x),
       smallestNormalOf(problem.v),
     );
-    const loss = tileLoss(arithmetic, keys, problem.v.format);
+    const loss = tileLoss(arithmetic, keys, smallestNormalOf(problem.v));
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const size = worst.magnitude[c];

@@ -2,7 +2,7 @@ import { type KernelArithmetic, roundoff32, type SumArithmetic } from '../../../
 import { factorsError } from '../premises/premises.js';
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
 import { hardwareExp2Error } from '../../hardware/index.js';
-import { type FormatName, formats, smallestNormal } from '../../formats/index.js';
+import { formats, smallestNormal } from '../../formats/index.js';
 
 // The errors of sums over keys: `rescale`, `pv-accumulate` and `row-sum`, sections 6 to 8 of
 // docs/bounds.md, and what a sum of products loses, which `qk-accumulate` shares.
@@ -90,12 +90,12 @@ interface TileLoss {
 /**
  * The loss of a tile of `keys` keys whose order is known; zeros where it is not (see `anyOrderLoss`).
  *
- * @param valueFormat of V
+ * @param leastValue a number of V below it counts as that, as `smallestNormalOf` has it
  */
 export function tileLoss(
   { values, weightFormat, underflow }: KernelArithmetic,
   keys: number,
-  valueFormat: FormatName,
+  leastValue: number,
 ): TileLoss {
   switch (values.kind) {
     case 'fused': {
@@ -103,7 +103,7 @@ export function tileLoss(
       const loss = sums * fusedSumLoss(values);
       return {
         relative: chainLoss(values, keys),
-        perMass: loss * smallestNormal(formats[valueFormat]),
+        perMass: loss * leastValue,
         perValue: loss * smallestNormal(formats[weightFormat]),
         fixed: sums * underflow.sums,
       };

@@ -61,7 +61,7 @@ export function createWeigher(
   const rounding = weightRounding(arithmetic);
   const binsPerOctave = alikeBinsPerOctave(arithmetic.weightFormat);
   const offset = maximum.kind === 'online' ? maximum.offset : 0;
-  const loss = tileLoss(arithmetic, tileRows, problem.v.format);
+  const loss = tileLoss(arithmetic, tileRows, smallestNormalOf(problem.v));
 
   function loadMagnitudes({ operands, firstRow, ranges, valueScale }: WeighedRows): void {
     const first = operands.head * queries + firstRow;

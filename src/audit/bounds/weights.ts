@@ -71,7 +71,7 @@ export function weightRounding({
     smallestNormal: smallestNormal(format) / weightScale,
     ulpOfOne: 2 * u,
     maxFinite: overflow === 'fault' ? Infinity : format.maxFinite / weightScale,
-    saturates: name === 'e4m3' || name === 'e5m2',
+    saturates: name === 'e4m3' || name === 'e5m2' || name === 'e2m1',
     relative: u / (1 + u),
     least: smallestSubnormal(format) / 2 / weightScale,
   };

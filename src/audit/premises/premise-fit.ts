@@ -19,6 +19,7 @@ export interface PremiseFit {
 const followed: readonly PremiseDeclaration[] = [
   { rowSum: 'after-rounding' },
   { outputRounding: 'truncated' },
+  { weightScale: 1 },
   { scale: 'q-before-rounding' },
   { scale: 'root-of-both' },
   { weights: 'bf16' },

@@ -127,6 +127,8 @@ export const premisesByFormat: Readonly<Record<FormatName, FormatPremises>> = {
   fp16: sixteenBit,
   e4m3: eightBit,
   e5m2: eightBit,
+  // No tensor core of Hopper takes it.
+  e2m1: sixteenBit,
 };
 
 /**

@@ -42,8 +42,8 @@ function finite(
 
 /**
  * The operand formats. Those of {@link formats} and, from the OCP Microscaling Formats (MX)
- * Specification 1.0 section 5.3, the formats of 6 and 4 bits, which have no infinity and no NaN;
- * their patterns here are 6 and 4 bits, without the padding that memory adds. The numbers of
+ * Specification 1.0 section 5.3, those of 6 bits, which like e2m1 have no infinity and no NaN;
+ * patterns here are 6 and 4 bits, without the padding that memory adds. The numbers of
  * tf32 are fp32 containers whose low 13 bits count for nothing.
  */
 export const operandFormats: { readonly [Name in OperandFormatName]: OperandFormat } = {
@@ -54,7 +54,7 @@ export const operandFormats: { readonly [Name in OperandFormatName]: OperandForm
   e5m2: formats.e5m2,
   e2m3: finite('e2m3', 2, 3, 1),
   e3m2: finite('e3m2', 3, 2, 3),
-  e2m1: finite('e2m1', 2, 1, 1),
+  e2m1: formats.e2m1,
 };
 
 /** Bits of exponent and fraction together. */

@@ -99,4 +99,5 @@ export const npyDescrOf: Readonly<Record<WrittenType, string>> = {
   fp16: '<f2',
   e4m3: '|V1',
   e5m2: '|V1',
+  e2m1: '|V1',
 };

@@ -13,14 +13,15 @@ const scaled = 'leave it out, or dequantize it to F32 before saving';
  */
 export const safetensorsDtypes: ReadonlyMap<string, DtypeFacts> = new Map([
   ['BOOL', truthDtype],
-  ['F4', opaqueDtype(4, 'packed MXFP4 elements', scaled)],
+  ['F4', floatDtype('e2m1')],
   ['F6_E2M3', opaqueDtype(6, 'packed MXFP6 E2M3 elements', scaled)],
   ['F6_E3M2', opaqueDtype(6, 'packed MXFP6 E3M2 elements', scaled)],
   ['U8', integerDtype('uint8')],
   ['I8', integerDtype('int8')],
   ['F8_E5M2', floatDtype('e5m2')],
   ['F8_E4M3', floatDtype('e4m3')],
-  ['F8_E8M0', opaqueDtype(8, 'E8M0 block scales', scaled)],
+  // Exponents, which `readScales` takes as whole numbers.
+  ['F8_E8M0', { ...opaqueDtype(8, 'E8M0 block scales', scaled), whole: 'uint8' }],
   ['F8_E4M3FNUZ', opaqueDtype(8, 'E4M3 FNUZ numbers')],
   ['F8_E5M2FNUZ', opaqueDtype(8, 'E5M2 FNUZ numbers')],
   ['I16', integerDtype('int16')],
@@ -47,6 +48,7 @@ export const safetensorsDtypeOf: Readonly<Record<WrittenType, string>> = {
   fp16: 'F16',
   e4m3: 'F8_E4M3',
   e5m2: 'F8_E5M2',
+  e2m1: 'F4',
 };
 
 /** The longest header, in bytes; the reference implementation's own limit. */

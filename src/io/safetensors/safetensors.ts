@@ -12,6 +12,7 @@ import { tensorFile, type TensorFile } from '../tensor-file.js';
 import type { StoredTensor as AnyTensor } from '../../problem/index.js';
 import { atomicWriteFile, type WriteOptions } from '../atomic-write.js';
 import { bytesOf, writtenType } from '../element-storage.js';
+import { packed, readingUnpacked } from './packed-elements.js';
 import { checkedTensors, type NamedTensors } from '../named-tensors.js';
 
 /** Bytes of the header's length, which begins the file. */
@@ -67,14 +68,15 @@ export async function openSafetensors(
   const stored = tensors.map(({ name, dtype, facts, shape, elements, begin, end }) => {
     const reading = readingOf({ path, name, dtype }, facts, declared, metadata);
     const byteLength = end - begin;
+    const readBytes = (target: Uint8Array, offset: number) =>
+      source.read(target, dataStart + begin + offset);
     return {
       entry: { name, dtype, format: reading.format, shape, elements, byteLength },
       reading,
       dtype: facts,
       bigEndian: false,
       columnMajor: false,
-      readBytes: (target: Uint8Array, offset: number) =>
-        source.read(target, dataStart + begin + offset),
+      readBytes: facts.bits === 4 ? readingUnpacked(readBytes) : readBytes,
     };
   });
   return tensorFile(path, metadata, stored, source.close);
@@ -125,6 +127,12 @@ function checkWellFormed(text: string): void {
     );
 }
 
+/** The bytes of a tensor as the file has them. */
+function fileBytes(name: string, tensor: AnyTensor): Uint8Array {
+  const bytes = bytesOf(tensor.data);
+  return writtenType(tensor) === 'e2m1' ? packed(name, bytes) : bytes;
+}
+
 function headerOf(
   named: readonly [string, AnyTensor][],
   metadata: Readonly<Record<string, string>>,
@@ -135,14 +143,15 @@ function headerOf(
   if (notes.length > 0) members.push(`"__metadata__":${JSON.stringify(metadata)}`);
   let offset = 0;
   for (const [name, tensor] of named) {
-    const { shape, data } = tensor;
+    const { shape } = tensor;
+    const { byteLength } = fileBytes(name, tensor);
     const description = {
       dtype: safetensorsDtypeOf[writtenType(tensor)],
       shape,
-      data_offsets: [offset, offset + data.byteLength],
+      data_offsets: [offset, offset + byteLength],
     };
     members.push(`${JSON.stringify(name)}:${JSON.stringify(description)}`);
-    offset += data.byteLength;
+    offset += byteLength;
   }
   const text = Buffer.from(`{${members.join(',')}}`);
   const length = Math.ceil(text.length / 8) * 8;
@@ -162,7 +171,7 @@ function* contentOf(
   metadata: Readonly<Record<string, string>>,
 ): Generator<Uint8Array> {
   yield headerOf(named, metadata);
-  for (const [, { data }] of named) yield bytesOf(data);
+  for (const [name, tensor] of named) yield fileBytes(name, tensor);
 }
 
 /**

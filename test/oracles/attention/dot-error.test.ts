@@ -121,6 +121,7 @@ const spans: Readonly<Record<FormatName, number>> = {
   fp16: 12,
   e4m3: 6,
   e5m2: 12,
+  e2m1: 2,
 };
 
 describe('the bound of fp64 dot products', () => {

@@ -8,6 +8,7 @@ import {
   headPlaceHypotheses,
   rowHypotheses,
 } from './placement-faults.js';
+import { descaleHypotheses } from './descale-faults.js';
 import { headHypotheses } from './head-faults.js';
 import { keyTileHypotheses } from './key-tile-faults.js';
 import { lseHypotheses } from './lse-faults.js';
@@ -38,6 +39,7 @@ export function familiesOf({ rows }: Pick<Problem, 'rows'>): readonly Hypothesis
 export const hypothesisFamilies: readonly HypothesisFamily[] = [
   lseHypotheses,
   scoreHypotheses,
+  descaleHypotheses,
   scaleFactorHypotheses,
   maskHypotheses,
   visibilityHypotheses,

@@ -184,6 +184,9 @@ const eightBitScalings = [
   { offset: 0, lag: 16 },
 ] as const;
 
+/** How far beyond the largest binade of a format a factor takes P that is too large. */
+const excessiveOctaves = [1, 2, 4] as const;
+
 function weightFaults(format: FormatName): OnlineFault[] {
   const short = format === 'bf16' || format === 'fp16';
   const eight = format === 'e4m3' || format === 'e5m2';
@@ -214,6 +217,19 @@ function weightFaults(format: FormatName): OnlineFault[] {
     sound: { weights: format },
     inOneBlock: false,
   };
+  // As kernels raise it.
+  const raised = 8;
+  const excessive = excessiveOctaves.map((octaves): OnlineFault => {
+    const offset = Math.floor(Math.log2(formats[format].maxFinite)) + octaves;
+    return {
+      id: 'weights-saturate',
+      technique: 'p-round',
+      statement: `P is multiplied by 2^${offset} and saturates in ${format}, whose largest number is ${formats[format].maxFinite}, and the row sum does not`,
+      law: { weights: format, offset },
+      sound: { weights: format, offset: raised },
+      inOneBlock: true,
+    };
+  });
   const underflowing: OnlineFault = {
     id: 'weights-underflow',
     technique: 'p-round',
@@ -226,6 +242,12 @@ function weightFaults(format: FormatName): OnlineFault[] {
     return [
       ...saturated,
       frozen,
+      {
+        ...frozen,
+        law: { ...frozen.law, offset: raised },
+        sound: { weights: format, offset: raised },
+      },
+      ...excessive,
       underflowing,
       truncated,
       {

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { attentionOracle } from '../../oracles/index.js';
+import { decodeTensor, formats, decodeToFloat64, type Tensor } from '../../src/formats/index.js';
+import { openTensorFile, readProblem, writeProblem, writeSafetensors } from '../../src/io/index.js';
+import type { StoredTensor } from '../../src/problem/index.js';
+import { temporaryFolder } from './temporary-folder.js';
+
+const folder = temporaryFolder();
+
+function bytes(count: number, most: number): Uint8Array {
+  let state = 7;
+  return Uint8Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return (state >>> 16) % most;
+  });
+}
+
+/** Inputs of 4 bits with a factor of e4m3 for each 16, and one of fp32 for all. */
+function nvfp4(shape: readonly number[]): Record<'element' | 'block' | 'global', Tensor> {
+  const count = shape.reduce((product, size) => product * size, 1);
+  const blocks = [...shape.slice(0, -1), Math.ceil((shape.at(-1) ?? 0) / 16)];
+  const factors = bytes(count / 16, 0x60).map((bits) => bits + 1);
+  return {
+    element: { format: 'e2m1', shape, data: bytes(count, 16) },
+    block: { format: 'e4m3', shape: blocks, data: factors },
+    global: { format: 'fp32', shape: [1], data: Float32Array.of(0.0123) },
+  };
+}
+
+describe('inputs with block scales', () => {
+  it('of NVFP4 are read, computed with and written back, each number exact', async () => {
+    const parts = { q: nvfp4([1, 2, 3, 32]), k: nvfp4([1, 1, 40, 32]), v: nvfp4([1, 1, 40, 48]) };
+    const tensors: Record<string, StoredTensor> = {};
+    for (const [name, { element, block, global }] of Object.entries(parts)) {
+      tensors[name] = element;
+      tensors[`${name}_block_scale`] = block;
+      tensors[`${name}_global_scale`] = global;
+    }
+    const path = folder.at('nvfp4.safetensors');
+    await writeSafetensors(path, tensors);
+    const file = await openTensorFile(path);
+    expect(file.entries.get('q')).toMatchObject({ dtype: 'F4', format: 'e2m1', byteLength: 96 });
+    expect(await file.readElements('v', 3, 5)).toEqual(parts.v.element.data.slice(3, 8));
+    const problem = await readProblem(file);
+    for (const name of ['q', 'k', 'v'] as const) {
+      const { element, block } = parts[name];
+      const factors = decodeToFloat64(block.data, formats.e4m3);
+      expect(decodeTensor(problem[name])).toEqual(
+        decodeToFloat64(element.data, formats.e2m1).map(
+          (x, i) => x * (factors[Math.floor(i / 16)] ?? NaN) * Math.fround(0.0123),
+        ),
+      );
+    }
+    const again = folder.at('again.safetensors');
+    await writeProblem(again, problem);
+    const copy = await openTensorFile(again);
+    expect((await readProblem(copy)).q).toEqual(problem.q);
+    expect(await copy.sha256('q')).toBe(await file.sha256('q'));
+    expect(attentionOracle(problem).quantities.lse.values.every(Number.isFinite)).toBe(true);
+    await file.close();
+    await copy.close();
+  });
+
+  it('of MX have exponents for factors, of which 255 is none', async () => {
+    const shape = [1, 1, 2, 64];
+    const element: Tensor = { format: 'e5m2', shape, data: bytes(128, 0x7c) };
+    const write = async (name: string, exponents: readonly number[]) => {
+      const path = folder.at(name);
+      await writeSafetensors(path, {
+        q: element,
+        k: element,
+        v: element,
+        k_block_scale: { shape: [1, 1, 2, 2], data: Int32Array.from(exponents) },
+      });
+      return openTensorFile(path);
+    };
+    const file = await write('mx.safetensors', [127, 0, 254, 130]);
+    const { k } = await readProblem(file);
+    const raw = decodeToFloat64(element.data, formats.e5m2);
+    const factors = [1, 2 ** -127, 2 ** 127, 8];
+    expect(decodeTensor(k)).toEqual(raw.map((x, i) => x * (factors[Math.floor(i / 32)] ?? NaN)));
+    await file.close();
+    const wrong = await write('wrong.safetensors', [127, 255, 0, 1]);
+    await expect(readProblem(wrong)).rejects.toThrow('k_block_scale has NaN at element 1');
+    await wrong.close();
+  });
+
+  it('are packed two in a byte, the first low, and an odd number of them is refused', async () => {
+    const path = folder.at('packed.safetensors');
+    const data = Uint8Array.of(1, 2, 3, 15);
+    await writeSafetensors(path, { x: { format: 'e2m1', shape: [4], data } });
+    const { readFile } = await import('node:fs/promises');
+    expect([...(await readFile(path)).subarray(-2)]).toEqual([0x21, 0xf3]);
+    await expect(
+      writeSafetensors(path, { x: { format: 'e2m1', shape: [3], data: data.slice(1) } }),
+    ).rejects.toThrow('do not fill whole bytes');
+  });
+});
