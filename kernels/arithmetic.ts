@@ -92,6 +92,14 @@ export interface FinishArithmetic {
   readonly elementwise: number;
 }
 
+/** What a kernel does with dropout. */
+export interface DropoutArithmetic {
+  /** How often weights may be rounded to their format, before and after the factor 1/(1 − probability). */
+  readonly roundings: number;
+  /** Largest relative error of that factor and of the product with it. */
+  readonly factor: number;
+}
+
 /** Everything in a kernel's arithmetic that its error bounds depend on. */
 export interface KernelArithmetic {
   /** What these are the bounds of, in words. */
@@ -128,6 +136,8 @@ export interface KernelArithmetic {
   /** Relative error of partial results of splits, as they are stored. */
   readonly partials: number;
   readonly finish: FinishArithmetic;
+  /** On a problem with dropout; left out on others, and where nothing is known of it. */
+  readonly dropout?: DropoutArithmetic;
   readonly outputFormat: FormatName;
   readonly outputRounding: OutputRounding;
   /** Sums over keys, not yet divided by the row sum, may leave their range beyond this. */

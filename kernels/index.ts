@@ -2,6 +2,7 @@ export {
   largestScore32,
   roundoff32,
   scaleErrorOf,
+  type DropoutArithmetic,
   type ExponentArithmetic,
   type ExponentialArithmetic,
   type FinishArithmetic,

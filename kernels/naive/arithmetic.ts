@@ -74,12 +74,11 @@ export function naiveArithmetic(problem: Problem, intermediate: FormatName): Ker
     rowSumAddition: roundoff32,
     rowSumRounded: false,
     partials: 0,
-    finish: {
-      // The quotient, and with dropout its factor and their product.
-      normalise: problem.dropout === undefined ? roundoff32 : 3 * roundoff32 * (1 + 2 ** -20),
-      logarithm: roundedOnce,
-      elementwise: roundoff32,
-    },
+    finish: { normalise: roundoff32, logarithm: roundedOnce, elementwise: roundoff32 },
+    // The factor is rounded once, and the product with it.
+    ...(problem.dropout === undefined
+      ? {}
+      : { dropout: { roundings: 1, factor: 2 * roundoff32 * (1 + 2 ** -6) } }),
     outputFormat: problem.q.format,
     outputRounding: 'nearest',
     largestSum: 2 ** 126,

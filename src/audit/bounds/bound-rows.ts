@@ -2,6 +2,7 @@ import { type AttentionReference, levels, type Progress } from '../../../oracles
 import {
   countKeys,
   featureNames,
+  keptWeights,
   keysOf,
   problemMask,
   rowPlaces,
@@ -20,13 +21,14 @@ import type { KernelArithmetic } from '../../../kernels/index.js';
 import { keyTiles } from './key-tiles.js';
 import { createScoreTiles } from './score-tiles.js';
 import { createBoundMemory, tileRows } from './memory.js';
-import { weightRounding } from './weights.js';
+import { appliedRounding } from './weights.js';
 import { coarseFactors } from './sums.js';
 import { RowErrors } from './technique-bound.js';
 import { planRows, type RowPlan } from './row-plan.js';
 import { createRowsBounds, type RowsBound } from './rows-bound.js';
+import { normaliseBound } from './finish.js';
 import { exponentError } from './scores.js';
-import { createSharedMaximum } from './shared-maximum.js';
+import { createRowUnits, sunkRow, type SunkRow } from './row-units.js';
 import { createWeigher, valueScaleOf } from './weigh-tiles.js';
 
 /** The most that a weight of one row can be off, but for weights that underflow or are flushed. */
@@ -65,9 +67,17 @@ function negligibleExponent({ maximum, underflow }: KernelArithmetic): (largest:
 }
 
 /** @throws RequestError for a feature of a problem that the arithmetic says nothing of */
-function refuseUntaken(problem: Problem, { exponent, description }: KernelArithmetic): void {
-  const refused = (['bias', 'alibiSlopes'] as const).filter(
-    (name) => problem[name] !== undefined && exponent.ofAddend === undefined,
+function refuseUntaken(
+  problem: Problem,
+  { exponent, dropout, description }: KernelArithmetic,
+): void {
+  const isTaken = {
+    bias: exponent.ofAddend !== undefined,
+    alibiSlopes: exponent.ofAddend !== undefined,
+    dropout: dropout !== undefined,
+  };
+  const refused = (['bias', 'alibiSlopes', 'dropout'] as const).filter(
+    (name) => problem[name] !== undefined && !isTaken[name],
   );
   if (refused.length > 0)
     throw new RequestError(
@@ -91,10 +101,11 @@ function createRowBounder(
   const { out, lse, unit, fillRow } = createRowsBounds(shape.vDim);
   const finishRow = createFinishRow(reference, arithmetic, memory, out, lse);
   const boundCoarseRow = createCoarseRow(problem, reference, arithmetic, out, lse);
-  const rounding = weightRounding(arithmetic);
+  const rounding = appliedRounding(arithmetic);
+  const keptShare = keptWeights(problem, shape)?.share ?? 1;
   const numberRow = createRowNumbers(reference, arithmetic.weightFormat);
 
-  const sharedMaximum = createSharedMaximum(problem, reference, arithmetic.maximum);
+  const unitsOf = createRowUnits(problem, reference, maximum);
   const placeOf = rowPlaces(problem, shape);
 
   /**
@@ -121,6 +132,22 @@ function createRowBounder(
     return reach < arithmetic.largestScore && scaled < arithmetic.scoreLimit;
   }
 
+  /** The LSE of a row that sees no key: the sink's score, as a logarithm of one exponential relative to any maximum. */
+  function boundSinkAlone(local: number, row: number, { exponent }: SunkRow): void {
+    const { finish, exponential } = arithmetic;
+    const size = Math.abs(exponent);
+    const errors = new RowErrors();
+    const terms = { arithmetic, errors, keys: 0, lost: 0, gain: 0, lse: exponent * Math.LN2 };
+    const maxima = { largestMaximum: size, finalMaximum: size, logarithm: size };
+    const { techniques, ...all } = lse;
+    techniques['scale-subtract'][local] = 2 * finish.elementwise * size * Math.LN2;
+    techniques['exp2-hardware'][local] = exponential.hardware;
+    techniques.normalise[local] = normaliseBound.lse({ ...terms, ...maxima });
+    const inner = ['scale-subtract', 'exp2-hardware', 'normalise'] as const;
+    const sum = inner.reduce((total, name) => total + techniques[name][local], 0);
+    all.total[local] = all.systematic[local] = sum + reference.quantities.lse.radius[row];
+  }
+
   /** The bounds of `count` ≤ 64 rows of one sequence, from query `firstRow` of a head on. */
   return function boundRows(
     operands: HeadOperands,
@@ -135,14 +162,12 @@ function createRowBounder(
     const ranges = seen.map((ofRow, i) => (isSpecial(first + i) ? [] : ofRow));
     const ofRows = (value: (i: number) => number) =>
       Float64Array.from({ length: count }, (_, i) => value(i));
-    const largest = ofRows((i) => reference.maximum[first + i] / Math.LN2);
-    scoreTiles.load(operands, firstRow, largest.map(negligibleExponent(arithmetic)));
+    const units = unitsOf(head, firstRow, count);
+    scoreTiles.load(operands, firstRow, units.maximum.map(negligibleExponent(arithmetic)));
     const tiles = keyTiles(arithmetic, ranges, place.firstKey);
     const maxima = scoreTiles.scan(tiles, ranges);
     const known = {
-      shared: sharedMaximum(head, place.sequence),
-      lse: ofRows((i) => reference.quantities.lse.values[first + i] / Math.LN2),
-      maximum: largest,
+      ...units,
       uncertainty: ofRows(
         (i) => memory.errors.view[i] + Math.abs(reference.maximum[first + i]) * 2 ** -40,
       ),
@@ -153,12 +178,17 @@ function createRowBounder(
       row.largest = largestWeightError(arithmetic, plan, i, known.uncertainty[i]);
       return row;
     });
-    const columns = ranges.map((ofRow) => extents.valueByColumn(ofRow));
+    const columns = ranges.map((ofRow) => {
+      const ofValues = extents.valueByColumn(ofRow);
+      return keptShare === 1 ? ofValues : ofValues.map((x) => x / keptShare);
+    });
+    const sunk = ranges.map((_, i) => sunkRow(units, i));
     const largestValue = Float64Array.from(columns, (ofRow) =>
       ofRow.reduce((most, x) => Math.max(most, x), 0),
     );
     const valueScale = valueScaleOf(largestValue.reduce((most, x) => Math.max(most, x), 0));
-    weighTiles({ operands, firstRow, ranges, plan, errors, largestValue, valueScale }, tiles);
+    const weighed = { operands, firstRow, ranges, sunk, plan, errors, largestValue, valueScale };
+    weighTiles(weighed, tiles);
     errors.forEach((row, i) => {
       const factors = coarseFactors(arithmetic, countKeys(ranges[i]));
       row.rescales += factors;
@@ -169,17 +199,22 @@ function createRowBounder(
       const norms =
         queryNorm(operands, firstRow + local, shape.qkDim) * extents.keyNorm(ranges[local]);
       if (hasNoMaximum(ofRow, place)) fillRow(local, Infinity);
-      else if (ofRow.length === 0) fillRow(local, 0);
       else if (isSpecial(row)) fillRow(local, NaN);
+      else if (ofRow.length === 0) {
+        fillRow(local, 0);
+        const ofSink = sunk[local];
+        if (ofSink?.isInLse === true) boundSinkAlone(local, row, ofSink);
+      }
       else if (!isInRange(norms, scoreTiles.largestAddend[local])) fillRow(local, Infinity);
       else {
         const columnLargest = columns[local];
         const keys = countKeys(ofRow);
-        const ofFine = { local, row, keys, errors: errors[local], plan, columnLargest, valueScale };
+        const ofRowAlone = { local, row, plan, columnLargest, sunk: sunk[local] };
+        const ofFine = { ...ofRowAlone, keys, errors: errors[local], valueScale };
         if (known.uncertainty[local] <= 1 && finishRow(ofFine)) return;
         const visible = Int32Array.from(keysOf(ofRow));
         const query = firstRow + local;
-        boundCoarseRow({ local, row, query, visible, plan, operands, columnLargest });
+        boundCoarseRow({ ...ofRowAlone, query, visible, operands });
       }
     });
     errors.forEach((row, i) => {

@@ -1,16 +1,17 @@
 import { type KernelArithmetic, roundoff32, techniques } from '../../../kernels/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
 import { smallestNormalOf } from '../../formats/index.js';
-import { scoreLaw, scoreOf, type Problem } from '../../problem/index.js';
+import { keptWeights, scoreLaw, scoreOf, type Problem } from '../../problem/index.js';
 import { createAddends } from './addend.js';
 import { queryNorm, type HeadOperands } from './head-operands.js';
 import { euclideanNorm } from './key-extents.js';
 import { normaliseBound, outputRounding } from './finish.js';
-import { roundedRowSum, weightRounding } from './weights.js';
+import { appliedRounding, roundedRowSum } from './weights.js';
 import { chainLoss, coarseFactors, rescaleFactorError, sumUnderflow, tileLoss } from './sums.js';
 import { commonExponentError, scoreError, typicalScoreShare } from './scores.js';
 import { RowErrors } from './technique-bound.js';
 import type { RowPlan } from './row-plan.js';
+import type { SunkRow } from './row-units.js';
 import type { Bounds } from './rows-bound.js';
 
 /** Weights below e^-45 of the largest, whatever their scores' errors, do not contend with it. */
@@ -31,9 +32,11 @@ interface CoarseRow {
   readonly operands: HeadOperands;
   /** [vDim]: the largest magnitudes of the values that it sees, by column. */
   readonly columnLargest: Float64Array;
+  /** What a sink does to it; null without. */
+  readonly sunk: SunkRow | null;
 }
 
-/** Exponents of a row's visible keys in nats, and how far each may be off. */
+/** Exponents of a row's visible keys, and of the sink behind them, in nats, and how far each may be off. */
 interface UncertainScores {
   readonly scores: Float64Array;
   /** By the dot product, and by what makes an exponent of it. */
@@ -78,12 +81,15 @@ export function createCoarseRow(
   const law = { ...scoreLaw(problem, reference.shape), addend: null };
   const addends = createAddends(problem, reference.shape);
   const [addendOfKey, sizeOfKey] = [new Float64Array(1), new Float64Array(1)];
+  const kept = keptWeights(problem, reference.shape);
+  const isKept = new Uint8Array(1).fill(1);
   const { exponent, exponential, maximum, values, finish, underflow, outputFormat } = arithmetic;
+  const { dropout } = arithmetic;
   const { ofAddend = 0 } = exponent;
   const ofScore = exponent.ofScore + exponent.ofSoftcap;
   const dots = scoreError(arithmetic.scores, qkDim);
   const typicalShare = typicalScoreShare(arithmetic.scores, qkDim);
-  const rounding = weightRounding(arithmetic);
+  const rounding = appliedRounding(arithmetic);
   const online = maximum.kind === 'online' ? maximum : null;
   const lag = online === null ? 0 : Math.min(online.threshold, 128);
   const usesPolynomial = exponential.polynomialColumns.includes(true);
@@ -114,9 +120,9 @@ export function createCoarseRow(
   }
 
   function uncertainScores(coarse: CoarseRow): UncertainScores {
-    const { visible, query, operands, plan, local } = coarse;
+    const { visible, query, operands, plan, local, sunk } = coarse;
     const norm = queryNorm(operands, query, qkDim);
-    const count = visible.length;
+    const count = visible.length + (sunk === null ? 0 : 1);
     const scores = new Float64Array(count);
     const ofDots = new Float64Array(count);
     const ofExponents = new Float64Array(count);
@@ -124,7 +130,7 @@ export function createCoarseRow(
     const sizes = new Float64Array(count);
     let largest = -Infinity;
     let largestSize = 0;
-    for (let j = 0; j < count; j++) {
+    for (let j = 0; j < visible.length; j++) {
       const { dot, error, own } = dotProduct(coarse, norm, visible[j]);
       if (addends !== null) {
         addends.addend(operands.head, query, visible[j], addendOfKey);
@@ -139,6 +145,14 @@ export function createCoarseRow(
       ownErrors[j] = 2 * (Math.abs(scale) * own + (Math.abs(score) + 2 * sizes[j]) * 2 ** -50);
       largest = Math.max(largest, score);
       largestSize = Math.max(largestSize, Math.abs(score));
+    }
+    if (sunk !== null) {
+      const sink = sunk.exponent * Math.LN2;
+      scores[visible.length] = sink;
+      ofExponents[visible.length] = 2 * finish.elementwise * Math.abs(sink);
+      ownErrors[visible.length] = 2 * Math.abs(sink) * 2 ** -50;
+      largest = Math.max(largest, sink);
+      largestSize = Math.max(largestSize, Math.abs(sink));
     }
     const offset = online?.offset ?? 0;
     const inUse = largestSize * Math.LOG2E + lag;
@@ -156,6 +170,17 @@ export function createCoarseRow(
         up;
     }
     return { scores, ofDots, ofExponents, own: ownErrors, common };
+  }
+
+  /** The same without what is behind so many keys. */
+  function ofKeysAlone(scores: UncertainScores, keys: number): UncertainScores {
+    return {
+      scores: scores.scores.subarray(0, keys),
+      ofDots: scores.ofDots.subarray(0, keys),
+      ofExponents: scores.ofExponents.subarray(0, keys),
+      own: scores.own.subarray(0, keys),
+      common: scores.common,
+    };
   }
 
   /** @param shares of the errors that count */
@@ -208,7 +233,7 @@ export function createCoarseRow(
   }
 
   /** How far O may be moved, by column, and the largest |v| that has weight. */
-  function moveOutput({ visible, row, operands }: CoarseRow, weights: MovedWeights) {
+  function moveOutput({ visible, row, query, operands }: CoarseRow, weights: MovedWeights) {
     const { moved, least, contends, rest } = weights;
     const first = new Float64Array(vDim);
     const reach = new Float64Array(vDim);
@@ -216,10 +241,13 @@ export function createCoarseRow(
     const magnitude = new Float64Array(vDim);
     for (let j = 0; j < moved.length; j++) {
       if (contends[j] === 0 && rest[j] === 0) continue;
-      const { first: firstKey, values } = operands.value.with(visible[j]);
-      let at = (visible[j] - firstKey) * vDim;
+      const isSink = j === visible.length;
+      const { first: firstKey, values } = operands.value.with(isSink ? visible[0] : visible[j]);
+      kept?.fill(operands.head, query, isSink ? visible[0] : visible[j], isKept);
+      const factor = isSink || isKept[0] === 0 ? 0 : 1 / (kept?.share ?? 1);
+      let at = isSink ? 0 : (visible[j] - firstKey) * vDim;
       for (let c = 0; c < vDim; c++, at++) {
-        const v = values[at];
+        const v = values[at] * factor;
         const distance = Math.abs(v - exactOut.values[row * vDim + c]);
         if (moved[j] > 0 && distance > 0) first[c] += moved[j] * distance;
         if (contends[j] === 1) {
@@ -253,19 +281,23 @@ export function createCoarseRow(
   }
 
   return function boundCoarseRow(coarse: CoarseRow): void {
-    const { local, row, visible, plan, columnLargest } = coarse;
+    const { local, row, visible, plan, columnLargest, sunk } = coarse;
     const keys = visible.length;
     const scores = uncertainScores(coarse);
     const exact = exactLse.values[row];
+    // The LSE may be that of the keys alone, O has the sink.
+    const ofLse = sunk === null || sunk.isInLse ? null : ofKeysAlone(scores, keys);
     const moved = (dots: number, exponents: number) => {
-      const weights = moveWeights(scores, exact, { dots, exponents });
-      return { ...moveOutput(coarse, weights), ofLse: weights.ofLse };
+      const shares = { dots, exponents };
+      const weights = moveWeights(scores, reference.denominator[row], shares);
+      const ofKeys = ofLse === null ? weights : moveWeights(ofLse, exact, shares);
+      return { ...moveOutput(coarse, weights), ofLse: ofKeys.ofLse };
     };
     const worst = moved(1, 1);
     const usual = typicalShare === 1 ? worst : moved(typicalShare, 1);
     const ofDots = moved(1, 0);
     const ofExponents = moved(0, 1);
-    const sums = sumErrors(keys);
+    const sums = sumErrors(scores.scores.length);
     const ofHardware = exponential.hardware;
     const ofPolynomial = usesPolynomial ? Math.max(0, exponential.polynomial - ofHardware) : 0;
     const gain = Math.max(1, ...plan.blocks.map((block) => block.gain[local]));
@@ -303,7 +335,9 @@ export function createCoarseRow(
           sumUnderflow(arithmetic, keys),
       );
       parts['row-sum'][at] = times(sums.rowSum * size);
-      parts['normalise'][at] = times(finish.normalise * size + underflow.sums);
+      parts['normalise'][at] = times(
+        (finish.normalise + (dropout?.factor ?? 0)) * size + underflow.sums,
+      );
       // Of the scores' errors together: no sum of them leaves the range of V.
       let inner = times(worst.output[c]);
       for (const name of laterTechniques) inner += parts[name][at];

@@ -27,6 +27,7 @@ import type { ElementTerms, RowErrors, RowTerms, TechniqueBound } from './techni
 import type { AttentionReference } from '../../../oracles/index.js';
 import type { BoundMemory } from './memory.js';
 import type { RowPlan } from './row-plan.js';
+import { errorsWithSink, type SunkRow } from './row-units.js';
 import type { Bounds } from './rows-bound.js';
 
 /** The bounds of the techniques that act before the output is rounded. */
@@ -61,6 +62,8 @@ interface FinishedRow {
   /** [vDim]: the largest magnitudes of the values that it sees, by column; and what those in memory are times. */
   readonly columnLargest: Float64Array;
   readonly valueScale: number;
+  /** What a sink does to it; null without. */
+  readonly sunk: SunkRow | null;
 }
 
 /**
@@ -77,6 +80,7 @@ export function createFinishRow(
   const { out: exactOut, lse: exactLse } = reference.quantities;
   const { vDim, qkDim } = reference.shape;
   const { outputFormat, outputRounding: direction, underflow, exponential, finish } = arithmetic;
+  const { dropout } = arithmetic;
   const typicalScores = typicalScoreShare(arithmetic.scores, qkDim);
   const anyOrder = anyOrderLoss(arithmetic.values);
   const inner = techniques.filter((name) => name !== 'output-round');
@@ -93,7 +97,7 @@ export function createFinishRow(
   }
 
   function finishElements(finished: FinishedRow, terms: RowTerms, inflation: number): void {
-    const { local, row, keys, columnLargest, plan } = finished;
+    const { local, row, keys, columnLargest, plan, sunk } = finished;
     const { errors } = terms;
     // A power of two: what is in memory is of values times this.
     const scale = finished.valueScale;
@@ -114,15 +118,20 @@ export function createFinishRow(
       const inMemory = local * memory.vStride + c;
       const exact = exactOut.values[row * vDim + c];
       const size = Math.abs(exact) * scale;
-      const variance = memory.squares.view[inMemory] - size * size;
+      // Relative to the whole row sum, as the output is, and not to that of the keys.
+      const share = sunk?.share ?? 1;
+      const of = (block: 'squares' | 'moved' | 'accumulated' | 'rescaled' | 'predicted') =>
+        memory[block].view[inMemory] * share;
+      const squares = of('squares');
+      const variance = squares - size * size;
       const element: ElementTerms = {
         size,
         magnitude: exactOut.magnitude[row * vDim + c] * scale,
         // The subtraction cancels, up to an error of fp64.
         scatter: Math.sqrt(Math.max(0, variance) + size * size * 2 ** -40),
-        moved: memory.moved.view[inMemory],
-        accumulated: memory.accumulated.view[inMemory],
-        rescaled: memory.rescaled.view[inMemory],
+        moved: of('moved'),
+        accumulated: of('accumulated'),
+        rescaled: of('rescaled'),
         underflow: terms.lost * (largestValue * scale + size),
       };
       // Sums are not yet divided by the row sum: on the way they may leave their range.
@@ -134,7 +143,7 @@ export function createFinishRow(
         bounds[at] = bound;
         sum += bound;
       }
-      const predicted = memory.predicted.view[inMemory] / scale;
+      const predicted = of('predicted') / scale;
       // The nearest number cannot be farther than the exact output's.
       const distance = direction === 'nearest' ? distanceToFormat(outputFormat, exact) : Infinity;
       const half =
@@ -147,17 +156,18 @@ export function createFinishRow(
       const systematic =
         typicalWeights * element.scatter +
         // Σ b|v| for biases b of at most w each, by Cauchy and Schwarz.
-        Math.sqrt(errors.subnormalBias * memory.squares.view[inMemory]) +
+        Math.sqrt(errors.subnormalBias * squares) +
         element.accumulated +
         element.rescaled +
         (keys * anyOrder + errors.rowSum + errors.rescaledSum + finish.normalise + ofRounded) *
           size +
+        (dropout?.factor ?? 0) * element.magnitude +
         2 * element.underflow +
         sums +
         underflow.sums;
       out.systematic[at] = scaled(systematic, factor) + radius;
       const random =
-        memory.spread.view[inMemory] +
+        memory.spread.view[inMemory] * share ** 2 +
         errors.exponentialVariance * size * size +
         keys * (anyOrder * element.magnitude) ** 2 +
         (arithmetic.partials * element.magnitude) ** 2;
@@ -195,11 +205,19 @@ export function createFinishRow(
     lse.deviation[local] = scaled(Math.sqrt(errors.exponentialVariance / 2), inflation);
   }
 
+  /** How wrong the row sum may be, all techniques together. */
+  function rowSumError(terms: RowTerms): number {
+    const { errors, lost } = terms;
+    return (
+      weightsError(terms) + errors.rowSum + errors.rescaledSum + roundedRowSum(terms) + 2 * lost
+    );
+  }
+
   /** False, with nothing done, where the errors are too large for the first order. */
   return function finishRow(finished: FinishedRow): boolean {
-    const { local, row, keys, errors, plan } = finished;
+    const { local, row, keys, errors, plan, sunk } = finished;
     const gain = plan.blocks.reduce((most, block) => Math.max(most, block.gain[local]), 0);
-    const terms: RowTerms = {
+    const ofKeys: RowTerms = {
       arithmetic,
       errors,
       keys,
@@ -210,17 +228,27 @@ export function createFinishRow(
       lost: keys * underflow.weights * gain,
       gain,
     };
-    const wrong =
-      weightsError(terms) +
-      errors.rowSum +
-      errors.rescaledSum +
-      roundedRowSum(terms) +
-      2 * terms.lost;
-    if (!(wrong < 1 / 2)) return false;
+    const terms = sunk === null ? ofKeys : withSink(ofKeys, sunk, plan, local);
+    const ofLse = sunk === null || sunk.isInLse ? terms : ofKeys;
+    const wrong = rowSumError(terms);
+    const wrongLse = ofLse === terms ? wrong : rowSumError(ofLse);
+    if (!(wrong < 1 / 2 && wrongLse < 1 / 2)) return false;
     const isBounded = plan.overflows[local] === 0;
-    const inflation = isBounded ? (up * (1 + errors.largest)) / (1 - wrong) : Infinity;
-    finishElements(finished, terms, inflation);
-    finishLse(finished, terms, inflation);
+    const inflation = (error: number) =>
+      isBounded ? (up * (1 + errors.largest)) / (1 - error) : Infinity;
+    finishElements(finished, terms, inflation(wrong));
+    finishLse(finished, ofLse, inflation(wrongLse));
     return true;
   };
+
+  /** A row relative to its whole row sum, of which a sink has a part. */
+  function withSink(terms: RowTerms, sunk: SunkRow, plan: RowPlan, local: number): RowTerms {
+    const gain = Math.max(terms.gain * sunk.share, sunk.gain);
+    return {
+      ...terms,
+      errors: errorsWithSink(terms.errors, sunk, arithmetic, plan.origin[local]),
+      lost: terms.keys * underflow.weights * gain,
+      gain,
+    };
+  }
 }

@@ -4,13 +4,14 @@ import type { OutputRounding } from '../../../kernels/index.js';
 
 // The end of a row: `normalise` and `output-round`, section 8 of docs/bounds.md.
 
-/** `normalise`: the reciprocal and the product with it; the logarithm and what joins it to m. Theorem 8. */
+/** `normalise`: dropout's factor; the reciprocal and the product with it; the logarithm and what joins it to m. Theorem 8. */
 export const normaliseBound: TechniqueBound = {
   // A kernel that divides every weight by the row sum rounds every one.
-  elements: ({ arithmetic: { finish, maximum, underflow } }) => {
+  elements: ({ arithmetic: { finish, maximum, underflow, dropout } }) => {
     const isOfWeights = maximum.kind === 'whole-row';
+    const factor = dropout?.factor ?? 0;
     return ({ size, magnitude }) =>
-      finish.normalise * (isOfWeights ? magnitude : size) + underflow.sums;
+      finish.normalise * (isOfWeights ? magnitude : size) + factor * magnitude + underflow.sums;
   },
   lse: (row) => {
     const { finish, scaleError } = row.arithmetic;

@@ -19,7 +19,7 @@ import {
 import { createAddends, type Addends } from './addend.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
 import { tileRows } from './memory.js';
-import { createSharedMaximum } from './shared-maximum.js';
+import { createSharedMaximum } from './row-units.js';
 import { factorsError, problemPremises, type Premises } from '../premises/premises.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */

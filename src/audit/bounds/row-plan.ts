@@ -2,6 +2,7 @@ import { type KernelArithmetic, type MaximumRule, roundoff32 } from '../../../ke
 import { formats } from '../../formats/index.js';
 import { largestKnownError, type WeightRounding } from './weights.js';
 import { rescaleFactorError } from './sums.js';
+import { ratio, type RowUnits } from './row-units.js';
 import { commonExponentError, largestExponentError } from './scores.js';
 
 /** What the maxima in use are while one block of keys is worked on, a number for each row. */
@@ -54,12 +55,7 @@ export function followMaximum(
 }
 
 /** What is known of the rows before the first weight: arrays of one number for each row. */
-interface KnownRows {
-  /** The maximum in use (log2) where it is not the row's own; null where it is. */
-  readonly shared: number | null;
-  /** log2 Σ 2^exponent, and the largest exponent. */
-  readonly lse: Float64Array;
-  readonly maximum: Float64Array;
+interface KnownRows extends RowUnits {
   /** How far an exponent (log2) may be off from errors of the scores, at most. */
   readonly uncertainty: Float64Array;
 }
@@ -86,6 +82,8 @@ export interface BlockPlan {
 /** The whole way of up to 64 rows. */
 export interface RowPlan {
   readonly blocks: readonly BlockPlan[];
+  /** What exponents are relative to in the end (log2). */
+  readonly origin: Float64Array;
   /** The largest magnitude of a maximum in use, and that of the last one (log2). */
   readonly largestMaximum: Float64Array;
   readonly finalMaximum: Float64Array;
@@ -139,7 +137,7 @@ function growthOf(x: number): number {
 function planWhole(
   { exponent, maximum, exponential, finish, weightFormat, weightScale = 1 }: KernelArithmetic,
   rounding: WeightRounding,
-  { lse, maximum: largest, uncertainty, shared }: KnownRows,
+  { lse, maximum: largest, uncertainty, shared, denominator, sink }: KnownRows,
   blocks: number,
 ): RowPlan {
   const rows = lse.length;
@@ -148,33 +146,54 @@ function planWhole(
   const mostWeight = Math.log2(formats[weightFormat].maxFinite / weightScale);
   const block = emptyBlock(rows);
   const isDivided = maximum.kind === 'whole-row';
+  const origins = new Float64Array(rows);
   for (let i = 0; i < rows; i++) {
     if (!Number.isFinite(lse[i])) continue;
-    const origin = isDivided ? lse[i] : (shared ?? largest[i]);
+    if (!Number.isFinite(largest[i])) continue;
+    const origin = isDivided ? Math.min(denominator[i], lse[i] + 900) : (shared ?? largest[i]);
     // No weight is more than one where the maximum is that of the very scores that the kernel has.
     if (!isDivided && shared !== null) reach[i] = Math.max(0, largest[i] - origin + uncertainty[i]);
     // The largest weight itself may be the largest number of the format.
     if (reach[i] > 0 && reach[i] >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
+    origins[i] = origin;
     block.shift[i] = -origin;
-    block.gain[i] = 2 ** (origin - lse[i]);
+    block.gain[i] = ratio(origin - lse[i]);
     const wrong = uncertainty[i] + largestExponentError(exponent, Math.abs(largest[i]));
     // Twice: once in the weight, once in the sum that it is divided by, both rounded to fp32.
     const relative =
       2 * (growthOf(wrong) + exponential.hardware + finish.normalise + 4 * roundoff32);
-    const isKnown = isDivided && relative <= largestKnownError;
+    const isKnown = isDivided && rounding.isOfWeights && relative <= largestKnownError;
     block.uncertainty[i] = relative;
     block.relative[i] = isKnown ? 0 : rounding.relative + roundoff32;
     // Rounded before or after the division by the row sum, whichever has the higher floor.
-    block.least[i] = isKnown ? 0 : rounding.least * Math.max(1, 1 / block.gain[i]);
+    const divided = sink[i] === -Infinity ? 1 / block.gain[i] : ratio(denominator[i] - origin);
+    block.least[i] = isKnown ? 0 : rounding.least * Math.max(1, divided);
   }
+  // A sink may be a score among others, so that where it is the largest the others are relative to it.
+  const above = largest.map((most, i) => Math.max(0, sink[i] - (shared ?? most)));
+  const ofSink = (i: number) => (above[i] > 0 ? Math.abs(sink[i]) : 0);
   return {
     blocks: Array.from({ length: blocks }, () => block),
-    largestMaximum: largest.map((most) => Math.max(Math.abs(most), Math.abs(shared ?? most))),
-    finalMaximum: largest.map((most) => Math.abs(shared ?? most)),
-    logarithm: largest.map((most, i) => Math.abs(lse[i] - (shared ?? most))),
+    origin: origins,
+    largestMaximum: largest.map(
+      (most, i) =>
+        Math.max(Math.abs(most), Math.abs(shared ?? most), ofSink(i)) + above[i],
+    ),
+    finalMaximum: largest.map((most, i) =>
+      Math.max(Math.abs(shared ?? most), ofSink(i)),
+    ),
+    logarithm: largest.map((most, i) =>
+      Math.max(Math.abs(lse[i] - (shared ?? most)), above[i] > 0 ? Math.abs(lse[i] - sink[i]) : 0),
+    ),
     reach,
     overflows,
   };
+}
+
+/** A maximum in use below this leaves no weight in the end: none that fp64 has. */
+function leastLasting(path: readonly BlockPath[], i: number): number {
+  const last = path.at(-1)?.low[i] ?? -Infinity;
+  return last === -Infinity ? Infinity : last - 1100;
 }
 
 function planOnline(
@@ -193,14 +212,16 @@ function planOnline(
   const logarithm = new Float64Array(rows);
   const overflows = new Uint8Array(rows);
   const mostReach = new Float64Array(rows);
+  const origin = new Float64Array(rows);
   const blocks = path.map(() => emptyBlock(rows));
   for (let i = 0; i < rows; i++) {
     for (const { low, high } of path)
-      if (low[i] !== -Infinity)
+      if (high[i] >= leastLasting(path, i))
         largestMaximum[i] = Math.max(largestMaximum[i], Math.abs(low[i]), Math.abs(high[i]));
     const last = path.at(-1);
     const lastLow = last?.low[i] ?? 0;
     const lastHigh = last?.high[i] ?? 0;
+    origin[i] = (lastLow + lastHigh) / 2;
     finalMaximum[i] = Math.max(Math.abs(lastLow), Math.abs(lastHigh));
     logarithm[i] =
       Math.abs(offset) + Math.max(Math.abs(lse[i] - lastLow), Math.abs(lse[i] - lastHigh));
@@ -226,7 +247,7 @@ function planOnline(
       const known = offset + maxima[b][i] + uncertainty[i] - low[i];
       const limit = offset + maximum.threshold + own;
       const reach = Math.min(known, limit);
-      const isKnown = relative <= largestKnownError;
+      const isKnown = rounding.isOfWeights && relative <= largestKnownError;
       const isOver =
         Math.min(2 ** known * (1 + relative), 2 ** limit * (1 + growthOf(own))) >
         rounding.maxFinite;
@@ -248,5 +269,5 @@ function planOnline(
       }
     }
   }
-  return { blocks, largestMaximum, finalMaximum, logarithm, reach: mostReach, overflows };
+  return { blocks, origin, largestMaximum, finalMaximum, logarithm, reach: mostReach, overflows };
 }

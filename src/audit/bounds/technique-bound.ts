@@ -101,6 +101,8 @@ export class RowErrors {
 
   /** Adds the weights of a tile: Σ w of it, with errors that are the same for all of them. */
   addTile(mass: number, common: number, commonOfLse: number, rescales: number): void {
+    // 0 · ∞: a tile without weight may have any errors.
+    if (mass === 0) return;
     this.mass += mass;
     this.blockMass += mass;
     this.common += mass * common;
@@ -109,4 +111,20 @@ export class RowErrors {
     this.rescales += mass * rescales;
     this.rescalesSquared += mass * rescales * rescales;
   }
+  /** The same relative to a row sum that is larger: these are `share` of it. */
+  times(share: number): RowErrors {
+    const scaled = new RowErrors();
+    for (const name of linear) scaled[name] = this[name] * share;
+    for (const name of quadratic) scaled[name] = this[name] * share ** 2;
+    scaled.largest = this.largest;
+    return scaled;
+  }
 }
+
+/** The errors that are sums over weights, and those that are sums over their squares. */
+const linear = [
+  ...(['mass', 'polynomialMass', 'distance', 'distanceSquared', 'scores', 'scoresSquared'] as const),
+  ...(['common', 'commonSquared', 'commonOfLse', 'rescales', 'rescalesSquared'] as const),
+  ...(['rowSum', 'rescaledSum', 'rescaleUnderflow', 'subnormalBias', 'blockMass'] as const),
+] as const;
+const quadratic = ['exponentialVariance', 'squares', 'squaresAlike'] as const;

@@ -1,13 +1,14 @@
 import type { AttentionReference } from '../../../oracles/index.js';
 import { smallestNormalOf } from '../../formats/index.js';
-import type { KeyRange, Problem } from '../../problem/index.js';
+import { keptWeights, type KeyRange, type Problem } from '../../problem/index.js';
 import { alikeBinsPerOctave } from './alike.js';
 import type { HeadOperands } from './head-operands.js';
 import { type KernelArithmetic, roundoff32 } from '../../../kernels/index.js';
 import type { KeyTile } from './key-tiles.js';
 import type { ScoreTiles } from './score-tiles.js';
 import { paddedRows, sumsPerRow, tileRows, type BoundMemory } from './memory.js';
-import { weightRounding } from './weights.js';
+import { appliedRounding } from './weights.js';
+import type { SunkRow } from './row-units.js';
 import { rowSumLoss, tileLoss } from './sums.js';
 import type { RowErrors } from './technique-bound.js';
 import type { BlockPlan, RowPlan } from './row-plan.js';
@@ -26,7 +27,9 @@ interface WeighedRows {
   readonly firstRow: number;
   readonly ranges: readonly (readonly KeyRange[])[];
   readonly plan: RowPlan;
-  /** By row: the largest magnitude among the values that it sees. */
+  /** By row: what a sink does to it. */
+  readonly sunk: readonly (SunkRow | null)[];
+  /** By row: the largest magnitude among the values that it sees, times dropout's factor. */
   readonly largestValue: Float64Array;
   /** See `valueScaleOf`. */
   readonly valueScale: number;
@@ -58,24 +61,33 @@ export function createWeigher(
   const { queries, vDim } = shape;
   const { exponential, maximum, underflow } = arithmetic;
   const { kernels, vStride, tableBits } = memory;
-  const rounding = weightRounding(arithmetic);
+  const rounding = appliedRounding(arithmetic);
+  const kept = keptWeights(problem, shape);
+  const keptOfRow = new Uint8Array(tileRows);
   const binsPerOctave = alikeBinsPerOctave(arithmetic.weightFormat);
   const offset = maximum.kind === 'online' ? maximum.offset : 0;
   const loss = tileLoss(arithmetic, tileRows, smallestNormalOf(problem.v));
 
-  function loadMagnitudes({ operands, firstRow, ranges, valueScale }: WeighedRows): void {
+  /** Σ w|v| of the rows, relative to the same sum as the weights. */
+  function loadMagnitudes(rows: WeighedRows): void {
+    const { operands, firstRow, valueScale, largestValue } = rows;
     const first = operands.head * queries + firstRow;
     memory.magnitude.view.fill(0);
-    for (let i = 0; i < ranges.length; i++)
-      memory.magnitude.view.set(
-        magnitude.subarray((first + i) * vDim, (first + i + 1) * vDim),
-        i * vStride,
-      );
-    if (valueScale === 1) return;
-    for (let i = 0; i < memory.magnitude.view.length; i++) memory.magnitude.view[i] *= valueScale;
+    for (let i = 0; i < rows.ranges.length; i++) {
+      const share = rows.sunk[i]?.share ?? 1;
+      const ofRow = memory.magnitude.view.subarray(i * vStride, i * vStride + vDim);
+      ofRow.set(magnitude.subarray((first + i) * vDim, (first + i + 1) * vDim));
+      // Beside a sink that has all the weight nothing is left to divide: then what it is at most.
+      if (share !== 1)
+        for (let c = 0; c < vDim; c++)
+          ofRow[c] = Math.min(ofRow[c] / share, largestValue[i]) || largestValue[i];
+      if (valueScale !== 1) for (let c = 0; c < vDim; c++) ofRow[c] *= valueScale;
+    }
   }
 
   function loadKeys({ operands, valueScale }: WeighedRows, tile: KeyTile): void {
+    // Products with dropout's factor.
+    const factor = valueScale / (kept?.share ?? 1);
     memory.values.view.fill(0);
     for (let place = 0; place < tileRows; place++) {
       const key = tile.order[place];
@@ -87,11 +99,23 @@ export function createWeigher(
       const at = (row - first) * vDim;
       memory.values.view.set(values.subarray(at, at + vDim), place * vStride);
     }
-    if (valueScale === 1) return;
-    for (let i = 0; i < memory.values.view.length; i++) memory.values.view[i] *= valueScale;
+    if (factor === 1) return;
+    for (let i = 0; i < memory.values.view.length; i++) memory.values.view[i] *= factor;
   }
 
-  function weigh(tile: KeyTile, block: BlockPlan, padded: number): void {
+  /** Of weights that dropout leaves out nothing reaches V. The row sum has had them. */
+  function drop({ operands, firstRow, ranges }: WeighedRows, tile: KeyTile): void {
+    if (kept === null) return;
+    const views = [memory.scores, memory.rounding, memory.known, memory.variance];
+    for (let i = 0; i < ranges.length; i++) {
+      kept.fill(operands.head, firstRow + i, tile.firstKey, keptOfRow);
+      for (let place = 0; place < tileRows; place++)
+        if (keptOfRow[tile.order[place]] === 0)
+          for (const { view } of views) view[i * tileRows + place] = 0;
+    }
+  }
+
+  function weigh(rows: WeighedRows, tile: KeyTile, block: BlockPlan, padded: number): void {
     for (const name of ['shift', 'gain', 'uncertainty', 'relative', 'least'] as const)
       memory[name].view.set(block[name]);
     kernels.weigh(
@@ -119,6 +143,7 @@ export function createWeigher(
       tableBits,
       memory.sums.address,
     );
+    drop(rows, tile);
     kernels.moments(
       memory.scores.address,
       memory.rounding.address,
@@ -186,7 +211,7 @@ export function createWeigher(
       const block = plan.blocks[tile.block];
       scoreTiles.score(tile, ranges);
       loadKeys(rows, tile);
-      weigh(tile, block, padded);
+      weigh(rows, tile, block, padded);
       errors.forEach((row, i) => addToRow(row, i, tile, block, largestValue[i]));
       kernels.addTile(
         memory.tileSum.address,

@@ -51,6 +51,8 @@ export interface WeightRounding {
   readonly relative: number;
   /** Largest error of a subnormal result. */
   readonly least: number;
+  /** Whether it is weights themselves that are rounded, and not their products with a factor. */
+  readonly isOfWeights: boolean;
 }
 
 /** A weight known to within this relative error is taken as known, one that is not may be anywhere. */
@@ -74,6 +76,23 @@ export function weightRounding({
     saturates: name === 'e4m3' || name === 'e5m2' || name === 'e2m1',
     relative: u / (1 + u),
     least: smallestSubnormal(format) / 2 / weightScale,
+    isOfWeights: true,
+  };
+}
+
+/**
+ * What rounding does to P before its product with V: with dropout before or after the factor 1/(1 − p), or both times,
+ * relative to P with the factor in either case. Theorem 12 of docs/bounds.md.
+ */
+export function appliedRounding(arithmetic: KernelArithmetic): WeightRounding {
+  const once = weightRounding(arithmetic);
+  const { dropout } = arithmetic;
+  if (dropout === undefined) return once;
+  return {
+    ...once,
+    relative: (1 + once.relative) ** dropout.roundings - 1,
+    least: once.least * dropout.roundings,
+    isOfWeights: false,
   };
 }
 
