@@ -18,15 +18,15 @@ export interface Addends {
 /**
  * The size of ALiBi terms: slope times the distance from the diagonal. With a causal mask a kernel may add slope times
  * the key's number instead, as FlashAttention-2 does, which moves all scores of a row by one number: then whichever is
- * larger.
+ * larger. A sink does not move with them.
  */
 function alibiSize(problem: Problem, shape: ProblemShape): ScoreAddend | null {
-  const { alibiSlopes, causal, window } = problem;
+  const { alibiSlopes, causal, window, sink } = problem;
   if (alibiSlopes === undefined) return null;
   const slopes = decodeToFloat64(alibiSlopes.data, formats[alibiSlopes.format]);
   const perSequence = alibiSlopes.shape.length === 2 ? shape.heads : 0;
   const placeOf = rowPlaces(problem, shape);
-  const mayCountKeys = causal && (window?.left ?? -1) < 0;
+  const mayCountKeys = causal && (window?.left ?? -1) < 0 && sink === undefined;
   return (head, query, firstKey, target) => {
     const place = placeOf(head, query);
     const slope = Math.abs(slopes[place.sequence * perSequence + place.head]);

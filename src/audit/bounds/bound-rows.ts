@@ -204,8 +204,7 @@ function createRowBounder(
         fillRow(local, 0);
         const ofSink = sunk[local];
         if (ofSink?.isInLse === true) boundSinkAlone(local, row, ofSink);
-      }
-      else if (!isInRange(norms, scoreTiles.largestAddend[local])) fillRow(local, Infinity);
+      } else if (!isInRange(norms, scoreTiles.largestAddend[local])) fillRow(local, Infinity);
       else {
         const columnLargest = columns[local];
         const keys = countKeys(ofRow);

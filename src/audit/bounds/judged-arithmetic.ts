@@ -1,29 +1,13 @@
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
-import { type Premises, problemPremises } from '../premises/premises.js';
+import { anyDropout, type Premises, problemPremises } from '../premises/premises.js';
 import {
-  type DropoutArithmetic,
   type KernelArithmetic,
   type KernelModel,
   kernelModels,
   type PremiseDeclaration,
 } from '../../../kernels/index.js';
 import { RequestError } from '../../request-error.js';
-
-/**
- * The factor 1/(1 − p) of a p that is rounded, as is the difference, the reciprocal and the product with it; P is
- * rounded once, but by a framework that writes what it computes: the weights, and those with the factor.
- */
-function anyDropout(
-  probability: number,
-  { elementwise, scoreRounding }: Premises,
-): DropoutArithmetic {
-  const ofProbability = probability / (1 - probability) / 2;
-  return {
-    roundings: scoreRounding > 0 ? 2 : 1,
-    factor: elementwise * (2 + ofProbability),
-  };
-}
 
 /**
  * What is admitted of any correct kernel, in any order of operations, with an output in `outputFormat`.

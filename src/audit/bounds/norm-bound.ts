@@ -20,7 +20,8 @@ import { createAddends, type Addends } from './addend.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
 import { tileRows } from './memory.js';
 import { createSharedMaximum } from './row-units.js';
-import { factorsError, problemPremises, type Premises } from '../premises/premises.js';
+import { anyDropout, factorsError, problemPremises, type Premises } from '../premises/premises.js';
+import type { DropoutArithmetic } from '../../../kernels/index.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */
 export interface RowBound {
@@ -50,7 +51,7 @@ export interface RowBound {
   readonly declared: DeclaredErrors;
 }
 
-/** Errors that follow from what a kernel declares; zeros where it declares nothing. */
+/** Errors that follow from what a kernel declares, and dropout's factor, which is one for all; else zeros. */
 interface DeclaredErrors {
   /** Relative to Σ w|v − O|. */
   readonly ofWeights: number;
@@ -100,6 +101,8 @@ export class KernelBound {
   readonly #extentsOf: (kvHead: number) => KeyExtents;
   readonly #extents = new Map<number, KeyExtents>();
   readonly #addends: Addends | null;
+  readonly #sinks: Float64Array | null;
+  readonly #dropout: DropoutArithmetic & { readonly share: number };
   /** By row, once it is known. */
   readonly #largestAddends: Float64Array;
   readonly #recent: ({ readonly row: number; readonly bound: RowBound } | undefined)[] = [];
@@ -122,6 +125,14 @@ export class KernelBound {
     this.#reference = reference;
     this.#extentsOf = createKeyExtents(problem, shape);
     this.#addends = createAddends(problem, shape);
+    this.#sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
+    this.#dropout =
+      problem.dropout === undefined
+        ? { roundings: 1, factor: 0, share: 1 }
+        : {
+            ...anyDropout(problem.dropout.probability, premises),
+            share: 1 - problem.dropout.probability,
+          };
     this.#largestAddends = new Float64Array(this.#addends === null ? 0 : reference.maximum.length);
     this.#largestAddends.fill(NaN);
     this.#weightFormat = formats[premises.weightFormat];
@@ -188,6 +199,17 @@ export class KernelBound {
     return largest;
   }
 
+  /**
+   * How large a sink is, as far as exponents' errors are relative to it: its score, by its weight where that is small; where
+   * it is the largest, all others may be relative to it.
+   */
+  #sinkSize(head: number, maximum: number): number {
+    const sink = this.#sinks?.[head % this.#reference.shape.heads] ?? -Infinity;
+    if (sink === -Infinity) return 0;
+    const above = maximum === -Infinity ? 0 : sink - maximum;
+    return above > 0 ? Math.abs(sink) + above : Math.abs(sink) * Math.exp(above);
+  }
+
   /** The bound of row `row`, counted over [batch, heads, queries]; the last ones are kept. */
   row(row: number): RowBound {
     const place = row % recentRows;
@@ -202,6 +224,7 @@ export class KernelBound {
     const {
       shape,
       maximum,
+      denominator,
       quantities: {
         lse: { values: lse, radius: lseRadius },
       },
@@ -214,7 +237,9 @@ export class KernelBound {
     const ranges = this.#mask.ranges(head, row % shape.queries);
     const n = countKeys(ranges);
     const extents = this.#extentsOfRow(row);
-    const largestValue = extents.value(ranges);
+    const largestValue = extents.value(ranges) / this.#dropout.share;
+    const sink = this.#sinkSize(head, maximum[row]);
+    const additions = n + (sink > 0 ? 1 : 0);
     const queryNorm = this.#queryNorm(row);
     const keyNorm = extents.keyNorm(ranges);
     const score = largestProduct(Math.abs(scale), queryNorm, keyNorm);
@@ -227,7 +252,7 @@ export class KernelBound {
     const usualDots = Math.expm1(shape.qkDim * usualAccumulation);
     const usualScoreError =
       usualDots * score +
-      4 * elementwise * (score + added) +
+      4 * elementwise * (score + added + sink) +
       (softcap === null ? 0 : (tanh + 4 * elementwise) * capped);
     // Scores beyond fp64 have any error; 0 · ∞ would be none.
     const declaredScoreError =
@@ -236,7 +261,7 @@ export class KernelBound {
         : Math.max(0, dots - usualDots) * score +
           operands * Math.abs(scale) * (queryNorm + least) * (keyNorm + least) +
           4 * elementwise * away +
-          (added > 0 ? 5 : 4) * scoreRounding * (score + added + away) +
+          (added > 0 ? 5 : 4) * scoreRounding * (score + added + sink + away) +
           scoreFloor;
     const ofFactors = factorsError(factors, n);
     const weightError = (ofScores: number, ofFactor: number) =>
@@ -249,11 +274,11 @@ export class KernelBound {
         : usualWeight - usualDots * score + Math.sqrt(shape.qkDim) * usualAccumulation * score;
     const sums = Math.expm1(n * accumulation);
     const usualSums = Math.expm1(n * usualAccumulation);
-    const rowSums = n * this.#premises.rowSumAddition;
+    const rowSums = additions * this.#premises.rowSumAddition;
     const u = unitRoundoff(this.#weightFormat);
     // The denominator in units of the largest weight, or of what is one for a maximum that is shared.
     // ∞ − ∞ where no score is finite: there are no weights to lose.
-    const relative = Math.exp(lse[row] - (origin ?? maximum[row]));
+    const relative = Math.exp(denominator[row] - (origin ?? maximum[row]));
     const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
     const { rowSumRounded, partials, weightScale } = this.#premises;
     const leastWeight = smallestSubnormal(this.#weightFormat) / 2 / weightScale;
@@ -266,7 +291,7 @@ export class KernelBound {
     const declared: DeclaredErrors = {
       ofWeights: weight - usualWeight,
       ofMagnitude: (partials + Math.max(0, sums - usualSums)) * (1 + 2 ** -6),
-      ofValue: rounded,
+      ofValue: rounded + this.#dropout.factor,
       floor: origin !== null || sumUnderflow > underflow ? floor : 0,
       halves: this.#premises.outputRounding === 'nearest' ? 0 : 2,
     };
@@ -274,16 +299,16 @@ export class KernelBound {
       weight,
       typicalWeight,
       range: 2 * largestValue,
-      weightRounding: (u / (1 + u)) * (1 + 2 ** -6),
+      weightRounding: this.#dropout.roundings * (u / (1 + u)) * (1 + 2 ** -6),
       accumulation: (sums + partials) * (1 + 2 ** -6),
-      normalisation: (rowSums + 4 * elementwise + rounded) * (1 + 2 ** -6),
+      normalisation: (rowSums + 4 * elementwise + rounded + this.#dropout.factor) * (1 + 2 ** -6),
       addition: usualAccumulation,
       floor,
       lse:
         weight +
         (rowSums + rounded) * (1 + 2 ** -6) +
         logarithm +
-        4 * elementwise * (capped + added + away + Math.abs(lse[row])) +
+        4 * elementwise * (capped + added + sink + away + Math.abs(lse[row])) +
         lseRadius[row],
       keys: n,
       isCoarse: typicalWeight + declared.ofWeights >= 1 / 2,

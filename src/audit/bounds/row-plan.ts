@@ -2,7 +2,7 @@ import { type KernelArithmetic, type MaximumRule, roundoff32 } from '../../../ke
 import { formats } from '../../formats/index.js';
 import { largestKnownError, type WeightRounding } from './weights.js';
 import { rescaleFactorError } from './sums.js';
-import { ratio, type RowUnits } from './row-units.js';
+import { mostSunken, type RowUnits } from './row-units.js';
 import { commonExponentError, largestExponentError } from './scores.js';
 
 /** What the maxima in use are while one block of keys is worked on, a number for each row. */
@@ -150,14 +150,15 @@ function planWhole(
   for (let i = 0; i < rows; i++) {
     if (!Number.isFinite(lse[i])) continue;
     if (!Number.isFinite(largest[i])) continue;
-    const origin = isDivided ? Math.min(denominator[i], lse[i] + 900) : (shared ?? largest[i]);
+    const divisor = Math.min(denominator[i], lse[i] + mostSunken);
+    const origin = isDivided ? divisor : (shared ?? largest[i]);
     // No weight is more than one where the maximum is that of the very scores that the kernel has.
     if (!isDivided && shared !== null) reach[i] = Math.max(0, largest[i] - origin + uncertainty[i]);
     // The largest weight itself may be the largest number of the format.
     if (reach[i] > 0 && reach[i] >= Math.min(largestExponent, mostWeight)) overflows[i] = 1;
     origins[i] = origin;
     block.shift[i] = -origin;
-    block.gain[i] = ratio(origin - lse[i]);
+    block.gain[i] = 2 ** (origin - lse[i]);
     const wrong = uncertainty[i] + largestExponentError(exponent, Math.abs(largest[i]));
     // Twice: once in the weight, once in the sum that it is divided by, both rounded to fp32.
     const relative =
@@ -166,7 +167,8 @@ function planWhole(
     block.uncertainty[i] = relative;
     block.relative[i] = isKnown ? 0 : rounding.relative + roundoff32;
     // Rounded before or after the division by the row sum, whichever has the higher floor.
-    const divided = sink[i] === -Infinity ? 1 / block.gain[i] : ratio(denominator[i] - origin);
+    const divided =
+      sink[i] === -Infinity ? 1 / block.gain[i] : 2 ** Math.min(divisor - origin, mostSunken);
     block.least[i] = isKnown ? 0 : rounding.least * Math.max(1, divided);
   }
   // A sink may be a score among others, so that where it is the largest the others are relative to it.
@@ -176,12 +178,9 @@ function planWhole(
     blocks: Array.from({ length: blocks }, () => block),
     origin: origins,
     largestMaximum: largest.map(
-      (most, i) =>
-        Math.max(Math.abs(most), Math.abs(shared ?? most), ofSink(i)) + above[i],
+      (most, i) => Math.max(Math.abs(most), Math.abs(shared ?? most), ofSink(i)) + above[i],
     ),
-    finalMaximum: largest.map((most, i) =>
-      Math.max(Math.abs(shared ?? most), ofSink(i)),
-    ),
+    finalMaximum: largest.map((most, i) => Math.max(Math.abs(shared ?? most), ofSink(i))),
     logarithm: largest.map((most, i) =>
       Math.max(Math.abs(lse[i] - (shared ?? most)), above[i] > 0 ? Math.abs(lse[i] - sink[i]) : 0),
     ),

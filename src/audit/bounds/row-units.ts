@@ -43,13 +43,11 @@ export function createSharedMaximum(
   };
 }
 
-/** Ratios of what rows are relative to are kept within 2^±this, where products of them are numbers. */
-const mostOctaves = 900;
-
-/** 2^x, or as near to it as is still a number with room on both sides. */
-export function ratio(x: number): number {
-  return 2 ** Math.min(Math.max(x, -mostOctaves), mostOctaves);
-}
+/**
+ * A row sum with a sink counts as no more than 2^this times that of the keys, so that squares of the ratio are numbers:
+ * beyond, no weight is left that bounds could be about.
+ */
+export const mostSunken = 400;
 
 /** What the weights of up to 64 rows are relative to: log2, a number for each row. */
 export interface RowUnits {

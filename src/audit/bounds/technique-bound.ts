@@ -123,7 +123,14 @@ export class RowErrors {
 
 /** The errors that are sums over weights, and those that are sums over their squares. */
 const linear = [
-  ...(['mass', 'polynomialMass', 'distance', 'distanceSquared', 'scores', 'scoresSquared'] as const),
+  ...([
+    'mass',
+    'polynomialMass',
+    'distance',
+    'distanceSquared',
+    'scores',
+    'scoresSquared',
+  ] as const),
   ...(['common', 'commonSquared', 'commonOfLse', 'rescales', 'rescalesSquared'] as const),
   ...(['rowSum', 'rescaledSum', 'rescaleUnderflow', 'subnormalBias', 'blockMass'] as const),
 ] as const;

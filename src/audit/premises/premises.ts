@@ -7,6 +7,7 @@ import {
 } from '../../formats/index.js';
 import {
   type AccumulatorFormat,
+  type DropoutArithmetic,
   largestScore32,
   type OutputRounding,
   type PremiseDeclaration,
@@ -295,4 +296,19 @@ export function problemPremises(problem: Problem, output: FormatName): Premises 
  */
 export function factorsError(factors: Premises['factors'], keys: number): number {
   return factors === null ? 0 : Math.max(0, Math.ceil(keys / factors.tileKeys) - 1) * factors.error;
+}
+
+/**
+ * The factor 1/(1 − p) of a p that is rounded, as is the difference, the reciprocal and the product with it; P is
+ * rounded once, but by a framework that writes what it computes: the weights, and those with the factor.
+ */
+export function anyDropout(
+  probability: number,
+  { elementwise, scoreRounding }: Premises,
+): DropoutArithmetic {
+  const ofProbability = probability / (1 - probability) / 2;
+  return {
+    roundings: scoreRounding > 0 ? 2 : 1,
+    factor: elementwise * (2 + ofProbability),
+  };
 }

@@ -1,11 +1,5 @@
 import type { KernelOutputs } from '../../../src/audit/index.js';
-import {
-  decodeTensor,
-  decodeToFloat64,
-  formats,
-  round,
-  type FormatName,
-} from '../../../src/formats/index.js';
+import { decodeTensor, formats, round, type FormatName } from '../../../src/formats/index.js';
 import {
   keptWeights,
   keysOf,
@@ -57,14 +51,15 @@ export function liberalKernel(
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const [q, k, v] = [problem.q, problem.k, problem.v].map((tensor) => decodeTensor(tensor));
   const sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
-  const slopes =
-    problem.alibiSlopes === undefined ? null : decodeTensor(problem.alibiSlopes);
+  const slopes = problem.alibiSlopes === undefined ? null : decodeTensor(problem.alibiSlopes);
   const bias = problem.bias === undefined ? null : decodeTensor(problem.bias);
   const mask = problemMask(problem, shape);
   const kept = keptWeights(problem, shape);
   const placeOf = rowPlaces(problem, shape);
   const weightFormat = formats[problem.v.format];
   const exponential = (x: number) => fround(liberties.base === 2 ? 2 ** x : Math.exp(x));
+  // What is common to a row may be left out where there is no sink.
+  const countsKeys = liberties.alibi === 'key' && problem.causal && sinks === null;
   const toBase = liberties.base === 2 ? Math.LOG2E : 1;
   const scale = fround(problem.scale);
   const scaleOfSum = fround(fround(problem.scale) * toBase);
@@ -77,14 +72,17 @@ export function liberalKernel(
     if (bias !== null) {
       const sizes = [1, 1, 1, 1, ...problem.bias!.shape].slice(-4);
       const at = [place.sequence, place.head, place.query, local];
-      const flat = at.reduce((index, x, axis) => index * sizes[axis] + (sizes[axis] === 1 ? 0 : x), 0);
+      const flat = at.reduce(
+        (index, x, axis) => index * sizes[axis] + (sizes[axis] === 1 ? 0 : x),
+        0,
+      );
       sum = fround(bias[flat]);
     }
     if (slopes === null) return sum;
     const perSequence = problem.alibiSlopes!.shape.length === 2 ? heads : 0;
     const slope = slopes[place.sequence * perSequence + place.head];
     const diagonal = place.query + place.keys - place.queries;
-    const ofKey = liberties.alibi === 'key' && problem.causal;
+    const ofKey = countsKeys;
     return fround(sum + fround(fround(slope) * (ofKey ? local : -Math.abs(diagonal - local))));
   }
 
@@ -126,7 +124,13 @@ export function liberalKernel(
       }
     }
     if (liberties.sink === 'at-the-end' && sink !== -Infinity) {
-      if (maximum === -Infinity) maximum = ofSink;
+      // Whose sum would leave the range of fp32 has to be rescaled.
+      if (maximum === -Infinity || ofSink - maximum > 80) {
+        const factor = exponential(fround(maximum - ofSink));
+        total = fround(total * factor);
+        for (const j of done) weights[j] = fround(weights[j] * factor);
+        maximum = ofSink;
+      }
       total = fround(total + exponential(fround(ofSink - maximum)));
     }
     return { weights, total, maximum };
@@ -147,7 +151,7 @@ export function liberalKernel(
     if (ofLse.total > 0)
       lse[row] = fround(fround(ofLse.maximum / toBase) + fround(Math.log(ofLse.total)));
     // FlashAttention-2 leaves out of ALiBi what is common to a row, and so does its LSE.
-    if (liberties.alibi === 'key' && slopes !== null && problem.causal) lse[row] = NaN;
+    if (countsKeys && slopes !== null) lse[row] = NaN;
     if (visible.length === 0) continue;
     const sums = new Float64Array(vDim);
     const isKept = new Uint8Array(1);
@@ -167,7 +171,6 @@ export function liberalKernel(
       out[row * vDim + c] = x;
     }
   }
-  void decodeToFloat64;
   return {
     out: encode(out, outputFormat, [batch, heads, queries, vDim]),
     lse: encode(lse, 'fp32', [batch, heads, queries]),
