@@ -65,6 +65,13 @@ export type { ElementTest } from './element-test.js';
 export { createUlpScale, type ErrorProfile, type Percentiles } from './error-profile.js';
 export type { NumberTest, NumberTest as LseTest } from './number-test.js';
 export { describePlace, elementAt, placeOf, type Coordinates } from './kernel-outputs.js';
+export {
+  compareOutputs,
+  comparedTile,
+  type Closeness,
+  type OutputDifference,
+} from './output-difference.js';
+export { signedRankTest, type SignedRank } from './signed-rank.js';
 export type { RowStatistics } from './row-statistics.js';
 export type { PremiseDeclaration } from '../../kernels/index.js';
 export {

@@ -21,7 +21,7 @@ import {
   type SampledRows,
 } from '../audit/index.js';
 import { problemShape, type Problem } from '../problem/index.js';
-import { createAuditReport, type AuditReport, type Provenance } from '../report/json/index.js';
+import { createAuditReport, type JudgedReport, type Provenance } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
 import type { DeclaredArithmetic } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
@@ -79,7 +79,7 @@ export interface AuditResult {
   readonly problem: Problem;
   readonly outputs: KernelOutputs;
   readonly audit: Audit;
-  readonly report: AuditReport;
+  readonly report: JudgedReport;
   readonly origin: Provenance;
   readonly reference: AttentionReference;
   /** Which kernel the output looks like; null when that was not asked. */

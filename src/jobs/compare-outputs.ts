@@ -1,5 +1,6 @@
 import {
   auditOutputs,
+  compareOutputs,
   sampledQuantity,
   type ElementBounds,
   type JudgedElements,
@@ -35,8 +36,8 @@ export type OutputComparer = (name: string, output: SourcedTensor) => ComparedOu
 /**
  * Judges outputs of one problem by the same measure, so that they can stand side by side: as those of any
  * correct kernel, whatever is declared of one of them, against one oracle and bounds that are made once
- * for each output format. LSEs are not judged, nor is the cause of a failure looked for. What it returns
- * throws a RequestError when a tensor does not fit the problem.
+ * for each output format. LSEs are not judged, nor is the cause of a failure looked for. Each but the first is
+ * compared with the first. What it returns throws a RequestError when a tensor does not fit the problem.
  *
  * @param problem whose rows are judged: the whole problem, or the sample that the provenance tells of
  * @param known bounds of any correct kernel that are there already, by output format
@@ -49,10 +50,13 @@ export function createOutputComparer(
   known: Iterable<readonly [FormatName, ElementBounds]>,
 ): OutputComparer {
   const bounds = new Map(known);
+  let first: JudgedElements | null = null;
   return (name, { tensor, source }) => {
     const ofFormat = bounds.get(tensor.format);
     let plots: PlotData | undefined;
+    let elements: JudgedElements | undefined;
     const onElements = (judged: JudgedElements) => {
+      elements = judged;
       bounds.set(tensor.format, judged.bounds);
       plots = gatherPlotData(judged, { maps: 0, cells: comparedCells });
     };
@@ -72,6 +76,18 @@ export function createOutputComparer(
       outputs: { out: source },
       command: null,
     });
-    return { name, report, plots: plots! };
+    const { outputs } = elements!;
+    first ??= elements!;
+    // Which rows may err alike is told by the bounds of the first, whatever the format of this one.
+    const difference =
+      first === elements
+        ? null
+        : compareOutputs(
+            reference,
+            { unit: first.bounds.unit, selection: problem.rows },
+            first.outputs.out.values,
+            outputs.out.values,
+          );
+    return { name, report, plots: plots!, difference };
   };
 }

@@ -68,6 +68,52 @@ describe('flashproof audit', () => {
   const named = (...names: string[]) =>
     Object.fromEntries(names.map((name) => [name, tensors[name]]));
 
+  it('sets other outputs beside the judged one, whose verdict alone counts', async () => {
+    const compared = [
+      '--compare',
+      'fa4=:fa4.out',
+      '--compare',
+      ':v',
+      '--compare',
+      'again=:torch_cudnn.out',
+    ];
+    const { status, stdout } = await audit(
+      ...[small, '--output', ':torch_cudnn.out', ...compared, '--json', '-'],
+    );
+    expect(status).toBe(0);
+    const report = JSON.parse(stdout) as AuditReport;
+    await validateReport(report);
+    const { outputs, differences } = report.comparison!;
+    expect(outputs.map(({ name, pass }) => [name, pass])).toEqual([
+      ['torch_cudnn.out', true],
+      ['fa4', true],
+      ['v', false],
+      ['again', true],
+    ]);
+    expect(differences.map(({ name, closer }) => [name, closer])).toEqual([
+      ['fa4', null],
+      ['v', 'torch_cudnn.out'],
+      ['again', null],
+    ]);
+    expect(differences[2]!.differing).toBe(0);
+    const many = await audit(
+      small,
+      small.replace(/small/, './small'),
+      '--output',
+      ':fa4.out',
+      '--compare',
+      ':torch_cudnn.out',
+      '--json',
+      '-',
+    );
+    const [one] = (JSON.parse(many.stdout) as { files: { report: AuditReport }[] }).files;
+    expect(one!.report.comparison!.differences).toHaveLength(1);
+    const other = ['--compare', `x=${small}:fa4.out`];
+    expect(await refusal('audit', small, 'b.npz', ...other)).toMatch(
+      /^--compare is .* one file for/,
+    );
+  });
+
   it('passes a real kernel: verdict first, exit status 0', () => {
     const {
       status,

@@ -18,8 +18,12 @@ import {
   createAuditReport,
   createExecutionFailureReport,
   type AuditReport,
+  type JudgedReport,
   type Provenance,
 } from '../../src/report/json/audit-report.js';
+import type { ComparedOutput } from '../../src/report/html/index.js';
+import { createOutputComparer } from '../../src/jobs/index.js';
+import { reportedComparison } from '../../src/report/json/reported-comparison.js';
 import { filledProblem, pseudorandom, tensor } from '../setup/problems.js';
 
 interface Sizes {
@@ -280,9 +284,34 @@ export const executionFailure: AuditReport = createExecutionFailureReport(
   { ...provenance, outputs: {}, command: './kernel' },
 );
 
+/** The exact output, and two others beside it. */
+function comparedCase(): readonly ComparedOutput[] {
+  const reference = attentionOracle(grouped, { accuracy: auditAccuracy('bf16') });
+  const compare = createOutputComparer(grouped, reference, 1e-9, provenance, []);
+  const source = provenance.outputs['out']!;
+  const others: readonly (readonly [string, Change])[] = [
+    ['exact', same],
+    ['× 1.5', (x) => 1.5 * x],
+    ['no row', (x, i) => (i < 8 ? NaN : x)],
+  ];
+  return others.map(([name, change]) =>
+    compare(name, { tensor: outputs(grouped, change, null).out, source }),
+  );
+}
+
+/** Outputs of one problem, each beside the first. */
+export const comparedOutputs = comparedCase();
+
+/** The report of the first of them. */
+export const comparedReport: JudgedReport = {
+  ...comparedOutputs[0]!.report,
+  comparison: reportedComparison(comparedOutputs),
+};
+
 /** Every report, by name. */
 export const reports: readonly (readonly [name: string, report: AuditReport])[] = [
   ...Object.entries(judgedCases).map(([name, { report }]) => [name, report] as const),
+  ['outputs compared', comparedReport],
   ['execution failure', executionFailure],
 ];
 

@@ -17,7 +17,15 @@ import { lazily } from '../../src/lazily.js';
 import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/drawing.js';
 import { commandLines } from '../../src/report/html/provenance.js';
 import { sampled } from '../setup/effort.js';
-import { lseOf, outOf, executionFailure, judgedCases, reports } from './cases.js';
+import {
+  comparedOutputs,
+  comparedReport,
+  executionFailure,
+  judgedCases,
+  lseOf,
+  outOf,
+  reports,
+} from './cases.js';
 
 /** Elements of an output of any size whose bounds are made up: for the size and the form of a page. */
 function madeUpPlots(
@@ -110,8 +118,8 @@ function pageOf(report: AuditReport, changed: Partial<HtmlReport> = {}): HtmlRep
 const full: HtmlReport = pageOf(withTechniques, {
   exp2,
   compared: [
-    { name: 'mine', report: withTechniques, plots: pooled },
-    { name: 'theirs', report: judgedReport('pass'), plots: pooled },
+    { name: 'mine', report: withTechniques, plots: pooled, difference: null },
+    { name: 'theirs', report: judgedReport('pass'), plots: pooled, difference: null },
   ],
   identification: 'The output is\nthat of nobody.',
 });
@@ -209,6 +217,8 @@ describe('an HTML report', () => {
   test('has landmarks, headings, names and tables, and loads nothing, whatever was judged', async () => {
     for (const [name, html] of await pages()) expect(faults(html), name).toEqual([]);
     expect(faults(await renderHtml(full))).toEqual([]);
+    const sideBySide = pageOf(comparedReport, { compared: comparedOutputs });
+    expect(faults(await renderHtml(sideBySide))).toEqual([]);
     expect(faults(await renderHtml(pageOf(withTechniques, { plots: null })))).toEqual([]);
   });
 
@@ -312,7 +322,7 @@ describe('an HTML report', () => {
     const html = await renderHtml(
       pageOf(evil, {
         exp2: [{ ...exp2[0], name: hostile, use: hostile }],
-        compared: [{ name: hostile, report: evil, plots: pooled }],
+        compared: [{ name: hostile, report: evil, plots: pooled, difference: null }],
         identification: hostile,
         commands: [{ purpose: hostile, words: ['flashproof', hostile] }],
       }),
@@ -336,7 +346,12 @@ describe('an HTML report', () => {
     const html = await renderHtml({
       ...full,
       plots: large,
-      compared: ['a', 'b', 'c', 'd'].map((name) => ({ name, report: withTechniques, plots: one })),
+      compared: ['a', 'b', 'c', 'd'].map((name) => ({
+        name,
+        report: withTechniques,
+        plots: one,
+        difference: null,
+      })),
     });
     expect(html.length).toBeGreaterThan(1e5);
     expect(Buffer.byteLength(html)).toBeLessThan(2e6);

@@ -26,8 +26,10 @@ import {
   type RowsRequest,
 } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
+import type { ComparedOutput } from '../../report/html/index.js';
 import {
   createExecutionFailureReport,
+  reportedComparison,
   type AuditReport,
   type Provenance,
 } from '../../report/json/index.js';
@@ -45,7 +47,7 @@ import {
 import { parsePositive, parseProbability } from '../options/parse-values.js';
 import { terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
-import type { HtmlAudit } from './html-page.js';
+import { createComparison, type OutputComparison } from './compared-outputs.js';
 import {
   emulateOutputs,
   emulationCommand,
@@ -186,28 +188,20 @@ async function originOf(
   };
 }
 
-/** The HTML of --html; null without. */
-async function renderPage(
-  html: HtmlAudit | null,
+/** The outputs of --compare, each beside the judged one; none without. */
+async function compareVersions(
+  comparison: OutputComparison | null,
   { file, reading }: OpenProblem,
-  { judged: { outputs, sources }, falseAlarmRate }: JudgedOutputsOf,
-  { problem, report, origin, identification }: AuditResult,
-): Promise<string | null> {
-  if (html === null) return null;
-  const compared = await html.compare(problem, file, {
+  { outputs, sources }: JudgedOutputs,
+  { problem, origin, audit: { falseAlarmRate } }: AuditResult,
+): Promise<readonly ComparedOutput[]> {
+  if (comparison === null) return [];
+  return comparison.compare(problem, file, {
     output: { tensor: outputs.out, source: sources.out },
     reading,
     falseAlarmRate,
     provenance: origin,
   });
-  const identified = identification === null ? null : renderIdentification(identification);
-  return html.render(report, problem, compared, identified);
-}
-
-/** Outputs, and at which rate of false alarms they are judged. */
-interface JudgedOutputsOf {
-  readonly judged: JudgedOutputs;
-  readonly falseAlarmRate: number;
 }
 
 /** What the sparklines of --full are drawn from; null where none are. */
@@ -236,6 +230,8 @@ export async function judgeFile(
     options.html === undefined
       ? null
       : (await import('./html-page.js')).createHtmlAudit(path, options, context);
+  const comparison = options.compare === undefined ? null : createComparison(options);
+  const watchers = [html, comparison].filter((watcher) => watcher !== null);
   const file = await openTensorFile(path, { formats });
   try {
     const open = await openProblem(file, audit);
@@ -267,12 +263,24 @@ export async function judgeFile(
         origin: await originOf(open, judged.sources, options),
         start,
       },
-      { progress, ...(html === null ? {} : { onElements: html.onElements }) },
+      {
+        progress,
+        ...(watchers.length === 0
+          ? {}
+          : { onElements: (elements) => watchers.forEach((one) => one.onElements(elements)) }),
+      },
     );
+    const { identification } = result;
+    const compared = await compareVersions(comparison, open, judged, result);
+    const report =
+      compared.length === 0
+        ? result.report
+        : { ...result.report, comparison: reportedComparison(compared) };
+    const identified = identification === null ? null : renderIdentification(identification);
     return {
-      report: result.report,
-      page: await renderPage(html, open, { judged, falseAlarmRate }, result),
-      identification: result.identification,
+      report,
+      page: (await html?.render(report, result.problem, compared, identified)) ?? null,
+      identification,
       sketch: sketchOf(result, options),
     };
   } finally {

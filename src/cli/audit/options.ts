@@ -114,12 +114,8 @@ export const auditOptions = optionRows({
   },
   compare: {
     argument: '<name=file:tensor>',
-    description: 'another output of the problem to show in the page of --html (repeatable)',
+    description: 'another output of the problem, judged beside the first (repeatable)',
     repeats: true,
-    needs: {
-      oneOf: ['html'],
-      says: '--compare shows outputs in the HTML page; add --html <file>',
-    },
   },
   ...campaignOptions,
   full: { description: 'print every test and number, the techniques and the inputs' },
@@ -140,7 +136,7 @@ Examples:
   flashproof audit dump.safetensors --premise scores=bf16,partials=bf16
   flashproof audit dump.safetensors --output :out --identify
   flashproof audit long.safetensors --rows 4096 --seed 7
-  flashproof audit dump.safetensors --compare :torch --html report.html
+  flashproof audit dump.safetensors --output :mine --compare old=:torch
   flashproof audit dump.safetensors "dumps/*.safetensors" --html audit.html
 
 Exit status: 0 the kernel passes, 1 it fails, 2 the request is wrong; of several

@@ -19,6 +19,7 @@ import { commandWords } from '../options/given-options.js';
 import { flagOf } from '../options/option-rows.js';
 import { createPeriodicProgress, stagedShare } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
+import { compareArguments } from './compared-outputs.js';
 import { auditStages, judgeFile, type AuditSettings } from './judge-file.js';
 import { auditOptions, outputKeys, type AuditCommandOptions } from './options.js';
 import { makePageFolder, pagePath } from './page-files.js';
@@ -42,13 +43,17 @@ function judgingWords(options: AuditCommandOptions): string[] {
 
 /** @throws RequestError for outputs in one file, which cannot be those of several problems */
 function rejectSharedOutput(options: AuditCommandOptions): void {
-  for (const key of outputKeys) {
-    const text = options[key];
+  const named = [
+    ...outputKeys.map((key) => [flagOf(key), options[key]] as const),
+    ...compareArguments(options.compare ?? [], '').map(
+      ({ output }) => [flagOf('compare'), output] as const,
+    ),
+  ];
+  for (const [flag, text] of named)
     if (text !== undefined && !namesOwnFile(text))
       throw new RequestError(
-        `${flagOf(key)} is ${JSON.stringify(text)}, one file for several problems; give ${flagOf(key)} :<tensor>, which is each problem's own`,
+        `${flag} is ${JSON.stringify(text)}, one file for several problems; give ${flag} :<tensor>, which is each problem's own`,
       );
-  }
 }
 
 /** Bytes, by which the time for a file is guessed; 1 where nothing is known. */

@@ -1,8 +1,14 @@
 import { formatCosine, formatNumber, formatShare } from '../../words/index.js';
-import type { Baselines, ElementTest, ErrorProfile } from '../../audit/index.js';
-import { fromReported, type JudgedReport, mainOutput } from '../json/index.js';
+import type { Baselines, ElementTest, ErrorProfile, OutputDifference } from '../../audit/index.js';
+import {
+  fromReported,
+  type JudgedReport,
+  mainOutput,
+  type ReportedComparison,
+} from '../json/index.js';
+import { differenceSections } from '../text/index.js';
 import { type Cell, element, type Html, join } from '../layout/index.js';
-import { dataTable, figure, figures } from './figure.js';
+import { dataTable, figure, figures, sectionTable } from './figure.js';
 import type { Drawing } from './drawing.js';
 import { drawHeatMap, heatTable } from './heat-map.js';
 import type { PlotData } from './plot-data.js';
@@ -14,6 +20,8 @@ export interface ComparedOutput {
   readonly report: JudgedReport;
   /** With one heat map of all heads. */
   readonly plots: PlotData;
+  /** How it differs from the first output; null for the first. */
+  readonly difference: OutputDifference | null;
 }
 
 function comparisonRow({ name, report }: ComparedOutput): Cell[] {
@@ -35,8 +43,15 @@ function comparisonRow({ name, report }: ComparedOutput): Cell[] {
   ];
 }
 
-/** The outputs as a table, and for each where it errs and by how many ulps, on the same axes. */
-export function comparisonContent(drawing: Drawing, outputs: readonly ComparedOutput[]): Html {
+/**
+ * The outputs as a table, how each differs from the first, and for each where it errs and by how many ulps, on
+ * the same axes.
+ */
+export function comparisonContent(
+  drawing: Drawing,
+  outputs: readonly ComparedOutput[],
+  comparison: ReportedComparison | null,
+): Html {
   const axes = histogramAxes(outputs.map(({ plots }) => plots.ulps));
   const table = dataTable({
     caption: `Outputs of the same problem, each judged by the bounds of ${outputs[0].report.arithmetic}`,
@@ -97,6 +112,9 @@ export function comparisonContent(drawing: Drawing, outputs: readonly ComparedOu
             element('li', {}, `${name}: ${report.verdict.sentence}`),
           ),
         ),
+    ...(comparison === null ? [] : differenceSections(comparison)).map(({ title, section }) =>
+      sectionTable(title, section),
+    ),
     figures(...multiples),
   );
 }

@@ -101,7 +101,7 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
       : {
           id: 'comparison',
           title: 'Outputs compared',
-          content: comparisonContent(drawing, compared),
+          content: comparisonContent(drawing, compared, report.comparison),
         },
     judged && { id: 'usual', title: 'Usual checks', content: usualContent(judged.report) },
     { id: 'reproduce', title: 'To reproduce', content: reproduceContent(commands) },

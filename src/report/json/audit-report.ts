@@ -12,6 +12,7 @@ import {
 } from './reported-problem.js';
 import { reportedSample, type ReportedSample } from './reported-sample.js';
 import { type Reported, toReported } from './report-number.js';
+import type { ReportedComparison } from './reported-comparison.js';
 import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 
 /** A tensor that was judged, and the file it came from. */
@@ -91,6 +92,8 @@ export interface JudgedReport extends ReportHead {
   readonly arithmetic: string;
   /** Null when it was not asked for. */
   readonly techniques: Reported<TechniqueTable> | null;
+  /** Other outputs of the problem beside the judged one; null when that was not asked for. */
+  readonly comparison: ReportedComparison | null;
 }
 
 /** The report of a live kernel whose process failed before there was an output to judge. */
@@ -101,6 +104,7 @@ interface ExecutionFailureReport extends ReportHead {
   readonly falseAlarmRate: null;
   readonly arithmetic: null;
   readonly techniques: null;
+  readonly comparison: null;
 }
 
 /**
@@ -184,6 +188,7 @@ export function createAuditReport(
     falseAlarmRate: audit.falseAlarmRate,
     arithmetic: audit.arithmetic,
     techniques: techniques === null ? null : toReported(techniques),
+    comparison: null,
   };
 }
 
@@ -214,6 +219,7 @@ export function createExecutionFailureReport(
     falseAlarmRate: null,
     arithmetic: null,
     techniques: null,
+    comparison: null,
   };
 }
 

@@ -51,6 +51,13 @@ export {
 export { profileDocument } from './technique-documents.js';
 export { fromReported, type Reported, type ReportNumber } from './report-number.js';
 export {
+  reportedComparison,
+  type ComparedVersion,
+  type ReportedComparison,
+  type ReportedDifference,
+  type ReportedVersion,
+} from './reported-comparison.js';
+export {
   mainOutput,
   missingQuantities,
   numbersOf,

@@ -18,6 +18,7 @@ import {
   warningsSection,
 } from './audit-summary.js';
 import { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
+import { comparisonBlocks } from './comparison.js';
 import {
   joinBlocks,
   paintVerdict,
@@ -139,6 +140,7 @@ export function renderAudit(report: AuditReport, options: AuditRenderOptions = {
       ...section(warningsSection(report)),
     ],
     ...numbers,
+    ...comparisonBlocks(report.comparison, setting),
     isShort ? [] : inputBlock(report, setting),
   ]);
 }

@@ -15,6 +15,7 @@ export {
   type CheckNames,
   triedSizesHeading,
 } from './check.js';
+export { differenceSections } from './comparison.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
 export type { RenderOptions } from './setting.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';

@@ -1,0 +1,115 @@
+import { existsSync } from 'node:fs';
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { ElementBounds, JudgedElements } from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
+import type { TensorFile } from '../../io/index.js';
+import { createOutputComparer, type SourcedTensor } from '../../jobs/index.js';
+import { type Problem, quantities } from '../../problem/index.js';
+import type { ComparedOutput } from '../../report/html/index.js';
+import type { Provenance } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
+import type { AuditCommandOptions } from './options.js';
+
+/** An output that was judged, with what goes with its report. */
+export interface JudgedOutput {
+  /** How the outputs to compare with are read. */
+  readonly reading: TensorReading;
+  readonly output: SourcedTensor;
+  readonly falseAlarmRate: number;
+  readonly provenance: Provenance;
+}
+
+/** Outputs of --compare beside the judged one. */
+export interface OutputComparison {
+  /** Takes the elements that are judged; see `AuditOptions.onElements`. */
+  readonly onElements: (judged: JudgedElements) => void;
+  /**
+   * Judges the output of the audit, and behind it the others, each beside it.
+   * @throws RequestError for one that cannot be read or does not fit the problem
+   */
+  readonly compare: (
+    problem: Problem,
+    file: TensorFile,
+    judged: JudgedOutput,
+  ) => Promise<readonly ComparedOutput[]>;
+}
+
+/** What is compared: O. */
+const [mainQuantity] = quantities;
+
+/** An output to compare with, and what it is called. */
+export interface CompareArgument {
+  readonly name: string;
+  /** As `--output` takes it: `<file>[:<tensor>]`. */
+  readonly output: string;
+}
+
+/** The name of an output that was given none: its tensor, or its file. */
+function defaultName(output: string): string {
+  const tensor = output.slice(output.lastIndexOf(':') + 1);
+  return tensor === '' ? output : tensor;
+}
+
+/**
+ * What the --compare options name: `[<name>=]<file>[:<tensor>]`, split at the first equals sign unless
+ * the whole of it is an existing path.
+ *
+ * @param judged the name of the output that the report is of
+ * @throws RequestError for an argument without a file or tensor, and for a name given twice
+ */
+export function compareArguments(texts: readonly string[], judged: string): CompareArgument[] {
+  const names = new Set([judged]);
+  return texts.map((text) => {
+    const equals = existsSync(text) ? -1 : text.indexOf('=');
+    const output = text.slice(equals + 1);
+    const name = equals < 1 ? defaultName(output) : text.slice(0, equals);
+    if (equals === 0 || output === '' || output === ':')
+      throw new RequestError(
+        `--compare is ${JSON.stringify(text)}; give [<name>=]<file>[:<tensor>], an empty file meaning the problem file`,
+      );
+    if (names.has(name))
+      throw new RequestError(
+        `two outputs are called ${JSON.stringify(name)}; give this one a name of its own: --compare <name>=${output}`,
+      );
+    names.add(name);
+    return { name, output };
+  });
+}
+
+/** What the judged output is called beside others. */
+function judgedName({ output, exec, kernel }: AuditCommandOptions): string {
+  if (kernel !== undefined) return kernel;
+  if (exec !== undefined) return 'the live kernel';
+  const tensor = output?.slice(output.lastIndexOf(':') + 1);
+  return tensor === undefined || tensor === '' ? mainQuantity.name : tensor;
+}
+
+/**
+ * Prepares the comparison of --compare.
+ * @throws RequestError for a --compare that does not parse
+ */
+export function createComparison(options: AuditCommandOptions): OutputComparison {
+  const name = judgedName(options);
+  const others = compareArguments(options.compare ?? [], name);
+  let reference: AttentionReference | null = null;
+  const bounds = new Map<FormatName, ElementBounds>();
+  const isDeclared =
+    options.kernel !== undefined || options.as !== undefined || options.premise !== undefined;
+  return {
+    onElements: (judged) => {
+      reference = judged.reference;
+      if (!isDeclared) bounds.set(judged.outputs.out.format, judged.bounds);
+    },
+    compare: async (problem, file, { output, reading, falseAlarmRate, provenance }) => {
+      if (reference === null) return [];
+      const compare = createOutputComparer(problem, reference, falseAlarmRate, provenance, bounds);
+      const compared = [compare(name, output)];
+      for (const { name, output } of others) {
+        const read = await readTensorArgument(output, file, mainQuantity, reading);
+        compared.push(compare(name, read));
+      }
+      return compared;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import type { ElementTest, ErrorProfile, OutputDifference } from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
+import { fromReported, toReported, type Reported } from './report-number.js';
+import { mainOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
+
+/** Where an output came from; `path` is null when a live or an emulated kernel made it. */
+interface VersionSource {
+  readonly path: string | null;
+  readonly tensor: string;
+  /** Of the elements. */
+  readonly sha256: string;
+  readonly format: FormatName;
+}
+
+/** One of several outputs of a problem, judged like the others. */
+export interface ReportedVersion {
+  /** What it is called beside the others. */
+  readonly name: string;
+  readonly source: VersionSource;
+  readonly pass: boolean;
+  readonly sentence: string;
+  /** Of its error, in the output's unit; and the largest in ulps. */
+  readonly rms: Reported<number>;
+  readonly max: Reported<number>;
+  readonly ulps: Reported<number>;
+  /** The largest share of its bound that an element uses. */
+  readonly boundUsed: Reported<number>;
+}
+
+/** How an output differs from the first. */
+export interface ReportedDifference extends Reported<OutputDifference> {
+  readonly name: string;
+  /** The probability of the paired test, times the number of comparisons. */
+  readonly adjustedPValue: number;
+  /** The name of the one that is significantly closer to the exact output; null where neither is. */
+  readonly closer: string | null;
+}
+
+/** Outputs of one problem side by side. */
+export interface ReportedComparison {
+  /** By whose bounds all of them are judged, in words. */
+  readonly arithmetic: string;
+  /** Below this an adjusted probability is significant. */
+  readonly significance: number;
+  /** The judged output first. */
+  readonly outputs: readonly ReportedVersion[];
+  /** Each of the others beside the first. */
+  readonly differences: readonly ReportedDifference[];
+}
+
+/** What is read of the report of an output. */
+interface VersionReport {
+  readonly arithmetic: string;
+  readonly verdict: { readonly pass: boolean; readonly sentence: string };
+  readonly inputs: { readonly outputs: readonly VersionSource[] };
+  readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
+}
+
+/** What a comparison is made of: outputs with their reports, and how each differs from the first. */
+export interface ComparedVersion {
+  readonly name: string;
+  readonly report: VersionReport;
+  /** Null for the first. */
+  readonly difference: OutputDifference | null;
+}
+
+/** Below this a difference in closeness is called significant. */
+const significance = 0.01;
+
+function reportedVersion({ name, report }: ComparedVersion): ReportedVersion {
+  const main = mainOutput(report);
+  const { absolute, ulps } = fromReported<ErrorProfile>(main.error);
+  const { worstRatio } = fromReported<ElementTest>(main.elements);
+  const { path, tensor, sha256, format } = report.inputs.outputs[0];
+  return {
+    name,
+    source: { path, tensor, sha256, format },
+    pass: report.verdict.pass,
+    sentence: report.verdict.sentence,
+    ...toReported({ rms: absolute.rms, max: absolute.max, ulps: ulps.max, boundUsed: worstRatio }),
+  };
+}
+
+/** Outputs of one problem side by side, the first of which the others are compared with. */
+export function reportedComparison(compared: readonly ComparedVersion[]): ReportedComparison {
+  const [first, ...others] = compared;
+  return {
+    arithmetic: first.report.arithmetic,
+    significance,
+    outputs: compared.map(reportedVersion),
+    differences: others.flatMap(({ name, difference }) => {
+      if (difference === null) return [];
+      const { pValue, rms } = difference.closeness;
+      const adjustedPValue = Math.min(1, pValue * others.length);
+      const { firstCloser, positive } = difference.closeness;
+      // The test is of ranks: who is closer in most rows need not have the smaller root mean square.
+      const isClear = adjustedPValue < significance && firstCloser > positive === rms[0] < rms[1];
+      const closer = isClear ? (rms[0] < rms[1] ? first.name : name) : null;
+      return [{ name, ...toReported(difference), adjustedPValue, closer }];
+    }),
+  };
+}
