@@ -16,7 +16,7 @@ import {
 import { arrangedViolation } from '../compare-runs.js';
 import { NotApplicable, type Law } from '../law.js';
 import { isPromised, requirePromised } from '../promised-problem.js';
-import { wholeSizesOf } from './sequence-problems.js';
+import { hasRowFactors, wholeSizesOf } from './sequence-problems.js';
 import { indices } from '../transform-problem.js';
 
 function filledTensor(shape: readonly number[], value: number) {
@@ -130,7 +130,7 @@ const neutralFeatures: readonly NeutralFeature[] = [
     words: 'as one packed sequence',
     add: (problem) => {
       const { batch, queries, keys } = problemShape(problem);
-      if (batch !== 1) return null;
+      if (batch !== 1 || hasRowFactors(problem)) return null;
       return { ...problem, sequences: [{ firstQuery: 0, queries, firstKey: 0, keys }] };
     },
   },

@@ -72,6 +72,17 @@ function unpacked(problem: Problem, index: number): Problem {
   return alone;
 }
 
+/** Whether rows or batches of Q, K or V have factors of their own. */
+export function hasRowFactors({ q, k, v }: Problem): boolean {
+  return [q, k, v].some(({ shape, scales }) =>
+    (scales?.factors ?? []).some((factors) =>
+      factors.shape.some(
+        (count, axis) => count > 1 && axis !== shape.length - 3 && axis !== shape.length - 1,
+      ),
+    ),
+  );
+}
+
 /**
  * The batches of a problem as packed sequences.
  * @throws NotApplicable where masks say where keys end in another way
@@ -81,6 +92,8 @@ export function packBatches(problem: Problem): Problem {
   if (problem.sequences !== undefined) return problem;
   if (problem.segments !== undefined || problem.blockMask !== undefined)
     throw new NotApplicable('packed sequences have no segments and no block mask');
+  if (hasRowFactors(problem))
+    throw new NotApplicable('rows of packed sequences have no factors of their own');
   const { batch, queries, keys } = shape;
   const flat = (name: 'q' | 'k' | 'v') => packedTensor(problem, shape, name);
   return {

@@ -99,10 +99,11 @@ const factorRows: readonly number[] = [1, 16, 64, 128];
 
 /** Factors of fp32 from 2^-4 to 2^3 for a tensor of a shape: one, one for each head, or one for blocks of rows. */
 function drawTensorFactors(shape: readonly number[], request: FeatureRequest): TensorScales {
-  const { format, random } = request;
+  const { format, random, sequences } = request;
   const [batches, heads, rows, columns] = shape;
   const whole = [batches, heads, rows].map((size) => Math.max(size, 1));
-  const kind = random.integer(0, 2);
+  // Rows of packed sequences have no factors of their own.
+  const kind = random.integer(0, sequences === null ? 2 : 1);
   const blocks =
     kind === 0 ? whole : kind === 1 ? [1, 1, whole[2]] : [1, 1, oneOf(factorRows, random)];
   const counts = [batches, heads, rows].map((size, axis) => Math.ceil(size / blocks[axis]));

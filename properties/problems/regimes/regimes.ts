@@ -86,7 +86,7 @@ export function drawRegime(
         scale,
         features,
         ...(kinds.includes('descale')
-          ? { factors: drawFactors({ ...request, sequences: null }) }
+          ? { factors: drawFactors({ ...request, sequences: features?.sequences ?? null }) }
           : {}),
       }),
     );

@@ -77,8 +77,12 @@ describe('problems with features', () => {
   });
 
   it('come back as they were from plain numbers', () => {
-    for (const problem of sample({ ...small, features: featureKinds }, scaled(40)))
-      expect(encodeProblem(decodeProblem(problem))).toEqual({ ...problem });
+    for (const problem of sample({ ...small, features: featureKinds }, scaled(40))) {
+      // How a problem is posed is no part of it.
+      const { stored, ...rest } = problem;
+      void stored;
+      expect(encodeProblem(decodeProblem(problem))).toEqual(rest);
+    }
   });
 
   it('leave every query a key where they must', () => {
