@@ -1,15 +1,10 @@
-import {
-  attentionOracle,
-  levels,
-  type Accuracy,
-  type AttentionReference,
-} from '../../oracles/index.js';
+import { levels, type Accuracy, type AttentionReference } from '../../oracles/index.js';
 import { formats, round, type FormatName } from '../formats/index.js';
 import { problemShape, type Problem, type ProblemShape, type Quantity } from '../problem/index.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { anyKernelArithmetic, type KernelArithmetic, KernelBound } from './bounds/index.js';
 import { diagnose } from './diagnosis/index.js';
-import { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';
+import type { ElementBounds, RowsBoundVisitor } from './element-bounds.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
 import {
   judgedQuantities,
@@ -29,8 +24,13 @@ import type { PremiseDeclaration } from '../../kernels/index.js';
 import { fitPremise } from './premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from './rows/index.js';
 import { resolvePremises, type Premises } from './premises/premises.js';
-import { createRowStatistics, type RowStatistics } from './row-statistics.js';
-import { structureResults } from './structure/structure.js';
+import { auditStages, type AuditPlan, type Measured } from './parts/audit-stages.js';
+import { firstRowOf, planParts, type Part } from './parts/part-plan.js';
+import { partTensors, visitInWhole } from './parts/part-tensors.js';
+import { runStages } from './parts/run-stages.js';
+import type { RowStatistics } from './row-statistics.js';
+import { isKeyTileTestLeftOut, planKeyTiles } from './structure/key-tile-test.js';
+import { structureLimits } from './structure/structure-entries.js';
 import { untestedStructure } from './structure/structure-result.js';
 import { reachVerdict, type Explainers, type Verdict } from './verdict.js';
 
@@ -69,6 +69,8 @@ export interface AuditOptions {
   readonly falseAlarmRate?: number;
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
   readonly diagnose?: boolean;
+  /** Multiply-adds that are measured at once; default: those of about a second. Larger problems are divided. */
+  readonly partEffort?: number;
   /** Called with the stage's name and the share of it that is done. */
   readonly progress?: (stage: string, done: number) => void;
 }
@@ -107,6 +109,9 @@ export interface Audit extends Omit<Judgement, 'reference' | 'outputs'> {
   readonly outputs: AuditedOutputs;
   readonly baselines: Baselines;
 }
+
+/** Probability that the statistical tests fail a correct kernel, where no other is asked for. */
+const usualFalseAlarmRate = 1e-9;
 
 /** The audit's oracle: a radius of 2^-40 of Σ p|v|, far below any bound it is compared with. */
 export function auditAccuracy(outputFormat: FormatName): Accuracy {
@@ -153,15 +158,12 @@ function judgedArithmetic(
     : { ...arithmetic, outputFormat, outputRounding };
 }
 
-/** Who sees the bounds as they are made, and how far they are. */
-function boundsOptions({ onBounds }: AuditOptions, progress: (done: number) => void) {
-  return onBounds === undefined ? { progress } : { visit: onBounds, progress };
-}
-
-/** What every quantity is judged by, decoded once and compared with the oracle once. */
-interface Prepared {
+/** An audit that is about to be made. */
+interface PreparedAudit {
+  readonly problem: Problem;
   readonly given: GivenOutputs;
-  readonly reference: AttentionReference;
+  readonly options: AuditOptions;
+  readonly plan: AuditPlan;
 }
 
 /** The probability of a false alarm that each quantity's spread may have: half of all, in equal parts. */
@@ -169,34 +171,71 @@ function spreadRate(given: readonly GivenQuantity[], randomRate: number): number
   return randomRate / given.filter(({ quantity }) => quantity.row === 'vector').length;
 }
 
-function judgePrepared(
+/** Whether rows are judged by maxima that they have in common with others. */
+function sharesMaximum({ maximum }: KernelArithmetic, premises: Premises): boolean {
+  return premises.maximum === 'group' || (maximum.kind === 'unknown' && maximum.shared === 'group');
+}
+
+/** Plans what is measured for an audit. */
+function planAudit(
   problem: Problem,
-  { given, reference }: Prepared,
+  given: GivenOutputs,
   options: AuditOptions,
-): Judgement {
-  const falseAlarmRate = options.falseAlarmRate ?? 1e-9;
-  const { shape } = reference;
+  withYardstick: boolean,
+): PreparedAudit {
+  const shape = options.reference?.shape ?? problemShape(problem);
   const { format } = given.out;
-  const report = (stage: string) => (done: number) => options.progress?.(stage, done);
-  // Half of the false alarms for the structure tests, half for the spread.
-  const randomRate = falseAlarmRate / 2;
   const premises = resolvePremises(problem, format, options.premises);
   const arithmetic = judgedArithmetic(problem, format, premises, options);
-  const bound = new KernelBound(problem, reference, format, premises);
-  const rowMeter =
-    options.onElements === undefined
-      ? null
-      : createRowStatistics(problem, reference, options.arithmetic?.maximum ?? null);
-  const structure = structureResults(
-    { problem, reference, outputs: given, bound, premises, falseAlarmRate: randomRate },
-    report('structure'),
-    rowMeter?.visitor,
-  );
-  const bounds =
-    options.bounds ??
-    elementBounds(problem, reference, arithmetic, bound, boundsOptions(options, report('bounds')));
-  if (rowMeter !== null)
-    options.onElements!({ reference, outputs: given, bounds, rows: rowMeter.statistics });
+  const extent = { heads: shape.batch * shape.heads, queries: shape.queries };
+  // Half of the false alarms for the structure tests, half for the spread.
+  const limits = structureLimits(extent, (options.falseAlarmRate ?? usualFalseAlarmRate) / 2);
+  const keyTiles = planKeyTiles(problem, shape, limits.share);
+  const { reference = null, bounds = null, onElements } = options;
+  const plan: AuditPlan = {
+    shape,
+    parts: planParts(shape, !sharesMaximum(arithmetic, premises), options.partEffort),
+    settings: {
+      outputFormat: format,
+      accuracy: auditAccuracy(format),
+      premises,
+      arithmetic,
+      limits,
+      keyTiles: keyTiles.limits,
+      rows: onElements === undefined ? null : { maximum: options.arithmetic?.maximum ?? null },
+    },
+    keyTiles,
+    reference,
+    bounds,
+    withYardstick,
+  };
+  return { problem, given, options, plan };
+}
+
+/** Measures what is planned, in this thread. */
+function measureHere({ problem, given, options, plan }: PreparedAudit): Measured {
+  const { shape, settings } = plan;
+  const { onBounds, progress = () => undefined } = options;
+  const local = {
+    settings,
+    read: (part: Part) => partTensors(problem, given, shape, part),
+    boundsVisitor: (part: Part) => onBounds && visitInWhole(onBounds, firstRowOf(part, shape)),
+  };
+  return runStages(auditStages(plan), local, progress);
+}
+
+/** Judges what a kernel gave by what was measured. */
+function conclude(
+  { problem, given, options, plan }: PreparedAudit,
+  { reference, bounds, structure, rows: statistics }: Measured,
+): Judgement {
+  const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
+  const { shape } = reference;
+  const { format } = given.out;
+  const { premises, arithmetic } = plan.settings;
+  const randomRate = falseAlarmRate / 2;
+  if (statistics !== null)
+    options.onElements?.({ reference, outputs: given, bounds, rows: statistics });
   const all = Object.values(given).filter((one) => one !== null && one !== undefined);
   const measure = {
     bounds,
@@ -217,18 +256,16 @@ function judgePrepared(
   );
   // Who declares something knows what the kernel does.
   const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
-  const passes = (premises: PremiseDeclaration) =>
-    judgePrepared(
-      problem,
-      { given, reference },
-      {
-        falseAlarmRate,
-        premises,
-        diagnose: false,
-      },
-    ).verdict.pass;
+  const passes = (premises: PremiseDeclaration) => {
+    const changed = { falseAlarmRate, premises, diagnose: false, reference };
+    const again = planAudit(problem, given, changed, false);
+    return conclude(again, measureHere(again)).verdict.pass;
+  };
   const explainers: Explainers = {
-    diagnose: () => diagnose({ problem, reference, outputs, bound }),
+    diagnose: () => {
+      const bound = new KernelBound(problem, reference, format, premises);
+      return diagnose({ problem, reference, outputs, bound });
+    },
     fitPremise: (findings) =>
       isDeclared || !isFinite
         ? null
@@ -252,7 +289,10 @@ function judgePrepared(
             ? null
             : { rows: rows.queries.length, of: shape.batch * shape.heads * rows.of },
         heads: shape.heads,
-        untested: untestedStructure(structure, shape, premises, given.lse !== null),
+        untested: untestedStructure(structure, shape, premises, {
+          hasLse: given.lse !== null,
+          isThin: isKeyTileTestLeftOut(problem, shape),
+        }),
         arithmetic: arithmetic.description,
         notes: narrowerNotes(given.out.values, format),
       },
@@ -278,13 +318,8 @@ export function judgeOutputs(
   options: AuditOptions = {},
 ): Judgement {
   const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
-  const reference =
-    options.reference ??
-    attentionOracle(problem, {
-      accuracy: auditAccuracy(given.out.format),
-      progress: (done) => options.progress?.('oracle', done),
-    });
-  return judgePrepared(problem, { given, reference }, options);
+  const prepared = planAudit(problem, given, options, false);
+  return conclude(prepared, measureHere(prepared));
 }
 
 /**
@@ -296,7 +331,15 @@ export function auditOutputs(
   outputs: KernelOutputs,
   options: AuditOptions = {},
 ): Audit {
-  const { reference, outputs: judged, ...judgement } = judgeOutputs(problem, outputs, options);
+  const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
+  const prepared = planAudit(problem, given, options, true);
+  return audited(prepared, measureHere(prepared));
+}
+
+/** A judgement with the error profiles and what the usual checks say. */
+function audited(prepared: PreparedAudit, measured: Measured): Audit {
+  const { problem } = prepared;
+  const { reference, outputs: judged, ...judgement } = conclude(prepared, measured);
   const { rows } = problem;
   const locator = rows === undefined ? null : createRowLocator(rows, reference.shape);
   const profiled = Object.entries(judged).map(([name, one]) => {
@@ -316,6 +359,6 @@ export function auditOutputs(
   return {
     ...judgement,
     outputs: Object.fromEntries(profiled) as AuditedOutputs,
-    baselines: usualChecks(problem, reference, values, format),
+    baselines: usualChecks(problem, reference, values, format, measured.yardstick!),
   };
 }

@@ -1,6 +1,7 @@
 import { levels, type AttentionReference, type Progress } from '../../oracles/index.js';
 import type { ByQuantity, Problem, Quantity } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
+import { numberUnits } from './structure/survey-rows.js';
 import {
   combinations,
   type CombinedBounds,
@@ -34,21 +35,28 @@ export function boundsOf({ quantities }: ElementBounds, { name, prose }: Quantit
   return found;
 }
 
+/** The bounds of a problem that may be a part of another. */
+export interface MeasuredBounds {
+  readonly quantities: Pick<ByQuantity<CombinedBounds>, 'out' | 'lse'>;
+  /** [batch, heads, queries]: 1 for a row most of whose weights round alike. */
+  readonly clustered: Uint8Array;
+}
+
 /**
  * Computes and keeps the bounds of every element and row: see `forEachRowsBound`. It says
  * nothing of rows whose inputs hold infinities or NaNs: these take the bound from `premises`, with the
  * magnitude and |O| for Σ w|v − O|, and no part of it is random.
  */
-export function elementBounds(
+export function measureBounds(
   problem: Problem,
   reference: AttentionReference,
   arithmetic: KernelArithmetic,
   premises: KernelBound,
   { visit, progress }: { readonly visit?: RowsBoundVisitor; readonly progress?: Progress } = {},
-): ElementBounds {
+): MeasuredBounds {
   const out = createCombinedBounds(reference.quantities.out.values.length);
   const lse = createCombinedBounds(reference.quantities.lse.values.length);
-  const unit = new Int32Array(reference.quantities.lse.values.length);
+  const clustered = new Uint8Array(reference.quantities.lse.values.length);
   const { vDim } = reference.shape;
   forEachRowsBound(
     problem,
@@ -62,7 +70,7 @@ export function elementBounds(
         );
         lse[name].set(bound.quantities.lse[name].subarray(0, bound.rows), bound.firstRow);
       }
-      unit.set(bound.unit.subarray(0, bound.rows), bound.firstRow);
+      clustered.set(bound.clustered.subarray(0, bound.rows), bound.firstRow);
       visit?.(bound);
     },
     progress === undefined ? {} : { progress },
@@ -81,5 +89,17 @@ export function elementBounds(
     lse.total[row] = lse.systematic[row] = ofRow.lse;
     lse.known[row] = lse.deviation[row] = 0;
   });
-  return { quantities: { out, lse }, unit };
+  return { quantities: { out, lse }, clustered };
+}
+
+/** The bounds of a whole problem that is measured at once: see `measureBounds`. */
+export function elementBounds(
+  problem: Problem,
+  reference: AttentionReference,
+  arithmetic: KernelArithmetic,
+  premises: KernelBound,
+): ElementBounds {
+  const { quantities, clustered } = measureBounds(problem, reference, arithmetic, premises);
+  const { unit } = numberUnits(reference, clustered, arithmetic.weightFormat);
+  return { quantities, unit };
 }

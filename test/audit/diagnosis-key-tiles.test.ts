@@ -2,10 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
 import { KernelBound } from '../../src/audit/index.js';
 import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
-import { testKeyTiles } from '../../src/audit/structure/key-tile-test.js';
-import { keyTileKeys } from '../../src/audit/structure/structure-result.js';
-import { outputGroups, weightGroups } from '../../src/audit/structure/structure-statistic.js';
-import type { Problem } from '../../src/problem/index.js';
+import { headRows } from '../../src/audit/parts/head-rows.js';
+import { referenceRows } from '../../src/audit/parts/reference-rows.js';
+import { planKeyTiles, testKeyTiles } from '../../src/audit/structure/key-tile-test.js';
+import {
+  keyTileKeys,
+  WorstResults,
+  type StructureResult,
+} from '../../src/audit/structure/structure-result.js';
+import {
+  outputGroups,
+  weightGroups,
+  type RowErrors,
+} from '../../src/audit/structure/structure-statistic.js';
+import { problemShape, type Problem } from '../../src/problem/index.js';
 import { filledProblem } from '../setup/problems.js';
 
 interface Sizes {
@@ -28,6 +38,25 @@ function problemOf(sizes: Partial<Sizes>, changes: Partial<Problem> = {}): Probl
   );
 }
 
+/** The worst results of all tiles of keys. */
+function keyTileResults(problem: Problem, errors: RowErrors): StructureResult[] {
+  const { shape } = errors.reference;
+  const { groups, limits } = planKeyTiles(problem, shape, 1e-10);
+  const worst = new WorstResults();
+  for (const group of groups) {
+    const blocks = group.blocks.map(({ firstRow, rows }) => {
+      const block = headRows(problem, shape, group.head, firstRow, rows);
+      const first = group.head * shape.queries + firstRow;
+      const reference = referenceRows(errors.reference, problemShape(block), first);
+      const out = errors.out.subarray(first * dim, (first + rows) * dim);
+      const bound = new KernelBound(block, reference, 'bf16');
+      return { problem: block, errors: { ...errors, reference, out, bound } };
+    });
+    for (const result of testKeyTiles(group, blocks, limits)) worst.add(result);
+  }
+  return worst.list();
+}
+
 function judge(problem: Problem, reference: AttentionReference, out: Float64Array) {
   const bound = new KernelBound(problem, reference, 'bf16');
   const errors = {
@@ -38,7 +67,7 @@ function judge(problem: Problem, reference: AttentionReference, out: Float64Arra
     groups: outputGroups('bf16'),
     weightGroups: weightGroups('bf16'),
   } as const;
-  return testKeyTiles(problem, errors, 1e-10);
+  return keyTileResults(problem, errors);
 }
 
 /** Per row: weights, and what leaving out keys [begin, end) makes of O; by plain loops. */

@@ -98,7 +98,7 @@ function createRowBounder(
   const memory = createBoundMemory(shape.qkDim, shape.vDim, mostKeys(problem, shape.keys));
   const scoreTiles = createScoreTiles(problem, shape, arithmetic, memory);
   const weighTiles = createWeigher(problem, reference, arithmetic, memory, scoreTiles);
-  const { out, lse, unit, fillRow } = createRowsBounds(shape.vDim);
+  const { out, lse, unit, clustered, fillRow } = createRowsBounds(shape.vDim);
   const finishRow = createFinishRow(reference, arithmetic, memory, out, lse);
   const boundCoarseRow = createCoarseRow(problem, reference, arithmetic, out, lse);
   const rounding = appliedRounding(arithmetic);
@@ -217,9 +217,11 @@ function createRowBounder(
       }
     });
     errors.forEach((row, i) => {
-      unit[i] = numberRow(first + i, isClustered(row));
+      const isAlike = isClustered(row);
+      clustered[i] = isAlike ? 1 : 0;
+      unit[i] = numberRow(first + i, isAlike);
     });
-    return { firstRow: first, rows: count, unit, quantities: { out, lse } };
+    return { firstRow: first, rows: count, unit, clustered, quantities: { out, lse } };
   };
 }
 

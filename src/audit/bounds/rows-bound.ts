@@ -33,6 +33,8 @@ export interface RowsBound {
   readonly rows: number;
   /** [rows]: rows of one number may err alike, others err independently. */
   readonly unit: Int32Array;
+  /** [rows]: 1 for a row most of whose weights round alike, 0 for others: see `isClustered`. */
+  readonly clustered: Uint8Array;
   /**
    * By quantity: of the output [rows × vDim], in its unit; of the LSE [rows], natural logarithms, before it is
    * stored.
@@ -70,6 +72,7 @@ export function createRowsBounds(vDim: number) {
     out,
     lse,
     unit: new Int32Array(tileRows),
+    clustered: new Uint8Array(tileRows),
     fillRow: (row: number, value: number): void => {
       fill(out, value, row * vDim, (row + 1) * vDim);
       fill(lse, value, row, row + 1);

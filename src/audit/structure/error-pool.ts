@@ -1,6 +1,15 @@
 /** √3: an error uniform within ± a is sub-Gaussian with standard deviation a / √3. */
 const root3 = Math.sqrt(3);
 
+/** What an `ErrorPool` has collected: for each group its number, and by channel its sums. */
+export interface ErrorPoolState {
+  readonly channels: number;
+  readonly groups: Int32Array;
+  readonly sums: Float64Array;
+  readonly squares: Float64Array;
+  readonly absolute: Float64Array;
+}
+
 /**
  * Sums of bounded errors x_j·e_j, |e_j| ≤ 1, whose e_j are alike within a group (equal numbers round
  * alike) and independent between groups. Collects what is needed to bound the sums: one in each channel,
@@ -22,6 +31,30 @@ export class ErrorPool {
     this.#sums = new Float64Array(8 * channels);
     this.#squares = new Float64Array(8 * channels);
     this.#absolute = new Float64Array(channels);
+  }
+
+  /** A pool of what another one, of another thread perhaps, had collected. */
+  static of({ channels, groups, sums, squares, absolute }: ErrorPoolState): ErrorPool {
+    const pool = new ErrorPool(channels);
+    groups.forEach((group, i) => {
+      const at = pool.#place(group) * channels;
+      pool.#sums.set(sums.subarray(i * channels, (i + 1) * channels), at);
+      pool.#squares.set(squares.subarray(i * channels, (i + 1) * channels), at);
+    });
+    pool.#absolute.set(absolute);
+    return pool;
+  }
+
+  /** What is collected, as data. */
+  state(): ErrorPoolState {
+    const { channels } = this;
+    return {
+      channels,
+      groups: this.#groups.slice(0, this.#groupCount),
+      sums: this.#sums.slice(0, this.#groupCount * channels),
+      squares: this.#squares.slice(0, this.#groupCount * channels),
+      absolute: this.#absolute.slice(),
+    };
   }
 
   /** Adds the error x·e to the first channel of a group. */

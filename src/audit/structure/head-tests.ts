@@ -9,16 +9,17 @@ import {
   rowShareOfLargest,
   type Variances,
 } from './pooled-projections.js';
-import { ErrorPool } from './error-pool.js';
+import type { StructureLimits } from './structure-entries.js';
+import { ErrorPool, type ErrorPoolState } from './error-pool.js';
 
 /** What the structure tests judge, and how strictly. */
 export interface StructureInput {
   readonly problem: Problem;
   readonly reference: AttentionReference;
-  readonly outputs: GivenOutputs;
+  readonly outputs: Pick<GivenOutputs, 'out' | 'lse'>;
   readonly bound: KernelBound;
   readonly premises: Premises;
-  readonly falseAlarmRate: number;
+  readonly limits: StructureLimits;
 }
 
 /** The most that a softcap's tanh may change a score, which is a function of the score; 0 without one. */
@@ -35,25 +36,30 @@ const largestRandomError = 2 ** -4;
 /** Mean loss of one addition to a sum that a tensor core truncates, relative to the sum. */
 const truncatedAddition = 2 ** -26;
 
+/** What some rows of a head say of the mean error of its LSE, as sums. */
+export interface LseSums {
+  readonly rows: number;
+  readonly error: number;
+  readonly systematic: number;
+  /** By unit, the largest random errors. */
+  readonly amplitudes: ReadonlyMap<number, number>;
+}
+
 /**
- * The mean error of a head's LSE, and what a correct kernel's exceeds with probability at most
- * 2·exp(−deviations²/2): see docs/bounds.md, "The structure". Null where no LSE was given, or none of the
- * head's is finite.
+ * Sums the errors of the LSE over the rows of a head, and what they may be. Null where no LSE was given, and of a kernel
+ * that declares something, of which only the worst case of each row is known.
  *
- * @param pooled the weights of the head's rows by their place in an octave
+ * @param head counted over the problem's [batch, heads]
  * @param unit by row: rows of one number may err alike
  */
-export function testMeanLse(
+export function sumLseErrors(
   input: StructureInput,
-  pooled: PooledProjections,
   head: number,
-  deviations: number,
   unit: Int32Array,
-): { readonly statistic: number; readonly threshold: number } | null {
+): LseSums | null {
   const { problem, reference, bound, premises } = input;
   const { lse } = input.outputs;
-  // Of a kernel that declares something only the worst case of each row is known.
-  if (lse === null || pooled.rows === 0 || !premises.isUsual) return null;
+  if (lse === null || !premises.isUsual) return null;
   const { queries } = reference.shape;
   const { accumulation, elementwise, exponential, logarithm } = premises;
   const sumsTruncate = problem.q.format !== 'fp32' && problem.q.format !== 'fp64';
@@ -82,7 +88,37 @@ export function testMeanLse(
       typicalWeight - exponential + 4 * elementwise * size + Math.sqrt(3 * keys) * accumulation;
     amplitudes.set(unit[row], (amplitudes.get(unit[row]) ?? 0) + random);
   }
-  if (rows === 0) return null;
+  return { rows, error, systematic, amplitudes };
+}
+
+/** Sums of the errors of the LSE over all rows of a head. */
+export function joinLseSums(parts: readonly LseSums[]): LseSums {
+  const amplitudes = new Map<number, number>();
+  let [rows, error, systematic] = [0, 0, 0];
+  for (const part of parts) {
+    rows += part.rows;
+    error += part.error;
+    systematic += part.systematic;
+    for (const [unit, amplitude] of part.amplitudes)
+      amplitudes.set(unit, (amplitudes.get(unit) ?? 0) + amplitude);
+  }
+  return { rows, error, systematic, amplitudes };
+}
+
+/**
+ * The mean error of a head's LSE, and what a correct kernel's exceeds with probability at most
+ * 2·exp(−deviations²/2): see docs/bounds.md, "The structure". Null where none of the head's is finite.
+ *
+ * @param pooled the weights of the head's rows by their place in an octave
+ * @param exponential largest relative error of the exponential
+ */
+export function testMeanLse(
+  { rows, error, systematic, amplitudes }: LseSums,
+  pooled: PooledProjections,
+  deviations: number,
+  exponential: number,
+): { readonly statistic: number; readonly threshold: number } | null {
+  if (pooled.rows === 0 || rows === 0) return null;
   let squares = 0;
   for (const amplitude of amplitudes.values()) squares += amplitude ** 2;
   const ofExponential = meanOfExponential + pooled.meanExponentialError(deviations);
@@ -104,13 +140,19 @@ interface Unit {
   readonly ofRest: number;
 }
 
+/** What `SlopeDispersion` has collected, as data. */
+export interface DispersionState {
+  readonly sums: readonly [measured: number, systematic: number, weight: number, ofOutputs: number];
+  readonly units: readonly (readonly [number, Unit])[];
+  readonly outputs: ErrorPoolState;
+}
+
 /**
  * How far the slopes of a head's rows scatter: the root mean square of each row's regression slope of the
  * output on the oracle, less one. A factor that each row gets wrong in its own way, as a reciprocal kept in
  * bf16 does, leaves their mean alone. A row weighs by how well its slope is known.
  */
 export class SlopeDispersion {
-  readonly #falseAlarmRate: number;
   #measured = 0;
   #systematic = 0;
   #weight = 0;
@@ -119,9 +161,8 @@ export class SlopeDispersion {
   readonly #ones: Float64Array;
   #ofOutputs = 0;
 
-  /** `falseAlarmRate` is that of one head; rows are projected by so many instruments. */
-  constructor(falseAlarmRate: number, instruments: number) {
-    this.#falseAlarmRate = falseAlarmRate;
+  /** @param instruments how many rows are projected by */
+  constructor(instruments: number) {
     this.#outputs = new ErrorPool(instruments);
     this.#ones = new Float64Array(instruments).fill(1);
   }
@@ -149,6 +190,32 @@ export class SlopeDispersion {
     });
   }
 
+  /** What is collected, as data. */
+  state(): DispersionState {
+    return {
+      sums: [this.#measured, this.#systematic, this.#weight, this.#ofOutputs],
+      units: [...this.#units],
+      outputs: this.#outputs.state(),
+    };
+  }
+
+  /** Adds what was collected of other rows of the head, by another thread perhaps. */
+  mergeState({ sums, units, outputs }: DispersionState): void {
+    const [measured, systematic, weight, ofOutputs] = sums;
+    this.#measured += measured;
+    this.#systematic += systematic;
+    this.#weight += weight;
+    this.#ofOutputs += ofOutputs;
+    this.#outputs.merge(ErrorPool.of(outputs), this.#ones);
+    for (const [unit, one] of units) {
+      const known = this.#units.get(unit) ?? { ofOutputs: 0, ofRest: 0 };
+      this.#units.set(unit, {
+        ofOutputs: known.ofOutputs + one.ofOutputs,
+        ofRest: known.ofRest + one.ofRest,
+      });
+    }
+  }
+
   clear(): void {
     this.#measured = this.#systematic = this.#weight = this.#ofOutputs = 0;
     this.#outputs.clear();
@@ -156,11 +223,11 @@ export class SlopeDispersion {
   }
 
   /**
-   * The root mean square slope, and what it exceeds with the stated probability only: the tail of a sum of
+   * The root mean square slope of a head, and what it exceeds with the probability `falseAlarmRate` only: the tail of a sum of
    * squares of sub-Gaussian variables (Hsu, Kakade and Zhang 2012, Theorem 2.1), as in the spread.
    */
-  result(): { readonly statistic: number; readonly threshold: number } {
-    const t = Math.log(1 / this.#falseAlarmRate);
+  result(falseAlarmRate: number): { readonly statistic: number; readonly threshold: number } {
+    const t = Math.log(1 / falseAlarmRate);
     // Rows whose outputs round alike do not scatter independently by these roundings: the variance of the sum of
     // all slopes, against the sum of their variances, tells how many of them err as one.
     const alike = Math.max(1, this.#outputs.squared(slope) / this.#ofOutputs || 1);

@@ -1,106 +1,8 @@
-import { type AttentionReference, forEachWeightTile, levels } from '../../../oracles/index.js';
+import { type AttentionReference, levels } from '../../../oracles/index.js';
 import { decodeTensor, type FormatName, formats, unitRoundoff } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
-import {
-  createRowNumbers,
-  isClustered,
-  type KernelBound,
-  outputRounding,
-} from '../bounds/index.js';
-import type { NearlyEqual } from './error-pool.js';
-import { walkRows } from './structure-statistic.js';
-
-/** Slots of a row's table of weights, as a power of two. */
-const tableBits = 11;
-
-/** What the structure tests need to know of all rows before they look at any, [batch, heads, queries]. */
-interface RowSurvey {
-  /** The key with the largest weight, −1 for a row without weights. */
-  readonly heaviest: Int32Array;
-  /** Σ w². */
-  readonly squares: Float64Array;
-  /** Rows of one number may err alike, others err independently: see docs/bounds.md, "The spread". */
-  readonly unit: Int32Array;
-  /** Whether another row has the same number. */
-  readonly isShared: (row: number) => boolean;
-}
-
-function sumOfSquares(values: Float64Array): number {
-  let sum = 0;
-  for (const x of values) sum += x * x;
-  return sum;
-}
-
-/**
- * Walks over the weights once, before the statistics do.
- * @param groups tells weights apart that do not round alike
- */
-export function surveyRows(
-  problem: Problem,
-  reference: AttentionReference,
-  weightFormat: FormatName,
-  groups: NearlyEqual,
-): RowSurvey {
-  const { queries } = reference.shape;
-  const rows = reference.quantities.lse.values.length;
-  const heaviest = new Int32Array(rows).fill(-1);
-  const squares = new Float64Array(rows);
-  const unit = new Int32Array(rows);
-  const counts = new Map<number, number>();
-  // Σ w by a hash of the weight's group: too much where two groups meet, as in the bounds' tables.
-  const tables = Array.from({ length: walkRows }, () => new Float64Array(2 ** tableBits));
-  const mass = new Float64Array(walkRows);
-  const toLargest = new Float64Array(walkRows);
-  const own = new Float64Array(walkRows);
-  const most = new Float64Array(walkRows);
-  const at = new Int32Array(walkRows).fill(-1);
-  const numberRow = createRowNumbers(reference, weightFormat);
-  forEachWeightTile(problem, reference, [], {
-    begin: (head, firstRow, count) => {
-      for (let i = 0; i < count; i++) {
-        const row = head * queries + firstRow + i;
-        toLargest[i] = Math.exp(reference.quantities.lse.values[row] - reference.maximum[row]);
-      }
-    },
-    visit: ({ rows: count, firstKey, keys, stride, weights }) => {
-      for (let i = 0; i < count; i++) {
-        const table = tables[i];
-        const factor = toLargest[i];
-        for (let j = 0; j < keys; j++) {
-          const w = weights[i * stride + j];
-          if (w === 0) continue;
-          const slot = Math.imul(groups.group(w * factor), 0x9e3779b1) >>> (32 - tableBits);
-          table[slot] += w;
-          own[i] += w * w;
-          mass[i] += w;
-          if (w <= most[i]) continue;
-          most[i] = w;
-          at[i] = firstKey + j;
-        }
-      }
-    },
-    end: (head, firstRow, count) => {
-      for (let i = 0; i < count; i++) {
-        const row = head * queries + firstRow + i;
-        const table = tables[i];
-        heaviest[row] = at[i];
-        squares[row] = own[i];
-        const isSpecial = levels[reference.level[row]] === 'special';
-        const number = numberRow(
-          row,
-          !isSpecial &&
-            isClustered({ mass: mass[i], squares: own[i], squaresAlike: sumOfSquares(table) }),
-        );
-        unit[row] = number;
-        counts.set(number, (counts.get(number) ?? 0) + 1);
-        table.fill(0);
-        most[i] = own[i] = mass[i] = 0;
-        at[i] = -1;
-      }
-    },
-  });
-  return { heaviest, squares, unit, isShared: (row) => counts.get(unit[row])! > 1 };
-}
+import { type KernelBound, outputRounding } from '../bounds/index.js';
+import type { RowSurvey } from './survey-rows.js';
 
 /**
  * A direction X that the kernel's error r is projected on, and the pattern Y whose multiple is looked for:
@@ -167,7 +69,6 @@ export function createInstruments(
     },
   } = reference;
   const { vDim, heads, kvHeads, groupSize, queries, keys } = shape;
-  const values = decodeTensor(problem.v);
   const zeros = () => new Float64Array(out.length);
   const [scale, light, bias, truncation, halves] = [zeros(), zeros(), zeros(), zeros(), zeros()];
   const noise = innerNoise(bound, weightFormat, squares);
@@ -190,7 +91,8 @@ export function createInstruments(
     const head = Math.floor(row / queries);
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     const from = (kv * keys + heaviest[row]) * vDim;
-    removeComponent(scale, light, row * vDim, values.subarray(from, from + vDim));
+    const value = decodeTensor(problem.v, from, from + vDim);
+    removeComponent(scale, light, row * vDim, value);
   }
   const ones = new Float64Array(out.length).fill(1);
   return {

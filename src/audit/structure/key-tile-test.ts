@@ -1,7 +1,6 @@
 import { forEachWeightTile, type WeightTile } from '../../../oracles/index.js';
 import { decodeTensor } from '../../formats/index.js';
-import type { Problem, ProblemShape } from '../../problem/index.js';
-import { cutBlock, type QueryBlock } from './query-block.js';
+import { clipRanges, problemMask, type Problem, type ProblemShape } from '../../problem/index.js';
 import {
   alarmDeviations,
   collectRow,
@@ -72,22 +71,26 @@ function addTile(
 
 /** D of key tiles [firstTile, firstTile + count): Σ_{j in t} w_j (O − v_j), [rows × vDim] each. */
 function tileDirections(
-  { problem, reference, rows }: QueryBlock,
+  { problem, errors: { reference } }: KeyTileBlock,
   values: DecodedValues,
   firstTile: number,
   count: number,
 ): Float64Array[] {
-  const { vDim } = reference.shape;
+  const { vDim, queries: rows } = reference.shape;
   const directions = Array.from({ length: count }, () => new Float64Array(rows * vDim));
-  forEachWeightTile(problem, reference, [], {
+  const mask = problemMask(problem, reference.shape);
+  const end = (firstTile + count) * keyTileKeys;
+  const visitor = {
     begin: () => undefined,
-    visit: (tile) => {
+    visit: (tile: WeightTile) => {
       // Tiles of weights begin at multiples of their size, which divides that of key tiles.
       const direction = directions[Math.floor(tile.firstKey / keyTileKeys) - firstTile];
-      if (direction !== undefined)
-        addTile(direction, tile, reference.quantities.out.values, values, vDim);
+      addTile(direction, tile, reference.quantities.out.values, values, vDim);
     },
     end: () => undefined,
+  };
+  forEachWeightTile(problem, reference, [], visitor, {
+    ranges: (head, query) => clipRanges(mask.ranges(head, query), values.firstKey, end),
   });
   for (const direction of directions)
     for (let i = 0; i < rows; i++)
@@ -127,100 +130,151 @@ function addResult(
   });
 }
 
+/** Tiles of keys that are tested together, in all tested blocks of a head. */
+export interface KeyTileGroup {
+  /** Counted over [batch, heads]. */
+  readonly head: number;
+  readonly firstTile: number;
+  readonly tiles: number;
+  /** The tested blocks of the head. */
+  readonly blocks: readonly { readonly firstRow: number; readonly rows: number }[];
+}
+
+/** What the statistics of key tiles are judged by. */
+export interface KeyTileLimits {
+  readonly ofBlock: number;
+  readonly ofHead: number;
+  /** Queries of a head. */
+  readonly queries: number;
+}
+
+/** What there is to test, group by group, and by which limits; nothing where no key tile could be missed. */
+export interface KeyTilePlan {
+  readonly groups: readonly KeyTileGroup[];
+  readonly limits: KeyTileLimits;
+}
+
+/**
+ * Whether a sample of rows has so few of each head that a test of its key tiles would cost many times what all other
+ * tests do.
+ */
+export function isKeyTileTestLeftOut(
+  { rows }: Pick<Problem, 'rows'>,
+  shape: ProblemShape,
+): boolean {
+  const blocks = Math.ceil(shape.queries / structureTileRows);
+  const tiles = Math.ceil(shape.keys / keyTileKeys);
+  return rows !== undefined && blocks * fullyTestedTiles < tiles;
+}
+
+/**
+ * Plans the tests of key tiles. All blocks of queries are tested against up to two key tiles; with more key tiles,
+ * blocks are left out in proportion, never all of a head. Problems of a single key tile have none to miss.
+ * @param share the probability of a false alarm, per scope
+ */
+export function planKeyTiles(problem: Problem, shape: ProblemShape, share: number): KeyTilePlan {
+  const { batch, heads, queries, keys, vDim } = shape;
+  const tiles = Math.ceil(keys / keyTileKeys);
+  const firstRows = testedBlocks(shape);
+  const tests = batch * heads * tiles;
+  const limits = {
+    ofBlock: alarmDeviations(tests * firstRows.length, share),
+    ofHead: alarmDeviations(tests, share),
+    queries,
+  };
+  const isNone = tiles < 2 || queries === 0 || vDim === 0 || isKeyTileTestLeftOut(problem, shape);
+  if (isNone) return { groups: [], limits };
+  const blocks = firstRows.map((firstRow) => ({
+    firstRow,
+    rows: Math.min(structureTileRows, queries - firstRow),
+  }));
+  const groups: KeyTileGroup[] = [];
+  for (let head = 0; head < batch * heads; head++)
+    for (let firstTile = 0; firstTile < tiles; firstTile += directionsAtOnce) {
+      const count = Math.min(directionsAtOnce, tiles - firstTile);
+      groups.push({ head, firstTile, tiles: count, blocks });
+    }
+  return { groups, limits };
+}
+
+/** One block of a group: a problem of its own, with its errors. */
+export interface KeyTileBlock {
+  readonly problem: Problem;
+  readonly errors: RowErrors;
+}
+
+/** Collects a block's errors, projected on what leaving each tile of a group out would do. */
+function collectBlock(
+  statistics: readonly Statistic[],
+  { problem, errors }: KeyTileBlock,
+  firstTile: number,
+): void {
+  const { reference, bound } = errors;
+  const { vDim, keys } = reference.shape;
+  const firstKey = firstTile * keyTileKeys;
+  const end = Math.min(keys, firstKey + statistics.length * keyTileKeys);
+  const values = { firstKey, values: decodeTensor(problem.v, firstKey * vDim, end * vDim) };
+  const directions = tileDirections({ problem, errors }, values, firstTile, statistics.length);
+  const toLargest = new Float64Array(walkRows);
+  const amplitude = new Float64Array(walkRows);
+  const rowStatistic = new Statistic();
+  forEachWeightTile(problem, reference, directions, {
+    begin: (_, firstRow, rows) => {
+      for (let i = 0; i < rows; i++) {
+        const row = firstRow + i;
+        toLargest[i] = Math.exp(reference.quantities.lse.values[row] - reference.maximum[row]);
+        const { weightRounding, typicalWeight, isCoarse } = bound.row(row);
+        amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;
+      }
+    },
+    visit: (tile) => collectWeights(statistics, errors.weightGroups, tile, toLargest, amplitude),
+    end: (_, firstRow, rows) => {
+      for (let row = firstRow; row < firstRow + rows; row++)
+        directions.forEach((direction, t) => {
+          const ofRow = direction.subarray(row * vDim, (row + 1) * vDim);
+          if (collectRow(rowStatistic, errors, row, ofRow)) statistics[t].merge(rowStatistic);
+        });
+    },
+  });
+}
+
 /**
  * Whether each tile of 128 keys is there: the kernel's error projected on what leaving the tile out
  * would do to O, D = Σ_{j in tile} w_j (O − v_j), pooled over tiles of 128 queries and over heads. A
  * tile that is skipped shows as about 1, one that is counted twice as about −1, whatever the weight
  * it carries; rounding leaves the statistic within its threshold, under the premises of
- * `structureResults` and with probability of a false alarm at most `share` per scope. Where a tile
+ * `StructureJudge` and with probability of a false alarm at most that of the plan per scope. Where a tile
  * carries so little weight that rounding hides it, the threshold exceeds 1.
  *
- * All blocks of queries are tested against up to two key tiles; with more key tiles, blocks are
- * left out in proportion, never all of a head. Problems of a single key tile have none to miss.
- * Returns the result that is largest relative to its threshold, per scope.
+ * @param blocks those of the group, in its order
+ * @returns the result that is largest relative to its threshold, per scope; places are those of the group
  */
 export function testKeyTiles(
-  problem: Problem,
-  errors: RowErrors,
-  share: number,
+  { head, firstTile, tiles, blocks: places }: KeyTileGroup,
+  blocks: readonly KeyTileBlock[],
+  { ofBlock, ofHead, queries }: KeyTileLimits,
 ): StructureResult[] {
-  const { reference } = errors;
-  const { shape } = reference;
-  const { batch, heads, queries, keys, vDim } = shape;
-  const tiles = Math.ceil(keys / keyTileKeys);
-  if (tiles < 2 || queries === 0 || vDim === 0) return [];
-  const blocks = testedBlocks(shape);
-  const tests = batch * heads * tiles;
-  const ofBlock = alarmDeviations(tests * blocks.length, share);
-  const ofHead = alarmDeviations(tests, share);
-  const atOnce = Math.min(tiles, directionsAtOnce);
-  const statistics = () => Array.from({ length: atOnce }, () => new Statistic());
+  const statistics = () => Array.from({ length: tiles }, () => new Statistic());
   const [blockStatistics, headStatistics] = [statistics(), statistics()];
-  const rowStatistic = new Statistic();
   const worst = new WorstResults();
-  const toLargest = new Float64Array(walkRows);
-  const amplitude = new Float64Array(walkRows);
-
-  const collectBlock = (block: QueryBlock, firstTile: number, count: number) => {
-    const { problem: cut, reference: part } = block;
-    const firstKey = firstTile * keyTileKeys;
-    const end = Math.min(keys, firstKey + count * keyTileKeys);
-    const values = { firstKey, values: decodeTensor(cut.v, firstKey * vDim, end * vDim) };
-    const directions = tileDirections(block, values, firstTile, count);
-    forEachWeightTile(cut, part, directions, {
-      begin: (_, firstRow, rows) => {
-        for (let i = 0; i < rows; i++) {
-          toLargest[i] = Math.exp(
-            part.quantities.lse.values[firstRow + i] - part.maximum[firstRow + i],
-          );
-          const row = block.head * queries + block.firstRow + firstRow + i;
-          const { weightRounding, typicalWeight, isCoarse } = errors.bound.row(row);
-          amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;
-        }
-      },
-      visit: (tile) =>
-        collectWeights(blockStatistics, errors.weightGroups, tile, toLargest, amplitude),
-      end: (_, firstRow, rows) => {
-        for (let i = 0; i < rows; i++) {
-          const local = firstRow + i;
-          const row = block.head * queries + block.firstRow + local;
-          directions.forEach((direction, t) => {
-            const ofRow = direction.subarray(local * vDim, (local + 1) * vDim);
-            if (collectRow(rowStatistic, errors, row, ofRow))
-              blockStatistics[t].merge(rowStatistic);
-          });
-        }
-      },
-    });
+  const keysOf = (t: number, keys: number) => {
+    const firstKey = (firstTile + t) * keyTileKeys;
+    return { firstKey, keys: Math.min(keyTileKeys, keys - firstKey) };
   };
-
-  for (let head = 0; head < batch * heads; head++)
-    for (let firstTile = 0; firstTile < tiles; firstTile += atOnce) {
-      const count = Math.min(atOnce, tiles - firstTile);
-      const keysOf = (t: number) => {
-        const firstKey = (firstTile + t) * keyTileKeys;
-        return { firstKey, keys: Math.min(keyTileKeys, keys - firstKey) };
-      };
-      for (const firstRow of blocks) {
-        const rows = Math.min(structureTileRows, queries - firstRow);
-        const block = cutBlock(problem, reference, head, firstRow, rows);
-        collectBlock(block, firstTile, count);
-        for (let t = 0; t < count; t++) {
-          const statistic = blockStatistics[t];
-          const where = { head, firstRow, rows, ...keysOf(t) };
-          addResult(worst, statistic, statistic.tolerance(ofBlock), { scope: 'tile', ...where });
-          headStatistics[t].merge(statistic);
-          statistic.clear();
-        }
-      }
-      for (let t = 0; t < count; t++) {
-        const where = { head, firstRow: 0, rows: queries, ...keysOf(t) };
-        addResult(worst, headStatistics[t], headStatistics[t].tolerance(ofHead), {
-          scope: 'head',
-          ...where,
-        });
-        headStatistics[t].clear();
-      }
-    }
+  blocks.forEach((block, index) => {
+    collectBlock(blockStatistics, block, firstTile);
+    const { keys } = block.errors.reference.shape;
+    blockStatistics.forEach((statistic, t) => {
+      const where = { scope: 'tile', head, ...places[index], ...keysOf(t, keys) } as const;
+      addResult(worst, statistic, statistic.tolerance(ofBlock), where);
+      headStatistics[t].merge(statistic);
+      statistic.clear();
+    });
+  });
+  const keys = blocks[0]?.errors.reference.shape.keys ?? 0;
+  headStatistics.forEach((statistic, t) => {
+    const where = { scope: 'head', head, firstRow: 0, rows: queries, ...keysOf(t, keys) } as const;
+    addResult(worst, statistic, statistic.tolerance(ofHead), where);
+  });
   return worst.list();
 }

@@ -1,5 +1,5 @@
 import { largestShiftedRounding, outputPlaces, type CommonOffset } from './common-offset.js';
-import { ErrorPool } from './error-pool.js';
+import { ErrorPool, type ErrorPoolState } from './error-pool.js';
 
 /** What weights may be taken relative to before they are rounded: the largest, the sum, or e^0. */
 export const weightFamilies = 3;
@@ -48,6 +48,19 @@ interface SharedRows {
   readonly mass: Float64Array;
   /** Σ over the rows of the standard deviation that is left where weights that round alike are at their worst. */
   readonly rest: Float64Array;
+}
+
+/** What `PooledProjections` have collected, as data. */
+export interface PooledState {
+  readonly rows: number;
+  readonly massVariance: number;
+  readonly sums: readonly Float64Array[];
+  readonly shared: readonly {
+    readonly unit: number;
+    readonly weights: ErrorPoolState;
+    readonly outputs: ErrorPoolState;
+    readonly sums: readonly Float64Array[];
+  }[];
 }
 
 /** Variances of each instrument's projection by their cause. */
@@ -118,22 +131,7 @@ export class PooledProjections {
   clear(): void {
     this.rows = 0;
     this.#massVariance = 0;
-    const { weights, outputs, others } = this.#variances;
-    for (const numbers of [
-      ...[this.signed, this.norm, this.#weightsWorst, this.#outputWorst, this.#systematic],
-      ...[this.#coherent, this.#independent],
-      ...[
-        weights,
-        outputs,
-        others,
-        this.phases,
-        this.#own,
-        this.#mass,
-        this.#squares,
-        this.outputs,
-      ],
-    ])
-      numbers.fill(0);
+    for (const numbers of this.#sums()) numbers.fill(0);
     this.#shared.clear();
   }
 
@@ -204,19 +202,51 @@ export class PooledProjections {
       for (let at = 0; at < mass.length; at++) this.#own[d * mass.length + at] += own[d] * mass[at];
   }
 
+  /** All that is summed by instrument or by place. */
+  #sums(): Float64Array[] {
+    const { weights, outputs, others } = this.#variances;
+    return [
+      ...[this.signed, this.norm, this.#weightsWorst, this.#outputWorst, this.#systematic],
+      ...[this.#coherent, this.#independent, weights, outputs, others],
+      ...[this.phases, this.#own, this.#mass, this.#squares, this.outputs],
+    ];
+  }
+
+  /** What is collected, as data. */
+  state(): PooledState {
+    return {
+      rows: this.rows,
+      massVariance: this.#massVariance,
+      sums: this.#sums().map((numbers) => numbers.slice()),
+      shared: [...this.#shared].map(([unit, { weights, outputs, common, smooth, mass, rest }]) => ({
+        unit,
+        weights: weights.state(),
+        outputs: outputs.state(),
+        sums: [common.slice(), smooth.slice(), mass.slice(), rest.slice()],
+      })),
+    };
+  }
+
+  /** Adds what another collection, of other rows and of another thread perhaps, had collected. */
+  mergeState({ rows, massVariance, sums, shared }: PooledState): void {
+    this.rows += rows;
+    this.#massVariance += massVariance;
+    this.#sums().forEach((to, i) => addTo(to, sums[i]));
+    for (const { unit, weights, outputs, sums: ofUnit } of shared) {
+      const to = this.#sharedRows(unit);
+      to.weights.merge(ErrorPool.of(weights), new Float64Array(this.#count + 1).fill(1));
+      to.outputs.merge(ErrorPool.of(outputs), new Float64Array(this.#count).fill(1));
+      [to.common, to.smooth, to.mass, to.rest].forEach((numbers, i) => addTo(numbers, ofUnit[i]));
+    }
+  }
+
   /** Adds another collection, of other rows. */
   merge(other: PooledProjections): void {
     const count = this.#count;
     this.rows += other.rows;
     this.#massVariance += other.#massVariance;
-    const lists = (of: PooledProjections) => [
-      ...[of.signed, of.norm, of.#weightsWorst, of.#outputWorst, of.#systematic],
-      ...[of.#coherent, of.#independent],
-      ...[of.#variances.weights, of.#variances.outputs, of.#variances.others],
-      ...[of.phases, of.#own, of.#mass, of.#squares, of.outputs],
-    ];
-    const from = lists(other);
-    lists(this).forEach((to, i) => addTo(to, from[i]));
+    const from = other.#sums();
+    this.#sums().forEach((to, i) => addTo(to, from[i]));
     for (const [unit, from] of other.#shared) {
       const to = this.#sharedRows(unit);
       to.weights.merge(from.weights, new Float64Array(count + 1).fill(1));

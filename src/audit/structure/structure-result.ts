@@ -115,13 +115,22 @@ const needsUsualPremises: ReadonlySet<StructureTest> = new Set([
   'lse-mean',
 ]);
 
+/** What decides, beside sizes and premises, which tests are made. */
+interface StructureSituation {
+  readonly hasLse: boolean;
+  /** Whether key tiles are left out: see `isKeyTileTestLeftOut`. */
+  readonly isThin: boolean;
+}
+
 function reasonOf(
   test: StructureTest,
   { keys }: ProblemShape,
   { isUsual }: Premises,
-  hasLse: boolean,
+  { hasLse, isThin }: StructureSituation,
 ): string {
   if (test === 'key-tile' && keys <= keyTileKeys) return 'there is one tile of keys only';
+  if (test === 'key-tile' && isThin)
+    return 'a sample of rows has too few of each head for so many tiles of keys';
   if (test === 'lse-mean' && !hasLse) return 'no LSE was given';
   if (needsUsualPremises.has(test) && !isUsual) return 'the kernel declares how it computes';
   return 'no row is finite, not zero, and errs by little enough for statistics';
@@ -132,9 +141,9 @@ export function untestedStructure(
   results: readonly StructureResult[],
   shape: ProblemShape,
   premises: Premises,
-  hasLse: boolean,
+  situation: StructureSituation,
 ): UntestedStructure[] {
   return structureTests
     .filter((test) => !results.some((result) => result.test === test))
-    .map((test) => ({ test, reason: reasonOf(test, shape, premises, hasLse) }));
+    .map((test) => ({ test, reason: reasonOf(test, shape, premises, situation) }));
 }

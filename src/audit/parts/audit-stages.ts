@@ -1,0 +1,263 @@
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { ProblemShape } from '../../problem/index.js';
+import { combinations, createCombinedBounds } from '../bounds/index.js';
+import type { ElementBounds, MeasuredBounds } from '../element-bounds.js';
+import type { RowStatistics } from '../row-statistics.js';
+import type { KeyTilePlan } from '../structure/key-tile-test.js';
+import { StructureJudge } from '../structure/structure.js';
+import type { StructureResult } from '../structure/structure-result.js';
+import { numberUnits, type RowSurvey, type RowUnits } from '../structure/survey-rows.js';
+import type { PartRequest, PartResults, PartSettings } from './measure-part.js';
+import { firstRowOf, placedInWhole, type Part } from './part-plan.js';
+import { referenceRows } from './reference-rows.js';
+
+/** Requests that do not depend on one another. */
+export interface Stage {
+  /** What progress is told of. */
+  readonly name: 'oracle' | 'structure' | 'bounds';
+  readonly requests: readonly PartRequest[];
+  /** Takes the results, in the order of the requests. */
+  readonly settle: (result: PartResults[PartRequest['kind']], index: number) => void;
+}
+
+/** What is to be measured of a problem, and in which parts. */
+export interface AuditPlan {
+  readonly shape: ProblemShape;
+  readonly parts: readonly Part[];
+  readonly settings: PartSettings;
+  readonly keyTiles: KeyTilePlan;
+  /** The exact values, where they are known. */
+  readonly reference: AttentionReference | null;
+  /** The bounds, where they are known. */
+  readonly bounds: ElementBounds | null;
+  /** Whether the usual checks are made, which need textbook attention. */
+  readonly withYardstick: boolean;
+}
+
+/** All that is measured of a problem. */
+export interface Measured {
+  readonly reference: AttentionReference;
+  readonly bounds: ElementBounds;
+  readonly structure: readonly StructureResult[];
+  readonly rows: RowStatistics | null;
+  /** [batch, heads, queries, vDim]; null where it was not asked for. */
+  readonly yardstick: Float64Array | null;
+}
+
+/** The sizes of a part of a problem. */
+export function partShape(shape: ProblemShape, { head, rows }: Part): ProblemShape {
+  if (head === null) return shape;
+  return { ...shape, batch: 1, heads: 1, kvHeads: 1, groupSize: 1, queries: rows };
+}
+
+/** A reference of zeros, to be filled. */
+function emptyReference(shape: ProblemShape): AttentionReference {
+  const { batch, heads, queries, vDim } = shape;
+  const rows = batch * heads * queries;
+  const numbers = (length: number) => new Float64Array(length);
+  return {
+    shape,
+    quantities: {
+      out: {
+        values: numbers(rows * vDim),
+        radius: numbers(rows * vDim),
+        magnitude: numbers(rows * vDim),
+      },
+      lse: { values: numbers(rows), radius: numbers(rows), magnitude: null },
+    },
+    maximum: numbers(rows),
+    denominator: numbers(rows),
+    level: new Uint8Array(rows),
+  };
+}
+
+/** Writes a part's reference to where its rows are. */
+function fillReference(to: AttentionReference, part: AttentionReference, row: number): void {
+  const { vDim } = to.shape;
+  const { out, lse } = to.quantities;
+  out.values.set(part.quantities.out.values, row * vDim);
+  out.radius.set(part.quantities.out.radius, row * vDim);
+  out.magnitude.set(part.quantities.out.magnitude, row * vDim);
+  lse.values.set(part.quantities.lse.values, row);
+  lse.radius.set(part.quantities.lse.radius, row);
+  to.maximum.set(part.maximum, row);
+  to.denominator.set(part.denominator, row);
+  to.level.set(part.level, row);
+}
+
+/** Rows [first, first + rows) of what is known of rows. */
+function rowsOf<T extends Readonly<Record<keyof T, Int32Array | Float64Array | Uint8Array>>>(
+  all: T,
+  first: number,
+  rows: number,
+): T {
+  const cut = Object.entries(all as Record<string, Float64Array>).map(([name, values]) => [
+    name,
+    values.subarray(first, first + rows),
+  ]);
+  return Object.fromEntries(cut) as T;
+}
+
+/** The stage of the oracle: fills in the reference, unless it is known, and the survey. */
+function referenceStage(plan: AuditPlan, reference: AttentionReference, survey: RowSurvey): Stage {
+  const { parts, shape } = plan;
+  return {
+    name: 'oracle',
+    requests: parts.map((part) => ({
+      kind: 'reference',
+      parts: [part],
+      known:
+        plan.reference === null
+          ? null
+          : referenceRows(plan.reference, partShape(shape, part), firstRowOf(part, shape)),
+    })),
+    settle: (result, index) => {
+      const ofPart = result as PartResults['reference'];
+      const row = firstRowOf(parts[index], shape);
+      if (plan.reference === null) fillReference(reference, ofPart.reference, row);
+      for (const name of ['heaviest', 'squares', 'clustered'] as const)
+        survey[name].set(ofPart.survey[name], row);
+    },
+  };
+}
+
+/** What the stage of the structure tests fills in. */
+interface StructureSink {
+  readonly judge: StructureJudge;
+  readonly rows: { statistics: RowStatistics | null };
+}
+
+/** Writes a part's statistics of rows to where its rows are. */
+function fillRows(
+  sink: StructureSink['rows'],
+  part: RowStatistics,
+  row: number,
+  all: number,
+): void {
+  const { visibleKeys, entropy, lag } = (sink.statistics ??= {
+    visibleKeys: new Int32Array(all),
+    entropy: new Float64Array(all),
+    lag: part.lag === null ? null : new Float64Array(all),
+  });
+  visibleKeys.set(part.visibleKeys, row);
+  entropy.set(part.entropy, row);
+  if (part.lag !== null) lag?.set(part.lag, row);
+}
+
+/** The stage of the structure tests: rows, tiles and heads, then key tiles. */
+function structureStage(
+  { parts, shape, keyTiles }: AuditPlan,
+  reference: AttentionReference,
+  known: { readonly survey: RowSurvey; readonly units: RowUnits },
+  { judge, rows }: StructureSink,
+): Stage {
+  const all = shape.batch * shape.heads * shape.queries;
+  const ofPart = (part: Part) =>
+    referenceRows(reference, partShape(shape, part), firstRowOf(part, shape));
+  const ofErrors = parts.map((part): PartRequest => {
+    const first = firstRowOf(part, shape);
+    return {
+      kind: 'structure',
+      parts: [part],
+      reference: ofPart(part),
+      survey: rowsOf(known.survey, first, part.rows),
+      units: rowsOf(known.units, first, part.rows),
+    };
+  });
+  const ofKeyTiles = keyTiles.groups.map((group): PartRequest => {
+    const blocks = group.blocks.map((block) => ({ head: group.head, ...block }));
+    return { kind: 'key-tiles', parts: blocks, references: blocks.map(ofPart), group };
+  });
+  return {
+    name: 'structure',
+    requests: [...ofErrors, ...ofKeyTiles],
+    settle: (result, index) => {
+      if (index >= parts.length) return judge.addResults(result as PartResults['key-tiles']);
+      const measured = result as PartResults['structure'];
+      const part = parts[index];
+      judge.addResults(placedInWhole(measured.structure.results, part));
+      const ofHead = part.head === null ? shape.queries : part.rows;
+      for (const head of measured.structure.heads) judge.addHeadPart(head, ofHead);
+      if (measured.rows !== null) fillRows(rows, measured.rows, firstRowOf(part, shape), all);
+    },
+  };
+}
+
+/** What the stage of the bounds fills in. */
+interface BoundsSink {
+  readonly quantities: MeasuredBounds['quantities'];
+  readonly clustered: Uint8Array;
+  readonly yardstick: Float64Array | null;
+}
+
+/** The stage of the bounds, and of textbook attention. */
+function boundsStage(
+  { parts, shape, bounds }: AuditPlan,
+  reference: AttentionReference,
+  { quantities, clustered, yardstick }: BoundsSink,
+): Stage {
+  const { vDim } = shape;
+  const ofBounds = parts.map((part): PartRequest => ({
+    kind: 'bounds',
+    parts: [part],
+    reference: referenceRows(reference, partShape(shape, part), firstRowOf(part, shape)),
+  }));
+  const known = bounds === null ? ofBounds : [];
+  return {
+    name: 'bounds',
+    requests: [
+      ...known,
+      ...(yardstick === null
+        ? []
+        : parts.map((part): PartRequest => ({ kind: 'yardstick', parts: [part] }))),
+    ],
+    settle: (result, index) => {
+      const row = firstRowOf(parts[index % parts.length], shape);
+      if (index >= known.length)
+        return yardstick!.set(result as PartResults['yardstick'], row * vDim);
+      const measured = result as PartResults['bounds'];
+      for (const name of combinations) {
+        quantities.out[name].set(measured.quantities.out[name], row * vDim);
+        quantities.lse[name].set(measured.quantities.lse[name], row);
+      }
+      clustered.set(measured.clustered, row);
+    },
+  };
+}
+
+/**
+ * What an audit measures, stage by stage: whoever runs it measures the requests of a stage, in whatever order and
+ * by however many threads, and settles their results before it asks for the next.
+ */
+export function* auditStages(plan: AuditPlan): Generator<Stage, Measured, undefined> {
+  const { shape, settings } = plan;
+  const { batch, heads, queries, vDim } = shape;
+  const rows = batch * heads * queries;
+  const reference = plan.reference ?? emptyReference(shape);
+  const survey: RowSurvey = {
+    heaviest: new Int32Array(rows),
+    squares: new Float64Array(rows),
+    clustered: new Uint8Array(rows),
+  };
+  yield referenceStage(plan, reference, survey);
+  const { weightFormat } = settings.premises;
+  const units = numberUnits(reference, survey.clustered, weightFormat);
+  const judge = new StructureJudge(settings.limits, settings.premises);
+  const statistics: StructureSink['rows'] = { statistics: null };
+  yield structureStage(plan, reference, { survey, units }, { judge, rows: statistics });
+  const ofRows = {
+    quantities: { out: createCombinedBounds(rows * vDim), lse: createCombinedBounds(rows) },
+    clustered: new Uint8Array(rows),
+    yardstick: plan.withYardstick ? new Float64Array(rows * vDim) : null,
+  };
+  yield boundsStage(plan, reference, ofRows);
+  const { quantities, clustered, yardstick } = ofRows;
+  const { unit } = numberUnits(reference, clustered, settings.arithmetic.weightFormat);
+  return {
+    reference,
+    bounds: plan.bounds ?? { quantities, unit },
+    structure: judge.results(),
+    rows: statistics.statistics,
+    yardstick,
+  };
+}

@@ -1,0 +1,202 @@
+import { yardstickAttention, type MaximumRule } from '../../../kernels/index.js';
+import {
+  attentionOracle,
+  type Accuracy,
+  type AttentionReference,
+  type Progress,
+} from '../../../oracles/index.js';
+import type { FormatName } from '../../formats/index.js';
+import { problemShape, type Problem } from '../../problem/index.js';
+import { KernelBound, type KernelArithmetic } from '../bounds/index.js';
+import { measureBounds, type MeasuredBounds, type RowsBoundVisitor } from '../element-bounds.js';
+import type { GivenQuantity } from '../kernel-outputs.js';
+import type { Premises } from '../premises/premises.js';
+import { createRowStatistics, type RowStatistics } from '../row-statistics.js';
+import { testKeyTiles, type KeyTileGroup, type KeyTileLimits } from '../structure/key-tile-test.js';
+import { measureStructure, type StructurePart } from '../structure/measure-structure.js';
+import type { StructureLimits } from '../structure/structure-entries.js';
+import type { StructureResult } from '../structure/structure-result.js';
+import { outputGroups, weightGroups } from '../structure/structure-statistic.js';
+import { surveyRows, type RowSurvey, type RowUnits } from '../structure/survey-rows.js';
+import type { Part } from './part-plan.js';
+
+/** What a part is measured from: a problem of its own, and what a kernel gave for it. */
+export interface PartTensors {
+  readonly problem: Problem;
+  readonly out: GivenQuantity;
+  readonly lse: GivenQuantity | null;
+}
+
+/** What all parts of an audit are measured by: data that a thread may be sent. */
+export interface PartSettings {
+  readonly outputFormat: FormatName;
+  readonly accuracy: Accuracy;
+  readonly premises: Premises;
+  readonly arithmetic: KernelArithmetic;
+  readonly limits: StructureLimits;
+  readonly keyTiles: KeyTileLimits;
+  /** The rule by which statistics of rows are made; null where none are. */
+  readonly rows: { readonly maximum: MaximumRule | null } | null;
+}
+
+/** The exact values of a part, unless they are known, and a survey of its rows. */
+interface ReferenceRequest {
+  readonly kind: 'reference';
+  readonly parts: readonly [Part];
+  readonly known: AttentionReference | null;
+}
+
+/** What `ReferenceRequest` asks for. */
+export interface ReferenceResult {
+  readonly reference: AttentionReference;
+  readonly survey: RowSurvey;
+}
+
+/** What the structure tests find in the rows of a part. */
+interface StructureRequest {
+  readonly kind: 'structure';
+  readonly parts: readonly [Part];
+  readonly reference: AttentionReference;
+  readonly survey: RowSurvey;
+  readonly units: RowUnits;
+}
+
+/** What `StructureRequest` asks for; places are those of the part. */
+export interface StructureMeasured {
+  readonly structure: StructurePart;
+  readonly rows: RowStatistics | null;
+}
+
+/** The bounds of a part's elements. */
+interface BoundsRequest {
+  readonly kind: 'bounds';
+  readonly parts: readonly [Part];
+  readonly reference: AttentionReference;
+}
+
+/** Some tiles of keys of a head, in blocks of its queries. */
+interface KeyTilesRequest {
+  readonly kind: 'key-tiles';
+  /** The blocks. */
+  readonly parts: readonly Part[];
+  readonly references: readonly AttentionReference[];
+  readonly group: KeyTileGroup;
+}
+
+/** What textbook attention gives in the input format. */
+interface YardstickRequest {
+  readonly kind: 'yardstick';
+  readonly parts: readonly [Part];
+}
+
+/** Something to be measured of some parts. */
+export type PartRequest =
+  ReferenceRequest | StructureRequest | BoundsRequest | KeyTilesRequest | YardstickRequest;
+
+/** What is measured, by the kind of request: data that a thread may send. */
+export interface PartResults {
+  readonly reference: ReferenceResult;
+  readonly structure: StructureMeasured;
+  readonly bounds: MeasuredBounds;
+  readonly 'key-tiles': readonly StructureResult[];
+  readonly yardstick: Float64Array;
+}
+
+/** Who is told of a measurement while it goes on. */
+export interface PartCallbacks {
+  readonly progress?: Progress;
+  /** See `measureBounds`; rows are those of the part. */
+  readonly visitBounds?: RowsBoundVisitor;
+}
+
+function boundOf({ problem }: PartTensors, reference: AttentionReference, settings: PartSettings) {
+  return new KernelBound(problem, reference, settings.outputFormat, settings.premises);
+}
+
+function measureReference(
+  { problem }: PartTensors,
+  { known }: ReferenceRequest,
+  { accuracy, premises }: PartSettings,
+  progress?: Progress,
+): ReferenceResult {
+  const reference =
+    known ??
+    attentionOracle(problem, progress === undefined ? { accuracy } : { accuracy, progress });
+  return { reference, survey: surveyRows(problem, reference, premises.weightFormat) };
+}
+
+function measureErrors(
+  tensors: PartTensors,
+  { reference, survey, units }: StructureRequest,
+  settings: PartSettings,
+  progress?: Progress,
+): StructureMeasured {
+  const { problem, out, lse } = tensors;
+  const { premises, limits, rows } = settings;
+  const meter = rows === null ? null : createRowStatistics(problem, reference, rows.maximum);
+  const bound = boundOf(tensors, reference, settings);
+  const structure = measureStructure(
+    { problem, reference, outputs: { out, lse }, bound, premises, limits },
+    { survey, units },
+    progress,
+    meter?.visitor,
+  );
+  return { structure, rows: meter?.statistics ?? null };
+}
+
+function measureKeyTiles(
+  blocks: readonly PartTensors[],
+  { group, references }: KeyTilesRequest,
+  settings: PartSettings,
+): readonly StructureResult[] {
+  const { outputFormat, premises, keyTiles } = settings;
+  const measured = blocks.map((tensors, i) => ({
+    problem: tensors.problem,
+    errors: {
+      reference: references[i],
+      out: tensors.out.values,
+      outputFormat,
+      bound: boundOf(tensors, references[i], settings),
+      groups: outputGroups(outputFormat),
+      weightGroups: weightGroups(premises.weightFormat),
+    },
+  }));
+  return testKeyTiles(group, measured, keyTiles);
+}
+
+/**
+ * Measures what is asked of some parts.
+ * @param tensors those of the request's parts, in their order
+ */
+export function measurePart<Request extends PartRequest>(
+  request: Request,
+  tensors: readonly PartTensors[],
+  settings: PartSettings,
+  callbacks?: PartCallbacks,
+): PartResults[Request['kind']];
+export function measurePart(
+  request: PartRequest,
+  tensors: readonly PartTensors[],
+  settings: PartSettings,
+  { progress, visitBounds }: PartCallbacks = {},
+): PartResults[PartRequest['kind']] {
+  const [first] = tensors;
+  switch (request.kind) {
+    case 'reference':
+      return measureReference(first, request, settings, progress);
+    case 'structure':
+      return measureErrors(first, request, settings, progress);
+    case 'bounds': {
+      const { reference } = request;
+      const bound = boundOf(first, reference, settings);
+      return measureBounds(first.problem, reference, settings.arithmetic, bound, {
+        ...(visitBounds === undefined ? {} : { visit: visitBounds }),
+        ...(progress === undefined ? {} : { progress }),
+      });
+    }
+    case 'key-tiles':
+      return measureKeyTiles(tensors, request, settings);
+    case 'yardstick':
+      return yardstickAttention(first.problem, problemShape(first.problem));
+  }
+}

@@ -1,0 +1,81 @@
+import type { Measured, Stage } from './audit-stages.js';
+import type {
+  PartCallbacks,
+  PartRequest,
+  PartResults,
+  PartSettings,
+  PartTensors,
+} from './measure-part.js';
+import { measurePart } from './measure-part.js';
+import type { Part } from './part-plan.js';
+
+/** Called with a stage's name and the share of it that is done. */
+export type StageProgress = (stage: string, done: number) => void;
+
+/** Measures requests somewhere else, in threads perhaps. */
+export interface PartRunner {
+  /**
+   * Measures the requests and settles their results in the requests' order.
+   * @param done called with how many are measured, now and then
+   */
+  readonly run: (
+    requests: readonly PartRequest[],
+    settle: Stage['settle'],
+    done: (count: number) => void,
+  ) => Promise<void>;
+}
+
+/** What is measured in this thread. */
+export interface LocalParts {
+  readonly read: (part: Part) => PartTensors;
+  readonly settings: PartSettings;
+  /** Who sees bounds as they are made, of a part. */
+  readonly boundsVisitor: (part: Part) => PartCallbacks['visitBounds'];
+}
+
+/** Measures one request in this thread. */
+function measureHere(
+  request: PartRequest,
+  { read, settings, boundsVisitor }: LocalParts,
+  progress: (done: number) => void,
+): PartResults[PartRequest['kind']] {
+  const visitBounds = request.kind === 'bounds' ? boundsVisitor(request.parts[0]) : undefined;
+  return measurePart(request, request.parts.map(read), settings, {
+    progress,
+    ...(visitBounds === undefined ? {} : { visitBounds }),
+  });
+}
+
+/** Measures all stages in this thread. */
+export function runStages(
+  stages: Generator<Stage, Measured, undefined>,
+  local: LocalParts,
+  progress: StageProgress,
+): Measured {
+  for (;;) {
+    const next = stages.next();
+    if (next.done === true) return next.value;
+    const { name, requests, settle } = next.value;
+    requests.forEach((request, index) => {
+      const inner = (done: number) => progress(name, (index + done) / requests.length);
+      settle(measureHere(request, local, inner), index);
+      inner(1);
+    });
+  }
+}
+
+/** Measures all stages by a runner. */
+export async function runStagesBy(
+  runner: PartRunner,
+  stages: Generator<Stage, Measured, undefined>,
+  progress: StageProgress,
+): Promise<Measured> {
+  for (;;) {
+    const next = stages.next();
+    if (next.done === true) return next.value;
+    const { name, requests, settle } = next.value;
+    await runner.run(requests, settle, (count) =>
+      progress(name, count / Math.max(requests.length, 1)),
+    );
+  }
+}

@@ -1,0 +1,202 @@
+import { forEachWeightTile, type Progress, type WeightVisitor } from '../../../oracles/index.js';
+import { decodeTensor, formats, type FormatName } from '../../formats/index.js';
+import type { Tensor } from '../../problem/index.js';
+import type { Premises } from '../premises/premises.js';
+import { CommonOffset } from './common-offset.js';
+import {
+  SlopeDispersion,
+  sumLseErrors,
+  tanhError,
+  type DispersionState,
+  type LseSums,
+  type StructureInput,
+} from './head-tests.js';
+import { createInstruments } from './instruments.js';
+import {
+  leastRowTolerance,
+  PooledProjections,
+  rowTolerance,
+  rowVariances,
+  type PooledState,
+  type RowProjections,
+  type Variances,
+} from './pooled-projections.js';
+import { RowCollector } from './row-projections.js';
+import {
+  addProjection,
+  instrumentCount,
+  judgePooled,
+  structureEntries,
+  type StructurePlace,
+} from './structure-entries.js';
+import { outputGroups, structureTileRows } from './structure-statistic.js';
+import { WorstResults, type StructureResult } from './structure-result.js';
+import { fineGroups, type RowSurvey, type RowUnits } from './survey-rows.js';
+
+/** Elements that are decoded at a time. */
+const decodedAtOnce = 2 ** 16;
+
+/** The largest finite magnitude. */
+function largestMagnitude(tensor: Tensor): number {
+  let largest = 0;
+  const { length } = tensor.data;
+  for (let first = 0; first < length; first += decodedAtOnce)
+    for (const x of decodeTensor(tensor, first, Math.min(length, first + decodedAtOnce))) {
+      const magnitude = Math.abs(x);
+      if (magnitude > largest && magnitude < Infinity) largest = magnitude;
+    }
+  return largest;
+}
+
+/** Significant bits from which on the places of weights in an ulp tell nothing. */
+const finestPrecision = 12;
+
+/** Makes collections of the errors of rows, for the premises of an audit. */
+export function pooledFactory({ weightFormat, exponential }: Premises): () => PooledProjections {
+  const offset = commonOffset(weightFormat);
+  return () => new PooledProjections(instrumentCount, offset, exponential);
+}
+
+/** Null where P is as fine as fp32. */
+function commonOffset(weightFormat: FormatName): CommonOffset | null {
+  return formats[weightFormat].precision <= finestPrecision ? new CommonOffset(weightFormat) : null;
+}
+
+/** What some rows of a head add to its tests. */
+export interface HeadPart {
+  readonly pooled: PooledState;
+  readonly dispersion: DispersionState;
+  /** Null where the LSE's mean is not tested. */
+  readonly lse: LseSums | null;
+}
+
+/** What the structure tests find in a problem that may be a part of another: data that a thread may send. */
+export interface StructurePart {
+  /** Of rows and tiles: places are those of this problem. */
+  readonly results: readonly StructureResult[];
+  /** By head. */
+  readonly heads: readonly HeadPart[];
+}
+
+/** What is known of the rows before their errors are looked at. */
+interface KnownRows {
+  readonly survey: RowSurvey;
+  readonly units: RowUnits;
+}
+
+/**
+ * Projects the errors of all rows and judges rows and tiles of 128 rows; what heads are judged by is summed up. A
+ * problem that is a part of another begins at a tile.
+ *
+ * Rows that hold NaN or infinities, rows of zeros and rows whose sums overflow fp64 are left out.
+ *
+ * @param observer sees the weights of all rows as well, since the walk over them is made anyway
+ */
+export function measureStructure(
+  input: StructureInput,
+  { survey, units }: KnownRows,
+  progress?: Progress,
+  observer?: WeightVisitor,
+): StructurePart {
+  const { problem, reference, outputs, bound, premises, limits } = input;
+  const { values: out, format: outputFormat } = outputs.out;
+  const { shape } = reference;
+  const { queries } = shape;
+  const headCount = shape.batch * shape.heads;
+  const { weightFormat, isUsual, exponential } = premises;
+  const { deviations } = limits;
+  const { scale, lightScale, bias, truncation } = createInstruments(
+    { problem, reference, bound, outputFormat, weightFormat },
+    survey,
+  );
+  const instruments = [scale, lightScale, bias, truncation];
+  const offset = commonOffset(weightFormat);
+  const collector = new RowCollector({
+    reference,
+    out,
+    outputFormat,
+    bound,
+    instruments,
+    weightGroups: fineGroups(weightFormat),
+    outputGroups: outputGroups(outputFormat),
+    sumsTruncate: weightFormat !== 'fp32' && weightFormat !== 'fp64',
+    scoreError: tanhError(problem, premises),
+    roundingErrors: offset?.errors ?? null,
+    premises,
+    weightFormat,
+    weightScale: premises.weightScale,
+    largestValue: largestMagnitude(problem.v),
+  });
+  const pooled = pooledFactory(premises);
+  const [tile, head] = [pooled(), pooled()];
+  const worst = new WorstResults();
+  const dispersion = new SlopeDispersion(instrumentCount);
+  const rowEntries = structureEntries.filter(({ scope }) => scope === 'row');
+  const heads: HeadPart[] = [];
+
+  const judgeRow = (row: RowProjections, variances: Variances, place: StructurePlace) => {
+    const allowance = { variances, deviations: deviations.row, exponential };
+    for (const { test, instrument: d } of rowEntries) {
+      const [signed, norm] = [row.signed[d], row.norm[d]];
+      if (worst.isBeyond(test, 'row', Math.abs(signed) / leastRowTolerance(row, d, allowance)))
+        addProjection(worst, test, place, {
+          signed,
+          norm,
+          tolerance: rowTolerance(row, d, allowance),
+        });
+    }
+  };
+
+  /** Passes a row on to its tile and head, and ends those that end with it. */
+  const finishRow = (row: number, local: number) => {
+    const query = row % queries;
+    const ofHead = Math.floor(row / queries);
+    const collected = collector.finish(row, local, tile);
+    if (collected !== null) {
+      const variances = rowVariances(collected, exponential);
+      judgeRow(collected, variances, { scope: 'row', head: ofHead, firstRow: query, rows: 1 });
+      tile.add(collected, variances, units.isShared[row] === 1 ? units.unit[row] : null);
+      dispersion.add(collected, variances, units.unit[row]);
+    }
+    const isLast = query === queries - 1;
+    if (isLast || query % structureTileRows === structureTileRows - 1) {
+      const firstRow = query - (query % structureTileRows);
+      const place = { scope: 'tile', head: ofHead, firstRow, rows: query - firstRow + 1 } as const;
+      judgePooled(worst, tile, place, isUsual, deviations.tile);
+      head.merge(tile);
+      tile.clear();
+    }
+    if (!isLast) return;
+    heads.push({
+      pooled: head.state(),
+      dispersion: dispersion.state(),
+      lse: sumLseErrors(input, ofHead, units.unit),
+    });
+    dispersion.clear();
+    head.clear();
+  };
+
+  let finished = 0;
+  forEachWeightTile(
+    problem,
+    reference,
+    instruments.map(({ direction }) => direction),
+    {
+      begin: (ofHead, firstRow, rows) => {
+        collector.begin(ofHead * queries + firstRow, rows);
+        observer?.begin(ofHead, firstRow, rows);
+      },
+      visit: (weights) => {
+        collector.visit(weights, tile);
+        observer?.visit(weights);
+      },
+      end: (ofHead, firstRow, rows) => {
+        observer?.end(ofHead, firstRow, rows);
+        for (let i = 0; i < rows; i++) finishRow(ofHead * queries + firstRow + i, i);
+        finished += rows;
+        progress?.(finished / (headCount * queries));
+      },
+    },
+  );
+  return { results: worst.list(), heads };
+}
