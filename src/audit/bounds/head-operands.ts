@@ -1,4 +1,4 @@
-import { decodeTensor, smallestNormalOf } from '../../formats/index.js';
+import { decodeTensor, formats, multiplyByScales, smallestNormal } from '../../formats/index.js';
 import type { Problem, ProblemShape, Tensor } from '../../problem/index.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
@@ -39,7 +39,7 @@ function operandRows(
   first: number,
   rows: number,
   dim: number,
-  unitsOf: (values: Float64Array, rows: number) => Float64Array,
+  unitsOf: (values: Float64Array, rows: number, first: number) => Float64Array,
 ): OperandRows {
   const kept = new Map<number, DecodedRows>();
   const recent: DecodedRows[] = [];
@@ -49,8 +49,9 @@ function operandRows(
     const known = kept.get(tile) ?? recent.find((one) => one.first === tile * tileRows);
     if (known !== undefined) return known;
     const count = Math.min(tileRows, rows - tile * tileRows);
-    const values = decodeFinite(tensor, (first + tile * tileRows) * dim, count * dim);
-    const decoded = { first: tile * tileRows, values, units: unitsOf(values, count) };
+    const begin = (first + tile * tileRows) * dim;
+    const values = decodeFinite(tensor, begin, count * dim);
+    const decoded = { first: tile * tileRows, values, units: unitsOf(values, count, begin) };
     numbers += values.length;
     if (numbers <= mostKept) kept.set(tile, decoded);
     else {
@@ -98,11 +99,17 @@ export function* headOperands(
   const { scores } = arithmetic;
   const error = scoreError(scores, qkDim);
   const unitsOf = (tensor: Tensor) => {
-    const smallest = Math.max(
-      smallestNormalOf(tensor),
-      scores.kind === 'any-order' ? scores.smallestOperand : 0,
-    );
-    return (values: Float64Array, rows: number) => scoreUnits(error, values, rows, qkDim, smallest);
+    const least = smallestNormal(formats[tensor.format]);
+    const rounded = scores.kind === 'any-order' ? scores.smallestOperand : 0;
+    const smallest = Math.max(least, rounded);
+    return (values: Float64Array, rows: number, first: number) => {
+      if (tensor.scales === undefined) return scoreUnits(error, values, rows, qkDim, smallest);
+      // Each element's own: blocks may differ by orders of magnitude.
+      const floors = new Float64Array(values.length).fill(least);
+      multiplyByScales(tensor, floors, first, first + values.length);
+      for (let i = 0; i < floors.length; i++) floors[i] = Math.max(floors[i], rounded);
+      return scoreUnits(error, values, rows, qkDim, floors);
+    };
   };
   const none = new Float64Array(0);
   const extentsOf = createKeyExtents(problem, shape);

@@ -48,21 +48,23 @@ export function scoreError(arithmetic: SumArithmetic, dim: number): ScoreError {
  * What the errors of products are relative to, [rows × units]: the largest magnitude among the
  * dimensions of a step, or the norm of all.
  *
- * @param smallestNormal of the format: a subnormal's exponent counts as its
+ * @param smallestNormal of the format, or of each element where they are scaled: a subnormal's exponent counts as its
  */
 export function scoreUnits(
   { step, units }: ScoreError,
   values: Float64Array,
   rows: number,
   dim: number,
-  smallestNormal: number,
+  smallestNormal: number | Float64Array,
 ): Float64Array {
   const result = new Float64Array(rows * units);
   for (let row = 0; row < rows; row++)
     for (let t = 0; t < dim; t++) {
       const x = Math.abs(values[row * dim + t]);
       if (x === 0) continue;
-      const size = Math.max(x, smallestNormal);
+      const least =
+        typeof smallestNormal === 'number' ? smallestNormal : smallestNormal[row * dim + t];
+      const size = Math.max(x, least);
       const at = row * units + (step === 0 ? 0 : Math.floor(t / step));
       result[at] = step === 0 ? Math.hypot(result[at], size) : Math.max(result[at], size);
     }
