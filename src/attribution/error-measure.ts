@@ -1,6 +1,6 @@
 import { type FormatName, formats, ulp } from '../formats/index.js';
 import type { AttentionReference } from '../../oracles/index.js';
-import { type Coordinates, elementAt } from '../audit/index.js';
+import { elementAt } from '../audit/index.js';
 
 /** Largest magnitude, root mean square and mean of something over the elements. */
 export interface Spread {
@@ -68,7 +68,7 @@ export interface ErrorMeasure {
   readonly outward: number;
   /** Where the relative error is largest; null where there is no error. */
   readonly worst:
-    (Required<Coordinates> & { readonly error: number; readonly exact: number }) | null;
+    (ReturnType<typeof elementAt> & { readonly error: number; readonly exact: number }) | null;
 }
 
 /** The units of an output's errors: one number per element. */

@@ -31,6 +31,7 @@ import { runStages } from './parts/run-stages.js';
 import type { RowStatistics } from './row-statistics.js';
 import { isKeyTileTestLeftOut, planKeyTiles } from './structure/key-tile-test.js';
 import { structureLimits } from './structure/structure-entries.js';
+import { usageBySequence, type SequenceUsage } from './sequence-usage.js';
 import { untestedStructure } from './structure/structure-result.js';
 import { reachVerdict, type Explainers, type Verdict } from './verdict.js';
 
@@ -81,6 +82,8 @@ export interface Judgement {
   readonly shape: ProblemShape;
   readonly reference: AttentionReference;
   readonly outputs: JudgedOutputs;
+  /** The output, sequence by sequence; null without packed sequences. */
+  readonly sequences: readonly SequenceUsage[] | null;
   readonly oracle: {
     /** Rows settled at each level of precision. */
     readonly rows: Readonly<Record<(typeof levels)[number], number>>;
@@ -278,7 +281,7 @@ function conclude(
           }),
   };
   const { rows } = problem;
-  const locator = rows === undefined ? null : createRowLocator(rows, shape);
+  const locator = createRowLocator(problem, shape);
   const located = locator === null ? outputs : locateOutputs(outputs, locator);
   return {
     verdict: reachVerdict(
@@ -301,6 +304,7 @@ function conclude(
     reference,
     shape,
     outputs: located,
+    sequences: usageBySequence(problem, reference, given.out.values, bounds.quantities.out.total),
     arithmetic: arithmetic.description,
     oracle: summariseOracle(reference),
     falseAlarmRate,
@@ -340,8 +344,7 @@ export function auditOutputs(
 function audited(prepared: PreparedAudit, measured: Measured): Audit {
   const { problem } = prepared;
   const { reference, outputs: judged, ...judgement } = conclude(prepared, measured);
-  const { rows } = problem;
-  const locator = rows === undefined ? null : createRowLocator(rows, reference.shape);
+  const locator = createRowLocator(problem, reference.shape);
   const profiled = Object.entries(judged).map(([name, one]) => {
     if (one?.row !== 'vector') return [name, one ?? null] as const;
     const error = profileError(compareQuantity(reference, one));

@@ -64,6 +64,7 @@ export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './elem
 export type { ElementTest } from './element-test.js';
 export { createUlpScale, type ErrorProfile, type Percentiles } from './error-profile.js';
 export type { NumberTest, NumberTest as LseTest } from './number-test.js';
+export type { SequenceUsage } from './sequence-usage.js';
 export { describePlace, elementAt, placeOf, type Coordinates } from './kernel-outputs.js';
 export {
   compareOutputs,

@@ -195,6 +195,8 @@ export interface Coordinates {
   readonly head: number;
   readonly query: number;
   readonly column?: number;
+  /** Of packed sequences the number of the row's own, within which `query` counts. */
+  readonly sequence?: number;
 }
 
 function rowAt(heads: number, rows: number, index: number): Coordinates {
@@ -203,7 +205,10 @@ function rowAt(heads: number, rows: number, index: number): Coordinates {
 }
 
 /** Coordinates of flat element `index` in [batch, heads, queries, columns]. */
-export function elementAt(shape: ProblemShape, index: number): Required<Coordinates> {
+export function elementAt(
+  shape: ProblemShape,
+  index: number,
+): Coordinates & { readonly column: number } {
   const { heads, queries, vDim } = shape;
   return { ...rowAt(heads, queries, Math.floor(index / vDim)), column: index % vDim };
 }
@@ -216,9 +221,10 @@ export function placeOf(quantity: Quantity, shape: ProblemShape, index: number):
   return quantity.row === 'vector' ? { ...at, column: index % columns } : at;
 }
 
-/** "head 3, query 17, column 5", with the batch when there is more than one. */
+/** "head 3, query 17, column 5", with the batch or the sequence when there is more than one. */
 export function describePlace(at: Coordinates): string {
   const batch = at.batch === 0 ? '' : `batch ${at.batch}, `;
+  const sequence = at.sequence === undefined ? '' : `sequence ${at.sequence}, `;
   const column = at.column === undefined ? '' : `, column ${at.column}`;
-  return `${batch}head ${at.head}, query ${at.query}${column}`;
+  return `${batch}${sequence}head ${at.head}, query ${at.query}${column}`;
 }

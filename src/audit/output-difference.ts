@@ -50,7 +50,7 @@ function findDifferences(
   second: Float64Array,
 ): Differences {
   const { queries, vDim, batch, heads } = shape;
-  const locator = selection === undefined ? null : createRowLocator(selection, shape);
+  const locator = createRowLocator({ rows: selection }, shape);
   const placeOf = <T extends Coordinates>(at: T): T =>
     locator === null ? at : { ...at, query: locator.place(at).query };
   const tiles = new Set<string>();

@@ -15,7 +15,7 @@ export {
   type Sink,
 } from './features.js';
 export { broadcastStrides, type BroadcastStrides } from './broadcast.js';
-export { rowPlaces, type RowPlace } from './places.js';
+export { rowPlaces, type RowPlace, type RowsOf } from './places.js';
 export {
   quantities,
   quantityShape,

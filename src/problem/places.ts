@@ -27,12 +27,15 @@ function lastAtMost(count: number, begin: (index: number) => number, x: number):
   return low;
 }
 
+/** What tells where the rows of a problem are. */
+export type RowsOf = { readonly [Member in 'sequences' | 'rows']?: Problem[Member] | undefined };
+
 /**
  * Says where each row is, which masks, biases and slopes go by.
  * @returns for a head counted over [batch, heads], and a query counted over the rows that the problem has
  */
 export function rowPlaces(
-  { sequences, rows }: Problem,
+  { sequences, rows }: RowsOf,
   { heads, queries, keys }: ProblemShape,
 ): (head: number, query: number) => RowPlace {
   const original = (head: number, query: number) =>

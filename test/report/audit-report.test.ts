@@ -7,6 +7,9 @@ import {
   toReported,
   type ReportNumber,
 } from '../../src/report/json/report-number.js';
+import { describeReportedProblem, type JudgedReport } from '../../src/report/json/index.js';
+import { renderJunit } from '../../src/report/junit/index.js';
+import { renderAudit } from '../../src/report/text/index.js';
 import { lseOf, outOf, structureIn, executionFailure, judgedCases, reports } from './cases.js';
 
 /** The same value with −0 as 0, which is all that a report drops. */
@@ -125,4 +128,37 @@ describe('numbers of a report', () => {
   test('properties that are undefined are left out', () => {
     expect(Object.keys(toReported({ a: undefined, b: null }))).toEqual(['b']);
   });
+});
+
+describe('a report of packed sequences', () => {
+  const { audit, report } = judgedCases['packed sequences, O and LSE with NaN and off'];
+
+  test('says the sequence of a place, and the query within it', () => {
+    const at = { batch: 0, head: 0, sequence: 2, query: 2 };
+    expect(outOf(report).elements.worst).toMatchObject({ at: { ...at, column: 3 } });
+    expect(outOf(report).elements.firstNonFinite).toEqual({ ...at, query: 3, column: 0 });
+    expect(lseOf(report)).toMatchObject({ worst: { at }, firstNonFinite: { at: { query: 3 } } });
+    const statements = audit.verdict.findings.map(({ statement }) => statement).join('\n');
+    expect(statements).toMatch(/at sequence 2, head 0, query 2, column 3/);
+    expect(renderAudit(report)).toMatch(/sequence 2, head 0, query 2/);
+    expect(renderJunit([report])).toMatch(/sequence 2, head 0, query 2/);
+  });
+
+  test('says how each sequence does, and what is not judged', () => {
+    const [first, empty, last] = (report as JudgedReport).sequences ?? [];
+    expect(first).toMatchObject({ sequence: 0, queries: 8, keys: 9, outside: 0 });
+    expect(empty).toEqual({ sequence: 1, queries: 0, keys: 3, worstRatio: 0, outside: 0 });
+    expect(last).toMatchObject({ sequence: 2, queries: 12, keys: 12, outside: 1 });
+    expect(last?.worstRatio).toBeGreaterThan(1);
+    expect(describeReportedProblem(report.problem)).toMatch(
+      /causal, 3 sequences of 0 to 12 queries and 3 to 12 keys, pages of 4, 4 unused rows of queries, not judged$/,
+    );
+    expect(renderAudit(report, { full: true })).toMatch(/^ {2}sequence 2 +12 +12 /m);
+  });
+});
+
+test('a report names every feature', () => {
+  expect(describeReportedProblem(judgedCases['pass of every feature'].report.problem)).toMatch(
+    /, mask, bias in fp32, ALiBi, sink in the LSE, 2 segments, prefix of 3 keys, blocks of 16 × 16, dropout 0\.25, v_descale$/,
+  );
 });

@@ -13,7 +13,13 @@ import {
   type KernelOutputs,
 } from '../../src/audit/index.js';
 import { decodeToFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../src/problem/index.js';
+import {
+  attachScales,
+  problemShape,
+  storeProblem,
+  type Problem,
+  type Tensor,
+} from '../../src/problem/index.js';
 import {
   createAuditReport,
   createExecutionFailureReport,
@@ -140,6 +146,49 @@ const withoutLastTile = attentionOracle({
   k: firstKeys(long.k, 128),
   v: firstKeys(long.v, 128),
 });
+/** Every feature that goes with others. */
+const featured = attachScales(
+  problem(
+    {},
+    {
+      mask: { shape: [20, 24], data: new Uint8Array(480).map((_, i) => (i % 5 === 0 ? 0 : 1)) },
+      bias: tensor('fp32', [2, 1, 24], (i) => Math.sin(i)),
+      alibiSlopes: tensor('fp32', [2], (i) => 2 ** -(i + 1)),
+      sink: { logits: tensor('fp32', [2], (i) => i), inLse: true },
+      segments: {
+        queries: { shape: [20], data: new Int32Array(20).map((_, i) => Math.floor(i / 10)) },
+        keys: { shape: [24], data: new Int32Array(24).map((_, i) => Math.floor(i / 12)) },
+      },
+      prefix: 3,
+      blockMask: {
+        counts: { shape: [1, 2], data: Int32Array.of(2, 2) },
+        indices: { shape: [1, 2, 2], data: Int32Array.of(0, 1, 0, 1) },
+        blockQueries: 16,
+        blockKeys: 16,
+      },
+      dropout: {
+        kept: { shape: [1, 24], data: new Uint8Array(24).map((_, i) => (i % 4 === 0 ? 0 : 1)) },
+        probability: 0.25,
+      },
+    },
+  ),
+  { v: { descale: tensor('fp32', [], () => 0.5) } },
+);
+/** Three sequences, one of them without queries, with keys in pages of which some are unused. */
+const packed = storeProblem(
+  problem(
+    {},
+    {
+      causal: true,
+      sequences: [
+        { firstQuery: 0, queries: 8, firstKey: 0, keys: 9 },
+        { firstQuery: 8, queries: 0, firstKey: 9, keys: 3 },
+        { firstQuery: 8, queries: 12, firstKey: 12, keys: 12 },
+      ],
+    },
+  ),
+  { queries: { kind: 'packed', spare: 4 }, keys: { kind: 'paged', pageSize: 4, spare: 1 } },
+);
 /** Causal with more queries than keys: the first rows see no key. */
 const emptyRows = problem({ queries: 10, keys: 6 }, { causal: true });
 const poisoned: Problem = {
@@ -269,6 +318,18 @@ export const judgedCases: Readonly<Record<string, Case>> = {
     plain,
     outputs(plain, same, (x, i) => (i === 4 ? NaN : i === 9 ? x + 3 : x)),
     ['lse-non-finite', 'lse-bound'],
+  ),
+  'pass of every feature': judged(featured, outputs(featured, same, same), []),
+  'pass of packed sequences': judged(packed, outputs(packed, same, same), []),
+  'packed sequences, O and LSE with NaN and off': judged(
+    packed,
+    outputs(
+      packed,
+      // Row 10 of the first head is query 2 of the last sequence.
+      (x, i) => (i === 10 * 8 + 3 ? x + 9 : i === 11 * 8 ? NaN : x),
+      (x, i) => (i === 10 ? x + 3 : i === 11 ? NaN : x),
+    ),
+    ['non-finite', 'element-bound', 'lse-non-finite', 'lse-bound'],
   ),
   'LSE finite on rows without keys': judged(
     emptyRows,

@@ -1,35 +1,41 @@
-import type { ProblemShape, RowSelection } from '../../problem/index.js';
+import { rowPlaces, type ProblemShape, type RowsOf } from '../../problem/index.js';
 import { judgedQuantities, type JudgedOutputs, type JudgedQuantity } from '../judge-quantity.js';
 import type { Coordinates } from '../kernel-outputs.js';
 
-/** A place among rows that are a sample. */
+/** A place among rows that are a sample, or of several sequences. */
 interface Rows {
   readonly head: number;
   readonly firstRow: number;
   readonly rows: number;
 }
 
-/** Says where places of a sample are in the problem that it is taken from. */
+/** Says where places are: in which sequence, and of a sample in the problem that it is taken from. */
 export interface RowLocator {
   readonly place: (at: Coordinates) => Coordinates;
   /** @param rows of one head, counted over [batch, heads] */
   readonly rows: <T extends Rows>(rows: T) => T & { readonly lastRow: number };
 }
 
-/** The places of a sample's rows in the whole problem. */
-export function createRowLocator(
-  { queries: selected }: RowSelection,
-  { heads, queries }: Pick<ProblemShape, 'heads' | 'queries'>,
-): RowLocator {
+/**
+ * The places of a sample's rows in the whole problem, and of rows of packed sequences within their own; null for a
+ * problem whose rows are where they seem to be. Several rows together are counted over all sequences.
+ */
+export function createRowLocator(problem: RowsOf, shape: ProblemShape): RowLocator | null {
+  const { rows, sequences } = problem;
+  if (rows === undefined && sequences === undefined) return null;
+  const { heads, queries } = shape;
+  const placeOf = rowPlaces(problem, shape);
+  const original = (head: number, row: number) =>
+    rows === undefined ? row : rows.queries[head * queries + row];
   return {
-    place: (at) => ({
-      ...at,
-      query: selected[(at.batch * heads + at.head) * queries + at.query],
-    }),
-    rows: (rows) => ({
-      ...rows,
-      firstRow: selected[rows.head * queries + rows.firstRow],
-      lastRow: selected[rows.head * queries + rows.firstRow + rows.rows - 1],
+    place: (at) => {
+      const { sequence, query } = placeOf(at.batch * heads + at.head, at.query);
+      return sequences === undefined ? { ...at, query } : { ...at, query, sequence };
+    },
+    rows: (part) => ({
+      ...part,
+      firstRow: original(part.head, part.firstRow),
+      lastRow: original(part.head, part.firstRow + part.rows - 1),
     }),
   };
 }

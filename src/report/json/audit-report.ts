@@ -1,4 +1,11 @@
-import type { Audit, Baselines, Finding, RowSample, Verdict } from '../../audit/index.js';
+import type {
+  Audit,
+  Baselines,
+  Finding,
+  RowSample,
+  Verdict,
+  SequenceUsage,
+} from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
@@ -85,6 +92,8 @@ export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
 export interface JudgedReport extends ReportHead {
   /** What was judged: first what the kernel is for. */
   readonly outputs: readonly [ReportedVectors, ...ReportedOutput[]];
+  /** The output, sequence by sequence; left out without packed sequences. */
+  readonly sequences?: readonly Reported<SequenceUsage>[];
   readonly baselines: Reported<Baselines>;
   readonly oracle: Reported<Audit['oracle']>;
   readonly falseAlarmRate: number;
@@ -99,6 +108,7 @@ export interface JudgedReport extends ReportHead {
 /** The report of a live kernel whose process failed before there was an output to judge. */
 interface ExecutionFailureReport extends ReportHead {
   readonly outputs: null;
+  readonly sequences?: never;
   readonly baselines: null;
   readonly oracle: null;
   readonly falseAlarmRate: null;
@@ -183,6 +193,9 @@ export function createAuditReport(
     outputs: Object.values(audit.outputs)
       .filter((judged) => judged !== null && judged !== undefined)
       .map(reportedOutput) as unknown as JudgedReport['outputs'],
+    ...(audit.sequences === null
+      ? {}
+      : { sequences: audit.sequences.map((usage) => toReported(usage)) }),
     baselines: toReported(audit.baselines),
     oracle: toReported(audit.oracle),
     falseAlarmRate: audit.falseAlarmRate,

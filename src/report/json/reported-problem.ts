@@ -1,6 +1,7 @@
 import type { FormatName } from '../../formats/index.js';
 import { type Problem, problemShape, type Window } from '../../problem/index.js';
 import { formatCount, formatNumber, plainText } from '../../words/index.js';
+import { describeFeatures, reportedFeatures, type ReportedFeatures } from './reported-features.js';
 
 /** The sizes and settings of a problem, as every report gives them. */
 export interface ReportedProblem {
@@ -16,12 +17,15 @@ export interface ReportedProblem {
   readonly causal: boolean;
   readonly window: Window | null;
   readonly softcap: number | null;
+  /** What else there is; left out where there is nothing. */
+  readonly features?: ReportedFeatures;
 }
 
 /** @throws RequestError when the problem's shapes do not fit together */
 export function reportedProblem(problem: Problem): ReportedProblem {
   const shape = problemShape(problem);
   const { q, k, v, scale, causal, window, softcap } = problem;
+  const features = reportedFeatures(problem);
   return {
     batch: shape.batch,
     heads: shape.heads,
@@ -36,6 +40,7 @@ export function reportedProblem(problem: Problem): ReportedProblem {
     causal,
     window: window === null ? null : { left: window.left, right: window.right },
     softcap,
+    ...(features === null ? {} : { features }),
   };
 }
 
@@ -53,6 +58,7 @@ export function describeReportedProblem(problem: ReportedProblem): string {
     ...(problem.causal ? ['causal'] : []),
     ...(window === null ? [] : [`window ${window.left},${window.right}`]),
     ...(problem.softcap === null ? [] : [`softcap ${formatNumber(problem.softcap)}`]),
+    ...(problem.features === undefined ? [] : describeFeatures(problem.features)),
   ];
   return parts.join(', ');
 }

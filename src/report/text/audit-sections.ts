@@ -3,12 +3,15 @@ import {
   type Baselines,
   type ErrorProfile,
   type NumberTest,
+  type SequenceUsage,
 } from '../../audit/index.js';
 import {
   formatApart,
   formatCosine,
+  formatCount,
   formatNumber,
   formatPowerOfTwo,
+  formatShare,
   plainText,
 } from '../../words/index.js';
 import {
@@ -32,6 +35,37 @@ const shownDigits = 12;
 /** The sizes and settings of the problem, in one sentence's worth of words. */
 export function problemSection({ problem }: Pick<AuditReport, 'problem'>): Section {
   return { rows: [[heading('Problem'), describeReportedProblem(problem)]], numberColumns: 0 };
+}
+
+/** The most sequences that are listed. */
+const listedSequences = 20;
+
+/** The packed sequences, those first that use most of their bounds; no rows without packed sequences. */
+export function sequencesSection({ sequences = [] }: JudgedReport): Section {
+  const usages = [...fromReported<readonly SequenceUsage[]>(sequences)].sort(
+    (a, b) => b.worstRatio - a.worstRatio,
+  );
+  const rows = usages
+    .slice(0, listedSequences)
+    .map(({ sequence, queries, keys, worstRatio, outside }) => [
+      `  sequence ${sequence}`,
+      String(queries),
+      String(keys),
+      formatShare(worstRatio),
+      outside === 0 ? '' : `${formatCount(outside, 'element')} outside`,
+    ]);
+  const more = usages.length - listedSequences;
+  return {
+    rows:
+      rows.length === 0
+        ? []
+        : [
+            [heading('Sequences'), 'queries', 'keys', 'worst of bound', ''],
+            ...rows,
+            ...(more > 0 ? [[`  ${more} more`]] : []),
+          ],
+    numberColumns: 3,
+  };
 }
 
 const quantiles = [

@@ -7,6 +7,7 @@ import {
   inputsSection,
   oracleSection,
   problemSection,
+  sequencesSection,
   usualChecksSection,
 } from './audit-sections.js';
 import { sketchSection, type AuditSketch } from './audit-sketch.js';
@@ -93,6 +94,7 @@ function fullBlocks(
     errorSections(report).flatMap(section),
     sketch === null ? [] : section(sketchSection(sketch)),
     [...section(testsSection(report)), ...indented(testNotes(report))],
+    section(sequencesSection(report)),
     ...techniqueBlocks(report.techniques, setting),
     section(usualChecksSection(report)),
     section(oracleSection(report)),

@@ -1,0 +1,132 @@
+import type { FormatName } from '../../formats/index.js';
+import {
+  scaledTensors,
+  scaleTensorName,
+  storedOf,
+  unusedRows,
+  type Problem,
+  type StoredRows,
+} from '../../problem/index.js';
+import { formatCount, formatNumber } from '../../words/index.js';
+
+/** From the smallest to the largest. */
+interface Range {
+  readonly least: number;
+  readonly most: number;
+}
+
+/** What a problem has beside q, k, v, scale, causal, window and softcap; what it has not is left out. */
+export interface ReportedFeatures {
+  readonly mask?: { readonly shape: readonly number[] };
+  readonly bias?: { readonly shape: readonly number[]; readonly format: FormatName };
+  readonly alibiSlopes?: { readonly shape: readonly number[] };
+  readonly sink?: { readonly inLse: boolean };
+  /** How many segments the queries are of. */
+  readonly segments?: { readonly count: number };
+  readonly prefix?: number;
+  readonly blockMask?: { readonly blockQueries: number; readonly blockKeys: number };
+  readonly dropout?: { readonly probability: number };
+  readonly sequences?: { readonly count: number; readonly queries: Range; readonly keys: Range };
+  /** How packed sequences are stored; `unusedRows` are rows of outputs that are not judged. */
+  readonly stored?: {
+    readonly queries: StoredRows['form'];
+    readonly keys: StoredRows['form'];
+    readonly pageSize: number | null;
+    readonly unusedRows: number;
+  };
+  /** The names of tensors that q, k and v are multiplied by. */
+  readonly scales?: readonly string[];
+}
+
+function rangeOf(values: readonly number[]): Range {
+  return {
+    least: values.reduce((least, value) => Math.min(least, value), Infinity),
+    most: values.reduce((most, value) => Math.max(most, value), 0),
+  };
+}
+
+function sequenceFeatures(problem: Problem): ReportedFeatures {
+  const { sequences } = problem;
+  if (sequences === undefined || sequences.length === 0) return {};
+  const stored = storedOf(problem);
+  return {
+    sequences: {
+      count: sequences.length,
+      queries: rangeOf(sequences.map(({ queries }) => queries)),
+      keys: rangeOf(sequences.map(({ keys }) => keys)),
+    },
+    ...(stored === null
+      ? {}
+      : {
+          stored: {
+            queries: stored.queries.form,
+            keys: stored.keys.form,
+            pageSize: stored.keys.form === 'paged' ? stored.keys.slotsPerGroup : null,
+            unusedRows: unusedRows(problem),
+          },
+        }),
+  };
+}
+
+/** What a problem has beside the members of `ReportedProblem`; null for nothing. */
+export function reportedFeatures(problem: Problem): ReportedFeatures | null {
+  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
+  const scales = scaledTensors.flatMap((name) =>
+    (problem[name].scales?.factors ?? []).map(({ name: kind }) => scaleTensorName(name, kind)),
+  );
+  const features: ReportedFeatures = {
+    ...(mask === undefined ? {} : { mask: { shape: [...mask.shape] } }),
+    ...(bias === undefined ? {} : { bias: { shape: [...bias.shape], format: bias.format } }),
+    ...(alibiSlopes === undefined ? {} : { alibiSlopes: { shape: [...alibiSlopes.shape] } }),
+    ...(sink === undefined ? {} : { sink: { inLse: sink.inLse } }),
+    ...(segments === undefined ? {} : { segments: { count: new Set(segments.queries.data).size } }),
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(blockMask === undefined
+      ? {}
+      : {
+          blockMask: { blockQueries: blockMask.blockQueries, blockKeys: blockMask.blockKeys },
+        }),
+    ...(dropout === undefined ? {} : { dropout: { probability: dropout.probability } }),
+    ...sequenceFeatures(problem),
+    ...(scales.length === 0 ? {} : { scales }),
+  };
+  return Object.keys(features).length === 0 ? null : features;
+}
+
+function range({ least, most }: Range, one: string, many: string): string {
+  if (least !== most) return `${least} to ${most} ${many}`;
+  return `${most} ${most === 1 ? one : many}`;
+}
+
+function sequenceWords({ sequences, stored }: ReportedFeatures): string[] {
+  if (sequences === undefined) return [];
+  const { count, queries, keys } = sequences;
+  const forms = stored === undefined ? [] : [stored.queries, stored.keys];
+  return [
+    `${formatCount(count, 'sequence')} of ${range(queries, 'query', 'queries')} and ${range(keys, 'key', 'keys')}`,
+    ...(stored === undefined || stored.pageSize === null ? [] : [`pages of ${stored.pageSize}`]),
+    ...(forms.includes('padded') ? ['padded'] : []),
+    ...(stored === undefined || stored.unusedRows === 0
+      ? []
+      : [`${formatCount(stored.unusedRows, 'unused row')} of queries, not judged`]),
+  ];
+}
+
+/** The features of a problem, each in some words. */
+export function describeFeatures(features: ReportedFeatures): string[] {
+  const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout, scales } = features;
+  return [
+    ...(mask === undefined ? [] : ['mask']),
+    ...(bias === undefined ? [] : [`bias in ${bias.format}`]),
+    ...(alibiSlopes === undefined ? [] : ['ALiBi']),
+    ...(sink === undefined ? [] : [sink.inLse ? 'sink in the LSE' : 'sink not in the LSE']),
+    ...(segments === undefined ? [] : [formatCount(segments.count, 'segment')]),
+    ...(prefix === undefined ? [] : [`prefix of ${formatCount(prefix, 'key')}`]),
+    ...(blockMask === undefined
+      ? []
+      : [`blocks of ${blockMask.blockQueries} × ${blockMask.blockKeys}`]),
+    ...(dropout === undefined ? [] : [`dropout ${formatNumber(dropout.probability)}`]),
+    ...sequenceWords(features),
+    ...(scales === undefined ? [] : [scales.join(', ')]),
+  ];
+}
