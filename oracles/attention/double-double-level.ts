@@ -173,7 +173,7 @@ export function doubleDoubleLevel(
         : relative * (1 + 2 ** -10) * magnitude[c] +
           u * Math.abs(out[c]) +
           scaledDown(floor, divisor.lift) +
-          (divisor.lift === 0 ? 0 : 2 ** -1072);
+          (divisor.lift === 0 ? 0 : 2 ** -1073);
   }
   const denominator = logarithmOfSum(divisor.sum, reference + divisor.lift, origin, relative);
   const lse =

@@ -20,8 +20,8 @@ export function loadAddends(
     if (low.view[i] >= high.view[i]) continue;
     const ofRow = addends.view.subarray(i * tileRows, (i + 1) * tileRows);
     addend(head, firstRow + i, firstKey, ofRow, rests);
-    if (rests !== undefined)
-      error[i] = rests.reduce((most, x) => Math.max(most, Math.abs(x)), error[i]);
+    if (rests === undefined) continue;
+    for (let j = 0; j < tileRows; j++) error[i] = Math.max(error[i], Math.abs(rests[j]));
   }
 }
 

@@ -185,7 +185,7 @@ export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): 
       magnitude[c] = scaledDown(engine.magnitude.view[start + c] / divisor, lift);
       const largest = anyKept[i] === 0 ? 0 : values.columnLargest[c];
       const dropped = (count * (droppedWeight * largest + 2 ** -1070) * 2) / share;
-      const floor = scaledDown(dropped, lift) + (lift === 0 ? 2 ** -1074 : 2 ** -1072);
+      const floor = scaledDown(dropped, lift) + (lift === 0 ? 2 ** -1074 : 2 ** -1073);
       outRadius[c] =
         magnitude[c] === 0 && out[c] === 0 && largest === 0
           ? 0

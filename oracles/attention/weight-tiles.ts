@@ -51,7 +51,8 @@ interface TileVisit {
 }
 
 /**
- * Visits the weights of up to 64 rows tile by tile, to about 2^-44 relative accuracy (no radius), with
+ * Visits the weights of up to 64 rows tile by tile, to a relative accuracy of about 2^-44 and 2^-52 of the logarithm of
+ * the row sum (no radius), with
  * the inner products of each row of `projected` with each key's value. The arrays of a tile are reused from call
  * to call.
  */

@@ -1,7 +1,7 @@
-import type { RandomValues } from '../../../properties/problems/values.js';
-import type { FormatName } from '../../../src/formats/index.js';
-import type { BooleanTensor, Problem, Sequence } from '../../../src/problem/index.js';
-import { filledProblem, tensor } from '../../setup/problems.js';
+import type { RandomValues } from '../../../../properties/problems/values.js';
+import type { FormatName } from '../../../../src/formats/index.js';
+import type { BooleanTensor, Problem, Sequence } from '../../../../src/problem/index.js';
+import { filledProblem, tensor } from '../../../setup/problems.js';
 
 /** The features that change what the oracle computes, beside masks. */
 export const oracleFeatures = [

@@ -1,8 +1,8 @@
 import { afterAll, describe, it } from 'vitest';
-import type { Accuracy } from '../../../oracles/index.js';
-import type { Problem } from '../../../src/problem/index.js';
-import { randomValues } from '../../../properties/problems/values.js';
-import { loadMpfr } from '../mpfr.js';
+import type { Accuracy } from '../../../../oracles/index.js';
+import type { Problem } from '../../../../src/problem/index.js';
+import { randomValues } from '../../../../properties/problems/values.js';
+import { loadMpfr } from '../../mpfr.js';
 import {
   featuredProblem,
   oracleFeatures,
@@ -16,11 +16,11 @@ import {
   oracleSolver,
   tileSolver,
   type Solver,
-} from './oracle-levels.js';
-import { assertWithinRadii, RadiusUse } from './radius-check.js';
-import { withReference } from './reference-attention.js';
-import { scaled, testSeed } from '../../setup/effort.js';
-import { filledProblem, tensor } from '../../setup/problems.js';
+} from '../oracle-levels.js';
+import { assertWithinRadii, RadiusUse } from '../radius-check.js';
+import { withReference } from '../reference-attention.js';
+import { scaled, testSeed } from '../../../setup/effort.js';
+import { filledProblem, tensor } from '../../../setup/problems.js';
 
 const mpfr = await loadMpfr();
 
