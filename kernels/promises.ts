@@ -101,6 +101,11 @@ export interface PremiseDeclaration {
    * e4m3. No more than the format's largest number.
    */
   readonly weightScale?: number | undefined;
+  /**
+   * The format that elements of Q, K and V are rounded to once their factors (`q_descale`, …) are applied to them; default
+   * fp32, or not at all where the factors are applied to scores and outputs.
+   */
+  readonly dequantized?: FormatName | undefined;
   /** Where the scale enters; default anywhere that rounds no operand. */
   readonly scale?: ScalePlace | undefined;
   /** The format of the sums Q·K; default fp32 (13 fraction bits for 8-bit inputs, as on Hopper). */

@@ -87,6 +87,7 @@ export function createDeclaredRows(
   const ofSums = roundingTo(named(declared.pvAccumulator));
   const ofPartials = declared.partials === undefined ? null : roundingTo(named(declared.partials));
   const ofOperands = roundingTo(working);
+  const ofDequantized = roundingTo(declared.dequantized ?? null);
   const ofOutput = outputRounder(formats[outputFormat], declared.outputRounding);
   const { scale, softcap } = problem;
   const isRooted = declared.scale === 'root-of-both';
@@ -100,6 +101,8 @@ export function createDeclaredRows(
     const known = decoded.get(`${name}${head}`);
     if (known !== undefined) return known;
     const values = decodeTensor(problem[name], head * rows * dim, (head + 1) * rows * dim);
+    if (declared.dequantized !== undefined && problem[name].scales !== undefined)
+      for (let i = 0; i < values.length; i++) values[i] = ofDequantized(values[i]);
     const factor = name === 'v' ? 1 : isRooted ? root : isOfQuery && name === 'q' ? scale : 1;
     if (factor !== 1)
       for (let i = 0; i < values.length; i++) values[i] = ofOperands(values[i] * factor);

@@ -20,6 +20,8 @@ const followed: readonly PremiseDeclaration[] = [
   { rowSum: 'after-rounding' },
   { outputRounding: 'truncated' },
   { weightScale: 1 },
+  { dequantized: 'bf16' },
+  { dequantized: 'fp16' },
   { scale: 'q-before-rounding' },
   { scale: 'root-of-both' },
   { weights: 'bf16' },

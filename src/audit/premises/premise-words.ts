@@ -50,6 +50,12 @@ export const premiseWords: Readonly<Record<PremiseName, PremiseWord>> = {
     description: 'the factor on P before it is rounded',
     clause: (value) => `P times ${value} before it is rounded`,
   },
+  dequantized: {
+    values: formatNames,
+    number: null,
+    description: 'the format that inputs are rounded to once their factors are applied',
+    clause: (value) => `inputs dequantized to ${value}`,
+  },
   scale: {
     values: scalePlaces,
     number: null,

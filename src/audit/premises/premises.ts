@@ -2,7 +2,9 @@ import {
   formats,
   smallestNormal,
   smallestSubnormal,
+  tensorPrecision,
   unitRoundoff,
+  type Tensor,
   type FormatName,
 } from '../../formats/index.js';
 import {
@@ -197,12 +199,19 @@ function exponentialError(declared: PremiseDeclaration['exponential'], usual: nu
   return typeof declared === 'number' ? declared : exponentialErrors[declared];
 }
 
+/** Relative error of an element that is rounded once its factors are applied; 0 where that changes nothing. */
+function dequantization(tensor: Tensor, format: FormatName): number {
+  const isRounded =
+    tensor.scales !== undefined && tensorPrecision(tensor) > formats[format].precision;
+  return isRounded ? unitRoundoff(formats[format]) : 0;
+}
+
 /**
  * What a declaration comes to on a problem with an output in `output`: see `PremiseDeclaration`; what it
  * leaves open is as in `premisesByFormat`.
  */
 export function resolvePremises(
-  { q, v, scale }: Problem,
+  { q, k, v, scale }: Problem,
   output: FormatName,
   declared: PremiseDeclaration = {},
 ): Premises {
@@ -212,6 +221,7 @@ export function resolvePremises(
     format === 'input' ? working : format;
   const scores = named(declared.scores);
   const stored = scores === undefined || scores === 'fp32' ? null : formats[scores];
+  const dequantized = declared.dequantized ?? 'fp32';
   const times = operandRoundings[declared.scale ?? 'scores'];
   const operandFormat = formats[working];
   // Products with a factor below one are subnormal before the numbers are.
@@ -256,13 +266,23 @@ export function resolvePremises(
       usual.accumulation,
       accumulatorError(declared.pvAccumulator, usual.accumulation),
     ),
-    smallestOperand: times === 0 ? 0 : smallestNormal(operandFormat) / factor,
+    smallestOperand: Math.max(
+      times === 0 ? 0 : smallestNormal(operandFormat) / factor,
+      dequantization(q, dequantized) + dequantization(k, dequantized) === 0
+        ? 0
+        : smallestNormal(formats[dequantized]),
+    ),
     sumUnderflow: Math.max(
       usual.underflow,
       underflowOf(declared.pvAccumulator),
       underflowOf(declared.partials),
+      dequantization(v, dequantized) === 0 ? 0 : underflowOf(dequantized),
     ),
-    operands: times === 0 ? 0 : (1 + unitRoundoff(operandFormat)) ** times - 1,
+    operands:
+      (times === 0 ? 1 : (1 + unitRoundoff(operandFormat)) ** times) *
+        (1 + dequantization(q, dequantized)) *
+        (1 + dequantization(k, dequantized)) -
+      1,
     scoreRounding: stored === null ? 0 : unitRoundoff(stored) * (1 + 2 ** -6),
     // Raw scores are written before the scale.
     scoreFloor:
@@ -279,7 +299,10 @@ export function resolvePremises(
     weightFormat,
     weightScale: weightScaleOf(declared.weightScale, weightFormat),
     rowSumRounded: declared.rowSum === 'after-rounding',
-    partials: declared.partials === undefined ? 0 : unitRoundoff(formats[declared.partials]),
+    // A rounding of V is one of each product p·v, and comes to as much as one of their sum at most.
+    partials:
+      (declared.partials === undefined ? 0 : unitRoundoff(formats[declared.partials])) +
+      dequantization(v, dequantized),
     maximum,
     outputRounding: declared.outputRounding ?? 'nearest',
   };

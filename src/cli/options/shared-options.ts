@@ -55,6 +55,7 @@ export type ProblemOptions = ParsedOptions<typeof problemOptions>;
 export const premiseHelp = `
 Premises, as name=value: what a kernel does otherwise than any correct one.
   scores, weights, partials    a format, or input for that of Q
+  dequantized                  a format
   qkAccumulator, pvAccumulator fp64, fp32, tf32, fp16, bf16
   scale                        scores, folded-log2e, q-after-rounding,
                                q-before-rounding, root-of-both
