@@ -1,7 +1,7 @@
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { describeDifference, firstDifference } from './compare-runs.js';
 import { UnsupportedProblem, type ProblemPromises } from './kernel-under-test.js';
-import { NotApplicable, type Law } from './law.js';
+import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { isPromised } from './promised-problem.js';
 import { arrangeTensors, copyProblem, indices } from './transform-problem.js';
 import { alignedUp, featuresOf } from '../problems/index.js';
@@ -103,8 +103,8 @@ const configurations: readonly OtherConfiguration[] = [
 ];
 
 /**
- * A problem, one of another configuration, and the problem again: the bits of the first run, also where the other comes
- * first. The other's values are of no account; a kernel that declines it is tried with the next.
+ * A problem, one of another configuration, and the problem again: the bits of the first run, and the other within
+ * its worst-case bound, whichever came first in the process.
  */
 export const configurationsByTurns: Law = {
   statement: 'A problem of another configuration in between changes nothing',
@@ -113,23 +113,26 @@ export const configurationsByTurns: Law = {
   strengths: ['bits'],
   usual: 'bits',
   choices: configurations.length,
-  violation: async ({ problem, choice }, { run, promises }) => {
+  violation: async ({ problem, choice }, { run, judge, promises }) => {
     const { change, words } = configurations[choice];
     const other = change(plainOrSame(problem, choice), promises);
     if (other === null || !isPromised(other, promises))
       throw new NotApplicable('the other configuration is not promised');
     const usual = await run(copyProblem(problem));
+    let between: KernelRun;
     try {
-      await run(other);
+      between = await run(other);
     } catch (error) {
       if (error instanceof UnsupportedProblem)
         throw new NotApplicable('the kernel declines the other configuration');
       throw error;
     }
     const difference = firstDifference(usual, await run(copyProblem(problem)));
-    return (
-      difference && describeDifference(difference, 'at first', `again, after a problem ${words}`)
-    );
+    if (difference !== null)
+      return describeDifference(difference, 'at first', `again, after a problem ${words}`);
+    const { verdict } = judge(between);
+    const [found] = verdict.findings.filter(({ isWorstCase }) => isWorstCase);
+    return found === undefined ? null : `of a problem ${words}, in between, ${found.statement}`;
   },
 };
 

@@ -9,6 +9,9 @@ import { indices } from '../transform-problem.js';
 /** Forms that are tried of each kind. */
 const formChoices = 12;
 
+/** Sizes of pages, by choice: those of servers, those beyond a tile, and such as no server has. */
+const pageSizes: readonly number[] = [16, 256, 1, 192, 64, 160, 128, 144, 2, 512, 3, 130];
+
 /** A form in which sequences are posed, in a few words. */
 interface NamedForm {
   readonly form: StoredForm;
@@ -26,7 +29,7 @@ function formsOf(
   const packed = { kind: 'packed', spare: 1 + choice } as const;
   const padded = { kind: 'padded', spare: 1 + (choice % 3), headsFirst: choice % 2 === 0 } as const;
   const ofQueries = features.includes('packed') ? packed : padded;
-  const pages = choice === 0 ? ({ kind: 'paged', pageSize: 16 } as const) : drawPages(random);
+  const pages = { ...drawPages(random), pageSize: pageSizes[choice % pageSizes.length] };
   const all: readonly (NamedForm & { readonly kind: FeatureKind })[] = [
     {
       kind: 'packed',
