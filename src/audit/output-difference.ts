@@ -1,5 +1,5 @@
 import type { AttentionReference } from '../../oracles/index.js';
-import type { RowSelection } from '../problem/index.js';
+import type { RowSelection, RowsOf } from '../problem/index.js';
 import { elementAt, type Coordinates } from './kernel-outputs.js';
 import { createRowLocator } from './rows/index.js';
 import { signedRankTest, type SignedRank } from './signed-rank.js';
@@ -45,14 +45,14 @@ type Differences = Omit<OutputDifference, 'closeness'>;
 
 function findDifferences(
   { shape }: AttentionReference,
-  selection: RowSelection | undefined,
+  { selection, sequences }: Pick<ComparedRows, 'selection' | 'sequences'>,
   first: Float64Array,
   second: Float64Array,
 ): Differences {
   const { queries, vDim, batch, heads } = shape;
-  const locator = createRowLocator({ rows: selection }, shape);
+  const locator = createRowLocator({ rows: selection, sequences }, shape);
   const placeOf = <T extends Coordinates>(at: T): T =>
-    locator === null ? at : { ...at, query: locator.place(at).query };
+    locator === null ? at : { ...at, ...locator.place(at) };
   const tiles = new Set<string>();
   const differingTiles = new Set<string>();
   let differing = 0;
@@ -62,8 +62,8 @@ function findDifferences(
   let largestAt = -1;
   const differingHeads: number[] = [];
   for (let row = 0; row < batch * heads * queries; row++) {
-    const { batch: ofBatch, head: ofHead, query } = placeOf(rowAt(shape, row));
-    const tile = `${ofBatch} ${ofHead} ${Math.floor(query / comparedTile)}`;
+    const { batch: ofBatch, head: ofHead, sequence = 0, query } = placeOf(rowAt(shape, row));
+    const tile = `${ofBatch} ${ofHead} ${sequence} ${Math.floor(query / comparedTile)}`;
     tiles.add(tile);
     let ofRow = 0;
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
@@ -178,17 +178,19 @@ export interface ComparedRows {
   readonly unit: Int32Array;
   /** Of a sample of rows, which they are: places are those of the whole problem. */
   readonly selection?: RowSelection | undefined;
+  /** Packed sequences, if there are any: places are within them. */
+  readonly sequences?: RowsOf['sequences'];
 }
 
 /** How two outputs of one problem differ, and which of them is closer to the exact one. */
 export function compareOutputs(
   reference: AttentionReference,
-  { unit, selection }: ComparedRows,
+  rows: ComparedRows,
   first: Float64Array,
   second: Float64Array,
 ): OutputDifference {
   return {
-    ...findDifferences(reference, selection, first, second),
-    closeness: compareCloseness(reference, unit, first, second),
+    ...findDifferences(reference, rows, first, second),
+    closeness: compareCloseness(reference, rows.unit, first, second),
   };
 }

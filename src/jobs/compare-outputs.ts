@@ -84,7 +84,11 @@ export function createOutputComparer(
         ? null
         : compareOutputs(
             reference,
-            { unit: first.bounds.unit, selection: problem.rows },
+            {
+              unit: first.bounds.unit,
+              selection: problem.rows,
+              sequences: problem.sequences,
+            },
             first.outputs.out.values,
             outputs.out.values,
           );

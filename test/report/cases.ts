@@ -346,9 +346,9 @@ export const executionFailure: AuditReport = createExecutionFailureReport(
 );
 
 /** The exact output, and two others beside it. */
-function comparedCase(): readonly ComparedOutput[] {
-  const reference = attentionOracle(grouped, { accuracy: auditAccuracy('bf16') });
-  const compare = createOutputComparer(grouped, reference, 1e-9, provenance, []);
+function comparedCase(of: Problem): readonly ComparedOutput[] {
+  const reference = attentionOracle(of, { accuracy: auditAccuracy('bf16') });
+  const compare = createOutputComparer(of, reference, 1e-9, provenance, []);
   const source = provenance.outputs['out']!;
   const others: readonly (readonly [string, Change])[] = [
     ['exact', same],
@@ -356,12 +356,12 @@ function comparedCase(): readonly ComparedOutput[] {
     ['no row', (x, i) => (i < 8 ? NaN : x)],
   ];
   return others.map(([name, change]) =>
-    compare(name, { tensor: outputs(grouped, change, null).out, source }),
+    compare(name, { tensor: outputs(of, change, null).out, source }),
   );
 }
 
 /** Outputs of one problem, each beside the first. */
-export const comparedOutputs = comparedCase();
+export const comparedOutputs = comparedCase(grouped);
 
 /** The report of the first of them. */
 export const comparedReport: JudgedReport = {
@@ -369,10 +369,19 @@ export const comparedReport: JudgedReport = {
   comparison: reportedComparison(comparedOutputs),
 };
 
+const packedOutputs = comparedCase(packed);
+
+/** The report of packed sequences, beside other outputs. */
+const comparedPacked: JudgedReport = {
+  ...packedOutputs[0]!.report,
+  comparison: reportedComparison(packedOutputs),
+};
+
 /** Every report, by name. */
 export const reports: readonly (readonly [name: string, report: AuditReport])[] = [
   ...Object.entries(judgedCases).map(([name, { report }]) => [name, report] as const),
   ['outputs compared', comparedReport],
+  ['outputs of packed sequences compared', comparedPacked],
   ['execution failure', executionFailure],
 ];
 
