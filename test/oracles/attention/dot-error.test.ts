@@ -8,7 +8,12 @@ import {
 } from '../../../oracles/attention/tile-engine.js';
 import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
 import { float64FromRational, scaledIntegerOf } from '../../../src/arith/index.js';
-import { encodeFromFloat64, formats, type FormatName } from '../../../src/formats/index.js';
+import {
+  encodeFromFloat64,
+  formats,
+  tensorScales,
+  type FormatName,
+} from '../../../src/formats/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 
 /** The sequential fp64 dot product, as the kernel does it, and its error against the exact one. */
@@ -28,26 +33,34 @@ function dot(query: Float64Array, key: Float64Array): { value: number; error: nu
   return { value, error: Math.abs(float64FromRational(difference, 1n << BigInt(-unit))) };
 }
 
-function operands(format: FormatName, q: readonly number[], k: readonly number[]) {
-  const read = (values: readonly number[]) =>
-    readOperand(
-      {
-        format,
-        shape: [1, 1, 1, values.length],
-        data: encodeFromFloat64(formats[format], Float64Array.from(values), {
-          overflow: 'saturate',
-        }),
-      },
-      0,
-      1,
-      values.length,
-    );
+/** Operands of one row each, all elements times a factor. */
+function operands(format: FormatName, q: readonly number[], k: readonly number[], factor = 1) {
+  const read = (values: readonly number[]) => {
+    const shape = [1, 1, 1, values.length];
+    const factors = {
+      name: 'descale',
+      format: 'fp32',
+      values: Float64Array.of(factor),
+      shape: [1, 1, 1, 1],
+      blocks: shape,
+    } as const;
+    const data = encodeFromFloat64(formats[format], Float64Array.from(values), {
+      overflow: 'saturate',
+    });
+    const scales = factor === 1 ? {} : { scales: tensorScales({ format, shape }, [factors]) };
+    return readOperand({ format, shape, data, ...scales }, 0, 1, values.length);
+  };
   return { query: read(q), keys: read(k) };
 }
 
 /** |error| / bound of one pair, having checked that it is at most 1 and exact dots are exact. */
-function boundUse(format: FormatName, q: readonly number[], k: readonly number[]): number {
-  const { query, keys } = operands(format, q, k);
+function boundUse(
+  format: FormatName,
+  q: readonly number[],
+  k: readonly number[],
+  factor?: number,
+): number {
+  const { query, keys } = operands(format, q, k, factor);
   const { error } = dot(query.tile(0), keys.tile(0));
   const bound = dotError(query, 0, keys, 0);
   if (isExactDot(query, 0, keys, 0) ? error !== 0 || bound !== 0 : !(error <= bound))
@@ -135,6 +148,20 @@ describe('the bound of fp64 dot products', () => {
       const span = random.integer(1, spans[format]);
       boundUse(format, ...styles[style](d, span, random));
     }
+  });
+
+  it.each(Object.keys(styles))('holds for %s, of elements with a factor', (style) => {
+    const random = randomValues(testSeed);
+    let inexact = 0;
+    for (let run = 0; run < scaled(300); run++) {
+      const format = (['e4m3', 'bf16', 'fp16', 'fp32'] as const)[random.integer(0, 3)];
+      const d = random.integer(1, 12);
+      const span = random.integer(1, spans[format]);
+      const factor = Math.fround(fraction(random));
+      if (boundUse(format, ...styles[style](d, span, random), factor) > 0) inexact++;
+    }
+    // Products of 29 to 96 bits: most sums are rounded.
+    expect(inexact).toBeGreaterThan(0);
   });
 
   it('holds, and is nearly reached, where a search drives the error up', () => {

@@ -1,5 +1,5 @@
-import { afterAll, describe, it } from 'vitest';
-import type { Accuracy } from '../../../../oracles/index.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { attentionOracle, levels, type Accuracy } from '../../../../oracles/index.js';
 import type { Problem } from '../../../../src/problem/index.js';
 import { randomValues } from '../../../../properties/problems/values.js';
 import { loadMpfr } from '../../mpfr.js';
@@ -96,6 +96,34 @@ describe('the oracle of problems with features', () => {
       });
       checkLevels(problem, `slope ${slope}`);
     }
+  });
+
+  it('stays in fp64 where biases and distances are large', () => {
+    const random = randomValues(testSeed);
+    const keys = 3000;
+    const frame = { queries: 2, keys, dim: 2, vDim: 1, heads: 2 };
+    const features: readonly Partial<Problem>[] = [
+      { alibiSlopes: tensor('fp32', [2], (head) => [0.5, 2 ** 16][head]) },
+      { bias: tensor('bf16', [keys], (key) => (key % 3 === 0 ? 0 : -1e4)) },
+      { bias: tensor('bf16', [keys], () => -1e4) },
+      { bias: tensor('fp32', [keys], () => 1e5 * random.uniform()) },
+    ];
+    for (const feature of features)
+      for (const sink of [undefined, 0, 2e4]) {
+        const logits = tensor('fp32', [2], () => sink ?? 0);
+        const { level, quantities } = attentionOracle(
+          filledProblem(frame, random.normal, {
+            ...feature,
+            ...(sink === undefined ? {} : { sink: { logits, inLse: false } }),
+          }),
+          { accuracy: audit },
+        );
+        expect(new Set(level)).toEqual(new Set([levels.indexOf('fp64')]));
+        const { radius, magnitude } = quantities.out;
+        radius.forEach((x, at) =>
+          expect(x).toBeLessThanOrEqual(2 ** -44 * magnitude[at] + 2 ** -1072),
+        );
+      }
   });
 
   afterAll(() => {
