@@ -1,0 +1,42 @@
+"""Serves a paged kernel to flashproof: JSON on stdin and stdout, a line each way; tensors in files."""
+
+import json, sys
+
+import numpy as np
+from paged_attention import paged_attention  # your kernel here
+from tensor_file import load, save
+
+
+def answer(r, t):
+    """O as the queries lie, and the LSE: [heads, total] of packed queries, [batch, heads, seqlen] of padded ones."""
+    q, used = t["q"], t["seqused_k"]
+    packed = "cu_seqlens_q" in t
+    if not packed and r["layout"] == "bhsd":
+        q = q.transpose(0, 2, 1, 3)
+    heads, dim = q.shape[-2], t["v"].shape[-1]
+    out = np.zeros(q.shape[:-1] + (dim,), np.float32)
+    lse = np.zeros((heads, len(q)) if packed else (len(q), heads, q.shape[1]), np.float32)
+    for b, pages in enumerate(t["block_table"]):
+        if packed:
+            rows = slice(t["cu_seqlens_q"][b], t["cu_seqlens_q"][b + 1])
+            place, of_lse = rows, (slice(None), rows)
+        else:
+            rows = slice(0, t["seqused_q"][b])
+            place, of_lse = (b, rows), (b, slice(None), rows)
+        out[place], lse[of_lse] = paged_attention(
+            q[place], t["k"], t["v"], pages, int(used[b]), r["scale"], r["causal"], r["window"], r["softcap"]
+        )
+    if not packed and r["layout"] == "bhsd":
+        out = out.transpose(0, 2, 1, 3)
+    return out, lse
+
+
+for line in sys.stdin:
+    r = json.loads(line)
+    t = load(r["problem"])
+    if "block_table" in t:
+        out, lse = answer(r, t)
+        save(r["output"], out=out, lse=lse)
+        print(json.dumps({"id": r["id"], "ok": True}), flush=True)
+    else:
+        print(json.dumps({"id": r["id"], "ok": False, "unsupported": True, "error": "no pages"}), flush=True)
