@@ -50,7 +50,7 @@ export {
   type StoredTensor,
   type StoredTensors,
 } from './stored.js';
-export type { PackedForm, PaddedForm, PagedForm, StoredForm } from './stored-forms.js';
+export type { PackedForm, PaddedForm, PagedForm, StoredForm } from './stored.js';
 export {
   posedRows,
   posedTensors,

@@ -5,14 +5,14 @@ import { featureNames, type FeatureName, type Sequence } from './features.js';
 import { scatterRows } from './gather-rows.js';
 import type { Problem } from './problem.js';
 import { scaleTensors, storedScales } from './scale-tensors.js';
-import type { StoredProblem, StoredTensor, StoredTensors } from './stored.js';
-import {
-  packedRows,
-  placeRows,
-  type PaddedForm,
-  type Placed,
-  type StoredForm,
-} from './stored-forms.js';
+import type {
+  PaddedForm,
+  StoredForm,
+  StoredProblem,
+  StoredTensor,
+  StoredTensors,
+} from './stored.js';
+import { packedRows, placeRows, type Placed } from './stored-forms.js';
 
 /** One element of a format: a number rounded to it, a finite one to a finite one. */
 function fillerOf({ format }: Tensor, fill: number): Tensor['data'] {
@@ -75,6 +75,7 @@ export function storeProblem(problem: Problem, form: StoredForm, fill = 0): Pose
       ...featuresAsPosed(problem, queries, keys, fill),
       ...storedScales(problem, { q: queries.rows, k: keys.rows, v: keys.rows }),
     },
+    form,
     of: problem,
   };
   return { ...problem, stored };

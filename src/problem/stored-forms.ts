@@ -2,45 +2,14 @@ import { formats, patternsOf } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import type { IntegerTensor } from './features.js';
 import type { Problem } from './problem.js';
-import type { StoredRows, StoredTensors } from './stored.js';
-
-/** One sequence behind the other. */
-export interface PackedForm {
-  readonly kind: 'packed';
-  /** Unused slots behind each sequence; default 0. */
-  readonly gap?: number;
-  /** Unused slots behind them all; default 0. */
-  readonly spare?: number;
-}
-
-/** Each sequence with as many slots. */
-export interface PaddedForm {
-  readonly kind: 'padded';
-  /** Unused slots behind the longest sequence; default 0. */
-  readonly spare?: number;
-  /** Unused slots before each sequence, of keys only; default none. */
-  readonly left?: readonly number[];
-  /** Whether heads come before slots; default true. */
-  readonly headsFirst?: boolean;
-}
-
-/** Keys in pages. */
-export interface PagedForm {
-  readonly kind: 'paged';
-  readonly pageSize: number;
-  /** Pages that no sequence uses; default 0. */
-  readonly spare?: number;
-  /** Where each of so many pages lies, first those of the first sequence, last the spare ones; default in order. */
-  readonly arrange?: (pages: number) => readonly number[];
-  /** Whether full pages of equal bits are kept once; default false. */
-  readonly shared?: boolean;
-}
-
-/** In which form a problem is posed. */
-export interface StoredForm {
-  readonly queries: PackedForm | PaddedForm;
-  readonly keys: PackedForm | PaddedForm | PagedForm;
-}
+import type {
+  PackedForm,
+  PaddedForm,
+  PagedForm,
+  StoredForm,
+  StoredRows,
+  StoredTensors,
+} from './stored.js';
 
 /** Rows as stored, and the tensors that say where they are. */
 export interface Placed {

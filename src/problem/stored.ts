@@ -24,6 +24,44 @@ export interface StoredRows {
   readonly slots: Int32Array;
 }
 
+/** One sequence behind the other. */
+export interface PackedForm {
+  readonly kind: 'packed';
+  /** Unused slots behind each sequence; default 0. */
+  readonly gap?: number;
+  /** Unused slots behind them all; default 0. */
+  readonly spare?: number;
+}
+
+/** Each sequence with as many slots. */
+export interface PaddedForm {
+  readonly kind: 'padded';
+  /** Unused slots behind the longest sequence; default 0. */
+  readonly spare?: number;
+  /** Unused slots before each sequence, of keys only; default none. */
+  readonly left?: readonly number[];
+  /** Whether heads come before slots; default true. */
+  readonly headsFirst?: boolean;
+}
+
+/** Keys in pages. */
+export interface PagedForm {
+  readonly kind: 'paged';
+  readonly pageSize: number;
+  /** Pages that no sequence uses; default 0. */
+  readonly spare?: number;
+  /** Where each of so many pages lies, first those of the first sequence, last the spare ones; default in order. */
+  readonly arrange?: (pages: number) => readonly number[];
+  /** Whether full pages of equal bits are kept once; default false. */
+  readonly shared?: boolean;
+}
+
+/** In which form a problem is posed. */
+export interface StoredForm {
+  readonly queries: PackedForm | PaddedForm;
+  readonly keys: PackedForm | PaddedForm | PagedForm;
+}
+
 /**
  * How a problem with packed sequences was posed: what a kernel is given, and how its outputs are read. The
  * problem itself has the rows that count, gathered; unused slots are here alone. `storedOf` reads it.
@@ -34,6 +72,8 @@ export interface StoredProblem {
   readonly keys: StoredRows;
   /** All tensors as posed, unused slots too; null where they were not kept. */
   readonly tensors: StoredTensors | null;
+  /** The form, where `storeProblem` made it: in it a changed problem is posed again. */
+  readonly form?: StoredForm;
   /** What was posed so: see `storedOf`. */
   readonly of: ProblemFeatures & { readonly q: Tensor; readonly k: Tensor; readonly v: Tensor };
 }

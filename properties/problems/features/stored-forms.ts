@@ -82,10 +82,15 @@ export function plainForm(features: readonly FeatureKind[]): StoredForm | null {
     : null;
 }
 
-/** A problem with packed sequences in a form that a kernel takes, where it is in none yet. */
+/**
+ * A problem with packed sequences in a form that a kernel takes, where it is in none yet: that of the problem it was
+ * made of, since a kernel may compute otherwise in another, for example by pages of another size.
+ */
 export function posedFor(problem: Problem, features: readonly FeatureKind[]): Problem {
   if (problem.sequences === undefined || storedOf(problem) !== null) return problem;
-  const form = plainForm(features);
+  const { stored } = problem;
+  const before = stored?.of.sequences === problem.sequences ? stored?.form : undefined;
+  const form = before ?? plainForm(features);
   return form === null ? problem : storeProblem(problem, form);
 }
 
