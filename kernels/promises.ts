@@ -1,4 +1,5 @@
 import type { FormatName } from '../src/formats/index.js';
+import type { FeatureName } from '../src/problem/index.js';
 
 /**
  * Kinds of scale: `default` is 1/√(qk dim), `negative` any negative number, `zero` 0, and `odd` any
@@ -18,6 +19,8 @@ export interface ModelPromises {
   readonly causal?: boolean;
   readonly window?: boolean;
   readonly softcap?: boolean;
+  /** Of the model's features those that it promises nothing of. */
+  readonly unpromised?: readonly FeatureName[];
   readonly groupedHeads?: boolean;
   readonly emptyRows?: boolean;
   readonly scales?: readonly ScaleKind[];

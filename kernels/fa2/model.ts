@@ -92,7 +92,7 @@ export const fa2Model: KernelModel = kernelModel({
   name: 'fa2',
   description: "FlashAttention-2's forward, as in PyTorch, bit for bit",
   settings,
-  features: [],
+  features: ['sequences'],
   prepare: (problem, texts) => {
     const { shape, configuration, recipe } = prepared(problem, texts);
     const forward = createForward(problem, shape, recipe);

@@ -35,8 +35,9 @@ export function fa2Recipe(
     format,
     outFormat: format,
     tensorCore: findTensorCoreArithmetic({ instruction: 'mma.sync', architecture, a: format }),
-    tiling: { ...tile, tilesPerCta: 1, order: 'last-first' },
+    tiling: { ...tile, tilesPerCta: 1, order: 'last-first', visits: 'diagonal' },
     softmaxScale: problem.scale,
+    scoreChange: null,
     exponent: {
       scale: fround(fround(problem.scale) * Math.LOG2E),
       offset: 0,

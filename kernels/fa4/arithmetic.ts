@@ -4,13 +4,8 @@ import type { KernelArithmetic } from '../arithmetic.js';
 import { recipeArithmetic } from '../online-softmax/arithmetic.js';
 import { exp2Polynomial, polynomialErrors } from '../online-softmax/exp2-polynomial.js';
 import type { PremiseDeclaration } from '../promises.js';
-import {
-  exponentScale,
-  fa4Configuration,
-  type Fa4Configuration,
-  type Fa4Format,
-} from './configuration.js';
-import { fa4Recipe } from './recipe.js';
+import { fa4Configuration, type Fa4Configuration } from './configuration.js';
+import { fa4Recipe, tileSetting } from './recipe.js';
 import { exp2ApproxFtz } from '../../src/hardware/index.js';
 import type { KernelExponential } from '../kernel-model.js';
 import { fragmentColumns, polynomialShare } from './exp2-tuning.js';
@@ -35,11 +30,8 @@ export function fa4Arithmetic(
       throw new RequestError(
         `descale.${name} is ${value}; bounds are for the inputs as they are: leave it at 1`,
       );
-  // Which formats there are was checked with the configuration.
-  const format = problem.q.format as Fa4Format;
-  const scale = exponentScale(problem.scale, configuration);
   return recipeArithmetic(
-    fa4Recipe({ configuration, format, scale }, problem.scale),
+    fa4Recipe(tileSetting(problem, configuration), problem.scale),
     `fa4 (${architecture}, rescale threshold ${rescaleThreshold})`,
   );
 }

@@ -15,13 +15,12 @@ import type { AttributedTileResult } from '../online-softmax/attributed/attribut
 import type { ForwardTiles } from '../online-softmax/query-tiles.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import {
-  exponentScale,
   fa4Configuration,
   type Fa4Configuration,
   type Fa4Format,
   type Fa4Overrides,
 } from './configuration.js';
-import { fa4Recipe } from './recipe.js';
+import { fa4Recipe, tileSetting } from './recipe.js';
 
 /**
  * c is softmax scale · log2 e, m the running maximum, l the row sum, α the factor of a rescale.
@@ -99,10 +98,7 @@ function checkConfiguration({ splits, descale }: Fa4Configuration): void {
 /** @throws RequestError as `createAttributedForward` */
 function attributedRecipe(problem: Problem, configuration: Fa4Configuration): Recipe {
   checkConfiguration(configuration);
-  // Which formats there are was checked with the configuration.
-  const format = problem.q.format as Fa4Format;
-  const scale = exponentScale(problem.scale, configuration);
-  return fa4Recipe({ configuration, format, scale }, problem.scale);
+  return fa4Recipe(tileSetting(problem, configuration), problem.scale);
 }
 
 /**

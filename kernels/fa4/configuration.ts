@@ -11,6 +11,7 @@ import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { exp2Coefficients, type PolynomialDegree } from '../online-softmax/exp2-polynomial.js';
 import { exp2Pattern, type Exp2Pattern } from './exp2-tuning.js';
+import { checkFa4Features, kernelMask, packsGroups } from './features.js';
 
 /** The formats that Q, K and V may have; all three have the same. */
 export type Fa4Format = InputFormat;
@@ -79,6 +80,8 @@ export interface Fa4Configuration {
   readonly descale: Descale;
   /** Parts that the keys are split into and whose results are combined; 1: not split. */
   readonly splits: number;
+  /** Whether query heads of a group share tiles, which decides the columns that software computes and nothing else. */
+  readonly packGqa: boolean;
 }
 
 /** What is chosen otherwise than FlashAttention-4 would; of exp2 and descale any member. */
@@ -93,16 +96,33 @@ export const tileQueries = 128;
 const blockKeys = 128;
 /** The most splits that FlashAttention-4's combine takes. Source: flash_fwd_combine.py. */
 const mostSplits = 256;
-/** Pairs of CTAs are used from here on. Source: flash_attn/cute/interface.py. */
-const fewestQueriesForPairs = 257;
 const pairedHeadDims: readonly number[] = [128, 192];
 
-/** Thread blocks that share one MMA: a pair for long unmasked problems of some head dimensions. */
-export function ctasOf(problem: Problem, { queries, qkDim }: ProblemShape): 1 | 2 {
-  const padded = 16 * Math.ceil(qkDim / 16);
+/**
+ * Thread blocks that share one MMA: a pair for long unmasked problems of some head dimensions, all sequences of one
+ * length. Source: `use_2cta_instrs` in flash_attn/cute/interface.py.
+ */
+export function ctasOf(
+  problem: Problem,
+  { queries, qkDim, vDim, groupSize }: ProblemShape,
+  { splits, packGqa }: Pick<Fa4Configuration, 'splits' | 'packGqa'>,
+): 1 | 2 {
+  const [padded, paddedV] = [qkDim, vDim].map((dim) => 16 * Math.ceil(dim / 16));
   if (padded > 192) return 2;
-  const isMasked = problem.causal || problem.window !== null;
-  return pairedHeadDims.includes(padded) && !isMasked && queries >= fewestQueriesForPairs ? 2 : 1;
+  const { causal, local } = kernelMask(problem);
+  const { sequences, blockMask, rows } = problem;
+  const tileRows = (rows?.of ?? queries) * (packGqa ? groupSize : 1);
+  const isPaired =
+    pairedHeadDims.includes(padded) &&
+    paddedV === 128 &&
+    !causal &&
+    !local &&
+    splits === 1 &&
+    sequences === undefined &&
+    blockMask === undefined &&
+    tileRows > 2 * tileQueries &&
+    (!packGqa || tileQueries % groupSize === 0);
+  return isPaired ? 2 : 1;
 }
 
 /** The inputs' format. @throws RequestError for formats and sizes that the kernel has no path for */
@@ -119,8 +139,6 @@ function supportedFormat(problem: Problem, { qkDim, vDim }: ProblemShape): Fa4Fo
   for (const [name, dim] of Object.entries({ qk: qkDim, v: vDim }))
     if (!(dim >= 1 && dim <= 256))
       throw new RequestError(`${name} head dimension ${dim}; the fa4 model takes 1 to 256`);
-  if (problem.softcap !== null)
-    throw new RequestError('the fa4 model has no softcap; leave it out');
   return q.format as Fa4Format;
 }
 
@@ -129,7 +147,7 @@ function supportedFormat(problem: Problem, { qkDim, vDim }: ProblemShape): Fa4Fo
  * it has no tuning for, as sm_100), with what `overrides` fixes.
  *
  * @throws RequestError for a problem that the kernel does not take: formats other than bf16, fp16,
- * e4m3 and e5m2, head dimensions beyond 256, a softcap; and for a configuration out of range.
+ * e4m3 and e5m2, head dimensions beyond 256, features without a path; and for a configuration out of range.
  */
 export function fa4Configuration(
   problem: Problem,
@@ -137,15 +155,18 @@ export function fa4Configuration(
   overrides: Fa4Overrides = {},
 ): Fa4Configuration {
   const format = supportedFormat(problem, shape);
+  checkFa4Features(problem, shape);
   const { bits, rescaleThreshold, maxOffset, outFormat } = fa4Formats[format];
   const architecture = overrides.architecture ?? 'sm_100';
+  const { splits = 1, packGqa = packsGroups(problem, shape) } = overrides;
   const pattern = exp2Pattern({
     headDim: shape.qkDim,
-    causal: problem.causal,
-    ctas: ctasOf(problem, shape),
+    ...kernelMask(problem),
+    ctas: ctasOf(problem, shape, { splits, packGqa }),
     architecture: blackwellOf(architecture),
     inputBits: bits,
-    local: problem.window !== null,
+    packedGroups: packGqa,
+    variableLength: problem.sequences !== undefined,
   });
   const configuration: Fa4Configuration = {
     architecture,
@@ -154,7 +175,8 @@ export function fa4Configuration(
     lseFused: false,
     blockKeys,
     outFormat,
-    splits: 1,
+    splits,
+    packGqa,
     ...overrides,
     exp2: { ...pattern, degree: 3, ...overrides.exp2 },
     descale: { q: 1, k: 1, v: 1, ...overrides.descale },

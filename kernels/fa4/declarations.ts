@@ -42,9 +42,14 @@ export function fa4Promises(settings: ReadonlyMap<string, string>): ModelPromise
     formats: Object.keys(fa4Formats) as Fa4Format[],
     // The maximum is that of the raw scores.
     scales: ['default', 'odd'],
+    softcap: true,
+    // A sink takes no part in the maximum: where it exceeds that by 128 / log2 e its weight and the LSE overflow.
+    unpromised: ['sink'],
     sizes: { qkDim: { max: isTuned ? 256 : largestUntunedDim }, vDim: { max: 256 } },
     laws: {
       ...exactLaws,
+      // Groups share tiles, for which other columns are computed in software.
+      'grouped-heads': isTuned || settings.get('packGqa') === 'false' ? 'bits' : 'bound',
       'decode-equals-prefill': 'bits',
       'causal-is-window': 'bits',
       'exact-exp2': 'bits',

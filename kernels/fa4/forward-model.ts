@@ -19,6 +19,8 @@ import {
   type Fa4Format,
   type Fa4Overrides,
 } from './configuration.js';
+import { fa4FeatureEvidence } from './feature-evidence.js';
+import { fa4Features } from './features.js';
 import { createFa4Forward } from './forward.js';
 import { fa4Program } from './machine-program.js';
 
@@ -47,6 +49,11 @@ const settings: readonly KernelSetting[] = [
     description: 'parts of the keys whose results are combined, 1 (default) to 256',
   },
   {
+    key: 'packGqa',
+    description:
+      'whether query heads of a group share tiles: true or false; default as FlashAttention-4 does',
+  },
+  {
     key: 'variant',
     description: `one of ${kernelVariants.length} bugs, switched on (default ${noVariant}); any other word lists them`,
   },
@@ -55,7 +62,7 @@ const settings: readonly KernelSetting[] = [
 /** The configuration as settings, by key. */
 function settingsOf(configuration: Fa4Configuration): Record<string, string | number | boolean> {
   const { architecture, exp2, rescaleThreshold, maxOffset, lseFused, blockKeys } = configuration;
-  const { outFormat, descale, splits } = configuration;
+  const { outFormat, descale, splits, packGqa } = configuration;
   return {
     architecture,
     'exp2.frequency': exp2.frequency,
@@ -71,6 +78,7 @@ function settingsOf(configuration: Fa4Configuration): Record<string, string | nu
     'descale.k': descale.k,
     'descale.v': descale.v,
     splits,
+    packGqa,
   };
 }
 
@@ -129,6 +137,7 @@ function overridesOf(texts: ReadonlyMap<string, string>): Fa4Overrides {
       v: given('descale.v', numberValue),
     }),
     splits: given('splits', numberValue),
+    packGqa: given('packGqa', booleanValue),
   });
 }
 
@@ -162,7 +171,7 @@ export const fa4Model: KernelModel = kernelModel({
   name: 'fa4',
   description: "FlashAttention-4's forward, instruction by instruction, bit for bit",
   settings,
-  features: [],
+  features: fa4Features,
   prepare: (problem, texts) => {
     checkKeys('fa4', settings, texts);
     const variant = variantSetting(texts);
@@ -181,6 +190,7 @@ export const fa4Model: KernelModel = kernelModel({
       settings: { ...settingsOf(configuration), variant: variant?.id ?? noVariant },
       evidence: [
         ...fa4Evidence(configuration.architecture, format, configuration.splits),
+        ...fa4FeatureEvidence(problem),
         ...(variant === null ? [] : [`variant ${variant.id}: ${variant.source}`]),
       ],
       run: (piece) => {

@@ -4,18 +4,12 @@ import type {
   ForwardTiles,
 } from '../online-softmax/query-tiles.js';
 import { type ForwardSteps, recipeSteps } from '../online-softmax/steps.js';
-import { fa4Recipe, type TileSetting } from './recipe.js';
+import { fa4Recipe, tileSetting, type TileSetting } from './recipe.js';
 import type { CombineSteps } from './split-combine.js';
 import { type Problem, problemShape, type ProblemShape } from '../../src/problem/index.js';
 import { createForward } from '../online-softmax/forward.js';
-import { otherTileOfCta } from '../online-softmax/key-blocks.js';
-import {
-  exponentScale,
-  fa4Configuration,
-  type Fa4Configuration,
-  type Fa4Format,
-  type Fa4Overrides,
-} from './configuration.js';
+import { otherTileOfCta, queryTiles } from '../online-softmax/key-blocks.js';
+import { fa4Configuration, type Fa4Configuration, type Fa4Overrides } from './configuration.js';
 
 /** What a variation of the forward may look at when it is about to change a tile's steps. */
 export interface VariationContext extends TileSetting {
@@ -74,11 +68,10 @@ export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = 
   const shape = problemShape(problem);
   const configuration = fa4Configuration(problem, shape, options.configuration);
   const { variation, execution } = options;
-  const scale = exponentScale(problem.scale, configuration);
+  const own = tileSetting(problem, configuration);
   const setting: TileSetting = {
-    configuration,
-    format: problem.q.format as Fa4Format,
-    scale: variation?.scale?.(scale, problem.scale) ?? scale,
+    ...own,
+    scale: variation?.scale?.(own.scale, problem.scale) ?? own.scale,
   };
   const recipe = fa4Recipe(setting, problem.scale, variation?.combine);
 
@@ -88,7 +81,8 @@ export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = 
       kernel: recipeSteps(recipe),
       softmaxScale: problem.scale,
       runOtherTile: (changed) => {
-        const other = otherTileOfCta(tile, shape, recipe.tiling);
+        const tilesOfHead = queryTiles(problem, shape, recipe.tiling.queries);
+        const other = otherTileOfCta(tile, tilesOfHead, recipe.tiling);
         if (other !== null) forward.runChanged(other, changed);
       },
     });

@@ -1,11 +1,16 @@
 import type { Recipe } from '../online-softmax/recipe.js';
+import type { Tiling } from '../online-softmax/key-blocks.js';
+import type { ScoreChange } from '../online-softmax/score-change.js';
 import type { SplitLaw } from '../online-softmax/split-tile.js';
+import type { Problem } from '../../src/problem/index.js';
 import {
+  exponentScale,
   type Fa4Configuration,
   type Fa4Format,
   fa4TensorCore,
   tileQueries,
 } from './configuration.js';
+import { hasMaskMod, hasScoreMod } from './features.js';
 import { polynomialColumns } from './exp2-tuning.js';
 import { combineSplits, combineSteps, splitBlocks, type CombineSteps } from './split-combine.js';
 
@@ -15,6 +20,38 @@ export interface TileSetting {
   readonly format: Fa4Format;
   /** The scale of the exponents: softmax scale times log2 e and descales, an fp32 number. */
   readonly scale: number;
+  /** Blocks of keys that a CTA visits; default `diagonal`. */
+  readonly visits?: Tiling['visits'];
+  /** Null, the default, where the scale is in the exponents: scores are not modified. */
+  readonly scoreChange?: ScoreChange | null;
+}
+
+/**
+ * What tiles of a problem are computed with. With a score_mod the scale is applied before it, and the exponents have
+ * log2 e alone; with a mask_mod all blocks are visited, and with block sparsity those that are listed. Sources:
+ * `compute_softmax_scale_log2` in utils.py, `_resolve_causal_local_window` in interface.py and
+ * `softmax_block_sparse_sm100_list` in block_sparse_utils.py.
+ */
+export function tileSetting(problem: Problem, configuration: Fa4Configuration): TileSetting {
+  const { scale: softmaxScale, softcap, blockMask } = problem;
+  const { fround } = Math;
+  const { q, k } = configuration.descale;
+  const masks = hasMaskMod(problem) ? 'all' : 'diagonal';
+  return {
+    configuration,
+    // Which formats there are was checked with the configuration.
+    format: problem.q.format as Fa4Format,
+    visits: blockMask === undefined ? masks : 'listed',
+    ...(hasScoreMod(problem)
+      ? {
+          scale: fround(Math.LOG2E),
+          scoreChange: {
+            scale: fround(fround(softmaxScale) * fround(fround(q) * fround(k))),
+            softcap,
+          },
+        }
+      : { scale: exponentScale(softmaxScale, configuration), scoreChange: null }),
+  };
 }
 
 /** Tiles that one CTA works on at a time. */
@@ -41,7 +78,7 @@ function splitLaw(splits: number, steps: Partial<CombineSteps>): SplitLaw | null
  * @param combine what the combine of split keys does otherwise
  */
 export function fa4Recipe(
-  { configuration, format, scale }: TileSetting,
+  { configuration, format, scale, visits = 'diagonal', scoreChange = null }: TileSetting,
   softmaxScale: number,
   combine: Partial<CombineSteps> = {},
 ): Recipe {
@@ -52,8 +89,15 @@ export function fa4Recipe(
     format,
     outFormat,
     tensorCore: fa4TensorCore(architecture, format),
-    tiling: { queries: tileQueries, keys: blockKeys, tilesPerCta, order: 'last-first' },
+    tiling: {
+      queries: tileQueries,
+      keys: blockKeys,
+      tilesPerCta,
+      order: 'last-first',
+      visits,
+    },
     softmaxScale,
+    scoreChange,
     exponent: { scale, offset: Math.fround(maxOffset), isFused: true },
     exponential: {
       unit: 'ex2.approx.ftz.f32',

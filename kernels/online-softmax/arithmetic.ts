@@ -8,12 +8,13 @@ import { RequestError } from '../../src/request-error.js';
 import {
   largestScore32,
   roundoff32,
+  scaleErrorOf,
   type ExponentArithmetic,
   type KernelArithmetic,
   type SumArithmetic,
 } from '../arithmetic.js';
 import { polynomialErrors } from './exp2-polynomial.js';
-import type { Recipe } from './recipe.js';
+import { exactExponentScale, type Recipe } from './recipe.js';
 import { rowSumLaws } from './row-sums.js';
 import type { Reciprocal } from './units.js';
 
@@ -23,14 +24,26 @@ const reciprocalErrors: Readonly<Record<Reciprocal, number>> = {
   'div.rn.f32': roundoff32,
 };
 
-function exponentArithmetic({ exponent }: Recipe, scaleError: number): ExponentArithmetic {
+/** Largest relative error of `tanh.approx.f32`. Source: PTX ISA. */
+const tanhError = 2 ** -10.987;
+
+function exponentArithmetic(recipe: Recipe, scaleError: number): ExponentArithmetic {
+  const { exponent, scoreChange, softmaxScale } = recipe;
+  const softcap = scoreChange?.softcap ?? null;
+  // The product with the scale, as rounded, and the sum with what is added.
+  const ofChange = scoreChange === null ? 0 : 2 * roundoff32 + Math.abs(scaleErrorOf(softmaxScale));
   return {
     // The last rounding, and that of c.
     ofDistance: roundoff32 + Math.abs(scaleError),
     // That of s·c, where it has one of its own.
-    ofScore: exponent.isFused ? 0 : roundoff32,
+    ofScore: (exponent.isFused ? 0 : roundoff32) + ofChange * (1 + 2 ** -6),
     common: roundoff32,
-    ofSoftcap: 0,
+    // Quotient, tanh and product; the cap as rounded enters twice, and tanh has a slope of 1 at most.
+    ofSoftcap:
+      softcap === null
+        ? 0
+        : (tanhError + 2 * roundoff32 + 2 * Math.abs(scaleErrorOf(softcap))) * (1 + 2 ** -6),
+    ...(scoreChange === null ? {} : { ofAddend: roundoff32 * (1 + 2 ** -6) }),
     absolute: 0,
   };
 }
@@ -55,7 +68,7 @@ export function recipeArithmetic(recipe: Recipe, description: string): KernelAri
     alignedFractionBits,
     resultFractionBits,
   };
-  const exactScale = recipe.softmaxScale * Math.LOG2E;
+  const exactScale = exactExponentScale(recipe);
   const scaleError = exactScale === 0 ? 0 : exponent.scale / exactScale - 1;
   const { polynomial } = exponential;
   const polynomialError =

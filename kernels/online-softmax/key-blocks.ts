@@ -1,9 +1,12 @@
 import {
-  problemMask,
-  spanOf,
+  broadcastStrides,
+  maskTile,
+  type InterruptedRow,
   type KeyRange,
   type Problem,
   type ProblemShape,
+  type ScoreAddend,
+  type Sequence,
 } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 
@@ -16,6 +19,11 @@ export interface Tiling {
   /** Tiles that one CTA works on at a time; they share the range of key blocks. */
   readonly tilesPerCta: number;
   readonly order: 'last-first' | 'first-last';
+  /**
+   * Blocks that a CTA visits: `diagonal`, from the first to the last in which causal and window masks leave any of its
+   * queries a key; `all` of the sequence; `listed`, those of the problem's block mask, in the order of its list.
+   */
+  readonly visits: 'diagonal' | 'all' | 'listed';
 }
 
 /** One block of keys, as one tile of queries meets it. */
@@ -23,8 +31,12 @@ export interface KeyBlock {
   /** The first key, and how many of the block's keys exist. */
   readonly first: number;
   readonly keys: number;
-  /** For each query of the tile the columns begin ≤ j < end of the block that it sees. */
+  /** For each query of the tile from which column of the block on it sees keys, and up to which. */
   readonly visible: readonly KeyRange[];
+  /** The queries that do not see all columns in between. */
+  readonly interrupted: readonly InterruptedRow[];
+  /** What is added to scores, [queries × columns], exactly; null for nothing. */
+  readonly addend: Float64Array | null;
 }
 
 /** Whether any query of the tile sees a key of the block. */
@@ -32,18 +44,58 @@ export function seesAKey({ visible }: KeyBlock): boolean {
   return visible.some(({ begin, end }) => begin < end);
 }
 
-/** A tile of queries of one head. */
-interface QueryTile {
-  readonly first: number;
-  readonly rows: number;
+/** Sets the scores of a block [rows × columns] to −∞ where a query sees no key. */
+export function maskScores(
+  scores: Float32Array | Float64Array,
+  { visible, interrupted }: Pick<KeyBlock, 'visible' | 'interrupted'>,
+  columns: number,
+): void {
+  visible.forEach(({ begin, end }, row) => {
+    scores.fill(-Infinity, row * columns, row * columns + begin);
+    scores.fill(-Infinity, row * columns + end, (row + 1) * columns);
+  });
+  maskInterrupted(scores, interrupted, columns);
 }
 
-/** The tiles of so many queries of a head. */
-export function queryTiles({ queries }: ProblemShape, tileQueries: number): QueryTile[] {
-  return Array.from({ length: Math.ceil(queries / tileQueries) }, (_, tile) => ({
-    first: tile * tileQueries,
-    rows: Math.min(tileQueries, queries - tile * tileQueries),
-  }));
+/** The same between the ranges of queries that see several. */
+export function maskInterrupted(
+  scores: Float32Array | Float64Array,
+  interrupted: readonly InterruptedRow[],
+  columns: number,
+): void {
+  for (const { row, ranges } of interrupted)
+    ranges.forEach(({ end }, i) => {
+      if (i + 1 === ranges.length) return;
+      scores.fill(-Infinity, row * columns + end, row * columns + ranges[i + 1].begin);
+    });
+}
+
+/** A tile of queries of one head. */
+export interface QueryTile {
+  readonly first: number;
+  readonly rows: number;
+  /** What it is of: the whole problem where there are no packed sequences. */
+  readonly sequence: Sequence;
+}
+
+/** The sequences of a problem; without packed ones, each head is one. */
+function sequencesOf({ sequences }: Problem, { queries, keys }: ProblemShape): readonly Sequence[] {
+  return sequences ?? [{ firstQuery: 0, queries, firstKey: 0, keys }];
+}
+
+/** The tiles of so many queries of a head: those of each sequence begin anew. */
+export function queryTiles(
+  problem: Problem,
+  shape: ProblemShape,
+  tileQueries: number,
+): readonly QueryTile[] {
+  return sequencesOf(problem, shape).flatMap((sequence) =>
+    Array.from({ length: Math.ceil(sequence.queries / tileQueries) }, (_, tile) => ({
+      first: sequence.firstQuery + tile * tileQueries,
+      rows: Math.min(tileQueries, sequence.queries - tile * tileQueries),
+      sequence,
+    })),
+  );
 }
 
 /**
@@ -52,67 +104,121 @@ export function queryTiles({ queries }: ProblemShape, tileQueries: number): Quer
  */
 export function otherTileOfCta(
   tile: number,
-  shape: ProblemShape,
+  tilesOfHead: readonly QueryTile[],
   { queries, tilesPerCta }: Tiling,
 ): number | null {
-  const tilesOfHead = queryTiles(shape, queries).length;
-  const within = tile % tilesOfHead;
-  const other = within % tilesPerCta === 0 ? within + 1 : within - 1;
-  return other < tilesOfHead ? tile - within + other : null;
+  const within = tile % tilesOfHead.length;
+  const { first, sequence } = tilesOfHead[within];
+  const inSequence = (first - sequence.firstQuery) / queries;
+  const other = inSequence % tilesPerCta === 0 ? within + 1 : within - 1;
+  return tilesOfHead[other]?.sequence === sequence ? tile - within + other : null;
 }
 
-/** The one range of keys that a query of a head sees, head counted over [batch, heads]. */
-type IntervalMask = (head: number, query: number) => KeyRange;
+/** The keys that a query of a head sees, head counted over [batch, heads]. */
+export type QueryMask = (head: number, query: number) => readonly KeyRange[];
 
-/**
- * The mask of a problem for kernels that know one range of keys a query, begin and end of which grow
- * with the query.
- * @returns a function that throws a RequestError for a query with several ranges
- */
-export function intervalMask(problem: Problem, shape: ProblemShape): IntervalMask {
-  const mask = problemMask(problem, shape);
-  return (head, query) => {
-    const ranges = mask.ranges(head, query);
-    if (ranges.length > 1)
-      throw new RequestError(
-        `query ${query} sees ${ranges.length} ranges of keys; this kernel takes masks of one range`,
-      );
-    return spanOf(ranges);
+/** What the blocks of a tile are made of. */
+export interface BlockSources {
+  readonly problem: Problem;
+  readonly shape: ProblemShape;
+  readonly tiling: Tiling;
+  /** What causal and window masks leave a query, which decides the blocks: begin and end grow with the query. */
+  readonly diagonal: QueryMask;
+  /** The keys that a query sees in them. */
+  readonly seen: QueryMask;
+  readonly addend: ScoreAddend | null;
+}
+
+/** The numbers of the blocks that the CTA of a tile visits, counted within the sequence, in the order visited. */
+function visitedBlocks(
+  { problem, shape, tiling, diagonal }: BlockSources,
+  head: number,
+  { first, sequence }: QueryTile,
+): number[] {
+  const { queries, keys, tilesPerCta, order, visits } = tiling;
+  const { firstQuery, firstKey } = sequence;
+  if (visits === 'listed') return listedBlocks(problem, shape, tiling, { head, query: first });
+  const between = (begin: number, end: number): number[] => {
+    const low = Math.floor(Math.max(begin - firstKey, 0) / keys);
+    const high = Math.ceil(Math.max(end - firstKey, 0) / keys);
+    const blocks = Array.from({ length: Math.max(high - low, 0) }, (_, i) => low + i);
+    return order === 'last-first' ? blocks.reverse() : blocks;
   };
+  if (visits === 'all') return between(firstKey, firstKey + sequence.keys);
+  const ctaQueries = tilesPerCta * queries;
+  const ctaFirst = firstQuery + Math.floor((first - firstQuery) / ctaQueries) * ctaQueries;
+  const ctaLast = Math.min(ctaFirst + ctaQueries, firstQuery + sequence.queries) - 1;
+  return between(diagonal(head, ctaFirst)[0]?.begin ?? 0, diagonal(head, ctaLast).at(-1)?.end ?? 0);
+}
+
+/** @throws RequestError for a problem whose listed blocks a tiling does not fit into */
+export function checkListedBlocks(
+  { blockMask }: Problem,
+  { queries }: ProblemShape,
+  tiling: Tiling,
+): void {
+  if (tiling.visits !== 'listed' || blockMask === undefined) return;
+  const { blockQueries, blockKeys } = blockMask;
+  const ctaQueries = tiling.queries * (queries > tiling.queries ? tiling.tilesPerCta : 1);
+  if (blockKeys % tiling.keys !== 0 || blockQueries % ctaQueries !== 0)
+    throw new RequestError(
+      `the block mask has blocks of ${blockQueries} queries and ${blockKeys} keys; this kernel takes multiples of ${ctaQueries} and ${tiling.keys}`,
+    );
 }
 
 /**
- * The blocks of keys that a tile's CTA visits, in the recipe's order: every block in which any query of
- * the CTA's tiles sees a key.
- *
- * @param mask decides the blocks
- * @param seen the keys that a query sees in them
+ * The blocks of a block mask's list for a query, each cut into blocks of the tiling, from the last listed to the first.
  */
-export function keyBlocks(
-  shape: ProblemShape,
-  { head, queryTile }: { readonly head: number; readonly queryTile: QueryTile },
-  { queries, keys, tilesPerCta, order }: Tiling,
-  mask: IntervalMask,
-  seen: IntervalMask = mask,
-): KeyBlock[] {
-  const ctaQueries = tilesPerCta * queries;
-  const ctaFirst = Math.floor(queryTile.first / ctaQueries) * ctaQueries;
-  const ctaLast = Math.min(ctaFirst + ctaQueries, shape.queries) - 1;
-  // Begin and end of what a query sees grow with the query.
-  const { begin } = mask(head, ctaFirst);
-  const { end } = mask(head, ctaLast);
-  const ranges = Array.from({ length: queryTile.rows }, (_, row) =>
-    seen(head, queryTile.first + row),
-  );
-  const blocks: KeyBlock[] = [];
-  for (let block = Math.ceil(end / keys) - 1; block >= Math.floor(begin / keys); block--) {
-    const first = block * keys;
-    const within = (key: number): number => Math.min(Math.max(key - first, 0), keys);
-    blocks.push({
+function listedBlocks(
+  { blockMask }: Problem,
+  { heads, keys }: ProblemShape,
+  tiling: Tiling,
+  { head, query }: { readonly head: number; readonly query: number },
+): number[] {
+  if (blockMask === undefined) return [];
+  const { counts, indices, blockQueries, blockKeys } = blockMask;
+  const factor = blockKeys / tiling.keys;
+  const strides = broadcastStrides([...counts.shape, 1]);
+  const capacity = indices.shape.at(-1) ?? 0;
+  const row =
+    Math.floor(head / heads) * strides.batch +
+    (head % heads) * strides.head +
+    Math.floor(query / blockQueries) * strides.query;
+  const listed = indices.data.subarray(row * capacity, row * capacity + counts.data[row]);
+  return Array.from(listed)
+    .flatMap((block) => Array.from({ length: factor }, (_, i) => block * factor + i))
+    .filter((block) => block * tiling.keys < keys)
+    .reverse();
+}
+
+/** What is added to the scores of a block's rows, [rows × columns]. */
+function blockAddend(
+  addend: ScoreAddend,
+  { head, queryTile, first }: { head: number; queryTile: QueryTile; first: number },
+  columns: number,
+): Float64Array {
+  const added = new Float64Array(queryTile.rows * columns);
+  for (let row = 0; row < queryTile.rows; row++)
+    addend(head, queryTile.first + row, first, added.subarray(row * columns, (row + 1) * columns));
+  return added;
+}
+
+/** The blocks of keys that a tile's CTA visits, in the order visited. Those of a sequence begin at its first key. */
+export function keyBlocks(sources: BlockSources, head: number, queryTile: QueryTile): KeyBlock[] {
+  const { tiling, seen, addend } = sources;
+  const { keys } = tiling;
+  const { sequence, rows } = queryTile;
+  const ranges = Array.from({ length: rows }, (_, row) => seen(head, queryTile.first + row));
+  const [low, high] = [new Int32Array(rows), new Int32Array(rows)];
+  return visitedBlocks(sources, head, queryTile).map((block) => {
+    const first = sequence.firstKey + block * keys;
+    const { interrupted } = maskTile(ranges, { begin: first, end: first + keys }, low, high);
+    return {
       first,
-      keys: Math.min(keys, shape.keys - first),
-      visible: ranges.map((range) => ({ begin: within(range.begin), end: within(range.end) })),
-    });
-  }
-  return order === 'last-first' ? blocks : blocks.reverse();
+      keys: Math.min(keys, sequence.firstKey + sequence.keys - first),
+      visible: Array.from(low, (begin, row) => ({ begin, end: high[row] })),
+      interrupted,
+      addend: addend === null ? null : blockAddend(addend, { head, queryTile, first }, keys),
+    };
+  });
 }

@@ -1,7 +1,22 @@
 import type { InputPatterns } from './units.js';
-import { formats, patternsOf } from '../../src/formats/index.js';
-import type { KeyRange, Problem, ProblemShape, Tensor } from '../../src/problem/index.js';
-import { intervalMask, type KeyBlock, keyBlocks, queryTiles, type Tiling } from './key-blocks.js';
+import { decodeTensor, formats, patternsOf } from '../../src/formats/index.js';
+import {
+  problemMask,
+  scoreLaw,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+  type Tensor,
+} from '../../src/problem/index.js';
+import {
+  type BlockSources,
+  checkListedBlocks,
+  type KeyBlock,
+  keyBlocks,
+  queryTiles,
+  type QueryMask,
+  type Tiling,
+} from './key-blocks.js';
 
 /** How operands find their way to a tile of queries. */
 export interface ForwardPaths {
@@ -31,8 +46,8 @@ export const kernelPaths: ForwardPaths = {
  * format of the inputs; methods are called in this order, `block` once for each.
  */
 export interface TileWork<Result, Patterns extends InputPatterns = Uint16Array> {
-  /** Begins a tile with its queries, [rows × qkDim]. */
-  readonly begin: (queries: Patterns, rows: number) => void;
+  /** Begins a tile with its queries, [rows × qkDim], and the logit of their sink, −∞ for none. */
+  readonly begin: (queries: Patterns, rows: number, sink: number) => void;
   /** Works on a block's keys [keys × qkDim] and values [keys × vDim]. */
   readonly block: (block: KeyBlock, keys: Patterns, values: Patterns) => void;
   readonly finish: () => Result;
@@ -115,11 +130,40 @@ function patternRows<Patterns extends InputPatterns>(
   return data.subarray(first * dim, (first + rows) * dim) as Patterns;
 }
 
+/** What causal and window masks leave, whatever else hides keys. */
+function diagonalMask(problem: Problem, shape: ProblemShape): QueryMask {
+  const { q, k, v, scale, causal, window, softcap, sequences } = problem;
+  const plain = { q, k, v, scale, causal, window, softcap };
+  return problemMask(sequences === undefined ? plain : { ...plain, sequences }, shape).ranges;
+}
+
+/** The blocks of a problem, with what a variation sees in place of the mask. */
+function blockSources(
+  problem: Problem,
+  shape: ProblemShape,
+  tiling: Tiling,
+  { visibleKeys }: ForwardPaths,
+): BlockSources {
+  const varied = (_head: number, query: number): readonly KeyRange[] => {
+    const range = visibleKeys?.(problem, shape, query);
+    return range === undefined || range.begin >= range.end ? [] : [range];
+  };
+  return {
+    problem,
+    shape,
+    tiling,
+    diagonal: diagonalMask(problem, shape),
+    seen: visibleKeys === null ? problemMask(problem, shape).ranges : varied,
+    addend: scoreLaw(problem, shape).addend,
+  };
+}
+
 /**
  * The tiles of a problem, each taken through the blocks of keys that its CTA visits.
  *
  * @param work does a tile's work, one tile after another; told which
  * @param paths how operands find their tile; default as the kernel does
+ * @throws RequestError for a block mask that does not fit the tiling
  */
 export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Array>(
   problem: Problem,
@@ -129,13 +173,10 @@ export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Arra
   paths: ForwardPaths = kernelPaths,
 ): ForwardTiles<Result> {
   const { batch, heads, queries, keys, qkDim, vDim } = shape;
-  const tilesOfHead = queryTiles(shape, tiling.queries);
-  const mask = intervalMask(problem, shape);
-  const { visibleKeys } = paths;
-  const seen =
-    visibleKeys === null
-      ? mask
-      : (_head: number, query: number) => visibleKeys(problem, shape, query);
+  const tilesOfHead = queryTiles(problem, shape, tiling.queries);
+  checkListedBlocks(problem, shape, tiling);
+  const sources = blockSources(problem, shape, tiling, paths);
+  const sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
   const patterns = ({ data, format }: Tensor): Patterns =>
     patternsOf(data, formats[format]) as Patterns;
   const [q, k, v] = [patterns(problem.q), patterns(problem.k), patterns(problem.v)];
@@ -154,8 +195,9 @@ export function forwardTiles<Result, Patterns extends InputPatterns = Uint16Arra
       const { first, rows } = queryTile;
       const kvRow = paths.kvHead(head, shape) * keys;
       const { begin, block, finish } = work(tile);
-      begin(patternRows(q, head * queries + first, rows, qkDim), rows);
-      const blocks = keyBlocks(shape, { head, queryTile }, tiling, mask, seen);
+      const sink = sinks === null ? -Infinity : Math.fround(sinks[head % heads]);
+      begin(patternRows(q, head * queries + first, rows, qkDim), rows, sink);
+      const blocks = keyBlocks(sources, head, queryTile);
       const rowsOf = (tensor: Patterns, index: number, dim: number): Patterns =>
         patternRows(tensor, kvRow + blocks[index].first, blocks[index].keys, dim);
       blocks.forEach((keyBlock, index) =>

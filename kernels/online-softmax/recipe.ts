@@ -3,6 +3,7 @@ import type { PolynomialDegree } from './exp2-polynomial.js';
 import type { Exp2Unit, InputFormat, OutFormat, Reciprocal } from './units.js';
 import type { Tiling } from './key-blocks.js';
 import type { RowSumName } from './row-sums.js';
+import type { ScoreChange } from './score-change.js';
 import type { SplitLaw } from './split-tile.js';
 
 /** From scores s and the row's maximum m to the exponents x. */
@@ -82,6 +83,8 @@ export interface Recipe {
   readonly tiling: Tiling;
   /** The problem's scale. */
   readonly softmaxScale: number;
+  /** What is done to a score before its exponent; null for nothing: the scale is in the exponents. */
+  readonly scoreChange: ScoreChange | null;
   readonly exponent: ExponentLaw;
   readonly exponential: ExponentialLaw;
   readonly rescale: RescaleLaw;
@@ -96,6 +99,11 @@ export interface Recipe {
 export function filledDim({ tensorCore, format }: Recipe, qkDim: number): number {
   const length = Math.max(...instructionLengths(tensorCore.instruction, format));
   return length * Math.ceil(qkDim / length);
+}
+
+/** The factor of the score differences in exact arithmetic: softmax scale · log2 e, or what a change leaves of it. */
+export function exactExponentScale({ scoreChange, softmaxScale }: Recipe): number {
+  return scoreChange === null ? softmaxScale * Math.LOG2E : Math.LOG2E;
 }
 
 /** Which columns of a block the polynomial computes. */

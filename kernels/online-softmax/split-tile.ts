@@ -66,20 +66,22 @@ export function createSplitTile(
   const toOut = conversions[roundingConversions[outFormat]];
   let queries: InputPatterns = new Uint16Array();
   let rows = 0;
+  let logit = -Infinity;
   let loaded: LoadedBlock[] = [];
 
-  /** Null for a split without blocks. */
-  function runSplit(blocks: readonly LoadedBlock[]): PartialTileResult | null {
+  /** Null for a split without blocks. The first has the sink. */
+  function runSplit(blocks: readonly LoadedBlock[], part: number): PartialTileResult | null {
     if (blocks.length === 0) return null;
-    tile.begin(queries, rows);
+    tile.begin(queries, rows, part === 0 ? logit : -Infinity);
     for (const { block, keys, values } of blocks) tile.block(block, keys, values);
     return tile.finishPartial();
   }
 
   return {
-    begin: (source, count) => {
+    begin: (source, count, sink) => {
       queries = source;
       rows = count;
+      logit = sink;
       loaded = [];
     },
     block: (block, keys, values) => void loaded.push({ block, keys, values }),

@@ -41,6 +41,12 @@ export interface RowMaximum {
   readonly isSkipped: boolean;
 }
 
+/** The maximum in use and the sum of a row. */
+export interface RowStatistics {
+  readonly maximum: number;
+  readonly sum: number;
+}
+
 /**
  * The steps of the forward on one tile that are not matrix products, in the order in which a block takes
  * them. Numbers are fp32 unless a step says that it takes bits.
@@ -70,6 +76,8 @@ export interface ForwardSteps {
   readonly accumulated: (bits: number) => number;
   /** What O is multiplied by at the end; `start` is what the last block's row sum began with. */
   readonly normaliser: (sum: number, start: number) => number;
+  /** What a row's maximum and sum become by a sink, whose logit is in natural units; −∞ leaves them. */
+  readonly withSink: (maximum: number, sum: number, sink: number) => RowStatistics;
   /** The log of the sum of exponentials, in base 2 where the recipe's LSE is; −∞ for an empty row. */
   readonly logSumExp2: (maximum: number, sum: number) => number;
   /** The LSE from that logarithm. */
@@ -101,6 +109,16 @@ function logarithmOf(
       ? fusedMultiplyAddFloat32(maximum, scale, lifted)
       : addFloat32(multiplyFloat32(maximum, scale), lifted);
   };
+}
+
+/** The exponent of a sink's weight: sink·log2 e − m·c + offset, every operation rounded. */
+export function sinkExponent(
+  { exponent: { scale, offset } }: Recipe,
+  maximum: number,
+  sink: number,
+): number {
+  const below = subtractFloat32(multiplyFloat32(sink, log2OfE), multiplyFloat32(maximum, scale));
+  return addFloat32(below, offset);
 }
 
 /**
@@ -179,6 +197,12 @@ function stepsToTheEnd(recipe: Recipe): ForwardSteps {
       rescale.of === 'rows' ? () => true : (alphas) => alphas.some((alpha) => alpha < 1),
     accumulated: (bits) => bits,
     normaliser: (sum) => multiplyFloat32(isEmptySum(sum) ? 1 : reciprocal(sum), finish.outFactor),
+    withSink: (maximum, sum, sink) => {
+      if (sink === -Infinity) return { maximum, sum };
+      if (maximum === -Infinity)
+        return { maximum: multiplyFloat32(sink, Math.fround(log2OfE / scale)), sum: 2 ** offset };
+      return { maximum, sum: addFloat32(sum, exp2(sinkExponent(recipe, maximum, sink))) };
+    },
     logSumExp2: (maximum, sum) =>
       isEmptySum(sum) ? finish.emptyLogSumExp : logarithm(maximum, sum),
     logSumExp: (logSumExp2) =>

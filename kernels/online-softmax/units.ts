@@ -32,7 +32,7 @@ export function bitsOf(format: InputFormat): 16 | 8 {
 const { fp32 } = formats;
 
 /** A function of fp32 bit patterns as one of numbers. */
-function onNumbers(instruction: (bits: number) => number): (x: number) => number {
+export function onNumbers(instruction: (bits: number) => number): (x: number) => number {
   return (x) => decode(fp32, instruction(encode(fp32, x)));
 }
 

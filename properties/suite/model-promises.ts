@@ -83,11 +83,12 @@ export function modelPromises(
   settings: Settings = new Map(),
 ): ModelUnderTest {
   const found = findKernelModel(model);
+  const { unpromised = [], ...promises } = found.promises(settings);
   return {
     kernel: underSettings(found, settings).kernel,
     promises: {
-      ...found.promises(settings),
-      features: kindsTaken(found.features),
+      ...promises,
+      features: kindsTaken(found.features.filter((name) => !unpromised.includes(name))),
       configurations: configurationsOf(found, settings),
       arithmetic: arithmeticOf(found, settings),
       premises: found.premises(settings),

@@ -9,8 +9,8 @@ import {
   type KernelResults,
   type PreparedKernel,
 } from '../../kernels/index.js';
-import { formats, type PatternArray, patternsOf, storageOf } from '../formats/index.js';
-import type { Problem, Tensor } from '../problem/index.js';
+import type { Problem } from '../problem/index.js';
+import { shareProblem, type SharedProblem, unshareProblem } from './share-problem.js';
 
 /** Settings of the model, and how it is run. */
 export interface EmulationOptions {
@@ -32,50 +32,16 @@ export interface Emulation extends KernelResults {
   readonly evidence: readonly string[];
 }
 
-/** A tensor in memory that threads share. */
-type SharedTensor = Pick<Tensor, 'format' | 'shape' | 'scales'> & {
-  readonly patterns: PatternArray;
-};
-
 /** What every thread of an emulation is given. */
 export interface SharedRequest {
   readonly model: string;
   readonly settings: ReadonlyMap<string, string>;
-  readonly problem: Omit<Problem, 'q' | 'k' | 'v'> & {
-    readonly q: SharedTensor;
-    readonly k: SharedTensor;
-    readonly v: SharedTensor;
-  };
-}
-
-function share({ data, ...rest }: Tensor): SharedTensor {
-  const source = patternsOf(data, formats[rest.format]);
-  const memory = new SharedArrayBuffer(source.byteLength);
-  const View = source.constructor as new (buffer: SharedArrayBuffer) => PatternArray;
-  const patterns = new View(memory);
-  patterns.set(source);
-  return { ...rest, patterns };
-}
-
-function unshare({ patterns, ...rest }: SharedTensor): Tensor {
-  return { ...rest, data: storageOf(formats[rest.format], patterns) };
-}
-
-/** The request with its tensors copied to shared memory. */
-function shareRequest(
-  problem: Problem,
-  model: string,
-  settings: ReadonlyMap<string, string>,
-): SharedRequest {
-  const { q, k, v } = problem;
-  return { model, settings, problem: { ...problem, q: share(q), k: share(k), v: share(v) } };
+  readonly problem: SharedProblem;
 }
 
 /** The model made ready, on the shared tensors themselves. */
 export function prepareShared({ model, settings, problem }: SharedRequest): PreparedKernel {
-  const { q, k, v } = problem;
-  const tensors = { q: unshare(q), k: unshare(k), v: unshare(v) };
-  return findKernelModel(model).prepare({ ...problem, ...tensors }, settings);
+  return findKernelModel(model).prepare(unshareProblem(problem), settings);
 }
 
 /**
@@ -128,6 +94,9 @@ export async function emulate(
   };
   if (threads === 1 || pieces < 2 || !kernelModels.includes(found))
     for (let piece = 0; piece < pieces; piece++) settle(prepared.run(piece));
-  else await runOnThreads(shareRequest(problem, name, settings), pieces, threads, settle);
+  else {
+    const request = { model: name, settings, problem: shareProblem(problem) };
+    await runOnThreads(request, pieces, threads, settle);
+  }
   return { model: name, ...assembly.results(), settings: prepared.settings, evidence };
 }

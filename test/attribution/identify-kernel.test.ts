@@ -101,7 +101,7 @@ describe('a request', () => {
 
   it('with a candidate that does not take the problem says why', () => {
     const candidates = [
-      { model: 'fa4', settings: {} },
+      { model: 'fa2', settings: {} },
       { model: 'naive-fp32', settings: {} },
     ];
     const softcapped = { ...problem, softcap: 20 };

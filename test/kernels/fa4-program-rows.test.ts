@@ -100,15 +100,17 @@ function byDefinition(setting: TileSetting, vDim: number, blocks: readonly Block
       },
     },
   );
-  tile.begin(patterns(warpRows * qkDim), warpRows);
+  tile.begin(patterns(warpRows * qkDim), warpRows, -Infinity);
   for (const { begin, end } of blocks)
     tile.block(
       {
         first: 0,
         keys: blockKeys,
+        interrupted: [],
+        addend: null,
         visible: Array.from({ length: warpRows }, (_, row) => ({
-          begin: begin?.[row] ?? 0,
-          end: end?.[row] ?? blockKeys,
+          begin: Math.min(Math.max(begin?.[row] ?? 0, 0), blockKeys),
+          end: Math.min(Math.max(end?.[row] ?? blockKeys, 0), blockKeys),
         })),
       },
       patterns(blockKeys * qkDim),
@@ -277,6 +279,7 @@ const settings: fc.Arbitrary<TileSetting> = fc.record({
       k: fc.constant(1),
       v: fc.constantFrom(1, Math.fround(0.37), 2 ** 100),
     }),
+    packGqa: fc.constant(false),
     splits: fc.constant(1),
   }),
 });
@@ -414,6 +417,7 @@ describe('rows on the registers of a warp', () => {
       blockKeys: 128,
       outFormat: 'bf16',
       descale: { q: 1, k: 1, v: 1 },
+      packGqa: false,
     },
   };
 

@@ -121,7 +121,13 @@ export function prepareFa4Program(
   const shape = problemShape(problem);
   const configuration = fa4Configuration(problem, shape, overrides);
   const format = problem.q.format as Fa4Format;
-  const plan = planProgram(problem, shape, configuration, ctasOf(problem, shape), options);
+  const plan = planProgram(
+    problem,
+    shape,
+    configuration,
+    ctasOf(problem, shape, configuration),
+    options,
+  );
   const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
   const { elementBytes } = plan;
   const outBytes = new Uint8Array(16 * Math.ceil((2 * batch * heads * queries * vDim) / 16 + 1));

@@ -1,4 +1,4 @@
-import { polynomialColumnsOf, type Recipe } from '../recipe.js';
+import { exactExponentScale, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { decodeToFloat64, formats, storageOf } from '../../../src/formats/index.js';
 import { createTensorCoreTile } from '../../../src/hardware/index.js';
 import { groupRuns } from '../../run-groups.js';
@@ -71,7 +71,7 @@ export interface AttributedTileResult {
 
 /** One tile of queries on its way through the blocks of keys; methods as those of `ForwardTile`. */
 interface AttributedTile {
-  readonly begin: (queries: InputPatterns, rows: number) => void;
+  readonly begin: (queries: InputPatterns, rows: number, sink: number) => void;
   readonly block: (block: KeyBlock, keys: InputPatterns, values: InputPatterns) => void;
   readonly finish: () => AttributedTileResult;
 }
@@ -93,10 +93,10 @@ export function createAttributedTile(
   { qkDim, vDim }: TileDimensions,
   choices: readonly EmulatedTechniques[],
 ): AttributedTile {
-  const { format, softmaxScale } = recipe;
+  const { format } = recipe;
   const { queries: tileQueries, keys: blockKeys } = recipe.tiling;
   const columns = 8 * Math.ceil(vDim / 8);
-  const exactScale = softmaxScale * Math.LOG2E;
+  const exactScale = exactExponentScale(recipe);
   const scale: ExponentScale = {
     exact: exactScale,
     rounded: recipe.exponent.scale,
@@ -124,9 +124,11 @@ export function createAttributedTile(
     createWeightGroup(group, choices, { recipe, scale, vDim, columns }),
   );
   let rows = 0;
+  let logit = -Infinity;
 
   function weightsOf(emulated: EmulatedTechniques) {
-    const source = emulated.has('qk-accumulate') ? scores.emulated : scores.exact;
+    const arithmeticOf = (technique: Technique) => (emulated.has(technique) ? 'emulated' : 'exact');
+    const source = scores.of(arithmeticOf('qk-accumulate'), arithmeticOf('scale-subtract'));
     const compute = emulated.has('scale-subtract') ? emulatedExponents : exactExponents;
     compute(exponents, source, path.subtracted, scale, { rows, columns: blockKeys });
     const count = rows * blockKeys;
@@ -135,8 +137,9 @@ export function createAttributedTile(
   }
 
   return {
-    begin: (queries, count) => {
+    begin: (queries, count, sink) => {
       rows = count;
+      logit = sink;
       scores.begin(queries, rows);
       path.begin();
       largest.begin();
@@ -144,8 +147,8 @@ export function createAttributedTile(
     },
     block: (block, keys, values) => {
       scores.step(keys, block);
-      path.step(scores.emulated, rows, blockKeys);
-      largest.step(scores.exact, block.first, rows, blockKeys);
+      path.step(scores.of('emulated', 'emulated'), rows, blockKeys);
+      largest.step(scores.of('exact', 'exact'), block.first, rows, blockKeys);
       for (let row = 0; row < rows; row++)
         exactAlpha[row] =
           path.before[row] === -Infinity
@@ -167,7 +170,7 @@ export function createAttributedTile(
     finish: () => {
       const { current } = path;
       const results = groups
-        .flatMap((group) => group.finish(current))
+        .flatMap((group) => group.finish(current.slice(0, rows), logit))
         .sort((a, b) => a.run - b.run);
       const ofRows = (value: (row: number) => number): Float64Array =>
         Float64Array.from({ length: rows }, (_, row) => value(row));

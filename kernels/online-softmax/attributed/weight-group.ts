@@ -14,6 +14,7 @@ import {
   roundedOutput,
   rowLogSumExps,
 } from './finish.js';
+import { createTileSink } from './sink.js';
 import type { BlockRescale } from './running-maximum.js';
 import { createRowSums, rowSumTechniques } from './row-sums.js';
 import type { EmulatedTechniques, Technique } from '../../techniques.js';
@@ -37,8 +38,8 @@ interface WeightGroup {
     values: BlockValues,
     products: BlockProducts,
   ) => void;
-  /** Takes the maxima in use at the end, raw scores. */
-  readonly finish: (maxima: Float64Array) => readonly RunResult[];
+  /** Takes the maxima in use at the end, scores before their exponents, and the logit of the sink, −∞ for none. */
+  readonly finish: (maxima: Float64Array, sink: number) => readonly RunResult[];
 }
 
 /** What all groups of a tile have in common. */
@@ -71,6 +72,7 @@ export function createWeightGroup(
     emulated: emulatedLogSumExp(recipe),
     exact: exactLogSumExp(scale),
   };
+  const sink = createTileSink(recipe, scale);
   let rows = 0;
 
   return {
@@ -83,7 +85,7 @@ export function createWeightGroup(
       for (const state of rowSums) state.step(rescale, weights);
       for (const state of outputSums) state.step(rescale, products, values);
     },
-    finish: (maxima) => {
+    finish: (maxima, logit) => {
       const shared = {
         out: new Map<string, Float64Array>(),
         lse: new Map<string, Float64Array>(),
@@ -93,12 +95,24 @@ export function createWeightGroup(
         shared[kind].set(key, value);
         return value;
       };
-      const finals = rowSums.map((state) => state.totals());
+      const finals = rowSums.map((state, i) =>
+        sink.sums(
+          maxima,
+          state.totals(),
+          logit,
+          new Set([...emulated, ...ofSums.groups[i].emulated]),
+        ),
+      );
       return runs.map((run, i) => {
         const [choice, sum, output] = [chosen[i], ofSums.groupOf[i], ofOutputs.groupOf[i]];
         const finish = choice.has('normalise') ? 'emulated' : 'exact';
         const lse = once('lse', `${sum} ${finish}`, () =>
-          rowLogSumExps(maxima, finals[sum], rows, logSumExps[finish]),
+          rowLogSumExps(
+            sink.maxima(maxima, logit, finish === 'emulated'),
+            finals[sum],
+            rows,
+            logSumExps[finish],
+          ),
         );
         const key = `${output} ${sum} ${finish}`;
         const unrounded = once('out', key, () =>

@@ -8,7 +8,8 @@ import {
 } from '../../../src/hardware/index.js';
 import { bitsOf, type InputPatterns, roundingConversions, warpRows } from '../units.js';
 import { blockMmas, type ForwardTile, type TileDimensions } from '../query-tiles.js';
-import { seesAKey } from '../key-blocks.js';
+import { maskScores, seesAKey } from '../key-blocks.js';
+import { changeScores } from '../score-change.js';
 import { filledDim, polynomialColumnsOf, type Recipe } from '../recipe.js';
 import { rowSumLaws, warpColumns } from '../row-sums.js';
 import { recipeSteps, type ForwardSteps, type StepBlock } from '../steps.js';
@@ -46,7 +47,7 @@ export function createPlainForwardTile(
   { qkDim, vDim }: TileDimensions,
   options: PlainTileOptions = {},
 ): ForwardTile {
-  const { format, outFormat, tensorCore: arithmetic, finish } = recipe;
+  const { format, outFormat, tensorCore: arithmetic, finish, scoreChange } = recipe;
   const { keys: blockKeys } = recipe.tiling;
   const { product = tensorCoreProduct } = options;
   const steps: ForwardSteps = { ...recipeSteps(recipe), ...options.steps };
@@ -60,6 +61,7 @@ export function createPlainForwardTile(
   const polynomials = polynomialColumnsOf(recipe).filter(Boolean).length;
 
   let rows = 0;
+  let logit = -Infinity;
   let index = 0;
   let hasSeenKeys = false;
   let queries: InputPatterns = new Uint16Array();
@@ -160,6 +162,16 @@ export function createPlainForwardTile(
     return steps.logSumExp(steps.logSumExp2(max[row], totalSum(row)));
   }
 
+  /** Adds the sink to every row. Kernels with one have one thread a row. */
+  function addSink(): void {
+    if (logit === -Infinity) return;
+    for (let row = 0; row < rows; row++) {
+      const { maximum, sum: total } = steps.withSink(max[row], sum[row][0], logit);
+      max[row] = maximum;
+      sum[row] = [total];
+    }
+  }
+
   /** Normalises O after a block; a row goes on with its LSE in place of its maximum. */
   function normaliseBlock(): void {
     out = Uint32Array.from(normalised(), (x) => encode(fp32, x));
@@ -179,8 +191,9 @@ export function createPlainForwardTile(
   }
 
   return {
-    begin: (source, count) => {
+    begin: (source, count, sink) => {
       rows = count;
+      logit = sink;
       index = 0;
       hasSeenKeys = false;
       queries = padded(source, qkDim, { rows, columns: inner });
@@ -193,7 +206,9 @@ export function createPlainForwardTile(
     },
     block: (keyBlock, keys, values) => {
       const { visible } = keyBlock;
-      const isMasked = visible.some(({ begin, end }) => begin > 0 || end < blockKeys);
+      const isMasked =
+        keyBlock.interrupted.length > 0 ||
+        visible.some(({ begin, end }) => begin > 0 || end < blockKeys);
       const block: StepBlock = { ...keyBlock, index, isMasked };
       const scoreBits = product(arithmetic, {
         m: rows,
@@ -205,12 +220,13 @@ export function createPlainForwardTile(
         bTransposed: padded(keys, qkDim, { rows: blockKeys, columns: inner }),
         c: new Uint32Array(rows * blockKeys),
       });
+      const blockScores = Float64Array.from(scoreBits, steps.score);
+      if (scoreChange !== null) changeScores(blockScores, scoreChange, keyBlock);
+      maskScores(blockScores, keyBlock, blockKeys);
       const weights = new Weights(rows * blockKeys);
-      alphas = visible.map(({ begin, end }, row) => {
-        const scores = Array.from({ length: blockKeys }, (_, j) =>
-          j >= begin && j < end ? steps.score(scoreBits[row * blockKeys + j]) : -Infinity,
-        );
-        const { weights: p, alpha } = softmaxStep(row, scores, block);
+      alphas = visible.map((_, row) => {
+        const scores = blockScores.subarray(row * blockKeys, (row + 1) * blockKeys);
+        const { weights: p, alpha } = softmaxStep(row, Array.from(scores), block);
         p.forEach((x, j) => (weights[row * blockKeys + j] = steps.weight(x, block)));
         start[row] = threads.map(([first], t) => steps.startingSum(sum[row][t], alpha, p[first]));
         sum[row] = threads.map((columns, t) =>
@@ -231,17 +247,14 @@ export function createPlainForwardTile(
       index++;
       hasSeenKeys ||= seesAKey(keyBlock);
     },
-    finish: () => ({
-      out: Uint16Array.from(finished(), (x) => toOut.evaluate(encode(fp32, x))),
-      lse: logSumExps(),
-      rescales,
-      counters,
-    }),
-    finishPartial: () => ({
-      out: Float32Array.from(finished()),
-      lse: logSumExps(),
-      rescales,
-      counters,
-    }),
+    finish: () => {
+      addSink();
+      const out = Uint16Array.from(finished(), (x) => toOut.evaluate(encode(fp32, x)));
+      return { out, lse: logSumExps(), rescales, counters };
+    },
+    finishPartial: () => {
+      addSink();
+      return { out: Float32Array.from(finished()), lse: logSumExps(), rescales, counters };
+    },
   };
 }

@@ -36,6 +36,11 @@ export interface ForwardEngine {
   /** [rows × outColumns]: the output in fp32, normalised after `finishPartial`. */
   readonly sums: Float32Array;
   readonly lse: Float32Array;
+  /** [rows × block keys], after `scores`. */
+  readonly blockScores: Float32Array;
+  /** Per row the maximum in use, and the sums of its threads. */
+  readonly maxima: Float32Array;
+  readonly rowSums: Float32Array;
   readonly rescales: Int32Array;
   /** Rescaled rows, rows whose rescale was skipped, rescaled warps, warps skipped. */
   readonly counters: Int32Array;
@@ -160,6 +165,9 @@ export function createForwardEngine(
     result: result.view,
     sums: out.view,
     lse: lse.view,
+    blockScores: scores.view,
+    maxima: maxima.view,
+    rowSums: rowSums.view,
     rescales: rescales.view,
     counters: counters.view,
     polynomialColumns: polynomialColumnsOf(recipe).filter(Boolean).length,

@@ -1,7 +1,9 @@
 import { bitsOf, type InputPatterns } from '../units.js';
 import { blockMmas, type ForwardTile, type TileDimensions } from '../query-tiles.js';
-import { seesAKey } from '../key-blocks.js';
+import { maskInterrupted, seesAKey } from '../key-blocks.js';
+import { changeScores } from '../score-change.js';
 import type { Recipe } from '../recipe.js';
+import { recipeSteps } from '../steps.js';
 import { createForwardEngine } from './engine.js';
 
 /** Rows of `dim` elements into rows of `stride`; the elements beyond `dim` are left as they are. */
@@ -47,7 +49,10 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
   const { productsPerSum } = recipe.tensorCore;
   const engine = createForwardEngine(recipe, dimensions);
   const { inner, outColumns, polynomialColumns } = engine;
+  const { scoreChange } = recipe;
+  const { withSink } = recipeSteps(recipe);
   let rows = 0;
+  let logit = -Infinity;
   let blocks = 0;
   let hasSeenKeys = false;
   /** The columns of the output without those that pad it. */
@@ -58,6 +63,17 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
     for (let row = 0; row < rows; row++)
       out.set(source.subarray(row * outColumns, row * outColumns + vDim), row * vDim);
     return out;
+  }
+
+  /** Adds the sink to every row, of which kernels with one have one sum. */
+  function addSink(): void {
+    if (logit === -Infinity) return;
+    const { maxima, rowSums } = engine;
+    for (let row = 0; row < rows; row++) {
+      const { maximum, sum } = withSink(maxima[row], rowSums[row], logit);
+      maxima[row] = maximum;
+      rowSums[row] = sum;
+    }
   }
 
   /** What the engine has of the tile beside its output. */
@@ -79,8 +95,9 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
   }
 
   return {
-    begin: (queries, count) => {
+    begin: (queries, count, sink) => {
       rows = count;
+      logit = sink;
       blocks = 0;
       hasSeenKeys = false;
       copyRows(queries, qkDim, engine.queries, inner);
@@ -93,6 +110,9 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
       block.visible.forEach(({ begin, end }, row) => engine.visible.set([begin, end], 2 * row));
       engine.packBlock();
       engine.scores();
+      if (scoreChange !== null)
+        changeScores(engine.blockScores.subarray(0, rows * blockKeys), scoreChange, block);
+      maskInterrupted(engine.blockScores, block.interrupted, blockKeys);
       engine.softmax(blocks === 0, hasSeenKeys);
       if (blocks > 0) engine.rescale(hasSeenKeys);
       engine.output();
@@ -100,10 +120,12 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
       hasSeenKeys ||= seesAKey(block);
     },
     finish: () => {
+      addSink();
       engine.finish();
       return { out: outputColumns(engine.result, new Uint16Array(rows * vDim)), ...statistics() };
     },
     finishPartial: () => {
+      addSink();
       engine.finishPartial();
       return { out: outputColumns(engine.sums, new Float32Array(rows * vDim)), ...statistics() };
     },

@@ -198,7 +198,13 @@ describe('the configuration', () => {
   });
 
   it.each([
-    [{ softcap: 30 }, /no softcap/],
+    [
+      {
+        softcap: 30,
+        alibiSlopes: { format: 'fp32', shape: [1], data: Float32Array.of(1) },
+      } as const,
+      /one score_mod, but the problem has softcap and ALiBi slopes/,
+    ],
     [{ q: { ...shapeProblem.q, format: 'fp32' as const } }, /q is fp32; the fa4 model takes/],
     [{ v: { ...shapeProblem.v, format: 'fp16' as const } }, /q is bf16 but v is fp16/],
   ])('refuses a problem that the kernel does not take', (changes, message) => {

@@ -63,7 +63,7 @@ const usual: FeatureSizes = {
   queries: 19,
   keys: 140,
   dim: 16,
-  vDim: 8,
+  vDim: 16,
   format: 'bf16',
 };
 
@@ -105,9 +105,13 @@ export function sequencesOf(sizes: readonly (readonly [number, number])[]): Sequ
 const documents = (lengths: readonly number[]): number[] =>
   lengths.flatMap((length, document) => Array.from({ length }, () => document));
 
-/** Blocks of 16 queries and 32 keys, each seen with a probability of a half; some rows of blocks see none. */
-function blockMask(random: Random, heads: number, queries: number, keys: number) {
-  const [rows, columns] = [Math.ceil(queries / 16), Math.ceil(keys / 32)];
+/** Blocks of keys for blocks of queries, each seen with a probability of a half; some rows of blocks see none. */
+function blockMask(
+  random: Random,
+  { heads, queries, keys }: Pick<FeatureSizes, 'heads' | 'queries' | 'keys'>,
+  [blockQueries, blockKeys]: readonly [number, number],
+) {
+  const [rows, columns] = [Math.ceil(queries / blockQueries), Math.ceil(keys / blockKeys)];
   const indices = new Int32Array(heads * rows * columns);
   const counts = new Int32Array(heads * rows).map((_, row) => {
     const seen = Array.from({ length: columns }, (_, c) => c).filter(() => random() < 0.5);
@@ -118,8 +122,8 @@ function blockMask(random: Random, heads: number, queries: number, keys: number)
   return {
     counts: { shape: [1, heads, rows], data: counts },
     indices: { shape: [1, heads, rows, columns], data: indices },
-    blockQueries: 16,
-    blockKeys: 32,
+    blockQueries,
+    blockKeys,
   };
 }
 
@@ -167,6 +171,7 @@ const scaled = (random: Random): Problem => {
 /** A problem of each feature, and some of several, drawn from a seed. */
 export const featureProblems: Readonly<Record<string, (random: Random) => Problem>> = {
   plain: (random) => normalProblem(random),
+  'other dimensions of V': (random) => normalProblem(random, { dim: 24, vDim: 8 }),
   'causal with a softcap': (random) => ({ ...normalProblem(random), causal: true, softcap: 3 }),
   'a window': (random) => ({ ...normalProblem(random), window: { left: 40, right: 3 } }),
   'a mask': (random) => ({
@@ -223,8 +228,16 @@ export const featureProblems: Readonly<Record<string, (random: Random) => Proble
   'a prefix': (random) => ({ ...normalProblem(random), causal: true, prefix: 130 }),
   'a block mask': (random) => ({
     ...normalProblem(random),
-    blockMask: blockMask(random, heads, queries, keys),
+    blockMask: blockMask(random, usual, [16, 32]),
   }),
+  'a block mask of tiles': (random) => {
+    const sizes = { batch: 1, heads: 3, kvHeads: 1, queries: 270, keys: 530 };
+    return {
+      ...normalProblem(random, sizes),
+      causal: true,
+      blockMask: blockMask(random, sizes, [256, 128]),
+    };
+  },
   dropout: (random) => ({
     ...normalProblem(random),
     dropout: { kept: booleans(random, [batch, heads, queries, keys], 0.75), probability: 0.25 },

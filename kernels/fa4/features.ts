@@ -1,0 +1,79 @@
+import type { FeatureName, Problem, ProblemShape } from '../../src/problem/index.js';
+import { RequestError } from '../../src/request-error.js';
+
+/**
+ * What FlashAttention-4's forward for Blackwell takes beside masks by position: masks, documents and prefixes as a
+ * mask_mod, bias or ALiBi as a score_mod, its learnable sink, block sparsity, and sequences of unequal lengths. Pages
+ * change where keys are read and no number. It has no dropout. Source: flash_attn/cute/interface.py of
+ * Dao-AILab/flash-attention.
+ */
+export const fa4Features: readonly FeatureName[] = [
+  'mask',
+  'bias',
+  'alibiSlopes',
+  'sink',
+  'segments',
+  'prefix',
+  'blockMask',
+  'sequences',
+];
+
+/** The widest head that the usual kernel takes; beyond it another one is used. */
+const widestUsualHead = 240;
+
+/** Whether a mask is a function of the pair, which switches causal and window masks off: it has them in itself. */
+export function hasMaskMod({ mask, segments, prefix = 0 }: Problem): boolean {
+  return mask !== undefined || segments !== undefined || prefix > 0;
+}
+
+/** Whether scores are modified before the mask: then the scale is applied to them, and not to the exponents. */
+export function hasScoreMod({ softcap, bias, alibiSlopes }: Problem): boolean {
+  return softcap !== null || bias !== undefined || alibiSlopes !== undefined;
+}
+
+/** Causal and window masks as the kernel knows them: both off where a mask_mod has them in itself. */
+export function kernelMask(problem: Problem): {
+  readonly causal: boolean;
+  readonly local: boolean;
+} {
+  if (hasMaskMod(problem)) return { causal: false, local: false };
+  const { causal, window } = problem;
+  return { causal, local: window !== null };
+}
+
+/**
+ * Whether query heads of a group share tiles, as they do unless block sparsity has lists of each head. Source:
+ * `pack_gqa` in interface.py; its kernel of 256 dimensions packs none.
+ */
+export function packsGroups(problem: Problem, { groupSize, heads, qkDim }: ProblemShape): boolean {
+  const { blockMask } = problem;
+  const listHeads = blockMask === undefined ? 1 : ([1, 1, ...blockMask.counts.shape].at(-2) ?? 1);
+  return groupSize > 1 && qkDim <= widestUsualHead && (listHeads === 1 || heads === 1);
+}
+
+/** @throws RequestError for features, and pairs of them, that the kernel has no path for */
+export function checkFa4Features(problem: Problem, { qkDim }: ProblemShape): void {
+  const { softcap, bias, alibiSlopes, sink, blockMask } = problem;
+  const mods = { softcap: softcap ?? undefined, bias, 'ALiBi slopes': alibiSlopes };
+  const given = Object.entries(mods).filter(([, mod]) => mod !== undefined);
+  if (given.length > 1)
+    throw new RequestError(
+      `fa4 has one score_mod, but the problem has ${given.map(([name]) => name).join(' and ')}; leave one out`,
+    );
+  for (const [name, tensor] of Object.entries({
+    bias,
+    alibi_slopes: alibiSlopes,
+    sink: sink?.logits,
+  }))
+    if (tensor?.format === 'fp64')
+      throw new RequestError(`${name} is fp64; the fa4 model takes fp32 or shorter`);
+  if (sink?.inLse === false)
+    throw new RequestError('fa4 has the sink in its LSE; say that the LSE has it, or leave it out');
+  if (
+    qkDim > widestUsualHead &&
+    (softcap !== null || sink !== undefined || blockMask !== undefined)
+  )
+    throw new RequestError(
+      `fa4 has no softcap, sink or block mask for head dimension ${qkDim}; leave them out`,
+    );
+}

@@ -1,0 +1,32 @@
+import { tanhApprox } from '../../src/hardware/index.js';
+import type { KeyBlock } from './key-blocks.js';
+import { onNumbers } from './units.js';
+
+/**
+ * What a score becomes before it is masked, as FlashAttention-4's `score_mod` gets and leaves it: s·scale, of which a
+ * softcap makes cap·tanh(s·scale / cap), and to which what the problem adds is added, rounded to fp32. Every operation
+ * is fp32 and rounds by itself; tanh is the special function unit's.
+ */
+export interface ScoreChange {
+  /** An fp32 number. */
+  readonly scale: number;
+  /** Rounded to fp32 where it is used; null for none. */
+  readonly softcap: number | null;
+}
+
+const tanhHardware = onNumbers(tanhApprox);
+
+/** Changes the scores of a block [rows × columns], fp32 numbers, in place before they are masked. */
+export function changeScores(
+  scores: Float32Array | Float64Array,
+  { scale, softcap }: ScoreChange,
+  { addend }: Pick<KeyBlock, 'addend'>,
+): void {
+  const { fround } = Math;
+  const cap = softcap === null ? null : fround(softcap);
+  for (let i = 0; i < scores.length; i++) {
+    const scaled = fround(scores[i] * scale);
+    const score = cap === null ? scaled : fround(cap * tanhHardware(fround(scaled / cap)));
+    scores[i] = addend === null ? score : fround(score + fround(addend[i]));
+  }
+}

@@ -1,0 +1,98 @@
+import { formats, type PatternArray, patternsOf, storageOf } from '../formats/index.js';
+import type { Problem, Tensor } from '../problem/index.js';
+
+/** A tensor in memory that threads share. */
+type SharedTensor = Omit<Tensor, 'data'> & { readonly patterns: PatternArray };
+
+/** A problem whose tensors lie in memory that threads share; how it was posed is left out. */
+export type SharedProblem = Omit<
+  Problem,
+  'q' | 'k' | 'v' | 'bias' | 'alibiSlopes' | 'sink' | 'stored'
+> & {
+  readonly tensors: Readonly<Record<string, SharedTensor>>;
+  readonly inLse: boolean;
+};
+
+/** A copy of an array in shared memory, which other threads are given as it is. */
+function shared<Elements extends Uint8Array | Uint16Array | Uint32Array | Int32Array>(
+  source: Elements,
+): Elements {
+  const View = source.constructor as new (buffer: SharedArrayBuffer) => Elements;
+  const copy = new View(new SharedArrayBuffer(source.byteLength));
+  copy.set(source);
+  return copy;
+}
+
+/** An object whose array `data` lies in shared memory. */
+function withSharedData<Holder extends { readonly data: Uint8Array | Int32Array }>(
+  holder: Holder,
+): Holder {
+  return { ...holder, data: shared(holder.data) };
+}
+
+function share({ data, ...rest }: Tensor): SharedTensor {
+  return { ...rest, patterns: shared(patternsOf(data, formats[rest.format])) };
+}
+
+function unshare({ patterns, ...rest }: SharedTensor): Tensor {
+  return { ...rest, data: storageOf(formats[rest.format], patterns) };
+}
+
+/** The problem with its tensors copied to shared memory. */
+export function shareProblem({
+  q,
+  k,
+  v,
+  bias,
+  alibiSlopes,
+  sink,
+  stored: _,
+  ...rest
+}: Problem): SharedProblem {
+  const { mask, dropout, blockMask, segments } = rest;
+  const tensors = Object.entries({ q, k, v, bias, alibiSlopes, sink: sink?.logits }).flatMap(
+    ([name, tensor]) => (tensor === undefined ? [] : [[name, share(tensor)] as const]),
+  );
+  return {
+    ...rest,
+    ...(mask === undefined ? {} : { mask: withSharedData(mask) }),
+    ...(dropout === undefined
+      ? {}
+      : { dropout: { ...dropout, kept: withSharedData(dropout.kept) } }),
+    ...(blockMask === undefined
+      ? {}
+      : {
+          blockMask: {
+            ...blockMask,
+            counts: withSharedData(blockMask.counts),
+            indices: withSharedData(blockMask.indices),
+          },
+        }),
+    ...(segments === undefined
+      ? {}
+      : {
+          segments: {
+            queries: withSharedData(segments.queries),
+            keys: withSharedData(segments.keys),
+          },
+        }),
+    tensors: Object.fromEntries(tensors),
+    inLse: sink?.inLse ?? false,
+  };
+}
+
+/** The problem on the shared memory itself. */
+export function unshareProblem({ tensors, inLse, ...rest }: SharedProblem): Problem {
+  const { q, k, v, bias, alibiSlopes, sink } = Object.fromEntries(
+    Object.entries(tensors).map(([name, tensor]) => [name, unshare(tensor)]),
+  ) as Readonly<Record<'q' | 'k' | 'v', Tensor>> & Readonly<Partial<Record<string, Tensor>>>;
+  return {
+    ...rest,
+    q,
+    k,
+    v,
+    ...(bias === undefined ? {} : { bias }),
+    ...(alibiSlopes === undefined ? {} : { alibiSlopes }),
+    ...(sink === undefined ? {} : { sink: { logits: sink, inLse } }),
+  };
+}

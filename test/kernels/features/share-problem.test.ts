@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { runKernelModel } from '../../../kernels/index.js';
+import { shareProblem, unshareProblem } from '../../../src/emulate/share-problem.js';
+import { problemFeatures, type Problem } from '../../../src/problem/index.js';
+import { testSeed } from '../../setup/effort.js';
+import { featureProblems, normalTensor, seededRandom } from './feature-problems.js';
+
+const withoutForm = ({ stored: _, ...rest }: Problem): Problem => rest;
+
+it.each(Object.keys(featureProblems))('a thread is given all of %s', (name) => {
+  const problem = featureProblems[name](seededRandom(testSeed));
+  const given = unshareProblem(structuredClone(shareProblem(problem)));
+  expect(problemFeatures(given)).toEqual(problemFeatures(problem));
+  expect(given).toEqual(withoutForm(problem));
+});
+
+it('tensors of 16 bits and their results arrive too', () => {
+  const random = seededRandom(testSeed);
+  const problem = {
+    ...featureProblems['a bias'](random),
+    bias: normalTensor(random, 'fp16', [4, 19, 140]),
+  };
+  const given = unshareProblem(structuredClone(shareProblem(problem)));
+  expect(runKernelModel('fa4', given)).toEqual(runKernelModel('fa4', problem));
+});
