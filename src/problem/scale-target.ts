@@ -5,6 +5,7 @@ import { problemShape } from './shape.js';
 
 /** The tensors that may have scales. */
 export const scaledTensors = ['q', 'k', 'v'] as const;
+/** One of {@link scaledTensors}. */
 export type ScaledTensor = (typeof scaledTensors)[number];
 
 /** What factors may be, the first multiplied first. */
