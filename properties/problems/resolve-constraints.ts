@@ -1,5 +1,5 @@
 import { featureKinds } from './features/feature-kinds.js';
-import { formats, type FormatName } from '../../src/formats/index.js';
+import { formats, plainFormats } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { hasRoom } from './features/feature-kinds.js';
 import {
@@ -150,7 +150,7 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
       throw new RequestError(
         `there is no constraint ${JSON.stringify(name)}; choose from ${knownConstraints.join(', ')}`,
       );
-  const known = Object.keys(formats) as FormatName[];
+  const known = plainFormats;
   const multiples = resolveMultiples(constraints.multiples);
   const groupSizes = resolveGroupSizes(constraints);
   const within = Object.fromEntries(

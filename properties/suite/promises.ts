@@ -4,7 +4,7 @@ import {
   type KernelArithmetic,
   type PremiseDeclaration,
 } from '../../src/audit/index.js';
-import { formats, type FormatName } from '../../src/formats/index.js';
+import { type FormatName, plainFormats } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import {
@@ -196,7 +196,7 @@ function promisedPremises(declared: KernelPromises['premises'] = {}): ResolvedPr
 export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises {
   for (const name of Object.keys(promises))
     knownName('promise', name, Object.keys(promiseNames) as (keyof KernelPromises)[]);
-  const known = Object.keys(formats) as FormatName[];
+  const known = plainFormats;
   const inputs = promises.formats ?? ['bf16', 'fp16'];
   for (const name of inputs) knownName('format', name, known);
   for (const kind of promises.features ?? []) knownName('feature', kind, featureKinds);

@@ -75,6 +75,11 @@ export const formats: { readonly [Name in FormatName]: NumberFormat<Name> } = {
   e2m1: { ...ieee('e2m1', 4, 2, 2, 0x7), maxExponent: 2, maxFinite: 6, specials: 'finite' },
 };
 
+/** Formats of tensors that stand by themselves; the others have so short a range that blocks of them need factors. */
+export const plainFormats: readonly FormatName[] = Object.values(formats)
+  .filter(({ specials }) => specials !== 'finite')
+  .map(({ name }) => name);
+
 /** The unit roundoff u = 2^-p: the largest relative error of one rounding to nearest, without underflow. */
 export function unitRoundoff(format: NumberFormat): number {
   return powerOfTwo(-format.precision);

@@ -1,5 +1,6 @@
 export {
   formats,
+  plainFormats,
   smallestNormal,
   smallestSubnormal,
   unitRoundoff,

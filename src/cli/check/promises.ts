@@ -1,5 +1,5 @@
 import { premiseNames } from '../../audit/index.js';
-import { type FormatName, formats } from '../../formats/index.js';
+import { plainFormats } from '../../formats/index.js';
 import {
   featureKinds,
   type KernelPromises,
@@ -46,7 +46,7 @@ function objectOf(properties: object): object {
  * strengths that each law has are for `resolvePromises` to judge.
  */
 const promisesSchema: object = objectOf({
-  formats: listOf({ enum: Object.keys(formats) }),
+  formats: listOf({ enum: [...plainFormats] }),
   dims: listOf(atLeastOne),
   causal: { enum: [true, false, 'only'] },
   window: flag,
@@ -173,7 +173,7 @@ function threshold(text: string): number {
 /** What the flags promise, without what they leave open. */
 function flaggedPromises(options: CheckCommandOptions): KernelPromises {
   const { window, softcap, groupedHeads, emptyRows, specialValues } = options;
-  const known = Object.keys(formats) as FormatName[];
+  const known = plainFormats;
   const promises: KernelPromises = {
     causal: promisedCausal(options),
     window,

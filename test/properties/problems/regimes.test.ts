@@ -12,11 +12,11 @@ import { decodeProblem, type PlainProblem } from '../../../properties/problems/p
 import { randomValues } from '../../../properties/problems/values.js';
 import { regimes } from '../../../properties/problems/regimes/index.js';
 import { resolveTiling, usualTiling } from '../../../properties/problems/regimes/regime.js';
-import { formats, round, smallestNormal, type FormatName } from '../../../src/formats/index.js';
+import { formats, round, smallestNormal, plainFormats } from '../../../src/formats/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 
-const everyFormat = Object.keys(formats) as FormatName[];
+const everyFormat = plainFormats;
 
 function sample(constraints: ProblemConstraints, numRuns: number, seed = 42): PlainProblem[] {
   return fc.sample(attentionProblem(constraints), { seed, numRuns }).map(decodeProblem);

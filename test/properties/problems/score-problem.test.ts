@@ -6,13 +6,13 @@ import {
   scoreRegimeNames,
   type ScoreRegimeName,
 } from '../../../properties/index.js';
-import { decodeToFloat64, formats, type FormatName } from '../../../src/formats/index.js';
+import { decodeToFloat64, formats, plainFormats } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { sampled } from '../../setup/effort.js';
 
 const request = { queries: 24, keys: 640, dim: 64, seed: 7, format: 'bf16' } as const;
-const everyFormat = Object.keys(formats) as FormatName[];
+const everyFormat = plainFormats;
 
 const values = ({ data, format }: Tensor): Float64Array => decodeToFloat64(data, formats[format]);
 
