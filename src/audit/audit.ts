@@ -25,9 +25,10 @@ import { fitPremise } from './premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from './rows/index.js';
 import { resolvePremises, type Premises } from './premises/premises.js';
 import { auditStages, type AuditPlan, type Measured } from './parts/audit-stages.js';
+import type { PartSettings } from './parts/measure-part.js';
 import { firstRowOf, planParts, type Part } from './parts/part-plan.js';
 import { partTensors, visitInWhole } from './parts/part-tensors.js';
-import { runStages } from './parts/run-stages.js';
+import { runStages, runStagesBy, type PartRunner } from './parts/run-stages.js';
 import type { RowStatistics } from './row-statistics.js';
 import { isKeyTileTestLeftOut, planKeyTiles } from './structure/key-tile-test.js';
 import { structureLimits } from './structure/structure-entries.js';
@@ -55,6 +56,8 @@ export interface AuditOptions {
   readonly premises?: PremiseDeclaration | undefined;
   /** The problem's exact attention, where it is known already (to `auditAccuracy` or better). */
   readonly reference?: AttentionReference;
+  /** Called once with the exact values, before any bounds are. */
+  readonly onReference?: (reference: AttentionReference) => void;
   /** Called with the bounds of one part of the rows after the other, of the arithmetic in use. */
   readonly onBounds?: RowsBoundVisitor;
   /**
@@ -215,16 +218,22 @@ function planAudit(
   return { problem, given, options, plan };
 }
 
+/** Who sees the bounds of a part. */
+function boundsVisitorOf({ options: { onBounds }, plan: { shape } }: PreparedAudit) {
+  return (part: Part) => onBounds && visitInWhole(onBounds, firstRowOf(part, shape));
+}
+
 /** Measures what is planned, in this thread. */
-function measureHere({ problem, given, options, plan }: PreparedAudit): Measured {
+function measureHere(prepared: PreparedAudit): Measured {
+  const { problem, given, options, plan } = prepared;
   const { shape, settings } = plan;
-  const { onBounds, progress = () => undefined } = options;
+  const { progress = () => undefined } = options;
   const local = {
     settings,
     read: (part: Part) => partTensors(problem, given, shape, part),
-    boundsVisitor: (part: Part) => onBounds && visitInWhole(onBounds, firstRowOf(part, shape)),
+    boundsVisitor: boundsVisitorOf(prepared),
   };
-  return runStages(auditStages(plan), local, progress);
+  return runStages(auditStages(plan, options.onReference), local, progress);
 }
 
 /** Judges what a kernel gave by what was measured. */
@@ -338,6 +347,38 @@ export function auditOutputs(
   const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
   const prepared = planAudit(problem, given, options, true);
   return audited(prepared, measureHere(prepared));
+}
+
+/** Starts what measures parts by these settings; null where this thread is to measure them. */
+export type StartParts = (
+  settings: PartSettings,
+  parts: number,
+) => (PartRunner & { readonly close: () => Promise<void> }) | null;
+
+/**
+ * Judges outputs as `auditOutputs`, its parts measured somewhere else: the report is the same. A problem of one part is
+ * measured here.
+ * @throws RequestError when a tensor does not fit the problem.
+ */
+export async function auditOutputsApart(
+  problem: Problem,
+  outputs: KernelOutputs,
+  options: AuditOptions,
+  start: StartParts,
+): Promise<Audit> {
+  const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
+  const prepared = planAudit(problem, given, options, true);
+  const { settings, parts } = prepared.plan;
+  const runner = parts.length === 1 ? null : start(settings, parts.length);
+  if (runner === null) return audited(prepared, measureHere(prepared));
+  const { progress = () => undefined, onReference } = options;
+  const stages = auditStages(prepared.plan, onReference);
+  try {
+    const visitor = boundsVisitorOf(prepared);
+    return audited(prepared, await runStagesBy(runner, stages, visitor, progress));
+  } finally {
+    await runner.close();
+  }
 }
 
 /** A judgement with the error profiles and what the usual checks say. */

@@ -1,6 +1,7 @@
 export {
   auditAccuracy,
   auditOutputs,
+  auditOutputsApart,
   judgeOutputs,
   type Audit,
   type AuditOptions,
@@ -8,7 +9,14 @@ export {
   type AuditedOutputs,
   type AuditedVectors,
   type Judgement,
+  type StartParts,
 } from './audit.js';
+export { headRows } from './parts/head-rows.js';
+export { measureApart, type PartAnswer } from './parts/measure-apart.js';
+export type { PartRequest, PartSettings, PartTensors } from './parts/measure-part.js';
+export { firstRowOf, type Part } from './parts/part-plan.js';
+export { partShape } from './parts/audit-stages.js';
+export type { PartRunner } from './parts/run-stages.js';
 export {
   auditableLse,
   auditableOutput,

@@ -1,5 +1,5 @@
 import type { AttributedKernel, KernelModel } from '../../kernels/index.js';
-import { attentionOracle, type AttentionReference } from '../../oracles/index.js';
+import type { AttentionReference } from '../../oracles/index.js';
 import {
   attributedKernel,
   createTechniqueTable,
@@ -9,8 +9,7 @@ import {
 } from '../attribution/index.js';
 import {
   anyKernelArithmetic,
-  auditAccuracy,
-  auditOutputs,
+  auditOutputsApart,
   defaultRows,
   resolvePremises,
   sampleRows,
@@ -25,6 +24,8 @@ import { createAuditReport, type JudgedReport, type Provenance } from '../report
 import { RequestError } from '../request-error.js';
 import type { DeclaredArithmetic } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
+import { shareProblem } from './parts/part-source.js';
+import { startPartThreads } from './parts/part-threads.js';
 
 /** The most multiply-adds that the measuring of techniques takes: some seconds. */
 const measuringEffort = 4e9;
@@ -61,6 +62,10 @@ export interface AuditRequest {
   readonly models?: readonly KernelModel[] | undefined;
   /** What the report says of where all of it came from. */
   readonly origin: Omit<Provenance, 'seconds'>;
+  /** Threads that measure it, for problems that are worth it; default 1: this one. The report does not depend on it. */
+  readonly threads?: number | undefined;
+  /** See `AuditOptions.partEffort`. */
+  readonly partEffort?: number | undefined;
   /** `performance.now()` when the work began; default: now. */
   readonly start?: number | undefined;
 }
@@ -132,9 +137,12 @@ function sampled({ problem, outputs, rows }: AuditRequest): SampledRows | null {
  * @throws RequestError for tensors that do not fit the problem, and where kernels are to be compared with a sample
  * of rows
  */
-export function auditKernel(request: AuditRequest, callbacks: AuditCallbacks = {}): AuditResult {
+export async function auditKernel(
+  request: AuditRequest,
+  callbacks: AuditCallbacks = {},
+): Promise<AuditResult> {
   const { declared, falseAlarmRate, models } = request;
-  const { start = performance.now() } = request;
+  const { start = performance.now(), threads = 1, partEffort } = request;
   const sample = sampled(request);
   const { problem, outputs } = sample ?? request;
   if (sample !== null && request.identify)
@@ -144,22 +152,35 @@ export function auditKernel(request: AuditRequest, callbacks: AuditCallbacks = {
   const { progress = () => undefined, onElements } = callbacks;
   const { arithmetic: own, premises } = declared;
   const { format } = outputs.out;
-  const reference = attentionOracle(problem, {
-    accuracy: auditAccuracy(format),
-    progress: (done) => progress('oracle', done),
-  });
   const arithmetic =
     own ?? anyKernelArithmetic(problem, format, resolvePremises(problem, format, premises));
-  const meter = techniqueMeter({ ...request, problem }, reference, arithmetic);
-  const audit = auditOutputs(problem, outputs, {
-    reference,
-    falseAlarmRate,
-    progress,
-    ...(own === null ? {} : { arithmetic: own }),
-    premises,
-    ...(meter === null ? {} : { onBounds: meter.visit }),
-    ...(onElements === undefined ? {} : { onElements }),
-  });
+  const known: { reference?: AttentionReference; meter?: TechniqueTableMeter | null } = {};
+  const audit = await auditOutputsApart(
+    problem,
+    outputs,
+    {
+      falseAlarmRate,
+      progress,
+      ...(own === null ? {} : { arithmetic: own }),
+      premises,
+      ...(request.techniques ? { onBounds: (bound) => known.meter?.visit(bound) } : {}),
+      onReference: (reference) => {
+        known.reference = reference;
+        known.meter = techniqueMeter({ ...request, problem }, reference, arithmetic);
+      },
+      ...(onElements === undefined ? {} : { onElements }),
+      ...(partEffort === undefined ? {} : { partEffort }),
+    },
+    (settings, parts) =>
+      threads === 1
+        ? null
+        : startPartThreads(Math.min(threads, parts), {
+            source: shareProblem(problem, outputs),
+            settings,
+            withBounds: request.techniques,
+          }),
+  );
+  const reference = known.reference!;
   const identification = request.identify
     ? identifyKernel(problem, outputs.out, {
         reference,
@@ -167,7 +188,7 @@ export function auditKernel(request: AuditRequest, callbacks: AuditCallbacks = {
         progress: (done, total) => progress('identification', done / total),
       })
     : null;
-  const techniques = meter?.table() ?? null;
+  const techniques = known.meter?.table() ?? null;
   const origin = {
     ...request.origin,
     sample: sample?.sample ?? null,

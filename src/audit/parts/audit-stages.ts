@@ -228,8 +228,12 @@ function boundsStage(
 /**
  * What an audit measures, stage by stage: whoever runs it measures the requests of a stage, in whatever order and
  * by however many threads, and settles their results before it asks for the next.
+ * @param onReference called once the exact values are there
  */
-export function* auditStages(plan: AuditPlan): Generator<Stage, Measured, undefined> {
+export function* auditStages(
+  plan: AuditPlan,
+  onReference: (reference: AttentionReference) => void = () => undefined,
+): Generator<Stage, Measured, undefined> {
   const { shape, settings } = plan;
   const { batch, heads, queries, vDim } = shape;
   const rows = batch * heads * queries;
@@ -240,6 +244,7 @@ export function* auditStages(plan: AuditPlan): Generator<Stage, Measured, undefi
     clustered: new Uint8Array(rows),
   };
   yield referenceStage(plan, reference, survey);
+  onReference(reference);
   const { weightFormat } = settings.premises;
   const units = numberUnits(reference, survey.clustered, weightFormat);
   const judge = new StructureJudge(settings.limits, settings.premises);

@@ -1,4 +1,5 @@
 import type { Measured, Stage } from './audit-stages.js';
+import type { PartAnswer } from './measure-apart.js';
 import type {
   PartCallbacks,
   PartRequest,
@@ -15,12 +16,12 @@ export type StageProgress = (stage: string, done: number) => void;
 /** Measures requests somewhere else, in threads perhaps. */
 export interface PartRunner {
   /**
-   * Measures the requests and settles their results in the requests' order.
+   * Measures the requests and settles their answers in the requests' order.
    * @param done called with how many are measured, now and then
    */
   readonly run: (
     requests: readonly PartRequest[],
-    settle: Stage['settle'],
+    settle: (answer: PartAnswer, index: number) => void,
     done: (count: number) => void,
   ) => Promise<void>;
 }
@@ -64,18 +65,25 @@ export function runStages(
   }
 }
 
-/** Measures all stages by a runner. */
+/** Measures all stages by a runner; who sees bounds sees them in their order. */
 export async function runStagesBy(
   runner: PartRunner,
   stages: Generator<Stage, Measured, undefined>,
+  boundsVisitor: LocalParts['boundsVisitor'],
   progress: StageProgress,
 ): Promise<Measured> {
   for (;;) {
     const next = stages.next();
     if (next.done === true) return next.value;
     const { name, requests, settle } = next.value;
-    await runner.run(requests, settle, (count) =>
-      progress(name, count / Math.max(requests.length, 1)),
+    await runner.run(
+      requests,
+      ({ result, bounds }, index) => {
+        const visit = bounds.length === 0 ? undefined : boundsVisitor(requests[index].parts[0]);
+        for (const bound of bounds) visit?.(bound);
+        settle(result, index);
+      },
+      (count) => progress(name, count / requests.length),
     );
   }
 }

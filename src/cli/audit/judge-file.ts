@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import type { Identification } from '../../attribution/index.js';
 import {
   type DeclaredFormats,
@@ -249,13 +250,14 @@ export async function judgeFile(
       return { report, page, identification: null, sketch: null };
     }
     const { judged } = obtained;
-    const result = auditKernel(
+    const result = await auditKernel(
       {
         problem,
         outputs: judged.outputs,
         declared,
         falseAlarmRate,
         rows: audit.rows,
+        threads: options.threads ?? availableParallelism(),
         techniques: options.techniques,
         measured: measuredModel(options, arithmetic),
         identify: options.identify === true,

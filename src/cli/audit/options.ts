@@ -78,7 +78,7 @@ export const auditOptions = optionRows({
   },
   threads: {
     argument: '<n>',
-    description: 'threads of the emulated kernel (default: one per core)',
+    description: 'threads of the audit and the emulated kernel (default: one per core)',
     parse: threadCount,
   },
   timeout: {

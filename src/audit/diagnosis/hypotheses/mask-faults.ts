@@ -1,6 +1,7 @@
 import {
   areSameRanges,
   clipRanges,
+  commonRanges,
   problemMask,
   rowPlaces,
   spanOf,
@@ -108,8 +109,16 @@ function* alignmentFaults(problem: Problem, shape: ProblemShape): Generator<Mask
     // As many queries as keys put the first query on the first key.
     const square = sequences.map((one) => ({ ...one, queries: one.keys }));
     yield { id, statement, mask: problemMask({ ...problem, sequences: square }, shape) };
-  } else if (rows === undefined && queries !== keys)
-    yield { id, statement, mask: problemMask(problem, { ...shape, keys: queries }) };
+  } else if (rows === undefined && queries !== keys) {
+    // Tensors over all keys have no more of them for it.
+    const { q, k, v, scale, softcap, causal, window, prefix } = problem;
+    const diagonal = { q, k, v, scale, softcap, causal, window, ...(prefix && { prefix }) };
+    const ofDiagonal = problemMask(diagonal, { ...shape, keys: queries });
+    const others = problemMask({ ...problem, causal: false, window: null }, shape);
+    const ranges: Mask['ranges'] = (head, query) =>
+      commonRanges(clipRanges(ofDiagonal.ranges(head, query), 0, keys), others.ranges(head, query));
+    yield { id, statement, mask: { ranges } };
+  }
 }
 
 function* windowFaults(problem: Problem, shape: ProblemShape): Generator<MaskFault> {

@@ -1,0 +1,48 @@
+import type { RowsBound } from '../bounds/index.js';
+import {
+  measurePart,
+  type PartRequest,
+  type PartResults,
+  type PartSettings,
+  type PartTensors,
+} from './measure-part.js';
+
+/** What another thread gives for a request. */
+export interface PartAnswer {
+  readonly result: PartResults[PartRequest['kind']];
+  /** The bounds as they were made, of the part's rows, where somebody wants to see them. */
+  readonly bounds: readonly RowsBound[];
+}
+
+/** A copy of the rows of a bound: its own arrays are used again. */
+function copied({ firstRow, rows, unit, clustered, quantities }: RowsBound): RowsBound {
+  const arrays = (value: unknown): unknown =>
+    value instanceof Float64Array
+      ? value.slice()
+      : Object.fromEntries(
+          Object.entries(value as object).map(([name, member]) => [name, arrays(member)]),
+        );
+  return {
+    firstRow,
+    rows,
+    unit: unit.slice(),
+    clustered: clustered.slice(),
+    quantities: arrays(quantities) as RowsBound['quantities'],
+  };
+}
+
+/**
+ * Measures a request for another thread: see `measurePart`.
+ * @param withBounds whether the bounds are wanted as they are made
+ */
+export function measureApart(
+  request: PartRequest,
+  tensors: readonly PartTensors[],
+  settings: PartSettings,
+  withBounds: boolean,
+): PartAnswer {
+  const bounds: RowsBound[] = [];
+  const visitBounds = (bound: RowsBound) => bounds.push(copied(bound));
+  const result = measurePart(request, tensors, settings, withBounds ? { visitBounds } : {});
+  return { result, bounds };
+}

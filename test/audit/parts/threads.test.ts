@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { attentionOracle } from '../../../oracles/index.js';
+import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
+import type * as Jobs from '../../../src/jobs/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { builtDist } from '../../setup/built-dist.js';
+import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
+
+const frame = { heads: 2, kvHeads: 1, queries: 140, keys: 130, dim: 8 };
+
+function requestOf(problem: Problem, threads: number): Jobs.AuditRequest {
+  const { values } = attentionOracle(problem).quantities.out;
+  const shape = [1, frame.heads, frame.queries, frame.dim];
+  const out = { format: 'bf16', shape, data: encodeFromFloat64(formats.bf16, values) } as const;
+  return {
+    problem,
+    outputs: { out, lse: null },
+    declared: { arithmetic: null, premises: {} },
+    falseAlarmRate: 1e-9,
+    techniques: true,
+    measured: null,
+    identify: false,
+    threads,
+    // Every tile of rows is a part.
+    partEffort: 1,
+    origin: {
+      version: '0',
+      problem: { path: 'problem.safetensors', sha256: '0'.repeat(64) },
+      outputs: {},
+      command: null,
+    },
+  };
+}
+
+describe('an audit on several threads', () => {
+  const jobs: { built?: typeof Jobs } = {};
+  beforeAll(async () => {
+    const url = pathToFileURL(join(await builtDist(), 'src/jobs/index.js')).href;
+    jobs.built = (await import(/* @vite-ignore */ url)) as typeof Jobs;
+  });
+
+  const normal = uniformNumbers(5);
+  const problem = filledProblem(frame, () => normal() * 4 - 2, {
+    causal: true,
+    bias: tensor('fp16', [2, 1, 130], normal),
+    sink: { logits: tensor('fp32', [2], normal), inLse: true },
+  });
+  const reportOf = async (threads: number) => {
+    const { report } = await jobs.built!.auditKernel(requestOf(problem, threads));
+    return JSON.stringify({ ...report, seconds: 0, created: '' });
+  };
+
+  it('has the report of one, byte for byte', async () => {
+    const one = await reportOf(1);
+    expect(JSON.parse(one)).toMatchObject({ verdict: { pass: true } });
+    expect(await reportOf(2)).toBe(one);
+  });
+
+  it('tells a bad request in one line', async () => {
+    const request = { ...requestOf(problem, 2), problem: { ...problem, scale: NaN } };
+    await expect(jobs.built!.auditKernel(request)).rejects.toThrow(/^scale is NaN; give a finite/);
+  });
+
+  it('has its worker among the files that are not to be left out', () => {
+    const { sideEffects } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+      sideEffects: string[];
+    };
+    expect(sideEffects).toContain('./dist/src/jobs/parts/part-worker.js');
+  });
+});
