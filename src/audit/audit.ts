@@ -196,11 +196,14 @@ function planAudit(
   const extent = { heads: shape.batch * shape.heads, queries: shape.queries };
   // Half of the false alarms for the structure tests, half for the spread.
   const limits = structureLimits(extent, (options.falseAlarmRate ?? usualFalseAlarmRate) / 2);
-  const keyTiles = planKeyTiles(problem, shape, limits.share);
+  const isShared = sharesMaximum(arithmetic, premises);
+  const allKeyTiles = planKeyTiles(problem, shape, limits.share);
+  // Key tiles are tested in blocks of rows, which do not know the maximum of others.
+  const keyTiles = premises.maximum === 'group' ? { ...allKeyTiles, groups: [] } : allKeyTiles;
   const { reference = null, bounds = null, onElements } = options;
   const plan: AuditPlan = {
     shape,
-    parts: planParts(shape, !sharesMaximum(arithmetic, premises), options.partEffort),
+    parts: planParts(shape, !isShared, options.partEffort),
     settings: {
       outputFormat: format,
       accuracy: auditAccuracy(format),

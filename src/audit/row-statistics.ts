@@ -1,5 +1,6 @@
 import type { AttentionReference, WeightVisitor } from '../../oracles/index.js';
-import { countKeys, problemMask, type Problem } from '../problem/index.js';
+import { decodeTensor } from '../formats/index.js';
+import { countKeys, problemMask, rowPlaces, type Problem } from '../problem/index.js';
 import { followMaximum, type MaximumRule } from './bounds/index.js';
 import { walkRows } from './structure/structure-statistic.js';
 
@@ -8,7 +9,7 @@ export interface RowStatistics {
   /** Keys that the masks leave visible. */
   readonly visibleKeys: Int32Array;
   /**
-   * −Σ w·log2 w in bits: 0 where one key has all the weight, log2 n where n keys share it evenly. NaN
+   * −Σ w·log2 w in bits: 0 where one key has all the weight, log2 n where n keys share it evenly, a sink among them. NaN
    * for rows without weights: those without keys and those with infinities or NaNs.
    */
   readonly entropy: Float64Array;
@@ -42,6 +43,7 @@ class BlockMaxima {
     for (const ofBlock of this.#maxima) ofBlock.fill(-Infinity);
   }
 
+  /** @param key counted within the row's sequence */
   add(row: number, key: number, exponent: number): void {
     const ofBlock = this.#maxima[this.#maxima.length - 1 - Math.floor(key / this.#blockKeys)];
     if (exponent > ofBlock[row]) ofBlock[row] = exponent;
@@ -68,13 +70,16 @@ class BlockMaxima {
  */
 export function createRowStatistics(
   problem: Problem,
-  { shape }: AttentionReference,
+  { shape, denominator }: AttentionReference,
   maximum: MaximumRule | null,
 ): RowStatisticsMeter {
   const { batch, heads, queries, keys } = shape;
   const rows = batch * heads * queries;
   const rule = maximum?.kind === 'online' && maximum.threshold > 0 ? maximum : null;
-  const blocks = rule === null ? null : new BlockMaxima(keys, rule.blockKeys);
+  const longest = problem.sequences?.reduce((most, one) => Math.max(most, one.keys), 0) ?? keys;
+  const blocks = rule === null ? null : new BlockMaxima(longest, rule.blockKeys);
+  const placeOf = rowPlaces(problem, shape);
+  const firstKeys = new Int32Array(walkRows);
   const mask = problemMask(problem, shape);
   const statistics: RowStatistics = {
     visibleKeys: Int32Array.from({ length: rows }, (_, row) =>
@@ -83,13 +88,15 @@ export function createRowStatistics(
     entropy: new Float64Array(rows).fill(NaN),
     lag: rule === null ? null : new Float64Array(rows).fill(NaN),
   };
+  const sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
   const entropy = new Float64Array(walkRows);
   const total = new Float64Array(walkRows);
   const visitor: WeightVisitor = {
-    begin: () => {
+    begin: (head, firstRow, count) => {
       entropy.fill(0);
       total.fill(0);
       blocks?.clear();
+      for (let i = 0; i < count; i++) firstKeys[i] = placeOf(head, firstRow + i).firstKey;
     },
     visit: ({ rows: count, keys: width, firstKey, stride, weights }) => {
       for (let i = 0; i < count; i++)
@@ -99,7 +106,7 @@ export function createRowStatistics(
           const exponent = Math.log2(weight);
           entropy[i] -= weight * exponent;
           total[i] += weight;
-          blocks?.add(i, firstKey + j, exponent);
+          blocks?.add(i, firstKey + j - firstKeys[i], exponent);
         }
     },
     end: (head, firstRow, count) => {
@@ -107,8 +114,11 @@ export function createRowStatistics(
       for (let i = 0; i < count; i++) {
         if (total[i] === 0) continue;
         const row = head * queries + firstRow + i;
-        // The walk's roundings make a weight of one a little more than one.
-        statistics.entropy[row] = Math.max(0, entropy[i]);
+        // A sink is one more key. The walk's roundings make a weight of one a little more than one.
+        const sink = sinks?.[head % shape.heads] ?? -Infinity;
+        const ofSink = Math.exp(sink - denominator[row]);
+        const withSink = ofSink > 0 ? entropy[i] - ofSink * Math.log2(ofSink) : entropy[i];
+        statistics.entropy[row] = Math.max(0, withSink);
         if (lags !== null) statistics.lag![row] = lags[i];
       }
     },

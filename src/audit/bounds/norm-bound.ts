@@ -73,6 +73,16 @@ function largestProduct(scale: number, a: number, b: number): number {
   return scale === 0 || a === 0 || b === 0 ? 0 : scale * Math.min(a, b) * Math.max(a, b);
 }
 
+/**
+ * How large a sink is, as far as exponents' errors are relative to it: its score, by its weight where that is small; where
+ * it is the largest, all others may be relative to it.
+ */
+function sinkSize(sink: number, maximum: number): number {
+  if (sink === -Infinity) return 0;
+  const above = maximum === -Infinity ? 0 : sink - maximum;
+  return above > 0 ? Math.abs(sink) + above : Math.abs(sink) * Math.exp(above);
+}
+
 /** Rows whose bounds are kept: more than the tests of an audit are at work on at once. */
 const recentRows = 256;
 
@@ -199,17 +209,6 @@ export class KernelBound {
     return largest;
   }
 
-  /**
-   * How large a sink is, as far as exponents' errors are relative to it: its score, by its weight where that is small; where
-   * it is the largest, all others may be relative to it.
-   */
-  #sinkSize(head: number, maximum: number): number {
-    const sink = this.#sinks?.[head % this.#reference.shape.heads] ?? -Infinity;
-    if (sink === -Infinity) return 0;
-    const above = maximum === -Infinity ? 0 : sink - maximum;
-    return above > 0 ? Math.abs(sink) + above : Math.abs(sink) * Math.exp(above);
-  }
-
   /** The bound of row `row`, counted over [batch, heads, queries]; the last ones are kept. */
   row(row: number): RowBound {
     const place = row % recentRows;
@@ -238,8 +237,9 @@ export class KernelBound {
     const n = countKeys(ranges);
     const extents = this.#extentsOfRow(row);
     const largestValue = extents.value(ranges) / this.#dropout.share;
-    const sink = this.#sinkSize(head, maximum[row]);
-    const additions = n + (sink > 0 ? 1 : 0);
+    const ofSink = this.#sinks?.[head % shape.heads] ?? -Infinity;
+    const sink = sinkSize(ofSink, maximum[row]);
+    const additions = n + (ofSink > -Infinity ? 1 : 0);
     const queryNorm = this.#queryNorm(row);
     const keyNorm = extents.keyNorm(ranges);
     const score = largestProduct(Math.abs(scale), queryNorm, keyNorm);
@@ -276,9 +276,9 @@ export class KernelBound {
     const usualSums = Math.expm1(n * usualAccumulation);
     const rowSums = additions * this.#premises.rowSumAddition;
     const u = unitRoundoff(this.#weightFormat);
-    // The denominator in units of the largest weight, or of what is one for a maximum that is shared.
+    // The denominator in units of the largest weight, a sink's among them, or of what is one for a maximum that is shared.
     // ∞ − ∞ where no score is finite: there are no weights to lose.
-    const relative = Math.exp(denominator[row] - (origin ?? maximum[row]));
+    const relative = Math.exp(denominator[row] - Math.max(origin ?? maximum[row], ofSink));
     const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
     const { rowSumRounded, partials, weightScale } = this.#premises;
     const leastWeight = smallestSubnormal(this.#weightFormat) / 2 / weightScale;

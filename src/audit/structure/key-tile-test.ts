@@ -1,6 +1,12 @@
 import { forEachWeightTile, type WeightTile } from '../../../oracles/index.js';
 import { decodeTensor } from '../../formats/index.js';
-import { clipRanges, problemMask, type Problem, type ProblemShape } from '../../problem/index.js';
+import {
+  clipRanges,
+  problemMask,
+  rowPlaces,
+  type Problem,
+  type ProblemShape,
+} from '../../problem/index.js';
 import {
   alarmDeviations,
   collectRow,
@@ -28,15 +34,54 @@ const fullyTestedTiles = 2;
 /** Effects below this part of Σ w|v| are the walk's own roundings (2^-44). */
 const negligible = 2 ** -36;
 
-/** First rows of the tested blocks of one head: all of them, or some evenly spread up to the last. */
-function testedBlocks({ queries, keys }: ProblemShape): number[] {
-  const blocks = Math.ceil(queries / structureTileRows);
+/**
+ * Key tiles of a head at the most; where a head has few blocks of queries so many for each. Beyond that neighbouring tiles are
+ * taken together, so that the test costs no more walks over long keys.
+ */
+const mostTiles = 32;
+const tilesPerBlock = 8;
+
+/** Keys of a tile, of a head whose longest sequence has so many keys, and which has so many blocks of queries. */
+function tileKeysOf(keys: number, blocks: number): number {
   const tiles = Math.ceil(keys / keyTileKeys);
+  if (tiles <= mostTiles) return keyTileKeys;
+  return keyTileKeys * Math.ceil(tiles / Math.min(mostTiles, tilesPerBlock * blocks));
+}
+
+/** Queries of one sequence, and the keys of that. */
+interface TestedRows {
+  readonly firstRow: number;
+  readonly rows: number;
+  readonly firstKey: number;
+  readonly keys: number;
+}
+
+/** The rows of a head, sequence by sequence. */
+function rowsBySequence(problem: Problem, shape: ProblemShape, head: number): TestedRows[] {
+  const placeOf = rowPlaces(problem, shape);
+  const all: TestedRows[] = [];
+  let last = -1;
+  for (let row = 0; row < shape.queries; row++) {
+    const { sequence, firstKey, keys } = placeOf(head, row);
+    const known = sequence === last ? all.pop() : undefined;
+    const firstRow = known?.firstRow ?? row;
+    all.push({ firstRow, rows: row + 1 - firstRow, firstKey, keys });
+    last = sequence;
+  }
+  return all;
+}
+
+/** The tested blocks of a sequence's rows: all of them, or some evenly spread up to the last. */
+function testedBlocks(all: TestedRows, tileKeys: number): TestedRows[] {
+  const blocks = Math.ceil(all.rows / structureTileRows);
+  const tiles = Math.ceil(all.keys / tileKeys);
+  if (tiles === 0) return [];
   const count = Math.min(blocks, Math.max(1, Math.ceil((blocks * fullyTestedTiles) / tiles)));
-  return Array.from(
-    { length: count },
-    (_, i) => structureTileRows * (Math.ceil(((i + 1) * blocks) / count) - 1),
-  );
+  return Array.from({ length: count }, (_, i) => {
+    const offset = structureTileRows * (Math.ceil(((i + 1) * blocks) / count) - 1);
+    const rows = Math.min(structureTileRows, all.rows - offset);
+    return { ...all, firstRow: all.firstRow + offset, rows };
+  });
 }
 
 /** Values from a key on, [keys × vDim]. */
@@ -45,52 +90,49 @@ interface DecodedValues {
   readonly values: Float64Array;
 }
 
-/** Adds Σ_j w_j (O − v_j) over the keys of a tile of weights to the rows of `direction`. */
+/** Adds Σ_j (w_j O − w_j D_j v_j) over the keys of a tile of weights to the rows of their key tiles' directions. */
 function addTile(
-  direction: Float64Array,
-  { weights, rows, firstRow, firstKey, keys, stride }: WeightTile,
+  directionOf: (key: number) => Float64Array,
+  { weights, applied, rows, firstRow, firstKey, keys, stride }: WeightTile,
   out: Float64Array,
   { values, firstKey: origin }: DecodedValues,
   vDim: number,
 ): void {
   for (let i = 0; i < rows; i++) {
     const to = (firstRow + i) * vDim;
-    let share = 0;
     for (let j = 0; j < keys; j++) {
       const w = weights[i * stride + j];
+      // Rows without weights may hold infinities and NaNs.
       if (w === 0) continue;
-      share += w;
+      const p = applied[i * stride + j];
+      const direction = directionOf(firstKey + j);
       let from = (firstKey + j - origin) * vDim;
-      for (let at = to; at < to + vDim; at++) direction[at] -= w * values[from++];
+      for (let at = to; at < to + vDim; at++) direction[at] += w * out[at] - p * values[from++];
     }
-    // Rows without weights may hold infinities and NaNs.
-    if (share === 0) continue;
-    for (let at = to; at < to + vDim; at++) direction[at] += share * out[at];
   }
 }
 
-/** D of key tiles [firstTile, firstTile + count): Σ_{j in t} w_j (O − v_j), [rows × vDim] each. */
+/** D of the tiles of a group: Σ_{j in t} (w_j O − w_j D_j v_j), [rows × vDim] each. */
 function tileDirections(
   { problem, errors: { reference } }: KeyTileBlock,
-  values: DecodedValues,
-  firstTile: number,
-  count: number,
+  { firstTile, tiles, tileKeys }: KeyTileGroup,
+  { firstKey: origin, keys }: TestedRows,
 ): Float64Array[] {
   const { vDim, queries: rows } = reference.shape;
-  const directions = Array.from({ length: count }, () => new Float64Array(rows * vDim));
+  const directions = Array.from({ length: tiles }, () => new Float64Array(rows * vDim));
   const mask = problemMask(problem, reference.shape);
-  const end = (firstTile + count) * keyTileKeys;
+  const firstKey = origin + firstTile * tileKeys;
+  const end = Math.min(origin + keys, firstKey + tiles * tileKeys);
+  const values = decodeTensor(problem.v, firstKey * vDim, end * vDim);
+  const directionOf = (key: number) => directions[Math.floor((key - firstKey) / tileKeys)];
   const visitor = {
     begin: () => undefined,
-    visit: (tile: WeightTile) => {
-      // Tiles of weights begin at multiples of their size, which divides that of key tiles.
-      const direction = directions[Math.floor(tile.firstKey / keyTileKeys) - firstTile];
-      addTile(direction, tile, reference.quantities.out.values, values, vDim);
-    },
+    visit: (tile: WeightTile) =>
+      addTile(directionOf, tile, reference.quantities.out.values, { firstKey, values }, vDim),
     end: () => undefined,
   };
   forEachWeightTile(problem, reference, [], visitor, {
-    ranges: (head, query) => clipRanges(mask.ranges(head, query), values.firstKey, end),
+    ranges: (head, query) => clipRanges(mask.ranges(head, query), firstKey, end),
   });
   for (const direction of directions)
     for (let i = 0; i < rows; i++)
@@ -134,10 +176,12 @@ function addResult(
 export interface KeyTileGroup {
   /** Counted over [batch, heads]. */
   readonly head: number;
+  /** Tiles are counted within each sequence. */
   readonly firstTile: number;
   readonly tiles: number;
-  /** The tested blocks of the head. */
-  readonly blocks: readonly { readonly firstRow: number; readonly rows: number }[];
+  readonly tileKeys: number;
+  /** The tested blocks of the head whose sequences have these tiles. */
+  readonly blocks: readonly TestedRows[];
 }
 
 /** What the statistics of key tiles are judged by. */
@@ -169,32 +213,42 @@ export function isKeyTileTestLeftOut(
 
 /**
  * Plans the tests of key tiles. All blocks of queries are tested against up to two key tiles; with more key tiles,
- * blocks are left out in proportion, never all of a head. Problems of a single key tile have none to miss.
+ * blocks are left out in proportion, never all of a head, and beyond 4096 keys neighbouring tiles are taken together. Problems
+ * of a single key tile have none to miss. Tiles of packed sequences are counted within each, and those of one number
+ * are pooled over all sequences.
  * @param share the probability of a false alarm, per scope
  */
 export function planKeyTiles(problem: Problem, shape: ProblemShape, share: number): KeyTilePlan {
-  const { batch, heads, queries, keys, vDim } = shape;
-  const tiles = Math.ceil(keys / keyTileKeys);
-  const firstRows = testedBlocks(shape);
+  const { batch, heads, queries, vDim } = shape;
+  const rowsOf = Array.from({ length: batch * heads }, (_, head) =>
+    rowsBySequence(problem, shape, head),
+  );
+  const longest = rowsOf.flat().reduce((most, { keys }) => Math.max(most, keys), 0);
+  const blockCounts = rowsOf.map((all) =>
+    all.reduce((count, { rows }) => count + Math.ceil(rows / structureTileRows), 0),
+  );
+  const fewest = blockCounts.reduce((least, count) => Math.min(least, count), Infinity);
+  const tileKeys = tileKeysOf(longest, fewest);
+  const tiles = Math.ceil(longest / tileKeys);
+  const blocksOf = rowsOf.map((all) => all.flatMap((one) => testedBlocks(one, tileKeys)));
+  const mostBlocks = blocksOf.reduce((most, blocks) => Math.max(most, blocks.length), 0);
   const tests = batch * heads * tiles;
   const limits = {
-    ofBlock: alarmDeviations(tests * firstRows.length, share),
+    ofBlock: alarmDeviations(tests * mostBlocks, share),
     ofHead: alarmDeviations(tests, share),
     queries,
   };
   const isNone = tiles < 2 || queries === 0 || vDim === 0 || isKeyTileTestLeftOut(problem, shape);
   if (isNone) return { groups: [], limits };
-  const blocks = firstRows.map((firstRow) => ({
-    firstRow,
-    rows: Math.min(structureTileRows, queries - firstRow),
-  }));
-  const groups: KeyTileGroup[] = [];
-  for (let head = 0; head < batch * heads; head++)
-    for (let firstTile = 0; firstTile < tiles; firstTile += directionsAtOnce) {
+  const groups = blocksOf.flatMap((all, head) =>
+    Array.from({ length: Math.ceil(tiles / directionsAtOnce) }, (_, i) => {
+      const firstTile = i * directionsAtOnce;
       const count = Math.min(directionsAtOnce, tiles - firstTile);
-      groups.push({ head, firstTile, tiles: count, blocks });
-    }
-  return { groups, limits };
+      const blocks = all.filter(({ keys }) => keys > firstTile * tileKeys);
+      return { head, firstTile, tiles: count, tileKeys, blocks };
+    }),
+  );
+  return { groups: groups.filter(({ blocks }) => blocks.length > 0), limits };
 }
 
 /** One block of a group: a problem of its own, with its errors. */
@@ -206,15 +260,14 @@ export interface KeyTileBlock {
 /** Collects a block's errors, projected on what leaving each tile of a group out would do. */
 function collectBlock(
   statistics: readonly Statistic[],
-  { problem, errors }: KeyTileBlock,
-  firstTile: number,
+  block: KeyTileBlock,
+  group: KeyTileGroup,
+  place: TestedRows,
 ): void {
+  const { problem, errors } = block;
   const { reference, bound } = errors;
-  const { vDim, keys } = reference.shape;
-  const firstKey = firstTile * keyTileKeys;
-  const end = Math.min(keys, firstKey + statistics.length * keyTileKeys);
-  const values = { firstKey, values: decodeTensor(problem.v, firstKey * vDim, end * vDim) };
-  const directions = tileDirections({ problem, errors }, values, firstTile, statistics.length);
+  const { vDim } = reference.shape;
+  const directions = tileDirections(block, group, place);
   const toLargest = new Float64Array(walkRows);
   const amplitude = new Float64Array(walkRows);
   const rowStatistic = new Statistic();
@@ -222,7 +275,7 @@ function collectBlock(
     begin: (_, firstRow, rows) => {
       for (let i = 0; i < rows; i++) {
         const row = firstRow + i;
-        toLargest[i] = Math.exp(reference.quantities.lse.values[row] - reference.maximum[row]);
+        toLargest[i] = Math.exp(reference.denominator[row] - reference.maximum[row]);
         const { weightRounding, typicalWeight, isCoarse } = bound.row(row);
         amplitude[i] = isCoarse ? 0 : weightRounding + typicalWeight;
       }
@@ -240,41 +293,51 @@ function collectBlock(
 
 /**
  * Whether each tile of 128 keys is there: the kernel's error projected on what leaving the tile out
- * would do to O, D = Σ_{j in tile} w_j (O − v_j), pooled over tiles of 128 queries and over heads. A
+ * would do to O, D = Σ_{j in tile} (w_j O − w_j D_j v_j), pooled over tiles of 128 queries and over heads. A
  * tile that is skipped shows as about 1, one that is counted twice as about −1, whatever the weight
  * it carries; rounding leaves the statistic within its threshold, under the premises of
  * `StructureJudge` and with probability of a false alarm at most that of the plan per scope. Where a tile
  * carries so little weight that rounding hides it, the threshold exceeds 1.
  *
  * @param blocks those of the group, in its order
- * @returns the result that is largest relative to its threshold, per scope; places are those of the group
+ * @returns the result that is largest relative to its threshold, per scope; places are those of the group, and the
+ * first key of a result about a head with packed sequences is counted within each of them
  */
 export function testKeyTiles(
-  { head, firstTile, tiles, blocks: places }: KeyTileGroup,
+  group: KeyTileGroup,
   blocks: readonly KeyTileBlock[],
   { ofBlock, ofHead, queries }: KeyTileLimits,
 ): StructureResult[] {
+  const { head, firstTile, tiles, tileKeys, blocks: places } = group;
   const statistics = () => Array.from({ length: tiles }, () => new Statistic());
   const [blockStatistics, headStatistics] = [statistics(), statistics()];
   const worst = new WorstResults();
   const keysOf = (t: number, keys: number) => {
-    const firstKey = (firstTile + t) * keyTileKeys;
-    return { firstKey, keys: Math.min(keyTileKeys, keys - firstKey) };
+    const firstKey = (firstTile + t) * tileKeys;
+    return { firstKey, keys: Math.min(tileKeys, keys - firstKey) };
   };
   blocks.forEach((block, index) => {
-    collectBlock(blockStatistics, block, firstTile);
-    const { keys } = block.errors.reference.shape;
+    const place = places[index];
+    collectBlock(blockStatistics, block, group, place);
     blockStatistics.forEach((statistic, t) => {
-      const where = { scope: 'tile', head, ...places[index], ...keysOf(t, keys) } as const;
-      addResult(worst, statistic, statistic.tolerance(ofBlock), where);
+      const { firstKey, keys } = keysOf(t, place.keys);
+      const { firstRow, rows } = place;
+      const where = { firstRow, rows, firstKey: place.firstKey + firstKey, keys };
+      if (keys > 0)
+        addResult(worst, statistic, statistic.tolerance(ofBlock), {
+          scope: 'tile',
+          head,
+          ...where,
+        });
       headStatistics[t].merge(statistic);
       statistic.clear();
     });
   });
-  const keys = blocks[0]?.errors.reference.shape.keys ?? 0;
+  const longest = places.reduce((most, { keys }) => Math.max(most, keys), 0);
   headStatistics.forEach((statistic, t) => {
-    const where = { scope: 'head', head, firstRow: 0, rows: queries, ...keysOf(t, keys) } as const;
-    addResult(worst, statistic, statistic.tolerance(ofHead), where);
+    const ofKeys = keysOf(t, longest);
+    const where = { scope: 'head', head, firstRow: 0, rows: queries, ...ofKeys } as const;
+    if (ofKeys.keys > 0) addResult(worst, statistic, statistic.tolerance(ofHead), where);
   });
   return worst.list();
 }

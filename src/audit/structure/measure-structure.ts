@@ -1,6 +1,6 @@
 import { forEachWeightTile, type Progress, type WeightVisitor } from '../../../oracles/index.js';
 import { decodeTensor, formats, type FormatName } from '../../formats/index.js';
-import type { Tensor } from '../../problem/index.js';
+import { keptWeights } from '../../problem/index.js';
 import type { Premises } from '../premises/premises.js';
 import { CommonOffset } from './common-offset.js';
 import {
@@ -32,21 +32,6 @@ import {
 import { outputGroups, structureTileRows } from './structure-statistic.js';
 import { WorstResults, type StructureResult } from './structure-result.js';
 import { fineGroups, type RowSurvey, type RowUnits } from './survey-rows.js';
-
-/** Elements that are decoded at a time. */
-const decodedAtOnce = 2 ** 16;
-
-/** The largest finite magnitude. */
-function largestMagnitude(tensor: Tensor): number {
-  let largest = 0;
-  const { length } = tensor.data;
-  for (let first = 0; first < length; first += decodedAtOnce)
-    for (const x of decodeTensor(tensor, first, Math.min(length, first + decodedAtOnce))) {
-      const magnitude = Math.abs(x);
-      if (magnitude > largest && magnitude < Infinity) largest = magnitude;
-    }
-  return largest;
-}
 
 /** Significant bits from which on the places of weights in an ulp tell nothing. */
 const finestPrecision = 12;
@@ -125,7 +110,9 @@ export function measureStructure(
     premises,
     weightFormat,
     weightScale: premises.weightScale,
-    largestValue: largestMagnitude(problem.v),
+    kept: keptWeights(problem, shape),
+    sinks: problem.sink === undefined ? null : decodeTensor(problem.sink.logits),
+    isSinkInLse: problem.sink?.inLse ?? false,
   });
   const pooled = pooledFactory(premises);
   const [tile, head] = [pooled(), pooled()];

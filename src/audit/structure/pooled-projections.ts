@@ -195,9 +195,9 @@ export class PooledProjections {
     });
   }
 
-  /** Adds a row's weights by coarse place; `own` is O·X per instrument. */
-  addMass(mass: Float64Array, own: Float64Array): void {
-    addTo(this.#mass, mass);
+  /** Adds a row's weights by coarse place, and the same as parts of what its LSE counts; `own` is O·X per instrument. */
+  addMass(mass: Float64Array, own: Float64Array, massOfLse: Float64Array): void {
+    addTo(this.#mass, massOfLse);
     for (let d = 0; d < this.#count; d++)
       for (let at = 0; at < mass.length; at++) this.#own[d * mass.length + at] += own[d] * mass[at];
   }

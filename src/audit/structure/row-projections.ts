@@ -6,6 +6,7 @@ import {
   ulp,
   type FormatName,
 } from '../../formats/index.js';
+import type { KeptWeights } from '../../problem/index.js';
 import type { KernelBound } from '../bounds/index.js';
 import { outputPlaces } from './common-offset.js';
 import type { Premises } from '../premises/premises.js';
@@ -49,8 +50,12 @@ interface ProjectionModel {
   /** What P is multiplied by before it is rounded. */
   readonly weightScale: number;
   readonly roundingErrors: Float64Array | null;
-  /** Largest magnitude in V. */
-  readonly largestValue: number;
+  /** What dropout keeps; null without. */
+  readonly kept: KeptWeights | null;
+  /** By head: the scores of sinks, natural units; null without. */
+  readonly sinks: Float64Array | null;
+  /** Whether the LSE has the sink. */
+  readonly isSinkInLse: boolean;
 }
 
 /** Weights that may be off by more, relatively, are no longer taken to err at random. */
@@ -78,6 +83,11 @@ interface RowSums {
   /** Σ of P's rounding errors if the division by the row sum comes last, and if it comes first. */
   readonly last: Float64Array;
   readonly first: Float64Array;
+  /** The same relative to what else weights may be multiplied by (log2): per factor, per instrument. */
+  readonly otherwise: Float64Array;
+  /** Σ p and Σ p² of the weights that reach V. */
+  applied: number;
+  appliedSquares: number;
   /** Σ w by coarse place, per family. */
   readonly mass: Float64Array;
   /** O·X per instrument. */
@@ -85,7 +95,12 @@ interface RowSums {
   /** log2 of what each family multiplies the weights by, and the factor of the first. */
   readonly exponents: Float64Array;
   toLargest: number;
+  /** The sink's weight; 0 for none. */
+  sink: number;
 }
+
+/** What else the weights of a row may be multiplied by before they are rounded: sinks' and dropout's, log2. */
+const mostFactors = 6;
 
 function emptySums(count: number): RowSums {
   return {
@@ -97,10 +112,14 @@ function emptySums(count: number): RowSums {
     lost: new Float64Array(count),
     last: new Float64Array(count),
     first: new Float64Array(count),
+    otherwise: new Float64Array(mostFactors * count),
+    applied: 0,
+    appliedSquares: 0,
     mass: new Float64Array(weightFamilies * smoothPlaces),
     own: new Float64Array(count),
     exponents: new Float64Array(weightFamilies),
     toLargest: 1,
+    sink: 0,
   };
 }
 
@@ -140,16 +159,23 @@ export class RowCollector {
    * left out.
    */
   begin(first: number, rows: number): void {
-    const { reference, instruments, out, bound } = this.#model;
-    const { out: exactOut, lse: exactLse } = reference.quantities;
-    const { vDim } = reference.shape;
+    const { reference, instruments, out, bound, sinks } = this.#model;
+    const { out: exactOut } = reference.quantities;
+    const { vDim, heads, queries } = reference.shape;
     for (let i = 0; i < rows; i++) {
       const row = first + i;
       const sums = this.#rows[i];
-      const lse = exactLse.values[row];
-      const toLargest = lse - reference.maximum[row];
+      const total = reference.denominator[row];
+      const largest = reference.maximum[row];
+      const sink = sinks?.[Math.floor(row / queries) % heads] ?? -Infinity;
+      const toLargest = total - largest;
       sums.toLargest = Math.exp(toLargest);
-      sums.exponents.set([toLargest / Math.LN2, 0, lse / Math.LN2]);
+      sums.sink = Math.exp(sink - total);
+      // Of a row with a sink: the sink's score where it is the largest, in place of no maximum at all.
+      const origin = sink === -Infinity ? 0 : Math.max(largest, sink);
+      sums.exponents.set([toLargest, 0, total - origin].map((x) => x / Math.LN2));
+      sums.applied = sums.appliedSquares = 0;
+      sums.otherwise.fill(0);
       sums.pool.clear();
       sums.moments.fill(0);
       sums.rounded.fill(0);
@@ -160,7 +186,8 @@ export class RowCollector {
       sums.first.fill(0);
       sums.isUsed =
         levels[reference.level[row]] !== 'special' &&
-        Number.isFinite(lse) &&
+        Number.isFinite(total) &&
+        Number.isFinite(largest) &&
         !bound.row(row).isCoarse;
       for (let at = row * vDim; at < (row + 1) * vDim; at++)
         sums.isUsed &&=
@@ -179,8 +206,11 @@ export class RowCollector {
   }
 
   /** Adds one tile of weights, times their projections, to its rows and to `pooled`. */
-  visit({ weights, rows, keys, stride, projections }: WeightTile, pooled: PooledProjections): void {
-    const { weightGroups, weightFormat, weightScale, roundingErrors } = this.#model;
+  visit(tile: WeightTile, pooled: PooledProjections): void {
+    const { weights, applied, rows, keys, stride, projections } = tile;
+    const { weightGroups, weightFormat, weightScale, roundingErrors, kept } = this.#model;
+    const rate = 1 / (kept?.share ?? 1);
+    const factors = this.#otherFactors();
     const smallest = smallestNormal(formats[weightFormat]) / weightScale;
     const half = smallestSubnormal(formats[weightFormat]) / 2 / weightScale;
     const count = projections.length;
@@ -210,8 +240,11 @@ export class RowCollector {
         mass[nearest] += w;
         mass[smoothPlaces + Math.floor(y * smoothPlaces)] += w;
         mass[2 * smoothPlaces + Math.floor(z * smoothPlaces)] += w;
+        const p = applied[at];
+        sums.applied += p;
+        sums.appliedSquares += p * p;
         for (let d = 0; d < count; d++) {
-          const c = w * projections[d][at];
+          const c = p * projections[d][at];
           errors[d] = c;
           moments[d] += c * c;
           moments[count + d] += c * w;
@@ -219,11 +252,17 @@ export class RowCollector {
           squares[d * smoothPlaces + nearest] += c * c;
           sums.last[d] += c * ifLast;
           sums.first[d] += c * ifFirst;
-          if (w < smallest) lost[d] += Math.min(w, half) * Math.abs(projections[d][at]);
+          if (w < smallest) lost[d] += Math.min(p, half * rate) * Math.abs(projections[d][at]);
           const of = d * ofInstrument;
           phases[of + inFirst] += c;
           phases[of + inSecond] += c;
           phases[of + inThird] += c;
+        }
+        for (let f = 0; f < factors.length && roundingErrors !== null; f++) {
+          const { family, shift } = factors[f];
+          const place = Math.floor(fractionOf(exponent + exponents[family] + shift) * places);
+          for (let d = 0; d < count; d++)
+            sums.otherwise[f * count + d] += errors[d] * roundingErrors[place];
         }
         errors[count] = w;
         moments[2 * count] += w * w;
@@ -232,15 +271,27 @@ export class RowCollector {
     }
   }
 
+  /**
+   * What weights may be multiplied by before they are rounded, beside what they are in a problem without sink and dropout:
+   * relative to the sink, and with dropout's factor.
+   */
+  #otherFactors(): readonly { readonly family: number; readonly shift: number }[] {
+    const { kept, sinks } = this.#model;
+    const families = sinks === null ? [0, 1] : [0, 1, 2];
+    const shifts = kept === null ? [0] : [0, -Math.log2(kept.share)];
+    return families
+      .flatMap((family) => shifts.map((shift) => ({ family, shift })))
+      .filter(({ family, shift }) => family === 2 || shift !== 0);
+  }
+
   /** The collected row `row`, the `local`-th of the 64; null for one that is left out. */
   finish(row: number, local: number, pooled: PooledProjections): RowProjections | null {
-    const { reference, bound, instruments, sumsTruncate, scoreError, premises, largestValue } =
-      this.#model;
-    const { out: exactOut } = reference.quantities;
+    const { reference, bound, instruments, sumsTruncate, scoreError, premises } = this.#model;
+    const { out: exactOut, lse: exactLse } = reference.quantities;
     const { qkDim } = reference.shape;
     const sums = this.#rows[local];
     if (!sums.isUsed) return null;
-    const { typicalWeight, addition, keys, weightRounding, declared } = bound.row(row);
+    const { typicalWeight, addition, keys, weightRounding, range, declared } = bound.row(row);
     const count = instruments.length;
     const result = this.#of;
     const { systematic, common } = result;
@@ -251,14 +302,15 @@ export class RowCollector {
     // Four elementwise operations: one errs to one side at the most, all are uniform.
     const { elementwise, underflow, exponential } = premises;
     const truncated = sumsTruncate ? (keys * addition) / 4 : 0;
-    const floor = (keys + 2) * underflow + keys * 2 ** -126 * largestValue;
+    // Half of the range is the largest magnitude in V.
+    const floor = (keys + 2) * underflow + keys * 2 ** -126 * (range / 2);
     // The four operations of a score are independent of each other, and of its sum.
     const random =
       exponential +
       scoreSize(typicalWeight - exponential, elementwise, Math.sqrt(qkDim) * addition) *
         Math.hypot(Math.sqrt(qkDim) * ofAddition, 2 * elementwise);
     const { pool, moments, rounded, squares, lost, mass, exponents } = sums;
-    const ofDominated = moments[2 * count] > dominated ? 1 : 0;
+    const ofDominated = sums.appliedSquares > dominated * sums.applied ** 2 ? 1 : 0;
     for (let d = 0; d < count; d++) {
       const { direction } = instruments[d];
       let total = 0;
@@ -290,22 +342,32 @@ export class RowCollector {
         (truncated + declared.ofValue) * ofOutputs +
         declared.ofMagnitude * ofMagnitudes +
         (declared.halves + ofDominated) * result.outputWorst[d] +
-        elementwise * Math.abs(own) +
+        (elementwise + sums.sink * typicalWeight) * Math.abs(own) +
         ofScores;
       for (let place = 0; place < smoothPlaces; place++)
         this.#smooth[d * smoothPlaces + place] =
           rounded[d * smoothPlaces + place] - own * mass[place];
     }
-    pooled.addMass(mass, sums.own);
+    // The LSE may be that of the keys alone.
+    const isOfKeys = sums.sink > 0 && !this.#model.isSinkInLse;
+    const ofLse = isOfKeys ? Math.exp(reference.denominator[row] - exactLse.values[row]) : 1;
+    const massOfLse = ofLse === 1 ? mass : mass.map((x) => x * Math.min(ofLse, 2 ** 500));
+    pooled.addMass(mass, sums.own, massOfLse);
+    const { last, first, otherwise } = sums;
     return {
       ...result,
       weights: pool,
       outputs: this.#outputs,
       places: this.#places,
       smooth: this.#smooth,
-      mass,
+      mass: massOfLse,
       squares,
-      known: sums.last.map((x, d) => Math.max(Math.abs(x), Math.abs(sums.first[d]))),
+      known: last.map((x, d) => {
+        let largest = Math.max(Math.abs(x), Math.abs(first[d]));
+        for (let at = d; at < otherwise.length; at += count)
+          largest = Math.max(largest, Math.abs(otherwise[at]));
+        return largest;
+      }),
       shifts: [...exponents].map((exponent) => exponent - exponents[0]),
       rounding: weightRounding,
     };

@@ -125,10 +125,12 @@ interface StructureSituation {
 function reasonOf(
   test: StructureTest,
   { keys }: ProblemShape,
-  { isUsual }: Premises,
+  { isUsual, maximum }: Premises,
   { hasLse, isThin }: StructureSituation,
 ): string {
   if (test === 'key-tile' && keys <= keyTileKeys) return 'there is one tile of keys only';
+  if (test === 'key-tile' && maximum === 'group')
+    return 'its blocks of rows share their maximum with others';
   if (test === 'key-tile' && isThin)
     return 'a sample of rows has too few of each head for so many tiles of keys';
   if (test === 'lse-mean' && !hasLse) return 'no LSE was given';

@@ -80,7 +80,7 @@ export class Statistic {
 export function collectWeights(
   statistics: readonly Statistic[],
   weightGroups: NearlyEqual,
-  { weights, rows, keys, stride, projections }: WeightTile,
+  { weights, applied, rows, keys, stride, projections }: WeightTile,
   toLargest: Float64Array,
   amplitude: Float64Array,
 ): void {
@@ -93,7 +93,7 @@ export function collectWeights(
         const w = weights[first + j];
         if (w === 0) continue;
         const group = weightGroups.group(w * toLargest[i]);
-        pool.add(group, amplitude[i] * w * projection[first + j]);
+        pool.add(group, amplitude[i] * applied[first + j] * projection[first + j]);
       }
     }
   }

@@ -76,7 +76,7 @@ export function surveyRows(
     begin: (head, firstRow, count) => {
       for (let i = 0; i < count; i++) {
         const row = head * queries + firstRow + i;
-        toLargest[i] = Math.exp(reference.quantities.lse.values[row] - reference.maximum[row]);
+        toLargest[i] = Math.exp(reference.denominator[row] - reference.maximum[row]);
       }
     },
     visit: ({ rows: count, firstKey, keys, stride, weights }) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../../oracles/index.js';
 import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
-import { anyKernelArithmetic, auditAccuracy } from '../../../src/audit/index.js';
+import { anyKernelArithmetic, auditAccuracy, judgeOutputs } from '../../../src/audit/index.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import { judgeOutputs as judgeBounds } from '../bounds/violations.js';
 import { decode } from '../damage.js';
@@ -54,6 +54,9 @@ describe.each(hostileFeatures)('a correct kernel on a hostile problem with %s', 
         { what, out, lse: hasLse ? lse : null },
       ]);
       expect(found.violations).toEqual([]);
+      const given = { out: outputs.out, lse: hasLse ? outputs.lse : null };
+      const { verdict } = judgeOutputs(problem, given, { reference, diagnose: false });
+      expect(verdict.findings, what).toEqual([]);
     },
   );
 });
