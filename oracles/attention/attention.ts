@@ -42,7 +42,7 @@ export interface ScaledReferenceQuantity extends ReferenceQuantity {
 export interface ReferenceQuantities {
   /** O, [batch, heads, queries, vDim]; its magnitude is Σ p|v| / Σ p, with the weights that O has. */
   readonly out: ScaledReferenceQuantity;
-  /** [batch, heads, queries]: natural log of Σ exp(score), with the sink if that is in it; −∞ for a sum of nothing. */
+  /** [batch, heads, queries]: natural log of Σ exp(score), with the sink if it is in; −∞ for a sum of nothing. */
   readonly lse: ReferenceQuantity;
   readonly [name: string]: ReferenceQuantity | undefined;
 }
@@ -89,7 +89,10 @@ const firstPrecision = 192;
 /** Weights below 2^-1000 of the largest are below what the double-double level keeps of its own. */
 const keptOctaves = 1000;
 
-/** The slower levels, in order, until one reaches the wanted accuracy, each on the keys whose weights it can tell from nothing. */
+/**
+ * The slower levels, in order, until one reaches the wanted accuracy, each on the keys whose weights it can tell from
+ * nothing.
+ */
 function escalate(
   row: Row,
   { law, constants }: Rules,

@@ -49,8 +49,9 @@ function plainDot(query: Float64Array, key: Float64Array): number {
  * Where the exponent of each key lies: the score in fp64, with the bound γ(d)·‖q‖·‖k‖ on
  * a dot product's error (Higham, Theorem 3.1: the order of the sum does not matter) and 16 roundings
  * more, of which the constant and its product take two, the ends of the interval one each, and the
- * comparison of two such ends two; an addend has those of its own product and of the sum, and its rest, too. With a softcap the
- * score is anywhere within the cap, which says something where there are addends, and else nothing: null.
+ * comparison of two such ends two; an addend has those of its own product and of the sum, and its rest, too.
+ * With a softcap the score is anywhere within the cap, which says something where there are addends, and else
+ * nothing: null.
  */
 export function exponentIntervals(
   row: Row,

@@ -83,6 +83,37 @@ describe('the oracle of problems with features', () => {
       });
   });
 
+  it('is within its radii with tiles and rows that see no key', () => {
+    const [queries, keys] = [4, 200];
+    const random = randomValues(testSeed);
+    // The second tile of 64 keys is hidden from all, the last query sees nothing, the first two tiles but one key.
+    const isSeen = (query: number, key: number) =>
+      (key < 64 || key >= 128) && query !== 3 && (query !== 0 || key === 63 || key > 130);
+    const pairs = (value: (query: number, key: number) => number) =>
+      new Uint8Array(queries * keys).map((_, at) => value(Math.floor(at / keys), at % keys));
+    const shape = [queries, keys];
+    const problem = filledProblem({ queries, keys, dim: 3, vDim: 2 }, random.normal, {
+      mask: { shape, data: pairs((query, key) => (isSeen(query, key) ? 1 : 0)) },
+      // Query 1 keeps no key.
+      dropout: {
+        kept: {
+          shape,
+          data: pairs((query) => (query !== 1 && random.integer(0, 1) === 0 ? 1 : 0)),
+        },
+        probability: 0.5,
+      },
+      bias: tensor('bf16', shape, random.normal),
+      alibiSlopes: tensor('fp32', [1], () => 2 ** -5),
+    });
+    checkLevels(problem, 'no sink');
+    for (const inLse of [true, false])
+      checkLevels({ ...problem, sink: { logits: tensor('bf16', [1], () => 1), inLse } }, 'sink');
+    const { quantities } = attentionOracle(problem);
+    const { values, radius } = quantities.out;
+    expect([...values.subarray(2, 4), ...values.subarray(6)]).toEqual([0, 0, 0, 0]);
+    expect([...radius.subarray(2, 4), ...radius.subarray(6)]).toEqual([0, 0, 0, 0]);
+  });
+
   it.each([null, 3])('holds what bias and ALiBi lose as they are added, softcap %s', (softcap) => {
     const random = randomValues(testSeed);
     for (const slope of [1, 1000, 2 ** 30]) {
