@@ -189,7 +189,8 @@ export function tileLevel(engine: TileEngine, block: QueryBlock, rules: Rules): 
       outRadius[c] =
         magnitude[c] === 0 && out[c] === 0 && largest === 0
           ? 0
-          : relative * (1 + 4 * relative) * magnitude[c] + floor;
+          : // Beyond the range of the analysis weights can be anything, negative too.
+            relative * (1 + 4 * relative) * Math.abs(magnitude[c]) + floor;
     }
     const denominator = logarithmOfSum(sum.high, reference + lift, trusted);
     const lse = sink?.inLse === false ? logarithmOfSum(total[i], reference, trusted) : denominator;
