@@ -100,7 +100,10 @@ export function fa2Configuration(
   const tiles = batch * heads * Math.ceil(queries / splitTileQueries);
   const blocks = Math.ceil(keys / splitBlockKeys(qkDim));
   const { splits: parts = 1 } = overrides;
-  const splits = parts === 'auto' ? chosenSplits(tiles, 2 * multiprocessors, blocks) : parts;
+  // Packed sequences are not split.
+  const chosen =
+    problem.sequences === undefined ? chosenSplits(tiles, 2 * multiprocessors, blocks) : 1;
+  const splits = parts === 'auto' ? chosen : parts;
   for (const [name, value, most] of [
     ['multiprocessors', multiprocessors, 2 ** 16],
     ['splits', splits, mostSplits],

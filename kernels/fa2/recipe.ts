@@ -63,7 +63,7 @@ export function fa2Recipe(
 }
 
 const captured =
-  'order of operations: PyTorch sources; every captured output and LSE equals silicon, head dimensions 64 and 128';
+  'order of operations: PyTorch sources; every captured output and LSE equals silicon, packed and grouped ones too, head dimensions 64 and 128';
 const sources = 'order of operations: [model] FlashAttention-2 sources; no GPU was compared';
 
 /** What the bits of FlashAttention-2's forward rest on in a configuration, a line each. */

@@ -1,5 +1,5 @@
 import type { FormatName } from '../../src/formats/index.js';
-import type { Problem } from '../../src/problem/index.js';
+import { featureNames, type FeatureName, type Problem } from '../../src/problem/index.js';
 import { kernelModel } from '../kernel-features.js';
 import type { KernelModel } from '../kernel-model.js';
 import { exactLaws, type ModelPromises, type PremiseDeclaration, scaleKinds } from '../promises.js';
@@ -29,7 +29,7 @@ function naiveModel({
     name,
     description,
     settings: [],
-    features: ['mask', 'segments', 'prefix', 'blockMask', 'sequences', 'rows', 'scales'],
+    features: Object.keys(featureNames) as FeatureName[],
     prepare: (problem, settings) => {
       checkKeys(name, [], settings);
       const { shape, outFormat, heads, runHead } = createNaiveAttention(
