@@ -50,7 +50,7 @@ export function kernelModel(entry: KernelModel): KernelModel {
   const orRows: readonly FeatureName[] = [...features, 'rows'];
   return {
     ...entry,
-    prepare: ofProblem(entry.prepare),
+    prepare: ofProblem(entry.prepare, [...features, ...(entry.emulated ?? [])]),
     attribute: ofProblem(entry.attribute),
     arithmetic: ofProblem(entry.arithmetic, orRows),
     exponentials: ofProblem(entry.exponentials, orRows),

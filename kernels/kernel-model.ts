@@ -67,6 +67,8 @@ export interface KernelModel {
    * `kernelModel` makes an entry that refuses the rest.
    */
   readonly features: readonly FeatureName[];
+  /** Those that an emulation takes beside them, of which there are no bounds and no attribution. */
+  readonly emulated?: readonly FeatureName[];
   /**
    * Makes the model ready for a problem. Settings that are not chosen are what the kernel would choose.
    * @throws RequestError for a problem that the kernel does not take, an unknown key or a bad value

@@ -42,7 +42,7 @@ const settings: readonly KernelSetting[] = [
   { key: 'descale.k', description: 'the same for K' },
   {
     key: 'descale.v',
-    description: 'what fp8 V is multiplied by, at the end; an audit knows of no descale',
+    description: 'what fp8 V is multiplied by, at the end; a problem may have them by head',
   },
   {
     key: 'splits',
@@ -172,6 +172,7 @@ export const fa4Model: KernelModel = kernelModel({
   description: "FlashAttention-4's forward, instruction by instruction, bit for bit",
   settings,
   features: fa4Features,
+  emulated: ['scales'],
   prepare: (problem, texts) => {
     checkKeys('fa4', settings, texts);
     const variant = variantSetting(texts);

@@ -7,9 +7,15 @@ import { type ForwardSteps, recipeSteps } from '../online-softmax/steps.js';
 import { fa4Recipe, tileSetting, type TileSetting } from './recipe.js';
 import type { CombineSteps } from './split-combine.js';
 import { type Problem, problemShape, type ProblemShape } from '../../src/problem/index.js';
+import { problemDescales, withoutScales } from './descales.js';
 import { createForward } from '../online-softmax/forward.js';
 import { otherTileOfCta, queryTiles } from '../online-softmax/key-blocks.js';
-import { fa4Configuration, type Fa4Configuration, type Fa4Overrides } from './configuration.js';
+import {
+  type Descale,
+  fa4Configuration,
+  type Fa4Configuration,
+  type Fa4Overrides,
+} from './configuration.js';
 
 /** What a variation of the forward may look at when it is about to change a tile's steps. */
 export interface VariationContext extends TileSetting {
@@ -66,6 +72,45 @@ export interface Fa4ForwardOptions {
  */
 export function createFa4Forward(problem: Problem, options: Fa4ForwardOptions = {}): Fa4Forward {
   const shape = problemShape(problem);
+  const descales = problemDescales(problem, shape);
+  return descales === null
+    ? createPlainForward(problem, shape, options)
+    : createDescaledForward(withoutScales(problem), shape, descales, options);
+}
+
+/** A forward for each set of descales: every tile is one head's, and takes those of its kv head. */
+function createDescaledForward(
+  stored: Problem,
+  shape: ProblemShape,
+  descales: readonly Descale[],
+  options: Fa4ForwardOptions,
+): Fa4Forward {
+  const forwards = new Map<string, Fa4Forward>();
+  const ofHead = descales.map((descale) => {
+    const key = Object.values(descale).join();
+    const configuration = { ...options.configuration, descale };
+    const forward =
+      forwards.get(key) ?? createPlainForward(stored, shape, { ...options, configuration });
+    forwards.set(key, forward);
+    return forward;
+  });
+  const plain = createPlainForward(stored, shape, options);
+  const { heads, kvHeads, groupSize, queries } = shape;
+  return {
+    ...plain,
+    runTile: (tile) => {
+      const head = Math.floor(plain.rowsOf(tile).first / Math.max(1, queries));
+      const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+      return ofHead[kv].runTile(tile);
+    },
+  };
+}
+
+function createPlainForward(
+  problem: Problem,
+  shape: ProblemShape,
+  options: Fa4ForwardOptions,
+): Fa4Forward {
   const configuration = fa4Configuration(problem, shape, options.configuration);
   const { variation, execution } = options;
   const own = tileSetting(problem, configuration);
