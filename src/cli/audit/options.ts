@@ -135,7 +135,7 @@ Examples:
   flashproof audit dump.safetensors --as eager
   flashproof audit dump.safetensors --premise scores=bf16,partials=bf16
   flashproof audit dump.safetensors --output :out --identify
-  flashproof audit long.safetensors --rows 4096 --seed 7
+  flashproof audit dump.safetensors --rows 4096 --seed 7
   flashproof audit dump.safetensors --output :mine --compare old=:torch
   flashproof audit dump.safetensors "dumps/*.safetensors" --html audit.html
 
