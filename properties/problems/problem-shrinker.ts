@@ -1,4 +1,5 @@
 import type { Window } from '../../src/problem/index.js';
+import { simplerFeatures } from './features/feature-shrinker.js';
 import { tensorNames, tensorShape, type PlainProblem, type TensorName } from './plain-problem.js';
 import type { ResolvedConstraints } from './problem-constraints.js';
 import { smallerShapes } from './shape-shrinker.js';
@@ -124,6 +125,7 @@ function* smaller(plain: PlainProblem, constraints: ResolvedConstraints): Genera
 const passes: readonly Pass[] = [
   restarting(smaller),
   restarting(simplerMasks),
+  restarting(simplerFeatures),
   restarting(simplerScales),
   ...tensorNames.map((name) =>
     overValues(name, true, ({ values }) => simplerTensors(values[name])),
