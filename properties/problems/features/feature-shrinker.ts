@@ -17,16 +17,13 @@ function places(count: number): number[] {
   return Array.from({ length: count }, (_, place) => place);
 }
 
-/** The sequences without one that is empty, and what is broadcast without its part. */
-function withoutEmpty(
+/** The features with some of the sequences left, of which the others are empty, and what is broadcast to them. */
+function withSequences(
   features: ProblemFeatures,
   sequences: readonly Sequence[],
+  kept: readonly number[],
   heads: number,
-): ProblemFeatures | null {
-  const kept = places(sequences.length).filter(
-    (index) => sequences[index].queries + sequences[index].keys > 0,
-  );
-  if (kept.length === sequences.length || kept.length === 0) return null;
+): ProblemFeatures {
   const { sequences: all, ...rest } = features;
   void all;
   const most = (of: (sequence: Sequence) => number) =>
@@ -42,6 +39,22 @@ function withoutEmpty(
   };
 }
 
+/** The sequences without those that are empty, all of them or the last. */
+function* withoutEmpty(
+  features: ProblemFeatures,
+  sequences: readonly Sequence[],
+  heads: number,
+): Generator<ProblemFeatures> {
+  const all = places(sequences.length);
+  const isEmpty = (index: number) => sequences[index].queries + sequences[index].keys === 0;
+  const kept = all.filter((index) => !isEmpty(index));
+  const last = all.filter(isEmpty).at(-1);
+  if (last === undefined) return;
+  if (kept.length > 0) yield withSequences(features, sequences, kept, heads);
+  const others = all.filter((index) => index !== last);
+  if (others.length > 0) yield withSequences(features, sequences, others, heads);
+}
+
 /** Fewer sequences: without those that are empty, and without the rows of one. */
 function* fewerSequences(
   plain: PlainProblem,
@@ -50,8 +63,9 @@ function* fewerSequences(
   const { features, sizes } = plain;
   const sequences = features?.sequences;
   if (features === undefined || sequences === undefined) return;
-  const compact = withoutEmpty(features, sequences, sizes.kvHeads * sizes.groupSize);
-  if (compact !== null) yield { ...plain, features: compact };
+  const heads = sizes.kvHeads * sizes.groupSize;
+  for (const compact of withoutEmpty(features, sequences, heads))
+    yield { ...plain, features: compact };
   for (const { firstQuery, queries, firstKey, keys } of sequences) {
     if (queries + keys === 0) continue;
     const left = {
