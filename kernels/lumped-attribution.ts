@@ -14,6 +14,7 @@ import {
   type Problem,
   type ProblemShape,
 } from '../src/problem/index.js';
+import { rowFeatures } from './naive/index.js';
 import type { AttributedKernel, TechniqueDefinition } from './techniques.js';
 import { checkChoices } from './run-groups.js';
 
@@ -50,18 +51,26 @@ const definitions: Readonly<Record<string, TechniqueDefinition>> = {
 /** Attention of rows [first, first + rows) of all rows, in fp64 by the definition. */
 function float64Attention(
   problem: Problem,
-  { heads, kvHeads, groupSize, queries, keys, qkDim, vDim }: ProblemShape,
+  shape: ProblemShape,
   { first, rows }: { readonly first: number; readonly rows: number },
 ): UnroundedRows {
+  const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const [q, k, v] = [problem.q, problem.k, problem.v].map((tensor) => decodeTensor(tensor));
   const [law, mask] = [scoreLaw(problem), problemMask(problem)];
+  const featuresOf = rowFeatures(problem, shape);
+  const share = 1 - (problem.dropout?.probability ?? 0);
   const out = new Float64Array(rows * vDim);
   const lse = new Float64Array(rows).fill(-Infinity);
   for (let row = 0; row < rows; row++) {
     const head = Math.floor((first + row) / queries);
     const query = (first + row) % queries;
     const ranges = mask.ranges(head, query);
-    if (countKeys(ranges) === 0) continue;
+    const { sink, kept } = featuresOf(head, query);
+    const inLse = problem.sink?.inLse ?? false;
+    if (countKeys(ranges) === 0) {
+      if (inLse) lse[row] = sink;
+      continue;
+    }
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     const visible = [...keysOf(ranges)];
     const scores = visible.map((key) => {
@@ -70,13 +79,15 @@ function float64Attention(
         product += q[(first + row) * qkDim + t] * k[(kv * keys + key) * qkDim + t];
       return scoreOf(law, product, head, query, key);
     });
-    const largest = scores.reduce((a, b) => Math.max(a, b));
+    const largest = scores.reduce((a, b) => Math.max(a, b), sink);
     const weights = scores.map((score) => Math.exp(score - largest));
-    const sum = weights.reduce((a, b) => a + b, 0);
-    lse[row] = largest + Math.log(sum);
+    const ofKeys = weights.reduce((a, b) => a + b, 0);
+    const sum = sink === -Infinity ? ofKeys : ofKeys + Math.exp(sink - largest);
+    lse[row] = largest + Math.log(inLse ? sum : ofKeys);
     visible.forEach((key, j) => {
       for (let c = 0; c < vDim; c++)
-        out[row * vDim + c] += (weights[j] / sum) * v[(kv * keys + key) * vDim + c];
+        out[row * vDim + c] +=
+          (((kept?.[j] ?? 1) * weights[j]) / sum / share) * v[(kv * keys + key) * vDim + c];
     });
   }
   return { out, lse };

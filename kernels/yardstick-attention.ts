@@ -7,6 +7,7 @@ import {
   type ProblemShape,
   type Tensor,
 } from '../src/problem/index.js';
+import { rowFeatures } from './naive/index.js';
 
 /** Queries whose scores are held at once. */
 const tileRows = 64;
@@ -49,11 +50,11 @@ function divide(values: Float64Array, divisor: number): void {
   for (let i = 0; i < values.length; i++) values[i] /= divisor;
 }
 
-/** Scores of a row to its weights, e^(score − largest) / Σ e^(score − largest), in place. */
-function softmax(scores: Float64Array): void {
-  let largest = -Infinity;
+/** Scores of a row to its weights, e^(score − largest) / Σ e^(score − largest), in place; the sink is in the sum. */
+function softmax(scores: Float64Array, sink: number): void {
+  let largest = sink;
   for (let j = 0; j < scores.length; j++) if (scores[j] > largest) largest = scores[j];
-  let total = 0;
+  let total = sink === -Infinity ? 0 : Math.exp(sink - largest);
   for (let j = 0; j < scores.length; j++) {
     scores[j] = Math.exp(scores[j] - largest);
     total += scores[j];
@@ -89,8 +90,8 @@ function addWeightedRows(
 /**
  * The yardstick of FlashAttention's tests: attention in the input format, as they compute it
  * (`attention_ref` without upcast and with reordered operations): every tensor is rounded to the
- * format of Q, to nearest even: K·scale, the scores, the softcapped scores, the weights, the output;
- * sums are in fp64. Returns the output's values, [batch, heads, queries, vDim].
+ * format of Q, to nearest even: K·scale, the scores, the softcapped scores, those with a bias, the weights, the output;
+ * sums are in fp64. A sink is in the sum of a row; dropout multiplies the weights by 0 or 1/(1 − p), which are not rounded again. Returns the output's values, [batch, heads, queries, vDim].
  */
 export function yardstickAttention(problem: Problem, shape: ProblemShape): Float64Array {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
@@ -112,6 +113,9 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
     loaded = kv;
   };
   const mask = problemMask(problem, shape);
+  const featuresOf = rowFeatures(problem, shape);
+  const isAdded = problem.bias !== undefined || problem.alibiSlopes !== undefined;
+  const share = 1 - (problem.dropout?.probability ?? 0);
   /** The products of a row of Q with the keys of some ranges, into `scores`. */
   const score = (
     scores: Float64Array,
@@ -152,8 +156,14 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
       ofRows.forEach((ofRow, i) => score(ofRow, q, i, ranges[i]));
       roundAll(scores);
       if (softcap !== null) cap(scores, softcap);
-      ofRows.forEach(softmax);
+      const features = ofRows.map((_, i) => featuresOf(head, first + i));
+      if (isAdded) {
+        ofRows.forEach((ofRow, i) => features[i].addend?.forEach((x, j) => (ofRow[j] += x)));
+        roundAll(scores);
+      }
+      ofRows.forEach((ofRow, i) => softmax(ofRow, features[i].sink));
       roundAll(scores);
+      ofRows.forEach((ofRow, i) => features[i].kept?.forEach((x, j) => (ofRow[j] *= x / share)));
       const tile = out.subarray(row * vDim, (row + rows) * vDim);
       ofRows.forEach((weights, i) =>
         addValues(tile.subarray(i * vDim, (i + 1) * vDim), weights, ranges[i]),
