@@ -7,7 +7,14 @@ import {
   round,
   smallestNormal,
 } from '../../formats/index.js';
-import { keysOf, type Problem, problemMask, type ProblemShape } from '../../problem/index.js';
+import {
+  keptWeights,
+  keysOf,
+  type Problem,
+  problemMask,
+  type ProblemShape,
+  scoreLaw,
+} from '../../problem/index.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
 import { resolvePremises, workingFormat } from './premises.js';
 
@@ -121,6 +128,10 @@ export function createDeclaredRows(
   }
 
   const mask = problemMask(problem, shape);
+  const { addend } = scoreLaw(problem, shape);
+  const kept = keptWeights(problem, shape);
+  const sinks = problem.sink === undefined ? null : decodeTensor(problem.sink.logits);
+  const [added, isKept] = [new Float64Array(1), new Uint8Array(1)];
 
   return (row) => {
     const head = Math.floor(row / queries);
@@ -138,19 +149,29 @@ export function createDeclaredRows(
       if (!isRooted && !isOfQuery) score = ofScores(score * scale);
       else if (isRooted && scale < 0) score = -score;
       if (softcap !== null) score = ofScores(softcap * Math.tanh(score / softcap));
+      if (addend !== null) {
+        addend(head, row % queries, visible[j], added);
+        score = ofScores(score + added[0]);
+      }
       scores[j] = score;
       most = Math.max(most, score);
     }
+    const ofKeys = most;
+    const sink = sinks?.[head % heads] ?? -Infinity;
+    most = Math.max(most, sink);
+    const ofSink = sink === -Infinity ? 0 : Math.fround(Math.exp(sink - most));
     const weights = scores.map((s) => Math.fround(Math.exp(s - most)));
     const rounded = weights.map(ofWeights);
     const isRounded = declared.rowSum === 'after-rounding';
-    const total = (isRounded ? rounded : weights).reduce((sum, p) => Math.fround(sum + p), 0);
+    const total = (isRounded ? rounded : weights).reduce((sum, p) => Math.fround(sum + p), ofSink);
     const applied = dividesFirst ? weights.map((p) => ofWeights(p / total)) : rounded;
     const out = new Float64Array(vDim);
     let sums = new Float64Array(vDim);
     const divisor = dividesFirst ? 1 : total;
     for (let j = 0; j < visible.length; j++) {
-      const p = applied[j];
+      kept?.fill(head, row % queries, visible[j], isKept);
+      const isDropped = kept !== null && isKept[0] === 0;
+      const p = isDropped ? 0 : applied[j] / (kept?.share ?? 1);
       const at = visible[j] * vDim;
       if (declared.pvAccumulator === undefined)
         for (let c = 0; c < vDim; c++) sums[c] = Math.fround(sums[c] + p * value[at + c]);
@@ -161,6 +182,12 @@ export function createDeclaredRows(
         out[c] += ofPartials === null ? sums[c] / divisor : ofPartials(sums[c] / divisor);
       sums = new Float64Array(vDim);
     }
-    return { out: out.map(ofOutput), lse: most + Math.log(total) };
+    if (sink === -Infinity || problem.sink?.inLse === true)
+      return { out: out.map(ofOutput), lse: most + Math.log(total) };
+    const alone = scores.reduce(
+      (sum, s) => Math.fround(sum + Math.fround(Math.exp(s - ofKeys))),
+      0,
+    );
+    return { out: out.map(ofOutput), lse: ofKeys + Math.log(alone) };
   };
 }
