@@ -90,6 +90,7 @@ describe.each([...kernelModels, toyModel])('the features of $name', (model) => {
     for (const [name, request] of Object.entries(requests)) {
       const isTaken =
         model.features.includes(feature) ||
+        (name === 'prepare' && (model.emulated ?? []).includes(feature)) ||
         (feature === 'rows' && (name === 'arithmetic' || name === 'exponentials'));
       if (isTaken) expect(() => request(model, problem)).not.toThrow(/takes no/);
       else

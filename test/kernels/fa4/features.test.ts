@@ -57,7 +57,7 @@ describe('the forward on features', () => {
     ['a bias that hides', 'one score_mod, but the problem has softcap and bias'],
     ['a block mask', 'takes multiples of 128 and 128'],
     ['dropout', 'fa4 takes no dropout'],
-    ['factors', 'fa4 takes no factors of q, k or v'],
+    ['factors', 'q_descale differs within a head of K'],
     ['a sample of rows', 'fa4 takes no sample of rows'],
   ])('refuses %s', (name, message) => {
     expect(() => fa4Model.prepare(drawn(name), new Map())).toThrow(message);
