@@ -80,6 +80,17 @@ export {
   type Closeness,
   type OutputDifference,
 } from './output-difference.js';
+export {
+  judgeSplits,
+  mergeParts,
+  otherRules,
+  requestedRule,
+  type JudgedSplits,
+  type MergeJudgement,
+  type PartialResults,
+  type SplitAudit,
+  type SplitRule,
+} from './splits/index.js';
 export { signedRankTest, type SignedRank } from './signed-rank.js';
 export type { RowStatistics } from './row-statistics.js';
 export type { PremiseDeclaration } from '../../kernels/index.js';

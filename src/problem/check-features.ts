@@ -1,6 +1,7 @@
 import { decodeToFloat64, formats, type Tensor } from '../formats/index.js';
 import { RequestError } from '../request-error.js';
 import type { BlockMask, Sequence } from './features.js';
+import type { KeyRange } from './key-ranges.js';
 import type { Problem, ProblemShape } from './problem.js';
 
 function requireBroadcast(
@@ -117,6 +118,21 @@ function checkBlockNumbers({ counts, indices, blockKeys }: BlockMask, keys: numb
   });
 }
 
+/** @throws RequestError for ranges that are not one for each sequence, within its keys */
+function checkKeyRanges(keyRanges: readonly KeyRange[], keys: readonly number[]): void {
+  if (keyRanges.length !== keys.length)
+    throw new RequestError(
+      `there are ${keyRanges.length} ranges of keys for ${keys.length} sequences; give one for each`,
+    );
+  keyRanges.forEach(({ begin, end }, sequence) => {
+    const isWhole = Number.isSafeInteger(begin) && Number.isSafeInteger(end);
+    if (!isWhole || begin < 0 || end < begin || end > keys[sequence])
+      throw new RequestError(
+        `the range of keys of sequence ${sequence} is ${begin} to ${end}; give one within its ${keys[sequence]} keys`,
+      );
+  });
+}
+
 /**
  * Checks features but for the elements of their tensors: see `checkFeatureElements`.
  * @throws RequestError for a feature whose sizes or numbers do not fit, and for features that do not go together
@@ -124,7 +140,7 @@ function checkBlockNumbers({ counts, indices, blockKeys }: BlockMask, keys: numb
 export function checkFeatureSizes(problem: Problem, shape: ProblemShape): void {
   const { batch, heads, queries, keys } = shape;
   const { mask, bias, alibiSlopes, sink, segments, prefix, blockMask, dropout } = problem;
-  const { sequences, rows } = problem;
+  const { sequences, rows, keyRanges } = problem;
   const whole = wholeSizes(problem, shape);
   if (rows !== undefined && rows.queries.length !== batch * heads * queries)
     throw new RequestError(
@@ -150,6 +166,11 @@ export function checkFeatureSizes(problem: Problem, shape: ProblemShape): void {
   if (prefix !== undefined && (!Number.isSafeInteger(prefix) || prefix < 0))
     throw new RequestError(`prefix is ${prefix}; give a whole number of keys, 0 or more`);
   if (blockMask !== undefined) checkBlockSizes(blockMask, whole);
+  if (keyRanges !== undefined)
+    checkKeyRanges(
+      keyRanges,
+      sequences?.map((one) => one.keys) ?? new Array<number>(batch).fill(keys),
+    );
   if (dropout !== undefined) {
     requireBroadcast('dropout_mask', dropout.kept, whole);
     if (!(dropout.probability >= 0 && dropout.probability < 1))

@@ -1,4 +1,5 @@
 import type { Tensor } from '../formats/index.js';
+import type { KeyRange } from './key-ranges.js';
 
 /** Truths in row-major order: 0 is false, all else true. */
 export interface BooleanTensor {
@@ -79,6 +80,11 @@ export interface ProblemFeatures {
    * masks, biases and slopes are each sequence's own (a broadcastable tensor's queries and keys count within it).
    */
   readonly sequences?: readonly Sequence[];
+  /**
+   * The keys of a part of a split problem, of each sequence (or batch entry), counted within it: no other is seen. All other
+   * masks are as without it.
+   */
+  readonly keyRanges?: readonly KeyRange[];
   /** For a sample of rows; masks, biases and sequences are those of the whole problem. */
   readonly rows?: RowSelection;
 }
@@ -97,6 +103,7 @@ export const featureNames = {
   blockMask: 'a block mask',
   dropout: 'dropout',
   sequences: 'packed sequences',
+  keyRanges: 'ranges of keys',
   rows: 'a sample of rows',
   scales: 'factors of q, k or v',
 } as const satisfies Readonly<Record<FeatureName, string>>;

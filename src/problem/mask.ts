@@ -25,18 +25,19 @@ type MaskPart = (place: RowPlace) => readonly KeyRange[];
 /**
  * The mask of a problem. A query sees a key where all of these allow it: causal and window, aligned to the
  * bottom right (the last query of a sequence sits on its last key), or the prefix in their place; `mask`;
- * `segments`; `blockMask`; a `bias` above −∞; and of packed sequences only its own. Without features a query sees one range at
+ * `segments`; `blockMask`; `keyRanges`; a `bias` above −∞; and of packed sequences only its own. Without features a query sees one range at
  * most, in every head the same.
  * @throws RequestError as `problemShape`, where no shape is given
  */
 export function problemMask(problem: Problem, shape: ProblemShape = problemShape(problem)): Mask {
   const placeOf = rowPlaces(problem, shape);
-  const { mask, bias, segments, blockMask, prefix = 0 } = problem;
+  const { mask, bias, segments, blockMask, keyRanges, prefix = 0 } = problem;
   const parts: MaskPart[] = [
     ...(mask === undefined ? [] : [tensorPart(mask)]),
     ...(bias === undefined ? [] : [biasPart(bias)]),
     ...(segments === undefined ? [] : [segmentsPart(segments)]),
     ...(blockMask === undefined ? [] : [blocksPart(blockMask)]),
+    ...(keyRanges === undefined ? [] : [keyRangesPart(keyRanges)]),
   ];
   const ofDiagonal: MaskPart = (place) => {
     const range = diagonalRange(problem, place, place.query);
@@ -141,6 +142,14 @@ function segmentsPart({ queries, keys }: Segments): MaskPart {
   };
 }
 
+/** The keys of a part of a split problem. */
+function keyRangesPart(keyRanges: readonly KeyRange[]): MaskPart {
+  return ({ sequence }) => {
+    const { begin, end } = keyRanges[sequence];
+    return begin < end ? [{ begin, end }] : noKeys;
+  };
+}
+
 /** The keys of the blocks that a query's block of queries sees. */
 function blocksPart({ counts, indices, blockQueries, blockKeys }: BlockMask): MaskPart {
   const strides = broadcastStrides([...counts.shape, 1]);
@@ -170,8 +179,8 @@ function blocksPart({ counts, indices, blockQueries, blockKeys }: BlockMask): Ma
  * @throws RequestError where the query sees several ranges, or heads see different ones
  */
 export function visibleKeys(problem: Problem, shape: ProblemShape, row: number): KeyRange {
-  const { mask, bias, segments, blockMask, sequences, rows } = problem;
-  const features = [mask, bias, segments, blockMask, sequences, rows];
+  const { mask, bias, segments, blockMask, keyRanges, sequences, rows } = problem;
+  const features = [mask, bias, segments, blockMask, keyRanges, sequences, rows];
   if (features.some((feature) => feature !== undefined))
     throw new RequestError(
       'this kernel takes causal and window masks alone; leave out masks, biases, segments, blocks and packed sequences',

@@ -52,6 +52,7 @@ const withFeature: Readonly<Record<FeatureName, Partial<Problem>>> = {
       { firstQuery: 2, queries: 4, firstKey: 4, keys: 2 },
     ],
   },
+  keyRanges: { keyRanges: [{ begin: 2, end: 5 }] },
   rows: { rows: { queries: Int32Array.of(0, 2, 4, 6, 8, 9), of: 10 } },
   scales: {
     k: {

@@ -26,9 +26,11 @@ import {
   type AuditReport,
   type JudgedReport,
   type Provenance,
+  withSplits,
 } from '../../src/report/json/audit-report.js';
 import type { ComparedOutput } from '../../src/report/html/index.js';
 import { createOutputComparer } from '../../src/jobs/index.js';
+import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
 import { reportedComparison } from '../../src/report/json/reported-comparison.js';
 import { filledProblem, pseudorandom, tensor } from '../setup/problems.js';
 
@@ -377,11 +379,29 @@ const comparedPacked: JudgedReport = {
   comparison: reportedComparison(packedOutputs),
 };
 
+/** Parts, of which one is wrong, and their merge, which is not what was given. */
+const splits: ReportedSplits = {
+  rule: 'blocks of 64 keys, as FlashAttention divides them',
+  instead: 'equal parts',
+  parts: [
+    { keys: [{ begin: 0, end: 16 }], pass: true, sentence: 'PASS: it is right.', holds: null },
+    { keys: [{ begin: 16, end: 24 }], pass: false, sentence: 'FAIL: it is wrong.', holds: 0 },
+  ].map((part, split) => ({ split, ...part, boundUsed: 0.25, largestError: 'Infinity' })),
+  merge: { pass: false, used: 7, lseUsed: 0.5, causes: ['part 1 was left out of the merge'] },
+};
+
+/** The report of an output with parts. */
+export const splitReport: JudgedReport = withSplits(
+  judgedCases['pass']!.report as JudgedReport,
+  splits,
+);
+
 /** Every report, by name. */
 export const reports: readonly (readonly [name: string, report: AuditReport])[] = [
   ...Object.entries(judgedCases).map(([name, { report }]) => [name, report] as const),
   ['outputs compared', comparedReport],
   ['outputs of packed sequences compared', comparedPacked],
+  ['parts of a split problem', splitReport],
   ['execution failure', executionFailure],
 ];
 

@@ -6,7 +6,7 @@ import {
   type ReportedComparison,
 } from '../../src/report/json/index.js';
 import { renderAudit } from '../../src/report/text/index.js';
-import { comparedOutputs, comparedReport } from './cases.js';
+import { comparedOutputs, comparedReport, splitReport } from './cases.js';
 
 const [exact, scaled] = comparedOutputs;
 
@@ -60,5 +60,24 @@ describe('outputs side by side', () => {
     const same = { ...scaled!, difference: { ...scaled!.difference!, differing: 0 } };
     const equal = { ...comparedReport, comparison: reportedComparison([exact!, same]) };
     expect(renderAudit(equal)).toContain('Differ  nowhere: they are the same numbers');
+  });
+});
+
+describe('the parts of a split problem', () => {
+  it('fail the report where one does, and are a table with their keys', () => {
+    const { verdict } = splitReport;
+    expect(verdict.pass).toBe(false);
+    expect(verdict.sentence).toMatch(
+      /^FAIL: part 1 of 2 \(keys 16 to 23\) is wrong: it holds the result of part 0/,
+    );
+    expect(verdict.findings.map(({ test }) => test)).toEqual(['split-part', 'split-merge']);
+    expect(verdict.notes.join()).toContain('and not of equal parts');
+    for (const columns of [60, 80]) {
+      const text = renderAudit(splitReport, { columns });
+      expect(text).toMatch(/part 0 +25 % +Infinity +PASS +keys 0 to 15/);
+      expect(text).toMatch(/part 1 +25 % +Infinity +FAIL +keys 16 to 23/);
+      expect(text).toMatch(/merge +700 % +FAIL/);
+      for (const line of text.split('\n')) expect([...line].length).toBeLessThanOrEqual(columns);
+    }
   });
 });

@@ -90,6 +90,8 @@ function outcomes(suite: XmlElement): Record<string, string> {
 /** The test case that a finding fails. */
 const legOf: Readonly<Record<string, string>> = {
   execution: 'execution',
+  'split-part': 'parts',
+  'split-merge': 'parts',
   'non-finite': 'non-finite',
   'element-bound': 'element bound',
   'element-spread': 'spread',
@@ -122,7 +124,8 @@ describe.each(reports)('%s as JUnit XML', (_, report) => {
 
   test('has a test case per test, failed by its findings alone', () => {
     const live = report.inputs.command === null ? [] : ['execution'];
-    expect(childNames(suite)).toEqual([...live, ...legs]);
+    const parts = report.splits === null ? [] : ['parts'];
+    expect(childNames(suite)).toEqual([...live, ...parts, ...legs]);
     const failed = Object.entries(outcomes(suite)).filter(([, outcome]) => outcome === 'failure');
     const expected = new Set(report.verdict.findings.map(({ test }) => legOf[test]));
     if (verdictWord(report) === 'NOT JUDGED') expected.add('has a bound');

@@ -17,8 +17,10 @@ import {
   structureIn,
 } from './cases.js';
 
-/** The reports of one output each; those of several side by side have a test of their own. */
-const reports = allReports.filter(([, { comparison }]) => comparison === null);
+/** The reports of one output each; those of several, and of parts, have tests of their own. */
+const reports = allReports.filter(
+  ([, { comparison, splits }]) => comparison === null && splits === null,
+);
 
 const ansiCode = /\x1b\[[0-9;]*m/g;
 const red = '\x1b[31m';

@@ -51,6 +51,7 @@ const kindOfFeature: Readonly<Record<FeatureName, FeatureKind | null>> = {
   blockMask: 'block-mask',
   dropout: 'dropout',
   sequences: 'packed',
+  keyRanges: null,
   rows: null,
   scales: 'descale',
 };

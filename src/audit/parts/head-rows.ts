@@ -52,7 +52,8 @@ function ofHeadInSequences<T extends Sized>(tensor: T, kept: number, { head }: H
 
 /** What a head has of the features of a problem, all of its queries. */
 function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
-  const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout, sequences } = problem;
+  const { mask, bias, alibiSlopes, sink, segments, blockMask, dropout, keyRanges, sequences } =
+    problem;
   const cut = sequences === undefined ? ofHead : ofHeadInSequences;
   // The sizes of segments are [batch, length] or [length].
   const ofBatch = <T extends Sized>(tensor: T): T => {
@@ -80,6 +81,9 @@ function featuresOfHead(problem: Problem, place: HeadPlace): ProblemFeatures {
     }),
     ...(blockMask && { blockMask: ofBlocks(blockMask) }),
     ...(dropout && { dropout: { ...dropout, kept: cut(dropout.kept, 2, place) } }),
+    ...(keyRanges && {
+      keyRanges: sequences === undefined ? [keyRanges[place.batch]] : keyRanges,
+    }),
   };
 }
 

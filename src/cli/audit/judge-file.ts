@@ -58,6 +58,7 @@ import {
   type JudgedOutputs,
 } from './judged-outputs.js';
 import { auditOptions, type AuditCommandOptions } from './options.js';
+import { judgeSplitResults, naturalLse, readSplits } from './split-results.js';
 
 /** What the options say: the same for every file that is judged by them. */
 export interface AuditSettings {
@@ -170,6 +171,16 @@ async function obtainOutputs(
   return execution.ok ? { judged: execution.outputs } : { failure: execution.reason };
 }
 
+/** Outputs whose LSE is a natural logarithm, by --lse-base. */
+function withNaturalLse(
+  judged: JudgedOutputs,
+  { kernel, lseBase }: AuditCommandOptions,
+): JudgedOutputs {
+  const { lse } = judged.outputs;
+  if (lse === null || kernel !== undefined) return judged;
+  return { ...judged, outputs: { ...judged.outputs, lse: naturalLse(lse, lseBase) } };
+}
+
 /** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
 async function originOf(
   { file, read }: OpenProblem,
@@ -249,7 +260,8 @@ export async function judgeFile(
       const page = (await html?.render(report, null, [], null)) ?? null;
       return { report, page, identification: null, sketch: null };
     }
-    const { judged } = obtained;
+    const judged = withNaturalLse(obtained.judged, options);
+    const splits = await readSplits(file, open.reading, options);
     const result = await auditKernel(
       {
         problem,
@@ -274,10 +286,11 @@ export async function judgeFile(
     );
     const { identification } = result;
     const compared = await compareVersions(comparison, open, judged, result);
+    const withParts = judgeSplitResults(result, splits, falseAlarmRate);
     const report =
       compared.length === 0
-        ? result.report
-        : { ...result.report, comparison: reportedComparison(compared) };
+        ? withParts
+        : { ...withParts, comparison: reportedComparison(compared) };
     const identified = identification === null ? null : renderIdentification(identification);
     return {
       report,

@@ -32,9 +32,35 @@ function flagList(keys: readonly string[]): string {
   return [...flags.slice(0, -2), flags.slice(-2).join(' and ')].join(', ');
 }
 
+/** The options for partial results of a split problem. */
+const splitOptions = {
+  outPartial: {
+    argument: '<file[:tensor]>',
+    description: "O of each split, [splits, …] (default: the file's out_partial)",
+  },
+  lsePartial: {
+    argument: '<file[:tensor]>',
+    description: "the LSE of each split (default: the file's lse_partial)",
+  },
+  splitBlock: {
+    argument: '<keys>',
+    description: 'keys of a block, of which each split has as many',
+  },
+  splitBoundaries: {
+    argument: '<keys>',
+    description: 'where splits begin and the last ends, as in 0,512,1024',
+  },
+} as const;
+
 /** The options of `flashproof audit`. */
 export const auditOptions = optionRows({
   ...outputOptions,
+  lseBase: {
+    argument: '<base>',
+    description: 'of all LSEs that are read: e (the default) or 2',
+    completes: ['e', '2'],
+  },
+  ...splitOptions,
   exec: {
     argument: '<command>',
     description: 'run a live kernel over the process protocol instead',

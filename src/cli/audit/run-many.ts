@@ -44,7 +44,9 @@ function judgingWords(options: AuditCommandOptions): string[] {
 /** @throws RequestError for outputs in one file, which cannot be those of several problems */
 function rejectSharedOutput(options: AuditCommandOptions): void {
   const named = [
-    ...outputKeys.map((key) => [flagOf(key), options[key]] as const),
+    ...[...outputKeys, 'outPartial' as const, 'lsePartial' as const].map(
+      (key) => [flagOf(key), options[key]] as const,
+    ),
     ...compareArguments(options.compare ?? [], '').map(
       ({ output }) => [flagOf('compare'), output] as const,
     ),

@@ -26,14 +26,45 @@ export interface TensorReading {
   readonly problem: Problem;
 }
 
-/** An output in its canonical shape. */
-function canonicalOutput(
+/**
+ * An output in its canonical shape.
+ * @throws RequestError for a shape that an output of packed sequences cannot have
+ */
+export function canonicalOutput(
   tensor: SourcedTensor['tensor'],
   quantity: Quantity,
   { headsFirst, problem }: TensorReading,
 ): SourcedTensor['tensor'] {
   if (problem.sequences !== undefined) return gatherOutput(problem, quantity, tensor);
   return quantity.row === 'vector' && !headsFirst ? toHeadsFirst(tensor) : tensor;
+}
+
+/**
+ * Reads what `<file>[:<tensor>]` names, as it lies there.
+ * @param fallback its name where only a file is named that holds several tensors
+ * @throws RequestError when the file cannot be read or the choice of the tensor is not clear
+ */
+export async function readStoredArgument(
+  argument: string,
+  problemFile: TensorFile,
+  fallback: string,
+  formats: DeclaredFormats,
+): Promise<SourcedTensor> {
+  const chosen = await openTensorArgument(argument, problemFile, fallback, formats);
+  try {
+    const tensor = await chosen.file.read(chosen.name);
+    return {
+      tensor,
+      source: {
+        path: chosen.file.path,
+        tensor: chosen.name,
+        sha256: await chosen.file.sha256(chosen.name),
+        format: tensor.format,
+      },
+    };
+  } finally {
+    await chosen.close();
+  }
 }
 
 /**
@@ -48,21 +79,9 @@ export async function readTensorArgument(
   quantity: Quantity,
   reading: TensorReading,
 ): Promise<SourcedTensor> {
-  const chosen = await openTensorArgument(argument, problemFile, quantity.name, reading.formats);
-  try {
-    const tensor = await chosen.file.read(chosen.name);
-    return {
-      tensor: canonicalOutput(tensor, quantity, reading),
-      source: {
-        path: chosen.file.path,
-        tensor: chosen.name,
-        sha256: await chosen.file.sha256(chosen.name),
-        format: tensor.format,
-      },
-    };
-  } finally {
-    await chosen.close();
-  }
+  const { name } = quantity;
+  const { tensor, source } = await readStoredArgument(argument, problemFile, name, reading.formats);
+  return { tensor: canonicalOutput(tensor, quantity, reading), source };
 }
 
 /** A line on stderr that names inputs of attention which the file holds and nothing reads; or nothing. */

@@ -5,11 +5,11 @@ import {
   describeWarning,
   verdictWord,
 } from '../json/index.js';
-import { notJudged } from '../text/index.js';
+import { notJudged, splitsSection } from '../text/index.js';
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import { loadDrawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
-import { figures } from './figure.js';
+import { figures, sectionTable } from './figure.js';
 import { element, join, raw, type Html } from '../layout/index.js';
 import type { PlotData } from './plot-data.js';
 import { provenanceContent, type ReproduceCommand, reproduceContent } from './provenance.js';
@@ -95,6 +95,13 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
             element('p', {}, "The declared kernel's implementations of 2^x over one octave."),
             figures(...exp2.map((curve) => exp2Figure(drawing, curve))),
           ),
+        },
+    report.splits === null
+      ? null
+      : {
+          id: 'splits',
+          title: 'Parts of the split problem',
+          content: sectionTable('Parts and their merge', splitsSection(report.splits)),
         },
     compared.length === 0
       ? null

@@ -20,6 +20,7 @@ import {
 import { reportedSample, type ReportedSample } from './reported-sample.js';
 import { type Reported, toReported } from './report-number.js';
 import type { ReportedComparison } from './reported-comparison.js';
+import { splitFindings, type ReportedSplits } from './reported-splits.js';
 import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 
 /** A tensor that was judged, and the file it came from. */
@@ -85,7 +86,7 @@ export interface ReportHead {
 export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
   /** Null where there is nothing to judge. */
   readonly quantity: string | null;
-  readonly test: Finding['test'] | 'execution';
+  readonly test: Finding['test'] | 'execution' | 'split-part' | 'split-merge';
 }
 
 /** The report of an output that was judged: the audit, number for number. */
@@ -103,6 +104,8 @@ export interface JudgedReport extends ReportHead {
   readonly techniques: Reported<TechniqueTable> | null;
   /** Other outputs of the problem beside the judged one; null when that was not asked for. */
   readonly comparison: ReportedComparison | null;
+  /** The parts of a split problem; null where none were given. */
+  readonly splits: ReportedSplits | null;
 }
 
 /** The report of a live kernel whose process failed before there was an output to judge. */
@@ -115,6 +118,7 @@ interface ExecutionFailureReport extends ReportHead {
   readonly arithmetic: null;
   readonly techniques: null;
   readonly comparison: null;
+  readonly splits: null;
 }
 
 /**
@@ -202,6 +206,7 @@ export function createAuditReport(
     arithmetic: audit.arithmetic,
     techniques: techniques === null ? null : toReported(techniques),
     comparison: null,
+    splits: null,
   };
 }
 
@@ -233,6 +238,39 @@ export function createExecutionFailureReport(
     arithmetic: null,
     techniques: null,
     comparison: null,
+    splits: null,
+  };
+}
+
+/** A report with the parts of a split problem, which fails where they do. */
+export function withSplits(report: JudgedReport, splits: ReportedSplits): JudgedReport {
+  const { verdict } = report;
+  const found = splitFindings(splits, verdict.pass);
+  const findings: readonly ReportedFinding[] = found.map(({ test, statement }) => ({
+    quantity: null,
+    test,
+    isWorstCase: true,
+    statement,
+  }));
+  const notes =
+    splits.instead === null
+      ? verdict.notes
+      : [
+          ...verdict.notes,
+          `the parts are of ${splits.rule}, and not of ${splits.instead}, which was said or assumed`,
+        ];
+  if (findings.length === 0) return { ...report, splits, verdict: { ...verdict, notes } };
+  const said = verdict.sentence.replace(/^(PASS|FAIL|NOT JUDGED): /, '');
+  return {
+    ...report,
+    splits,
+    verdict: {
+      ...verdict,
+      pass: false,
+      sentence: `FAIL: ${findings[0].statement}; of the output: ${said}`,
+      findings: [...findings, ...verdict.findings],
+      notes,
+    },
   };
 }
 

@@ -9,7 +9,15 @@ export {
   type ReportedSource,
   type TensorSource,
   verdictWord,
+  withSplits,
 } from './audit-report.js';
+export {
+  describePartKeys,
+  reportedSplits,
+  splitFindings,
+  type ReportedPart,
+  type ReportedSplits,
+} from './reported-splits.js';
 export { describeSample, describeUnsampled, type ReportedSample } from './reported-sample.js';
 export {
   createAuditsReport,

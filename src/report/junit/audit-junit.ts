@@ -77,6 +77,11 @@ function listedQuantities(report: AuditReport): readonly Words[] {
     : [...report.outputs, ...missingQuantities(report)];
 }
 
+/** Whether a finding is of the parts of a split problem, or of their merge. */
+export function isOfParts({ test }: Pick<ReportedFinding, 'test'>): boolean {
+  return test === 'split-part' || test === 'split-merge';
+}
+
 /** Fails where no element has a bound: the others have nothing against the output then. */
 const boundLeg = 'has a bound';
 
@@ -88,9 +93,11 @@ function legsOf(report: AuditReport): readonly Leg[] {
     isOf: ({ test }) => test === 'execution',
     skipped: null,
   };
+  const parts: Leg = { name: 'parts', isOf: isOfParts, skipped: null };
   return [
     // Only audits of a live kernel have it.
     ...(command === null ? [] : [execution]),
+    ...(report.splits === null ? [] : [parts]),
     { name: boundLeg, isOf: () => false, skipped: notGiven(report, main) },
     ...[main, ...others].flatMap((quantity) =>
       quantity.row === 'vector' ? vectorLegs(report, quantity) : [numberLeg(report, quantity)],

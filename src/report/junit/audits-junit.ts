@@ -53,6 +53,7 @@ function casesOf({ report, error }: AuditedFile): Case[] {
     type: 'element-bound',
   };
   return [
+    ...(report.splits === null ? [] : [{ name: 'parts', outcome: outcomeOf(report, null) }]),
     {
       name: main.label,
       outcome: verdictWord(report) === 'NOT JUDGED' ? unbounded : outcomeOf(report, main.name),

@@ -20,6 +20,7 @@ import {
 } from './audit-summary.js';
 import { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
 import { comparisonBlocks } from './comparison.js';
+import { splitsBlock } from './splits.js';
 import {
   joinBlocks,
   paintVerdict,
@@ -142,6 +143,7 @@ export function renderAudit(report: AuditReport, options: AuditRenderOptions = {
       ...section(warningsSection(report)),
     ],
     ...numbers,
+    splitsBlock(report.splits, setting),
     ...comparisonBlocks(report.comparison, setting),
     isShort ? [] : inputBlock(report, setting),
   ]);

@@ -16,6 +16,7 @@ export {
   triedSizesHeading,
 } from './check.js';
 export { differenceSections } from './comparison.js';
+export { splitsSection } from './splits.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
 export type { RenderOptions } from './setting.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';

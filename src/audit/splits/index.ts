@@ -1,0 +1,4 @@
+export { type MergeJudgement } from './judge-merge.js';
+export { judgeSplits, type JudgedSplits, type SplitAudit } from './judge-splits.js';
+export { mergeParts, type MergedParts, type PartialResults } from './merge-parts.js';
+export { otherRules, requestedRule, type SplitRule } from './split-rules.js';

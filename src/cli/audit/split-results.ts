@@ -1,0 +1,140 @@
+import { judgeSplits, type KernelOutputs } from '../../audit/index.js';
+import { decodeToFloat64, encodeFromFloat64, formats } from '../../formats/index.js';
+import { problemNote, type TensorFile } from '../../io/index.js';
+import type { AuditResult } from '../../jobs/index.js';
+import { quantities, type Quantity, type Tensor } from '../../problem/index.js';
+import { reportedSplits, withSplits, type JudgedReport } from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import { canonicalOutput, readStoredArgument, type TensorReading } from '../files/file-tensors.js';
+import { parseWhole } from '../options/parse-values.js';
+import type { AuditCommandOptions } from './options.js';
+
+const [outQuantity, lseQuantity] = quantities;
+
+/** Partial results of a split problem, as they are read. */
+export interface SplitResults {
+  /** By split, in canonical shapes. */
+  readonly parts: readonly KernelOutputs[];
+  readonly boundaries: readonly number[] | undefined;
+  readonly block: number | undefined;
+}
+
+/**
+ * LSEs in base 2 as natural logarithms, rounded as a kernel that gives these rounds: times ln 2, in their format.
+ * @throws RequestError for a format shorter than fp32, whose rounding would count twice, and for another base
+ */
+export function naturalLse(lse: Tensor, base: string | undefined): Tensor {
+  if (base === undefined || base === 'e') return lse;
+  if (base !== '2') throw new RequestError(`--lse-base is ${JSON.stringify(base)}; give e or 2`);
+  const format = formats[lse.format];
+  if (format.precision < formats.fp32.precision)
+    throw new RequestError(
+      `--lse-base 2 converts LSEs in fp32 and fp64, and this one is in ${lse.format}; dump it in fp32`,
+    );
+  const values = decodeToFloat64(lse.data, format).map((x) => x * Math.LN2);
+  return { ...lse, data: encodeFromFloat64(format, values) };
+}
+
+/** The tensors of the splits of [splits, …]. */
+function slices({ format, shape: [splits, ...shape], data }: Tensor): Tensor[] {
+  const size = shape.reduce((product, one) => product * one, 1);
+  return Array.from({ length: splits }, (_, split) => ({
+    format,
+    shape,
+    data: data.subarray(split * size, (split + 1) * size),
+  }));
+}
+
+/** Positions as text: "0,512,1024". */
+function parseBoundaries(text: string, name: string): number[] {
+  const positions = text
+    .trim()
+    .replace(/^\[(.*)\]$/, '$1')
+    .split(',')
+    .map((part) => (part.trim() === '' ? NaN : Number(part)));
+  if (!positions.every((at) => Number.isSafeInteger(at) && at >= 0))
+    throw new RequestError(
+      `${name} is ${JSON.stringify(text)}; give positions of keys, as in 0,512,1024`,
+    );
+  return positions;
+}
+
+/** What an option says, else the file's metadata, with where that is for messages. */
+function said(file: TensorFile, given: string | undefined, flag: string, key: string) {
+  if (given !== undefined) return { text: given, where: flag };
+  return problemNote(file, key);
+}
+
+async function readParts(
+  argument: string | undefined,
+  name: string,
+  quantity: Quantity,
+  file: TensorFile,
+  reading: TensorReading,
+): Promise<Tensor[] | null> {
+  const named = argument ?? (file.entries.has(name) ? `:${name}` : null);
+  if (named === null) return null;
+  const { tensor } = await readStoredArgument(named, file, name, reading.formats);
+  if (tensor.shape.length < 3)
+    throw new RequestError(
+      `${name} has shape [${tensor.shape.join(', ')}]; give [splits, …], as the output with the splits in front`,
+    );
+  return slices(tensor).map((slice) => canonicalOutput(slice, quantity, reading));
+}
+
+/**
+ * The partial results that options name, or that the problem's file has by their names; null where there are none.
+ * @throws RequestError for tensors that cannot be read or do not fit
+ */
+export async function readSplits(
+  file: TensorFile,
+  reading: TensorReading,
+  options: AuditCommandOptions,
+): Promise<SplitResults | null> {
+  const out = await readParts(options.outPartial, 'out_partial', outQuantity, file, reading);
+  const lse = await readParts(options.lsePartial, 'lse_partial', lseQuantity, file, reading);
+  if (out === null) {
+    if (lse === null) return null;
+    throw new RequestError(
+      `${file.path}: has lse_partial but no out_partial to judge; name it with --out-partial <file>[:tensor]`,
+    );
+  }
+  if (lse !== null && lse.length !== out.length)
+    throw new RequestError(
+      `out_partial has ${out.length} splits and lse_partial ${lse.length}; make them equal`,
+    );
+  const boundaries = said(file, options.splitBoundaries, '--split-boundaries', 'split_boundaries');
+  const block = said(file, options.splitBlock, '--split-block', 'split_block');
+  return {
+    parts: out.map((part, split) => ({
+      out: part,
+      lse: lse === null ? null : naturalLse(lse[split], options.lseBase),
+    })),
+    boundaries: boundaries && parseBoundaries(boundaries.text, boundaries.where),
+    block: block && parseWhole(block.text, block.where, 1),
+  };
+}
+
+/**
+ * The report with what is found of the parts. Of a sample of rows they are not judged, which is noted.
+ * @throws RequestError for boundaries and tensors that do not fit the problem
+ */
+export function judgeSplitResults(
+  { problem, outputs, report }: Pick<AuditResult, 'problem' | 'outputs' | 'report'>,
+  splits: SplitResults | null,
+  falseAlarmRate: number,
+): JudgedReport {
+  if (splits === null) return report;
+  if (problem.rows !== undefined) {
+    const note =
+      'the partial results are not judged, since only a sample of rows is: judge all with --rows all';
+    const { verdict } = report;
+    return { ...report, verdict: { ...verdict, notes: [...verdict.notes, note] } };
+  }
+  const { parts, boundaries, block } = splits;
+  const judged = judgeSplits(
+    { problem, parts, outputs, request: { boundaries, block } },
+    { falseAlarmRate },
+  );
+  return withSplits(report, reportedSplits(judged));
+}

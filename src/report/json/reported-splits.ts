@@ -1,0 +1,100 @@
+import type { ElementTest, ErrorProfile, JudgedSplits } from '../../audit/index.js';
+import type { KeyRange } from '../../problem/index.js';
+import { toReported, type Reported } from './report-number.js';
+
+/** One part of a split problem, judged as a problem of its own. */
+export interface ReportedPart {
+  /** From 0. */
+  readonly split: number;
+  /** Its keys, by sequence or batch entry. */
+  readonly keys: readonly KeyRange[];
+  readonly pass: boolean;
+  readonly sentence: string;
+  readonly boundUsed: Reported<ElementTest['worstRatio']>;
+  readonly largestError: Reported<ErrorProfile['absolute']['max']>;
+  /** The part whose keys it is of instead; null where it is of its own, or of none. */
+  readonly holds: number | null;
+}
+
+/** The parts of a split problem and their merge. */
+export interface ReportedSplits {
+  /** How the keys are divided, in words. */
+  readonly rule: string;
+  /** How they were said or assumed to be, where the parts are of another rule; null otherwise. */
+  readonly instead: string | null;
+  readonly parts: readonly ReportedPart[];
+  /** The outputs beside the exact merge of the parts; null without LSEs of the parts. */
+  readonly merge: {
+    readonly pass: boolean;
+    /** Shares of what a merge in fp32 may err by. */
+    readonly used: Reported<number>;
+    readonly lseUsed: Reported<number> | null;
+    /** What was made of the parts instead, where that gives this very output. */
+    readonly causes: readonly string[];
+  } | null;
+}
+
+/** What is reported of judged parts. */
+export function reportedSplits({ rule, instead, parts, merge }: JudgedSplits): ReportedSplits {
+  return {
+    rule: rule.words,
+    instead,
+    parts: parts.map(({ split, audit: { verdict, outputs }, holds }) => ({
+      split,
+      keys: rule.ranges[split].map(({ begin, end }) => ({ begin, end })),
+      pass: verdict.pass,
+      sentence: verdict.sentence,
+      ...toReported({
+        boundUsed: outputs.out.elements.worstRatio,
+        largestError: outputs.out.error.absolute.max,
+      }),
+      holds,
+    })),
+    merge:
+      merge === null
+        ? null
+        : {
+            pass: merge.pass,
+            ...toReported({ used: merge.used, lseUsed: merge.lseUsed }),
+            causes: [...merge.causes],
+          },
+  };
+}
+
+/** The keys of a part in words: "keys 0 to 191", of several sequences those of the first that has any. */
+export function describePartKeys({ keys }: Pick<ReportedPart, 'keys'>): string {
+  const words = [
+    ...new Set(keys.map(({ begin, end }) => (end > begin ? `${begin} to ${end - 1}` : 'none'))),
+  ];
+  if (words.length === 1) return words[0] === 'none' ? 'no keys' : `keys ${words[0]}`;
+  return `keys ${words.join('; ')}`;
+}
+
+/** Reasons to fail that lie in the parts, a clause each: their tests and statements. */
+export function splitFindings(
+  { parts, merge }: ReportedSplits,
+  outputPasses: boolean,
+): readonly { readonly test: 'split-part' | 'split-merge'; readonly statement: string }[] {
+  const ofParts = parts
+    .filter(({ pass }) => !pass)
+    .map((part) => {
+      const { split, sentence, holds } = part;
+      const said = sentence.replace(/^(FAIL|NOT JUDGED): /, '').replace(/\.$/, '');
+      const cause =
+        holds !== null
+          ? `: it holds the result of part ${holds}`
+          : merge?.pass === true && !outputPasses
+            ? ': it is of no part of these keys, as one of another step would be, and the output was merged from it'
+            : '';
+      return {
+        test: 'split-part' as const,
+        statement: `part ${split} of ${parts.length} (${describePartKeys(part)}) is wrong${cause} (${said})`,
+      };
+    });
+  if (merge === null || merge.pass) return ofParts;
+  const cause = merge.causes.length === 0 ? '' : `: ${merge.causes.join(', or ')}`;
+  return [
+    ...ofParts,
+    { test: 'split-merge', statement: `the outputs are not what the parts merge to${cause}` },
+  ];
+}
