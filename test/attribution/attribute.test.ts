@@ -256,7 +256,12 @@ describe('any problem', () => {
   });
 
   it('refuses what the kernel does not take', () => {
-    expect(() => attributeError({ ...base, softcap: 30 })).toThrow(RequestError);
+    expect(() =>
+      attributeError({
+        ...base,
+        dropout: { kept: { shape: [1], data: Uint8Array.of(1) }, probability: 0.5 },
+      }),
+    ).toThrow(RequestError);
     expect(() => attributeError(base, { configuration: { blockKeys: 7 } })).toThrow(
       /multiple of 32|from 32/,
     );

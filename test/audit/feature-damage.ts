@@ -75,12 +75,14 @@ function wrongPage(problem: Problem): Problem | null {
   );
 }
 
-/** What a split that is left over from another step gives: a quarter of the keys has the values of the key before. */
+/** What a split that is left over from another step gives: a quarter of the keys has those of others, in reverse. */
 function staleSplit(problem: Problem): Problem {
   const { keys } = problemShape(problem);
   const begin = Math.floor(keys / 2);
-  const end = begin + Math.max(1, Math.floor(keys / 4));
-  return withKeysFrom(problem, (key) => (key > begin && key < end ? key - 1 : key));
+  const end = begin + Math.max(2, Math.floor(keys / 4));
+  return withKeysFrom(problem, (key) =>
+    key >= begin && key < end ? Math.min(begin + end - 1 - key, keys - 1) : key,
+  );
 }
 
 /** Ways to spoil what a kernel makes of a feature, beside those of `damages`; null where the problem has no such feature. */
@@ -174,7 +176,8 @@ export const featureCauses: Readonly<Record<string, readonly string[]>> = {
   'prefix one key too long': ['prefix-limit'],
   'sink left out': ['sink-ignored'],
   'dropout ignored': ['dropout-ignored'],
-  'wrong page': ['wrong-page'],
+  // The page behind the first is its neighbour among the keys, too.
+  'wrong page': ['wrong-page', 'key-tile-stale'],
   'sequence shifted by one': ['sequence-shifted'],
   'stale split': [],
   'kv head of the next group': ['neighbouring-kv-head', 'first-kv-head', 'wrong-kv-head'],

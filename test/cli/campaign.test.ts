@@ -190,7 +190,7 @@ describe('flashproof merge', () => {
     await writeParts('conform', 2);
     const conformed = [1, 2].map((index) => file(`conform-${index}-of-2.json`));
     expect(await refusal('merge', ...conformed, '--junit', 'x.xml')).toMatch(
-      /^--junit is for parts of check, and these are of conform/,
+      /^--junit is for parts of audit and check, and these are of conform/,
     );
     expect(await refusal('merge', ...parts, '--svg', 'x.svg')).toMatch(
       /^--svg is for parts of profile, and these are of check/,

@@ -119,7 +119,10 @@ describe.each(reports)('%s on a terminal', (_, report) => {
 
   test('has its sections in order', () => {
     const techniques = report.techniques === null ? [] : ['Techniques ', 'In the LSE '];
-    const judgement = ['Error ', 'Tests ', ...techniques, 'Usual checks', 'Oracle '];
+    const isPacked = report.outputs !== null && report.sequences !== undefined;
+    const sequences = isPacked ? ['Sequences '] : [];
+    const judgement = ['Error ', 'Tests ', ...sequences, ...techniques];
+    judgement.push('Usual checks', 'Oracle ');
     const headings = ['Problem ', ...(report.outputs === null ? [] : judgement), 'Inputs '];
     const lines = full(report).split('\n');
     const starts = lines
