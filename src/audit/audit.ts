@@ -1,5 +1,6 @@
 import { levels, type Accuracy, type AttentionReference } from '../../oracles/index.js';
 import { formats, round, type FormatName } from '../formats/index.js';
+import { plainText } from '../words/index.js';
 import { problemShape, type Problem, type ProblemShape, type Quantity } from '../problem/index.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { anyKernelArithmetic, type KernelArithmetic, KernelBound } from './bounds/index.js';
@@ -168,6 +169,8 @@ function judgedArithmetic(
 interface PreparedAudit {
   readonly problem: Problem;
   readonly given: GivenOutputs;
+  /** What the kernel gave beside that: names of no quantity that is judged. */
+  readonly unjudged: readonly string[];
   readonly options: AuditOptions;
   readonly plan: AuditPlan;
 }
@@ -182,10 +185,34 @@ function sharesMaximum({ maximum }: KernelArithmetic, premises: Premises): boole
   return premises.maximum === 'group' || (maximum.kind === 'unknown' && maximum.shared === 'group');
 }
 
+/** Says which outputs are not judged, since no quantity has their name. */
+function unjudgedNotes(names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  return [
+    `not judged: ${names.map(plainText).join(', ')}, since no quantity that is judged has ${names.length === 1 ? 'this name' : 'these names'}`,
+  ];
+}
+
+/** What a kernel gave, decoded, and the names of what is not judged of it. */
+type DecodedOutputs = Pick<PreparedAudit, 'given' | 'unjudged'>;
+
+/** @throws RequestError as `decodeOutputs` */
+function decoded(
+  problem: Problem,
+  outputs: KernelOutputs,
+  { quantities }: AuditOptions,
+): DecodedOutputs {
+  const given = decodeOutputs(outputs, problemShape(problem), quantities);
+  const unjudged = Object.entries(outputs)
+    .filter(([name, tensor]) => tensor && !Object.hasOwn(given, name))
+    .map(([name]) => name);
+  return { given, unjudged };
+}
+
 /** Plans what is measured for an audit. */
 function planAudit(
   problem: Problem,
-  given: GivenOutputs,
+  { given, unjudged }: DecodedOutputs,
   options: AuditOptions,
   withYardstick: boolean,
 ): PreparedAudit {
@@ -218,7 +245,7 @@ function planAudit(
     bounds,
     withYardstick,
   };
-  return { problem, given, options, plan };
+  return { problem, given, unjudged, options, plan };
 }
 
 /** Who sees the bounds of a part. */
@@ -241,7 +268,7 @@ function measureHere(prepared: PreparedAudit): Measured {
 
 /** Judges what a kernel gave by what was measured. */
 function conclude(
-  { problem, given, options, plan }: PreparedAudit,
+  { problem, given, unjudged, options, plan }: PreparedAudit,
   { reference, bounds, structure, rows: statistics }: Measured,
 ): Judgement {
   const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
@@ -273,7 +300,7 @@ function conclude(
   const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
   const passes = (premises: PremiseDeclaration) => {
     const changed = { falseAlarmRate, premises, diagnose: false, reference };
-    const again = planAudit(problem, given, changed, false);
+    const again = planAudit(problem, { given, unjudged: [] }, changed, false);
     return conclude(again, measureHere(again)).verdict.pass;
   };
   const explainers: Explainers = {
@@ -309,7 +336,7 @@ function conclude(
           isThin: isKeyTileTestLeftOut(problem, shape),
         }),
         arithmetic: arithmetic.description,
-        notes: narrowerNotes(given.out.values, format),
+        notes: [...narrowerNotes(given.out.values, format), ...unjudgedNotes(unjudged)],
       },
       options.diagnose === false ? null : explainers,
     ),
@@ -333,8 +360,7 @@ export function judgeOutputs(
   outputs: KernelOutputs,
   options: AuditOptions = {},
 ): Judgement {
-  const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
-  const prepared = planAudit(problem, given, options, false);
+  const prepared = planAudit(problem, decoded(problem, outputs, options), options, false);
   return conclude(prepared, measureHere(prepared));
 }
 
@@ -347,8 +373,7 @@ export function auditOutputs(
   outputs: KernelOutputs,
   options: AuditOptions = {},
 ): Audit {
-  const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
-  const prepared = planAudit(problem, given, options, true);
+  const prepared = planAudit(problem, decoded(problem, outputs, options), options, true);
   return audited(prepared, measureHere(prepared));
 }
 
@@ -369,8 +394,7 @@ export async function auditOutputsApart(
   options: AuditOptions,
   start: StartParts,
 ): Promise<Audit> {
-  const given = decodeOutputs(outputs, problemShape(problem), options.quantities);
-  const prepared = planAudit(problem, given, options, true);
+  const prepared = planAudit(problem, decoded(problem, outputs, options), options, true);
   const { settings, parts } = prepared.plan;
   const runner = parts.length === 1 ? null : start(settings, parts.length);
   if (runner === null) return audited(prepared, measureHere(prepared));

@@ -140,13 +140,17 @@ export function decodeQuantity(
 /**
  * All that a kernel gave, decoded.
  * @param known the quantities that are asked for; what else there is is left out
- * @throws RequestError when a tensor does not fit the problem
+ * @throws RequestError when a tensor does not fit the problem, and for quantities without the output
  */
 export function decodeOutputs(
   outputs: KernelOutputs,
   shape: ProblemShape,
   known: readonly Quantity[] = quantities,
 ): GivenOutputs {
+  if (!known.some(({ name }) => name === output.name))
+    throw new RequestError(
+      `the quantities to judge are ${known.length === 0 ? 'none' : known.map(({ name }) => name).join(', ')}; give ${output.name} among them, which every audit judges`,
+    );
   const tensors: Readonly<Partial<Record<string, Tensor | null>>> = { ...outputs };
   const given = known.map((quantity) => {
     const tensor = tensors[quantity.name];

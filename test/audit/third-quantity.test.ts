@@ -128,6 +128,23 @@ const caseOf = (xml: string, name: string) =>
   new RegExp(`<testcase name="${name}"[^>]*?(/>|>[^]*?</testcase>)`).exec(xml)![0];
 
 describe('quantities that the library does not know', () => {
+  it('are said not to be judged where nobody tells what they are', () => {
+    const given = { out, lse, dq: out, left: null };
+    const { verdict } = auditOutputs(problem, given, { diagnose: false });
+    expect(verdict.pass).toBe(true);
+    expect(verdict.notes).toEqual([
+      'not judged: dq, since no quantity that is judged has this name',
+    ]);
+    expect(auditOutputs(problem, { out, lse }, { diagnose: false }).verdict.notes).toEqual([]);
+  });
+
+  it('are no reason to judge nothing', () => {
+    for (const quantities of [[], options.quantities!.slice(1)])
+      expect(() => auditOutputs(problem, { out, lse }, { quantities })).toThrow(
+        /^the quantities to judge are .*; give out among them/,
+      );
+  });
+
   it('pass as the others do, in every form of the report', async () => {
     const report = reportOf(same, same);
     await validateReport(report);
