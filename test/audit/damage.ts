@@ -56,11 +56,18 @@ const exact = {
   accuracy: { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -40 },
 } as const;
 
+/** How far a number is from the exact one; 0 where both are the same infinity. */
+function roundingOf(x: number, exact: number): number {
+  return x === exact ? 0 : x - exact;
+}
+
 /** The output plus the difference from exact attention to what another computation gives exactly. */
 function moved(given: Case, after: Pick<AttentionReference, 'quantities'>): Case | null {
   const before = given.reference();
-  const values = decode(given.outputs.out).map(
-    (x, i) => x + (after.quantities.out.values[i] - before.quantities.out.values[i]),
+  const { values: to, magnitude } = after.quantities.out;
+  // What sees no key has no rounding of its own to keep.
+  const values = decode(given.outputs.out).map((x, i) =>
+    magnitude[i] === 0 ? to[i] : x + (to[i] - before.quantities.out.values[i]),
   );
   const { lse } = given.outputs;
   const shifted =
@@ -69,7 +76,7 @@ function moved(given: Case, after: Pick<AttentionReference, 'quantities'>): Case
       : encode(
           decode(lse).map((x, i) =>
             i < before.quantities.lse.values.length
-              ? after.quantities.lse.values[i] + (x - before.quantities.lse.values[i])
+              ? after.quantities.lse.values[i] + roundingOf(x, before.quantities.lse.values[i])
               : x,
           ),
           lse.format,

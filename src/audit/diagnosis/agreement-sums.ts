@@ -37,9 +37,10 @@ function lseDistance(a: number, b: number): number {
 }
 
 /** Whether a kernel that should give `predicted` may give the row's LSE. */
-export function lseFits({ observedLse, bound }: SampleRow, predicted: number): boolean {
+export function lseFits({ observedLse, bound, elsewhere }: SampleRow, predicted: number): boolean {
   if (observedLse === null || Number.isNaN(predicted) || observedLse === predicted) return true;
-  return Math.abs(observedLse - predicted) <= bound.lse + 2 ** -22 * Math.abs(predicted);
+  const allowed = bound.keys === 0 ? elsewhere.lse : bound.lse;
+  return Math.abs(observedLse - predicted) <= allowed + 2 ** -22 * Math.abs(predicted);
 }
 
 /** Sums over rows that the slope of the error on the predicted error is made of. */

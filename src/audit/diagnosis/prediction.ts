@@ -30,6 +30,8 @@ export interface PredictionPlace {
   readonly bound: RowBound;
   readonly outputFormat: FormatName;
   readonly vDim: number;
+  /** The bound that a fault is held to which shows keys to a row without any: that of a row that has some. */
+  readonly elsewhere: RowBound;
   /** The LSE that a kernel gives for a logarithm of the row sum: without a sink where it is to be. */
   readonly reported: (logarithm: number) => number;
 }
@@ -70,7 +72,7 @@ export function predictWeighted(place: PredictionPlace, row: WeightedRow): RowPr
     }
     squares += w * w * norm;
   }
-  const { bound } = place;
+  const bound = place.bound.keys === 0 ? place.elsewhere : place.bound;
   const grown =
     growth <= 1
       ? bound

@@ -188,6 +188,7 @@ export function sampleRows(
       Math.floor(spare / 2),
     ),
   ]);
+  const rowWithKeys = [...chosen, ...sound].find((row) => reader.ranges(row).length > 0);
   const build = (row: number): SampleRow => {
     const ranges = reader.ranges(row);
     return {
@@ -200,6 +201,7 @@ export function sampleRows(
       bound: bound.row(row),
       outputFormat,
       vDim,
+      elsewhere: bound.row(rowWithKeys ?? row),
       denominator: reference.denominator[row],
       reported: (logarithm) => reader.reportedLse(row, logarithm),
       observed: out.subarray(row * vDim, (row + 1) * vDim),
@@ -212,7 +214,12 @@ export function sampleRows(
       magnitude: reference.quantities.out.magnitude
         .subarray(row * vDim, (row + 1) * vDim)
         .reduce((sum, x) => sum + x * x, 0),
-      lseNoise: lse === null ? 0 : lseNoiseOf(input, reader, row, reference.denominator[row]),
+      lseNoise:
+        lse === null
+          ? 0
+          : ranges.length === 0
+            ? bound.row(rowWithKeys ?? row).lse / 3
+            : lseNoiseOf(input, reader, row, reference.denominator[row]),
       damaged: isDamaged.has(row),
     };
   };
