@@ -31,6 +31,7 @@ export {
   besideThreshold,
   describeRegime,
   regimeNames,
+  usualRegimeNames,
   scaleKinds,
   type BlockOrder,
   type RegimeDescription,

@@ -211,7 +211,9 @@ export function generateProblem(
   const format = pick(choice.formats, random);
   // Problems without features are what they were before there were any.
   const features =
-    choice.features.length === 0 ? null : randomValues(random.nextInt(0, 2 ** 31 - 1));
+    choice.features.length === 0 && regimes[choice.name].lengths === undefined
+      ? null
+      : randomValues(random.nextInt(0, 2 ** 31 - 1));
   const kinds = features === null ? [] : drawKinds(choice.features, choice.needs, features);
   const { sizes, causal, window } = drawLayout(
     choice,

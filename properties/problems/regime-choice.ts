@@ -71,7 +71,7 @@ function regimeChoice(
     dims,
     multiples,
     groupSizes,
-    features: space.features,
+    features: space.features.filter((kind) => !(regime.without?.includes(kind) ?? false)),
     needs: features,
   };
 }

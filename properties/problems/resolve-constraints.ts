@@ -9,7 +9,13 @@ import {
   type ResolvedConstraints,
 } from './problem-constraints.js';
 import { regimeChoices } from './regime-choice.js';
-import { regimeNames, resolveTiling, scaleKinds, type RegimeName } from './regimes/index.js';
+import {
+  regimeNames,
+  resolveTiling,
+  usualRegimeNames,
+  scaleKinds,
+  type RegimeName,
+} from './regimes/index.js';
 import {
   alignedRange,
   alignedUp,
@@ -185,7 +191,8 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
       hasRoom(kind, { ranges: constraints, multiples, groupSizes }),
     ),
   };
-  const names = choices('regimes', constraints.regimes, regimeNames);
+  const usual = space.features.length === 0 ? usualRegimeNames : regimeNames;
+  const names = choices('regimes', constraints.regimes, regimeNames, usual);
   const resolved: ResolvedConstraints = {
     ...space,
     choices: regimeChoices(names, space, constraints, tiling),

@@ -7,7 +7,12 @@ import {
   type Law,
   type LawId,
 } from '../laws/index.js';
-import { fittingRegimes, regimeNames, type RegimeName } from '../problems/index.js';
+import {
+  fittingRegimes,
+  regimeNames,
+  usualRegimeNames,
+  type RegimeName,
+} from '../problems/index.js';
 import {
   knownName,
   resolvePromises,
@@ -66,9 +71,14 @@ export function featureNotes(
 }
 
 /** The regimes that a law can be tried in on such a kernel, or why there is none. */
-function usableRegimes(id: LawId, promises: ResolvedPromises): readonly RegimeName[] | string {
+function usableRegimes(
+  id: LawId,
+  promises: ResolvedPromises,
+  isNamed: boolean,
+): readonly RegimeName[] | string {
   const law: Law = laws[id];
-  const own = law.regimes ?? regimeNames;
+  const usual = promises.features.length === 0 && !isNamed ? usualRegimeNames : regimeNames;
+  const own = law.regimes ?? usual;
   // Problems of its own do not depend on the regime; each names one, for the seed.
   if (law.problems !== undefined) return own;
   try {
@@ -92,7 +102,7 @@ export function planCheck(promises: KernelPromises = {}, scope: CheckScope = {})
   const plan = (id: LawId): PlannedLaw => {
     const refused = whyNot(id, resolved);
     if (refused !== null) return { id, regimes: [], skipped: refused, isPromised: false };
-    const own = usableRegimes(id, resolved);
+    const own = usableRegimes(id, resolved, scope.regimes !== undefined);
     if (typeof own === 'string') return { id, regimes: [], skipped: own, isPromised: true };
     const regimes = own.filter((name) => wanted.includes(name));
     const skipped = regimes.length === 0 ? `it is tried in ${own.join(', ')} only` : null;

@@ -13,6 +13,7 @@ export {
   drawRegime,
   regimeNames,
   regimes,
+  usualRegimeNames,
   type RegimeDescription,
   type RegimeName,
 } from './regimes.js';

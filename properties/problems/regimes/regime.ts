@@ -54,6 +54,8 @@ export interface Regime {
   readonly scales?: readonly ScaleKind[];
   /** Features that all its problems have; default none. */
   readonly features?: readonly FeatureKind[];
+  /** Features that none of its problems has, since its own do not fit to them; default none. */
+  readonly without?: readonly FeatureKind[];
   /** Those features, where they are not as usual; what it leaves out is drawn as for any problem. */
   readonly drawFeatures?: (request: Omit<FeatureRequest, 'sequences'>) => ProblemFeatures;
   /** Sizes that it has, in place of those drawn; null where the ranges hold none. */

@@ -7,6 +7,7 @@ import { slopeRegimes, stepRegimes } from './climb-regimes.js';
 import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
 import { maximaRegimes } from './maxima-regimes.js';
 import { normalRegimes, valueSumRegimes } from './value-regimes.js';
+import { servedRegimes } from './served-regimes.js';
 import type { Regime, RegimeRequest } from './regime.js';
 
 const table = {
@@ -17,6 +18,7 @@ const table = {
   ...levelRegimes,
   ...magnitudeRegimes,
   ...valueSumRegimes,
+  ...servedRegimes,
 } satisfies Record<string, Regime>;
 
 /** The name of a regime. */
@@ -27,6 +29,9 @@ export const regimes: Readonly<Record<RegimeName, Regime>> = table;
 
 /** Every regime's name. */
 export const regimeNames = Object.keys(table) as RegimeName[];
+
+/** The regimes of problems without features, where nothing names others: seeds mean what they always did. */
+export const usualRegimeNames = regimeNames.filter((name) => !Object.hasOwn(servedRegimes, name));
 
 /** A regime in words. */
 export interface RegimeDescription {

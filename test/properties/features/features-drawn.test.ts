@@ -70,7 +70,8 @@ describe('problems with features', () => {
   it('are problems, with several features that go together', () => {
     const drawn = sample({ ...small, features: featureKinds }, scaled(150));
     for (const problem of drawn) checkProblem(problem);
-    expect(new Set(drawn.map((problem) => problemFeatures(problem).length)).size).toBe(4);
+    const counts = new Set(drawn.map((problem) => problemFeatures(problem).length));
+    expect(counts.size).toBeGreaterThanOrEqual(4);
     expect(drawn.every((problem) => /^attention problem/.test(describeProblem(problem)))).toBe(
       true,
     );

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   attentionProblem,
   describeProblem,
+  featureKinds,
   fittingRegimes,
   regimeNames,
   type ProblemConstraints,
@@ -19,6 +20,7 @@ import {
   type Problem,
   type Tensor,
 } from '../../../src/problem/index.js';
+import { usualRegimeNames } from '../../../properties/problems/index.js';
 import { RequestError } from '../../../src/request-error.js';
 
 const seed = 42;
@@ -217,7 +219,9 @@ describe('constraints', () => {
   });
 
   it('leave out the regimes that they have no room for', () => {
-    expect(fittingRegimes()).toEqual(regimeNames);
+    expect(fittingRegimes()).toEqual(usualRegimeNames);
+    expect(fittingRegimes({ features: featureKinds })).toEqual(regimeNames);
+    expect(regimeNames.slice(0, usualRegimeNames.length)).toEqual(usualRegimeNames);
     const fitting = fittingRegimes({ keys: { max: 150 }, scales: ['default'] });
     expect(fitting).toContain('sink');
     for (const name of ['steps-below', 'long-tail', 'integer-scores'] as const)
