@@ -22,6 +22,8 @@ const examples = {
   'vitest-consumer': {},
   'node-test': {},
   python: { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
+  packed: { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
+  'paged-decode': { probe: ['python3', '-c', 'import numpy'], missing: 'python3 with numpy' },
   webgpu: { probe: ['node', 'adapter.mjs'], missing: 'a WebGPU adapter' },
 };
 
