@@ -143,7 +143,8 @@ export function createFinishRow(
         bounds[at] = bound;
         sum += bound;
       }
-      const predicted = of('predicted') / scale;
+      // Weights beyond fp64 have no bound, nor known roundings, whose products with zeros are no numbers.
+      const predicted = inflation === Infinity ? 0 : of('predicted') / scale;
       // The nearest number cannot be farther than the exact output's.
       const distance = direction === 'nearest' ? distanceToFormat(outputFormat, exact) : Infinity;
       const half =

@@ -85,4 +85,29 @@ describe('bounds hold in corners that random problems seldom meet', () => {
     expect(found.violations).toEqual([]);
     expect(found.checked).toBeGreaterThan(20);
   });
+
+  it.each(['e4m3', 'e5m2'] as const)(
+    'weights of %s beyond fp64, whose products with zeros are no numbers',
+    (format) => {
+      // A maximum that never follows: relative to that of block 0 key 128 has e^(q·k).
+      const keys = Array.from({ length: 129 }, (_, key) => key);
+      for (const k of [64, 96, 128, 192, 256, 448]) {
+        const problem = scalarProblem(
+          format,
+          0.25,
+          64,
+          keys.map((key) => (key === 0 ? k : 0)),
+          keys.map(() => 0),
+        );
+        const judged = judgedFa4(problem, {
+          architecture: 'sm_103',
+          rescaleThreshold: Infinity,
+          maxOffset: 8,
+          blockKeys: 128,
+          exp2: { frequency: 0, reserve: 0, startFragment: 0, degree: 1 },
+        });
+        expect(boundViolations(problem, judged).violations).toEqual([]);
+      }
+    },
+  );
 });
