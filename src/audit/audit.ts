@@ -31,6 +31,7 @@ import { firstRowOf, planParts, type Part } from './parts/part-plan.js';
 import { partTensors, visitInWhole } from './parts/part-tensors.js';
 import { runStages, runStagesBy, type PartRunner } from './parts/run-stages.js';
 import type { RowStatistics } from './row-statistics.js';
+import { thinnedReference, thinnedShape, thinnedValues, type Thinning } from './parts/thinning.js';
 import { isKeyTileTestLeftOut, planKeyTiles } from './structure/key-tile-test.js';
 import { structureLimits } from './structure/structure-entries.js';
 import { usageBySequence, type SequenceUsage } from './sequence-usage.js';
@@ -74,6 +75,8 @@ export interface AuditOptions {
   readonly falseAlarmRate?: number;
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
   readonly diagnose?: boolean;
+  /** Of which rows of a sample the statistics are made; null, the default, for all, as they are with `onElements`. */
+  readonly thinning?: Thinning | null;
   /** Multiply-adds that are measured at once; default: those of about a second. Larger problems are divided. */
   readonly partEffort?: number;
   /** Called with the stage's name and the share of it that is done. */
@@ -95,6 +98,8 @@ export interface Judgement {
     readonly largestRadius: number;
   };
   readonly falseAlarmRate: number;
+  /** Of how many rows the statistics are; absent where of all. */
+  readonly statistics?: number;
   /** Whose arithmetic the bounds are of, in words. */
   readonly arithmetic: string;
 }
@@ -220,17 +225,22 @@ function planAudit(
   const { format } = given.out;
   const premises = resolvePremises(problem, format, options.premises);
   const arithmetic = judgedArithmetic(problem, format, premises, options);
-  const extent = { heads: shape.batch * shape.heads, queries: shape.queries };
+  const isShared = sharesMaximum(arithmetic, premises);
+  const parts = planParts(shape, !isShared, options.partEffort);
+  const { reference = null, bounds = null, onElements } = options;
+  // Parts of more than one head are not thinned: their rows are needed together.
+  const isWhole = onElements !== undefined || parts[0]?.head === null;
+  const thinning = isWhole ? null : (options.thinning ?? null);
+  const { queries } = thinning === null ? shape : thinnedShape(shape, thinning);
+  const extent = { heads: shape.batch * shape.heads, queries };
   // Half of the false alarms for the structure tests, half for the spread.
   const limits = structureLimits(extent, (options.falseAlarmRate ?? usualFalseAlarmRate) / 2);
-  const isShared = sharesMaximum(arithmetic, premises);
   const allKeyTiles = planKeyTiles(problem, shape, limits.share);
   // Key tiles are tested in blocks of rows, which do not know the maximum of others.
   const keyTiles = premises.maximum === 'group' ? { ...allKeyTiles, groups: [] } : allKeyTiles;
-  const { reference = null, bounds = null, onElements } = options;
   const plan: AuditPlan = {
     shape,
-    parts: planParts(shape, !isShared, options.partEffort),
+    parts,
     settings: {
       outputFormat: format,
       accuracy: auditAccuracy(format),
@@ -238,6 +248,7 @@ function planAudit(
       arithmetic,
       limits,
       keyTiles: keyTiles.limits,
+      thinning,
       rows: onElements === undefined ? null : { maximum: options.arithmetic?.maximum ?? null },
     },
     keyTiles,
@@ -299,7 +310,8 @@ function conclude(
   // Who declares something knows what the kernel does.
   const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
   const passes = (premises: PremiseDeclaration) => {
-    const changed = { falseAlarmRate, premises, diagnose: false, reference };
+    const { thinning } = plan.settings;
+    const changed = { falseAlarmRate, premises, diagnose: false, reference, thinning };
     const again = planAudit(problem, { given, unjudged: [] }, changed, false);
     return conclude(again, measureHere(again)).verdict.pass;
   };
@@ -347,6 +359,9 @@ function conclude(
     arithmetic: arithmetic.description,
     oracle: summariseOracle(reference),
     falseAlarmRate,
+    ...(plan.settings.thinning !== null && {
+      statistics: plan.settings.limits.extent.heads * plan.settings.limits.extent.queries,
+    }),
   };
 }
 
@@ -427,9 +442,16 @@ function audited(prepared: PreparedAudit, measured: Measured): Audit {
     ] as const;
   });
   const { values, format } = judged.out;
+  const { thinning } = prepared.plan.settings;
   return {
     ...judgement,
     outputs: Object.fromEntries(profiled) as AuditedOutputs,
-    baselines: usualChecks(problem, reference, values, format, measured.yardstick!),
+    baselines: usualChecks(problem, reference, values, format, {
+      lowPrecision: measured.yardstick!,
+      ...(thinning !== null && {
+        reference: thinnedReference(reference, thinning),
+        out: thinnedValues(values, reference.shape, reference.shape.vDim, thinning),
+      }),
+    }),
   };
 }

@@ -92,6 +92,7 @@ export {
   type SplitRule,
 } from './splits/index.js';
 export { signedRankTest, type SignedRank } from './signed-rank.js';
+export { planThinning, thinnedRows, type Thinning } from './parts/thinning.js';
 export type { RowStatistics } from './row-statistics.js';
 export type { PremiseDeclaration } from '../../kernels/index.js';
 export {

@@ -11,12 +11,14 @@ import {
   anyKernelArithmetic,
   auditOutputsApart,
   defaultRows,
+  planThinning,
   resolvePremises,
   sampleRows,
   type Audit,
   type AuditOptions,
   type KernelArithmetic,
   type KernelOutputs,
+  type RowSample,
   type SampledRows,
 } from '../audit/index.js';
 import { problemShape, type Problem } from '../problem/index.js';
@@ -132,6 +134,11 @@ function sampled({ problem, outputs, rows }: AuditRequest): SampledRows | null {
     : sampleRows(problem, outputs, { rows: wanted, seed });
 }
 
+/** A sample, with how many of its rows statistics are made of. */
+function sampleOf({ sample }: SampledRows, { statistics }: Audit): RowSample {
+  return statistics === undefined ? sample : { ...sample, statistics };
+}
+
 /**
  * Judges outputs of a problem against the oracle.
  * @throws RequestError for tensors that do not fit the problem, and where kernels are to be compared with a sample
@@ -150,6 +157,7 @@ export async function auditKernel(
       '--identify compares whole outputs, and a sample of rows is judged; leave it out, or judge all rows with --rows all',
     );
   const { progress = () => undefined, onElements } = callbacks;
+  const thinning = sample === null ? null : planThinning(problemShape(problem), sample.sample);
   const { arithmetic: own, premises } = declared;
   const { format } = outputs.out;
   const arithmetic =
@@ -163,6 +171,7 @@ export async function auditKernel(
       progress,
       ...(own === null ? {} : { arithmetic: own }),
       premises,
+      thinning,
       ...(request.techniques ? { onBounds: (bound) => known.meter?.visit(bound) } : {}),
       onReference: (reference) => {
         known.reference = reference;
@@ -191,7 +200,7 @@ export async function auditKernel(
   const techniques = known.meter?.table() ?? null;
   const origin = {
     ...request.origin,
-    sample: sample?.sample ?? null,
+    sample: sample === null ? null : sampleOf(sample, audit),
     seconds: secondsSince(start),
   };
   const report = createAuditReport(problem, audit, origin, techniques);

@@ -10,6 +10,7 @@ import { numberUnits, type RowSurvey, type RowUnits } from '../structure/survey-
 import type { PartRequest, PartResults, PartSettings } from './measure-part.js';
 import { firstRowOf, placedInWhole, type Part } from './part-plan.js';
 import { referenceRows } from './reference-rows.js';
+import { placedAmongAll, thinnedPart, thinnedReference, thinnedShape } from './thinning.js';
 
 /** Requests that do not depend on one another. */
 export interface Stage {
@@ -40,7 +41,7 @@ export interface Measured {
   readonly bounds: ElementBounds;
   readonly structure: readonly StructureResult[];
   readonly rows: RowStatistics | null;
-  /** [batch, heads, queries, vDim]; null where it was not asked for. */
+  /** [batch, heads, queries, vDim] of the rows that statistics are made of; null where it was not asked for. */
   readonly yardstick: Float64Array | null;
 }
 
@@ -98,9 +99,24 @@ function rowsOf<T extends Readonly<Record<keyof T, Int32Array | Float64Array | U
   return Object.fromEntries(cut) as T;
 }
 
+/** The sizes, the parts and the exact values of the rows that statistics are made of. */
+interface StatisticRows {
+  readonly shape: ProblemShape;
+  readonly parts: readonly Part[];
+}
+
+function statisticRows({ shape, parts, settings: { thinning } }: AuditPlan): StatisticRows {
+  if (thinning === null) return { shape, parts };
+  return {
+    shape: thinnedShape(shape, thinning),
+    parts: parts.map((part) => thinnedPart(part, thinning)),
+  };
+}
+
 /** The stage of the oracle: fills in the reference, unless it is known, and the survey. */
 function referenceStage(plan: AuditPlan, reference: AttentionReference, survey: RowSurvey): Stage {
   const { parts, shape } = plan;
+  const statistics = statisticRows(plan);
   return {
     name: 'oracle',
     requests: parts.map((part) => ({
@@ -115,8 +131,9 @@ function referenceStage(plan: AuditPlan, reference: AttentionReference, survey: 
       const ofPart = result as PartResults['reference'];
       const row = firstRowOf(parts[index], shape);
       if (plan.reference === null) fillReference(reference, ofPart.reference, row);
+      const place = firstRowOf(statistics.parts[index], statistics.shape);
       for (const name of ['heaviest', 'squares', 'clustered'] as const)
-        survey[name].set(ofPart.survey[name], row);
+        survey[name].set(ofPart.survey[name], place);
     },
   };
 }
@@ -146,24 +163,30 @@ function fillRows(
 
 /** The stage of the structure tests: rows, tiles and heads, then key tiles. */
 function structureStage(
-  { parts, shape, keyTiles }: AuditPlan,
+  plan: AuditPlan,
   reference: AttentionReference,
-  known: { readonly survey: RowSurvey; readonly units: RowUnits },
+  known: {
+    readonly reference: AttentionReference;
+    readonly survey: RowSurvey;
+    readonly units: RowUnits;
+  },
   { judge, rows }: StructureSink,
 ): Stage {
+  const { parts, shape, keyTiles } = plan;
+  const statistics = statisticRows(plan);
   const all = shape.batch * shape.heads * shape.queries;
-  const ofPart = (part: Part) =>
-    referenceRows(reference, partShape(shape, part), firstRowOf(part, shape));
-  const ofErrors = parts.map((part): PartRequest => {
-    const first = firstRowOf(part, shape);
+  const ofErrors = statistics.parts.map((part, index): PartRequest => {
+    const first = firstRowOf(part, statistics.shape);
     return {
       kind: 'structure',
-      parts: [part],
-      reference: ofPart(part),
+      parts: [parts[index]],
+      reference: referenceRows(known.reference, partShape(statistics.shape, part), first),
       survey: rowsOf(known.survey, first, part.rows),
       units: rowsOf(known.units, first, part.rows),
     };
   });
+  const ofPart = (part: Part) =>
+    referenceRows(reference, partShape(shape, part), firstRowOf(part, shape));
   const ofKeyTiles = keyTiles.groups.map((group): PartRequest => {
     const blocks = group.blocks.map((block) => ({ head: group.head, ...block }));
     return { kind: 'key-tiles', parts: blocks, references: blocks.map(ofPart), group };
@@ -174,13 +197,24 @@ function structureStage(
     settle: (result, index) => {
       if (index >= parts.length) return judge.addResults(result as PartResults['key-tiles']);
       const measured = result as PartResults['structure'];
-      const part = parts[index];
+      const part = statistics.parts[index];
       judge.addResults(placedInWhole(measured.structure.results, part));
-      const ofHead = part.head === null ? shape.queries : part.rows;
+      const ofHead = part.head === null ? statistics.shape.queries : part.rows;
       for (const head of measured.structure.heads) judge.addHeadPart(head, ofHead);
       if (measured.rows !== null) fillRows(rows, measured.rows, firstRowOf(part, shape), all);
     },
   };
+}
+
+/** Results with places among all rows; those of key tiles have them. */
+function placedResults(
+  results: readonly StructureResult[],
+  { settings: { thinning } }: AuditPlan,
+): readonly StructureResult[] {
+  if (thinning === null) return results;
+  return results.map((result) =>
+    result.test === 'key-tile' ? result : placedAmongAll(result, thinning),
+  );
 }
 
 /** What the stage of the bounds fills in. */
@@ -192,11 +226,13 @@ interface BoundsSink {
 
 /** The stage of the bounds, and of textbook attention. */
 function boundsStage(
-  { parts, shape, bounds }: AuditPlan,
+  plan: AuditPlan,
   reference: AttentionReference,
   { quantities, clustered, yardstick }: BoundsSink,
 ): Stage {
+  const { parts, shape, bounds } = plan;
   const { vDim } = shape;
+  const statistics = statisticRows(plan);
   const ofBounds = parts.map((part): PartRequest => ({
     kind: 'bounds',
     parts: [part],
@@ -212,9 +248,12 @@ function boundsStage(
         : parts.map((part): PartRequest => ({ kind: 'yardstick', parts: [part] }))),
     ],
     settle: (result, index) => {
-      const row = firstRowOf(parts[index % parts.length], shape);
-      if (index >= known.length)
-        return yardstick!.set(result as PartResults['yardstick'], row * vDim);
+      const at = index % parts.length;
+      if (index >= known.length) {
+        const first = firstRowOf(statistics.parts[at], statistics.shape);
+        return yardstick!.set(result as PartResults['yardstick'], first * vDim);
+      }
+      const row = firstRowOf(parts[at], shape);
       const measured = result as PartResults['bounds'];
       for (const name of combinations) {
         quantities.out[name].set(measured.quantities.out[name], row * vDim);
@@ -238,22 +277,27 @@ export function* auditStages(
   const { batch, heads, queries, vDim } = shape;
   const rows = batch * heads * queries;
   const reference = plan.reference ?? emptyReference(shape);
+  const { thinning } = settings;
+  const statisticQueries = statisticRows(plan).shape.queries;
+  const ofStatistics = batch * heads * statisticQueries;
   const survey: RowSurvey = {
-    heaviest: new Int32Array(rows),
-    squares: new Float64Array(rows),
-    clustered: new Uint8Array(rows),
+    heaviest: new Int32Array(ofStatistics),
+    squares: new Float64Array(ofStatistics),
+    clustered: new Uint8Array(ofStatistics),
   };
   yield referenceStage(plan, reference, survey);
   onReference(reference);
   const { weightFormat } = settings.premises;
-  const units = numberUnits(reference, survey.clustered, weightFormat);
+  const thinned = thinning === null ? reference : thinnedReference(reference, thinning);
+  const units = numberUnits(thinned, survey.clustered, weightFormat);
   const judge = new StructureJudge(settings.limits, settings.premises);
   const statistics: StructureSink['rows'] = { statistics: null };
-  yield structureStage(plan, reference, { survey, units }, { judge, rows: statistics });
+  const known = { reference: thinned, survey, units };
+  yield structureStage(plan, reference, known, { judge, rows: statistics });
   const ofRows = {
     quantities: { out: createCombinedBounds(rows * vDim), lse: createCombinedBounds(rows) },
     clustered: new Uint8Array(rows),
-    yardstick: plan.withYardstick ? new Float64Array(rows * vDim) : null,
+    yardstick: plan.withYardstick ? new Float64Array(ofStatistics * vDim) : null,
   };
   yield boundsStage(plan, reference, ofRows);
   const { quantities, clustered, yardstick } = ofRows;
@@ -261,7 +305,7 @@ export function* auditStages(
   return {
     reference,
     bounds: plan.bounds ?? { quantities, unit },
-    structure: judge.results(),
+    structure: placedResults(judge.results(), plan),
     rows: statistics.statistics,
     yardstick,
   };

@@ -19,6 +19,7 @@ import type { StructureResult } from '../structure/structure-result.js';
 import { outputGroups, weightGroups } from '../structure/structure-statistic.js';
 import { surveyRows, type RowSurvey, type RowUnits } from '../structure/survey-rows.js';
 import type { Part } from './part-plan.js';
+import { thinnedReference, thinnedTensors, type Thinning } from './thinning.js';
 
 /** What a part is measured from: a problem of its own, and what a kernel gave for it. */
 export interface PartTensors {
@@ -35,11 +36,13 @@ export interface PartSettings {
   readonly arithmetic: KernelArithmetic;
   readonly limits: StructureLimits;
   readonly keyTiles: KeyTileLimits;
+  /** Of which rows statistics are made; null for all. */
+  readonly thinning: Thinning | null;
   /** The rule by which statistics of rows are made; null where none are. */
   readonly rows: { readonly maximum: MaximumRule | null } | null;
 }
 
-/** The exact values of a part, unless they are known, and a survey of its rows. */
+/** The exact values of a part, unless they are known, and a survey of the rows that statistics are made of. */
 interface ReferenceRequest {
   readonly kind: 'reference';
   readonly parts: readonly [Part];
@@ -52,7 +55,7 @@ export interface ReferenceResult {
   readonly survey: RowSurvey;
 }
 
-/** What the structure tests find in the rows of a part. */
+/** What the structure tests find in the rows of a part that statistics are made of: all here is of those. */
 interface StructureRequest {
   readonly kind: 'structure';
   readonly parts: readonly [Part];
@@ -83,7 +86,7 @@ interface KeyTilesRequest {
   readonly group: KeyTileGroup;
 }
 
-/** What textbook attention gives in the input format. */
+/** What textbook attention gives in the input format, for the rows that statistics are made of. */
 interface YardstickRequest {
   readonly kind: 'yardstick';
   readonly parts: readonly [Part];
@@ -113,16 +116,27 @@ function boundOf({ problem }: PartTensors, reference: AttentionReference, settin
   return new KernelBound(problem, reference, settings.outputFormat, settings.premises);
 }
 
+/** The rows of a part that statistics are made of. */
+function forStatistics(tensors: PartTensors, { thinning }: PartSettings): PartTensors {
+  return thinning === null ? tensors : thinnedTensors(tensors, thinning);
+}
+
 function measureReference(
-  { problem }: PartTensors,
+  tensors: PartTensors,
   { known }: ReferenceRequest,
-  { accuracy, premises }: PartSettings,
+  settings: PartSettings,
   progress?: Progress,
 ): ReferenceResult {
+  const { accuracy, premises, thinning } = settings;
   const reference =
     known ??
-    attentionOracle(problem, progress === undefined ? { accuracy } : { accuracy, progress });
-  return { reference, survey: surveyRows(problem, reference, premises.weightFormat) };
+    attentionOracle(
+      tensors.problem,
+      progress === undefined ? { accuracy } : { accuracy, progress },
+    );
+  const ofRows = thinning === null ? reference : thinnedReference(reference, thinning);
+  const { problem } = forStatistics(tensors, settings);
+  return { reference, survey: surveyRows(problem, ofRows, premises.weightFormat) };
 }
 
 function measureErrors(
@@ -185,7 +199,7 @@ export function measurePart(
     case 'reference':
       return measureReference(first, request, settings, progress);
     case 'structure':
-      return measureErrors(first, request, settings, progress);
+      return measureErrors(forStatistics(first, settings), request, settings, progress);
     case 'bounds': {
       const { reference } = request;
       const bound = boundOf(first, reference, settings);
@@ -196,7 +210,9 @@ export function measurePart(
     }
     case 'key-tiles':
       return measureKeyTiles(tensors, request, settings);
-    case 'yardstick':
-      return yardstickAttention(first.problem, problemShape(first.problem));
+    case 'yardstick': {
+      const { problem } = forStatistics(first, settings);
+      return yardstickAttention(problem, problemShape(problem));
+    }
   }
 }

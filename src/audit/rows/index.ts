@@ -2,4 +2,11 @@ export { defaultRows, mostMultiplyAdds, multiplyAddsOf } from './default-rows.js
 export { type FaultOdds } from './fault-odds.js';
 export { createRowLocator, locateOutputs } from './locate-rows.js';
 export { chooseRows, type RowSample, type RowSampleRequest } from './row-sample.js';
-export { sampledProblem, sampledQuantity, sampleRows, type SampledRows } from './sample-rows.js';
+export { drawsOf } from './random-numbers.js';
+export {
+  rowsProblem,
+  sampledProblem,
+  sampledQuantity,
+  sampleRows,
+  type SampledRows,
+} from './sample-rows.js';

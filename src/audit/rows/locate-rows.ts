@@ -7,6 +7,8 @@ interface Rows {
   readonly head: number;
   readonly firstRow: number;
   readonly rows: number;
+  /** Default: as many behind the first as there are rows. */
+  readonly lastRow?: number;
 }
 
 /** Says where places are: in which sequence, and of a sample in the problem that it is taken from. */
@@ -35,7 +37,7 @@ export function createRowLocator(problem: RowsOf, shape: ProblemShape): RowLocat
     rows: (part) => ({
       ...part,
       firstRow: original(part.head, part.firstRow),
-      lastRow: original(part.head, part.firstRow + part.rows - 1),
+      lastRow: original(part.head, part.lastRow ?? part.firstRow + part.rows - 1),
     }),
   };
 }

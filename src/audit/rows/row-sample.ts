@@ -14,6 +14,8 @@ export interface RowSample {
   /** How many of those judged are chosen for their place, and how many are drawn. */
   readonly edges: number;
   readonly random: number;
+  /** Of how many of the rows judged the structure tests and the usual checks are, where not of all. */
+  readonly statistics?: number;
   /** How probably faults of some sizes are seen. */
   readonly odds: readonly FaultOdds[];
   /** [batch, heads, rows of a head], ascending in each head. */

@@ -43,6 +43,27 @@ function flatRows(
   return Float64Array.from(queries, (query, i) => Math.floor(i / ofHead) * stride + query);
 }
 
+/**
+ * A problem of some rows of a sample.
+ * @param rows ascending, as many of each head, counted over [batch, heads, queries] of the sample
+ */
+export function rowsProblem(
+  problem: Problem,
+  { batch, heads, qkDim }: ProblemShape,
+  rows: Int32Array,
+): Problem {
+  const { q, rows: selected } = problem;
+  if (selected === undefined) throw new Error('rows of a problem that is not a sample');
+  const leading = [batch, heads, rows.length / (batch * heads)];
+  const gathered = gather(q, [...leading, qkDim], qkDim, rows);
+  const scales = scalesOfRows(q, leading, (row) => rows[row]);
+  return {
+    ...problem,
+    q: scales === undefined ? gathered : { ...gathered, scales },
+    rows: { queries: rows.map((row) => selected.queries[row]), of: selected.of },
+  };
+}
+
 /** A problem of some of the rows of another; keys, values and all that is by key are shared with it. */
 export function sampledProblem(
   problem: Problem,

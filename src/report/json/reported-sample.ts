@@ -4,20 +4,32 @@ import { formatNumber } from '../../words/index.js';
 /** Which rows were judged, where those are not all, and how probably faults of the others are seen. */
 export interface ReportedSample extends Pick<
   RowSample,
-  'seed' | 'rows' | 'of' | 'edges' | 'random'
+  'seed' | 'rows' | 'of' | 'edges' | 'random' | 'statistics'
 > {
   readonly odds: readonly FaultOdds[];
 }
 
 /** A sample without the numbers of its rows, which follow from the seed. */
 export function reportedSample(sample: RowSample): ReportedSample {
-  const { seed, rows, of, edges, random, odds } = sample;
-  return { seed, rows, of, edges, random, odds: odds.map((one) => ({ ...one })) };
+  const { seed, rows, of, edges, random, statistics, odds } = sample;
+  return {
+    seed,
+    rows,
+    of,
+    edges,
+    random,
+    ...(statistics !== undefined && { statistics }),
+    odds: odds.map((one) => ({ ...one })),
+  };
 }
 
 /** Which rows were judged: a clause. */
-export function describeSample({ seed, rows, of, edges, random }: ReportedSample): string {
-  return `${rows} of ${of} rows, ${edges} for their place and ${random} at random by seed ${seed}`;
+export function describeSample(sample: ReportedSample): string {
+  const { seed, rows, of, edges, random, statistics } = sample;
+  const chosen = `${rows} of ${of} rows, ${edges} for their place and ${random} at random by seed ${seed}`;
+  return statistics === undefined
+    ? chosen
+    : `${chosen}; structure tests and FlashAttention's rule by ${statistics} of the sampled rows`;
 }
 
 /** "more than 0.9999" where the digits would say 1 of what is not certain. */
