@@ -14,6 +14,13 @@ export {
 export { headRows } from './parts/head-rows.js';
 export { measureApart, type PartAnswer } from './parts/measure-apart.js';
 export type { PartRequest, PartSettings, PartTensors } from './parts/measure-part.js';
+export {
+  boundInParts,
+  measureBoundPart,
+  type BoundPartAnswer,
+  type BoundPartRequest,
+  type BoundSettings,
+} from './parts/bound-parts.js';
 export { firstRowOf, type Part } from './parts/part-plan.js';
 export { partShape } from './parts/audit-stages.js';
 export type { PartRunner } from './parts/run-stages.js';

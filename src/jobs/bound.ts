@@ -1,9 +1,12 @@
-import { attentionOracle } from '../../oracles/index.js';
-import { createTechniqueTable, type TechniqueTable } from '../attribution/index.js';
+import {
+  createTechniqueTable,
+  type TechniqueTable,
+  type TechniqueTableMeter,
+} from '../attribution/index.js';
 import {
   anyKernelArithmetic,
   auditAccuracy,
-  forEachRowsBound,
+  boundInParts,
   modelArithmetic,
   resolvePremises,
   type KernelArithmetic,
@@ -14,6 +17,8 @@ import { createBoundReport, type BoundProvenance, type BoundReport } from '../re
 import { RequestError } from '../request-error.js';
 import { declaredPremises, modelNamed, type ArithmeticRequest } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
+import { shareInputs } from './parts/part-source.js';
+import { startBoundThreads } from './parts/part-threads.js';
 
 /** A problem, and how a kernel computes it. */
 export interface BoundRequest extends ArithmeticRequest {
@@ -24,6 +29,10 @@ export interface BoundRequest extends ArithmeticRequest {
   readonly outputFormat: FormatName | null;
   /** What the report says of where the problem came from. */
   readonly origin: Omit<BoundProvenance, 'seconds'>;
+  /** Threads that bound it, for problems that are worth it; default 1: this one. The report does not depend on it. */
+  readonly threads?: number | undefined;
+  /** See `AuditOptions.partEffort`. */
+  readonly partEffort?: number | undefined;
   /** `performance.now()` when the work began; default: now. */
   readonly start?: number | undefined;
 }
@@ -53,21 +62,31 @@ function arithmeticOf(request: BoundRequest): KernelArithmetic {
  * @param progress of the stages `oracle` and `bounds`
  * @throws RequestError for a kernel that there is not, or that does not take the problem
  */
-export function boundKernel(
+export async function boundKernel(
   request: BoundRequest,
   progress: (stage: string, done: number) => void = () => undefined,
-): BoundResult {
-  const { problem, origin, start = performance.now() } = request;
+): Promise<BoundResult> {
+  const { problem, origin, threads = 1, partEffort, start = performance.now() } = request;
   const arithmetic = arithmeticOf(request);
-  const reference = attentionOracle(problem, {
-    accuracy: auditAccuracy(arithmetic.outputFormat),
-    progress: (done) => progress('oracle', done),
-  });
-  const meter = createTechniqueTable(reference, arithmetic.description);
-  forEachRowsBound(problem, reference, arithmetic, meter.visit, {
-    progress: (done) => progress('bounds', done),
-  });
-  const table = meter.table();
+  const settings = { accuracy: auditAccuracy(arithmetic.outputFormat), arithmetic };
+  const known: { meter?: TechniqueTableMeter } = {};
+  await boundInParts(
+    problem,
+    settings,
+    {
+      partEffort,
+      progress,
+      onReference: (reference) => {
+        known.meter = createTechniqueTable(reference, arithmetic.description);
+        return known.meter.visit;
+      },
+    },
+    (parts) =>
+      threads === 1
+        ? null
+        : startBoundThreads(Math.min(threads, parts), { problem: shareInputs(problem), settings }),
+  );
+  const table = known.meter!.table();
   return {
     report: createBoundReport(problem, table, { ...origin, seconds: secondsSince(start) }),
     table,

@@ -52,7 +52,7 @@ export function partShape(shape: ProblemShape, { head, rows }: Part): ProblemSha
 }
 
 /** A reference of zeros, to be filled. */
-function emptyReference(shape: ProblemShape): AttentionReference {
+export function emptyReference(shape: ProblemShape): AttentionReference {
   const { batch, heads, queries, vDim } = shape;
   const rows = batch * heads * queries;
   const numbers = (length: number) => new Float64Array(length);
@@ -73,7 +73,7 @@ function emptyReference(shape: ProblemShape): AttentionReference {
 }
 
 /** Writes a part's reference to where its rows are. */
-function fillReference(to: AttentionReference, part: AttentionReference, row: number): void {
+export function fillReference(to: AttentionReference, part: AttentionReference, row: number): void {
   const { vDim } = to.shape;
   const { out, lse } = to.quantities;
   out.values.set(part.quantities.out.values, row * vDim);

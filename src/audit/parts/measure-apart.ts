@@ -15,7 +15,7 @@ export interface PartAnswer {
 }
 
 /** A copy of the rows of a bound: its own arrays are used again. */
-function copied({ firstRow, rows, unit, clustered, quantities }: RowsBound): RowsBound {
+export function copiedBound({ firstRow, rows, unit, clustered, quantities }: RowsBound): RowsBound {
   const arrays = (value: unknown): unknown =>
     value instanceof Float64Array
       ? value.slice()
@@ -42,7 +42,7 @@ export function measureApart(
   withBounds: boolean,
 ): PartAnswer {
   const bounds: RowsBound[] = [];
-  const visitBounds = (bound: RowsBound) => bounds.push(copied(bound));
+  const visitBounds = (bound: RowsBound) => bounds.push(copiedBound(bound));
   const result = measurePart(request, tensors, settings, withBounds ? { visitBounds } : {});
   return { result, bounds };
 }

@@ -14,14 +14,14 @@ import type { Part } from './part-plan.js';
 export type StageProgress = (stage: string, done: number) => void;
 
 /** Measures requests somewhere else, in threads perhaps. */
-export interface PartRunner {
+export interface PartRunner<Request = PartRequest, Answer = PartAnswer> {
   /**
    * Measures the requests and settles their answers in the requests' order.
    * @param done called with how many are measured, now and then
    */
   readonly run: (
-    requests: readonly PartRequest[],
-    settle: (answer: PartAnswer, index: number) => void,
+    requests: readonly Request[],
+    settle: (answer: Answer, index: number) => void,
     done: (count: number) => void,
   ) => Promise<void>;
 }

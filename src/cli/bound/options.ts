@@ -1,5 +1,6 @@
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { threadCount } from '../options/parse-values.js';
 import {
   premiseHelp,
   premiseOption,
@@ -29,6 +30,11 @@ const boundOptions = optionRows({
     argument: '<format>',
     description: "format of the output (default: the kernel's, or that of q)",
     completes: 'format',
+  },
+  threads: {
+    argument: '<n>',
+    description: 'worker threads (default: one per core)',
+    parse: threadCount,
   },
   ...problemOptions,
   json: {

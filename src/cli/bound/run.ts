@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { formats, type FormatName } from '../../formats/index.js';
 import { hashTensorFile, openTensorFile, problemNote, readProblem } from '../../io/index.js';
 import { boundKernel } from '../../jobs/index.js';
@@ -42,7 +43,7 @@ export async function runBound(
     const problem = await readProblem(file, given);
     warnOfUnusedInputs(file, given);
     const { kernel, as, premise, set } = options;
-    const { report, table } = boundKernel(
+    const { report, table } = await boundKernel(
       {
         problem,
         kernel,
@@ -53,6 +54,7 @@ export async function runBound(
         hasSettings: set !== undefined,
         outputFormat: outputFormat(options),
         models,
+        threads: options.threads ?? availableParallelism(),
         origin: { version: toolVersion(), problem: { path, sha256: await hashTensorFile(path) } },
         start,
       },

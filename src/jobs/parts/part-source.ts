@@ -20,12 +20,17 @@ export interface SharedProblem {
   readonly lse: Shared<Tensor> | null;
 }
 
-/** Copies a problem and outputs to memory that threads share. */
-export function shareProblem(problem: Problem, { out, lse }: KernelOutputs): SharedProblem {
+/** Copies a problem, without how it was posed, to memory that threads share. */
+export function shareInputs(problem: Problem): Shared<Problem> {
   // How it was posed says nothing of what is judged, and its tensors are as large.
   const judged = Object.entries(problem).filter(([name]) => name !== 'stored');
+  return share(Object.fromEntries(judged) as unknown as Problem);
+}
+
+/** Copies a problem and outputs to memory that threads share. */
+export function shareProblem(problem: Problem, { out, lse }: KernelOutputs): SharedProblem {
   return {
-    problem: share(Object.fromEntries(judged) as unknown as Problem),
+    problem: shareInputs(problem),
     out: share(out),
     lse: lse === null ? null : share(lse),
   };

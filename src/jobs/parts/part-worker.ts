@@ -1,21 +1,42 @@
 import { workerData } from 'piscina';
-import { measureApart, type PartAnswer, type PartRequest } from '../../audit/index.js';
+import {
+  measureApart,
+  measureBoundPart,
+  type BoundPartAnswer,
+  type BoundPartRequest,
+  type PartAnswer,
+  type PartRequest,
+} from '../../audit/index.js';
 import { lazily } from '../../lazily.js';
 import { RequestError } from '../../request-error.js';
-import type { PartThreadData } from './part-threads.js';
+import type { BoundThreadData, PartThreadData } from './part-threads.js';
 import { readShared } from './part-source.js';
-import { withoutViews } from './shared-values.js';
+import { unshare, withoutViews } from './shared-values.js';
 
-const data = workerData as PartThreadData;
-const read = lazily(() => readShared(data.source));
+/** An answer, or what the user did wrong, which is an answer too. */
+type Answer<T> = T | { readonly refusal: string };
 
-/** What a worker thread of part-threads.ts does: one request. What the user did wrong is an answer too. */
-export function measureRequest(request: PartRequest): PartAnswer | { readonly refusal: string } {
+function answered<T>(answer: () => T): Answer<T> {
   try {
-    const tensors = request.parts.map(read());
-    return withoutViews(measureApart(request, tensors, data.settings, data.withBounds));
+    return withoutViews(answer());
   } catch (error) {
     if (error instanceof RequestError) return { refusal: error.message };
     throw error;
   }
+}
+
+const read = lazily(() => readShared((workerData as PartThreadData).source));
+
+/** What a worker thread of an audit does: one request. */
+export function measureRequest(request: PartRequest): Answer<PartAnswer> {
+  const { settings, withBounds } = workerData as PartThreadData;
+  return answered(() => measureApart(request, request.parts.map(read()), settings, withBounds));
+}
+
+const whole = lazily(() => unshare((workerData as BoundThreadData).problem));
+
+/** What a worker thread does that bounds a problem: one request. */
+export function boundRequest(request: BoundPartRequest): Answer<BoundPartAnswer> {
+  const { settings } = workerData as BoundThreadData;
+  return answered(() => measureBoundPart(request, whole(), settings));
 }

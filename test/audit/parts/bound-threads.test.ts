@@ -1,0 +1,64 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type * as Jobs from '../../../src/jobs/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { builtDist } from '../../setup/built-dist.js';
+import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
+
+const normal = uniformNumbers(7);
+const problem: Problem = filledProblem(
+  { heads: 2, kvHeads: 1, queries: 140, keys: 130, dim: 8 },
+  () => normal() * 4 - 2,
+  { causal: true, bias: tensor('fp16', [2, 1, 130], normal) },
+);
+
+function requestOf(
+  given: Problem,
+  options: Pick<Jobs.BoundRequest, 'threads' | 'partEffort'>,
+): Jobs.BoundRequest {
+  return {
+    problem: given,
+    kernel: undefined,
+    as: undefined,
+    premise: undefined,
+    noted: undefined,
+    settings: () => new Map(),
+    hasSettings: false,
+    outputFormat: null,
+    origin: { version: '0', problem: { path: 'problem.safetensors', sha256: '0'.repeat(64) } },
+    ...options,
+  };
+}
+
+describe('the bounds of a problem on several threads', () => {
+  const jobs: { built?: typeof Jobs } = {};
+  beforeAll(async () => {
+    const url = pathToFileURL(join(await builtDist(), 'src/jobs/index.js')).href;
+    jobs.built = (await import(/* @vite-ignore */ url)) as typeof Jobs;
+  });
+  const documentOf = async (options: Pick<Jobs.BoundRequest, 'threads' | 'partEffort'>) => {
+    const told: string[] = [];
+    const { report } = await jobs.built!.boundKernel(requestOf(problem, options), (stage, done) =>
+      told.push(`${stage} ${done}`),
+    );
+    expect(told.at(-1)).toBe('bounds 1');
+    return JSON.stringify({ ...report, seconds: 0, created: '' });
+  };
+
+  it('are those of one, byte for byte, in parts and at once', async () => {
+    const one = await documentOf({ threads: 1, partEffort: 1 });
+    expect((JSON.parse(one) as { techniques: object }).techniques).toMatchObject({
+      elements: 2 * 140 * 8,
+      unbounded: 0,
+    });
+    expect(await documentOf({ threads: 2, partEffort: 1 })).toBe(one);
+    // Rows are added up in the same order, by whatever parts they come.
+    expect(await documentOf({ threads: 1 })).toBe(one);
+  });
+
+  it('tell a bad request in one line', async () => {
+    const bad = requestOf({ ...problem, scale: NaN }, { threads: 2, partEffort: 1 });
+    await expect(jobs.built!.boundKernel(bad)).rejects.toThrow(/^scale is NaN; give a finite/);
+  });
+});
