@@ -281,11 +281,14 @@ export class KernelBound {
     const relative = Math.exp(denominator[row] - Math.max(origin ?? maximum[row], ofSink));
     const total = Number.isNaN(relative) ? 1 : origin === null ? Math.max(1, relative) : relative;
     const { rowSumRounded, partials, weightScale } = this.#premises;
+    const { roundings } = this.#dropout;
     const leastWeight = smallestSubnormal(this.#weightFormat) / 2 / weightScale;
     const lost = n * (leastWeight / Math.min(total, 1));
     const rounded = rowSumRounded ? u / (1 + u) + lost : 0;
     const floor =
-      (origin === null ? (n * (leastWeight + 2 ** -126)) / total : lost + (n * 2 ** -126) / total) *
+      (origin === null
+        ? (n * (roundings * leastWeight + 2 ** -126)) / total
+        : roundings * lost + (n * 2 ** -126) / total) *
         largestValue +
       (n + 2) * sumUnderflow;
     const declared: DeclaredErrors = {
@@ -299,7 +302,7 @@ export class KernelBound {
       weight,
       typicalWeight,
       range: 2 * largestValue,
-      weightRounding: this.#dropout.roundings * (u / (1 + u)) * (1 + 2 ** -6),
+      weightRounding: roundings * (u / (1 + u)) * (1 + 2 ** -6),
       accumulation: (sums + partials) * (1 + 2 ** -6),
       normalisation: (rowSums + 4 * elementwise + rounded + this.#dropout.factor) * (1 + 2 ** -6),
       addition: usualAccumulation,

@@ -1,7 +1,7 @@
 import { forEachWeightTile, type Progress, type WeightVisitor } from '../../../oracles/index.js';
 import { decodeTensor, formats, type FormatName } from '../../formats/index.js';
 import { keptWeights } from '../../problem/index.js';
-import type { Premises } from '../premises/premises.js';
+import { anyDropout, type Premises } from '../premises/premises.js';
 import { CommonOffset } from './common-offset.js';
 import {
   SlopeDispersion,
@@ -45,6 +45,11 @@ export function pooledFactory({ weightFormat, exponential }: Premises): () => Po
 /** Null where P is as fine as fp32. */
 function commonOffset(weightFormat: FormatName): CommonOffset | null {
   return formats[weightFormat].precision <= finestPrecision ? new CommonOffset(weightFormat) : null;
+}
+
+/** How many times a weight is rounded before its product with V. */
+function appliedRoundings({ dropout }: StructureInput['problem'], premises: Premises): number {
+  return dropout === undefined ? 1 : anyDropout(dropout.probability, premises).roundings;
 }
 
 /** What some rows of a head add to its tests. */
@@ -111,6 +116,7 @@ export function measureStructure(
     weightFormat,
     weightScale: premises.weightScale,
     kept: keptWeights(problem, shape),
+    roundings: appliedRoundings(problem, premises),
     sinks: problem.sink === undefined ? null : decodeTensor(problem.sink.logits),
     isSinkInLse: problem.sink?.inLse ?? false,
   });

@@ -52,6 +52,8 @@ interface ProjectionModel {
   readonly roundingErrors: Float64Array | null;
   /** What dropout keeps; null without. */
   readonly kept: KeptWeights | null;
+  /** How many times each weight is rounded on its way to V: Theorem 12 of docs/bounds.md. */
+  readonly roundings: number;
   /** By head: the scores of sinks, natural units; null without. */
   readonly sinks: Float64Array | null;
   /** Whether the LSE has the sink. */
@@ -208,7 +210,8 @@ export class RowCollector {
   /** Adds one tile of weights, times their projections, to its rows and to `pooled`. */
   visit(tile: WeightTile, pooled: PooledProjections): void {
     const { weights, applied, rows, keys, stride, projections } = tile;
-    const { weightGroups, weightFormat, weightScale, roundingErrors, kept } = this.#model;
+    const { weightGroups, weightFormat, weightScale, roundingErrors, kept, roundings } =
+      this.#model;
     const rate = 1 / (kept?.share ?? 1);
     const factors = this.#otherFactors();
     const smallest = smallestNormal(formats[weightFormat]) / weightScale;
@@ -252,7 +255,8 @@ export class RowCollector {
           squares[d * smoothPlaces + nearest] += c * c;
           sums.last[d] += c * ifLast;
           sums.first[d] += c * ifFirst;
-          if (w < smallest) lost[d] += Math.min(p, half * rate) * Math.abs(projections[d][at]);
+          if (w < smallest)
+            lost[d] += roundings * Math.min(p, half * rate) * Math.abs(projections[d][at]);
           const of = d * ofInstrument;
           phases[of + inFirst] += c;
           phases[of + inSecond] += c;
