@@ -1,9 +1,11 @@
 import { RequestError } from '../../src/request-error.js';
 import type { AttentionKernel } from '../laws/index.js';
 import { describeFailures, describeNothingTried, groupFailures } from './describe-check.js';
-import { LawProgress, type LawResult, widenedNotes } from './law-progress.js';
+import { LawProgress, type LawResult, runNumber, widenedNotes } from './law-progress.js';
 import { featureNotes, planCheck, type CheckScope } from './plan-check.js';
 import type { KernelPromises } from './promises.js';
+import { takeTurns, type RoundRunner } from './take-turns.js';
+import { tryRound } from './try-round.js';
 
 /** What to try, and how long. */
 export interface CheckOptions extends CheckScope {
@@ -17,6 +19,11 @@ export interface CheckOptions extends CheckScope {
   readonly seconds?: number | undefined;
   /** Seconds that a failing problem is simplified for; default 10. */
   readonly shrinkSeconds?: number | undefined;
+  /**
+   * What tries the laws on the kernel in place of this thread; what is found is the same. Beside `bail` it is not
+   * asked: this thread stops at the first violation.
+   */
+  readonly apart?: RoundRunner | undefined;
   /** Called after every run with how many there were and how many there may be. */
   readonly progress?: ((done: number, total: number) => void) | undefined;
 }
@@ -63,34 +70,34 @@ export async function checkKernel(
   const plan = planCheck(promises, options);
   const all = plan.laws.map((law) => new LawProgress(law, plan.promises, seed));
   const start = performance.now();
-  const elapsed = () => (performance.now() - start) / 1000;
   const total = runs * all.filter(({ isOpen }) => isOpen).length;
-  let done = 0;
-  let outOfTime = false;
-  for (let round = 1; round <= runs; round++) {
-    // A kernel that answers at once would keep timers and signals waiting to the end.
-    await new Promise((resolve) => setImmediate(resolve));
-    for (const law of all.filter(({ isOpen }) => isOpen)) {
-      if (bail && all.some(({ failure }) => failure !== null)) break;
-      if (elapsed() >= seconds) {
-        outOfTime = true;
-        continue;
-      }
-      done++;
-      const sinceStart = () => ({ runsUntil: done, secondsUntil: elapsed() });
-      // A failure leaves most of the time to the other laws.
-      const spare = Math.max((seconds - elapsed()) / 4, 1);
-      await law.run(round, kernel, Math.min(shrinkSeconds, spare), sinceStart);
-      progress?.(done, total);
-    }
-  }
-  const results = all.map((law) => law.result());
+  const here: RoundRunner = {
+    lanes: 1,
+    tryRound: (id, round, shrinkSeconds) => {
+      const planned = plan.laws.find((law) => law.id === id)!;
+      return tryRound({ planned, promises: plan.promises, seed }, round, kernel, shrinkSeconds);
+    },
+  };
+  const { done, outOfTime } = await takeTurns(
+    all,
+    bail ? here : (options.apart ?? here),
+    { runs, bail, seconds, shrinkSeconds },
+    (done) => progress?.(done, total),
+  );
+  const results = all.map((law, position): LawResult => {
+    const result = law.result();
+    const { failure } = result;
+    if (failure === null) return result;
+    // Rounds that are tried at the same time are counted as if they took turns.
+    const runsUntil = runNumber(all, position, failure.round);
+    return { ...result, failure: { ...failure, runsUntil } };
+  });
   return {
     pass: isPass(results),
     seed,
     laws: results,
     runs: done,
-    seconds: elapsed(),
+    seconds: (performance.now() - start) / 1000,
     outOfTime,
     notes: [
       ...widenedNotes(results.flatMap(({ widened }) => widened)),

@@ -16,6 +16,7 @@ export {
   lawOutcome,
   LawProgress,
   neverReached,
+  runNumber,
   type LawFailure,
   type LawOutcome,
   type LawResult,
@@ -34,5 +35,15 @@ export { planCheck, type CheckPlan, type CheckScope, type PlannedLaw } from './p
 export { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
 export { runCase, type CaseResult } from './run-case.js';
 export { featureNotes } from './plan-check.js';
-export { largestSizes, triedSizeNames, widenedNotes, type TriedSizes } from './law-progress.js';
+export { widenedNotes } from './law-progress.js';
+export type { RoundRunner } from './take-turns.js';
+export {
+  largestSizes,
+  triedSizeNames,
+  tryRound,
+  type LawOfCheck,
+  type RoundFailure,
+  type RoundResult,
+  type TriedSizes,
+} from './try-round.js';
 export { groupByKind, type ViolationGroup, type ViolationKind } from './violation-kind.js';

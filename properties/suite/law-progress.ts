@@ -1,53 +1,14 @@
-import { type FormatName, formats, round } from '../../src/formats/index.js';
-import { problemShape, type ProblemShape } from '../../src/problem/index.js';
-import type { AttentionKernel, KernelRun, LawId, LawStrength } from '../laws/index.js';
-import {
-  besideThreshold,
-  type RegimeName,
-  type SpecialKind,
-  specialKinds,
-  type Tiling,
-} from '../problems/index.js';
-import { type Counterexample, findCounterexample } from './find-counterexample.js';
-import { productionAspect, specialsOneIn } from './law-cases.js';
+import type { FormatName } from '../../src/formats/index.js';
+import type { AttentionKernel, LawId, LawStrength } from '../laws/index.js';
 import type { PlannedLaw } from './plan-check.js';
 import type { ResolvedPromises } from './promises.js';
-
-/** The sizes of a problem that bugs depend on. */
-export const triedSizeNames = [
-  'batch',
-  'heads',
-  'groupSize',
-  'queries',
-  'keys',
-  'qkDim',
-  'vDim',
-] as const satisfies readonly (keyof ProblemShape)[];
-
-/** The largest of each size among the problems that a kernel ran on, not all in one problem. */
-export type TriedSizes = Readonly<Record<(typeof triedSizeNames)[number], number>>;
-
-/** The largest of each size of some problems, on top of those known before; null for no problem. */
-export function largestSizes(
-  shapes: readonly TriedSizes[],
-  before: TriedSizes | null = null,
-): TriedSizes | null {
-  const all = before === null ? shapes : [before, ...shapes];
-  if (all.length === 0) return null;
-  const entries = triedSizeNames.map((name) => [name, Math.max(...all.map((of) => of[name]))]);
-  return Object.fromEntries(entries) as TriedSizes;
-}
-
-/** Formats of inputs whose kernels write outputs in the same; those of 8 bits write 16. */
-const ownOutput: readonly FormatName[] = ['bf16', 'fp16'];
-
-/** The format of a run's inputs, if its output has finite numbers that this format has not; else null. */
-function widenedFrom({ problem, outputs, out }: KernelRun): FormatName | null {
-  const { format } = problem.q;
-  if (!ownOutput.includes(format) || outputs.out.format === format) return null;
-  const isWider = out.some((x) => Number.isFinite(x) && round(formats[format], x) !== x);
-  return isWider ? format : null;
-}
+import {
+  largestSizes,
+  tryRound,
+  type RoundFailure,
+  type RoundResult,
+  type TriedSizes,
+} from './try-round.js';
 
 /**
  * What is to be said of a kernel whose outputs are finer than its inputs' formats, which is right, but
@@ -100,15 +61,30 @@ export function lawOutcome(
   return { status: isPromised ? 'untried' : 'skipped', tried, skipped: skipped ?? refused };
 }
 
-/** A law that the kernel violates. */
-export interface LawFailure extends Counterexample {
-  readonly regime: RegimeName;
-  /** The problem's number among those of its law, from 1. */
-  readonly round: number;
+/** When a round began. */
+interface RoundStart {
   /** Runs of all laws until it failed, this one included. */
   readonly runsUntil: number;
   /** Seconds from the start until it failed, before it was simplified. */
   readonly secondsUntil: number;
+}
+
+/** A law that the kernel violates. */
+export interface LawFailure extends RoundFailure, RoundStart {}
+
+/**
+ * The number of a round of a law among those of all laws, which take turns, one problem each: the turns before, and
+ * the laws before it in this one.
+ */
+export function runNumber(
+  laws: readonly Pick<LawProgress, 'runs'>[],
+  position: number,
+  round: number,
+): number {
+  return laws.reduce(
+    (sum, { runs }, i) => sum + Math.min(runs, i <= position ? round : round - 1),
+    0,
+  );
 }
 
 /** What became of one law. */
@@ -131,26 +107,10 @@ export interface LawResult extends LawOutcome {
   readonly failure: LawFailure | null;
 }
 
-/** A 32-bit hash of numbers and texts: seeds that have nothing to do with one another. */
-function seedFrom(...parts: readonly (number | string)[]): number {
-  let hash = 0x811c9dc5;
-  for (const character of parts.join('\n'))
-    hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  return (hash ^ (hash >>> 13)) | 0;
-}
-
-/** log2 of how far the maximum may lag in kernels that there are. */
-const usualThresholds: readonly number[] = [4, 8, 1, 0];
-
-/**
- * One law on its way through its runs. The problem of a round follows from the seed, the law and the
- * round alone, so that rounds can be tried in any order, and in several processes.
- */
+/** One law on its way through its runs. Rounds are added in their order. */
 export class LawProgress {
   readonly id: LawId;
   readonly #promises: ResolvedPromises;
-  readonly #regimes: readonly RegimeName[];
   readonly #seed: number;
   readonly #planned: PlannedLaw;
   failure: LawFailure | null = null;
@@ -164,13 +124,10 @@ export class LawProgress {
   refusal = '';
 
   constructor(planned: PlannedLaw, promises: ResolvedPromises, seed: number) {
-    const { id, regimes } = planned;
-    this.id = id;
+    this.id = planned.id;
     this.#planned = planned;
     this.#promises = promises;
     this.#seed = seed;
-    // Each law meets the regimes in an order of its own.
-    this.#regimes = [...regimes].sort((a, b) => seedFrom(seed, id, a) - seedFrom(seed, id, b));
   }
 
   get isOpen(): boolean {
@@ -182,54 +139,25 @@ export class LawProgress {
     round: number,
     kernel: AttentionKernel,
     shrinkSeconds: number,
-    sinceStart: () => { readonly runsUntil: number; readonly secondsUntil: number },
+    sinceStart: () => RoundStart,
   ): Promise<void> {
-    const regime = this.#regimes[(round - 1) % this.#regimes.length];
-    const specials: readonly SpecialKind[] =
-      this.#promises.specialValues && round % specialsOneIn === 0 ? specialKinds : [];
-    const seed = seedFrom(this.#seed, this.id, regime, round);
-    const start = performance.now();
     const began = sinceStart();
-    const result = await findCounterexample(
-      {
-        law: this.id,
-        regime,
-        specials,
-        tiling: this.#tiling(round),
-        seed,
-        production: productionAspect(this.id, round),
-      },
-      kernel,
-      this.#promises,
-      shrinkSeconds,
-    );
+    const law = { planned: this.#planned, promises: this.#promises, seed: this.#seed };
+    this.add(await tryRound(law, round, kernel, shrinkSeconds), began);
+  }
+
+  /** Takes what became of the law in its next round. */
+  add(result: RoundResult, began: RoundStart): void {
     this.runs++;
-    this.#seconds += (performance.now() - start) / 1000;
+    this.#seconds += result.seconds;
     if (result.status === 'unsupported') {
       this.unsupported++;
       this.refusal = result.reason;
       return;
     }
-    const shapes = result.runs.map(({ shape }) => shape);
-    if (result.status === 'violated') {
-      // The kernel may have failed before it gave anything.
-      shapes.push(problemShape(result.drawn.problem));
-      this.failure = { ...result.counterexample, ...began, regime, round };
-    }
-    this.sizes = largestSizes(shapes, this.sizes);
-    for (const run of result.runs) {
-      const format = this.#widened.has(run.problem.q.format) ? null : widenedFrom(run);
-      if (format !== null) this.#widened.add(format);
-    }
-  }
-
-  /** The promised threshold at first, and others once every regime had its turn. */
-  #tiling(round: number): Tiling {
-    const { blockKeys, rescaleThreshold } = this.#promises;
-    const nearest = besideThreshold * Math.round(rescaleThreshold / besideThreshold);
-    const thresholds = [...new Set([nearest, ...usualThresholds])];
-    const turn = Math.floor((round - 1) / this.#regimes.length);
-    return { blockKeys, threshold: thresholds[turn % thresholds.length] };
+    if (result.failure !== null) this.failure = { ...result.failure, ...began };
+    this.sizes = largestSizes(result.sizes === null ? [] : [result.sizes], this.sizes);
+    for (const format of result.widened) this.#widened.add(format);
   }
 
   result(): LawResult {

@@ -5,6 +5,7 @@ import {
   lawOutcome,
   type LawResult,
   neverReached,
+  runNumber,
   type TriedSizes,
   featureNotes,
   widenedNotes,
@@ -119,17 +120,6 @@ function allFindings(
       findings,
       unreached,
     ),
-  );
-}
-
-/**
- * The number of a law's problem among those of all laws, which take turns, one problem each: the turns
- * before, and the laws before it in this one.
- */
-function runNumber(laws: readonly CheckedLaw[], position: number, round: number): number {
-  return laws.reduce(
-    (sum, { runs }, i) => sum + Math.min(runs, i <= position ? round : round - 1),
-    0,
   );
 }
 

@@ -28,7 +28,9 @@ async function attempt(args: readonly string[], context: CommandContext = {}): P
   const before = process.exitCode;
   process.exitCode = undefined;
   try {
-    await program.parseAsync(args, { from: 'user' });
+    // Worker threads run from dist only.
+    const own = args[0] === 'check' && !args.includes('--threads') ? ['--threads', '1'] : [];
+    await program.parseAsync([...args, ...own], { from: 'user' });
     return { status: Number(process.exitCode ?? 0), ...written };
   } catch (error) {
     if (error instanceof RequestError || error instanceof CommanderError)

@@ -6,6 +6,7 @@ import {
 } from '../options/shared-options.js';
 import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { threadCount } from '../options/parse-values.js';
 
 /** What a kernel may promise to take or not; each flag has its opposite, to undo a file's. */
 export const promiseOptions = optionRows({
@@ -121,6 +122,11 @@ export const checkOptions = optionRows({
     description: 'the same seed draws the same problems (default: random)',
   },
   seconds: { argument: '<n>', description: 'how long the whole check may take', initial: '60' },
+  threads: {
+    argument: '<n>',
+    description: 'threads that try an emulated kernel (default: one per core)',
+    parse: threadCount,
+  },
   bail: { description: 'stop at the first violation' },
   strict: { description: 'fail as well where a property that is promised was never tried' },
   timeout: {
@@ -185,6 +191,8 @@ Examples:
 The command of --exec reads one JSON request a line and answers one line each;
 docs/properties.md in the repository has the protocol.
 {"id":1,"ok":false,"error":"…","unsupported":true} declines a problem.
+It is one process, which gets its problems one after the other: --threads is
+for --kernel, without --bail, and each shard is one thread.
 ${campaignDetails}--seconds is the time of each shard, and of each command that goes on: when it
 is up, the unit of work that was begun is finished, and the report names the
 shard.

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { sep } from 'node:path';
 import { findKernelVariant, type KernelModel, kernelModels } from '../../../kernels/index.js';
 import type { KernelOutputs } from '../../audit/index.js';
@@ -90,7 +91,15 @@ const failed = 1;
 
 /** @throws RequestError for options that do not go together */
 function rejectOptions(options: CheckCommandOptions, { models }: CommandContext): void {
-  const { kernel, as } = options;
+  const { kernel, as, exec, bail, threads = 1 } = options;
+  if (threads !== 1 && exec !== undefined)
+    throw new RequestError(
+      'the command of --exec is one process, which gets its problems one after the other; leave out --threads',
+    );
+  if (threads !== 1 && bail === true)
+    throw new RequestError(
+      '--bail stops at the first violation, which one thread looks for; leave out --threads',
+    );
   rejectClashes(checkOptions, options, {
     set: () => kernel !== undefined || (as !== undefined && isModel(as, models)),
   });
@@ -98,9 +107,13 @@ function rejectOptions(options: CheckCommandOptions, { models }: CommandContext)
 
 /** @throws RequestError for options that have no meaning for a check in shards or sittings */
 function rejectCampaignClashes(
-  { bail, replay, strict }: CheckCommandOptions,
+  { bail, replay, strict, threads = 1 }: CheckCommandOptions,
   { shard }: Campaign,
 ): void {
+  if (threads !== 1)
+    throw new RequestError(
+      'a shard, and a check with --journal, is tried by one thread; leave out --threads, and start as many shards as there are cores',
+    );
   const clash = bail === true ? '--bail' : replay === undefined ? null : '--replay';
   if (clash !== null)
     throw new RequestError(
@@ -140,7 +153,14 @@ async function checkAtOnce(
   const { seed } = asked;
   const progress = createPeriodicProgress('properties');
   const report = await checkProperties(
-    { ...asked, underTest, promises, strict: options.strict, version: toolVersion() },
+    {
+      ...asked,
+      underTest,
+      promises,
+      strict: options.strict,
+      threads: options.threads ?? availableParallelism(),
+      version: toolVersion(),
+    },
     {
       progress: progress.update,
       saveFailures: (results) => saveFailures(results, seed, options),

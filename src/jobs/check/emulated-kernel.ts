@@ -69,6 +69,7 @@ export function emulatedKernel(
       settings: Object.fromEntries(settings),
       judgedAs: null,
     },
+    elsewhere: kernelModels.includes(model) ? { name, settings } : null,
     whyNotRunning: async (resolved) => {
       checkSettings(model, settings, resolved);
       return null;

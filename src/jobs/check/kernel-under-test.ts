@@ -17,12 +17,20 @@ export interface ExecutionFailure {
   readonly problem: Problem;
 }
 
+/** A kernel model of the library, with its settings as text, by key. */
+export interface LibraryModel {
+  readonly name: string;
+  readonly settings: ReadonlyMap<string, string>;
+}
+
 /** A kernel as `flashproof check` tries it, emulated or live. */
 export interface KernelUnderTest {
   readonly kernel: AttentionKernel;
   /** What it promises of itself. */
   readonly promises: KernelPromises;
   readonly reported: ReportedKernel;
+  /** By what another thread makes the same kernel: a model of the library; null where it cannot. */
+  readonly elsewhere: LibraryModel | null;
   /**
    * Tries it on an ordinary problem before anything else: null when it gives an answer, right or wrong.
    * @throws RequestError for a command that there is not, and for settings that fit no problem

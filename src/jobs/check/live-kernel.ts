@@ -133,6 +133,7 @@ export function liveKernel(request: LiveKernelRequest): KernelUnderTest {
       settings: Object.fromEntries(settings),
       judgedAs: as ?? null,
     },
+    elsewhere: null,
     whyNotRunning,
     close: live.close,
   };

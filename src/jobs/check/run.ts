@@ -19,6 +19,7 @@ import {
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import { secondsSince } from '../document-head.js';
+import { changedPromises, startCheckThreads } from './check-threads.js';
 import type { ExecutionFailure, KernelUnderTest } from './kernel-under-test.js';
 
 /** A law with what became of it. */
@@ -75,6 +76,11 @@ export interface CheckRequest extends CheckScopeRequest {
   readonly promises: KernelPromises;
   /** Whether a promised property that was never tried fails the check. */
   readonly strict?: boolean | undefined;
+  /**
+   * Threads that try the properties, for checks that are worth it, of a model of the library, and without `bail`;
+   * default 1: this one. What is found does not depend on it, but for what the time allows.
+   */
+  readonly threads?: number | undefined;
   /** The tool's version. */
   readonly version: string;
 }
@@ -121,20 +127,42 @@ function untried(
   };
 }
 
-function tryProperties(
-  { underTest, promises, scope, runs, seed, seconds, bail }: CheckRequest,
+/** Rounds that are worth another thread: they take longer than its start. */
+const roundsPerThread = 50;
+
+/** The threads that a check is worth; null for this one alone. */
+function threadsOf(request: CheckRequest, plan: CheckPlan) {
+  const { underTest, promises, scope, runs, seed, bail, threads = 1 } = request;
+  const { elsewhere } = underTest;
+  const rounds = runs * plan.laws.filter(({ skipped }) => skipped === null).length;
+  const used = Math.min(threads, Math.floor(rounds / roundsPerThread));
+  if (elsewhere === null || bail || used < 2) return null;
+  return startCheckThreads(used, {
+    model: elsewhere,
+    promises: changedPromises(underTest.promises, promises),
+    scope,
+    seed,
+  });
+}
+
+async function tryProperties(
+  request: CheckRequest,
+  plan: CheckPlan,
   progress: (share: number) => void,
 ): Promise<CheckResult> {
+  const { underTest, promises, scope, runs, seed, seconds, bail } = request;
   const start = performance.now();
+  const apart = threadsOf(request, plan);
   return checkKernel(underTest.kernel, promises, {
     ...scope,
+    ...(apart === null ? {} : { apart }),
     runs,
     seed,
     seconds,
     bail,
     progress: (done, total) =>
       progress(Math.min(1, Math.max(done / total, secondsSince(start) / seconds))),
-  });
+  }).finally(() => apart?.close());
 }
 
 /**
@@ -157,7 +185,7 @@ export async function checkProperties(
   const broken = await underTest.whyNotRunning(plan.promises);
   const result =
     broken === null
-      ? await tryProperties(request, progress)
+      ? await tryProperties(request, plan, progress)
       : untried(plan, seed, secondsSince(start));
   if (broken === null) rejectNothingTried(result.laws);
   return createCheckReport(result, {

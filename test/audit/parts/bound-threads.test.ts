@@ -7,10 +7,16 @@ import { builtDist } from '../../setup/built-dist.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
 
 const normal = uniformNumbers(7);
+let placed = 0;
 const problem: Problem = filledProblem(
   { heads: 2, kvHeads: 1, queries: 140, keys: 130, dim: 8 },
   () => normal() * 4 - 2,
-  { causal: true, bias: tensor('fp16', [2, 1, 130], normal) },
+  {
+    causal: true,
+    bias: tensor('fp16', [2, 1, 130], normal),
+    // Only the last row sees the last key, so that the largest output is in no head's first part.
+    v: tensor('bf16', [1, 1, 130, 8], () => (placed++ < 129 * 8 ? normal() : 1e6)),
+  },
 );
 
 function requestOf(

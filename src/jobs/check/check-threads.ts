@@ -1,0 +1,64 @@
+import { fileURLToPath } from 'node:url';
+import { Piscina } from 'piscina';
+import type {
+  CheckScope,
+  KernelPromises,
+  LawId,
+  RoundResult,
+  RoundRunner,
+} from '../../../properties/index.js';
+import { RequestError } from '../../request-error.js';
+import { unshare, type Shared } from '../parts/shared-values.js';
+import type { LibraryModel } from './kernel-under-test.js';
+
+/** What every thread of a check is given. */
+export interface CheckThreadData {
+  readonly model: LibraryModel;
+  /** What is promised otherwise than by the model itself: data. */
+  readonly promises: KernelPromises;
+  readonly scope: CheckScope;
+  readonly seed: number;
+}
+
+/** A round of a law that a thread is to try. */
+export interface RoundRequest {
+  readonly law: LawId;
+  readonly round: number;
+  readonly shrinkSeconds: number;
+}
+
+/** What became of it, or what the user did wrong. */
+export type RoundAnswer = Shared<RoundResult> | { readonly refusal: string };
+
+/** The promises that are not those of the model itself, which a thread makes anew. */
+export function changedPromises(own: KernelPromises, promises: KernelPromises): KernelPromises {
+  const names = Object.keys(promises) as (keyof KernelPromises)[];
+  return Object.fromEntries(
+    names.filter((name) => promises[name] !== own[name]).map((name) => [name, promises[name]]),
+  );
+}
+
+/** Starts threads that try rounds of laws. To be closed. */
+export function startCheckThreads(
+  threads: number,
+  data: CheckThreadData,
+): RoundRunner & { readonly close: () => Promise<void> } {
+  const pool = new Piscina({
+    filename: fileURLToPath(new URL('./check-worker.js', import.meta.url)),
+    name: 'answerRound',
+    workerData: data,
+    minThreads: threads,
+    maxThreads: threads,
+    concurrentTasksPerWorker: 1,
+  });
+  return {
+    lanes: threads,
+    tryRound: async (law, round, shrinkSeconds) => {
+      const request: RoundRequest = { law, round, shrinkSeconds };
+      const answer = (await pool.run(request)) as RoundAnswer;
+      if ('refusal' in answer) throw new RequestError(answer.refusal);
+      return unshare(answer);
+    },
+    close: () => pool.destroy(),
+  };
+}
