@@ -7,7 +7,12 @@ import { builtDist } from '../../setup/built-dist.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
 
 const normal = uniformNumbers(7);
-let placed = 0;
+/** Fills numbers so that the last ones are large. */
+function lastOf(all: number, large: number): () => number {
+  let placed = 0;
+  return () => (placed++ < all - large ? normal() : 1e6);
+}
+
 const problem: Problem = filledProblem(
   { heads: 2, kvHeads: 1, queries: 140, keys: 130, dim: 8 },
   () => normal() * 4 - 2,
@@ -15,7 +20,7 @@ const problem: Problem = filledProblem(
     causal: true,
     bias: tensor('fp16', [2, 1, 130], normal),
     // Only the last row sees the last key, so that the largest output is in no head's first part.
-    v: tensor('bf16', [1, 1, 130, 8], () => (placed++ < 129 * 8 ? normal() : 1e6)),
+    v: tensor('bf16', [1, 1, 130, 8], lastOf(130 * 8, 8)),
   },
 );
 
