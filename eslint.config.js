@@ -56,7 +56,7 @@ export const arrows = {
   campaign: ['properties', 'report/json', 'conform', 'profile', 'kernels', 'hardware'],
   jobs: [
     ...['report/json', 'report/html', 'audit', 'attribution', 'properties', 'emulate', 'live'],
-    ...['oracles', 'kernels', 'machine', 'formats', 'problem'],
+    ...['oracles', 'kernels', 'machine', 'io', 'formats', 'problem'],
   ],
   cli: [
     'jobs',

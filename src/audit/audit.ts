@@ -4,7 +4,7 @@ import { plainText } from '../words/index.js';
 import { problemShape, type Problem, type ProblemShape, type Quantity } from '../problem/index.js';
 import { usualChecks, type Baselines } from './baselines.js';
 import { anyKernelArithmetic, type KernelArithmetic, KernelBound } from './bounds/index.js';
-import { diagnose } from './diagnosis/index.js';
+import { diagnose, type Diagnosis } from './diagnosis/index.js';
 import type { ElementBounds, RowsBoundVisitor } from './element-bounds.js';
 import { profileError, type ErrorProfile } from './error-profile.js';
 import {
@@ -22,11 +22,13 @@ import {
   type KernelOutputs,
 } from './kernel-outputs.js';
 import type { PremiseDeclaration } from '../../kernels/index.js';
+import { failingHead } from './failing-head.js';
 import { fitPremise } from './premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from './rows/index.js';
 import { resolvePremises, type Premises } from './premises/premises.js';
-import { auditStages, type AuditPlan, type Measured } from './parts/audit-stages.js';
-import type { PartSettings } from './parts/measure-part.js';
+import { auditStages, partShape, type AuditPlan, type Measured } from './parts/audit-stages.js';
+import type { PartSettings, PartTensors } from './parts/measure-part.js';
+import { referenceRows } from './parts/reference-rows.js';
 import { firstRowOf, planParts, type Part } from './parts/part-plan.js';
 import { partTensors, visitInWhole } from './parts/part-tensors.js';
 import { runStages, runStagesBy, type PartRunner } from './parts/run-stages.js';
@@ -277,10 +279,18 @@ function measureHere(prepared: PreparedAudit): Measured {
   return runStages(auditStages(plan, options.onReference), local, progress);
 }
 
+/** What is known of a failure's cause already, and where from. */
+interface KnownCause {
+  /** Null where no cause is wanted; default: those of the whole problem. */
+  readonly explainers?: Explainers | null;
+  readonly note?: string;
+}
+
 /** Judges what a kernel gave by what was measured. */
 function conclude(
   { problem, given, unjudged, options, plan }: PreparedAudit,
   { reference, bounds, structure, rows: statistics }: Measured,
+  known: KnownCause = {},
 ): Judgement {
   const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
   const { shape } = reference;
@@ -315,7 +325,7 @@ function conclude(
     const again = planAudit(problem, { given, unjudged: [] }, changed, false);
     return conclude(again, measureHere(again)).verdict.pass;
   };
-  const explainers: Explainers = {
+  const ownExplainers: Explainers = {
     diagnose: () => {
       const bound = new KernelBound(problem, reference, format, premises);
       return diagnose({ problem, reference, outputs, bound });
@@ -348,9 +358,17 @@ function conclude(
           isThin: isKeyTileTestLeftOut(problem, shape),
         }),
         arithmetic: arithmetic.description,
-        notes: [...narrowerNotes(given.out.values, format), ...unjudgedNotes(unjudged)],
+        notes: [
+          ...narrowerNotes(given.out.values, format),
+          ...unjudgedNotes(unjudged),
+          ...(known.note === undefined ? [] : [known.note]),
+        ],
       },
-      options.diagnose === false ? null : explainers,
+      options.diagnose === false
+        ? null
+        : known.explainers === undefined
+          ? ownExplainers
+          : known.explainers,
     ),
     reference,
     shape,
@@ -392,6 +410,59 @@ export function auditOutputs(
   return audited(prepared, measureHere(prepared));
 }
 
+/** A problem whose keys are not in memory, with the means to read a head of it. */
+export interface HeadSource {
+  /** All rows of a head, counted over [batch, heads], as a problem of their own. */
+  readonly readHead: (head: number) => Promise<PartTensors>;
+}
+
+/** What is said of a head that was a problem of its own, for readers of the whole. */
+function ofHead(diagnosis: Diagnosis, place: string): Diagnosis {
+  return diagnosis.id === 'unexplained'
+    ? diagnosis
+    : { ...diagnosis, sentence: `taking ${place} alone, ${diagnosis.sentence}` };
+}
+
+/** The cause of a failure, looked for in one head alone: the keys of the others are not in memory. */
+async function explainByHead(
+  { options, plan }: PreparedAudit,
+  judgement: Judgement,
+  { readHead }: HeadSource,
+): Promise<KnownCause> {
+  const head = failingHead(judgement.outputs, judgement.shape.heads);
+  const { heads, queries } = judgement.shape;
+  const { problem, out, lse } = await readHead(head);
+  const part = { head, firstRow: 0, rows: queries };
+  const alone = planAudit(
+    problem,
+    { given: { out, lse }, unjudged: [] },
+    {
+      ...(options.arithmetic !== undefined && { arithmetic: options.arithmetic }),
+      ...(options.falseAlarmRate !== undefined && { falseAlarmRate: options.falseAlarmRate }),
+      premises: options.premises,
+      thinning: plan.settings.thinning,
+      reference: referenceRows(
+        judgement.reference,
+        partShape(judgement.shape, part),
+        head * queries,
+      ),
+    },
+    false,
+  );
+  const { diagnosis, premise } = conclude(alone, measureHere(alone)).verdict;
+  const place = `batch ${Math.floor(head / heads)}, head ${head % heads}`;
+  return {
+    explainers:
+      diagnosis === null
+        ? null
+        : { diagnose: () => ofHead(diagnosis, place), fitPremise: () => premise },
+    note:
+      diagnosis === null
+        ? `the cause was looked for in ${place} alone, which does not fail by itself`
+        : `the cause was looked for in ${place} alone, which what is said of it calls head 0`,
+  };
+}
+
 /** Starts what measures parts by these settings; null where this thread is to measure them. */
 export type StartParts = (
   settings: PartSettings,
@@ -408,25 +479,33 @@ export async function auditOutputsApart(
   outputs: KernelOutputs,
   options: AuditOptions,
   start: StartParts,
+  source: HeadSource | null = null,
 ): Promise<Audit> {
   const prepared = planAudit(problem, decoded(problem, outputs, options), options, true);
   const { settings, parts } = prepared.plan;
-  const runner = parts.length === 1 ? null : start(settings, parts.length);
+  const isHere = parts.length === 1 && source === null;
+  const runner = isHere ? null : start(settings, parts.length);
   if (runner === null) return audited(prepared, measureHere(prepared));
   const { progress = () => undefined, onReference } = options;
   const stages = auditStages(prepared.plan, onReference);
   try {
     const visitor = boundsVisitorOf(prepared);
-    return audited(prepared, await runStagesBy(runner, stages, visitor, progress));
+    const measured = await runStagesBy(runner, stages, visitor, progress);
+    if (source === null || options.diagnose === false) return audited(prepared, measured);
+    const unexplained = conclude(prepared, measured, { explainers: null });
+    const { pass, judged } = unexplained.verdict;
+    return pass || !judged
+      ? audited(prepared, measured, { explainers: null })
+      : audited(prepared, measured, await explainByHead(prepared, unexplained, source));
   } finally {
     await runner.close();
   }
 }
 
 /** A judgement with the error profiles and what the usual checks say. */
-function audited(prepared: PreparedAudit, measured: Measured): Audit {
+function audited(prepared: PreparedAudit, measured: Measured, known?: KnownCause): Audit {
   const { problem } = prepared;
-  const { reference, outputs: judged, ...judgement } = conclude(prepared, measured);
+  const { reference, outputs: judged, ...judgement } = conclude(prepared, measured, known);
   const locator = createRowLocator(problem, reference.shape);
   const profiled = Object.entries(judged).map(([name, one]) => {
     if (one?.row !== 'vector') return [name, one ?? null] as const;

@@ -67,6 +67,7 @@ export {
   mostMultiplyAdds,
   multiplyAddsOf,
   sampledProblem,
+  sampledRowNumbers,
   sampledQuantity,
   sampleRows,
   type FaultOdds,

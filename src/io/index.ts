@@ -33,6 +33,7 @@ export {
   type Layout,
   type ProblemSettings,
 } from './problem/settings.js';
+export { problemOutline } from './problem/outline.js';
 export { readProblem } from './problem/read-problem.js';
 export { posedLayout, problemMetadata, writeProblem } from './problem/write-problem.js';
 export { unusedInputs, type UnusedInputs } from './problem/unused-inputs.js';

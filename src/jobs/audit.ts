@@ -26,7 +26,8 @@ import { createAuditReport, type JudgedReport, type Provenance } from '../report
 import { RequestError } from '../request-error.js';
 import type { DeclaredArithmetic } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
-import { shareProblem } from './parts/part-source.js';
+import { readShared, shareProblem } from './parts/part-source.js';
+import type { SampledFile } from './parts/sampled-file.js';
 import { startPartThreads } from './parts/part-threads.js';
 
 /** The most multiply-adds that the measuring of techniques takes: some seconds. */
@@ -60,6 +61,8 @@ export interface AuditRequest {
   readonly identify: boolean;
   /** Which rows are judged; default: all, or those of a sample where all would take too long. */
   readonly rows?: RowsRequest | undefined;
+  /** The rows that are judged, where the keys and values of the problem are not in memory; `rows` says nothing then. */
+  readonly sampledFile?: SampledFile | undefined;
   /** The kernel models that there are; default: the library's. */
   readonly models?: readonly KernelModel[] | undefined;
   /** What the report says of where all of it came from. */
@@ -126,7 +129,8 @@ function techniqueMeter(
 const mostSeeds = 2 ** 31;
 
 /** The rows that are judged; null for all. */
-function sampled({ problem, outputs, rows }: AuditRequest): SampledRows | null {
+function sampled({ problem, outputs, rows, sampledFile }: AuditRequest): SampledRows | null {
+  if (sampledFile !== undefined) return sampledFile.sampled;
   const { count = null, seed = Math.floor(Math.random() * mostSeeds) } = rows ?? {};
   const wanted = count ?? defaultRows(problem, problemShape(problem));
   return wanted === null || wanted === 'all'
@@ -151,6 +155,7 @@ export async function auditKernel(
   const { declared, falseAlarmRate, models } = request;
   const { start = performance.now(), threads = 1, partEffort } = request;
   const sample = sampled(request);
+  const keys = request.sampledFile?.keys ?? null;
   const { problem, outputs } = sample ?? request;
   if (sample !== null && request.identify)
     throw new RequestError(
@@ -181,13 +186,22 @@ export async function auditKernel(
       ...(partEffort === undefined ? {} : { partEffort }),
     },
     (settings, parts) =>
-      threads === 1
+      threads === 1 && keys === null
         ? null
         : startPartThreads(Math.min(threads, parts), {
-            source: shareProblem(problem, outputs),
+            source: shareProblem(problem, outputs, keys),
             settings,
             withBounds: request.techniques,
           }),
+    keys === null
+      ? null
+      : {
+          readHead: (head) => {
+            const { queries } = problemShape(problem);
+            const read = readShared(shareProblem(problem, outputs, keys));
+            return read({ head, firstRow: 0, rows: queries });
+          },
+        },
   );
   const reference = known.reference!;
   const identification = request.identify

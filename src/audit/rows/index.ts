@@ -7,6 +7,7 @@ export {
   rowsProblem,
   sampledProblem,
   sampledQuantity,
+  sampledRowNumbers,
   sampleRows,
   type SampledRows,
 } from './sample-rows.js';

@@ -84,6 +84,20 @@ export function sampledProblem(
 }
 
 /**
+ * The rows of a sample in q, or in the tensor of a quantity, whose heads may have more of them: counted over all heads.
+ * @throws RequestError when the tensor's shape does not fit the whole problem
+ */
+export function sampledRowNumbers(
+  sample: RowSample,
+  shape: ProblemShape,
+  quantity?: Quantity,
+  given: readonly number[] = [],
+): Float64Array {
+  const stride = quantity === undefined ? shape.queries : rowsOfHead(quantity, given, shape);
+  return flatRows(sample, shape.batch * shape.heads, stride);
+}
+
+/**
  * The sampled rows of a quantity's tensor.
  * @throws RequestError when the tensor does not fit the whole problem
  */

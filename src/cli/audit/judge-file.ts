@@ -58,6 +58,7 @@ import {
   type JudgedOutputs,
 } from './judged-outputs.js';
 import { auditOptions, type AuditCommandOptions } from './options.js';
+import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, naturalLse, readSplits } from './split-results.js';
 
 /** What the options say: the same for every file that is judged by them. */
@@ -183,7 +184,7 @@ function withNaturalLse(
 
 /** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
 async function originOf(
-  { file, read }: OpenProblem,
+  { file, read }: Pick<OpenProblem, 'file' | 'read'>,
   sources: JudgedOutputs['sources'] | null,
   { kernel, exec, set }: AuditCommandOptions,
 ): Promise<Omit<Provenance, 'seconds'>> {
@@ -225,6 +226,37 @@ function sketchOf({ reference, audit, report }: AuditResult, { full }: AuditComm
     : null;
 }
 
+/** Judges a sample of the rows of a long problem, whose keys and values stay in the file. */
+async function judgeSample(
+  file: TensorFile,
+  { outline, file: sampledFile, sources, declared }: OpenSample,
+  audit: AuditSettings,
+  { start, progress }: Pick<AuditCallbacks, 'progress'> & { readonly start: number },
+): Promise<JudgedFile> {
+  const { options, context, falseAlarmRate } = audit;
+  const { sampled } = sampledFile;
+  const { outputs } = withNaturalLse({ outputs: sampled.outputs, sources }, options);
+  const read = namesRead(file, audit.problem);
+  const { report } = await auditKernel(
+    {
+      problem: outline,
+      outputs,
+      sampledFile: { ...sampledFile, sampled: { ...sampled, outputs } },
+      declared,
+      falseAlarmRate,
+      threads: options.threads ?? availableParallelism(),
+      techniques: options.techniques,
+      measured: null,
+      identify: false,
+      models: context.models,
+      origin: await originOf({ file, read }, sources, options),
+      start,
+    },
+    progress === undefined ? {} : { progress },
+  );
+  return { report, page: null, identification: null, sketch: null };
+}
+
 /**
  * Judges one file: reads the problem, gets the outputs from files, from a live kernel or from a model, and
  * judges them.
@@ -246,9 +278,11 @@ export async function judgeFile(
   const watchers = [html, comparison].filter((watcher) => watcher !== null);
   const file = await openTensorFile(path, { formats });
   try {
+    const arithmetic = arithmeticRequest(file, audit);
+    const sample = await openSample(file, audit, arithmetic);
+    if (sample !== null) return await judgeSample(file, sample, audit, { start, progress });
     const open = await openProblem(file, audit);
     const { problem } = open;
-    const arithmetic = arithmeticRequest(file, audit);
     const declared = declaredArithmetic(problem, arithmetic);
     const obtained = await obtainOutputs(open, audit);
     if ('failure' in obtained) {

@@ -33,7 +33,8 @@ async function readBatches(
 
 type Laws = Pick<Problem, 'scale' | 'causal' | 'window' | 'softcap'>;
 
-function lawsOf(settings: ProblemSettings, dim: number): Laws {
+/** What a problem computes beside its tensors; scale 1/√dim unless it is given. */
+export function lawsOf(settings: ProblemSettings, dim: number): Laws {
   const { scale, causal, window, softcap } = settings;
   return {
     scale: scale ?? (dim === 0 ? 1 : 1 / Math.sqrt(dim)),
@@ -44,7 +45,7 @@ function lawsOf(settings: ProblemSettings, dim: number): Laws {
 }
 
 /** The settings that are given, and those that the file notes where they are not. */
-function settledSettings(file: TensorFile, given: ProblemSettings): ProblemSettings {
+export function settledSettings(file: TensorFile, given: ProblemSettings): ProblemSettings {
   const told = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...fileSettings(file, given), ...Object.fromEntries(told) };
 }

@@ -6,6 +6,7 @@ import {
   type BoundPartRequest,
   type PartAnswer,
   type PartRequest,
+  type PartTensors,
 } from '../../audit/index.js';
 import { lazily } from '../../lazily.js';
 import { RequestError } from '../../request-error.js';
@@ -16,9 +17,9 @@ import { unshare, withoutViews } from './shared-values.js';
 /** An answer, or what the user did wrong, which is an answer too. */
 type Answer<T> = T | { readonly refusal: string };
 
-function answered<T>(answer: () => T): Answer<T> {
+async function answered<T>(answer: () => T | Promise<T>): Promise<Answer<T>> {
   try {
-    return withoutViews(answer());
+    return withoutViews(await answer());
   } catch (error) {
     if (error instanceof RequestError) return { refusal: error.message };
     throw error;
@@ -28,15 +29,19 @@ function answered<T>(answer: () => T): Answer<T> {
 const read = lazily(() => readShared((workerData as PartThreadData).source));
 
 /** What a worker thread of an audit does: one request. */
-export function measureRequest(request: PartRequest): Answer<PartAnswer> {
+export function measureRequest(request: PartRequest): Promise<Answer<PartAnswer>> {
   const { settings, withBounds } = workerData as PartThreadData;
-  return answered(() => measureApart(request, request.parts.map(read()), settings, withBounds));
+  return answered(async () => {
+    const tensors: PartTensors[] = [];
+    for (const part of request.parts) tensors.push(await read()(part));
+    return measureApart(request, tensors, settings, withBounds);
+  });
 }
 
 const whole = lazily(() => unshare((workerData as BoundThreadData).problem));
 
 /** What a worker thread does that bounds a problem: one request. */
-export function boundRequest(request: BoundPartRequest): Answer<BoundPartAnswer> {
+export function boundRequest(request: BoundPartRequest): Promise<Answer<BoundPartAnswer>> {
   const { settings } = workerData as BoundThreadData;
   return answered(() => measureBoundPart(request, whole(), settings));
 }
