@@ -208,10 +208,17 @@ function widened({ out, lse }: KernelOutputs): KernelOutputs {
   return { out: { format: 'fp32', shape: out.shape, data: Float32Array.from(values) }, lse };
 }
 
-/** The same of a sample of its rows. */
-function sampled(of: Problem, made: KernelOutputs, rows: number, findings: readonly string[]) {
+/** The same of a sample of its rows, said to have statistics of some of them. */
+function sampled(
+  of: Problem,
+  made: KernelOutputs,
+  rows: number,
+  findings: readonly string[],
+  statistics?: number,
+) {
   const { problem: some, outputs: given, sample } = sampleRows(of, made, { rows, seed: 3 })!;
-  return judged(some, given, findings, { sample });
+  const told = statistics === undefined ? sample : { ...sample, statistics };
+  return judged(some, given, findings, { sample: told });
 }
 
 /** Reports of real audits, of every verdict and shape of result, by name. */
@@ -248,6 +255,13 @@ export const judgedCases: Readonly<Record<string, Case>> = {
     outputs(plain, (x) => 1.5 * x, same),
     16,
     ['scale', 'element-bound'],
+  ),
+  'a sample of rows with statistics of half of them': sampled(
+    plain,
+    outputs(plain, same, same),
+    16,
+    [],
+    8,
   ),
   'O × 1.5': judged(
     plain,

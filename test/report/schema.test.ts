@@ -75,7 +75,7 @@ function* changedCopies(
 
 /** Places that are left out where a problem has nothing of the kind. */
 const optional =
-  /^\/(problem\/features(\/[a-zA-Z]+)?|sequences)$|\/(at|first|firstNonFinite)\/sequence$/;
+  /^\/(problem\/features(\/[a-zA-Z]+)?|sequences|sample\/statistics)$|\/(at|first|firstNonFinite)\/sequence$/;
 
 /** Reports that together have every property there is, with results of every kind. */
 const complete = [
