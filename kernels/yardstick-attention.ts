@@ -9,8 +9,11 @@ import {
 } from '../src/problem/index.js';
 import { rowFeatures } from './naive/index.js';
 
-/** Queries whose scores are held at once. */
+/** Queries whose scores are held at once, at most. */
 const tileRows = 64;
+
+/** Numbers that are held at once: scores of some rows, or a kv head's keys or values decoded, 16 MiB each. */
+const heldNumbers = 2 ** 21;
 
 /** Four partial sums, so that additions need not wait for one another. */
 function dotProduct(
@@ -48,6 +51,20 @@ function multiply(values: Float64Array, factor: number): void {
 
 function divide(values: Float64Array, divisor: number): void {
   for (let i = 0; i < values.length; i++) values[i] /= divisor;
+}
+
+/** How many of `count` rows of `width` numbers are held at once, one at least. */
+function blockOf(count: number, width: number): number {
+  return Math.max(1, Math.min(count, Math.floor(heldNumbers / Math.max(width, 1))));
+}
+
+/** A function of a block of rows that remembers its last answer. */
+function remembered(of: (first: number, count: number) => Float64Array) {
+  let known: { readonly first: number; readonly rows: Float64Array } | null = null;
+  return (first: number, count: number): Float64Array => {
+    if (known?.first !== first) known = { first, rows: of(first, count) };
+    return known.rows;
+  };
 }
 
 /** Scores of a row to its weights, e^(score − largest) / Σ e^(score − largest), in place; the sink is in the sum. */
@@ -101,38 +118,69 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
   const roundAll = (values: Float64Array): void => {
     decodeToFloat64(encodeFromFloat64(format, values), format, values);
   };
-  let loaded = -1;
-  let k: Float64Array = new Float64Array();
-  let v: Float64Array = new Float64Array();
-  const load = (kv: number): void => {
-    if (kv === loaded) return;
-    k = decodeRows(problem.k, kv * keys, keys, qkDim);
+  const blockKeys = blockOf(keys, Math.max(qkDim, vDim));
+  const keyBlock = remembered((first, count) => {
+    const k = decodeRows(problem.k, first, count, qkDim);
     multiply(k, problem.scale);
     roundAll(k);
-    v = decodeRows(problem.v, kv * keys, keys, vDim);
-    loaded = kv;
-  };
+    return k;
+  });
+  const valueBlock = remembered((first, count) => decodeRows(problem.v, first, count, vDim));
   const mask = problemMask(problem, shape);
   const featuresOf = rowFeatures(problem, shape);
   const isAdded = problem.bias !== undefined || problem.alibiSlopes !== undefined;
   const share = 1 - (problem.dropout?.probability ?? 0);
-  /** The products of a row of Q with the keys of some ranges, into `scores`. */
-  const score = (
-    scores: Float64Array,
-    q: Float64Array,
-    row: number,
-    ranges: readonly KeyRange[],
+  /**
+   * Visits what some rows see of one block of keys after the other: whose stretch of visible keys from `at` on has `count`
+   * of them from key `from` of the block on.
+   */
+  const forEachStretch = (
+    ranges: readonly (readonly KeyRange[])[],
+    visit: (
+      block: { readonly first: number; readonly count: number },
+      row: number,
+      at: number,
+      stretch: { readonly from: number; readonly count: number },
+    ) => void,
   ) => {
-    let at = 0;
-    for (const { begin, end } of ranges)
-      for (let key = begin; key < end; key++)
-        scores[at++] = dotProduct(q, row * qkDim, k, key * qkDim, qkDim);
+    const met = ranges.map(() => 0);
+    for (let first = 0; first < keys; first += blockKeys) {
+      const block = { first, count: Math.min(blockKeys, keys - first) };
+      ranges.forEach((ofRow, row) => {
+        for (const { begin, end } of ofRow) {
+          const from = Math.max(begin, first);
+          const count = Math.min(end, first + block.count) - from;
+          if (count <= 0) continue;
+          visit(block, row, met[row], { from: from - first, count });
+          met[row] += count;
+        }
+      });
+    }
   };
-  const addValues = (row: Float64Array, weights: Float64Array, ranges: readonly KeyRange[]) => {
-    let at = 0;
-    for (const { begin, end } of ranges)
-      addWeightedRows(row, weights.subarray(at, (at += end - begin)), v, begin);
-  };
+  /** The products of rows of Q with the keys that they see. */
+  const score = (
+    scores: readonly Float64Array[],
+    q: Float64Array,
+    ranges: readonly (readonly KeyRange[])[],
+    firstKey: number,
+  ) =>
+    forEachStretch(ranges, ({ first, count }, row, at, stretch) => {
+      const k = keyBlock(firstKey + first, count);
+      for (let j = 0; j < stretch.count; j++)
+        scores[row][at + j] = dotProduct(q, row * qkDim, k, (stretch.from + j) * qkDim, qkDim);
+    });
+  /** The sums of the values that rows see, times their weights, into rows of `tile`. */
+  const addValues = (
+    tile: Float64Array,
+    weights: readonly Float64Array[],
+    ranges: readonly (readonly KeyRange[])[],
+    firstKey: number,
+  ) =>
+    forEachStretch(ranges, ({ first, count }, row, at, stretch) => {
+      const v = valueBlock(firstKey + first, count);
+      const ofRow = tile.subarray(row * vDim, (row + 1) * vDim);
+      addWeightedRows(ofRow, weights[row].subarray(at, at + stretch.count), v, stretch.from);
+    });
   const cap = (scores: Float64Array, limit: number): void => {
     divide(scores, limit);
     roundAll(scores);
@@ -142,9 +190,9 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
     roundAll(scores);
   };
   for (let head = 0; head < batch * heads; head++) {
-    load(Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize));
-    for (let first = 0; first < queries; first += tileRows) {
-      const rows = Math.min(tileRows, queries - first);
+    const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    for (let first = 0, rows = 0; first < queries; first += rows) {
+      rows = Math.min(blockOf(tileRows, keys), queries - first);
       const row = head * queries + first;
       const q = decodeRows(problem.q, row, rows, qkDim);
       const ranges = Array.from({ length: rows }, (_, i) => mask.ranges(head, first + i));
@@ -153,7 +201,7 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
       const scores = new Float64Array(counts.reduce((sum, count) => sum + count, 0));
       let at = 0;
       const ofRows = counts.map((count) => scores.subarray(at, (at += count)));
-      ofRows.forEach((ofRow, i) => score(ofRow, q, i, ranges[i]));
+      score(ofRows, q, ranges, kv * keys);
       roundAll(scores);
       if (softcap !== null) cap(scores, softcap);
       const features = ofRows.map((_, i) => featuresOf(head, first + i));
@@ -165,9 +213,7 @@ export function yardstickAttention(problem: Problem, shape: ProblemShape): Float
       roundAll(scores);
       ofRows.forEach((ofRow, i) => features[i].kept?.forEach((x, j) => (ofRow[j] *= x / share)));
       const tile = out.subarray(row * vDim, (row + rows) * vDim);
-      ofRows.forEach((weights, i) =>
-        addValues(tile.subarray(i * vDim, (i + 1) * vDim), weights, ranges[i]),
-      );
+      addValues(tile, ofRows, ranges, kv * keys);
       roundAll(tile);
     }
   }

@@ -51,13 +51,17 @@ function exponentFieldOf(highWord: number): number {
   return (highWord >>> 20) & 0x7ff;
 }
 
-/** Of finite numbers: each is a multiple of 2^bit, as every number of its format that has its exponent is. */
+/** A finite number that is not 0 is a multiple of 2^bit, as every number of its format that has its exponent is. */
+function lowestBit(highWord: number, precision: number): number {
+  const field = exponentFieldOf(highWord);
+  return field === 0 ? -1074 : field - 1022 - precision;
+}
+
+/** Of finite numbers: see `lowestBit`. */
 function lowestBits(values: Float64Array, precision: number, bits: Int16Array): void {
   const words = new Uint32Array(values.buffer, values.byteOffset, 2 * values.length);
-  for (let at = 0; at < values.length; at++) {
-    const field = exponentFieldOf(words[2 * at + 1]);
-    bits[at] = values[at] === 0 ? zeroBit : field === 0 ? -1074 : field - 1022 - precision;
-  }
+  for (let at = 0; at < values.length; at++)
+    bits[at] = values[at] === 0 ? zeroBit : lowestBit(words[2 * at + 1], precision);
 }
 
 /** What a pass over an operand finds out. */
@@ -95,35 +99,37 @@ function measureTile(
   precision: number,
   measures: Measures,
 ): void {
-  const { special, norm, tileNorm, largest, lowestBit, tileLargest, columnLargest } = measures;
+  const { special, norm, tileNorm, largest, tileLargest, columnLargest } = measures;
   const words = new Uint32Array(values.buffer, values.byteOffset, 2 * values.length);
   for (let start = 0, row = tile * tileRows; start < values.length; start += dim, row++) {
     let sumOfSquares = 0;
     let magnitude = 0;
-    let least: number = zeroBit;
-    for (let at = start; at < start + dim; at++) {
-      const x = values[at];
-      if (x === 0) continue;
-      const field = exponentFieldOf(words[2 * at + 1]);
-      if (field === 0x7ff) {
+    let least = Infinity;
+    let leastAt = start;
+    for (let at = start, column = 0; column < dim; at++, column++) {
+      const size = Math.abs(values[at]);
+      if (!(size < Infinity)) {
         special[row] = 1;
         values[at] = 0;
         continue;
       }
-      sumOfSquares += x * x;
-      const size = Math.abs(x);
+      sumOfSquares += size * size;
       if (size > magnitude) magnitude = size;
-      if (size > columnLargest[at - start]) columnLargest[at - start] = size;
-      const bit = field === 0 ? -1074 : field - 1022 - precision;
-      if (bit < least) least = bit;
+      if (size > columnLargest[column]) columnLargest[column] = size;
+      if (size < least && size > 0) {
+        least = size;
+        leastAt = at;
+      }
     }
     // The sum of dim squares and its root, each rounded up by far more than it can be off.
     norm[row] = Math.sqrt(sumOfSquares) * (1 + 2 ** -40) + dim * 2 ** -530;
     largest[row] = magnitude;
-    lowestBit[row] = least === zeroBit ? Infinity : least;
+    // The smaller a number is, the lower is the last bit that its format has for it.
+    const bit = least === Infinity ? Infinity : lowestBit(words[2 * leastAt + 1], precision);
+    measures.lowestBit[row] = bit;
     tileNorm[tile] = Math.max(tileNorm[tile], norm[row]);
     tileLargest[tile] = Math.max(tileLargest[tile], magnitude);
-    measures.tileLowestBit[tile] = Math.min(measures.tileLowestBit[tile], lowestBit[row]);
+    measures.tileLowestBit[tile] = Math.min(measures.tileLowestBit[tile], bit);
   }
 }
 

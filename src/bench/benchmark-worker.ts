@@ -4,6 +4,6 @@ import { benchmarks } from './benchmarks.js';
 import type { BenchmarkTask } from './run-benchmarks.js';
 
 /** The worker thread of run-benchmarks.ts: answers with the readings of each of its benchmarks in turn. */
-const { commandLine, indices, quick } = workerData as BenchmarkTask;
-const all = benchmarks(commandLine);
+const { commandLine, only, indices, quick } = workerData as BenchmarkTask;
+const all = benchmarks(commandLine, only);
 for (const index of indices) parentPort?.postMessage(await runBenchmark(all[index], quick));

@@ -21,6 +21,8 @@ export interface Benchmark {
   readonly quantities: readonly Quantity[];
   /** How often to measure; default 5. The median counts. */
   readonly runs?: number;
+  /** Whether a first run is as fast as others, so that none warms up; default no. */
+  readonly isWarm?: boolean;
   /** Makes the data, whose making is not measured; `quick` asks for a small amount. */
   readonly prepare: (quick: boolean) => PreparedBenchmark | Promise<PreparedBenchmark>;
 }
@@ -78,10 +80,10 @@ const defaultRuns = 5;
  * Quick: small data and a single run, which shows that it works and no more.
  */
 export async function runBenchmark(benchmark: Benchmark, quick: boolean): Promise<Reading[]> {
-  const { quantities, runs = defaultRuns, prepare } = benchmark;
+  const { quantities, runs = defaultRuns, isWarm = false, prepare } = benchmark;
   const { measure, dispose } = await prepare(quick);
   try {
-    if (!quick) await measure();
+    if (!quick && !isWarm) await measure();
     const measured: (readonly number[])[] = [];
     for (let run = 0; run < (quick ? 1 : runs); run++) measured.push(await measure());
     return quantities.map((quantity, i) =>

@@ -5,6 +5,7 @@ import { openTensorFile, writeSafetensors } from '../io/index.js';
 import type { Benchmark } from './benchmark.js';
 import { arithmeticBenchmarks, formatBenchmarks } from './arithmetic-benchmarks.js';
 import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-benchmarks.js';
+import { longAuditBenchmark } from './long-audit-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
@@ -39,9 +40,18 @@ const fileBenchmarks: readonly Benchmark[] = [reading];
 
 /**
  * Everything that is measured, in the order it is measured in. `commandLine` is the program whose cold
- * start is measured: a JavaScript file that takes --version.
+ * start is measured and that audits long files: a JavaScript file.
+ * @param only words that a benchmark has in the name of a quantity; default: all, but for those that want minutes and
+ * gigabytes of their own
  */
-export function benchmarks(commandLine: string): readonly Benchmark[] {
+export function benchmarks(commandLine: string, only?: string): readonly Benchmark[] {
+  const all = usualBenchmarks(commandLine);
+  if (only === undefined) return all;
+  const isMeant = ({ quantities }: Benchmark) => quantities.some(({ name }) => name.includes(only));
+  return [...all, longAuditBenchmark(commandLine)].filter(isMeant);
+}
+
+function usualBenchmarks(commandLine: string): readonly Benchmark[] {
   return [
     ...oracleBenchmarks,
     ...boundBenchmarks,

@@ -30,6 +30,8 @@ function describeMachine(): Machine {
 export interface BenchmarkOptions {
   /** The program whose cold start is measured: a JavaScript file that takes --version. */
   readonly commandLine: string;
+  /** Words in the names of the benchmarks to run; default: see `benchmarks`. */
+  readonly only?: string;
   /** Small data, one run each: shows that everything runs. The numbers mean little. */
   readonly quick?: boolean;
   /** Called before each benchmark with its name, how many are done and how many there are. */
@@ -46,6 +48,7 @@ export interface BenchmarkResults {
 /** Which benchmarks a worker thread is to run, one after another. */
 export interface BenchmarkTask {
   readonly commandLine: string;
+  readonly only: string | undefined;
   readonly indices: readonly number[];
   readonly quick: boolean;
 }
@@ -73,9 +76,9 @@ function runInThread(
  * Quick ones measure nothing and share one thread, for its start takes longer than they do.
  */
 export async function runBenchmarks(options: BenchmarkOptions): Promise<BenchmarkResults> {
-  const { commandLine, quick = false, progress } = options;
+  const { commandLine, only, quick = false, progress } = options;
   const machine = describeMachine();
-  const all = benchmarks(commandLine);
+  const all = benchmarks(commandLine, only);
   const readings: Reading[] = [];
   let done = 0;
   const begin = (): void => {
@@ -85,7 +88,7 @@ export async function runBenchmarks(options: BenchmarkOptions): Promise<Benchmar
   const threads = quick ? [indices] : indices.map((index) => [index]);
   begin();
   for (const indices of threads)
-    await runInThread({ commandLine, indices, quick }, (ofOne) => {
+    await runInThread({ commandLine, only, indices, quick }, (ofOne) => {
       readings.push(...ofOne);
       done++;
       begin();

@@ -19,14 +19,30 @@ export function decodeToFloat64(
 ): Float64Array {
   checkRequest(data, format, out, start, end);
   const values = out ?? new Float64Array(end - start);
-  if (format.storageBits > 16) {
-    copyValues(data, format, values, start, end);
-  } else {
+  if (format.storageBits > 16) copyValues(data, format, values, start, end);
+  else if (format.name === 'bf16') widen(patternsOf(data, format), values, start, end);
+  else {
     const bits = patternsOf(data, format);
     const table = decodeTable(format);
     for (let i = start; i < end; i++) values[i - start] = table[bits[i]];
   }
   return values;
+}
+
+/** Of bf16, whose patterns are the upper halves of those of fp32. */
+function widen(
+  bits: ReturnType<typeof patternsOf>,
+  values: Float64Array,
+  start: number,
+  end: number,
+): void {
+  const wideBits = new Uint32Array(Math.min(chunk, end - start));
+  const wide = new Float32Array(wideBits.buffer);
+  for (let first = start; first < end; first += chunk) {
+    const count = Math.min(chunk, end - first);
+    for (let i = 0; i < count; i++) wideBits[i] = bits[first + i] << 16;
+    values.set(count === wide.length ? wide : wide.subarray(0, count), first - start);
+  }
 }
 
 /**
@@ -52,7 +68,7 @@ export function decodeToFloat32(
   return values;
 }
 
-/** Elements per pass over tf32 containers: small enough to stay in the first-level cache. */
+/** Elements per pass over what becomes fp32 first: small enough to stay in the first-level cache. */
 const chunk = 1024;
 
 function copyValues(

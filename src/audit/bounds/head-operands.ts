@@ -17,18 +17,23 @@ export interface DecodedRows {
 
 /** The rows of one head of a tensor, up to 64 of which are decoded at a time. */
 export interface OperandRows {
-  /** The rows with a row, from a multiple of 64 on. */
+  /** The rows with a row, from a multiple of 64 on: good until rows of four other tiles are asked for. */
   readonly with: (row: number) => DecodedRows;
 }
 
-/** Numbers of a head that are kept once they are decoded, 16 MB of them. */
+/** Elements of a head, and units of its rows, that are kept once they are there: 16 MB of them each. */
 const mostKept = 2 ** 21;
 
 /** Decoded rows beyond those that are kept: tiles that are not aligned, in any order, need two. */
 const mostRecent = 4;
 
-function decodeFinite(tensor: Tensor, first: number, length: number): Float64Array {
-  const values = decodeTensor(tensor, first, first + length);
+function decodeFinite(
+  tensor: Tensor,
+  first: number,
+  length: number,
+  out?: Float64Array,
+): Float64Array {
+  const values = decodeTensor(tensor, first, first + length, out);
   for (let i = 0; i < length; i++) if (!Number.isFinite(values[i])) values[i] = 0;
   return values;
 }
@@ -43,21 +48,38 @@ function operandRows(
 ): OperandRows {
   const kept = new Map<number, DecodedRows>();
   const recent: DecodedRows[] = [];
+  // Units are far fewer than elements but where partial sums are of one product.
+  const keptUnits = new Map<number, Float64Array>();
   let numbers = 0;
+  let units = 0;
   let last: DecodedRows | null = null;
+  const unitsOfTile = (tile: number, values: Float64Array, count: number, begin: number) => {
+    const known = keptUnits.get(tile) ?? unitsOf(values, count, begin);
+    if (!keptUnits.has(tile) && units + known.length <= mostKept) {
+      units += known.length;
+      keptUnits.set(tile, known);
+    }
+    return known;
+  };
   const decode = (tile: number): DecodedRows => {
     const known = kept.get(tile) ?? recent.find((one) => one.first === tile * tileRows);
     if (known !== undefined) return known;
     const count = Math.min(tileRows, rows - tile * tileRows);
     const begin = (first + tile * tileRows) * dim;
-    const values = decodeFinite(tensor, begin, count * dim);
-    const decoded = { first: tile * tileRows, values, units: unitsOf(values, count, begin) };
-    numbers += values.length;
-    if (numbers <= mostKept) kept.set(tile, decoded);
-    else {
-      recent.unshift(decoded);
-      recent.splice(mostRecent);
-    }
+    // What was met longest ago makes room.
+    const isKept = numbers + count * dim <= mostKept;
+    const room = isKept || recent.length < mostRecent ? undefined : recent.pop()?.values;
+    const isRoom = room?.length === count * dim;
+    const values = decodeFinite(tensor, begin, count * dim, isRoom ? room : undefined);
+    const decoded = {
+      first: tile * tileRows,
+      values,
+      units: unitsOfTile(tile, values, count, begin),
+    };
+    if (isKept) {
+      numbers += values.length;
+      kept.set(tile, decoded);
+    } else recent.unshift(decoded);
     return decoded;
   };
   return {
@@ -88,7 +110,7 @@ export function queryNorm({ query }: HeadOperands, row: number, dim: number): nu
 
 /**
  * The operands head by head. Rows are decoded as they are asked for; those of K and V that are kept serve all query
- * heads that share them. At most 16 MB a tensor, whatever the lengths.
+ * heads that share them. At most 32 MB a tensor, whatever the lengths.
  */
 export function* headOperands(
   problem: Problem,

@@ -11,16 +11,23 @@ import { tileRows } from './memory.js';
 /** Rounds up what a sum of squares and its root may be off. */
 const up = 1 + 2 ** -40;
 
+/** Sums of squares between these have lost nothing to the ends of the range of fp64 that `up` does not make good. */
+const leastSquares = 2 ** -900;
+const mostSquares = 2 ** 1000;
+
 /**
  * The Euclidean norm of values[from … to), finite ones, rounded up; infinite where it is beyond the range of
  * fp64, 0 for zeros alone.
  */
 export function euclideanNorm(values: Float64Array, from: number, to: number): number {
+  let squares = 0;
+  for (let t = from; t < to; t++) squares += values[t] * values[t];
+  // Between them no square that counts has left the range of fp64.
+  if (squares > leastSquares && squares < mostSquares) return Math.sqrt(squares) * up;
   let largest = 0;
   for (let t = from; t < to; t++) largest = Math.max(largest, Math.abs(values[t]));
   if (largest === 0) return 0;
-  // Relative to the largest: squares themselves may leave the range of fp64 at either end.
-  let squares = 0;
+  squares = 0;
   for (let t = from; t < to; t++) squares += (values[t] / largest) ** 2;
   return largest * Math.sqrt(squares) * up;
 }
@@ -65,6 +72,11 @@ function largestOf({ byKey, byTile }: Magnitudes, ranges: readonly KeyRange[]): 
       for (let key = loose.begin; key < loose.end; key++) largest = Math.max(largest, byKey[key]);
   }
   return largest;
+}
+
+function isFiniteRow(values: Float64Array, from: number, to: number): boolean {
+  for (let t = from; t < to; t++) if (!Number.isFinite(values[t])) return false;
+  return true;
 }
 
 /** Of `count` keys what `write` says of the rows [keys × dim] of a tile: into `byKey`, from `first` on. */
@@ -113,26 +125,32 @@ export function createKeyExtents(
   { k, v }: Problem,
   { keys, qkDim, vDim }: ProblemShape,
 ): (kvHead: number) => KeyExtents {
-  const rowsOf = (tensor: typeof k, kvHead: number, first: number, count: number, dim: number) =>
-    decodeTensor(tensor, (kvHead * keys + first) * dim, (kvHead * keys + first + count) * dim);
+  // Keys of a range that fill no tile are fewer than those of two.
+  const room = new Float64Array(2 * tileRows * Math.max(qkDim, vDim));
+  const rowsOf = (tensor: typeof k, kvHead: number, first: number, count: number, dim: number) => {
+    const begin = (kvHead * keys + first) * dim;
+    const place = room.subarray(0, count * dim);
+    return decodeTensor(tensor, begin, begin + count * dim, place);
+  };
   return (kvHead) => {
     const norms = lazily(() =>
       measure(keys, (byKey, first, count) => {
         const rows = rowsOf(k, kvHead, first, count, qkDim);
         for (let i = 0; i < count; i++) {
-          const row = rows.subarray(i * qkDim, (i + 1) * qkDim);
-          if (row.every(Number.isFinite)) byKey[first + i] = euclideanNorm(row, 0, qkDim);
+          const norm = euclideanNorm(rows, i * qkDim, (i + 1) * qkDim);
+          const isFinite = norm < Infinity || isFiniteRow(rows, i * qkDim, (i + 1) * qkDim);
+          byKey[first + i] = isFinite ? norm : 0;
         }
       }),
     );
     const values = lazily(() =>
       measure(keys, (byKey, first, count) => {
         const rows = rowsOf(v, kvHead, first, count, vDim);
-        rows.forEach((x, at) => {
-          const key = first + Math.floor(at / vDim);
-          const size = Math.abs(x);
-          if (size > byKey[key] && size < Infinity) byKey[key] = size;
-        });
+        for (let i = 0, at = 0; i < count; i++)
+          for (let c = 0; c < vDim; c++, at++) {
+            const size = Math.abs(rows[at]);
+            if (size > byKey[first + i] && size < Infinity) byKey[first + i] = size;
+          }
       }),
     );
     const columns = lazily(() =>

@@ -74,17 +74,20 @@ export function createScoreTiles(
   const [addendOfRow, sizeOfRow] = [new Float64Array(tileRows), new Float64Array(tileRows)];
 
   function loadKeys(key: OperandRows, { order, keys, firstKey }: KeyTile): void {
-    keysTransposed.view.fill(0);
-    keyUnits.view.fill(0);
+    const [transposed, unitsTransposed] = [keysTransposed.view, keyUnits.view];
+    if (keys < tileRows) {
+      transposed.fill(0);
+      unitsTransposed.fill(0);
+    }
     for (let place = 0; place < tileRows; place++) {
       if (order[place] >= keys) continue;
       const row = firstKey + order[place];
       const { first, values, units: unitsOfKeys } = key.with(row);
       let at = (row - first) * qkDim;
-      for (let t = place; t < qkDim * tileRows; t += tileRows)
-        keysTransposed.view[t] = values[at++];
+      for (let t = place; t < qkDim * tileRows; t += tileRows) transposed[t] = values[at++];
       at = (row - first) * units;
-      for (let t = place; t < units * tileRows; t += tileRows) keyUnits.view[t] = unitsOfKeys[at++];
+      for (let t = place; t < units * tileRows; t += tileRows)
+        unitsTransposed[t] = unitsOfKeys[at++];
     }
   }
 

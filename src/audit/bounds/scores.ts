@@ -1,5 +1,6 @@
 import type { RowTerms, TechniqueBound, WeightError } from './technique-bound.js';
 import { type ExponentArithmetic, roundoff32, type SumArithmetic } from '../../../kernels/index.js';
+import { euclideanNorm } from './key-extents.js';
 import { chainLoss, fusedSumLoss } from './sums.js';
 
 // The errors of scores: `qk-accumulate` and `scale-subtract`, sections 2 and 3 of docs/bounds.md.
@@ -57,16 +58,20 @@ export function scoreUnits(
   dim: number,
   smallestNormal: number | Float64Array,
 ): Float64Array {
+  const sizes = new Float64Array(values.length);
+  for (let at = 0; at < sizes.length; at++) {
+    const x = Math.abs(values[at]);
+    const least = typeof smallestNormal === 'number' ? smallestNormal : smallestNormal[at];
+    sizes[at] = x === 0 ? 0 : Math.max(x, least);
+  }
   const result = new Float64Array(rows * units);
-  for (let row = 0; row < rows; row++)
-    for (let t = 0; t < dim; t++) {
-      const x = Math.abs(values[row * dim + t]);
-      if (x === 0) continue;
-      const least =
-        typeof smallestNormal === 'number' ? smallestNormal : smallestNormal[row * dim + t];
-      const size = Math.max(x, least);
-      const at = row * units + (step === 0 ? 0 : Math.floor(t / step));
-      result[at] = step === 0 ? Math.hypot(result[at], size) : Math.max(result[at], size);
+  const chunk = step === 0 ? dim : step;
+  for (let row = 0, unit = 0; row < rows; row++)
+    for (let from = row * dim; from < (row + 1) * dim; from += chunk, unit++) {
+      const to = Math.min(from + chunk, (row + 1) * dim);
+      if (step === 0) result[unit] = euclideanNorm(sizes, from, to);
+      else
+        for (let at = from; at < to; at++) if (sizes[at] > result[unit]) result[unit] = sizes[at];
     }
   return result;
 }

@@ -7,6 +7,11 @@ const benchOptions = optionRows({
     description: 'write the result as JSON (- for standard output)',
     stdout: true,
   },
+  only: {
+    argument: '<words>',
+    description:
+      'run the benchmarks with these words in their names, also those that want minutes and gigabytes of their own',
+  },
   quick: { description: 'small data and single runs: shows only that everything runs' },
   quiet: { short: 'q', description: 'print nothing' },
 });
@@ -17,6 +22,7 @@ export type BenchCommandOptions = ParsedOptions<typeof benchOptions>;
 const examples = `
 Examples:
   flashproof bench
+  flashproof bench --only 131072
   flashproof bench --quick --json bench.json
 
 Exit status: 0 done, also where a target is missed; 2 the request is wrong.`;

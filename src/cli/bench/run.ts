@@ -5,6 +5,7 @@ import { runBenchmarks, type BenchmarkResults } from '../../bench/index.js';
 import type { BenchCommandOptions } from './options.js';
 import { canRedraw } from '../terminal.js';
 import { documentHead } from '../../jobs/index.js';
+import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';
 
 /** The JSON document of the results. */
@@ -30,12 +31,22 @@ function showProgress(name: string, done: number, total: number): void {
  */
 export async function runBench({
   json,
+  only,
   quick = false,
   quiet,
 }: BenchCommandOptions): Promise<number> {
   const start = performance.now();
   const commandLine = fileURLToPath(new URL('../main.js', import.meta.url));
-  const results = await runBenchmarks({ commandLine, quick, progress: showProgress });
+  const results = await runBenchmarks({
+    commandLine,
+    quick,
+    progress: showProgress,
+    ...(only === undefined ? {} : { only }),
+  });
+  if (results.readings.length === 0)
+    throw new RequestError(
+      `no benchmark has "${only}" in its name; flashproof bench --quick lists the names of the usual ones`,
+    );
   if (canRedraw(process.stderr)) process.stderr.write(clearLine);
   const seconds = (performance.now() - start) / 1000;
   if (json !== '-' && quiet !== true) process.stdout.write(renderBenchmarks(results));

@@ -3,6 +3,69 @@
 
 import { rowBytes, tile } from './scores';
 
+/** Whether one of a row's 64 numbers is not 0. */
+function hasAny(row: usize): bool {
+  let any = f64x2.splat(0);
+  for (let k = 0; k < tile; k += 2)
+    any = v128.or(any, f64x2.ne(v128.load(row + (<usize>k << 3)), f64x2.splat(0)));
+  return v128.any_true(any);
+}
+
+/** `moments` of one row of whose weights no rounding is known. */
+function unknownMoments(
+  weights: usize,
+  toRounding: usize,
+  toVariance: usize,
+  values: usize,
+  sum: usize,
+  squares: usize,
+  moved: usize,
+  spread: usize,
+  columns: i32,
+): void {
+  const stride: usize = <usize>columns << 3;
+  for (let j = 0; j < columns; j += 4) {
+    let p = values + (<usize>j << 3);
+    let w = weights;
+    let s0 = f64x2.splat(0);
+    let s1 = f64x2.splat(0);
+    let q0 = f64x2.splat(0);
+    let q1 = f64x2.splat(0);
+    let m0 = f64x2.splat(0);
+    let m1 = f64x2.splat(0);
+    let t0 = f64x2.splat(0);
+    let t1 = f64x2.splat(0);
+    for (let k = 0; k < tile; k++) {
+      const v0 = v128.load(p);
+      const v1 = v128.load(p, 16);
+      const weight = v128.load64_splat(w);
+      s0 = f64x2.add(s0, f64x2.mul(weight, v0));
+      s1 = f64x2.add(s1, f64x2.mul(weight, v1));
+      const distance = v128.load64_splat(w + toRounding);
+      m0 = f64x2.add(m0, f64x2.mul(distance, f64x2.abs(v0)));
+      m1 = f64x2.add(m1, f64x2.mul(distance, f64x2.abs(v1)));
+      const b0 = f64x2.mul(v0, v0);
+      const b1 = f64x2.mul(v1, v1);
+      q0 = f64x2.add(q0, f64x2.mul(weight, b0));
+      q1 = f64x2.add(q1, f64x2.mul(weight, b1));
+      const square = v128.load64_splat(w + toVariance);
+      t0 = f64x2.add(t0, f64x2.mul(square, b0));
+      t1 = f64x2.add(t1, f64x2.mul(square, b1));
+      w += 8;
+      p += stride;
+    }
+    const at: usize = <usize>j << 3;
+    v128.store(sum + at, s0);
+    v128.store(sum + at, s1, 16);
+    v128.store(squares + at, q0);
+    v128.store(squares + at, q1, 16);
+    v128.store(moved + at, m0);
+    v128.store(moved + at, m1, 16);
+    v128.store(spread + at, t0);
+    v128.store(spread + at, t1, 16);
+  }
+}
+
 /**
  * Five products of one tile with the values v [64 × columns]: w·v, w·v², rounding·|v|, known·v and
  * variance·v², each [64 × columns]. Columns are a multiple of 4.
@@ -27,6 +90,21 @@ export function moments(
   const toVariance = variance - weights;
   // One row and two vectors of columns at a time: ten sums and what they are made of fit the registers.
   for (let i = 0; i < rows; i++) {
+    if (!hasAny(known + <usize>i * rowBytes)) {
+      unknownMoments(
+        weights + <usize>i * rowBytes,
+        toRounding,
+        toVariance,
+        values,
+        sum + <usize>i * stride,
+        squares + <usize>i * stride,
+        moved + <usize>i * stride,
+        spread + <usize>i * stride,
+        columns,
+      );
+      memory.fill(predicted + <usize>i * stride, 0, stride);
+      continue;
+    }
     for (let j = 0; j < columns; j += 4) {
       let p = values + (<usize>j << 3);
       let w = weights + <usize>i * rowBytes;
