@@ -1,16 +1,15 @@
 export {
-  auditAccuracy,
   auditOutputs,
   auditOutputsApart,
   judgeOutputs,
   type Audit,
-  type AuditOptions,
-  type JudgedElements,
   type AuditedOutputs,
   type AuditedVectors,
-  type Judgement,
   type StartParts,
 } from './audit.js';
+export type { AuditOptions, JudgedElements } from './conduct/audit-options.js';
+export type { Judgement } from './conduct/conclude.js';
+export { auditAccuracy } from './conduct/plan-audit.js';
 export { headRows } from './parts/head-rows.js';
 export { measureApart, type PartAnswer } from './parts/measure-apart.js';
 export type { PartRequest, PartSettings, PartTensors } from './parts/measure-part.js';
@@ -137,5 +136,6 @@ export {
   type StructureScope,
   type StructureTest,
 } from './structure/structure-result.js';
-export { findingTest, type Finding, type FindingTest, type Verdict } from './verdict.js';
+export { findingTest, type Finding, type FindingTest } from './findings.js';
+export type { Verdict } from './verdict.js';
 export type { UntestedStructure } from './structure/structure-result.js';

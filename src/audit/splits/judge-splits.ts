@@ -1,6 +1,7 @@
 import { decodeToFloat64, formats } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
-import { auditOutputs, type Audit, type AuditOptions } from '../audit.js';
+import { auditOutputs, type Audit } from '../audit.js';
+import type { AuditOptions } from '../conduct/audit-options.js';
 import { decodeOutputs, type GivenOutputs, type KernelOutputs } from '../kernel-outputs.js';
 import { judgeMerge, type MergeJudgement } from './judge-merge.js';
 import type { PartialResults } from './merge-parts.js';

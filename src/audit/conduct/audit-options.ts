@@ -1,0 +1,56 @@
+import type { AttentionReference } from '../../../oracles/index.js';
+import type { PremiseDeclaration } from '../../../kernels/index.js';
+import type { Quantity } from '../../problem/index.js';
+import type { KernelArithmetic } from '../bounds/index.js';
+import type { ElementBounds, RowsBoundVisitor } from '../element-bounds.js';
+import type { GivenOutputs } from '../kernel-outputs.js';
+import type { Thinning } from '../parts/thinning.js';
+import type { RowStatistics } from '../row-statistics.js';
+
+/** All that an output is judged by, element by element and row by row. Arrays are not to be changed. */
+export interface JudgedElements {
+  readonly reference: AttentionReference;
+  readonly outputs: GivenOutputs;
+  /** Of the arithmetic in use; `total` is what an element is allowed. */
+  readonly bounds: ElementBounds;
+  readonly rows: RowStatistics;
+}
+
+/** By what an audit judges; without any, by what any correct kernel may do. */
+export interface AuditOptions {
+  /** How the kernel computes, where that is known; default: as any correct kernel may. */
+  readonly arithmetic?: KernelArithmetic;
+  /**
+   * What the kernel declares of its arithmetic; default nothing, so that the bounds are those of any
+   * correct kernel. Beside `arithmetic` it says what the statistical tests are to expect.
+   */
+  readonly premises?: PremiseDeclaration | undefined;
+  /** The problem's exact attention, where it is known already (to `auditAccuracy` or better). */
+  readonly reference?: AttentionReference;
+  /** Called once with the exact values, before any bounds are. */
+  readonly onReference?: (reference: AttentionReference) => void;
+  /** Called with the bounds of one part of the rows after the other, of the arithmetic in use. */
+  readonly onBounds?: RowsBoundVisitor;
+  /**
+   * The bounds of this very problem, arithmetic, premises and output format, where an audit of another
+   * output has them already (see `onElements`); `onBounds` is not called then.
+   */
+  readonly bounds?: ElementBounds;
+  /** Called once with every element and row, before the verdict is reached. */
+  readonly onElements?: (judged: JudgedElements) => void;
+  /** What is judged of what the kernel gives; default: the quantities that there are. */
+  readonly quantities?: readonly Quantity[];
+  /** Probability that the statistical tests fail a correct kernel; default 1e-9 per audit. */
+  readonly falseAlarmRate?: number;
+  /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
+  readonly diagnose?: boolean;
+  /** Of which rows of a sample the statistics are made; null, the default, for all, as they are with `onElements`. */
+  readonly thinning?: Thinning | null;
+  /** Multiply-adds that are measured at once; default: those of about a second. Larger problems are divided. */
+  readonly partEffort?: number;
+  /** Called with the stage's name and the share of it that is done. */
+  readonly progress?: (stage: string, done: number) => void;
+}
+
+/** Probability that the statistical tests fail a correct kernel, where no other is asked for. */
+export const usualFalseAlarmRate = 1e-9;

@@ -1,0 +1,205 @@
+import { levels, type AttentionReference } from '../../../oracles/index.js';
+import type { PremiseDeclaration } from '../../../kernels/index.js';
+import { formats, round, type FormatName } from '../../formats/index.js';
+import type { Problem, ProblemShape } from '../../problem/index.js';
+import { plainText } from '../../words/index.js';
+import { KernelBound } from '../bounds/index.js';
+import { diagnose } from '../diagnosis/index.js';
+import { judgedQuantities, judgeQuantity, type JudgedOutputs } from '../judge-quantity.js';
+import { compareQuantity, type GivenQuantity } from '../kernel-outputs.js';
+import type { Measured } from '../parts/audit-stages.js';
+import { fitPremise } from '../premises/premise-fit.js';
+import { createRowLocator, locateOutputs } from '../rows/index.js';
+import { usageBySequence, type SequenceUsage } from '../sequence-usage.js';
+import { isKeyTileTestLeftOut } from '../structure/key-tile-test.js';
+import { untestedStructure } from '../structure/structure-result.js';
+import { reachVerdict, type Explainers, type Verdict } from '../verdict.js';
+import { usualFalseAlarmRate } from './audit-options.js';
+import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
+
+/** What the tests say of a kernel's outputs, without the profile of their errors and what others would say. */
+export interface Judgement {
+  readonly verdict: Verdict;
+  readonly shape: ProblemShape;
+  readonly reference: AttentionReference;
+  readonly outputs: JudgedOutputs;
+  /** The output, sequence by sequence; null without packed sequences. */
+  readonly sequences: readonly SequenceUsage[] | null;
+  readonly oracle: {
+    /** Rows settled at each level of precision. */
+    readonly rows: Readonly<Record<(typeof levels)[number], number>>;
+    /** Largest radius relative to Σ p|v| / Σ p. */
+    readonly largestRadius: number;
+  };
+  readonly falseAlarmRate: number;
+  /** Of how many rows the statistics are; absent where of all. */
+  readonly statistics?: number;
+  /** Whose arithmetic the bounds are of, in words. */
+  readonly arithmetic: string;
+}
+
+function summariseOracle(reference: AttentionReference): Judgement['oracle'] {
+  const rows = Object.fromEntries(levels.map((level) => [level, 0])) as Record<
+    (typeof levels)[number],
+    number
+  >;
+  for (const level of reference.level) rows[levels[level]]++;
+  let largestRadius = 0;
+  reference.quantities.out.radius.forEach((radius, i) => {
+    const magnitude = reference.quantities.out.magnitude[i];
+    if (radius > 0 && magnitude > 0 && magnitude < Infinity)
+      largestRadius = Math.max(largestRadius, radius / magnitude);
+  });
+  return { rows, largestRadius };
+}
+
+/** Says so where every output of a long format is a number of a short one. */
+function narrowerNotes(out: Float64Array, format: FormatName): string[] {
+  if (formats[format].precision < formats.fp32.precision || out.length === 0) return [];
+  const narrow = (['bf16', 'fp16'] as const).filter((name) =>
+    out.every((x) => Object.is(round(formats[name], x), x)),
+  );
+  if (narrow.length === 0 || out.every((x) => x === 0)) return [];
+  return [
+    `every ${format} output is a number of ${narrow.join(' and of ')}: the kernel rounds to that, or something after it does; dump the output in its own format`,
+  ];
+}
+
+/** The probability of a false alarm that each quantity's spread may have: half of all, in equal parts. */
+function spreadRate(given: readonly GivenQuantity[], randomRate: number): number {
+  return randomRate / given.filter(({ quantity }) => quantity.row === 'vector').length;
+}
+
+/** Says which outputs are not judged, since no quantity has their name. */
+function unjudgedNotes(names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  return [
+    `not judged: ${names.map(plainText).join(', ')}, since no quantity that is judged has ${names.length === 1 ? 'this name' : 'these names'}`,
+  ];
+}
+
+/** What is known of a failure's cause already, and where from. */
+export interface KnownCause {
+  /** Null where no cause is wanted; default: those of the whole problem. */
+  readonly explainers?: Explainers | null;
+  readonly note?: string;
+}
+
+/** The quantities, each judged by what was measured of it. */
+function judgeAll({ given, options, plan }: PreparedAudit, measured: Measured): JudgedOutputs {
+  const { reference, bounds, structure } = measured;
+  const randomRate = (options.falseAlarmRate ?? usualFalseAlarmRate) / 2;
+  const all = Object.values(given).filter((one) => one !== null && one !== undefined);
+  const measure = {
+    bounds,
+    admitsOverflow: plan.settings.premises.isShortRange,
+    falseAlarmRate: spreadRate(all, randomRate),
+    structure,
+  };
+  return Object.fromEntries(
+    Object.entries(given).map(([name, one]) => [
+      name,
+      one === null || one === undefined
+        ? null
+        : judgeQuantity(compareQuantity(reference, one), measure),
+    ]),
+  ) as unknown as JudgedOutputs;
+}
+
+/** Who looks for the cause of a failure in the whole problem. */
+function ownExplainers(
+  { problem, given, options, plan }: PreparedAudit,
+  reference: AttentionReference,
+  outputs: JudgedOutputs,
+): Explainers {
+  const { premises, thinning } = plan.settings;
+  const isFinite = judgedQuantities(outputs).every(
+    (judged) => (judged.row === 'vector' ? judged.elements : judged.numbers).nonFinite === 0,
+  );
+  // Who declares something knows what the kernel does.
+  const isDeclared = options.arithmetic !== undefined || !premises.isUsual;
+  const falseAlarmRate = options.falseAlarmRate ?? usualFalseAlarmRate;
+  const passes = (premises: PremiseDeclaration) => {
+    const changed = { falseAlarmRate, premises, diagnose: false, reference, thinning };
+    const again = planAudit(problem, { given, unjudged: [] }, changed, false);
+    return conclude(again, measureHere(again)).verdict.pass;
+  };
+  return {
+    diagnose: () => {
+      const bound = new KernelBound(problem, reference, given.out.format, premises);
+      return diagnose({ problem, reference, outputs, bound });
+    },
+    fitPremise: (findings) =>
+      isDeclared || !isFinite
+        ? null
+        : fitPremise({
+            problem,
+            reference,
+            outputs: given,
+            passes,
+            onlyLse: findings.every(({ quantity }) => quantity === 'lse'),
+          }),
+  };
+}
+
+/** Who looks for a failure's cause; null where nobody is to. */
+function explainersOf(
+  prepared: PreparedAudit,
+  reference: AttentionReference,
+  outputs: JudgedOutputs,
+  { explainers }: KnownCause,
+): Explainers | null {
+  if (prepared.options.diagnose === false) return null;
+  return explainers === undefined ? ownExplainers(prepared, reference, outputs) : explainers;
+}
+
+/** How many rows were judged of how many; null where all. */
+function sampleOf({ rows }: Problem, { batch, heads }: ProblemShape) {
+  return rows === undefined ? null : { rows: rows.queries.length, of: batch * heads * rows.of };
+}
+
+/** Judges what a kernel gave by what was measured. */
+export function conclude(
+  prepared: PreparedAudit,
+  measured: Measured,
+  known: KnownCause = {},
+): Judgement {
+  const { problem, given, unjudged, options, plan } = prepared;
+  const { reference, bounds, structure, rows: statistics } = measured;
+  const { shape } = reference;
+  const { format } = given.out;
+  const { premises, arithmetic, thinning, limits } = plan.settings;
+  if (statistics !== null)
+    options.onElements?.({ reference, outputs: given, bounds, rows: statistics });
+  const outputs = judgeAll(prepared, measured);
+  const locator = createRowLocator(problem, shape);
+  const located = locator === null ? outputs : locateOutputs(outputs, locator);
+  const untested = untestedStructure(structure, shape, premises, {
+    hasLse: given.lse !== null,
+    isThin: isKeyTileTestLeftOut(problem, shape),
+  });
+  const notes = [
+    ...narrowerNotes(given.out.values, format),
+    ...unjudgedNotes(unjudged),
+    ...(known.note === undefined ? [] : [known.note]),
+  ];
+  const evidence = {
+    outputs: judgedQuantities(located),
+    sample: sampleOf(problem, shape),
+    heads: shape.heads,
+    untested,
+    arithmetic: arithmetic.description,
+    notes,
+  };
+  return {
+    verdict: reachVerdict(evidence, explainersOf(prepared, reference, outputs, known)),
+    reference,
+    shape,
+    outputs: located,
+    sequences: usageBySequence(problem, reference, given.out.values, bounds.quantities.out.total),
+    arithmetic: arithmetic.description,
+    oracle: summariseOracle(reference),
+    falseAlarmRate: options.falseAlarmRate ?? usualFalseAlarmRate,
+    ...(thinning !== null && { statistics: limits.extent.heads * limits.extent.queries }),
+  };
+}

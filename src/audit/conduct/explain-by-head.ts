@@ -1,0 +1,90 @@
+import type { Diagnosis } from '../diagnosis/index.js';
+import { judgedQuantities, type JudgedOutputs, type JudgedQuantity } from '../judge-quantity.js';
+import type { Coordinates } from '../kernel-outputs.js';
+import { partShape } from '../parts/audit-stages.js';
+import type { PartTensors } from '../parts/measure-part.js';
+import { referenceRows } from '../parts/reference-rows.js';
+import { conclude, type Judgement, type KnownCause } from './conclude.js';
+import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';
+
+/** A problem whose keys are not in memory, with the means to read a head of it. */
+export interface HeadSource {
+  /** All rows of a head, counted over [batch, heads], as a problem of their own. */
+  readonly readHead: (head: number) => Promise<PartTensors>;
+}
+
+/** The place of the element or number that is most wrong; null where all stay within their bounds. */
+function worstPlace(judged: JudgedQuantity): Coordinates | null {
+  if (judged.row === 'number') {
+    const { firstNonFinite, outside, worst } = judged.numbers;
+    return firstNonFinite?.at ?? (outside > 0 ? worst!.at : null);
+  }
+  const { firstNonFinite, outside, worst } = judged.elements;
+  return firstNonFinite ?? (outside > 0 ? worst!.at : null);
+}
+
+/**
+ * A head, counted over [batch, heads], that fails: the first that a test names, 0 where none does.
+ * @param heads of a batch
+ */
+function failingHead(outputs: JudgedOutputs, heads: number): number {
+  const failing = judgedQuantities(outputs).flatMap((judged) => {
+    const at = worstPlace(judged);
+    const spread = judged.row === 'number' ? [] : judged.spread.results;
+    return [
+      ...(at === null ? [] : [at.batch * heads + at.head]),
+      ...judged.structure
+        .filter(({ statistic, threshold }) => Math.abs(statistic) > threshold)
+        .map(({ head }) => head),
+      ...spread.filter(({ measured, limit }) => measured > limit).map(({ head }) => head),
+    ];
+  });
+  return failing[0] ?? 0;
+}
+
+/** What is said of a head that was a problem of its own, for readers of the whole. */
+function ofHead(diagnosis: Diagnosis, place: string): Diagnosis {
+  return diagnosis.id === 'unexplained'
+    ? diagnosis
+    : { ...diagnosis, sentence: `taking ${place} alone, ${diagnosis.sentence}` };
+}
+
+/** The cause of a failure, looked for in one head alone: the keys of the others are not in memory. */
+export async function explainByHead(
+  { options, plan }: PreparedAudit,
+  judgement: Judgement,
+  { readHead }: HeadSource,
+): Promise<KnownCause> {
+  const head = failingHead(judgement.outputs, judgement.shape.heads);
+  const { heads, queries } = judgement.shape;
+  const { problem, out, lse } = await readHead(head);
+  const part = { head, firstRow: 0, rows: queries };
+  const alone = planAudit(
+    problem,
+    { given: { out, lse }, unjudged: [] },
+    {
+      ...(options.arithmetic !== undefined && { arithmetic: options.arithmetic }),
+      ...(options.falseAlarmRate !== undefined && { falseAlarmRate: options.falseAlarmRate }),
+      premises: options.premises,
+      thinning: plan.settings.thinning,
+      reference: referenceRows(
+        judgement.reference,
+        partShape(judgement.shape, part),
+        head * queries,
+      ),
+    },
+    false,
+  );
+  const { diagnosis, premise } = conclude(alone, measureHere(alone)).verdict;
+  const place = `batch ${Math.floor(head / heads)}, head ${head % heads}`;
+  return {
+    explainers:
+      diagnosis === null
+        ? null
+        : { diagnose: () => ofHead(diagnosis, place), fitPremise: () => premise },
+    note:
+      diagnosis === null
+        ? `the cause was looked for in ${place} alone, which does not fail by itself`
+        : `the cause was looked for in ${place} alone, which what is said of it calls head 0`,
+  };
+}
