@@ -1,3 +1,4 @@
+import type { OutputRounding } from '../../../kernels/index.js';
 import type { GivenQuantity } from '../kernel-outputs.js';
 import { outputRounding } from '../bounds/index.js';
 import {
@@ -51,14 +52,19 @@ function distance(x: number, y: number): number {
 }
 
 /** The largest share that an element uses of what a merge in fp32 may err by. */
-function outUsed(parts: PartialResults, merged: MergedParts, { format, values }: GivenQuantity) {
+function outUsed(
+  parts: PartialResults,
+  merged: MergedParts,
+  { format, values }: GivenQuantity,
+  rounding: OutputRounding,
+) {
   let used = 0;
   for (let row = 0; row < parts.rows; row++) {
     const error = weightError(parts, row);
     for (let i = row * parts.dim; i < (row + 1) * parts.dim; i++) {
       const inner = error * merged.magnitude[i] + merged.outRadius[i];
       const exact = merged.out[i];
-      const allowed = inner + outputRounding(format, exact, inner, 'nearest');
+      const allowed = inner + outputRounding(format, exact, inner, rounding);
       used = Math.max(used, share(distance(values[i], exact), allowed));
     }
   }
@@ -114,21 +120,23 @@ function otherMerges(splits: number): readonly OtherMerge[] {
 /**
  * Compares outputs with the exact merge of the parts that they are of, by what a merge in fp32 may err by. Where it
  * fails, it looks for another merge that gives this output on every element.
- * @param lseParts the parts of which the LSE is; default: `parts`
+ * @param lseParts the parts of which the LSE is
+ * @param rounding how the kernel declares to round the output
  */
 export function judgeMerge(
   parts: PartialResults,
   { out, lse }: MergedOutputs,
-  lseParts: PartialResults = parts,
+  lseParts: PartialResults,
+  rounding: OutputRounding,
 ): MergeJudgement {
-  const used = outUsed(parts, mergeParts(parts), out);
+  const used = outUsed(parts, mergeParts(parts), out, rounding);
   const ofLse = lse === null ? null : lseUsed(lseParts, mergeParts(lseParts), lse);
   const pass = used <= 1 && (ofLse ?? 0) <= 1;
   const causes =
     used <= 1
       ? []
       : otherMerges(parts.splits)
-          .filter(({ weight }) => outUsed(parts, mergeParts(parts, weight), out) <= 1)
+          .filter(({ weight }) => outUsed(parts, mergeParts(parts, weight), out, rounding) <= 1)
           .map(({ words }) => words);
   return { pass, used, lseUsed: ofLse, causes };
 }

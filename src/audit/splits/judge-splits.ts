@@ -1,5 +1,6 @@
 import { decodeToFloat64, formats } from '../../formats/index.js';
 import { problemShape, type Problem } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
 import { auditOutputs, type Audit } from '../audit.js';
 import type { AuditOptions } from '../conduct/audit-options.js';
 import { decodeOutputs, type GivenOutputs, type KernelOutputs } from '../kernel-outputs.js';
@@ -89,6 +90,11 @@ function judgeParts(
   return audits;
 }
 
+/** Whether a part is wrong; one that nothing judges is not. */
+function isWrong({ verdict }: Audit): boolean {
+  return !verdict.pass && verdict.findings.length > 0;
+}
+
 /** Whether an output is wrong, as other keys make it; an LSE alone is of something else. */
 function isOutWrong({ verdict }: Audit): boolean {
   return verdict.findings.some(({ quantity }) => quantity === 'out');
@@ -114,7 +120,10 @@ function heldPart(
 }
 
 /** The merge of the parts beside the outputs. */
-function judgeMerged({ problem, parts, outputs }: SplitAudit): MergeJudgement | null {
+function judgeMerged(
+  { problem, parts, outputs }: SplitAudit,
+  { premises }: AuditOptions,
+): MergeJudgement | null {
   if (parts.some(({ lse }) => lse === null)) return null;
   const shape = problemShape(problem);
   const given = parts.map((part) => decodeOutputs(part, shape));
@@ -123,6 +132,7 @@ function judgeMerged({ problem, parts, outputs }: SplitAudit): MergeJudgement | 
     partialResults(problem, given, true),
     { out, lse },
     partialResults(problem, given, problem.sink?.inLse === true),
+    premises?.outputRounding ?? 'nearest',
   );
 }
 
@@ -131,10 +141,12 @@ function judgeMerged({ problem, parts, outputs }: SplitAudit): MergeJudgement | 
  * merged to beside their exact merge. Where parts fail by the keys that are assumed and all pass by another rule that
  * kernels divide keys by, they are judged by that.
  * @param options as of an audit; the rate of false alarms is shared by the parts
- * @throws RequestError for boundaries that do not fit, and for a tensor that does not fit the problem
+ * @throws RequestError for no parts, for boundaries that do not fit, and for a tensor that does not fit the problem
  */
 export function judgeSplits(of: SplitAudit, options: AuditOptions = {}): JudgedSplits {
   const { problem, parts } = of;
+  if (parts.length === 0)
+    throw new RequestError('there are no parts to judge; give the result of one split at least');
   const keys = keysOf(problem, problemShape(problem));
   const request: SplitRequest = { ...of.request, splits: parts.length, keys };
   const asked = requestedRule(request);
@@ -143,7 +155,7 @@ export function judgeSplits(of: SplitAudit, options: AuditOptions = {}): JudgedS
   const quick = { ...own, diagnose: false };
   const isAll = (audits: readonly Audit[]) =>
     audits.length === parts.length && audits.every(({ verdict }) => verdict.pass);
-  const merge = judgeMerged(of);
+  const merge = judgeMerged(of, options);
   const found = (
     rule: SplitRule,
     audits: readonly Audit[],
@@ -155,16 +167,14 @@ export function judgeSplits(of: SplitAudit, options: AuditOptions = {}): JudgedS
     merge,
   });
   const first = judgeParts(of, asked, quick, false);
-  if (isAll(first)) return found(asked, first, () => null);
+  if (!first.some(isWrong)) return found(asked, first, () => null);
   const rules = first.some(isOutWrong) ? otherRules(request, asked) : [];
   for (const rule of rules) {
     const audits = judgeParts(of, rule, quick, true);
     if (isAll(audits)) return found(rule, audits, () => null);
   }
   const audits = first.map((audit, split) =>
-    audit.verdict.pass
-      ? audit
-      : auditOutputs(partProblem(problem, asked, split), parts[split], own),
+    !isWrong(audit) ? audit : auditOutputs(partProblem(problem, asked, split), parts[split], own),
   );
   const wrong = [...audits.keys()].filter((split) => isOutWrong(audits[split]));
   return found(asked, audits, (split) =>

@@ -320,7 +320,7 @@ export async function judgeFile(
     );
     const { identification } = result;
     const compared = await compareVersions(comparison, open, judged, result);
-    const withParts = judgeSplitResults(result, splits, falseAlarmRate);
+    const withParts = judgeSplitResults(result, splits, declared, falseAlarmRate);
     const report =
       compared.length === 0
         ? withParts

@@ -37,10 +37,22 @@ const splitOptions = {
   outPartial: {
     argument: '<file[:tensor]>',
     description: "O of each split, [splits, …] (default: the file's out_partial)",
+    excludes: [
+      {
+        options: ['exec', 'kernel'],
+        says: '--out-partial is of outputs in files; leave out --exec and --kernel',
+      },
+    ],
   },
   lsePartial: {
     argument: '<file[:tensor]>',
     description: "the LSE of each split (default: the file's lse_partial)",
+    excludes: [
+      {
+        options: ['exec', 'kernel'],
+        says: '--lse-partial is of outputs in files; leave out --exec and --kernel',
+      },
+    ],
   },
   splitBlock: {
     argument: '<keys>',

@@ -1,11 +1,16 @@
-import { judgeSplits, type KernelOutputs } from '../../audit/index.js';
+import { judgeSplits, sampledQuantity, type KernelOutputs } from '../../audit/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../formats/index.js';
 import { problemNote, type TensorFile } from '../../io/index.js';
-import type { AuditResult } from '../../jobs/index.js';
-import { quantities, type Quantity, type Tensor } from '../../problem/index.js';
+import type { AuditResult, DeclaredArithmetic } from '../../jobs/index.js';
+import { problemShape, quantities, type Quantity, type Tensor } from '../../problem/index.js';
 import { reportedSplits, withSplits, type JudgedReport } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { canonicalOutput, readStoredArgument, type TensorReading } from '../files/file-tensors.js';
+import {
+  canonicalOutput,
+  namesOwnFile,
+  readStoredArgument,
+  type TensorReading,
+} from '../files/file-tensors.js';
 import { parseWhole } from '../options/parse-values.js';
 import type { AuditCommandOptions } from './options.js';
 
@@ -65,25 +70,37 @@ function said(file: TensorFile, given: string | undefined, flag: string, key: st
   return problemNote(file, key);
 }
 
+/** Where partial results are read. */
+interface PartsFile {
+  readonly file: TensorFile;
+  readonly reading: TensorReading;
+  /** Whether the outputs that are judged are the file's, so that its parts are what they were merged from. */
+  readonly isOwn: boolean;
+}
+
 async function readParts(
   argument: string | undefined,
   name: string,
   quantity: Quantity,
-  file: TensorFile,
-  reading: TensorReading,
+  { file, reading, isOwn }: PartsFile,
 ): Promise<Tensor[] | null> {
-  const named = argument ?? (file.entries.has(name) ? `:${name}` : null);
+  const named = argument ?? (isOwn && file.entries.has(name) ? `:${name}` : null);
   if (named === null) return null;
   const { tensor } = await readStoredArgument(named, file, name, reading.formats);
   if (tensor.shape.length < 3)
     throw new RequestError(
       `${name} has shape [${tensor.shape.join(', ')}]; give [splits, …], as the output with the splits in front`,
     );
+  if (tensor.shape[0] === 0)
+    throw new RequestError(
+      `${name} has shape [${tensor.shape.join(', ')}], which is no split; give one at least, or leave it out`,
+    );
   return slices(tensor).map((slice) => canonicalOutput(slice, quantity, reading));
 }
 
 /**
- * The partial results that options name, or that the problem's file has by their names; null where there are none.
+ * The partial results that options name, or that the problem's file has by their names, where the outputs are of that
+ * file too; null where there are none.
  * @throws RequestError for tensors that cannot be read or do not fit
  */
 export async function readSplits(
@@ -91,8 +108,12 @@ export async function readSplits(
   reading: TensorReading,
   options: AuditCommandOptions,
 ): Promise<SplitResults | null> {
-  const out = await readParts(options.outPartial, 'out_partial', outQuantity, file, reading);
-  const lse = await readParts(options.lsePartial, 'lse_partial', lseQuantity, file, reading);
+  const { kernel, exec, output } = options;
+  const isOwn =
+    kernel === undefined && exec === undefined && (output === undefined || namesOwnFile(output));
+  const from = { file, reading, isOwn };
+  const out = await readParts(options.outPartial, 'out_partial', outQuantity, from);
+  const lse = await readParts(options.lsePartial, 'lse_partial', lseQuantity, from);
   if (out === null) {
     if (lse === null) return null;
     throw new RequestError(
@@ -115,26 +136,38 @@ export async function readSplits(
   };
 }
 
+/** The sampled rows of a part. */
+function sampledPart(
+  { out, lse }: KernelOutputs,
+  { problem, origin }: Pick<AuditResult, 'problem' | 'origin'>,
+): KernelOutputs {
+  const { sample } = origin;
+  if (sample === null || sample === undefined) return { out, lse };
+  const whole = { ...problemShape(problem), queries: sample.selection.of };
+  return {
+    out: sampledQuantity(outQuantity, out, whole, sample),
+    lse: lse ? sampledQuantity(lseQuantity, lse, whole, sample) : null,
+  };
+}
+
 /**
- * The report with what is found of the parts. Of a sample of rows they are not judged, which is noted.
+ * The report with what is found of the parts: by what the kernel declares, and of a sample the same rows of every part.
+ * @param declared by what the outputs were judged
  * @throws RequestError for boundaries and tensors that do not fit the problem
  */
 export function judgeSplitResults(
-  { problem, outputs, report }: Pick<AuditResult, 'problem' | 'outputs' | 'report'>,
+  result: Pick<AuditResult, 'problem' | 'outputs' | 'report' | 'origin'>,
   splits: SplitResults | null,
+  { arithmetic, premises }: DeclaredArithmetic,
   falseAlarmRate: number,
 ): JudgedReport {
+  const { problem, outputs, report } = result;
   if (splits === null) return report;
-  if (problem.rows !== undefined) {
-    const note =
-      'the partial results are not judged, since only a sample of rows is: judge all with --rows all';
-    const { verdict } = report;
-    return { ...report, verdict: { ...verdict, notes: [...verdict.notes, note] } };
-  }
-  const { parts, boundaries, block } = splits;
+  const { boundaries, block } = splits;
+  const parts = splits.parts.map((part) => sampledPart(part, result));
   const judged = judgeSplits(
     { problem, parts, outputs, request: { boundaries, block } },
-    { falseAlarmRate },
+    { falseAlarmRate, premises, ...(arithmetic === null ? {} : { arithmetic }) },
   );
   return withSplits(report, reportedSplits(judged));
 }
