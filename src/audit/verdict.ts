@@ -58,6 +58,8 @@ interface Evidence {
   readonly arithmetic: string;
   /** What a reader should know beside. */
   readonly notes: readonly string[];
+  /** Why a pass means little whatever the kernel computes, in a clause; null where it means something. */
+  readonly hollow: string | null;
   /** How many rows were judged of how many, where those are not all. */
   readonly sample: { readonly rows: number; readonly of: number } | null;
 }
@@ -104,7 +106,7 @@ function passSentence(evidence: Evidence): string {
     0,
   );
   const used = `the worst element uses ${formatNumber(worst * 100)} % of its bound`;
-  const left = outputs.map(leftClause).filter((part) => part !== '');
+  const left = [evidence.hollow ?? '', ...outputs.map(leftClause)].filter((part) => part !== '');
   const sampled = sampledRows(evidence);
   const where = sampled === '' ? '' : ` in ${sampled}`;
   return `PASS: ${listed} ${stay} within what rounding explains${where}; ${[used, ...left].join('; ')}.`;

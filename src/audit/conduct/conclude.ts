@@ -53,6 +53,18 @@ function summariseOracle(reference: AttentionReference): Judgement['oracle'] {
   return { rows, largestRadius };
 }
 
+/** Says so where a pass means little: no row has a finite output of keys that it sees. */
+function hollowNote(reference: AttentionReference): string | null {
+  const { rows } = summariseOracle(reference);
+  const all = reference.level.length;
+  if (all === 0 || rows.empty + rows.special < all) return null;
+  if (rows.special === 0) return 'no row sees a key, so that it must only be 0';
+  const { values } = reference.quantities.out;
+  return values.some((x) => Number.isFinite(x) && x !== 0)
+    ? null
+    : 'no exact element is a number other than 0, so that it must only be NaN or infinite where they are';
+}
+
 /** Says so where every output of a long format is a number of a short one. */
 function narrowerNotes(out: Float64Array, format: FormatName): string[] {
   if (formats[format].precision < formats.fp32.precision || out.length === 0) return [];
@@ -187,6 +199,7 @@ export function conclude(
     outputs: judgedQuantities(located),
     sample: sampleOf(problem, shape),
     heads: shape.heads,
+    hollow: hollowNote(reference),
     untested,
     arithmetic: arithmetic.description,
     notes,

@@ -117,7 +117,7 @@ async function isCurrent({ path, report }: AuditedFile): Promise<boolean> {
 /** The verdict of a shard, for its readers. */
 function shardVerdict({ verdict, files }: AuditsReport, shard: Shard) {
   const of = describeShard(shard);
-  if (files.length === 0) return { pass: true, sentence: `PASS: no file falls to ${of}.` };
+  if (files.length === 0) return { pass: false, sentence: `NOT JUDGED: no file falls to ${of}.` };
   const { pass, sentence } = verdict;
   return { pass, sentence: sentence.replace(/\.$/, ` (${of} only).`) };
 }
@@ -180,5 +180,6 @@ export async function runAudits(
   const document = partDocument(part, verdict);
   // The index is that of all files: merge writes it, with the pages that shards have written.
   await publishAudits(of, { ...options, html: undefined }, { document, after: identified });
+  // A shard that no file falls to has done its part; whether anything was judged, all of them tell.
   return report.files.length === 0 ? 0 : auditsStatus(report);
 }

@@ -5,6 +5,7 @@ import {
   type JudgedReport,
   mainOutput,
   type ReportedComparison,
+  wordOf,
 } from '../json/index.js';
 import { differenceSections } from '../text/index.js';
 import { type Cell, element, type Html, join } from '../layout/index.js';
@@ -28,7 +29,6 @@ function comparisonRow({ name, report }: ComparedOutput): Cell[] {
   const { absolute, ulps, slope } = fromReported<ErrorProfile>(mainOutput(report).error);
   const elements = fromReported<ElementTest>(mainOutput(report).elements);
   const { allclose, flashAttention, cosine } = fromReported<Baselines>(report.baselines);
-  const { pass } = report.verdict;
   const word = (ok: boolean) => (ok ? 'pass' : 'fail');
   const share = formatShare(elements.worstRatio);
   return [
@@ -37,7 +37,7 @@ function comparisonRow({ name, report }: ComparedOutput): Cell[] {
     ...[absolute.max, absolute.rms, absolute.mean, ulps.max].map(formatNumber),
     slope === null ? '' : slope.toFixed(6),
     formatCosine(cosine.similarity),
-    pass ? 'PASS' : { text: 'FAIL', tone: 'failure' },
+    report.verdict.pass ? 'PASS' : { text: wordOf(report.verdict), tone: 'failure' },
     word(allclose.pass),
     word(flashAttention.pass),
   ];

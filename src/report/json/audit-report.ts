@@ -20,7 +20,8 @@ import {
 import { reportedSample, type ReportedSample } from './reported-sample.js';
 import { type Reported, toReported } from './report-number.js';
 import type { ReportedComparison } from './reported-comparison.js';
-import { splitFindings, type ReportedSplits } from './reported-splits.js';
+import { splitFindings, splitNotes, type ReportedSplits } from './reported-splits.js';
+import { withoutWord, type VerdictWord } from './verdict-word.js';
 import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
 
 /** A tensor that was judged, and the file it came from. */
@@ -252,15 +253,9 @@ export function withSplits(report: JudgedReport, splits: ReportedSplits): Judged
     isWorstCase: true,
     statement,
   }));
-  const notes =
-    splits.instead === null
-      ? verdict.notes
-      : [
-          ...verdict.notes,
-          `the parts are of ${splits.rule}, and not of ${splits.instead}, which was said or assumed`,
-        ];
+  const notes = [...verdict.notes, ...splitNotes(splits)];
   if (findings.length === 0) return { ...report, splits, verdict: { ...verdict, notes } };
-  const said = verdict.sentence.replace(/^(PASS|FAIL|NOT JUDGED): /, '');
+  const said = withoutWord(verdict.sentence);
   return {
     ...report,
     splits,
@@ -273,9 +268,6 @@ export function withSplits(report: JudgedReport, splits: ReportedSplits): Judged
     },
   };
 }
-
-/** The word that a verdict begins with. */
-type VerdictWord = 'PASS' | 'FAIL' | 'NOT JUDGED';
 
 /** PASS or FAIL, or neither where no element of an output had a bound. */
 export function verdictWord({ verdict, outputs }: AuditReport): VerdictWord {

@@ -2,6 +2,7 @@ import type { ElementTest, ErrorProfile, NumberTest } from '../../audit/index.js
 import { verdictWord, type AuditReport } from './audit-report.js';
 import { fromReported } from './report-number.js';
 import { mainOutput, type ReportedOutput } from './reported-outputs.js';
+import { withoutWord, type VerdictWord } from './verdict-word.js';
 
 /** One of the files that were audited. */
 export interface AuditedFile {
@@ -63,17 +64,20 @@ export function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdi
   const counts = countFiles(files);
   const { passed, failed, wrong } = counts;
   const pass = passed === files.length && passed > 0;
+  const unjudged = files.filter((file) => fileWord(file) === 'NOT JUDGED').length;
+  const failing = failed - unjudged;
   const clauses = [
-    ...(failed === 0 ? [] : [clause(failed, 'file fails', 'files fail')]),
+    ...(failing === 0 ? [] : [clause(failing, 'file fails', 'files fail')]),
+    ...(unjudged === 0 ? [] : [clause(unjudged, 'file has', 'files have') + ' nothing to judge']),
     ...(wrong === 0 ? [] : [clause(wrong, 'file cannot be judged', 'files cannot be judged')]),
     ...(passed === 0 ? [] : [clause(passed, 'file passes', 'files pass')]),
   ];
-  const word = pass ? 'PASS' : failed > 0 ? 'FAIL' : 'NOT JUDGED';
+  const word = pass ? 'PASS' : failing > 0 ? 'FAIL' : 'NOT JUDGED';
   return { pass, sentence: `${word}: ${clauses.join(', ') || 'there is no file'}.`, ...counts };
 }
 
 /** The word of a file's row: that of its verdict, or that it could not be judged. */
-export function fileWord({ report }: AuditedFile): 'PASS' | 'FAIL' | 'NOT JUDGED' | 'ERROR' {
+export function fileWord({ report }: AuditedFile): VerdictWord | 'ERROR' {
   return report === null ? 'ERROR' : verdictWord(report);
 }
 
@@ -85,7 +89,7 @@ export function fileReason({ path, report, error }: AuditedFile): string {
   }
   const { pass, sentence } = report.verdict;
   if (pass) return report.warnings.length === 0 ? '' : 'not all of its inputs are used';
-  return sentence.replace(/^(FAIL|NOT JUDGED): /, '');
+  return withoutWord(sentence);
 }
 
 /** The numbers of a file's row in a table. */

@@ -15,9 +15,11 @@ export {
   describePartKeys,
   reportedSplits,
   splitFindings,
+  splitNotes,
   type ReportedPart,
   type ReportedSplits,
 } from './reported-splits.js';
+export { isNotJudged, wordOf, type VerdictWord } from './verdict-word.js';
 export { describeSample, describeUnsampled, type ReportedSample } from './reported-sample.js';
 export {
   createAuditsReport,

@@ -1,6 +1,7 @@
 import type { ElementTest, ErrorProfile, JudgedSplits } from '../../audit/index.js';
 import type { KeyRange } from '../../problem/index.js';
 import { toReported, type Reported } from './report-number.js';
+import { isNotJudged, withoutWord } from './verdict-word.js';
 
 /** One part of a split problem, judged as a problem of its own. */
 export interface ReportedPart {
@@ -70,16 +71,40 @@ export function describePartKeys({ keys }: Pick<ReportedPart, 'keys'>): string {
   return `keys ${words.join('; ')}`;
 }
 
+/** Numbers of a list in words: "part 3", "parts 1 and 3", "parts 0 to 4" where those are all. */
+function namedParts(numbers: readonly number[], all: number): string {
+  if (numbers.length === all) return all === 1 ? 'part 0' : `parts 0 to ${all - 1}`;
+  if (numbers.length === 1) return `part ${numbers[0]}`;
+  return `parts ${numbers.slice(0, -1).join(', ')} and ${numbers[numbers.length - 1]}`;
+}
+
+/** What a reader should know of the parts beside the verdict, a clause each: another rule, parts that nothing judged. */
+export function splitNotes({ rule, instead, parts }: ReportedSplits): readonly string[] {
+  const unjudged = parts.filter(isNotJudged);
+  const [first] = unjudged;
+  const numbers = unjudged.map(({ split }) => split);
+  return [
+    ...(instead === null
+      ? []
+      : [`the parts are of ${rule}, and not of ${instead}, which was said or assumed`]),
+    ...(unjudged.length === 0
+      ? []
+      : [
+          `not judged: ${namedParts(numbers, parts.length)} (${withoutWord(first.sentence).replace(/\.$/, '')})`,
+        ]),
+  ];
+}
+
 /** Reasons to fail that lie in the parts, a clause each: their tests and statements. */
 export function splitFindings(
   { parts, merge }: ReportedSplits,
   outputPasses: boolean,
 ): readonly { readonly test: 'split-part' | 'split-merge'; readonly statement: string }[] {
   const ofParts = parts
-    .filter(({ pass }) => !pass)
+    .filter((part) => !part.pass && !isNotJudged(part))
     .map((part) => {
       const { split, sentence, holds } = part;
-      const said = sentence.replace(/^(FAIL|NOT JUDGED): /, '').replace(/\.$/, '');
+      const said = withoutWord(sentence).replace(/\.$/, '');
       const cause =
         holds !== null
           ? `: it holds the result of part ${holds}`

@@ -4,6 +4,7 @@ import {
   describeSample,
   describeUnsampled,
   describeWarning,
+  isNotJudged,
   missingQuantities,
   verdictWord,
   type AuditReport,
@@ -93,7 +94,11 @@ function legsOf(report: AuditReport): readonly Leg[] {
     isOf: ({ test }) => test === 'execution',
     skipped: null,
   };
-  const parts: Leg = { name: 'parts', isOf: isOfParts, skipped: null };
+  const parts: Leg = {
+    name: 'parts',
+    isOf: isOfParts,
+    skipped: report.splits?.parts.every(isNotJudged) === true ? 'no part has a bound' : null,
+  };
   return [
     // Only audits of a live kernel have it.
     ...(command === null ? [] : [execution]),

@@ -9,6 +9,7 @@ import {
 } from '../../words/index.js';
 import {
   fromReported,
+  wordOf,
   type ReportedComparison,
   type ReportedDifference,
   type ReportedVersion,
@@ -20,7 +21,8 @@ import type { Setting } from './setting.js';
 const listedHeads = 8;
 
 /** Numbers of a version's row, which are all sizes. */
-function versionRow({ name, rms, max, ulps, boundUsed, pass }: ReportedVersion): TableRow {
+function versionRow(version: ReportedVersion): TableRow {
+  const { name, rms, max, ulps, boundUsed, pass } = version;
   const [a, b, c] = [rms, max, ulps].map((size) => formatNumber(Number(size)));
   const share = formatShare(Number(boundUsed));
   return [
@@ -29,7 +31,7 @@ function versionRow({ name, rms, max, ulps, boundUsed, pass }: ReportedVersion):
     b,
     c,
     share,
-    pass ? { text: 'PASS', tone: 'success' } : { text: 'FAIL', tone: 'failure' },
+    { text: wordOf(version), tone: pass ? 'success' : 'failure' },
   ];
 }
 

@@ -1,5 +1,5 @@
 import { formatNumber, formatShare, plainText } from '../../words/index.js';
-import { describePartKeys, type ReportedSplits } from '../json/index.js';
+import { describePartKeys, wordOf, type ReportedSplits } from '../json/index.js';
 import { heading, type Section } from '../layout/index.js';
 import type { Setting } from './setting.js';
 
@@ -9,9 +9,7 @@ export function splitsSection({ rule, parts, merge }: ReportedSplits): Section {
     `  part ${part.split}`,
     formatShare(Number(part.boundUsed)),
     formatNumber(Number(part.largestError)),
-    part.pass
-      ? ({ text: 'PASS', tone: 'success' } as const)
-      : ({ text: 'FAIL', tone: 'failure' } as const),
+    { text: wordOf(part), tone: part.pass ? ('success' as const) : ('failure' as const) },
     plainText(describePartKeys(part)),
   ]);
   const merged =
