@@ -176,7 +176,10 @@ describe('an audit of several files', () => {
     expect(await readFile(at('merged.html'), 'utf8')).toContain('2 files pass');
     expect(await refusal('merge', at('part1.json'))).toMatch(/shard 2 is missing of 2/);
     const idle = await audit(at('a.npz'), '--shard', '2/2', '--quiet');
-    expect(idle).toMatchObject({ status: 0, stdout: 'NOT JUDGED: no file falls to shard 2 of 2.\n' });
+    expect(idle).toMatchObject({
+      status: 0,
+      stdout: 'NOT JUDGED: no file falls to shard 2 of 2.\n',
+    });
   });
 
   it('goes on from a journal: only what is open, failed to be read, or has changed', async () => {

@@ -19,6 +19,8 @@ import { problemShape, storedOf, type Problem } from '../../../src/problem/index
 import { scaled, testSeed } from '../../setup/effort.js';
 import {
   featureKernel,
+  mergeBy,
+  rightMerge,
   storedKeys,
   type FeatureKernelOptions,
 } from '../../kernels/features/index.js';
@@ -149,42 +151,6 @@ const dropsFirstSplit = (problem: Problem, splits: number) =>
         parts.length === 1 ? parts : parts.map((part, i) => (i === 0 ? { ...part, sum: 0 } : part)),
     }),
   })(problem);
-
-interface Merge {
-  readonly exponential: (x: number) => number;
-  readonly ofNothing: number;
-}
-
-/** Puts outputs together by their LSEs. */
-const mergeBy =
-  ({ exponential, ofNothing }: Merge) =>
-  (parts: readonly Required<AttentionOutputs>[]): AttentionOutputs => {
-    const outs = parts.map(({ out }) => decoded(out));
-    const lses = parts.map(({ lse }) => decoded(lse as Tensor));
-    const out = outs[0].slice();
-    const rows = lses[0].length;
-    const vDim = out.length / Math.max(rows, 1);
-    const lse = lses[0].slice();
-    for (let row = 0; row < rows; row++) {
-      const largest = Math.max(...lses.map((values) => values[row]));
-      const base = largest === -Infinity ? ofNothing : largest;
-      const weights = lses.map((values) => exponential(values[row] - base));
-      const sum = weights.reduce((a, b) => a + b, 0);
-      lse[row] = base + Math.log(sum);
-      for (let c = row * vDim; c < (row + 1) * vDim; c++) {
-        const value = outs.reduce((total, values, i) => total + weights[i] * values[c], 0) / sum;
-        out[c] = sum === 0 && ofNothing === 0 ? 0 : value;
-      }
-    }
-    const [first] = parts;
-    const encoded = (tensor: Tensor, values: Float64Array) => ({
-      ...tensor,
-      data: encodeFromFloat64(formats[tensor.format], values),
-    });
-    return { out: encoded(first.out, out), lse: encoded(first.lse as Tensor, lse) };
-  };
-
-const rightMerge = mergeBy({ exponential: Math.exp, ofNothing: 0 });
 
 describe('a right kernel keeps', () => {
   it.each<Trial & { name: string }>([
