@@ -1,41 +1,33 @@
 import { exp2Coefficients } from '../../kernels/index.js';
 import { formats, round, type FormatName, type RoundingMode } from '../../src/formats/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
-import { filledProblem, uniformNumbers } from '../setup/problems.js';
+import {
+  filledProblem,
+  uniformNumbers,
+  type ProblemFrame,
+  type Settings,
+} from '../setup/problems.js';
 import type { Place, PlantedKernel } from './planted-kernel.js';
 
 /** The problems that bugs are planted on: [2 heads, 256, 64] N(0, 1), or what a bug needs instead. */
-const sizes = {
-  plain: {},
-  fp16: { format: 'fp16' },
-  causal: { causal: true },
-  window: { window: { left: 40, right: 20 } },
-  softcap: { softcap: 2 },
-  ragged: { keys: 250 },
-  late: { queries: 128, causal: true },
-  grouped: { heads: 4, kvHeads: 2, queries: 128 },
-  batches: { batch: 2, queries: 128 },
-  'unit scale': { scale: 1 },
-  'narrow values': { vDim: 32 },
-} as const satisfies Record<string, Partial<Drawn>>;
+const problems = {
+  plain: [{}],
+  fp16: [{ format: 'fp16' }],
+  causal: [{}, { causal: true }],
+  window: [{}, { window: { left: 40, right: 20 } }],
+  softcap: [{}, { softcap: 2 }],
+  ragged: [{ keys: 250 }],
+  late: [{ queries: 128 }, { causal: true }],
+  grouped: [{ heads: 4, kvHeads: 2, queries: 128 }],
+  batches: [{ batch: 2, queries: 128 }],
+  'unit scale': [{}, { scale: 1 }],
+  'narrow values': [{ vDim: 32 }],
+} as const satisfies Record<string, Drawn>;
 
 /** One of the problems that bugs are planted on. */
-export type PlantedProblem = keyof typeof sizes;
+export type PlantedProblem = keyof typeof problems;
 
-interface Drawn {
-  readonly batch: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly queries: number;
-  readonly keys: number;
-  readonly dim: number;
-  readonly vDim: number;
-  readonly format: FormatName;
-  readonly causal: boolean;
-  readonly window: Problem['window'];
-  readonly softcap: number | null;
-  readonly scale: number;
-}
+type Drawn = readonly [frame: Partial<ProblemFrame>, settings?: Settings];
 
 /** Seeded, normal: Box and Muller's transform of a linear congruential generator's numbers. */
 export function normalNumbers(seed: number): () => number {
@@ -46,15 +38,9 @@ export function normalNumbers(seed: number): () => number {
 
 /** A problem of that name, N(0, 1) by `seed`. */
 export function plantedProblem(name: PlantedProblem, seed = 20_261_122): Problem {
-  const drawn: Partial<Drawn> = sizes[name];
-  const { batch = 1, heads = 2, kvHeads = 2, queries = 256, keys = 256, dim = 64 } = drawn;
-  const { vDim = dim, format = 'bf16', scale = 1 / Math.sqrt(dim) } = drawn;
-  const { causal = false, window = null, softcap = null } = drawn;
-  return filledProblem(
-    { batch, heads, kvHeads, queries, keys, dim, vDim, format },
-    normalNumbers(seed),
-    { scale, causal, window, softcap },
-  );
+  const [frame, settings]: Drawn = problems[name];
+  const sizes = { heads: 2, queries: 256, keys: 256, dim: 64, ...frame };
+  return filledProblem(sizes, normalNumbers(seed), settings);
 }
 
 /** A bug, as a change of a sound kernel. */

@@ -1,7 +1,12 @@
 import { exp2Coefficients } from '../../kernels/index.js';
-import { formats, round, type FormatName } from '../../src/formats/index.js';
+import { formats, round } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
-import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
+import {
+  filledProblem,
+  sumNormalNumbers,
+  uniformNumbers,
+  type ProblemFrame,
+} from '../setup/problems.js';
 import type { OnlineKernel } from './online-kernel.js';
 
 /** A bug of an attention kernel, on a problem that shows it. */
@@ -14,25 +19,7 @@ export interface PublishedBug {
   readonly withoutLse?: boolean;
 }
 
-interface Sizes {
-  readonly batch: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly queries: number;
-  readonly keys: number;
-  readonly dim: number;
-  readonly format: FormatName;
-}
-
-const usual: Sizes = {
-  batch: 1,
-  heads: 2,
-  kvHeads: 2,
-  queries: 96,
-  keys: 256,
-  dim: 32,
-  format: 'bf16',
-};
+const usual = { heads: 2, queries: 96, keys: 256, dim: 32 } as const;
 
 interface Fills {
   readonly q?: (normal: number, row: number, column: number) => number;
@@ -41,7 +28,7 @@ interface Fills {
 }
 
 function randomProblem(
-  sizes: Partial<Sizes> = {},
+  sizes: Partial<ProblemFrame> = {},
   changes: Partial<Problem> = {},
   fills: Fills = {},
 ): Problem {
@@ -62,7 +49,7 @@ function randomProblem(
 /** Scores that rise from block to block in the order of visits, so that every rescale counts. */
 const rising: Fills = { q: (x) => 2 * x, k: (x, row) => x * (1 + (255 - row) / 128) };
 
-const square: Partial<Sizes> = { queries: 192, keys: 192 };
+const square: Partial<ProblemFrame> = { queries: 192, keys: 192 };
 
 /** FlashAttention-4's cubic for 2^x with one coefficient changed. */
 function polynomial(change: Partial<Record<1 | 2 | 3, number>>): (x: number) => number {

@@ -8,10 +8,10 @@ import {
   type Problem,
   type ProblemFeatures,
   type Sequence,
-  type StoredForm,
   type Tensor,
 } from '../../src/problem/index.js';
 import { patternTensor } from '../problem/packed-problem.js';
+import { sequencesOf } from '../setup/problems.js';
 
 /** Whether a size of a broadcast tensor is there or 1. */
 const broadcast = (size: number) => fc.constantFrom(1, size);
@@ -135,16 +135,6 @@ export const batchProblems: fc.Arbitrary<Problem> = fc
       }));
   });
 
-function sequencesOf(sizes: readonly (readonly [number, number])[]): Sequence[] {
-  let [firstQuery, firstKey] = [0, 0];
-  return sizes.map(([queries, keys]) => {
-    const sequence = { firstQuery, queries, firstKey, keys };
-    firstQuery += queries;
-    firstKey += keys;
-    return sequence;
-  });
-}
-
 /** Problems of packed sequences, some without queries or keys, with any features. */
 export const packedProblems: fc.Arbitrary<Problem> = fc
   .record({
@@ -175,33 +165,6 @@ export const packedProblems: fc.Arbitrary<Problem> = fc
       sequences,
     }));
   });
-
-/** Forms of a problem of so many sequences. */
-export function storedForms(sequences: number): fc.Arbitrary<StoredForm> {
-  return fc
-    .record({
-      gap: fc.nat(2),
-      spare: fc.nat(2),
-      headsFirst: fc.boolean(),
-      queries: fc.constantFrom('packed', 'padded'),
-      keys: fc.constantFrom('packed', 'padded', 'padded left', 'paged'),
-      left: fc.array(fc.nat(2), { minLength: sequences, maxLength: sequences }),
-      pageSize: fc.integer({ min: 1, max: 4 }),
-      shared: fc.boolean(),
-      turned: fc.boolean(),
-    })
-    .map(({ gap, spare, headsFirst, left, pageSize, shared, turned, ...kinds }) => {
-      const packed = { kind: 'packed', gap, spare } as const;
-      const padded = { kind: 'padded', spare, headsFirst } as const;
-      const arrange = (pages: number) =>
-        Array.from({ length: pages }, (_, page) => (turned ? pages - 1 - page : page));
-      const paged = { kind: 'paged', pageSize, spare, shared, arrange } as const;
-      return {
-        queries: kinds.queries === 'packed' ? packed : padded,
-        keys: { packed, padded, 'padded left': { ...padded, left }, paged }[kinds.keys],
-      };
-    });
-}
 
 type AnyTensor = Tensor | BooleanTensor | IntegerTensor;
 

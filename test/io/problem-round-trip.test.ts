@@ -12,13 +12,8 @@ import {
   type ProblemSettings,
 } from '../../src/io/index.js';
 import { posedTensors, storedOf, storeProblem, type Problem } from '../../src/problem/index.js';
-import {
-  batchProblems,
-  packedProblems,
-  plainProblem,
-  plainTensors,
-  storedForms,
-} from './problem-forms.js';
+import { batchProblems, packedProblems, plainProblem, plainTensors } from './problem-forms.js';
+import { storedForms } from '../problem/stored-forms.js';
 import { temporaryFolder } from './temporary-folder.js';
 
 const folder = temporaryFolder();

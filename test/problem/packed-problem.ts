@@ -1,5 +1,6 @@
 import { allocateStorage, formats, patternsOf, type FormatName } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
+import { sequencesOf } from '../setup/problems.js';
 
 /** A tensor whose bit patterns are 1, 2, …, of 8 bits at most, anew after `period` elements; none is a NaN. */
 export function patternTensor(shape: readonly number[], format: FormatName, period = 100): Tensor {
@@ -17,21 +18,15 @@ export function packedProblem(
   sizes: readonly (readonly [queries: number, keys: number])[],
   format: FormatName,
 ): Problem {
-  let [firstQuery, firstKey] = [0, 0];
-  const sequences = sizes.map(([queries, keys]) => {
-    const sequence = { firstQuery, queries, firstKey, keys };
-    firstQuery += queries;
-    firstKey += keys;
-    return sequence;
-  });
+  const total = (side: 0 | 1) => sizes.reduce((sum, one) => sum + one[side], 0);
   return {
-    q: patternTensor([1, 2, firstQuery, 2], format),
-    k: patternTensor([1, 1, firstKey, 2], format),
-    v: patternTensor([1, 1, firstKey, 2], format),
+    q: patternTensor([1, 2, total(0), 2], format),
+    k: patternTensor([1, 1, total(1), 2], format),
+    v: patternTensor([1, 1, total(1), 2], format),
     scale: 1,
     causal: false,
     window: null,
     softcap: null,
-    sequences,
+    sequences: sequencesOf(sizes),
   };
 }

@@ -11,31 +11,12 @@ import {
   type Tensor,
 } from '../../src/problem/index.js';
 import { patternTensor, packedProblem } from './packed-problem.js';
+import { storedForms } from './stored-forms.js';
 
-const forms: fc.Arbitrary<StoredForm> = fc
-  .record({
-    gap: fc.nat(3),
-    spare: fc.nat(3),
-    headsFirst: fc.boolean(),
-    queries: fc.constantFrom('packed', 'padded'),
-    keys: fc.constantFrom('packed', 'padded', 'paged'),
-    pageSize: fc.integer({ min: 1, max: 5 }),
-    shared: fc.boolean(),
-    turned: fc.boolean(),
-  })
-  .map(({ gap, spare, headsFirst, queries, keys, pageSize, shared, turned }) => {
-    const packed = { kind: 'packed', gap, spare } as const;
-    const padded = { kind: 'padded', spare, headsFirst } as const;
-    const arrange = (pages: number) =>
-      Array.from({ length: pages }, (_, page) => (turned ? pages - 1 - page : page));
-    const paged = { kind: 'paged', pageSize, spare, shared, arrange } as const;
-    return {
-      queries: queries === 'packed' ? packed : padded,
-      keys: { packed, padded, paged }[keys],
-    };
-  });
-
-const lengths = fc.array(fc.tuple(fc.nat(4), fc.nat(7)), { minLength: 1, maxLength: 4 });
+/** Sequences of so many queries and keys, and a form of a problem of them. */
+const posed = fc
+  .array(fc.tuple(fc.nat(4), fc.nat(7)), { minLength: 1, maxLength: 4 })
+  .chain((sizes) => fc.tuple(fc.constant(sizes), storedForms(sizes.length)));
 
 function patterns({ data }: Tensor): number[] {
   return [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
@@ -45,10 +26,9 @@ describe('storeProblem', () => {
   it('keeps every row in a slot of its own, in any form', () => {
     fc.assert(
       fc.property(
-        lengths,
-        forms,
+        posed,
         fc.constantFrom<FormatName>('bf16', 'fp64', 'e4m3'),
-        (sizes, form, format) => {
+        ([sizes, form], format) => {
           const problem = packedProblem(sizes, format);
           const { stored } = storeProblem(problem, form, NaN);
           for (const [name, rows] of [
@@ -67,7 +47,7 @@ describe('storeProblem', () => {
 
   it('fills all other slots', () => {
     fc.assert(
-      fc.property(lengths, forms, (sizes, form) => {
+      fc.property(posed, ([sizes, form]) => {
         const problem = packedProblem(sizes, 'bf16');
         const { stored } = storeProblem(problem, form, NaN);
         const q = stored.tensors.q as Tensor;

@@ -3,7 +3,7 @@
  * numbers that fill them. A test that needs others says how they differ, on top of these.
  */
 import { encodeFromFloat64, formats, type FormatName } from '../../src/formats/index.js';
-import type { Problem, Tensor } from '../../src/problem/index.js';
+import type { Problem, Sequence, Tensor } from '../../src/problem/index.js';
 
 /** The settings of a problem beside its tensors. */
 export type Settings = Partial<Pick<Problem, 'scale' | 'causal' | 'window' | 'softcap'>>;
@@ -117,6 +117,19 @@ export function scoredKeys(
     { q: [[1]], k: scores.map((score) => [score]), v: values.map((value) => [value]) },
     settings,
   );
+}
+
+/** Sequences of so many queries and keys, one behind the other. */
+export function sequencesOf(
+  sizes: readonly (readonly [queries: number, keys: number])[],
+): Sequence[] {
+  let [firstQuery, firstKey] = [0, 0];
+  return sizes.map(([queries, keys]) => {
+    const sequence = { firstQuery, queries, firstKey, keys };
+    firstQuery += queries;
+    firstKey += keys;
+    return sequence;
+  });
 }
 
 /** Numbers in [0, 1) of a linear congruential generator, the same for the same seed. */

@@ -1,18 +1,18 @@
-import {
-  encodeFromFloat64,
-  formats,
-  tensorScales,
-  type FormatName,
-  type Tensor,
-} from '../../../src/formats/index.js';
+import { tensorScales, type FormatName, type Tensor } from '../../../src/formats/index.js';
 import {
   storeProblem,
   type BooleanTensor,
   type IntegerTensor,
   type Problem,
-  type Sequence,
   type StoredForm,
 } from '../../../src/problem/index.js';
+import {
+  boxMullerNumbers,
+  filledProblem,
+  sequencesOf,
+  tensor,
+  type ProblemFrame,
+} from '../../setup/problems.js';
 
 /** Numbers from 0 to below 1 that depend on nothing but the seed (splitmix32). */
 export type Random = () => number;
@@ -28,9 +28,6 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-const normal = (random: Random): number =>
-  Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-
 /** Normal numbers of a scale, rounded to a format. */
 export function normalTensor(
   random: Random,
@@ -38,47 +35,15 @@ export function normalTensor(
   shape: readonly number[],
   scale = 1,
 ): Tensor {
-  const values = new Float64Array(shape.reduce((a, b) => a * b, 1)).map(
-    () => scale * normal(random),
-  );
-  return { format, shape, data: encodeFromFloat64(formats[format], values) };
+  const normal = boxMullerNumbers(random);
+  return tensor(format, shape, () => scale * normal());
 }
 
-/** Sizes of the problems below. */
-export interface FeatureSizes {
-  readonly batch: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly queries: number;
-  readonly keys: number;
-  readonly dim: number;
-  readonly vDim: number;
-  readonly format: FormatName;
-}
-
-const usual: FeatureSizes = {
-  batch: 2,
-  heads: 4,
-  kvHeads: 2,
-  queries: 19,
-  keys: 140,
-  dim: 16,
-  vDim: 16,
-  format: 'bf16',
-};
+const usual = { batch: 2, heads: 4, kvHeads: 2, queries: 19, keys: 140, dim: 16 } as const;
 
 /** A problem of normal numbers without features. */
-export function normalProblem(random: Random, given: Partial<FeatureSizes> = {}): Problem {
-  const { batch, heads, kvHeads, queries, keys, dim, vDim, format } = { ...usual, ...given };
-  return {
-    q: normalTensor(random, format, [batch, heads, queries, dim]),
-    k: normalTensor(random, format, [batch, kvHeads, keys, dim]),
-    v: normalTensor(random, format, [batch, kvHeads, keys, vDim]),
-    scale: 1 / Math.sqrt(dim),
-    causal: false,
-    window: null,
-    softcap: null,
-  };
+export function normalProblem(random: Random, given: Partial<ProblemFrame> = {}): Problem {
+  return filledProblem({ ...usual, ...given }, boxMullerNumbers(random));
 }
 
 function booleans(random: Random, shape: readonly number[], share: number): BooleanTensor {
@@ -90,17 +55,6 @@ function integers(shape: readonly number[], values: readonly number[]): IntegerT
   return { shape, data: Int32Array.from(values) };
 }
 
-/** Sequences of so many queries and keys, one behind the other. */
-export function sequencesOf(sizes: readonly (readonly [number, number])[]): Sequence[] {
-  let [firstQuery, firstKey] = [0, 0];
-  return sizes.map(([queries, keys]) => {
-    const sequence = { firstQuery, queries, firstKey, keys };
-    firstQuery += queries;
-    firstKey += keys;
-    return sequence;
-  });
-}
-
 /** Documents of these lengths, one behind the other. */
 const documents = (lengths: readonly number[]): number[] =>
   lengths.flatMap((length, document) => Array.from({ length }, () => document));
@@ -108,7 +62,11 @@ const documents = (lengths: readonly number[]): number[] =>
 /** Blocks of keys for blocks of queries, each seen with a probability of a half; some rows of blocks see none. */
 function blockMask(
   random: Random,
-  { heads, queries, keys }: Pick<FeatureSizes, 'heads' | 'queries' | 'keys'>,
+  {
+    heads,
+    queries,
+    keys,
+  }: { readonly heads: number; readonly queries: number; readonly keys: number },
   [blockQueries, blockKeys]: readonly [number, number],
 ) {
   const [rows, columns] = [Math.ceil(queries / blockQueries), Math.ceil(keys / blockKeys)];

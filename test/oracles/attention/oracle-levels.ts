@@ -106,3 +106,20 @@ export const tileSolver: Solver = (problem) => {
 export function arbitrarySolver(bits: number): Solver {
   return levelSolver('arbitrary', (row, law) => arbitraryLevel(row, law, bits));
 }
+
+/** What an audit of a bf16 output asks the oracle for. */
+export const accuracyOfAudit: Accuracy = {
+  outputFormat: 'bf16',
+  ulpFraction: 0,
+  magnitudeFraction: 2 ** -40,
+};
+
+/** Every way the oracle has to solve a row. */
+export const everySolver = {
+  'default accuracy': oracleSolver(),
+  'audit accuracy': oracleSolver(accuracyOfAudit),
+  'fp64 level': tileSolver,
+  'double-double level': doubleDoubleSolver,
+  'double-double level, exact dots': exactDotsSolver,
+  'arbitrary level, 192 bits': arbitrarySolver(192),
+} as const satisfies Readonly<Record<string, Solver>>;

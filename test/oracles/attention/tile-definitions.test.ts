@@ -9,6 +9,7 @@ import {
 import { createTileEngine } from '../../../oracles/attention/tile-engine.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { openRows, weighTile, type Words } from './weigh-tile.js';
 
 const dim = 7;
 const engine = createTileEngine(dim, 12);
@@ -76,37 +77,10 @@ it('capScores: the softcap, bit for bit', () => {
   }
 });
 
-/** A constant of random size as a double-double. */
-function randomWords() {
+/** A constant of random size. */
+function randomWords(): Words {
   const high = random.sign() * (1 + random.uniform()) * 2 ** random.integer(-20, 20);
   return { high, low: high * 2 ** -54 * random.uniform() };
-}
-
-/** The loop of the name on the engine's tile, with what it takes before and after its constants. */
-function runWeights(c: { high: number; low: number }, d: { high: number; low: number } | null) {
-  const { scores, addends, low, high, reference, factor, extent, maximum, tileTotal } = engine;
-  const rest = [
-    low.address,
-    high.address,
-    reference.address,
-    factor.address,
-    extent.address,
-    maximum.address,
-    tileTotal.address,
-  ] as const;
-  if (d === null) kernels.weights(scores.address, 64, 64, c.high, c.low, ...rest);
-  else
-    kernels.addedWeights(
-      scores.address,
-      addends.address,
-      64,
-      64,
-      c.high,
-      c.low,
-      d.high,
-      d.low,
-      ...rest,
-    );
 }
 
 it.each(['weights', 'addedWeights'])('%s: of tiles that raise the reference or not', (name) => {
@@ -114,9 +88,7 @@ it.each(['weights', 'addedWeights'])('%s: of tiles that raise the reference or n
   for (let run = 0; run < scaled(6); run++) {
     const c = randomWords();
     const d = name === 'weights' ? null : randomWords();
-    reference.view.fill(-Infinity);
-    extent.view.fill(0);
-    maximum.view.fill(-Infinity);
+    openRows(engine);
     let states = all64.map((): WeightState => {
       return { reference: -Infinity, extent: 0, maximum: -Infinity };
     });
@@ -132,7 +104,7 @@ it.each(['weights', 'addedWeights'])('%s: of tiles that raise the reference or n
         low.view[i] = random.integer(0, 40);
         high.view[i] = random.integer(0, 3) === 0 ? 64 : random.integer(0, 64);
       }
-      runWeights(c, d);
+      weighTile(engine, c, d);
       states = states.map((state, i) => {
         const seen = { low: low.view[i], high: high.view[i] };
         const ofRow = (view: Float64Array) => view.subarray(64 * i, 64 * (i + 1));

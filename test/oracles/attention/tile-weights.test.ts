@@ -9,34 +9,18 @@ import { randomValues } from '../../../properties/problems/values.js';
 import { doubleDouble, float64FromRational, scaledIntegerOf } from '../../../src/arith/index.js';
 import { loadMpfr } from '../mpfr.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { openRows, weighTile } from './weigh-tile.js';
 
 const mpfr = await loadMpfr();
 const engine = createTileEngine(4, 4);
-const { kernels, scores, low, high, reference, factor, extent, maximum, tileTotal } = engine;
+const { kernels, scores, low, high, reference, tileTotal } = engine;
 const tileSize = 64 * 64;
 
 /** Weights of a whole tile of scores for the constant cHigh + cLow, from a fresh reference. */
 function weightsOf(values: Float64Array, cHigh = 1, cLow = 0): Float64Array {
   scores.view.set(values);
-  low.view.fill(0);
-  high.view.fill(64);
-  reference.view.fill(-Infinity);
-  extent.view.fill(0);
-  maximum.view.fill(-Infinity);
-  kernels.weights(
-    scores.address,
-    64,
-    64,
-    cHigh,
-    cLow,
-    low.address,
-    high.address,
-    reference.address,
-    factor.address,
-    extent.address,
-    maximum.address,
-    tileTotal.address,
-  );
+  openRows(engine);
+  weighTile(engine, { high: cHigh, low: cLow });
   return scores.view;
 }
 
@@ -151,26 +135,8 @@ describe('weights of the fp64 level', () => {
         addends.view[i] = (random.integer(0, 9) === 0 ? fine() : fine() * 600 - large) / d.high;
       });
       const [s, a] = [scores.view.slice(), addends.view.slice()];
-      low.view.fill(0);
-      high.view.fill(64);
-      reference.view.fill(-Infinity);
-      extent.view.fill(0);
-      maximum.view.fill(-Infinity);
-      const bounds = [low.address, high.address] as const;
-      const state = [reference.address, factor.address, extent.address, maximum.address] as const;
-      kernels.addedWeights(
-        scores.address,
-        addends.address,
-        64,
-        64,
-        cHigh,
-        cLow,
-        d.high,
-        d.low,
-        ...bounds,
-        ...state,
-        tileTotal.address,
-      );
+      openRows(engine);
+      weighTile(engine, { high: cHigh, low: cLow }, d);
       mpfr.withPrecision(240, (arena) => {
         const c = arena.add(arena.of(cHigh), arena.of(cLow));
         const log2e = arena.divide(arena.of(1), arena.ln2());
@@ -223,20 +189,7 @@ describe('weights of the fp64 level', () => {
       low.view.fill(begin);
       high.view.fill(end);
       reference.view.fill(-Infinity);
-      kernels.weights(
-        scores.address,
-        64,
-        64,
-        1,
-        0,
-        low.address,
-        high.address,
-        reference.address,
-        factor.address,
-        extent.address,
-        maximum.address,
-        tileTotal.address,
-      );
+      weighTile(engine, { high: 1, low: 0 });
       expect(tileTotal.view[17]).toBe(Math.max(end - begin, 0));
       for (let j = 0; j < 64; j++)
         expect(scores.view[17 * 64 + j]).toBe(begin <= j && j < end ? 1 : 0);

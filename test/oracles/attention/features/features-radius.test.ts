@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { attentionOracle, levels, type Accuracy } from '../../../../oracles/index.js';
+import { attentionOracle, levels } from '../../../../oracles/index.js';
 import type { Problem } from '../../../../src/problem/index.js';
 import { randomValues } from '../../../../properties/problems/values.js';
 import { loadMpfr } from '../../mpfr.js';
@@ -9,14 +9,7 @@ import {
   type FeaturedSizes,
   type OracleFeature,
 } from './featured-problems.js';
-import {
-  arbitrarySolver,
-  doubleDoubleSolver,
-  exactDotsSolver,
-  oracleSolver,
-  tileSolver,
-  type Solver,
-} from '../oracle-levels.js';
+import { accuracyOfAudit, everySolver } from '../oracle-levels.js';
 import { assertWithinRadii, RadiusUse } from '../radius-check.js';
 import { withReference } from '../reference-attention.js';
 import { scaled, testSeed } from '../../../setup/effort.js';
@@ -24,24 +17,12 @@ import { filledProblem, tensor } from '../../../setup/problems.js';
 
 const mpfr = await loadMpfr();
 
-const audit: Accuracy = { outputFormat: 'bf16', ulpFraction: 0, magnitudeFraction: 2 ** -40 };
-
-/** Every way the oracle has to solve a row. */
-const solvers: Readonly<Record<string, Solver>> = {
-  'audit accuracy': oracleSolver(audit),
-  'default accuracy': oracleSolver(),
-  'fp64 level': tileSolver,
-  'double-double level': doubleDoubleSolver,
-  'double-double level, exact dots': exactDotsSolver,
-  'arbitrary level, 192 bits': arbitrarySolver(192),
-};
-
-const uses = Object.fromEntries(Object.keys(solvers).map((name) => [name, new RadiusUse()]));
+const uses = Object.fromEntries(Object.keys(everySolver).map((name) => [name, new RadiusUse()]));
 
 /** Checks a problem at every level. */
 function checkLevels(problem: Problem, what: string): void {
   withReference(mpfr, problem, (reference) => {
-    for (const [name, solve] of Object.entries(solvers))
+    for (const [name, solve] of Object.entries(everySolver))
       try {
         assertWithinRadii(problem, reference, solve, uses[name]);
       } catch (error) {
@@ -147,7 +128,7 @@ describe('the oracle of problems with features', () => {
             ...feature,
             ...(sink === undefined ? {} : { sink: { logits, inLse: false } }),
           }),
-          { accuracy: audit },
+          { accuracy: accuracyOfAudit },
         );
         expect(new Set(level)).toEqual(new Set([levels.indexOf('fp64')]));
         const { radius, magnitude } = quantities.out;

@@ -4,7 +4,7 @@ import { readOperand } from '../../../../oracles/attention/operand.js';
 import { randomValues } from '../../../../properties/problems/values.js';
 import { patternsOf, formats, storageOf } from '../../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../../src/problem/index.js';
-import { filledProblem, tensor } from '../../../setup/problems.js';
+import { filledProblem, sequencesOf, tensor } from '../../../setup/problems.js';
 import { testSeed } from '../../../setup/effort.js';
 import { loadMpfr } from '../../mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, oracleSolver, tileSolver } from '../oracle-levels.js';
@@ -124,25 +124,19 @@ describe('a sample of rows', () => {
 describe('packed sequences', () => {
   it('are each the problem of the sequence alone', () => {
     const random = randomValues(testSeed);
-    const lengths = [
-      { queries: 70, keys: 90 },
-      { queries: 0, keys: 5 },
-      { queries: 3, keys: 0 },
-      { queries: 1, keys: 130 },
-    ];
-    let [firstQuery, firstKey] = [0, 0];
-    const sequences = lengths.map((one) => {
-      const sequence = { ...one, firstQuery, firstKey };
-      firstQuery += one.queries;
-      firstKey += one.keys;
-      return sequence;
-    });
+    const sequences = sequencesOf([
+      [70, 90],
+      [0, 5],
+      [3, 0],
+      [1, 130],
+    ]);
+    const total = 74;
     const heads = 2;
     const sink = { logits: tensor('bf16', [heads], random.normal), inLse: false };
-    const slopes = tensor('fp32', [lengths.length, heads], random.uniform);
+    const slopes = tensor('fp32', [sequences.length, heads], random.uniform);
     const settings = { causal: true, window: { left: 100, right: -1 }, softcap: 4 } as const;
     const whole = filledProblem(
-      { heads, kvHeads: 1, queries: firstQuery, keys: firstKey, dim: 6, vDim: 4 },
+      { heads, kvHeads: 1, queries: total, keys: 225, dim: 6, vDim: 4 },
       random.normal,
       { ...settings, sink },
     );
@@ -167,7 +161,7 @@ describe('packed sequences', () => {
       const ofAlone = attentionOracle(alone);
       for (let head = 0; head < heads; head++)
         queries.forEach((query, i) => {
-          const a = rowOf(ofPacked, head * firstQuery + query);
+          const a = rowOf(ofPacked, head * total + query);
           const b = rowOf(ofAlone, head * sequence.queries + i);
           a.out.forEach((x, c) =>
             expect(Math.abs(x - b.out[c])).toBeLessThanOrEqual(a.radius[c] + b.radius[c]),
