@@ -13,7 +13,7 @@ import { bits32, float32, reference, type Operation } from './exact.js';
 import { float32Pattern, mix } from './float32-patterns.js';
 import { scaled, testSeed } from '../setup/effort.js';
 
-const patternCount = scaled(25_000);
+const patternCount = scaled(10_000);
 const modes: readonly RoundingMode[] = ['nearest-even', 'toward-zero', 'down', 'up'];
 const maxFinite = float32(0x7f7fffff);
 

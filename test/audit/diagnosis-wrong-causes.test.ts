@@ -164,17 +164,20 @@ const mixtures: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
 const unknown = Object.entries({ ...noises, ...mixtures });
 
 describe('what is no known cause is not given one', () => {
-  it.each(everything ? unknown : sampled(unknown, 6))('%s', (_, damage) => {
+  it.each(everything ? unknown : sampled(unknown, 3))('%s', (_, damage) => {
     const given = usualProblem();
     const { id, sentence } = diagnosisOf(given, damage(given));
     expect(id, sentence).toBe('unexplained');
   });
 
-  it.each(Object.entries(nearly))('nor what most rows have: %s', (_, damage) => {
-    const given = usualProblem();
-    const { id, sentence } = diagnosisOf(given, damage(given));
-    expect(id, sentence).toBe('unexplained');
-  });
+  it.each(everything ? Object.entries(nearly) : sampled(Object.entries(nearly), 1))(
+    'nor what most rows have: %s',
+    (_, damage) => {
+      const given = usualProblem();
+      const { id, sentence } = diagnosisOf(given, damage(given));
+      expect(id, sentence).toBe('unexplained');
+    },
+  );
 
   it('nor is noise where the bounds are infinite', () => {
     const large = drawn({}, { queries: 32, keys: 64, spread: 1e5 })();

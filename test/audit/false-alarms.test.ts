@@ -83,14 +83,13 @@ const outputFormats: Readonly<Partial<Record<FormatName, FormatName>>> = {
 const inputFormats = ['bf16', 'fp16', 'e4m3', 'e5m2', 'tf32', 'fp32', 'fp64'] as const;
 
 describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
-  // The sixteen-bit formats are the ones in use: they get every lag and the larger problem.
+  // The sixteen-bit formats are the ones in use: they get the larger problem and more cases.
   const common = format === 'bf16' || format === 'fp16';
   const size = common ? sizes : { ...sizes, heads: 1, queries: 67, keys: 130 };
   const names = Object.keys(hardCases);
-  // Of the other formats TEST_SEED draws some cases. One lag and one mask for each case in turn. All of
-  // that with FALSE_ALARMS=all.
+  // TEST_SEED draws some cases, each with one lag and one mask in turn. All of them with FALSE_ALARMS=all.
   const everything = process.env['FALSE_ALARMS'] === 'all';
-  describe.each(common || everything ? names : sampled(names, 3))('%s', (name) => {
+  describe.each(everything ? names : sampled(names, common ? 5 : 2))('%s', (name) => {
     const turn = names.indexOf(name) + inputFormats.indexOf(format);
     const everyLag = Object.keys(lags);
     const inTurn = everyLag.filter((_, i) => everything || i === turn % everyLag.length);
@@ -116,7 +115,7 @@ describe('damage to one head of several', () => {
   const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 128 });
   const unrounded = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: 128 });
 
-  it.each(sampled([0, 1, 2, 3], 2))('O × 0.99 on head %i is seen there', (head) => {
+  it.each(sampled([0, 1, 2, 3], 1))('O × 0.99 on head %i is seen there', (head) => {
     const size = wide.queries * wide.dim;
     const { out } = outputs;
     const values = Float64Array.from(unrounded.out.data as Float32Array, (x, i) =>

@@ -70,7 +70,7 @@ afterAll(() => {
 });
 
 const bugs = Object.entries(plantedBugs);
-const tried = everything ? bugs : wanted === undefined ? sampled(bugs, 2) : [];
+const tried = everything ? bugs : wanted === undefined ? sampled(bugs, 1) : [];
 
 describe.runIf(tried.length > 0)('a planted bug is named rightly, or not at all', () => {
   it.each(tried)('%s', (name, bug) => {

@@ -56,10 +56,10 @@ const sizes = [
   { queries: 8, keys: 130 },
 ] as const;
 const spreads = [6, 9, 10];
-// Every kind of values, each with two of the sizes and spreads, by TEST_SEED.
+// Every kind of values, each with one of the sizes and spreads, by TEST_SEED.
 const someCases = (Object.keys(valueKinds) as ValueKind[]).flatMap((kind, place) => {
   const every = sizes.flatMap((size) => spreads.map((halvings) => ({ kind, size, halvings })));
-  return sampled([...every.slice(2 * place), ...every.slice(0, 2 * place)], 2);
+  return sampled([...every.slice(2 * place), ...every.slice(0, 2 * place)], 1);
 });
 
 describe.each(formatNames)(

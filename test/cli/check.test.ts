@@ -109,13 +109,13 @@ describe('flashproof check, an emulated kernel', () => {
 
   it('tries the same problems with the same seed', async () => {
     const found = async () => {
-      const args = ['--property', 'within-bound', '--seed', '7', '--save-dir', folder('same')];
-      const { seed, properties } = await report(...faulty, ...small, ...args);
+      const args = ['--regime', 'normal,large', '--runs', '40', '--save-dir', folder('same')];
+      const { seed, properties } = await report(...faulty, ...small, ...narrow, ...args);
       const { round, regime } = properties[0].violation!;
       return { seed, round, regime };
     };
     const first = await found();
-    expect(first.seed).toBe(7);
+    expect(first.seed).toBe(13);
     expect(await found()).toEqual(first);
   });
 

@@ -55,7 +55,7 @@ describe('within 80 columns', () => {
     const full = audits.filter((words) => words.includes('--full'));
     const withSparklines = [...new Set([...full, ...sampled(audits, 1)])];
     const plain = [...audits.filter((words) => !withSparklines.includes(words)), ...others];
-    for (const words of [...withSparklines, ...sampled(plain, 5)]) {
+    for (const words of [...withSparklines, ...sampled(plain, 3)]) {
       const sketched = withSparklines.includes(words);
       vi.stubEnv('FORCE_COLOR', sketched ? '1' : '');
       const { stdout } = await runInProcess(...words);

@@ -74,7 +74,7 @@ describe.each(models)('$name with switches', (model) => {
         expect([...outputs[0]]).toEqual(whole.out);
         expect([...lse[0]]).toEqual(whole.lse);
       }),
-      { numRuns: scaled(50) },
+      { numRuns: scaled(20) },
     );
   });
 
@@ -103,7 +103,7 @@ describe.each(models)('$name with switches', (model) => {
           );
         });
       }),
-      { numRuns: scaled(35) },
+      { numRuns: scaled(15) },
     );
   });
 

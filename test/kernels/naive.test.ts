@@ -24,7 +24,7 @@ describe('the naive kernel in fp32', () => {
           assertMatchesAttention(problem, { out, lse });
         },
       ),
-      { numRuns: scaled(25) },
+      { numRuns: scaled(10) },
     );
   });
 });
@@ -79,7 +79,7 @@ describe('the naive kernel in the format of its inputs', () => {
           expect(Math.abs(value - textbook[i])).toBeLessThanOrEqual(0.25 * magnitude[i]),
         );
       }),
-      { numRuns: scaled(15) },
+      { numRuns: scaled(6) },
     );
   });
 });

@@ -22,7 +22,7 @@ import {
   modelPremises,
 } from '../../src/audit/index.js';
 import { emulate } from '../../src/emulate/index.js';
-import { testSeed } from '../setup/effort.js';
+import { scaled, testSeed } from '../setup/effort.js';
 import { toyModel } from './toy-kernel.js';
 
 const models = [...kernelModels, toyModel];
@@ -103,7 +103,7 @@ describe('a kernel that one entry adds', () => {
   it('obeys the laws that it promises, in its other settings too', async () => {
     const { kernel, promises } = modelPromises(toyModel);
     expect(Object.keys(promises.configurations!)).toEqual(['blockKeys=1', 'blockKeys=64']);
-    const result = await checkKernel(kernel, promises, { runs: 2, seed: testSeed });
+    const result = await checkKernel(kernel, promises, { runs: scaled(1), seed: testSeed });
     expect(describeFailures(result)).toBe('');
     expect(result.pass).toBe(true);
   });

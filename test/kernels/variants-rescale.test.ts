@@ -63,7 +63,7 @@ describe('the threshold of the rescale', () => {
         expect(variant.bits).toEqual(always.bits);
         expect(variant.counters).toEqual(always.counters);
       }),
-      { numRuns: scaled(10) },
+      { numRuns: scaled(5) },
     );
   });
 

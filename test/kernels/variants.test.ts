@@ -88,7 +88,7 @@ describe('the forward step by step', () => {
         };
         expect(bits(true)).toEqual(bits(false));
       }),
-      { numRuns: scaled(15) },
+      { numRuns: scaled(8) },
     );
   });
 

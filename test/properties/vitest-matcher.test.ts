@@ -45,10 +45,10 @@ describe('toMatchAttention', () => {
 
   it('fails another problem’s output with the verdict and every finding', () => {
     const attempt = () => expect(unmasked).toMatchAttention(problem);
-    expect(attempt).toThrow(/^FAIL: .*\n {2}[a-z-]+: /);
-    const message = matchAttention(problem, unmasked).message.split('\n');
-    expect(message.length).toBeGreaterThan(2);
-    for (const line of message) expect(attempt).toThrow(line);
+    const { message } = matchAttention(problem, unmasked);
+    expect(message).toMatch(/^FAIL: .*\n {2}[a-z-]+: /);
+    expect(message.split('\n').length).toBeGreaterThan(2);
+    expect(attempt).toThrow(message);
   });
 
   it('fails a wrong LSE, which it only looks at when there is one', () => {
@@ -201,7 +201,7 @@ describe('assertMatchesAttention', () => {
       specialValues: ['nan', 'infinity'],
     });
     let judged = 0;
-    const numRuns = scaled(70);
+    const numRuns = scaled(30);
     fc.assert(
       fc.property(arbitrary, (given) => {
         const { pass, message } = matchAttention(given, exactKernel(given));
@@ -232,7 +232,7 @@ describe('assertMatchesAttention', () => {
         data.set(encodeFromFloat64(formats[out.format], Float64Array.of(1000)) as Uint16Array, at);
         expect({ out: { ...out, data } }).not.toMatchAttention(given);
       }),
-      { numRuns: scaled(25) },
+      { numRuns: scaled(10) },
     );
   });
 });

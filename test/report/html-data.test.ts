@@ -14,6 +14,7 @@ import { createHeatMaps } from '../../src/report/html/heat-map-data.js';
 import { gatherPlotData } from '../../src/report/html/index.js';
 import { createRowScatters } from '../../src/report/html/row-scatter-data.js';
 import { createUlpHistogram } from '../../src/report/html/ulp-histogram.js';
+import { scaled } from '../setup/effort.js';
 import { filledProblem, pseudorandom, tensor } from '../setup/problems.js';
 
 const bf16 = (shape: readonly number[], value: (i: number) => number): Tensor =>
@@ -98,7 +99,7 @@ describe("a page's data", () => {
         if (handed.rows.visibleKeys[damagedRow] > 0)
           expect(inScatter).toBe(audit.outputs.out.error.absolute.max);
       }),
-      { numRuns: 25 },
+      { numRuns: scaled(10) },
     );
   });
 
@@ -210,7 +211,7 @@ describe('a scatter that is thinned out', () => {
           expect(points).toContainEqual(expect.objectContaining({ row: worst, error: 1.001 }));
         }
       }),
-      { numRuns: 10 },
+      { numRuns: scaled(5) },
     );
   });
 });
@@ -241,7 +242,7 @@ describe('statistics of rows', () => {
           }
         });
       }),
-      { numRuns: 20 },
+      { numRuns: scaled(8) },
     );
   });
 

@@ -125,7 +125,7 @@ const full: HtmlReport = pageOf(withTechniques, {
 });
 
 /** Reports that TEST_SEED draws; two that differ most are rendered in any case, by tests of their own. */
-const someReports = sampled(reports, 8);
+const someReports = sampled(reports, 4);
 
 /** A page of every one of them, by name; made once. */
 const pages = lazily(async () => {

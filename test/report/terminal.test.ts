@@ -27,8 +27,8 @@ const red = '\x1b[31m';
 const green = '\x1b[32m';
 /** The narrowest, the usual and the widest, and some that TEST_SEED draws. */
 const everyWidth = Array.from({ length: 81 }, (_, i) => 60 + i);
-const widths = [...new Set([60, 80, 140, ...sampled(everyWidth, 16)])];
-const hostileWidths = [60, ...sampled(everyWidth.slice(1), 4)];
+const widths = [...new Set([60, 80, 140, ...sampled(everyWidth, 4)])];
+const hostileWidths = [60, ...sampled(everyWidth.slice(1), 2)];
 
 /** The text without line breaks and indentation, as a reader puts it together again. */
 function flowing(text: string): string {

@@ -9,7 +9,7 @@ import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
 import { hostileFeatures, hostileProblem, type HostileFeature } from './hostile-problem.js';
 import { liberalKernel, type Liberties } from './liberal-kernel.js';
 
-const problems = fromEnvironment('HOSTILE_PROBLEMS', scaled(3));
+const problems = fromEnvironment('HOSTILE_PROBLEMS', scaled(1));
 
 function choose<T>(random: RandomValues, values: readonly T[]): T {
   return values[random.integer(0, values.length - 1)];

@@ -12,7 +12,7 @@ import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
 import { scoredKeys, singleHead } from '../../setup/problems.js';
 import { encode } from '../damage.js';
 
-const problems = fromEnvironment('DROPPED_PROBLEMS', scaled(40));
+const problems = fromEnvironment('DROPPED_PROBLEMS', scaled(20));
 
 /** The problem with dropout: `kept` has 1 for weights that stay, [queries, keys]. */
 function dropped(problem: Problem, kept: readonly number[], probability: number): Problem {

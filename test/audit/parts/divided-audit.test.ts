@@ -6,7 +6,7 @@ import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
 
-const frame = { heads: 2, kvHeads: 1, queries: 300, keys: 260, dim: 8 };
+const frame = { heads: 2, kvHeads: 1, queries: 140, keys: 140, dim: 8 };
 const uniform = uniformNumbers(testSeed);
 const normal = () => uniform() * 4 - 2;
 
@@ -75,7 +75,7 @@ const problems: Readonly<Record<string, Partial<Problem>>> = {
   causal: { causal: true },
   'with bias and slopes': {
     causal: true,
-    bias: tensor('fp32', [1, 2, 300, 260], normal),
+    bias: tensor('fp32', [1, 2, frame.queries, frame.keys], normal),
     alibiSlopes: tensor('fp32', [2], () => 0.25),
   },
 };
@@ -91,7 +91,7 @@ describe('an audit in parts', () => {
   it('finds the same faults in the same places', () => {
     const problem = filledProblem(frame, normal, { causal: true });
     // The second head, from a row within a tile on.
-    const wrong = (row: number) => (row >= 450 ? 1.03 : 1);
+    const wrong = (row: number) => (row >= 220 ? 1.03 : 1);
     const divided = run(problem, wrong, 1);
     expect(divided.audit.verdict.pass).toBe(false);
     expectSame(divided, run(problem, wrong));

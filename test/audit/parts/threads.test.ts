@@ -9,7 +9,7 @@ import type { Problem } from '../../../src/problem/index.js';
 import { builtDist } from '../../setup/built-dist.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
 
-const frame = { heads: 2, kvHeads: 1, queries: 140, keys: 130, dim: 8 };
+const frame = { heads: 2, kvHeads: 1, queries: 70, keys: 66, dim: 8 };
 
 function requestOf(problem: Problem, threads: number): Jobs.AuditRequest {
   const { values } = attentionOracle(problem).quantities.out;
@@ -45,7 +45,7 @@ describe('an audit on several threads', () => {
   const normal = uniformNumbers(5);
   const problem = filledProblem(frame, () => normal() * 4 - 2, {
     causal: true,
-    bias: tensor('fp16', [2, 1, 130], normal),
+    bias: tensor('fp16', [2, 1, frame.keys], normal),
     sink: { logits: tensor('fp32', [2], normal), inLse: true },
   });
   const reportOf = async (threads: number) => {

@@ -14,7 +14,7 @@ const float32Bits = fc.oneof(
   // The range in which the narrow formats have numbers.
   fc.integer({ min: encode(formats.fp32, 2 ** -28), max: encode(formats.fp32, 2 ** 17) }),
 );
-const runs = { numRuns: scaled(200) };
+const runs = { numRuns: scaled(80) };
 
 function bitsOf(name: ConversionName): fc.Arbitrary<number> {
   const { source } = conversions[name];

@@ -44,7 +44,7 @@ describe('the model of FlashAttention-1', () => {
           [],
         );
       }),
-      { numRuns: scaled(12) },
+      { numRuns: scaled(5) },
     );
   });
 
@@ -57,7 +57,7 @@ describe('the model of FlashAttention-1', () => {
         const arithmetic = judgedArithmetic('fa1', masked);
         expect(auditOutputs(masked, outputs, { arithmetic }).verdict.findings).toEqual([]);
       }),
-      { numRuns: scaled(6) },
+      { numRuns: scaled(3) },
     );
   });
 
@@ -77,7 +77,7 @@ describe('the model of FlashAttention-1', () => {
           expect([...lse[0]]).toEqual([...expected.lse]);
         }
       }),
-      { numRuns: scaled(6) },
+      { numRuns: scaled(3) },
     );
   });
 

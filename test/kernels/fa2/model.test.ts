@@ -41,7 +41,7 @@ describe('the model of FlashAttention-2', () => {
         const { verdict } = auditOutputs(problem, outputs, { arithmetic, premises });
         expect(verdict.findings).toEqual([]);
       }),
-      { numRuns: scaled(12) },
+      { numRuns: scaled(5) },
     );
   });
 
@@ -51,7 +51,7 @@ describe('the model of FlashAttention-2', () => {
         const outputs = runKernelModel('fa2', problem, new Map([['splits', splits]]));
         expect(auditOutputs(problem, outputs).verdict.findings).toEqual([]);
       }),
-      { numRuns: scaled(6) },
+      { numRuns: scaled(3) },
     );
   });
 
@@ -72,7 +72,7 @@ describe('the model of FlashAttention-2', () => {
           expect([...lse[0]]).toEqual([...expected.lse]);
         }
       }),
-      { numRuns: scaled(12) },
+      { numRuns: scaled(5) },
     );
   });
 
@@ -91,7 +91,7 @@ describe('the model of FlashAttention-2', () => {
           });
         }
       }),
-      { numRuns: scaled(8) },
+      { numRuns: scaled(4) },
     );
   });
 

@@ -129,7 +129,7 @@ describe('the forms of the function', () => {
         expect(result[0]).toBe(instructionByInstruction(x, degree, false));
         expect(result[0]).toBe(instructionByInstruction(x, degree, true));
       }),
-      { numRuns: scaled(6000) },
+      { numRuns: scaled(2500) },
     );
   });
 
@@ -162,7 +162,7 @@ describe('the range reduction', () => {
         expect(fraction >= 0 || Math.abs(x) < 2 ** -126).toBe(true);
         expect(fraction <= 1).toBe(true);
       }),
-      { numRuns: scaled(2000) },
+      { numRuns: scaled(1000) },
     );
   });
 

@@ -71,7 +71,7 @@ describe('the forward in WebAssembly', () => {
         const all = is8Bit ? { ...chosen, descale } : chosen;
         expect(results(problem, 'webassembly', all)).toEqual(results(problem, 'plain', all));
       }),
-      { numRuns: scaled(22) },
+      { numRuns: scaled(10) },
     );
   });
 });

@@ -41,7 +41,7 @@ describe.each(fp8)('the forward on %s', (format) => {
         expect(out.format).toBe('bf16');
         assertMatchesAttention(problem, { out, lse });
       }),
-      { numRuns: scaled(10) },
+      { numRuns: scaled(5) },
     );
   });
 

@@ -30,7 +30,7 @@ describe.each(faultyKernels)('the faulty kernel $name', (fault) => {
 
   it('has the bits of the correct one where it has nothing to do', async () => {
     const others = problems.filter(([, problem]) => !touches(problem));
-    for (const [name, problem] of sampled(others, 3)) {
+    for (const [name, problem] of sampled(others, 1)) {
       const [faulty, right] = [await create()(problem), await featureKernel(correct)(problem)];
       expect(bits(faulty.out), name).toEqual(bits(right.out));
       expect(bits(faulty.lse as Tensor), name).toEqual(bits(right.lse as Tensor));

@@ -29,6 +29,7 @@ import { rowScores } from '../../../properties/laws/value-scaling.js';
 import { encodeProblem, decodeProblem } from '../../../properties/problems/plain-problem.js';
 import { formats, patternsOf } from '../../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../../src/problem/index.js';
+import { sampled } from '../../setup/effort.js';
 
 const structureLaws = [
   'determinism',
@@ -210,7 +211,7 @@ const both: readonly LawStrength[] = ['bits', 'bound'];
 describe('correct kernels', () => {
   it.each([
     ['bits', 16],
-    ['bound', 8],
+    ['bound', 3],
   ] as const)('naive-fp32 obeys every law, %s', async (strength, runs) => {
     const promises: KernelPromises = {
       formats: ['fp32', 'bf16', 'fp16', 'e4m3', 'e5m2'],
@@ -311,17 +312,20 @@ describe('every law fails on what it forbids', () => {
     strengths.map((strength) => ({ name, law, kernel, strength, sentence })),
   );
 
-  it.each(planted)('$law, $strength: $name', async ({ law, kernel, strength, sentence }) => {
-    const promises: KernelPromises = {
-      formats: ['bf16'],
-      blockKeys: 4,
-      specialValues: law === 'nan-containment',
-    };
-    const { laws: results } = await check(kernel, [law], strength, 100, promises);
-    const { failure } = results[0];
-    expect(failure?.statement).toMatch(sentence);
-    if (strength === 'bits') expect(failure!.statement).toMatch(/head \d+, query \d+/);
-  });
+  it.each(sampled(planted, 10))(
+    '$law, $strength: $name',
+    async ({ law, kernel, strength, sentence }) => {
+      const promises: KernelPromises = {
+        formats: ['bf16'],
+        blockKeys: 4,
+        specialValues: law === 'nan-containment',
+      };
+      const { laws: results } = await check(kernel, [law], strength, 100, promises);
+      const { failure } = results[0];
+      expect(failure?.statement).toMatch(sentence);
+      if (strength === 'bits') expect(failure!.statement).toMatch(/head \d+, query \d+/);
+    },
+  );
 
   it('and shrinks: a mask that is ignored to one query and two keys at most', async () => {
     const { laws: results } = await checkKernel(

@@ -16,7 +16,7 @@ import {
   type Tensor,
 } from '../../../src/formats/index.js';
 import { problemShape, storedOf, type Problem } from '../../../src/problem/index.js';
-import { scaled, testSeed } from '../../setup/effort.js';
+import { sampled, scaled, testSeed } from '../../setup/effort.js';
 import {
   featureKernel,
   mergeBy,
@@ -153,7 +153,7 @@ const dropsFirstSplit = (problem: Problem, splits: number) =>
   })(problem);
 
 describe('a right kernel keeps', () => {
-  it.each<Trial & { name: string }>([
+  const trials: readonly (Trial & { name: string })[] = [
     ...(['sequences-alone', 'storage-forms', 'mask-tensors', 'neutral-features'] as const).map(
       (law) => ({ name: `${law} to the bit`, kernel: right, law, strength: 'bits' as const }),
     ),
@@ -177,7 +177,8 @@ describe('a right kernel keeps', () => {
       strength: 'bound',
       promises: { merge: rightMerge },
     },
-  ])('$name', async (trial) => {
+  ];
+  it.each(sampled(trials, 4))('$name', async (trial) => {
     const { result, text } = await tried(trial, scaled(8));
     expect(text).toBe('');
     expect(result.laws[0].tried).toBeGreaterThan(4);
@@ -185,7 +186,7 @@ describe('a right kernel keeps', () => {
 });
 
 describe('a law sees', () => {
-  it.each<Trial & { fault: string; says: RegExp }>([
+  const faults: readonly (Trial & { fault: string; says: RegExp })[] = [
     {
       fault: 'page sizes above 16 read as 16',
       law: 'storage-forms',
@@ -272,7 +273,8 @@ describe('a law sees', () => {
       promises: { merge: mergeBy({ exponential: (x) => 2 ** x, ofNothing: 0 }) },
       says: /parts.*(base 2|the LSE)/,
     },
-  ])('$fault', async ({ says, ...trial }) => {
+  ];
+  it.each(sampled(faults, 5))('$fault', async ({ says, ...trial }) => {
     const { result, text } = await tried(trial, 40);
     expect(result.laws[0].failure, text).not.toBeNull();
     expect(text).toMatch(says);

@@ -11,7 +11,7 @@ import { regimes } from '../../../properties/problems/regimes/index.js';
 import { usualTiling } from '../../../properties/problems/regimes/regime.js';
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
 import { problemShape, visibleKeys, type Problem } from '../../../src/problem/index.js';
-import { scaled, testSeed } from '../../setup/effort.js';
+import { sampled, scaled, testSeed } from '../../setup/effort.js';
 
 /** What a failure shrinks to, and how many problems were looked at from the first failure on. */
 function counterexample(
@@ -44,7 +44,7 @@ const isServed = (name: RegimeName) =>
 
 const single = { batch: 1, heads: 1, kvHeads: 1, queries: 1 };
 
-describe.each(regimeNames)('shrinking %s', (name) => {
+describe.each(sampled(regimeNames, 16))('shrinking %s', (name) => {
   const constraints: ProblemConstraints = {
     regimes: [name],
     queries: { max: 6 },

@@ -14,6 +14,7 @@ import { runKernelModel } from '../../../kernels/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { decodeProblem, encodeProblem } from '../../../properties/problems/plain-problem.js';
+import { sampled } from '../../setup/effort.js';
 import { exactKernel } from '../exact-kernel.js';
 
 const promises: KernelPromises = {
@@ -104,7 +105,7 @@ describe('kernels that take some problems only', () => {
           problemShape(problem).keys % 4 === 0 && problemShape(problem).queries % 2 === 0,
       ],
     ];
-  it.each(restricted)('are asked for nothing else: %s', async (_, more, isTaken) => {
+  it.each(sampled(restricted, 1))('are asked for nothing else: %s', async (_, more, isTaken) => {
     const strict: AttentionKernel = (problem) => {
       if (!isTaken(problem)) throw new Error('a problem that is not promised');
       return runKernelModel('naive-fp32', problem);

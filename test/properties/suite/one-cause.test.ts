@@ -28,7 +28,7 @@ const promises: KernelPromises = {
     vDim: { max: 4 },
   },
 };
-const options = { regimes: ['normal', 'ones'], runs: 6, seed: 3 } as const;
+const options = { regimes: ['normal', 'ones'], runs: 3, seed: 3 } as const;
 const someLaws = ['within-bound', 'padding', 'empty-rows'] as const;
 
 type Change = (out: Float64Array, lse: Float64Array, problem: Problem) => void;
