@@ -7,3 +7,4 @@ export {
   type OutputReader,
   type WrittenOutputs,
 } from './live-kernel.js';
+export { unaskedTensors } from './unasked-tensors.js';

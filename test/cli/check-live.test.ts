@@ -44,12 +44,20 @@ describe('flashproof check, a live kernel', () => {
     expect(status).toBe(0);
   });
 
+  it('says once what the kernel writes that nothing reads', async () => {
+    const asked = live('always-extra');
+    const { status, stderr } = await runInProcess('check', ...asked, '--quiet');
+    expect(status).toBe(0);
+    expect(stderr.match(/^warning: .*\brow_max\b.*$/gm)).toHaveLength(1);
+  });
+
   const faults: readonly (readonly [fault: string, statement: RegExp])[] = [
     ['crash', /^the kernel's process ended with status 3$/],
     ['garbage', /^the kernel's process wrote a line that is not JSON: "Loading weights…"$/],
     ['silent', /^the kernel's process answered but .*: there is no file where it was to write it$/],
     ['shape', /has shape \[\d+\] but the problem asks for/],
     ['one-percent', /O|output/],
+    ['misspelt', /it holds "lsee" and no "lse"; call it so, or leave it out$/],
   ];
   it.each(faults)('finds that it does wrong, and simplifies: %s', async (fault, statement) => {
     const { status, violation } = await checked(fault);

@@ -2,7 +2,7 @@
  * A kernel behind the process protocol that shares no code with flashproof: textbook attention in fp64
  * on bf16 inputs, written out in fp32. The first argument says what it does wrong on causal problems:
  * crash, hang, garbage, shape (a tensor of another), silent (no file), one-percent (O is 1 % too
- * large), decline; the words with "always-" before them mean every problem. `none` does nothing wrong.
+ * large), misspelt (an lsee in place of the LSE), extra (a tensor that nobody asked for), decline; the words with "always-" before them mean every problem. `none` does nothing wrong.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -107,7 +107,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (now !== 'silent')
     writeTensors(request.output, [
       ['out', out],
-      ['lse', lse],
+      [now === 'misspelt' ? 'lsee' : 'lse', lse],
+      ...(now === 'extra' ? [['row_max', lse]] : []),
     ]);
   answer({ ok: true });
 }

@@ -94,3 +94,23 @@ it('refuses one whose shape is not that of the table', async () => {
   await expect(executed).rejects.toThrow(RequestError);
   await expect(executed).rejects.toThrow(/^the gate has shape \[1, 1, 2\]/);
 });
+
+it('names what a live kernel wrote that nothing reads, and refuses a name misspelt', async () => {
+  const execute = (tensors: Tensors) =>
+    withFile(tensors, (file) => readExecuted(file, problem, known));
+  expect((await execute({ out, lse, gate: ofGate })).unasked).toEqual([]);
+  expect((await execute({ out, row_max: lse, dq: out })).unasked?.toSorted()).toEqual([
+    'dq',
+    'row_max',
+  ]);
+  for (const [name, meant] of [
+    ['LSE', 'lse'],
+    ['lsee', 'lse'],
+    ['gates', 'gate'],
+  ])
+    await expect(execute({ out, [name!]: lse })).rejects.toThrow(
+      new RequestError(`it holds "${name}" and no "${meant}"; call it so, or leave it out`),
+    );
+  // Nothing is missing that a name could stand for.
+  expect((await execute({ out, lse, lsee: lse, gate: ofGate })).unasked).toEqual(['lsee']);
+});

@@ -184,7 +184,7 @@ function withNaturalLse(
 
 /** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
 async function originOf(
-  { file, read }: Pick<OpenProblem, 'file' | 'read'>,
+  { file, read, unasked = [] }: Pick<OpenProblem, 'file' | 'read'> & Pick<JudgedOutputs, 'unasked'>,
   sources: JudgedOutputs['sources'] | null,
   { kernel, exec, set }: AuditCommandOptions,
 ): Promise<Omit<Provenance, 'seconds'>> {
@@ -192,12 +192,14 @@ async function originOf(
   const used = Object.values(sources ?? {}).flatMap((source) =>
     source?.path === path ? [source.tensor] : [],
   );
+  const unused = unusedInputs(file, { tensors: [...read.tensors, ...used], notes: read.notes });
+  const written = unasked.map((name) => `output ${name}`);
   return {
     version: toolVersion(),
     problem: { path, sha256: await hashTensorFile(path) },
     outputs: sources ?? {},
     command: kernel === undefined ? (exec ?? null) : emulationCommand(kernel, set),
-    unused: unusedInputs(file, { tensors: [...read.tensors, ...used], notes: read.notes }),
+    unused: { ...unused, unknown: [...unused.unknown, ...written] },
   };
 }
 
@@ -308,7 +310,7 @@ export async function judgeFile(
         measured: measuredModel(options, arithmetic),
         identify: options.identify === true,
         models: context.models,
-        origin: await originOf(open, judged.sources, options),
+        origin: await originOf({ ...open, unasked: judged.unasked ?? [] }, judged.sources, options),
         start,
       },
       {

@@ -8,6 +8,7 @@ import type { TensorFile } from '../../io/index.js';
 import { modelNamed, type SourcedTensor } from '../../jobs/index.js';
 import {
   startLiveKernel,
+  unaskedTensors,
   writtenOutputs,
   type LiveAnswer,
   type WrittenOutputs,
@@ -31,6 +32,8 @@ import type { AuditCommandOptions, outputKeys } from './options.js';
 export interface JudgedOutputs {
   readonly outputs: KernelOutputs;
   readonly sources: WrittenOutputs<TensorSource>;
+  /** Names of what a live kernel wrote beside them, which nothing reads; default none. */
+  readonly unasked?: readonly string[];
 }
 
 /** A tensor, and where it came from. */
@@ -92,7 +95,8 @@ export async function readExecuted(
     const sha256 = await file.sha256(name);
     return { tensor, source: { path: file.path, tensor: name, sha256, format: tensor.format } };
   };
-  const judged = judgedOutputs(await writtenOutputs(file, read, known));
+  const unasked = unaskedTensors(file, known);
+  const judged = { ...judgedOutputs(await writtenOutputs(file, read, known)), unasked };
   // Tells whether their shapes are the problem's.
   decodeOutputs(judged.outputs, problemShape(problem), known);
   return judged;

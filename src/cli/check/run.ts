@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { sep } from 'node:path';
 import { findKernelVariant, type KernelModel, kernelModels } from '../../../kernels/index.js';
 import type { KernelOutputs } from '../../audit/index.js';
-import type { TensorFile } from '../../io/index.js';
+import { quoted } from '../../io/index.js';
 import {
   checkProperties,
   type CheckScopeRequest,
@@ -12,9 +12,15 @@ import {
   liveKernel,
   rejectEmptyPlan,
 } from '../../jobs/index.js';
-import { type LiveKernel, startLiveKernel, writtenOutputs } from '../../live/index.js';
+import {
+  type LiveKernel,
+  type OutputReader,
+  startLiveKernel,
+  unaskedTensors,
+  writtenOutputs,
+} from '../../live/index.js';
 import { renderCheckList } from '../../report/text/index.js';
-import { gatherOutput, type Problem } from '../../problem/index.js';
+import { gatherOutput } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelSettings } from '../options/settings.js';
@@ -48,10 +54,20 @@ function settingsOf(
   return kernelSettings([...set, `variant=${variant}`]);
 }
 
-function readOutputs(file: TensorFile, problem: Problem): Promise<KernelOutputs> {
-  return writtenOutputs(file, async (quantity) =>
-    gatherOutput(problem, quantity, await file.read(quantity.name)),
-  );
+/** Reads what a live kernel wrote; of what it writes beside that stderr says once that nothing reads it. */
+function outputReader(): OutputReader<KernelOutputs> {
+  let isSaid = false;
+  return (file, problem) => {
+    const unasked = unaskedTensors(file);
+    if (unasked.length > 0 && !isSaid)
+      process.stderr.write(
+        `warning: the kernel's process writes ${unasked.map(quoted).join(', ')}, which no law reads\n`,
+      );
+    isSaid ||= unasked.length > 0;
+    return writtenOutputs(file, async (quantity) =>
+      gatherOutput(problem, quantity, await file.read(quantity.name)),
+    );
+  };
 }
 
 /** A live kernel whose failures do not name its folder: that is another each time, and soon gone. */
@@ -81,7 +97,7 @@ async function kernelUnderTest(
   if (as !== undefined) isModel(as, models);
   const settings = kernelSettings(options.set);
   const timeout = parsePositive(options.timeout, '--timeout');
-  const live = withoutFolder(await startLiveKernel(exec, timeout, readOutputs));
+  const live = withoutFolder(await startLiveKernel(exec, timeout, outputReader()));
   return liveKernel({ live, command: exec, as, settings, models });
 }
 
