@@ -33,6 +33,9 @@ export type Technique = (typeof techniques)[number];
  * - The path is the GPU's own whatever is emulated: the running maximum (of the emulated scores), which
  *   rescales are skipped, which columns the polynomial computes. Any path gives exact attention if
  *   everything is exact, so a lagging maximum is no error by itself; it changes what others do.
+ * - Where the GPU's scores are off by octaves, exact weights relative to its maxima would leave the range of formats
+ *   that the GPU's never leave, and rounding them would err as the GPU never does. There the maximum is that of the
+ *   run's own scores, over the same blocks of keys.
  */
 export type EmulatedTechniques = ReadonlySet<Technique>;
 

@@ -13,7 +13,7 @@ import {
   exactExponents,
   type ExponentScale,
 } from './weights.js';
-import { createRunningMaximum } from './running-maximum.js';
+import { createRunningMaximum, type RunningMaximum } from './running-maximum.js';
 import { type EmulatedTechniques, type Technique, techniques } from '../../techniques.js';
 import { createTileScores, padRows } from './tile-scores.js';
 import { createWeightGroup } from './weight-group.js';
@@ -65,7 +65,7 @@ export interface AttributedTileResult {
   readonly lags: Float64Array;
   /** [rows]: the key with the largest weight, −1 for a row without keys. */
   readonly largestKeys: Int32Array;
-  /** [rows]: log2 of that weight in units of which l is the sum. */
+  /** [rows]: log2 of that weight in units of which an exact l is the sum. */
   readonly largestExponents: Float64Array;
 }
 
@@ -105,7 +105,7 @@ export function createAttributedTile(
   };
   const elements = tileQueries * blockKeys;
   const scores = createTileScores(recipe, qkDim);
-  const path = createRunningMaximum(recipe);
+  const path = createRunningMaximum(recipe, null);
   const largest = createLargestWeights(tileQueries);
   const computeWeights = createWeightFunction(recipe, elements);
   const product = createTensorCoreTile(recipe.tensorCore, {
@@ -118,19 +118,34 @@ export function createAttributedTile(
   const valueNumbers = new Float64Array(blockKeys * columns);
   const exponents = new Float64Array(elements);
   const weightNumbers = new Float64Array(elements);
-  const exactAlpha = new Float64Array(tileQueries);
   const products = createBlockProducts(tileQueries * columns);
   const groups = groupRuns(choices, weightTechniques(recipe)).groups.map((group) =>
     createWeightGroup(group, choices, { recipe, scale, vDim, columns }),
   );
+  const ownScores = scores.of('emulated', 'emulated');
+  const exactScores = scores.of('exact', 'exact');
+  // A path for each kind of scores.
+  const paths = new Map<Float64Array, RunningMaximum>([[ownScores, path]]);
+  for (const source of [exactScores, ...groups.map(({ emulated }) => scoresOf(emulated))])
+    if (!paths.has(source)) paths.set(source, createRunningMaximum(recipe, path));
   let rows = 0;
   let logit = -Infinity;
 
-  function weightsOf(emulated: EmulatedTechniques) {
+  function scoresOf(emulated: EmulatedTechniques): Float64Array {
     const arithmeticOf = (technique: Technique) => (emulated.has(technique) ? 'emulated' : 'exact');
-    const source = scores.of(arithmeticOf('qk-accumulate'), arithmeticOf('scale-subtract'));
+    return scores.of(arithmeticOf('qk-accumulate'), arithmeticOf('scale-subtract'));
+  }
+
+  /** The path of the scores of these techniques, each of which has one. */
+  function pathOf(emulated: EmulatedTechniques): RunningMaximum {
+    return paths.get(scoresOf(emulated)) ?? path;
+  }
+
+  function weightsOf(emulated: EmulatedTechniques) {
+    const source = scoresOf(emulated);
+    const { subtracted } = pathOf(emulated);
     const compute = emulated.has('scale-subtract') ? emulatedExponents : exactExponents;
-    compute(exponents, source, path.subtracted, scale, { rows, columns: blockKeys });
+    compute(exponents, source, subtracted, scale, { rows, columns: blockKeys });
     const count = rows * blockKeys;
     computeWeights(weightNumbers, exponents, count, emulated);
     return blockWeights(weightNumbers.subarray(0, count), format);
@@ -141,19 +156,15 @@ export function createAttributedTile(
       rows = count;
       logit = sink;
       scores.begin(queries, rows);
-      path.begin();
+      for (const one of paths.values()) one.begin();
       largest.begin();
       for (const group of groups) group.begin(rows);
     },
     block: (block, keys, values) => {
       scores.step(keys, block);
-      path.step(scores.of('emulated', 'emulated'), rows, blockKeys);
-      largest.step(scores.of('exact', 'exact'), block.first, rows, blockKeys);
-      for (let row = 0; row < rows; row++)
-        exactAlpha[row] =
-          path.before[row] === -Infinity
-            ? 0
-            : 2 ** ((path.before[row] - path.subtracted[row]) * scale.exact);
+      // The kernel's own is the first.
+      for (const [source, one] of paths) one.step(source, rows, blockKeys);
+      largest.step(exactScores, block.first, rows, blockKeys);
       padRows(product.b, values, vDim, columns);
       product.packB();
       decodeToFloat64(storageOf(formats[format], product.b), formats[format], valueNumbers);
@@ -164,13 +175,14 @@ export function createAttributedTile(
         product.a.set(weights.patterns);
         product.packA();
         products.next(weights, blockValues, rows);
-        group.step({ path, exactAlpha }, weights, blockValues, products);
+        group.step(pathOf(group.emulated), weights, blockValues, products);
       }
     },
     finish: () => {
       const { current } = path;
+      const exactMaxima = pathOf(new Set()).current;
       const results = groups
-        .flatMap((group) => group.finish(current.slice(0, rows), logit))
+        .flatMap((group) => group.finish(pathOf(group.emulated).current.slice(0, rows), logit))
         .sort((a, b) => a.run - b.run);
       const ofRows = (value: (row: number) => number): Float64Array =>
         Float64Array.from({ length: rows }, (_, row) => value(row));
@@ -186,7 +198,7 @@ export function createAttributedTile(
         largestExponents: ofRows((row) =>
           largest.keys[row] < 0
             ? -Infinity
-            : (largest.scores[row] - current[row]) * scale.exact + scale.offset,
+            : (largest.scores[row] - exactMaxima[row]) * scale.exact + scale.offset,
         ),
       };
     },

@@ -1,6 +1,6 @@
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import { type OutFormat, type Reciprocal, reciprocals } from '../units.js';
-import type { Recipe } from '../recipe.js';
+import { exactExponentScale, type Recipe } from '../recipe.js';
 import { isEmptySum, recipeSteps } from '../steps.js';
 import type { ExponentScale } from './weights.js';
 
@@ -14,14 +14,16 @@ export function exactLogSumExp({ exact, offset }: ExponentScale): LogSumExp {
 }
 
 /**
- * The kernel's instructions at the fp32 number nearest to the row sum, plus what the difference from
- * that contributes. Its `maximum` is an fp32 number.
+ * The kernel's instructions at the fp32 numbers nearest to maximum and row sum, plus what the differences
+ * from these contribute.
  */
 export function emulatedLogSumExp(recipe: Recipe): LogSumExp {
   const { logSumExp, logSumExp2 } = recipeSteps(recipe);
+  const scale = exactExponentScale(recipe) * Math.LN2;
   return (maximum, rowSum) => {
-    const nearest = Math.fround(rowSum);
-    const lse = logSumExp(logSumExp2(maximum, nearest));
+    const [fromMaximum, nearest] = [Math.fround(maximum), Math.fround(rowSum)];
+    const ofMaximum = fromMaximum === maximum ? 0 : (maximum - fromMaximum) * scale;
+    const lse = logSumExp(logSumExp2(fromMaximum, nearest)) + ofMaximum;
     const ratio = rowSum / nearest;
     return nearest === rowSum || !(ratio > 0 && ratio < Infinity) ? lse : lse + Math.log(ratio);
   };

@@ -1,6 +1,6 @@
 import type { TensorCoreTile } from '../../../src/hardware/index.js';
 import type { BlockWeights } from './weights.js';
-import { type BlockRescale, emulatedRescale } from './running-maximum.js';
+import { emulatedRescale, type RunningMaximum } from './running-maximum.js';
 import type { EmulatedTechniques } from '../../techniques.js';
 
 /** The sizes of a product of matrices [rows × inner] and [inner × columns]. */
@@ -96,7 +96,7 @@ interface OutputSums {
   readonly sums: Float64Array;
   readonly begin: (rows: number) => void;
   /** Takes the next block: rescales, unless it is the first, and adds P·V. */
-  readonly step: (rescale: BlockRescale, products: BlockProducts, values: BlockValues) => void;
+  readonly step: (path: RunningMaximum, products: BlockProducts, values: BlockValues) => void;
 }
 
 /** The sums of runs that emulate the same techniques up to here, with V padded to `columns`. */
@@ -110,11 +110,11 @@ export function createOutputSums(
   let rows = 0;
   let isFirst = true;
 
-  function rescaleSums({ path, exactAlpha }: BlockRescale): void {
+  function rescaleSums(path: RunningMaximum): void {
     const isEmulated = emulated.has('rescale');
     for (let row = 0; row < rows; row++) {
       if (isEmulated && path.multiplies[row] === 0) continue;
-      const alpha = isEmulated ? path.alpha[row] : exactAlpha[row];
+      const alpha = isEmulated ? path.alpha[row] : path.exactAlpha[row];
       if (alpha === 1) continue;
       for (let i = row * columns; i < (row + 1) * columns; i++)
         sums[i] = isEmulated ? emulatedRescale(sums[i], alpha) : sums[i] * alpha;
@@ -146,8 +146,8 @@ export function createOutputSums(
       isFirst = true;
       sums.fill(0);
     },
-    step: (rescale, products, values) => {
-      if (!isFirst) rescaleSums(rescale);
+    step: (path, products, values) => {
+      if (!isFirst) rescaleSums(path);
       isFirst = false;
       if (emulated.has('pv-accumulate')) accumulate(products, values);
       else {

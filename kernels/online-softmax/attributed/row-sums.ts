@@ -1,7 +1,7 @@
 import { fusedMultiplyAddFloat32 } from '../../../src/arith/index.js';
 import type { Recipe } from '../recipe.js';
 import { rowSumLaws, type RowSumName } from '../row-sums.js';
-import { type BlockRescale, emulatedRescale } from './running-maximum.js';
+import { emulatedRescale, type RunningMaximum } from './running-maximum.js';
 import type { EmulatedTechniques } from '../../techniques.js';
 
 /** The weights of a tile, and the fp32 numbers nearest to them. */
@@ -60,7 +60,7 @@ interface RowSums {
   readonly totals: () => Float64Array;
   readonly begin: (rows: number) => void;
   /** Takes the next block: rescales, unless it is the first, and adds its weights. */
-  readonly step: (rescale: BlockRescale, weights: SummedWeights) => void;
+  readonly step: (path: RunningMaximum, weights: SummedWeights) => void;
 }
 
 /** The row sums of runs that emulate the same techniques up to here. */
@@ -73,8 +73,8 @@ export function createRowSums(emulated: EmulatedTechniques, recipe: Recipe): Row
   let rows = 0;
   let isFirst = true;
 
-  function rescaled(sum: number, row: number, { path, exactAlpha }: BlockRescale): number {
-    return emulated.has('rescale') ? emulatedRescale(sum, path.alpha[row]) : sum * exactAlpha[row];
+  function rescaled(sum: number, row: number, { alpha, exactAlpha }: RunningMaximum): number {
+    return emulated.has('rescale') ? emulatedRescale(sum, alpha[row]) : sum * exactAlpha[row];
   }
 
   return {
@@ -87,15 +87,15 @@ export function createRowSums(emulated: EmulatedTechniques, recipe: Recipe): Row
       isFirst = true;
       sums.fill(0);
     },
-    step: (rescale, weights) => {
+    step: (path, weights) => {
       for (let row = 0; row < rows; row++)
         for (let thread = 0; thread < count; thread++) {
           const at = row * count + thread;
           const first = row * blockKeys;
           if (isFused && !isFirst)
-            sums[at] = addFused(sums[at], rescale.path.alpha[row], weights, first, columns[thread]);
+            sums[at] = addFused(sums[at], path.alpha[row], weights, first, columns[thread]);
           else {
-            const start = isFirst ? 0 : rescaled(sums[at], row, rescale);
+            const start = isFirst ? 0 : rescaled(sums[at], row, path);
             sums[at] = add(start, weights, first, first + blockKeys, thread);
           }
         }
@@ -154,9 +154,12 @@ function addFused(
   [column, ...columns]: readonly number[],
 ): number {
   const nearestSum = Math.fround(sum);
+  const factor = Math.fround(alpha);
   const nearestWeight = weights.nearest[first + column];
-  const start = fusedMultiplyAddFloat32(nearestSum, alpha, nearestWeight);
-  const difference = (sum - nearestSum) * alpha + (weights.weights[first + column] - nearestWeight);
+  const start = fusedMultiplyAddFloat32(nearestSum, factor, nearestWeight);
+  const ofProduct =
+    factor === alpha ? (sum - nearestSum) * alpha : sum * alpha - nearestSum * factor;
+  const difference = ofProduct + (weights.weights[first + column] - nearestWeight);
   return addColumns(start, difference, weights, first, columns);
 }
 

@@ -1,8 +1,8 @@
-import type { Recipe } from '../recipe.js';
+import { exactExponentScale, type Recipe } from '../recipe.js';
 import { exp2Units, warpRows } from '../units.js';
 
-/** The path that a tile takes through the blocks of keys: one number per row, all fp32 numbers. */
-interface RunningMaximum {
+/** The path that a tile takes through the blocks of keys: one number per row; fp32 numbers on the kernel's own. */
+export interface RunningMaximum {
   /** What is subtracted from the scores of this block: the maximum in use, 0 where that is −∞. */
   readonly subtracted: Float64Array;
   /** The maximum in use before this block. */
@@ -13,44 +13,84 @@ interface RunningMaximum {
   readonly largest: Float64Array;
   /** α as the GPU computes it. */
   readonly alpha: Float64Array;
+  /** α in fp64. */
+  readonly exactAlpha: Float64Array;
+  /** Whether the row kept its maximum in use on this block: 1 or 0. */
+  readonly keeps: Uint8Array;
   /** Whether the row's warp multiplies its outputs by α: any of its 32 rows has α < 1. */
   readonly multiplies: Uint8Array;
   readonly begin: () => void;
-  /** Takes the emulated scores [rows × columns] of the next block, −∞ where masked. */
+  /** Takes the scores [rows × columns] of the next block, −∞ where masked; `followed` has taken it already. */
   readonly step: (scores: Float64Array, rows: number, columns: number) => void;
 }
+
+/** The factor of an exact exponent; 0 where there was no maximum before. */
+function exactFactor(before: number, subtracted: number, scale: number): number {
+  return before === -Infinity ? 0 : 2 ** ((before - subtracted) * scale);
+}
+
+/** Maxima this close to the kernel's, in octaves, leave weights in the range that the kernel's have. */
+const closeMaxima = 2 ** -6;
 
 /**
  * A recipe's running maximum of a tile's rows, with its decisions not to rescale. A NaN among the scores
  * is dropped, as PTX's max does.
+ *
+ * @param followed the kernel's own path, for scores that are not the kernel's; null for that path itself. Its maxima
+ *   are taken where those of the scores are close. Where the kernel's scores are off by octaves they are not: relative to
+ *   them weights would leave the range of formats that the kernel's never leave. There the maximum is that of the scores,
+ *   over the same blocks, and is raised also where it would lag by more than the kernel ever lets it.
  */
-export function createRunningMaximum({
-  tiling,
-  exponent,
-  exponential,
-  rescale,
-}: Recipe): RunningMaximum {
+export function createRunningMaximum(
+  recipe: Recipe,
+  followed: RunningMaximum | null,
+): RunningMaximum {
+  const { tiling, exponent, exponential, rescale } = recipe;
   const { queries: tileQueries } = tiling;
   const { scale } = exponent;
+  const exactScale = exactExponentScale(recipe);
   const exp2 = exp2Units[exponential.unit];
   const rescaleThreshold = Math.fround(rescale.threshold);
   const numbers = (): Float64Array => new Float64Array(tileQueries);
-  const [subtracted, before, current, largest, alpha] = Array.from({ length: 5 }, numbers);
+  const [subtracted, before, current, largest] = Array.from({ length: 4 }, numbers);
+  const [alpha, exactAlpha] = Array.from({ length: 2 }, numbers);
+  const keeps = new Uint8Array(tileQueries);
   const multiplies = new Uint8Array(tileQueries);
   let isFirst = true;
 
+  /** log2 of α as the kernel has it, from the nearest fp32 numbers, and how much more it is exactly. */
+  function emulatedLag(row: number, above: number) {
+    const { fround } = Math;
+    const [from, to] = [fround(before[row]), fround(above)];
+    // Without a maximum before there is no difference.
+    const rest = Number.isFinite(from - to) ? before[row] - above - (from - to) : 0;
+    return { lag: fround(fround(from - to) * scale), rest: rest * exactScale };
+  }
+
+  function isKept(row: number, lag: number): boolean {
+    if (followed === null) return rescaleThreshold > 0 && lag >= -rescaleThreshold;
+    return followed.keeps[row] === 1 && !(lag < -rescaleThreshold);
+  }
+
+  function isClose(row: number, now: number): boolean {
+    if (followed?.keeps[row] !== 0) return false;
+    return Math.abs(now - followed.current[row]) * exactScale <= closeMaxima;
+  }
+
   function stepRow(row: number, blockMaximum: number): void {
     before[row] = current[row];
-    const now = Math.max(current[row], blockMaximum);
+    const own = Math.max(current[row], blockMaximum);
+    const now = followed !== null && isClose(row, own) ? followed.current[row] : own;
     current[row] = now;
     largest[row] = Math.max(largest[row], blockMaximum);
     subtracted[row] = now === -Infinity ? 0 : now;
     alpha[row] = 0;
+    keeps[row] = 0;
     if (isFirst) return;
-    const above = rescale.checksInfinity ? subtracted[row] : now;
-    const lag = Math.fround(Math.fround(before[row] - above) * scale);
-    alpha[row] = exp2(lag);
-    if (!(rescaleThreshold > 0 && lag >= -rescaleThreshold)) return;
+    const { lag, rest } = emulatedLag(row, rescale.checksInfinity ? subtracted[row] : now);
+    alpha[row] = rest === 0 ? exp2(lag) : exp2(lag) * 2 ** rest;
+    if (!isKept(row, lag)) return;
+    keeps[row] = 1;
     current[row] = before[row];
     subtracted[row] = before[row];
     alpha[row] = 1;
@@ -62,6 +102,8 @@ export function createRunningMaximum({
     current,
     largest,
     alpha,
+    exactAlpha,
+    keeps,
     multiplies,
     begin: () => {
       isFirst = true;
@@ -74,6 +116,7 @@ export function createRunningMaximum({
         for (let i = row * columns; i < (row + 1) * columns; i++)
           if (scores[i] > maximum) maximum = scores[i];
         stepRow(row, maximum);
+        exactAlpha[row] = exactFactor(before[row], subtracted[row], exactScale);
       }
       for (let first = 0; first < rows; first += warpRows) {
         const last = Math.min(first + warpRows, rows);
@@ -86,16 +129,11 @@ export function createRunningMaximum({
   };
 }
 
-/** What a block of keys does to the sums of the blocks before it. */
-export interface BlockRescale {
-  readonly path: RunningMaximum;
-  /** [128]: α in fp64. */
-  readonly exactAlpha: Float64Array;
-}
-
-/** value · α in fp32, at the fp32 number nearest to value, plus what the difference contributes. */
+/** value · α in fp32, at the fp32 numbers nearest to both, plus what the differences contribute. */
 export function emulatedRescale(value: number, alpha: number): number {
-  const nearest = Math.fround(value);
-  const product = Math.fround(nearest * alpha);
-  return value === nearest ? product : product + (value - nearest) * alpha;
+  const [nearest, factor] = [Math.fround(value), Math.fround(alpha)];
+  const product = Math.fround(nearest * factor);
+  return value === nearest && factor === alpha
+    ? product
+    : product + (value * alpha - nearest * factor);
 }

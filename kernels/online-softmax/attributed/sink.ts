@@ -34,9 +34,11 @@ export function createTileSink(recipe: Recipe, { exact, offset }: ExponentScale)
 
   function weight(maximum: number, sink: number, emulated: EmulatedTechniques): number {
     const isEmulated = emulated.has('scale-subtract');
-    if (isEmulated && emulated.has('exp2-hardware')) return withSink(maximum, 0, sink).sum;
+    const fp32 = Math.fround(maximum);
+    if (isEmulated && emulated.has('exp2-hardware') && fp32 === maximum)
+      return withSink(maximum, 0, sink).sum;
     const exponent = isEmulated
-      ? sinkExponent(recipe, maximum, sink)
+      ? sinkExponent(recipe, fp32, sink) - (maximum - fp32) * exact
       : sink * Math.LOG2E - maximum * exact + offset;
     if (!emulated.has('exp2-hardware')) return 2 ** exponent;
     const nearest = Math.fround(exponent);

@@ -15,7 +15,7 @@ import {
   rowLogSumExps,
 } from './finish.js';
 import { createTileSink } from './sink.js';
-import type { BlockRescale } from './running-maximum.js';
+import type { RunningMaximum } from './running-maximum.js';
 import { createRowSums, rowSumTechniques } from './row-sums.js';
 import type { EmulatedTechniques, Technique } from '../../techniques.js';
 
@@ -33,7 +33,7 @@ interface WeightGroup {
   readonly emulated: EmulatedTechniques;
   readonly begin: (rows: number) => void;
   readonly step: (
-    rescale: BlockRescale,
+    path: RunningMaximum,
     weights: BlockWeights,
     values: BlockValues,
     products: BlockProducts,
@@ -81,9 +81,9 @@ export function createWeightGroup(
       rows = count;
       for (const state of [...rowSums, ...outputSums]) state.begin(rows);
     },
-    step: (rescale, weights, values, products) => {
-      for (const state of rowSums) state.step(rescale, weights);
-      for (const state of outputSums) state.step(rescale, products, values);
+    step: (path, weights, values, products) => {
+      for (const state of rowSums) state.step(path, weights);
+      for (const state of outputSums) state.step(path, products, values);
     },
     finish: (maxima, logit) => {
       const shared = {

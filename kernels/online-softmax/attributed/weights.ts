@@ -51,8 +51,8 @@ export function exactExponents(
 }
 
 /**
- * The exponents by the kernel's instructions, at the fp32 scores nearest to `scores`, plus what the
- * difference of these scores contributes; for fp32 scores the fp32 numbers that the GPU has.
+ * The exponents by the kernel's instructions, at the fp32 numbers nearest to scores and maxima, plus what the
+ * differences from these contribute; for fp32 operands the fp32 numbers that the GPU has.
  */
 export function emulatedExponents(
   target: Float64Array,
@@ -63,14 +63,17 @@ export function emulatedExponents(
 ): void {
   const { fround } = Math;
   for (let row = 0, i = 0; row < rows; row++) {
-    const bias = Math.fround(scale.offset - Math.fround(subtracted[row] * scale.rounded));
+    const maximum = fround(subtracted[row]);
+    const ofMaximum = maximum === subtracted[row] ? 0 : (subtracted[row] - maximum) * scale.exact;
+    const bias = fround(scale.offset - fround(maximum * scale.rounded));
     for (let j = 0; j < columns; j++, i++) {
       const score = scores[i];
       const nearest = Math.fround(score);
       const x = scale.isFused
         ? fusedMultiplyAddFloat32(nearest, scale.rounded, bias)
         : fround(fround(nearest * scale.rounded) + bias);
-      target[i] = nearest === score ? x : x + (score - nearest) * scale.exact;
+      const ofScore = nearest === score ? 0 : (score - nearest) * scale.exact;
+      target[i] = x + (ofScore - ofMaximum);
     }
   }
 }
