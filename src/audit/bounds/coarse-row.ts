@@ -7,8 +7,20 @@ import { queryNorm, type HeadOperands } from './head-operands.js';
 import { euclideanNorm } from './key-extents.js';
 import { normaliseBound, outputRounding } from './finish.js';
 import { appliedRounding, roundedRowSum } from './weights.js';
-import { chainLoss, coarseFactors, rescaleFactorError, sumUnderflow, tileLoss } from './sums.js';
-import { commonExponentError, scoreError, typicalScoreShare } from './scores.js';
+import {
+  chainLoss,
+  coarseFactors,
+  rescaleFactorError,
+  rowSumOverflows,
+  sumUnderflow,
+  tileLoss,
+} from './sums.js';
+import {
+  commonExponentError,
+  largestExponentError,
+  scoreError,
+  typicalScoreShare,
+} from './scores.js';
 import { RowErrors } from './technique-bound.js';
 import type { RowPlan } from './row-plan.js';
 import type { SunkRow } from './row-units.js';
@@ -280,6 +292,19 @@ export function createCoarseRow(
     };
   }
 
+  /**
+   * The most that a number beside the weights before the division is, in units of the row sum as the kernel has it: that
+   * has the largest weight, which its exponent's own errors may take below 2^offset, and all others with it.
+   */
+  function leastSumGain({ largestMaximum }: RowPlan, local: number): number {
+    if (online === null) return 1;
+    const maximum = largestMaximum[local];
+    const below =
+      commonExponentError(exponent, maximum, online.offset) +
+      largestExponentError(exponent, maximum);
+    return Math.max(1, 2 ** (below - online.offset));
+  }
+
   return function boundCoarseRow(coarse: CoarseRow): void {
     const { local, row, visible, plan, columnLargest, sunk } = coarse;
     const keys = visible.length;
@@ -300,18 +325,26 @@ export function createCoarseRow(
     const sums = sumErrors(scores.scores.length);
     const ofHardware = exponential.hardware;
     const ofPolynomial = usesPolynomial ? Math.max(0, exponential.polynomial - ofHardware) : 0;
-    const gain = Math.max(1, ...plan.blocks.map((block) => block.gain[local]));
+    const gain = Math.max(leastSumGain(plan, local), ...plan.blocks.map(({ gain }) => gain[local]));
     const lost = keys * underflow.weights * gain;
     const ofRounded = roundedRowSum({ arithmetic, keys, gain });
     const wrong =
       ofHardware + ofPolynomial + sums.rowSum + sums.rescaled + sums.factors + ofRounded + 2 * lost;
-    const overflows = plan.overflows[local] !== 0 || !(wrong < 1 / 2);
+    const overflows =
+      plan.overflows[local] !== 0 ||
+      rowSumOverflows(arithmetic, keys, plan.reach[local]) ||
+      !(wrong < 1 / 2);
     const inflation = overflows ? Infinity : up / (1 - wrong);
     const largestValue = columnLargest.reduce(
       (most, x) => Math.max(most, x),
       smallestNormalOf(problem.v),
     );
     const loss = tileLoss(arithmetic, keys, smallestNormalOf(problem.v));
+    // Saturation takes from a weight what is beyond the largest number; else the bound is infinite.
+    const ofRounding = Math.max(
+      rounding.relative,
+      1 - rounding.maxFinite * 2 ** -plan.reach[local] * (1 - 2 ** -30),
+    );
     for (let c = 0; c < vDim; c++) {
       const at = local * vDim + c;
       const size = worst.magnitude[c];
@@ -324,7 +357,7 @@ export function createCoarseRow(
       parts['exp2-hardware'][at] = times(2 * ofHardware * size + 2 * lost * largestValue);
       parts['exp2-polynomial'][at] = times(2 * ofPolynomial * size);
       parts['p-round'][at] = times(
-        (rounding.relative + ofRounded) * size + keys * rounding.least * gain * largestValue,
+        (ofRounding + ofRounded) * size + keys * rounding.least * gain * largestValue,
       );
       parts['rescale'][at] = times(2 * (sums.rescaled + sums.factors) * size);
       parts['pv-accumulate'][at] = times(

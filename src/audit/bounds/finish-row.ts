@@ -14,6 +14,7 @@ import {
   rescaleBound,
   rescaleWeightError,
   rowSumBound,
+  rowSumOverflows,
   sumUnderflow,
 } from './sums.js';
 import {
@@ -234,7 +235,8 @@ export function createFinishRow(
     const wrong = rowSumError(terms);
     const wrongLse = ofLse === terms ? wrong : rowSumError(ofLse);
     if (!(wrong < 1 / 2 && wrongLse < 1 / 2)) return false;
-    const isBounded = plan.overflows[local] === 0;
+    const isBounded =
+      plan.overflows[local] === 0 && !rowSumOverflows(arithmetic, keys, plan.reach[local]);
     const inflation = (error: number) =>
       isBounded ? (up * (1 + errors.largest)) / (1 - error) : Infinity;
     finishElements(finished, terms, inflation(wrong));

@@ -236,16 +236,16 @@ function planOnline(
       const common = commonExponentError(exponent, inUse, offset);
       plan.shift[i] = offset - centre;
       plan.gain[i] = 2 ** (centre - offset - lse[i]);
-      const wrong =
-        half + uncertainty[i] + common + largestExponentError(exponent, inUse) + roundoff32;
+      const ofExponent = common + largestExponentError(exponent, inUse);
+      const wrong = half + uncertainty[i] + ofExponent + roundoff32;
       const relative = growthOf(wrong);
       plan.uncertainty[i] = relative;
       // No score that the kernel has is farther above its maximum than the threshold, however far both
       // may be off: then only the exponent's own roundings add to it.
-      const own = 2 * (common + largestExponentError(exponent, inUse)) + roundoff32;
+      const own = 2 * ofExponent + roundoff32;
       const known = offset + maxima[b][i] + uncertainty[i] - low[i];
       const limit = offset + maximum.threshold + own;
-      const reach = Math.min(known, limit);
+      const reach = Math.min(known + ofExponent, limit);
       const isKnown = rounding.isOfWeights && relative <= largestKnownError;
       const isOver =
         Math.min(2 ** known * (1 + relative), 2 ** limit * (1 + growthOf(own))) >

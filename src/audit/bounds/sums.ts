@@ -161,6 +161,18 @@ export function rowSumLoss(
   return keys * rowSumAddition;
 }
 
+/** What sums of weights may reach where they are kept in fp32, or in more. */
+const largestRowSum = 2 ** 126;
+
+/** Whether the sum of `keys` weights, none above 2^reach, may leave its range, whatever the values are. */
+export function rowSumOverflows(
+  { largestSum }: KernelArithmetic,
+  keys: number,
+  reach: number,
+): boolean {
+  return keys * 2 ** reach >= Math.max(largestSum, largestRowSum);
+}
+
 /** `row-sum`: the sums of p. Theorem 8. */
 export const rowSumBound: TechniqueBound = {
   elements:

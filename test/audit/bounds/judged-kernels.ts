@@ -31,10 +31,10 @@ export interface JudgedKernel {
 const admittedDegrees: readonly number[] = [3, 4, 5];
 
 /**
- * FlashAttention-4 subtracts m·c after it has rounded it: by 64 and more from here on, so that all weights
- * of a row may underflow. A correct kernel does not.
+ * FlashAttention-4 subtracts m·c after it has rounded it: weights are off by factors from here on, which takes them out
+ * of the range of 8 bits where that is in use, and by far more of any range. A correct kernel's are not.
  */
-const breakdown = { raw: Infinity, scaled: 2 ** 26 };
+const breakdown = (is8Bit: boolean) => ({ raw: Infinity, scaled: is8Bit ? 2 ** 17 : 2 ** 26 });
 
 /**
  * FlashAttention-4's forward. Beyond what the premises of any correct kernel admit are a scale that is
@@ -49,7 +49,7 @@ export function judgedFa4(
   const { exp2, maxOffset, rescaleThreshold, outFormat } = configuration;
   const admitted =
     problem.scale > 0 &&
-    isWithinScoreLimit(problem, breakdown) &&
+    isWithinScoreLimit(problem, breakdown(formats[problem.v.format].precision <= 4)) &&
     (exp2.frequency === 0 || admittedDegrees.includes(exp2.degree)) &&
     maxOffset >= 0 &&
     // Scores of maxima that are compared have errors.
