@@ -2,6 +2,8 @@ import {
   decodeToFloat64,
   encode,
   formats,
+  round,
+  tensorScales,
   type Bits,
   type FormatName,
 } from '../../src/formats/index.js';
@@ -11,6 +13,7 @@ import { arrangedViolation } from './compare-runs.js';
 import { NotApplicable, type Law, type LawCase, type LawTools } from './law.js';
 import { takesMasks } from './promised-problem.js';
 import {
+  indices,
   replaceElements,
   specialBits,
   specialValuesOf,
@@ -76,7 +79,34 @@ function magnitudeOf({ format, data }: Tensor): number {
   return finite.reduce((most, x) => Math.max(most, Math.abs(x)), 1);
 }
 
-/** Other finite numbers in K and V at the hidden keys. */
+/** Powers of two by which factors of hidden blocks are multiplied: products with elements stay as exact as they were. */
+const factorExponents: readonly number[] = [-3, -2, -1, 1, 2, 3, 16];
+
+/** The tensor with other factors for the blocks of which every row is hidden, as far as their format holds these. */
+function withOtherFactors(
+  tensor: Tensor,
+  isHidden: (key: number) => boolean,
+  random: ReturnType<typeof randomValues>,
+): Tensor {
+  const { scales, shape } = tensor;
+  if (scales === undefined) return tensor;
+  const axis = shape.length - 2;
+  const factors = scales.factors.map((all) => {
+    const [block, count, columns] = [all.blocks[axis], all.shape[axis], all.shape[axis + 1]];
+    const isHiddenBlock = indices(count).map((index) =>
+      indices(Math.min(block, shape[axis] - index * block), index * block).every(isHidden),
+    );
+    const values = all.values.map((factor, at) => {
+      if (!isHiddenBlock[Math.floor(at / columns) % count]) return factor;
+      const other = factor * 2 ** factorExponents[random.integer(0, factorExponents.length - 1)];
+      return round(formats[all.format], other) === other ? other : factor;
+    });
+    return { ...all, values };
+  });
+  return { ...tensor, scales: tensorScales(tensor, factors) };
+}
+
+/** Other finite numbers in K and V at the hidden keys, and other factors of blocks of these alone. */
 const otherNumbers: HiddenKeyChange = (problem, isHidden, choice) => {
   const { q, k, v, scale } = problem;
   const { qkDim } = problemShape(problem);
@@ -84,7 +114,7 @@ const otherNumbers: HiddenKeyChange = (problem, isHidden, choice) => {
   const hugeKey = largest / (magnitudeOf(q) * qkDim * Math.max(1, Math.abs(scale)));
   const random = randomValues(choice);
   const changed = (tensor: Tensor, huge: number) =>
-    replaceElements(tensor, ({ row }) =>
+    replaceElements(withOtherFactors(tensor, isHidden, random), ({ row }) =>
       isHidden(row)
         ? finiteBits(tensor.format, isHuge ? random.sign() * huge : random.normal())
         : null,
@@ -92,7 +122,7 @@ const otherNumbers: HiddenKeyChange = (problem, isHidden, choice) => {
   return { ...problem, k: changed(k, hugeKey), v: changed(v, largest) };
 };
 
-/** Other finite K and V at hidden keys, of usual sizes and huge ones. */
+/** Other finite K and V at hidden keys, of usual sizes and huge ones, and other factors of blocks that are hidden whole. */
 export const maskedKeys: Law = {
   statement: 'What stands at keys that a query does not see changes nothing of its O and LSE',
   reason:

@@ -13,6 +13,7 @@ import {
   decodeToFloat64,
   encodeFromFloat64,
   formats,
+  tensorScales,
   type Tensor,
 } from '../../../src/formats/index.js';
 import { problemShape, storedOf, type Problem } from '../../../src/problem/index.js';
@@ -141,6 +142,25 @@ const zeroBiasHides: AttentionKernel = (problem) => {
   return right({ ...problem, scale: problem.scale * 1.5 });
 };
 
+/** Takes the factor of the last block of keys of a head for all of them. */
+const lastFactor: AttentionKernel = (problem) => {
+  const { k } = problem;
+  const factors = (k.scales?.factors ?? []).map((all) => {
+    const count = all.shape[2]!;
+    const values = all.values.map((_, at) => all.values[(Math.floor(at / count) + 1) * count - 1]!);
+    return { ...all, values };
+  });
+  return right({ ...problem, k: { ...k, scales: tensorScales(k, factors) } });
+};
+
+/** Causal problems with factors of blocks of keys. */
+const factored = {
+  law: 'masked-keys',
+  strength: 'bits',
+  features: ['descale'],
+  promises: { formats: ['e4m3'], causal: 'only', window: false },
+} as const;
+
 /** Every split but the first. */
 const dropsFirstSplit = (problem: Problem, splits: number) =>
   featureKernel({
@@ -177,6 +197,7 @@ describe('a right kernel keeps', () => {
       strength: 'bound',
       promises: { merge: rightMerge },
     },
+    { name: 'masked-keys with factors', kernel: right, ...factored },
   ];
   it.each(sampled(trials, 4))('$name', async (trial) => {
     const { result, text } = await tried(trial, scaled(8));
@@ -248,6 +269,12 @@ describe('a law sees', () => {
       kernel: zeroBiasHides,
       features: ['bias'],
       says: /with a bias of 0/,
+    },
+    {
+      fault: 'the factor of a block that is hidden',
+      kernel: lastFactor,
+      says: /with other numbers at keys that it does not see/,
+      ...factored,
     },
     {
       fault: 'a merge of nothing that is NaN',
