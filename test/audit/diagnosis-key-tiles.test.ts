@@ -4,7 +4,8 @@ import { KernelBound } from '../../src/audit/index.js';
 import { RowReader } from '../../src/audit/diagnosis/row-reader.js';
 import { headRows } from '../../src/audit/parts/head-rows.js';
 import { referenceRows } from '../../src/audit/parts/reference-rows.js';
-import { planKeyTiles, testKeyTiles } from '../../src/audit/structure/key-tile-test.js';
+import { planKeyTiles } from '../../src/audit/structure/key-tile-plan.js';
+import { testKeyTiles } from '../../src/audit/structure/key-tile-test.js';
 import {
   keyTileKeys,
   WorstResults,

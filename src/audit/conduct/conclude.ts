@@ -11,7 +11,7 @@ import type { Measured } from '../parts/audit-stages.js';
 import { fitPremise } from '../premises/premise-fit.js';
 import { createRowLocator, locateOutputs } from '../rows/index.js';
 import { usageBySequence, type SequenceUsage } from '../sequence-usage.js';
-import { isKeyTileTestLeftOut } from '../structure/key-tile-test.js';
+import { isKeyTileTestLeftOut } from '../structure/key-tile-plan.js';
 import { untestedStructure } from '../structure/structure-result.js';
 import { reachVerdict, type Explainers, type Verdict } from '../verdict.js';
 import { usualFalseAlarmRate } from './audit-options.js';

@@ -9,7 +9,7 @@ import { partTensors, visitInWhole } from '../parts/part-tensors.js';
 import { runStages } from '../parts/run-stages.js';
 import { thinnedShape } from '../parts/thinning.js';
 import { resolvePremises, type Premises } from '../premises/premises.js';
-import { planKeyTiles } from '../structure/key-tile-test.js';
+import { planKeyTiles } from '../structure/key-tile-plan.js';
 import { structureLimits } from '../structure/structure-entries.js';
 import { usualFalseAlarmRate, type AuditOptions } from './audit-options.js';
 

@@ -3,7 +3,7 @@ import type { ProblemShape } from '../../problem/index.js';
 import { combinations, createCombinedBounds } from '../bounds/index.js';
 import type { ElementBounds, MeasuredBounds } from '../element-bounds.js';
 import type { RowStatistics } from '../row-statistics.js';
-import type { KeyTilePlan } from '../structure/key-tile-test.js';
+import type { KeyTilePlan } from '../structure/key-tile-plan.js';
 import { StructureJudge } from '../structure/structure.js';
 import type { StructureResult } from '../structure/structure-result.js';
 import { numberUnits, type RowSurvey, type RowUnits } from '../structure/survey-rows.js';

@@ -12,7 +12,8 @@ import { measureBounds, type MeasuredBounds, type RowsBoundVisitor } from '../el
 import type { GivenQuantity } from '../kernel-outputs.js';
 import type { Premises } from '../premises/premises.js';
 import { createRowStatistics, type RowStatistics } from '../row-statistics.js';
-import { testKeyTiles, type KeyTileGroup, type KeyTileLimits } from '../structure/key-tile-test.js';
+import type { KeyTileGroup, KeyTileLimits } from '../structure/key-tile-plan.js';
+import { testKeyTiles } from '../structure/key-tile-test.js';
 import { measureStructure, type StructurePart } from '../structure/measure-structure.js';
 import type { StructureLimits } from '../structure/structure-entries.js';
 import type { StructureResult } from '../structure/structure-result.js';

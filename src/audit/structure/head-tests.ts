@@ -3,14 +3,10 @@ import type { Problem } from '../../problem/index.js';
 import { type KernelBound, outputRounding } from '../bounds/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { Premises } from '../premises/premises.js';
-import {
-  type PooledProjections,
-  type RowProjections,
-  rowShareOfLargest,
-  type Variances,
-} from './pooled-projections.js';
+import type { PooledProjections } from './pooled-projections.js';
 import type { StructureLimits } from './structure-entries.js';
 import { ErrorPool, type ErrorPoolState } from './error-pool.js';
+import { type RowProjections, rowShareOfLargest, type Variances } from './row-tolerance.js';
 
 /** What the structure tests judge, and how strictly. */
 export interface StructureInput {

@@ -1,88 +1,18 @@
 import { forEachWeightTile, type WeightTile } from '../../../oracles/index.js';
 import { decodeTensor } from '../../formats/index.js';
+import { clipRanges, problemMask, type Problem } from '../../problem/index.js';
 import {
-  clipRanges,
-  problemMask,
-  rowPlaces,
-  type Problem,
-  type ProblemShape,
-} from '../../problem/index.js';
-import {
-  alarmDeviations,
   collectRow,
   collectWeights,
   Statistic,
-  structureTileRows,
   walkRows,
   type RowErrors,
 } from './structure-statistic.js';
-import { keyTileKeys, WorstResults, type StructureResult } from './structure-result.js';
-
-/**
- * Directions that are projected at once: each holds 128 × vDim numbers, and each walk over a block's
- * weights serves so many key tiles.
- */
-const directionsAtOnce = 4;
-
-/**
- * Key tiles per head that all blocks of queries are tested against. With more of them the blocks are
- * thinned out in proportion, so that the test costs about as much as the scale and bias tests do: a tile that a
- * kernel skips is skipped for (nearly) all queries of a head.
- */
-const fullyTestedTiles = 2;
+import type { KeyTileGroup, KeyTileLimits, TestedRows } from './key-tile-plan.js';
+import { WorstResults, type StructureResult } from './structure-result.js';
 
 /** Effects below this part of Σ w|v| are the walk's own roundings (2^-44). */
 const negligible = 2 ** -36;
-
-/**
- * Key tiles of a head at the most; where a head has few blocks of queries so many for each. Beyond that neighbouring tiles are
- * taken together, so that the test costs no more walks over long keys.
- */
-const mostTiles = 32;
-const tilesPerBlock = 8;
-
-/** Keys of a tile, of a head whose longest sequence has so many keys, and which has so many blocks of queries. */
-function tileKeysOf(keys: number, blocks: number): number {
-  const tiles = Math.ceil(keys / keyTileKeys);
-  if (tiles <= mostTiles) return keyTileKeys;
-  return keyTileKeys * Math.ceil(tiles / Math.min(mostTiles, tilesPerBlock * blocks));
-}
-
-/** Queries of one sequence, and the keys of that. */
-interface TestedRows {
-  readonly firstRow: number;
-  readonly rows: number;
-  readonly firstKey: number;
-  readonly keys: number;
-}
-
-/** The rows of a head, sequence by sequence. */
-function rowsBySequence(problem: Problem, shape: ProblemShape, head: number): TestedRows[] {
-  const placeOf = rowPlaces(problem, shape);
-  const all: TestedRows[] = [];
-  let last = -1;
-  for (let row = 0; row < shape.queries; row++) {
-    const { sequence, firstKey, keys } = placeOf(head, row);
-    const known = sequence === last ? all.pop() : undefined;
-    const firstRow = known?.firstRow ?? row;
-    all.push({ firstRow, rows: row + 1 - firstRow, firstKey, keys });
-    last = sequence;
-  }
-  return all;
-}
-
-/** The tested blocks of a sequence's rows: all of them, or some evenly spread up to the last. */
-function testedBlocks(all: TestedRows, tileKeys: number): TestedRows[] {
-  const blocks = Math.ceil(all.rows / structureTileRows);
-  const tiles = Math.ceil(all.keys / tileKeys);
-  if (tiles === 0) return [];
-  const count = Math.min(blocks, Math.max(1, Math.ceil((blocks * fullyTestedTiles) / tiles)));
-  return Array.from({ length: count }, (_, i) => {
-    const offset = structureTileRows * (Math.ceil(((i + 1) * blocks) / count) - 1);
-    const rows = Math.min(structureTileRows, all.rows - offset);
-    return { ...all, firstRow: all.firstRow + offset, rows };
-  });
-}
 
 /** Values from a key on, [keys × vDim]. */
 interface DecodedValues {
@@ -170,85 +100,6 @@ function addResult(
     statistic: signed / norm,
     threshold: tolerance / norm,
   });
-}
-
-/** Tiles of keys that are tested together, in all tested blocks of a head. */
-export interface KeyTileGroup {
-  /** Counted over [batch, heads]. */
-  readonly head: number;
-  /** Tiles are counted within each sequence. */
-  readonly firstTile: number;
-  readonly tiles: number;
-  readonly tileKeys: number;
-  /** The tested blocks of the head whose sequences have these tiles. */
-  readonly blocks: readonly TestedRows[];
-}
-
-/** What the statistics of key tiles are judged by. */
-export interface KeyTileLimits {
-  readonly ofBlock: number;
-  readonly ofHead: number;
-  /** Queries of a head. */
-  readonly queries: number;
-}
-
-/** What there is to test, group by group, and by which limits; nothing where no key tile could be missed. */
-export interface KeyTilePlan {
-  readonly groups: readonly KeyTileGroup[];
-  readonly limits: KeyTileLimits;
-}
-
-/**
- * Whether a sample of rows has so few of each head that a test of its key tiles would cost many times what all other
- * tests do.
- */
-export function isKeyTileTestLeftOut(
-  { rows }: Pick<Problem, 'rows'>,
-  shape: ProblemShape,
-): boolean {
-  const blocks = Math.ceil(shape.queries / structureTileRows);
-  const tiles = Math.ceil(shape.keys / keyTileKeys);
-  return rows !== undefined && blocks * fullyTestedTiles < tiles;
-}
-
-/**
- * Plans the tests of key tiles. All blocks of queries are tested against up to two key tiles; with more key tiles,
- * blocks are left out in proportion, never all of a head, and beyond 4096 keys neighbouring tiles are taken together. Problems
- * of a single key tile have none to miss. Tiles of packed sequences are counted within each, and those of one number
- * are pooled over all sequences.
- * @param share the probability of a false alarm, per scope
- */
-export function planKeyTiles(problem: Problem, shape: ProblemShape, share: number): KeyTilePlan {
-  const { batch, heads, queries, vDim } = shape;
-  const rowsOf = Array.from({ length: batch * heads }, (_, head) =>
-    rowsBySequence(problem, shape, head),
-  );
-  const longest = rowsOf.flat().reduce((most, { keys }) => Math.max(most, keys), 0);
-  const blockCounts = rowsOf.map((all) =>
-    all.reduce((count, { rows }) => count + Math.ceil(rows / structureTileRows), 0),
-  );
-  const fewest = blockCounts.reduce((least, count) => Math.min(least, count), Infinity);
-  const tileKeys = tileKeysOf(longest, fewest);
-  const tiles = Math.ceil(longest / tileKeys);
-  const blocksOf = rowsOf.map((all) => all.flatMap((one) => testedBlocks(one, tileKeys)));
-  const mostBlocks = blocksOf.reduce((most, blocks) => Math.max(most, blocks.length), 0);
-  const tests = batch * heads * tiles;
-  const limits = {
-    ofBlock: alarmDeviations(tests * mostBlocks, share),
-    ofHead: alarmDeviations(tests, share),
-    queries,
-  };
-  const isNone = tiles < 2 || queries === 0 || vDim === 0 || isKeyTileTestLeftOut(problem, shape);
-  if (isNone) return { groups: [], limits };
-  const groups = blocksOf.flatMap((all, head) =>
-    Array.from({ length: Math.ceil(tiles / directionsAtOnce) }, (_, i) => {
-      const firstTile = i * directionsAtOnce;
-      const count = Math.min(directionsAtOnce, tiles - firstTile);
-      const blocks = all.filter(({ keys }) => keys > firstTile * tileKeys);
-      return { head, firstTile, tiles: count, tileKeys, blocks };
-    }),
-  );
-  return { groups: groups.filter(({ blocks }) => blocks.length > 0), limits };
 }
 
 /** One block of a group: a problem of its own, with its errors. */

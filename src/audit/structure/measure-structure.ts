@@ -12,16 +12,15 @@ import {
   type StructureInput,
 } from './head-tests.js';
 import { createInstruments } from './instruments.js';
+import { PooledProjections, type PooledState } from './pooled-projections.js';
+import { RowCollector } from './row-projections.js';
 import {
   leastRowTolerance,
-  PooledProjections,
   rowTolerance,
   rowVariances,
-  type PooledState,
   type RowProjections,
   type Variances,
-} from './pooled-projections.js';
-import { RowCollector } from './row-projections.js';
+} from './row-tolerance.js';
 import {
   addProjection,
   instrumentCount,

@@ -12,12 +12,8 @@ import { outputPlaces } from './common-offset.js';
 import type { Premises } from '../premises/premises.js';
 import { ErrorPool, type NearlyEqual } from './error-pool.js';
 import type { Instrument } from './instruments.js';
-import {
-  smoothPlaces,
-  weightFamilies,
-  type PooledProjections,
-  type RowProjections,
-} from './pooled-projections.js';
+import type { PooledProjections } from './pooled-projections.js';
+import { smoothPlaces, weightFamilies, type RowProjections } from './row-tolerance.js';
 import { walkRows } from './structure-statistic.js';
 
 /** Numbers of fp64 between which squares and their inverses stay in its range with room to spare. */
