@@ -16,6 +16,9 @@ const quickTests = [
   'test/report/{audit-report,text}.test.ts',
 ];
 
+// Faults and laws of which a default run draws a sample are all tried on a mutant.
+process.env['TEST_EFFORT'] ??= '3';
+
 export default defineConfig({
   test: {
     include: process.env['MUTATION_TESTS']?.split(' ') ?? quickTests,

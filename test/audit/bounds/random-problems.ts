@@ -12,7 +12,7 @@ import { boundViolations } from './violations.js';
 import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
 
 /** Problems of all soundness tests together. */
-const boundProblems = fromEnvironment('BOUND_PROBLEMS', scaled(35));
+const boundProblems = fromEnvironment('BOUND_PROBLEMS', scaled(70));
 
 const fa4Configurations: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
   architecture: fc.constantFrom('sm_90', 'sm_100', 'sm_103'),

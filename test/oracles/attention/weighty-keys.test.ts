@@ -85,7 +85,7 @@ describe('scores beyond 2^40', () => {
             assertWithinRadii(problem, reference, solve, new RadiusUse());
         });
       }),
-      { seed: testSeed, numRuns: scaled(50) },
+      { seed: testSeed, numRuns: scaled(100) },
     );
   });
 
@@ -166,7 +166,7 @@ describe('dropped keys', () => {
             });
           },
         ),
-        { seed: testSeed, numRuns: scaled(30) },
+        { seed: testSeed, numRuns: scaled(60) },
       );
       expect(dropped).toBeGreaterThan(0);
       // The bound is of the right size: some draw uses more than a hundredth of it.
