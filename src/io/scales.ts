@@ -10,6 +10,7 @@ import {
 } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import { printable, quoted } from './messages.js';
+import { openTensorArgument, ownTensor } from './problem/tensor-argument.js';
 import type { TensorFile } from './tensor-file.js';
 
 /** Names of tensors and metadata of a problem file that scale q, k or v. */
@@ -17,8 +18,29 @@ export const scaleTensorNames: readonly string[] = scaledTensors.flatMap((name) 
   (['descale', 'block_scale', 'global_scale'] as const).map((kind) => scaleTensorName(name, kind)),
 );
 
+/** Descales that are elsewhere than in the problem's file: each a number, or `<file>[:<tensor>]`. */
+export type GivenDescales = Readonly<Partial<Record<ScaledTensor, string>>>;
+
+/** Whether a descale is given as a number. */
+function isNumber(text: string): boolean {
+  return text.trim() !== '' && !Number.isNaN(Number(text));
+}
+
+/** The names of scales in a problem's own file that are read. */
+export function ownScaleNames(given: GivenDescales = {}): readonly string[] {
+  return scaleTensorNames.flatMap((label) => {
+    const name = scaledTensors.find((one) => scaleTensorName(one, 'descale') === label);
+    const text = name === undefined ? undefined : given[name];
+    if (text === undefined) return [label];
+    const own = isNumber(text) ? null : ownTensor(text, label);
+    return own === null ? [] : [own];
+  });
+}
+
 /** How a problem's scales are read from a file. */
 export interface ScaleReading {
+  /** Descales that take the place of the file's. */
+  readonly given?: GivenDescales | undefined;
   /** What the file notes, by key. */
   readonly notes: Readonly<Record<string, string>>;
   /** A tensor that lies as q, k or v does in the file, as the problem has it: [batch, heads, rows, …]. */
@@ -40,13 +62,13 @@ function positive(text: string, where: string, isWhole: boolean): number {
 
 /**
  * The problem with the scales that a file has for it: tensors `q_descale`, `q_block_scale` and `q_global_scale`, and the
- * same of k and v, block scales also as exponents (E8M0, or bytes); metadata `q_descale` for a number, and `q_descale_block` for the rows that share a factor.
+ * same of k and v, or descales that are given in their place; block scales also as exponents (E8M0, or bytes); metadata `q_descale` for a number, and `q_descale_block` for the rows that share a factor.
  * @throws RequestError for factors that do not fit or mean nothing
  */
 export async function readScales(
   file: TensorFile,
   problem: Problem,
-  { notes, arrange }: ScaleReading,
+  { notes, arrange, given: elsewhere = {} }: ScaleReading,
 ): Promise<Problem> {
   const where = (key: string) => `${printable(file.path)}: metadata ${key}`;
   const note = (key: string, isWhole: boolean) =>
@@ -55,6 +77,11 @@ export async function readScales(
   for (const name of scaledTensors) {
     const read = async (kind: 'descale' | 'block_scale' | 'global_scale') => {
       const label = scaleTensorName(name, kind);
+      const text = kind === 'descale' ? elsewhere[name] : undefined;
+      if (text !== undefined) {
+        const tensor = await readGiven(file, text, label);
+        return liesAsElements(kind, tensor) ? arrange(name, tensor) : tensor;
+      }
       if (file.entries.has(label)) {
         const tensor = await readFactors(file, label, kind);
         return liesAsElements(kind, tensor) ? arrange(name, tensor) : tensor;
@@ -89,6 +116,17 @@ async function readFactors(file: TensorFile, label: string, kind: ScaleName): Pr
     n >= 0 && n < exponentNan ? 2 ** (n - exponentBias) : NaN,
   );
   return { format: 'fp32', shape, data: factors };
+}
+
+/** A descale that is given as a number, or as the place of a tensor. */
+async function readGiven(file: TensorFile, text: string, label: string): Promise<Tensor> {
+  if (isNumber(text)) return numberTensor(positive(text, `--${label.replace('_', '-')}`, false));
+  const source = await openTensorArgument(text, file, label);
+  try {
+    return await readFactors(source.file, source.name, 'descale');
+  } finally {
+    await source.close();
+  }
 }
 
 /** A number of a note is one of fp32, which kernels take. */

@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { decodeTensor, formats, decodeToFloat64, type Tensor } from '../../src/formats/index.js';
-import { openTensorFile, readProblem, writeProblem, writeSafetensors } from '../../src/io/index.js';
+import { problemSettings } from '../../src/cli/options/settings.js';
+import {
+  namesRead,
+  openTensorFile,
+  problemOutline,
+  readProblem,
+  unusedInputs,
+  writeProblem,
+  writeSafetensors,
+} from '../../src/io/index.js';
 import type { StoredTensor } from '../../src/problem/index.js';
 import { temporaryFolder } from './temporary-folder.js';
 
@@ -94,5 +103,59 @@ describe('inputs with block scales', () => {
     await expect(
       writeSafetensors(path, { x: { format: 'e2m1', shape: [3], data: data.slice(1) } }),
     ).rejects.toThrow('do not fill whole bytes');
+  });
+});
+
+describe('descales that are given', () => {
+  const shape = [1, 2, 4, 8];
+  const element: Tensor = { format: 'e4m3', shape, data: bytes(64, 0x7c) };
+  const factors = (...values: number[]): Tensor => ({
+    format: 'fp32',
+    shape: [values.length],
+    data: Float32Array.from(values),
+  });
+  const own = { q: element, k: element, v: element, q_descale: factors(3, 5), mine: factors(2, 7) };
+  /** The factor of the first element of each head. */
+  const ofHeads = (tensor: Tensor) => {
+    const values = decodeTensor(tensor);
+    const plain = decodeToFloat64(tensor.data, formats[tensor.format]);
+    return [0, 1].map((head) => values[32 * head]! / plain[32 * head]!);
+  };
+
+  it('take the place of those of the file: a number, its own tensor, or that of another', async () => {
+    const [path, other] = [folder.at('own.safetensors'), folder.at('other.safetensors')];
+    await writeSafetensors(path, own, { k_descale: '9' });
+    await writeSafetensors(other, { v_descale: factors(11, 13), else: factors(1, 1) });
+    const file = await openTensorFile(path);
+    const given = problemSettings({ qDescale: ':mine', kDescale: '0.5', vDescale: other });
+    const { q, k, v } = await readProblem(file, given);
+    expect([q, k, v].map(ofHeads)).toEqual([
+      [2, 7],
+      [0.5, 0.5],
+      [11, 13],
+    ]);
+    const without = await readProblem(file);
+    expect([without.q, without.k, without.v].map(ofHeads)).toEqual([
+      [3, 5],
+      [9, 9],
+      [1, 1],
+    ]);
+    // What an option replaces is not used, and is said; what it names is.
+    expect(unusedInputs(file, namesRead(file, given))).toMatchObject({
+      ofAttention: ['q_descale'],
+      unknown: [],
+    });
+    expect(unusedInputs(file, namesRead(file, {}))).toMatchObject({ unknown: ['mine'] });
+    // Its elements are not those of q, k and v alone.
+    expect(problemOutline(file, problemSettings({ qDescale: '2' }))).toBeNull();
+    for (const [text, message] of [
+      ['0', /--q-descale is "0"; give a positive finite number/],
+      ['-1', /--q-descale is "-1"; give a positive finite number/],
+      ['Infinity', /give a positive finite number/],
+      [':none', /none/],
+      ['missing.npy', /missing\.npy/],
+    ] as const)
+      await expect(readProblem(file, problemSettings({ qDescale: text }))).rejects.toThrow(message);
+    await file.close();
   });
 });

@@ -39,9 +39,20 @@ export function inputOption(name: ProblemInputName): keyof typeof tensorOptions 
   return key as keyof typeof tensorOptions;
 }
 
+/** The option of a descale: a number, or where its tensor is. */
+function descaleOption(name: string) {
+  return {
+    argument: '<x|file[:tensor]>',
+    description: `what elements of ${name} are multiplied by: a number, or factors`,
+  } as const satisfies OptionRow;
+}
+
 /** The options of what a problem may have beside q, k and v. */
 export const inputOptions = optionRows({
   ...tensorOptions,
+  qDescale: descaleOption('q'),
+  kDescale: descaleOption('k'),
+  vDescale: descaleOption('v'),
   prefix: {
     argument: '<n>',
     description: 'keys that every query sees, whatever causal and window',

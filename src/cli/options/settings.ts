@@ -44,6 +44,11 @@ export function problemSettings(options: ProblemOptions): ProblemSettings {
         return text === undefined ? [] : [[name, text]];
       }),
     ),
+    descales: {
+      ...(options.qDescale !== undefined && { q: options.qDescale }),
+      ...(options.kDescale !== undefined && { k: options.kDescale }),
+      ...(options.vDescale !== undefined && { v: options.vDescale }),
+    },
     ignored: options.ignore,
   };
 }

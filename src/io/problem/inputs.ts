@@ -1,4 +1,4 @@
-import { scaleTensorNames } from '../scales.js';
+import { ownScaleNames, type GivenDescales } from '../scales.js';
 import type { TensorFile } from '../tensor-file.js';
 import { ownTensor } from './tensor-argument.js';
 
@@ -41,6 +41,8 @@ export const problemInputNames = Object.keys(problemInputs) as readonly ProblemI
 export interface InputChoice {
   /** Inputs that are elsewhere than under their names in the problem's file, as `<file>[:<tensor>]`. */
   readonly inputs?: Readonly<Partial<Record<ProblemInputName, string>>> | undefined;
+  /** Descales that take the place of the file's. */
+  readonly descales?: GivenDescales | undefined;
   /** Names of tensors and metadata of the problem's file that are left out. */
   readonly ignored?: readonly string[] | undefined;
 }
@@ -71,7 +73,9 @@ export interface ReadNames {
 /** The names of a file that `readProblem` reads. */
 export function namesRead(file: TensorFile, choice: InputChoice): ReadNames {
   const has = (name: ProblemInputName) => inputOf(file, name, choice) !== null;
-  const scales = scaleTensorNames.filter((name) => choice.ignored?.includes(name) !== true);
+  const scales = ownScaleNames(choice.descales).filter(
+    (name) => choice.ignored?.includes(name) !== true,
+  );
   return {
     tensors: [
       ...problemInputNames.flatMap((name) => {

@@ -21,8 +21,9 @@ function unreadTensor(file: TensorFile, name: string): Tensor | null {
 
 /** Whether a file has anything that is read beside q, k and v. */
 function hasMore(file: TensorFile, settings: ProblemSettings): boolean {
-  const { ignored = [] } = settings;
+  const { ignored = [], descales = {} } = settings;
   return (
+    Object.keys(descales).length > 0 ||
     problemInputNames.some((name) => inputOf(file, name, settings) !== null) ||
     scaleTensorNames.some((name) => file.entries.has(name) && !ignored.includes(name)) ||
     Object.keys(keptNotes(file, settings)).some((key) => /^[qkv]_.*scale/.test(key))

@@ -60,6 +60,7 @@ async function readWith(
     readScales(withoutIgnored(file, settings), problem, {
       notes: keptNotes(file, settings),
       arrange,
+      given: settings.descales,
     });
   if (!hasSequences(inputs)) {
     const tensors = await readBatches(file, headsFirst);
