@@ -20,8 +20,7 @@ export {
   type BoundPartRequest,
   type BoundSettings,
 } from './parts/bound-parts.js';
-export { firstRowOf, type Part } from './parts/part-plan.js';
-export { partShape } from './parts/audit-stages.js';
+export { firstRowOf, partShape, type Part } from './parts/part-plan.js';
 export type { PartRunner } from './parts/run-stages.js';
 export {
   auditableLse,
@@ -107,18 +106,15 @@ export {
   declarationFlags,
   describeDeclaration,
   parseDeclaration,
+} from './premises/declaration.js';
+export {
   premiseNames,
   premisePresets,
   premiseWords,
   type PremiseName,
 } from './premises/premise-words.js';
-export {
-  factorsError,
-  premisesByFormat,
-  problemPremises,
-  resolvePremises,
-  type Premises,
-} from './premises/premises.js';
+export { factorsError, premisesByFormat, type Premises } from './premises/premises.js';
+export { problemPremises, resolvePremises } from './premises/resolve-premises.js';
 export {
   spreadScopes,
   testSpread,

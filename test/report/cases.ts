@@ -23,11 +23,9 @@ import {
 import {
   createAuditReport,
   createExecutionFailureReport,
-  type AuditReport,
-  type JudgedReport,
-  type Provenance,
   withSplits,
-} from '../../src/report/json/audit-report.js';
+} from '../../src/report/json/create-audit-report.js';
+import type { AuditReport, JudgedReport, Provenance } from '../../src/report/json/audit-report.js';
 import type { ComparedOutput } from '../../src/report/html/index.js';
 import { createOutputComparer } from '../../src/jobs/index.js';
 import type { ReportedSplits } from '../../src/report/json/reported-splits.js';

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { formatNumber } from '../../src/words/index.js';
 import { renderAudit, type AuditRenderOptions } from '../../src/report/text/audit.js';
 import { displayWidth } from '../../src/words/plain-text.js';
-import { testWords } from '../../src/report/text/audit-tests.js';
+import { testWords } from '../../src/report/text/test-words.js';
 import { sampled, scaled } from '../setup/effort.js';
 import {
   executionFailure,

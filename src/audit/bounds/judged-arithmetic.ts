@@ -1,6 +1,7 @@
 import type { FormatName } from '../../formats/index.js';
 import type { Problem } from '../../problem/index.js';
-import { anyDropout, type Premises, problemPremises } from '../premises/premises.js';
+import { anyDropout, type Premises } from '../premises/premises.js';
+import { problemPremises } from '../premises/resolve-premises.js';
 import {
   type KernelArithmetic,
   type KernelModel,

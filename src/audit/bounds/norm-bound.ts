@@ -20,7 +20,8 @@ import { createAddends, type Addends } from './addend.js';
 import { createKeyExtents, euclideanNorm, type KeyExtents } from './key-extents.js';
 import { tileRows } from './memory.js';
 import { createSharedMaximum } from './row-units.js';
-import { anyDropout, factorsError, problemPremises, type Premises } from '../premises/premises.js';
+import { anyDropout, factorsError, type Premises } from '../premises/premises.js';
+import { problemPremises } from '../premises/resolve-premises.js';
 import type { DropoutArithmetic } from '../../../kernels/index.js';
 
 /** The worst-case bound of one row, before it is spread over the columns. */

@@ -1,8 +1,8 @@
 import type { Diagnosis } from '../diagnosis/index.js';
 import { judgedQuantities, type JudgedOutputs, type JudgedQuantity } from '../judge-quantity.js';
 import type { Coordinates } from '../kernel-outputs.js';
-import { partShape } from '../parts/audit-stages.js';
 import type { PartTensors } from '../parts/measure-part.js';
+import { partShape } from '../parts/part-plan.js';
 import { referenceRows } from '../parts/reference-rows.js';
 import { conclude, type Judgement, type KnownCause } from './conclude.js';
 import { measureHere, planAudit, type PreparedAudit } from './plan-audit.js';

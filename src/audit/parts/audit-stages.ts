@@ -8,8 +8,8 @@ import { StructureJudge } from '../structure/structure.js';
 import type { StructureResult } from '../structure/structure-result.js';
 import { numberUnits, type RowSurvey, type RowUnits } from '../structure/survey-rows.js';
 import type { PartRequest, PartResults, PartSettings } from './measure-part.js';
-import { firstRowOf, placedInWhole, type Part } from './part-plan.js';
-import { referenceRows } from './reference-rows.js';
+import { firstRowOf, partShape, placedInWhole, type Part } from './part-plan.js';
+import { emptyReference, fillReference, referenceRows } from './reference-rows.js';
 import { placedAmongAll, thinnedPart, thinnedReference, thinnedShape } from './thinning.js';
 
 /** Requests that do not depend on one another. */
@@ -43,47 +43,6 @@ export interface Measured {
   readonly rows: RowStatistics | null;
   /** [batch, heads, queries, vDim] of the rows that statistics are made of; null where it was not asked for. */
   readonly yardstick: Float64Array | null;
-}
-
-/** The sizes of a part of a problem. */
-export function partShape(shape: ProblemShape, { head, rows }: Part): ProblemShape {
-  if (head === null) return shape;
-  return { ...shape, batch: 1, heads: 1, kvHeads: 1, groupSize: 1, queries: rows };
-}
-
-/** A reference of zeros, to be filled. */
-export function emptyReference(shape: ProblemShape): AttentionReference {
-  const { batch, heads, queries, vDim } = shape;
-  const rows = batch * heads * queries;
-  const numbers = (length: number) => new Float64Array(length);
-  return {
-    shape,
-    quantities: {
-      out: {
-        values: numbers(rows * vDim),
-        radius: numbers(rows * vDim),
-        magnitude: numbers(rows * vDim),
-      },
-      lse: { values: numbers(rows), radius: numbers(rows), magnitude: null },
-    },
-    maximum: numbers(rows),
-    denominator: numbers(rows),
-    level: new Uint8Array(rows),
-  };
-}
-
-/** Writes a part's reference to where its rows are. */
-export function fillReference(to: AttentionReference, part: AttentionReference, row: number): void {
-  const { vDim } = to.shape;
-  const { out, lse } = to.quantities;
-  out.values.set(part.quantities.out.values, row * vDim);
-  out.radius.set(part.quantities.out.radius, row * vDim);
-  out.magnitude.set(part.quantities.out.magnitude, row * vDim);
-  lse.values.set(part.quantities.lse.values, row);
-  lse.radius.set(part.quantities.lse.radius, row);
-  to.maximum.set(part.maximum, row);
-  to.denominator.set(part.denominator, row);
-  to.level.set(part.level, row);
 }
 
 /** Rows [first, first + rows) of what is known of rows. */

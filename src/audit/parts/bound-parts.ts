@@ -2,12 +2,11 @@ import { attentionOracle, type Accuracy, type AttentionReference } from '../../.
 import { problemShape, type Problem, type ProblemShape } from '../../problem/index.js';
 import { forEachRowsBound, type KernelArithmetic, type RowsBound } from '../bounds/index.js';
 import type { RowsBoundVisitor } from '../element-bounds.js';
-import { emptyReference, fillReference, partShape } from './audit-stages.js';
 import { headRows } from './head-rows.js';
 import { copiedBound } from './measure-apart.js';
-import { firstRowOf, planParts, type Part } from './part-plan.js';
+import { firstRowOf, partShape, planParts, type Part } from './part-plan.js';
 import { visitInWhole } from './part-tensors.js';
-import { referenceRows } from './reference-rows.js';
+import { emptyReference, fillReference, referenceRows } from './reference-rows.js';
 import type { PartRunner, StageProgress } from './run-stages.js';
 
 /** The exact values of a part, or, where they are known, the bounds of its elements. */

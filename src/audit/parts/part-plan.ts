@@ -62,3 +62,9 @@ export function placedInWhole<T extends Placed>(
     lastRow: result.lastRow + firstRow,
   }));
 }
+
+/** The sizes of a part of a problem. */
+export function partShape(shape: ProblemShape, { head, rows }: Part): ProblemShape {
+  if (head === null) return shape;
+  return { ...shape, batch: 1, heads: 1, kvHeads: 1, groupSize: 1, queries: rows };
+}

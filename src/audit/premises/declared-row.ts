@@ -16,7 +16,8 @@ import {
   scoreLaw,
 } from '../../problem/index.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
-import { resolvePremises, workingFormat } from './premises.js';
+import { workingFormat } from './premises.js';
+import { resolvePremises } from './resolve-premises.js';
 
 /** A rounding to a format. */
 export type Rounder = (x: number) => number;

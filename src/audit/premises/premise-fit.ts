@@ -4,7 +4,7 @@ import { createDeclaredRows } from './declared-row.js';
 import { formatRoughly } from '../../words/index.js';
 import type { GivenOutputs } from '../kernel-outputs.js';
 import type { PremiseDeclaration } from '../../../kernels/index.js';
-import { declarationFlags, describeDeclaration } from './premise-words.js';
+import { declarationFlags, describeDeclaration } from './declaration.js';
 
 /** What a failed output would pass as. */
 export interface PremiseFit {

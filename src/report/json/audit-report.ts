@@ -8,21 +8,13 @@ import type {
 } from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { FormatName } from '../../formats/index.js';
-import type { Problem } from '../../problem/index.js';
-import {
-  qualifiedSentence,
-  reportedProblem,
-  type ReportedProblem,
-  type ReportWarning,
-  type UnusedNames,
-  unusedWarnings,
-} from './reported-problem.js';
-import { reportedSample, type ReportedSample } from './reported-sample.js';
-import { type Reported, toReported } from './report-number.js';
+import type { ReportedProblem, ReportWarning, UnusedNames } from './reported-problem.js';
+import type { ReportedSample } from './reported-sample.js';
+import type { Reported } from './report-number.js';
 import type { ReportedComparison } from './reported-comparison.js';
-import { splitFindings, splitNotes, type ReportedSplits } from './reported-splits.js';
-import { withoutWord, type VerdictWord } from './verdict-word.js';
-import { reportedOutput, type ReportedOutput, type ReportedVectors } from './reported-outputs.js';
+import type { ReportedSplits } from './reported-splits.js';
+import type { ReportedOutput, ReportedVectors } from './reported-outputs.js';
+import type { VerdictWord } from './verdict-word.js';
 
 /** A tensor that was judged, and the file it came from. */
 export interface TensorSource {
@@ -110,7 +102,7 @@ export interface JudgedReport extends ReportHead {
 }
 
 /** The report of a live kernel whose process failed before there was an output to judge. */
-interface ExecutionFailureReport extends ReportHead {
+export interface ExecutionFailureReport extends ReportHead {
   readonly outputs: null;
   readonly sequences?: never;
   readonly baselines: null;
@@ -127,147 +119,6 @@ interface ExecutionFailureReport extends ReportHead {
  * or infinite are `ReportNumber`s.
  */
 export type AuditReport = JudgedReport | ExecutionFailureReport;
-
-function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
-  return Object.entries(outputs).flatMap(([name, source]) => {
-    if (source === null) return [];
-    const { path, tensor, sha256, format } = source;
-    return [{ name, path: command === null ? path : null, tensor, sha256, format }];
-  });
-}
-
-function reportedDiagnosis(diagnosis: Verdict['diagnosis']): Verdict['diagnosis'] {
-  if (diagnosis === null) return null;
-  const { id, equivalents, technique, sentence, evidence, candidates } = diagnosis;
-  return {
-    id,
-    equivalents: [...equivalents],
-    technique,
-    sentence,
-    evidence: [...evidence],
-    candidates: candidates.map((one) => ({ ...one })),
-  };
-}
-
-function reportHead(
-  problem: Problem,
-  provenance: Provenance,
-  verdict: ReportHead['verdict'],
-): ReportHead {
-  const { path, sha256 } = provenance.problem;
-  const warnings = unusedWarnings(provenance.unused ?? null);
-  return {
-    kind: 'audit',
-    schemaVersion: 2,
-    tool: { name: 'flashproof', version: provenance.version },
-    created: (provenance.created ?? new Date()).toISOString(),
-    seconds: provenance.seconds,
-    inputs: {
-      problem: { path, sha256 },
-      outputs: reportedSources(provenance),
-      command: provenance.command,
-    },
-    problem: reportedProblem(problem),
-    sample: provenance.sample ? reportedSample(provenance.sample) : null,
-    verdict: {
-      pass: verdict.pass,
-      judged: verdict.judged,
-      sentence: qualifiedSentence(verdict.sentence, warnings),
-      findings: verdict.findings.map((finding) => ({ ...finding })),
-      diagnosis: reportedDiagnosis(verdict.diagnosis),
-      premise: verdict.premise,
-      notes: verdict.notes,
-      untested: verdict.untested,
-    },
-    warnings,
-  };
-}
-
-/**
- * The report of an audit, sharing no data with it.
- * @throws RequestError when the problem's shapes do not fit together
- */
-export function createAuditReport(
-  problem: Problem,
-  audit: Audit,
-  provenance: Provenance,
-  techniques: TechniqueTable | null = null,
-): JudgedReport {
-  return {
-    ...reportHead(problem, provenance, audit.verdict),
-    outputs: Object.values(audit.outputs)
-      .filter((judged) => judged !== null && judged !== undefined)
-      .map(reportedOutput) as unknown as JudgedReport['outputs'],
-    ...(audit.sequences === null
-      ? {}
-      : { sequences: audit.sequences.map((usage) => toReported(usage)) }),
-    baselines: toReported(audit.baselines),
-    oracle: toReported(audit.oracle),
-    falseAlarmRate: audit.falseAlarmRate,
-    arithmetic: audit.arithmetic,
-    techniques: techniques === null ? null : toReported(techniques),
-    comparison: null,
-    splits: null,
-  };
-}
-
-/**
- * The report of a live kernel that gave no output: a fail, with `reason` (a clause without its full
- * stop) as the only finding.
- * @throws RequestError when the problem's shapes do not fit together
- */
-export function createExecutionFailureReport(
-  problem: Problem,
-  reason: string,
-  provenance: Provenance,
-): ExecutionFailureReport {
-  return {
-    ...reportHead(problem, provenance, {
-      pass: false,
-      sentence: `FAIL: ${reason}.`,
-      findings: [{ quantity: null, test: 'execution', isWorstCase: true, statement: reason }],
-      judged: false,
-      diagnosis: null,
-      premise: null,
-      notes: [],
-      untested: [],
-    }),
-    outputs: null,
-    baselines: null,
-    oracle: null,
-    falseAlarmRate: null,
-    arithmetic: null,
-    techniques: null,
-    comparison: null,
-    splits: null,
-  };
-}
-
-/** A report with the parts of a split problem, which fails where they do. */
-export function withSplits(report: JudgedReport, splits: ReportedSplits): JudgedReport {
-  const { verdict } = report;
-  const found = splitFindings(splits, verdict.pass);
-  const findings: readonly ReportedFinding[] = found.map(({ test, statement }) => ({
-    quantity: null,
-    test,
-    isWorstCase: true,
-    statement,
-  }));
-  const notes = [...verdict.notes, ...splitNotes(splits)];
-  if (findings.length === 0) return { ...report, splits, verdict: { ...verdict, notes } };
-  const said = withoutWord(verdict.sentence);
-  return {
-    ...report,
-    splits,
-    verdict: {
-      ...verdict,
-      pass: false,
-      sentence: `FAIL: ${findings[0].statement}; of the output: ${said}`,
-      findings: [...findings, ...verdict.findings],
-      notes,
-    },
-  };
-}
 
 /** PASS or FAIL, or neither where no element of an output had a bound. */
 export function verdictWord({ verdict, outputs }: AuditReport): VerdictWord {

@@ -1,7 +1,5 @@
 export {
   type AuditReport,
-  createAuditReport,
-  createExecutionFailureReport,
   type JudgedReport,
   type Provenance,
   type ReportedFinding,
@@ -9,8 +7,12 @@ export {
   type ReportedSource,
   type TensorSource,
   verdictWord,
-  withSplits,
 } from './audit-report.js';
+export {
+  createAuditReport,
+  createExecutionFailureReport,
+  withSplits,
+} from './create-audit-report.js';
 export {
   describePartKeys,
   reportedSplits,

@@ -21,7 +21,8 @@ import {
   type ReportedVectors,
 } from '../json/index.js';
 import { heading, type Section } from '../layout/index.js';
-import { closestTest, testLabel } from './audit-tests.js';
+import { closestTest } from './audit-tests.js';
+import { testLabel } from './test-words.js';
 
 /** What else there is to know; null when nothing is. */
 export function notesSection({ verdict }: Pick<AuditReport, 'verdict'>): Section | null {
