@@ -12,13 +12,8 @@ import { randomValues } from '../problems/index.js';
 import { arrangedViolation } from './compare-runs.js';
 import { NotApplicable, type Law, type LawCase, type LawTools } from './law.js';
 import { takesMasks } from './promised-problem.js';
-import {
-  indices,
-  replaceElements,
-  specialBits,
-  specialValuesOf,
-  spreadChoice,
-} from './transform-problem.js';
+import { replaceElements, specialBits, specialValuesOf } from './replace-elements.js';
+import { indices, spreadChoice } from './transform-problem.js';
 
 /** Queries that the choices of a law of hidden keys select among. */
 const hiddenKeyChoices = 32;

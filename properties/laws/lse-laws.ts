@@ -9,7 +9,8 @@ import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { isPromised, requirePromised } from './promised-problem.js';
 import { exactAttention, judgedViolation, storingError } from './within-bound.js';
 import { scoreRanges, type ScoreRange } from './score-range.js';
-import { arrangeProblem, copyProblem, indices, replaceElements } from './transform-problem.js';
+import { replaceElements } from './replace-elements.js';
+import { arrangeProblem, copyProblem, indices } from './transform-problem.js';
 
 /** Shares of the keys that are left, of one part more. */
 const shares = 8;

@@ -6,7 +6,8 @@ import { compareRuns, describeDifference } from './compare-runs.js';
 import { NotApplicable, type KernelRun, type Law } from './law.js';
 import { admittedArithmetic, storingError, worstCaseViolation } from './within-bound.js';
 import { decodedRows, firstKeyRow, largestAddend } from './score-range.js';
-import { copyProblem, replaceElements } from './transform-problem.js';
+import { replaceElements } from './replace-elements.js';
+import { copyProblem } from './transform-problem.js';
 
 function withOnes(problem: Problem): Problem {
   const copy = copyProblem(problem);

@@ -14,7 +14,7 @@ import {
   specialBits,
   specialValuesOf,
   type ElementPlace,
-} from './transform-problem.js';
+} from './replace-elements.js';
 
 /** Places in a tensor that are tried, of each kind of special value in each tensor. */
 const placeChoices = 16;

@@ -15,13 +15,13 @@ import {
   type LawStrength,
   type RegimeName,
 } from '../../../properties/index.js';
+import { replaceElements } from '../../../properties/laws/replace-elements.js';
 import {
   arrangeProblem,
   arrangeReference,
   copyProblem,
   indices,
   permutation,
-  replaceElements,
   spreadChoice,
 } from '../../../properties/laws/transform-problem.js';
 import { isPromised } from '../../../properties/laws/promised-problem.js';
