@@ -73,7 +73,7 @@ export function drawForm(
 }
 
 /** Forms that a kernel takes, plain ones: what problems are posed in that come in none. */
-export function plainForm(features: readonly FeatureKind[]): StoredForm | null {
+function plainForm(features: readonly FeatureKind[]): StoredForm | null {
   if (features.includes('packed')) return null;
   if (features.includes('paged'))
     return { queries: { kind: 'padded' }, keys: { kind: 'paged', pageSize: 16 } };

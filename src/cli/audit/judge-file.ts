@@ -1,13 +1,11 @@
 import { availableParallelism } from 'node:os';
 import type { Identification } from '../../attribution/index.js';
 import {
-  type DeclaredFormats,
   hashTensorFile,
   namesRead,
   openTensorFile,
   problemLayout,
   problemNote,
-  type ProblemSettings,
   type ReadNames,
   readProblem,
   unusedInputs,
@@ -17,14 +15,12 @@ import {
   auditKernel,
   declaredArithmetic,
   declaredModel,
-  isModel,
   modelNamed,
   secondsSince,
   type ArithmeticRequest,
   type AuditCallbacks,
   type AuditResult,
   type MeasuredModel,
-  type RowsRequest,
 } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { ComparedOutput } from '../../report/html/index.js';
@@ -37,17 +33,10 @@ import {
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { gatherSketch, type AuditSketch } from '../../report/text/index.js';
 import type { TensorReading } from '../files/file-tensors.js';
-import { rejectClashes } from '../options/given-options.js';
-import type { CommandContext } from '../options/command-rows.js';
-import {
-  declaredFormats,
-  kernelSettings,
-  problemSettings,
-  rowsRequest,
-} from '../options/settings.js';
-import { parsePositive, parseProbability } from '../options/parse-values.js';
+import { kernelSettings } from '../options/settings.js';
 import { terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
+import type { AuditSettings } from './audit-settings.js';
 import { createComparison, type OutputComparison } from './compared-outputs.js';
 import {
   emulateOutputs,
@@ -57,53 +46,9 @@ import {
   readOutputs,
   type JudgedOutputs,
 } from './judged-outputs.js';
-import { auditOptions, type AuditCommandOptions } from './options.js';
+import type { AuditCommandOptions } from './options.js';
 import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, naturalLse, readSplits } from './split-results.js';
-
-/** What the options say: the same for every file that is judged by them. */
-export interface AuditSettings {
-  readonly options: AuditCommandOptions;
-  readonly context: CommandContext;
-  readonly problem: ProblemSettings;
-  readonly formats: DeclaredFormats;
-  readonly timeoutSeconds: number;
-  readonly falseAlarmRate: number;
-  readonly rows: RowsRequest;
-}
-
-/** @throws RequestError for options that do not go together, or do not parse */
-export function auditSettings(
-  options: AuditCommandOptions,
-  context: CommandContext,
-): AuditSettings {
-  const { kernel, as } = options;
-  rejectClashes(auditOptions, options, {
-    set: () => kernel !== undefined || (as !== undefined && isModel(as, context.models)),
-  });
-  return {
-    options,
-    context,
-    problem: problemSettings(options),
-    timeoutSeconds: parsePositive(options.timeout, '--timeout'),
-    falseAlarmRate: parseProbability(options.falseAlarmRate, '--false-alarm-rate'),
-    formats: declaredFormats(options),
-    rows: rowsRequest(options),
-  };
-}
-
-/** The stages of an audit, and how long they take beside each other; last what has no progress. */
-export function auditStages({
-  identify,
-}: AuditCommandOptions): readonly (readonly [string, number])[] {
-  return [
-    ['oracle', 2],
-    ['structure', 5],
-    ['bounds', 4],
-    ...(identify === true ? [['identification', 12] as const] : []),
-    ['report', 1],
-  ];
-}
 
 /** What was found of one file: its report, and what goes beside it. */
 export interface JudgedFile {

@@ -6,14 +6,9 @@ import { renderAudit } from '../../report/text/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { readCampaign } from '../options/campaign.js';
+import { auditSettings, auditStages, type AuditSettings } from './audit-settings.js';
 import { expandFiles, isPattern } from './file-list.js';
-import {
-  auditSettings,
-  auditStages,
-  judgeFile,
-  type AuditSettings,
-  type JudgedFile,
-} from './judge-file.js';
+import { judgeFile, type JudgedFile } from './judge-file.js';
 import type { AuditCommandOptions } from './options.js';
 
 /** Exit statuses of an audit. */

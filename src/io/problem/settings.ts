@@ -110,11 +110,18 @@ export function parseScale(text: string, name = 'scale'): number {
   return parseNumber(text, name);
 }
 
-/** The settings that a file's metadata may note, by their keys there. */
-export const settingNotes = [
-  ...['scale', 'causal', 'window', 'softcap', 'layout', 'prefix'],
-  ...['dropout_p', 'block_q', 'block_k', 'lse_sink'],
-] as const;
+/** The keys of a file's metadata that note settings. */
+type SettingNote =
+  | 'scale'
+  | 'causal'
+  | 'window'
+  | 'softcap'
+  | 'layout'
+  | 'prefix'
+  | 'dropout_p'
+  | 'block_q'
+  | 'block_k'
+  | 'lse_sink';
 
 /**
  * The settings a file notes about itself: keys of its metadata, or the same keys of a JSON object under `meta`, as
@@ -122,10 +129,7 @@ export const settingNotes = [
  */
 export function fileSettings(file: TensorFile, choice: InputChoice = {}): ProblemSettings {
   const notes = keptNotes(file, choice);
-  const note = <T>(
-    key: (typeof settingNotes)[number],
-    parse: (text: string, name: string) => T,
-  ): T | undefined =>
+  const note = <T>(key: SettingNote, parse: (text: string, name: string) => T): T | undefined =>
     Object.hasOwn(notes, key)
       ? parse(notes[key], `${printable(file.path)}: metadata ${key}`)
       : undefined;

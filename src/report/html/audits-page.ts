@@ -4,6 +4,7 @@ import {
   fileFigures,
   fileReason,
   fileWord,
+  wordOf,
   type AuditedFile,
   type AuditsReport,
 } from '../json/index.js';
@@ -82,7 +83,7 @@ function failureSection({ path, report }: AuditedFile): Content {
  */
 export function renderAuditsPage(report: AuditsReport, pageOf: PageOf): string {
   const { verdict, files, tool, created, seconds } = report;
-  const [word] = /^[A-Z ]+/.exec(verdict.sentence) ?? [''];
+  const word = wordOf(verdict);
   const caption = 'Files in the order in which they were given';
   const table = element(
     'div',

@@ -60,7 +60,7 @@ function clause(count: number, singular: string, plural: string): string {
 }
 
 /** Whether all files pass, and a sentence that says what became of them. */
-export function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdict'] {
+function filesVerdict(files: readonly AuditedFile[]): AuditsReport['verdict'] {
   const counts = countFiles(files);
   const { passed, failed, wrong } = counts;
   const pass = passed === files.length && passed > 0;

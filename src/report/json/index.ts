@@ -27,7 +27,6 @@ export {
   createAuditsReport,
   fileFigures,
   fileReason,
-  filesVerdict,
   fileWord,
   isUnjudged,
   type AuditedFile,

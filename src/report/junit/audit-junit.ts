@@ -79,7 +79,7 @@ function listedQuantities(report: AuditReport): readonly Words[] {
 }
 
 /** Whether a finding is of the parts of a split problem, or of their merge. */
-export function isOfParts({ test }: Pick<ReportedFinding, 'test'>): boolean {
+function isOfParts({ test }: Pick<ReportedFinding, 'test'>): boolean {
   return test === 'split-part' || test === 'split-merge';
 }
 

@@ -3,6 +3,7 @@ import {
   fileFigures,
   fileReason,
   fileWord,
+  wordOf,
   type AuditedFile,
   type AuditsReport,
 } from '../json/index.js';
@@ -38,7 +39,7 @@ export function renderAudits(report: AuditsReport, options: RenderOptions = {}):
   const { verdict, files, tool, seconds, created } = report;
   const rows: TableRow[] = [headings.map((text) => heading(text)), ...files.map(fileRow)];
   const lines = wrapText(plainText(verdict.sentence), setting.columns);
-  const [word] = /^[A-Z ]+/.exec(verdict.sentence) ?? [''];
+  const word = wordOf(verdict);
   return joinBlocks([
     paintVerdict(lines, word, verdict.pass, setting),
     setting.table(rows, ['left', 'right', 'right', 'left']),

@@ -36,7 +36,7 @@ function versionRow(version: ReportedVersion): TableRow {
 }
 
 /** The outputs side by side: how far each is from the exact one. */
-export function versionsSection({ outputs }: ReportedComparison): Section {
+function versionsSection({ outputs }: ReportedComparison): Section {
   const head = ['Compared', 'rms error', 'largest', 'ulps', 'bound used', 'verdict'];
   return { rows: [head.map(heading), ...outputs.map(versionRow)], numberColumns: 4 };
 }
