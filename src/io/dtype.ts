@@ -13,7 +13,7 @@ export interface DtypeFacts {
   /** The format its elements have, or null when they are no floating-point numbers we know. */
   readonly format: FormatName | null;
   /** The formats a caller may declare such elements to have. */
-  readonly declarable: readonly FormatName[];
+  readonly declarable: readonly DeclaredFormat[];
   /** The whole numbers that its elements are; null when they are none. */
   readonly whole: WholeDtype | null;
   /** What the elements are, for messages, as in `holds ${holds}`. */
@@ -23,10 +23,11 @@ export interface DtypeFacts {
 }
 
 /** The formats stored in a container of so many bits. */
-function formatsOfWidth(bits: number): FormatName[] {
-  return Object.values(formats)
+function formatsOfWidth(bits: number): DeclaredFormat[] {
+  const named = Object.values(formats)
     .filter((format) => 8 * bytesInMemory(format) === bits)
     .map((format) => format.name);
+  return bits === 8 ? [...named, packedFormat] : named;
 }
 
 const convert = 'convert it to a floating-point dtype before saving, or leave it out';
@@ -74,8 +75,20 @@ export function opaqueDtype(
   return { bits, format: null, declarable: [], whole: null, holds, mend };
 }
 
+/** e2m1, two elements in a byte with the first in its low half, as PyTorch's float4_e2m1fn_x2 stores them. */
+export const packedFormat = 'e2m1x2';
+
+/** A format that a caller may declare a tensor to have. */
+export type DeclaredFormat = FormatName | typeof packedFormat;
+
+/** Names of the formats that may be declared. */
+export const declaredFormatNames: readonly DeclaredFormat[] = [
+  ...(Object.keys(formats) as FormatName[]),
+  packedFormat,
+];
+
 /** The formats a caller declares tensors to have, by tensor name. */
-export type DeclaredFormats = Readonly<Record<string, FormatName>>;
+export type DeclaredFormats = Readonly<Record<string, DeclaredFormat>>;
 
 /**
  * Checks that every declaration names a tensor of the file and a known format.
@@ -87,10 +100,10 @@ export function checkDeclarations(
   names: ReadonlySet<string>,
 ): void {
   for (const [name, format] of Object.entries(declared)) {
-    if (!Object.hasOwn(formats, format))
+    if (!declaredFormatNames.includes(format))
       throw new RequestError(
         `${tensorIn(path, name)}: declared format ${quoted(String(format))} is unknown; ` +
-          `use one of ${Object.keys(formats).join(', ')}`,
+          `use one of ${declaredFormatNames.join(', ')}`,
       );
     if (!names.has(name))
       throw new RequestError(
@@ -102,7 +115,7 @@ export function checkDeclarations(
 
 /** What a tensor's elements are read as, or why they cannot be read. */
 export type Reading =
-  | { readonly format: FormatName; readonly refusal: null }
+  | { readonly format: FormatName; readonly refusal: null; readonly isPacked?: boolean }
   | { readonly format: null; readonly refusal: string };
 
 /**
@@ -118,6 +131,12 @@ interface StoredName {
   readonly path: string;
   readonly name: string;
   readonly dtype: string;
+}
+
+function readAs(format: DeclaredFormat): Reading {
+  return format === packedFormat
+    ? { format: 'e2m1', refusal: null, isPacked: true }
+    : { format, refusal: null };
 }
 
 /**
@@ -140,11 +159,11 @@ export function readingOf(
         `${where}: cannot be declared ${declaration}, for it holds ${spelling}; ` +
           (facts.declarable.length === 0 ? facts.mend : `use ${facts.declarable.join(' or ')}`),
       );
-    return { format: declaration, refusal: null };
+    return readAs(declaration);
   }
   const note = facts.declarable.find((format) => format === metadata.get(formatNote(name)));
   const format = note ?? facts.format;
-  if (format !== null) return { format, refusal: null };
+  if (format !== null) return readAs(format);
   const examples = facts.declarable
     .map((candidate) => `--format ${shortened(name)}=${candidate}`)
     .join(' or ');

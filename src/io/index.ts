@@ -1,5 +1,5 @@
 export { atomicWriteFile, type Chunks, type WriteOptions } from './atomic-write.js';
-export type { DeclaredFormats } from './dtype.js';
+export { declaredFormatNames, type DeclaredFormats } from './dtype.js';
 export { hashTensorFile } from './hash.js';
 export { printable, quoted } from './messages.js';
 export type { NamedTensors } from './named-tensors.js';

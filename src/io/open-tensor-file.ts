@@ -14,7 +14,7 @@ import type { TensorFile } from './tensor-file.js';
 export interface OpenOptions {
   /**
    * Formats of tensors whose dtype does not tell, by tensor name: e4m3 or e5m2 stored as opaque
-   * bytes or 8-bit integers, bf16 or fp16 stored as 16-bit ones, tf32 stored as fp32.
+   * bytes or 8-bit integers, e2m1 there as one element a byte, or e2m1x2 as two, bf16 or fp16 stored as 16-bit ones, tf32 stored as fp32.
    */
   readonly formats?: DeclaredFormats;
 }

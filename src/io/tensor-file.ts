@@ -6,6 +6,7 @@ import type { BooleanTensor, IntegerTensor } from '../problem/index.js';
 import type { DtypeFacts, Reading } from './dtype.js';
 import { allocate, bytesOf, elementBytes, elementsOver, swapBytes } from './element-storage.js';
 import { int32Of, truthsOf, wholeBytes } from './whole-numbers.js';
+import { readingUnpacked } from './packed-elements.js';
 import { nearestName } from '../words/index.js';
 import { listed, printable, quoted, tensorIn } from './messages.js';
 
@@ -108,6 +109,27 @@ async function readRange(
   return buffer;
 }
 
+/** A tensor of bytes that hold two elements each, as one of so many elements. */
+function unpacked(path: string, stored: StoredTensor): StoredTensor {
+  const { entry, reading, readBytes, columnMajor } = stored;
+  if (reading.format === null || reading.isPacked !== true) return stored;
+  const columns = entry.shape.at(-1);
+  if (columns === undefined || (columnMajor && !oneDimensional(entry.shape)))
+    throw new RequestError(
+      `${tensorIn(path, entry.name)}: cannot be read as two elements in a byte, for it is ${columns === undefined ? 'one byte without a row' : 'stored in column-major order'}; save it as rows`,
+    );
+  return {
+    ...stored,
+    entry: {
+      ...entry,
+      shape: [...entry.shape.slice(0, -1), 2 * columns],
+      elements: 2 * entry.elements,
+    },
+    columnMajor: false,
+    readBytes: readingUnpacked(readBytes),
+  };
+}
+
 /**
  * The TensorFile over the tensors a container holds.
  * @param close releases the container; called once
@@ -115,9 +137,10 @@ async function readRange(
 export function tensorFile(
   path: string,
   metadata: ReadonlyMap<string, string>,
-  tensors: readonly StoredTensor[],
+  held: readonly StoredTensor[],
   close: () => Promise<void>,
 ): TensorFile {
+  const tensors = held.map((tensor) => unpacked(path, tensor));
   const stored = new Map(tensors.map((tensor) => [tensor.entry.name, tensor]));
   let open = true;
 

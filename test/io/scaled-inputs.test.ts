@@ -1,13 +1,15 @@
+import { writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { decodeTensor, formats, decodeToFloat64, type Tensor } from '../../src/formats/index.js';
-import { problemSettings } from '../../src/cli/options/settings.js';
+import { declaredFormats, problemSettings } from '../../src/cli/options/settings.js';
 import {
   namesRead,
   openTensorFile,
   problemOutline,
   readProblem,
   unusedInputs,
+  writeNpz,
   writeProblem,
   writeSafetensors,
 } from '../../src/io/index.js';
@@ -103,6 +105,96 @@ describe('inputs with block scales', () => {
     await expect(
       writeSafetensors(path, { x: { format: 'e2m1', shape: [3], data: data.slice(1) } }),
     ).rejects.toThrow('do not fill whole bytes');
+  });
+});
+
+describe('elements of 4 bits', () => {
+  const rows = (...shape: number[]): Tensor => ({
+    format: 'e2m1',
+    shape,
+    data: bytes(
+      shape.reduce((product, size) => product * size, 1),
+      16,
+    ),
+  });
+  const tensors = { q: rows(2, 3, 6), k: rows(2, 5, 6), v: rows(2, 5, 4) };
+  /** Two elements in a byte, the first low, as PyTorch has them. */
+  const packedBytes = ({ shape, data }: Tensor) => ({
+    shape: [...shape.slice(0, -1), shape.at(-1)! / 2],
+    data: Uint8Array.from(
+      { length: data.length / 2 },
+      (_, i) => Number(data[2 * i]) + 16 * Number(data[2 * i + 1]),
+    ),
+  });
+  const declared = declaredFormats({ format: ['q=e2m1x2', 'k=e2m1x2', 'v=e2m1x2'] });
+
+  it('are read from bytes that hold two, in any container', async () => {
+    const packed = Object.fromEntries(
+      Object.entries(tensors).map(([name, tensor]) => [name, packedBytes(tensor)]),
+    );
+    // Bytes of 8 bits, as safetensors and npy call them.
+    const path = folder.at('bytes.safetensors');
+    const header = JSON.stringify(
+      Object.fromEntries(
+        Object.entries(packed).map(([name, { shape, data }], i) => {
+          const begin = Object.values(packed)
+            .slice(0, i)
+            .reduce((sum, one) => sum + one.data.length, 0);
+          return [name, { dtype: 'U8', shape, data_offsets: [begin, begin + data.length] }];
+        }),
+      ),
+    );
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(header.length));
+    const contents = Object.values(packed).map(({ data }) => data);
+    await writeFile(path, Buffer.concat([length, Buffer.from(header), ...contents]));
+    const file = await openTensorFile(path, { formats: declared });
+    const { q, k, v } = await readProblem(file);
+    expect({ q, k, v }).toEqual(tensors);
+    expect(await file.readElements('k', 7, 4)).toEqual(tensors.k.data.slice(7, 11));
+    // The same elements have the same hash, however they are stored.
+    const unpacked = folder.at('unpacked.safetensors');
+    await writeSafetensors(unpacked, tensors);
+    const plain = await openTensorFile(unpacked);
+    expect(await file.sha256('v')).toBe(await plain.sha256('v'));
+    await file.close();
+    await plain.close();
+    const npz = folder.at('bytes.npz');
+    await writeNpz(
+      npz,
+      Object.fromEntries(
+        Object.entries(packed).map(([name, { shape, data }]) => [
+          name,
+          { format: 'e4m3' as const, shape, data },
+        ]),
+      ),
+    );
+    const zipped = await openTensorFile(npz, { formats: declared });
+    expect((await readProblem(zipped)).v).toEqual(tensors.v);
+    await zipped.close();
+    expect(() => declaredFormats({ format: ['q=e2m1x3'] })).toThrow(/e2m1, e2m1x2$/);
+  });
+
+  it('are the same with heads behind rows', async () => {
+    const path = folder.at('bshd.safetensors');
+    const turned = ({ format, shape, data }: Tensor): Tensor => {
+      const [heads, count, dim] = shape as [number, number, number];
+      const values = Uint8Array.from({ length: data.length }, (_, i) => {
+        const [row, head, column] = [
+          Math.floor(i / dim / heads),
+          Math.floor(i / dim) % heads,
+          i % dim,
+        ];
+        return Number(data[(head * count + row) * dim + column]);
+      });
+      return { format, shape: [count, heads, dim], data: values };
+    };
+    const { q, k, v } = tensors;
+    await writeSafetensors(path, { q: turned(q), k: turned(k), v: turned(v) }, { layout: 'bshd' });
+    const file = await openTensorFile(path);
+    const problem = await readProblem(file);
+    expect([problem.q, problem.k, problem.v]).toEqual([q, k, v]);
+    await file.close();
   });
 });
 

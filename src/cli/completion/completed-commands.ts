@@ -6,7 +6,7 @@ import { kernelModels, kernelVariants, noVariant } from '../../../kernels/index.
 import { premiseNames, premisePresets, premiseWords } from '../../audit/index.js';
 import { knownInstructions } from '../../conform/index.js';
 import { formats } from '../../formats/index.js';
-import { layouts, problemInputNames } from '../../io/index.js';
+import { declaredFormatNames, layouts, problemInputNames } from '../../io/index.js';
 import { quantities } from '../../problem/index.js';
 import { tuningNames } from '../../profile/index.js';
 import {
@@ -177,7 +177,9 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   setting: settings,
   technique: techniqueNames,
   'problem-input': problemInputNames,
-  'tensor-format': tensors.flatMap((tensor) => formatNames.map((format) => `${tensor}=${format}`)),
+  'tensor-format': tensors.flatMap((tensor) =>
+    declaredFormatNames.map((format) => `${tensor}=${format}`),
+  ),
   tuning: tuningNames,
   variant: variants,
 };

@@ -1,5 +1,5 @@
-import { type FormatName, formats } from '../../formats/index.js';
 import {
+  declaredFormatNames,
   type DeclaredFormats,
   parseBlockSize,
   parseDropout,
@@ -73,11 +73,12 @@ export function declaredFormats(options: ProblemOptions): DeclaredFormats {
     (options.format ?? []).map((text) => {
       const equals = text.lastIndexOf('=');
       const format = text.slice(equals + 1);
-      if (equals < 1 || !Object.hasOwn(formats, format))
+      const known = declaredFormatNames.find((name) => name === format);
+      if (equals < 1 || known === undefined)
         throw new RequestError(
-          `--format is ${JSON.stringify(text)}; give <tensor>=<format>, the format one of ${Object.keys(formats).join(', ')}`,
+          `--format is ${JSON.stringify(text)}; give <tensor>=<format>, the format one of ${declaredFormatNames.join(', ')}`,
         );
-      return [text.slice(0, equals), format as FormatName];
+      return [text.slice(0, equals), known];
     }),
   );
 }

@@ -1,6 +1,6 @@
-import { formats, type Tensor } from '../../formats/index.js';
+import type { Tensor } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import { elementsOver } from '../element-storage.js';
+import { elementBytes, elementsOver } from '../element-storage.js';
 import { printable, quoted } from '../messages.js';
 import type { TensorFile } from '../tensor-file.js';
 
@@ -13,7 +13,7 @@ export function toHeadsFirst(tensor: Tensor): Tensor {
   if (shape.length !== 3 && shape.length !== 4) return tensor;
   const [seqlen, heads, dim] = shape.slice(-3) as [number, number, number];
   const batch = shape.length === 4 ? shape[0] : 1;
-  const rowBytes = (dim * formats[format].storageBits) / 8;
+  const rowBytes = dim * elementBytes(format);
   const source = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   const target = new Uint8Array(data.byteLength);
   for (let b = 0; b < batch; b++)

@@ -12,7 +12,7 @@ import { tensorFile, type TensorFile } from '../tensor-file.js';
 import type { StoredTensor as AnyTensor } from '../../problem/index.js';
 import { atomicWriteFile, type WriteOptions } from '../atomic-write.js';
 import { bytesOf, writtenType } from '../element-storage.js';
-import { packed, readingUnpacked } from './packed-elements.js';
+import { packed, readingUnpacked } from '../packed-elements.js';
 import { checkedTensors, type NamedTensors } from '../named-tensors.js';
 
 /** Bytes of the header's length, which begins the file. */

@@ -1,5 +1,5 @@
-import { RequestError } from '../../request-error.js';
-import { quoted } from '../messages.js';
+import { RequestError } from '../request-error.js';
+import { quoted } from './messages.js';
 
 /** Reads stored bytes from an offset on into a target. */
 type ReadBytes = (target: Uint8Array, offset: number) => Promise<void>;
