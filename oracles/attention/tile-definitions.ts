@@ -118,14 +118,14 @@ function weightOf({ p, e }: { readonly p: number; readonly e: number }, referenc
   return exp2Fraction(p - n + e) * 2 ** Math.min(shift, 1000);
 }
 
-/** What is added to scores, and what it is multiplied by: of `addedWeights`. */
+/** What is added to scores, and what it is multiplied by. */
 export interface Addition {
   readonly addends: Float64Array;
   readonly factor: Words;
 }
 
 /**
- * The weights of one row against a tile: `weights`, and with an addition `addedWeights`. The row sees the places
+ * The weights of one row against a tile: `weights`, with addends where there is an addition. The row sees the places
  * low ≤ j < high. The reference is raised to the row's maximum when a weight would exceed 2^16; an older sum that
  * falls by more than 2^1022 becomes 0. Weights of even places are added, those of odd ones, then the two sums.
  * @param c what scores are multiplied by to be exponents of 2, as a double-double

@@ -19,21 +19,8 @@ interface TileKernels {
   ): void;
   accumulate(out: number, tile: number, factor: number, rows: number, columns: number): void;
   capScores(scores: number, count: number, factor: number): void;
+  /** `addends` is 0 for none, and `ofRows` the engine's. */
   weights(
-    scores: number,
-    rows: number,
-    columns: number,
-    cHigh: number,
-    cLow: number,
-    low: number,
-    high: number,
-    reference: number,
-    factor: number,
-    extent: number,
-    maximum: number,
-    sums: number,
-  ): void;
-  addedWeights(
     scores: number,
     addends: number,
     rows: number,
@@ -42,13 +29,7 @@ interface TileKernels {
     cLow: number,
     dHigh: number,
     dLow: number,
-    low: number,
-    high: number,
-    reference: number,
-    factor: number,
-    extent: number,
-    maximum: number,
-    sums: number,
+    ofRows: number,
   ): void;
 }
 
@@ -83,14 +64,15 @@ export interface TileEngine {
   readonly tileMagnitude: Block;
   readonly sum: Block;
   readonly magnitude: Block;
-  /** [64] each. */
+  /** Where the next seven begin, [64] each, one behind the other: `weights` takes them together. */
+  readonly ofRows: number;
+  readonly low: { readonly view: Int32Array };
+  readonly high: { readonly view: Int32Array };
   readonly reference: Block;
   readonly factor: Block;
   readonly extent: Block;
   readonly maximum: Block;
   readonly tileTotal: Block;
-  readonly low: { readonly address: number; readonly view: Int32Array };
-  readonly high: { readonly address: number; readonly view: Int32Array };
 }
 
 /** The module is compiled once, and what the engine learns of its loops serves every tile. */
@@ -115,7 +97,18 @@ export function createTileEngine(qkDim: number, vDim: number): TileEngine {
   };
   const integers = () => {
     const { address } = block(tileRows / 2);
-    return { address, view: new Int32Array(kernels.memory.buffer, address, tileRows) };
+    return { view: new Int32Array(kernels.memory.buffer, address, tileRows) };
+  };
+  // One behind the other, in the order in which assembly/weights.ts takes them.
+  const rowState = {
+    ofRows: next,
+    low: integers(),
+    high: integers(),
+    reference: block(tileRows),
+    factor: block(tileRows),
+    extent: block(tileRows),
+    maximum: block(tileRows),
+    tileTotal: block(tileRows),
   };
   return {
     kernels,
@@ -130,13 +123,7 @@ export function createTileEngine(qkDim: number, vDim: number): TileEngine {
     tileMagnitude: block(tileRows * vStride),
     sum: block(tileRows * vStride),
     magnitude: block(tileRows * vStride),
-    reference: block(tileRows),
-    factor: block(tileRows),
-    extent: block(tileRows),
-    maximum: block(tileRows),
-    tileTotal: block(tileRows),
-    low: integers(),
-    high: integers(),
+    ...rowState,
   };
 }
 
@@ -210,33 +197,24 @@ export function weightTile(
   { constants: { factorHigh, factorLow }, isAdded }: WeightRules,
   interrupted: readonly InterruptedRow[],
 ): void {
-  const { kernels, scores, addends, low, high, reference, factor, extent, maximum } = engine;
-  const { tileTotal } = engine;
+  const { kernels, scores, addends, ofRows, tileTotal } = engine;
   for (const { row, ranges } of interrupted)
     for (const block of isAdded ? [scores, addends] : [scores]) {
       const ofRow = rowOf(block, row);
       for (const { begin, end } of gapsOf(ranges)) ofRow.fill(ofRow[ranges[0].begin], begin, end);
     }
-  const bounds = [low.address, high.address] as const;
-  const state = [reference.address, factor.address, extent.address, maximum.address] as const;
-  const sums = tileTotal.address;
-  const c = [factorHigh, factorLow] as const;
-  if (isAdded) {
-    const { high: dHigh, low: dLow } = log2eWords();
-    const { address } = addends;
-    kernels.addedWeights(
-      scores.address,
-      address,
-      tileRows,
-      tileRows,
-      ...c,
-      dHigh,
-      dLow,
-      ...bounds,
-      ...state,
-      sums,
-    );
-  } else kernels.weights(scores.address, tileRows, tileRows, ...c, ...bounds, ...state, sums);
+  const addend = log2eWords();
+  kernels.weights(
+    scores.address,
+    isAdded ? addends.address : 0,
+    tileRows,
+    tileRows,
+    factorHigh,
+    factorLow,
+    addend.high,
+    addend.low,
+    ofRows,
+  );
   for (const { row, ranges } of interrupted) {
     const ofRow = rowOf(scores, row);
     for (const { begin, end } of gapsOf(ranges)) ofRow.fill(0, begin, end);

@@ -4,7 +4,7 @@
 
 import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
 
-export { addedWeights, weights } from './weights';
+export { weights } from './weights';
 
 /** C[rows × columns] = A[rows × inner] · B[inner × columns]; rows and columns are multiples of 4. */
 export function product(

@@ -25,10 +25,7 @@ function splitHead(c: v128): v128 {
   return f64x2.sub(f64x2.mul(split, c), f64x2.sub(f64x2.mul(split, c), c));
 }
 
-/**
- * The body of `weights` and `addedWeights`: `isAdded` is a constant, so that the first has none of what the second
- * does. The exponent of a key is s·c, or s·c + a·d with an addend a.
- */
+/** The body of `weights`: `isAdded` is a constant, so that the loops without addends have nothing of them. */
 // @ts-ignore: decorator
 @inline
 function weigh(
@@ -40,15 +37,17 @@ function weigh(
   cLow: f64,
   dHigh: f64,
   dLow: f64,
-  low: usize,
-  high: usize,
-  reference: usize,
-  factor: usize,
-  extent: usize,
-  maximum: usize,
-  sums: usize,
+  ofRows: usize,
   isAdded: bool,
 ): void {
+  const stride: usize = <usize>rows << 3;
+  const low: usize = ofRows;
+  const high: usize = low + (stride >> 1);
+  const reference: usize = ofRows + stride;
+  const factor: usize = reference + stride;
+  const extent: usize = factor + stride;
+  const maximum: usize = extent + stride;
+  const sums: usize = maximum + stride;
   const c = f64x2.splat(cHigh);
   const cTail = f64x2.splat(cLow);
   const cBig = splitHead(c);
@@ -137,38 +136,18 @@ function weigh(
 
 /**
  * Turns a tile of scores into weights 2^(s·c − reference) in place and sums them by row, where
- * c = cHigh + cLow is a double-double. Row i sees columns low[i] ≤ j < high[i]; the others get
+ * c = cHigh + cLow is a double-double. With `addends`, one for each score, the exponents are s·c + a·d with
+ * d = dHigh + dLow; at address 0 there are none.
+ *
+ * `ofRows` are arrays of a number for each row, one behind the other: low and high in i32, then in f64
+ * reference, factor, extent, maximum and sums. Row i sees columns low[i] ≤ j < high[i]; the others get
  * weight 0. reference[i] is an integer, −Infinity before the row's first visible column; it is
  * raised to the row's maximum when a weight would exceed 2^16, and factor[i] is the power of two
- * that older sums must be multiplied by. extent[i] becomes the largest |s·c| seen, maximum[i] the
- * largest s·c. A weight below 2^-1000 becomes 0; so does an older sum that falls by more than 2^1022,
+ * that older sums must be multiplied by. extent[i] becomes the largest |s·c| or |a·d| seen, maximum[i] the
+ * largest exponent. A weight below 2^-1000 becomes 0; so does an older sum that falls by more than 2^1022,
  * to less than 2^-1005 of the new largest weight for each of its terms.
  */
 export function weights(
-  scores: usize,
-  rows: i32,
-  columns: i32,
-  cHigh: f64,
-  cLow: f64,
-  low: usize,
-  high: usize,
-  reference: usize,
-  factor: usize,
-  extent: usize,
-  maximum: usize,
-  sums: usize,
-): void {
-  weigh(
-    scores, 0, rows, columns, cHigh, cLow, 0, 0, low, high, reference, factor, extent, maximum, sums,
-    false,
-  );
-}
-
-/**
- * As `weights`, of exponents s·c + a·d with an addend a for each score and a double-double d = dHigh + dLow.
- * extent[i] becomes the largest |s·c| or |a·d| seen, maximum[i] the largest of the sums.
- */
-export function addedWeights(
   scores: usize,
   addends: usize,
   rows: i32,
@@ -177,16 +156,8 @@ export function addedWeights(
   cLow: f64,
   dHigh: f64,
   dLow: f64,
-  low: usize,
-  high: usize,
-  reference: usize,
-  factor: usize,
-  extent: usize,
-  maximum: usize,
-  sums: usize,
+  ofRows: usize,
 ): void {
-  weigh(
-    scores, addends, rows, columns, cHigh, cLow, dHigh, dLow, low, high, reference, factor, extent,
-    maximum, sums, true,
-  );
+  if (addends) weigh(scores, addends, rows, columns, cHigh, cLow, dHigh, dLow, ofRows, true);
+  else weigh(scores, 0, rows, columns, cHigh, cLow, 0, 0, ofRows, false);
 }

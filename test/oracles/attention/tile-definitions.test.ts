@@ -83,11 +83,14 @@ function randomWords(): Words {
   return { high, low: high * 2 ** -54 * random.uniform() };
 }
 
-it.each(['weights', 'addedWeights'])('%s: of tiles that raise the reference or not', (name) => {
+it.each([
+  ['without addends', false],
+  ['with addends', true],
+])('weights %s: of tiles that raise the reference or not', (_, isAdded) => {
   const { scores, addends, low, high, reference, factor, extent, maximum, tileTotal } = engine;
   for (let run = 0; run < scaled(6); run++) {
     const c = randomWords();
-    const d = name === 'weights' ? null : randomWords();
+    const d = isAdded ? randomWords() : null;
     openRows(engine);
     let states = all64.map((): WeightState => {
       return { reference: -Infinity, extent: 0, maximum: -Infinity };

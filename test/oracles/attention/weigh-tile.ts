@@ -17,23 +17,8 @@ export function openRows({ low, high, reference, extent, maximum }: TileEngine):
 
 /** Turns the scores s of an engine's tile into weights of s·c, or with its addends a of s·c + a·d, in place. */
 export function weighTile(engine: TileEngine, c: Words, d: Words | null = null): void {
-  const { kernels, scores, addends } = engine;
-  const state = [
-    engine.low.address,
-    engine.high.address,
-    engine.reference.address,
-    engine.factor.address,
-    engine.extent.address,
-    engine.maximum.address,
-    engine.tileTotal.address,
-  ] as const;
-  const ofScores = [c.high, c.low] as const;
-  if (d === null) kernels.weights(scores.address, 64, 64, ...ofScores, ...state);
-  else
-    kernels.addedWeights(
-      ...[scores.address, addends.address, 64, 64],
-      ...ofScores,
-      ...[d.high, d.low],
-      ...state,
-    );
+  const { kernels, scores, addends, ofRows } = engine;
+  const added = d === null ? 0 : addends.address;
+  const words = [c.high, c.low, d?.high ?? 0, d?.low ?? 0] as const;
+  kernels.weights(scores.address, added, 64, 64, ...words, ofRows);
 }
