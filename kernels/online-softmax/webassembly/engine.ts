@@ -31,9 +31,9 @@ export interface ForwardEngine {
   readonly values: InputPatterns;
   /** Per row begin and end of the columns that it sees. */
   readonly visible: Int32Array;
-  /** [rows × outColumns], after `finish`. */
+  /** [rows × outColumns], after `round`. */
   readonly result: Uint16Array;
-  /** [rows × outColumns]: the output in fp32, normalised after `finishPartial`. */
+  /** [rows × outColumns]: the output in fp32, not normalised before `normalise`. */
   readonly sums: Float32Array;
   readonly lse: Float32Array;
   /** [rows × block keys], after `scores`. */
@@ -56,9 +56,10 @@ export interface ForwardEngine {
   readonly rescale: (isCounted: boolean) => void;
   /** O += P·V. */
   readonly output: () => void;
-  readonly finish: () => void;
-  /** In place of `finish`, leaves the output unrounded. */
-  readonly finishPartial: () => void;
+  /** The output by the row sums, in fp32, and the LSE. */
+  readonly normalise: () => void;
+  /** The result: the output rounded. */
+  readonly round: () => void;
 }
 
 const counterCount = 4;
@@ -69,8 +70,7 @@ function stagesOf(kernels: ForwardKernels, { rowSum }: Recipe): StageKernels {
   return {
     softmaxStep: kernels.quadSoftmaxStep,
     rescaleOutput: kernels.rescaleRows,
-    finish: kernels.quadFinish,
-    finishPartial: kernels.quadFinishPartial,
+    normalise: kernels.quadNormalise,
   };
 }
 
@@ -230,19 +230,8 @@ export function createForwardEngine(
         ...sums,
       );
     },
-    finish: () =>
-      stages.finish(
-        out.address,
-        result.address,
-        lse.address,
-        maxima.address,
-        rowSums.address,
-        rows,
-        outColumns,
-        parameters,
-      ),
-    finishPartial: () =>
-      stages.finishPartial(
+    normalise: () =>
+      stages.normalise(
         out.address,
         lse.address,
         maxima.address,
@@ -251,5 +240,6 @@ export function createForwardEngine(
         outColumns,
         parameters,
       ),
+    round: () => kernels.roundOutput(out.address, result.address, rows * outColumns, parameters),
   };
 }

@@ -15,8 +15,8 @@ export interface ForwardKernels extends TensorCoreKernels, StageKernels {
   scaleSubtract(scores: number, count: number, scale: number, bias: number): void;
   quadSoftmaxStep: StageKernels['softmaxStep'];
   rescaleRows: StageKernels['rescaleOutput'];
-  quadFinish: StageKernels['finish'];
-  quadFinishPartial: StageKernels['finishPartial'];
+  quadNormalise: StageKernels['normalise'];
+  roundOutput(out: number, result: number, count: number, parameters: number): void;
 }
 
 /** The stages between and after the matrix products. */
@@ -43,17 +43,7 @@ export interface StageKernels {
     isCounted: number,
     parameters: number,
   ): void;
-  finish(
-    out: number,
-    result: number,
-    lse: number,
-    maxima: number,
-    sums: number,
-    rows: number,
-    columns: number,
-    parameters: number,
-  ): void;
-  finishPartial(
+  normalise(
     out: number,
     lse: number,
     maxima: number,

@@ -121,12 +121,13 @@ export function createForwardTile(recipe: Recipe, dimensions: TileDimensions): F
     },
     finish: () => {
       addSink();
-      engine.finish();
+      engine.normalise();
+      engine.round();
       return { out: outputColumns(engine.result, new Uint16Array(rows * vDim)), ...statistics() };
     },
     finishPartial: () => {
       addSink();
-      engine.finishPartial();
+      engine.normalise();
       return { out: outputColumns(engine.sums, new Float32Array(rows * vDim)), ...statistics() };
     },
   };

@@ -29,7 +29,7 @@ const canonicalNan = 0x7fffffff;
 const one = 0x3f800000;
 const minusZero = 0x80000000;
 const magnitudeMask = 0x7fffffff;
-/** Columns of the smallest piece that `finishPartial` takes. */
+/** Columns of the smallest piece that `normalise` takes. */
 const factorColumns = 4;
 
 /** Copies fp32 bits, with every NaN the GPU's: which one WebAssembly leaves is not laid down. */
@@ -193,7 +193,7 @@ export function createWebAssemblyRows(
       sums.bits.set(rowSums);
       // 1 times a factor is the factor.
       factors.bits.fill(one);
-      kernels.finishPartial(
+      kernels.normalise(
         factors.address,
         lse.address,
         maxima.address,
@@ -226,7 +226,7 @@ export function createWebAssemblyRows(
       maxima.bits.set(rowMaxima);
       sums.bits.set(rowSums);
       // No columns of output: the module then computes the LSE alone.
-      kernels.finishPartial(
+      kernels.normalise(
         factors.address,
         lse.address,
         maxima.address,

@@ -2,13 +2,8 @@
 // What they compute and why is written in ../../plain/plain-tile.ts, whose bits these equal. The matrix
 // products are those of src/simd/assembly/tensor-core.ts, on the same memory.
 
-import { convert4 } from '../../../../src/simd/assembly/convert';
 import { exp2Polynomial4 } from '../../../../src/simd/assembly/exp2-polynomial';
-import {
-  exp2Ftz,
-  logarithm2Ftz,
-  reciprocalFtz,
-} from '../../../../src/simd/assembly/special-functions';
+import { exp2Ftz } from '../../../../src/simd/assembly/special-functions';
 
 export {
   packRows,
@@ -17,14 +12,20 @@ export {
 } from '../../../../src/simd/assembly/tensor-core-operands';
 export { multiplyAccumulate } from '../../../../src/simd/assembly/tensor-core';
 export { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
-export {
-  quadFinish,
-  quadFinishPartial,
-  quadSoftmaxStep,
-  rescaleRows,
-} from './quad-softmax';
+export { quadNormalise, quadSoftmaxStep, rescaleRows } from './quad-softmax';
 
 import { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
+import {
+  bitsWithOneNaN,
+  convert8,
+  countRescale,
+  hideScores,
+  isEmptySum,
+  largestScore,
+  logarithm2,
+  reciprocal,
+  scaleRow,
+} from './row-steps';
 
 const warpRows = 32;
 
@@ -113,39 +114,12 @@ export function softmaxStep(
   const weightShift = load<i32>(parameters, 68) == 1 ? 0 : 1;
   const polynomialLanes = load<u32>(parameters, 52);
   const counters = load<u32>(parameters, 60);
-  const minusInfinity = f32x4.splat(-Infinity);
-  const lanes = i32x4(0, 1, 2, 3);
 
   for (let row: usize = 0; row < <usize>rows; row++) {
     const at = scores + row * (<usize>columns << 2);
-    const begin = load<i32>(visible + (row << 3));
-    const end = load<i32>(visible + (row << 3), 4);
-    if (begin > 0 || end < columns)
-      for (let j = 0; j < columns; j += 4) {
-        const column = i32x4.add(lanes, i32x4.splat(j));
-        const seen = v128.and(
-          i32x4.ge_s(column, i32x4.splat(begin)),
-          i32x4.lt_s(column, i32x4.splat(end)),
-        );
-        const address = at + (<usize>j << 2);
-        v128.store(address, v128.bitselect(v128.load(address), minusInfinity, seen));
-      }
-
-    // A NaN compares false and is dropped, as by PTX's max.
+    hideScores(at, columns, visible + (row << 3));
     const before = isFirst ? <f32>-Infinity : load<f32>(maxima + (row << 2));
-    let largest = minusInfinity;
-    for (let j: usize = 0; j < <usize>columns << 2; j += 16)
-      largest = f32x4.pmax(largest, v128.load(at + j));
-    let now = before;
-    let lane = f32x4.extract_lane(largest, 0);
-    if (lane > now) now = lane;
-    lane = f32x4.extract_lane(largest, 1);
-    if (lane > now) now = lane;
-    lane = f32x4.extract_lane(largest, 2);
-    if (lane > now) now = lane;
-    lane = f32x4.extract_lane(largest, 3);
-    if (lane > now) now = lane;
-
+    let now = largestScore(at, columns, before);
     let safe: f32 = now == -Infinity ? 0 : now;
     let alpha: f32 = 0;
     if (!isFirst) {
@@ -157,8 +131,7 @@ export function softmaxStep(
         safe = before;
         alpha = 1;
       } else if (alpha < 1 && isCounted) {
-        store<i32>(counters, load<i32>(counters) + 1);
-        store<i32>(rescales + (row << 2), load<i32>(rescales + (row << 2)) + 1);
+        countRescale(counters, rescales + (row << 2));
       }
     }
     store<f32>(maxima + (row << 2), now);
@@ -182,10 +155,7 @@ export function softmaxStep(
       const p1 = exp2Split4(x1, bits1, segments, squares, shift, coefficients, degree);
       low = f32x4.add(low, p0);
       high = f32x4.add(high, p1);
-      const patterns = i16x8.narrow_i32x4_u(
-        convert4(p0, weightFormat),
-        convert4(p1, weightFormat),
-      );
+      const patterns = convert8(p0, p1, weightFormat);
       if (weightShift) v128.store(weightsAt + (j << 1), patterns);
       else v128.store64_lane(weightsAt + j, i8x16.narrow_i16x8_u(patterns, patterns), 0);
     }
@@ -220,34 +190,9 @@ export function rescaleOutput(
     if (!any) continue;
     for (let row = first; row < last; row++) {
       const alpha = v128.load32_splat(alphas + (<usize>row << 2));
-      const at = out + <usize>row * stride;
-      for (let i: usize = 0; i < stride; i += 16)
-        v128.store(at + i, f32x4.mul(v128.load(at + i), alpha));
+      scaleRow(out + <usize>row * stride, stride, alpha);
     }
   }
-}
-
-/** Whether a row has no weights to divide by. */
-// @ts-ignore: decorator
-@inline
-function isEmptySum(sum: f32): bool {
-  return sum == 0 || sum != sum;
-}
-
-/** What a row of the output is multiplied by. */
-// @ts-ignore: decorator
-@inline
-function normaliser(sum: f32, parameters: usize): f32 {
-  return (
-    reinterpret<f32>(
-      reciprocalFtz(
-        reinterpret<u32>(isEmptySum(sum) ? <f32>1 : sum),
-        load<u32>(parameters, 28),
-        load<u32>(parameters, 32),
-        load<i32>(parameters, 44),
-      ),
-    ) * load<f32>(parameters, 72)
-  );
 }
 
 /** The LSE of a row as bits. */
@@ -256,28 +201,18 @@ function normaliser(sum: f32, parameters: usize): f32 {
 function logSumExp(max: f32, sum: f32, parameters: usize): u32 {
   if (isEmptySum(sum)) return 0xff800000;
   const scale = load<f32>(parameters);
-  const logarithm = reinterpret<f32>(
-    logarithm2Ftz(
-      reinterpret<u32>(sum),
-      load<u32>(parameters, 24),
-      load<u32>(parameters, 32),
-      load<i32>(parameters, 40),
-    ),
-  );
-  const rest: f32 = logarithm - load<f32>(parameters, 8);
+  const rest: f32 = logarithm2(sum, parameters) - load<f32>(parameters, 8);
   const scaled: f32 = max * scale;
   const base: f32 = load<i32>(parameters, 56) ? fusedMultiplyAdd(max, scale, rest) : scaled + rest;
-  const total: f32 = base * <f32>0.6931471805599453;
-  return total != total ? 0x7fffffff : reinterpret<u32>(total);
+  return bitsWithOneNaN(base * <f32>0.6931471805599453);
 }
 
 /**
- * The output's bit patterns [rows][columns], 16 bits each, from the sums `out`, and the LSE [rows]
- * fp32. Columns are a multiple of 8.
+ * Multiplies the sums `out` [rows][columns] in place by 1 / l and the descale of V, and gives the LSE [rows]
+ * fp32. Columns are a multiple of 4.
  */
-export function finish(
+export function normalise(
   out: usize,
-  result: usize,
   lse: usize,
   maxima: usize,
   sums: usize,
@@ -285,43 +220,23 @@ export function finish(
   columns: i32,
   parameters: usize,
 ): void {
-  const format = load<u32>(parameters, 48);
+  const stride = <usize>columns << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
     const sum = load<f32>(sums + (row << 2));
-    const factor = f32x4.splat(normaliser(sum, parameters));
-    for (let j: usize = 0; j < <usize>columns; j += 8) {
-      const from = out + ((row * columns + j) << 2);
-      v128.store(
-        result + ((row * columns + j) << 1),
-        i16x8.narrow_i32x4_u(
-          convert4(f32x4.mul(v128.load(from), factor), format),
-          convert4(f32x4.mul(v128.load(from, 16), factor), format),
-        ),
-      );
-    }
+    const factor =
+      reciprocal(isEmptySum(sum) ? <f32>1 : sum, parameters) * load<f32>(parameters, 72);
+    scaleRow(out + row * stride, stride, f32x4.splat(factor));
     const max = load<f32>(maxima + (row << 2));
     store<u32>(lse + (row << 2), logSumExp(max, sum, parameters));
   }
 }
 
-/** As `finish`, but the output stays in `out`, fp32, and is not rounded. */
-export function finishPartial(
-  out: usize,
-  lse: usize,
-  maxima: usize,
-  sums: usize,
-  rows: i32,
-  columns: i32,
-  parameters: usize,
-): void {
-  for (let row: usize = 0; row < <usize>rows; row++) {
-    const sum = load<f32>(sums + (row << 2));
-    const factor = f32x4.splat(normaliser(sum, parameters));
-    for (let j: usize = 0; j < <usize>columns; j += 4) {
-      const at = out + ((row * columns + j) << 2);
-      v128.store(at, f32x4.mul(v128.load(at), factor));
-    }
-    const max = load<f32>(maxima + (row << 2));
-    store<u32>(lse + (row << 2), logSumExp(max, sum, parameters));
-  }
+/** The bit patterns of the output, 16 bits each, of `count` fp32 numbers, a multiple of 8. */
+export function roundOutput(out: usize, result: usize, count: i32, parameters: usize): void {
+  const format = load<u32>(parameters, 48);
+  for (let i: usize = 0; i < <usize>count; i += 8)
+    v128.store(
+      result + (i << 1),
+      convert8(v128.load(out + (i << 2)), v128.load(out + (i << 2), 16), format),
+    );
 }

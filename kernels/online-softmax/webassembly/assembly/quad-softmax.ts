@@ -5,14 +5,19 @@
 //  84 whether α is 0 for a row that saw −∞ alone i32 · 88 softmax scale f32 · 92 LSE of an empty row, bits
 //  96 whether 1 / l is divided i32
 
-import { convert4 } from '../../../../src/simd/assembly/convert';
-import {
-  exp2Approx,
-  exp2ApproxFtz,
-  logarithm2Ftz,
-  reciprocalFtz,
-} from '../../../../src/simd/assembly/special-functions';
+import { exp2Approx, exp2ApproxFtz } from '../../../../src/simd/assembly/special-functions';
 import { fusedMultiplyAdd, scaleSubtract } from './fused-multiply-add';
+import {
+  bitsWithOneNaN,
+  convert8,
+  countRescale,
+  hideScores,
+  isEmptySum,
+  largestScore,
+  logarithm2,
+  reciprocal,
+  scaleRow,
+} from './row-steps';
 
 const quadThreads = 4;
 const warpRows = 32;
@@ -52,39 +57,12 @@ export function quadSoftmaxStep(
   const checksInfinity = load<i32>(parameters, 84);
   const weightFormat = load<u32>(parameters, 64);
   const counters = load<u32>(parameters, 60);
-  const minusInfinity = f32x4.splat(-Infinity);
-  const lanes = i32x4(0, 1, 2, 3);
 
   for (let row: usize = 0; row < <usize>rows; row++) {
     const at = scores + row * (<usize>columns << 2);
-    const begin = load<i32>(visible + (row << 3));
-    const end = load<i32>(visible + (row << 3), 4);
-    if (begin > 0 || end < columns)
-      for (let j = 0; j < columns; j += 4) {
-        const column = i32x4.add(lanes, i32x4.splat(j));
-        const seen = v128.and(
-          i32x4.ge_s(column, i32x4.splat(begin)),
-          i32x4.lt_s(column, i32x4.splat(end)),
-        );
-        const address = at + (<usize>j << 2);
-        v128.store(address, v128.bitselect(v128.load(address), minusInfinity, seen));
-      }
-
-    // A NaN compares false and is dropped, as by PTX's max.
+    hideScores(at, columns, visible + (row << 3));
     const before = isFirst ? <f32>-Infinity : load<f32>(maxima + (row << 2));
-    let largest = minusInfinity;
-    for (let j: usize = 0; j < <usize>columns << 2; j += 16)
-      largest = f32x4.pmax(largest, v128.load(at + j));
-    let now = before;
-    let lane = f32x4.extract_lane(largest, 0);
-    if (lane > now) now = lane;
-    lane = f32x4.extract_lane(largest, 1);
-    if (lane > now) now = lane;
-    lane = f32x4.extract_lane(largest, 2);
-    if (lane > now) now = lane;
-    lane = f32x4.extract_lane(largest, 3);
-    if (lane > now) now = lane;
-
+    const now = largestScore(at, columns, before);
     const safe: f32 = now == -Infinity ? 0 : now;
     let alpha: f32 = 0;
     if (!isFirst) {
@@ -93,8 +71,7 @@ export function quadSoftmaxStep(
       exponentials(alphas + (row << 2), 1, parameters);
       alpha = load<f32>(alphas + (row << 2));
       if (alpha < 1 && isCounted) {
-        store<i32>(counters, load<i32>(counters) + 1);
-        store<i32>(rescales + (row << 2), load<i32>(rescales + (row << 2)) + 1);
+        countRescale(counters, rescales + (row << 2));
       }
     }
     store<f32>(maxima + (row << 2), now);
@@ -146,10 +123,7 @@ export function quadSoftmaxStep(
         );
       }
       sum = f32x4.add(sum, odd);
-      v128.store(
-        weightsAt + (j << 1),
-        i16x8.narrow_i32x4_u(convert4(p0, weightFormat), convert4(p1, weightFormat)),
-      );
+      v128.store(weightsAt + (j << 1), convert8(p0, p1, weightFormat));
     }
     v128.store(sumsAt, sum);
   }
@@ -169,10 +143,7 @@ export function rescaleRows(
     store<i32>(counters, load<i32>(counters, 8) + (rows + warpRows - 1) / warpRows, 8);
   const stride = <usize>columns << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
-    const alpha = v128.load32_splat(alphas + (row << 2));
-    const at = out + row * stride;
-    for (let i: usize = 0; i < stride; i += 16)
-      v128.store(at + i, f32x4.mul(v128.load(at + i), alpha));
+    scaleRow(out + row * stride, stride, v128.load32_splat(alphas + (row << 2)));
   }
 }
 
@@ -185,8 +156,8 @@ function quadTotal(sums: usize): f32 {
   return far + near;
 }
 
-/** Multiplies the sums `out` [rows][columns] in place by 1 / l, and gives the LSE [rows] fp32. */
-function normalise(
+/** As `normalise` of forward.ts, with four sums a row. */
+export function quadNormalise(
   out: usize,
   lse: usize,
   maxima: usize,
@@ -196,76 +167,19 @@ function normalise(
   parameters: usize,
 ): void {
   const scale = load<f32>(parameters, 88);
-  const squares = load<u32>(parameters, 32);
+  const stride = <usize>columns << 2;
   for (let row: usize = 0; row < <usize>rows; row++) {
     const sum = quadTotal(sums + row * quadThreads * 4);
-    const isEmpty = sum == 0 || sum != sum;
+    const isEmpty = isEmptySum(sum);
     const divisor: f32 = isEmpty ? 1 : sum;
-    const reciprocal: f32 = load<i32>(parameters, 96)
-      ? 1 / divisor
-      : reinterpret<f32>(
-          reciprocalFtz(
-            reinterpret<u32>(divisor),
-            load<u32>(parameters, 28),
-            squares,
-            load<i32>(parameters, 44),
-          ),
-        );
-    const factor = f32x4.splat(reciprocal * load<f32>(parameters, 72));
-    for (let j: usize = 0; j < <usize>columns; j += 4) {
-      const at = out + ((row * columns + j) << 2);
-      v128.store(at, f32x4.mul(v128.load(at), factor));
-    }
+    const inverse: f32 = load<i32>(parameters, 96) ? 1 / divisor : reciprocal(divisor, parameters);
+    scaleRow(out + row * stride, stride, f32x4.splat(inverse * load<f32>(parameters, 72)));
     if (isEmpty) {
       store<u32>(lse + (row << 2), load<u32>(parameters, 92));
       continue;
     }
-    const logarithm = reinterpret<f32>(
-      logarithm2Ftz(
-        reinterpret<u32>(sum),
-        load<u32>(parameters, 24),
-        squares,
-        load<i32>(parameters, 40),
-      ),
-    );
-    const natural: f32 = logarithm * <f32>0.6931471805599453;
+    const natural: f32 = logarithm2(sum, parameters) * <f32>0.6931471805599453;
     const total = fusedMultiplyAdd(load<f32>(maxima + (row << 2)), scale, natural);
-    store<u32>(lse + (row << 2), total != total ? 0x7fffffff : reinterpret<u32>(total));
+    store<u32>(lse + (row << 2), bitsWithOneNaN(total));
   }
-}
-
-/** As `finish` of forward.ts, with four sums a row. */
-export function quadFinish(
-  out: usize,
-  result: usize,
-  lse: usize,
-  maxima: usize,
-  sums: usize,
-  rows: i32,
-  columns: i32,
-  parameters: usize,
-): void {
-  normalise(out, lse, maxima, sums, rows, columns, parameters);
-  const format = load<u32>(parameters, 48);
-  for (let i: usize = 0; i < <usize>(rows * columns); i += 8)
-    v128.store(
-      result + (i << 1),
-      i16x8.narrow_i32x4_u(
-        convert4(v128.load(out + (i << 2)), format),
-        convert4(v128.load(out + (i << 2), 16), format),
-      ),
-    );
-}
-
-/** As `finishPartial` of forward.ts, with four sums a row. */
-export function quadFinishPartial(
-  out: usize,
-  lse: usize,
-  maxima: usize,
-  sums: usize,
-  rows: i32,
-  columns: i32,
-  parameters: usize,
-): void {
-  normalise(out, lse, maxima, sums, rows, columns, parameters);
 }
