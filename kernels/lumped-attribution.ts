@@ -14,7 +14,7 @@ import {
   type Problem,
   type ProblemShape,
 } from '../src/problem/index.js';
-import { rowFeatures } from './naive/index.js';
+import { rowFeatures } from './row-features.js';
 import type { AttributedKernel, TechniqueDefinition } from './techniques.js';
 import { checkChoices } from './run-groups.js';
 

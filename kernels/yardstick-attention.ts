@@ -7,7 +7,7 @@ import {
   type ProblemShape,
   type Tensor,
 } from '../src/problem/index.js';
-import { rowFeatures } from './naive/index.js';
+import { rowFeatures } from './row-features.js';
 
 /** Queries whose scores are held at once, at most. */
 const tileRows = 64;

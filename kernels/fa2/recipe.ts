@@ -4,6 +4,7 @@ import {
   tensorCoreEvidence,
 } from '../../src/hardware/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
+import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import { type Fa2Configuration, fa2Tile } from './configuration.js';
 import { cudaMath } from './cuda-math.js';
@@ -89,10 +90,7 @@ export const fa2Techniques: readonly Technique[] = techniques.filter(
 export const fa2TechniqueDefinitions: Readonly<
   Record<Exclude<Technique, 'exp2-polynomial'>, TechniqueDefinition>
 > = {
-  'qk-accumulate': {
-    emulated: "scores by the tensor cores' chain of fused sums",
-    exact: 'scores q·k in fp64',
-  },
+  ...commonDefinitions,
   'scale-subtract': {
     emulated:
       "x = s·c − m·c in fp32, rounded as the kernel's build does, at the fp32 score nearest s",
@@ -102,18 +100,9 @@ export const fa2TechniqueDefinitions: Readonly<
     emulated: "p = exp2f, the unit's ex2.approx: its relative error at the fp32 x nearest x",
     exact: 'p = 2^x',
   },
-  'p-round': {
-    emulated: "p rounded once to the input's format, for the product with V; l sums p itself",
-    exact: 'P·V takes p itself',
-  },
   rescale: {
     emulated: 'α = exp2f of fp32 (m − m′)·c, and the fp32 products of α with O and l',
     exact: 'α = 2^((m − m′)·c) and its products in fp64',
-  },
-  'pv-accumulate': {
-    emulated:
-      "O + P·V by the tensor cores' chain: its error on O rounded to fp32 and P to the format",
-    exact: 'O + P·V in fp64',
   },
   'row-sum': {
     emulated:
@@ -126,9 +115,5 @@ export const fa2TechniqueDefinitions: Readonly<
       "the row's finish: the error of 1 / l at the fp32 l nearest l and of the fp32 product with O; " +
       'LSE = m·scale + lg2.approx(l)·ln 2 in fp32, its error there',
     exact: 'O / l and LSE = (m·c + log2 l)·ln 2 in fp64, with c in fp64',
-  },
-  'output-round': {
-    emulated: "rounded once to the input's format",
-    exact: 'not rounded',
   },
 };

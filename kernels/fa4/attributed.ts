@@ -12,6 +12,7 @@ import {
   attributedTiles,
 } from '../online-softmax/attributed/attributed-kernel.js';
 import type { AttributedTileResult } from '../online-softmax/attributed/attributed-tile.js';
+import { commonDefinitions } from '../online-softmax/attributed/definitions.js';
 import type { ForwardTiles } from '../online-softmax/query-tiles.js';
 import type { Recipe } from '../online-softmax/recipe.js';
 import {
@@ -26,11 +27,8 @@ import { fa4Recipe, tileSetting } from './recipe.js';
  * c is softmax scale · log2 e, m the running maximum, l the row sum, α the factor of a rescale.
  * `normalise` is the row's finish: the division and the LSE.
  */
-export const techniqueDefinitions: Readonly<Record<Technique, TechniqueDefinition>> = {
-  'qk-accumulate': {
-    emulated: "scores by the tensor cores' chain of fused sums",
-    exact: 'scores q·k in fp64',
-  },
+const techniqueDefinitions: Readonly<Record<Technique, TechniqueDefinition>> = {
+  ...commonDefinitions,
   'scale-subtract': {
     emulated:
       'x = fma(s, c, offset − m·c) in fp32 with c rounded to fp32, at the fp32 score nearest s',
@@ -46,18 +44,9 @@ export const techniqueDefinitions: Readonly<Record<Technique, TechniqueDefinitio
       "in the polynomial's columns p by software: its relative error at the fp32 x nearest x",
     exact: 'p = 2^x in these columns',
   },
-  'p-round': {
-    emulated: "p rounded once to the input's format, for the product with V; l sums p itself",
-    exact: 'P·V takes p itself',
-  },
   rescale: {
     emulated: 'α = ex2.approx.ftz of fp32 (m − m′)·c, and the fp32 products of α with O and l',
     exact: 'α = 2^((m − m′)·c) and its products in fp64',
-  },
-  'pv-accumulate': {
-    emulated:
-      "O + P·V by the tensor cores' chain: its error on O rounded to fp32 and P to the format",
-    exact: 'O + P·V in fp64',
   },
   'row-sum': {
     emulated:
@@ -69,10 +58,6 @@ export const techniqueDefinitions: Readonly<Record<Technique, TechniqueDefinitio
       "the row's finish: rcp.approx.ftz's relative error at the fp32 l nearest l and the fp32 product " +
       'with O; LSE = (m·c + (lg2.approx.ftz(l) − offset))·ln 2 in fp32, its error there',
     exact: 'O / l and LSE = (m·c + log2 l − offset)·ln 2 in fp64, with c in fp64',
-  },
-  'output-round': {
-    emulated: "rounded once to the input's format",
-    exact: 'not rounded',
   },
 };
 

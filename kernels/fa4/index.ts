@@ -4,11 +4,7 @@ export {
   type EmulatedTechniques,
   type Technique,
 } from '../online-softmax/attributed/index.js';
-export {
-  createAttributedForward,
-  techniqueDefinitions,
-  type AttributedForward,
-} from './attributed.js';
+export { createAttributedForward, type AttributedForward } from './attributed.js';
 export { fa4Recipe, type TileSetting } from './recipe.js';
 export type { Recipe } from '../online-softmax/recipe.js';
 export { fa4Arithmetic } from './arithmetic.js';

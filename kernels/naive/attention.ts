@@ -16,7 +16,7 @@ import {
   logSumExpFloat32,
   softcapFloat32,
 } from './operations.js';
-import { rowFeatures, type RowFeatures } from './row-features.js';
+import { rowFeatures, type RowFeatures } from '../row-features.js';
 
 /** Rounds fp32 numbers to a format and back, in place. */
 function rounding(format: FormatName): (values: Float32Array) => Float32Array {

@@ -16,7 +16,7 @@ import {
   type NaiveScoreLaw,
 } from './attributed-scores.js';
 import { type NaiveTechnique, naiveTechniqueDefinitions, naiveTechniquesOf } from './techniques.js';
-import { rowFeatures } from './row-features.js';
+import { rowFeatures } from '../row-features.js';
 import { type Problem, problemShape } from '../../src/problem/index.js';
 
 /** The results of a row in one run. */

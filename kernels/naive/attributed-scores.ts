@@ -2,7 +2,7 @@ import { decodeTensor, isBeyondFloat32 } from '../../src/formats/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import type { EmulatedNames } from '../techniques.js';
 import { dotFloat32, largestScore, softcapFloat32 } from './operations.js';
-import type { RowFeatures } from './row-features.js';
+import type { RowFeatures } from '../row-features.js';
 
 const { fround } = Math;
 

@@ -1,4 +1,3 @@
 export { naiveArithmetic } from './arithmetic.js';
 export { createNaiveAttention, type NaiveAttention } from './attention.js';
 export { naiveFloat32Model, naiveInputModel } from './models.js';
-export { rowFeatures, type RowFeatures } from './row-features.js';

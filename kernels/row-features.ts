@@ -1,4 +1,4 @@
-import { decodeTensor } from '../../src/formats/index.js';
+import { decodeTensor } from '../src/formats/index.js';
 import {
   countKeys,
   keptWeights,
@@ -7,9 +7,9 @@ import {
   type KeyRange,
   type Problem,
   type ProblemShape,
-} from '../../src/problem/index.js';
+} from '../src/problem/index.js';
 
-/** What a row is computed from beside q, k, v, scale and softcap; of a sum over keys all as many numbers. */
+/** What a row is computed from beside q, k, v, scale and softcap; the arrays have an element for each of its keys. */
 export interface RowFeatures {
   /** The keys that it sees, ascending. */
   readonly keys: Int32Array;
