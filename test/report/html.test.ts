@@ -405,3 +405,34 @@ describe('axes', () => {
     expect(high).toBeLessThan(Infinity);
   });
 });
+
+describe('the page of packed sequences', () => {
+  const name = 'packed sequences, O and LSE with NaN and off';
+
+  test('has a row for each of them, as the report has it', async () => {
+    const report = judgedReport(name);
+    const html = await renderHtml(pageOf(report));
+    expect(faults(html)).toEqual([]);
+    const rows = [...parsed(html).querySelectorAll('#sequences tbody tr')].map((row) =>
+      [...row.querySelectorAll('th, td')].map(({ textContent }) => (textContent ?? '').trim()),
+    );
+    const sequences = report.sequences ?? [];
+    expect(sequences.length).toBeGreaterThan(1);
+    expect(rows.map(([title]) => title).toSorted()).toEqual(
+      sequences.map(({ sequence }) => `sequence ${Number(sequence)}`),
+    );
+    for (const { sequence, queries, keys } of sequences)
+      expect(rows).toContainEqual(
+        expect.arrayContaining([`sequence ${Number(sequence)}`, String(queries), String(keys)]),
+      );
+    const used = sequences.map(({ worstRatio }) => Number(worstRatio));
+    const first = sequences[used.indexOf(Math.max(...used))]!;
+    expect(rows[0]![0]).toBe(`sequence ${Number(first.sequence)}`);
+  });
+
+  test('is the only one that has them', async () => {
+    expect(
+      parsed(await renderHtml(pageOf(judgedReport('pass')))).querySelector('#sequences'),
+    ).toBeNull();
+  });
+});

@@ -5,7 +5,7 @@ import {
   describeWarning,
   verdictWord,
 } from '../json/index.js';
-import { notJudged, splitsSection } from '../text/index.js';
+import { notJudged, sequencesSection, splitsSection } from '../text/index.js';
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import { loadDrawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
@@ -94,6 +94,16 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
           content: join(
             element('p', {}, "The declared kernel's implementations of 2^x over one octave."),
             figures(...exp2.map((curve) => exp2Figure(drawing, curve))),
+          ),
+        },
+    judged === null || (judged.report.sequences ?? []).length === 0
+      ? null
+      : {
+          id: 'sequences',
+          title: 'Sequence by sequence',
+          content: sectionTable(
+            'Sequences, those first that use most of their bounds',
+            sequencesSection(judged.report),
           ),
         },
     report.splits === null
