@@ -10,6 +10,7 @@ import type { KeptWeights } from '../../problem/index.js';
 import type { KernelBound } from '../bounds/index.js';
 import { outputPlaces } from './common-offset.js';
 import type { Premises } from '../premises/premises.js';
+import { EqualWeights } from './equal-weights.js';
 import { ErrorPool, type NearlyEqual } from './error-pool.js';
 import type { Instrument } from './instruments.js';
 import type { PooledProjections } from './pooled-projections.js';
@@ -70,6 +71,8 @@ const dominated = 1 - 2 ** -4;
 interface RowSums {
   isUsed: boolean;
   readonly pool: ErrorPool;
+  /** Null where sums may be truncated, which counts as of one sign already. */
+  readonly equal: EqualWeights | null;
   /** Σ of squares: (w·X·v)², w·(w·X·v) per instrument, and w² at the end. */
   readonly moments: Float64Array;
   /** Σ w·X·v by coarse place relative to the largest weight, per instrument. */
@@ -100,10 +103,11 @@ interface RowSums {
 /** What else the weights of a row may be multiplied by before they are rounded: sinks' and dropout's, log2. */
 const mostFactors = 6;
 
-function emptySums(count: number): RowSums {
+function emptySums(count: number, equal: EqualWeights | null): RowSums {
   return {
     isUsed: false,
     pool: new ErrorPool(count + 1),
+    equal,
     moments: new Float64Array(2 * count + 1),
     rounded: new Float64Array(count * smoothPlaces),
     squares: new Float64Array(count * smoothPlaces),
@@ -136,7 +140,9 @@ export class RowCollector {
   constructor(model: ProjectionModel) {
     const count = model.instruments.length;
     this.#model = model;
-    this.#rows = Array.from({ length: walkRows }, () => emptySums(count));
+    this.#rows = Array.from({ length: walkRows }, () =>
+      emptySums(count, model.sumsTruncate ? null : new EqualWeights(model.reference.shape.keys)),
+    );
     this.#outputs = new ErrorPool(count);
     this.#smooth = new Float64Array(count * smoothPlaces);
     this.#places = new Float64Array(count * outputPlaces);
@@ -175,6 +181,7 @@ export class RowCollector {
       sums.applied = sums.appliedSquares = 0;
       sums.otherwise.fill(0);
       sums.pool.clear();
+      sums.equal?.clear();
       sums.moments.fill(0);
       sums.rounded.fill(0);
       sums.mass.fill(0);
@@ -264,6 +271,7 @@ export class RowCollector {
           for (let d = 0; d < count; d++)
             sums.otherwise[f * count + d] += errors[d] * roundingErrors[place];
         }
+        sums.equal?.add(w);
         errors[count] = w;
         moments[2 * count] += w * w;
         pool.addAll(weightGroups.group(w * toLargest), errors);
@@ -310,6 +318,7 @@ export class RowCollector {
       scoreSize(typicalWeight - exponential, elementwise, Math.sqrt(qkDim) * addition) *
         Math.hypot(Math.sqrt(qkDim) * ofAddition, 2 * elementwise);
     const { pool, moments, rounded, squares, lost, mass, exponents } = sums;
+    const { drift, variance } = sums.equal?.errors() ?? { drift: 0, variance: keys };
     const ofDominated = sums.appliedSquares > dominated * sums.applied ** 2 ? 1 : 0;
     for (let d = 0; d < count; d++) {
       const { direction } = instruments[d];
@@ -329,7 +338,7 @@ export class RowCollector {
       common[d] = Math.hypot(
         random * Math.sqrt(shared),
         own * 2 * elementwise,
-        own * Math.sqrt(keys) * ofAddition,
+        own * Math.sqrt(Math.max(variance, keys)) * ofAddition,
       );
       // Errors of weights so large do not add up: all of them count.
       const coarse = typicalWeight > largestRandomError ? typicalWeight : 0;
@@ -342,7 +351,7 @@ export class RowCollector {
         (truncated + declared.ofValue) * ofOutputs +
         declared.ofMagnitude * ofMagnitudes +
         (declared.halves + ofDominated) * result.outputWorst[d] +
-        (elementwise + sums.sink * typicalWeight) * Math.abs(own) +
+        (elementwise + drift * ofAddition + sums.sink * typicalWeight) * Math.abs(own) +
         ofScores;
       for (let place = 0; place < smoothPlaces; place++)
         this.#smooth[d * smoothPlaces + place] =
