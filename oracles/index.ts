@@ -16,6 +16,18 @@ export {
   type WeightVisitor,
 } from './attention/weight-tiles.js';
 export {
+  attentionGradients,
+  gradientNames,
+  gradientOracle,
+  type AttentionGradients,
+  type Gradient,
+  type GradientName,
+  type GradientOracleOptions,
+  type GroupGradients,
+  type HeadGradients,
+  type SharedGradients,
+} from './gradients/index.js';
+export {
   createExp2Array,
   createFloat64Exp2,
   exp2ArrayError,

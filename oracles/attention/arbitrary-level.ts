@@ -14,16 +14,16 @@ import { operandRow } from './operand.js';
 import type { Row, RowResult } from './row.js';
 
 /** An upper bound on numerator / denominator · 2^exponent as fp64. */
-function ratioUp(numerator: bigint, denominator: bigint, exponent: number): number {
+export function ratioUp(numerator: bigint, denominator: bigint, exponent: number): number {
   if (numerator === 0n) return 0;
   return ratioToNumber(numerator, denominator, exponent) * (1 + 2 ** -50) + Number.MIN_VALUE;
 }
 
-/** Units of 2^-bits by which an exponent y = score · log2 e from `exponents` can be off. */
+/** Units of 2^-bits by which an exponent y = score · log2 e can be off. */
 const exponentError = 4n;
 
 /** Units by which a weight can be off: exp2's own 4 (for a result below 2) and y's, times 2 ln 2. */
-const weightError = (exponentError * 3n) / 2n + 4n;
+export const weightError = (exponentError * 3n) / 2n + 4n;
 
 /** x · log2 e · 2^bits of each number, within 1 + 2^-7 units. */
 function timesLog2e({ integers, exponent }: ScaledVector, bits: number): bigint[] {
@@ -33,23 +33,40 @@ function timesLog2e({ integers, exponent }: ScaledVector, bits: number): bigint[
   return integers.map((x) => shiftBigInt(x * constant, exponent - constantBits + bits));
 }
 
-/** y · 2^bits for each scaled score, within `exponentError` units. */
-function exponents(scores: ScaledVector, row: Row, law: ScoreLaw, bits: number): bigint[] {
-  if (law.softcap === null) return timesLog2e(scores, bits);
-  const capped = cappedExponents(scores, row.infinite, law.softcap, bits);
-  const addends = exactAddends(row);
-  if (addends === null) return capped;
-  const added = timesLog2e(addends, bits);
-  return capped.map((y, j) => y + added[j]);
+/** Exponents in fixed point, and of a softcap the slopes of the scores. */
+interface FixedPointExponents {
+  /** y · 2^bits, within `exponentError` units. */
+  readonly y: readonly bigint[];
+  /** 1 − tanh² of each score, within `error` units; null without a softcap. */
+  readonly slopes: { readonly integers: readonly bigint[]; readonly error: bigint } | null;
 }
 
-/** y = cap · log2 e · tanh(x / cap), the tanh from 2^-z with z = 2 log2(e) |x| / cap; within 2 units. */
+/** The exponents of scaled scores. */
+export function fixedPointExponents(
+  scores: ScaledVector,
+  row: Row,
+  law: ScoreLaw,
+  bits: number,
+): FixedPointExponents {
+  if (law.softcap === null) return { y: timesLog2e(scores, bits), slopes: null };
+  const { y: capped, slopes } = cappedExponents(scores, row.infinite, law.softcap, bits);
+  const addends = exactAddends(row);
+  if (addends === null) return { y: capped, slopes };
+  const added = timesLog2e(addends, bits);
+  return { y: capped.map((y, j) => y + added[j]), slopes };
+}
+
+/**
+ * y = cap · log2 e · tanh(x / cap), the tanh from 2^-z with z = 2 log2(e) |x| / cap; within 2 units. The slopes are
+ * 4 · 2^-z / (1 + 2^-z)² within 2 units: 2^-z is within 3 of the finer ones, 256 to a unit, and the slope moves by
+ * at most 4 times as much.
+ */
 function cappedExponents(
   { integers: scaled, exponent: scaledExponent }: ScaledVector,
   infinite: Int8Array,
   softcap: number,
   bits: number,
-): bigint[] {
+) {
   const widest = scaled.reduce((most, x) => Math.max(most, bitLength(x)), 0);
   const cap = scaledIntegerOf(softcap);
   const work = bits + 8 + Math.max(0, bitLength(cap.integer) + cap.exponent);
@@ -59,17 +76,23 @@ function cappedExponents(
   const constantBits = work + 64 + Math.max(0, widest + shift);
   const constant = log2e(constantBits);
   const capLog2e = cap.integer * log2e(work + 64);
-  return scaled.map((x, j) => {
+  const slopes: bigint[] = [];
+  const y = scaled.map((x, j) => {
     const negative = infinite[j] === 0 ? x < 0n : infinite[j] < 0;
     let power = 0n;
     if (infinite[j] === 0) {
       const numerator = shiftBigInt((x < 0n ? -x : x) * constant, shift - constantBits + work + 64);
       power = exp2(-((numerator / cap.integer) >> 64n));
     }
-    const tanh = ((one - power) << BigInt(work)) / (one + power);
-    const y = shiftBigInt(capLog2e * tanh, cap.exponent - 2 * work - 64 + bits);
-    return negative ? -y : y;
+    const sum = one + power;
+    slopes.push(
+      ((((power << BigInt(work + 2)) / sum) << BigInt(work)) / sum) >> BigInt(work - bits),
+    );
+    const tanh = ((one - power) << BigInt(work)) / sum;
+    const exponent = shiftBigInt(capLog2e * tanh, cap.exponent - 2 * work - 64 + bits);
+    return negative ? -exponent : exponent;
   });
+  return { y, slopes: { integers: slopes, error: 2n } };
 }
 
 /** Elements of values that are held at a time. */
@@ -92,7 +115,7 @@ function* columnsOf({ values, visible, kept }: Row): Generator<Float64Array> {
 }
 
 /** What sums over keys, relative to 2^reference, are divided by: `sum` · 2^(lift − bits), off by `error` units. */
-interface Divisor {
+export interface Divisor {
   readonly sum: bigint;
   readonly error: bigint;
   readonly lift: bigint;
@@ -102,7 +125,7 @@ interface Divisor {
 const largestLift = 10_000n;
 
 /** The sum of a row's weights with its sink, lifted where that is larger than the reference of the keys. */
-function withSink(
+export function withSink(
   keys: Pick<Divisor, 'sum' | 'error'>,
   reference: bigint,
   { sink }: Row,
@@ -127,7 +150,7 @@ function withSink(
 export function arbitraryLevel(row: Row, law: ScoreLaw, bits: number): RowResult {
   const { sink } = row;
   const vDim = row.values.dim;
-  const y = exponents(exactScores(row, law), row, law, bits);
+  const { y } = fixedPointExponents(exactScores(row, law), row, law, bits);
   const largest = y.reduce((a, b) => (b > a ? b : a));
   const reference = largest >> BigInt(bits);
   const exp2 = createExp2(bits);

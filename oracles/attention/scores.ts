@@ -2,7 +2,7 @@ import { doubleDoubleFromRational, scaledIntegerOf } from '../../src/arith/index
 import { lazily } from '../../src/lazily.js';
 import type { ScoreLaw } from '../../src/problem/index.js';
 import { log2e } from '../fixed-point.js';
-import { tileRows } from './operand.js';
+import { tileRows, type Operand } from './operand.js';
 import type { Row } from './row.js';
 
 /** What the fp64 and double-double levels multiply scores by, each as a double-double. */
@@ -76,29 +76,37 @@ function sumOf(a: ScaledVector, b: ScaledVector): ScaledVector {
   return { integers: lifted(a).map((x, j) => x + ofB[j]), exponent };
 }
 
+/** The dot products of a vector with some rows of an operand, exactly. */
+export function exactDots(vector: Float64Array, operand: Operand, rows: Int32Array): ScaledVector {
+  const { dim } = operand;
+  const factor = scaledVector(vector);
+  const exponents = new Float64Array(rows.length);
+  const dots = Array.from(rows, (row, j) => {
+    const start = (row % tileRows) * dim;
+    const tile = operand.tile(Math.floor(row / tileRows));
+    const other = scaledVector(tile.subarray(start, start + dim));
+    exponents[j] = other.exponent;
+    let dot = 0n;
+    for (let t = 0; t < dim; t++) dot += other.integers[t] * factor.integers[t];
+    return dot;
+  });
+  const exponent = exponents.reduce((least, e) => Math.min(least, e), 1024);
+  return {
+    integers: dots.map((dot, j) => dot << BigInt(exponents[j] - exponent)),
+    exponent: exponent + factor.exponent,
+  };
+}
+
 /**
  * scale · q·k of each key that a row sees, exactly, and without a softcap what is added to it; a key marked
  * infinite counts as its finite part.
  */
 export function exactScores(row: Row, law: ScoreLaw): ScaledVector {
-  const { keys, visible } = row;
-  const { dim } = keys;
-  const query = scaledVector(row.query);
   const scale = scaledIntegerOf(law.scale);
-  const exponents = new Float64Array(visible.length);
-  const dots = Array.from(visible, (key, j) => {
-    const start = (key % tileRows) * dim;
-    const tile = keys.tile(Math.floor(key / tileRows));
-    const vector = scaledVector(tile.subarray(start, start + dim));
-    exponents[j] = vector.exponent;
-    let dot = 0n;
-    for (let t = 0; t < dim; t++) dot += vector.integers[t] * query.integers[t];
-    return dot;
-  });
-  const exponent = exponents.reduce((least, e) => Math.min(least, e), 1024);
+  const dots = exactDots(row.query, row.keys, row.visible);
   const scores = {
-    integers: dots.map((dot, j) => (dot << BigInt(exponents[j] - exponent)) * scale.integer),
-    exponent: exponent + query.exponent + scale.exponent,
+    integers: dots.integers.map((dot) => dot * scale.integer),
+    exponent: dots.exponent + scale.exponent,
   };
   const added = law.softcap === null ? exactAddends(row) : null;
   return added === null ? scores : sumOf(scores, added);

@@ -5,7 +5,7 @@ import { emptyRow, type RowResult } from './row.js';
 import type { Sink } from './sink.js';
 
 /** Sum of products as IEEE 754 would have it with unbounded precision and range. */
-function classifyDot(query: Operand, row: number, keys: Operand, key: number): number {
+export function classifyDot(query: Operand, row: number, keys: Operand, key: number): number {
   let infinity = 0;
   for (let t = 0; t < keys.dim; t++) {
     const product = query.raw(row, t) * keys.raw(key, t);
@@ -20,7 +20,7 @@ function classifyDot(query: Operand, row: number, keys: Operand, key: number): n
 }
 
 /** 0 for a finite score, ±∞ or NaN for the others. */
-function scoreClass(
+export function scoreClass(
   query: Operand,
   row: number,
   keys: Operand,

@@ -46,11 +46,16 @@ export function accumulated(before: number, factor: number, tile: number): numbe
   return before * factor + tile;
 }
 
-/** tanh(s·factor / (2 log2 e)) = (2^w − 1)/(2^w + 1) with w = s·factor within ±128: `capScores`. */
-export function cappedScore(score: number, factor: number): number {
+/** 2^w for w = s·factor within ±128: what a softcap's tanh is made of. */
+export function cappedExponential(score: number, factor: number): number {
   const w = Math.max(Math.min(score * factor, 128), -128);
   const n = nearestInteger(w);
-  const power = exp2Fraction(w - n) * 2 ** n;
+  return exp2Fraction(w - n) * 2 ** n;
+}
+
+/** tanh(s·factor / (2 log2 e)) = (2^w − 1)/(2^w + 1) with w = s·factor within ±128: `capScores`. */
+export function cappedScore(score: number, factor: number): number {
+  const power = cappedExponential(score, factor);
   return (power - 1) / (power + 1);
 }
 

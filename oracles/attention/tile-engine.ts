@@ -5,7 +5,8 @@ import type { InterruptedRow, KeyRange } from '../../src/problem/index.js';
 import { log2eWords } from './logarithm-words.js';
 import type { ScoreConstants } from './scores.js';
 
-interface TileKernels {
+/** The WebAssembly loops of a tile. */
+export interface TileKernels {
   readonly memory: WebAssembly.Memory;
   product(a: number, b: number, c: number, rows: number, inner: number, columns: number): void;
   productWithMagnitude(
@@ -34,7 +35,7 @@ interface TileKernels {
 }
 
 /** A block of the WebAssembly memory: where it is, and a view of it. */
-interface Block {
+export interface Block {
   readonly address: number;
   readonly view: Float64Array;
 }
@@ -73,20 +74,25 @@ export interface TileEngine {
   readonly extent: Block;
   readonly maximum: Block;
   readonly tileTotal: Block;
+  /** A block of so many of the spare numbers. */
+  readonly block: (length: number) => Block;
 }
 
 /** The module is compiled once, and what the engine learns of its loops serves every tile. */
 const compiled = lazily(() => new WebAssembly.Module(Buffer.from(binary, 'base64')));
 
-/** Allocates the tiles for one pair of head dimensions. */
-export function createTileEngine(qkDim: number, vDim: number): TileEngine {
+/**
+ * Allocates the tiles for one pair of head dimensions.
+ * @param spare how many fp64 numbers `block` may give beside them
+ */
+export function createTileEngine(qkDim: number, vDim: number, spare = 0): TileEngine {
   const vStride = Math.max(4, Math.ceil(vDim / 4) * 4);
   const abort = () => {
     throw new Error('the WebAssembly tile kernels aborted');
   };
   const instance = new WebAssembly.Instance(compiled(), { env: { abort } });
   const kernels = instance.exports as unknown as TileKernels;
-  const doubles = tileRows * (2 * qkDim + 2 * tileRows + 6 * vStride) + 6 * tileRows;
+  const doubles = tileRows * (2 * qkDim + 2 * tileRows + 6 * vStride) + 6 * tileRows + spare;
   const start = 65536;
   kernels.memory.grow(Math.ceil((doubles * 8) / 65536) + 1);
   let next = start;
@@ -124,6 +130,7 @@ export function createTileEngine(qkDim: number, vDim: number): TileEngine {
     sum: block(tileRows * vStride),
     magnitude: block(tileRows * vStride),
     ...rowState,
+    block,
   };
 }
 

@@ -105,13 +105,13 @@ function sumTiles(engine: TileEngine, block: QueryBlock, rules: Rules): TileSums
 }
 
 /** What the error of a row's weights follows from: see `TileSums`, and the largest product in its exponents. */
-type RowTrust = Readonly<Record<'scoreError' | 'addendError' | 'tiles' | 'extent', number>>;
+export type RowTrust = Readonly<Record<'scoreError' | 'addendError' | 'tiles' | 'extent', number>>;
 
 /**
  * The relative error of a row's weights and of their sum, the sink's included; infinite for a row that leaves the
  * range of the analysis.
  */
-function trustOf(
+export function trustOf(
   { law, constants, sinkOf }: Rules,
   head: number,
   { scoreError, addendError, tiles, extent }: RowTrust,

@@ -4,6 +4,7 @@
 
 import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
 
+export { capSlopes, differentiate, multiplyBy, productWithSizes, rowProducts } from './gradients';
 export { weights } from './weights';
 
 /** C[rows × columns] = A[rows × inner] · B[inner × columns]; rows and columns are multiples of 4. */

@@ -1,0 +1,141 @@
+import { ulp, formats } from '../../src/formats/index.js';
+import { gamma } from '../attention/dot-error.js';
+import { tileRows } from '../attention/operand.js';
+import type { Accuracy } from '../attention/row.js';
+
+const u = 2 ** -53;
+const slack = 1 + 2 ** -5;
+
+/** Exact values with a radius and the scale that their errors live on, element by element. */
+export interface Gradient {
+  readonly values: Float64Array;
+  /** |value − exact| ≤ radius; 0 where the value is NaN or infinite, or nothing adds to it. */
+  readonly radius: Float64Array;
+  /** The sum of the sizes of what the element is a sum of: see `gradientOracle`. */
+  readonly magnitude: Float64Array;
+}
+
+/** Sums of products, row by row: what becomes a gradient. */
+export interface GradientSums {
+  readonly rows: number;
+  readonly dim: number;
+  readonly sum: Float64Array;
+  /** Σ of the sizes of the terms. */
+  readonly size: Float64Array;
+  /** Σ of the errors of the terms, but for their sum's roundings and underflow. */
+  readonly error: Float64Array;
+  /** Per row: how often something was added; 0 for an exact zero. */
+  readonly additions: Float64Array;
+  /** Per row: Σ of what terms can be off by underflow, for a factor of 1. */
+  readonly floor: Float64Array;
+}
+
+export function emptySums(rows: number, dim: number): GradientSums {
+  const matrix = () => new Float64Array(rows * dim);
+  return {
+    rows,
+    dim,
+    sum: matrix(),
+    size: matrix(),
+    error: matrix(),
+    additions: new Float64Array(rows),
+    floor: new Float64Array(rows),
+  };
+}
+
+/** A tile of a product as the engine leaves it, with the errors of its factors. */
+export interface TileOfSums {
+  readonly sum: Float64Array;
+  readonly size: Float64Array;
+  /** Elements from one row of the two to the next. */
+  readonly stride: number;
+  /** Error of the terms relative to their size: of each row, or the largest of all. */
+  readonly relative: (row: number) => number;
+  /** Per row: Σ of the absolute errors of its factors, and the floor of each. */
+  readonly absolute: Float64Array;
+  readonly floor: (row: number) => number;
+  /** Per column: the largest other factor. */
+  readonly largest: Float64Array;
+}
+
+/**
+ * Adds row `from` of a tile to row `to` of the sums. A term's error is relative · its size and absolute · the other
+ * factor; the roundings of the sums are `finishSums`'.
+ */
+export function addRow(sums: GradientSums, to: number, tile: TileOfSums, from: number): void {
+  const { dim } = sums;
+  const relative = tile.relative(from);
+  const absolute = tile.absolute[from];
+  for (let c = 0, at = to * dim, of = from * tile.stride; c < dim; c++, at++, of++) {
+    sums.sum[at] += tile.sum[of];
+    sums.size[at] += tile.size[of];
+    sums.error[at] += relative * tile.size[of] + absolute * tile.largest[c];
+  }
+  sums.additions[to]++;
+  sums.floor[to] += tile.floor(from);
+}
+
+/** The largest magnitude of each column of some rows. */
+export function largestOfColumns(values: Float64Array, dim: number): Float64Array {
+  const largest = new Float64Array(dim);
+  for (let at = 0; at < values.length; at += dim)
+    for (let c = 0; c < dim; c++) largest[c] = Math.max(largest[c], Math.abs(values[at + c]));
+  return largest;
+}
+
+/** Whether a radius is as small as `accuracy` asks for. */
+export function isAccurateElement(
+  value: number,
+  radius: number,
+  magnitude: number,
+  accuracy: Accuracy,
+): boolean {
+  const format = formats[accuracy.outputFormat];
+  const allowed = Math.max(
+    accuracy.ulpFraction * ulp(format, Math.min(Math.abs(value), format.maxFinite)),
+    accuracy.magnitudeFraction * magnitude,
+    2 ** -52 * Math.abs(value),
+    2 ** -1072,
+  );
+  return radius <= allowed && radius < Infinity;
+}
+
+/** How sums become a gradient. */
+export interface Finish {
+  /** What the sums are multiplied by. */
+  readonly scale: number;
+  /** Per column: the largest other factor. */
+  readonly largest: Float64Array;
+  readonly accuracy: Accuracy;
+}
+
+/**
+ * Sums times a factor, as a gradient, written in place of them.
+ * @returns the rows with an element that is not as accurate as it is to be, but for what underflow can do
+ */
+export function finishSums(
+  sums: GradientSums,
+  { scale, largest, accuracy }: Finish,
+): { readonly gradient: Gradient; readonly inaccurate: number[] } {
+  const { rows, dim, sum, size, error } = sums;
+  const factor = Math.abs(scale);
+  const inaccurate: number[] = [];
+  for (let row = 0; row < rows; row++) {
+    const additions = sums.additions[row];
+    if (additions === 0) continue;
+    const ofSum = gamma(tileRows + 2 + additions) * slack;
+    let isAccurate = true;
+    for (let c = 0, at = row * dim; c < dim; c++, at++) {
+      const value = scale * sum[at];
+      const magnitude = factor * size[at];
+      const radius = factor * (error[at] + ofSum * size[at]) * slack + 2 * u * Math.abs(value);
+      isAccurate &&= isAccurateElement(value, radius, magnitude, accuracy);
+      const floor = factor * sums.floor[row] * largest[c] * slack + 2 ** -1068 * additions;
+      sum[at] = value;
+      size[at] = magnitude;
+      error[at] = magnitude === 0 && largest[c] === 0 ? 0 : radius + floor;
+    }
+    if (!isAccurate) inaccurate.push(row);
+  }
+  return { gradient: { values: sum, radius: error, magnitude: size }, inaccurate };
+}
