@@ -39,8 +39,8 @@ export interface Exponents {
   readonly origin: DoubleDouble;
 }
 
-/** A sum of products kept as a rounded sum and the sum of its rounding errors. */
-function compensatedDot(a: Float64Array, b: Float64Array): DoubleDouble {
+/** A sum of products kept as a rounded sum and the sum of its rounding errors: see `compensatedDotError`. */
+export function compensatedDot(a: Float64Array, b: Float64Array): DoubleDouble {
   let sum = 0;
   let errors = 0;
   for (let t = 0; t < a.length; t++) {
@@ -52,6 +52,15 @@ function compensatedDot(a: Float64Array, b: Float64Array): DoubleDouble {
     sum = next;
   }
   return doubleDoubleFromSum(sum, errors);
+}
+
+/**
+ * A bound on the error of a compensated dot product (Ogita, Rump and Oishi's): (d + 1)·2d·u² of the sum of sizes and a
+ * little more.
+ * @param size at least Σ|a b|
+ */
+export function compensatedDotError(dim: number, size: number): number {
+  return 2.1 * (dim + 1) ** 2 * u ** 2 * size + dim * 2 ** -1070;
 }
 
 /** y = factor · tanh for tanh(x / cap) = (2^w − 1)/(2^w + 1), within `tanhError` of the factor. */
@@ -111,8 +120,7 @@ export function compensatedExponents(
     return cappedExponent(multiplyDoubleDouble(score, capFactor), factor);
   });
   const { y, error: addedError } = withAddends(ofScores, row);
-  // Ogita, Rump and Oishi's compensated dot product: (d + 1)·2d·u² of Σ|q k| and a little more.
-  const dotError = 2.1 * (dim + 1) ** 2 * u ** 2 * queryNorm * keyNorm + dim * 2 ** -1070;
+  const dotError = compensatedDotError(dim, queryNorm * keyNorm);
   const scale = Math.abs(law.scale) * 1.4427;
   const cap = law.softcap ?? 0;
   const capError = cap * 1.4427 * (tanhError + 10 * u ** 2);

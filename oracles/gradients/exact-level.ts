@@ -2,7 +2,10 @@ import type { Accuracy } from '../attention/row.js';
 import type { Rules } from '../attention/rules.js';
 import { operandRow } from '../attention/operand.js';
 import { visibleRow } from '../attention/visible-row.js';
+import type { Level } from '../attention/attention.js';
+import { doubleDoubleProduct, doubleDoubleRow } from './double-double-row.js';
 import { exactRow, type ExactRow } from './exact-row.js';
+import type { Coefficients, SolvedRow } from './solved-row.js';
 import { exactProduct, exactSums, negligible } from './exact-sums.js';
 import type { GradientOperands } from './operands.js';
 import type { FiniteKeys } from './special-row.js';
@@ -14,6 +17,7 @@ const mostBits = 6144;
 
 /** Relative errors of P and dT that are asked for where they are added to fp64 sums. */
 const wantedError = 2 ** -45;
+const smallestError = 2 ** -1050;
 
 /** A row of one head that is solved exactly. */
 export interface RowToSolve {
@@ -33,23 +37,51 @@ export function solveRow(
 }
 
 /** Whether the coefficients of a row are good enough to be added to fp64 sums. */
-function isPrecise({ weights, derivatives, cappedScales }: ExactRow): boolean {
+function isPrecise({ weights, derivatives, cappedScales }: SolvedRow): boolean {
   const extent = cappedScales.reduce((most, x) => Math.max(most, x), 0);
-  return (
-    derivatives.radius.every(
-      (r, j) => r <= wantedError * cappedScales[j] || r <= negligible * extent || r <= 2 ** -1060,
-    ) && weights.radius.every((r) => r <= 2 ** -100)
-  );
+  const areWanted = ({ values, radius }: Coefficients, sizes: Float64Array, largest: number) =>
+    radius.every(
+      (r, j) =>
+        r <= wantedError * Math.max(Math.abs(values[j]), sizes[j]) ||
+        r <= negligible * largest ||
+        r <= smallestError,
+    );
+  return areWanted(derivatives, cappedScales, extent) && areWanted(weights, weights.values, 1);
 }
 
-/** A row of dQ. */
+/** A row of dQ, and what it was made of. */
 export interface QueryRow {
-  readonly solved: ExactRow;
+  readonly solved: SolvedRow;
   readonly gradient: Gradient;
+  readonly level: Level;
 }
 
-/** A row of dQ from exact arithmetic of as many bits as its accuracy takes, with what it was made of. */
-export function exactQueryRow(row: RowToSolve, rules: Rules, accuracy: Accuracy): QueryRow {
+/** A row of dQ in double-double; null where that is not enough. */
+function doubleDoubleQueryRow(
+  { operands, row, keys }: RowToSolve,
+  rules: Rules,
+  accuracy: Accuracy,
+): QueryRow | null {
+  const { dout } = operands;
+  const solved = doubleDoubleRow(
+    visibleRow(operands, row, rules, keys.visible, keys.infinite),
+    { values: operandRow(dout, row).slice(), norm: dout.norm[row] },
+    rules.law,
+    rules.constants,
+  );
+  if (solved === null || !isPrecise(solved)) return null;
+  const gradient = doubleDoubleProduct(solved, operands.keys, keys.visible, rules.law.scale);
+  return isAccurateRow(gradient, accuracy) ? { solved, gradient, level: 'double-double' } : null;
+}
+
+function isAccurateRow({ values, radius, magnitude }: Gradient, accuracy: Accuracy): boolean {
+  return values.every((value, c) => isAccurateElement(value, radius[c], magnitude[c], accuracy));
+}
+
+/** A row of dQ from double-double, or from exact arithmetic of as many bits as its accuracy takes. */
+export function preciseQueryRow(row: RowToSolve, rules: Rules, accuracy: Accuracy): QueryRow {
+  const early = doubleDoubleQueryRow(row, rules, accuracy);
+  if (early !== null) return early;
   const { keys } = row.operands;
   const { visible } = row.keys;
   const scale = rules.law.scale;
@@ -67,10 +99,8 @@ export function exactQueryRow(row: RowToSolve, rules: Rules, accuracy: Accuracy)
       radius: Float64Array.from(columns, ({ radius }) => radius),
       magnitude,
     };
-    const isAccurate = columns.every(({ value, radius }, c) =>
-      isAccurateElement(value, radius, magnitude[c], accuracy),
-    );
-    if ((isAccurate && isPrecise(solved)) || bits >= mostBits) return { solved, gradient };
+    if ((isAccurateRow(gradient, accuracy) && isPrecise(solved)) || bits >= mostBits)
+      return { solved, gradient, level: 'arbitrary' };
   }
 }
 

@@ -8,31 +8,22 @@ import {
 } from '../attention/arbitrary-level.js';
 import type { Row } from '../attention/row.js';
 import { exactDots, exactScores } from '../attention/scores.js';
+import type { Coefficients, SolvedRow } from './solved-row.js';
 import { bitLength, createExp2, ratioToNumber } from '../fixed-point.js';
 
 /** Numbers as integers with one exponent for all, off by at most a radius each. */
-export interface RoundedVector {
+export interface RoundedVector extends Coefficients {
   readonly integers: readonly bigint[];
   /** An element is integer · 2^exponent / share. */
   readonly exponent: number;
   readonly share: bigint;
-  /** Of the numbers. */
-  readonly radius: Float64Array;
 }
 
-/** P and dT of one row, with what goes into a sink's gradient. */
-export interface ExactRow {
-  /** Per visible key: P with what dropout makes of it, dS, and dT, which is dS times a softcap's slope. */
+/** A row that is solved in fixed point. */
+export interface ExactRow extends SolvedRow {
   readonly weights: RoundedVector;
   readonly derivatives: RoundedVector;
   readonly scoreDerivatives: RoundedVector;
-  /** P·(|dP| + Σ P|dP|) of dS, and of dT: about fp64 accuracy. */
-  readonly scales: Float64Array;
-  readonly cappedScales: Float64Array;
-  readonly mean: number;
-  readonly meanRadius: number;
-  readonly meanSize: number;
-  readonly sinkShare: number;
 }
 
 /** What products of errors, and their own roundings in fp64, come to. */
@@ -43,11 +34,6 @@ function quotient(numerator: bigint, denominator: bigint, shift: number): bigint
   return shift >= 0
     ? (numerator << BigInt(shift)) / denominator
     : numerator / (denominator << BigInt(-shift));
-}
-
-/** An element of a vector as a number, rounded once. */
-export function elementOf({ integers, share, exponent }: RoundedVector, at: number): number {
-  return ratioToNumber(integers[at], share, exponent);
 }
 
 /**
@@ -114,7 +100,11 @@ export function exactRow(row: Row, dout: Float64Array, law: ScoreLaw, bits: numb
     integers,
     exponent: at - share.exponent,
     share: share.integer,
-    radius: of.map((r) => r * perShare * slack),
+    values: Float64Array.from(integers, (x) =>
+      ratioToNumber(x, share.integer, at - share.exponent),
+    ),
+    // More than the errors' own roundings lose by underflow.
+    radius: of.map((r) => (r === 0 ? 0 : r * perShare * slack + 2 ** -1070)),
   });
   return {
     weights: vector(

@@ -2,7 +2,8 @@ import { scaledIntegerOf } from '../../src/arith/index.js';
 import { operandRow, type Operand } from '../attention/operand.js';
 import { scaledVector } from '../attention/scores.js';
 import { ratioToNumber } from '../fixed-point.js';
-import { elementOf, type RoundedVector } from './exact-row.js';
+import type { RoundedVector } from './exact-row.js';
+import type { Coefficients } from './solved-row.js';
 import type { GradientSums } from './sums.js';
 
 const slack = 1 + 2 ** -20;
@@ -11,10 +12,13 @@ const slack = 1 + 2 ** -20;
 class ExactSum {
   #integer = 0n;
   #exponent = 0;
-  error = 0;
+  #error = 0;
+  #isTouched = false;
 
+  /** Adds integer · 2^exponent, off by at most `error`. */
   add(integer: bigint, exponent: number, error: number): void {
-    this.error += error;
+    this.#error += error;
+    this.#isTouched = true;
     if (integer === 0n) return;
     if (this.#integer === 0n) this.#exponent = exponent;
     if (exponent < this.#exponent) {
@@ -32,12 +36,10 @@ class ExactSum {
       share,
       this.#exponent + factor.exponent,
     );
-    const ofTerms = this.error * Math.abs(scale) * slack;
-    const isZero = this.error === 0 && value === 0 && this.#integer === 0n;
-    return {
-      value,
-      radius: isZero ? 0 : ofTerms + 2 ** -53 * Math.abs(value) + Number.MIN_VALUE,
-    };
+    const ofTerms = this.#error * Math.abs(scale) * slack;
+    // Errors of terms can underflow.
+    const radius = ofTerms + 2 ** -53 * Math.abs(value) + 2 ** -1073;
+    return { value, radius: this.#isTouched ? radius : 0 };
   }
 }
 
@@ -60,12 +62,11 @@ export function exactSums(rows: number, dim: number): ExactSums {
       share = coefficients.share;
       const coefficient = coefficients.integers[at];
       const { integers, exponent } = scaledVector(vector);
-      for (let c = 0; c < dim; c++)
-        sums[to * dim + c].add(
-          coefficient * integers[c],
-          coefficients.exponent + exponent,
-          coefficients.radius[at] * Math.abs(vector[c]),
-        );
+      for (let c = 0; c < dim; c++) {
+        if (integers[c] === 0n) continue;
+        const error = coefficients.radius[at] * Math.abs(vector[c]);
+        sums[to * dim + c].add(coefficient * integers[c], coefficients.exponent + exponent, error);
+      }
     },
     rounded: (row, column, scale) => sums[row * dim + column].rounded(scale, share),
   };
@@ -82,12 +83,12 @@ export const negligible = 2 ** -170;
 export function addRounded(
   sums: GradientSums,
   to: number,
-  coefficients: RoundedVector,
+  coefficients: Coefficients,
   { at, size, extent }: { readonly at: number; readonly size: number; readonly extent: number },
   vector: Float64Array,
 ): void {
   const { dim } = sums;
-  const value = elementOf(coefficients, at);
+  const value = coefficients.values[at];
   const radius = coefficients.radius[at];
   const isNegligible = radius <= negligible * extent;
   // Rounded to fp64, and the product rounded.

@@ -2,7 +2,7 @@ import { keysOf, type KeyRange } from '../../src/problem/index.js';
 import { levels } from '../attention/attention.js';
 import { tileRows } from '../attention/operand.js';
 import type { GradientContext } from './context.js';
-import { exactQueryRow, type QueryRow } from './exact-level.js';
+import { preciseQueryRow, type QueryRow } from './exact-level.js';
 import type { GradientOperands } from './operands.js';
 import { leaveOut, rowStatistics, type RowStatistics } from './row-statistics.js';
 import {
@@ -147,14 +147,14 @@ export function solveHead(
       );
       if (isPlain(i) && !isTrusted(statistics, i, accuracy.magnitudeFraction)) {
         leaveOut(statistics, i);
-        settle(row, 'arbitrary');
       }
       if (ofRow === null || statistics.isUsable[i] === 1) return;
       const toSolve = { operands, row, keys: ofRow };
-      const found = exactQueryRow(toSolve, rules, accuracy);
+      const found = preciseQueryRow(toSolve, rules, accuracy);
       addExactShares(context, toSolve, found, mean);
       addExactKeys(targets, toSolve, found);
       exact.set(row, found);
+      if (isPlain(i)) settle(row, found.level);
     });
     const visit = shareAdder(context, block, statistics, mean);
     addGradients(engine, block, rules, statistics, {
@@ -175,8 +175,9 @@ export function solveHead(
   for (const row of inaccurate) {
     const keys = keysToSolve(context, operands, row, mask.ranges(head, row));
     if (keys === null) continue;
-    exact.set(row, exactQueryRow({ operands, row, keys }, rules, accuracy));
-    if (level[row] !== levels.indexOf('special')) settle(row, 'arbitrary');
+    const found = preciseQueryRow({ operands, row, keys }, rules, accuracy);
+    exact.set(row, found);
+    if (level[row] !== levels.indexOf('special')) settle(row, found.level);
   }
   for (const [row, found] of exact)
     for (const name of ['values', 'radius', 'magnitude'] as const)

@@ -1,7 +1,6 @@
 import { tileRows, operandRow } from '../attention/operand.js';
 import type { GradientContext } from './context.js';
 import type { QueryRow, RowToSolve } from './exact-level.js';
-import { elementOf } from './exact-row.js';
 import { addRounded } from './exact-sums.js';
 import type { RowStatistics } from './row-statistics.js';
 import type { SharedSums } from './shared-sums.js';
@@ -38,7 +37,7 @@ export function addExactShares(
   const place = bias?.placesOf(head, row);
   if (place !== undefined)
     keys.visible.forEach((key, j) => {
-      const value = elementOf(scoreDerivatives, j);
+      const value = scoreDerivatives.values[j];
       const error = scoreDerivatives.radius[j] + 2 ** -53 * Math.abs(value) + Number.MIN_VALUE;
       bias?.add(place(key), { value, error, size: scales[j] });
     });
@@ -67,7 +66,7 @@ export function addExactKeys(
     const to = placeOf(key);
     if (to < 0) return;
     addRounded(sums.dk, to, derivatives, { at, size: cappedScales[at], extent }, query);
-    const size = elementOf(weights, at);
+    const size = weights.values[at];
     addRounded(sums.dv, to, weights, { at, size, extent: 1 }, dout);
   });
 }

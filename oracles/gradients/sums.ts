@@ -83,6 +83,9 @@ export function largestOfColumns(values: Float64Array, dim: number): Float64Arra
   return largest;
 }
 
+/** What roundings of many terms that underflow add up to, and more: no radius is asked to be below it. */
+const underflowFloor = 2 ** -1040;
+
 /** Whether a radius is as small as `accuracy` asks for. */
 export function isAccurateElement(
   value: number,
@@ -95,7 +98,7 @@ export function isAccurateElement(
     accuracy.ulpFraction * ulp(format, Math.min(Math.abs(value), format.maxFinite)),
     accuracy.magnitudeFraction * magnitude,
     2 ** -52 * Math.abs(value),
-    2 ** -1072,
+    underflowFloor,
   );
   return radius <= allowed && radius < Infinity;
 }

@@ -60,7 +60,7 @@ function check(
     if (!reference.isTouched(at) && (value !== 0 || radius !== 0))
       throw new Error(`${name}[${at}] = ${value} ± ${radius}, but nothing adds to it`);
     const distance = reference.distance(at, value);
-    if (!(distance <= radius + 2 ** -330 * reference.terms(at)))
+    if (!(distance <= radius + 2 ** -330 * reference.magnitude(at)))
       throw new Error(
         `${name}[${at}] = ${value} is off by ${distance}, radius ${radius}, exact ${reference.value(at)}`,
       );
