@@ -46,16 +46,15 @@ export function accumulated(before: number, factor: number, tile: number): numbe
   return before * factor + tile;
 }
 
-/** 2^w for w = s·factor within ±128: what a softcap's tanh is made of. */
-export function cappedExponential(score: number, factor: number): number {
-  const w = Math.max(Math.min(score * factor, 128), -128);
+/** 2^w for |w| ≤ 1000. */
+export function exponential(w: number): number {
   const n = nearestInteger(w);
   return exp2Fraction(w - n) * 2 ** n;
 }
 
 /** tanh(s·factor / (2 log2 e)) = (2^w − 1)/(2^w + 1) with w = s·factor within ±128: `capScores`. */
 export function cappedScore(score: number, factor: number): number {
-  const power = cappedExponential(score, factor);
+  const power = exponential(Math.max(Math.min(score * factor, 128), -128));
   return (power - 1) / (power + 1);
 }
 

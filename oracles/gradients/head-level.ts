@@ -2,7 +2,7 @@ import { keysOf, type KeyRange } from '../../src/problem/index.js';
 import { levels } from '../attention/attention.js';
 import { tileRows } from '../attention/operand.js';
 import type { GradientContext } from './context.js';
-import { preciseQueryRow, type QueryRow } from './exact-level.js';
+import { preciseQueryRow } from './exact-level.js';
 import type { GradientOperands } from './operands.js';
 import { leaveOut, rowStatistics, type RowStatistics } from './row-statistics.js';
 import {
@@ -125,7 +125,7 @@ export function solveHead(
   const mean = { values: column(), radius: column(), magnitude: column() };
   const sums: GradientSums | null = wantsQueries ? emptySums(queries, qkDim) : null;
   const poisoned = { dq: new Float64Array(wantsQueries ? queries * qkDim : 0), mean: column() };
-  const exact = new Map<number, QueryRow>();
+  const exact = new Map<number, Gradient>();
   const settle = (row: number, name: (typeof levels)[number]) =>
     (level[row] = levels.indexOf(name));
   for (let first = 0; first < queries; first += tileRows) {
@@ -153,7 +153,7 @@ export function solveHead(
       const found = preciseQueryRow(toSolve, rules, accuracy);
       addExactShares(context, toSolve, found, mean);
       addExactKeys(targets, toSolve, found);
-      exact.set(row, found);
+      exact.set(row, found.gradient);
       if (isPlain(i)) settle(row, found.level);
     });
     const visit = shareAdder(context, block, statistics, mean);
@@ -176,12 +176,12 @@ export function solveHead(
     const keys = keysToSolve(context, operands, row, mask.ranges(head, row));
     if (keys === null) continue;
     const found = preciseQueryRow({ operands, row, keys }, rules, accuracy);
-    exact.set(row, found);
+    exact.set(row, found.gradient);
     if (level[row] !== levels.indexOf('special')) settle(row, found.level);
   }
   for (const [row, found] of exact)
     for (const name of ['values', 'radius', 'magnitude'] as const)
-      gradient[name].set(found.gradient[name], row * qkDim);
+      gradient[name].set(found[name], row * qkDim);
   applyPoison(gradient, poisoned.dq);
   return { head, dq: gradient, mean, level };
 }

@@ -68,6 +68,9 @@ function emptyStatistics(): RowStatistics {
   };
 }
 
+/** Where exponents of slopes are cut off. */
+const largestSlopeExponent = 1001;
+
 /** What the first pass sums, and the largest errors of dot products; infinite where a tile of the block overflows. */
 interface RowSums {
   readonly total: Float64Array;
@@ -79,6 +82,8 @@ interface RowSums {
   readonly addendError: Float64Array;
   /** A bound on |dP| before dropout. */
   readonly productExtent: Float64Array;
+  /** A bound on the exponents that slopes are made of. */
+  readonly slopeExponent: Float64Array;
 }
 
 function sumRows(engine: GradientEngine, block: GradientBlock, rules: Rules): RowSums {
@@ -95,6 +100,7 @@ function sumRows(engine: GradientEngine, block: GradientBlock, rules: Rules): Ro
     productError: column(),
     addendError: column(),
     productExtent: column(),
+    slopeExponent: column(),
   };
   tile.reference.view.fill(-Infinity);
   tile.extent.view.fill(0);
@@ -125,6 +131,9 @@ function sumRows(engine: GradientEngine, block: GradientBlock, rules: Rules): Ro
       if (!isSeen) continue;
       const extent = dout.norm[row] * values.tileNorm[index];
       sums.productExtent[i] = Math.max(sums.productExtent[i], extent);
+      const score = query.norm[row] * keys.tileNorm[index];
+      const exponent = Math.abs(rules.constants.capFactorHigh) * score * (1 + 2 ** -20);
+      sums.slopeExponent[i] = Math.max(sums.slopeExponent[i], exponent);
       const factor = tile.factor.view[i];
       sums.total[i] = sums.total[i] * factor + tile.tileTotal.view[i];
       sums.mean[i] = sums.mean[i] * factor + mean.view[i];
@@ -169,7 +178,8 @@ export function rowStatistics(
     const slope =
       law.softcap === null
         ? 0
-        : 2 * (Math.abs(law.scale) / law.softcap) * sums.scoreError[i] * slack + 200 * u;
+        : 2 * (Math.abs(law.scale) / law.softcap) * sums.scoreError[i] * slack +
+          (24 + 2 * Math.min(largestSlopeExponent, sums.slopeExponent[i])) * u;
     if (!(ofWeight <= largestRelative && product < Infinity && slope <= largestRelative)) return;
     const reference = engine.tile.reference.view[i];
     const { sum, lift } = withSink(doubleDouble(sums.total[i]), reference, sinkOf(head));
@@ -190,8 +200,8 @@ export function rowStatistics(
     found.relative[i] =
       law.softcap === null ? ofDerivative : (ofDerivative + 2 * slope + 2 * u) * slack;
     found.absolute[i] = 2 * product * slack;
-    // Slopes of scores that a softcap has cut off are below 2^-125, and so are their errors.
-    found.floor[i] = floor + (law.softcap === null ? 0 : 2 ** -124 * 2 * extent);
+    // Slopes that a softcap has cut off are below 2^-997, and so are their errors.
+    found.floor[i] = floor;
     found.tiles[i] = sums.tiles[i];
   });
   return found;

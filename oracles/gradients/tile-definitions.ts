@@ -2,16 +2,16 @@
  * What the WebAssembly loops of ../attention/assembly/gradients.ts compute, one operation after the other, so that
  * results are equal bit for bit. docs/bounds-backward.md counts the operations written here. Read these, run those.
  */
-import { cappedExponential } from '../attention/tile-definitions.js';
+import { cappedScore, exponential } from '../attention/tile-definitions.js';
 
-/** tanh = (e − 1)/(e + 1) and its slope 4e/(e + 1)² for e = 2^w, w = s·factor within ±128: `capSlopes`. */
+/** The capped score tanh, and its slope 4e/(e + 1)² for e = 2^-|s·factor|, cut off at 2^-1000: `capSlopes`. */
 export function cappedSlope(
   score: number,
   factor: number,
 ): { readonly tanh: number; readonly slope: number } {
-  const e = cappedExponential(score, factor);
+  const e = exponential(-Math.min(Math.abs(score * factor), 1000));
   const d = e + 1;
-  return { tanh: (e - 1) / d, slope: (4 * e) / d / d };
+  return { tanh: cappedScore(score, factor), slope: (4 * e) / d / d };
 }
 
 /** Σ w·x and Σ |w·x| of one row: even places, odd places, then both: `rowProducts`. */

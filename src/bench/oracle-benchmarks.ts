@@ -1,4 +1,4 @@
-import { attentionOracle, type Accuracy } from '../../oracles/index.js';
+import { attentionGradients, attentionOracle, type Accuracy } from '../../oracles/index.js';
 import { auditAccuracy } from '../audit/index.js';
 import type { FormatName } from '../formats/index.js';
 import { countKeys, problemMask, problemShape, type Problem } from '../problem/index.js';
@@ -43,19 +43,49 @@ const cases: readonly OracleCase[] = [
   { name: 'fp32, to 1/1024 ulp of fp32', format: 'fp32', size: oneHead },
 ];
 
-/** Multiply-adds of QKᵀ and PV over the visible keys: 2 · dim per query and key. */
-export function multiplyAdds(problem: Problem): number {
+/** The pairs of a query and a key that it sees, over all heads. */
+function visiblePairs(problem: Problem): number {
   const shape = problemShape(problem);
   const mask = problemMask(problem, shape);
   let pairs = 0;
   for (let head = 0; head < shape.batch * shape.heads; head++)
     for (let query = 0; query < shape.queries; query++)
       pairs += countKeys(mask.ranges(head, query));
-  return pairs * (shape.qkDim + shape.vDim);
+  return pairs;
 }
 
+/** Multiply-adds of QKᵀ and PV over the visible keys: 2 · dim per query and key. */
+export function multiplyAdds(problem: Problem): number {
+  const { qkDim, vDim } = problemShape(problem);
+  return visiblePairs(problem) * (qkDim + vDim);
+}
+
+/** Of the gradients' five products: QKᵀ, dO Vᵀ, Pᵀ dO, dSᵀ Q and dS K. */
+function gradientMultiplyAdds(problem: Problem): number {
+  const { qkDim, vDim } = problemShape(problem);
+  return visiblePairs(problem) * (3 * qkDim + 2 * vDim);
+}
+
+/** The oracle of gradients on one thread, standard normal inputs, one head; dO has the values of V. */
+const gradientBenchmark: Benchmark = {
+  quantities: [
+    {
+      name: 'oracle of gradients: bf16',
+      unit: 'multiply-adds/s',
+      better: 'higher',
+      target: 3e8,
+    },
+  ],
+  prepare: (quick) => {
+    const problem = normalProblem('bf16', quick ? quickSize : oneHead);
+    return rateOf(gradientMultiplyAdds(problem), () => {
+      attentionGradients(problem, problem.v);
+    });
+  },
+};
+
 /** The attention oracle on one thread, standard normal inputs. */
-export const oracleBenchmarks: readonly Benchmark[] = cases.map(
+const forwardBenchmarks: readonly Benchmark[] = cases.map(
   ({ name, format, settings, accuracy, target, size = fourHeads }) => ({
     quantities: [
       {
@@ -74,3 +104,6 @@ export const oracleBenchmarks: readonly Benchmark[] = cases.map(
     },
   }),
 );
+
+/** The attention oracle and that of its gradients, each on one thread. */
+export const oracleBenchmarks: readonly Benchmark[] = [...forwardBenchmarks, gradientBenchmark];

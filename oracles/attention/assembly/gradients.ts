@@ -3,19 +3,29 @@
 
 import { exp2Fraction, scaleByPowerOfTwo } from './exp2';
 
-/** As `capScores`, and beside each score the slope 1 − tanh² = 4e/(e + 1)² with e = 2^(s·factor). */
+/** 2^w for |w| ≤ 1000. */
+// @ts-ignore: decorator
+@inline
+function exponential(w: v128): v128 {
+  const n = f64x2.nearest(w);
+  return scaleByPowerOfTwo(exp2Fraction(f64x2.sub(w, n)), n);
+}
+
+/**
+ * As `capScores`, and beside each score the slope 1 − tanh² = 4e/(e + 1)² with e = 2^-|s·factor|, the exponent cut off
+ * at -1000.
+ */
 export function capSlopes(scores: usize, slopes: usize, count: i32, factor: f64): void {
   const one = f64x2.splat(1);
   const four = f64x2.splat(4);
   const k = f64x2.splat(factor);
   for (let i = 0; i < count; i += 2) {
     const at: usize = scores + (<usize>i << 3);
-    let w = f64x2.mul(v128.load(at), k);
-    w = f64x2.max(f64x2.min(w, f64x2.splat(128)), f64x2.splat(-128));
-    const n = f64x2.nearest(w);
-    const e = scaleByPowerOfTwo(exp2Fraction(f64x2.sub(w, n)), n);
+    const w = f64x2.mul(v128.load(at), k);
+    const power = exponential(f64x2.max(f64x2.min(w, f64x2.splat(128)), f64x2.splat(-128)));
+    v128.store(at, f64x2.div(f64x2.sub(power, one), f64x2.add(power, one)));
+    const e = exponential(f64x2.neg(f64x2.min(f64x2.abs(w), f64x2.splat(1000))));
     const d = f64x2.add(e, one);
-    v128.store(at, f64x2.div(f64x2.sub(e, one), d));
     v128.store(slopes + (<usize>i << 3), f64x2.div(f64x2.div(f64x2.mul(four, e), d), d));
   }
 }

@@ -60,7 +60,8 @@ function check(
     if (!reference.isTouched(at) && (value !== 0 || radius !== 0))
       throw new Error(`${name}[${at}] = ${value} ± ${radius}, but nothing adds to it`);
     const distance = reference.distance(at, value);
-    if (!(distance <= radius + 2 ** -330 * reference.magnitude(at)))
+    const ofReference = 2 ** -330 * reference.magnitude(at);
+    if (!(distance <= radius + ofReference))
       throw new Error(
         `${name}[${at}] = ${value} is off by ${distance}, radius ${radius}, exact ${reference.value(at)}`,
       );
@@ -69,7 +70,7 @@ function check(
       throw new Error(
         `the magnitude of ${name}[${at}] is ${gradient.magnitude[at]}, exact ${exact}`,
       );
-    if (radius > 0)
+    if (radius > ofReference)
       use.add(name, distance / radius, radius / (2 ** -53 * (reference.terms(at) + 2 ** -900)));
   }
 }

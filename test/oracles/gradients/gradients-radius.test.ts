@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Accuracy } from '../../../oracles/index.js';
 import { randomValues } from '../../../properties/problems/values.js';
-import type { FormatName } from '../../../src/formats/index.js';
-import type { Problem } from '../../../src/problem/index.js';
+import { tensorScales, type FormatName } from '../../../src/formats/index.js';
+import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 import { filledProblem, tensor } from '../../setup/problems.js';
 import {
@@ -78,9 +78,95 @@ describe('the oracle of gradients', () => {
     }
   });
 
+  it.each<FormatName>(['e4m3', 'e5m2', 'bf16', 'fp16', 'fp32', 'fp64'])('takes %s', (format) => {
+    const random = randomValues(testSeed);
+    const problem = filledProblem({ ...small, format }, random.normal);
+    crossCheck(problem, drawDout(problem, random.normal, 'fp32'), format);
+  });
+
+  it('takes scores that lie deep, and derivatives that cancel', () => {
+    const random = randomValues(testSeed);
+    const frame = { queries: 4, keys: 9, dim: 3, vDim: 2 };
+    const cases: Readonly<Record<string, [Problem, number]>> = {
+      'a bias of −1e4': [
+        filledProblem(frame, random.normal, {
+          bias: tensor('fp32', [9], (key) => (key % 3 === 0 ? 0 : -1e4)),
+        }),
+        1,
+      ],
+      'all scores at −1e4': [
+        filledProblem(frame, random.normal, { bias: tensor('fp32', [9], () => -1e4) }),
+        1,
+      ],
+      'scores of ten thousands in fp32': [
+        filledProblem({ ...frame, format: 'fp32' }, random.normal, { scale: 1e4 }),
+        1,
+      ],
+      'a large dO': [filledProblem({ ...frame, format: 'fp32' }, random.normal), 2 ** 100],
+      'values all alike': [
+        filledProblem(
+          { ...frame, format: 'fp32' },
+          {
+            q: random.normal,
+            k: random.normal,
+            v: (at) => [1.7, -0.3][at % 2],
+          },
+        ),
+        1,
+      ],
+      'values alike but for a little': [
+        filledProblem(
+          { ...frame, format: 'fp64' },
+          {
+            q: random.normal,
+            k: random.normal,
+            v: () => 1 + 2 ** -30 * random.normal(),
+          },
+        ),
+        1,
+      ],
+      'a single key': [filledProblem({ ...frame, keys: 1, format: 'fp32' }, random.normal), 1],
+      'a flat softcap': [filledProblem(frame, random.normal, { scale: 100, softcap: 0.5 }), 1],
+    };
+    for (const [name, [problem, size]] of Object.entries(cases))
+      crossCheck(
+        problem,
+        drawDout(problem, () => size * random.normal(), 'fp32'),
+        name,
+      );
+  });
+
+  it('takes factors of q, k and v', () => {
+    const random = randomValues(testSeed);
+    const plain = filledProblem({ ...small, format: 'e4m3' }, random.normal);
+    const [q, k, v] = [plain.q, plain.k, plain.v].map((of, index): Tensor => {
+      const factor = [0.3, 1.1, 7][index];
+      const shape = of.shape.map(() => 1);
+      const values = Float64Array.of(Math.fround(factor));
+      const blocks = of.shape;
+      const scales = tensorScales(of, [{ name: 'descale', format: 'fp32', values, shape, blocks }]);
+      return { ...of, scales };
+    });
+    const problem = { ...plain, q, k, v };
+    crossCheck(problem, drawDout(problem, random.normal, 'bf16'), 'factors');
+  });
+
+  it('has radii of some thousand roundings of fp64, of what terms add up to', () => {
+    const random = randomValues(testSeed);
+    for (const format of ['bf16', 'fp32'] as const) {
+      const problem = filledProblem({ queries: 20, keys: 40, dim: 8, format }, random.normal);
+      const use = new GradientUse();
+      assertGradients(mpfr, problem, drawDout(problem, random.normal), {}, use);
+      expect(use.levels).toEqual({ fp64: 20 });
+      for (const { width, largest } of Object.values(use.summary())) {
+        expect(width).toBeLessThan(1e4);
+        expect(largest).toBeGreaterThan(2 ** -14);
+      }
+    }
+  });
+
   afterAll(() => {
     for (const [name, use] of Object.entries(uses))
       console.info(name, JSON.stringify(use.levels), JSON.stringify(use.summary()));
   });
-  void expect;
 });
