@@ -2,9 +2,11 @@ import { describeProblem } from '../../../properties/index.js';
 import {
   attentionGradients,
   levels,
+  type Accuracy,
   type Gradient,
   type GradientOracleOptions,
 } from '../../../oracles/index.js';
+import { formats, ulp } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import type { Mpfr } from '../mpfr.js';
 import { withReferenceGradients, type ReferenceGradient } from './reference-gradients.js';
@@ -66,13 +68,34 @@ function check(
         `${name}[${at}] = ${value} is off by ${distance}, radius ${radius}, exact ${reference.value(at)}`,
       );
     const exact = reference.magnitude(at);
-    if (!(Math.abs(gradient.magnitude[at] - exact) <= 2 ** -30 * exact + 2 ** -900))
+    if (!(Math.abs(gradient.magnitude[at] - exact) <= 2 ** -30 * exact + 8 * radius + 2 ** -900))
       throw new Error(
         `the magnitude of ${name}[${at}] is ${gradient.magnitude[at]}, exact ${exact}`,
       );
     if (radius > ofReference)
       use.add(name, distance / radius, radius / (2 ** -53 * (reference.terms(at) + 2 ** -900)));
   }
+}
+
+/** Throws unless radii are as small as they were asked to be, but for what counts as underflow. */
+function checkAccuracy(
+  name: string,
+  { values, radius, magnitude }: Gradient,
+  wanted: Accuracy,
+): void {
+  const negligible = 2 ** -160 * magnitude.reduce((most, x) => Math.max(most, x), 0);
+  const format = formats[wanted.outputFormat];
+  radius.forEach((r, at) => {
+    const size = Math.abs(values[at]);
+    const allowed = Math.max(
+      wanted.ulpFraction * ulp(format, Math.min(size, format.maxFinite)),
+      wanted.magnitudeFraction * magnitude[at],
+      2 ** -52 * size,
+      2 ** -1040,
+    );
+    if (!(r <= allowed * (1 + 2 ** -10) + negligible))
+      throw new Error(`${name}[${at}] = ${values[at]} has radius ${r}, wanted ${allowed}`);
+  });
 }
 
 /** Throws unless every gradient that the oracle finds is within its radius of MPFR's. */
@@ -84,6 +107,10 @@ export function assertGradients(
   use: GradientUse,
 ): void {
   const found = attentionGradients(problem, dout, options);
+  const { accuracy } = options;
+  if (accuracy !== undefined)
+    for (const name of ['dq', 'dk', 'dv'] as const)
+      if (found[name] !== null) checkAccuracy(name, found[name], accuracy);
   found.level.forEach((level) => use.countRow(levels[level]));
   withReferenceGradients(mpfr, problem, dout, (reference) => {
     for (const name of ['dq', 'dk', 'dv', 'dbias', 'dsink', 'mean'] as const) {

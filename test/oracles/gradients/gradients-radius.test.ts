@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Accuracy } from '../../../oracles/index.js';
-import { randomValues } from '../../../properties/problems/values.js';
+import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
 import { tensorScales, type FormatName } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
@@ -16,10 +16,11 @@ import { assertGradients, GradientUse } from './gradient-check.js';
 
 const mpfr = await loadMpfr();
 
-/** The oracle's own accuracy, an audit's, and one that leaves every element to the exact level. */
+/** The oracle's own accuracy, an audit's, one that is content with fp64, and one that fp64 is never enough for. */
 const accuracies: Readonly<Record<string, Accuracy | undefined>> = {
   default: undefined,
   audit: { outputFormat: 'bf16', ulpFraction: 0, magnitudeFraction: 2 ** -40 },
+  loose: { outputFormat: 'bf16', ulpFraction: 0, magnitudeFraction: 1 },
   exact: { outputFormat: 'fp64', ulpFraction: 1, magnitudeFraction: 0 },
 };
 
@@ -31,6 +32,25 @@ const small = { queries: 3, keys: 8, heads: 2, kvHeads: 1, dim: 5, vDim: 3 };
 function drawDout(problem: Problem, value: (at: number) => number, format?: FormatName) {
   const shape = [...problem.q.shape.slice(0, -1), problem.v.shape.at(-1)!];
   return tensor(format ?? problem.q.format, shape, value);
+}
+
+/** A problem in fp64 of which the products with K or V are small differences of large numbers, for a dO of ones. */
+function cancelling(random: RandomValues, name: 'k' | 'v'): Problem {
+  const frame = { queries: 4, keys: 9, dim: 4, format: 'fp64' } as const;
+  const drawn = Array.from({ length: 9 }, () => [
+    (2 ** 17 * (1 + random.uniform())) / 3,
+    random.normal(),
+  ]);
+  const fills = { q: random.normal, k: random.normal, v: random.normal };
+  const cancels = (at: number) => {
+    const [large, small] = drawn[at >> 2];
+    return [large, small, -large, small / 3][at % 4];
+  };
+  return filledProblem(
+    frame,
+    { ...fills, q: (at) => 0.1 + (at >> 2), [name]: cancels },
+    { scale: 0.3 },
+  );
 }
 
 function crossCheck(problem: Problem, dout: ReturnType<typeof drawDout>, what: string): void {
@@ -125,6 +145,9 @@ describe('the oracle of gradients', () => {
         ),
         1,
       ],
+      'products that cancel': [cancelling(random, 'v'), 1],
+      'scores that cancel': [cancelling(random, 'k'), 1],
+      'scores that cancel under a softcap': [{ ...cancelling(random, 'k'), softcap: 2 ** -6 }, 1],
       'a single key': [filledProblem({ ...frame, keys: 1, format: 'fp32' }, random.normal), 1],
       'a flat softcap': [filledProblem(frame, random.normal, { scale: 100, softcap: 0.5 }), 1],
     };
