@@ -13,8 +13,9 @@ import { rulesOf } from '../attention/rules.js';
 import type { GradientContext } from './context.js';
 import { solveKeys, type RowToSolve } from './exact-level.js';
 import { createGradientEngine } from './gradient-engine.js';
-import { applyPoison, keysToSolve, solveHead, type HeadGradients } from './head-level.js';
+import { keysToSolve, solveHead, type HeadGradients } from './head-level.js';
 import { headGroups, type HeadGroup } from './operands.js';
+import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned-elements.js';
 import { biasSums, sharedSums } from './shared-sums.js';
 import { emptySums, finishSums, type Gradient } from './sums.js';
 
@@ -130,15 +131,16 @@ function solveGroup(
   const sums = wantsKeys
     ? { dk: emptySums(keys.length, qkDim), dv: emptySums(keys.length, vDim) }
     : null;
-  const poisonedKeys = new Float64Array(sums === null ? 0 : keys.length * qkDim);
-  const poisonedValues = new Float64Array(sums === null ? 0 : keys.length * vDim);
-  const poisoner = (kinds: Float64Array, dim: number) => (key: number, c: number, kind: number) => {
-    if (places[key] >= 0) kinds[places[key] * dim + c] += kind;
-  };
+  const poisoned = { keys: poisonedElements(), values: poisonedElements() };
+  const poisoner =
+    ({ add }: PoisonedElements, dim: number) =>
+    (key: number, column: number, kind: number) => {
+      if (places[key] >= 0) add(places[key] * dim + column, kind);
+    };
   const targets = {
     sums,
     placeOf: (key: number) => places[key],
-    poison: { key: poisoner(poisonedKeys, qkDim), value: poisoner(poisonedValues, vDim) },
+    poison: { key: poisoner(poisoned.keys, qkDim), value: poisoner(poisoned.values, vDim) },
   };
   const largestQuery = new Float64Array(qkDim);
   const largestDout = new Float64Array(vDim);
@@ -167,8 +169,8 @@ function solveGroup(
       rules,
       accuracy,
     );
-  applyPoison(dk, poisonedKeys);
-  applyPoison(dv, poisonedValues);
+  applyPoison(dk, poisoned.keys);
+  applyPoison(dv, poisoned.values);
   return { kvHead, heads, keys, dk, dv };
 }
 
@@ -216,7 +218,7 @@ export function* gradientOracle(
     engine: createGradientEngine(qkDim, vDim),
     wantsQueries: wanted.has('dq'),
     bias: bias !== undefined && wanted.has('dbias') ? biasSums(problem, bias, shape) : null,
-    sink: wanted.has('dsink') ? sharedSums(heads) : null,
+    sink: wanted.has('dsink') ? sharedSums(heads, batch * queries) : null,
   };
   const wantsKeys = wanted.has('dk') || wanted.has('dv');
   const groups = batch * kvHeads;

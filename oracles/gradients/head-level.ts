@@ -14,6 +14,7 @@ import {
 } from './row-shares.js';
 import { specialGradients, type FiniteKeys, type Poison } from './special-row.js';
 import { emptySums, finishSums, type Gradient, type GradientSums } from './sums.js';
+import { applyPoison, poisonedElements, type PoisonedElements } from './poisoned-elements.js';
 import { addGradients } from './tile-level.js';
 
 /** Of one query head: dQ, and what its rows are normalised by. */
@@ -83,31 +84,21 @@ function headPoison(
   { head, query: { dim } }: GradientOperands,
   row: number,
   { poison }: KeyTargets,
-  { dq, mean }: { readonly dq: Float64Array; readonly mean: Float64Array },
+  { dq, mean }: Readonly<Record<'dq' | 'mean', PoisonedElements>>,
 ): Poison {
   const { bias, shape } = context;
   const place = bias?.placesOf(head, row);
   return {
     ...poison,
-    query: (column, kind) => (dq[row * dim + column] += kind),
+    query: (column, kind) => dq.add(row * dim + column, kind),
     score: (key, kind) => {
       if (place !== undefined) bias?.poison(place(key), kind);
     },
     mean: (kind) => {
-      mean[row] += kind;
+      mean.add(row, kind);
       sinkSums(context, head)?.poison(head % shape.heads, -kind);
     },
   };
-}
-
-/** Puts NaNs and infinities in the place of what was computed. */
-export function applyPoison({ values, radius, magnitude }: Gradient, kinds: Float64Array): void {
-  kinds.forEach((kind, at) => {
-    if (kind === 0) return;
-    values[at] = kind;
-    radius[at] = 0;
-    magnitude[at] = Math.abs(kind);
-  });
 }
 
 /** Solves the rows of a head, and adds what they add to the gradients of keys. */
@@ -124,7 +115,7 @@ export function solveHead(
   const level = new Uint8Array(queries);
   const mean = { values: column(), radius: column(), magnitude: column() };
   const sums: GradientSums | null = wantsQueries ? emptySums(queries, qkDim) : null;
-  const poisoned = { dq: new Float64Array(wantsQueries ? queries * qkDim : 0), mean: column() };
+  const poisoned = { dq: poisonedElements(), mean: poisonedElements() };
   const exact = new Map<number, Gradient>();
   const settle = (row: number, name: (typeof levels)[number]) =>
     (level[row] = levels.indexOf(name));
@@ -166,9 +157,7 @@ export function solveHead(
     progress(first + count);
   }
   applyPoison(mean, poisoned.mean);
-  poisoned.mean.forEach((kind, row) => {
-    if (kind !== 0) settle(row, 'special');
-  });
+  for (const row of poisoned.mean.kinds().keys()) settle(row, 'special');
   if (sums === null) return { head, dq: null, mean, level };
   const largest = operands.keys.columnLargest;
   const { gradient, inaccurate } = finishSums(sums, { scale: rules.law.scale, largest, accuracy });

@@ -7,6 +7,7 @@ import {
   type Tensor,
 } from '../../src/problem/index.js';
 import { gamma } from '../attention/dot-error.js';
+import { applyPoison, poisonedElements } from './poisoned-elements.js';
 import type { Gradient } from './sums.js';
 
 const u = 2 ** -53;
@@ -26,34 +27,35 @@ export interface SharedSums {
   readonly finish: () => Gradient;
 }
 
-/** So many sums, each with the rounding errors of its additions beside it. */
-export function sharedSums(count: number): SharedSums {
-  const [values, rests, radius, magnitude, terms, special] = Array.from(
-    { length: 6 },
-    () => new Float64Array(count),
-  );
+/**
+ * So many sums, each of so many terms at most: with more than one, the rounding errors of its additions are kept
+ * beside it.
+ */
+export function sharedSums(count: number, terms: number): SharedSums {
+  const numbers = () => new Float64Array(count);
+  const [values, radius, magnitude] = [numbers(), numbers(), numbers()];
+  const rests = terms > 1 ? numbers() : null;
+  const poisoned = poisonedElements();
   return {
     add: (at, { value, error, size }) => {
       const sum = values[at] + value;
-      rests[at] += sumError(values[at], value, sum);
+      if (rests !== null) rests[at] += sumError(values[at], value, sum);
       values[at] = sum;
       radius[at] += error;
       magnitude[at] += size;
-      terms[at]++;
     },
-    poison: (at, value) => (special[at] += value),
+    poison: poisoned.add,
     finish: () => {
+      // Ogita, Rump and Oishi's Sum2: u of the result, and γ(n)² of the sizes.
+      const ofSizes = terms > 1 ? gamma(terms) ** 2 : 0;
       values.forEach((sum, at) => {
-        values[at] = sum + rests[at];
-        // Ogita, Rump and Oishi's Sum2: u of the result, and γ(n)² of the sizes.
-        const ofSum = u * Math.abs(values[at]) + gamma(terms[at]) ** 2 * magnitude[at];
+        values[at] = sum + (rests?.[at] ?? 0);
+        const ofSum = u * Math.abs(values[at]) + ofSizes * magnitude[at];
         radius[at] = (radius[at] + ofSum) * (1 + 2 ** -20);
-        if (special[at] === 0) return;
-        values[at] = special[at];
-        radius[at] = 0;
-        magnitude[at] = Math.abs(special[at]);
       });
-      return { values, radius, magnitude };
+      const gradient = { values, radius, magnitude };
+      applyPoison(gradient, poisoned);
+      return gradient;
     },
   };
 }
@@ -68,8 +70,16 @@ export interface BiasSums extends SharedSums {
 export function biasSums(problem: Problem, bias: Tensor, shape: ProblemShape): BiasSums {
   const strides = broadcastStrides(bias.shape);
   const placeOf = rowPlaces(problem, shape);
+  const { batch, heads, queries, keys } = shape;
+  const times = (stride: number, size: number) => (stride === 0 ? size : 1);
+  const terms =
+    times(strides.batch, problem.sequences?.length ?? batch) *
+    times(strides.head, heads) *
+    times(strides.query, queries) *
+    times(strides.key, keys);
+  const count = bias.shape.reduce((product, size) => product * size, 1);
   return {
-    ...sharedSums(bias.shape.reduce((product, size) => product * size, 1)),
+    ...sharedSums(count, terms),
     placesOf: (head, query) => {
       const place = placeOf(head, query);
       const row =
