@@ -57,6 +57,7 @@ function check(
 ): void {
   if (gradient.values.length !== reference.length)
     throw new Error(`${name} has ${gradient.values.length} elements for ${reference.length}`);
+  const largest = gradient.magnitude.reduce((most, x) => Math.max(most, x), 0);
   for (let at = 0; at < reference.length; at++) {
     const [value, radius] = [gradient.values[at], gradient.radius[at]];
     if (!reference.isTouched(at) && (value !== 0 || radius !== 0))
@@ -68,7 +69,8 @@ function check(
         `${name}[${at}] = ${value} is off by ${distance}, radius ${radius}, exact ${reference.value(at)}`,
       );
     const exact = reference.magnitude(at);
-    if (!(Math.abs(gradient.magnitude[at] - exact) <= 2 ** -30 * exact + 8 * radius + 2 ** -900))
+    const negligible = 2 ** -160 * largest + 2 ** -900;
+    if (!(Math.abs(gradient.magnitude[at] - exact) <= 2 ** -30 * exact + 8 * radius + negligible))
       throw new Error(
         `the magnitude of ${name}[${at}] is ${gradient.magnitude[at]}, exact ${exact}`,
       );
@@ -83,7 +85,8 @@ function checkAccuracy(
   { values, radius, magnitude }: Gradient,
   wanted: Accuracy,
 ): void {
-  const negligible = 2 ** -160 * magnitude.reduce((most, x) => Math.max(most, x), 0);
+  const largest = magnitude.reduce((most, x) => Math.max(most, x), 0);
+  const negligible = 2 ** -160 * largest + 2 ** -900;
   const format = formats[wanted.outputFormat];
   radius.forEach((r, at) => {
     const size = Math.abs(values[at]);

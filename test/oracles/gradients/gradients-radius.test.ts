@@ -4,7 +4,7 @@ import { randomValues, type RandomValues } from '../../../properties/problems/va
 import { tensorScales, type FormatName } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
-import { filledProblem, tensor } from '../../setup/problems.js';
+import { filledProblem, tensor, type Fill } from '../../setup/problems.js';
 import {
   featuredProblem,
   oracleFeatures,
@@ -35,11 +35,11 @@ function drawDout(problem: Problem, value: (at: number) => number, format?: Form
 }
 
 /** A problem in fp64 of which the products with K or V are small differences of large numbers, for a dO of ones. */
-function cancelling(random: RandomValues, name: 'k' | 'v'): Problem {
+function cancelling(random: RandomValues, name: 'k' | 'v', size = 1): Problem {
   const frame = { queries: 4, keys: 9, dim: 4, format: 'fp64' } as const;
   const drawn = Array.from({ length: 9 }, () => [
     (2 ** 17 * (1 + random.uniform())) / 3,
-    random.normal(),
+    size * random.normal(),
   ]);
   const fills = { q: random.normal, k: random.normal, v: random.normal };
   const cancels = (at: number) => {
@@ -107,56 +107,41 @@ describe('the oracle of gradients', () => {
   it('takes scores that lie deep, and derivatives that cancel', () => {
     const random = randomValues(testSeed);
     const frame = { queries: 4, keys: 9, dim: 3, vDim: 2 };
-    const cases: Readonly<Record<string, [Problem, number]>> = {
+    const { normal } = random;
+    const fp32 = { ...frame, format: 'fp32' } as const;
+    const fp64 = { ...frame, format: 'fp64' } as const;
+    const small = { ...cancelling(random, 'k', 2 ** -12), softcap: 2 ** -12 };
+    // What is to cancel with dO needs one that is alike in all columns.
+    const alike: Fill = (at) => 0.1 + (at >> 2);
+    const cases: Readonly<Record<string, readonly [Problem, Fill]>> = {
       'a bias of −1e4': [
-        filledProblem(frame, random.normal, {
+        filledProblem(frame, normal, {
           bias: tensor('fp32', [9], (key) => (key % 3 === 0 ? 0 : -1e4)),
         }),
-        1,
+        normal,
       ],
       'all scores at −1e4': [
-        filledProblem(frame, random.normal, { bias: tensor('fp32', [9], () => -1e4) }),
-        1,
+        filledProblem(frame, normal, { bias: tensor('fp32', [9], () => -1e4) }),
+        normal,
       ],
-      'scores of ten thousands in fp32': [
-        filledProblem({ ...frame, format: 'fp32' }, random.normal, { scale: 1e4 }),
-        1,
-      ],
-      'a large dO': [filledProblem({ ...frame, format: 'fp32' }, random.normal), 2 ** 100],
+      'scores of ten thousands in fp32': [filledProblem(fp32, normal, { scale: 1e4 }), normal],
+      'a large dO': [filledProblem(fp32, normal), () => 2 ** 100 * normal()],
       'values all alike': [
-        filledProblem(
-          { ...frame, format: 'fp32' },
-          {
-            q: random.normal,
-            k: random.normal,
-            v: (at) => [1.7, -0.3][at % 2],
-          },
-        ),
-        1,
+        filledProblem(fp32, { q: normal, k: normal, v: (at) => [1.7, -0.3][at % 2] }),
+        normal,
       ],
       'values alike but for a little': [
-        filledProblem(
-          { ...frame, format: 'fp64' },
-          {
-            q: random.normal,
-            k: random.normal,
-            v: () => 1 + 2 ** -30 * random.normal(),
-          },
-        ),
-        1,
+        filledProblem(fp64, { q: normal, k: normal, v: () => 1 + 2 ** -30 * normal() }),
+        normal,
       ],
-      'products that cancel': [cancelling(random, 'v'), 1],
-      'scores that cancel': [cancelling(random, 'k'), 1],
-      'scores that cancel under a softcap': [{ ...cancelling(random, 'k'), softcap: 2 ** -6 }, 1],
-      'a single key': [filledProblem({ ...frame, keys: 1, format: 'fp32' }, random.normal), 1],
-      'a flat softcap': [filledProblem(frame, random.normal, { scale: 100, softcap: 0.5 }), 1],
+      'products that cancel': [cancelling(random, 'v'), alike],
+      'scores that cancel': [cancelling(random, 'k'), normal],
+      'scores that cancel under a softcap': [small, normal],
+      'a single key': [filledProblem({ ...fp32, keys: 1 }, normal), normal],
+      'a flat softcap': [filledProblem(frame, normal, { scale: 100, softcap: 0.5 }), normal],
     };
-    for (const [name, [problem, size]] of Object.entries(cases))
-      crossCheck(
-        problem,
-        drawDout(problem, () => size * random.normal(), 'fp32'),
-        name,
-      );
+    for (const [name, [problem, dout]] of Object.entries(cases))
+      crossCheck(problem, drawDout(problem, dout, 'fp64'), name);
   });
 
   it('takes factors of q, k and v', () => {

@@ -70,7 +70,7 @@ function naive(
 /** A problem with NaNs and infinities in some places, and what it is made of. */
 function drawProblem(random: RandomValues) {
   const choose = <T>(values: readonly T[]) => values[random.integer(0, values.length - 1)];
-  const specials = Array.from({ length: random.integer(0, 2) }, () => ({
+  const specials = Array.from({ length: random.integer(0, 4) }, () => ({
     name: choose(['q', 'k', 'v', 'dO'] as const),
     at: random.integer(0, 7),
     value: choose([NaN, Infinity, -Infinity]),
@@ -106,7 +106,7 @@ function drawProblem(random: RandomValues) {
 
 it('carries infinities and NaNs through the formulas, and nowhere else', () => {
   let poisoned = 0;
-  for (let run = 0; run < scaled(300); run++) {
+  for (let run = 0; run < scaled(500); run++) {
     const { problem, dout, sees, specials } = drawProblem(randomValues(testSeed + run));
     const matrices = {
       q: decodeTensor(problem.q),
@@ -129,7 +129,7 @@ it('carries infinities and NaNs through the formulas, and nowhere else', () => {
         }
         poisoned++;
         if (!Object.is(values[at], exact)) expect(values[at], said).toBe(exact);
-        expect(radius[at], said).toBe(0);
+        if (radius[at] !== 0) expect(radius[at], said).toBe(0);
       });
     }
   }

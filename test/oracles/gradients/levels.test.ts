@@ -1,0 +1,135 @@
+import { expect, it } from 'vitest';
+import { headGroups } from '../../../oracles/gradients/operands.js';
+import { doubleDoubleRow } from '../../../oracles/gradients/double-double-row.js';
+import { exactRow, type RoundedVector } from '../../../oracles/gradients/exact-row.js';
+import { operandRow } from '../../../oracles/attention/operand.js';
+import { rulesOf } from '../../../oracles/attention/rules.js';
+import { visibleRow } from '../../../oracles/attention/visible-row.js';
+import { randomValues } from '../../../properties/problems/values.js';
+import { rationalOfFloat64 } from '../../../src/arith/index.js';
+import { keysOf, problemMask, problemShape, type Problem } from '../../../src/problem/index.js';
+import { scaled, testSeed } from '../../setup/effort.js';
+import { tensor } from '../../setup/problems.js';
+import { featuredProblem, oracleFeatures } from '../attention/features/featured-problems.js';
+
+/** A fraction whose denominator is positive. */
+interface Fraction {
+  readonly numerator: bigint;
+  readonly denominator: bigint;
+}
+
+const plus = (a: Fraction, b: Fraction): Fraction => ({
+  numerator: a.numerator * b.denominator + b.numerator * a.denominator,
+  denominator: a.denominator * b.denominator,
+});
+
+/** A ratio of sizes as a number; 0 for 0. */
+function ratio(a: Fraction, b: Fraction): number {
+  const numerator = (a.numerator < 0n ? -a.numerator : a.numerator) * b.denominator;
+  const denominator = a.denominator * b.numerator;
+  if (numerator === 0n) return 0;
+  return denominator === 0n ? Infinity : Number((numerator << 40n) / denominator) * 2 ** -40;
+}
+
+/** Element j of a vector in fixed point. */
+function fractionOf({ integers, exponent, share }: RoundedVector, j: number): Fraction {
+  return exponent >= 0
+    ? { numerator: integers[j] << BigInt(exponent), denominator: share }
+    : { numerator: integers[j], denominator: share << BigInt(-exponent) };
+}
+
+/** A number of a level as a fraction, with its radius. */
+type Numbers = (j: number) => readonly [Fraction, number];
+
+/** The rows of a drawn problem that see keys, with what the levels take. */
+function* rowsOf(problem: Problem, seed: number) {
+  const random = randomValues(seed);
+  const shape = problemShape(problem);
+  const rules = rulesOf(problem, shape);
+  const mask = problemMask(problem, shape);
+  const whole = [...problem.q.shape.slice(0, -1), shape.vDim];
+  const dout = tensor('fp32', whole, random.normal);
+  for (const group of headGroups(problem, dout, shape))
+    for (const head of group.heads)
+      for (let i = 0; i < shape.queries; i++) {
+        const operands = group.operandsOf(head);
+        const visible = Int32Array.from(keysOf(mask.ranges(head, i)));
+        if (visible.length === 0) continue;
+        const row = visibleRow(operands, i, rules, visible, new Int8Array(visible.length));
+        const values = operandRow(operands.dout, i).slice();
+        yield { row, rules, dout: { values, norm: operands.dout.norm[i] } };
+      }
+}
+
+/** Runs `judge` on rows of problems with random features. */
+function forEachRow(
+  judge: (row: ReturnType<typeof rowsOf> extends Generator<infer T> ? T : never) => void,
+) {
+  for (let run = 0; run < scaled(15); run++) {
+    const random = randomValues(testSeed + 31 * run);
+    const features = oracleFeatures.filter(() => random.integer(0, 2) === 0);
+    const sizes = { queries: 2, keys: 6, heads: 2, kvHeads: 1, dim: 3, vDim: 2 };
+    const problem = featuredProblem(random, features, sizes);
+    for (const row of rowsOf(problem, run)) judge(row);
+  }
+}
+
+const referenceBits = 3072;
+
+/** The largest share of a radius that any number uses. */
+function largestShare(count: number, level: Numbers, reference: Numbers): number {
+  let largest = 0;
+  for (let j = 0; j < count; j++) {
+    const [[value, radius], [exact, ofExact]] = [level(j), reference(j)];
+    const difference = plus(value, { ...exact, numerator: -exact.numerator });
+    const bound = plus(rationalOfFloat64(radius), rationalOfFloat64(ofExact));
+    largest = Math.max(largest, ratio(difference, bound));
+  }
+  return largest;
+}
+
+const ofVector =
+  (vector: RoundedVector): Numbers =>
+  (j) => [fractionOf(vector, j), vector.radius[j]];
+
+it.each([40, 64, 192])('fixed point of %s bits is within its radii of many more', (bits) => {
+  let most = 0;
+  forEachRow(({ row, rules, dout }) => {
+    const [few, many] = [bits, referenceBits].map((b) => exactRow(row, dout.values, rules.law, b));
+    for (const name of ['weights', 'derivatives', 'scoreDerivatives'] as const) {
+      const share = largestShare(row.visible.length, ofVector(few[name]), ofVector(many[name]));
+      if (!(share <= 1))
+        expect(share, `${name} of ${row.visible.length} keys`).toBeLessThanOrEqual(1);
+      most = Math.max(most, share);
+    }
+  });
+  // Radii that are far too large would be no better than those that are too small.
+  expect(most).toBeGreaterThan(2 ** -6);
+});
+
+it('double-double is within its radii of fixed point', () => {
+  let most = 0;
+  let solved = 0;
+  forEachRow(({ row, rules, dout }) => {
+    const found = doubleDoubleRow(row, dout, rules.law, rules.constants);
+    if (found === null) return;
+    solved++;
+    const { values, rests, radius } = found.derivatives;
+    const derivatives: Numbers = (j) => [
+      plus(rationalOfFloat64(values[j]), rationalOfFloat64(rests[j])),
+      radius[j],
+    ];
+    const many = exactRow(row, dout.values, rules.law, referenceBits);
+    const share = largestShare(values.length, derivatives, ofVector(many.derivatives));
+    if (!(share <= 1)) expect(share, `${values.length} keys`).toBeLessThanOrEqual(1);
+    most = Math.max(most, share);
+    // P is rounded to fp64 here: its radius is of what it was before.
+    const weights: Numbers = (j) => [
+      rationalOfFloat64(found.weights.values[j]),
+      found.weights.radius[j] + 2 ** -52 * found.weights.values[j],
+    ];
+    expect(largestShare(values.length, weights, ofVector(many.weights))).toBeLessThanOrEqual(1);
+  });
+  expect(solved).toBeGreaterThan(0);
+  expect(most).toBeGreaterThan(2 ** -16);
+});
