@@ -65,7 +65,7 @@ function* rowsOf(problem: Problem, seed: number) {
 function forEachRow(
   judge: (row: ReturnType<typeof rowsOf> extends Generator<infer T> ? T : never) => void,
 ) {
-  for (let run = 0; run < scaled(15); run++) {
+  for (let run = 0; run < scaled(6); run++) {
     const random = randomValues(testSeed + 31 * run);
     const features = oracleFeatures.filter(() => random.integer(0, 2) === 0);
     const sizes = { queries: 2, keys: 6, heads: 2, kvHeads: 1, dim: 3, vDim: 2 };
