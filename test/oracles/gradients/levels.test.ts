@@ -64,7 +64,13 @@ function* rowsOf(problem: Problem, seed: number) {
 /** Runs `judge` on rows of problems with random features, of those given. */
 function forEachRow(
   judge: (row: ReturnType<typeof rowsOf> extends Generator<infer T> ? T : never) => void,
-  { problems = 6, of = oracleFeatures }: { problems?: number; of?: typeof oracleFeatures } = {},
+  {
+    problems = 6,
+    of = oracleFeatures,
+  }: {
+    problems?: number;
+    of?: readonly (typeof oracleFeatures)[number][];
+  } = {},
 ) {
   for (let run = 0; run < scaled(problems); run++) {
     const random = randomValues(testSeed + 31 * run);
