@@ -23,6 +23,7 @@ export {
   layouts,
   parseBlockSize,
   parseDropout,
+  parseKvLayout,
   parseLayout,
   parsePrefix,
   parseScale,
@@ -35,5 +36,10 @@ export {
 } from './problem/settings.js';
 export { problemOutline } from './problem/outline.js';
 export { readProblem } from './problem/read-problem.js';
-export { posedLayout, problemMetadata, writeProblem } from './problem/write-problem.js';
+export {
+  posedKvLayout,
+  posedLayout,
+  problemMetadata,
+  writeProblem,
+} from './problem/write-problem.js';
 export { unusedInputs, type UnusedInputs } from './problem/unused-inputs.js';

@@ -47,6 +47,8 @@ export interface FeatureRequest {
   readonly block_k?: number;
   /** Keys of a page. */
   readonly page_size?: number;
+  /** How pages lie, where heads come first. */
+  readonly kv_layout?: 'HND';
   /** How padded sequences lie; `out` lies as q does. */
   readonly layout?: 'bhsd' | 'bshd';
 }

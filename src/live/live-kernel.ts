@@ -2,7 +2,13 @@ import { existsSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openTensorFile, posedLayout, writeProblem, type TensorFile } from '../io/index.js';
+import {
+  openTensorFile,
+  posedKvLayout,
+  posedLayout,
+  writeProblem,
+  type TensorFile,
+} from '../io/index.js';
 import { posedRows, quantities, type Problem, type Quantity } from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import {
@@ -91,6 +97,7 @@ async function createTemporaryFolder(): Promise<string> {
 function featureRequest(problem: Problem): FeatureRequest {
   const { prefix, sink, dropout, blockMask } = problem;
   const layout = posedLayout(problem);
+  const kvLayout = posedKvLayout(problem);
   const keys = posedRows(problem)?.keys;
   return {
     ...(prefix === undefined ? {} : { prefix }),
@@ -100,6 +107,7 @@ function featureRequest(problem: Problem): FeatureRequest {
       ? {}
       : { block_q: blockMask.blockQueries, block_k: blockMask.blockKeys }),
     ...(keys?.form === 'paged' ? { page_size: keys.slotsPerGroup } : {}),
+    ...(kvLayout === null ? {} : { kv_layout: kvLayout }),
     ...(layout === null ? {} : { layout }),
   };
 }

@@ -59,6 +59,7 @@ export {
   type PosedProblem,
 } from './store-problem.js';
 export { gatherOutput, poseOutput, unusedRows } from './stored-outputs.js';
+export { cacheName, halfOfPages, storedHalf, type CacheHalf } from './joined-pages.js';
 export { gatherRows, scatterRows } from './gather-rows.js';
 export { cropToArea, featureTensors, scoreTensors, type ScoreArea } from './feature-tensors.js';
 export { attachScales, liesAsElements, type GivenScales } from './attach-scales.js';

@@ -3,6 +3,7 @@ import { RequestError } from '../request-error.js';
 import { featureTensors, scoreTensors, spreadToSlots } from './feature-tensors.js';
 import { featureNames, type FeatureName, type Sequence } from './features.js';
 import { scatterRows } from './gather-rows.js';
+import { cacheName, joinPages } from './joined-pages.js';
 import type { Problem } from './problem.js';
 import { scaleTensors, storedScales } from './scale-tensors.js';
 import type {
@@ -39,6 +40,12 @@ function featuresAsPosed(problem: Problem, queries: Placed, keys: Placed, fill: 
   );
 }
 
+function keysAndValues(k: Tensor, v: Tensor, form: StoredForm['keys']): StoredTensors {
+  return form.kind === 'paged' && form.joined === true
+    ? { [cacheName]: joinPages(k, v) }
+    : { k, v };
+}
+
 /** A problem that keeps how it was posed. */
 export type PosedProblem = Problem & {
   readonly stored: StoredProblem & { readonly tensors: StoredTensors };
@@ -68,8 +75,11 @@ export function storeProblem(problem: Problem, form: StoredForm, fill = 0): Pose
     keys: keys.rows,
     tensors: {
       q: scatterRows(q, queries.rows, fillerOf(q, fill)),
-      k: scatterRows(k, keys.rows, fillerOf(k, fill)),
-      v: scatterRows(v, keys.rows, fillerOf(v, fill)),
+      ...keysAndValues(
+        scatterRows(k, keys.rows, fillerOf(k, fill)),
+        scatterRows(v, keys.rows, fillerOf(v, fill)),
+        form.keys,
+      ),
       ...queries.tensors,
       ...keys.tensors,
       ...featuresAsPosed(problem, queries, keys, fill),

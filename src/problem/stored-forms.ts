@@ -113,8 +113,38 @@ function firstOfEqualPages(
   });
 }
 
+/** The pages of each sequence in order, and how many keys it has. */
+interface NumberedPages {
+  readonly numbers: readonly (readonly number[])[];
+  readonly lengths: readonly number[];
+  readonly pageSize: number;
+}
+
+function pageTable({ numbers, lengths }: NumberedPages, unused: number): StoredTensors {
+  const columns = Math.max(1, ...numbers.map((pages) => pages.length));
+  const table = new Int32Array(numbers.length * columns).fill(unused);
+  numbers.forEach((pages, sequence) => table.set(pages, sequence * columns));
+  return {
+    block_table: { shape: [numbers.length, columns], data: table },
+    seqused_k: integers(lengths),
+  };
+}
+
+/** FlashInfer's lists, with an entry behind them that nobody reads. */
+function pageLists({ numbers, lengths, pageSize }: NumberedPages, unused: number): StoredTensors {
+  const starts = [0];
+  for (const pages of numbers) starts.push(starts[starts.length - 1] + pages.length);
+  return {
+    paged_kv_indptr: integers(starts),
+    paged_kv_indices: integers([...numbers.flat(), unused]),
+    paged_kv_last_page_len: integers(
+      lengths.map((length, sequence) => length - (numbers[sequence].length - 1) * pageSize),
+    ),
+  };
+}
+
 function placePaged(problem: Problem, lengths: readonly number[], form: PagedForm): Placed {
-  const { pageSize, spare = 0, arrange, shared = false } = form;
+  const { pageSize, spare = 0, arrange, shared = false, headsFirst = false } = form;
   const pages: { firstRow: number; rows: number; sequence: number; column: number }[] = [];
   let firstRow = 0;
   lengths.forEach((length, sequence) => {
@@ -135,21 +165,20 @@ function placePaged(problem: Problem, lengths: readonly number[], form: PagedFor
       `pages are arranged as ${places.join(', ')}; give each of 0 to ${groups - 1} once`,
     );
   const placeOf = new Map(kept.map((page, index) => [page, places[index]]));
-  const columns = Math.max(1, ...lengths.map((length) => Math.ceil(length / pageSize)));
-  // Entries that are not used point to a page that nobody uses, where there is one.
-  const table = new Int32Array(lengths.length * columns).fill(spare > 0 ? places[groups - 1] : -1);
+  const numbers: number[][] = lengths.map(() => []);
   const slots = new Int32Array(firstRow);
   pages.forEach((page, index) => {
     const place = placeOf.get(firsts[index]) ?? 0;
-    table[page.sequence * columns + page.column] = place;
+    numbers[page.sequence][page.column] = place;
     for (let i = 0; i < page.rows; i++) slots[page.firstRow + i] = place * pageSize + i;
   });
   return {
-    rows: { form: 'paged', groups, slotsPerGroup: pageSize, headsFirst: false, slots },
-    tensors: {
-      block_table: { shape: [lengths.length, columns], data: table },
-      seqused_k: integers(lengths),
-    },
+    rows: { form: 'paged', groups, slotsPerGroup: pageSize, headsFirst, slots },
+    tensors: (form.listed === true ? pageLists : pageTable)(
+      { numbers, lengths, pageSize },
+      // Entries that are not used point to a page that nobody uses, where there is one.
+      spare > 0 ? places[groups - 1] : -1,
+    ),
     capacity: Math.max(0, ...lengths),
     left: null,
   };

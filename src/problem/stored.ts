@@ -11,7 +11,8 @@ export type StoredTensors = Readonly<Record<string, StoredTensor>>;
 export interface StoredRows {
   /**
    * `packed`: one sequence behind the other, [slots, heads, dim]; `padded`: each with as many slots,
-   * [batch, heads, slots, dim] or [batch, slots, heads, dim]; `paged`: in pages, [pages, slots, heads, dim].
+   * [batch, heads, slots, dim] or [batch, slots, heads, dim]; `paged`: in pages, [pages, slots, heads, dim] or
+   * [pages, heads, slots, dim].
    */
   readonly form: 'packed' | 'padded' | 'paged';
   /** Sequences that are padded, pages, or 1. */
@@ -54,6 +55,12 @@ export interface PagedForm {
   readonly arrange?: (pages: number) => readonly number[];
   /** Whether full pages of equal bits are kept once; default false. */
   readonly shared?: boolean;
+  /** Whether heads come before slots, FlashInfer's HND; default false, its NHD. */
+  readonly headsFirst?: boolean;
+  /** Whether one tensor, `kv_cache`, holds keys and values; default false. */
+  readonly joined?: boolean;
+  /** Whether pages are listed one sequence behind the other, as FlashInfer lists them; default a `block_table`. */
+  readonly listed?: boolean;
 }
 
 /** In which form a problem is posed. */

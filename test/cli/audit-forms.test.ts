@@ -67,6 +67,17 @@ const forms: Readonly<Record<string, StoredForm>> = {
     queries: { kind: 'packed' },
     keys: { kind: 'paged', pageSize: 4, spare: 2, arrange: backwards },
   },
+  "in FlashInfer's pages, heads first": {
+    queries: { kind: 'packed' },
+    keys: {
+      kind: 'paged',
+      pageSize: 4,
+      spare: 2,
+      arrange: backwards,
+      headsFirst: true,
+      listed: true,
+    },
+  },
 };
 
 /** Writes a problem and a perfect kernel's outputs of another. */

@@ -54,6 +54,10 @@ it('has the features of a problem, its tensors as they are posed, and nothing of
       },
       NaN,
     ),
+    storeProblem(packed, {
+      queries: { kind: 'packed' },
+      keys: { kind: 'paged', pageSize: 4, headsFirst: true, joined: true, listed: true },
+    }),
   ];
   try {
     for (const problem of problems)
@@ -96,6 +100,18 @@ it('has the features of a problem, its tensors as they are posed, and nothing of
         block_table: [2, 2],
         sink: [2],
         dropout_mask: [1, 1, 1, 1],
+      },
+    },
+    {
+      request: { ...plain, page_size: 4, kv_layout: 'HND' },
+      shapes: {
+        q: [3, 2, 2],
+        kv_cache: [2, 2, 1, 4, 2],
+        cu_seqlens_q: [3],
+        paged_kv_indptr: [3],
+        // One behind the lists, which nobody reads.
+        paged_kv_indices: [3],
+        paged_kv_last_page_len: [2],
       },
     },
   ]);

@@ -30,6 +30,12 @@ const tensorOptions = {
   sequsedK: tensorOption('up to which key each sequence counts, [B]'),
   leftpadK: tensorOption('how many keys before that are padding, [B]'),
   blockTable: tensorOption('pages of each sequence; k, v are [pages, page size, Hk, D]'),
+  pagedKvIndptr: tensorOption("in its place FlashInfer's: where each sequence's pages begin"),
+  pagedKvIndices: tensorOption('which pages they are, one list behind the other'),
+  pagedKvLastPageLen: {
+    argument: '<file>',
+    description: 'how many keys the last page of each holds, [B]',
+  },
   dropoutMask: tensorOption('booleans, true = kept, broadcast to [B, H, Sq, Sk]'),
 } as const satisfies Readonly<Record<OptionKey<ProblemInputName>, OptionRow>>;
 
@@ -56,6 +62,11 @@ export const inputOptions = optionRows({
   prefix: {
     argument: '<n>',
     description: 'keys that every query sees, whatever causal and window',
+  },
+  kvLayout: {
+    argument: '<layout>',
+    description: 'order within pages: NHD (the default) or HND, heads first',
+    completes: ['NHD', 'HND'],
   },
   dropoutP: { argument: '<p>', description: 'probability with which dropout drops a weight' },
   blockQ: { argument: '<n>', description: 'queries of a block of the block mask (default: 128)' },

@@ -28,6 +28,9 @@ export const problemInputs = {
   seqused_k: 'integers',
   leftpad_k: 'integers',
   block_table: 'integers',
+  paged_kv_indptr: 'integers',
+  paged_kv_indices: 'integers',
+  paged_kv_last_page_len: 'integers',
   dropout_mask: 'truths',
 } as const satisfies Readonly<Record<string, InputElements>>;
 
@@ -56,12 +59,27 @@ export function inputOf(
   return inputs[name] ?? (file.entries.has(name) && !ignored.includes(name) ? `:${name}` : null);
 }
 
+/** The inputs of which each puts keys in pages. */
+const pageInputs = ['block_table', 'paged_kv_indptr'] as const;
+
+/** Names of the tensor of FlashInfer's that holds keys and values of pages: in its wrappers, and in its functions. */
+const cacheNames: readonly string[] = ['kv_cache', 'paged_kv_cache'];
+
+/**
+ * The tensors of the problem's own file that hold keys and values together: read in place of k and v where keys are
+ * in pages.
+ */
+export function cachesOf(file: TensorFile, { ignored = [] }: InputChoice): readonly string[] {
+  return cacheNames.filter((name) => file.entries.has(name) && !ignored.includes(name));
+}
+
 /** Notes that mean something beside an input alone. */
 const noteNeeds: Readonly<Record<string, readonly ProblemInputName[]>> = {
   dropout_p: ['dropout_mask'],
   block_q: ['kv_num_blocks', 'full_kv_num_blocks'],
   block_k: ['kv_num_blocks', 'full_kv_num_blocks'],
   lse_sink: ['sink'],
+  kv_layout: pageInputs,
 };
 
 /** What of a problem's file is read beside q, k and v: names of tensors, and keys of its metadata. */
@@ -83,6 +101,7 @@ export function namesRead(file: TensorFile, choice: InputChoice): ReadNames {
         const own = source === null ? null : ownTensor(source, name);
         return own === null ? [] : [own];
       }),
+      ...(pageInputs.some(has) ? cachesOf(file, choice) : []),
       ...scales,
     ],
     notes: Object.entries(noteNeeds).flatMap(([note, inputs]) =>

@@ -68,8 +68,7 @@ async function readWith(
     const problem = { ...tensors, ...laws, ...featuresOf(inputs, settings, null) };
     return withScales(problem, (_, tensor) => (headsFirst ? tensor : toHeadsFirst(tensor)));
   }
-  const { keepsPosed = false } = settings;
-  const read = await readSequences(file, inputs, headsFirst, keepsPosed);
+  const read = await readSequences(file, inputs, settings);
   const { tensors, sequences, placed } = read;
   const laws = lawsOf(settings, tensors.q.shape.at(-1) ?? 0);
   const features = featuresOf(inputs, settings, placed);

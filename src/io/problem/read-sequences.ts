@@ -1,12 +1,14 @@
 import type { Sequence, StoredRows } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
+import { checkOffsets } from './offsets.js';
+import type { PageLists } from './page-lists.js';
 
 /** Integers that say where sequences are, as they are in a file; null for those that it has not. */
 export interface SequenceInputs {
   readonly cumulative: ArrayLike<number> | null;
   readonly used: ArrayLike<number> | null;
   readonly left: ArrayLike<number> | null;
-  readonly table: { readonly shape: readonly number[]; readonly data: ArrayLike<number> } | null;
+  readonly pages: PageLists | null;
 }
 
 /** Where the sequences of queries, or of keys, are. */
@@ -24,6 +26,7 @@ export interface RowTensor {
   readonly name: string;
   readonly shape: readonly number[];
   readonly byteLength: number;
+  /** Whether heads come before the slots of a padded sequence, or of a page. */
   readonly headsFirst: boolean;
 }
 
@@ -46,22 +49,9 @@ function spelled(shape: readonly number[]): string {
   return `[${shape.join(', ')}]`;
 }
 
-function checkCumulative(name: string, offsets: ArrayLike<number>, of: RowTensor): void {
-  const rows = of.shape[0];
-  if (offsets.length === 0)
-    throw new RequestError(`${name} is empty; give one number more than sequences`);
-  if (offsets[0] !== 0)
-    throw new RequestError(`${name} begins with ${offsets[0]}; it must begin with 0`);
-  for (let i = 1; i < offsets.length; i++)
-    if (offsets[i] < offsets[i - 1])
-      throw new RequestError(
-        `${name} decreases from ${offsets[i - 1]} to ${offsets[i]} at element ${i}; give where each sequence begins, in order`,
-      );
-  const last = offsets[offsets.length - 1];
-  if (last > rows)
-    throw new RequestError(
-      `${name} ends with ${last}, but ${of.name} has ${rows} rows; make them agree`,
-    );
+/** How many keys a page has room for. */
+export function pageSizeOf({ shape, headsFirst }: RowTensor): number {
+  return (headsFirst ? shape[2] : shape[1]) ?? 0;
 }
 
 /** Where the slots of each sequence are: the first, and how many; pages have a list of their own. */
@@ -80,7 +70,7 @@ function packedRoom(name: string, offsets: ArrayLike<number>, of: RowTensor): Ro
     throw new RequestError(
       `${of.name} has shape ${spelled(of.shape)}; with ${name} give it rank 3 [total, heads, dim]`,
     );
-  checkCumulative(name, offsets, of);
+  checkOffsets(name, offsets, { name: of.name, length: of.shape[0], what: 'rows' });
   return {
     form: 'packed',
     groups: 1,
@@ -109,27 +99,27 @@ function paddedRoom(of: RowTensor): Room {
   };
 }
 
-function pagedRoom(table: NonNullable<SequenceInputs['table']>, of: RowTensor): Room {
-  if (of.shape.length !== 4)
+function pagedRoom({ name, counted, batch, pagesOf, pageAt }: PageLists, of: RowTensor): Room {
+  if (of.shape.length !== 4) {
+    const sizes = of.headsFirst ? 'heads, page size' : 'page size, heads';
     throw new RequestError(
-      `${of.name} has shape ${spelled(of.shape)}; with block_table give it rank 4 [pages, page size, heads, dim]`,
+      `${of.name} has shape ${spelled(of.shape)}; with ${counted} give it rank 4 [pages, ${sizes}, dim]`,
     );
-  if (table.shape.length !== 2)
-    throw new RequestError(`block_table has shape ${spelled(table.shape)}; give it [batch, pages]`);
-  const [pages, pageSize] = of.shape;
-  const [batch, columns] = table.shape;
+  }
+  const pages = of.shape[0];
+  const pageSize = pageSizeOf(of);
   return {
     form: 'paged',
     groups: pages,
     slotsPerGroup: pageSize,
     batch,
-    capacityOf: () => columns * pageSize,
+    capacityOf: (sequence) => pagesOf(sequence) * pageSize,
     slotOf: (sequence, position) => {
       const column = Math.floor(position / pageSize);
-      const page = table.data[sequence * columns + column];
+      const page = pageAt(sequence, column);
       if (page < 0 || page >= pages)
         throw new RequestError(
-          `block_table has page ${page} for page ${column} of sequence ${sequence}, which is used; there are ${pages} pages`,
+          `${name} has page ${page} for page ${column} of sequence ${sequence}, which is used; there are ${pages} pages`,
         );
       return page * pageSize + (position - column * pageSize);
     },
@@ -139,17 +129,17 @@ function pagedRoom(table: NonNullable<SequenceInputs['table']>, of: RowTensor): 
 /** The rows of one sequence that count: those from `left` to before `end` of its slots. */
 function usedPart(
   side: 'q' | 'k',
-  { used, left, table, cumulative }: SequenceInputs,
+  { used, left, pages, cumulative }: SequenceInputs,
   sequence: number,
   capacity: number,
 ): { readonly begin: number; readonly end: number } {
   const begin = left?.[sequence] ?? 0;
   // Beside a table of pages the offsets tell lengths alone.
   const ofPages =
-    table !== null && cumulative !== null
+    pages !== null && cumulative !== null
       ? cumulative[sequence + 1] - cumulative[sequence]
       : capacity;
-  const end = used?.[sequence] ?? ofPages;
+  const end = used?.[sequence] ?? pages?.lengths?.[sequence] ?? ofPages;
   const name = used === null ? `cu_seqlens_${side}` : `seqused_${side}`;
   if (end < 0 || end > capacity)
     throw new RequestError(
@@ -174,19 +164,19 @@ function checkBatch(name: string, length: number | undefined, batch: number, wha
  * @throws RequestError for numbers that do not fit one another or the tensor
  */
 export function sequenceRows(side: 'q' | 'k', inputs: SequenceInputs, of: RowTensor): SequenceRows {
-  const { cumulative, used, left, table } = inputs;
+  const { cumulative, used, left, pages } = inputs;
   const room =
-    table !== null
-      ? pagedRoom(table, of)
+    pages !== null
+      ? pagedRoom(pages, of)
       : cumulative !== null
         ? packedRoom(`cu_seqlens_${side}`, cumulative, of)
         : paddedRoom(of);
   const { batch, form, groups, slotsPerGroup } = room;
   const what =
-    table !== null ? 'block_table' : cumulative !== null ? `cu_seqlens_${side}` : of.name;
+    pages !== null ? pages.counted : cumulative !== null ? `cu_seqlens_${side}` : of.name;
   checkBatch(`seqused_${side}`, used?.length, batch, what);
   checkBatch(`leftpad_${side}`, left?.length, batch, what);
-  if (table !== null)
+  if (pages !== null)
     checkBatch(
       `cu_seqlens_${side}`,
       cumulative === null ? undefined : cumulative.length - 1,
@@ -211,7 +201,7 @@ export function sequenceRows(side: 'q' | 'k', inputs: SequenceInputs, of: RowTen
       slots[row++] = room.slotOf(sequence, position);
   });
   return {
-    rows: { form, groups, slotsPerGroup, headsFirst: form === 'padded' && of.headsFirst, slots },
+    rows: { form, groups, slotsPerGroup, headsFirst: form !== 'packed' && of.headsFirst, slots },
     lengths,
     capacity: parts.reduce((most, _, sequence) => Math.max(most, room.capacityOf(sequence)), 0),
     left: parts.map(({ begin }) => begin),

@@ -1,18 +1,25 @@
 import {
+  cacheName,
   gatherRows,
+  halfOfPages,
   type IntegerTensor,
   type Problem,
   type Sequence,
   type StoredProblem,
+  type StoredRows,
   type StoredTensors,
   type Tensor,
 } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { checkEmptySizes } from './canonical.js';
 import type { TensorFile } from '../tensor-file.js';
+import { problemLayout, type ProblemSettings } from './settings.js';
 import { gatherStored } from './gather-stored.js';
+import { cachesOf } from './inputs.js';
+import { hasPages, pageLists, pageNames } from './page-lists.js';
 import type { PlacedSequences, ReadInputs } from './read-features.js';
 import {
+  pageSizeOf,
   sequenceRows,
   sequencesOf,
   type RowTensor,
@@ -22,7 +29,7 @@ import {
 /** The inputs that say where sequences are; a problem with one of them has sequences of their own lengths. */
 const sequenceNames = [
   ...['cu_seqlens', 'cu_seqlens_q', 'cu_seqlens_k', 'seqused_q', 'seqused_k'],
-  ...['leftpad_k', 'block_table'],
+  ...['leftpad_k', ...pageNames],
 ] as const satisfies readonly (keyof ReadInputs)[];
 
 /** Whether some inputs tell of sequences of their own lengths. */
@@ -43,16 +50,16 @@ function inputsOfQueries(inputs: ReadInputs): SequenceInputs {
     cumulative: listOf('cu_seqlens_q', inputs.cu_seqlens_q ?? inputs.cu_seqlens),
     used: listOf('seqused_q', inputs.seqused_q),
     left: null,
-    table: null,
+    pages: null,
   };
 }
 
-function inputsOfKeys(inputs: ReadInputs): SequenceInputs {
+function inputsOfKeys(inputs: ReadInputs, k: RowTensor): SequenceInputs {
   return {
     cumulative: listOf('cu_seqlens_k', inputs.cu_seqlens_k ?? inputs.cu_seqlens),
     used: listOf('seqused_k', inputs.seqused_k),
     left: listOf('leftpad_k', inputs.leftpad_k),
-    table: inputs.block_table ?? null,
+    pages: pageLists(inputs, pageSizeOf(k)),
   };
 }
 
@@ -84,7 +91,7 @@ export interface ReadSequences {
 /** Where the sequences of a file are. @throws RequestError for inputs that do not fit */
 function placeSequences(inputs: ReadInputs, q: RowTensor, k: RowTensor): PlacedSequences {
   const queries = sequenceRows('q', inputsOfQueries(inputs), q);
-  const keys = sequenceRows('k', inputsOfKeys(inputs), k);
+  const keys = sequenceRows('k', inputsOfKeys(inputs, k), k);
   const [ofQueries, ofKeys] = [queries.lengths.length, keys.lengths.length];
   if (ofQueries !== ofKeys)
     throw new RequestError(
@@ -105,43 +112,106 @@ function posedInputs(inputs: ReadInputs): StoredTensors {
   };
 }
 
+/** A tensor of a file, or the keys or values of one that has both. */
+interface Source {
+  readonly header: RowTensor;
+  /** The tensor's name, and where in it the rows are. */
+  readonly name: string;
+  readonly rowsIn: (rows: StoredRows) => StoredRows;
+}
+
+/** @throws RequestError for a tensor that cannot hold the keys and values of pages */
+function checkCache({ name, shape }: RowTensor): void {
+  if (shape.length !== 5 || shape[1] !== 2)
+    throw new RequestError(
+      `${name} has shape [${shape.join(', ')}]; give it [pages, 2, page size, heads, dim], or with --kv-layout HND [pages, 2, heads, page size, dim]`,
+    );
+  // Slots of both are counted in 32 bits.
+  const slots = shape.slice(0, -1).reduce((product, size) => product * size, 1);
+  if (slots >= 2 ** 31) throw new RequestError(`${name} has ${slots} rows; give fewer than 2^31`);
+}
+
+/** Where keys and values are: each in a tensor, or both in one. @throws RequestError for both forms */
+async function keySources(
+  file: TensorFile,
+  inputs: ReadInputs,
+  settings: ProblemSettings,
+): Promise<Readonly<Record<'k' | 'v', Source>>> {
+  const isPaged = hasPages(inputs);
+  const headsFirst = isPaged
+    ? settings.kvLayout === 'HND'
+    : problemLayout(file, settings) === 'bhsd';
+  const caches = isPaged ? cachesOf(file, settings) : [];
+  if (caches.length === 0) {
+    const own = async (name: string): Promise<Source> => ({
+      header: await headerOf(file, name, headsFirst),
+      name,
+      rowsIn: (rows) => rows,
+    });
+    return { k: await own('k'), v: await own('v') };
+  }
+  const { ignored = [] } = settings;
+  const [name] = caches;
+  const other = [...caches.slice(1), 'k', 'v'].find(
+    (one) => file.entries.has(one) && !ignored.includes(one),
+  );
+  if (other !== undefined)
+    throw new RequestError(
+      `there are ${name} and ${other}, which both hold keys or values; leave one out with --ignore`,
+    );
+  const both = await headerOf(file, name, headsFirst);
+  checkCache(both);
+  const [pages, , ...rest] = both.shape;
+  const half = (which: 'k' | 'v'): Source => ({
+    header: { ...both, shape: [pages, ...rest], byteLength: both.byteLength / 2 },
+    name,
+    rowsIn: (rows) => halfOfPages(rows, which),
+  });
+  return { k: half('k'), v: half('v') };
+}
+
 /**
  * Reads queries, keys and values that are packed, padded or in pages, and gathers the rows that count.
- * @param keepsPosed whether the tensors are kept as they are, and read whole
  * @throws RequestError for inputs that do not fit, and as `TensorFile.read`
  */
 export async function readSequences(
   file: TensorFile,
   inputs: ReadInputs,
-  headsFirst: boolean,
-  keepsPosed: boolean,
+  settings: ProblemSettings,
 ): Promise<ReadSequences> {
-  const header = (name: string) => headerOf(file, name, headsFirst);
-  const [q, k, v] = [await header('q'), await header('k'), await header('v')];
-  const placed = placeSequences(inputs, q, k);
-  const rowsOf = { q: placed.queries.rows, k: placed.keys.rows, v: placed.keys.rows };
-  const headsOf = (name: keyof typeof rowsOf, { shape }: RowTensor) =>
-    (rowsOf[name].headsFirst ? shape.at(-3) : shape.at(-2)) ?? 0;
-  checkSameSlots(k, v, headsOf('k', k));
+  const { keepsPosed = false } = settings;
+  const q = await headerOf(file, 'q', problemLayout(file, settings) === 'bhsd');
+  const { k, v } = await keySources(file, inputs, settings);
+  const placed = placeSequences(inputs, q, k.header);
+  const headsOf = ({ headsFirst }: StoredRows, { shape }: RowTensor) =>
+    (headsFirst ? shape.at(-3) : shape.at(-2)) ?? 0;
+  checkSameSlots(k.header, v.header, headsOf(placed.keys.rows, k.header));
   const posed: Record<string, Tensor> = {};
-  const read = async (name: 'q' | 'k' | 'v', of: RowTensor): Promise<Tensor> => {
-    const rows = rowsOf[name];
+  const read = async (rows: StoredRows, { header, name, rowsIn }: Source): Promise<Tensor> => {
     if (keepsPosed) {
-      posed[name] = await file.read(name);
-      return gatherRows(posed[name], rows);
+      const as = name === 'q' || name === 'k' || name === 'v' ? name : cacheName;
+      posed[as] ??= await file.read(name);
+      return gatherRows(posed[as], rowsIn(rows));
     }
     const format = file.entries.get(name)?.format ?? 'fp32';
-    const dim = of.shape.at(-1) ?? 0;
-    return gatherStored(file, name, { format, heads: headsOf(name, of), dim }, rows);
+    const dim = header.shape.at(-1) ?? 0;
+    const heads = headsOf(rows, header);
+    return gatherStored(file, name, { format, heads, dim }, rowsIn(rows));
   };
-  const tensors = { q: await read('q', q), k: await read('k', k), v: await read('v', v) };
+  const { queries, keys } = placed;
+  const ofQueries: Source = { header: q, name: 'q', rowsIn: (rows) => rows };
+  const tensors = {
+    q: await read(queries.rows, ofQueries),
+    k: await read(keys.rows, k),
+    v: await read(keys.rows, v),
+  };
   return {
     tensors,
-    sequences: sequencesOf(placed.queries.lengths, placed.keys.lengths),
+    sequences: sequencesOf(queries.lengths, keys.lengths),
     placed,
     stored: {
-      queries: placed.queries.rows,
-      keys: placed.keys.rows,
+      queries: queries.rows,
+      keys: keys.rows,
       tensors: keepsPosed ? { ...posed, ...posedInputs(inputs) } : null,
     },
   };

@@ -8,6 +8,10 @@ import type { InputChoice } from './inputs.js';
 export const layouts = ['bhsd', 'bshd'] as const;
 export type Layout = (typeof layouts)[number];
 
+/** The order of a page's dimensions, in FlashInfer's words: slots, heads, dim or heads, slots, dim. */
+export const kvLayouts = ['NHD', 'HND'] as const;
+export type KvLayout = (typeof kvLayouts)[number];
+
 /** What a caller fixes about a problem; what is left out comes from the file, else from defaults. */
 export interface ProblemSettings extends InputChoice {
   readonly scale?: number | undefined;
@@ -15,6 +19,8 @@ export interface ProblemSettings extends InputChoice {
   readonly window?: Window | null | undefined;
   readonly softcap?: number | null | undefined;
   readonly layout?: Layout | undefined;
+  /** Of keys and values in pages; NHD where nothing is said, as FlashInfer has it. */
+  readonly kvLayout?: KvLayout | undefined;
   /** How many keys every query sees, whatever causal and window say. */
   readonly prefix?: number | undefined;
   /** The probability with which dropout drops a weight. */
@@ -105,6 +111,14 @@ export function parseLayout(text: string, name = 'layout'): Layout {
   return layout;
 }
 
+/** A layout of pages as text. */
+export function parseKvLayout(text: string, name = 'kv_layout'): KvLayout {
+  const layout = kvLayouts.find((known) => known === text.trim().toUpperCase());
+  if (layout === undefined)
+    throw new RequestError(`${name} is ${quoted(text)}; give ${kvLayouts.join(' or ')}`);
+  return layout;
+}
+
 /** A finite number as text. */
 export function parseScale(text: string, name = 'scale'): number {
   return parseNumber(text, name);
@@ -117,6 +131,7 @@ type SettingNote =
   | 'window'
   | 'softcap'
   | 'layout'
+  | 'kv_layout'
   | 'prefix'
   | 'dropout_p'
   | 'block_q'
@@ -139,6 +154,7 @@ export function fileSettings(file: TensorFile, choice: InputChoice = {}): Proble
     window: note('window', parseWindow),
     softcap: note('softcap', parseSoftcap),
     layout: note('layout', parseLayout),
+    kvLayout: note('kv_layout', parseKvLayout),
     prefix: note('prefix', parsePrefix),
     dropoutP: note('dropout_p', parseDropout),
     blockQ: note('block_q', parseBlockSize),

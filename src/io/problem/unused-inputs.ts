@@ -25,10 +25,10 @@ const attentionInputs: readonly RegExp[] = [
   /^(full_)?(kv|q)_(num_blocks|indices)$/,
   /^cu_?seq_?lens?(_.+)?$|^max_seqlen(_.+)?$/,
   /^seq_?used(_.+)?$|^seq_?lens?(_.+)?$|^cache_seqlens$|^leftpad_k$|^cache_leftpad$/,
-  /^(block|page)_tables?$|^kv_page_ind.*$|^cache_batch_idx$/,
+  /^(block|page)_tables?$|^(paged_)?kv_(page_)?ind.*$|^qo_indptr$|^(paged_)?kv_last_page_lens?$|^cache_batch_idx$/,
   /^dropout_(mask|seed|offset)$|^rng_state$/,
   /^[qkvopsd]_?(de)?scales?$/,
-  /^rotary_(cos|sin)$|^q_v$|^qv$|^(k|v)_(new|cache)$|^k_?rope$|^q_?rope$/,
+  /^rotary_(cos|sin)$|^q_v$|^qv$|^(k|v)_(new|cache)$|^(paged_)?kv_cache$|^k_?rope$|^q_?rope$/,
 ];
 
 /** Metadata keys that change the output of attention, lower case, and the values that leave it alone. */
@@ -38,6 +38,7 @@ const attentionNotes: readonly (readonly [key: RegExp, harmless: RegExp])[] = [
   [/^(is_causal|causal_mask)$/, /^(none|null|false|0)$/],
   [/^(window_size|sliding_window|local_window)$/, /^(none|null|0|-1|\[?\(?-1, ?-1\)?\]?)$/],
   [/^(soft_cap|logits?_soft_?cap|attn_logit_softcapping)$/, /^(none|null|0(\.0*)?)$/],
+  [/^kv_layout$/, /^(none|null|nhd)$/],
   [/^(lse_sink|block_q|block_k|page_size|block_size|num_splits)$/, /^(none|null|0)$/],
 ];
 

@@ -18,12 +18,19 @@ export function posedLayout(problem: Problem): 'bhsd' | 'bshd' | null {
   return padded.headsFirst ? 'bhsd' : 'bshd';
 }
 
+/** The layout of a problem's pages where it is not what is read without being told; null otherwise. */
+export function posedKvLayout(problem: Problem): 'HND' | null {
+  const keys = posedRows(problem)?.keys;
+  return keys?.form === 'paged' && keys.headsFirst ? 'HND' : null;
+}
+
 /**
  * The settings of a problem as a tensor file notes them, so that `readProblem` gives the same numbers back.
  */
 export function problemMetadata(problem: Problem): { readonly [setting: string]: string } {
   const { scale, causal, window, softcap, prefix, blockMask, dropout, sink } = problem;
   const layout = posedLayout(problem);
+  const kvLayout = posedKvLayout(problem);
   return {
     scale: Object.is(scale, -0) ? '-0' : String(scale),
     causal: String(causal),
@@ -36,6 +43,7 @@ export function problemMetadata(problem: Problem): { readonly [setting: string]:
     ...(dropout === undefined ? {} : { dropout_p: String(dropout.probability) }),
     ...(sink === undefined ? {} : { lse_sink: String(sink.inLse) }),
     ...(layout === null ? {} : { layout }),
+    ...(kvLayout === null ? {} : { kv_layout: kvLayout }),
     ...(problem.sequences === undefined ? scaleTensors(problem).metadata : {}),
   };
 }

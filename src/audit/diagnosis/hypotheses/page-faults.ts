@@ -2,6 +2,7 @@ import { decodeTensor } from '../../../formats/index.js';
 import {
   keysOf,
   storedAt,
+  storedHalf,
   storedOf,
   type StoredProblem,
   type StoredRows,
@@ -20,10 +21,9 @@ interface Pages {
 function pagesOf({ keys, tensors }: StoredProblem, kvHeads: number): Pages | null {
   if (keys.form !== 'paged' || tensors === null) return null;
   const row = (which: 'k' | 'v', slot: number, kvHead: number): Float64Array | null => {
-    const tensor = tensors[which];
-    if (!('format' in tensor)) return null;
+    const { tensor, slotOf } = storedHalf(tensors, keys, which);
     const dim = tensor.shape.at(-1)!;
-    const first = storedAt(keys, kvHeads, dim)(slot, kvHead);
+    const first = storedAt(keys, kvHeads, dim)(slotOf(slot), kvHead);
     const values = decodeTensor(tensor, first, first + dim);
     return values.every(Number.isFinite) ? values : null;
   };
