@@ -6,6 +6,7 @@ import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-proble
 import { slopeRegimes, stepRegimes } from './climb-regimes.js';
 import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
 import { maximaRegimes } from './maxima-regimes.js';
+import { pageRegimes } from './page-regimes.js';
 import { normalRegimes, valueSumRegimes } from './value-regimes.js';
 import { servedRegimes } from './served-regimes.js';
 import type { Regime, RegimeRequest } from './regime.js';
@@ -19,6 +20,7 @@ const table = {
   ...magnitudeRegimes,
   ...valueSumRegimes,
   ...servedRegimes,
+  ...pageRegimes,
 } satisfies Record<string, Regime>;
 
 /** The name of a regime. */
@@ -31,7 +33,9 @@ export const regimes: Readonly<Record<RegimeName, Regime>> = table;
 export const regimeNames = Object.keys(table) as RegimeName[];
 
 /** The regimes of problems without features, where nothing names others: seeds mean what they always did. */
-export const usualRegimeNames = regimeNames.filter((name) => !Object.hasOwn(servedRegimes, name));
+export const usualRegimeNames = regimeNames.filter(
+  (name) => !Object.hasOwn(servedRegimes, name) && !Object.hasOwn(pageRegimes, name),
+);
 
 /** A regime in words. */
 export interface RegimeDescription {
@@ -82,7 +86,7 @@ export function drawRegime(
     const features =
       kinds.length === 0 ? undefined : drawFeatures(kinds, request, regime.drawFeatures?.(request));
     const form = drawForm(kinds, request, features?.sequences?.length ?? 0);
-    const plain = decodeProblem(
+    const drawn = decodeProblem(
       encodeProblem({
         ...frame,
         sizes: request.sizes,
@@ -95,7 +99,7 @@ export function drawRegime(
           : {}),
       }),
     );
-    if (draws === mostDraws || regime.holds(plain, request.tiling))
-      return form === null ? plain : { ...plain, form };
+    const plain = form === null ? drawn : { ...drawn, form };
+    if (draws === mostDraws || regime.holds(plain, request.tiling)) return plain;
   }
 }

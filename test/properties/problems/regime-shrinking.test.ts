@@ -10,7 +10,7 @@ import { decodeProblem } from '../../../properties/problems/plain-problem.js';
 import { regimes } from '../../../properties/problems/regimes/index.js';
 import { usualTiling } from '../../../properties/problems/regimes/regime.js';
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
-import { problemShape, visibleKeys, type Problem } from '../../../src/problem/index.js';
+import { problemShape, storedOf, visibleKeys, type Problem } from '../../../src/problem/index.js';
 import { sampled, scaled, testSeed } from '../../setup/effort.js';
 
 /** What a failure shrinks to, and how many problems were looked at from the first failure on. */
@@ -36,7 +36,7 @@ function counterexample(
 }
 
 const isOf = (name: RegimeName, problem: Problem) =>
-  regimes[name].holds(decodeProblem(problem), usualTiling);
+  regimes[name].holds({ ...decodeProblem(problem), form: storedOf(problem)?.form }, usualTiling);
 
 /** Regimes of lengths and features, which keep what they are made of. */
 const isServed = (name: RegimeName) =>

@@ -13,13 +13,17 @@ import { randomValues } from '../../../properties/problems/values.js';
 import { regimes } from '../../../properties/problems/regimes/index.js';
 import { resolveTiling, usualTiling } from '../../../properties/problems/regimes/regime.js';
 import { formats, round, smallestNormal, plainFormats } from '../../../src/formats/index.js';
+import { storedOf, storeProblem, type Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
+import { packedProblem } from '../../problem/packed-problem.js';
 import { scaled, testSeed } from '../../setup/effort.js';
 
 const everyFormat = plainFormats;
 
 function sample(constraints: ProblemConstraints, numRuns: number, seed = 42): PlainProblem[] {
-  return fc.sample(attentionProblem(constraints), { seed, numRuns }).map(decodeProblem);
+  return fc
+    .sample(attentionProblem(constraints), { seed, numRuns })
+    .map((problem) => ({ ...decodeProblem(problem), form: storedOf(problem)?.form }));
 }
 
 /** Scores in nats of the first query head's rows, without masks; fp64. */
@@ -358,6 +362,35 @@ describe('what is a step of the maximum', () => {
     expect(isOne([0, -5, step, -9], [0, 0.5, 1])).toBe(true);
     expect(isOne([0, -5, step, -9], [0, 0.5])).toBe(false);
     expect(holds({ ...levelled([0, -5, step, -9]), scale: 1 }, tiling)).toBe(false);
+  });
+
+  it('partly-filled-pages, half-filled-paged-tiles: by the keys of a sequence with queries', () => {
+    const lengths = (queries: number, ...keys: number[]) =>
+      packedProblem(
+        keys.map((count, i) => [i === 0 ? queries : 0, count] as const),
+        'bf16',
+      );
+    const isOf = (name: RegimeName, pageSize: number, problem: Problem) => {
+      const { stored } = storeProblem(problem, {
+        queries: { kind: 'packed' },
+        keys: { kind: 'paged', pageSize },
+      });
+      return regimes[name].holds({ ...decodeProblem(problem), form: stored.form }, usualTiling);
+    };
+    const paged = (keys: number, queries = 1) => [
+      isOf('partly-filled-pages', 16, lengths(queries, keys, 17)),
+      isOf('half-filled-paged-tiles', 16, lengths(queries, keys, 64)),
+    ];
+    expect(paged(64)).toEqual([false, true]);
+    expect(paged(192)).toEqual([false, true]);
+    expect(paged(63)).toEqual([true, false]);
+    expect(paged(128)).toEqual([false, false]);
+    // Of a sequence without queries nobody reads a key.
+    expect(paged(64, 0)).toEqual([false, false]);
+    expect(isOf('partly-filled-pages', 1, lengths(1, 63))).toBe(false);
+    const packed = decodeProblem(lengths(1, 64));
+    for (const name of ['partly-filled-pages', 'half-filled-paged-tiles'] as const)
+      expect(regimes[name].holds(packed, usualTiling)).toBe(false);
   });
 
   it.each(['steps-below', 'steps-above'] as const)('%s: in the order of the tiling', (name) => {
