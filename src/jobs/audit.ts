@@ -10,7 +10,6 @@ import {
 import {
   anyKernelArithmetic,
   auditOutputsApart,
-  defaultRows,
   planThinning,
   resolvePremises,
   sampleRows,
@@ -24,6 +23,7 @@ import {
 import { problemShape, type Problem } from '../problem/index.js';
 import { createAuditReport, type JudgedReport, type Provenance } from '../report/json/index.js';
 import { RequestError } from '../request-error.js';
+import { chosenRows, type RowsRequest } from './chosen-rows.js';
 import type { DeclaredArithmetic } from './declared-arithmetic.js';
 import { secondsSince } from './document-head.js';
 import { readShared, shareProblem } from './parts/part-source.js';
@@ -37,13 +37,6 @@ const measuringEffort = 4e9;
 export interface MeasuredModel {
   readonly model: KernelModel | string;
   readonly settings: ReadonlyMap<string, string>;
-}
-
-/** How many rows are judged: `all`, so many of them, or null for as many as is usual for the problem. */
-export interface RowsRequest {
-  readonly count: number | 'all' | null;
-  /** Draws the rows of a sample; default: at random. */
-  readonly seed?: number | undefined;
 }
 
 /** Outputs to judge, and how. */
@@ -125,17 +118,11 @@ function techniqueMeter(
   });
 }
 
-/** Seeds that are drawn at random are below this, so that they are easy to type. */
-const mostSeeds = 2 ** 31;
-
 /** The rows that are judged; null for all. */
 function sampled({ problem, outputs, rows, sampledFile }: AuditRequest): SampledRows | null {
   if (sampledFile !== undefined) return sampledFile.sampled;
-  const { count = null, seed = Math.floor(Math.random() * mostSeeds) } = rows ?? {};
-  const wanted = count ?? defaultRows(problem, problemShape(problem));
-  return wanted === null || wanted === 'all'
-    ? null
-    : sampleRows(problem, outputs, { rows: wanted, seed });
+  const chosen = chosenRows(problem, rows);
+  return chosen === null ? null : sampleRows(problem, outputs, chosen);
 }
 
 /** A sample, with how many of its rows statistics are made of. */

@@ -4,9 +4,9 @@ export {
   type AuditRequest,
   type AuditResult,
   type MeasuredModel,
-  type RowsRequest,
 } from './audit.js';
 export { sampleFile, type KeysFile, type SampledFile } from './parts/sampled-file.js';
+export type { RowsRequest } from './chosen-rows.js';
 export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';

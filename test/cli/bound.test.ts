@@ -4,6 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { techniques } from '../../kernels/index.js';
+import { chooseRows } from '../../src/audit/index.js';
+import { openTensorFile, readProblem, writeProblem } from '../../src/io/index.js';
+import { problemShape } from '../../src/problem/index.js';
+import type { BoundReport } from '../../src/report/json/index.js';
 import { validateBoundReport, validateReport } from '../../src/report/json/validate-report.js';
 import { builtDist } from '../setup/built-dist.js';
 import { writeFewQueries } from './few-queries.js';
@@ -45,6 +49,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
     const { stdout, status } = spawned('bound', fixture);
     expect(status).toBe(0);
     for (const technique of techniques) expect(stdout).toContain(`\n  ${technique} `);
+    expect(stdout).not.toContain('Not bounded');
     expect(stdout).toContain('Bounds of any correct kernel');
     const [any, own] = [await boundJson(), await boundJson('--kernel', 'fa4')];
     expect(own.techniques.map(({ technique }) => technique)).toEqual([...techniques]);
@@ -58,6 +63,38 @@ describe('flashproof bound, and the techniques of an audit', () => {
         ({ technique }) => technique === 'exp2-polynomial',
       )!.bound.max;
     expect(await polynomial('4')).toBeLessThan((await polynomial('3')) / 20);
+  });
+
+  it('bounds a sample of the rows, as they are bounded alone, and says what that leaves out', async () => {
+    const { stdout, status } = await runInProcess(
+      ...['bound', fixture, '--rows', '6', '--seed', '5', '--json', '-'],
+    );
+    expect(status).toBe(0);
+    const report = JSON.parse(stdout) as BoundReport;
+    await validateBoundReport(report);
+    expect(report.sample).toEqual({ seed: 5, rows: 6, of: 32, edges: 2, random: 4 });
+    expect(report.problem.seqlenQ).toBe(32);
+    // A row does not depend on those beside it: a problem of these rows alone has their bounds.
+    const file = await openTensorFile(fixture);
+    const problem = await readProblem(file);
+    await file.close();
+    const chosen = chooseRows(problem, problemShape(problem), { rows: 6, seed: 5 })!;
+    const dim = problem.q.shape.at(-1)!;
+    const data = new Uint16Array(6 * dim);
+    chosen.selection.queries.forEach((query, row) =>
+      data.set((problem.q.data as Uint16Array).subarray(query * dim, (query + 1) * dim), row * dim),
+    );
+    const alone = join(scratch, 'alone.safetensors');
+    await writeProblem(alone, { ...problem, q: { ...problem.q, shape: [1, 6, dim], data } });
+    const ofThese = await runInProcess('bound', alone, '--json', '-');
+    expect((JSON.parse(ofThese.stdout) as BoundReport).techniques).toEqual(report.techniques);
+    const all = await boundJson('--rows', '32');
+    expect(all.total.bound.max).toBeGreaterThanOrEqual(report.techniques.total.bound.max as number);
+    const text = await runInProcess('bound', fixture, '--rows', '6', '--seed', '5');
+    expect(text.stdout).toMatch(
+      /^Bounded +6 of 32 rows, 2 for their place and 4 at random by seed 5$/m,
+    );
+    expect(text.stdout).toMatch(/^Not bounded +26 of 32 rows, which are not in the sample/m);
   });
 
   it('puts what an emulated kernel does beside its bounds, and stays within', async () => {
@@ -134,6 +171,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
       [['bound', fixture, '--set', 'a=1'], /name one with --kernel/],
       [['bound', fixture, '--kernel', 'fa4', '--set', 'splits=2'], /no bounds for a combine/],
       [['bound', fixture, '--output-format', 'int8'], /--output-format is "int8"; give one of/],
+      [['bound', fixture, '--rows', '0'], /--rows is "0"/],
       [['bound', 'nowhere.safetensors'], /nowhere\.safetensors/],
       [
         ['audit', fixture, '--output', ':fa4.out', '--as', 'fa5'],

@@ -6,6 +6,7 @@ import {
   premiseOption,
   problemDescription,
   problemOptions,
+  rowOptions,
 } from '../options/shared-options.js';
 
 const boundOptions = optionRows({
@@ -31,6 +32,11 @@ const boundOptions = optionRows({
     description: "format of the output (default: the kernel's, or that of q)",
     completes: 'format',
   },
+  rows: {
+    ...rowOptions.rows,
+    description: 'bound a sample of so many rows, or all (default: all, if that is not long)',
+  },
+  seed: rowOptions.seed,
   threads: {
     argument: '<n>',
     description: 'worker threads (default: one per core)',

@@ -8,7 +8,12 @@ import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
+import {
+  declaredFormats,
+  kernelSettings,
+  problemSettings,
+  rowsRequest,
+} from '../options/settings.js';
 import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
 import type { BoundCommandOptions } from './options.js';
@@ -54,6 +59,7 @@ export async function runBound(
         hasSettings: set !== undefined,
         outputFormat: outputFormat(options),
         models,
+        rows: rowsRequest(options),
         threads: options.threads ?? availableParallelism(),
         origin: { version: toolVersion(), problem: { path, sha256: await hashTensorFile(path) } },
         start,
@@ -63,7 +69,7 @@ export async function runBound(
     progress.done();
     await validateBoundReport(report);
     if (options.json !== '-' && options.quiet !== true)
-      process.stdout.write(renderBound(problem, table, terminalLooks(process.stdout)));
+      process.stdout.write(renderBound(report, table, terminalLooks(process.stdout)));
     if (options.json !== undefined) await writeJson(options.json, report);
     return 0;
   } finally {

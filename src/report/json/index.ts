@@ -22,7 +22,12 @@ export {
   type ReportedSplits,
 } from './reported-splits.js';
 export { isNotJudged, wordOf, type VerdictWord } from './verdict-word.js';
-export { describeSample, describeUnsampled, type ReportedSample } from './reported-sample.js';
+export {
+  describeSample,
+  describeUnbounded,
+  describeUnsampled,
+  type ReportedSample,
+} from './reported-sample.js';
 export {
   createAuditsReport,
   fileFigures,

@@ -9,6 +9,14 @@ export interface ReportedSample extends Pick<
   readonly odds: readonly FaultOdds[];
 }
 
+/** Which rows are bounded, where those are not all: nothing is judged, so no fault is seen. */
+export type BoundedSample = Pick<RowSample, 'seed' | 'rows' | 'of' | 'edges' | 'random'>;
+
+/** A sample whose rows are bounded, without their numbers, which follow from the seed. */
+export function boundedSample({ seed, rows, of, edges, random }: RowSample): BoundedSample {
+  return { seed, rows, of, edges, random };
+}
+
 /** A sample without the numbers of its rows, which follow from the seed. */
 export function reportedSample(sample: RowSample): ReportedSample {
   const { seed, rows, of, edges, random, statistics, odds } = sample;
@@ -24,12 +32,17 @@ export function reportedSample(sample: RowSample): ReportedSample {
 }
 
 /** Which rows were judged: a clause. */
-export function describeSample(sample: ReportedSample): string {
+export function describeSample(sample: BoundedSample & Pick<ReportedSample, 'statistics'>): string {
   const { seed, rows, of, edges, random, statistics } = sample;
   const chosen = `${rows} of ${of} rows, ${edges} for their place and ${random} at random by seed ${seed}`;
   return statistics === undefined
     ? chosen
     : `${chosen}; structure tests and FlashAttention's rule by ${statistics} of the sampled rows`;
+}
+
+/** What a sample of bounded rows leaves out: a clause. */
+export function describeUnbounded({ rows, of }: BoundedSample): string {
+  return `${of - rows} of ${of} rows, which are not in the sample: the largest bound of all rows may be larger, and rms is of the sample`;
 }
 
 /** "more than 0.9999" where the digits would say 1 of what is not certain. */

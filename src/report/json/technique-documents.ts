@@ -1,6 +1,8 @@
+import type { RowSample } from '../../audit/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { Problem } from '../../problem/index.js';
 import { type Reported, toReported } from './report-number.js';
+import { boundedSample, type BoundedSample } from './reported-sample.js';
 import { reportedProblem, type ReportedProblem } from './reported-problem.js';
 import type { Profile } from '../../profile/index.js';
 
@@ -14,6 +16,8 @@ export interface BoundReport {
   readonly seconds: number;
   readonly inputs: { readonly problem: { readonly path: string; readonly sha256: string } };
   readonly problem: ReportedProblem;
+  /** Which rows are bounded; null for all. */
+  readonly sample: BoundedSample | null;
   readonly techniques: Reported<TechniqueTable>;
 }
 
@@ -22,6 +26,8 @@ export interface BoundProvenance {
   readonly version: string;
   readonly problem: { readonly path: string; readonly sha256: string };
   readonly seconds: number;
+  /** The rows that are bounded; null, or left out, for all. */
+  readonly sample?: RowSample | null;
   /** Default: now. */
   readonly created?: Date;
 }
@@ -33,7 +39,7 @@ export interface BoundProvenance {
 export function createBoundReport(
   problem: Problem,
   table: TechniqueTable,
-  { version, problem: source, seconds, created = new Date() }: BoundProvenance,
+  { version, problem: source, seconds, sample = null, created = new Date() }: BoundProvenance,
 ): BoundReport {
   return {
     kind: 'bound',
@@ -43,6 +49,7 @@ export function createBoundReport(
     seconds,
     inputs: { problem: { path: source.path, sha256: source.sha256 } },
     problem: reportedProblem(problem),
+    sample: sample === null ? null : boundedSample(sample),
     techniques: toReported(table),
   };
 }

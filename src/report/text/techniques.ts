@@ -1,7 +1,6 @@
 import type { BoundMeasure, MeasuredError, TechniqueTable } from '../../attribution/index.js';
-import type { Problem } from '../../problem/index.js';
 import { formatNumber } from '../../words/index.js';
-import { reportedProblem } from '../json/index.js';
+import { describeSample, describeUnbounded, type BoundReport } from '../json/index.js';
 import type { Cell, Section } from '../layout/index.js';
 import { problemSection } from './audit-sections.js';
 import { settingOf, type RenderOptions } from './setting.js';
@@ -94,15 +93,28 @@ export function techniqueNotes(table: TechniqueTable): string {
   ].join(' ');
 }
 
+/** Which rows are bounded, and what that leaves out; null when all are. */
+function boundedSection(sample: BoundReport['sample']): Section | null {
+  if (sample === null) return null;
+  return {
+    rows: [
+      [{ text: 'Bounded', tone: 'heading' }, describeSample(sample)],
+      [{ text: 'Not bounded', tone: 'heading' }, describeUnbounded(sample)],
+    ],
+    numberColumns: 0,
+  };
+}
+
 /** The report of `flashproof bound` for a terminal, newline at the end; it takes any width. */
 export function renderBound(
-  problem: Problem,
+  { problem, sample }: Pick<BoundReport, 'problem' | 'sample'>,
   table: TechniqueTable,
   options: RenderOptions = {},
 ): string {
   const { section, indented } = settingOf(options, 0);
   return [
-    ...section(problemSection({ problem: reportedProblem(problem) })),
+    ...section(problemSection({ problem })),
+    ...section(boundedSection(sample)),
     ...techniqueSections(table).flatMap((one) => ['', ...section(one)]),
     ...indented(techniqueNotes(table)),
     '',
