@@ -1,26 +1,53 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 /**
- * Tests that start many processes: documented commands, live kernels, kills, signals, random command
- * lines, the package as it is installed. They are a command of their own, `npm run test:processes`,
+ * Tests that start many processes or worker threads: documented commands, live kernels, kills, signals,
+ * random command lines, checks on several threads, the package as it is installed. They are a command of their own, `npm run test:processes`,
  * which sets PROCESSES.
  */
 const processTests = [
+  'test/audit/parts/bound-threads.test.ts',
+  'test/audit/parts/threads.test.ts',
   'test/cli/campaign-kill.test.ts',
   'test/cli/check-live.test.ts',
+  'test/cli/check-threads.test.ts',
   'test/docs/documents.test.ts',
   'test/docs/github-action.test.ts',
   'test/hardening/command-lines.test.ts',
   'test/hardening/endings.test.ts',
   'test/hardening/kill.test.ts',
   'test/package/package.test.ts',
+  'test/profile/sweep.test.ts',
 ];
 const onlyProcesses = process.env.PROCESSES === '1';
 
+/**
+ * Files of which a default run makes some long tests only (test/setup/turns.ts). They are whole with
+ * `npm run test:long`, which sets LONG.
+ */
+function longTests(): string[] {
+  return readdirSync('test', { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => join('test', name))
+    .filter((path) => readFileSync(path, 'utf8').includes('turns(import.meta.url)'));
+}
+const onlyLong = process.env.LONG === '1';
+
+/** What is run, and the file of its results. */
+const suite = onlyProcesses
+  ? { include: processTests, exclude: [], results: 'processes' }
+  : {
+      include: onlyLong ? longTests() : ['test/**/*.test.ts'],
+      exclude: processTests,
+      results: onlyLong ? 'long' : 'results',
+    };
+
 export default defineConfig({
   test: {
-    include: onlyProcesses ? processTests : ['test/**/*.test.ts'],
-    exclude: onlyProcesses ? [] : processTests,
+    include: suite.include,
+    exclude: suite.exclude,
     // The library holds no state, so that files may share its modules, loaded and compiled once.
     isolate: false,
     // Problems are made and dropped by the thousand: room for them spares an eighth of the time.
@@ -34,6 +61,6 @@ export default defineConfig({
     hookTimeout: 180_000,
     // .ci/run counts passes and failures from the JSON.
     reporters: process.env.CI === 'true' ? ['default', 'json'] : ['default'],
-    outputFile: { json: onlyProcesses ? '.vitest/processes.json' : '.vitest/results.json' },
+    outputFile: { json: `.vitest/${suite.results}.json` },
   },
 });

@@ -18,6 +18,7 @@ const quickTests = [
 
 // Faults and laws of which a default run draws a sample are all tried on a mutant.
 process.env['TEST_EFFORT'] ??= '3';
+process.env['LONG'] ??= '1';
 
 export default defineConfig({
   test: {

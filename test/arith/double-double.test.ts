@@ -19,6 +19,9 @@ import {
 import { absolute, difference, exact, negative, order, product, sum, type Exact } from './exact.js';
 import { float64Within, words } from './float64-patterns.js';
 import { scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const patternCount = scaled(20_000);
 /** A seed with which every law's operands come as near its bound as they must; others may not. */
@@ -161,7 +164,7 @@ const laws: readonly Law[] = [
 ];
 
 describe('relative errors against exact arithmetic', () => {
-  test.each(laws)('$name', ({ run, result, divisor, limit, reached, samples }) => {
+  inTurn.each(laws)('$name', ({ run, result, divisor, limit, reached, samples }) => {
     let isReached = false;
     for (const seed of [reachingSeed, testSeed]) {
       const next = words(seed);

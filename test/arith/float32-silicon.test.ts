@@ -8,6 +8,9 @@ import {
 import { bits32, float32 } from './exact.js';
 import { float32Pattern, hashStart, hashWord } from './float32-patterns.js';
 import { probes, silicon, type Instruction } from './float32-silicon.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const operations = {
   add: (a: number, b: number, _c: number, o: Float32Options) => addFloat32(a, b, o),
@@ -33,7 +36,7 @@ test('the patterns are those the device ran', () => {
   expect(words.reduce((hash, word) => hashWord(hash, word), hashStart)).toBe(silicon.operands);
 });
 
-test.each(Object.entries(silicon.results) as [Instruction, number][])(
+inTurn.each(Object.entries(silicon.results) as [Instruction, number][])(
   '%s gives the bits of an H200',
   (instruction, captured) => {
     const [name, mode] = instruction.split('.') as [keyof typeof operations, keyof typeof modes];

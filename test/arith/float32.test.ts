@@ -12,6 +12,9 @@ import { RequestError } from '../../src/request-error.js';
 import { bits32, float32, reference, type Operation } from './exact.js';
 import { float32Pattern, mix } from './float32-patterns.js';
 import { scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const patternCount = scaled(10_000);
 const modes: readonly RoundingMode[] = ['nearest-even', 'toward-zero', 'down', 'up'];
@@ -49,7 +52,7 @@ function fail(operation: string, operands: Operands, how: string, got: number, w
 }
 
 describe('fp32 operations against exact integer arithmetic', () => {
-  test.each(Object.keys(operations) as Operation[])(
+  inTurn.each(Object.keys(operations) as Operation[])(
     '%s over every kind of pattern',
     (operation) => {
       const words = new Uint32Array(3);

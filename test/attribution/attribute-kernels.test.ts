@@ -14,6 +14,9 @@ import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { kernelOf } from './attributed-runs.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Two heads, whose rows are cut into tiles, one row without keys in each. */
 function tiledProblem(): Problem {
@@ -91,7 +94,7 @@ describe.each(kernels)('the attribution of $kernel', ({ kernel, settings }) => {
     }
   });
 
-  it('hands out the errors of all rows once, as attributeTiles does', () => {
+  inTurn('hands out the errors of all rows once, as attributeTiles does', () => {
     const again: TileErrors[] = [];
     attributeTiles(problem, { kernel, settings, reference }, (tile) => again.push(tile));
     expect(again).toEqual(tiles);
@@ -149,7 +152,7 @@ describe.each(kernels)('the attribution of $kernel', ({ kernel, settings }) => {
 });
 
 describe('settings', () => {
-  it('choose as the configuration does', () => {
+  inTurn('choose as the configuration does', () => {
     const settings = new Map([
       ['rescale.threshold', '0'],
       ['lse.fused', 'true'],
@@ -216,7 +219,7 @@ describe('what is not finite', () => {
 });
 
 describe('several kernels', () => {
-  it('are rendered side by side, without the techniques that one does not have', () => {
+  inTurn('are rendered side by side, without the techniques that one does not have', () => {
     const attributions = ['naive-fp32', 'naive-input'].map(
       (kernel) => [kernel, attributeError(problem, { kernel, reference })] as const,
     );

@@ -10,6 +10,9 @@ import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { everything, runAttributed } from '../kernels/online-softmax/attributed/run-attributed.js';
 import { configuredCase } from './captured-attribution.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 function partOf(attribution: Attribution, name: string) {
   return attribution.techniques.find(({ technique }) => technique === name)!;
@@ -141,31 +144,35 @@ describe('a technique', () => {
 });
 
 describe('a lagging maximum', () => {
-  it('doubles the error of case 02 by rounding the largest weight, and by nothing else', async () => {
-    const { problem: large, configuration } = await configuredCase('02');
-    const { lagging, alwaysRescaled } = attributeLag(large, { configuration });
-    const relative = ({ total, largestOutput }: Attribution) => total.absolute.max / largestOutput;
-    expect(relative(lagging) / relative(alwaysRescaled)).toBeGreaterThan(1.7);
+  inTurn(
+    'doubles the error of case 02 by rounding the largest weight, and by nothing else',
+    async () => {
+      const { problem: large, configuration } = await configuredCase('02');
+      const { lagging, alwaysRescaled } = attributeLag(large, { configuration });
+      const relative = ({ total, largestOutput }: Attribution) =>
+        total.absolute.max / largestOutput;
+      expect(relative(lagging) / relative(alwaysRescaled)).toBeGreaterThan(1.7);
 
-    expect(lagging.lag!.lagging).toBeGreaterThan(0);
-    expect(alwaysRescaled.lag).toMatchObject({ lagging: 0, max: 0 });
-    const rms = (of: Attribution, part: 'largestWeight' | 'otherWeights') =>
-      of.weightRounding![part].relative.rms;
-    expect(rms(lagging, 'largestWeight')).toBeGreaterThan(
-      50 * rms(alwaysRescaled, 'largestWeight'),
-    );
-    const others = rms(lagging, 'otherWeights') / rms(alwaysRescaled, 'otherWeights');
-    expect(Math.abs(others - 1)).toBeLessThan(0.1);
-    const mended = lagging.weightRounding!.largestUnrounded.absolute.max / lagging.largestOutput;
-    expect(Math.abs(mended / relative(alwaysRescaled) - 1)).toBeLessThan(0.1);
-    for (const { technique, alone } of lagging.techniques) {
-      const always = partOf(alwaysRescaled, technique).alone;
-      const growth = alone.relative.rms - always.relative.rms;
-      // All that grows but the rounding of P is below a hundredth of what that grows by.
-      if (technique === 'p-round') expect(growth).toBeGreaterThan(3e-4);
-      else expect(Math.abs(growth)).toBeLessThan(3e-6);
-    }
-  });
+      expect(lagging.lag!.lagging).toBeGreaterThan(0);
+      expect(alwaysRescaled.lag).toMatchObject({ lagging: 0, max: 0 });
+      const rms = (of: Attribution, part: 'largestWeight' | 'otherWeights') =>
+        of.weightRounding![part].relative.rms;
+      expect(rms(lagging, 'largestWeight')).toBeGreaterThan(
+        50 * rms(alwaysRescaled, 'largestWeight'),
+      );
+      const others = rms(lagging, 'otherWeights') / rms(alwaysRescaled, 'otherWeights');
+      expect(Math.abs(others - 1)).toBeLessThan(0.1);
+      const mended = lagging.weightRounding!.largestUnrounded.absolute.max / lagging.largestOutput;
+      expect(Math.abs(mended / relative(alwaysRescaled) - 1)).toBeLessThan(0.1);
+      for (const { technique, alone } of lagging.techniques) {
+        const always = partOf(alwaysRescaled, technique).alone;
+        const growth = alone.relative.rms - always.relative.rms;
+        // All that grows but the rounding of P is below a hundredth of what that grows by.
+        if (technique === 'p-round') expect(growth).toBeGreaterThan(3e-4);
+        else expect(Math.abs(growth)).toBeLessThan(3e-6);
+      }
+    },
+  );
 
   it('splits the rounding of P in two parts that sum to it', () => {
     const { largestWeight, otherWeights } = attribution.weightRounding!;
@@ -177,33 +184,36 @@ describe('a lagging maximum', () => {
 });
 
 describe('techniques together', () => {
-  it('err more than alone: P rounds off what the polynomial gives to the row sum too', async () => {
-    // Equal scores: x is 0 or a tiny negative number, where the polynomial gives 0.99991, which P rounds
-    // to 1 and the row sum keeps.
-    const { problem: constant, configuration } = await configuredCase('06');
-    const oracle = attentionOracle(constant);
-    const {
-      techniques: parts,
-      beforeRounding,
-      interaction,
-    } = attributeError(constant, {
-      configuration,
-      reference: oracle,
-    });
-    for (const { technique, alone } of parts)
-      if (technique !== 'output-round')
-        expect(alone.relative.rms).toBeLessThan(beforeRounding.relative.rms / 8);
-    expect(interaction.beforeRounding).toBeGreaterThan(0.8);
-    const three = new Set(['scale-subtract', 'exp2-polynomial', 'p-round'] as const);
-    const [out] = runAttributed(constant, [three], configuration).outputs;
-    const squares = out.reduce(
-      (sum, x, i) =>
-        sum + ((x - oracle.quantities.out.values[i]) / oracle.quantities.out.magnitude[i]) ** 2,
-      0,
-    );
-    const rms = Math.sqrt(squares / out.length);
-    expect(Math.abs(rms / beforeRounding.relative.rms - 1)).toBeLessThan(0.1);
-  });
+  inTurn(
+    'err more than alone: P rounds off what the polynomial gives to the row sum too',
+    async () => {
+      // Equal scores: x is 0 or a tiny negative number, where the polynomial gives 0.99991, which P rounds
+      // to 1 and the row sum keeps.
+      const { problem: constant, configuration } = await configuredCase('06');
+      const oracle = attentionOracle(constant);
+      const {
+        techniques: parts,
+        beforeRounding,
+        interaction,
+      } = attributeError(constant, {
+        configuration,
+        reference: oracle,
+      });
+      for (const { technique, alone } of parts)
+        if (technique !== 'output-round')
+          expect(alone.relative.rms).toBeLessThan(beforeRounding.relative.rms / 8);
+      expect(interaction.beforeRounding).toBeGreaterThan(0.8);
+      const three = new Set(['scale-subtract', 'exp2-polynomial', 'p-round'] as const);
+      const [out] = runAttributed(constant, [three], configuration).outputs;
+      const squares = out.reduce(
+        (sum, x, i) =>
+          sum + ((x - oracle.quantities.out.values[i]) / oracle.quantities.out.magnitude[i]) ** 2,
+        0,
+      );
+      const rms = Math.sqrt(squares / out.length);
+      expect(Math.abs(rms / beforeRounding.relative.rms - 1)).toBeLessThan(0.1);
+    },
+  );
 });
 
 describe('any problem', () => {

@@ -17,8 +17,11 @@ import { lg2ApproxFtz } from '../../src/hardware/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { singleHead, tensorOfRows, type Rows } from '../setup/problems.js';
 import { configuredCase } from './captured-attribution.js';
+
+const inTurn = turns(import.meta.url);
 
 const { fround } = Math;
 const { fp32 } = formats;
@@ -66,7 +69,7 @@ const configurations: fc.Arbitrary<Partial<Fa4Configuration>> = fc.record({
 const sizes = { softcap: false, queries: { max: 40 }, keys: { max: 200 } } as const;
 
 describe('the LSE of the forward with switches', () => {
-  it.each(['bf16', 'fp16', 'e4m3', 'e5m2'] as const)(
+  inTurn.each(['bf16', 'fp16', 'e4m3', 'e5m2'] as const)(
     'with every technique emulated equals the model bit for bit, as do outputs (%s)',
     (format) => {
       const problems = attentionProblem({
@@ -87,7 +90,7 @@ describe('the LSE of the forward with switches', () => {
     },
   );
 
-  it.each([['02'], ['05'], ['09']])(
+  inTurn.each([['02'], ['05'], ['09']])(
     'equals an H200 on case %s, contracted or not',
     async (digits) => {
       const file = new URL('../../fixtures/silicon/sm_90/fa4-forward.json', import.meta.url);

@@ -7,6 +7,9 @@ import type { Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { configuredCase } from './captured-attribution.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const problem = rescaleProblem('large', 130, 300, 64, 3);
 const reference = attentionOracle(problem);
@@ -19,7 +22,7 @@ describe('an output of a model', () => {
   const several = [0, 2, 5, 6, 9, 14, defaultCandidates.length - 2, defaultCandidates.length - 1];
   const candidates = several.map((i) => defaultCandidates[i]);
 
-  it.each(candidates)('$model $settings is recognised', async (candidate) => {
+  inTurn.each(candidates)('$model $settings is recognised', async (candidate) => {
     const output = await outputOf(candidate);
     const found = identifyKernel(problem, output, { reference, candidates, search: [] });
     const { elements, misrounded } = found;
@@ -64,7 +67,7 @@ describe('an output of a GPU', () => {
     expect(matches[1].equal).toBeLessThan(elements);
   });
 
-  it('of cuDNN is nearest to always rescaling', async () => {
+  inTurn('of cuDNN is nearest to always rescaling', async () => {
     const { problem, outputs } = await configuredCase('02');
     const candidates = [
       { model: 'naive-fp32', settings: {} },

@@ -17,9 +17,12 @@ import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { rescaleProblem } from '../kernels/fa4/rescale-regimes.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { configuredCase, firstQueries } from './captured-attribution.js';
 import { filledProblem } from '../setup/problems.js';
 import { dumpOf, kernelOf, runExact, tensorOf } from './attributed-runs.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The rows' maxima grow over three blocks, so that thresholds matter. */
 const problem = rescaleProblem('large', 30, 300, 16, 5);
@@ -44,7 +47,7 @@ function subsets(names: readonly string[]): string[][] {
 }
 
 describe('a search', () => {
-  it.each([
+  inTurn.each([
     [fa4, ['p-round']],
     [fa4, []],
     [{ model: 'naive-input', settings: {} }, ['score-round', 'qk-accumulate']],
@@ -114,7 +117,7 @@ describe('a search', () => {
     );
   });
 
-  it('tells by the LSE what the output does not show', () => {
+  inTurn('tells by the LSE what the output does not show', () => {
     const dump = dumpOf(problem, fa4, ['normalise']);
     const [byOutput] = search(dump, { search: [fa4] }).matches;
     expect(byOutput.either).toContain('normalise');
@@ -133,7 +136,7 @@ describe('a search', () => {
     expect(matches[0].either.length).toBeLessThan(3);
   });
 
-  it('goes on to settings that a hidden technique does not show', () => {
+  inTurn('goes on to settings that a hidden technique does not show', () => {
     const hidden = rescaleProblem('large', 64, 300, 32, 3);
     const [right, ...others] = [
       ...[{}, { 'exp2.degree': '4' }, { 'exp2.frequency': '16' }].map((settings) => ({
@@ -179,25 +182,28 @@ describe('a search', () => {
     for (const { equal } of matches) expect(text).toContain(` ${equal} `);
   });
 
-  it('finds no technique to blame in a kernel with the same ones in another order', async () => {
-    // cuDNN never lets a maximum lag and has no polynomial; its blocks of keys are others.
-    const { problem: whole, outputs } = await configuredCase('02');
-    const cut = firstQueries(whole, 32);
-    const { format, data } = outputs.torch_cudnn.out;
-    const out = { format, shape: [1, 32, 128], data: data.slice(0, 32 * 128) };
-    const settings = { 'rescale.threshold': '0', 'exp2.frequency': '0' };
-    const candidates = [{ model: 'fa4', settings }];
-    const found = identifyKernel(cut, out, { candidates });
-    const [{ nearest, matches }] = found.searches;
-    expect(nearest.combinations[0]).toEqual([]);
-    expect(nearest.likeness).toBeGreaterThan(0.1);
-    expect(renderIdentification(found)).toContain(
-      'No combination gives these bits.\nNearest: every technique emulated, with ',
-    );
-    // All that come near round P.
-    for (const { combinations } of matches)
-      for (const exact of combinations) expect(exact).not.toContain('p-round');
-  });
+  inTurn(
+    'finds no technique to blame in a kernel with the same ones in another order',
+    async () => {
+      // cuDNN never lets a maximum lag and has no polynomial; its blocks of keys are others.
+      const { problem: whole, outputs } = await configuredCase('02');
+      const cut = firstQueries(whole, 32);
+      const { format, data } = outputs.torch_cudnn.out;
+      const out = { format, shape: [1, 32, 128], data: data.slice(0, 32 * 128) };
+      const settings = { 'rescale.threshold': '0', 'exp2.frequency': '0' };
+      const candidates = [{ model: 'fa4', settings }];
+      const found = identifyKernel(cut, out, { candidates });
+      const [{ nearest, matches }] = found.searches;
+      expect(nearest.combinations[0]).toEqual([]);
+      expect(nearest.likeness).toBeGreaterThan(0.1);
+      expect(renderIdentification(found)).toContain(
+        'No combination gives these bits.\nNearest: every technique emulated, with ',
+      );
+      // All that come near round P.
+      for (const { combinations } of matches)
+        for (const exact of combinations) expect(exact).not.toContain('p-round');
+    },
+  );
 
   it('is left out where it is not wanted, and refuses what it cannot search', () => {
     const { out, lse } = dumpOf(problem, fa4, []);
@@ -268,7 +274,7 @@ describe('a sample', () => {
     );
   });
 
-  it('of a long problem is what was compared, and no more', () => {
+  inTurn('of a long problem is what was compared, and no more', () => {
     const long = rescaleProblem('large', 1300, 160, 8, 3);
     const dump = dumpOf(long, fa4, ['p-round']);
     const options = { search: [fa4], lse: dump.lse };

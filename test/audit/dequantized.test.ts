@@ -3,7 +3,10 @@ import { judgeOutputs, type PremiseDeclaration } from '../../src/audit/index.js'
 import { decodeTensor, encodeFromFloat64, formats, type Tensor } from '../../src/formats/index.js';
 import { attachScales, type Problem } from '../../src/problem/index.js';
 import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
 import { runOnlineKernel } from './online-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const normal = sumNormalNumbers(uniformNumbers(170_904));
 const frame = { heads: 2, queries: 8, keys: 100, dim: 32, format: 'e4m3' } as const;
@@ -33,7 +36,7 @@ describe('inputs that are multiplied by their factors and rounded', () => {
   const passes = (problem: Problem, premises: PremiseDeclaration) =>
     judgeOutputs(problem, dequantizing(problem), { premises }).verdict.pass;
 
-  it('pass once that is declared, and not before', () => {
+  inTurn('pass once that is declared, and not before', () => {
     const problem = descaled(0.0517);
     expect(passes(problem, { ...sums, dequantized: 'bf16' })).toBe(true);
     expect(passes(problem, sums)).toBe(false);

@@ -4,8 +4,11 @@ import { auditAccuracy, judgeOutputs } from '../../src/audit/index.js';
 import { attachScales, type Problem } from '../../src/problem/index.js';
 import { lazily } from '../../src/lazily.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
 import { runOnlineKernel } from './online-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /** fp8 inputs of 2 query heads on each of 2, with a factor by head. */
 function scaledProblem(
@@ -44,7 +47,7 @@ describe('factors of fp8 inputs', () => {
     expect(verdict.findings).toEqual([]);
   });
 
-  it.each(sampled(faults, 3))('%s: is seen, and named', (_, changes, sentence) => {
+  inTurn.each(sampled(faults, 3))('%s: is seen, and named', (_, changes, sentence) => {
     const outputs = runOnlineKernel(scaledProblem(changes), { offset: 8 });
     const { verdict } = judgeOutputs(problem, outputs, { reference: reference() });
     expect(verdict.pass).toBe(false);

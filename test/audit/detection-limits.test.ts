@@ -14,9 +14,12 @@ import {
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { sampled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { decode, encode } from './damage.js';
 import { detectionLimit } from './detection-limit.js';
 import { roundingKernel } from './rounding-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Everything, measured by bisection and printed as docs/tightness.md has it, with LIMITS=all. */
 const everything = process.env['LIMITS'] === 'all';
@@ -119,7 +122,7 @@ describe.runIf(everything)('the smallest error of one head that an audit finds',
 describe.runIf(!everything)('an error of one head near the limit of any test', () => {
   // Of all formats TEST_SEED draws one.
   const smallCases = everyCase.filter(({ dim }) => dim === 64);
-  it.each(sampled(smallCases, 1))('is found in $format, dimension $dim', ({ format, dim }) => {
+  inTurn.each(sampled(smallCases, 1))('is found in $format, dimension $dim', ({ format, dim }) => {
     const given = prepare(format, dim, testSeed);
     const limit = limitOf(given);
     for (const kind of kinds)

@@ -6,10 +6,13 @@ import { formats, round } from '../../src/formats/index.js';
 import { lazily } from '../../src/lazily.js';
 import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem } from '../setup/problems.js';
 import { decode, encode } from './damage.js';
 import { normalNumbers } from './planted-bugs.js';
 import { runPlantedKernel } from './planted-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Every damage with PLANTED=all, else some that TEST_SEED draws. */
 const everything = process.env['PLANTED'] === 'all';
@@ -164,7 +167,7 @@ const mixtures: Readonly<Record<string, (given: Given) => KernelOutputs>> = {
 const unknown = Object.entries({ ...noises, ...mixtures });
 
 describe('what is no known cause is not given one', () => {
-  it.each(everything ? unknown : sampled(unknown, 3))('%s', (_, damage) => {
+  inTurn.each(everything ? unknown : sampled(unknown, 3))('%s', (_, damage) => {
     const given = usualProblem();
     const { id, sentence } = diagnosisOf(given, damage(given));
     expect(id, sentence).toBe('unexplained');
@@ -179,7 +182,7 @@ describe('what is no known cause is not given one', () => {
     },
   );
 
-  it('nor is noise where the bounds are infinite', () => {
+  inTurn('nor is noise where the bounds are infinite', () => {
     const large = drawn({}, { queries: 32, keys: 64, spread: 1e5 })();
     const normal = normalNumbers(21);
     const { id, sentence } = diagnosisOf(
@@ -198,7 +201,7 @@ describe('a cause that is the correct result here is not named', () => {
     expect(diagnosisOf(one, noisy).id).toBe('unexplained');
   });
 
-  it('an LSE without the maximum where the maximum is nearly 0', () => {
+  inTurn('an LSE without the maximum where the maximum is nearly 0', () => {
     const problem = problemOf({}, { queries: 32, keys: 40, spread: 1e-6 });
     const flat = { problem, reference: attentionOracle(problem), sound: runPlantedKernel(problem) };
     const shifted = diagnosisOf(
@@ -217,7 +220,7 @@ describe('a cause that is the correct result here is not named', () => {
 });
 
 describe('what is not explained has its nearest causes', () => {
-  it('with the share of the error that each explains, the largest first', () => {
+  inTurn('with the share of the error that each explains, the largest first', () => {
     const given = usualProblem();
     const both = mixtures['a smaller scale and a larger output'](given);
     const { candidates = [], evidence } = diagnosisOf(given, both);

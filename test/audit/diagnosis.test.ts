@@ -12,10 +12,13 @@ import { damageRatio } from '../../src/audit/diagnosis/row-sample.js';
 import { formats, round, type FormatName } from '../../src/formats/index.js';
 import { quantities, problemShape, type Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem } from '../setup/problems.js';
 import { decode, encode } from './damage.js';
 import { runOnlineKernel } from './online-kernel.js';
 import { roundingKernel } from './rounding-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 function problemOf(changes: Partial<Problem> = {}, sizes: Partial<Sizes> = {}): Problem {
   const wave = (seed: number) => (i: number) =>
@@ -170,7 +173,7 @@ describe('the expected rounding error', () => {
 describe('a correct output', () => {
   const lags = { none: () => 0, 'by row': (row: number) => (row * 0.37) % 8 };
   const drawnFormats = sampled(['bf16', 'fp16', 'bf16', 'fp16'] as const, 3);
-  it.each(sampled(Object.entries(lags), 1))('has no cause to be found: lag %s', (_, lag) => {
+  inTurn.each(sampled(Object.entries(lags), 1))('has no cause to be found: lag %s', (_, lag) => {
     // A mask and a format that TEST_SEED draws, and whether there is an LSE.
     sampled([{}, { causal: true }, { softcap: 2 }], 1).forEach((changes, i) => {
       const format = drawnFormats[i];
@@ -195,7 +198,7 @@ describe('a diagnosis', () => {
     ),
   });
 
-  it('names truncated weights apart from a smaller scale', () => {
+  inTurn('names truncated weights apart from a smaller scale', () => {
     const truncating = (format: FormatName) => ({
       roundWeight: (p: number) => round(formats[format], p, { rounding: 'toward-zero' as const }),
     });
@@ -207,7 +210,7 @@ describe('a diagnosis', () => {
     expect(diagnosisOf(eight, truncated).id).toBe('weights-truncated');
   });
 
-  it('says which head is concerned, and only then', () => {
+  inTurn('says which head is concerned, and only then', () => {
     const half = (x: number, row: number) => (row >= queries ? x / 2 : x);
     const ofHead = diagnosisOf(problem, withValues(half));
     expect(ofHead.id).toBe('output-scale');
@@ -220,12 +223,12 @@ describe('a diagnosis', () => {
     ).not.toMatch(/only/);
   });
 
-  it('says which queries are concerned', () => {
+  inTurn('says which queries are concerned', () => {
     const warp = withValues((x, row) => ((row % queries) % 64 < 32 ? x / 2 : x));
     expect(diagnosisOf(problem, warp).sentence).toMatch(/ for queries 0 to 31 of each 64/);
   });
 
-  it('tells a row sum from a final scale by the LSE', () => {
+  inTurn('tells a row sum from a final scale by the LSE', () => {
     const scaled = withValues((x) => x / 1.02);
     const shifted = decode(correct.lse!).map((x) => x + Math.log(1.02));
     const both = { ...scaled, lse: encode(shifted, 'fp32', correct.lse!.shape) };
@@ -241,7 +244,7 @@ describe('a diagnosis', () => {
     });
   });
 
-  it('does not explain single elements, and says where they are', () => {
+  inTurn('does not explain single elements, and says where they are', () => {
     const one = withValues((x, row, column) => (row === 40 && column === 3 ? x + 1 : x));
     const { id, evidence } = diagnosisOf(problem, one);
     expect(id).toBe('unexplained');
@@ -262,7 +265,7 @@ describe('a diagnosis', () => {
     expect(diagnosisOf(problem, noisy).id).toBe('unexplained');
   });
 
-  it('does not explain two faults at once by one of them', () => {
+  inTurn('does not explain two faults at once by one of them', () => {
     const both = runOnlineKernel(problem, {
       inSum: (key) => key % 8 !== 3,
       valueSource: (key) => (key >= 64 && key < 128 ? key - 64 : key),
@@ -270,7 +273,7 @@ describe('a diagnosis', () => {
     expect(diagnosisOf(problem, both).id).toBe('unexplained');
   });
 
-  it('names all causes that look the same', () => {
+  inTurn('names all causes that look the same', () => {
     // One batch entry, scale 1/√d: d times too small a scale is the scale twice or 1/d.
     const twice = runOnlineKernel(problem, { score: (dot, { scale }) => dot * scale ** 2 });
     const { id, equivalents, sentence } = diagnosisOf(problem, twice);
@@ -280,7 +283,7 @@ describe('a diagnosis', () => {
     );
   });
 
-  it('knows the diagonal where queries and keys differ in number', () => {
+  inTurn('knows the diagonal where queries and keys differ in number', () => {
     const late = problemOf({ causal: true });
     const { queries, keys } = usual;
     const diagonal = keys - queries;

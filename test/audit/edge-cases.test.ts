@@ -8,9 +8,12 @@ import { formats, type FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { filledProblem } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
 import { decode, encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
 import { compared } from './hand-made.js';
+
+const inTurn = turns(import.meta.url);
 
 interface Sizes {
   readonly batch?: number;
@@ -69,7 +72,7 @@ describe('shapes at the edge', () => {
     ['scale 0', { queries: 4, keys: 70 }, { scale: 0 }],
     ['negative scale', { queries: 4, keys: 70 }, { scale: -3 }],
   ];
-  it.each(shapes)('%s', (_, sizes, changes) => {
+  inTurn.each(shapes)('%s', (_, sizes, changes) => {
     const problem = problemOf(sizes, changes);
     const { verdict } = auditOutputs(problem, correct(problem));
     expect(verdict.findings).toEqual([]);
@@ -287,7 +290,7 @@ describe('the LSE', () => {
     );
     expect(turned([3, 2, 5])).toThrow(/pass the matching tensor$/);
   });
-  it('is recognised in base 2, and when it is off by a constant', () => {
+  inTurn('is recognised in base 2, and when it is off by a constant', () => {
     const base2 = edited(outputs.lse!, (values) =>
       values.forEach((x, i) => (values[i] = x / Math.LN2)),
     );

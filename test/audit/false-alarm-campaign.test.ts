@@ -9,7 +9,10 @@ import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { fromEnvironment, scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { cubicExponential, roundingKernel, type WeightReference } from './rounding-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /**
  * Audits of correct kernels over all regimes, formats and liberties, none of which may fail: at the stated
@@ -170,7 +173,7 @@ describe.runIf(audits > 0)('a campaign of audits of correct kernels', () => {
 });
 
 describe.runIf(audits === 0)('correct kernels, drawn by TEST_SEED', () => {
-  it('raise no alarm', () => {
+  inTurn('raise no alarm', () => {
     for (let index = 0; index < scaled(3); index++)
       expect(auditOne(index, testSeed).failure).toBeNull();
   });

@@ -1,11 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { judgeOutputs } from '../../src/audit/index.js';
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
 import { encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 interface Sizes {
   readonly heads: number;
@@ -92,8 +95,8 @@ describe.each(inputFormats)('a correct %s kernel raises no alarm', (format) => {
   describe.each(everything ? names : sampled(names, common ? 5 : 2))('%s', (name) => {
     const turn = names.indexOf(name) + inputFormats.indexOf(format);
     const everyLag = Object.keys(lags);
-    const inTurn = everyLag.filter((_, i) => everything || i === turn % everyLag.length);
-    it.each(common ? inTurn : ['lag by row'])('%s', (lag) => {
+    const lagInTurn = everyLag.filter((_, i) => everything || i === turn % everyLag.length);
+    inTurn.each(common ? lagInTurn : ['lag by row'])('%s', (lag) => {
       const random = uniformNumbers(20_261_121);
       for (const causal of everything ? [false, true] : [turn % 2 === 0]) {
         const problem = buildProblem(hardCases[name](size), size, format, causal, random);
@@ -115,7 +118,7 @@ describe('damage to one head of several', () => {
   const outputs = roundingKernel(problem, { outputFormat: 'bf16', lag: () => 0, tile: 128 });
   const unrounded = roundingKernel(problem, { outputFormat: 'fp32', lag: () => 0, tile: 128 });
 
-  it.each(sampled([0, 1, 2, 3], 1))('O × 0.99 on head %i is seen there', (head) => {
+  inTurn.each(sampled([0, 1, 2, 3], 1))('O × 0.99 on head %i is seen there', (head) => {
     const size = wide.queries * wide.dim;
     const { out } = outputs;
     const values = Float64Array.from(unrounded.out.data as Float32Array, (x, i) =>

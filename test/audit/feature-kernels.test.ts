@@ -1,15 +1,18 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { judgeOutputs } from '../../src/audit/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { featureCases, readFeatureCase } from './captured-features.js';
 import { expectBelowRounding, expectPass, namesCause } from './damage-checks.js';
 import { featureCauses, featureDamages } from './feature-damage.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Every captured output, undamaged and with every damage, with DAMAGE=all (`npm run damage`); else some. */
 const everything = process.env['DAMAGE'] === 'all';
 
 describe('outputs of real kernels pass', () => {
-  it.each(everything ? featureCases : sampled(featureCases, 4))(
+  inTurn.each(everything ? featureCases : sampled(featureCases, 4))(
     '$file: $kernel',
     async ({ file, kernel }) => {
       expectPass(await readFeatureCase(file, kernel));
@@ -37,7 +40,7 @@ const tried = featureCases.flatMap((one) =>
 );
 
 describe('damaged outputs of real kernels', () => {
-  it.for(everything ? tried : sampled(tried, 4))(
+  inTurn.for(everything ? tried : sampled(tried, 4))(
     '$file: $kernel: $damage',
     async ({ file, kernel, damage }, { skip }) => {
       const given = await readFeatureCase(file, kernel);

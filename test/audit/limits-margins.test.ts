@@ -11,6 +11,9 @@ import {
 import { formats, ulp } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { decode, encode } from './damage.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Queries of a head: a tile of 128 and what is left. */
 const queries = 132;
@@ -130,7 +133,7 @@ describe.each(someElements)('element %i', (element) => {
   const place = `at head ${Math.floor(row / queries)}, query ${row % queries}, column`;
   const one = (error: number) => damaged((i) => (i === element ? error : 0));
 
-  it('fails beyond its worst case, and not within', () => {
+  inTurn('fails beyond its worst case, and not within', () => {
     const limit = bounds.quantities.out.total[element];
     const damage = (share: number) => one(share * limit);
     expectLimit('element-bound', damage, new RegExp(`^1 of .* ${place}`));
@@ -143,7 +146,7 @@ describe.each(someElements)('element %i', (element) => {
     expect(elements.worst!.bound).toBe(limit);
   });
 
-  it('fails beyond what independent roundings add up to, and not within', () => {
+  inTurn('fails beyond what independent roundings add up to, and not within', () => {
     const limit = one(bounds.quantities.out.total[element]).outputs.out.spread.worst!.bound;
     expect(limit).toBeLessThan(bounds.quantities.out.total[element]);
     const damage = (share: number) => one(share * limit);
@@ -152,7 +155,7 @@ describe.each(someElements)('element %i', (element) => {
 });
 
 describe.each([0, 127, 132, 263])('the LSE of row %i', (row) => {
-  it('fails beyond its worst case and the rounding of the format, and not within', () => {
+  inTurn('fails beyond its worst case and the rounding of the format, and not within', () => {
     const before = bounds.quantities.lse.total[row];
     const limit =
       before + ulp(formats.fp32, Math.abs(exact.quantities.lse.values[row]) + before) / 2;
@@ -176,7 +179,7 @@ const groups = [
 ] as const;
 
 describe.each(groups)('the root mean square error of a $scope: $where', (group) => {
-  it('fails beyond its limit, and not within', () => {
+  inTurn('fails beyond its limit, and not within', () => {
     const everywhere = damaged((i) => (isIn(group, i) ? 1 : 0));
     const result = everywhere.outputs.out.spread.results.find(
       ({ scope }) => scope === group.scope,
@@ -224,10 +227,10 @@ const ofRows = [
 describe.each([...ofRows, ...groups.slice(1)])('structure of a $scope: $where', (given) => {
   const { where, ...group } = given;
 
-  it('the slope fails beyond its threshold, and not within', () => {
+  inTurn('the slope fails beyond its threshold, and not within', () => {
     expectThreshold(damaged, { test: 'scale', ...group }, exact.quantities.out.values, where);
   });
-  it('the mean error fails beyond its threshold, and not within', () => {
+  inTurn('the mean error fails beyond its threshold, and not within', () => {
     const ones = new Float64Array(exact.quantities.out.values.length).fill(1);
     expectThreshold(damaged, { test: 'bias', ...group }, ones, where);
   });
@@ -254,7 +257,7 @@ describe('a tile of keys', () => {
     return direction;
   }
 
-  it.each([
+  inTurn.each([
     [128, 'tile', { head: 0, firstRow: 128, rows: 4 }, /queries 128 to 131 .*keys 128 to 255 /],
     [256, 'head', { head: 0, firstRow: 0, rows: queries }, /on head 0 .*keys 256 to 267 /],
   ] as const)(

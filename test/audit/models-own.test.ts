@@ -1,15 +1,18 @@
 import { basename } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { runKernelModel } from '../../kernels/index.js';
 import { judgedArithmetic, judgeOutputs, modelPremises } from '../../src/audit/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { casePaths, readCase } from './captured-cases.js';
+
+const inTurn = turns(import.meta.url);
 
 const models = ['naive-fp32', 'naive-input', 'fa4'] as const;
 const tried = process.env['MODELS'] === 'all' ? casePaths : sampled(casePaths, 1);
 
 describe.each(models)('%s is judged by its own arithmetic', (model) => {
-  it.each(tried.map((path) => basename(path)))('and passes on %s', async (name) => {
+  inTurn.each(tried.map((path) => basename(path)))('and passes on %s', async (name) => {
     const { problem, reference } = await readCase(
       casePaths.find((path) => basename(path) === name)!,
     );
@@ -30,7 +33,7 @@ describe.each(models)('%s is judged by its own arithmetic', (model) => {
   });
 });
 
-it("does not pass what only another model's arithmetic allows", async () => {
+inTurn("does not pass what only another model's arithmetic allows", async () => {
   const { problem, reference } = await readCase(casePaths[2]);
   const outputs = runKernelModel('naive-input', problem, new Map());
   const { verdict } = judgeOutputs(problem, outputs, {

@@ -5,6 +5,7 @@ import { auditAccuracy, judgeOutputs, type KernelOutputs } from '../../src/audit
 import { formats, patternsOf } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { fromEnvironment, sampled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import {
   plantedBugs,
   plantedProblem,
@@ -12,6 +13,8 @@ import {
   type PlantedProblem,
 } from './planted-bugs.js';
 import { runPlantedKernel } from './planted-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /**
  * PLANTED=all audits every bug, PLANTED=check tries every bug with `checkKernel` (PLANTED_RUNS problems a law,
@@ -73,7 +76,7 @@ const bugs = Object.entries(plantedBugs);
 const tried = everything ? bugs : wanted === undefined ? sampled(bugs, 1) : [];
 
 describe.runIf(tried.length > 0)('a planted bug is named rightly, or not at all', () => {
-  it.each(tried)('%s', (name, bug) => {
+  inTurn.each(tried)('%s', (name, bug) => {
     const { problem, reference } = drawnProblem(bug.on ?? 'plain');
     const outputs = runPlantedKernel(problem, bug.kernel);
     const { verdict } = judgeOutputs(problem, outputs, { reference });
@@ -90,7 +93,7 @@ describe.runIf(tried.length > 0)('a planted bug is named rightly, or not at all'
       expect(right, verdict.sentence).toBe(true);
   });
 
-  it('the kernel without a bug passes', () => {
+  inTurn('the kernel without a bug passes', () => {
     const { problem, reference } = drawnProblem('plain');
     const { verdict } = judgeOutputs(problem, runPlantedKernel(problem), { reference });
     expect(verdict.findings).toEqual([]);

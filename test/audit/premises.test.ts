@@ -13,8 +13,11 @@ import { checkKernel, modelPromises, type KernelPromises } from '../../propertie
 import { formats, round } from '../../src/formats/index.js';
 import { problemShape, type Problem } from '../../src/problem/index.js';
 import { fromEnvironment, sampled, scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { decode, encode } from './damage.js';
 import { runPlainKernel, toFormat, type PlainArithmetic } from './declared-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /** One kind of kernel: what it does, and what it says of it. */
 interface Kind {
@@ -120,39 +123,47 @@ const tried =
 
 describe.each(tried)('a kernel with %s', (name) => {
   const { declared, changes, promises } = kinds[name];
-  it('passes audits once it says so', () => {
-    for (let i = 0; i < audits; i++) {
-      const problem = drawProblem(testSeed + i, i, promises?.scoreLimit?.scaled ?? Infinity);
-      const outputs = runPlainKernel(problem, () => changes(problem, testSeed + i));
-      const { verdict } = judgeOutputs(problem, outputs, { premises: declared, diagnose: false });
-      expect(verdict.findings, `${verdict.sentence} drawProblem(${testSeed + i}, ${i})`).toEqual(
-        [],
-      );
-      expect(verdict.judged).toBe(true);
-    }
-  }, 7_200_000);
+  inTurn(
+    'passes audits once it says so',
+    () => {
+      for (let i = 0; i < audits; i++) {
+        const problem = drawProblem(testSeed + i, i, promises?.scoreLimit?.scaled ?? Infinity);
+        const outputs = runPlainKernel(problem, () => changes(problem, testSeed + i));
+        const { verdict } = judgeOutputs(problem, outputs, { premises: declared, diagnose: false });
+        expect(verdict.findings, `${verdict.sentence} drawProblem(${testSeed + i}, ${i})`).toEqual(
+          [],
+        );
+        expect(verdict.judged).toBe(true);
+      }
+    },
+    7_200_000,
+  );
 
-  it('passes the suite once it says so', async () => {
-    const result = await checkKernel(
-      (problem) => runPlainKernel(problem, () => changes(problem, 1)),
-      {
-        ...promises,
-        premises: declared,
-        laws: { determinism: 'bits', exact: 'bound', 'exact-exp2': 'none' },
-        sizes: { queries: { max: 40 }, keys: { max: 100 } },
-      },
-      { runs: checkRuns, seed: testSeed, shrinkSeconds: 1 },
-    );
-    const failures = result.laws.flatMap(({ id, failure }) =>
-      failure === null ? [] : [`${id}: ${failure.statement}`],
-    );
-    expect(failures, `seed ${testSeed}`).toEqual([]);
-  }, 7_200_000);
+  inTurn(
+    'passes the suite once it says so',
+    async () => {
+      const result = await checkKernel(
+        (problem) => runPlainKernel(problem, () => changes(problem, 1)),
+        {
+          ...promises,
+          premises: declared,
+          laws: { determinism: 'bits', exact: 'bound', 'exact-exp2': 'none' },
+          sizes: { queries: { max: 40 }, keys: { max: 100 } },
+        },
+        { runs: checkRuns, seed: testSeed, shrinkSeconds: 1 },
+      );
+      const failures = result.laws.flatMap(({ id, failure }) =>
+        failure === null ? [] : [`${id}: ${failure.statement}`],
+      );
+      expect(failures, `seed ${testSeed}`).toEqual([]);
+    },
+    7_200_000,
+  );
 });
 
 describe('a kernel that says nothing', () => {
   const size = { heads: 1, queries: 64, keys: 128, dim: 64 };
-  it.each([
+  inTurn.each([
     ['scores and P in the format of the input', '--premise scores=bf16'],
     ['the root of the scale on Q and K', '--premise scale=root-of-both'],
     ['a truncated output', '--premise outputRounding=truncated'],
@@ -165,7 +176,7 @@ describe('a kernel that says nothing', () => {
     expect(verdict.sentence).toContain(flags);
   });
 
-  it('is told nothing where its errors are unlike those of any', () => {
+  inTurn('is told nothing where its errors are unlike those of any', () => {
     const problem = drawProblem(12, 0, Infinity, size);
     const outputs = runPlainKernel(problem, () => ({}));
     const lse = decode(outputs.lse!).map((x) => x + 0.005);

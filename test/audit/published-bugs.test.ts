@@ -4,8 +4,11 @@ import { usualChecks } from '../../src/audit/baselines.js';
 import { auditAccuracy, auditableOutput, judgeOutputs } from '../../src/audit/index.js';
 import { lazily } from '../../src/lazily.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { runOnlineKernel } from './online-kernel.js';
 import { publishedBugs } from './published-bugs.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What each check says of each bug: true where it lets it pass. */
 interface Outcome {
@@ -55,7 +58,7 @@ describe.each(tried)('%s', (name, bug) => {
   const verdictOn = (outputs: ReturnType<typeof run>) =>
     judgeOutputs(problem, outputs, { reference: reference() }).verdict;
 
-  it('the kernel without the bug passes', () => {
+  inTurn('the kernel without the bug passes', () => {
     const { outputFormat, block, offset } = bug.kernel;
     const format = outputFormat === undefined ? {} : { outputFormat };
     const sizes = { ...(block === undefined ? {} : { block }), ...(offset ? { offset } : {}) };

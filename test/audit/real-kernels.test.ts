@@ -1,11 +1,14 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { usualChecks } from '../../src/audit/baselines.js';
 import { auditableOutput, judgeOutputs, type Judgement } from '../../src/audit/index.js';
 import { lazily } from '../../src/lazily.js';
 import { sampled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { casePaths, kernels, readCase, type Kernel } from './captured-cases.js';
 import { causes, damages, type Case } from './damage.js';
 import { expectBelowRounding, expectPass, namesCause } from './damage-checks.js';
+
+const inTurn = turns(import.meta.url);
 
 /**
  * Every damage to all six kernels of every case with DAMAGE=all (`npm run damage`). Else some damages, each
@@ -111,12 +114,12 @@ const homeOf = (name: string, place: number): number =>
     : name.startsWith('tail keys')
       ? 9
       : otherCases[place % otherCases.length];
-const inTurn = everyDamage.filter(
+const damageInTurn = everyDamage.filter(
   ({ index, kernel, name }) =>
     index === homeOf(name, names.indexOf(name)) &&
     kernel === kernels[names.indexOf(name) % kernels.length],
 );
-const drawn = new Set([...sampled(inTurn, 3), ...sampled(everyDamage, 1)]);
+const drawn = new Set([...sampled(damageInTurn, 3), ...sampled(everyDamage, 1)]);
 const triedDamages = everyDamage.filter((one) => everything || drawn.has(one));
 // One kernel on each of these cases; bounds/soundness-captured has all kernels on more of them.
 const drawnPasses = new Set(
@@ -135,20 +138,22 @@ const triedCases = cases.filter(
 describe.each(triedCases)('$file', ({ path, index }) => {
   const captured = lazily(() => readCase(path));
   const passing = everything || drawnPasses.has(index) ? kernelsOf(index) : [];
-  it.each(passing)('passes %s', async (kernel) => {
+  inTurn.each(passing)('passes %s', async (kernel) => {
     const { problem, outputs, reference } = await captured();
     expectPass({ problem, outputs: outputs[kernel], reference });
   });
 
   const tried = triedDamages.filter((one) => one.index === index);
-  it.for(tried)('$kernel damaged: $name', async ({ kernel, name }, { skip }) => {
+  inTurn.for(tried)('$kernel damaged: $name', async ({ kernel, name }, { skip }) => {
     const { name: caseName, problem, outputs, reference } = await captured();
     const given = { problem, outputs: outputs[kernel], reference };
     const spoilt = damages[name](given);
     if (spoilt === null) {
       expect(
         everything ||
-          !inTurn.some((one) => one.name === name && one.index === index && one.kernel === kernel),
+          !damageInTurn.some(
+            (one) => one.name === name && one.index === index && one.kernel === kernel,
+          ),
       ).toBe(true);
       return skip('changes nothing here');
     }

@@ -11,7 +11,10 @@ import { problemMask, problemShape, type Problem } from '../../src/problem/index
 import { reportedSplits, splitFindings } from '../../src/report/json/index.js';
 import { loadMpfr, type Mpfr, type Real } from '../oracles/mpfr.js';
 import { filledProblem, pseudorandom } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
 import { decode, encode } from './damage.js';
+
+const inTurn = turns(import.meta.url);
 
 const frame = {
   format: 'bf16',
@@ -213,14 +216,14 @@ describe('partial results', () => {
     expect(splitFindings(reportedSplits(found), true)).toEqual([]);
   });
 
-  it('of another division than was said are judged by theirs, which is told', () => {
+  inTurn('of another division than was said are judged by theirs, which is told', () => {
     const found = judge({ parts: exactParts(problem, 64), block: 32 });
     expect(failing(found)).toEqual([]);
     expect(found.rule.words).toContain('64 keys');
     expect(found.instead).toContain('32 keys');
   });
 
-  it.each([
+  inTurn.each([
     ['a finite LSE', (lse: number) => (lse === -Infinity ? 0 : lse), (x: number) => x],
     ['NaN', (lse: number) => lse, () => NaN],
   ])('of nothing with %s fail', (_, ofLse, ofOut) => {
@@ -232,7 +235,7 @@ describe('partial results', () => {
     expect(failing(found)).toEqual([4]);
   });
 
-  it('of the keys of another part are named', () => {
+  inTurn('of the keys of another part are named', () => {
     const found = judge({ parts: parts.with(1, parts[0]!) });
     expect(failing(found)).toEqual([1]);
     expect(found.parts[1]!.holds).toBe(0);
@@ -242,35 +245,38 @@ describe('partial results', () => {
     );
   });
 
-  it('of another step are named as stale where the output was merged from them, and else not', () => {
-    const other = filledProblem(frame, pseudorandom(12), { causal: true, scale: 2 });
-    const stale = parts.with(2, exactParts(other, 32)[2]!);
-    const all = {
-      splits,
-      rows: 12,
-      dim: 8,
-      out: Float64Array.from(stale.flatMap(({ out }) => [...decode(out)])),
-      lse: Float64Array.from(stale.flatMap(({ lse }) => [...decode(lse!)])),
-    };
-    const merged = mergeParts(all);
-    const wrong: KernelOutputs = {
-      out: encode(merged.out, 'bf16', [...rows, shape.vDim]),
-      lse: encode(merged.lse, 'fp32', [...rows]),
-    };
-    const found = judge({ parts: stale, outputs: wrong });
-    expect(failing(found)).toEqual([2]);
-    expect(found.merge!.pass).toBe(true);
-    expect(splitFindings(reportedSplits(found), false)[0]!.statement).toContain(
-      'as one of another step',
-    );
-    // The right output was not merged from it.
-    const unused = judge({ parts: stale });
-    expect(unused.merge!.pass).toBe(false);
-    for (const { statement } of splitFindings(reportedSplits(unused), true))
-      expect(statement).not.toContain('another step');
-  });
+  inTurn(
+    'of another step are named as stale where the output was merged from them, and else not',
+    () => {
+      const other = filledProblem(frame, pseudorandom(12), { causal: true, scale: 2 });
+      const stale = parts.with(2, exactParts(other, 32)[2]!);
+      const all = {
+        splits,
+        rows: 12,
+        dim: 8,
+        out: Float64Array.from(stale.flatMap(({ out }) => [...decode(out)])),
+        lse: Float64Array.from(stale.flatMap(({ lse }) => [...decode(lse!)])),
+      };
+      const merged = mergeParts(all);
+      const wrong: KernelOutputs = {
+        out: encode(merged.out, 'bf16', [...rows, shape.vDim]),
+        lse: encode(merged.lse, 'fp32', [...rows]),
+      };
+      const found = judge({ parts: stale, outputs: wrong });
+      expect(failing(found)).toEqual([2]);
+      expect(found.merge!.pass).toBe(true);
+      expect(splitFindings(reportedSplits(found), false)[0]!.statement).toContain(
+        'as one of another step',
+      );
+      // The right output was not merged from it.
+      const unused = judge({ parts: stale });
+      expect(unused.merge!.pass).toBe(false);
+      for (const { statement } of splitFindings(reportedSplits(unused), true))
+        expect(statement).not.toContain('another step');
+    },
+  );
 
-  it.each([
+  inTurn.each([
     ['2^LSE', (lse: number) => 2 ** lse, /2\^LSE/],
     ['equal weights', (lse: number) => (lse === -Infinity ? 0 : 1), /equal weights/],
     [
@@ -295,7 +301,7 @@ describe('partial results', () => {
     expect(judge({ outputs: mergedBy((lse) => Math.exp(lse)) }).merge!.pass).toBe(true);
   });
 
-  it('merge with the sink that none of them has', () => {
+  inTurn('merge with the sink that none of them has', () => {
     const withSink: Problem = {
       ...problem,
       sink: { logits: { format: 'fp32', shape: [2], data: Float32Array.of(3, -1) }, inLse: false },

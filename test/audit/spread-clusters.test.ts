@@ -10,9 +10,12 @@ import {
 import type { FormatName } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem } from '../setup/problems.js';
 import { encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Eight-bit inputs come with a 16-bit output, the others with their own format. */
 const outputFormats = { bf16: 'bf16', fp16: 'fp16', e4m3: 'bf16', e5m2: 'fp16' } as const;
@@ -65,7 +68,7 @@ const someCases = (Object.keys(valueKinds) as ValueKind[]).flatMap((kind, place)
 describe.each(formatNames)(
   '%s weights within an ulp or two, which round the same way',
   (format) => {
-    it('FlashAttention-4 raises no alarm, by its own bounds and by those of any kernel', () => {
+    inTurn('FlashAttention-4 raises no alarm, by its own bounds and by those of any kernel', () => {
       for (const { kind, size, halvings } of someCases) {
         const problem = clusteredProblem(format, kind, halvings, size);
         const outputs = runKernelModel('fa4', problem);
@@ -76,7 +79,7 @@ describe.each(formatNames)(
       }
     });
 
-    it('no kernel does that scales its weights by some other number', () => {
+    inTurn('no kernel does that scales its weights by some other number', () => {
       const outputFormat: FormatName = outputFormats[format];
       for (const { kind, size, halvings } of someCases)
         // An eighth of a binade from case to case: somewhere weights are just off a tie.

@@ -6,8 +6,11 @@ import { auditAccuracy, judgeOutputs, type StructureTest } from '../../src/audit
 import { lazily } from '../../src/lazily.js';
 import { formats, round } from '../../src/formats/index.js';
 import { testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { decode, encode } from './damage.js';
 import { roundingKernel } from './rounding-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const [heads, queries, keys, dim] = [2, 256, 256, 64] as const;
 
@@ -53,7 +56,7 @@ const truncated = (x: number) => {
 };
 
 describe('structure tests of bf16 attention over independent numbers', () => {
-  it('pass a correct kernel', () => {
+  inTurn('pass a correct kernel', () => {
     expect(failing((x) => x)).toEqual([]);
   });
 
@@ -61,7 +64,7 @@ describe('structure tests of bf16 attention over independent numbers', () => {
     expect(failing(truncated)).toContain('truncation' satisfies StructureTest);
   });
 
-  it('see reciprocals of the row sums that are kept in bf16', () => {
+  inTurn('see reciprocals of the row sums that are kept in bf16', () => {
     const { reference } = given();
     const reciprocal = (row: number) =>
       Math.exp(reference.maximum[row] - reference.quantities.lse.values[row]);
@@ -69,7 +72,7 @@ describe('structure tests of bf16 attention over independent numbers', () => {
     expect(tests).toContain('dispersion' satisfies StructureTest);
   });
 
-  it('see an LSE that is off everywhere by less than any one row may be', () => {
+  inTurn('see an LSE that is off everywhere by less than any one row may be', () => {
     const tests = failing(
       (x) => x,
       (x) => x + 6e-5,

@@ -17,6 +17,9 @@ import { renderAudit } from '../../src/report/text/index.js';
 import { decode, encode } from './damage.js';
 import { runPlantedKernel } from './planted-kernel.js';
 import { drawProblem } from './declared-problems.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The mean of O over its columns. */
 const rowMean: Quantity = {
@@ -170,7 +173,7 @@ describe('quantities that the library does not know', () => {
       expect(caseOf(xml, name)).toMatch(/\/>$/);
   });
 
-  it('fail by their own tests, in their own words', async () => {
+  inTurn('fail by their own tests, in their own words', async () => {
     const report = reportOf(
       (x, row) => (row === 7 ? x + 1 : row === 3 ? NaN : x),
       (x, i) => (i === 17 * columns + 5 ? x + 1 : x),

@@ -3,8 +3,11 @@ import { judgeOutputs, resolvePremises, type PremiseDeclaration } from '../../sr
 import { formats, round, type FormatName } from '../../src/formats/index.js';
 import { attachScales, type Problem } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem, sumNormalNumbers, uniformNumbers } from '../setup/problems.js';
 import { runOnlineKernel, type OnlineKernel } from './online-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const sums = { qkAccumulator: 'fp32', pvAccumulator: 'fp32' } as const;
 
@@ -66,7 +69,7 @@ const kernels: readonly (readonly [
 ];
 
 describe('P in an 8-bit format', () => {
-  it.each(sampled(kernels, 2))(
+  inTurn.each(sampled(kernels, 2))(
     'with %s (%s) passes by its premises',
     (_, format, kernel, premises) => {
       for (const problem of [longRows(format, 1), longTail(format)]) {
@@ -77,18 +80,21 @@ describe('P in an 8-bit format', () => {
     },
   );
 
-  it('without a factor fails where its small weights vanish, by default and as declared', () => {
-    const problem = longTail('e4m3');
-    const scaled = runOnlineKernel(problem, { offset: 8 });
-    expect(judgeOutputs(problem, scaled).verdict.findings).toEqual([]);
-    const outputs = runOnlineKernel(problem, {});
-    for (const premises of sampled([{}, sums, { ...sums, weightScale: 2 ** 8 }], 1))
-      expect(judgeOutputs(problem, outputs, { premises }).verdict.diagnosis?.id).toBe(
-        'weights-underflow',
-      );
-  });
+  inTurn(
+    'without a factor fails where its small weights vanish, by default and as declared',
+    () => {
+      const problem = longTail('e4m3');
+      const scaled = runOnlineKernel(problem, { offset: 8 });
+      expect(judgeOutputs(problem, scaled).verdict.findings).toEqual([]);
+      const outputs = runOnlineKernel(problem, {});
+      for (const premises of sampled([{}, sums, { ...sums, weightScale: 2 ** 8 }], 1))
+        expect(judgeOutputs(problem, outputs, { premises }).verdict.diagnosis?.id).toBe(
+          'weights-underflow',
+        );
+    },
+  );
 
-  it('with a factor too large, or a maximum that stays behind, saturates, and is named', () => {
+  inTurn('with a factor too large, or a maximum that stays behind, saturates, and is named', () => {
     const problem = longTail('e4m3');
     const causes: readonly (readonly [string, Partial<OnlineKernel>])[] = [
       ['weights-saturate', { offset: 10 }],

@@ -13,6 +13,9 @@ import {
 } from '../../src/campaign/index.js';
 import { packValue, unpackValue } from '../../src/campaign/profile-campaign.js';
 import { RequestError } from '../../src/request-error.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-hostile-part-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -96,7 +99,7 @@ describe('what a unit found', () => {
     });
   });
 
-  it.each([
+  inTurn.each([
     ['no text', 7],
     ['no base64 of DEFLATE', 'hello'],
     ['another value', packValue([1, null])],
@@ -109,7 +112,7 @@ describe('what a unit found', () => {
     await expect(merge(path)).rejects.toThrow(/what a unit found is not as flashproof wrote it/);
   });
 
-  it('is not unpacked to more than a unit comes to', () => {
+  inTurn('is not unpacked to more than a unit comes to', () => {
     expect(() => unpackValue(packValue('x'.repeat(2 ** 26)))).toThrow(RangeError);
     expect(() => unpackValue(packValue({ $float64: 2 ** 20 + 1, values: [] }))).toThrow(RangeError);
     expect(unpackValue(packValue(new Float64Array(2 ** 20)))).toHaveLength(2 ** 20);

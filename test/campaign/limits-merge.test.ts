@@ -1,9 +1,12 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { bundledCaptures } from '../../src/conform/capture.js';
 import { refusal, runInProcess } from '../cli/run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-merge-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -41,7 +44,7 @@ const commands = {
 };
 
 describe.each(Object.entries(commands))('parts of %s', (name, command) => {
-  it('of which one lacks exactly one unit are refused, whichever it is', async () => {
+  inTurn('of which one lacks exactly one unit are refused, whichever it is', async () => {
     const { paths } = await writeParts(name, command);
     const whole = await runInProcess('merge', ...paths);
     expect(whole.status).toBe(0);
@@ -63,7 +66,7 @@ describe.each(Object.entries(commands))('parts of %s', (name, command) => {
 });
 
 describe('one falsified single result', () => {
-  it('fails the shard that compares it, and the whole', async () => {
+  inTurn('fails the shard that compares it, and the whole', async () => {
     const instruction = 'ex2.approx.f32';
     const folder = file('captures');
     cpSync(bundledCaptures(), folder, { recursive: true });

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { writeNpy, writeProblem } from '../../src/io/index.js';
 import {
@@ -15,7 +15,10 @@ import {
 } from '../../src/problem/index.js';
 import type { JudgedReport } from '../../src/report/json/index.js';
 import { pseudorandom, tensor } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-forms-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -89,7 +92,7 @@ async function write(name: string, posed: Problem, of: Problem): Promise<string>
 
 describe('flashproof audit', () => {
   for (const [name, form] of Object.entries(forms))
-    it(`passes a perfect kernel on sequences ${name}, whatever is unused`, async () => {
+    inTurn(`passes a perfect kernel on sequences ${name}, whatever is unused`, async () => {
       const posed = storeProblem(problem, form, NaN);
       const path = await write('problem', posed, problem);
       const { stdout, status } = await runInProcess('audit', path, '--json', '-');
@@ -105,41 +108,51 @@ describe('flashproof audit', () => {
       expect(report.sequences?.map(({ keys }) => keys)).toEqual([15, 3, 22]);
     });
 
-  it('fails a kernel that reads another page, and one whose sequences are shifted by one', async () => {
-    const posed = storeProblem(problem, forms['in pages, backwards']!);
-    const swapped = storeProblem(problem, {
-      queries: { kind: 'packed' },
-      keys: {
-        kind: 'paged',
-        pageSize: 4,
-        spare: 2,
-        // The first two pages of the first sequence, each in the other's place.
-        arrange: (pages) => [pages - 2, pages - 1, ...backwards(pages).slice(2)],
-      },
-    });
-    const wrong = { ...posed.stored.tensors, block_table: swapped.stored.tensors['block_table']! };
-    const misread = { ...posed, stored: { ...posed.stored, tensors: wrong } };
-    const path = join(scratch, 'page.safetensors');
-    await writeProblem(path, misread, { tensors: perfectOutputs(problem, posed) });
-    expect((await runInProcess('audit', path, '--quiet')).status).toBe(1);
+  inTurn(
+    'fails a kernel that reads another page, and one whose sequences are shifted by one',
+    async () => {
+      const posed = storeProblem(problem, forms['in pages, backwards']!);
+      const swapped = storeProblem(problem, {
+        queries: { kind: 'packed' },
+        keys: {
+          kind: 'paged',
+          pageSize: 4,
+          spare: 2,
+          // The first two pages of the first sequence, each in the other's place.
+          arrange: (pages) => [pages - 2, pages - 1, ...backwards(pages).slice(2)],
+        },
+      });
+      const wrong = {
+        ...posed.stored.tensors,
+        block_table: swapped.stored.tensors['block_table']!,
+      };
+      const misread = { ...posed, stored: { ...posed.stored, tensors: wrong } };
+      const path = join(scratch, 'page.safetensors');
+      await writeProblem(path, misread, { tensors: perfectOutputs(problem, posed) });
+      expect((await runInProcess('audit', path, '--quiet')).status).toBe(1);
 
-    const [first, , last] = problem.sequences!;
-    const plain: Problem = { ...problem, bias: tensor('fp32', [1], () => 0) };
-    const moved: Problem = {
-      ...plain,
-      sequences: [
-        { ...first!, keys: 16 },
-        { firstQuery: 6, queries: 0, firstKey: 16, keys: 2 },
-        last!,
-      ],
-    };
-    const other = await write('shifted', storeProblem(plain, forms['packed, with a tail']!), moved);
-    const { status, stdout } = await runInProcess('audit', other);
-    expect(status).toBe(1);
-    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/at sequence 0, head \d, query \d/);
-  });
+      const [first, , last] = problem.sequences!;
+      const plain: Problem = { ...problem, bias: tensor('fp32', [1], () => 0) };
+      const moved: Problem = {
+        ...plain,
+        sequences: [
+          { ...first!, keys: 16 },
+          { firstQuery: 6, queries: 0, firstKey: 16, keys: 2 },
+          last!,
+        ],
+      };
+      const other = await write(
+        'shifted',
+        storeProblem(plain, forms['packed, with a tail']!),
+        moved,
+      );
+      const { status, stdout } = await runInProcess('audit', other);
+      expect(status).toBe(1);
+      expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/at sequence 0, head \d, query \d/);
+    },
+  );
 
-  it('takes inputs from other files, and refuses what does not fit in one line', async () => {
+  inTurn('takes inputs from other files, and refuses what does not fit in one line', async () => {
     const { bias, ...plain } = problem;
     const posed = storeProblem(plain, forms['packed, with a tail']!);
     const path = await write('without', posed, problem);

@@ -8,6 +8,9 @@ import { writeSafetensors } from '../../src/io/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import type { JudgedReport } from '../../src/report/json/audit-report.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const shape = [1, 2, 40, 16];
 
@@ -45,7 +48,7 @@ describe('flashproof audit --html', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  it('writes the page beside the other reports, which say the same', async () => {
+  inTurn('writes the page beside the other reports, which say the same', async () => {
     const json = join(folder, 'report.json');
     const { status, stdout } = await runInProcess(
       'audit',
@@ -72,7 +75,7 @@ describe('flashproof audit --html', () => {
     expect(document.querySelector('#comparison')).toBeNull();
   });
 
-  it('compares outputs by the bounds of any correct kernel, whatever is declared', async () => {
+  inTurn('compares outputs by the bounds of any correct kernel, whatever is declared', async () => {
     const { status } = await runInProcess(
       'audit',
       path,
@@ -108,7 +111,7 @@ describe('flashproof audit --html', () => {
     expect(new Set(hashes).size).toBe(4);
   });
 
-  it('gives the command that writes the same page again', async () => {
+  inTurn('gives the command that writes the same page again', async () => {
     const args = [
       ...['audit', path, '--output', ':wrong', '--set', 'rescale.threshold=4', '--as', 'fa4'],
       ...['--false-alarm-rate', '1e-6', '--scale', '0.5', '--window', '-1,7', '--no-techniques'],
@@ -168,7 +171,7 @@ describe('flashproof audit --html', () => {
     expect(stdout).toMatch(/^<!doctype html>\n.*<\/html>\n$/s);
   });
 
-  it('refuses requests that cannot be carried out, and writes nothing', async () => {
+  inTurn('refuses requests that cannot be carried out, and writes nothing', async () => {
     await rm(page(), { force: true });
     const html = ['--html', page()];
     const judged = ['audit', path, '--output', ':wrong'];

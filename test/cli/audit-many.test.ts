@@ -13,7 +13,10 @@ import {
 } from '../../src/report/json/index.js';
 import { encode } from '../audit/damage.js';
 import { filledProblem, pseudorandom } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = {
   format: 'bf16',
@@ -89,7 +92,7 @@ describe('an audit of several files', () => {
     expect(xml).toContain('tests="6" failures="0" errors="0" skipped="0"');
   });
 
-  it('judges each file as it is judged alone', async () => {
+  inTurn('judges each file as it is judged alone', async () => {
     await audit(at('wrong.safetensors'), '--json', at('alone.json'));
     const alone = JSON.parse(await readFile(at('alone.json'), 'utf8')) as AuditReport;
     await validateReport(alone);
@@ -103,7 +106,7 @@ describe('an audit of several files', () => {
     expect({ ...second!.report, ...times }).toEqual({ ...alone, ...times });
   });
 
-  it('goes on behind a file that cannot be judged, and says why in its row', async () => {
+  inTurn('goes on behind a file that cannot be judged, and says why in its row', async () => {
     const files = ['missing.npz', 'broken.safetensors', 'wrong.safetensors', 'a.npz'].map(at);
     const names = ['--json', at('some.json'), '--junit', at('some.xml'), '--html', at('some.html')];
     const { status, stdout } = await audit(...files, ...names);
@@ -152,7 +155,7 @@ describe('an audit of several files', () => {
     ).toMatch(/^--output is .*, one file for several problems; give --output :<tensor>/);
   });
 
-  it('is the same in shards that are merged, from parts or journals', async () => {
+  inTurn('is the same in shards that are merged, from parts or journals', async () => {
     const files = ['b.safetensors', 'missing.npz', 'wrong.safetensors', 'a.npz'].map(at);
     await audit(...files, '--json', at('whole.json'), '--junit', at('whole.xml'));
     const first = await audit(...files, '--shard', '1/2', '--json', at('part1.json'));
@@ -182,29 +185,32 @@ describe('an audit of several files', () => {
     });
   });
 
-  it('goes on from a journal: only what is open, failed to be read, or has changed', async () => {
-    const names = ['one', 'two', 'late'].map((name) => at(`${name}.safetensors`));
-    await writeSafetensors(names[0], dump(5));
-    await writeSafetensors(names[1], dump(6));
-    const args = [...names, '--journal', at('audit.jsonl'), '--json', at('journal.json')];
-    expect((await audit(...args)).status).toBe(2);
-    await writeSafetensors(names[1], dump(6, 1.5));
-    await writeSafetensors(names[2], dump(7));
-    const before = await read('journal.json');
-    expect((await audit(...args)).status).toBe(1);
-    const after = await read('journal.json');
-    expect(after.files[0]).toEqual(before.files[0]);
-    expect(after.files.map(({ report }) => report?.verdict.pass)).toEqual([true, false, true]);
-    const records = (await readFile(at('audit.jsonl'), 'utf8')).trim().split('\n').slice(1);
-    expect(records.map((line) => (JSON.parse(line) as { unit: string }).unit)).toEqual([
-      ...names.map((name, i) => `${i + 1} ${name}`),
-      `2 ${names[1]}, attempt 2`,
-      `3 ${names[2]}, attempt 2`,
-    ]);
-    expect(await refusal('audit', ...args, '--causal')).toMatch(
-      /is the journal of another request/,
-    );
-  });
+  inTurn(
+    'goes on from a journal: only what is open, failed to be read, or has changed',
+    async () => {
+      const names = ['one', 'two', 'late'].map((name) => at(`${name}.safetensors`));
+      await writeSafetensors(names[0], dump(5));
+      await writeSafetensors(names[1], dump(6));
+      const args = [...names, '--journal', at('audit.jsonl'), '--json', at('journal.json')];
+      expect((await audit(...args)).status).toBe(2);
+      await writeSafetensors(names[1], dump(6, 1.5));
+      await writeSafetensors(names[2], dump(7));
+      const before = await read('journal.json');
+      expect((await audit(...args)).status).toBe(1);
+      const after = await read('journal.json');
+      expect(after.files[0]).toEqual(before.files[0]);
+      expect(after.files.map(({ report }) => report?.verdict.pass)).toEqual([true, false, true]);
+      const records = (await readFile(at('audit.jsonl'), 'utf8')).trim().split('\n').slice(1);
+      expect(records.map((line) => (JSON.parse(line) as { unit: string }).unit)).toEqual([
+        ...names.map((name, i) => `${i + 1} ${name}`),
+        `2 ${names[1]}, attempt 2`,
+        `3 ${names[2]}, attempt 2`,
+      ]);
+      expect(await refusal('audit', ...args, '--causal')).toMatch(
+        /is the journal of another request/,
+      );
+    },
+  );
 
   it('tells of all files as one piece of work', async () => {
     const written: string[] = [];

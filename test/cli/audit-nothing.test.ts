@@ -10,7 +10,10 @@ import { validateReport, type AuditReport } from '../../src/report/json/index.js
 import { encode } from '../audit/damage.js';
 import { runPlainKernel, toFormat } from '../audit/declared-kernel.js';
 import { filledProblem, pseudorandom, tensor } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const audit = (...args: string[]) => runInProcess('audit', ...args, '--no-techniques');
 
@@ -160,7 +163,7 @@ describe('parts of a split problem', () => {
     expect(declared).toMatchObject({ status: 0 });
   });
 
-  it('are judged in the rows of a sample, and fail where one of these is wrong', async () => {
+  inTurn('are judged in the rows of a sample, and fail where one of these is wrong', async () => {
     const right = merged(parts(false));
     await write('split', problem, right);
     const sample = ['--rows', '20', '--seed', '1', '--json', '-'];

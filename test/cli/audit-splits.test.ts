@@ -1,18 +1,21 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { attentionOracle } from '../../oracles/index.js';
 import { writeSafetensors } from '../../src/io/index.js';
 import { validateReport, type AuditReport } from '../../src/report/json/index.js';
 import { encode } from '../audit/damage.js';
 import { filledProblem, pseudorandom } from '../setup/problems.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const audit = (...args: string[]) => runInProcess('audit', ...args);
 
 describe('an audit of partial results', () => {
-  it('judges the captured parts of a split problem, and their merge', async () => {
+  inTurn('judges the captured parts of a split problem, and their merge', async () => {
     const dump = 'fixtures/features/triton-splits.safetensors';
     const named = ['out', 'lse', 'out_partial', 'lse_partial'].map(
       (name) => `:triton_paged.${name}`,
@@ -45,7 +48,7 @@ describe('an audit of partial results', () => {
       expect(await refusal('audit', ...args, '--no-techniques', flag, value)).toMatch(message);
   });
 
-  it('takes LSEs in base 2 where that is said, and names the base where not', async () => {
+  inTurn('takes LSEs in base 2 where that is said, and names the base where not', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'flashproof-base-'));
     const path = join(folder, 'base2.safetensors');
     const frame = {

@@ -10,7 +10,10 @@ import { validateReport } from '../../src/report/json/validate-report.js';
 import type { AuditReport } from '../../src/report/json/audit-report.js';
 import { decode, encode } from '../audit/damage.js';
 import { builtDist } from '../setup/built-dist.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const fixture = 'fixtures/attention/03-sink-256x256-d64-bf16-causal.safetensors';
@@ -68,7 +71,7 @@ describe('flashproof audit', () => {
   const named = (...names: string[]) =>
     Object.fromEntries(names.map((name) => [name, tensors[name]]));
 
-  it('sets other outputs beside the judged one, whose verdict alone counts', async () => {
+  inTurn('sets other outputs beside the judged one, whose verdict alone counts', async () => {
     const compared = [
       '--compare',
       'fa4=:fa4.out',
@@ -114,7 +117,7 @@ describe('flashproof audit', () => {
     );
   });
 
-  it('passes a real kernel: verdict first, exit status 0', () => {
+  inTurn('passes a real kernel: verdict first, exit status 0', () => {
     const {
       status,
       stdout,
@@ -127,7 +130,7 @@ describe('flashproof audit', () => {
     expect(stdout).not.toContain('\x1b[');
   });
 
-  it('fails with exit status 1 when the mask is another, and says what is off', () => {
+  inTurn('fails with exit status 1 when the mask is another, and says what is off', () => {
     const { status, stdout } = spawned(
       'audit',
       small,
@@ -148,7 +151,7 @@ describe('flashproof audit', () => {
     expect(status).toBe(0);
   });
 
-  it('names inputs of the problem file that it does not use', async () => {
+  inTurn('names inputs of the problem file that it does not use', async () => {
     const path = join(folder, 'masked.safetensors');
     const given = named('q', 'k', 'v', 'out', 'lse');
     await writeSafetensors(
@@ -181,7 +184,7 @@ describe('flashproof audit', () => {
     expect(stderr).toMatch(/^warning: .*: not used: attn_mask, metadata dropout_p; .*\n$/);
   });
 
-  it('reads an npz, a folder of npy and the other layout alike', async () => {
+  inTurn('reads an npz, a folder of npy and the other layout alike', async () => {
     const npz = join(folder, 'dump.npz');
     await writeNpz(npz, named('q', 'k', 'v', 'out', 'lse'));
     expect((await audit(npz, '--causal')).status).toBe(0);
@@ -203,7 +206,7 @@ describe('flashproof audit', () => {
     expect((await audit(bshd, '--layout', 'bhsd')).status).toBe(1);
   });
 
-  it('writes a report that fits the schema, to a file or to standard output', async () => {
+  inTurn('writes a report that fits the schema, to a file or to standard output', async () => {
     const path = join(folder, 'report.json');
     const args = [small, '--output', ':fa4.out', '--lse', ':fa4.lse'];
     expect((await audit(...args, '--json', path)).stdout).toMatch(/^PASS/);
@@ -215,7 +218,7 @@ describe('flashproof audit', () => {
     expect((await audit(...args, '--junit', '-')).stdout).toMatch(/^<\?xml/);
   });
 
-  it('takes the settings from flags before metadata', async () => {
+  inTurn('takes the settings from flags before metadata', async () => {
     const args = [small, '--output', ':torch_cudnn.out', '--json', '-'];
     const problem = async (...more: string[]) =>
       (JSON.parse((await audit(...args, ...more)).stdout) as AuditReport).problem;
@@ -261,7 +264,7 @@ describe('flashproof audit', () => {
     expect(await refusal('audit', ...args)).toMatch(message);
   });
 
-  it.each([wrong[0], wrong[9]])(
+  inTurn.each([wrong[0], wrong[9]])(
     'answers %s with one line and exit status 2',
     (_, args, message) => {
       const { status, stdout, stderr } = spawned('audit', ...args);
@@ -272,7 +275,7 @@ describe('flashproof audit', () => {
     },
   );
 
-  it('runs a live kernel, and reports one that breaks, with exit status 1', async () => {
+  inTurn('runs a live kernel, and reports one that breaks, with exit status 1', async () => {
     const script = join(folder, 'kernel.mjs');
     const io = JSON.stringify(join(root, 'dist/src/io/index.js'));
     await writeFile(
@@ -300,7 +303,7 @@ describe('flashproof audit', () => {
     expect(report.verdict.sentence).toMatch(/its output cannot be used: the output has shape/);
   });
 
-  it('leaves a closed pipe without a word', () => {
+  inTurn('leaves a closed pipe without a word', () => {
     const { stderr } = spawnSync(
       'sh',
       ['-c', `"${process.execPath}" "${main}" audit "${small}" --output :fa4.out | head -1`],

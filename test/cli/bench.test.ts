@@ -10,6 +10,9 @@ import { normalProblem, normalValues } from '../../src/bench/normal-problem.js';
 import { multiplyAdds } from '../../src/bench/oracle-benchmarks.js';
 import { formatQuantity, formatScaled } from '../../src/words/numbers.js';
 import { builtDist } from '../setup/built-dist.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** A benchmark of two quantities that measures the given values and counts what happens. */
 function scripted(values: readonly number[][], targets: { first?: number; second?: number }) {
@@ -144,7 +147,7 @@ describe('flashproof bench', () => {
   });
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-  it('runs every benchmark when quick, and writes valid JSON beside the table', () => {
+  inTurn('runs every benchmark when quick, and writes valid JSON beside the table', () => {
     const json = join(scratch, 'bench.json');
     const { status, stdout } = spawnSync(
       process.execPath,

@@ -10,8 +10,11 @@ import { problemShape } from '../../src/problem/index.js';
 import type { BoundReport } from '../../src/report/json/index.js';
 import { validateBoundReport, validateReport } from '../../src/report/json/validate-report.js';
 import { builtDist } from '../setup/built-dist.js';
+import { turns } from '../setup/turns.js';
 import { writeFewQueries } from './few-queries.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-bound-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -45,7 +48,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
     return report.techniques;
   };
 
-  it('gives every technique of any kernel and of a model, as text and as JSON', async () => {
+  inTurn('gives every technique of any kernel and of a model, as text and as JSON', async () => {
     const { stdout, status } = spawned('bound', fixture);
     expect(status).toBe(0);
     for (const technique of techniques) expect(stdout).toContain(`\n  ${technique} `);
@@ -65,7 +68,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
     expect(await polynomial('4')).toBeLessThan((await polynomial('3')) / 20);
   });
 
-  it('bounds a sample of the rows, as they are bounded alone, and says what that leaves out', async () => {
+  inTurn('bounds a sample of the rows, as they are bounded alone, and says what that leaves out', async () => {
     const { stdout, status } = await runInProcess(
       ...['bound', fixture, '--rows', '6', '--seed', '5', '--json', '-'],
     );
@@ -97,7 +100,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
     expect(text.stdout).toMatch(/^Not bounded +26 of 32 rows, which are not in the sample/m);
   });
 
-  it('puts what an emulated kernel does beside its bounds, and stays within', async () => {
+  inTurn('puts what an emulated kernel does beside its bounds, and stays within', async () => {
     const json = join(scratch, 'audit.json');
     const { stdout, status } = spawned(
       'audit',
@@ -128,7 +131,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
     expect(without).not.toContain('Techniques');
   });
 
-  it('judges an output as that of a kernel, and tells which kernel it is of', async () => {
+  inTurn('judges an output as that of a kernel, and tells which kernel it is of', async () => {
     const own = ['--output', ':fa4.out', '--lse', ':fa4.lse'];
     const as = await runInProcess(
       'audit',
@@ -161,7 +164,7 @@ describe('flashproof bound, and the techniques of an audit', () => {
     expect(status).toBe(1);
   });
 
-  it('refuses what it cannot do, in one line, and writes nothing', async () => {
+  inTurn('refuses what it cannot do, in one line, and writes nothing', async () => {
     const never = join(scratch, 'never.json');
     const cases: readonly (readonly [readonly string[], RegExp])[] = [
       [

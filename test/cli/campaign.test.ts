@@ -6,8 +6,11 @@ import { readJournal } from '../../src/campaign/index.js';
 import { validateCheckReport } from '../../src/report/json/validate-report.js';
 import type { CheckReport } from '../../src/report/json/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
 import { withoutTimes } from './without-times.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-campaign-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -68,7 +71,7 @@ beforeAll(async () => {
 
 describe.each(Object.keys(commands) as Name[])('%s in shards', (name) => {
   // Into how many, TEST_SEED says.
-  it.each(sampled([2, 3, 7], 1))('is joined from %i to the bytes of one run', async (count) => {
+  inTurn.each(sampled([2, 3, 7], 1))('is joined from %i to the bytes of one run', async (count) => {
     const parts = await writeParts(name, count);
     const merged = file(`${name}-merged.json`);
     const { status } = await runInProcess('merge', ...parts, '--json', merged);
@@ -80,7 +83,7 @@ describe.each(Object.keys(commands) as Name[])('%s in shards', (name) => {
     expect(withoutTimes(stdout)).toBe(withoutTimes(read(`${name}.json`)));
   });
 
-  it('gives no part twice the work, and together all of it', async () => {
+  inTurn('gives no part twice the work, and together all of it', async () => {
     const units = (path: string) =>
       parse<{ units: { unit: string }[] }>(path).units.map(({ unit }) => unit);
     await writeParts(name, 3);
@@ -91,7 +94,7 @@ describe.each(Object.keys(commands) as Name[])('%s in shards', (name) => {
     for (const unit of units('whole.json')) expect(divided).toContain(unit);
   });
 
-  it('goes on from a journal that was cut off, to the same report', async () => {
+  inTurn('goes on from a journal that was cut off, to the same report', async () => {
     const journal = file(`${name}.jsonl`);
     const run = () => runInProcess(...commands[name], '--journal', journal, '--json', '-');
     const first = await run();
@@ -120,7 +123,7 @@ describe('flashproof merge', () => {
     parts = await writeParts('check', 3);
   });
 
-  it('joins parts with journals', async () => {
+  inTurn('joins parts with journals', async () => {
     const journal = file('second.jsonl');
     await runInProcess(...check, '--shard', '2/3', '--journal', journal);
     const { stdout } = await runInProcess('merge', parts[2], journal, parts[0], '--json', '-');
@@ -145,7 +148,7 @@ describe('flashproof merge', () => {
     expect(stdout).not.toContain('shard');
   });
 
-  it('refuses what is missing, doubled or of another request, by name', async () => {
+  inTurn('refuses what is missing, doubled or of another request, by name', async () => {
     const [first, second, third] = parts as [string, string, string];
     expect(await refusal('merge', first, third)).toBe(
       'shard 2 is missing of 3; name every part or journal',
@@ -173,7 +176,7 @@ describe('flashproof merge', () => {
     expect(await refusal('merge', changed)).toMatch(/is not as flashproof wrote it/);
   });
 
-  it('refuses a journal that stopped before its end, and says how to go on', async () => {
+  inTurn('refuses a journal that stopped before its end, and says how to go on', async () => {
     const journal = file('stopped.jsonl');
     await runInProcess(...check, '--shard', '1/3', '--journal', journal);
     const lines = readFileSync(journal, 'utf8').trimEnd().split('\n');
@@ -217,7 +220,7 @@ describe('a shard whose time is up', () => {
     expect(report.runs).toBeLessThan(parse<CheckReport>('check.json').runs);
   });
 
-  it('goes on with its journal, unit by unit, until it is done', async () => {
+  inTurn('goes on with its journal, unit by unit, until it is done', async () => {
     const journal = file('late.jsonl');
     const sizes: number[] = [];
     for (let sitting = 0; sitting < 2; sitting++) {

@@ -10,6 +10,9 @@ import type { AuditReport } from '../../src/report/json/audit-report.js';
 import type { CheckReport } from '../../src/report/json/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-check-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -36,7 +39,7 @@ function folder(name: string): string {
 }
 
 describe('flashproof check, an emulated kernel', () => {
-  it('passes one that keeps its promises, and says how much was tried', async () => {
+  inTurn('passes one that keeps its promises, and says how much was tried', async () => {
     const saveDir = folder('none');
     const { status, stdout, stderr } = await runInProcess(
       'check',
@@ -60,34 +63,37 @@ describe('flashproof check, an emulated kernel', () => {
     expect(existsSync(saveDir)).toBe(false);
   });
 
-  it('fails one with a bug, saves the problem, and replays it with the same words', async () => {
-    const saveDir = folder('saved');
-    const { status, stdout } = await runInProcess(
-      'check',
-      ...faulty,
-      ...narrow,
-      '--save-dir',
-      saveDir,
-    );
-    expect(status).toBe(1);
-    expect(stdout).toMatch(/^FAIL: 1 of 1 property is violated/);
-    const [name, ...more] = readdirSync(saveDir);
-    expect(more).toEqual([]);
-    expect(name).toMatch(/^within-bound-13-\d+\.safetensors$/);
-    const wrong = /Wrong {5}([^]*?)\.\n {2}(?:Cause|Law)/
-      .exec(stdout)![1]
-      .replaceAll(/\n\s+/g, ' ');
-    const path = join(saveDir, name!);
-    expect(stdout).toContain(path);
+  inTurn(
+    'fails one with a bug, saves the problem, and replays it with the same words',
+    async () => {
+      const saveDir = folder('saved');
+      const { status, stdout } = await runInProcess(
+        'check',
+        ...faulty,
+        ...narrow,
+        '--save-dir',
+        saveDir,
+      );
+      expect(status).toBe(1);
+      expect(stdout).toMatch(/^FAIL: 1 of 1 property is violated/);
+      const [name, ...more] = readdirSync(saveDir);
+      expect(more).toEqual([]);
+      expect(name).toMatch(/^within-bound-13-\d+\.safetensors$/);
+      const wrong = /Wrong {5}([^]*?)\.\n {2}(?:Cause|Law)/
+        .exec(stdout)![1]
+        .replaceAll(/\n\s+/g, ' ');
+      const path = join(saveDir, name!);
+      expect(stdout).toContain(path);
 
-    const again = await runInProcess('check', ...faulty, '--replay', path);
-    expect(again.status).toBe(1);
-    expect(again.stdout).toContain(`FAIL: within-bound is violated: ${wrong}.\n`);
-    const mended = await runInProcess('check', '--kernel', 'fa4', '--replay', path, '--quiet');
-    expect(mended).toEqual({ status: 0, stdout: 'PASS: within-bound holds.\n', stderr: '' });
-  });
+      const again = await runInProcess('check', ...faulty, '--replay', path);
+      expect(again.status).toBe(1);
+      expect(again.stdout).toContain(`FAIL: within-bound is violated: ${wrong}.\n`);
+      const mended = await runInProcess('check', '--kernel', 'fa4', '--replay', path, '--quiet');
+      expect(mended).toEqual({ status: 0, stdout: 'PASS: within-bound holds.\n', stderr: '' });
+    },
+  );
 
-  it('saves what flashproof audit judges alike', async () => {
+  inTurn('saves what flashproof audit judges alike', async () => {
     const saveDir = folder('audited');
     const found = await report(...faulty, ...narrow, ...small, '--save-dir', saveDir);
     const { saved, problem, statement } = found.properties[0].violation!;
@@ -107,7 +113,7 @@ describe('flashproof check, an emulated kernel', () => {
     expect(audited.verdict.findings.map((finding) => finding.statement)).toContain(statement);
   });
 
-  it('tries the same problems with the same seed', async () => {
+  inTurn('tries the same problems with the same seed', async () => {
     const found = async () => {
       const args = ['--regime', 'normal,large', '--runs', '40', '--save-dir', folder('same')];
       const { seed, properties } = await report(...faulty, ...small, ...narrow, ...args);
@@ -119,7 +125,7 @@ describe('flashproof check, an emulated kernel', () => {
     expect(await found()).toEqual(first);
   });
 
-  it('gives the command that replays as words, with every option that matters', async () => {
+  inTurn('gives the command that replays as words, with every option that matters', async () => {
     const promised = ['--no-window', '--formats', 'bf16', '--promise', 'determinism=none'];
     const found = await report(
       ...faulty,

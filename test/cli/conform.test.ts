@@ -8,7 +8,10 @@ import { sampleBlocks } from '../../src/conform/block-sample.js';
 import { bundledCaptures } from '../../src/conform/capture.js';
 import { fingerprintTargets } from '../../src/conform/targets.js';
 import { builtDist } from '../setup/built-dist.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-conform-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -50,7 +53,7 @@ describe('flashproof conform', () => {
   const target = fingerprintTargets.find((one) => one.instruction === 'cvt.rn.bf16x2.f32');
   const { instruction, stem, chosenBlocks } = target!;
 
-  it('agrees with the silicon, whatever the number of threads', async () => {
+  inTurn('agrees with the silicon, whatever the number of threads', async () => {
     const json = (threads: string) => [instruction, '--threads', threads, '--json=-'];
     const runs = [await runInProcess('conform', ...json('1')), run(...json('3'))];
     const results = runs.map(({ status, stdout, stderr }) => {
@@ -65,7 +68,7 @@ describe('flashproof conform', () => {
     expect(results[0]).toMatchObject({ kind: 'conform', verdict: { pass: true } });
   });
 
-  it('fails on captures that differ, naming the block', async () => {
+  inTurn('fails on captures that differ, naming the block', async () => {
     const [block] = sampleBlocks(instruction, chosenBlocks(), '0').slice(-30);
     const folder = falsified('differing', stem, block!);
     const { status, stdout } = await runInProcess(
@@ -91,7 +94,7 @@ describe('flashproof conform', () => {
     expect(await refusal('conform', ...args)).toMatch(message);
   });
 
-  it('answers what it refuses with one line and exit status 2', () => {
+  inTurn('answers what it refuses with one line and exit status 2', () => {
     const { status, stdout, stderr } = run('cvt.rn.f8');
     expect(stderr).toMatch(/^flashproof: unknown instruction "cvt\.rn\.f8"; .*\n$/);
     expect(stdout).toBe('');

@@ -3,7 +3,10 @@ import { createProgram } from '../../src/cli/program.js';
 import { displayWidth } from '../../src/words/plain-text.js';
 import { machineMutants } from '../../kernels/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const bundled = 'fixtures/attention';
 const tiny = `${bundled}/12-tiny-128x256-d64-bf16.safetensors`;
@@ -49,7 +52,7 @@ const reports: readonly (readonly string[])[] = [
 ];
 
 describe('within 80 columns', () => {
-  it('are reports on a bundled problem, plain and with sparklines', async () => {
+  inTurn('are reports on a bundled problem, plain and with sparklines', async () => {
     const audits = reports.filter(([command]) => command === 'audit');
     const others = reports.filter(([command]) => command !== 'audit');
     const full = audits.filter((words) => words.includes('--full'));
@@ -79,7 +82,7 @@ describe('within 80 columns', () => {
 });
 
 describe('as wide as COLUMNS says', () => {
-  it('is an audit', async () => {
+  inTurn('is an audit', async () => {
     vi.stubEnv('COLUMNS', '70');
     const { stdout } = await runInProcess(
       'audit',

@@ -6,6 +6,9 @@ import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
 import type { Tensor } from '../../src/problem/index.js';
 import { expectTrace, threadNames } from '../machine/trace/trace-format.js';
 import { refusal, runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-emulate-machine-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -41,7 +44,7 @@ async function problemOf(name: string, qkDim: number): Promise<string> {
 }
 
 describe('flashproof emulate --machine', () => {
-  it.each([
+  inTurn.each([
     ['one CTA in order', []],
     ['a pair, at random, with a setting', ['--ctas', '2', '--schedule', 'random:7', '--no-races']],
     ['an adversarial schedule', ['--schedule', 'mma late', '--no-races', '--clusters', '1']],

@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openTensorFile, writeSafetensors } from '../../src/io/index.js';
 import { builtDist } from '../setup/built-dist.js';
+import { turns } from '../setup/turns.js';
 import { fewQueriesOf, writeFewQueries } from './few-queries.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-emulate-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -20,7 +23,7 @@ describe('flashproof emulate', () => {
   const spawned = (...args: string[]) =>
     spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
 
-  it.each(['fa4', 'naive-fp32'])('%s saves the same whatever the threads', async (model) => {
+  inTurn.each(['fa4', 'naive-fp32'])('%s saves the same whatever the threads', async (model) => {
     const tensors = [];
     for (const threads of ['1', '2']) {
       const path = join(scratch, `${model}-${threads}.safetensors`);
@@ -61,7 +64,7 @@ describe('flashproof emulate', () => {
     expect(stdout).toContain('exp2.degree');
   });
 
-  it('judges an emulated kernel', async () => {
+  inTurn('judges an emulated kernel', async () => {
     const json = join(scratch, 'audit.json');
     const problem = join(scratch, 'few-queries.safetensors');
     await writeFewQueries(problem);
@@ -79,7 +82,7 @@ describe('flashproof emulate', () => {
     expect(offset.status).toBe(1);
   });
 
-  it('refuses what it cannot do, and writes nothing', async () => {
+  inTurn('refuses what it cannot do, and writes nothing', async () => {
     const nan = join(scratch, 'fp32.safetensors');
     const tensor = { format: 'fp32' as const, shape: [1, 1, 1], data: new Float32Array(1) };
     await writeSafetensors(nan, { q: tensor, k: tensor, v: tensor });

@@ -7,6 +7,9 @@ import { emulate } from '../../src/emulate/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import { writeNpy, writeSafetensors } from '../../src/io/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-help-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -129,7 +132,7 @@ describe('the examples', () => {
     for (const [pattern] of elsewhere) expect(all.some((text) => pattern.test(text))).toBe(true);
   });
 
-  it('run, and give what they name', async () => {
+  inTurn('run, and give what they name', async () => {
     const ran: string[] = [];
     const examples = [...helps.values()].flatMap(examplesOf);
     for (const example of new Set(examples)) {

@@ -4,19 +4,22 @@ import { premiseHelp } from '../../src/cli/options/shared-options.js';
 import { openTensorFile, readProblem, writeSafetensors } from '../../src/io/index.js';
 import { temporaryFolder } from '../io/temporary-folder.js';
 import { runInProcess } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = temporaryFolder();
 const problem = 'fixtures/attention/12-tiny-128x256-d64-bf16.safetensors';
 const eager = ['audit', problem, '--kernel', 'naive-input', '--threads', '1', '--quiet'];
 
 describe('audit', () => {
-  it('judges a model that is coarse by its own arithmetic', async () => {
+  inTurn('judges a model that is coarse by its own arithmetic', async () => {
     const { status, stdout } = await runInProcess(...eager);
     expect(stdout).toMatch(/^PASS/);
     expect(status).toBe(0);
   });
 
-  it('takes premises from flags, and says whose bounds they are', async () => {
+  inTurn('takes premises from flags, and says whose bounds they are', async () => {
     const args = ['audit', problem, '--output', ':torch_flash.out', '--lse', ':torch_flash.lse'];
     const { status, stdout } = await runInProcess(...args, '--as', 'eager', '--json', '-');
     expect(status).toBe(0);

@@ -6,7 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { techniqueNames } from '../../src/cli/profile/options.js';
 import { techniques } from '../../src/profile/index.js';
 import { builtDist } from '../setup/built-dist.js';
+import { turns } from '../setup/turns.js';
 import { refusal, runInProcess } from './run-in-process.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-profile-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -19,7 +22,7 @@ describe('flashproof profile', () => {
   const spawned = (...args: string[]) =>
     spawnSync(process.execPath, [main, 'profile', ...args], { encoding: 'utf8' });
 
-  it('gives the same figures whatever the number of threads', async () => {
+  inTurn('gives the same figures whatever the number of threads', async () => {
     const range = ['exp2', '--degree', '3', '--from', '-2.5', '--to', '-2', '--json=-'];
     const runs = [
       await runInProcess('profile', ...range, '--threads', '1'),
@@ -98,7 +101,7 @@ describe('flashproof profile', () => {
     expect(await refusal('profile', ...args)).toMatch(message);
   });
 
-  it('refuses a file that it cannot write, on one line, after what was found', () => {
+  inTurn('refuses a file that it cannot write, on one line, after what was found', () => {
     const target = join(scratch, 'no-such-folder', 'p.json');
     const { status, stdout, stderr } = spawned(
       'rcp',

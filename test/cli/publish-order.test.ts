@@ -8,6 +8,9 @@ import type { Conformance } from '../../src/conform/index.js';
 import { publishProfile } from '../../src/cli/profile/run.js';
 import { techniqueNamed } from '../../src/profile/index.js';
 import { RequestError } from '../../src/request-error.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-order-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -48,7 +51,7 @@ const command = (...words: readonly string[]) => {
 const nowhere = join(scratch, 'no', 'report');
 
 describe('what was found is printed though a file cannot be written:', () => {
-  it.each([
+  inTurn.each([
     ['audit --json', /^PASS: /, ['audit', ...judged, '--json', nowhere]],
     ['audit --junit', /^PASS: /, ['audit', ...judged, '--junit', nowhere, '--quiet']],
     ['audit --html', /^PASS: /, ['audit', ...judged, '--html', nowhere, '--quiet']],

@@ -3,6 +3,9 @@ import { binadeBlocks, randomBlocks, sampleBlocks } from '../../src/conform/bloc
 import { fingerprintTargets } from '../../src/conform/targets.js';
 import { classify, decode, formats } from '../../src/formats/index.js';
 import { conversions, type ConversionName } from '../../src/hardware/index.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const inputsPerBlock = 2 ** 20;
 const conversionTargets = fingerprintTargets.filter(({ instruction }) =>
@@ -23,7 +26,7 @@ describe.each(conversionTargets)('the sample of $instruction', ({ instruction, c
     return JSON.stringify([classify(format, result), detail]);
   };
 
-  it('has every block in which the conversion changes its ways', () => {
+  inTurn('has every block in which the conversion changes its ways', () => {
     const chosen = new Set(chosenBlocks());
     for (let block = 0; block < 4096; block++) {
       const first = block * inputsPerBlock;

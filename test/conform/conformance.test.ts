@@ -8,6 +8,9 @@ import { compareBlocks } from '../../src/conform/comparison.js';
 import { checkConformance } from '../../src/conform/index.js';
 import { renderConformance } from '../../src/report/text/index.js';
 import { fingerprintTargets } from '../../src/conform/targets.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch: string[] = [];
 afterAll(() => Promise.all(scratch.map((path) => rm(path, { recursive: true, force: true }))));
@@ -48,7 +51,7 @@ describe('the conformance', () => {
     );
   });
 
-  it('of the functions of 16 bits holds on every input', async () => {
+  inTurn('of the functions of 16 bits holds on every input', async () => {
     const names = ['ex2.approx.f16', 'cvt.rn.f16x2.e5m2x2', 'cvt.rn.satfinite.e4m3x2.f16x2'];
     const { pass, instructions } = await checkConformance({ instructions: names });
     expect(pass).toBe(true);
@@ -57,7 +60,7 @@ describe('the conformance', () => {
       expect([inputsChecked, inputBits]).toEqual([65536, 16]);
   });
 
-  it('names the first input whose captured result differs', async () => {
+  inTurn('names the first input whose captured result differs', async () => {
     const folder = await capturesCopy();
     const pairs = join(folder, 'pairs_ex2_approx_ftz_f32.bin');
     const content = readFileSync(pairs);
@@ -86,18 +89,25 @@ describe('the conformance', () => {
     );
   });
 
-  it('wants what it is asked for by name, and otherwise says what was not captured', async () => {
-    const folder = await capturesCopy();
-    for (const file of ['half_tables', 'widening_tables']) await rm(join(folder, `${file}.bin.gz`));
-    const named = checkConformance({ captures: folder, instructions: ['tanh.approx.f16'] });
-    await expect(named).rejects.toThrow(/has no half_tables\.bin\.gz with results of tanh\.appr/);
-    for (const { stem } of fingerprintTargets.slice(1)) await rm(join(folder, `hash_${stem}.bin`));
-    const conformance = await checkConformance({ captures: folder });
-    expect(conformance.pass).toBe(true);
-    expect(conformance.instructions).toHaveLength(1);
-    expect(conformance.notCaptured).toContain('tanh.approx.f16');
-    expect(renderConformance(conformance)).toMatch(/\nmissing: no captures of ex2\.approx\.f32, /);
-  });
+  inTurn(
+    'wants what it is asked for by name, and otherwise says what was not captured',
+    async () => {
+      const folder = await capturesCopy();
+      for (const file of ['half_tables', 'widening_tables'])
+        await rm(join(folder, `${file}.bin.gz`));
+      const named = checkConformance({ captures: folder, instructions: ['tanh.approx.f16'] });
+      await expect(named).rejects.toThrow(/has no half_tables\.bin\.gz with results of tanh\.appr/);
+      for (const { stem } of fingerprintTargets.slice(1))
+        await rm(join(folder, `hash_${stem}.bin`));
+      const conformance = await checkConformance({ captures: folder });
+      expect(conformance.pass).toBe(true);
+      expect(conformance.instructions).toHaveLength(1);
+      expect(conformance.notCaptured).toContain('tanh.approx.f16');
+      expect(renderConformance(conformance)).toMatch(
+        /\nmissing: no captures of ex2\.approx\.f32, /,
+      );
+    },
+  );
 });
 
 describe('the result as text', () => {

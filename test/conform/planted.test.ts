@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { sampleBlocks } from '../../src/conform/block-sample.js';
 import { bundledCaptures } from '../../src/conform/capture.js';
 import { createBlockHasher, mismatchingBlocks } from '../../src/conform/silicon-hash.js';
 import { fingerprintTargets } from '../../src/conform/targets.js';
 import { fromEnvironment, scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { plantedError, type PlantedError } from './planted-tables.js';
+
+const inTurn = turns(import.meta.url);
 
 const trials = fromEnvironment('PLANTED_TRIALS', scaled(12));
 const hash = createBlockHasher();
@@ -24,7 +27,7 @@ function isFound({ instruction, createModel }: PlantedError, sampleSeed: string)
 }
 
 describe('one bit turned over in a table', () => {
-  it(`is found by the default sample (${trials} trials)`, { timeout: 600_000 }, () => {
+  inTurn(`is found by the default sample (${trials} trials)`, { timeout: 600_000 }, () => {
     const planted = fc.sample(plantedError(), { numRuns: trials });
     const missed = planted.filter((error) => !isFound(error, '0'));
     expect(missed.map(({ instruction, description }) => `${instruction}: ${description}`)).toEqual(

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createBlockHasher, hashBlock, mismatchingBlocks } from '../../src/conform/silicon-hash.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const constant = (bits: number) => (_: Uint32Array, results: Uint32Array) =>
   void results.fill(bits);
@@ -19,7 +22,7 @@ describe.each([
     expect(hash(constant(0xff800000), 0x7f9)).not.toEqual(nan);
   });
 
-  it('tells one different result bit of a block', () => {
+  inTurn('tells one different result bit of a block', () => {
     const oneOff = (inputs: Uint32Array, results: Uint32Array): void => {
       scrambled(inputs, results);
       const at = inputs.indexOf(0x12356789);
@@ -31,7 +34,7 @@ describe.each([
 });
 
 describe('the hasher in WebAssembly', () => {
-  it.each([0, 0x3f8, 0x7ff, 0x800, 0xfff])('equals the definition on block %i', (block) => {
+  inTurn.each([0, 0x3f8, 0x7ff, 0x800, 0xfff])('equals the definition on block %i', (block) => {
     const hash = createBlockHasher();
     expect(hash(scrambled, block)).toEqual(hashBlock(scrambled, block));
     expect(hash(constant(0), block)).toEqual(hashBlock(constant(0), block));

@@ -2,9 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect } from 'vitest';
 import { openTensorFile } from '../../src/io/index.js';
 import { filesOf, readDocument } from './shell-document.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const program = `#include "write_npy.hpp"
 int main() {
@@ -25,7 +28,7 @@ describe.runIf(hasCompiler)('write_npy of docs/auditing.md', () => {
   const folder = mkdtempSync(join(tmpdir(), 'flashproof-npy-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('writes what flashproof reads, in every format', async () => {
+  inTurn('writes what flashproof reads, in every format', async () => {
     const { name, text } = filesOf(readDocument('docs/auditing.md')).find(({ name }) =>
       name.endsWith('.hpp'),
     )!;

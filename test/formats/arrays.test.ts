@@ -14,6 +14,9 @@ import { patternsOf } from '../../src/formats/tensor.js';
 import type { TensorData } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { doubleSource, fromPattern64, wordSource } from './exact.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Storage of a format that holds every pattern of a short format, or random ones. */
 function everyPattern(format: (typeof formats)[keyof typeof formats]): TensorData {
@@ -33,7 +36,7 @@ function patternOf(data: TensorData, format: (typeof formats)[keyof typeof forma
 describe.each(Object.values(formats))('decoding arrays of $name', (format) => {
   const data = everyPattern(format);
 
-  it('reads every element as decode does', () => {
+  inTurn('reads every element as decode does', () => {
     const values64 = decodeToFloat64(data, format);
     const values32 = decodeToFloat32(data, format);
     for (let i = 0; i < data.length; i++) {

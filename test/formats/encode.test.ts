@@ -19,6 +19,9 @@ import {
   roundExactly,
 } from './exact.js';
 import { scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const tabulated = [formats.bf16, formats.fp16, formats.e4m3, formats.e5m2, formats.e2m1];
 const modes: RoundingMode[] = ['nearest-even', 'toward-zero', 'down', 'up'];
@@ -70,7 +73,7 @@ describe.each(tabulated)('rounding to $name around every midpoint', (format) => 
     return negative && format.specials === 'ieee' ? overflowBits + signBit : overflowBits;
   }
 
-  it.each(modes)('is right for %s, both signs, both overflow modes', (rounding) => {
+  inTurn.each(modes)('is right for %s, both signs, both overflow modes', (rounding) => {
     for (const overflow of ['overflow', 'saturate'] as const) {
       const options = { rounding, overflow };
       midpoints.forEach((midpoint, lower) => {
@@ -92,7 +95,7 @@ describe.each(tabulated)('rounding to $name around every midpoint', (format) => 
     }
   });
 
-  it('does in arrays what it does one by one, from fp64 and fp32, with every option', () => {
+  inTurn('does in arrays what it does one by one, from fp64 and fp32, with every option', () => {
     // All near the ends of the two regimes, which is all of a short format; of the rest every 31st.
     const ends = [0, 2 ** (format.precision - 1), midpoints.length - 1];
     const around = midpoints.flatMap((midpoint, lower) => {

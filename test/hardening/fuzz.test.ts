@@ -7,6 +7,9 @@ import { RequestError } from '../../src/request-error.js';
 import { watchAllocations } from './allocation-watch.js';
 import { fuzz, type FuzzOutcome } from './fuzz-campaign.js';
 import { fuzzTargets, type FuzzTarget } from './fuzz-targets.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = mkdtempSync(join(tmpdir(), 'flashproof-fuzz-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -23,13 +26,16 @@ async function outcomes(
 }
 
 describe('a hostile file is read or refused by one line, soon, and in little memory', () => {
-  it.each(fuzzTargets.map((target) => [target.name, target] as const))('%s', async (_, target) => {
-    const all = await outcomes(2026, 0, 40, [target]);
-    expect(all.flatMap(({ finding }) => finding ?? [])).toEqual([]);
-    // Both happen, or the inputs show nothing.
-    expect(all.some(({ isRefused }) => isRefused)).toBe(true);
-    expect(all.some(({ isRefused }) => !isRefused)).toBe(true);
-  });
+  inTurn.each(fuzzTargets.map((target) => [target.name, target] as const))(
+    '%s',
+    async (_, target) => {
+      const all = await outcomes(2026, 0, 40, [target]);
+      expect(all.flatMap(({ finding }) => finding ?? [])).toEqual([]);
+      // Both happen, or the inputs show nothing.
+      expect(all.some(({ isRefused }) => isRefused)).toBe(true);
+      expect(all.some(({ isRefused }) => !isRefused)).toBe(true);
+    },
+  );
 
   it('whatever the seed', async () => {
     await fc.assert(

@@ -5,6 +5,9 @@ import { RequestError } from '../../src/request-error.js';
 import { numpyFiles, referenceSafetensors } from './reference-files.js';
 import { temporaryFolder } from './temporary-folder.js';
 import { sampled, scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = temporaryFolder();
 
@@ -75,7 +78,7 @@ const valid: readonly (readonly [string, Uint8Array, number])[] = [
 ];
 
 describe('a damaged file is read or refused, and nothing else', () => {
-  it.each(valid)('%s', async (what, content, runs) => {
+  inTurn.each(valid)('%s', async (what, content, runs) => {
     // Every other run is of a fixed seed, with which some files are read: of those drawn few are.
     const sources = [randomIntegers(0x9e3779b9), randomIntegers(testSeed ^ 0x5bd1e995 || 1)];
     let refused = 0;

@@ -7,6 +7,9 @@ import { npyBytes, npyDict } from './npy-bytes.js';
 import { numpyFiles } from './reference-files.js';
 import { expectRefusal, temporaryFolder } from './temporary-folder.js';
 import { rawBytes } from './tensors.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = temporaryFolder();
 
@@ -64,44 +67,48 @@ describe('reading what numpy writes', () => {
     await file.close();
   });
 
-  it('reads ranges of a Fortran-order array larger than a block, with gaps larger than a page', async () => {
-    // Stored position p = row + rows·column holds the row-major position of (row, column).
-    const [rows, columns] = [3000, 401];
-    const stored = new Int32Array(rows * columns);
-    for (let p = 0; p < stored.length; p++) stored[p] = (p % rows) * columns + Math.floor(p / rows);
-    const content = npyBytes(
-      npyDict("'<i4'", `(${rows}, ${columns})`, 'True'),
-      new Uint8Array(stored.buffer),
-    );
-    const file = await openTensorFile(folder.write('x.npy', content), { formats: { x: 'fp32' } });
-    for (const [start, count] of [
-      [0, 1],
-      [columns * 7 + 5, columns * 2],
-      [columns * 1000, 1000],
-      [rows * columns - 1, 1],
-      [17, rows * columns - 40],
-      [0, rows * columns],
-    ] as const) {
-      const data = rawBytes(await file.readElements('x', start, count));
-      const expected = Int32Array.from({ length: count }, (_, index) => start + index);
-      expect(Buffer.compare(data, new Uint8Array(expected.buffer))).toBe(0);
-    }
-    expect(await file.sha256('x')).toBe(
-      await (async () => {
-        const plain = npyBytes(
-          npyDict("'<i4'", `(${rows * columns},)`),
-          new Uint8Array(Int32Array.from({ length: rows * columns }, (_, i) => i).buffer),
-        );
-        const other = await openTensorFile(folder.write('y.npy', plain), {
-          formats: { y: 'fp32' },
-        });
-        const digest = await other.sha256('y');
-        await other.close();
-        return digest;
-      })(),
-    );
-    await file.close();
-  });
+  inTurn(
+    'reads ranges of a Fortran-order array larger than a block, with gaps larger than a page',
+    async () => {
+      // Stored position p = row + rows·column holds the row-major position of (row, column).
+      const [rows, columns] = [3000, 401];
+      const stored = new Int32Array(rows * columns);
+      for (let p = 0; p < stored.length; p++)
+        stored[p] = (p % rows) * columns + Math.floor(p / rows);
+      const content = npyBytes(
+        npyDict("'<i4'", `(${rows}, ${columns})`, 'True'),
+        new Uint8Array(stored.buffer),
+      );
+      const file = await openTensorFile(folder.write('x.npy', content), { formats: { x: 'fp32' } });
+      for (const [start, count] of [
+        [0, 1],
+        [columns * 7 + 5, columns * 2],
+        [columns * 1000, 1000],
+        [rows * columns - 1, 1],
+        [17, rows * columns - 40],
+        [0, rows * columns],
+      ] as const) {
+        const data = rawBytes(await file.readElements('x', start, count));
+        const expected = Int32Array.from({ length: count }, (_, index) => start + index);
+        expect(Buffer.compare(data, new Uint8Array(expected.buffer))).toBe(0);
+      }
+      expect(await file.sha256('x')).toBe(
+        await (async () => {
+          const plain = npyBytes(
+            npyDict("'<i4'", `(${rows * columns},)`),
+            new Uint8Array(Int32Array.from({ length: rows * columns }, (_, i) => i).buffer),
+          );
+          const other = await openTensorFile(folder.write('y.npy', plain), {
+            formats: { y: 'fp32' },
+          });
+          const digest = await other.sha256('y');
+          await other.close();
+          return digest;
+        })(),
+      );
+      await file.close();
+    },
+  );
 
   it('lists booleans but does not read them as numbers', async () => {
     const path = folder.write('x.npy', numpyFiles.booleans);

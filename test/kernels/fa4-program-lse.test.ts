@@ -1,10 +1,13 @@
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { prepareFa4Program } from '../../kernels/fa4/program/index.js';
 import { attentionOracle } from '../../oracles/index.js';
 import { countDifferences, forwardBits, randomProblem, runProgram } from './fa4-program-runs.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 // The last tile of queries is ragged, with rows of two of its warps; heads that share keys, or do not.
-it.each([
+inTurn.each([
   ['3 heads in one CTA', { heads: 3, queries: 131, ctas: 1 }],
   ['2 heads of one group in a pair of CTAs', { heads: 2, kvHeads: 1, queries: 290, ctas: 2 }],
 ] as const)('the program puts the LSE of every row where it belongs: %s', (_, given) => {

@@ -29,6 +29,9 @@ import {
   type MutantRunner,
 } from './fa4-program-mutant-runs.js';
 import { sampled, scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 type Mutant = (typeof machineMutants)[number];
 
@@ -91,7 +94,7 @@ describe('the mutants of the program', () => {
     expect(new Set(machineMutants.map(({ id }) => id)).size).toBe(machineMutants.length);
   });
 
-  it('are about every instruction that orders others', () => {
+  inTurn('are about every instruction that orders others', () => {
     const known = new Set(
       [synchronisingSites, isaFenceSites, countedLoadSites].flatMap((table) =>
         Object.entries(table).flatMap(([op, sites]: [string, readonly string[]]) =>
@@ -116,7 +119,7 @@ describe('the mutants of the program', () => {
 });
 
 describe('one run in order with the tracker of orders', () => {
-  it.each(smallConfigurations.map(({ name }, i) => [name, i] as const))(
+  inTurn.each(smallConfigurations.map(({ name }, i) => [name, i] as const))(
     'finds nothing in the program itself: %s',
     (_, i) => {
       expect(smallRunners()[i].run(null)).toMatchObject({
@@ -231,7 +234,7 @@ describe.runIf(campaign !== undefined)('the campaign', () => {
   const configurations = [...largeConfigurations, ...smallConfigurations].filter(
     ({ name }) => campaign === 'all' || name.startsWith(campaign!),
   );
-  it.each(configurations)('$name', { timeout: 86_400_000 }, (configuration) => {
+  inTurn.each(configurations)('$name', { timeout: 86_400_000 }, (configuration) => {
     const rows = runCampaign(configuration);
     const lines = alignColumns(rows.map(({ id, tracker, values }) => [id, tracker, values]));
     console.log([configuration.name, ...lines].join('\n'));

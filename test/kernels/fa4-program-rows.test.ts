@@ -20,6 +20,9 @@ import type { InstructionCounts } from '../../src/machine/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { wordSource } from '../hardware/tensor-core/random-patterns.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const { fp32 } = formats;
 const warpRows = 32;
@@ -319,7 +322,7 @@ function expectSame(actual: unknown, expected: unknown): void {
 }
 
 describe('rows on the registers of a warp', () => {
-  it('equal the definition of the forward, with what they issue', () => {
+  inTurn('equal the definition of the forward, with what they issue', () => {
     fc.assert(
       fc.property(tiles, ({ setting, vDim, blocks, piece, parts }) => {
         const run = (create: typeof createWebAssemblyRows) =>

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Fa4Configuration } from '../../kernels/fa4/index.js';
 import {
   findMachineMutant,
@@ -20,8 +20,11 @@ import {
 } from '../../src/machine/index.js';
 import { casePaths, readCase } from '../audit/captured-cases.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { createMutantRunner, smallConfigurations } from './fa4-program-mutant-runs.js';
 import { forwardBits, randomProblem, runProgram } from './fa4-program-runs.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Problems and schedules of each; raise them for a campaign. */
 const problems = Number(process.env['MACHINE_PROBLEMS'] ?? 2);
@@ -101,14 +104,14 @@ function check(
 }
 
 describe("FlashAttention-4's warps on the machine", () => {
-  it("give the forward's bits in every schedule", { timeout: time }, () => {
+  inTurn("give the forward's bits in every schedule", { timeout: time }, () => {
     fc.assert(
       fc.property(settings, (setting) => check(setting)),
       { numRuns: problems },
     );
   });
 
-  it.each<[string, Partial<Setting>]>([
+  inTurn.each<[string, Partial<Setting>]>([
     ['one query and one key', { queries: 1, keys: 1 }],
     ['rows without keys', { queries: 200, keys: 60, causal: true }],
     ['tiles without keys', { queries: 290, keys: 20, causal: true, ctas: 2 }],
@@ -145,7 +148,7 @@ describe('the smallest pair of CTAs', () => {
   ];
   const runner = lazily(() => createMutantRunner(configuration));
 
-  it.each(names)("gives the forward's bits with %s", (name) => {
+  inTurn.each(names)("gives the forward's bits with %s", (name) => {
     const scheduler = () =>
       adversarialSchedulers(warpRoles.length).find((candidate) => candidate.name === name)!;
     expect(scheduler()).toBeDefined();
@@ -178,7 +181,7 @@ describe('a race that values show in some schedules alone', () => {
     return fewer === undefined ? delays : withoutNeedless(fewer);
   }
 
-  it('shrinks to the few delays that matter', { timeout: 300_000 }, () => {
+  inTurn('shrinks to the few delays that matter', { timeout: 300_000 }, () => {
     const { steps } = runner.run(null, { races: false });
     const lists = fc.uniqueArray(fc.integer({ min: 0, max: steps }), { maxLength: 6 });
     const details = fc.check(fc.property(lists, isRight), { numRuns: 1000 });
@@ -204,7 +207,7 @@ const captured = JSON.parse(readFileSync(file, 'utf8')) as Record<string, Captur
 
 // TEST_SEED draws a third of them; kernels/fa4/forward-silicon.test.ts tries the forward on all.
 describe.each(sampled(casePaths, 4).map((path) => [basename(path), path]))('%s', (name, path) => {
-  it('comes out as an H200 computed it', async () => {
+  inTurn('comes out as an H200 computed it', async () => {
     const { problem, outputs } = await readCase(path);
     const { settings: chosen } = captured[name.slice(0, 2)];
     const configuration: Partial<Fa4Configuration> = {

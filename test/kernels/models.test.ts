@@ -7,7 +7,10 @@ import { encodeFromFloat64, formats, patternsOf } from '../../src/formats/index.
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { toyModel } from './toy-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 /**
  * More rows and keys than a block has, and a causal mask that ends within one; with unequal lengths where the
@@ -76,7 +79,7 @@ describe.each([...kernelModels, toyModel])('the kernel model $name', (model) => 
     expect(rowsOf(0).first).toBe(0);
   });
 
-  it('with every technique emulated has its own bits, with none is exact attention', () => {
+  inTurn('with every technique emulated has its own bits, with none is exact attention', () => {
     const { out, lse } = runKernelModel(model, problem);
     const { quantities } = attentionOracle(problem);
     const kernel = model.attribute(problem, new Map());
@@ -105,7 +108,7 @@ describe.each([...kernelModels, toyModel])('the kernel model $name', (model) => 
       expect([...techniques, 'all']).toContain(definitions[name].bound ?? name);
   });
 
-  it('stays within its own bounds', () => {
+  inTurn('stays within its own bounds', () => {
     const { verdict, outputs } = judgeOutputs(problem, runKernelModel(model, problem), {
       arithmetic: judgedArithmetic(model, problem),
       premises: modelPremises(model),

@@ -7,9 +7,12 @@ import { emulate } from '../../src/emulate/index.js';
 import { decodeToFloat64, encodeFromFloat64, formats, round } from '../../src/formats/index.js';
 import { problemShape } from '../../src/problem/index.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 describe('the naive kernel in fp32', () => {
-  it('is attention, within the bounds of a correct kernel', async () => {
+  inTurn('is attention, within the bounds of a correct kernel', async () => {
     await fc.assert(
       fc.asyncProperty(
         attentionProblem({

@@ -23,7 +23,10 @@ import {
 } from '../../src/audit/index.js';
 import { emulate } from '../../src/emulate/index.js';
 import { scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { toyModel } from './toy-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const models = [...kernelModels, toyModel];
 const problemOf = (format: 'bf16' | 'fp32') =>
@@ -100,7 +103,7 @@ describe('a kernel that one entry adds', () => {
     ]);
   });
 
-  it('obeys the laws that it promises, in its other settings too', async () => {
+  inTurn('obeys the laws that it promises, in its other settings too', async () => {
     const { kernel, promises } = modelPromises(toyModel);
     expect(Object.keys(promises.configurations!)).toEqual(['blockKeys=1', 'blockKeys=64']);
     const result = await checkKernel(kernel, promises, { runs: scaled(1), seed: testSeed });

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Problem, Window } from '../../src/problem/index.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { runFa4, runVariant, scoredProblem, wavyProblem } from './variants-problems.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Where all scores are 0, exp of the LSE is the number of keys that a query sees. */
 function seenKeys(problem: Problem, variant: string): number[] {
@@ -79,7 +82,7 @@ describe('a limit that is off by one', () => {
     String(expectedKeys(masks, shift)) !== String(right(masks));
 
   // TEST_SEED draws some of those that change what is seen, and some of the others.
-  it.each(sampled(shifted.filter(isVisible), 5))(
+  inTurn.each(sampled(shifted.filter(isVisible), 5))(
     'lets every query see what the shifted limit says: $id of $masks',
     ({ id, masks, shift }) => {
       const problem = scoredProblem({ queries, keys, vDim: 1 }, masks);
@@ -87,7 +90,7 @@ describe('a limit that is off by one', () => {
     },
   );
 
-  it.each(
+  inTurn.each(
     sampled(
       shifted.filter((one) => !isVisible(one)),
       2,

@@ -4,6 +4,9 @@ import { attentionProblem } from '../../properties/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { runFa4, runVariant, scoredProblem, wavyProblem } from './variants-problems.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** 256 keys of which the first 128, visited last, score `growth` times the query and the rest 0. */
 const growing = (
@@ -127,7 +130,7 @@ describe('alpha-of-other-stage', () => {
       (key) => (key < 128 ? 0 : 1),
     );
 
-  it("multiplies each tile's output by the other's factor, and no row sum", () => {
+  inTurn("multiplies each tile's output by the other's factor, and no row sum", () => {
     const kernel = runFa4(problem(256));
     const variant = runVariant('alpha-of-other-stage', problem(256));
     expect(variant.bits.lse).toEqual(kernel.bits.lse);

@@ -4,7 +4,10 @@ import { createFa4Forward, findKernelModel, kernelVariants } from '../../kernels
 import { attentionProblem } from '../../properties/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { runFa4, runVariant, scoredProblem, wavyProblem } from './variants-problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const prepare = (settings: Readonly<Record<string, string>>, format: 'bf16' | 'e4m3' = 'bf16') =>
   findKernelModel('fa4').prepare(
@@ -110,7 +113,7 @@ describe('the forward step by step', () => {
     }
   });
 
-  it('has tiles that do not depend on the order in which they are run', () => {
+  inTurn('has tiles that do not depend on the order in which they are run', () => {
     const problem = wavyProblem([2, 1, 130, 140], { causal: true });
     for (const variant of ['none', 'alpha-of-other-stage', 'stale-zero-max']) {
       const run = (order: readonly number[]) => {

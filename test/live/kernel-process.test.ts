@@ -3,6 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startKernelProcess, type KernelRequest } from '../../src/live/kernel-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const request: KernelRequest = {
   problem: '/nowhere/problem.safetensors',
@@ -90,7 +93,7 @@ describe('the process protocol', () => {
     ],
     ['a very long line', "() => 'x'.repeat(1e6)", /^wrote a line that is not JSON: .{1,140}$/],
   ];
-  it.each(failures)('reports %s in one line', async (_, answer, reason) => {
+  inTurn.each(failures)('reports %s in one line', async (_, answer, reason) => {
     const live = await kernel(answer);
     const result = await live.request(request);
     await live.close();

@@ -14,6 +14,9 @@ import { expectedProduct, runGemm, without, type Change } from './gemm-program.j
 import { data, fragment, look, meet, runProgram, words } from './launch.js';
 import { delayLists } from './schedules.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** A GEMM whose results alone are looked at. */
 const gemm =
@@ -40,7 +43,7 @@ const talk =
   };
 
 describe('exploration of schedules', () => {
-  it('comes to one result of a correct pipeline, without any look at its races', () => {
+  inTurn('comes to one result of a correct pipeline, without any look at its races', () => {
     const all = explore(gemm(), { delays: 1 });
     expect(all).toMatchObject({ isExhausted: true, firstDifference: null, findings: [] });
     expect(all.results.map(({ value }) => value)).toEqual([expectedProduct.join()]);

@@ -5,6 +5,9 @@ import { randomValues } from '../../properties/problems/values.js';
 import { doubleDoubleFromSum } from '../../src/arith/index.js';
 import { loadMpfr } from './mpfr.js';
 import { scaled, testSeed } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const mpfr = await loadMpfr();
 
@@ -45,7 +48,7 @@ describe('ln of an fp64 number', () => {
   });
 });
 
-it('double-double 2^y errs by at most 2^-100 of it, its fraction in [0.98, 2.03)', () => {
+inTurn('double-double 2^y errs by at most 2^-100 of it, its fraction in [0.98, 2.03)', () => {
   const random = randomValues(testSeed);
   let worst = 0;
   mpfr.withPrecision(300, (arena) => {

@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const script = fileURLToPath(new URL('../../scripts/summarize-tests.mjs', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-summary-'));
@@ -28,7 +31,7 @@ function summarize(files: readonly (readonly [Status, readonly Status[]])[], suc
 }
 
 describe('the summary of a test run', () => {
-  it.each([
+  inTurn.each([
     ['passes', [['passed', ['passed', 'passed', 'skipped']]], true, '2 passed, 0 failed\n', 0],
     [
       'counts failures',

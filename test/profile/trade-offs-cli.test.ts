@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RequestError } from '../../src/request-error.js';
 import { runInProcess } from '../cli/run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const scratch = mkdtempSync(join(tmpdir(), 'flashproof-trade-offs-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -15,7 +18,7 @@ const run = async (...args: string[]) =>
 const tiny = ['--queries', '8', '--keys', '300', '--dim', '16', '--regime', 'normal-4'];
 
 describe('flashproof profile of a trade-off', () => {
-  it('prints the tables of rescale for the problems asked for', async () => {
+  inTurn('prints the tables of rescale for the problems asked for', async () => {
     const text = await run('rescale', ...tiny, '--format', 'fp16', '--seed', '11');
     expect(text).toMatch(/8 queries × 300 keys, head dimension 16, seed 11/);
     expect(text).toContain("FlashAttention-4's forward on sm_100");

@@ -34,6 +34,9 @@ import { resolveTradeOff } from '../../src/profile/trade-offs/trade-off-request.
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = { queries: 16, keys: 650, dim: 16, seed: 3 };
 const usual = { ...sizes, regimes: scoreRegimeNames };
@@ -154,7 +157,7 @@ describe('rescale, measured', () => {
     expect(headroom.rowSum).toBeCloseTo(128 - Math.log2(sizes.keys), 4);
   });
 
-  it.each(modelledFormats())('follows the maximum as the forward does, in %s', (format) => {
+  inTurn.each(modelledFormats())('follows the maximum as the forward does, in %s', (format) => {
     // TEST_SEED draws a third of the regimes.
     for (const regime of sampled(scoreRegimeNames, 4)) {
       const problem = scoreProblem(regime, { ...sizes, queries: 130, keys: 400, format, step: 4 });
@@ -176,7 +179,7 @@ describe('rescale, measured', () => {
     }
   });
 
-  it('reaches at least the sums that the forward ends with, whatever the format', () => {
+  inTurn('reaches at least the sums that the forward ends with, whatever the format', () => {
     for (const format of modelledFormats()) {
       const architecture = 'sm_100';
       const options = { ...request, formats: [format as 'bf16'], architecture } as const;
@@ -320,7 +323,7 @@ describe('what the notes say', () => {
 describe('profiles of trade-offs', () => {
   const options = { ...sizes, regimes: ['normal-4', 'steps-below'], formats: ['fp16', 'bf16'] };
 
-  it('of rescale: every regime in every format, summed up, the same each time', async () => {
+  inTurn('of rescale: every regime in every format, summed up, the same each time', async () => {
     const profile = await profileRescale(options);
     expect(profile.cases.map(({ format, regime }) => `${format} ${regime}`)).toEqual([
       ...['bf16 normal-4', 'bf16 steps-below', 'fp16 normal-4', 'fp16 steps-below'],

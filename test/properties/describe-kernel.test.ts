@@ -6,6 +6,9 @@ import { laws } from '../../properties/index.js';
 import { replayCommand, suiteSettings } from '../../properties/vitest/describe-attention-kernel.js';
 import { RequestError } from '../../src/request-error.js';
 import { builtDist } from '../setup/built-dist.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const file = 'test/properties/described/kernels.ts';
@@ -105,7 +108,7 @@ describe.skipIf(process.platform === 'win32')('describeAttentionKernel', () => {
     ]);
   });
 
-  it('replays the same failure by the command that it gives, and nothing else', () => {
+  inTurn('replays the same failure by the command that it gives, and nothing else', () => {
     const command = failure.split('\n').find((line) => line.startsWith('FLASHPROOF_SEED='))!;
     const { tests } = runSuites(command);
     const ran = tests.filter(({ status }) => status !== 'skipped');

@@ -20,8 +20,11 @@ import type { Tensor } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { randomValues } from '../../properties/problems/values.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem, tensor } from '../setup/problems.js';
 import { exactKernel } from './exact-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const random = randomValues(5);
 const problem = filledProblem(
@@ -37,13 +40,13 @@ const wrongLse = {
 };
 
 describe('toMatchAttention', () => {
-  it('passes the exact output, with its LSE, without it, and with null', () => {
+  inTurn('passes the exact output, with its LSE, without it, and with null', () => {
     expect(good).toMatchAttention(problem);
     expect({ out: good.out }).toMatchAttention(problem);
     expect({ out: good.out, lse: null }).toMatchAttention(problem);
   });
 
-  it('fails another problem’s output with the verdict and every finding', () => {
+  inTurn('fails another problem’s output with the verdict and every finding', () => {
     const attempt = () => expect(unmasked).toMatchAttention(problem);
     const { message } = matchAttention(problem, unmasked);
     expect(message).toMatch(/^FAIL: .*\n {2}[a-z-]+: /);
@@ -102,7 +105,7 @@ describe('toBeWithinBound', () => {
     return { format: 'fp64', shape: good.out.shape, data };
   }
 
-  it('passes every element up to its bound and none beyond', () => {
+  inTurn('passes every element up to its bound and none beyond', () => {
     for (const index of [0, 37, 319]) {
       expect(moved(0.99, index)).toBeWithinBound(problem);
       expect(moved(-0.99, index)).toBeWithinBound(problem);
@@ -191,7 +194,7 @@ describe('assertMatchesAttention', () => {
     expect(() => assertMatchesAttention(problem, { out: problem.k })).toThrow(RequestError);
   });
 
-  it('lets the exactly rounded answer of any problem pass', () => {
+  inTurn('lets the exactly rounded answer of any problem pass', () => {
     const arbitrary = attentionProblem({
       batch: { max: 1 },
       queries: { max: 8 },
@@ -215,7 +218,7 @@ describe('assertMatchesAttention', () => {
     expect(judged).toBeGreaterThan(numRuns / 2);
   });
 
-  it('catches one element that is off in any problem with room for it', () => {
+  inTurn('catches one element that is off in any problem with room for it', () => {
     const arbitrary = attentionProblem({
       batch: { max: 1 },
       queries: { max: 6 },

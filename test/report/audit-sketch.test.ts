@@ -5,6 +5,9 @@ import { renderAudit } from '../../src/report/text/audit.js';
 import { displayWidth } from '../../src/words/plain-text.js';
 import { formats, ulp } from '../../src/formats/index.js';
 import { judgedCases, reports } from './cases.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const [batch, heads, queries, vDim] = [1, 2, 100, 4];
 const elements = batch * heads * queries * vDim;
@@ -77,7 +80,7 @@ describe('the sketch of an audit', () => {
     expect(linesOf(sketch)).toEqual(['Sketch', '  nothing  every element is exact']);
   });
 
-  it('fits every width, and is there only where it is wanted', () => {
+  inTurn('fits every width, and is there only where it is wanted', () => {
     for (const sketch of [sketchOf({}), sketchOf({ 0: NaN, 4: 1e300, 9: 1e-300, 50: unit })])
       for (const [, of] of reports)
         for (const columns of [60, 61, 80, 100])

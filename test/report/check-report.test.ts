@@ -10,6 +10,9 @@ import { validateCheckReport } from '../../src/report/json/validate-report.js';
 import { quoteShellCommand, wrapShellCommand } from '../../src/report/layout/shell-words.js';
 import { renderCheck, renderCheckAnnotations } from '../../src/report/text/check.js';
 import { renderCheckJunit } from '../../src/report/junit/check-junit.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const one: Tensor = {
   format: 'bf16',
@@ -260,7 +263,7 @@ function readByShell(command: string): string[] {
 }
 
 describe.skipIf(process.platform === 'win32')('words for a shell', () => {
-  it('are read back as they were, on one line or wrapped', () => {
+  inTurn('are read back as they were, on one line or wrapped', () => {
     const word = fc.string({ unit: 'grapheme', maxLength: 12 }).map((s) => s.replaceAll('\0', ''));
     const awkward = fc.constantFrom(
       '',

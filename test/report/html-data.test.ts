@@ -15,7 +15,10 @@ import { gatherPlotData } from '../../src/report/html/index.js';
 import { createRowScatters } from '../../src/report/html/row-scatter-data.js';
 import { createUlpHistogram } from '../../src/report/html/ulp-histogram.js';
 import { scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import { filledProblem, pseudorandom, tensor } from '../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const bf16 = (shape: readonly number[], value: (i: number) => number): Tensor =>
   tensor('bf16', shape, value);
@@ -70,7 +73,7 @@ const sizes = fc.record({
 const damage = fc.record({ at: fc.nat(10_000), by: fc.double({ min: -2, max: 2, noNaN: true }) });
 
 describe("a page's data", () => {
-  test('says of maxima and counts what the audit says', () => {
+  inTurn('says of maxima and counts what the audit says', () => {
     fc.assert(
       fc.property(sizes, damage, (of, { at, by }) => {
         const elements = of.heads * of.queries * of.dim;
@@ -153,7 +156,7 @@ describe("a page's data", () => {
     for (const { rows } of createRowScatters(elements)) expect(rows).toBe(3);
   });
 
-  test('keeps the worst row of many, and says how many there were', () => {
+  inTurn('keeps the worst row of many, and says how many there were', () => {
     const of = { heads: 4, queries: 250, keys: 240, dim: 2, causal: true };
     const { elements, audit } = judged(problemOf(of), (value, i) => value + (i === 1600 ? 5 : 0));
     for (const { rows, points, groups } of createRowScatters(elements)) {

@@ -17,6 +17,7 @@ import { lazily } from '../../src/lazily.js';
 import { decadeDomain, decadeLabel, decades, octaveLabel } from '../../src/report/html/drawing.js';
 import { commandLines } from '../../src/report/html/provenance.js';
 import { sampled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import {
   comparedOutputs,
   comparedReport,
@@ -26,6 +27,8 @@ import {
   outOf,
   reports,
 } from './cases.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Elements of an output of any size whose bounds are made up: for the size and the form of a page. */
 function madeUpPlots(
@@ -214,15 +217,18 @@ function faults(html: string): string[] {
 }
 
 describe('an HTML report', () => {
-  test('has landmarks, headings, names and tables, and loads nothing, whatever was judged', async () => {
-    for (const [name, html] of await pages()) expect(faults(html), name).toEqual([]);
-    expect(faults(await renderHtml(full))).toEqual([]);
-    const sideBySide = pageOf(comparedReport, { compared: comparedOutputs });
-    expect(faults(await renderHtml(sideBySide))).toEqual([]);
-    expect(faults(await renderHtml(pageOf(withTechniques, { plots: null })))).toEqual([]);
-  });
+  inTurn(
+    'has landmarks, headings, names and tables, and loads nothing, whatever was judged',
+    async () => {
+      for (const [name, html] of await pages()) expect(faults(html), name).toEqual([]);
+      expect(faults(await renderHtml(full))).toEqual([]);
+      const sideBySide = pageOf(comparedReport, { compared: comparedOutputs });
+      expect(faults(await renderHtml(sideBySide))).toEqual([]);
+      expect(faults(await renderHtml(pageOf(withTechniques, { plots: null })))).toEqual([]);
+    },
+  );
 
-  test('draws outputs that are empty, have a single element, or many heads', async () => {
+  inTurn('draws outputs that are empty, have a single element, or many heads', async () => {
     const shapes = [
       { heads: 1, queries: 0, columns: 8 },
       { heads: 1, queries: 1, columns: 1 },
@@ -338,7 +344,7 @@ describe('an HTML report', () => {
     );
   });
 
-  test('stays small for an output of [8, 4096, 128]', async () => {
+  inTurn('stays small for an output of [8, 4096, 128]', async () => {
     const shape = { heads: 8, queries: 4096, columns: 128 };
     const large = madeUpPlots(shape);
     // All heads in one map are as large as one head.

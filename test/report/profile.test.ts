@@ -23,6 +23,9 @@ import {
 import { alignColumns } from '../../src/report/layout/table.js';
 import { linearPanel, logarithmicPanel } from '../../src/profile/techniques/plots.js';
 import { anyBits, float32 } from '../profile/random-results.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const finite = fc.double({ noNaN: true, min: -1e300, max: 1e300 });
 
@@ -120,7 +123,7 @@ it('an unknown name of any length is refused in a short line', () => {
 
 describe('every profile', () => {
   const ranges = { from: -1, to: -0.9999 };
-  it.each(['exp2', 'range-reduction', 'split', 'rcp', 'log2', 'rsqrt', 'p-round'])(
+  inTurn.each(['exp2', 'range-reduction', 'split', 'rcp', 'log2', 'rsqrt', 'p-round'])(
     'is text of 80 columns: %s',
     async (name) => {
       const isPositive = !['exp2', 'range-reduction', 'split'].includes(name);

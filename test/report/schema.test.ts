@@ -6,6 +6,9 @@ import { formats } from '../../src/formats/index.js';
 import { validateReport } from '../../src/report/json/validate-report.js';
 import { RequestError } from '../../src/request-error.js';
 import { withOutput, executionFailure, judgedCases, reports } from './cases.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
@@ -154,7 +157,7 @@ describe('the schema', () => {
       }
   });
 
-  test('rejects values of the wrong type at every place, and names the place', async () => {
+  inTurn('rejects values of the wrong type at every place, and names the place', async () => {
     const wrong: Json[] = [[7], 'nonsense', -0.5, true, { a: 1 }];
     const type = (of: Json) => (Array.isArray(of) ? 'array' : typeof of);
     // Places that hold more than one type: numbers of either sign that may be "NaN", and texts that
@@ -236,7 +239,7 @@ describe('the schema', () => {
   });
 });
 
-test('ajv is loaded by the first validation and not before', async () => {
+inTurn('ajv is loaded by the first validation and not before', async () => {
   const loaded: string[] = [];
   vi.resetModules();
   vi.doMock('ajv/dist/2020.js', async (original) => {

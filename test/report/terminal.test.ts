@@ -8,6 +8,7 @@ import { renderAudit, type AuditRenderOptions } from '../../src/report/text/audi
 import { displayWidth } from '../../src/words/plain-text.js';
 import { testWords } from '../../src/report/text/test-words.js';
 import { sampled, scaled } from '../setup/effort.js';
+import { turns } from '../setup/turns.js';
 import {
   executionFailure,
   judgedCases,
@@ -16,6 +17,8 @@ import {
   reports as allReports,
   structureIn,
 } from './cases.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The reports of one output each; those of several, and of parts, have tests of their own. */
 const reports = allReports.filter(
@@ -77,7 +80,7 @@ function withHostileNames(report: AuditReport): AuditReport {
 }
 
 describe.each(reports)('%s on a terminal', (_, report) => {
-  test.each(forms)('fits every width from 60 columns on (%s)', (_form, render) => {
+  inTurn.each(forms)('fits every width from 60 columns on (%s)', (_form, render) => {
     const tooWide = (given: AuditReport, columns: number) =>
       render(given, { columns })
         .split('\n')
@@ -132,7 +135,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i])).toBe(true));
   });
 
-  test.each(forms)(
+  inTurn.each(forms)(
     'has colours only when asked, the same text either way (%s)',
     (_form, render) => {
       for (const columns of [60, 80, 140]) {
@@ -278,7 +281,7 @@ describe('the terminal report', () => {
     }
   });
 
-  test('fits its width whatever the numbers are', () => {
+  inTurn('fits its width whatever the numbers are', () => {
     const extreme = fc.constantFrom(NaN, Infinity, -1.2345e-300, 1.2345e300, 5e-324, 99999.5, 0);
     const measured = fc.oneof(fc.double(), extreme);
     // No typed array has more elements.

@@ -4,6 +4,9 @@ import { displayWidth, plainText } from '../../src/words/plain-text.js';
 import { formatCosine, formatPowerOfTwo, formatShare, shareUsed } from '../../src/words/numbers.js';
 import { layoutTable } from '../../src/report/layout/table.js';
 import { wrapText } from '../../src/report/layout/wrap-text.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 describe('plain text', () => {
   test('leaves what can be shown and writes the rest as code points', () => {
@@ -13,7 +16,7 @@ describe('plain text', () => {
     );
   });
 
-  test('never holds a character that acts, whatever it is made of', () => {
+  inTurn('never holds a character that acts, whatever it is made of', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(plainText(text)).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);

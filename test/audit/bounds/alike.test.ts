@@ -9,7 +9,10 @@ import {
 import { RowErrors } from '../../../src/audit/bounds/technique-bound.js';
 import { formats, round, ulp } from '../../../src/formats/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { preciseOracle } from './violations.js';
+
+const inTurn = turns(import.meta.url);
 
 describe.each(['bf16', 'fp16', 'e4m3', 'e5m2'] as const)('bins of %s weights', (name) => {
   const format = formats[name];
@@ -37,7 +40,7 @@ describe.each(['bf16', 'fp16', 'e4m3', 'e5m2'] as const)('bins of %s weights', (
   }
 
   // Equal weights, and some widths that TEST_SEED draws.
-  it.each([0, ...sampled([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2.5], 3)])(
+  inTurn.each([0, ...sampled([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2.5], 3)])(
     'admit what a cluster of weights adds up to that is %f ulps wide',
     (width) => {
       const { found, counted } = spreadOf(width, 48, 2000);

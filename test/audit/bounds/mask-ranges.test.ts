@@ -14,7 +14,10 @@ import { normalProblem } from '../../../src/bench/normal-problem.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import { problemMask, problemShape, type Mask, type Problem } from '../../../src/problem/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { gatheredRow, scatteredMask } from '../../setup/scattered-masks.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = { heads: 2, seqlen: 200, dim: 8 };
 
@@ -100,7 +103,7 @@ describe('bounds under a mask of several ranges a row', () => {
     ['bf16', { scale: 0 }],
     ['bf16', { scale: 3000 }],
   ] as const;
-  it.each(sampled(kinds, 2))(
+  inTurn.each(sampled(kinds, 2))(
     'of any kernel are those of the keys gathered: %s, %o',
     (format, settings) => {
       const problem = problemOf(format, settings);

@@ -2,8 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { singleHead } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
 import { judgedFa4, judgedNaive } from './judged-kernels.js';
 import { boundViolations } from './violations.js';
+
+const inTurn = turns(import.meta.url);
 
 /** One query and one dimension: scores are q·k·scale. */
 function scalarProblem(
@@ -18,7 +21,7 @@ function scalarProblem(
 }
 
 describe('bounds hold in corners that random problems seldom meet', () => {
-  it('subnormal weights, which are aligned as if they were normal', () => {
+  inTurn('subnormal weights, which are aligned as if they were normal', () => {
     // Key 0, in the block visited last: a small product whose exponent counts as 2^-14 · 2^15.
     const keys = Array.from({ length: 64 }, (_, key) => key);
     for (let i = 0; i < 40; i++) {

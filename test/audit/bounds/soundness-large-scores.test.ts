@@ -14,6 +14,9 @@ import { encode } from '../damage.js';
 import { roundingKernel } from '../rounding-kernel.js';
 import { judgedFa4, judgedNaive } from './judged-kernels.js';
 import { configurations, expectSound } from './random-problems.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** A seeded generator of numbers that are nearly normal. */
 function normals(seed: number): () => number {
@@ -86,20 +89,28 @@ describe.each([
   ['bf16', 2 ** 30],
   ['fp16', 2 ** 12],
 ] as const)('%s scores of a standard deviation up to %d', (format, largest) => {
-  it("keep FlashAttention-4's forward within its bounds, and any kernel's", () => {
-    const all = problems(format, largest);
-    expectSound('soundness-large-scores', 0.1, all, configurations, judgedFa4);
-  }, 7_200_000);
+  inTurn(
+    "keep FlashAttention-4's forward within its bounds, and any kernel's",
+    () => {
+      const all = problems(format, largest);
+      expectSound('soundness-large-scores', 0.1, all, configurations, judgedFa4);
+    },
+    7_200_000,
+  );
 
-  it('keep textbook attention within its bounds', () => {
-    const models = fc.constantFrom('naive-fp32' as const, 'naive-input' as const);
-    const all = problems(format, format === 'fp16' ? 2 ** 6 : largest);
-    expectSound('soundness-large-scores', 0.1, all, models, judgedNaive);
-  }, 7_200_000);
+  inTurn(
+    'keep textbook attention within its bounds',
+    () => {
+      const models = fc.constantFrom('naive-fp32' as const, 'naive-input' as const);
+      const all = problems(format, format === 'fp16' ? 2 ** 6 : largest);
+      expectSound('soundness-large-scores', 0.1, all, models, judgedNaive);
+    },
+    7_200_000,
+  );
 });
 
 describe('large scores are judged', () => {
-  it.each([1e4, 2.3e4, 2 ** 19])('of a standard deviation of %d', (deviation) => {
+  inTurn.each([1e4, 2.3e4, 2 ** 19])('of a standard deviation of %d', (deviation) => {
     const problem = largeScores({
       format: 'bf16',
       queries: 48,

@@ -4,9 +4,12 @@ import type { Fa4Configuration } from '../../../kernels/index.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { encode } from '../damage.js';
 import { judgedFa4 } from './judged-kernels.js';
 import { boundViolations } from './violations.js';
+
+const inTurn = turns(import.meta.url);
 
 const count = fromEnvironment('WRONG_MAXIMA', scaled(50));
 
@@ -54,21 +57,24 @@ function withWrongMaxima(format: FormatName, seed: number): Posed {
 }
 
 describe.each(['e5m2', 'e4m3', 'fp16'] as const)('%s scores that are off by octaves', (format) => {
-  it("keep FlashAttention-4's forward within its bounds, technique by technique and in all", () => {
-    let checked = 0;
-    for (let seed = testSeed; seed < testSeed + count; seed++) {
-      const { problem, configuration } = withWrongMaxima(format, seed);
-      const found = boundViolations(problem, judgedFa4(problem, configuration));
-      const again = `TEST_SEED=${seed} WRONG_MAXIMA=1, as ${JSON.stringify(configuration)}`;
-      expect(found.violations, again).toEqual([]);
-      checked += found.checked;
-    }
-    expect(checked).toBeGreaterThan(10 * count);
-  });
+  inTurn(
+    "keep FlashAttention-4's forward within its bounds, technique by technique and in all",
+    () => {
+      let checked = 0;
+      for (let seed = testSeed; seed < testSeed + count; seed++) {
+        const { problem, configuration } = withWrongMaxima(format, seed);
+        const found = boundViolations(problem, judgedFa4(problem, configuration));
+        const again = `TEST_SEED=${seed} WRONG_MAXIMA=1, as ${JSON.stringify(configuration)}`;
+        expect(found.violations, again).toEqual([]);
+        checked += found.checked;
+      }
+      expect(checked).toBeGreaterThan(10 * count);
+    },
+  );
 });
 
 describe('e5m2 weights that are all off by octaves, m·c being rounded', () => {
-  it('saturate or underflow within the bounds', () => {
+  inTurn('saturate or underflow within the bounds', () => {
     for (let seed = testSeed; seed < testSeed + count; seed++) {
       const random = randomValues(seed);
       const significand = () => 1 + random.integer(1, 3) / 4;

@@ -9,8 +9,11 @@ import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem, Window } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { filledProblem } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
 import { keepBounds, type KeptBounds } from './kept-bounds.js';
 import { preciseOracle } from './violations.js';
+
+const inTurn = turns(import.meta.url);
 
 const noPolynomial = { frequency: 0, reserve: 4, startFragment: 0, degree: 3 } as const;
 const allPolynomial = { frequency: 32, reserve: 32, startFragment: 0, degree: 3 } as const;
@@ -249,7 +252,7 @@ describe("the row's finish", () => {
 
 describe('symmetries', () => {
   // Further down the smallest numbers of fp32, which do not scale, are part of them.
-  it.each([-20, -3, 1, 40])(
+  inTurn.each([-20, -3, 1, 40])(
     'V times 2^%i multiplies every bound of the output by that',
     (power) => {
       const factor = 2 ** power;
@@ -342,7 +345,7 @@ describe('the total', () => {
     out.total.forEach((x, i) => expect(Number.isNaN(x)).toBe(isSpecial(Math.floor(i / 16))));
   });
 
-  it('is infinite where weights, scores or sums may leave their range', () => {
+  inTurn('is infinite where weights, scores or sums may leave their range', () => {
     const huge = problemOf({ ...oneHead, keys: 20 }, { v: () => 2 ** 126 });
     expect(least(boundsOf(huge).out.total)).toBe(Infinity);
     expect(most(boundsOf(huge).lse.total)).toBeLessThan(1e-3);

@@ -7,7 +7,10 @@ import {
   type TightnessPart,
 } from './measure-tightness.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { tightnessRegimes, type HeadShape, type TightnessRegime } from './tightness-regimes.js';
+
+const inTurn = turns(import.meta.url);
 
 /** All regimes, shapes and their tables, printed, with TIGHTNESS=all; else some regimes by TEST_SEED, small. */
 const printsAll = process.env['TIGHTNESS'] === 'all';
@@ -102,7 +105,7 @@ function expectAims(regime: TightnessRegime, results: readonly Tightness[]): voi
 }
 
 describe('bounds of the forward', () => {
-  it.each(printsAll ? regimeNames : sampled(regimeNames, 6))(
+  inTurn.each(printsAll ? regimeNames : sampled(regimeNames, 6))(
     'are near what it errs by: %s',
     (regime) => {
       const results = measure(regime);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { attentionOracle } from '../../../oracles/index.js';
 import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
 import { anyKernelArithmetic, auditAccuracy, judgeOutputs } from '../../../src/audit/index.js';
@@ -6,8 +6,11 @@ import type { FormatName } from '../../../src/formats/index.js';
 import { judgeOutputs as judgeBounds } from '../bounds/violations.js';
 import { decode } from '../damage.js';
 import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { hostileFeatures, hostileProblem, type HostileFeature } from './hostile-problem.js';
 import { liberalKernel, type Liberties } from './liberal-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const problems = fromEnvironment('HOSTILE_PROBLEMS', scaled(1));
 
@@ -37,7 +40,7 @@ function someFeatures(random: RandomValues, first: HostileFeature): HostileFeatu
 }
 
 describe.each(hostileFeatures)('a correct kernel on a hostile problem with %s', (feature) => {
-  it.each(Array.from({ length: problems }, (_, i) => i))(
+  inTurn.each(Array.from({ length: problems }, (_, i) => i))(
     'is within its bounds, and no test is alarmed: %d',
     (index) => {
       const random = randomValues(testSeed + 1000 * index + hostileFeatures.indexOf(feature));

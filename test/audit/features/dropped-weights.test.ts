@@ -9,8 +9,11 @@ import { formats, round, type FormatName } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { featureKernel } from '../../kernels/features/index.js';
 import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { scoredKeys, singleHead } from '../../setup/problems.js';
 import { encode } from '../damage.js';
+
+const inTurn = turns(import.meta.url);
 
 const problems = fromEnvironment('DROPPED_PROBLEMS', scaled(20));
 
@@ -76,7 +79,7 @@ describe('no test is alarmed where dropout keeps small weights of P in 8 bits', 
       expect(findingsOf(problem, outputsOf(problem, 32, splits))).toEqual([]);
   });
 
-  it.each(['e4m3', 'e5m2'] as const)('in random rows, %s', (format) => {
+  inTurn.each(['e4m3', 'e5m2'] as const)('in random rows, %s', (format) => {
     const random = randomValues(testSeed + 41);
     for (let i = 0; i < problems; i++) {
       const problem = lightRows(format, random);

@@ -7,6 +7,9 @@ import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { keepBounds } from '../bounds/kept-bounds.js';
 import { filledProblem, tensor } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const frame = { heads: 2, queries: 40, keys: 150, dim: 16, vDim: 8 };
 const whole = [1, 2, 40, 150];
@@ -33,7 +36,7 @@ function boundsOf(problem: Problem) {
 }
 
 describe.each(['bf16', 'fp32'] as const)('bounds of %s', (format) => {
-  it.each(Object.entries(idle))('with %s are those without', (name, feature) => {
+  inTurn.each(Object.entries(idle))('with %s are those without', (name, feature) => {
     // A sink is one more addition to the row sum, whatever its weight.
     const part = name === 'a sink far below' ? 1 / 150 : 1e-3;
     const plain = plainProblem(format);

@@ -1,10 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { auditOutputs, type Audit, type JudgedElements } from '../../../src/audit/index.js';
 import { attentionOracle } from '../../../oracles/index.js';
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const frame = { heads: 2, kvHeads: 1, queries: 140, keys: 140, dim: 8 };
 const uniform = uniformNumbers(testSeed);
@@ -82,7 +85,7 @@ const problems: Readonly<Record<string, Partial<Problem>>> = {
 
 describe('an audit in parts', () => {
   for (const [name, features] of Object.entries(problems))
-    it(`finds what an audit of the whole finds: ${name}`, () => {
+    inTurn(`finds what an audit of the whole finds: ${name}`, () => {
       const problem = filledProblem(frame, normal, features);
       const right = () => 1;
       const divided = run(problem, right, 1);
@@ -90,7 +93,7 @@ describe('an audit in parts', () => {
       expectSame(divided, run(problem, right));
     });
 
-  it('finds the same faults in the same places', () => {
+  inTurn('finds the same faults in the same places', () => {
     const problem = filledProblem(frame, normal, { causal: true });
     // The second head, from a row within a tile on.
     const wrong = (row: number) => (row >= 220 ? 1.03 : 1);

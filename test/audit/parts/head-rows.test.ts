@@ -9,7 +9,10 @@ import {
   type ProblemFeatures,
 } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { filledProblem, tensor, uniformNumbers } from '../../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const [batch, heads, kvHeads, queries, keys] = [2, 4, 2, 23, 31];
 
@@ -121,7 +124,7 @@ function expectSameRows(problem: Problem, first: number, rows: number): void {
 
 describe('rows of one head as a problem of their own', () => {
   for (const [name, features] of Object.entries(cases))
-    it(`see what they saw, with ${name}`, () => {
+    inTurn(`see what they saw, with ${name}`, () => {
       const frame = { batch, heads, kvHeads, queries, keys, dim: 4 };
       const problem = filledProblem(frame, normal, features);
       expectSameRows(problem, 0, queries);

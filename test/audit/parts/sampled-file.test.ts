@@ -15,7 +15,10 @@ import { openTensorFile, problemOutline, writeSafetensors } from '../../../src/i
 import { sampleFile } from '../../../src/jobs/index.js';
 import { readShared, shareProblem } from '../../../src/jobs/parts/part-source.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { filledProblem, uniformNumbers } from '../../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const frame = { heads: 4, kvHeads: 2, queries: 150, keys: 170, dim: 8 };
 const uniform = uniformNumbers(testSeed);
@@ -92,21 +95,24 @@ describe('a sample of rows of a problem in a file', () => {
     return { found, expected: auditOutputs(inMemory.problem, inMemory.outputs, { partEffort: 1 }) };
   };
 
-  it('is judged as one in memory, and no more of it is read than its parts', async () => {
+  inTurn('is judged as one in memory, and no more of it is read than its parts', async () => {
     const { found, expected } = await both(1);
     expect(expected.verdict.pass).toBe(true);
     expect(found).toEqual(expected);
   });
 
-  it('fails as one in memory does, for a cause that is looked for in the failing head', async () => {
-    const { found, expected } = await both(1.125);
-    const { verdict } = expected;
-    expect(verdict.pass).toBe(false);
-    expect(found.outputs).toEqual(expected.outputs);
-    expect(found.verdict.findings).toEqual(verdict.findings);
-    expect(found.verdict.diagnosis!.id).toBe(verdict.diagnosis!.id);
-    expect(found.verdict.sentence).toContain('taking batch 0, head 2 alone,');
-  });
+  inTurn(
+    'fails as one in memory does, for a cause that is looked for in the failing head',
+    async () => {
+      const { found, expected } = await both(1.125);
+      const { verdict } = expected;
+      expect(verdict.pass).toBe(false);
+      expect(found.outputs).toEqual(expected.outputs);
+      expect(found.verdict.findings).toEqual(verdict.findings);
+      expect(found.verdict.diagnosis!.id).toBe(verdict.diagnosis!.id);
+      expect(found.verdict.sentence).toContain('taking batch 0, head 2 alone,');
+    },
+  );
 
   it('is read whole where it has more than q, k and v', async () => {
     const { q, k, v } = problem;

@@ -12,7 +12,10 @@ import { yardstickAttention } from '../../../kernels/index.js';
 import { encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import { problemShape, quantities } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { filledProblem, uniformNumbers } from '../../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const frame = { heads: 2, queries: 400, keys: 300, dim: 8 };
 const uniform = uniformNumbers(testSeed);
@@ -37,7 +40,7 @@ function structureOf({ outputs }: Judgement) {
 }
 
 describe('statistics of some of the sampled rows', () => {
-  it('are those of an audit of these rows alone, in the places of the whole problem', () => {
+  inTurn('are those of an audit of these rows alone, in the places of the whole problem', () => {
     const thin = judgeOutputs(sampled.problem, sampled.outputs, {
       ...options,
       thinning,
@@ -63,7 +66,7 @@ describe('statistics of some of the sampled rows', () => {
     });
   });
 
-  it('leave every exact value, bound and error as it is', () => {
+  inTurn('leave every exact value, bound and error as it is', () => {
     const judge = (some: object) =>
       auditOutputs(sampled.problem, sampled.outputs, { ...options, partEffort: 1, ...some });
     const [thin, whole] = [judge({ thinning }), judge({})];

@@ -2,6 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { chooseRows, defaultRows, type RowSample } from '../../../src/audit/index.js';
 import { problemShape, type Problem, type Tensor } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 function zeros(shape: readonly number[]): Tensor {
   const count = shape.reduce((product, size) => product * size, 1);
@@ -137,7 +140,7 @@ describe('the stated probability that a fault is seen', () => {
     expect(stated).toBeGreaterThan(0.01);
   });
 
-  it('is that of a fault in 1 % of the rows, spread over heads', () => {
+  inTurn('is that of a fault in 1 % of the rows, spread over heads', () => {
     const problem = shaped(2, 512);
     const fault = oddsOf(choose(problem, 120, 1), /^1 % of the rows/);
     expect(fault.rows).toBe(10);

@@ -13,7 +13,10 @@ import { validateReport } from '../../../src/report/json/index.js';
 import { renderJunit } from '../../../src/report/junit/index.js';
 import { renderAudit } from '../../../src/report/text/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { filledProblem, uniformNumbers } from '../../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const [heads, queries, keys, dim] = [2, 192, 192, 8];
 const rowCount = heads * queries;
@@ -63,7 +66,7 @@ function request(outputs: KernelOutputs, rows: number | 'all', seed: number): Au
 }
 
 describe('an audit of a sample of rows', () => {
-  it('gives each row the bounds and errors that an audit of all rows gives it', () => {
+  inTurn('gives each row the bounds and errors that an audit of all rows gives it', () => {
     const outputs = outputsOf();
     const sampled = sampleRows(causal, outputs, { rows: 80, seed: testSeed })!;
     const bounds: Record<'whole' | 'part', Float64Array> = {
@@ -114,7 +117,7 @@ describe('an audit of a sample of rows', () => {
     expect(report.verdict.sentence).not.toContain('sampled');
   });
 
-  it('fails a fault of a whole head, tile or band, at rows by their own numbers', async () => {
+  inTurn('fails a fault of a whole head, tile or band, at rows by their own numbers', async () => {
     const faults: Readonly<Record<string, (head: number, query: number) => boolean>> = {
       head: (head) => head === 1,
       tile: (head, query) => head === 1 && query >= 64 && query < 128,
@@ -135,7 +138,7 @@ describe('an audit of a sample of rows', () => {
     }
   });
 
-  it('fails a fault in single rows exactly where one of them is in the sample', () => {
+  inTurn('fails a fault in single rows exactly where one of them is in the sample', () => {
     const inner = outputsOf((row) => (row === 250 || row === 37 ? 1.5 : 1));
     for (let seed = testSeed; seed < testSeed + 6; seed++) {
       const { problem, outputs: own } = sampleRows(causal, inner, { rows: 160, seed })!;

@@ -6,7 +6,10 @@ import { conversions, convertPacked, convertPair } from '../../../src/hardware/i
 import type { ConversionName, PairConversionName } from '../../../src/hardware/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { fromFp8PairNames, fromHalfPairNames, pairNames } from './captures.js';
+
+const inTurn = turns(import.meta.url);
 
 const names = Object.keys(conversions) as ConversionName[];
 const float32Bits = fc.oneof(
@@ -178,7 +181,7 @@ const narrowing = [...pairNames, ...fromHalfPairNames];
 describe.each(narrowing)('%s', (name) => {
   const { source, destination, evaluate, overflow } = conversions[name];
 
-  it('leaves every number of the destination as it is', () => {
+  inTurn('leaves every number of the destination as it is', () => {
     const leaves = (pattern: number): boolean => {
       const value = decode(formats[destination], pattern);
       if (Number.isNaN(value)) return true;
@@ -190,7 +193,7 @@ describe.each(narrowing)('%s', (name) => {
 });
 
 describe('conversions after one another', () => {
-  it.each([
+  inTurn.each([
     ['cvt.f32.f16', 'cvt.rn.f16x2.f32'],
     ['cvt.f32.f16', 'cvt.rz.f16x2.f32'],
     ['cvt.f32.bf16', 'cvt.rn.bf16x2.f32'],

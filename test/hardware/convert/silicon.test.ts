@@ -24,6 +24,9 @@ import {
   wideningTable,
 } from './captures.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What the model gives otherwise than silicon, worded for the failure: of each result in order. */
 function differences(model: (index: number) => number, captured: ArrayLike<number>): string[] {
@@ -80,11 +83,11 @@ describe.each(pairNames)('%s on an H200', (name) => {
     blocks: comparedBlocks(formats[destination]),
   };
 
-  it('is matched in WebAssembly, on whole blocks of inputs', () => {
+  inTurn('is matched in WebAssembly, on whole blocks of inputs', () => {
     expect(blocksUnlikeSilicon(comparison)).toEqual([]);
   });
 
-  it('is matched on four drawn blocks, its WebAssembly at inputs of every block', () => {
+  inTurn('is matched on four drawn blocks, its WebAssembly at inputs of every block', () => {
     expect(definitionUnlikeSilicon(comparison, 4)).toEqual([]);
   });
 
@@ -113,7 +116,7 @@ describe('both lanes on an H200, at every exponent of both signs', () => {
     expect(first.filter((bits, i) => bits === second[i])).toHaveLength(0);
   });
 
-  it.each(pairNames)('%s is matched', (name) => {
+  inTurn.each(pairNames)('%s is matched', (name) => {
     const model = (i: number): number => convertPair(name, first[i], second[i]);
     expect(differences(model, results.get(name)!)).toEqual([]);
   });

@@ -3,6 +3,9 @@ import { createSpecialFunctionArrays, specialFunctions } from '../../../src/hard
 import { blocksUnlikeSilicon, definitionUnlikeSilicon, hex } from '../silicon-blocks.js';
 import { edges, fingerprint, fp32Names, halfNames, halfTable, pairs } from './captures.js';
 import type { Pair } from './captures.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What the model gives otherwise than silicon, worded for the failure. */
 function differences(evaluate: (bits: number) => number, captured: readonly Pair[]): string[] {
@@ -51,11 +54,11 @@ describe.each(fp32Names)('%s', (name) => {
     expect(differences(evaluate, edges(name))).toEqual([]);
   });
 
-  test('equals silicon in WebAssembly, on whole blocks of inputs', () => {
+  inTurn('equals silicon in WebAssembly, on whole blocks of inputs', () => {
     expect(blocksUnlikeSilicon(comparison)).toEqual([]);
   });
 
-  test('equals silicon on two drawn blocks, its WebAssembly at inputs of every block', () => {
+  inTurn('equals silicon on two drawn blocks, its WebAssembly at inputs of every block', () => {
     expect(definitionUnlikeSilicon(comparison, 2)).toEqual([]);
   });
 });

@@ -10,6 +10,9 @@ import {
   splitEdges,
 } from './captures.js';
 import { compareDefinition, compareTiles } from './executions.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const edges = readEdges();
 const total = edges.flat().reduce((sum, { d }) => sum + d.length, 0);
@@ -25,7 +28,7 @@ describe.each(indexed)('$name on an H200, operands at the edges', ({ index, ...i
   const results = executions.reduce((sum, { d }) => sum + d.length, 0);
   const arithmetic = arithmeticOf(instruction);
 
-  it('gives every captured result by definition', () => {
+  inTurn('gives every captured result by definition', () => {
     expect(arithmetic.evidence).toBe('silicon');
     const expected = { compared: results, different: 0 };
     expect(compareDefinition(instruction, executions)).toEqual(expected);

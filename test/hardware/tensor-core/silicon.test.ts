@@ -14,6 +14,9 @@ import {
   readCapture,
 } from './captures.js';
 import { compareDefinition, compareTiles } from './executions.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 describe.each(capturedInstructions)('$name on an H200', (instruction) => {
   const executions = readCapture(instruction);
@@ -24,7 +27,7 @@ describe.each(capturedInstructions)('$name on an H200', (instruction) => {
     expect(results).toBe(128 * columns * instruction.rows);
   });
 
-  it('gives every captured result by definition', () => {
+  inTurn('gives every captured result by definition', () => {
     expect(compareDefinition(instruction, executions)).toEqual({ compared: results, different: 0 });
   });
 

@@ -17,6 +17,9 @@ import { RequestError } from '../../../src/request-error.js';
 import { exactFusedSum } from './exact-sum.js';
 import { fillPatterns, spreads, wordSource, type Spread } from './random-patterns.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** How many fused sums to compare for each arithmetic, at least; a million takes minutes. */
 const sets = scaled(1000);
@@ -111,7 +114,7 @@ describe.each(arithmetics.map((entry) => ({ ...entry, name: nameOf(entry.arithme
         instructionLength: inner,
       });
 
-    it(
+    inTurn(
       'gives the bits of the definition and of integers, whatever the operands',
       () => {
         const word = wordSource(testSeed + name.length * 7919);

@@ -7,6 +7,9 @@ import { encodeFromFloat64, formats, patternsOf } from '../../../src/formats/ind
 import type { Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const problems = attentionProblem({
   formats: ['bf16', 'fp16'],
@@ -34,7 +37,7 @@ function square(problem: Problem, length: number): Problem {
 }
 
 describe('the model of FlashAttention-1', () => {
-  it('is attention, by the bounds of any kernel and by its own', () => {
+  inTurn('is attention, by the bounds of any kernel and by its own', () => {
     fc.assert(
       fc.property(problems, settings, (problem, chosen) => {
         const outputs = runKernelModel('fa1', problem, chosen);

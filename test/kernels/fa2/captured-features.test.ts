@@ -1,8 +1,11 @@
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { fa2Model, runKernelModel } from '../../../kernels/index.js';
 import { formats, patternsOf, type Tensor } from '../../../src/formats/index.js';
 import { problemFeatures } from '../../../src/problem/index.js';
 import { featureCases, readFeatureCase } from '../../audit/captured-features.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What PyTorch's FlashAttention-2 computed on an H200: dense, grouped, within a window, and packed. */
 const captured = featureCases.filter(
@@ -10,7 +13,7 @@ const captured = featureCases.filter(
 );
 const bits = ({ data, format }: Tensor) => Array.from(patternsOf(data, formats[format]));
 
-it.each(captured)('has the bits of $kernel in $file', async ({ file, kernel }) => {
+inTurn.each(captured)('has the bits of $kernel in $file', async ({ file, kernel }) => {
   const { problem, outputs } = await readFeatureCase(file, kernel);
   if (problemFeatures(problem).some((feature) => !fa2Model.features.includes(feature))) {
     expect(problemFeatures(problem)).toEqual(['dropout']);

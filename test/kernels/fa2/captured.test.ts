@@ -5,6 +5,9 @@ import { emulate } from '../../../src/emulate/index.js';
 import { formats, patternsOf } from '../../../src/formats/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
 import { casePaths, readCase } from '../../audit/captured-cases.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** How many of a tensor's elements have the same bits in another. */
 function equalBits(actual: Tensor, expected: Tensor): number {
@@ -37,7 +40,7 @@ describe('FlashAttention-2 in PyTorch on an H200', () => {
     expect([...documented.keys()]).toEqual(names);
   });
 
-  it.each(casePaths.map((path) => [basename(path, '.safetensors'), path]))(
+  inTurn.each(casePaths.map((path) => [basename(path, '.safetensors'), path]))(
     '%s: output and LSE equal bit for bit',
     async (name, path) => {
       const { problem, outputs } = await readCase(path);

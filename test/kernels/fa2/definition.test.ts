@@ -1,10 +1,13 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { fa2Configuration, fa2Recipe, type Fa2Overrides } from '../../../kernels/index.js';
 import { createForward } from '../../../kernels/online-softmax/forward.js';
 import { attentionProblem } from '../../../properties/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const problems = attentionProblem({
   formats: ['bf16', 'fp16'],
@@ -39,7 +42,7 @@ function results(problem: Problem, execution: 'plain' | 'webassembly', chosen: F
 }
 
 describe("FlashAttention-2's forward in WebAssembly", () => {
-  it('equals its definition, instruction by instruction', { timeout: 600_000 }, () => {
+  inTurn('equals its definition, instruction by instruction', { timeout: 600_000 }, () => {
     fc.assert(
       fc.property(problems, overrides, (problem, chosen) => {
         expect(results(problem, 'webassembly', chosen)).toEqual(results(problem, 'plain', chosen));

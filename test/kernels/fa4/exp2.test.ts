@@ -18,6 +18,9 @@ import { addFloat32, fusedMultiplyAddFloat32, subtractFloat32 } from '../../../s
 import { mismatchingBlocks } from '../../../src/conform/index.js';
 import { formats, nextDown, nextUp } from '../../../src/formats/index.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = new URL('../../../fixtures/silicon/sm_90/', import.meta.url);
 const fixture = (file: string): Buffer => readFileSync(new URL(file, folder));
@@ -61,7 +64,7 @@ const comparedBlocks = [...edgeBlocks(), ...spreadBlocks()];
 describe.each(degrees)('the polynomial of degree %i on an H200', (degree) => {
   const evaluate = createExp2PolynomialArray(degree);
 
-  it('is matched bit for bit', () => {
+  inTurn('is matched bit for bit', () => {
     const expected = fixture(`hash_fa4_ex2_poly${degree}.bin`);
     expect(mismatchingBlocks(evaluate, { expected, blocks: comparedBlocks })).toEqual([]);
   });

@@ -1,9 +1,12 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { createFa4Forward, type Fa4Configuration } from '../../../kernels/index.js';
 import { attentionProblem } from '../../../properties/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const formats = ['bf16', 'fp16', 'e4m3', 'e5m2'] as const;
 const small = attentionProblem({
@@ -64,7 +67,7 @@ function results(
 }
 
 describe('the forward in WebAssembly', () => {
-  it('equals its definition, instruction by instruction', { timeout: 600_000 }, () => {
+  inTurn('equals its definition, instruction by instruction', { timeout: 600_000 }, () => {
     fc.assert(
       fc.property(fc.oneof(small, wide), configuration, descales, (problem, chosen, descale) => {
         const is8Bit = problem.q.format === 'e4m3' || problem.q.format === 'e5m2';

@@ -12,13 +12,16 @@ import { formats, round } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { runFa4, scoredProblem, tensorOf, wavyProblem } from '../variants-problems.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const fp8 = (['e4m3', 'e5m2'] as const).map((format) => [format] as const);
 const settingsOf = (problem: Problem, settings: Readonly<Record<string, string>> = {}) =>
   findKernelModel('fa4').prepare(problem, new Map(Object.entries(settings)));
 
 describe.each(fp8)('the forward on %s', (format) => {
-  it('is attention, within the bounds of a correct kernel', { timeout: 60_000 }, async () => {
+  inTurn('is attention, within the bounds of a correct kernel', { timeout: 60_000 }, async () => {
     const problems = attentionProblem({
       formats: [format],
       // m·c is rounded before it is subtracted, which for scores beyond 2^24 is off by more than 1.

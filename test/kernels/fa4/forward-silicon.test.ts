@@ -6,6 +6,9 @@ import { emulate } from '../../../src/emulate/index.js';
 import { formats, patternsOf } from '../../../src/formats/index.js';
 import type { Tensor } from '../../../src/problem/index.js';
 import { casePaths, readCase } from '../../audit/captured-cases.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 interface CapturedForward {
   readonly settings: Readonly<Record<string, number>>;
@@ -41,16 +44,19 @@ describe.each(casePaths.map((path) => [basename(path), path]))('%s on an H200', 
     return emulate(problem, 'fa4', { settings: chosen });
   }
 
-  it.each(variants)('%s: output, LSE and rescales equal bit for bit', async (variant, changes) => {
-    const { out, lse, rescales } = await run(changes);
-    expect(tensorDigest(out)).toBe(sha256[`${variant}.out`]);
-    expect(tensorDigest(lse)).toBe(sha256[`${variant}.lse`]);
-    expect(digest(Int32Array.from(rescales!.data as Float32Array))).toBe(
-      sha256[`${variant}.rescales`],
-    );
-  });
+  inTurn.each(variants)(
+    '%s: output, LSE and rescales equal bit for bit',
+    async (variant, changes) => {
+      const { out, lse, rescales } = await run(changes);
+      expect(tensorDigest(out)).toBe(sha256[`${variant}.out`]);
+      expect(tensorDigest(lse)).toBe(sha256[`${variant}.lse`]);
+      expect(digest(Int32Array.from(rescales!.data as Float32Array))).toBe(
+        sha256[`${variant}.rescales`],
+      );
+    },
+  );
 
-  it('gives the LSE of a contracted multiply-add as well', async () => {
+  inTurn('gives the LSE of a contracted multiply-add as well', async () => {
     const { out, lse } = await run({ 'lse.fused': 'true' });
     expect(tensorDigest(out)).toBe(sha256['fa4.out']);
     expect(tensorDigest(lse)).toBe(sha256['fa4.lse_fma']);

@@ -11,6 +11,9 @@ import { decodeToFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { sampled, scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 function bf16(shape: readonly number[], value: (i: number) => number): Tensor {
   const length = shape.reduce((a, b) => a * b, 1);
@@ -36,7 +39,7 @@ function problemOf(
 }
 
 describe('the forward', () => {
-  it('is attention, within the bounds of a correct kernel', { timeout: 300_000 }, async () => {
+  inTurn('is attention, within the bounds of a correct kernel', { timeout: 300_000 }, async () => {
     const problems = attentionProblem({
       formats: ['bf16', 'fp16'],
       // The kernel masks by −∞ times the scale, so that the scale must be positive; and m·c is rounded
@@ -69,7 +72,7 @@ describe('the forward', () => {
     [3, 511, 256, 256],
     [130, 127, 7, 13],
   ] as const;
-  it.each(sampled(sizes, 3))(
+  inTurn.each(sampled(sizes, 3))(
     'takes %i queries, %i keys, head dimensions %i and %i',
     async (...sizes) => {
       for (const causal of [false, true]) {

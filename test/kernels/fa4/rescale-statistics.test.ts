@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { emulate } from '../../../src/emulate/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { rescaleProblem, rescaleRegimes, type RescaleRegime } from './rescale-regimes.js';
+
+const inTurn = turns(import.meta.url);
 
 /** `RESCALES=all` prints the whole table, with longer rows and more thresholds. */
 const printsAll = process.env['RESCALES'] === 'all';
@@ -60,7 +63,7 @@ const counted: readonly (readonly [RescaleRegime, number, number, number])[] = [
 
 describe('rescales per row', () => {
   // TEST_SEED draws some of them.
-  it.each(sampled(counted, 8))(
+  inTurn.each(sampled(counted, 8))(
     '%s, %i keys, threshold %i: about the %f of an H200',
     async (...row) => {
       const [regime, keys, threshold, mean] = row;

@@ -11,6 +11,9 @@ import {
 import { emulate } from '../../../src/emulate/index.js';
 import { scoredProblem } from '../variants-problems.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 describe('the blocks of splits', () => {
   it('are all blocks, as many to each split as to the others but for the last', () => {
@@ -85,7 +88,7 @@ describe('the combine', () => {
 });
 
 describe('the forward in splits', () => {
-  it('is attention, within the bounds of a correct kernel', async () => {
+  inTurn('is attention, within the bounds of a correct kernel', async () => {
     const problems = attentionProblem({
       formats: ['bf16', 'fp16'],
       // As for the forward itself: m·c is rounded before it is subtracted.

@@ -3,9 +3,12 @@ import type { AttentionKernel } from '../../../properties/index.js';
 import { decodeTensor, formats, patternsOf, type Tensor } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { faultyKernels } from './faulty-kernels.js';
 import { featureKernel } from './feature-kernel.js';
 import { featureProblems, normalProblem, seededRandom } from './feature-problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const problems = Object.entries(featureProblems).map(
   ([name, draw]) => [name, draw(seededRandom(testSeed))] as const,
@@ -28,7 +31,7 @@ async function distance(a: AttentionKernel, b: AttentionKernel, problem: Problem
 describe.each(faultyKernels)('the faulty kernel $name', (fault) => {
   const { touches, example, correct, create } = fault;
 
-  it('has the bits of the correct one where it has nothing to do', async () => {
+  inTurn('has the bits of the correct one where it has nothing to do', async () => {
     const others = problems.filter(([, problem]) => !touches(problem));
     for (const [name, problem] of sampled(others, 1)) {
       const [faulty, right] = [await create()(problem), await featureKernel(correct)(problem)];
@@ -37,7 +40,7 @@ describe.each(faultyKernels)('the faulty kernel $name', (fault) => {
     }
   });
 
-  it('is off by more than rounding on its example', async () => {
+  inTurn('is off by more than rounding on its example', async () => {
     if (example === null) return;
     const problem = featureProblems[example](seededRandom(testSeed));
     expect(touches(problem)).toBe(true);

@@ -17,9 +17,12 @@ import {
 import { problemFeatures, type Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { sampled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { definedAttention } from './defined-attention.js';
 import { featureKernel } from './feature-kernel.js';
 import { featureProblems, seededRandom } from './feature-problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const names = sampled(Object.keys(featureProblems), 12);
 const drawn = new Map(
@@ -47,7 +50,7 @@ async function errorsOf(kernel: AttentionKernel, name: string) {
 }
 
 describe('the kernel with every feature', () => {
-  it.each(names)('computes %s', async (name) => {
+  inTurn.each(names)('computes %s', async (name) => {
     for (const options of [{}, { splits: 3, order: 'last-first', blockKeys: 32 }] as const) {
       const { out, lse } = await errorsOf(featureKernel({ weights: 'fp32', ...options }), name);
       // The output is bf16; of what is written in fp32 the LSE has its rounding.
@@ -91,7 +94,7 @@ describe.each(kernelModels.filter(({ features }) => features.length > 0))(
       expect(lse).toBeLessThan(isWritten ? written : ofLse);
     });
 
-    it.each(sampled(taken, 4))('takes %s apart into techniques', (name) => {
+    inTurn.each(sampled(taken, 4))('takes %s apart into techniques', (name) => {
       const { problem, exact } = drawn.get(name)!;
       const { out, lse } = runKernelModel(model, problem);
       const kernel = model.attribute(problem, new Map());

@@ -3,11 +3,14 @@ import { runKernelModel } from '../../../kernels/index.js';
 import { shareProblem, unshareProblem } from '../../../src/emulate/share-problem.js';
 import { problemFeatures, type Problem } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { featureProblems, normalTensor, seededRandom } from './feature-problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const withoutForm = ({ stored: _, ...rest }: Problem): Problem => rest;
 
-it.each(Object.keys(featureProblems))('a thread is given all of %s', (name) => {
+inTurn.each(Object.keys(featureProblems))('a thread is given all of %s', (name) => {
   const problem = featureProblems[name](seededRandom(testSeed));
   const given = unshareProblem(structuredClone(shareProblem(problem)));
   expect(problemFeatures(given)).toEqual(problemFeatures(problem));

@@ -1,12 +1,15 @@
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { yardstickAttention } from '../../../kernels/index.js';
 import { decodeTensor } from '../../../src/formats/index.js';
 import { problemShape } from '../../../src/problem/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { definedAttention } from './defined-attention.js';
 import { featureProblems, seededRandom } from './feature-problems.js';
 
-it.each(sampled(Object.keys(featureProblems), 8))('the yardstick computes %s', (name) => {
+const inTurn = turns(import.meta.url);
+
+inTurn.each(sampled(Object.keys(featureProblems), 8))('the yardstick computes %s', (name) => {
   const problem = featureProblems[name](seededRandom(testSeed));
   const { out } = definedAttention(problem);
   const largest = decodeTensor(problem.v).reduce((a, b) => Math.max(a, Math.abs(b)), 1);

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   exp2Coefficients,
   exp2PolynomialBits,
@@ -17,6 +17,9 @@ import {
 } from '../../../src/machine/isa/arithmetic/index.js';
 import { firstDifference } from '../memory/first-difference.js';
 import { randomRegisters } from './fragments.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const degrees: readonly PolynomialDegree[] = [1, 2, 3, 4, 5];
 const columns = 16;
@@ -55,7 +58,7 @@ function softwareExp2(x: Operand, degree: PolynomialDegree, isPacked: boolean): 
 }
 
 describe.each(degrees)("FlashAttention-4's exp2 of degree %i", (degree) => {
-  it.each([false, true])('has the bits of the model, packed: %s', (isPacked) => {
+  inTurn.each([false, true])('has the bits of the model, packed: %s', (isPacked) => {
     const input = fc.oneof(
       fc.float({ min: -130, max: 130 }),
       fc.float({ min: Math.fround(-1e-6), max: Math.fround(1e-6) }),

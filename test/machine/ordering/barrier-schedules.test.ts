@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { barrierViolationKinds } from '../../../src/machine/ordering/index.js';
 import { findDeviation, makeRun, violationsOf, type Choice } from './barrier-runs.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Events in the order of a run, on barriers that expect so many arrivals each. */
 interface Plan {
@@ -71,7 +74,7 @@ const damagedPipeline: fc.Arbitrary<Plan> = fc
   });
 
 describe('violations of the barriers of one run, against all its schedules', () => {
-  it.each([
+  inTurn.each([
     ['arrivals and waits', anyPlan(['arrive', 'wait', 'wait'])],
     ['transfers too', anyPlan(anything)],
     ['a damaged pipeline', damagedPipeline],

@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Region } from '../../../src/machine/ordering/index.js';
 import { expectedConflicts, missingPath, runSteps, type Run, type Step } from './event-graph.js';
 import { scaled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const words = 24;
 const small = fc.nat(5);
@@ -68,7 +71,7 @@ function wordsWithUnorderedPairs(run: Run): Set<number> {
 }
 
 describe('the shadow of a memory, against paths in the graph of a random run', () => {
-  it('reports the conflicts with the last write and the reads since, with their words', () => {
+  inTurn('reports the conflicts with the last write and the reads since, with their words', () => {
     const seen = new Map<string, number>();
     fc.assert(
       fc.property(steps, fc.boolean(), (someSteps, proxies) => {

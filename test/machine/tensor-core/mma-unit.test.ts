@@ -20,11 +20,14 @@ import {
   type TrialOptions,
 } from './mma-trial.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const bf16 = { a: 'bf16', b: 'bf16' } as const;
 
 describe('tcgen05.mma', () => {
-  it.each<TrialOptions>([
+  inTurn.each<TrialOptions>([
     { group: 1, m: 128, n: 32, ...bf16 },
     { group: 1, m: 128, n: 16, ...bf16, accumulate: false },
     { group: 1, m: 64, n: 8, a: 'fp16' },

@@ -15,6 +15,9 @@ import {
   type FormatName,
 } from '../../../src/formats/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The sequential fp64 dot product, as the kernel does it, and its error against the exact one. */
 function dot(query: Float64Array, key: Float64Array): { value: number; error: number } {
@@ -140,7 +143,7 @@ const spans: Readonly<Record<FormatName, number>> = {
 describe('the bound of fp64 dot products', () => {
   const names = Object.keys(spans) as FormatName[];
 
-  it.each(Object.keys(styles))('holds for %s', (style) => {
+  inTurn.each(Object.keys(styles))('holds for %s', (style) => {
     const random = randomValues(testSeed);
     for (let run = 0; run < scaled(2000); run++) {
       const format = names[random.integer(0, names.length - 1)];

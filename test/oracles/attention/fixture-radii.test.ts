@@ -3,6 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { attentionOracle, levels } from '../../../oracles/index.js';
 import { openTensorFile, readProblem } from '../../../src/io/index.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = new URL('../../../fixtures/attention/', import.meta.url);
 const names = readdirSync(folder).filter((name) => name.endsWith('.safetensors'));
@@ -10,7 +13,7 @@ const names = readdirSync(folder).filter((name) => name.endsWith('.safetensors')
 describe('problems of real captures at the accuracy of an audit', () => {
   it('are thirteen', () => expect(names).toHaveLength(13));
 
-  it.each(names)('%s: every radius is at most 2^-40 of Σ p|v|', async (name) => {
+  inTurn.each(names)('%s: every radius is at most 2^-40 of Σ p|v|', async (name) => {
     const file = await openTensorFile(fileURLToPath(new URL(name, folder)));
     const problem = await readProblem(file);
     await file.close();

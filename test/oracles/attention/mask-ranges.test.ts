@@ -4,8 +4,11 @@ import { randomValues } from '../../../properties/problems/values.js';
 import type { FormatName } from '../../../src/formats/index.js';
 import { hasKey, problemShape, type Problem } from '../../../src/problem/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { gatheredRow, scatteredMask } from '../../setup/scattered-masks.js';
 import { filledProblem, type Settings } from '../../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = { batch: 1, heads: 2, kvHeads: 1, queries: 67, keys: 300, dim: 6, vDim: 5 };
 
@@ -80,13 +83,13 @@ describe('a mask of several ranges a row', () => {
     expectGatheredRows(normalProblem(1, format, settings), 2);
   });
 
-  it('at the slower levels, too', () => {
+  inTurn('at the slower levels, too', () => {
     const accuracy: Accuracy = { outputFormat: 'fp64', ulpFraction: 2 ** -4, magnitudeFraction: 0 };
     const levels = expectGatheredRows(normalProblem(3, 'fp32'), 4, accuracy);
     expect(levels).not.toContain(1);
   });
 
-  it('and with infinities and NaNs among the keys', () => {
+  inTurn('and with infinities and NaNs among the keys', () => {
     const problem = normalProblem(5, 'fp32');
     const { dim: qkDim, vDim } = sizes;
     const rows = [0, 63, 64, 65, 130, 299];
@@ -112,7 +115,7 @@ describe('a mask of several ranges a row', () => {
     }
   });
 
-  it('has weights on the keys of the ranges alone, which sum to one', () => {
+  inTurn('has weights on the keys of the ranges alone, which sum to one', () => {
     const problem = normalProblem(8, 'fp32');
     const shape = problemShape(problem);
     const mask = scatteredMask(shape, randomValues(9));

@@ -3,7 +3,10 @@ import { attentionOracle, levels } from '../../../oracles/index.js';
 import { randomValues } from '../../../properties/problems/values.js';
 import type { Problem, Window } from '../../../src/problem/index.js';
 import { singleHead, tensorOfHeads } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
 import { sees } from './reference-attention.js';
+
+const inTurn = turns(import.meta.url);
 
 /** A problem of equal scores whose values name their keys: O is the mean of the visible indices. */
 function indexing(
@@ -38,7 +41,7 @@ const windows: (Window | null)[] = [
 describe('masks', () => {
   const cases = windows.flatMap((window) => [true, false].map((causal) => ({ causal, window })));
 
-  it.each(cases)(
+  inTurn.each(cases)(
     '$causal, $window: each row has the mean and the count of its keys',
     (settings) => {
       for (const queries of lengths)

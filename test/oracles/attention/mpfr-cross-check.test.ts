@@ -8,9 +8,12 @@ import { arbitrarySolver, everySolver, oracleSolver, type Solver } from './oracl
 import type { FormatName } from '../../../src/formats/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { scoredKeys, singleHead } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+
+const inTurn = turns(import.meta.url);
 
 const mpfr = await loadMpfr();
 
@@ -65,7 +68,7 @@ const smallProblem = attentionProblem({
 });
 
 describe('the oracle against MPFR', () => {
-  it('is within its radii on small problems of every kind', { timeout: 3_600_000 }, () => {
+  inTurn('is within its radii on small problems of every kind', { timeout: 3_600_000 }, () => {
     fc.assert(fc.property(smallProblem, crossCheck), { seed: testSeed, numRuns: scaled(100) });
   });
 

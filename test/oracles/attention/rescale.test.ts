@@ -5,9 +5,12 @@ import type { Problem } from '../../../src/problem/index.js';
 import { loadMpfr } from '../mpfr.js';
 import { doubleDoubleSolver, oracleSolver } from './oracle-levels.js';
 import { scoredKeys, type Settings } from '../../setup/problems.js';
+import { turns } from '../../setup/turns.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+
+const inTurn = turns(import.meta.url);
 
 const mpfr = await loadMpfr();
 
@@ -64,7 +67,7 @@ describe('the rescaling of the fp64 level', () => {
     check(scoredKeys('fp64', scores, values));
   });
 
-  it('takes fully masked tiles at either end', () => {
+  inTurn('takes fully masked tiles at either end', () => {
     const octaves = [700, -3, 640, 2000, 10];
     const values = [5, 1, 2, 3, 7];
     for (const window of [

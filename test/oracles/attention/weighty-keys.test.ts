@@ -12,11 +12,14 @@ import { decodeToFloat64, formats } from '../../../src/formats/index.js';
 import { nextUpFloat64 } from '../../../src/arith/index.js';
 import type { Problem } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { loadMpfr } from '../mpfr.js';
 import { arbitrarySolver, doubleDoubleSolver, levelSolver, oracleSolver } from './oracle-levels.js';
 import { singleHead } from '../../setup/problems.js';
 import { assertWithinRadii, RadiusUse } from './radius-check.js';
 import { withReference } from './reference-attention.js';
+
+const inTurn = turns(import.meta.url);
 
 const mpfr = await loadMpfr();
 const audit: Accuracy = { outputFormat: 'bf16', ulpFraction: 0, magnitudeFraction: 2 ** -40 };
@@ -76,18 +79,27 @@ const hugeScores: fc.Arbitrary<Problem> = fc
   });
 
 describe('scores beyond 2^40', () => {
-  it('give values within their radii, ties and near ties among them', { timeout: 600_000 }, () => {
-    const solvers = [oracleSolver(), oracleSolver(audit), doubleDoubleSolver, arbitrarySolver(192)];
-    fc.assert(
-      fc.property(hugeScores, (problem) => {
-        withReference(mpfr, problem, (reference) => {
-          for (const solve of solvers)
-            assertWithinRadii(problem, reference, solve, new RadiusUse());
-        });
-      }),
-      { seed: testSeed, numRuns: scaled(100) },
-    );
-  });
+  inTurn(
+    'give values within their radii, ties and near ties among them',
+    { timeout: 600_000 },
+    () => {
+      const solvers = [
+        oracleSolver(),
+        oracleSolver(audit),
+        doubleDoubleSolver,
+        arbitrarySolver(192),
+      ];
+      fc.assert(
+        fc.property(hugeScores, (problem) => {
+          withReference(mpfr, problem, (reference) => {
+            for (const solve of solvers)
+              assertWithinRadii(problem, reference, solve, new RadiusUse());
+          });
+        }),
+        { seed: testSeed, numRuns: scaled(100) },
+      );
+    },
+  );
 
   it('need no arbitrary precision but where values cancel or vanish', () => {
     const problems = fc.sample(hugeScores, { seed: 1, numRuns: 400 });

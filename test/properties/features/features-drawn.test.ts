@@ -19,6 +19,9 @@ import {
   type Problem,
 } from '../../../src/problem/index.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 function sample(constraints: ProblemConstraints, numRuns: number): Problem[] {
   return fc.sample(attentionProblem(constraints), { seed: testSeed, numRuns });
@@ -52,7 +55,7 @@ describe('problems with features', () => {
     );
   });
 
-  it.each(featureKinds)('have %s where it is listed, often, and never another', (kind) => {
+  inTurn.each(featureKinds)('have %s where it is listed, often, and never another', (kind) => {
     const constraints: ProblemConstraints =
       kind === 'latent-dims' || kind === 'wide-groups'
         ? {}

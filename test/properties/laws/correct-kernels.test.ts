@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { exp2Tunings } from '../../../kernels/index.js';
 import { checkKernel, describeFailures, lawIds, modelPromises } from '../../../properties/index.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Problems per law and kernel; raise it for a campaign. */
 const runs = Number(process.env['CHECK_RUNS'] ?? 1);
@@ -35,7 +38,7 @@ const kernels = [
 describe('no law is violated by', () => {
   // A lighter run tries every law with a kernel or two; which, TEST_SEED says.
   const light = process.env['CHECK_RUNS'] === undefined;
-  it.each(kernels)('$name', { timeout: 3_600_000 }, async ({ name, model, settings }) => {
+  inTurn.each(kernels)('$name', { timeout: 3_600_000 }, async ({ name, model, settings }) => {
     const { kernel, promises } = modelPromises(model, new Map(Object.entries(settings)));
     const turn = kernels.findIndex((known) => known.name === name);
     const laws = lawIds.filter((_, i) => !light || (i + seed) % 12 === turn % 12);

@@ -34,6 +34,9 @@ import {
   type Tensor,
 } from '../../../src/problem/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const boundLaws = [
   'weights-sum-to-one',
@@ -122,7 +125,7 @@ describe('correct kernels', () => {
     fa4: { ...modelPromises('fa4'), skips: [] as string[] },
   };
   for (const [name, { kernel, promises, skips }] of Object.entries(models))
-    it.each(
+    inTurn.each(
       sampled(
         boundLaws.filter((law) => !skips.includes(law)),
         4,
@@ -132,7 +135,7 @@ describe('correct kernels', () => {
       expect(await violationOf(law, kernel, limited, 2)).toBeNull();
     });
 
-  it('obey key-splitting with errors as large as their bounds', async () => {
+  inTurn('obey key-splitting with errors as large as their bounds', async () => {
     const random = randomValues(1);
     const extreme = exactKernel(({ out, lse }, problem) => {
       const reference = exactAttention(problem);
@@ -288,7 +291,7 @@ describe('broken kernels', () => {
       /exactly|LSE/,
     ],
   ];
-  it.each(sampled(broken, 6))('%s: %s', async (law, _, kernel, promises, sentence) => {
+  inTurn.each(sampled(broken, 6))('%s: %s', async (law, _, kernel, promises, sentence) => {
     expect(await violationOf(law, kernel, promises, 24)).toMatch(sentence);
   });
 });

@@ -30,6 +30,9 @@ import { encodeProblem, decodeProblem } from '../../../properties/problems/plain
 import { formats, patternsOf } from '../../../src/formats/index.js';
 import { problemShape, type Problem, type Tensor } from '../../../src/problem/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const structureLaws = [
   'determinism',
@@ -209,7 +212,7 @@ async function check(
 const both: readonly LawStrength[] = ['bits', 'bound'];
 
 describe('correct kernels', () => {
-  it.each([
+  inTurn.each([
     ['bits', 16],
     ['bound', 3],
   ] as const)('naive-fp32 obeys every law, %s', async (strength, runs) => {
@@ -229,21 +232,24 @@ describe('correct kernels', () => {
       });
   });
 
-  it('fa4 with its split fixed obeys every law to the bit, but for NaNs in hidden values', async () => {
-    const settings = new Map([
-      ['exp2.frequency', '10'],
-      ['exp2.reserve', '4'],
-      ['exp2.startFragment', '1'],
-    ]);
-    const { kernel, promises } = modelPromises('fa4', settings);
-    const ids = structureLaws.filter((id) => id !== 'masked-nan-values');
-    const { laws: results } = await check(kernel, ids, 'bits', 3, {
-      ...promises,
-      sizes: { ...small, keys: { max: 140 } },
-    });
-    for (const { id, failure } of results)
-      expect({ id, failure: failure?.statement }).toEqual({ id, failure: undefined });
-  });
+  inTurn(
+    'fa4 with its split fixed obeys every law to the bit, but for NaNs in hidden values',
+    async () => {
+      const settings = new Map([
+        ['exp2.frequency', '10'],
+        ['exp2.reserve', '4'],
+        ['exp2.startFragment', '1'],
+      ]);
+      const { kernel, promises } = modelPromises('fa4', settings);
+      const ids = structureLaws.filter((id) => id !== 'masked-nan-values');
+      const { laws: results } = await check(kernel, ids, 'bits', 3, {
+        ...promises,
+        sizes: { ...small, keys: { max: 140 } },
+      });
+      for (const { id, failure } of results)
+        expect({ id, failure: failure?.statement }).toEqual({ id, failure: undefined });
+    },
+  );
 
   it('what underflows is no violation of value-scaling', async () => {
     const { choices } = laws['value-scaling'];
@@ -312,7 +318,7 @@ describe('every law fails on what it forbids', () => {
     strengths.map((strength) => ({ name, law, kernel, strength, sentence })),
   );
 
-  it.each(sampled(planted, 10))(
+  inTurn.each(sampled(planted, 10))(
     '$law, $strength: $name',
     async ({ law, kernel, strength, sentence }) => {
       const promises: KernelPromises = {
@@ -340,40 +346,43 @@ describe('every law fails on what it forbids', () => {
     expect(queries * keys).toBeLessThanOrEqual(2);
   });
 
-  it('fa4 multiplies hidden values by 0, and its polynomial drops the NaN of a score', async () => {
-    const { kernel } = modelPromises('fa4');
-    const keys = 60;
-    const problem = encodeProblem({
-      sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries: 2, keys, qkDim: 1, vDim: 1 },
-      formats: { q: 'bf16', k: 'bf16', v: 'bf16' },
-      values: {
-        q: new Float64Array(2).fill(1),
-        k: new Float64Array(keys).fill(1),
-        v: new Float64Array(keys).fill(1),
-      },
-      scale: 1,
-      causal: true,
-      window: null,
-      softcap: null,
-    });
-    const statements = async (id: LawId, specialValues: boolean) => {
-      const promised = resolvePromises({ specialValues, laws: { 'masked-nan-values': 'bits' } });
-      const found: string[] = [];
-      // Of nan-containment those that plant in K.
-      for (let choice = 1; choice < laws[id].choices; choice += 3) {
-        const lawCase = { problem, choice };
-        const result = await runCase(id, lawCase, kernel, promised, { diagnose: false });
-        if (result.status === 'violated') found.push(result.statement);
-      }
-      return found;
-    };
-    expect(await statements('masked-nan-keys', false)).toEqual([]);
-    expect((await statements('masked-nan-values', false)).length).toBeGreaterThan(0);
-    expect(await statements('nan-containment', false)).toEqual([]);
-    const swallowed = await statements('nan-containment', true);
-    expect(swallowed.length).toBeGreaterThan(0);
-    for (const statement of swallowed) expect(statement).toContain('finite with NaN in K at');
-  });
+  inTurn(
+    'fa4 multiplies hidden values by 0, and its polynomial drops the NaN of a score',
+    async () => {
+      const { kernel } = modelPromises('fa4');
+      const keys = 60;
+      const problem = encodeProblem({
+        sizes: { batch: 1, kvHeads: 1, groupSize: 1, queries: 2, keys, qkDim: 1, vDim: 1 },
+        formats: { q: 'bf16', k: 'bf16', v: 'bf16' },
+        values: {
+          q: new Float64Array(2).fill(1),
+          k: new Float64Array(keys).fill(1),
+          v: new Float64Array(keys).fill(1),
+        },
+        scale: 1,
+        causal: true,
+        window: null,
+        softcap: null,
+      });
+      const statements = async (id: LawId, specialValues: boolean) => {
+        const promised = resolvePromises({ specialValues, laws: { 'masked-nan-values': 'bits' } });
+        const found: string[] = [];
+        // Of nan-containment those that plant in K.
+        for (let choice = 1; choice < laws[id].choices; choice += 3) {
+          const lawCase = { problem, choice };
+          const result = await runCase(id, lawCase, kernel, promised, { diagnose: false });
+          if (result.status === 'violated') found.push(result.statement);
+        }
+        return found;
+      };
+      expect(await statements('masked-nan-keys', false)).toEqual([]);
+      expect((await statements('masked-nan-values', false)).length).toBeGreaterThan(0);
+      expect(await statements('nan-containment', false)).toEqual([]);
+      const swallowed = await statements('nan-containment', true);
+      expect(swallowed.length).toBeGreaterThan(0);
+      for (const statement of swallowed) expect(statement).toContain('finite with NaN in K at');
+    },
+  );
 });
 
 /** Problems with everything but softcaps, of quick sizes. */

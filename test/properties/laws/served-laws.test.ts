@@ -18,6 +18,7 @@ import {
 } from '../../../src/formats/index.js';
 import { problemShape, storedOf, type Problem } from '../../../src/problem/index.js';
 import { sampled, scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import {
   featureKernel,
   mergeBy,
@@ -25,6 +26,8 @@ import {
   storedKeys,
   type FeatureKernelOptions,
 } from '../../kernels/features/index.js';
+
+const inTurn = turns(import.meta.url);
 
 const served: readonly FeatureKind[] = ['mask', 'bias', 'sink', 'packed', 'padded', 'paged'];
 
@@ -301,7 +304,7 @@ describe('a law sees', () => {
       says: /parts.*(base 2|the LSE)/,
     },
   ];
-  it.each(sampled(faults, 5))('$fault', async ({ says, ...trial }) => {
+  inTurn.each(sampled(faults, 5))('$fault', async ({ says, ...trial }) => {
     const { result, text } = await tried(trial, 40);
     expect(result.laws[0].failure, text).not.toBeNull();
     expect(text).toMatch(says);

@@ -12,6 +12,9 @@ import { usualTiling } from '../../../properties/problems/regimes/regime.js';
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
 import { problemShape, storedOf, visibleKeys, type Problem } from '../../../src/problem/index.js';
 import { sampled, scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What a failure shrinks to, and how many problems were looked at from the first failure on. */
 function counterexample(
@@ -53,7 +56,7 @@ describe.each(sampled(regimeNames, 16))('shrinking %s', (name) => {
     features: regimes[name].features ?? [],
   };
 
-  it('never leaves the regime, whatever is accepted', () => {
+  inTurn('never leaves the regime, whatever is accepted', () => {
     let candidates = 0;
     let strangers = 0;
     // Every second one is accepted, or every sixteenth: near the beginning and near the end.

@@ -17,6 +17,9 @@ import { storedOf, storeProblem, type Problem } from '../../../src/problem/index
 import { RequestError } from '../../../src/request-error.js';
 import { packedProblem } from '../../problem/packed-problem.js';
 import { scaled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const everyFormat = plainFormats;
 
@@ -65,7 +68,7 @@ function fits(constraints: ProblemConstraints): boolean {
 describe.each(regimeNames)('%s', (name) => {
   const { holds, features = [] } = regimes[name];
 
-  it('holds for all that it draws, in every format and shape, within the format', () => {
+  inTurn('holds for all that it draws, in every format and shape, within the format', () => {
     let drawn = 0;
     const each = scaled(1);
     for (const shape of shapes)
@@ -84,7 +87,7 @@ describe.each(regimeNames)('%s', (name) => {
     expect(drawn).toBeGreaterThan((name === 'one-key' || name === 'one-query' ? 5 : 12) * each);
   });
 
-  it('is drawn at the first attempt more often than not', () => {
+  inTurn('is drawn at the first attempt more often than not', () => {
     const random = randomValues(5);
     // These are made of features and lengths; their values are any.
     if (features.length > 0 || regimes[name].lengths !== undefined) return;
@@ -153,7 +156,7 @@ describe('what a regime provokes', () => {
   const of = (name: RegimeName, constraints: ProblemConstraints = {}) =>
     sample({ ...unmasked, formats: ['fp32'], ...constraints, regimes: [name] }, 25);
 
-  it('one-hot: all other weights are exactly 0 in fp32', () => {
+  inTurn('one-hot: all other weights are exactly 0 in fp32', () => {
     for (const plain of of('one-hot', { formats: everyFormat }))
       for (const row of scoresOf(plain)) {
         const [first, ...others] = descending(row);
@@ -206,7 +209,7 @@ describe('what a regime provokes', () => {
       }
   });
 
-  it('integer-scores: every weight is a power of two', () => {
+  inTurn('integer-scores: every weight is a power of two', () => {
     for (const plain of of('integer-scores', { formats: everyFormat }))
       for (const row of scoresOf({ ...plain, scale: Math.fround(plain.scale * Math.LOG2E) }))
         for (const score of row) expect(Number.isInteger(score)).toBe(true);

@@ -10,6 +10,9 @@ import { decodeToFloat64, formats, plainFormats } from '../../../src/formats/ind
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const request = { queries: 24, keys: 640, dim: 64, seed: 7, format: 'bf16' } as const;
 const everyFormat = plainFormats;
@@ -114,7 +117,7 @@ describe('steps of the maximum', () => {
     [10, 64].flatMap((dim) => [2, 8, 16].map((step) => [format, dim, step] as const)),
   );
   // TEST_SEED draws a third of them.
-  it.each(sampled(cases, 14))(
+  inTurn.each(sampled(cases, 14))(
     'in %s, %i dimensions, are exactly 1/16 beside %f',
     (format, dim, step) => {
       for (const [regime, beside] of [

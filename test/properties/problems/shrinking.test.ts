@@ -9,6 +9,9 @@ import {
 } from '../../../properties/index.js';
 import { problemShape, type Problem, type ProblemShape } from '../../../src/problem/index.js';
 import { exactKernel } from '../exact-kernel.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What a property that fails on some problems shrinks to. */
 function counterexample(
@@ -61,14 +64,14 @@ describe('a wrong kernel shrinks to a tiny problem', () => {
     expect(details.numShrinks).toBeLessThan(30);
   });
 
-  it('that forgets the causal mask: one query row that must not see one key', () => {
+  inTurn('that forgets the causal mask: one query row that must not see one key', () => {
     const { problem, shape } = shrunk(mistaken((given) => ({ ...given, causal: false })));
     expect(shape).toMatchObject(single);
     expect(problem).toMatchObject({ ...noMasks, causal: true });
     expect(shape.queries + shape.keys).toBeLessThanOrEqual(4);
   });
 
-  it('that takes the window to be one key wider: as few keys as show it', () => {
+  inTurn('that takes the window to be one key wider: as few keys as show it', () => {
     const { problem, shape } = shrunk(
       mistaken((given) => {
         const left = given.window?.left ?? -1;
@@ -80,14 +83,14 @@ describe('a wrong kernel shrinks to a tiny problem', () => {
     expect(problem.window).toEqual({ left: 0, right: -1 });
   });
 
-  it('that forgets the softcap: one query, one or two keys', () => {
+  inTurn('that forgets the softcap: one query, one or two keys', () => {
     const { problem, shape } = shrunk(mistaken((given) => ({ ...given, softcap: null })));
     expect(shape).toMatchObject({ ...single, queries: 1 });
     expect(shape.keys).toBeLessThanOrEqual(2);
     expect(problem).toMatchObject({ ...noMasks, softcap: 1 });
   });
 
-  it('that gives every query head the first kv head: two of them', () => {
+  inTurn('that gives every query head the first kv head: two of them', () => {
     const { problem, shape } = shrunk(
       mistaken((given) => {
         const { kvHeads, keys, qkDim, vDim, batch } = problemShape(given);

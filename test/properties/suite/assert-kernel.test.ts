@@ -15,7 +15,10 @@ import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { decodeProblem, encodeProblem } from '../../../properties/problems/plain-problem.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { exactKernel } from '../exact-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const promises: KernelPromises = {
   formats: ['fp32'],
@@ -105,25 +108,28 @@ describe('kernels that take some problems only', () => {
           problemShape(problem).keys % 4 === 0 && problemShape(problem).queries % 2 === 0,
       ],
     ];
-  it.each(sampled(restricted, 1))('are asked for nothing else: %s', async (_, more, isTaken) => {
-    const strict: AttentionKernel = (problem) => {
-      if (!isTaken(problem)) throw new Error('a problem that is not promised');
-      return runKernelModel('naive-fp32', problem);
-    };
-    const sizes = { batch: { max: 1 }, queries: { max: 6 }, keys: { max: 12 } };
-    const few = { qkDim: { max: 2 }, vDim: { max: 2 } };
-    const result = await checkKernel(
-      strict,
-      { formats: ['fp32'], ...more, sizes: { ...sizes, ...few } },
-      { regimes: ['normal', 'ones'], runs: 4, seed: 2, shrinkSeconds: 0 },
-    );
-    expect(describeFailures(result)).toBe('');
-    // Each leaves most laws something to say.
-    const held = result.laws.filter(({ status }) => status === 'holds');
-    expect(held.length).toBeGreaterThan(12);
-    for (const { status, skipped } of result.laws)
-      if (status === 'untried') expect(skipped).toMatch(/^none of its problems could be tried: /);
-  });
+  inTurn.each(sampled(restricted, 1))(
+    'are asked for nothing else: %s',
+    async (_, more, isTaken) => {
+      const strict: AttentionKernel = (problem) => {
+        if (!isTaken(problem)) throw new Error('a problem that is not promised');
+        return runKernelModel('naive-fp32', problem);
+      };
+      const sizes = { batch: { max: 1 }, queries: { max: 6 }, keys: { max: 12 } };
+      const few = { qkDim: { max: 2 }, vDim: { max: 2 } };
+      const result = await checkKernel(
+        strict,
+        { formats: ['fp32'], ...more, sizes: { ...sizes, ...few } },
+        { regimes: ['normal', 'ones'], runs: 4, seed: 2, shrinkSeconds: 0 },
+      );
+      expect(describeFailures(result)).toBe('');
+      // Each leaves most laws something to say.
+      const held = result.laws.filter(({ status }) => status === 'holds');
+      expect(held.length).toBeGreaterThan(12);
+      for (const { status, skipped } of result.laws)
+        if (status === 'untried') expect(skipped).toMatch(/^none of its problems could be tried: /);
+    },
+  );
 
   it('are refused promises that leave nothing', () => {
     const wrong: readonly (readonly [KernelPromises, RegExp])[] = [

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   checkKernel,
   describeFailures,
@@ -12,11 +12,14 @@ import {
 } from '../../../properties/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { fromEnvironment, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import {
   featureKernel,
   rightMerge,
   type FeatureKernelOptions,
 } from '../../kernels/features/index.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Problems to try in all; a night tries 10^4, on many processes by FALSE_ALARM_SHARD=1/16. */
 const problems = fromEnvironment('FALSE_ALARM_PROBLEMS', 10);
@@ -86,10 +89,10 @@ const kernels: Readonly<Record<string, () => RightKernel>> = {
 };
 
 /** Problems of a law in one go: its turn at a size of production is the fourth. */
-const turns = 5;
+const rounds = 5;
 
 describe('no law is violated by right kernels that take every feature', () => {
-  it('on problems of all laws, in all regimes', { timeout: 36_000_000 }, async () => {
+  inTurn('on problems of all laws, in all regimes', { timeout: 36_000_000 }, async () => {
     const { number, count } = shard(process.env['FALSE_ALARM_SHARD']);
     const wanted = Math.ceil(problems / count);
     const names = Object.keys(kernels);
@@ -103,7 +106,7 @@ describe('no law is violated by right kernels that take every feature', () => {
       const { kernel, promises } = kernels[name]();
       const result = await checkKernel(kernel, promises, {
         laws: [law],
-        runs: Math.min(turns, problems),
+        runs: Math.min(rounds, problems),
         seed: turn,
         shrinkSeconds: 5,
       });

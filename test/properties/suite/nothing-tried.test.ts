@@ -10,7 +10,10 @@ import {
 import { problemShape } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { exactKernel } from '../exact-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const promises: KernelPromises = {
   formats: ['fp32'],
@@ -28,7 +31,7 @@ describe('a kernel that takes no problem', () => {
     throw new UnsupportedProblem('not today');
   };
 
-  it('obeys nothing, and every law that was to be tried says why it was not', async () => {
+  inTurn('obeys nothing, and every law that was to be tried says why it was not', async () => {
     const { pass, laws } = await checkKernel(declining, promises, { runs: 3, seed: 1 });
     expect(pass).toBe(false);
     expect(laws.map(({ id }) => id)).toEqual(lawIds);
@@ -43,7 +46,7 @@ describe('a kernel that takes no problem', () => {
       expect(skipped).toBe('none of its problems could be tried: not today');
   });
 
-  it('is no success of assertAttentionKernel', async () => {
+  inTurn('is no success of assertAttentionKernel', async () => {
     const attempt = assertAttentionKernel(declining, promises, { runs: 2, seed: 1 });
     await expect(attempt).rejects.toThrow(RequestError);
     await expect(attempt).rejects.toThrow(/^nothing was checked: .*not today/);
@@ -90,7 +93,7 @@ describe('a kernel that declines all grouped problems', () => {
 });
 
 describe('what a law was tried on', () => {
-  it('is what the kernel ran on, in every law', { timeout: 120_000 }, async () => {
+  inTurn('is what the kernel ran on, in every law', { timeout: 120_000 }, async () => {
     const shapes: ReturnType<typeof problemShape>[] = [];
     const watched: AttentionKernel = (problem) => {
       shapes.push(problemShape(problem));

@@ -17,6 +17,9 @@ import {
   type Tensor,
 } from '../../../src/problem/index.js';
 import { exactKernel } from '../exact-kernel.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const promises: KernelPromises = {
   formats: ['bf16'],
@@ -57,7 +60,7 @@ const nanWithoutKeys = spoilt((out, lse, problem) => {
 });
 
 describe('violations of one cause', () => {
-  it('are one finding: NaN on rows without keys', async () => {
+  inTurn('are one finding: NaN on rows without keys', async () => {
     const result = await checkKernel(nanWithoutKeys, promises, {
       ...options,
       laws: someLaws,
@@ -81,7 +84,7 @@ describe('violations of one cause', () => {
     );
   });
 
-  it('are told from those of others', async () => {
+  inTurn('are told from those of others', async () => {
     const both = spoilt((out, lse, problem) => {
       const shape = problemShape(problem);
       lse.forEach((x, row) => {

@@ -17,6 +17,9 @@ import {
 import { usualTiling } from '../../../properties/problems/regimes/regime.js';
 import { problemShape, type Problem, type ProblemShape } from '../../../src/problem/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** The textbook kernel, but that on some problems the LSE is 1 too high. */
 function wrongWhere(isHit: (shape: ProblemShape) => boolean): AttentionKernel {
@@ -37,7 +40,7 @@ describe('a check by default finds what is wrong at the sizes of production only
   // One law of twenty-odd: others begin with other aspects.
   const scope = { laws: ['within-bound'] } as const;
 
-  it.each(sampled(faults, 2))('%s', async (_, isHit) => {
+  inTurn.each(sampled(faults, 2))('%s', async (_, isHit) => {
     const { laws: results } = await checkKernel(
       wrongWhere(isHit),
       { formats: ['bf16'] },
@@ -48,7 +51,7 @@ describe('a check by default finds what is wrong at the sizes of production only
     expect(isHit(problemShape(failure!.lawCase.problem))).toBe(true);
   });
 
-  it('and simplifies it to the smallest that shows it', async () => {
+  inTurn('and simplifies it to the smallest that shows it', async () => {
     const { laws: results } = await checkKernel(
       wrongWhere(({ batch, groupSize }) => batch >= 3 && groupSize >= 4),
       { formats: ['bf16'], causal: false, window: false },
@@ -86,7 +89,7 @@ describe('sizes of production', () => {
     ['multiples', { multiples: { keys: 64, queries: 32, qkDim: 16, vDim: 16 }, blockKeys: 64 }],
     ['multiples and groups', { multiples: { keys: 16 }, groupSizes: [1, 3], dims: [32, 96] }],
   ];
-  it.each(promising)(
+  inTurn.each(promising)(
     'keep the promises, and so does all that they shrink to: %s',
     (_, promises) => {
       const resolved = resolvePromises({ formats: ['bf16'], ...promises });

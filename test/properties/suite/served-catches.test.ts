@@ -12,7 +12,10 @@ import {
 } from '../../../properties/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { faultyKernels } from '../../kernels/features/index.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What the feature kernel refuses is declined. */
 function declining(kernel: AttentionKernel): AttentionKernel {
@@ -61,7 +64,7 @@ describe('the suite sees', () => {
     expect(names.map(({ name }) => name).sort()).toEqual(Object.keys(seenBy).sort());
   });
 
-  it.each(published)('$name ($source)', { timeout: 600_000 }, async ({ name, create }) => {
+  inTurn.each(published)('$name ($source)', { timeout: 600_000 }, async ({ name, create }) => {
     const [law, features, fewestKeys = 1] = isWhole ? [] : seenBy[name];
     const narrowed = {
       ...promises,

@@ -10,7 +10,10 @@ import { encodeProblem } from '../../../properties/problems/plain-problem.js';
 import { decodeToFloat64, encodeFromFloat64, formats } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { exactKernel } from '../exact-kernel.js';
+
+const inTurn = turns(import.meta.url);
 
 const promises: KernelPromises = {
   formats: ['fp32'],
@@ -47,7 +50,7 @@ describe('the verdict of a check', () => {
     ['gives infinities the other sign', specially((x) => (Math.abs(x) === Infinity ? -x : x))],
     ['gives 0 for infinities', specially((x) => (Math.abs(x) === Infinity ? 0 : x))],
   ] as const;
-  it.each(sampled(wrongly, 1))(
+  inTurn.each(sampled(wrongly, 1))(
     'fails a kernel that is wrong on infinities and NaN only: %s',
     async (_, kernel) => {
       const check = (specialValues: boolean, runs: number) =>

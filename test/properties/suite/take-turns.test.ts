@@ -10,6 +10,9 @@ import {
   type KernelPromises,
   type RoundRunner,
 } from '../../../properties/index.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const { kernel, promises: own } = modelPromises('fa4', new Map([['variant', 'causal-one-more']]));
 const promises: KernelPromises = {
@@ -55,7 +58,7 @@ function withoutTimes({ laws, ...result }: CheckResult) {
 }
 
 describe('laws whose rounds are tried at the same time', () => {
-  it.each([
+  inTurn.each([
     ['several laws', ['repeated-keys', 'causal-is-window'], 2, 4],
     ['more lanes than laws', ['causal-is-window'], 4, 12],
   ] as const)('give what turns give, one after the other: %s', async (_, laws, lanes, runs) => {

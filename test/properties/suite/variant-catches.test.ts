@@ -3,7 +3,10 @@ import { kernelVariants } from '../../../kernels/index.js';
 import { checkKernel, modelPromises, type LawFailure } from '../../../properties/index.js';
 import { problemShape } from '../../../src/problem/index.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
 import { checkers, firstCatch, ordinaryCatches } from './variant-catches.js';
+
+const inTurn = turns(import.meta.url);
 
 /**
  * Every bug is to be caught within this many problems per law, simplified, and told apart from the usual
@@ -45,7 +48,7 @@ afterAll(() => {
 });
 
 describe.each(tried.map((variant) => [variant.id, variant] as const))('%s', (id, variant) => {
-  it('is caught', { timeout: 600_000 }, async () => {
+  inTurn('is caught', { timeout: 600_000 }, async () => {
     const failure = await firstCatch(variant, {
       runs: problemsPerLaw,
       seed,

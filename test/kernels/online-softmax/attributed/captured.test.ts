@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { fa4Configuration, type Fa4Configuration } from '../../../../kernels/index.js';
 import { attentionOracle } from '../../../../oracles/index.js';
 import { encodeFromFloat64, formats, patternsOf } from '../../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../../src/problem/index.js';
 import { casePaths, readCase } from '../../../audit/captured-cases.js';
 import { sampled } from '../../../setup/effort.js';
+import { turns } from '../../../setup/turns.js';
 import { everything, nothing, runAttributed } from './run-attributed.js';
+
+const inTurn = turns(import.meta.url);
 
 interface CapturedForward {
   readonly settings: Readonly<Record<string, number>>;
@@ -49,7 +52,7 @@ function drawn<T>(list: readonly T[], count: number): (readonly [string, T, stri
 }
 
 describe('with every technique emulated', () => {
-  it.each(drawn(Object.keys(variants), 13))(
+  inTurn.each(drawn(Object.keys(variants), 13))(
     '%s equals an H200 bit for bit: %s',
     async (name, variant, path) => {
       const { problem } = await readCase(path);
@@ -64,7 +67,7 @@ describe('with every technique emulated', () => {
 });
 
 describe('with none', () => {
-  it.each(drawn([null, 0, 32], 7))(
+  inTurn.each(drawn([null, 0, 32], 7))(
     '%s is exact attention, whatever the maximum does: threshold %s',
     async (name, threshold, path) => {
       const { problem } = await readCase(path);

@@ -13,7 +13,10 @@ import { accuracyOfAudit, everySolver } from '../oracle-levels.js';
 import { assertWithinRadii, RadiusUse } from '../radius-check.js';
 import { withReference } from '../reference-attention.js';
 import { scaled, testSeed } from '../../../setup/effort.js';
+import { turns } from '../../../setup/turns.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
+
+const inTurn = turns(import.meta.url);
 
 const mpfr = await loadMpfr();
 
@@ -40,11 +43,11 @@ function crossCheck(seed: number, features: readonly OracleFeature[], sizes: Fea
 const small = { queries: 3, keys: 8, heads: 2, kvHeads: 1, dim: 5, vDim: 3 };
 
 describe('the oracle of problems with features', () => {
-  it.each(oracleFeatures)('is within its radii with %s alone', (feature) => {
+  inTurn.each(oracleFeatures)('is within its radii with %s alone', (feature) => {
     for (let i = 0; i < scaled(6); i++) crossCheck(testSeed + i, [feature], small);
   });
 
-  it('is within its radii with features together', () => {
+  inTurn('is within its radii with features together', () => {
     for (let i = 0; i < scaled(30); i++) {
       const random = randomValues(testSeed + 7919 * i);
       const features = oracleFeatures.filter(() => random.integer(0, 1) === 1);

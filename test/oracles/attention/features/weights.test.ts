@@ -4,8 +4,11 @@ import { randomValues } from '../../../../properties/problems/values.js';
 import { decodeTensor } from '../../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../../src/problem/index.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
+import { turns } from '../../../setup/turns.js';
 import { testSeed } from '../../../setup/effort.js';
 import { featuredProblem, oracleFeatures, type OracleFeature } from './featured-problems.js';
+
+const inTurn = turns(import.meta.url);
 
 /**
  * Per row the sums over the keys of weights and of what is applied times V; how many tiles there are, and in how many
@@ -44,7 +47,7 @@ function summedTiles(problem: Problem) {
 const sizes = { queries: 70, keys: 90, heads: 2, kvHeads: 1, dim: 4, vDim: 3 };
 
 describe('weight tiles', () => {
-  it.each([
+  inTurn.each([
     [[]],
     [['bias']],
     [['alibiSlopes']],
