@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 
 /**
  * Tests that start many processes or worker threads: documented commands, live kernels, kills, signals,
- * random command lines, checks on several threads, the package as it is installed. They are a command of their own, `npm run test:processes`,
- * which sets PROCESSES.
+ * random command lines, checks on several threads, the package as it is installed. They are a command of
+ * their own, `npm run test:processes`, which sets PROCESSES.
  */
 const processTests = [
   'test/audit/parts/bound-threads.test.ts',
@@ -34,6 +34,8 @@ function longTests(): string[] {
     .filter((path) => readFileSync(path, 'utf8').includes('turns(import.meta.url)'));
 }
 const onlyLong = process.env.LONG === '1';
+// Who names files wants all of their tests.
+if (process.argv.some((word) => word.startsWith('test/'))) process.env.LONG ??= '1';
 
 /** What is run, and the file of its results. */
 const suite = onlyProcesses

@@ -72,7 +72,7 @@ describe('shapes at the edge', () => {
     ['scale 0', { queries: 4, keys: 70 }, { scale: 0 }],
     ['negative scale', { queries: 4, keys: 70 }, { scale: -3 }],
   ];
-  inTurn.each(shapes)('%s', (_, sizes, changes) => {
+  it.each(shapes)('%s', (_, sizes, changes) => {
     const problem = problemOf(sizes, changes);
     const { verdict } = auditOutputs(problem, correct(problem));
     expect(verdict.findings).toEqual([]);

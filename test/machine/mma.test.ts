@@ -40,9 +40,6 @@ import {
   randomPatterns,
   tile,
 } from './tile-product.js';
-import { turns } from '../setup/turns.js';
-
-const inTurn = turns(import.meta.url);
 
 const place = { a: 4096, b: 8192 };
 const columns = 64;
@@ -136,7 +133,7 @@ const fromTensor = (aColumn: number, d: number, accumulate = false) =>
   });
 
 describe('tcgen05.mma and tcgen05.commit', () => {
-  inTurn.each([
+  it.each([
     ...adversarialSchedulers(4),
     ...Array.from({ length: 10 }, (_, seed) => randomScheduler(seed)),
   ])('give the product to who waits for the commit: $name', (scheduler) => {

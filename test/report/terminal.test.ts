@@ -80,7 +80,7 @@ function withHostileNames(report: AuditReport): AuditReport {
 }
 
 describe.each(reports)('%s on a terminal', (_, report) => {
-  inTurn.each(forms)('fits every width from 60 columns on (%s)', (_form, render) => {
+  test.each(forms)('fits every width from 60 columns on (%s)', (_form, render) => {
     const tooWide = (given: AuditReport, columns: number) =>
       render(given, { columns })
         .split('\n')
@@ -135,7 +135,7 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     starts.forEach((line, i) => expect(`${line} `.startsWith(headings[i])).toBe(true));
   });
 
-  inTurn.each(forms)(
+  test.each(forms)(
     'has colours only when asked, the same text either way (%s)',
     (_form, render) => {
       for (const columns of [60, 80, 140]) {

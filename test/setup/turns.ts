@@ -2,19 +2,9 @@ import { it, type TestAPI } from 'vitest';
 import { fromEnvironment, scaled, testSeed } from './effort.js';
 
 /** A default run makes one of so many long tests. */
-const every = 4;
+const every = 6;
 
-/** Who names one of these, as the tests that read them say, wants all of a campaign. */
-const campaigns = `
-  BOUND_PROBLEMS CHECK_RUNS CHECK_SEED DAMAGE DROPPED_PROBLEMS FALSE_ALARMS FALSE_ALARM_AUDITS
-  FALSE_ALARM_PROBLEMS FALSE_ALARM_SHARD HOSTILE_PROBLEMS LIMITS MACHINE_PROBLEMS
-  MACHINE_SCHEDULES MODELS MUTANTS MUTANTS_FILE MUTANT_SCHEDULES PLANTED PLANTED_RUNS
-  PLANTED_TRIALS PREMISE_AUDITS PREMISE_RUNS RESCALES ROOFLINE SERVED_BUGS TENSOR_CORE_EDGES
-  TIGHTNESS VARIANTS WRONG_MAXIMA`
-  .trim()
-  .split(/\s+/);
-const isWhole =
-  fromEnvironment('LONG', 0) === 1 || campaigns.some((name) => process.env[name] !== undefined);
+const isWhole = fromEnvironment('LONG', 0) === 1;
 
 /** `it` for tests that take turns. */
 interface InTurn {
@@ -37,11 +27,10 @@ function hash(text: string): number {
 }
 
 /**
- * `it` for the long tests of the file `url`, of which a default run makes one in four and skips the
- * others. TEST_SEED says which, so that four seeds in a row make all of them; `npm run test:long`, which
- * sets LONG=1 and runs the files that call this, makes all at once, and so do TEST_EFFORT=4 and the
- * variables of campaigns.
- * A test that takes turns builds on no other.
+ * `it` for the long tests of the file `url`, of which a default run makes one in six and skips the
+ * others. TEST_SEED says which, so that six seeds in a row make all of them. `npm run test:long`, which
+ * sets LONG=1 and runs the files that call this, makes all at once; so does a run that names files, and
+ * TEST_EFFORT=6. A test that takes turns builds on no other.
  */
 export function turns(url: string): InTurn {
   let place = hash(url.split('/test/').at(-1) ?? url) + testSeed;

@@ -44,17 +44,14 @@ describe.each(casePaths.map((path) => [basename(path), path]))('%s on an H200', 
     return emulate(problem, 'fa4', { settings: chosen });
   }
 
-  inTurn.each(variants)(
-    '%s: output, LSE and rescales equal bit for bit',
-    async (variant, changes) => {
-      const { out, lse, rescales } = await run(changes);
-      expect(tensorDigest(out)).toBe(sha256[`${variant}.out`]);
-      expect(tensorDigest(lse)).toBe(sha256[`${variant}.lse`]);
-      expect(digest(Int32Array.from(rescales!.data as Float32Array))).toBe(
-        sha256[`${variant}.rescales`],
-      );
-    },
-  );
+  it.each(variants)('%s: output, LSE and rescales equal bit for bit', async (variant, changes) => {
+    const { out, lse, rescales } = await run(changes);
+    expect(tensorDigest(out)).toBe(sha256[`${variant}.out`]);
+    expect(tensorDigest(lse)).toBe(sha256[`${variant}.lse`]);
+    expect(digest(Int32Array.from(rescales!.data as Float32Array))).toBe(
+      sha256[`${variant}.rescales`],
+    );
+  });
 
   inTurn('gives the LSE of a contracted multiply-add as well', async () => {
     const { out, lse } = await run({ 'lse.fused': 'true' });

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import {
   arithmeticInstructions,
   createRegisters,
@@ -20,9 +20,6 @@ import {
 import { RequestError } from '../../../src/request-error.js';
 import { firstDifference } from '../memory/first-difference.js';
 import { randomRegisters } from './fragments.js';
-import { turns } from '../../setup/turns.js';
-
-const inTurn = turns(import.meta.url);
 
 const registersPerLane = 24;
 const count = 5;
@@ -83,7 +80,7 @@ const titled = arithmeticInstructions.map(
   (instruction) => [`${instruction.name} of ${instruction.operands}`, instruction] as const,
 );
 
-inTurn.each(titled)('a run of %s is as many instructions in a row', (_, instruction) => {
+test.each(titled)('a run of %s is as many instructions in a row', (_, instruction) => {
   fc.assert(
     fc.property(
       place,

@@ -11,9 +11,6 @@ import {
 import { wordInstruction } from './fragments.js';
 import { hashOf, operandPatterns, patternCount } from './patterns.js';
 import { operandsHash, siliconHashes } from './silicon.js';
-import { turns } from '../../setup/turns.js';
-
-const inTurn = turns(import.meta.url);
 
 const patterns = operandPatterns();
 const perLane = patternCount / warpLanes;
@@ -37,7 +34,7 @@ function isPredicate(name: string, operand: number): boolean {
   return name.endsWith('.pred') || (/^(setp|selp)\./.test(name) && operand === 2);
 }
 
-inTurn.each(Object.entries(siliconHashes))('%s gives the bits of an H200', (title, captured) => {
+test.each(Object.entries(siliconHashes))('%s gives the bits of an H200', (title, captured) => {
   const [name, table] = title.split(' ');
   const operands = /^(min|max)\./.test(name) ? 2 : undefined;
   const instruction = wordInstruction(name, operands);

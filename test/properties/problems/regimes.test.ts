@@ -68,7 +68,7 @@ function fits(constraints: ProblemConstraints): boolean {
 describe.each(regimeNames)('%s', (name) => {
   const { holds, features = [] } = regimes[name];
 
-  inTurn('holds for all that it draws, in every format and shape, within the format', () => {
+  it('holds for all that it draws, in every format and shape, within the format', () => {
     let drawn = 0;
     const each = scaled(1);
     for (const shape of shapes)
