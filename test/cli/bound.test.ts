@@ -68,37 +68,45 @@ describe('flashproof bound, and the techniques of an audit', () => {
     expect(await polynomial('4')).toBeLessThan((await polynomial('3')) / 20);
   });
 
-  inTurn('bounds a sample of the rows, as they are bounded alone, and says what that leaves out', async () => {
-    const { stdout, status } = await runInProcess(
-      ...['bound', fixture, '--rows', '6', '--seed', '5', '--json', '-'],
-    );
-    expect(status).toBe(0);
-    const report = JSON.parse(stdout) as BoundReport;
-    await validateBoundReport(report);
-    expect(report.sample).toEqual({ seed: 5, rows: 6, of: 32, edges: 2, random: 4 });
-    expect(report.problem.seqlenQ).toBe(32);
-    // A row does not depend on those beside it: a problem of these rows alone has their bounds.
-    const file = await openTensorFile(fixture);
-    const problem = await readProblem(file);
-    await file.close();
-    const chosen = chooseRows(problem, problemShape(problem), { rows: 6, seed: 5 })!;
-    const dim = problem.q.shape.at(-1)!;
-    const data = new Uint16Array(6 * dim);
-    chosen.selection.queries.forEach((query, row) =>
-      data.set((problem.q.data as Uint16Array).subarray(query * dim, (query + 1) * dim), row * dim),
-    );
-    const alone = join(scratch, 'alone.safetensors');
-    await writeProblem(alone, { ...problem, q: { ...problem.q, shape: [1, 6, dim], data } });
-    const ofThese = await runInProcess('bound', alone, '--json', '-');
-    expect((JSON.parse(ofThese.stdout) as BoundReport).techniques).toEqual(report.techniques);
-    const all = await boundJson('--rows', '32');
-    expect(all.total.bound.max).toBeGreaterThanOrEqual(report.techniques.total.bound.max as number);
-    const text = await runInProcess('bound', fixture, '--rows', '6', '--seed', '5');
-    expect(text.stdout).toMatch(
-      /^Bounded +6 of 32 rows, 2 for their place and 4 at random by seed 5$/m,
-    );
-    expect(text.stdout).toMatch(/^Not bounded +26 of 32 rows, which are not in the sample/m);
-  });
+  inTurn(
+    'bounds a sample of the rows, as they are bounded alone, and says what that leaves out',
+    async () => {
+      const { stdout, status } = await runInProcess(
+        ...['bound', fixture, '--rows', '6', '--seed', '5', '--json', '-'],
+      );
+      expect(status).toBe(0);
+      const report = JSON.parse(stdout) as BoundReport;
+      await validateBoundReport(report);
+      expect(report.sample).toEqual({ seed: 5, rows: 6, of: 32, edges: 2, random: 4 });
+      expect(report.problem.seqlenQ).toBe(32);
+      // A row does not depend on those beside it: a problem of these rows alone has their bounds.
+      const file = await openTensorFile(fixture);
+      const problem = await readProblem(file);
+      await file.close();
+      const chosen = chooseRows(problem, problemShape(problem), { rows: 6, seed: 5 })!;
+      const dim = problem.q.shape.at(-1)!;
+      const data = new Uint16Array(6 * dim);
+      chosen.selection.queries.forEach((query, row) =>
+        data.set(
+          (problem.q.data as Uint16Array).subarray(query * dim, (query + 1) * dim),
+          row * dim,
+        ),
+      );
+      const alone = join(scratch, 'alone.safetensors');
+      await writeProblem(alone, { ...problem, q: { ...problem.q, shape: [1, 6, dim], data } });
+      const ofThese = await runInProcess('bound', alone, '--json', '-');
+      expect((JSON.parse(ofThese.stdout) as BoundReport).techniques).toEqual(report.techniques);
+      const all = await boundJson('--rows', '32');
+      expect(all.total.bound.max).toBeGreaterThanOrEqual(
+        report.techniques.total.bound.max as number,
+      );
+      const text = await runInProcess('bound', fixture, '--rows', '6', '--seed', '5');
+      expect(text.stdout).toMatch(
+        /^Bounded +6 of 32 rows, 2 for their place and 4 at random by seed 5$/m,
+      );
+      expect(text.stdout).toMatch(/^Not bounded +26 of 32 rows, which are not in the sample/m);
+    },
+  );
 
   inTurn('puts what an emulated kernel does beside its bounds, and stays within', async () => {
     const json = join(scratch, 'audit.json');
