@@ -284,6 +284,10 @@ describe('flashproof audit', () => {
        import { openTensorFile, writeSafetensors } from ${io};
        for await (const line of createInterface({ input: process.stdin })) {
          const request = JSON.parse(line);
+         if (process.argv[2] === 'decline') {
+           console.log(JSON.stringify({ id: request.id, ok: false, error: 'dim 64', unsupported: true }));
+           continue;
+         }
          const answers = await openTensorFile(${JSON.stringify(small)});
          const lse = await answers.read('fa4.lse');
          await writeSafetensors(request.output, { out: await answers.read(process.argv[2]), lse });
@@ -296,6 +300,14 @@ describe('flashproof audit', () => {
     const good = await run('fa4.out');
     expect(good.status).toBe(0);
     await validateReport(JSON.parse(good.stdout));
+    const declined = await run('decline');
+    expect(declined.status).toBe(1);
+    const unjudged = JSON.parse(declined.stdout) as AuditReport;
+    await validateReport(unjudged);
+    expect(unjudged.verdict).toMatchObject({ pass: false, judged: false, findings: [] });
+    expect(unjudged.verdict.sentence).toMatch(
+      /^NOT JUDGED: the kernel's process declined the problem: .*dim 64.*; replay with the problem /,
+    );
     const misshapen = await run('fa4.lse');
     expect(misshapen.status).toBe(1);
     const report = JSON.parse(misshapen.stdout) as AuditReport;

@@ -7,10 +7,22 @@ import {
   toReported,
   type ReportNumber,
 } from '../../src/report/json/report-number.js';
-import { describeReportedProblem, type JudgedReport } from '../../src/report/json/index.js';
+import {
+  describeReportedProblem,
+  verdictWord,
+  type JudgedReport,
+} from '../../src/report/json/index.js';
 import { renderJunit } from '../../src/report/junit/index.js';
 import { renderAudit } from '../../src/report/text/index.js';
-import { lseOf, outOf, structureIn, executionFailure, judgedCases, reports } from './cases.js';
+import {
+  lseOf,
+  outOf,
+  structureIn,
+  executionDeclined,
+  executionFailure,
+  judgedCases,
+  reports,
+} from './cases.js';
 
 /** The same value with −0 as 0, which is all that a report drops. */
 function unsignedZeros(value: unknown): unknown {
@@ -98,6 +110,19 @@ describe('the report of an audit', () => {
     expect(verdict.sentence).toMatch(/^FAIL: the kernel's process was killed by SIGSEGV; .*\.$/);
     expect(verdict.findings.map(({ test }) => test)).toEqual(['execution']);
     expect([outputs, baselines, oracle]).toEqual(new Array(3).fill(null));
+  });
+
+  test('of a kernel that declined the problem is neither a fail nor a pass, and says why', () => {
+    const { verdict, outputs } = executionDeclined;
+    expect(verdict).toMatchObject({ pass: false, judged: false, findings: [] });
+    expect(verdict.sentence).toBe("NOT JUDGED: the kernel's process declined the problem: dim 7.");
+    expect(outputs).toBeNull();
+    expect([executionFailure, executionDeclined].map(verdictWord)).toEqual(['FAIL', 'NOT JUDGED']);
+    // Who reads JUnit alone sees that nothing passed.
+    const xml = renderJunit([executionDeclined]);
+    expect(xml.match(/<failure [^>]*>/g)).toEqual([
+      expect.stringMatching(/message="NOT JUDGED: .*declined.*" type="execution"/) as string,
+    ]);
   });
 
   test('the cases reach NaN, infinities and values beyond every measure', () => {

@@ -337,7 +337,18 @@ export const judgedCases: Readonly<Record<string, Case>> = {
 /** A live kernel that died. */
 export const executionFailure: AuditReport = createExecutionFailureReport(
   plain,
-  "the kernel's process was killed by SIGSEGV; replay with the problem problem.safetensors",
+  {
+    reason:
+      "the kernel's process was killed by SIGSEGV; replay with the problem problem.safetensors",
+    isDeclined: false,
+  },
+  { ...provenance, outputs: {}, command: './kernel' },
+);
+
+/** A live kernel that does not take such problems. */
+export const executionDeclined: AuditReport = createExecutionFailureReport(
+  plain,
+  { reason: "the kernel's process declined the problem: dim 7", isDeclined: true },
   { ...provenance, outputs: {}, command: './kernel' },
 );
 
@@ -397,6 +408,7 @@ export const reports: readonly (readonly [name: string, report: AuditReport])[] 
   ['outputs of packed sequences compared', comparedPacked],
   ['parts of a split problem', splitReport],
   ['execution failure', executionFailure],
+  ['execution declined', executionDeclined],
 ];
 
 /** What a report says of O. */

@@ -26,6 +26,7 @@ import type { Problem } from '../../problem/index.js';
 import type { ComparedOutput } from '../../report/html/index.js';
 import {
   createExecutionFailureReport,
+  type NoOutput,
   reportedComparison,
   type AuditReport,
   type Provenance,
@@ -100,8 +101,8 @@ function measuredModel(
     : { model: modelNamed(name, declared.models), settings: kernelSettings(set) };
 }
 
-/** Outputs to judge; or why the kernel's process gave none, in a clause. */
-type Obtained = { readonly judged: JudgedOutputs } | { readonly failure: string };
+/** Outputs to judge; or why the kernel's process gave none. */
+type Obtained = { readonly judged: JudgedOutputs } | { readonly failure: NoOutput };
 
 /** The outputs of a kernel model, of a process, or of files. */
 async function obtainOutputs(
@@ -114,7 +115,9 @@ async function obtainOutputs(
   if (exec === undefined)
     return { judged: await readOutputs(file, outputArguments(options), reading) };
   const execution = await executeKernel(exec, problem, timeoutSeconds);
-  return execution.ok ? { judged: execution.outputs } : { failure: execution.reason };
+  if (execution.ok) return { judged: execution.outputs };
+  const { reason, cause } = execution;
+  return { failure: { reason, isDeclined: cause === 'unsupported' } };
 }
 
 /** Outputs whose LSE is a natural logarithm, by --lse-base. */
@@ -235,7 +238,10 @@ export async function judgeFile(
     if ('failure' in obtained) {
       const report = createExecutionFailureReport(
         problem,
-        `the kernel's process ${obtained.failure}; replay with the problem ${path}`,
+        {
+          ...obtained.failure,
+          reason: `the kernel's process ${obtained.failure.reason}; replay with the problem ${path}`,
+        },
         { ...(await originOf(open, null, options)), seconds: secondsSince(start) },
       );
       const page = (await html?.render(report, null, [], null)) ?? null;

@@ -101,7 +101,7 @@ export interface JudgedReport extends ReportHead {
   readonly splits: ReportedSplits | null;
 }
 
-/** The report of a live kernel whose process failed before there was an output to judge. */
+/** The report of a live kernel whose process failed, or declined the problem, before there was an output to judge. */
 export interface ExecutionFailureReport extends ReportHead {
   readonly outputs: null;
   readonly sequences?: never;
@@ -120,10 +120,8 @@ export interface ExecutionFailureReport extends ReportHead {
  */
 export type AuditReport = JudgedReport | ExecutionFailureReport;
 
-/** PASS or FAIL, or neither where no element of an output had a bound. */
-export function verdictWord({ verdict, outputs }: AuditReport): VerdictWord {
+/** PASS or FAIL, or neither where no element of an output had a bound, and where the kernel declined the problem. */
+export function verdictWord({ verdict }: AuditReport): VerdictWord {
   if (verdict.pass) return 'PASS';
-  return outputs !== null && !verdict.judged && verdict.findings.length === 0
-    ? 'NOT JUDGED'
-    : 'FAIL';
+  return !verdict.judged && verdict.findings.length === 0 ? 'NOT JUDGED' : 'FAIL';
 }

@@ -99,21 +99,31 @@ export function createAuditReport(
   };
 }
 
+/** Why a live kernel gave no output. */
+export interface NoOutput {
+  /** A clause without its full stop. */
+  readonly reason: string;
+  /** Whether it said that it does not take such problems: by the protocol that is no fault of it. */
+  readonly isDeclined: boolean;
+}
+
 /**
- * The report of a live kernel that gave no output: a fail, with `reason` (a clause without its full
- * stop) as the only finding.
+ * The report of a live kernel that gave no output: a fail, with the reason as the only finding; of one that declined
+ * the problem neither a fail nor a pass.
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function createExecutionFailureReport(
   problem: Problem,
-  reason: string,
+  { reason, isDeclined }: NoOutput,
   provenance: Provenance,
 ): ExecutionFailureReport {
   return {
     ...reportHead(problem, provenance, {
       pass: false,
-      sentence: `FAIL: ${reason}.`,
-      findings: [{ quantity: null, test: 'execution', isWorstCase: true, statement: reason }],
+      sentence: `${isDeclined ? 'NOT JUDGED' : 'FAIL'}: ${reason}.`,
+      findings: isDeclined
+        ? []
+        : [{ quantity: null, test: 'execution', isWorstCase: true, statement: reason }],
       judged: false,
       diagnosis: null,
       premise: null,

@@ -11,6 +11,7 @@ export {
 export {
   createAuditReport,
   createExecutionFailureReport,
+  type NoOutput,
   withSplits,
 } from './create-audit-report.js';
 export {

@@ -9,7 +9,7 @@ export function withoutWord(sentence: string): string {
   return sentence.replace(beginning, '');
 }
 
-/** Whether nothing of an output had a bound, or there was nothing of it: neither a pass nor a failure. */
+/** Whether nothing of an output had a bound, there was nothing of it, or a kernel declined: neither a pass nor a failure. */
 export function isNotJudged({ sentence }: { readonly sentence: string }): boolean {
   return sentence.startsWith('NOT JUDGED: ');
 }

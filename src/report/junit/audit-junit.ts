@@ -86,11 +86,14 @@ function isOfParts({ test }: Pick<ReportedFinding, 'test'>): boolean {
 /** Fails where no element has a bound: the others have nothing against the output then. */
 const boundLeg = 'has a bound';
 
+/** Fails where the kernel's process gave nothing to judge. */
+const executionLeg = 'execution';
+
 function legsOf(report: AuditReport): readonly Leg[] {
   const { command } = report.inputs;
   const [main, ...others] = listedQuantities(report);
   const execution: Leg = {
-    name: 'execution',
+    name: executionLeg,
     isOf: ({ test }) => test === 'execution',
     skipped: null,
   };
@@ -115,8 +118,12 @@ type Outcome =
   | { readonly failures: readonly Pick<ReportedFinding, 'test' | 'statement'>[] };
 
 function outcomeOf(leg: Leg, report: AuditReport): Outcome {
-  if (leg.name === boundLeg && verdictWord(report) === 'NOT JUDGED')
-    return { failures: [{ test: 'element-bound', statement: report.verdict.sentence }] };
+  const [unjudged, test] =
+    report.outputs === null
+      ? ([executionLeg, 'execution'] as const)
+      : ([boundLeg, 'element-bound'] as const);
+  if (leg.name === unjudged && verdictWord(report) === 'NOT JUDGED')
+    return { failures: [{ test, statement: report.verdict.sentence }] };
   const failures = report.verdict.findings.filter(leg.isOf);
   const { skipped } = leg;
   return failures.length === 0 && skipped !== null ? { skipped } : { failures };

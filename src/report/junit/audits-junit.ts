@@ -29,6 +29,13 @@ function outcomeOf({ verdict }: AuditReport, quantity: string | null): Outcome {
   return { kind: 'failure', message, type: findings.map(({ test }) => test).join(' ') };
 }
 
+/** What is not judged is no pass: the test that says so; null for what is judged. */
+function unjudgedAs(report: AuditReport, type: string): Outcome | null {
+  return verdictWord(report) === 'NOT JUDGED'
+    ? { kind: 'failure', message: report.verdict.sentence, type }
+    : null;
+}
+
 /** The test cases of one file: one for each quantity that is judged or expected. */
 function casesOf({ report, error }: AuditedFile): Case[] {
   const skip = (name: string, message: string): Case => ({
@@ -43,20 +50,15 @@ function casesOf({ report, error }: AuditedFile): Case[] {
     ];
   if (report.outputs === null)
     return [
-      { name: 'execution', outcome: outcomeOf(report, null) },
+      { name: 'execution', outcome: unjudgedAs(report, 'execution') ?? outcomeOf(report, null) },
       ...expected.map(({ label }) => skip(label, 'the kernel gave no output')),
     ];
   const [main, ...others] = report.outputs;
-  const unbounded: Outcome = {
-    kind: 'failure',
-    message: report.verdict.sentence,
-    type: 'element-bound',
-  };
   return [
     ...(report.splits === null ? [] : [{ name: 'parts', outcome: outcomeOf(report, null) }]),
     {
       name: main.label,
-      outcome: verdictWord(report) === 'NOT JUDGED' ? unbounded : outcomeOf(report, main.name),
+      outcome: unjudgedAs(report, 'element-bound') ?? outcomeOf(report, main.name),
     },
     ...others.map(({ name, label }) => ({ name: label, outcome: outcomeOf(report, name) })),
     ...missingQuantities(report).map(({ label }) => skip(label, `no ${label} was given`)),

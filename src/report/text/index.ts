@@ -1,4 +1,9 @@
-export { errorSections, problemSection, sequencesSection, usualChecksSection } from './audit-sections.js';
+export {
+  errorSections,
+  problemSection,
+  sequencesSection,
+  usualChecksSection,
+} from './audit-sections.js';
 export { gatherSketch, type AuditSketch } from './audit-sketch.js';
 export { notJudged } from './audit-summary.js';
 export { testNotes, testsSection } from './audit-tests.js';
