@@ -14,7 +14,7 @@ import {
 } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { createRowNumbers, isClustered } from './alike.js';
-import { createCoarseRow } from './coarse-row.js';
+import { createCoarseRow } from './coarse/coarse-row.js';
 import { createFinishRow } from './finish-row.js';
 import { headOperands, queryNorm, type HeadOperands } from './head-operands.js';
 import type { KernelArithmetic } from '../../../kernels/index.js';
