@@ -1,0 +1,95 @@
+import type { FormatName } from '../../../formats/index.js';
+import type { Problem } from '../../../problem/index.js';
+import { premisesByFormat, workingFormat } from '../../premises/premises.js';
+
+/**
+ * What a kernel makes the row sums D = Σ P dP of: `stored-output` dO·O with O as it is stored (FlashAttention, cuDNN,
+ * CUTLASS, flex_attention), `weights` Σ P dP with its own P and dP (a framework's softmax), `any` either of them.
+ */
+export type DeltaSource = 'stored-output' | 'weights' | 'any';
+
+/** How coarsely a kernel may compute dQ, dK and dV and still be called correct. Errors are relative to a result. */
+export interface GradientPremises {
+  /** Whose these are. */
+  readonly description: string;
+  /** What P is rounded to before dV's product, and dS before those of dQ and dK. */
+  readonly p: FormatName;
+  readonly ds: FormatName;
+  /** What O is stored in, for delta. */
+  readonly o: FormatName;
+  readonly delta: DeltaSource;
+  /** What scores and dP are written in on their way; fp32 (fp64 of fp64 inputs) where they are not. */
+  readonly scores: FormatName;
+  readonly dp: FormatName;
+  /** How often dS is rounded to `ds`: once, and once more where the scale multiplies what is already rounded. */
+  readonly dsRoundings: number;
+  /** What dK and dV of one query head are stored in before those of a group are added; `output` or wider. */
+  readonly partials: FormatName;
+  /** Of dQ, dK and dV. */
+  readonly output: FormatName;
+  /** Whether the scale may multiply dS before it is rounded: its smallest numbers count in other units then. */
+  readonly scaleBeforeRounding: boolean;
+  /** Additions are in any order, atomics included. */
+  readonly accumulate: 'any-order';
+  /** Error per product of a sum, relative to Σ of magnitudes: `Premises.accumulation`. */
+  readonly accumulation: number;
+  /** One elementwise operation, the exponential, the softcap's tanh. */
+  readonly elementwise: number;
+  readonly exponential: number;
+  readonly tanh: number;
+  /** Absolute, of a result that is subnormal. */
+  readonly underflow: number;
+}
+
+/** The premises that follow from formats alone. */
+function usual(problem: Problem, output: FormatName) {
+  const working = workingFormat(problem.q.format, output);
+  const { accumulation, elementwise, exponential, tanh, underflow } = premisesByFormat[working];
+  return {
+    working,
+    wide: working === 'fp64' ? ('fp64' as const) : ('fp32' as const),
+    arithmetic: { accumulation, elementwise, exponential, tanh, underflow },
+  };
+}
+
+/**
+ * The widest of what fused kernels do that are called correct: FlashAttention-2 to -4, cuDNN, CUTLASS (PyTorch's
+ * "efficient"), flex_attention's Triton kernel, and PyTorch's "math", which computes 16-bit inputs in fp32. P and dS are rounded
+ * once to the format of the inputs, all else is in fp32; FlashAttention-2 stores dK and dV of every query head of a
+ * group before it adds them.
+ * @param output the format of dQ, dK and dV
+ */
+export function anyGradientPremises(problem: Problem, output: FormatName): GradientPremises {
+  const { working, wide, arithmetic } = usual(problem, output);
+  return {
+    description: 'any correct kernel',
+    p: working,
+    ds: working,
+    o: output,
+    delta: 'any',
+    scores: wide,
+    dp: wide,
+    dsRoundings: 1,
+    partials: output,
+    output,
+    scaleBeforeRounding: true,
+    accumulate: 'any-order',
+    ...arithmetic,
+  };
+}
+
+/**
+ * Attention written out in a framework and differentiated by it, every result written in the format of the inputs: scores,
+ * P, dP, dS, its product with the scale.
+ */
+export function eagerGradientPremises(problem: Problem, output: FormatName): GradientPremises {
+  const { working } = usual(problem, output);
+  return {
+    ...anyGradientPremises(problem, output),
+    description: 'attention written out in a framework',
+    delta: 'weights',
+    scores: working,
+    dp: working,
+    dsRoundings: 2,
+  };
+}

@@ -1,0 +1,70 @@
+import type { Tensor } from '../../../problem/index.js';
+import type { CombinedBounds } from '../../bounds/index.js';
+
+/** The techniques of a backward pass, in the order in which they act: sections of docs/bounds-backward.md. */
+export const gradientTechniques = [
+  'lse-input',
+  'delta',
+  'p-recompute',
+  'p-round',
+  'dp-accumulate',
+  'ds-round',
+  'accumulate',
+  'group-sum',
+  'scale',
+  'output-round',
+] as const;
+/** One of {@link gradientTechniques}. */
+export type GradientTechnique = (typeof gradientTechniques)[number];
+
+/**
+ * Bounds of the elements of a gradient. All of them are of output − (exact + shift), the radius of the oracle included:
+ * `total` its magnitude at worst, `systematic` what of that neither averages out nor is known, `deviation` the root
+ * mean square of the rest, `known` the magnitude of the output's rounding where that is certain.
+ */
+export interface GradientBound extends CombinedBounds {
+  /**
+   * What the kernel's own O and LSE, where they are given, move the element by: an error that came in and was not made here.
+   * Signed, in the gradient's unit, before the output is rounded; 0 where nothing is known, and where premises leave open whether the kernel
+   * makes its row sums of the stored O (then its magnitude is in `total` and `systematic`).
+   */
+  readonly shift: Float64Array;
+}
+
+/** The bounds of one query head. */
+export interface HeadBounds {
+  /** Counted over [batch, heads]. */
+  readonly head: number;
+  /** [queries, qkDim] */
+  readonly dq: GradientBound;
+}
+
+/** The bounds of one head of K and V and of the query heads that share it. */
+export interface GroupBounds {
+  /** Counted over [batch, kv heads]. */
+  readonly kvHead: number;
+  readonly heads: readonly HeadBounds[];
+  /** [keys of the group of the oracle, qkDim] and [.., vDim]. */
+  readonly dk: GradientBound;
+  readonly dv: GradientBound;
+}
+
+/** What the kernel's own forward pass stored, as the backward pass read it; null where that is not known. */
+export interface StoredForward {
+  /** [batch, heads, queries, vDim] */
+  readonly out: Tensor | null;
+  /** [batch, heads, queries], natural logarithms. */
+  readonly lse: Tensor | null;
+}
+
+/** Arrays for so many elements, all 0. */
+export function emptyGradientBound(length: number): GradientBound {
+  const numbers = () => new Float64Array(length);
+  return {
+    total: numbers(),
+    systematic: numbers(),
+    known: numbers(),
+    deviation: numbers(),
+    shift: numbers(),
+  };
+}

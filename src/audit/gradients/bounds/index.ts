@@ -1,0 +1,15 @@
+export { createGradientBounds, type BoundedGradients } from './gradient-bounds.js';
+export {
+  anyGradientPremises,
+  eagerGradientPremises,
+  type DeltaSource,
+  type GradientPremises,
+} from './gradient-premises.js';
+export {
+  gradientTechniques,
+  type GradientBound,
+  type GradientTechnique,
+  type GroupBounds,
+  type HeadBounds,
+  type StoredForward,
+} from './group-bounds.js';
