@@ -1,6 +1,7 @@
 export { createRowNumbers, isClustered } from './alike.js';
 export { forEachRowsBound } from './bound-rows.js';
-export { outputRounding } from './finish.js';
+export { createAddends, type Addends } from './addend.js';
+export { distanceToFormat, outputRounding, roundingSpread } from './finish.js';
 export {
   anyKernelArithmetic,
   judgedArithmetic,
@@ -9,6 +10,8 @@ export {
 } from './judged-arithmetic.js';
 export { internalBound, KernelBound, type RowBound } from './norm-bound.js';
 export { followMaximum } from './row-plan.js';
+export { createTileProducts, type TileMatrix, type TileProducts } from './tile-products.js';
+export { tileRows } from './memory.js';
 export {
   combinations,
   createCombinedBounds,

@@ -21,7 +21,10 @@ export interface GradientPremises {
   /** What scores and dP are written in on their way; fp32 (fp64 of fp64 inputs) where they are not. */
   readonly scores: FormatName;
   readonly dp: FormatName;
-  /** How often dS is rounded to `ds`: once, and once more where the scale multiplies what is already rounded. */
+  /** What P is written in before dS is made of it. */
+  readonly weights: FormatName;
+  /** How often P and dS are rounded to `p` and `ds`: once more where a factor multiplies what is already rounded. */
+  readonly pRoundings: number;
   readonly dsRoundings: number;
   /** What dK and dV of one query head are stored in before those of a group are added; `output` or wider. */
   readonly partials: FormatName;
@@ -69,6 +72,8 @@ export function anyGradientPremises(problem: Problem, output: FormatName): Gradi
     delta: 'any',
     scores: wide,
     dp: wide,
+    weights: working,
+    pRoundings: 1,
     dsRoundings: 1,
     partials: output,
     output,
@@ -90,6 +95,8 @@ export function eagerGradientPremises(problem: Problem, output: FormatName): Gra
     delta: 'weights',
     scores: working,
     dp: working,
-    dsRoundings: 2,
+    pRoundings: problem.dropout === undefined ? 1 : 2,
+    // dS, dS times the scale; and with a softcap what its tanh and the division make of it.
+    dsRoundings: problem.softcap === null ? 2 : 4,
   };
 }

@@ -44,9 +44,9 @@ export interface GroupBounds {
   /** Counted over [batch, kv heads]. */
   readonly kvHead: number;
   readonly heads: readonly HeadBounds[];
-  /** [keys of the group of the oracle, qkDim] and [.., vDim]. */
-  readonly dk: GradientBound;
-  readonly dv: GradientBound;
+  /** [keys of the group of the oracle, qkDim] and [.., vDim]; null where the oracle has none. */
+  readonly dk: GradientBound | null;
+  readonly dv: GradientBound | null;
 }
 
 /** What the kernel's own forward pass stored, as the backward pass read it; null where that is not known. */
