@@ -41,6 +41,8 @@ export interface PairArithmetic {
   readonly overKeys: number;
   readonly overQueries: number;
   readonly p: OperandRounding;
+  /** Of P before dS is made of it. */
+  readonly weights: OperandRounding;
   readonly ds: OperandRounding;
 }
 
@@ -81,7 +83,9 @@ export function pairArithmetic(
     const roundoff = unitRoundoff(formats[name]);
     return roundoff > elementwise ? roundoff : 0;
   };
+  // P may be rounded with dropout's factor, dS before it.
   const factors = problem.dropout === undefined ? [] : [share];
+  const multiplied = factors.map((x) => 1 / x);
   return {
     scale,
     softcap,
@@ -100,7 +104,8 @@ export function pairArithmetic(
     underflow: premises.underflow,
     overKeys: grown(keys + 1, accumulation),
     overQueries: grown(queries * groupSize + 1, accumulation),
-    p: operandRounding(premises.p, elementwise, factors, premises.pRoundings),
+    p: operandRounding(premises.p, elementwise, multiplied, premises.pRoundings),
+    weights: operandRounding(premises.weights, elementwise, [], 1),
     ds: operandRounding(
       premises.ds,
       elementwise,

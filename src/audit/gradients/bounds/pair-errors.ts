@@ -111,10 +111,7 @@ export function weighPair(
       : Math.exp(Math.min(exponent + error, largestExponent)) * (1 + weightShift);
   const typical = Math.min(arithmetic.typicalScores * size + common, error);
   pair.weight = weight;
-  pair.weightError =
-    grown * (1 + exponential) +
-    weight * (exponential + arithmetic.weightRounding) * (1 + 2 ** -8) +
-    2 * underflow;
+  pair.weightError = grown * (1 + exponential) + weight * exponential + 2 * underflow;
   pair.typicalWeight = (error < 1 ? weight * Math.expm1(typical) : grown) + 2 * underflow;
   const extent = doutNorm * pair.valueNorm * pair.factor;
   const derivative = pair.product * pair.factor;
@@ -221,8 +218,23 @@ export function sharePair(
   shares: PairShares,
 ): void {
   const { elementwise, exponential, underflow, overKeys, overQueries } = arithmetic;
-  const { weight, weightError, slope, slopeError, derivative, factor } = pair;
+  const { weightRounding, productRounding } = arithmetic;
+  const { weight, slope, slopeError, derivative, factor } = pair;
   const { query, key, value, rounded } = shares;
+  const ofWeight = pair.weightError * (1 + row.weight) + row.weight * weight;
+  roundOperand(arithmetic.p, weight, ofWeight, rounded);
+  const kept = factor * (1 + arithmetic.dropout);
+  const ofFactor = arithmetic.dropout * weight * factor;
+  const total = (weight + ofWeight + rounded.worst) * kept;
+  shares.weight = weight * factor;
+  shares.weightShift = (weight * factor * row.weightShift) / (1 + row.weightShift);
+  value.worst = (ofWeight + rounded.worst) * kept + ofFactor + overQueries * total;
+  value.systematic = (pair.typicalWeight + row.typicalWeight * weight) * factor + ofFactor;
+  value.variance = (rounded.variance + (exponential * weight) ** 2) * factor ** 2;
+  value.known = rounded.known * factor;
+  // Where dS is made of P that is written: of the same number.
+  roundOperand(arithmetic.weights, weight, ofWeight, rounded);
+  const weightError = pair.weightError + rounded.worst;
   const exact = derivative - row.mean;
   const shifted = exact - row.meanShift;
   const size = Math.abs(shifted);
@@ -247,11 +259,11 @@ export function sharePair(
     slopeError * weight * size +
     3 * elementwise * Math.abs(dT) +
     3 * underflow;
-  const ofExponential = exponential ** 2 + meanRounding * arithmetic.weightRounding ** 2;
+  const ofExponential = exponential ** 2 + meanRounding * weightRounding ** 2;
   const random =
     rounded.variance +
     ofExponential * dT ** 2 +
-    meanRounding * (arithmetic.productRounding * derivative * sloped) ** 2;
+    meanRounding * (productRounding * derivative * sloped) ** 2;
   shares.derivative = dT;
   shares.sloped = sloped;
   shares.shift = dT - (weight / (1 + row.weightShift)) * slope * exact;
@@ -263,15 +275,4 @@ export function sharePair(
   key.systematic = typical + row.typicalWeight * Math.abs(dT) + row.typicalMean * sloped;
   key.variance = random + row.meanVariance * sloped * sloped;
   key.known = rounded.known;
-  const ofWeight = weightError * (1 + row.weight) + row.weight * weight;
-  roundOperand(arithmetic.p, weight, ofWeight, rounded);
-  const kept = factor * (1 + arithmetic.dropout);
-  const ofFactor = arithmetic.dropout * weight * factor;
-  const total = (weight + ofWeight + rounded.worst) * kept;
-  shares.weight = weight * factor;
-  shares.weightShift = (weight * factor * row.weightShift) / (1 + row.weightShift);
-  value.worst = (ofWeight + rounded.worst) * kept + ofFactor + overQueries * total;
-  value.systematic = (pair.typicalWeight + row.typicalWeight * weight) * factor + ofFactor;
-  value.variance = (rounded.variance + (exponential * weight) ** 2) * factor ** 2;
-  value.known = rounded.known * factor;
 }

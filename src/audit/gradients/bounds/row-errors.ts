@@ -1,7 +1,7 @@
 import type { AttentionReference } from '../../../../oracles/index.js';
 import { decodeTensor, formats, unitRoundoff } from '../../../formats/index.js';
 import type { Problem, Tensor } from '../../../problem/index.js';
-import { internalBound, KernelBound, outputRounding } from '../../bounds/index.js';
+import { internalBound, KernelBound, outputRounding, type RowBound } from '../../bounds/index.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { StoredForward } from './group-bounds.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
@@ -148,12 +148,25 @@ export function createRowErrors(
   function ofWeights(sums: RowSums, { weight, typicalWeight }: RowErrors): MeanError {
     const { weightRounding, productRounding } = arithmetic;
     const ofSum = overKeys + 4 * elementwise;
+    const ofTypicalSum = Math.sqrt(reference.shape.keys) * premises.accumulation + 4 * elementwise;
     const random = meanRounding * (weightRounding ** 2 + productRounding ** 2) + exponential ** 2;
     return {
-      worst: sums.errors + (weight + ofSum) * (sums.size + sums.errors) + 2 ** 16 * underflow,
-      typical: sums.typical + (typicalWeight + ofSum) * sums.size + 2 ** 16 * underflow,
+      worst:
+        sums.errors +
+        (weight + ofSum + weightRounding) * (sums.size + sums.errors) +
+        2 ** 16 * underflow,
+      typical: sums.typical + (typicalWeight + ofTypicalSum) * sums.size + 2 ** 16 * underflow,
       variance: random * sums.squares,
     };
+  }
+
+  /**
+   * What of the LSE's bound is systematic: the exponentials' errors average out over the keys, and those of the dot products and of
+   * the row sum's additions walk at random.
+   */
+  function typicalLse({ lse, weight, typicalWeight, keys, addition }: RowBound): number {
+    const ofAdditions = (keys - Math.sqrt(keys)) * addition;
+    return Math.max(0, lse - weight + typicalWeight - exponential - ofAdditions);
   }
 
   return {
@@ -161,9 +174,7 @@ export function createRowErrors(
       const bound = forward.row(row);
       const exact = lse.values[row];
       const ofForward = orInfinite(Math.expm1(Math.min(bound.lse, 700)));
-      const ofTypical = orInfinite(
-        Math.expm1(Math.min(bound.lse - bound.weight + bound.typicalWeight, 700)),
-      );
+      const ofTypical = orInfinite(Math.expm1(Math.min(typicalLse(bound), 700)));
       const shift =
         storedLse === null ? 0 : orInfinite(Math.expm1(Math.min(exact - storedLse[row], 700)));
       const isKnown = storedLse !== null && isUsed && shift < Infinity;

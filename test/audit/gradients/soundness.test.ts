@@ -1,0 +1,240 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { attentionOracle, gradientOracle } from '../../../oracles/index.js';
+import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
+import {
+  anyGradientPremises,
+  createGradientBounds,
+  type GradientBound,
+  type GradientPremises,
+} from '../../../src/audit/gradients/bounds/index.js';
+import { decodeTensor, type FormatName } from '../../../src/formats/index.js';
+import type { Problem, Tensor } from '../../../src/problem/index.js';
+import {
+  featuredProblem,
+  oracleFeatures,
+  type OracleFeature,
+} from '../../oracles/attention/features/featured-problems.js';
+import { fromEnvironment, scaled, testSeed } from '../../setup/effort.js';
+import { filledProblem, tensor } from '../../setup/problems.js';
+import {
+  orders,
+  roundings,
+  simulateBackward,
+  type Rounding,
+  type SimulatedGradients,
+  type Simulation,
+} from './simulated-backward.js';
+
+const problems = fromEnvironment('GRADIENT_PROBLEMS', scaled(40));
+
+function choose<T>(random: RandomValues, values: readonly T[]): T {
+  return values[random.integer(0, values.length - 1)];
+}
+
+/** The gradient of O, drawn. */
+function drawDout({ q, v }: Problem, value: () => number): Tensor {
+  return tensor(q.format, [...q.shape.slice(0, -1), v.shape.at(-1)!], value);
+}
+
+/** A simulation of any kind, with these roundings. */
+function drawSimulation(random: RandomValues, makes: readonly Rounding[]): Simulation {
+  return {
+    makes: new Set(makes),
+    order: choose(random, orders),
+    delta: choose(random, ['stored-output', 'weights'] as const),
+    roundsWeights: random.integer(0, 1) === 1,
+    scalesFirst: random.integer(0, 1) === 1,
+    storesHeads: random.integer(0, 1) === 1,
+    exponential: choose(random, [-1, 1, 'drawn'] as const),
+    uniform: random.uniform,
+  };
+}
+
+/** Errors of a simulation over its bounds, element by element. */
+class BoundUse {
+  readonly violations: string[] = [];
+  readonly margins: number[] = [];
+  squares = 0;
+  elements = 0;
+  infinite = 0;
+
+  add(what: string, exact: Float64Array, output: Float64Array, bound: GradientBound): void {
+    exact.forEach((value, at) => {
+      const limit = bound.total[at];
+      this.elements++;
+      if (limit === Infinity) {
+        this.infinite++;
+        return;
+      }
+      const error = Math.abs(output[at] - value - bound.shift[at]);
+      const { deviation, systematic } = bound;
+      if (!(error <= limit))
+        this.violations.push(
+          `${what}[${at}] is ${output[at]}, exactly ${value} moved by ${bound.shift[at]}: off by ${error}, at most ${limit}`,
+        );
+      if (!(deviation[at] >= 0 && systematic[at] <= limit * (1 + 2 ** -10)))
+        this.violations.push(`${what}[${at}] spreads by ${deviation[at]} and ${systematic[at]} of ${limit}`);
+      if (error > 0) this.margins.push(limit / error);
+      if (deviation[at] > 0) this.squares += (error / deviation[at]) ** 2;
+    });
+  }
+}
+
+/** Judges a simulation by bounds with these premises. */
+function judge(
+  problem: Problem,
+  dout: Tensor,
+  premises: GradientPremises,
+  simulation: Simulation,
+  isGiven: boolean,
+  uses: Record<'dq' | 'dk' | 'dv', BoundUse>,
+): SimulatedGradients {
+  const reference = attentionOracle(problem);
+  const found = simulateBackward(problem, dout, reference, premises, simulation);
+  const given = isGiven ? { out: found.out, lse: found.lse } : { out: null, lse: null };
+  const boundGroup = createGradientBounds({ problem, dout, reference, premises, given });
+  for (const group of gradientOracle(problem, dout)) {
+    const bounds = boundGroup(group);
+    const of = (all: Float64Array, length: number, index: number) =>
+      all.subarray(index * length, (index + 1) * length);
+    group.heads.forEach(({ head, dq }, i) => {
+      const values = dq!.values;
+      uses.dq.add(`head ${head}: dq`, values, of(found.dq, values.length, head), bounds.heads[i].dq);
+    });
+    const { kvHead, dk, dv } = group;
+    if (dk === null || dv === null) continue;
+    uses.dk.add('dk', dk.values, of(found.dk, dk.values.length, kvHead), bounds.dk!);
+    uses.dv.add('dv', dv.values, of(found.dv, dv.values.length, kvHead), bounds.dv!);
+  }
+  return found;
+}
+
+const newUses = () => ({ dq: new BoundUse(), dk: new BoundUse(), dv: new BoundUse() });
+
+function expectSound(uses: Record<string, BoundUse>, what: string): void {
+  const violations = Object.values(uses).flatMap((use) => use.violations);
+  if (violations.length > 0)
+    throw new Error(`${what}: ${violations.length} beyond\n${violations.slice(0, 5).join('\n')}`);
+}
+
+/** What makes gradients hard, beside features. */
+const regimes = ['plain', 'large scores', 'large dout', 'cancelling', 'one key', 'deeply negative', 'tiny'] as const;
+
+function drawProblem(random: RandomValues, features: readonly OracleFeature[]) {
+  const regime = choose(random, regimes);
+  const keys = regime === 'one key' ? 1 : random.integer(1, 20);
+  const groupSize = random.integer(1, 3);
+  const kvHeads = random.integer(1, 2);
+  const sizes = {
+    queries: random.integer(1, 12),
+    keys,
+    heads: groupSize * kvHeads,
+    kvHeads,
+    dim: random.integer(1, 9),
+    vDim: random.integer(1, 9),
+  };
+  const drawn = featuredProblem(random, features, sizes);
+  const times = (of: Tensor, factor: number): Tensor => {
+    const values = decodeTensor(of);
+    return tensor(of.format, of.shape, (i) => factor * values[i]);
+  };
+  const format = drawn.q.format;
+  const constant = (of: Tensor): Tensor => {
+    const values = decodeTensor(of);
+    return tensor(of.format, of.shape, (i) => values[i % of.shape.at(-1)!] + (i % 7 === 0 ? 2 ** -6 : 0));
+  };
+  const problem =
+    regime === 'large scores'
+      ? { ...drawn, q: times(drawn.q, 30) }
+      : regime === 'cancelling'
+        ? { ...drawn, v: constant(drawn.v) }
+        : regime === 'deeply negative'
+          ? { ...drawn, q: tensor(format, drawn.q.shape, () => 12), k: times(drawn.k, -8) }
+          : regime === 'tiny'
+            ? { ...drawn, v: times(drawn.v, 2 ** -14), k: times(drawn.k, 2 ** -10) }
+            : drawn;
+  const size = regime === 'large dout' ? choose(random, [300, 2e4]) : choose(random, [2 ** -12, 1, 1]);
+  const dout = drawDout(problem, () => size * random.normal());
+  const output: FormatName = format === 'fp64' ? 'fp32' : format;
+  return { problem, dout, output, regime };
+}
+
+/** Premises that admit a simulation. */
+function drawPremises(random: RandomValues, problem: Problem, output: FormatName, { delta }: Simulation) {
+  const any = anyGradientPremises(problem, output);
+  return { ...any, delta: choose(random, ['any', delta] as const) };
+}
+
+const tallies = new Map<string, { least: number; infinite: number; elements: number }>();
+function tally(makes: readonly Rounding[], use: BoundUse) {
+  const name = makes.length > 1 ? 'all' : makes[0];
+  const t = tallies.get(name) ?? { least: Infinity, infinite: 0, elements: 0 };
+  t.least = use.margins.reduce((a, b) => Math.min(a, b), t.least);
+  t.infinite += use.infinite;
+  t.elements += use.elements;
+  tallies.set(name, t);
+}
+afterAll(() => { if (process.env.GRADIENT_FIGURES) console.log(tallies); });
+
+function checkOne(seed: number, makes: readonly Rounding[], features: readonly OracleFeature[]): void {
+  const random = randomValues(seed);
+  const { problem, dout, output, regime } = drawProblem(random, features);
+  const simulation = drawSimulation(random, makes);
+  const premises = drawPremises(random, problem, output, simulation);
+  const isGiven = random.integer(0, 1) === 1;
+  const uses = newUses();
+  judge(problem, dout, premises, simulation, isGiven, uses);
+  for (const use of Object.values(uses)) tally(makes, use);
+  const { order, delta, roundsWeights, scalesFirst, storesHeads, exponential } = simulation;
+  const how = JSON.stringify({ order, delta, roundsWeights, scalesFirst, storesHeads, exponential });
+  expectSound(
+    uses,
+    `seed ${seed}, ${regime}, ${features.join(', ')}, premises of ${premises.delta}, ${isGiven ? '' : 'not '}given, ${makes.join(', ')}, ${problem.q.format} as ${output}, ${how}`,
+  );
+}
+
+describe('bounds of gradients', () => {
+  it.each(roundings)('hold for %s alone', (rounding) => {
+    for (let i = 0; i < Math.ceil(problems / 5); i++) {
+      const random = randomValues(testSeed + 31 * i);
+      const features = oracleFeatures.filter(() => random.integer(0, 3) === 0);
+      checkOne(testSeed + 7919 * i, [rounding], features);
+    }
+  });
+
+  it('hold for all roundings together', () => {
+    for (let i = 0; i < problems * 2; i++) {
+      const random = randomValues(testSeed + 31 * i);
+      const features = oracleFeatures.filter(() => random.integer(0, 3) === 0);
+      checkOne(testSeed + 104729 * i, roundings, features);
+    }
+  });
+
+  it('tell how far errors spread, and how far they may', () => {
+    const random = randomValues(testSeed);
+    for (const format of ['bf16', 'fp16'] as const) {
+      const problem = filledProblem({ queries: 70, keys: 80, heads: 2, kvHeads: 2, dim: 8, vDim: 8, format }, random.normal);
+      const dout = drawDout(problem, random.normal);
+      const any = anyGradientPremises(problem, format);
+      const simulation: Simulation = {
+        ...drawSimulation(random, roundings),
+        delta: 'stored-output',
+        roundsWeights: false,
+        scalesFirst: false,
+        exponential: 'drawn',
+      };
+      const premises = { ...any, weights: 'fp32', delta: 'stored-output', scaleBeforeRounding: false } as const;
+      const uses = newUses();
+      judge(problem, dout, premises, simulation, true, uses);
+      expectSound(uses, format);
+      for (const [name, use] of Object.entries(uses)) {
+        const ratio = Math.sqrt(use.squares / use.elements);
+        const median = Float64Array.from(use.margins).sort()[use.margins.length >> 1];
+        if (process.env.GRADIENT_FIGURES) console.log(format, name, ratio, median);
+        expect(ratio, `${format} ${name}`).toBeGreaterThan(0.7);
+        expect(ratio, `${format} ${name}`).toBeLessThan(1.3);
+        expect(median, `${format} ${name}`).toBeLessThan(60);
+      }
+    }
+  });
+});
