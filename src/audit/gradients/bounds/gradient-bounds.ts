@@ -67,12 +67,13 @@ function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradient
     }),
   );
   const sums = begun.map(emptyRowSums);
-  forEachPair(reader, block, {
-    pair: (i, _, pair) => {
-      weighPair(arithmetic, begun[i], pair);
-      addToRow(sums[i], pair);
-    },
-  });
+  if (rows.needsSums)
+    forEachPair(reader, block, {
+      pair: (i, _, pair) => {
+        weighPair(arithmetic, begun[i], pair);
+        addToRow(sums[i], pair);
+      },
+    });
   const { values, stride } = reader.memory.dout;
   return begun.map((row, i) =>
     rows.finish(

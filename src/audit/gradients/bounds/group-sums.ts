@@ -1,10 +1,10 @@
 import type { Gradient } from '../../../../oracles/index.js';
-import { formats, smallestSubnormal, unitRoundoff } from '../../../formats/index.js';
+import { formats, unitRoundoff } from '../../../formats/index.js';
 import type { KeyRange, ProblemShape } from '../../../problem/index.js';
 import { finishElement } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
 import { emptyGradientBound, type GradientBound } from './group-bounds.js';
-import { halfUlp, type PairArithmetic } from './pair-arithmetic.js';
+import { halfUlp, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
 import {
   addPairs,
   emptyPairSums,
@@ -56,6 +56,7 @@ export function createGroupSums(
 ): GroupSums {
   const { elementwise, overQueries, underflow } = arithmetic;
   const partials = formats[premises.partials];
+  const short = shortFormat(partials);
   const isStored = groupSize > 1 && unitRoundoff(partials) > elementwise;
   const gradient = (
     dim: number,
@@ -132,14 +133,14 @@ export function createGroupSums(
       for (const { begin, end } of ranges) isUnknown.fill(1, begin, end);
     },
     finishHead: () => {
-      for (const { scale, stored } of [ofKeys, ofValues])
+      for (const { scale, sums, stored } of [ofKeys, ofValues])
         stored?.head.forEach((sum, at) => {
           const size = Math.abs(scale * sum);
-          const half = halfUlp(partials, size);
-          stored.worst[at] += Math.max(
-            unitRoundoff(partials) * size,
-            smallestSubnormal(partials) / 2,
-          );
+          // The errors of all heads so far are no less than this one's.
+          const reach = size + Math.abs(scale) * sums.worst[at];
+          if (!(reach < short.maxFinite)) stored.worst[at] = Infinity;
+          const half = halfUlp(short, Math.min(size, short.maxFinite));
+          stored.worst[at] += Math.max(unitRoundoff(partials) * size, short.least);
           if (size > 0) stored.variance[at] += half ** 2 / 3;
           stored.head[at] = 0;
         });

@@ -8,12 +8,30 @@ import {
 import { scoreLaw, type Problem, type ProblemShape } from '../../../problem/index.js';
 import type { GradientPremises } from './gradient-premises.js';
 
+/** A format that numbers of fp64 are rounded to. */
+export interface ShortFormat {
+  /** Half an ulp relative to the power of two below, and of subnormals. */
+  readonly unit: number;
+  readonly least: number;
+  readonly maxFinite: number;
+}
+
+/** What rounding to a format needs. */
+export function shortFormat(format: NumberFormat): ShortFormat {
+  return {
+    unit: unitRoundoff(format),
+    least: smallestSubnormal(format) / 2,
+    maxFinite: format.maxFinite,
+  };
+}
+
 /** How numbers are rounded to a format on their way, and what they may be multiplied by before. */
 export interface OperandRounding {
   /** Null where numbers are not rounded at all, or no further than by the arithmetic. */
-  readonly format: NumberFormat | null;
-  /** Units that numbers may be rounded in: 1, and a factor where it may come before the rounding. */
+  readonly format: ShortFormat | null;
+  /** Magnitudes of factors that numbers may have when they are rounded, beside 1; and the largest of all. */
   readonly units: readonly number[];
+  readonly largestUnit: number;
   readonly times: number;
 }
 
@@ -55,10 +73,13 @@ function operandRounding(
 ): OperandRounding {
   const format = formats[name];
   const isCoarser = unitRoundoff(format) > arithmetic;
-  const isSame = (unit: number) => Math.log2(Math.abs(unit)) % 1 === 0 && Math.abs(unit) >= 1;
+  const sizes = units.map(Math.abs);
+  // A power of two leaves significands as they are, but for subnormals.
+  const isOther = (unit: number) => unit !== 0 && !(Math.log2(unit) % 1 === 0 && unit >= 1);
   return {
-    format: isCoarser ? format : null,
-    units: [1, ...units.filter((unit) => unit !== 0 && !isSame(unit))],
+    format: isCoarser ? shortFormat(format) : null,
+    units: sizes.filter(isOther),
+    largestUnit: Math.max(1, ...sizes),
     times,
   };
 }
@@ -115,22 +136,24 @@ export function pairArithmetic(
   };
 }
 
-const words = new Uint32Array(2);
-const number = new Float64Array(words.buffer);
+/** 2^e for x in [2^e, 2^(e+1)), 2^-900 < x < 2^900: x to one bit, by Veltkamp's splitting. */
+function binade(x: number): number {
+  const split = x * (2 ** 52 + 1);
+  const nearest = split - (split - x);
+  return nearest > x ? nearest / 2 : nearest;
+}
 
-/** Half an ulp of a format at x ≥ 0: of its subnormals where x is among them. */
-export function halfUlp({ precision, minExponent }: NumberFormat, x: number): number {
-  number[0] = x;
-  const exponent = Math.max((words[1] >>> 20) - 1023, minExponent);
-  return 2 ** (exponent - precision);
+/** Half an ulp of a format at 0 ≤ x < 2^900: of its subnormals where x is among them. */
+export function halfUlp({ unit, least }: ShortFormat, x: number): number {
+  return x * unit <= least ? least : Math.max(binade(x) * unit, least);
 }
 
 /**
- * x rounded to the precision of a format, signed: one of the two nearest numbers, of which either will do
- * (Theorem 5 of docs/bounds.md).
+ * What x is rounded to in a format without a largest number: one of the two nearest numbers, of which either will do (Theorem 5 of
+ * docs/bounds.md).
  */
-export function roundedNear(format: NumberFormat, x: number): number {
-  const least = smallestSubnormal(format);
-  const unit = 2 * halfUlp(format, Math.abs(x));
-  return unit <= least ? Math.round(x / least) * least : Math.round(x / unit) * unit;
+export function roundedNear(format: ShortFormat, x: number): number {
+  // The ulp of what is added is that of the format at x.
+  const far = 1.5 * 2 ** 53 * halfUlp(format, Math.abs(x));
+  return x + far - far;
 }

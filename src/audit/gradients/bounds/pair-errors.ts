@@ -137,7 +137,7 @@ export interface Rounded {
  * its significand is not known, and the worst of its units counts.
  */
 function roundOperand(
-  { format, units, times }: OperandRounding,
+  { format, units, largestUnit, times }: OperandRounding,
   x: number,
   error: number,
   rounded: Rounded,
@@ -147,27 +147,24 @@ function roundOperand(
   rounded.variance = 0;
   if (format === null) return;
   const most = (Math.abs(x) + error) * (1 + 2 ** -20);
-  let half = 0;
-  for (const unit of units) {
-    const factor = Math.abs(unit);
-    if (!(most * factor < format.maxFinite)) {
-      rounded.worst = Infinity;
-      return;
-    }
-    half = Math.max(half, halfUlp(format, most * factor) / factor);
-  }
-  const isCertainUnit = units.length === 1 && times === 1;
-  const known = roundedNear(format, x) - x;
-  if (isCertainUnit) {
-    const distance = Math.abs(known);
-    rounded.worst = Math.min(half, distance + error);
-    if (distance + error < half) rounded.known = known;
-    else rounded.variance = half ** 2 / 3;
+  if (!(most * largestUnit < format.maxFinite)) {
+    rounded.worst = Infinity;
     return;
   }
-  // What is rounded again may be in the next binade by then.
-  rounded.worst = times === 1 ? half : times * (2 * half) * (1 + 2 ** -6);
-  rounded.variance = (times * half ** 2) / 3;
+  const half = halfUlp(format, most);
+  if (units.length > 0 || times > 1) {
+    let largest = half;
+    for (const unit of units) largest = Math.max(largest, halfUlp(format, most * unit) / unit);
+    // What is rounded again may be in the next binade by then.
+    rounded.worst = times === 1 ? largest : 2 * times * largest * (1 + 2 ** -6);
+    rounded.variance = (times * largest ** 2) / 3;
+    return;
+  }
+  const known = roundedNear(format, x) - x;
+  const distance = Math.abs(known);
+  rounded.worst = Math.min(half, distance + error);
+  if (distance + error < half) rounded.known = known;
+  else rounded.variance = half ** 2 / 3;
 }
 
 /** What a pair adds to dQ, dK and dV, each times the other factor. */

@@ -140,6 +140,10 @@ export function loadFactor(factor: FactorRows, rows: Float64Array): void {
   }
 }
 
+function isZero(numbers: Float64Array): boolean {
+  return numbers.every((x) => x === 0);
+}
+
 /** Adds all parts of a tile to the sums of some rows of a gradient. */
 export function addPairs(
   memory: PairMemory,
@@ -149,5 +153,6 @@ export function addPairs(
   rows: { readonly first: number; readonly count: number },
 ): void {
   for (const part of pairParts)
-    memory.addProduct(matrices[part], factor, factorOf[part], sums[part], rows);
+    if (!isZero(matrices[part].view))
+      memory.addProduct(matrices[part], factor, factorOf[part], sums[part], rows);
 }

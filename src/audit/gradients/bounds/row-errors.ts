@@ -34,6 +34,8 @@ export function addToRow(sums: RowSums, pair: Pair): void {
 
 /** What makes the errors of rows: see `createRowErrors`. */
 export interface RowErrorsOf {
+  /** Whether `finish` needs the sums: D's error is known without them where it is made of an O that is given. */
+  readonly needsSums: boolean;
   /** Before the keys are walked over: all that `weighPair` needs. */
   readonly begin: (row: number, numbers: RowNumbers) => RowErrors;
   /** With what the first walk over the keys has summed. */
@@ -170,6 +172,7 @@ export function createRowErrors(
   }
 
   return {
+    needsSums: !(isUsed && given.out !== null),
     begin: (row, { queryNorm, doutNorm, mean, meanRadius }) => {
       const bound = forward.row(row);
       const exact = lse.values[row];
@@ -196,9 +199,10 @@ export function createRowErrors(
     finish: (row, begun, sums, dout) => {
       const { mean } = begun;
       const stored = given.out === null ? null : ofStored(given.out, row, dout, mean);
-      if (isUsed && stored !== null && Number.isFinite(stored.shift))
+      if (isUsed && stored !== null)
         return {
           ...begun,
+          // Nothing is known of a row whose O is infinite or NaN.
           meanShift: stored.shift,
           worstMean: begun.worstMean + stored.worst,
           typicalMean: begun.typicalMean + stored.typical,
