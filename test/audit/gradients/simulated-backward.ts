@@ -46,6 +46,8 @@ export interface Simulation {
   readonly roundsWeights: boolean;
   readonly scalesFirst: boolean;
   readonly storesHeads: boolean;
+  /** Whether scores, P, dP, dS and its product with the scale are each written in the format of the inputs. */
+  readonly isWritten: boolean;
   /** What the exponential is off by, relative to what is admitted: a number from −1 to 1, or one drawn for each pair. */
   readonly exponential: number | 'drawn';
   readonly uniform: () => number;
@@ -124,6 +126,9 @@ export function simulateBackward(
   const dq = new Float64Array(q.length);
   const dk = new Float64Array(k.length);
   const dv = new Float64Array(v.length);
+  const write = simulation.isWritten
+    ? (x: number) => round(formats[premises.scores], x)
+    : (x: number) => x;
   const one = new Uint8Array(1);
   const added = new Float64Array(1);
   const error = () =>
@@ -135,38 +140,49 @@ export function simulateBackward(
     const partsOfKeys = ofKeys.map((): number[] => []);
     const partsOfValues = ofValues.map((): number[] => []);
     for (let member = 0; member < groupSize; member++) {
-      const head =
-        Math.floor(kvHead / kvHeads) * heads + (kvHead % kvHeads) * groupSize + member;
+      const head = Math.floor(kvHead / kvHeads) * heads + (kvHead % kvHeads) * groupSize + member;
       for (let i = 0; i < queries; i++) {
         const row = head * queries + i;
         const visible = [...keysOf(mask.ranges(head, i))];
-        const normaliser = isLseOfAll ? decodeTensor(lse, row, row + 1)[0] : reference.denominator[row];
-        const L = row32(normaliser);
+        const normaliser = isLseOfAll
+          ? decodeTensor(lse, row, row + 1)[0]
+          : reference.denominator[row];
         const ofRow = Array.from({ length: vDim }, (_, c) => dO[row * vDim + c]);
-        const pairs = visible.map((key) => {
+        const weighed = visible.map((key) => {
           const products = Array.from({ length: qkDim }, (_, c) => {
             const product = q[row * qkDim + c] * k[(kvHead * keys + key) * qkDim + c];
             return f(product);
           });
-          let score = f(f(law.scale) * sum(products, 'p-recompute'));
+          let score = write(f(f(law.scale) * write(sum(products, 'p-recompute'))));
           let slope = 1;
           if (law.softcap !== null) {
-            const z = f(Math.tanh(f(score / law.softcap)));
-            score = f(law.softcap * z);
+            const z = write(f(Math.tanh(write(f(score / law.softcap)))));
+            score = write(f(law.softcap * z));
             slope = f(1 - f(z * z));
           }
           law.addend?.(head, i, key, added);
-          if (law.addend !== null) score = f(score + f(added[0]));
-          const exponent = f(f(score * Math.LOG2E) - f(L * Math.LOG2E));
+          if (law.addend !== null) score = write(f(score + f(added[0])));
           const off = makes.has('p-recompute') ? premises.exponential * error() : 0;
-          const p = f(2 ** exponent * (1 + off * (1 - 2 ** -10)));
+          return { key, score, slope, off: 1 + off * (1 - 2 ** -10) };
+        });
+        // What is written out has a row sum of its own scores.
+        const normaliserOf = () => {
+          const ofSink = problem.sink && decodeTensor(problem.sink.logits)[head % heads];
+          const scores = [...weighed.map(({ score }) => score), ofSink ?? -Infinity];
+          const most = Math.max(...scores);
+          return most + Math.log(scores.reduce((all, score) => all + Math.exp(score - most), 0));
+        };
+        const L = row32(simulation.isWritten ? normaliserOf() : normaliser);
+        const pairs = weighed.map(({ key, score, slope, off }) => {
+          const exponent = f(f(score * Math.LOG2E) - f(L * Math.LOG2E));
+          const p = write(f(2 ** exponent * off));
           kept?.fill(head, i, key, one);
           const factor = kept === null ? 1 : one[0] / kept.share;
           const terms = ofRow.map((x, c) => {
             const product = x * v[(kvHead * keys + key) * vDim + c];
             return single('dp-accumulate')(product);
           });
-          const dP = single('dp-accumulate')(sum(terms, 'dp-accumulate') * factor);
+          const dP = write(single('dp-accumulate')(write(sum(terms, 'dp-accumulate')) * factor));
           return { key, p, slope, factor, dP, pRounded: toP(p) };
         });
         const d =
@@ -180,7 +196,8 @@ export function simulateBackward(
                 'delta',
               );
         const derivatives = pairs.map(({ p, pRounded, dP, slope }) => {
-          const dS = g(g((roundsWeights ? pRounded : p) * g(dP - d)) * slope);
+          const ofScore = write(g((roundsWeights ? pRounded : p) * g(dP - d)));
+          const dS = write(g(ofScore * slope));
           return scalesFirst ? toDs(g(dS * law.scale)) : toDs(dS);
         });
         const finish = (total: number) => toOutput(scalesFirst ? total : scaled(total * law.scale));
@@ -219,9 +236,7 @@ export function simulateBackward(
     ) =>
       terms.forEach((ofElement, at) => {
         target[kvHead * terms.length + at] = toOutput(
-          isStored
-            ? sum(parts[at], 'accumulate')
-            : scaled(sum(ofElement, 'accumulate') * factor),
+          isStored ? sum(parts[at], 'accumulate') : scaled(sum(ofElement, 'accumulate') * factor),
         );
       });
     finishAll(dk, ofKeys, partsOfKeys, scalesFirst ? 1 : law.scale);

@@ -1,9 +1,10 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { attentionOracle, gradientOracle } from '../../../oracles/index.js';
 import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
 import {
   anyGradientPremises,
   createGradientBounds,
+  eagerGradientPremises,
   type GradientBound,
   type GradientPremises,
 } from '../../../src/audit/gradients/bounds/index.js';
@@ -25,7 +26,7 @@ import {
   type Simulation,
 } from './simulated-backward.js';
 
-const problems = fromEnvironment('GRADIENT_PROBLEMS', scaled(40));
+const problems = fromEnvironment('GRADIENT_PROBLEMS', scaled(8));
 
 function choose<T>(random: RandomValues, values: readonly T[]): T {
   return values[random.integer(0, values.length - 1)];
@@ -45,6 +46,7 @@ function drawSimulation(random: RandomValues, makes: readonly Rounding[]): Simul
     roundsWeights: random.integer(0, 1) === 1,
     scalesFirst: random.integer(0, 1) === 1,
     storesHeads: random.integer(0, 1) === 1,
+    isWritten: false,
     exponential: choose(random, [-1, 1, 'drawn'] as const),
     uniform: random.uniform,
   };
@@ -73,7 +75,9 @@ class BoundUse {
           `${what}[${at}] is ${output[at]}, exactly ${value} moved by ${bound.shift[at]}: off by ${error}, at most ${limit}`,
         );
       if (!(deviation[at] >= 0 && systematic[at] <= limit * (1 + 2 ** -10)))
-        this.violations.push(`${what}[${at}] spreads by ${deviation[at]} and ${systematic[at]} of ${limit}`);
+        this.violations.push(
+          `${what}[${at}] spreads by ${deviation[at]} and ${systematic[at]} of ${limit}`,
+        );
       if (error > 0) this.margins.push(limit / error);
       if (deviation[at] > 0) this.squares += (error / deviation[at]) ** 2;
     });
@@ -99,7 +103,12 @@ function judge(
       all.subarray(index * length, (index + 1) * length);
     group.heads.forEach(({ head, dq }, i) => {
       const values = dq!.values;
-      uses.dq.add(`head ${head}: dq`, values, of(found.dq, values.length, head), bounds.heads[i].dq);
+      uses.dq.add(
+        `head ${head}: dq`,
+        values,
+        of(found.dq, values.length, head),
+        bounds.heads[i].dq,
+      );
     });
     const { kvHead, dk, dv } = group;
     if (dk === null || dv === null) continue;
@@ -118,7 +127,15 @@ function expectSound(uses: Record<string, BoundUse>, what: string): void {
 }
 
 /** What makes gradients hard, beside features. */
-const regimes = ['plain', 'large scores', 'large dout', 'cancelling', 'one key', 'deeply negative', 'tiny'] as const;
+const regimes = [
+  'plain',
+  'large scores',
+  'large dout',
+  'cancelling',
+  'one key',
+  'deeply negative',
+  'tiny',
+] as const;
 
 function drawProblem(random: RandomValues, features: readonly OracleFeature[]) {
   const regime = choose(random, regimes);
@@ -141,7 +158,11 @@ function drawProblem(random: RandomValues, features: readonly OracleFeature[]) {
   const format = drawn.q.format;
   const constant = (of: Tensor): Tensor => {
     const values = decodeTensor(of);
-    return tensor(of.format, of.shape, (i) => values[i % of.shape.at(-1)!] + (i % 7 === 0 ? 2 ** -6 : 0));
+    return tensor(
+      of.format,
+      of.shape,
+      (i) => values[i % of.shape.at(-1)!] + (i % 7 === 0 ? 2 ** -6 : 0),
+    );
   };
   const problem =
     regime === 'large scores'
@@ -153,40 +174,89 @@ function drawProblem(random: RandomValues, features: readonly OracleFeature[]) {
           : regime === 'tiny'
             ? { ...drawn, v: times(drawn.v, 2 ** -14), k: times(drawn.k, 2 ** -10) }
             : drawn;
-  const size = regime === 'large dout' ? choose(random, [300, 2e4]) : choose(random, [2 ** -12, 1, 1]);
+  const size =
+    regime === 'large dout' ? choose(random, [300, 2e4]) : choose(random, [2 ** -12, 1, 1]);
   const dout = drawDout(problem, () => size * random.normal());
   const output: FormatName = format === 'fp64' ? 'fp32' : format;
   return { problem, dout, output, regime };
 }
 
 /** Premises that admit a simulation. */
-function drawPremises(random: RandomValues, problem: Problem, output: FormatName, { delta }: Simulation) {
+function drawPremises(
+  random: RandomValues,
+  problem: Problem,
+  output: FormatName,
+  { delta }: Simulation,
+) {
   const any = anyGradientPremises(problem, output);
   return { ...any, delta: choose(random, ['any', delta] as const) };
 }
 
-const tallies = new Map<string, { least: number; infinite: number; elements: number }>();
-function tally(makes: readonly Rounding[], use: BoundUse) {
-  const name = makes.length > 1 ? 'all' : makes[0];
-  const t = tallies.get(name) ?? { least: Infinity, infinite: 0, elements: 0 };
-  t.least = use.margins.reduce((a, b) => Math.min(a, b), t.least);
-  t.infinite += use.infinite;
-  t.elements += use.elements;
-  tallies.set(name, t);
-}
-afterAll(() => { if (process.env.GRADIENT_FIGURES) console.log(tallies); });
+/** How often bounds said something, and how close errors came to them, over all problems of a test. */
+class Tally {
+  elements = 0;
+  infinite = 0;
+  closest = Infinity;
 
-function checkOne(seed: number, makes: readonly Rounding[], features: readonly OracleFeature[]): void {
+  add(use: BoundUse): void {
+    this.elements += use.elements;
+    this.infinite += use.infinite;
+    for (const margin of use.margins) this.closest = Math.min(this.closest, margin);
+  }
+
+  /** Fails where most bounds are infinite: nothing was tested then. Figures on demand. */
+  expectToSay(what: string, most = 1): void {
+    const share = this.infinite / this.elements;
+    if (process.env.GRADIENT_FIGURES !== undefined)
+      process.stdout.write(
+        `${what}: ${this.elements} elements, ${share} without a bound, error within bound / ${this.closest}\n`,
+      );
+    expect(share).toBeLessThanOrEqual(most);
+  }
+}
+
+/** What is tried of the bounds on one problem. */
+interface Trial {
+  readonly makes: readonly Rounding[];
+  /** Whether it is attention that is written out in a framework. */
+  readonly isWritten: boolean;
+  readonly tally: Tally;
+}
+
+function checkOne(seed: number, { makes, isWritten, tally }: Trial): void {
   const random = randomValues(seed);
+  // A framework has no sinks.
+  const features = oracleFeatures.filter(
+    (name) => !(isWritten && name === 'sink') && random.integer(0, 3) === 0,
+  );
   const { problem, dout, output, regime } = drawProblem(random, features);
-  const simulation = drawSimulation(random, makes);
-  const premises = drawPremises(random, problem, output, simulation);
+  const drawn = drawSimulation(random, makes);
+  const simulation: Simulation = isWritten
+    ? {
+        ...drawn,
+        isWritten,
+        delta: 'weights',
+        roundsWeights: true,
+        scalesFirst: true,
+        exponential: 0,
+      }
+    : drawn;
+  const premises = isWritten
+    ? eagerGradientPremises(problem, output)
+    : drawPremises(random, problem, output, simulation);
   const isGiven = random.integer(0, 1) === 1;
   const uses = newUses();
   judge(problem, dout, premises, simulation, isGiven, uses);
-  for (const use of Object.values(uses)) tally(makes, use);
+  Object.values(uses).forEach((use) => tally.add(use));
   const { order, delta, roundsWeights, scalesFirst, storesHeads, exponential } = simulation;
-  const how = JSON.stringify({ order, delta, roundsWeights, scalesFirst, storesHeads, exponential });
+  const how = JSON.stringify({
+    order,
+    delta,
+    roundsWeights,
+    scalesFirst,
+    storesHeads,
+    exponential,
+  });
   expectSound(
     uses,
     `seed ${seed}, ${regime}, ${features.join(', ')}, premises of ${premises.delta}, ${isGiven ? '' : 'not '}given, ${makes.join(', ')}, ${problem.q.format} as ${output}, ${how}`,
@@ -195,25 +265,33 @@ function checkOne(seed: number, makes: readonly Rounding[], features: readonly O
 
 describe('bounds of gradients', () => {
   it.each(roundings)('hold for %s alone', (rounding) => {
-    for (let i = 0; i < Math.ceil(problems / 5); i++) {
-      const random = randomValues(testSeed + 31 * i);
-      const features = oracleFeatures.filter(() => random.integer(0, 3) === 0);
-      checkOne(testSeed + 7919 * i, [rounding], features);
-    }
+    const tally = new Tally();
+    for (let i = 0; i < Math.ceil(problems / 5); i++)
+      checkOne(testSeed + 7919 * i, { makes: [rounding], isWritten: false, tally });
+    tally.expectToSay(rounding);
   });
 
   it('hold for all roundings together', () => {
-    for (let i = 0; i < problems * 2; i++) {
-      const random = randomValues(testSeed + 31 * i);
-      const features = oracleFeatures.filter(() => random.integer(0, 3) === 0);
-      checkOne(testSeed + 104729 * i, roundings, features);
-    }
+    const tally = new Tally();
+    for (let i = 0; i < problems * 2; i++)
+      checkOne(testSeed + 104729 * i, { makes: roundings, isWritten: false, tally });
+    tally.expectToSay('all', 0.5);
+  });
+
+  it('hold for attention written out in a framework', () => {
+    const tally = new Tally();
+    for (let i = 0; i < problems; i++)
+      checkOne(testSeed + 15485863 * i, { makes: roundings, isWritten: true, tally });
+    tally.expectToSay('a framework');
   });
 
   it('tell how far errors spread, and how far they may', () => {
     const random = randomValues(testSeed);
     for (const format of ['bf16', 'fp16'] as const) {
-      const problem = filledProblem({ queries: 70, keys: 80, heads: 2, kvHeads: 2, dim: 8, vDim: 8, format }, random.normal);
+      const problem = filledProblem(
+        { queries: 70, keys: 80, heads: 2, kvHeads: 2, dim: 8, vDim: 8, format },
+        random.normal,
+      );
       const dout = drawDout(problem, random.normal);
       const any = anyGradientPremises(problem, format);
       const simulation: Simulation = {
@@ -223,14 +301,20 @@ describe('bounds of gradients', () => {
         scalesFirst: false,
         exponential: 'drawn',
       };
-      const premises = { ...any, weights: 'fp32', delta: 'stored-output', scaleBeforeRounding: false } as const;
+      const premises = {
+        ...any,
+        weights: 'fp32',
+        delta: 'stored-output',
+        scaleBeforeRounding: false,
+      } as const;
       const uses = newUses();
       judge(problem, dout, premises, simulation, true, uses);
       expectSound(uses, format);
       for (const [name, use] of Object.entries(uses)) {
         const ratio = Math.sqrt(use.squares / use.elements);
         const median = Float64Array.from(use.margins).sort()[use.margins.length >> 1];
-        if (process.env.GRADIENT_FIGURES) console.log(format, name, ratio, median);
+        if (process.env.GRADIENT_FIGURES !== undefined)
+          process.stdout.write(`${format} ${name}: RMS ${ratio}, bound / error ${median}\n`);
         expect(ratio, `${format} ${name}`).toBeGreaterThan(0.7);
         expect(ratio, `${format} ${name}`).toBeLessThan(1.3);
         expect(median, `${format} ${name}`).toBeLessThan(60);

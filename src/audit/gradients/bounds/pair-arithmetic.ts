@@ -51,6 +51,9 @@ export interface PairArithmetic {
   readonly scoreRounding: number;
   readonly productRounding: number;
   readonly weightRounding: number;
+  /** Scores (raw, scaled or with what is added) and dP from here on are beyond the range of what they are written in. */
+  readonly largestScore: number;
+  readonly largestProduct: number;
   readonly elementwise: number;
   readonly exponential: number;
   readonly tanh: number;
@@ -119,6 +122,8 @@ export function pairArithmetic(
     scoreRounding: 3 * written(premises.scores),
     productRounding: written(premises.dp),
     weightRounding: written(premises.weights),
+    largestScore: formats[premises.scores].maxFinite * (1 - 2 ** -6),
+    largestProduct: formats[premises.dp].maxFinite * (1 - 2 ** -6),
     elementwise,
     exponential: premises.exponential,
     tanh: premises.tanh,

@@ -113,6 +113,9 @@ export function weighPair(
   pair.weight = weight;
   pair.weightError = grown * (1 + exponential) + weight * exponential + 2 * underflow;
   pair.typicalWeight = (error < 1 ? weight * Math.expm1(typical) : grown) + 2 * underflow;
+  const largestScore =
+    Math.max(Math.abs(pair.dot), Math.abs(raw), Math.abs(score) + pair.addendSize) + error;
+  if (!(largestScore < arithmetic.largestScore)) pair.weightError = Infinity;
   const extent = doutNorm * pair.valueNorm * pair.factor;
   const derivative = pair.product * pair.factor;
   const ofProduct = (arithmetic.dropout + arithmetic.productRounding) * Math.abs(derivative);
@@ -120,6 +123,9 @@ export function weighPair(
   // An underflow counts for every product and addition; vDim is far below 2^16.
   const floor = underflow * 2 ** 16;
   pair.derivativeError = (arithmetic.products * extent + ofProduct) * (1 + 2 ** -8) + floor;
+  const largestProduct = Math.max(Math.abs(pair.product), Math.abs(derivative));
+  if (!(largestProduct + pair.derivativeError < arithmetic.largestProduct))
+    pair.derivativeError = Infinity;
   pair.typicalDerivative =
     arithmetic.typicalProducts * extent + arithmetic.dropout * Math.abs(derivative) + floor;
 }

@@ -2,6 +2,7 @@ import type { AttentionReference } from '../../../../oracles/index.js';
 import { decodeTensor, formats, unitRoundoff } from '../../../formats/index.js';
 import type { Problem, Tensor } from '../../../problem/index.js';
 import { internalBound, KernelBound, outputRounding, type RowBound } from '../../bounds/index.js';
+import { resolvePremises } from '../../premises/resolve-premises.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { StoredForward } from './group-bounds.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
@@ -89,7 +90,13 @@ export function createRowErrors(
 ): RowErrorsOf {
   const { vDim } = reference.shape;
   const { lse, out } = reference.quantities;
-  const forward = new KernelBound(problem, reference, premises.o);
+  const isWritten = arithmetic.scoreRounding > 0;
+  const forward = new KernelBound(
+    problem,
+    reference,
+    premises.o,
+    resolvePremises(problem, premises.o, isWritten ? { scores: 'input' } : {}),
+  );
   const isLseOfAll = problem.sink === undefined || problem.sink.inLse;
   const storedLse = given.lse !== null && isLseOfAll ? decodeTensor(given.lse) : null;
   const isUsed = premises.delta === 'stored-output';
