@@ -145,6 +145,8 @@ function finishQueries(
   const scale = Math.abs(arithmetic.scale);
   rows.forEach((row, i) => {
     const keys = countKeys(block.ranges[i]);
+    // Exact zeros.
+    if (keys === 0) return;
     const floor = 3 * keys * underflow * Math.max(1, scale);
     for (let c = 0; c < qkDim; c++) {
       const from = i * qkDim + c;

@@ -242,7 +242,9 @@ export function sharePair(
   const shifted = exact - row.meanShift;
   const size = Math.abs(shifted);
   const ofMean = elementwise * (size + Math.abs(row.mean));
-  const ofDerivative = pair.derivativeError + ofMean;
+  // A sum of dP may begin with −D, and every addition to it rounds.
+  const ofDerivative =
+    pair.derivativeError + ofMean + arithmetic.products * Math.abs(row.mean + row.meanShift);
   const reach = size + ofDerivative + row.worstMean;
   const most = weight + weightError;
   const dT = weight * slope * shifted;
