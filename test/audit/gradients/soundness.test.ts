@@ -321,4 +321,25 @@ describe('bounds of gradients', () => {
       }
     }
   });
+
+  it('know roundings that are alike', () => {
+    const random = randomValues(testSeed);
+    // All weights are 1/83, which bf16 rounds one way, and dO has one sign: by chance they would cancel.
+    const problem = filledProblem(
+      { queries: 90, keys: 83, dim: 4, vDim: 4 },
+      { q: () => 0, k: random.normal, v: random.normal },
+    );
+    const dout = drawDout(problem, () => 1 + random.uniform());
+    const simulation: Simulation = {
+      ...drawSimulation(random, roundings),
+      delta: 'stored-output',
+      exponential: 0,
+    };
+    const uses = newUses();
+    judge(problem, dout, anyGradientPremises(problem, 'bf16'), simulation, true, uses);
+    expectSound(uses, 'equal weights');
+    const ratio = Math.sqrt(uses.dv.squares / uses.dv.elements);
+    expect(ratio).toBeGreaterThan(0.7);
+    expect(ratio).toBeLessThan(1.3);
+  });
 });
