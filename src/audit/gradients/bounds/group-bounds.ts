@@ -1,22 +1,6 @@
 import type { Tensor } from '../../../problem/index.js';
 import type { CombinedBounds } from '../../bounds/index.js';
 
-/** The techniques of a backward pass, in the order in which they act: sections of docs/bounds-backward.md. */
-export const gradientTechniques = [
-  'lse-input',
-  'delta',
-  'p-recompute',
-  'p-round',
-  'dp-accumulate',
-  'ds-round',
-  'accumulate',
-  'group-sum',
-  'scale',
-  'output-round',
-] as const;
-/** One of {@link gradientTechniques}. */
-export type GradientTechnique = (typeof gradientTechniques)[number];
-
 /**
  * Bounds of the elements of a gradient. All of them are of output − (exact + shift), the radius of the oracle included:
  * `total` its magnitude at worst, `systematic` what of that neither averages out nor is known, `deviation` the root

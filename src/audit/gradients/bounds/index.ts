@@ -6,9 +6,7 @@ export {
   type GradientPremises,
 } from './gradient-premises.js';
 export {
-  gradientTechniques,
   type GradientBound,
-  type GradientTechnique,
   type GroupBounds,
   type HeadBounds,
   type StoredForward,

@@ -170,8 +170,8 @@ function roundOperand(
   const distance = Math.abs(known);
   rounded.worst = Math.min(half, distance + error);
   if (distance + error < half) rounded.known = known;
-  // What is left open though little moves it is beside a tie: off by half an ulp, up or down.
-  else rounded.variance = error < half / 8 ? half ** 2 : half ** 2 / 3;
+  // What is left open though less than half an ulp moves it is beside a tie: off by its distance, up or down.
+  else rounded.variance = error < half ? distance ** 2 : half ** 2 / 3;
 }
 
 /** What a pair adds to dQ, dK and dV, each times the other factor. */
