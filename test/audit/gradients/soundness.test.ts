@@ -326,7 +326,8 @@ describe('bounds of gradients', () => {
     const random = randomValues(testSeed);
     // All weights are 1/83, which bf16 rounds one way, and dO has one sign: by chance they would cancel.
     const problem = filledProblem(
-      { queries: 90, keys: 83, dim: 4, vDim: 4 },
+      // All keys have one dV: as many numbers as columns.
+      { queries: 90, keys: 83, dim: 4, vDim: 48 },
       { q: () => 0, k: random.normal, v: random.normal },
     );
     const dout = drawDout(problem, () => 1 + random.uniform());
