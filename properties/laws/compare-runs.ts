@@ -143,7 +143,7 @@ function placeBefore(at: Coordinates, { batches, heads, queries }: RowArrangemen
     ...at,
     batch: batches?.[at.batch] ?? at.batch,
     head: heads?.[at.head] ?? at.head,
-    query: queries?.[at.query] ?? at.query,
+    query: queries?.[at.query!] ?? at.query!,
   };
 }
 

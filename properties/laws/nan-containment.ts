@@ -71,7 +71,7 @@ function reachOf(
   const mask = problemMask(problem, shape);
   return (row) => {
     const at = placeOfRow(shape, row);
-    const ranges = mask.ranges(Math.floor(row / shape.queries), at.query);
+    const ranges = mask.ranges(Math.floor(row / shape.queries), at.query!);
     if (at.batch !== batch) return 'out of reach';
     if (tensor === 'q') {
       if (at.head !== head || at.query !== place) return 'out of reach';

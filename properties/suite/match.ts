@@ -82,7 +82,7 @@ export function matchBound(
       : [verdict.sentence, ...findings.map(({ statement }) => statement)];
   if (elements.worst !== null && (pass || elements.outside > 0)) {
     const { at, bound } = elements.worst;
-    const row = (at.batch * shape.heads + at.head) * shape.queries + at.query;
+    const row = (at.batch * shape.heads + at.head) * shape.queries + at.query!;
     const index = row * shape.vDim + at.column!;
     const found = judged.outputs.out.values[index];
     lines.push(

@@ -1,6 +1,6 @@
 import { formats, ulp, type FormatName } from '../formats/index.js';
 import { rowElements } from '../problem/index.js';
-import { type ComparedQuantity, type Coordinates, placeOf } from './kernel-outputs.js';
+import { type ComparedValues, type Coordinates, placeOf } from './kernel-outputs.js';
 
 /** Quantiles of |error|: 0.5, 0.9, 0.99, 0.999. */
 export interface Percentiles {
@@ -82,10 +82,10 @@ export function createUlpScale(
 }
 
 /** Profiles a quantity of vectors against the oracle; its magnitude is |exact| where it has no other. */
-export function profileError(compared: ComparedQuantity): ErrorProfile {
-  const { quantity, reference, values: out } = compared;
+export function profileError(compared: ComparedValues): ErrorProfile {
+  const { quantity, shape, values: out } = compared;
   const { values: oracle, magnitude: magnitudes } = compared.exact;
-  const columns = rowElements(quantity, reference.shape);
+  const columns = rowElements(quantity, shape);
   const ulpAt = createUlpScale(oracle, columns, compared.format);
   const absolute = new Float64Array(out.length);
   const ulps = new Float64Array(out.length);
@@ -149,7 +149,7 @@ export function profileError(compared: ComparedQuantity): ErrorProfile {
       worst < 0
         ? null
         : {
-            at: placeOf(quantity, reference.shape, worst),
+            at: placeOf(quantity, shape, worst),
             output: out[worst],
             oracle: oracle[worst],
             ulps: worstError / ulpAt(worst),

@@ -41,6 +41,7 @@ export {
   type JudgedQuantity,
   type JudgedVectors,
 } from './judge-quantity.js';
+export * from './gradients/index.js';
 export type { Baselines } from './baselines.js';
 export {
   KernelBound,

@@ -1,4 +1,4 @@
-import type { AttentionReference, ReferenceQuantity } from '../../oracles/index.js';
+import { levels, type AttentionReference, type ReferenceQuantity } from '../../oracles/index.js';
 import { decodeToFloat64, type FormatName, formats } from '../formats/index.js';
 import {
   type ProblemShape,
@@ -35,8 +35,18 @@ export interface GivenOutputs {
   readonly [name: string]: GivenQuantity | null | undefined;
 }
 
-/** A given quantity beside its exact value. */
-export interface ComparedQuantity extends GivenQuantity {
+/** A given quantity beside its exact value, whatever that was computed by. */
+export interface ComparedValues extends GivenQuantity {
+  readonly exact: Pick<ReferenceQuantity, 'values' | 'magnitude'>;
+  readonly shape: ProblemShape;
+  /** Whether there are infinities or NaNs in what a row is made of, so that it has a worst case only. */
+  readonly isSpecialRow: (row: number) => boolean;
+  /** Whether a correct kernel may give NaN for a row that is exactly something else. */
+  readonly mayBeNaN: (row: number) => boolean;
+}
+
+/** A given quantity of the forward pass beside its exact value. */
+export interface ComparedQuantity extends ComparedValues {
   readonly exact: ReferenceQuantity;
   readonly reference: AttentionReference;
 }
@@ -190,38 +200,64 @@ export function compareQuantity(
   const exact = reference.quantities[given.quantity.name];
   if (exact === undefined)
     throw new RequestError(`nothing is known of what ${given.quantity.prose} is exactly`);
-  return { ...given, exact, reference };
+  const { shape, level } = reference;
+  return {
+    ...given,
+    exact,
+    reference,
+    shape,
+    isSpecialRow: (row) => levels[level[row]] === 'special',
+    mayBeNaN: (row) => isUndefinedRow(reference, row),
+  };
 }
 
-/** Where an element stands: batch, head, query, and column where there is one. */
+/**
+ * Whether a row sees keys, but only such with a score of −∞. Nothing is left for it, as for a row
+ * without keys; a kernel that subtracts the maximum gets −∞ − (−∞), NaN, and may.
+ * @param row counted over [batch, heads, queries]
+ */
+export function isUndefinedRow({ level, quantities }: AttentionReference, row: number): boolean {
+  return levels[level[row]] === 'special' && quantities.lse.values[row] === -Infinity;
+}
+
+/** Where an element stands: batch, head, query or key, and column where there is one. */
 export interface Coordinates {
   readonly batch: number;
   readonly head: number;
-  readonly query: number;
+  /** Of quantities that have a row for every query, that is all but gradients of keys and values. */
+  readonly query?: number;
+  /** Of those that have a row for every key; `head` is one of the keys' then. */
+  readonly key?: number;
   readonly column?: number;
   /** Of packed sequences the number of the row's own, within which `query` counts. */
   readonly sequence?: number;
 }
 
-function rowAt(heads: number, rows: number, index: number): Coordinates {
+function headAt(heads: number, rows: number, index: number): Pick<Coordinates, 'batch' | 'head'> {
   const head = Math.floor(index / rows);
-  return { batch: Math.floor(head / heads), head: head % heads, query: index % rows };
+  return { batch: Math.floor(head / heads), head: head % heads };
 }
 
 /** Coordinates of flat element `index` in [batch, heads, queries, columns]. */
 export function elementAt(
   shape: ProblemShape,
   index: number,
-): Coordinates & { readonly column: number } {
+): Coordinates & { readonly query: number; readonly column: number } {
   const { heads, queries, vDim } = shape;
-  return { ...rowAt(heads, queries, Math.floor(index / vDim)), column: index % vDim };
+  const row = Math.floor(index / vDim);
+  return { ...headAt(heads, queries, row), query: row % queries, column: index % vDim };
 }
 
 /** Coordinates of flat element `index` of a quantity; a number of a row has no column. */
 export function placeOf(quantity: Quantity, shape: ProblemShape, index: number): Coordinates {
   const [, heads, rows] = quantity.axes;
   const columns = rowElements(quantity, shape);
-  const at = rowAt(shape[heads], shape[rows], Math.floor(index / columns));
+  const row = Math.floor(index / columns);
+  const number = row % shape[rows];
+  const at = {
+    ...headAt(shape[heads], shape[rows], row),
+    ...(rows === 'keys' ? { key: number } : { query: number }),
+  };
   return quantity.row === 'vector' ? { ...at, column: index % columns } : at;
 }
 
@@ -230,5 +266,6 @@ export function describePlace(at: Coordinates): string {
   const batch = at.batch === 0 ? '' : `batch ${at.batch}, `;
   const sequence = at.sequence === undefined ? '' : `sequence ${at.sequence}, `;
   const column = at.column === undefined ? '' : `, column ${at.column}`;
-  return `${batch}${sequence}head ${at.head}, query ${at.query}${column}`;
+  const row = at.key === undefined ? `query ${at.query}` : `key ${at.key}`;
+  return `${batch}${sequence}head ${at.head}, ${row}${column}`;
 }

@@ -63,7 +63,7 @@ function findDifferences(
   const differingHeads: number[] = [];
   for (let row = 0; row < batch * heads * queries; row++) {
     const { batch: ofBatch, head: ofHead, sequence = 0, query } = placeOf(rowAt(shape, row));
-    const tile = `${ofBatch} ${ofHead} ${sequence} ${Math.floor(query / comparedTile)}`;
+    const tile = `${ofBatch} ${ofHead} ${sequence} ${Math.floor(query! / comparedTile)}`;
     tiles.add(tile);
     let ofRow = 0;
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {

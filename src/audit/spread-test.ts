@@ -1,7 +1,12 @@
-import { levels } from '../../oracles/index.js';
 import { rowElements } from '../problem/index.js';
+import type { CombinedBounds } from './bounds/index.js';
 import { boundsOf, type ElementBounds } from './element-bounds.js';
-import { type ComparedQuantity, type Coordinates, placeOf } from './kernel-outputs.js';
+import {
+  type ComparedQuantity,
+  type ComparedValues,
+  type Coordinates,
+  placeOf,
+} from './kernel-outputs.js';
 
 /** Rows whose errors are taken together: a tile of 128 queries, a head. */
 export const spreadScopes = ['tile', 'head'] as const;
@@ -112,12 +117,28 @@ class Energy {
  * at most `falseAlarmRate` under these premises; docs/bounds.md has the proofs.
  */
 export function testSpread(
-  { quantity, reference, exact: oracle, values: out }: ComparedQuantity,
+  compared: ComparedQuantity,
   bounds: ElementBounds,
   falseAlarmRate: number,
 ): SpreadTest {
-  const { shape } = reference;
-  const ofElements = boundsOf(bounds, quantity);
+  const spreads = { ofElements: boundsOf(bounds, compared.quantity), unit: bounds.unit };
+  return testSpreads(compared, spreads, falseAlarmRate);
+}
+
+/** What errors of a quantity spread by, and which of its rows may err alike: those of one number. */
+export interface Spreads {
+  readonly ofElements: CombinedBounds;
+  readonly unit: Int32Array;
+}
+
+/**
+ * `testSpread` of any quantity of vectors: its rows are those of the quantity's third axis.
+ */
+export function testSpreads(
+  { quantity, shape, exact: oracle, values: out, isSpecialRow }: ComparedValues,
+  { ofElements, unit }: Spreads,
+  falseAlarmRate: number,
+): SpreadTest {
   const { values: exact } = oracle;
   const [batch, heads, rows] = quantity.axes;
   const queries = shape[rows];
@@ -175,7 +196,7 @@ export function testSpread(
   /** Adds one row to the energies, and tests its elements. */
   function addRow(row: number, energies: readonly Energy[]): void {
     // Rows with infinities or NaNs have a worst case only.
-    if (levels[reference.level[row]] === 'special') return;
+    if (isSpecialRow(row)) return;
     const squares = noSquares();
     const ofRow = knownOfRow(row);
     for (let i = row * vDim; i < (row + 1) * vDim; i++) {
@@ -197,7 +218,7 @@ export function testSpread(
       squares.elements++;
     }
     if (squares.elements === 0) return;
-    for (const energy of energies) energy.add(bounds.unit[row], squares);
+    for (const energy of energies) energy.add(unit[row], squares);
   }
 
   for (let head = 0; head < headCount; head++) {

@@ -171,7 +171,7 @@ describe('flashproof audit', () => {
     expect(text).toMatch(
       /^Not used .*attn_mask, metadata dropout_p: attention is judged without them$/m,
     );
-    expect(text).toMatch(/dq: gradients are not judged$/m);
+    expect(text).toMatch(/dq: these gradients are not judged$/m);
     const report = JSON.parse((await audit(path, '--json', '-')).stdout) as AuditReport;
     expect(report.warnings.map(({ kind }) => kind)).toEqual(['unused-input', 'unused-gradient']);
     expect((await audit(path, '--junit', '-')).stdout).toContain(

@@ -7,6 +7,8 @@ import { emulate } from '../../src/emulate/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
 import { writeNpy, writeSafetensors } from '../../src/io/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
+import { encode } from '../audit/damage.js';
+import { normalCase } from '../audit/gradients/gradient-case.js';
 import { turns } from '../setup/turns.js';
 
 const inTurn = turns(import.meta.url);
@@ -123,6 +125,16 @@ describe('the examples', () => {
     mkdirSync(join(scratch, 'dumps'));
     for (const name of ['one', 'two'])
       await writeSafetensors(join(scratch, `dumps/${name}.safetensors`), { q, k, v, out, lse });
+    const { exact, shapes, ...training } = normalCase({ queries: 16, keys: 16, dim: 8 }, 1);
+    await writeSafetensors(join(scratch, 'training.safetensors'), {
+      q: training.problem.q,
+      k: training.problem.k,
+      v: training.problem.v,
+      do: training.dout,
+      dq: encode(exact.dq, 'bf16', shapes.dq),
+      dk: encode(exact.dk, 'bf16', shapes.dk),
+      dv: encode(exact.dv, 'bf16', shapes.dv),
+    });
     const causal = await emulate({ ...problem, causal: true }, 'fa4');
     await writeNpy(join(scratch, 'kernel.npy'), causal.out);
   });

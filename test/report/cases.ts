@@ -1,4 +1,10 @@
 import type { ReportedNumbers, ReportedVectors } from '../../src/report/json/index.js';
+import {
+  normalCase,
+  roundedGradients,
+  type GradientCase,
+  type GradientValues,
+} from '../audit/gradients/gradient-case.js';
 import { runPlainKernel, toFormat } from '../audit/declared-kernel.js';
 import { drawProblem } from '../audit/declared-problems.js';
 import { attentionOracle } from '../../oracles/index.js';
@@ -6,6 +12,7 @@ import type { AttributedKernel } from '../../kernels/index.js';
 import { attributedKernel, createTechniqueTable } from '../../src/attribution/index.js';
 import {
   auditAccuracy,
+  auditGradients,
   auditOutputs,
   inTestOrder,
   sampleRows,
@@ -23,11 +30,14 @@ import {
 import {
   createAuditReport,
   createExecutionFailureReport,
+  createGradientsReport,
+  withGradients,
   withSplits,
 } from '../../src/report/json/create-audit-report.js';
 import type { AuditReport, JudgedReport, Provenance } from '../../src/report/json/audit-report.js';
 import type { ComparedOutput } from '../../src/report/html/index.js';
 import { createOutputComparer } from '../../src/jobs/index.js';
+import { reportedGradients } from '../../src/report/json/reported-gradients.js';
 import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
 import { reportedComparison } from '../../src/report/json/reported-comparison.js';
 import { filledProblem, pseudorandom, tensor, type ProblemFrame } from '../setup/problems.js';
@@ -401,6 +411,43 @@ export const splitReport: JudgedReport = withSplits(
   splits,
 );
 
+const frameOfGradients = { heads: 2, kvHeads: 1, queries: 20, keys: 24, dim: 8 } as const;
+/** Of a scale of −1 several causes look alike. */
+const ofGradients = normalCase(frameOfGradients, 3, { scale: -1 });
+const packedGradients = normalCase(frameOfGradients, 4, {
+  sequences: [
+    { firstQuery: 0, queries: 8, firstKey: 0, keys: 10 },
+    { firstQuery: 8, queries: 12, firstKey: 10, keys: 14 },
+  ],
+});
+const { dq, dk, dv } = ofGradients.exact;
+
+/** Gradients that pass without the output, and dQ whose sign is wrong beside one that is right; with NaN in dK. */
+const gradientReports = {
+  pass: createGradientsReport(
+    ofGradients.problem,
+    reportedGradients(
+      auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv })),
+    ),
+    provenance,
+  ),
+  'wrong sign': gradientFailure(ofGradients, { dq: dq.map((x) => -x) }),
+  'NaN in dQ and dK': gradientFailure(ofGradients, {
+    dq: dq.map((x, i) => (i === 5 ? NaN : x)),
+    dk: dk.map((x, i) => (i === 5 ? NaN : x)),
+  }),
+  'NaN in packed dV': gradientFailure(packedGradients, {
+    dv: packedGradients.exact.dv.map((x, i) => (i === 100 ? NaN : x)),
+  }),
+};
+
+function gradientFailure(of: GradientCase, values: Partial<GradientValues>): AuditReport {
+  const { problem } = of;
+  const { report } = judged(problem, outputs(problem, same, same), []);
+  const audit = auditGradients(problem, roundedGradients(of, values));
+  return withGradients(report as JudgedReport, reportedGradients(audit));
+}
+
 /** Every report, by name. */
 export const reports: readonly (readonly [name: string, report: AuditReport])[] = [
   ...Object.entries(judgedCases).map(([name, { report }]) => [name, report] as const),
@@ -409,6 +456,9 @@ export const reports: readonly (readonly [name: string, report: AuditReport])[] 
   ['parts of a split problem', splitReport],
   ['execution failure', executionFailure],
   ['execution declined', executionDeclined],
+  ...Object.entries(gradientReports).map(
+    ([name, report]) => [`gradients: ${name}`, report] as const,
+  ),
 ];
 
 /** What a report says of O. */

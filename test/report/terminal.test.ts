@@ -420,7 +420,7 @@ describe('inputs that were not used', () => {
       expect(text).toContain(
         'Not used bias, mask, metadata dropout_p: attention is judged without them',
       );
-      expect(text).toContain('dout: gradients are not judged');
+      expect(text).toContain('dout: these gradients are not judged');
       expect(text).toContain('x\\u{202e}: no input or output is known by such a name');
     }
   });

@@ -31,7 +31,7 @@ export function createRowLocator(problem: RowsOf, shape: ProblemShape): RowLocat
     rows === undefined ? row : rows.queries[head * queries + row];
   return {
     place: (at) => {
-      const { sequence, query } = placeOf(at.batch * heads + at.head, at.query);
+      const { sequence, query } = placeOf(at.batch * heads + at.head, at.query!);
       return sequences === undefined ? { ...at, query } : { ...at, query, sequence };
     },
     rows: (part) => ({

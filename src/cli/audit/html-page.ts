@@ -8,7 +8,7 @@ import {
 } from '../../report/html/index.js';
 import { commandWords } from '../options/given-options.js';
 import { problemOptions, type ProblemOptions } from '../options/shared-options.js';
-import { type AuditCommandOptions, auditOptions, outputKeys } from './options.js';
+import { type AuditCommandOptions, auditOptions, gradientKeys, outputKeys } from './options.js';
 import { kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';
 import { exp2Curves } from '../../jobs/index.js';
@@ -20,6 +20,7 @@ import { kernelSettings } from '../options/settings.js';
 /** The options that say which output is judged, and how. */
 const judgedKeys = [
   ...outputKeys,
+  ...gradientKeys,
   ...(['exec', 'kernel', 'as', 'premise', 'set'] as const),
   ...(['timeout', 'falseAlarmRate', 'rows', 'seed'] as const),
 ];

@@ -1,16 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Identification } from '../../attribution/index.js';
-import {
-  hashTensorFile,
-  namesRead,
-  openTensorFile,
-  problemLayout,
-  problemNote,
-  type ReadNames,
-  readProblem,
-  unusedInputs,
-  type TensorFile,
-} from '../../io/index.js';
+import { namesRead, openTensorFile, problemNote, type TensorFile } from '../../io/index.js';
 import {
   auditKernel,
   declaredArithmetic,
@@ -22,31 +12,29 @@ import {
   type AuditResult,
   type MeasuredModel,
 } from '../../jobs/index.js';
-import type { Problem } from '../../problem/index.js';
 import type { ComparedOutput } from '../../report/html/index.js';
 import {
   createExecutionFailureReport,
   type NoOutput,
   reportedComparison,
   type AuditReport,
-  type Provenance,
 } from '../../report/json/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { gatherSketch, type AuditSketch } from '../../report/text/index.js';
-import type { TensorReading } from '../files/file-tensors.js';
 import { kernelSettings } from '../options/settings.js';
 import { terminalLooks } from '../terminal.js';
-import { toolVersion } from '../tool-version.js';
 import type { AuditSettings } from './audit-settings.js';
 import { createComparison, type OutputComparison } from './compared-outputs.js';
 import {
   emulateOutputs,
-  emulationCommand,
   executeKernel,
   outputArguments,
   readOutputs,
   type JudgedOutputs,
 } from './judged-outputs.js';
+import { gradientArguments, hasOutput, readGradients } from './gradient-files.js';
+import { addGradients, judgeGradientsAlone, rejectBesideGradients } from './judge-gradients.js';
+import { openProblem, originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 import { openSample, type OpenSample } from './sampled-file.js';
 import { judgeSplitResults, naturalLse, readSplits } from './split-results.js';
@@ -58,27 +46,6 @@ export interface JudgedFile {
   readonly page: string | null;
   readonly identification: Identification | null;
   readonly sketch: AuditSketch | null;
-}
-
-/** A problem's file while it is judged. */
-interface OpenProblem {
-  readonly file: TensorFile;
-  readonly problem: Problem;
-  readonly reading: TensorReading;
-  /** What of the file is the problem. */
-  readonly read: ReadNames;
-}
-
-async function openProblem(
-  file: TensorFile,
-  { problem: settings, formats, options }: AuditSettings,
-): Promise<OpenProblem> {
-  // A process is given what is not used too.
-  const keepsPosed = options.exec !== undefined;
-  const problem = await readProblem(file, { ...settings, keepsPosed });
-  const headsFirst = problemLayout(file, settings) === 'bhsd';
-  const read = namesRead(file, settings);
-  return { file, problem, reading: { formats, headsFirst, problem }, read };
 }
 
 /** What decides by which arithmetic an output is judged. */
@@ -128,27 +95,6 @@ function withNaturalLse(
   const { lse } = judged.outputs;
   if (lse === null || kernel !== undefined) return judged;
   return { ...judged, outputs: { ...judged.outputs, lse: naturalLse(lse, lseBase) } };
-}
-
-/** Where the problem and its outputs came from; no outputs where the kernel's process gave none. */
-async function originOf(
-  { file, read, unasked = [] }: Pick<OpenProblem, 'file' | 'read'> & Pick<JudgedOutputs, 'unasked'>,
-  sources: JudgedOutputs['sources'] | null,
-  { kernel, exec, set }: AuditCommandOptions,
-): Promise<Omit<Provenance, 'seconds'>> {
-  const { path } = file;
-  const used = Object.values(sources ?? {}).flatMap((source) =>
-    source?.path === path ? [source.tensor] : [],
-  );
-  const unused = unusedInputs(file, { tensors: [...read.tensors, ...used], notes: read.notes });
-  const written = unasked.map((name) => `output ${name}`);
-  return {
-    version: toolVersion(),
-    problem: { path, sha256: await hashTensorFile(path) },
-    outputs: sources ?? {},
-    command: kernel === undefined ? (exec ?? null) : emulationCommand(kernel, set),
-    unused: { ...unused, unknown: [...unused.unknown, ...written] },
-  };
 }
 
 /** The outputs of --compare, each beside the judged one; none without. */
@@ -229,10 +175,17 @@ export async function judgeFile(
   const file = await openTensorFile(path, { formats });
   try {
     const arithmetic = arithmeticRequest(file, audit);
-    const sample = await openSample(file, audit, arithmetic);
+    const wanted = gradientArguments(file, options);
+    const sample = wanted === null ? await openSample(file, audit, arithmetic) : null;
     if (sample !== null) return await judgeSample(file, sample, audit, { start, progress });
     const open = await openProblem(file, audit);
     const { problem } = open;
+    if (wanted !== null && !hasOutput(file, options)) {
+      const report = await judgeGradientsAlone(open, wanted, audit, { start, progress });
+      const page = (await html?.render(report, null, [], null)) ?? null;
+      return { report, page, identification: null, sketch: null };
+    }
+    if (wanted !== null) rejectBesideGradients(options, false);
     const declared = declaredArithmetic(problem, arithmetic);
     const obtained = await obtainOutputs(open, audit);
     if ('failure' in obtained) {
@@ -249,19 +202,21 @@ export async function judgeFile(
     }
     const judged = withNaturalLse(obtained.judged, options);
     const splits = await readSplits(file, open.reading, options);
+    const gradients = wanted === null ? null : await readGradients(file, wanted, open.reading);
+    const sources = { ...judged.sources, ...gradients?.sources };
     const result = await auditKernel(
       {
         problem,
         outputs: judged.outputs,
         declared,
         falseAlarmRate,
-        rows: audit.rows,
+        rows: wanted === null ? audit.rows : { count: 'all' },
         threads: options.threads ?? availableParallelism(),
         techniques: options.techniques,
         measured: measuredModel(options, arithmetic),
         identify: options.identify === true,
         models: context.models,
-        origin: await originOf({ ...open, unasked: judged.unasked ?? [] }, judged.sources, options),
+        origin: await originOf({ ...open, unasked: judged.unasked ?? [] }, sources, options),
         start,
       },
       {
@@ -273,7 +228,12 @@ export async function judgeFile(
     );
     const { identification } = result;
     const compared = await compareVersions(comparison, open, judged, result);
-    const withParts = judgeSplitResults(result, splits, declared, falseAlarmRate);
+    const withParts = addGradients(
+      judgeSplitResults(result, splits, declared, falseAlarmRate),
+      gradients,
+      judged,
+      result,
+    );
     const report =
       compared.length === 0
         ? withParts

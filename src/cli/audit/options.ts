@@ -1,3 +1,4 @@
+import type { GradientQuantityName } from '../../audit/index.js';
 import type { quantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { flagOf, type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
@@ -25,6 +26,43 @@ const outputOptions = {
 
 /** The options for the outputs that are judged. */
 export const outputKeys = Object.keys(outputOptions) as readonly OutputOption[];
+
+/** What is made by running a kernel has no gradients. */
+const filesOnly = (flag: string) => [
+  {
+    options: ['exec', 'kernel'] as const,
+    says: `${flag} is of gradients in files; leave out --exec and --kernel`,
+  },
+];
+
+/** The options for gradients. */
+const gradientOptions = {
+  dout: {
+    argument: '<file[:tensor]>',
+    description: "the gradient of O that the backward pass got (default: the file's dout)",
+    excludes: filesOnly('--dout'),
+  },
+  dq: {
+    argument: '<file[:tensor]>',
+    description: "the kernel's dQ (default: the file's dq where no output is named; so dK and dV)",
+    excludes: filesOnly('--dq'),
+  },
+  dk: {
+    argument: '<file[:tensor]>',
+    description: "the kernel's dK",
+    excludes: filesOnly('--dk'),
+  },
+  dv: {
+    argument: '<file[:tensor]>',
+    description: "the kernel's dV",
+    excludes: filesOnly('--dv'),
+  },
+} as const satisfies Readonly<Record<'dout' | GradientQuantityName, OptionRow>>;
+
+/** The options for gradients. */
+export const gradientKeys = Object.keys(
+  gradientOptions,
+) as readonly (keyof typeof gradientOptions)[];
 
 /** Flags in a sentence: `--output, --lse and --exec`. */
 function flagList(keys: readonly string[]): string {
@@ -72,6 +110,7 @@ export const auditOptions = optionRows({
     description: 'of all LSEs that are read: e (the default) or 2',
     completes: ['e', '2'],
   },
+  ...gradientOptions,
   ...splitOptions,
   exec: {
     argument: '<command>',
@@ -174,6 +213,7 @@ Examples:
   flashproof audit dump.safetensors --premise scores=bf16,partials=bf16
   flashproof audit dump.safetensors --output :out --identify
   flashproof audit dump.safetensors --rows 4096 --seed 7
+  flashproof audit training.safetensors --dout :do --dq :dq --dk :dk --dv :dv
   flashproof audit dump.safetensors --output :mine --compare old=:torch
   flashproof audit dump.safetensors "dumps/*.safetensors" --html audit.html
 
@@ -183,7 +223,7 @@ files 2 where one cannot be judged, which does not keep the others from it.`;
 /** `flashproof audit`. */
 export const auditCommand = commandRow({
   name: 'audit',
-  description: "judge a kernel's output, and its LSE, against the oracle",
+  description: "judge a kernel's output, its LSE and its gradients against the oracle",
   arguments: [
     {
       syntax: '<problem...>',

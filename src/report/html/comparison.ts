@@ -81,7 +81,7 @@ export function comparisonContent(
               drawing,
               plots.heat,
               map,
-              worst === null ? null : { query: worst.at.query, column: worst.at.column! },
+              worst === null ? null : { query: worst.at.query!, column: worst.at.column! },
             ),
             table: heatTable(plots.heat),
           }),

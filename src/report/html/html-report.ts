@@ -5,7 +5,14 @@ import {
   describeWarning,
   verdictWord,
 } from '../json/index.js';
-import { notJudged, sequencesSection, splitsSection } from '../text/index.js';
+import {
+  gradientNotes,
+  gradientsSection,
+  gradientTestsSection,
+  notJudged,
+  sequencesSection,
+  splitsSection,
+} from '../text/index.js';
 import { comparisonContent, type ComparedOutput } from './comparison.js';
 import { loadDrawing } from './drawing.js';
 import { exp2Figure, type Exp2Curve } from './exp2-curve.js';
@@ -104,6 +111,21 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
           content: sectionTable(
             'Sequences, those first that use most of their bounds',
             sequencesSection(judged.report),
+          ),
+        },
+    report.gradients === undefined
+      ? null
+      : {
+          id: 'gradients',
+          title: 'Gradients',
+          content: join(
+            element('p', {}, report.gradients.sentence),
+            sectionTable('Gradients', gradientsSection(report.gradients)),
+            sectionTable('Tests of the gradients', gradientTestsSection(report)),
+            element('p', { class: 'note' }, gradientNotes(report.gradients)),
+            report.gradients.notJudged.map((clause) =>
+              element('p', { class: 'muted' }, `Not judged of gradients: ${clause}.`),
+            ),
           ),
         },
     report.splits === null

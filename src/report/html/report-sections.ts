@@ -141,7 +141,7 @@ export function heatContent(drawing: Drawing, report: JudgedReport, { heat }: Pl
       heat,
       map,
       worst !== null && map.head === worstHead
-        ? { query: worst.at.query, column: worst.at.column! }
+        ? { query: worst.at.query!, column: worst.at.column! }
         : null,
     ),
   );

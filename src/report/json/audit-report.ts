@@ -2,6 +2,7 @@ import type {
   Audit,
   Baselines,
   Finding,
+  GradientFinding,
   RowSample,
   Verdict,
   SequenceUsage,
@@ -12,6 +13,7 @@ import type { ReportedProblem, ReportWarning, UnusedNames } from './reported-pro
 import type { ReportedSample } from './reported-sample.js';
 import type { Reported } from './report-number.js';
 import type { ReportedComparison } from './reported-comparison.js';
+import type { ReportedGradients } from './reported-gradients.js';
 import type { ReportedSplits } from './reported-splits.js';
 import type { ReportedOutput, ReportedVectors } from './reported-outputs.js';
 import type { VerdictWord } from './verdict-word.js';
@@ -73,13 +75,16 @@ export interface ReportHead {
   readonly sample: ReportedSample | null;
   readonly verdict: Omit<Verdict, 'findings'> & { readonly findings: readonly ReportedFinding[] };
   readonly warnings: readonly ReportWarning[];
+  /** Left out where no gradients were judged. */
+  readonly gradients?: ReportedGradients;
 }
 
 /** A reason to fail: one of the audit's, or that the kernel's process gave nothing to judge. */
 export interface ReportedFinding extends Omit<Finding, 'quantity' | 'test'> {
   /** Null where there is nothing to judge. */
   readonly quantity: string | null;
-  readonly test: Finding['test'] | 'execution' | 'split-part' | 'split-merge';
+  readonly test:
+    Finding['test'] | GradientFinding['test'] | 'execution' | 'split-part' | 'split-merge';
 }
 
 /** The report of an output that was judged: the audit, number for number. */
@@ -101,8 +106,11 @@ export interface JudgedReport extends ReportHead {
   readonly splits: ReportedSplits | null;
 }
 
-/** The report of a live kernel whose process failed, or declined the problem, before there was an output to judge. */
-export interface ExecutionFailureReport extends ReportHead {
+/**
+ * The report of a live kernel whose process failed, or declined the problem, before there was an output to judge; or of
+ * gradients without the output.
+ */
+export interface ReportWithoutOutput extends ReportHead {
   readonly outputs: null;
   readonly sequences?: never;
   readonly baselines: null;
@@ -118,7 +126,7 @@ export interface ExecutionFailureReport extends ReportHead {
  * An audit's report: a plain JSON value that report.schema.json describes. Numbers that may be NaN
  * or infinite are `ReportNumber`s.
  */
-export type AuditReport = JudgedReport | ExecutionFailureReport;
+export type AuditReport = JudgedReport | ReportWithoutOutput;
 
 /** PASS or FAIL, or neither where no element of an output had a bound, and where the kernel declined the problem. */
 export function verdictWord({ verdict }: AuditReport): VerdictWord {

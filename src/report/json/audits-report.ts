@@ -97,7 +97,7 @@ export interface FileFigures {
   /** The largest share that any quantity uses of its bound, and the label of the quantity. */
   readonly share: number;
   readonly label: string;
-  /** The largest error of the main output, absolute. */
+  /** The largest error of the main output, or of the first gradient without it, absolute. */
   readonly largestError: number;
 }
 
@@ -109,10 +109,19 @@ function shareOf(output: ReportedOutput): number {
 
 /** The numbers of a judged file; null where nothing was judged. */
 export function fileFigures({ report }: AuditedFile): FileFigures | null {
-  if (report === null || report.outputs === null) return null;
-  const shares = report.outputs.map((output) => ({ label: output.label, share: shareOf(output) }));
+  if (report === null) return null;
+  const gradients = report.gradients?.gradients ?? [];
+  const main = report.outputs === null ? gradients.at(0) : mainOutput(report);
+  if (main === undefined) return null;
+  const shares = [
+    ...(report.outputs ?? []).map((output) => ({ label: output.label, share: shareOf(output) })),
+    ...gradients.map(({ label, elements }) => ({
+      label,
+      share: fromReported<ElementTest>(elements).worstRatio,
+    })),
+  ];
   const worst = shares.reduce((a, b) => (b.share > a.share ? b : a));
-  const { absolute } = fromReported<ErrorProfile>(mainOutput(report).error);
+  const { absolute } = fromReported<ErrorProfile>(main.error);
   return { ...worst, largestError: absolute.max };
 }
 

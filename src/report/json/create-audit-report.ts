@@ -2,17 +2,18 @@ import type { TechniqueTable } from '../../attribution/index.js';
 import type { Audit, Verdict } from '../../audit/index.js';
 import type { Problem } from '../../problem/index.js';
 import type {
-  ExecutionFailureReport,
   JudgedReport,
   Provenance,
   ReportedFinding,
   ReportedSource,
   ReportHead,
+  ReportWithoutOutput,
 } from './audit-report.js';
 import { toReported } from './report-number.js';
 import { reportedOutput } from './reported-outputs.js';
 import { qualifiedSentence, reportedProblem, unusedWarnings } from './reported-problem.js';
 import { reportedSample } from './reported-sample.js';
+import { joinVerdicts, type ReportedGradients } from './reported-gradients.js';
 import { splitFindings, splitNotes, type ReportedSplits } from './reported-splits.js';
 import { withoutWord } from './verdict-word.js';
 
@@ -116,7 +117,7 @@ export function createExecutionFailureReport(
   problem: Problem,
   { reason, isDeclined }: NoOutput,
   provenance: Provenance,
-): ExecutionFailureReport {
+): ReportWithoutOutput {
   return {
     ...reportHead(problem, provenance, {
       pass: false,
@@ -130,14 +131,75 @@ export function createExecutionFailureReport(
       notes: [],
       untested: [],
     }),
-    outputs: null,
-    baselines: null,
-    oracle: null,
-    falseAlarmRate: null,
-    arithmetic: null,
-    techniques: null,
-    comparison: null,
-    splits: null,
+    ...withoutOutput,
+  };
+}
+
+/** What a report of an output has, where there is none. */
+const withoutOutput = {
+  outputs: null,
+  baselines: null,
+  oracle: null,
+  falseAlarmRate: null,
+  arithmetic: null,
+  techniques: null,
+  comparison: null,
+  splits: null,
+} as const;
+
+/** A diagnosis of gradients as reports have them. */
+function diagnosisOf({ diagnosis }: ReportedGradients): Verdict['diagnosis'] {
+  if (diagnosis === null) return null;
+  const { id, equivalents, sentence, evidence } = diagnosis;
+  return {
+    id,
+    equivalents: [...equivalents],
+    technique: null,
+    sentence,
+    evidence: [...evidence],
+    candidates: [],
+  };
+}
+
+/**
+ * The report of gradients of which the output is not there to be judged.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function createGradientsReport(
+  problem: Problem,
+  gradients: ReportedGradients,
+  provenance: Provenance,
+): ReportWithoutOutput {
+  const { pass, judged, sentence, findings } = gradients;
+  return {
+    ...reportHead(problem, provenance, {
+      pass,
+      judged,
+      sentence,
+      findings,
+      diagnosis: diagnosisOf(gradients),
+      premise: null,
+      notes: [],
+      untested: [],
+    }),
+    ...withoutOutput,
+    gradients,
+  };
+}
+
+/** A report of an output with the gradients, which fails where they do. */
+export function withGradients(report: JudgedReport, gradients: ReportedGradients): JudgedReport {
+  const { verdict } = report;
+  const joined = joinVerdicts(verdict, gradients);
+  return {
+    ...report,
+    gradients,
+    verdict: {
+      ...verdict,
+      ...joined,
+      findings: [...verdict.findings, ...gradients.findings],
+      diagnosis: verdict.diagnosis ?? diagnosisOf(gradients),
+    },
   };
 }
 

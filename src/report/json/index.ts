@@ -12,8 +12,15 @@ export {
   createAuditReport,
   createExecutionFailureReport,
   type NoOutput,
+  createGradientsReport,
+  withGradients,
   withSplits,
 } from './create-audit-report.js';
+export {
+  reportedGradients,
+  type ReportedGradient,
+  type ReportedGradients,
+} from './reported-gradients.js';
 export {
   describePartKeys,
   reportedSplits,

@@ -93,7 +93,7 @@ export function unusedWarnings(unused: UnusedNames | null): ReportWarning[] {
     {
       kind: 'unused-gradient',
       names: unused.ofGradients,
-      statement: 'gradients are not judged',
+      statement: 'these gradients are not judged',
     },
     {
       kind: 'unknown-tensor',

@@ -21,7 +21,10 @@ interface Leg {
 
 /** Why nothing of a quantity is tested; null where it is judged. */
 function notGiven(report: AuditReport, { name, label }: Pick<Quantity, 'name' | 'label'>) {
-  if (report.outputs === null) return 'the kernel gave no output';
+  if (report.outputs === null)
+    return report.gradients === undefined
+      ? 'the kernel gave no output'
+      : `no ${label} was given; the gradients are judged alone`;
   return report.outputs.some((output) => output.name === name) ? null : `no ${label} was given`;
 }
 
@@ -69,6 +72,31 @@ function numberLeg(report: AuditReport, quantity: Words): Leg {
   };
 }
 
+/** The test cases of the gradients that are judged; none where there are none. */
+function gradientLegs({ gradients }: AuditReport): Leg[] {
+  return (gradients?.gradients ?? []).flatMap(({ name, label, structure, spread }) => {
+    const leg = (words: string, tests: readonly string[], skipped: string | null = null): Leg => ({
+      name: `${label} ${words}`,
+      isOf: ({ test }) => tests.some((one) => test === `${name}-${one}`),
+      skipped,
+    });
+    return [
+      leg('non-finite', ['non-finite']),
+      leg('element bound', ['bound']),
+      leg(
+        'spread',
+        ['spread', 'rms'],
+        spread.results.length > 0 ? null : 'no element has an error that is at random',
+      ),
+      leg(
+        'sums',
+        ['scale', 'sum', 'pairing'],
+        structure.length > 0 ? null : 'no row is finite, not zero, and errs by little enough',
+      ),
+    ];
+  });
+}
+
 type Words = Pick<Quantity, 'name' | 'label' | 'prose' | 'row'>;
 
 /** The quantities that a report has test cases of: those judged, and those expected and not given. */
@@ -110,6 +138,7 @@ function legsOf(report: AuditReport): readonly Leg[] {
     ...[main, ...others].flatMap((quantity) =>
       quantity.row === 'vector' ? vectorLegs(report, quantity) : [numberLeg(report, quantity)],
     ),
+    ...gradientLegs(report),
   ];
 }
 
@@ -180,12 +209,13 @@ function testCase(leg: Leg, outcome: Outcome, classname: string, report: AuditRe
   ]);
 }
 
-/** Rows that were not judged and inputs that were not used, as the suite's output; nothing where all were. */
-function warningLines({ warnings, sample }: AuditReport): string[] {
+/** What was not judged and inputs that were not used, as the suite's output; nothing where all were. */
+function warningLines({ warnings, sample, gradients }: AuditReport): string[] {
   const lines = [
     ...(sample === null
       ? []
       : [`Judged: ${describeSample(sample)}.`, `Not judged: ${describeUnsampled(sample)}.`]),
+    ...(gradients?.notJudged ?? []).map((clause) => `Not judged: ${clause}.`),
     ...warnings.map((warning) => `Not used: ${describeWarning(warning)}.`),
   ];
   if (lines.length === 0) return [];

@@ -48,6 +48,12 @@ function casesOf({ report, error }: AuditedFile): Case[] {
       { name: 'file', outcome: { kind: 'error', message: error ?? '' } },
       ...expected.map(({ label }) => skip(label, 'the file could not be judged')),
     ];
+  const ofGradients = (report.gradients?.gradients ?? []).map(({ name, label }): Case => ({
+    name: label,
+    outcome: outcomeOf(report, name),
+  }));
+  if (report.outputs === null && report.gradients !== undefined)
+    return [...expected.map(({ label }) => skip(label, `no ${label} was given`)), ...ofGradients];
   if (report.outputs === null)
     return [
       { name: 'execution', outcome: unjudgedAs(report, 'execution') ?? outcomeOf(report, null) },
@@ -62,6 +68,7 @@ function casesOf({ report, error }: AuditedFile): Case[] {
     },
     ...others.map(({ name, label }) => ({ name: label, outcome: outcomeOf(report, name) })),
     ...missingQuantities(report).map(({ label }) => skip(label, `no ${label} was given`)),
+    ...ofGradients,
   ];
 }
 

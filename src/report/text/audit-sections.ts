@@ -75,8 +75,14 @@ const quantiles = [
   ['99.9 %', 'p999'],
 ] as const;
 
+/** What an output's error is told by. */
+type ReportedError = Pick<
+  ReportedVectors,
+  'name' | 'label' | 'prose' | 'unit' | 'magnitude' | 'format' | 'error'
+>;
+
 /** The error of an output in three units: its own, ulps of its format, and beside its magnitude. */
-export function errorSection(output: ReportedVectors): Section {
+export function errorSection(output: ReportedError): Section {
   const { absolute, ulps, relative } = fromReported<ErrorProfile>(output.error);
   const { name, label, unit, magnitude, format } = output;
   const numbers = (...values: readonly number[]) => values.map(formatNumber);
@@ -102,7 +108,7 @@ export function errorSection(output: ReportedVectors): Section {
 }
 
 /** What goes with the error of an output in words: the worst element, values that are not finite. */
-export function errorNotesSection(output: ReportedVectors): Section {
+export function errorNotesSection(output: ReportedError): Section {
   const { worst, nonFinite, slope } = fromReported<ErrorProfile>(output.error);
   const rows: Cell[][] = [];
   if (worst !== null)

@@ -20,6 +20,7 @@ import {
 } from './audit-summary.js';
 import { failedTestsSection, testNotes, testsSection } from './audit-tests.js';
 import { comparisonBlocks } from './comparison.js';
+import { gradientsBlocks } from './gradients.js';
 import { splitsBlock } from './splits.js';
 import {
   joinBlocks,
@@ -125,7 +126,8 @@ function inputBlock(report: AuditReport, { section, indented }: Setting): string
 export function renderAudit(report: AuditReport, options: AuditRenderOptions = {}): string {
   const setting = settingOf(options);
   const { section } = setting;
-  const isShort = options.full !== true && report.outputs !== null;
+  const isShort =
+    options.full !== true && (report.outputs !== null || report.gradients !== undefined);
   const numbers =
     report.outputs === null
       ? []
@@ -143,6 +145,7 @@ export function renderAudit(report: AuditReport, options: AuditRenderOptions = {
       ...section(warningsSection(report)),
     ],
     ...numbers,
+    ...gradientsBlocks(report, setting, !isShort),
     splitsBlock(report.splits, setting),
     ...comparisonBlocks(report.comparison, setting),
     isShort ? [] : inputBlock(report, setting),

@@ -21,6 +21,7 @@ export {
   triedSizesHeading,
 } from './check.js';
 export { differenceSections } from './comparison.js';
+export { gradientNotes, gradientsSection, gradientTestsSection } from './gradients.js';
 export { splitsSection } from './splits.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
 export type { RenderOptions } from './setting.js';

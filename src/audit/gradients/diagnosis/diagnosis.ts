@@ -1,0 +1,11 @@
+/** What caused the failure of gradients. */
+export interface GradientDiagnosis {
+  /** Of the cause; `unexplained` where no known cause gives these gradients. */
+  readonly id: string;
+  /** Names of other causes that would have given the same gradients on this problem. */
+  readonly equivalents: readonly string[];
+  /** The cause in words, without a full stop. */
+  readonly sentence: string;
+  /** What speaks for it, a clause each. */
+  readonly evidence: readonly string[];
+}

@@ -1,0 +1,101 @@
+import { formatNumber } from '../../../words/index.js';
+import type { GradientQuantityName } from '../gradient-quantities.js';
+import { listed } from '../gradient-verdict.js';
+import type { FailedGradients } from './failed-gradients.js';
+import { fails, type Prediction } from './prediction.js';
+
+/** A factor that a whole gradient may be off by, and what then is the matter. */
+interface NamedFactor {
+  readonly id: string;
+  readonly factor: number;
+  readonly words: string;
+  readonly of: readonly GradientQuantityName[];
+}
+
+/** How near to a named factor the found one is to be, relative. */
+const nearness = 2 ** -6;
+
+/** Factors that differ less from 1 are no names for anything. */
+const leastChange = 2 ** -5;
+
+/** The factors that mistakes in the scale, the base of the exponential, signs and groups make. */
+function namedFactors({ problem: { scale, dropout }, measured }: FailedGradients): NamedFactor[] {
+  const ofScores = ['dq', 'dk'] as const;
+  const all = ['dq', 'dk', 'dv'] as const;
+  const { groupSize } = measured.shape;
+  const candidates: NamedFactor[] = [
+    { id: 'scale-missing', factor: 1 / scale, words: 'the scale is missing', of: ofScores },
+    { id: 'scale-twice', factor: scale, words: 'the scale is applied twice', of: ofScores },
+    { id: 'sign', factor: -1, words: 'the sign is wrong', of: all },
+    {
+      id: 'log2e-kept',
+      factor: Math.LOG2E,
+      words: 'the factor log2 e of the scores is not taken out',
+      of: ofScores,
+    },
+    {
+      id: 'ln2-twice',
+      factor: Math.LN2,
+      words: 'a factor of ln 2 is applied once too often',
+      of: ofScores,
+    },
+    {
+      id: 'group-mean',
+      factor: 1 / groupSize,
+      words: `it is the mean over the ${groupSize} heads of a group, not the sum`,
+      of: ['dk', 'dv'],
+    },
+    ...(dropout === undefined
+      ? []
+      : [
+          {
+            id: 'dropout-factor',
+            factor: 1 - dropout.probability,
+            words: "dropout's factor 1 / (1 − p) is missing",
+            of: all,
+          },
+        ]),
+  ];
+  return candidates.filter(({ factor }) => Math.abs(factor - 1) > leastChange);
+}
+
+/** The slope of a gradient on the exact one; NaN where there is none. */
+function slopeOf(values: Float64Array, exact: Float64Array): number {
+  let [products, squares] = [0, 0];
+  exact.forEach((x, i) => {
+    if (!Number.isFinite(values[i]) || !Number.isFinite(x)) return;
+    products += values[i] * x;
+    squares += x * x;
+  });
+  return squares > 0 ? products / squares : NaN;
+}
+
+/** Whole gradients off by a factor: of a known mistake, or of any. */
+export function* factorFaults(failed: FailedGradients): Generator<Prediction> {
+  const { given, measured } = failed;
+  const named = namedFactors(failed);
+  const failing = given.filter((one) => fails(failed, one));
+  const slopes = failing.map(({ quantity: { name }, values }) =>
+    slopeOf(values, measured.gradients[name].exact.values),
+  );
+  if (!slopes.every((slope) => Number.isFinite(slope) && slope !== 0)) return;
+  const predict = (factors: readonly number[]) =>
+    Object.fromEntries(
+      failing.map(({ quantity: { name } }, i) => [
+        name,
+        measured.gradients[name].exact.values.map((x) => x * factors[i]),
+      ]),
+    );
+  const words = failing.map(({ quantity }) => quantity.prose);
+  for (const { id, factor, words: cause, of } of named) {
+    const isOfAll = failing.every(({ quantity: { name } }) => of.includes(name));
+    const isNear = slopes.every((slope) => Math.abs(slope / factor - 1) < nearness);
+    if (!isOfAll || !isNear) continue;
+    const sentence = `${cause} in ${listed(words)}: ${words.length === 1 ? 'it is' : 'they are'} ${formatNumber(factor)} times what ${words.length === 1 ? 'it' : 'they'} should be`;
+    yield { id, sentence, predicted: predict(failing.map(() => factor)) };
+  }
+  const found = words.map(
+    (word, i) => `${word} is ${slopes[i].toFixed(4)} times what it should be`,
+  );
+  yield { id: 'factor', sentence: `${listed(found)}, everywhere`, predicted: predict(slopes) };
+}

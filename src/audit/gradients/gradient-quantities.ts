@@ -1,0 +1,67 @@
+import type { Quantity } from '../../problem/index.js';
+
+/** What all gradients have in common. */
+const gradient = { row: 'vector', magnitude: 'its terms', isExpected: false } as const;
+
+const dq = {
+  ...gradient,
+  name: 'dq',
+  axes: ['batch', 'heads', 'queries', 'qkDim'],
+  prose: 'dQ',
+  label: 'dQ',
+  parts: 'elements of dQ',
+  unit: 'units of dQ',
+  option: 'dq',
+} as const satisfies Quantity;
+
+const dk = {
+  ...gradient,
+  name: 'dk',
+  axes: ['batch', 'kvHeads', 'keys', 'qkDim'],
+  prose: 'dK',
+  label: 'dK',
+  parts: 'elements of dK',
+  unit: 'units of dK',
+  option: 'dk',
+} as const satisfies Quantity;
+
+const dv = {
+  ...gradient,
+  name: 'dv',
+  axes: ['batch', 'kvHeads', 'keys', 'vDim'],
+  prose: 'dV',
+  label: 'dV',
+  parts: 'elements of dV',
+  unit: 'units of dV',
+  option: 'dv',
+} as const satisfies Quantity;
+
+/**
+ * The gradients that are judged, in the order in which reports tell of them. Errors relative to a gradient's magnitude
+ * are beside the sum of the sizes of what each element is a sum of (`Gradient.magnitude` of the oracle).
+ */
+export const gradientQuantities = [dq, dk, dv] as const satisfies readonly Quantity[];
+
+/** The name of one of {@link gradientQuantities}. */
+export type GradientQuantityName = (typeof gradientQuantities)[number]['name'];
+
+/** Something of each gradient, by name. */
+export type ByGradient<T> = Readonly<Record<GradientQuantityName, T>>;
+
+/** dO, the gradient of the output, which the others are made from. */
+export const outputGradient = {
+  ...gradient,
+  name: 'dout',
+  axes: ['batch', 'heads', 'queries', 'vDim'],
+  prose: 'dO',
+  label: 'dO',
+  parts: 'elements of dO',
+  unit: 'units of dO',
+  option: 'dout',
+} as const satisfies Quantity;
+
+/** Something of each gradient, made one after the other. */
+export function byGradient<T>(make: (quantity: (typeof gradientQuantities)[number]) => T) {
+  const made = gradientQuantities.map((quantity) => [quantity.name, make(quantity)] as const);
+  return Object.fromEntries(made) as ByGradient<T>;
+}

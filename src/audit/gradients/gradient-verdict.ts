@@ -1,0 +1,74 @@
+import { formatNumber } from '../../words/index.js';
+import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
+import type { GradientFinding } from './gradient-findings.js';
+import type { JudgedGradient } from './judge-gradient.js';
+
+/** What an audit of gradients found, in one sentence and in full. */
+export interface GradientVerdict {
+  readonly pass: boolean;
+  /** Whether something of every gradient was held against a bound; without, there is no pass. */
+  readonly judged: boolean;
+  /** One sentence: the verdict and its main reason. */
+  readonly sentence: string;
+  /** Every reason to fail; empty on a pass. */
+  readonly findings: readonly GradientFinding[];
+  /** What caused the failure; null on a pass, or unasked. */
+  readonly diagnosis: GradientDiagnosis | null;
+  /** What the verdict says nothing about, a clause each. */
+  readonly notJudged: readonly string[];
+}
+
+/** "dQ, dK and dV" */
+export function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}
+
+function isUnbounded({ elements }: JudgedGradient): boolean {
+  return elements.elements > 0 && elements.unbounded === elements.elements;
+}
+
+/** "PASS: …", with how much of the bounds is used. */
+function passSentence(judged: readonly JudgedGradient[]): string {
+  const names = judged.map(({ quantity }) => quantity.prose);
+  const worst = judged.reduce((most, { elements }) => Math.max(most, elements.worstRatio), 0);
+  const left = judged
+    .filter(({ elements }) => elements.unbounded > 0)
+    .map(
+      ({ elements, quantity }) =>
+        `; ${elements.unbounded} of ${elements.elements} ${quantity.parts} have none`,
+    );
+  return `PASS: ${listed(names)} ${names.length === 1 ? 'stays' : 'stay'} within what rounding explains; the worst element uses ${formatNumber(100 * worst)} % of its bound${left.join('')}.`;
+}
+
+/**
+ * Pass when every test of every gradient passes.
+ * @param diagnose asked once the audit fails; null where no cause is wanted
+ */
+export function reachGradientVerdict(
+  judged: readonly JudgedGradient[],
+  findings: readonly GradientFinding[],
+  notJudged: readonly string[],
+  diagnose: (() => GradientDiagnosis) | null,
+): GradientVerdict {
+  const unbounded = judged.filter(isUnbounded);
+  const common = { findings, notJudged, judged: unbounded.length === 0 };
+  if (findings.length > 0) {
+    const diagnosis = diagnose?.() ?? null;
+    const cause =
+      diagnosis === null
+        ? `${findings[0].statement}.`
+        : diagnosis.id === 'unexplained'
+          ? `${findings[0].statement}; the cause is unexplained.`
+          : `${diagnosis.sentence}.`;
+    return { pass: false, sentence: `FAIL: ${cause}`, diagnosis, ...common };
+  }
+  if (unbounded.length === 0)
+    return { pass: true, sentence: passSentence(judged), diagnosis: null, ...common };
+  const names = listed(unbounded.map(({ quantity }) => quantity.prose));
+  return {
+    pass: false,
+    sentence: `NOT JUDGED: no element of ${names} has a bound.`,
+    diagnosis: null,
+    ...common,
+  };
+}

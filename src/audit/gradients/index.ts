@@ -1,0 +1,26 @@
+export {
+  auditGradients,
+  type GradientAudit,
+  type GradientAuditOptions,
+  type GradientTensors,
+} from './audit-gradients.js';
+export {
+  anyGradientPremises,
+  eagerGradientPremises,
+  type GradientPremises,
+} from './bounds/index.js';
+export type { GradientDiagnosis } from './diagnosis/diagnosis.js';
+export { describeRows, type GradientFault, type GradientFinding } from './gradient-findings.js';
+export {
+  gradientQuantities,
+  outputGradient,
+  type ByGradient,
+  type GradientQuantityName,
+} from './gradient-quantities.js';
+export type { GradientVerdict } from './gradient-verdict.js';
+export type { JudgedGradient } from './judge-gradient.js';
+export {
+  gradientTests,
+  type GradientStatistic,
+  type GradientTest,
+} from './structure/gradient-statistic.js';

@@ -1,0 +1,133 @@
+import {
+  rowElements,
+  type Problem,
+  type ProblemShape,
+  type Quantity,
+} from '../../problem/index.js';
+import type { FormatName } from '../../formats/index.js';
+import { testElements, type ElementTest } from '../element-test.js';
+import { profileError, type ErrorProfile } from '../error-profile.js';
+import { isUndefinedRow, type ComparedValues, type GivenQuantity } from '../kernel-outputs.js';
+import { testSpreads, type SpreadTest } from '../spread-test.js';
+import { alarmDeviations } from '../structure/structure-statistic.js';
+import type { GradientQuantityName } from './gradient-quantities.js';
+import type { MeasuredGradients } from './measure-gradients.js';
+import { gradientUnits } from './row-units.js';
+import {
+  gradientStatistics,
+  statisticCount,
+  type SummedGradient,
+} from './structure/gradient-structure.js';
+import { worstStatistics, type GradientStatistic } from './structure/gradient-statistic.js';
+import { noMeanErrors, type MeanErrors } from './structure/mean-errors.js';
+import { pairingStatistics } from './structure/pairing.js';
+
+/** What the tests say of a gradient. */
+export interface JudgedGradient {
+  readonly quantity: Quantity;
+  readonly format: FormatName;
+  /** As they were judged. Not to be changed. */
+  readonly values: Float64Array;
+  readonly error: ErrorProfile;
+  readonly elements: ElementTest;
+  readonly spread: SpreadTest;
+  /** The worst of each test and scope; `pairing` is with the last of dQ and dK. */
+  readonly structure: readonly GradientStatistic[];
+}
+
+/** A gradient that a kernel gave. */
+export type GivenGradient = GivenQuantity & {
+  readonly quantity: { readonly name: GradientQuantityName };
+};
+
+/** What gradients are judged by. */
+export interface GradientJudgement {
+  readonly problem: Problem;
+  readonly measured: MeasuredGradients;
+  /** Of dK: what errors of D do to sums over keys. */
+  readonly meanErrors: MeanErrors;
+  /** Of all gradients together: half for the spread, half for sums. */
+  readonly falseAlarmRate: number;
+}
+
+/** Rows that hold an exact infinity or NaN. */
+function specialRows(exact: Float64Array, columns: number): (row: number) => boolean {
+  const special = new Uint8Array(columns === 0 ? 0 : exact.length / columns);
+  exact.forEach((x, i) => {
+    if (!Number.isFinite(x)) special[Math.floor(i / columns)] = 1;
+  });
+  return (row) => special[row] === 1;
+}
+
+/** A gradient beside what a correct kernel with this forward computes: exact, and what its own O and LSE move it by. */
+export function compareGradient(given: GivenGradient, measured: MeasuredGradients): ComparedValues {
+  const { reference, gradients, shape } = measured;
+  const { exact, bound } = gradients[given.quantity.name];
+  const values = exact.values.map((x, i) => x + bound.shift[i]);
+  const columns = rowElements(given.quantity, shape);
+  const isOfQueries = given.quantity.axes[2] === 'queries';
+  return {
+    ...given,
+    exact: { values, magnitude: exact.magnitude },
+    shape,
+    isSpecialRow: specialRows(exact.values, columns),
+    mayBeNaN: (row) => isOfQueries && isUndefinedRow(reference, row),
+  };
+}
+
+/** A gradient with all that its sums are judged by. */
+function summed(
+  compared: ComparedValues,
+  { measured, meanErrors }: GradientJudgement,
+  shape: ProblemShape,
+): SummedGradient {
+  const { name, axes } = compared.quantity;
+  const [batch, heads] = axes;
+  const columns = rowElements(compared.quantity, shape);
+  return {
+    compared,
+    bound: measured.gradients[name as GradientQuantityName].bound,
+    units: gradientUnits(compared.exact.values, columns),
+    means: name === 'dk' ? meanErrors : noMeanErrors(shape[batch] * shape[heads], columns),
+  };
+}
+
+/**
+ * Judges gradients: every element against its worst case, errors against what roundings spread by, sums against what
+ * roundings leave of them.
+ */
+export function judgeGradients(
+  given: readonly GivenGradient[],
+  judgement: GradientJudgement,
+): readonly JudgedGradient[] {
+  const { problem, measured, falseAlarmRate } = judgement;
+  const { shape, gradients } = measured;
+  const all = given.map((one) => summed(compareGradient(one, measured), judgement, shape));
+  const heads = shape.batch * shape.kvHeads;
+  const count = all.reduce((sum, { compared }) => sum + statisticCount(compared), heads);
+  const deviations = alarmDeviations(count, falseAlarmRate / 2);
+  const named = (name: GradientQuantityName) =>
+    all.find(({ compared }) => compared.quantity.name === name);
+  const [dq, dk] = [named('dq'), named('dk')];
+  return all.map((one) => {
+    const { compared, units } = one;
+    const { quantity, format, values } = compared;
+    const { bound } = gradients[quantity.name as GradientQuantityName];
+    const statistics = [...gradientStatistics(one, deviations)];
+    if (one === dk && dq !== undefined)
+      statistics.push(...pairingStatistics(problem, dq, dk, deviations));
+    return {
+      quantity,
+      format,
+      values,
+      error: profileError(compared),
+      elements: testElements(compared, bound.total),
+      spread: testSpreads(
+        compared,
+        { ofElements: bound, unit: units.unit },
+        falseAlarmRate / 2 / all.length,
+      ),
+      structure: worstStatistics(statistics),
+    };
+  });
+}

@@ -1,0 +1,115 @@
+import {
+  attentionOracle,
+  gradientOracle,
+  type AttentionReference,
+  type Gradient,
+  type GradientName,
+  type Progress,
+} from '../../../oracles/index.js';
+import {
+  quantityShape,
+  type Problem,
+  type ProblemShape,
+  type Quantity,
+  type Tensor,
+} from '../../problem/index.js';
+import { combinations } from '../bounds/index.js';
+import {
+  createGradientBounds,
+  type GradientBound,
+  type GradientPremises,
+  type StoredForward,
+} from './bounds/index.js';
+import { byGradient, type ByGradient } from './gradient-quantities.js';
+
+/** A gradient as it should be: exact values, radii and magnitudes, and how far a correct kernel may be from them. */
+export interface MeasuredGradient {
+  readonly exact: Gradient;
+  readonly bound: GradientBound;
+}
+
+/** Exact gradients of a problem and their bounds, each in the shape of its quantity. */
+export interface MeasuredGradients {
+  readonly shape: ProblemShape;
+  readonly reference: AttentionReference;
+  readonly gradients: ByGradient<MeasuredGradient>;
+  /** [batch, heads, queries]: D = dO·O and Σ P|dP|. */
+  readonly mean: Pick<Gradient, 'values' | 'magnitude'>;
+}
+
+/** What gradients are measured by. */
+export interface GradientMeasure {
+  readonly premises: GradientPremises;
+  readonly given: StoredForward;
+  /** The problem's exact attention, where it is known already. */
+  readonly reference?: AttentionReference | undefined;
+  readonly progress?: Progress | undefined;
+}
+
+/** The share of the work that the oracle of the forward pass does. */
+const shareOfForward = 0.2;
+
+const wanted: readonly GradientName[] = ['dq', 'dk', 'dv'];
+const parts = ['values', 'radius', 'magnitude'] as const;
+const boundNames = [...combinations, 'shift'] as const;
+
+/** So many elements of a quantity, to be filled in group by group. */
+function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
+  const length = quantityShape(quantity, shape).reduce((a, b) => a * b, 1);
+  const numbers = () => new Float64Array(length);
+  return {
+    exact: { values: numbers(), radius: numbers(), magnitude: numbers() },
+    bound: {
+      total: numbers(),
+      systematic: numbers(),
+      known: numbers(),
+      deviation: numbers(),
+      shift: numbers(),
+    },
+  };
+}
+
+/**
+ * The exact gradients of a problem and the bounds of their elements. Memory is that of eight numbers an element.
+ * @param dout [batch, heads, queries, vDim]
+ * @throws RequestError as `gradientOracle`
+ */
+export function measureGradients(
+  problem: Problem,
+  dout: Tensor,
+  { premises, given, reference: known, progress = () => undefined }: GradientMeasure,
+): MeasuredGradients {
+  const reference =
+    known ?? attentionOracle(problem, { progress: (done) => progress(shareOfForward * done) });
+  const { shape } = reference;
+  const { batch, heads, queries, keys, qkDim, vDim } = shape;
+  const gradients = byGradient((quantity) => emptyMeasure(quantity, shape));
+  const rows = batch * heads * queries;
+  const mean = { values: new Float64Array(rows), magnitude: new Float64Array(rows) };
+  const boundsOf = createGradientBounds({ problem, dout, reference, premises, given });
+  const place = (
+    { exact, bound }: MeasuredGradient,
+    part: Gradient,
+    ofPart: GradientBound,
+    at: number,
+  ) => {
+    for (const name of parts) exact[name].set(part[name], at);
+    for (const name of boundNames) bound[name].set(ofPart[name], at);
+  };
+  const ofGroups = gradientOracle(problem, dout, {
+    wanted,
+    progress: (done) => progress(shareOfForward + (1 - shareOfForward) * done),
+  });
+  for (const group of ofGroups) {
+    const { dq, dk, dv } = gradients;
+    const bounds = boundsOf(group);
+    group.heads.forEach((head, index) => {
+      place(dq, head.dq!, bounds.heads[index].dq, head.head * queries * qkDim);
+      mean.values.set(head.mean.values, head.head * queries);
+      mean.magnitude.set(head.mean.magnitude, head.head * queries);
+    });
+    place(dk, group.dk!, bounds.dk!, group.kvHead * keys * qkDim);
+    place(dv, group.dv!, bounds.dv!, group.kvHead * keys * vDim);
+  }
+  return { shape, reference, gradients, mean };
+}

@@ -1,0 +1,138 @@
+import { rowElements } from '../../../problem/index.js';
+import type { ComparedValues } from '../../kernel-outputs.js';
+import { structureTileRows } from '../../structure/structure-statistic.js';
+import type { GradientBound } from '../bounds/index.js';
+import type { GradientUnits } from '../row-units.js';
+import { ErrorSum } from './error-sum.js';
+import type { GradientStatistic } from './gradient-statistic.js';
+import type { MeanErrors } from './mean-errors.js';
+
+/** A gradient whose errors are to be summed up. */
+export interface SummedGradient {
+  readonly compared: ComparedValues;
+  readonly bound: Pick<GradientBound, 'systematic' | 'deviation'>;
+  readonly units: GradientUnits;
+  readonly means: MeanErrors;
+}
+
+/** How many statistics `gradientStatistics` makes of a gradient. */
+export function statisticCount({ quantity, shape }: ComparedValues): number {
+  const [batch, heads, rows] = quantity.axes;
+  const ofHead = Math.ceil(shape[rows] / structureTileRows) + 1 + rowElements(quantity, shape);
+  return shape[batch] * shape[heads] * ofHead;
+}
+
+/** Whether statistics can be made of a row: its errors and what they may be are numbers. */
+function isSummable(
+  { values, exact, isSpecialRow }: ComparedValues,
+  { systematic, deviation }: SummedGradient['bound'],
+  row: number,
+  columns: number,
+): boolean {
+  if (isSpecialRow(row)) return false;
+  let sum = 0;
+  for (let i = row * columns; i < (row + 1) * columns; i++)
+    sum += Math.abs(values[i] - exact.values[i]) + systematic[i] + deviation[i];
+  return Number.isFinite(sum);
+}
+
+/** The sums of one column of a head, whose rows may err together with others. */
+function columnStatistic(
+  { compared, bound, units, means }: SummedGradient,
+  place: { readonly head: number; readonly firstRow: number; readonly rows: number },
+  column: number,
+  rowsOfHead: readonly number[],
+  deviations: number,
+): GradientStatistic {
+  const columns = rowElements(compared.quantity, compared.shape);
+  const sum = new ErrorSum();
+  for (const row of rowsOfHead) {
+    const i = row * columns + column;
+    const error = {
+      signed: compared.values[i] - compared.exact.values[i],
+      systematic: bound.systematic[i],
+      deviation: bound.deviation[i],
+    };
+    sum.add(error, 1, units.isShared[row] === 1 ? units.unit[row] : null);
+  }
+  const threshold = sum.tolerance(deviations, means.columns[place.head * columns + column]);
+  return { test: 'sum', scope: 'head', ...place, column, statistic: sum.signed, threshold };
+}
+
+/**
+ * The slope of every tile of 128 rows and of every head on the exact gradient, and the sum of every column over a head, each
+ * against what roundings explain. Rows with infinities or NaNs are left out, patterns of zeros are no test.
+ * @param deviations standard deviations that a statistic of a correct kernel stays within
+ */
+export function* gradientStatistics(
+  of: SummedGradient,
+  deviations: number,
+): Generator<GradientStatistic> {
+  const { compared, bound, units, means } = of;
+  const { quantity, shape, values, exact } = compared;
+  const [batch, heads, rowAxis] = quantity.axes;
+  const columns = rowElements(quantity, shape);
+  const rows = shape[rowAxis];
+
+  /** Adds a row projected on its exact values; returns the length of those. */
+  const addRow = (row: number, sums: readonly ErrorSum[]): number => {
+    let [signed, systematic, deviation, norm] = [0, 0, 0, 0];
+    for (let i = row * columns; i < (row + 1) * columns; i++) {
+      const x = exact.values[i];
+      signed += (values[i] - x) * x;
+      systematic += bound.systematic[i] * Math.abs(x);
+      deviation += bound.deviation[i] * Math.abs(x);
+      norm += x * x;
+    }
+    const unit = units.isShared[row] === 1 ? units.unit[row] : null;
+    for (const sum of sums) sum.add({ signed, systematic, deviation }, norm, unit);
+    return Math.sqrt(norm);
+  };
+  const slope = (
+    sum: ErrorSum,
+    scope: GradientStatistic['scope'],
+    place: { readonly head: number; readonly firstRow: number; readonly rows: number },
+    common: number,
+  ): GradientStatistic[] => {
+    const tolerance = sum.tolerance(deviations, common);
+    if (!(sum.norm > 0 && sum.norm < Infinity)) return [];
+    return [
+      {
+        test: 'scale',
+        scope,
+        ...place,
+        column: null,
+        statistic: sum.signed / sum.norm,
+        threshold: tolerance / sum.norm,
+      },
+    ];
+  };
+
+  for (let head = 0; head < shape[batch] * shape[heads]; head++) {
+    const ofHead = new ErrorSum();
+    const summable: number[] = [];
+    let longestOfHead = 0;
+    for (let first = 0; first < rows; first += structureTileRows) {
+      const ofTile = new ErrorSum();
+      const count = Math.min(structureTileRows, rows - first);
+      let longest = 0;
+      for (let row = head * rows + first; row < head * rows + first + count; row++) {
+        if (!isSummable(compared, bound, row, columns)) continue;
+        summable.push(row);
+        longest = Math.max(longest, addRow(row, [ofTile, ofHead]));
+      }
+      longestOfHead = Math.max(longestOfHead, longest);
+      yield* slope(
+        ofTile,
+        'tile',
+        { head, firstRow: first, rows: count },
+        longest * means.norm[head],
+      );
+    }
+    const place = { head, firstRow: 0, rows };
+    yield* slope(ofHead, 'head', place, means.slope?.[head] ?? longestOfHead * means.norm[head]);
+    if (summable.length === 0) continue;
+    for (let column = 0; column < columns; column++)
+      yield columnStatistic(of, place, column, summable, deviations);
+  }
+}

@@ -1,0 +1,145 @@
+import { attentionOracle, levels } from '../../../../oracles/index.js';
+import { decodeTensor, formats, unitRoundoff } from '../../../formats/index.js';
+import { problemShape, type Problem } from '../../../problem/index.js';
+import { outputRounding } from '../../bounds/index.js';
+import type { GradientPremises } from '../bounds/index.js';
+import type { MeasuredGradients } from '../measure-gradients.js';
+
+/**
+ * What the errors of the row sums D do to dK, all keys together. An error ε of a row's D moves every key's dK by
+ * −scale·ε·P·q: the keys err together, which no sum over independent rows of dK counts.
+ */
+export interface MeanErrors {
+  /** [batch, kv heads, qkDim]: standard deviation of what they do to Σ dK of a column, at most. */
+  readonly columns: Float64Array;
+  /** [batch, kv heads]: √Σ (scale·|ε|·|q|)²; times the largest row of a pattern that of a projection of dK, at most. */
+  readonly norm: Float64Array;
+  /** [batch, kv heads]: that of a head's dK projected on the exact one, and on K; null where only `norm` is known. */
+  readonly slope: Float64Array | null;
+  readonly pairing: Float64Array | null;
+}
+
+/** What the row sums D may be off by at random, [batch, heads, queries]; 0 for rows that have none. */
+function meanDeviations(
+  problem: Problem,
+  dout: Float64Array,
+  { reference, mean }: Pick<MeasuredGradients, 'reference' | 'mean'>,
+  premises: GradientPremises,
+): Float64Array {
+  const { batch, heads, kvHeads, groupSize, queries, keys, vDim } = problemShape(problem);
+  const values = decodeTensor(problem.v);
+  const ofP = unitRoundoff(formats[premises.p]);
+  const ofDp = unitRoundoff(formats[premises.dp]) + unitRoundoff(formats[premises.scores]);
+  const { out } = reference.quantities;
+  const sigma = new Float64Array(batch * heads * queries);
+  for (let head = 0; head < batch * heads; head++) {
+    const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const largest = new Float64Array(vDim);
+    for (let i = kvHead * keys * vDim; i < (kvHead + 1) * keys * vDim; i++)
+      largest[i % vDim] = Math.max(largest[i % vDim], Math.abs(values[i]));
+    for (let row = head * queries; row < (head + 1) * queries; row++) {
+      if (levels[reference.level[row]] === 'special') continue;
+      // Σ P²x² is at most the largest P times Σ P x².
+      const heaviest = Math.min(1, Math.exp(reference.maximum[row] - reference.denominator[row]));
+      let variance = 0;
+      let sizes = 0;
+      let reach = 0;
+      for (let c = 0; c < vDim; c++) {
+        const at = row * vDim + c;
+        const half = outputRounding(premises.o, out.values[at], 0);
+        const ofWeights = ofP ** 2 * heaviest * out.magnitude[at] * largest[c];
+        variance += dout[at] ** 2 * (half ** 2 + ofWeights);
+        sizes += Math.abs(dout[at] * out.values[at]);
+        reach += Math.abs(dout[at]) * largest[c];
+      }
+      variance +=
+        (ofDp ** 2 + (premises.dp === 'fp32' ? 0 : ofP ** 2)) *
+        heaviest *
+        mean.magnitude[row] *
+        reach;
+      variance += (vDim * premises.accumulation * sizes) ** 2;
+      sigma[row] = Math.sqrt(variance);
+    }
+  }
+  return sigma;
+}
+
+/** The mean of what each query's keys have in some pattern, by the query's weights: [batch, heads, queries, columns]. */
+function weightedMeans(problem: Problem, pattern: Float64Array, columns: number): Float64Array {
+  const { batch, kvHeads, keys } = problemShape(problem);
+  // The weights of D are those before dropout; how the problem was posed is of another V.
+  const plain = Object.fromEntries(
+    Object.entries(problem).filter(([name]) => name !== 'dropout' && name !== 'stored'),
+  ) as unknown as Problem;
+  const v = { format: 'fp64', shape: [batch, kvHeads, keys, columns], data: pattern } as const;
+  const { quantities } = attentionOracle({ ...plain, v }, { accuracy: coarse });
+  return quantities.out.values;
+}
+
+/** Statistics need no more. */
+const coarse = { outputFormat: 'fp32', ulpFraction: 0, magnitudeFraction: 2 ** -20 } as const;
+
+/** Rows of two matrices side by side. */
+function sideBySide(a: Float64Array, b: Float64Array, columns: number): Float64Array {
+  const both = new Float64Array(2 * a.length);
+  for (let row = 0; row * columns < a.length; row++) {
+    both.set(a.subarray(row * columns, (row + 1) * columns), 2 * row * columns);
+    both.set(b.subarray(row * columns, (row + 1) * columns), (2 * row + 1) * columns);
+  }
+  return both;
+}
+
+/**
+ * What a correct kernel's errors of D do to sums over dK: those of O's rounding, of P's before O, of the sum itself, or of
+ * dP where D is made of that.
+ * @param dout decoded
+ */
+export function measureMeanErrors(
+  problem: Problem,
+  dout: Float64Array,
+  measured: Pick<MeasuredGradients, 'reference' | 'mean' | 'gradients'>,
+  premises: GradientPremises,
+): MeanErrors {
+  const { batch, heads, kvHeads, groupSize, queries, qkDim } = problemShape(problem);
+  const sigma = meanDeviations(problem, dout, measured, premises);
+  const q = decodeTensor(problem.q);
+  const exact = measured.gradients.dk.exact.values;
+  // Under a softcap the errors have its derivative too.
+  const means =
+    problem.softcap === null && exact.every(Number.isFinite)
+      ? weightedMeans(problem, sideBySide(exact, decodeTensor(problem.k), qkDim), 2 * qkDim)
+      : null;
+  const columns = new Float64Array(batch * kvHeads * qkDim);
+  const [norm, slope, pairing] = [0, 1, 2].map(() => new Float64Array(batch * kvHeads));
+  for (let row = 0; row < batch * heads * queries; row++) {
+    const head = Math.floor(row / queries);
+    const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    const projected = [0, 0];
+    for (let c = 0; c < qkDim; c++) {
+      const moved = problem.scale * sigma[row] * q[row * qkDim + c];
+      if (!Number.isFinite(moved)) continue;
+      columns[kvHead * qkDim + c] += moved ** 2;
+      norm[kvHead] += moved ** 2;
+      if (means === null) continue;
+      projected[0] += moved * means[2 * row * qkDim + c];
+      projected[1] += moved * means[(2 * row + 1) * qkDim + c];
+    }
+    slope[kvHead] += projected[0] ** 2;
+    pairing[kvHead] += projected[1] ** 2;
+  }
+  // Where nothing is known there is no test.
+  const roots = (squares: Float64Array) =>
+    squares.map((x) => (Number.isNaN(x) ? Infinity : Math.sqrt(x)));
+  return {
+    columns: roots(columns),
+    norm: roots(norm),
+    slope: means === null ? null : roots(slope),
+    pairing: means === null ? null : roots(pairing),
+  };
+}
+
+/** Of gradients whose rows err independently. */
+export function noMeanErrors(heads: number, columns: number): MeanErrors {
+  const none = new Float64Array(heads);
+  return { columns: new Float64Array(heads * columns), norm: none, slope: none, pairing: none };
+}

@@ -1,0 +1,137 @@
+import {
+  auditGradients,
+  gradientQuantities,
+  outputGradient,
+  type GradientAuditOptions,
+  type GradientTensors,
+} from '../../audit/index.js';
+import { printable, type TensorFile } from '../../io/index.js';
+import type { SourcedTensor } from '../../jobs/index.js';
+import { quantities, type Problem, type Quantity, type Tensor } from '../../problem/index.js';
+import {
+  reportedGradients,
+  type ReportedGradients,
+  type TensorSource,
+} from '../../report/json/index.js';
+import { RequestError } from '../../request-error.js';
+import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
+import { flagOf } from '../options/option-rows.js';
+import type { AuditCommandOptions } from './options.js';
+
+const [output, logSumExp] = quantities;
+
+/** Names that a file may keep dO under. */
+const outputGradientNames = ['dout', 'do'] as const;
+
+/** Where the gradients of a request are: `<file>[:<tensor>]` by quantity. */
+export interface GradientArguments {
+  readonly dout: string;
+  readonly gradients: Readonly<Partial<Record<string, string>>>;
+}
+
+/** The gradients that a request names, by name. */
+function namedGradients(options: AuditCommandOptions): GradientArguments['gradients'] {
+  const named = gradientQuantities.flatMap(({ name, option }) => {
+    const argument = options[option];
+    return argument === undefined ? [] : [[name, argument] as const];
+  });
+  return Object.fromEntries(named);
+}
+
+/**
+ * Which gradients are to be judged: those that options name, or all of the problem's file where no output is named or made
+ * elsewhere; null where there are none, or no dO to judge them by.
+ * @throws RequestError for a gradient that is named without dO, and for dO that is named without a gradient
+ */
+export function gradientArguments(
+  file: TensorFile,
+  options: AuditCommandOptions,
+): GradientArguments | null {
+  const { exec, kernel } = options;
+  const named = namedGradients(options);
+  const isNamed = Object.keys(named).length > 0;
+  const isElsewhere = [exec, kernel, options[output.option]].some((one) => one !== undefined);
+  const own = gradientQuantities
+    .filter(({ name }) => file.entries.has(name))
+    .map(({ name }) => [name, `:${name}`] as const);
+  const gradients =
+    isNamed || (isElsewhere && options.dout === undefined) ? named : Object.fromEntries(own);
+  const ownDout = outputGradientNames.find((name) => file.entries.has(name));
+  const dout = options.dout ?? (ownDout === undefined ? undefined : `:${ownDout}`);
+  const wanted = Object.keys(gradients);
+  if (dout !== undefined && wanted.length > 0) return { dout, gradients };
+  if (isNamed)
+    throw new RequestError(
+      `${printable(file.path)}: ${wanted.join(', ')} ${wanted.length === 1 ? 'is' : 'are'} to be judged, but there is no gradient of the output; give it as ${flagOf('dout')} <file>[:tensor]`,
+    );
+  if (options.dout !== undefined)
+    throw new RequestError(
+      `${flagOf('dout')} names the gradient of the output, but there is none to judge; give ${gradientQuantities.map(({ option }) => flagOf(option)).join(', ')}`,
+    );
+  return null;
+}
+
+/** Whether the output that gradients come with is to be judged too. */
+export function hasOutput(file: TensorFile, options: AuditCommandOptions): boolean {
+  const { exec, kernel } = options;
+  const isMade = [exec, kernel, options[output.option]].some((one) => one !== undefined);
+  return isMade || file.entries.has(output.name);
+}
+
+/** Gradients that were read, and where from. */
+export interface ReadGradients {
+  readonly tensors: GradientTensors;
+  readonly sources: Readonly<Record<string, TensorSource>>;
+}
+
+/**
+ * Reads the gradients, and dO.
+ * @throws RequestError when they cannot be read
+ */
+export async function readGradients(
+  file: TensorFile,
+  { dout, gradients }: GradientArguments,
+  reading: TensorReading,
+): Promise<ReadGradients> {
+  const read: Record<string, SourcedTensor> = {};
+  for (const quantity of gradientQuantities) {
+    const argument = gradients[quantity.name];
+    if (argument !== undefined)
+      read[quantity.name] = await readTensorArgument(argument, file, quantity, reading);
+  }
+  const given = await readTensorArgument(dout, file, outputGradient, reading);
+  const all = Object.entries({ ...read, dout: given });
+  return {
+    tensors: {
+      ...Object.fromEntries(all.map(([name, { tensor }]) => [name, tensor])),
+      dout: given.tensor,
+    },
+    sources: Object.fromEntries(all.map(([name, { source }]) => [name, source])),
+  };
+}
+
+/** The LSE that a backward pass read where the output is not there; null where it is not known either. */
+export async function readLoneLse(
+  file: TensorFile,
+  options: AuditCommandOptions,
+  reading: TensorReading,
+): Promise<SourcedTensor | null> {
+  const quantity: Quantity = logSumExp;
+  const argument =
+    options[logSumExp.option] ?? (file.entries.has(quantity.name) ? `:${quantity.name}` : null);
+  return argument === null ? null : readTensorArgument(argument, file, quantity, reading);
+}
+
+/**
+ * Judges gradients, for a report.
+ * @param forward the kernel's own output and LSE, natural logarithms
+ * @throws RequestError for tensors that do not fit the problem
+ */
+export function judgeGradientFiles(
+  problem: Problem,
+  { tensors }: ReadGradients,
+  forward: { readonly out: Tensor | null; readonly lse: Tensor | null },
+  options: GradientAuditOptions,
+): ReportedGradients {
+  return reportedGradients(auditGradients(problem, { ...tensors, ...forward }, options));
+}

@@ -1,0 +1,112 @@
+import type {
+  ElementTest,
+  ErrorProfile,
+  GradientAudit,
+  GradientDiagnosis,
+  GradientFinding,
+  GradientStatistic,
+  JudgedGradient,
+  SpreadTest,
+} from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
+import type { Quantity } from '../../problem/index.js';
+import { toReported, type Reported } from './report-number.js';
+import { withoutWord } from './verdict-word.js';
+
+/** A gradient that was judged. */
+export interface ReportedGradient extends Pick<
+  Quantity,
+  'name' | 'prose' | 'label' | 'parts' | 'unit' | 'magnitude'
+> {
+  readonly format: FormatName;
+  readonly error: Reported<ErrorProfile>;
+  readonly elements: Reported<ElementTest>;
+  readonly spread: Reported<SpreadTest>;
+  readonly structure: readonly Reported<GradientStatistic>[];
+}
+
+/** The gradients of a report, and their own verdict. */
+export interface ReportedGradients {
+  readonly pass: boolean;
+  readonly judged: boolean;
+  readonly sentence: string;
+  readonly findings: readonly GradientFinding[];
+  readonly diagnosis: GradientDiagnosis | null;
+  /** What the verdict of the gradients says nothing about, a clause each. */
+  readonly notJudged: readonly string[];
+  readonly gradients: readonly ReportedGradient[];
+  readonly arithmetic: string;
+  readonly falseAlarmRate: number;
+}
+
+function reportedGradient(judged: JudgedGradient): ReportedGradient {
+  const { name, prose, label, parts, unit, magnitude } = judged.quantity;
+  return {
+    name,
+    prose,
+    label,
+    parts,
+    unit,
+    magnitude,
+    format: judged.format,
+    error: toReported(judged.error),
+    elements: toReported(judged.elements),
+    spread: toReported(judged.spread),
+    structure: toReported(judged.structure),
+  };
+}
+
+/** What a report says of judged gradients. */
+export function reportedGradients({
+  verdict,
+  gradients,
+  arithmetic,
+  falseAlarmRate,
+}: GradientAudit): ReportedGradients {
+  const { pass, judged, sentence, findings, diagnosis, notJudged } = verdict;
+  return {
+    pass,
+    judged,
+    sentence,
+    findings: findings.map((finding) => ({ ...finding })),
+    diagnosis:
+      diagnosis === null
+        ? null
+        : {
+            ...diagnosis,
+            equivalents: [...diagnosis.equivalents],
+            evidence: [...diagnosis.evidence],
+          },
+    notJudged: [...notJudged],
+    gradients: gradients.map(reportedGradient),
+    arithmetic,
+    falseAlarmRate,
+  };
+}
+
+/** The sentence of a verdict without its word and its full stop. */
+function clauseOf(sentence: string): string {
+  return withoutWord(sentence).replace(/\.$/, '');
+}
+
+/** A verdict as far as two of them are joined. */
+interface JoinedVerdict {
+  readonly pass: boolean;
+  readonly judged: boolean;
+  readonly sentence: string;
+}
+
+/** The verdict on a kernel of which both passes are judged: what fails comes first, then what is not judged. */
+export function joinVerdicts(output: JoinedVerdict, gradients: JoinedVerdict): JoinedVerdict {
+  const pass = output.pass && gradients.pass;
+  const judged = output.judged && gradients.judged;
+  const said = { output: clauseOf(output.sentence), gradients: clauseOf(gradients.sentence) };
+  const wordOf = ({ sentence }: JoinedVerdict) => sentence.slice(0, sentence.indexOf(':'));
+  const isWorse = wordOf(gradients) === 'FAIL' || wordOf(output) === 'PASS';
+  const sentence = pass
+    ? `PASS: ${said.output}; ${said.gradients}.`
+    : wordOf(output) !== 'FAIL' && isWorse
+      ? `${wordOf(gradients)}: ${said.gradients}; of the output: ${said.output}.`
+      : `${wordOf(output)}: ${said.output}; of the gradients: ${said.gradients}.`;
+  return { pass, judged, sentence };
+}

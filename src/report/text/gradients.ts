@@ -1,0 +1,152 @@
+import {
+  describeRows,
+  describePlace,
+  gradientQuantities,
+  type ElementTest,
+  type ErrorProfile,
+  type GradientStatistic,
+  type SpreadTest,
+} from '../../audit/index.js';
+import { formatNumber, formatShare, plainText, shareUsed } from '../../words/index.js';
+import {
+  fromReported,
+  type AuditReport,
+  type ReportedGradient,
+  type ReportedGradients,
+} from '../json/index.js';
+import { heading, type Cell, type Section } from '../layout/index.js';
+import { errorNotesSection, errorSection } from './audit-sections.js';
+import type { Setting } from './setting.js';
+
+/** One line of the table: how much of what is allowed a gradient's tests use. */
+interface Use {
+  readonly bound: number;
+  /** Of the spread, of single elements and of many. */
+  readonly spread: number;
+  readonly sums: number;
+}
+
+function useOf({ elements, spread, structure }: ReportedGradient): Use {
+  const { results, worstRatio } = fromReported<SpreadTest>(spread);
+  const shares = results.map(({ measured, limit }) => shareUsed(measured, limit));
+  const sums = fromReported<readonly GradientStatistic[]>(structure).map((one) =>
+    shareUsed(Math.abs(one.statistic), one.threshold),
+  );
+  return {
+    bound: fromReported<ElementTest>(elements).worstRatio,
+    spread: Math.max(worstRatio, ...shares),
+    sums: Math.max(0, ...sums),
+  };
+}
+
+function shareCell(share: number): Cell {
+  return share > 1 ? { text: formatShare(share), tone: 'failure' } : formatShare(share);
+}
+
+/** The gradients, a row each: errors, and how much of what is allowed they use. */
+export function gradientsSection({ gradients, findings }: ReportedGradients): Section {
+  return {
+    rows: [
+      [heading('Gradients'), 'largest', 'rms', 'bound used', 'spread used', 'sums used', ''],
+      ...gradients.map((gradient): Cell[] => {
+        const { absolute } = fromReported<ErrorProfile>(gradient.error);
+        const { bound, spread, sums } = useOf(gradient);
+        const fails = findings.some(({ quantity }) => quantity === gradient.name);
+        return [
+          `  ${gradient.label}`,
+          formatNumber(absolute.max),
+          formatNumber(absolute.rms),
+          ...[bound, spread, sums].map(shareCell),
+          fails ? { text: 'FAIL', tone: 'failure' } : { text: 'pass', tone: 'success' },
+        ];
+      }),
+    ],
+    numberColumns: 5,
+  };
+}
+
+/** What is not judged of the backward pass, a row each. */
+export function unjudgedGradientsSection({ notJudged }: ReportedGradients): Section {
+  return {
+    rows: notJudged.map((clause, i) => [heading(i === 0 ? 'Not judged' : ''), clause]),
+    numberColumns: 0,
+  };
+}
+
+const sumWords: Readonly<Record<GradientStatistic['test'], string>> = {
+  scale: 'slope on the exact gradient, less 1',
+  sum: "error of a column's sum",
+  pairing: '⟨Q, dQ⟩ less ⟨K, dK⟩, of the sizes of their terms',
+};
+
+/** Every test of every gradient: found, allowed, used, and where. */
+export function gradientTestsSection({ problem, gradients }: AuditReport): Section {
+  const sizes = { heads: problem.heads, kvHeads: problem.kvHeads };
+  const rows = (gradients?.gradients ?? []).flatMap((gradient): Cell[][] => {
+    const { label, name } = gradient;
+    const { axes } = gradientQuantities.find((one) => one.name === name)!;
+    const row = (test: string, found: number, allowed: number, place: string): Cell[] => [
+      `  ${label} ${test}`,
+      formatNumber(found),
+      formatNumber(allowed),
+      shareCell(shareUsed(Math.abs(found), allowed)),
+      place,
+    ];
+    const { worst } = fromReported<ElementTest>(gradient.elements);
+    const spread = fromReported<SpreadTest>(gradient.spread);
+    const where = (place: Parameters<typeof describeRows>[0]) =>
+      describeRows(place, { quantity: { axes } }, sizes);
+    return [
+      ...(worst === null
+        ? []
+        : [row('element', worst.error, worst.bound, describePlace(worst.at))]),
+      ...(spread.worst === null
+        ? []
+        : [row('spread', spread.worst.error, spread.worst.bound, describePlace(spread.worst.at))]),
+      ...spread.results.map((result) =>
+        row(`rms, ${result.scope}`, result.measured, result.limit, where(result)),
+      ),
+      ...fromReported<readonly GradientStatistic[]>(gradient.structure).map((one) =>
+        row(
+          `${one.test}, ${one.scope}`,
+          one.statistic,
+          one.threshold,
+          `${where(one)}${one.column === null ? '' : `, column ${one.column}`}: ${sumWords[one.test]}`,
+        ),
+      ),
+    ];
+  });
+  return {
+    rows: [[heading('Tests of gradients'), 'found', 'allowed', 'used', 'worst at'], ...rows],
+    numberColumns: 3,
+  };
+}
+
+/** By what the gradients were judged. */
+export function gradientNotes({ arithmetic, falseAlarmRate }: ReportedGradients): string {
+  return `Bounds of ${plainText(arithmetic)}; false alarms of the statistical tests of the gradients: ${falseAlarmRate} at most.`;
+}
+
+/** The gradients as blocks of lines; none where none were judged. */
+export function gradientsBlocks(
+  report: AuditReport,
+  { section, indented }: Setting,
+  isFull: boolean,
+): string[][] {
+  const { gradients } = report;
+  if (gradients === undefined) return [];
+  const table = [
+    ...section(gradientsSection(gradients)),
+    ...indented(gradientNotes(gradients)),
+    ...section(unjudgedGradientsSection(gradients)),
+  ];
+  if (!isFull) return [table];
+  return [
+    table,
+    section(gradientTestsSection(report)),
+    ...gradients.gradients.map((gradient) => [
+      ...section(errorSection(gradient)),
+      ...section(errorNotesSection(gradient)),
+    ]),
+  ];
+}

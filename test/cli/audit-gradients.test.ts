@@ -1,0 +1,131 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { attentionOracle } from '../../oracles/index.js';
+import { writeSafetensors } from '../../src/io/index.js';
+import { validateReport, type AuditReport } from '../../src/report/json/index.js';
+import { normalCase } from '../audit/gradients/gradient-case.js';
+import { encode } from '../audit/damage.js';
+import { refusal, runInProcess } from './run-in-process.js';
+
+const audit = (...args: string[]) => runInProcess('audit', ...args, '--no-techniques');
+
+describe('an audit of a file with gradients', () => {
+  const { problem, dout, exact, shapes } = normalCase(
+    { heads: 2, kvHeads: 1, queries: 40, keys: 56, dim: 16 },
+    7,
+    { causal: true },
+  );
+  const { q, k, v } = problem;
+  const { out, lse } = attentionOracle(problem).quantities;
+  const forward = {
+    out: encode(out.values, 'bf16', [1, 2, 40, 16]),
+    lse: encode(lse.values, 'fp32', [1, 2, 40]),
+  };
+  const gradients = {
+    dq: encode(exact.dq, 'bf16', shapes.dq),
+    dk: encode(exact.dk, 'bf16', shapes.dk),
+    dv: encode(exact.dv, 'bf16', shapes.dv),
+  };
+  const wrong = {
+    ...gradients,
+    dk: encode(
+      exact.dk.map((x) => x / problem.scale),
+      'bf16',
+      shapes.dk,
+    ),
+  };
+  const notes = { scale: String(problem.scale), causal: 'true' };
+  let folder = '';
+  const path = (name: string) => join(folder, `${name}.safetensors`);
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'flashproof-gradients-'));
+    const write = (name: string, tensors: Parameters<typeof writeSafetensors>[1]) =>
+      writeSafetensors(path(name), { q, k, v, ...tensors }, notes);
+    await write('both', { dout, ...forward, ...gradients });
+    await write('alone', { do: dout, dq: gradients.dq, dv: gradients.dv });
+    await write('wrong', { dout, ...forward, ...wrong });
+    await write('named', { dout, ...forward, 'mine.dk': gradients.dk });
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it('judges outputs and gradients in one report, in every form', async () => {
+    const files = [
+      path('report').replace('.safetensors', '.json'),
+      join(folder, 'x.xml'),
+      join(folder, 'x.html'),
+    ];
+    const { status, stdout } = await audit(
+      path('both'),
+      ...['--json', files[0], '--junit', files[1], '--html', files[2]],
+    );
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^PASS: the output and the LSE stay within/);
+    expect(stdout.replace(/\s+/g, ' ')).toContain(
+      'dQ, dK and dV stay within what rounding explains',
+    );
+    expect(stdout).toMatch(/^Gradients +largest/m);
+    const report = JSON.parse(await readFile(files[0], 'utf8')) as AuditReport;
+    await validateReport(report);
+    expect(report.warnings).toEqual([]);
+    expect(report.gradients).toMatchObject({ pass: true, judged: true, findings: [] });
+    expect(report.gradients!.gradients.map(({ name }) => name)).toEqual(['dq', 'dk', 'dv']);
+    expect(report.gradients!.gradients[1].elements.worst!.at).toHaveProperty('key');
+    expect(report.inputs.outputs.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['out', 'lse', 'dq', 'dk', 'dv', 'dout']),
+    );
+    const junit = await readFile(files[1], 'utf8');
+    for (const name of ['dQ element bound', 'dK spread', 'dV sums'])
+      expect(junit).toContain(`<testcase name="${name}"`);
+    expect(junit).not.toContain('<failure');
+    expect(await readFile(files[2], 'utf8')).toContain('id="gradients"');
+  });
+
+  it('judges gradients without the output, and says what it does not judge', async () => {
+    const { status, stdout } = await audit(path('alone'), '--json', '-');
+    expect(status).toBe(0);
+    const report = JSON.parse(stdout) as AuditReport;
+    await validateReport(report);
+    expect(report.outputs).toBeNull();
+    expect(report.verdict.sentence).toMatch(/^PASS: dQ and dV stay within/);
+    expect(report.gradients!.notJudged).toContain('dK, since none was given');
+    const text = await audit(path('alone'), '--full');
+    expect(text.stdout).toMatch(/^Not judged +/m);
+    expect(text.stdout).toMatch(/^Tests of gradients/m);
+  });
+
+  it('fails a report whose gradients fail, and names the cause', async () => {
+    const { status, stdout } = await audit(path('wrong'), '--json', '-');
+    expect(status).toBe(1);
+    const report = JSON.parse(stdout) as AuditReport;
+    await validateReport(report);
+    expect(report.verdict.sentence).toMatch(
+      /^FAIL: the scale is missing in dK: .*; of the output: /,
+    );
+    expect(report.verdict.diagnosis!.id).toBe('scale-missing');
+    expect(report.verdict.findings.every(({ quantity }) => quantity === 'dk')).toBe(true);
+  });
+
+  it('judges the gradients that options name, and refuses what cannot be judged', async () => {
+    const named = await audit(path('named'), '--dk', ':mine.dk', '--json', '-');
+    const report = JSON.parse(named.stdout) as AuditReport;
+    expect(report.gradients!.gradients.map(({ name }) => name)).toEqual(['dk']);
+    // Of an output that is named the file's gradients need not be.
+    const other = await audit(path('wrong'), '--output', ':out', '--json', '-');
+    expect(JSON.parse(other.stdout)).not.toHaveProperty('gradients');
+    for (const [name, args, message] of [
+      ['named', ['--dout', ':dout'], /there is none to judge; give --dq, --dk, --dv$/],
+      [
+        'both',
+        ['--dq', ':dk'],
+        /dQ has shape \[1, 1, 56, 16\] but the problem asks for \[1, 2, 40, 16\]/,
+      ],
+      ['both', ['--rows', '8'], /^--rows judges a sample/],
+      ['both', ['--exec', 'true', '--dq', ':dq'], /^--dq is of gradients in files/],
+      ['alone', ['--identify'], /^--identify is about the output/],
+    ] as const)
+      expect(await refusal('audit', path(name), ...args)).toMatch(message);
+  });
+});
