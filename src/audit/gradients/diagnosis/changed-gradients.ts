@@ -1,7 +1,7 @@
-import { attentionGradients, attentionOracle } from '../../../../oracles/index.js';
+import { attentionGradients, attentionOracle, type Gradient } from '../../../../oracles/index.js';
 import { decodeTensor, type Tensor } from '../../../formats/index.js';
 import { problemShape, type Problem } from '../../../problem/index.js';
-import type { PredictedGradients } from './prediction.js';
+import type { ByGradient } from '../gradient-quantities.js';
 
 /** dO with every row multiplied by a number. */
 export function withRowFactors(dout: Tensor, factors: ArrayLike<number>): Tensor {
@@ -14,19 +14,16 @@ export function withRowFactors(dout: Tensor, factors: ArrayLike<number>): Tensor
 }
 
 /**
- * The exact gradients with other dO. They are linear in each row of dO, so that a factor of a row's P is one of its dO.
+ * The exact gradients with other dO, empty where nobody wants them. They are linear in each row of dO, so that a factor of a row's P is one of its dO.
  */
 export function gradientsOf(
   problem: Problem,
   dout: Tensor,
   wanted: readonly ('dq' | 'dk' | 'dv')[],
-): PredictedGradients {
+): ByGradient<Float64Array> {
   const { dq, dk, dv } = attentionGradients(problem, dout, { wanted });
-  return {
-    ...(dq === null ? {} : { dq: dq.values }),
-    ...(dk === null ? {} : { dk: dk.values }),
-    ...(dv === null ? {} : { dv: dv.values }),
-  };
+  const of = (gradient: Gradient | null) => gradient?.values ?? new Float64Array();
+  return { dq: of(dq), dk: of(dk), dv: of(dv) };
 }
 
 /** A problem whose values are others, without dropout. */
@@ -53,5 +50,5 @@ export function transposedProduct(problem: Problem, rows: Float64Array): Float64
     data: new Float64Array(batch * kvHeads * keys * qkDim),
   };
   const dout: Tensor = { format: 'fp64', shape: [batch, heads, queries, qkDim], data: rows };
-  return gradientsOf(withValues(problem, v), dout, ['dv']).dv!;
+  return gradientsOf(withValues(problem, v), dout, ['dv']).dv;
 }

@@ -61,12 +61,12 @@ export function* groupFaults(failed: FailedGradients): Generator<Prediction> {
     );
     const ofMember = gradientsOf(problem, withRowFactors(dout, factors), wanted);
     const only = Object.fromEntries(
-      wanted.map((name) => [name, ofMember[name]!] as const),
+      wanted.map((name) => [name, ofMember[name]] as const),
     ) as PredictedGradients;
     const without = Object.fromEntries(
       wanted.map((name: GradientQuantityName) => [
         name,
-        gradients[name].exact.values.map((x, i) => x - ofMember[name]![i]),
+        gradients[name].exact.values.map((x, i) => x - ofMember[name][i]),
       ]),
     );
     const one = `query head ${member} of each group of ${groupSize}`;

@@ -107,13 +107,13 @@ function* queryTileFaults(failed: FailedGradients, size: number): Generator<Pred
       const exact = measured.gradients[name].exact.values;
       return timesIn(
         values.map((x, i) => x - exact[i]),
-        ofTile[name]!,
+        ofTile[name],
       );
     });
     if (times[0] === 0 || times.some((one) => one !== times[0])) continue;
     const predicted = failing.map(({ quantity: { name } }) => [
       name,
-      measured.gradients[name].exact.values.map((x, i) => x + times[0] * ofTile[name]![i]),
+      measured.gradients[name].exact.values.map((x, i) => x + times[0] * ofTile[name][i]),
     ]);
     const isTwice = times[0] === 1;
     const words = listed(failing.map(({ quantity }) => quantity.prose));
