@@ -126,7 +126,12 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     const sequences = isPacked ? ['Sequences '] : [];
     const judgement = ['Error ', 'Tests ', ...sequences, ...techniques];
     judgement.push('Usual checks', 'Oracle ');
-    const headings = ['Problem ', ...(report.outputs === null ? [] : judgement), 'Inputs '];
+    const { gradients = [] } = report.gradients ?? {};
+    const errors = gradients.map(({ label }) => `Error of ${label} `);
+    const ofGradients =
+      gradients.length === 0 ? [] : ['Gradients ', 'Tests of gradients ', ...errors];
+    const ofOutput = report.outputs === null ? [] : judgement;
+    const headings = ['Problem ', ...ofOutput, ...ofGradients, 'Inputs '];
     const lines = full(report).split('\n');
     const starts = lines
       .filter((line, i) => i > 0 && lines[i - 1] === '' && line !== '')
@@ -154,11 +159,20 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     if (report.verdict.pass) expect(found).toEqual([]);
     else expect(found[0]).toBe(verdictWord(report));
     // Everything else in red stands in the table of tests, on lines with a red share above 100 %.
-    const tests =
-      report.outputs === null ? [] : section(full(report, { color: true }), '\x1b[1mTests');
+    const blocks = [
+      ...(report.outputs === null ? [] : ['Tests\x1b']),
+      ...(report.gradients === undefined ? [] : ['Gradients', 'Tests of gradients']),
+    ];
+    const tests = blocks.flatMap((name) =>
+      section(full(report, { color: true }), `\x1b[1m${name}`),
+    );
     expect(redTexts(tests.join('\n'))).toEqual(found.slice(1));
     for (const line of tests.filter((line) => line.includes(red))) {
-      const [share] = redTexts(line).slice(-1);
+      const [share] = redTexts(line)
+        .filter((text) => text !== 'FAIL')
+        .slice(-1);
+      // Of gradients the worst of each test is in the next table.
+      if (share === undefined) continue;
       const failing =
         share!.endsWith('×') || share === 'Infinity' || parseFloat(share!.replace(' %', '')) > 0;
       expect(failing, line).toBe(true);

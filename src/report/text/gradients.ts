@@ -43,11 +43,11 @@ function shareCell(share: number): Cell {
   return share > 1 ? { text: formatShare(share), tone: 'failure' } : formatShare(share);
 }
 
-/** The gradients, a row each: errors, and how much of what is allowed they use. */
+/** The gradients, a row each: errors, and the shares that they use of their bounds, their spread and what sums may be. */
 export function gradientsSection({ gradients, findings }: ReportedGradients): Section {
   return {
     rows: [
-      [heading('Gradients'), 'largest', 'rms', 'bound used', 'spread used', 'sums used', ''],
+      [heading('Gradients'), 'largest', 'rms', 'bound', 'spread', 'sums', ''],
       ...gradients.map((gradient): Cell[] => {
         const { absolute } = fromReported<ErrorProfile>(gradient.error);
         const { bound, spread, sums } = useOf(gradient);
