@@ -104,6 +104,17 @@ const legOf: Readonly<Record<string, string>> = {
   'lse-non-finite': 'LSE',
   'lse-bound': 'LSE',
   'lse-mean': 'LSE',
+  ...Object.fromEntries(
+    (['dq', 'dk', 'dv'] as const).flatMap((name) => {
+      const label = { dq: 'dQ', dk: 'dK', dv: 'dV' }[name];
+      return [
+        [`${name}-non-finite`, `${label} non-finite`],
+        [`${name}-bound`, `${label} element bound`],
+        ...['spread', 'rms'].map((test) => [`${name}-${test}`, `${label} spread`]),
+        ...['scale', 'sum', 'pairing'].map((test) => [`${name}-${test}`, `${label} sums`]),
+      ];
+    }),
+  ),
 };
 
 const legs = [
@@ -125,7 +136,10 @@ describe.each(reports)('%s as JUnit XML', (_, report) => {
   test('has a test case per test, failed by its findings alone', () => {
     const live = report.inputs.command === null ? [] : ['execution'];
     const parts = report.splits === null ? [] : ['parts'];
-    expect(childNames(suite)).toEqual([...live, ...parts, ...legs]);
+    const ofGradients = (report.gradients?.gradients ?? []).flatMap(({ label }) =>
+      ['non-finite', 'element bound', 'spread', 'sums'].map((test) => `${label} ${test}`),
+    );
+    expect(childNames(suite)).toEqual([...live, ...parts, ...legs, ...ofGradients]);
     const failed = Object.entries(outcomes(suite)).filter(([, outcome]) => outcome === 'failure');
     const expected = new Set(report.verdict.findings.map(({ test }) => legOf[test]));
     if (verdictWord(report) === 'NOT JUDGED')
