@@ -1,0 +1,183 @@
+import {
+  encodeFromFloat64,
+  formats,
+  type FormatName,
+  type Tensor,
+} from '../../../src/formats/index.js';
+import { problemShape, type Problem } from '../../../src/problem/index.js';
+import { correctSteps, type BackwardSteps, type GradientOf } from './backward-steps.js';
+import {
+  decode,
+  eachSeen,
+  forward,
+  headScores,
+  keptOf,
+  kvHeadOf,
+  products,
+  type BackwardOptions,
+  type Run,
+} from './forward-pass.js';
+import { orderedSums, roundTo, type SumTerms } from './ordered-sums.js';
+
+const { fround } = Math;
+
+/** What a kernel gives forwards and backwards, in canonical shapes. */
+export type BackwardOutputs = Readonly<Record<'out' | 'lse' | GradientOf, Tensor>>;
+
+/** A kernel: a problem and the gradient of its output, [batch, heads, queries, vDim], to all outputs. */
+export type BackwardKernel = (problem: Problem, dout: Tensor) => BackwardOutputs;
+
+/** P for dV, and dS for dQ and dK, of every head, rounded. */
+function factorsOf(
+  run: Run,
+  read: ReturnType<BackwardSteps['read']>,
+): Readonly<Record<GradientOf, Float32Array[]>> {
+  const { problem, shape, steps, options, v, dout, narrow } = run;
+  const { batch, heads, queries, keys, vDim } = shape;
+  const all: Record<GradientOf, Float32Array[]> = { dq: [], dk: [], dv: [] };
+  const first = options.scalesFirst === true ? fround(problem.scale) : 1;
+  for (let head = 0; head < batch * heads; head++) {
+    const { scores, tanh } = headScores(run, head, steps.addend);
+    const kv = kvHeadOf(shape, head);
+    const dp = products([dout, head * queries], [v, kv * keys], [queries, keys, vDim]);
+    const [p, ds] = [new Float32Array(scores.length), new Float32Array(scores.length)];
+    for (let row = 0; row < queries; row++) {
+      const at = head * queries + row;
+      const kept = keptOf(steps, head, row, keys);
+      const seen: number[] = [];
+      eachSeen(steps.ranges(head, row), (key) => seen.push(row * keys + key));
+      const weights = seen.map((i) => fround(Math.exp(fround(scores[i] - read.logarithm[at]))));
+      const factor = (i: number) => (kept[i - row * keys] === 0 ? 0 : steps.upscale);
+      const derivatives = seen.map((i) => fround(dp[i] * factor(i)));
+      const ofWeights = () =>
+        derivatives.reduce((sum, x, j) => fround(sum + fround(weights[j] * x)), 0);
+      const delta = options.delta === 'weights' ? ofWeights() : read.delta[at];
+      seen.forEach((i, j) => {
+        p[i] = weights[j] * factor(i);
+        ds[i] = weights[j] * fround(derivatives[j] - delta);
+        if (tanh !== null) ds[i] *= steps.slope(tanh[i]);
+        ds[i] *= first;
+      });
+    }
+    roundTo(narrow, p);
+    roundTo(narrow, ds);
+    const matrix = (of: GradientOf, values: Float32Array) =>
+      all[of].push(steps.factors({ of, head, values: values.slice() }, read));
+    matrix('dv', p);
+    matrix('dq', ds);
+    matrix('dk', ds);
+  }
+  return all;
+}
+
+/** The terms of dK or dV of each key of a head: of every row of the heads that share it. */
+function termsOfKeys(
+  { shape: { queries, keys }, steps }: Run,
+  factors: readonly Float32Array[],
+  [kvHead, dim]: readonly [number, number],
+): SumTerms[] {
+  const heads = steps.heads(kvHead);
+  const count = heads.length * queries;
+  const ofKeys = new Float32Array(keys * count);
+  const offsets = new Int32Array(count);
+  heads.forEach((head, index) => {
+    for (let row = 0; row < queries; row++) {
+      const at = index * queries + row;
+      offsets[at] = (head * queries + row) * dim;
+      for (let key = 0; key < keys; key++)
+        ofKeys[key * count + at] = factors[head][row * keys + key];
+    }
+  });
+  return Array.from({ length: keys }, (_, key) => ({
+    factors: ofKeys.subarray(key * count, (key + 1) * count),
+    offsets,
+  }));
+}
+
+function gradients(run: Run, factors: Readonly<Record<GradientOf, Float32Array[]>>) {
+  const { problem, shape, steps, options, q, k, dout } = run;
+  const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
+  const { order = 'ascending', seed = 0, scalesFirst = false } = options;
+  const law = (of: GradientOf) => ({ order, seed, accumulator: steps.accumulators[of] });
+  const dq = new Float32Array(batch * heads * queries * qkDim);
+  const sumQueries = orderedSums(law('dq'), qkDim);
+  for (let head = 0; head < batch * heads; head++) {
+    const firstKey = kvHeadOf(shape, head) * keys;
+    const offsets = Int32Array.from({ length: keys }, (_, key) => (firstKey + key) * qkDim);
+    for (let row = 0; row < queries; row++) {
+      const ofRow = factors.dq[head].subarray(row * keys, (row + 1) * keys);
+      dq.set(sumQueries({ factors: ofRow, offsets }, k), (head * queries + row) * qkDim);
+    }
+  }
+  const ofKeys = (of: 'dk' | 'dv', rows: Float32Array, dim: number) => {
+    const sum = orderedSums(law(of), dim);
+    const all = new Float32Array(batch * kvHeads * keys * dim);
+    for (let kvHead = 0; kvHead < batch * kvHeads; kvHead++)
+      termsOfKeys(run, factors[of], [kvHead, dim]).forEach((terms, key) =>
+        all.set(sum(terms, rows), (kvHead * keys + key) * dim),
+      );
+    return all;
+  };
+  const sums = { dq, dk: ofKeys('dk', q, qkDim), dv: ofKeys('dv', dout, vDim) };
+  const finish = (of: GradientOf) => {
+    const scale = scalesFirst ? steps.scales[of] / fround(problem.scale) : steps.scales[of];
+    const factor = of === 'dv' ? steps.scales.dv : scale;
+    return steps.stored(
+      of,
+      sums[of].map((sum) => sum * factor),
+    );
+  };
+  return { dq: finish('dq'), dk: finish('dk'), dv: finish('dv') };
+}
+
+/**
+ * A backward in plain fp32 that takes every feature of a problem: a correct kernel of no particular make, for tests of what
+ * judges, and with steps changed a faulty one. The forward rounds its weights and O, the backward makes P again from the LSE;
+ * P and dS are rounded before their products, sums are fp32 in the order that is asked for, exp, log and tanh rounded from fp64. Outputs have
+ * the format of Q, bf16 for 8 bits; of a sample of rows dK and dV are what these rows add.
+ */
+export function backwardKernel(options: BackwardOptions = {}): BackwardKernel {
+  return (problem, gradient) => {
+    const shape = problemShape(problem);
+    const { batch, heads, kvHeads, queries, keys, qkDim, vDim } = shape;
+    const { format } = problem.q;
+    const output = format === 'e4m3' || format === 'e5m2' ? 'bf16' : format;
+    const correct = correctSteps(problem, shape);
+    const run: Run = {
+      problem,
+      shape,
+      steps: { ...correct, ...options.change?.(correct, problem, shape) },
+      options,
+      q: decode(problem.q),
+      k: decode(problem.k),
+      v: decode(problem.v),
+      dout: decode(gradient),
+      narrow: options.factors ?? output,
+      output,
+    };
+    const { out, lse, logarithm } = forward(run);
+    const delta = run.steps.delta({ out, dout: run.dout });
+    const { dq, dk, dv } = gradients(run, factorsOf(run, run.steps.read({ logarithm, delta })));
+    const tensor = (of: FormatName, tensorShape: readonly number[], values: Float32Array) => ({
+      format: of,
+      shape: tensorShape,
+      data: encodeFromFloat64(formats[of], Float64Array.from(values)),
+    });
+    return {
+      out: tensor(output, [batch, heads, queries, vDim], out),
+      lse: tensor('fp32', [batch, heads, queries], lse),
+      dq: tensor(output, [batch, heads, queries, qkDim], dq),
+      dk: tensor(output, [batch, kvHeads, keys, qkDim], dk),
+      dv: tensor(output, [batch, kvHeads, keys, vDim], dv),
+    };
+  };
+}
+
+/** Correct kernels in five orders of operations; the scale, D and what is rounded differ too. */
+export const correctBackwards: Readonly<Record<string, BackwardOptions>> = {
+  ascending: {},
+  descending: { order: 'descending', scalesFirst: true },
+  tiles: { order: 'tiles', delta: 'weights' },
+  'any order': { order: 'any', seed: 1 },
+  pairwise: { order: 'pairwise', delta: 'weights', scalesFirst: true },
+};
