@@ -6,3 +6,6 @@ export {
 } from './backward-kernel.js';
 export type { BackwardSteps, GradientOf } from './backward-steps.js';
 export type { BackwardOptions } from './forward-pass.js';
+export type { FaultyBackward } from './fault.js';
+export { faultyBackwards } from './faulty-backwards.js';
+export { drawDout, exactGradients, gradientError, gradientsOf } from './gradient-errors.js';

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { formats, patternsOf, type Tensor } from '../../../src/formats/index.js';
+import { sampled, testSeed } from '../../setup/effort.js';
+import { featureProblems, seededRandom } from '../features/index.js';
+import { backwardKernel } from './backward-kernel.js';
+import type { FaultyBackward } from './fault.js';
+import { faultyBackwards } from './faulty-backwards.js';
+import { drawDout, exactGradients, gradientError, gradientsOf } from './gradient-errors.js';
+
+/** Bits as text: short where it fails, unlike a list of all of them. */
+const bits = (tensor: Tensor) =>
+  createHash('sha256').update(patternsOf(tensor.data, formats[tensor.format])).digest('hex');
+const correct = backwardKernel();
+const names = Object.keys(featureProblems);
+
+/** An example with what is right there, once for all the faults that share it. */
+const examples = new Map<FaultyBackward['example'], ReturnType<typeof draw>>();
+function draw(example: FaultyBackward['example']) {
+  const problem = example(seededRandom(testSeed));
+  const dout = drawDout(seededRandom(testSeed + 1), problem);
+  return { problem, dout, exact: exactGradients(problem, dout), right: correct(problem, dout) };
+}
+function drawn(example: FaultyBackward['example']) {
+  const known = examples.get(example) ?? draw(example);
+  examples.set(example, known);
+  return known;
+}
+
+describe('faulty backward kernels', () => {
+  it.each(faultyBackwards.map(({ name }) => name))('%s is off on its example', (name) => {
+    const { kernel, example, wrong, touches } = faultyBackwards.find((one) => one.name === name)!;
+    const { problem, dout, exact, right } = drawn(example);
+    expect(touches(problem)).toBe(true);
+    const given = kernel(problem, dout);
+    const ratios = gradientsOf.map(
+      (of) => gradientError(given[of], exact, of) / gradientError(right[of], exact, of),
+    );
+    if (process.env['GRADIENTS_TABLE'] !== undefined)
+      console.info(name, ...ratios.map((ratio) => ratio.toPrecision(3)));
+    gradientsOf.forEach((of, i) => {
+      if (wrong.includes(of)) expect(ratios[i], of).toBeGreaterThan(3);
+      else expect(bits(given[of]), of).toEqual(bits(right[of]));
+    });
+    expect(bits(given.out)).toEqual(bits(right.out));
+    expect(bits(given.lse)).toEqual(bits(right.lse));
+  });
+
+  it.each(sampled(names, 2))(
+    'have the bits of the correct one where they do nothing: %s',
+    (name) => {
+      const problem = featureProblems[name](seededRandom(testSeed));
+      const dout = drawDout(seededRandom(testSeed + 1), problem);
+      const right = correct(problem, dout);
+      for (const { name: fault, kernel, touches } of faultyBackwards) {
+        if (touches(problem)) continue;
+        const given = kernel(problem, dout);
+        for (const of of gradientsOf)
+          expect(bits(given[of]), `${fault} ${of}`).toEqual(bits(right[of]));
+      }
+    },
+  );
+});

@@ -1,0 +1,127 @@
+import { problemShape, type Problem } from '../../../src/problem/index.js';
+import { normalProblem } from '../features/index.js';
+import { anywhere, faulty, inTiles, replacePart, tile, type FaultyBackward } from './fault.js';
+
+const damage = 'damage';
+
+/** A tile of keys in dQ, and of queries in dK and dV: lost, added twice, and that of the tile before. */
+const tiles: readonly FaultyBackward[] = (
+  [
+    ['missing', 'is not added', () => 0],
+    ['twice', 'is added twice', (own: number) => 2 * own],
+    ['stale', 'is that of the tile before', (_: number, before: number) => before],
+  ] as const
+).flatMap(([what, does, element]) => [
+  faulty(
+    [`key-tile-${what}`, damage, `the second tile of keys ${does} in dQ`],
+    ['dq'],
+    inTiles,
+    (_, problem, { queries, keys }) => ({
+      factors: (matrix) =>
+        matrix.of !== 'dq' || !inTiles.touches(problem)
+          ? matrix.values
+          : replacePart(
+              matrix,
+              keys,
+              {
+                rows: queries,
+                columns: Math.min(tile, keys - tile),
+                firstRow: 0,
+                firstColumn: tile,
+              },
+              (row, key, old) => element(old[row * keys + key], old[row * keys + key - tile]),
+            ),
+    }),
+  ),
+  faulty(
+    [`query-tile-${what}`, damage, `the second tile of queries ${does} in dK and dV`],
+    ['dk', 'dv'],
+    inTiles,
+    (_, problem, { queries, keys }) => ({
+      factors: (matrix) =>
+        matrix.of === 'dq' || !inTiles.touches(problem)
+          ? matrix.values
+          : replacePart(
+              matrix,
+              keys,
+              {
+                rows: Math.min(tile, queries - tile),
+                columns: keys,
+                firstRow: tile,
+                firstColumn: 0,
+              },
+              (row, key, old) => element(old[row * keys + key], old[(row - tile) * keys + key]),
+            ),
+    }),
+  ),
+]);
+
+/** P or dS of one tile turned over. */
+const transposed: readonly FaultyBackward[] = (
+  [
+    ['dv', 'P'],
+    ['dk', 'dS'],
+  ] as const
+).map(([wrong, what]) =>
+  faulty(
+    [
+      `${what.toLowerCase()}-tile-transposed`,
+      damage,
+      `a tile of ${what} is transposed in ${wrong}`,
+    ],
+    [wrong],
+    inTiles,
+    (_, problem, { keys }) => ({
+      factors: (matrix) =>
+        matrix.of !== wrong || !inTiles.touches(problem)
+          ? matrix.values
+          : replacePart(
+              matrix,
+              keys,
+              { rows: tile, columns: tile, firstRow: 0, firstColumn: 0 },
+              (row, key, old) => old[key * keys + row],
+            ),
+    }),
+  ),
+);
+
+const isGrouped = (problem: Problem) => problemShape(problem).groupSize > 1;
+
+/** Shares of heads, and sums that are too short. */
+const sums: readonly FaultyBackward[] = [
+  faulty(
+    ['one-head-of-group', damage, 'dK and dV add the first head of a group alone'],
+    ['dk', 'dv'],
+    { ...anywhere, touches: isGrouped },
+    ({ heads }) => ({ heads: (kvHead) => heads(kvHead).slice(0, 1) }),
+  ),
+  faulty(
+    ['heads-of-another-group', damage, 'dK and dV of kv head j add heads j, j + kv heads, …'],
+    ['dk', 'dv'],
+    {
+      touches: (problem) => isGrouped(problem) && problemShape(problem).kvHeads > 1,
+      example: (random) => normalProblem(random),
+    },
+    (_, __, { heads, kvHeads, groupSize }) => ({
+      heads: (kvHead) => {
+        const first = Math.floor(kvHead / kvHeads) * heads + (kvHead % kvHeads);
+        return Array.from({ length: groupSize }, (___, i) => first + i * kvHeads);
+      },
+    }),
+  ),
+  faulty(
+    ['dq-in-16-bits', damage, 'dQ is rounded to bf16 after every addition'],
+    ['dq'],
+    anywhere,
+    ({ accumulators }) => ({ accumulators: { ...accumulators, dq: 'bf16' } }),
+  ),
+  faulty(
+    ['dk-dv-in-16-bits', damage, 'dK and dV are rounded to bf16 after every addition'],
+    ['dk', 'dv'],
+    anywhere,
+    ({ accumulators }) => ({ accumulators: { ...accumulators, dk: 'bf16', dv: 'bf16' } }),
+  ),
+];
+
+/** Faults of what gradients are summed of, and of the sums. */
+export const faultsOfSums = [...tiles, ...transposed, ...sums];
