@@ -1,6 +1,4 @@
 import {
-  decodeTensor,
-  decodeToFloat32,
   encodeFromFloat32,
   formats,
   patternsOf,
@@ -8,34 +6,9 @@ import {
 } from '../../src/formats/index.js';
 import { problemShape, type Problem, type ProblemShape } from '../../src/problem/index.js';
 import type { KernelPiece } from '../kernel-model.js';
-import {
-  addScaledFloat32,
-  dotFloat32,
-  expFloat32,
-  largestScore,
-  logSumExpFloat32,
-  softcapFloat32,
-} from './operations.js';
-import { rowFeatures, type RowFeatures } from '../row-features.js';
-
-/** Rounds fp32 numbers to a format and back, in place. */
-function rounding(format: FormatName): (values: Float32Array) => Float32Array {
-  if (format === 'fp32') return (values) => values;
-  return (values) => {
-    decodeToFloat32(encodeFromFloat32(formats[format], values), formats[format], values);
-    return values;
-  };
-}
-
-function decodedRows(
-  problem: Problem,
-  name: 'q' | 'k' | 'v',
-  first: number,
-  rows: number,
-  dim: number,
-): Float32Array {
-  return Float32Array.from(decodeTensor(problem[name], first * dim, (first + rows) * dim));
-}
+import { addScaledFloat32, logSumExpFloat32 } from './operations.js';
+import { rowFeatures } from '../row-features.js';
+import { createRowScores, decodedRows, exponentials, rounding } from './row-scores.js';
 
 /** The naive kernel on one problem, a piece for each head. */
 export interface NaiveAttention {
@@ -62,48 +35,16 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
   const round = rounding(intermediate);
   const outFormat = problem.q.format;
-  const { fround } = Math;
-  const scale = fround(problem.scale);
+  const scoresOf = createRowScores(problem, qkDim, round);
   const featuresOf = rowFeatures(problem, shape);
-  const upscale = fround(1 / (1 - (problem.dropout?.probability ?? 0)));
+  const upscale = Math.fround(1 / (1 - (problem.dropout?.probability ?? 0)));
   const isSinkInLse = problem.sink?.inLse ?? false;
-
-  function scoresOf(q: Float32Array, row: number, k: Float32Array, of: RowFeatures) {
-    const scores = Float32Array.from(of.keys, (key) =>
-      dotFloat32(q, row * qkDim, k, key * qkDim, qkDim),
-    );
-    round(scores);
-    for (let j = 0; j < scores.length; j++) scores[j] *= scale;
-    round(scores);
-    const cap = problem.softcap;
-    if (cap !== null) {
-      const limit = fround(cap);
-      for (let j = 0; j < scores.length; j++) scores[j] = softcapFloat32(scores[j], limit);
-      round(scores);
-    }
-    if (of.addend !== null) {
-      for (let j = 0; j < scores.length; j++) scores[j] += fround(of.addend[j]);
-      round(scores);
-    }
-    return scores;
-  }
-
-  /** The exponentials of scores in their place, with the largest score and the sum, both with the sink. */
-  function exponentials(scores: Float32Array, sink: number): { max: number; sum: number } {
-    const max = largestScore(scores, fround(sink));
-    let sum = 0;
-    for (let j = 0; j < scores.length; j++) {
-      scores[j] = expFloat32(fround(scores[j] - max));
-      sum = fround(sum + scores[j]);
-    }
-    return { max, sum: fround(sum + expFloat32(fround(fround(sink) - max))) };
-  }
 
   function runHead(head: number): KernelPiece {
     const kv = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
-    const q = decodedRows(problem, 'q', head * queries, queries, qkDim);
-    const k = decodedRows(problem, 'k', kv * keys, keys, qkDim);
-    const v = decodedRows(problem, 'v', kv * keys, keys, vDim);
+    const q = decodedRows(problem.q, head * queries, queries, qkDim);
+    const k = decodedRows(problem.k, kv * keys, keys, qkDim);
+    const v = decodedRows(problem.v, kv * keys, keys, vDim);
     const out = new Float32Array(queries * vDim);
     const lse = new Float32Array(queries).fill(-Infinity);
     for (let row = 0; row < queries; row++) {
@@ -113,7 +54,7 @@ export function createNaiveAttention(problem: Problem, intermediate: FormatName)
         if (isSinkInLse) lse[row] = sink;
         continue;
       }
-      const weights = scoresOf(q, row, k, features);
+      const weights = scoresOf(q, row, k, features).scores;
       const alone = sink === -Infinity || isSinkInLse ? null : weights.slice();
       const { max, sum } = exponentials(weights, sink);
       for (let j = 0; j < weights.length; j++) {
