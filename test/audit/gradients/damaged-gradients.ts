@@ -11,16 +11,16 @@ import {
 import { encode } from '../damage.js';
 
 /** What a captured kernel gave, on its problem. */
-export interface GradientCase extends Pick<CapturedGradients, 'problem' | 'dout'> {
+export interface CapturedCase extends Pick<CapturedGradients, 'problem' | 'dout'> {
   readonly given: KernelGradients;
   /** The problem's exact gradients. */
   readonly exact: () => AttentionGradients;
 }
 
 /** A way to spoil gradients; null where it does not apply, or changes nothing. */
-export type GradientDamage = (from: GradientCase) => KernelGradients | null;
+export type GradientDamage = (from: CapturedCase) => KernelGradients | null;
 
-type Change = (values: Float64Array, tensor: Tensor, from: GradientCase) => Float64Array;
+type Change = (values: Float64Array, tensor: Tensor, from: CapturedCase) => Float64Array;
 
 /** One gradient with other numbers. */
 function changed(of: GradientOf, change: Change): GradientDamage {
@@ -123,7 +123,7 @@ export const gradientDamages: Readonly<Record<string, GradientDamage>> = {
 };
 
 /** A captured kernel's gradients as a case. */
-export function gradientCaseOf(captured: CapturedGradients, kernel: string): GradientCase {
+export function capturedCase(captured: CapturedGradients, kernel: string): CapturedCase {
   const { problem, dout, kernels } = captured;
   let known: AttentionGradients | null = null;
   return {
