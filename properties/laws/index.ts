@@ -1,5 +1,23 @@
-import { exactExp2 } from './exact-exp2.js';
-import { exact } from './exact.js';
+import { exactExp2 } from './exact/exact-exp2.js';
+import { exact } from './exact/exact.js';
+import {
+  gradientsAlone,
+  gradientsDecode,
+  gradientsGrouped,
+  gradientsHeads,
+  gradientsKeyPermutation,
+  gradientsKeyShift,
+} from './gradients/row-laws.js';
+import { gradientsDeterminism, gradientsLinear, gradientsOfZero } from './gradients/dout-laws.js';
+import { gradientsStoredOutput } from './gradients/stored-output.js';
+import { gradientsConserved, gradientsWithinBound } from './gradients/sum-laws.js';
+import {
+  gradientsHiddenNan,
+  gradientsNanRow,
+  gradientsOfLevelValues,
+  gradientsOfOneKey,
+  gradientsOfUnseen,
+} from './gradients/zero-laws.js';
 import { groupedHeads, headsIndependent } from './head-laws.js';
 import { maskedKeys, maskedNanKeys, maskedNanValues } from './hidden-key-laws.js';
 import { keySplitting } from './key-splitting.js';
@@ -23,19 +41,24 @@ import { configurations, withinBound } from './within-bound.js';
 export {
   isTensor,
   KernelFault,
+  kernelGradients,
   kernelOutputs,
   UnsupportedProblem,
   type AttentionKernel,
   type AttentionOutputs,
+  type KernelResults,
   type KernelConfiguration,
   type ResultMerger,
   type RunConditions,
+  type StoredOutputs,
   type SplitRunner,
   type ProblemPromises,
   type ScoreLimit,
 } from './kernel-under-test.js';
 export {
+  isGradientRun,
   NotApplicable,
+  type GradientRun,
   type KernelRun,
   type Law,
   type LawCase,
@@ -45,6 +68,7 @@ export {
 export {
   admittedFeatures,
   drawnAt,
+  gradientsDrawnAt,
   isWithinScoreLimit,
   promisedConstraints,
 } from './promised-problem.js';
@@ -85,6 +109,23 @@ export const laws = {
   merging,
   'mask-tensors': maskTensors,
   'neutral-features': neutralFeature,
+  'gradients-within-bound': gradientsWithinBound,
+  'gradients-determinism': gradientsDeterminism,
+  'gradients-conserved': gradientsConserved,
+  'gradients-linear': gradientsLinear,
+  'gradients-of-zero': gradientsOfZero,
+  'gradients-of-level-values': gradientsOfLevelValues,
+  'gradients-of-one-key': gradientsOfOneKey,
+  'gradients-of-unseen': gradientsOfUnseen,
+  'gradients-key-shift': gradientsKeyShift,
+  'gradients-heads': gradientsHeads,
+  'gradients-grouped': gradientsGrouped,
+  'gradients-key-permutation': gradientsKeyPermutation,
+  'gradients-alone': gradientsAlone,
+  'gradients-decode': gradientsDecode,
+  'gradients-nan-row': gradientsNanRow,
+  'gradients-hidden-nan': gradientsHiddenNan,
+  'gradients-stored-output': gradientsStoredOutput,
 } satisfies Record<string, Law>;
 
 /** The name of a law. */

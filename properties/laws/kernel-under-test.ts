@@ -1,5 +1,12 @@
 import type { FeatureKind } from '../problems/index.js';
-import type { KernelArithmetic, KernelOutputs, PremiseDeclaration } from '../../src/audit/index.js';
+import {
+  gradientQuantities,
+  type ByGradient,
+  type GradientPremises,
+  type KernelArithmetic,
+  type KernelOutputs,
+  type PremiseDeclaration,
+} from '../../src/audit/index.js';
 import type { FormatName, Tensor } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
@@ -11,8 +18,26 @@ export interface AttentionOutputs {
   readonly lse?: Tensor | null | undefined;
 }
 
+/** The same with gradients, of a kernel that was asked for them. */
+export interface KernelResults
+  extends AttentionOutputs, Readonly<Partial<ByGradient<Tensor | null | undefined>>> {}
+
+/** What a forward pass stored for the backward pass. */
+export interface StoredOutputs {
+  readonly out: Tensor;
+  /** Natural logarithm. */
+  readonly lse: Tensor;
+}
+
 /** How a kernel is to be run, beside the problem. */
 export interface RunConditions {
+  /**
+   * The gradient of the output, [batch, query heads, queries, vDim]: where it is given the kernel is to give dq, dk and dv
+   * as well.
+   */
+  readonly dout?: Tensor | undefined;
+  /** What its backward pass is to read in place of what its own forward pass stores; of kernels that promise `readsForward`. */
+  readonly forward?: StoredOutputs | undefined;
   /** What its adapter is to fill output buffers and scratch with before; left out: as it likes. */
   readonly fill?: number | undefined;
 }
@@ -21,7 +46,7 @@ export interface RunConditions {
 export type AttentionKernel = (
   problem: Problem,
   conditions?: RunConditions,
-) => AttentionOutputs | Promise<AttentionOutputs>;
+) => KernelResults | Promise<KernelResults>;
 
 /**
  * What a kernel throws for a problem that it does not take, such as a head dimension without a code
@@ -65,6 +90,20 @@ export function kernelOutputs(outputs: AttentionOutputs): KernelOutputs {
       'the outputs are not { out: Tensor, lse?: Tensor | null }; pass what the kernel wrote, with format, shape and data',
     );
   return { out, lse };
+}
+
+/**
+ * The gradients that a kernel wrote.
+ * @throws KernelFault where one is missing, or no tensor
+ */
+export function kernelGradients(outputs: KernelResults): ByGradient<Tensor> {
+  const given = gradientQuantities.map(({ name, prose }) => {
+    const tensor = outputs[name];
+    if (!isTensor(tensor))
+      throw new KernelFault(`the kernel gave no ${prose} (${name}), though it promises gradients`);
+    return [name, tensor] as const;
+  });
+  return Object.fromEntries(given) as unknown as ByGradient<Tensor>;
 }
 
 /** How large scores may be that a kernel promises to take. */
@@ -123,4 +162,9 @@ export interface ProblemPromises {
   readonly splits: SplitRunner | null;
   readonly merge: ResultMerger | null;
   readonly multiples: SizeMultiples;
+  readonly gradients: boolean;
+  readonly deterministic: boolean;
+  readonly readsForward: boolean;
+  /** How it computes gradients of a format on a problem; null as any correct kernel may. */
+  readonly gradientPremises: (problem: Problem, output: FormatName) => GradientPremises | null;
 }

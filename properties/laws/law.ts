@@ -1,6 +1,13 @@
 import type * as fc from 'fast-check';
 import type { AttentionReference } from '../../oracles/index.js';
-import type { Judgement, KernelOutputs } from '../../src/audit/index.js';
+import type {
+  ByGradient,
+  GradientAudit,
+  Judgement,
+  KernelOutputs,
+  MeasuredGradients,
+} from '../../src/audit/index.js';
+import type { Tensor } from '../../src/formats/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { FeatureKind, ProblemConstraints, RegimeName } from '../problems/index.js';
 import type { AttentionOutputs, ProblemPromises, RunConditions } from './kernel-under-test.js';
@@ -19,6 +26,21 @@ export interface KernelRun {
   readonly out: Float64Array;
   /** [batch, heads, queries], natural logarithm; null for a kernel without. */
   readonly lse: Float64Array | null;
+}
+
+/** What a kernel made of one problem and the gradient of its output. */
+export interface GradientRun extends KernelRun {
+  /** The gradient of the output. */
+  readonly dout: Tensor;
+  /** dQ, dK and dV as the kernel gave them. */
+  readonly tensors: ByGradient<Tensor>;
+  /** The same decoded, each in its canonical shape. */
+  readonly gradients: ByGradient<Float64Array>;
+}
+
+/** Whether a run is one of gradients. */
+export function isGradientRun(run: KernelRun): run is GradientRun {
+  return 'gradients' in run;
 }
 
 /** What a law may ask of the kernel and of the judges. */
@@ -45,11 +67,26 @@ export interface LawTools {
    * @param reference the problem's exact attention, where it follows from that of another
    */
   readonly judge: (run: KernelRun, reference?: AttentionReference) => Judgement;
+  /**
+   * Runs the kernel for gradients.
+   * @throws KernelFault as `run`, and where a gradient is missing or misshapen
+   */
+  readonly runGradients: (
+    problem: Problem,
+    dout: Tensor,
+    conditions?: Pick<RunConditions, 'forward'>,
+  ) => Promise<GradientRun>;
+  /** Judges the gradients of a run by an audit: exact ones, with the bounds that are promised. */
+  readonly judgeGradients: (run: GradientRun) => GradientAudit;
+  /** Exact gradients, and how far those of a correct kernel may be from them, whatever its forward pass stored. */
+  readonly measureGradients: (run: GradientRun) => MeasuredGradients;
 }
 
 /** One problem that a law is tried on. */
 export interface LawCase {
   readonly problem: Problem;
+  /** The gradient of the output, of laws of gradients. */
+  readonly dout?: Tensor | undefined;
   /** Which of the law's forms, permutations, factors…: a whole number below its `choices`. */
   readonly choice: number;
 }
@@ -66,6 +103,8 @@ export interface Law {
   readonly usual: LawStrength | 'none';
   /** Cases have a `choice` from 0 to this less one, shrunk toward 0. */
   readonly choices: number;
+  /** Whether it is one of gradients: its cases have a dout, and kernels promise it with `gradients`. */
+  readonly ofGradients?: boolean;
   /** Why the law says nothing of such a kernel; null where it does. */
   readonly notFor?: (promises: ProblemPromises) => string | null;
   /** What it asks of problems, beyond the promises. */

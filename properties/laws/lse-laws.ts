@@ -122,7 +122,7 @@ function shiftReference(
 const shifts: readonly number[] = [1, -1, 8, -8, 64, -64, 512, -512];
 
 /** The problem with the last columns of Q and K constant, numbers that the formats hold. */
-function withColumns(problem: Problem, ofQ: number, ofK: number): Problem {
+export function withColumns(problem: Problem, ofQ: number, ofK: number): Problem {
   const copy = copyProblem(problem);
   const constant = (name: 'q' | 'k', value: number) => {
     const bits = encode(formats[copy[name].format], value);
@@ -133,7 +133,7 @@ function withColumns(problem: Problem, ofQ: number, ofK: number): Problem {
 }
 
 /** Powers of two whose product with the scale is about `nats`, as near as the formats allow. */
-function factors({ q, k, scale }: Problem, nats: number): readonly [number, number] {
+export function factors({ q, k, scale }: Problem, nats: number): readonly [number, number] {
   const exponent = scale === 0 ? 0 : Math.round(Math.log2(Math.abs(nats / scale)));
   const power = (wanted: number, { minExponent, maxExponent }: NumberFormat) =>
     2 ** Math.min(Math.max(wanted, minExponent), maxExponent);

@@ -74,7 +74,7 @@ interface KeyOrder {
   readonly order: (keys: number, blockKeys: number, choice: number) => number[];
 }
 
-const keyOrders: readonly KeyOrder[] = [
+export const keyOrders: readonly KeyOrder[] = [
   {
     description: 'all keys permuted',
     order: (keys, _, choice) => permutation(keys, choice),

@@ -6,11 +6,13 @@ import {
   attentionProblem,
   decodeProblem,
   encodeProblem,
+  gradientProblem,
   hasEmptyRows,
   hidingKinds,
   storageKinds,
   takesFeatures,
   type FeatureKind,
+  type GradientProblem,
   type PlainProblem,
   type ProblemConstraints,
   randomValues,
@@ -67,15 +69,31 @@ export function drawnAt(
   constraints: ProblemConstraints,
   large: ProblemConstraints | null,
 ): fc.Arbitrary<Problem> {
-  if (large === null) return attentionProblem(constraints);
+  return atSizes(attentionProblem, constraints, large);
+}
+
+/** The same of problems with the gradient of their output. */
+export function gradientsDrawnAt(
+  constraints: ProblemConstraints,
+  large: ProblemConstraints | null,
+): fc.Arbitrary<GradientProblem> {
+  return atSizes(gradientProblem, constraints, large);
+}
+
+function atSizes<T>(
+  arbitrary: (constraints: ProblemConstraints, drawn?: ProblemConstraints) => fc.Arbitrary<T>,
+  constraints: ProblemConstraints,
+  large: ProblemConstraints | null,
+): fc.Arbitrary<T> {
+  if (large === null) return arbitrary(constraints);
   const { keys, qkDim } = constraints;
   for (const needed of [{}, { keys, qkDim }])
     try {
-      return attentionProblem(constraints, { ...constraints, ...large, ...needed });
+      return arbitrary(constraints, { ...constraints, ...large, ...needed });
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
     }
-  return attentionProblem(constraints);
+  return arbitrary(constraints);
 }
 
 /** Whether a promised scale is positive, as the problems have it. */

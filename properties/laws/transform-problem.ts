@@ -41,7 +41,7 @@ export function indices(count: number, first = 0): number[] {
 }
 
 /** Where the rows kept stand among [batches, heads, rows], in their new order. */
-function rowsKept(
+export function rowsKept(
   batches: readonly number[],
   heads: readonly number[],
   rows: readonly number[],
@@ -54,7 +54,7 @@ function rowsKept(
 }
 
 /** An array of the same kind with these rows of `width` elements. */
-function gather<T extends PatternArray | Float64Array>(
+export function gather<T extends PatternArray | Float64Array>(
   source: T,
   rows: readonly number[],
   width: number,
@@ -65,7 +65,11 @@ function gather<T extends PatternArray | Float64Array>(
 }
 
 /** The tensor with these rows, to the bit; `leading` are its new dimensions but for the last. */
-function gatherTensor(tensor: Tensor, rows: readonly number[], leading: readonly number[]): Tensor {
+export function gatherTensor(
+  tensor: Tensor,
+  rows: readonly number[],
+  leading: readonly number[],
+): Tensor {
   const { format, shape, data } = tensor;
   const width = shape.at(-1)!;
   const words = formats[format].storageBits === 64 ? 2 : 1;
@@ -80,7 +84,7 @@ function gatherTensor(tensor: Tensor, rows: readonly number[], leading: readonly
 }
 
 /** The rows of O that an arrangement keeps, counted over [batch, heads, queries]. */
-function outputRows(shape: ProblemShape, arrangement: RowArrangement): number[] {
+export function outputRows(shape: ProblemShape, arrangement: RowArrangement): number[] {
   const batches = arrangement.batches ?? indices(shape.batch);
   const heads = arrangement.heads ?? indices(shape.heads);
   const queries = arrangement.queries ?? indices(shape.queries);

@@ -99,10 +99,10 @@ const largestValue = 2 ** 90;
 const smallestProduct = 2 ** -60;
 
 /** A weight below is 0 in fp32, however far a maximum lags. */
-const vanishingWeight = 2 ** -174;
+export const vanishingWeight = 2 ** -174;
 
 /** Whether a number is normal in a format, with a margin of 2 toward both of its ends. */
-function isWellInside(name: FormatName, x: number): boolean {
+export function isWellInside(name: FormatName, x: number): boolean {
   const format = formats[name];
   return Math.abs(x) >= 2 * smallestNormal(format) && Math.abs(x) <= format.maxFinite / 2;
 }

@@ -97,7 +97,13 @@ export function exactAttention(problem: Problem): AttentionReference {
  * What an audit found wrong first, in a sentence without its full stop; null when nothing.
  * @throws NotApplicable when nothing was held against a bound
  */
-export function judgedViolation({ verdict }: Pick<Judgement, 'verdict'>): string | null {
+export function judgedViolation({
+  verdict,
+}: {
+  readonly verdict: Pick<Judgement['verdict'], 'judged'> & {
+    readonly findings: readonly { readonly statement: string }[];
+  };
+}): string | null {
   const found = verdict.findings[0]?.statement ?? null;
   if (found === null && !verdict.judged) throw new NotApplicable('no element has a bound');
   return found;

@@ -69,6 +69,20 @@ function describeFeatures(problem: Problem): string[] {
  * @throws RequestError when the problem's shapes do not fit together
  */
 export function describeProblem(problem: Problem): string {
+  return describeCase({ problem });
+}
+
+/**
+ * The same, and a line for the gradient of its output where there is one.
+ * @throws RequestError when the problem's shapes do not fit together
+ */
+export function describeCase({
+  problem,
+  dout,
+}: {
+  readonly problem: Problem;
+  readonly dout?: Tensor | undefined;
+}): string {
   const plain = decodeProblem(problem);
   const { window, softcap } = plain;
   const settings = [
@@ -82,5 +96,11 @@ export function describeProblem(problem: Problem): string {
     (name) =>
       `${name}: ${plain.formats[name]} [${tensorShape(name, plain.sizes).join(', ')}] = ${describeValues(plain.values[name])}`,
   );
-  return `attention problem, ${settings.join(', ')}\n${tensors.join('\n')}`;
+  const ofOutput =
+    dout === undefined
+      ? []
+      : [
+          `dout: ${dout.format} [${dout.shape.join(', ')}] = ${describeValues(decodeToFloat64(dout.data, formats[dout.format]))}`,
+        ];
+  return [`attention problem, ${settings.join(', ')}`, ...tensors, ...ofOutput].join('\n');
 }

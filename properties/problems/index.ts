@@ -1,4 +1,4 @@
-export { describeProblem } from './describe-problem.js';
+export { describeCase, describeProblem } from './describe-problem.js';
 export {
   decodeProblem,
   encodeProblem,
@@ -24,13 +24,16 @@ export {
   type FeatureSelection,
 } from './features/arrange-features.js';
 export { drawPages, posedFor, takesSequences } from './features/stored-forms.js';
-export { attentionProblem } from './problem-arbitrary.js';
+export { attentionProblem, gradientProblem, type GradientProblem } from './problem-arbitrary.js';
+export { doutKinds, type DoutKindName } from './gradients/draw-dout.js';
 export { specialKinds, type ProblemConstraints, type SpecialKind } from './problem-constraints.js';
 export { hasEmptyRows } from './problem-generator.js';
 export {
   besideThreshold,
   describeRegime,
+  gradientRegimeNames,
   regimeNames,
+  servedRegimeNames,
   usualRegimeNames,
   scaleKinds,
   type BlockOrder,

@@ -36,6 +36,8 @@ export interface PlainProblem {
   readonly features?: ProblemFeatures | undefined;
   /** How packed sequences are posed; one behind the other where it is left out. */
   readonly form?: StoredForm | undefined;
+  /** The gradient of its output, where it has one: [batch, query heads, queries, vDim], row-major. */
+  readonly dout?: { readonly format: FormatName; readonly values: Float64Array } | undefined;
   /** What each tensor's elements are multiplied by, which `values` leave out; nothing where it is left out. */
   readonly factors?: Readonly<Partial<Record<TensorName, TensorScales>>> | undefined;
 }
@@ -48,6 +50,29 @@ export function tensorShape(name: TensorName, sizes: Sizes): readonly number[] {
     k: [batch, kvHeads, keys, qkDim],
     v: [batch, kvHeads, keys, vDim],
   }[name];
+}
+
+/** The four dimensions of the output and of its gradient. */
+export function outputShape({
+  batch,
+  kvHeads,
+  groupSize,
+  queries,
+  vDim,
+}: Sizes): readonly number[] {
+  return [batch, kvHeads * groupSize, queries, vDim];
+}
+
+/** The gradient of a problem's output, rounded to its format as the problem's own tensors are; null where it has none. */
+export function encodeDout({ sizes, dout }: PlainProblem): Tensor | null {
+  if (dout === undefined) return null;
+  const { format, values } = dout;
+  return { format, shape: outputShape(sizes), data: encodeWithSpecials(format, values) };
+}
+
+/** The inverse of `encodeDout`. */
+export function decodeDout({ format, data }: Tensor): NonNullable<PlainProblem['dout']> {
+  return { format, values: decodeToFloat64(data, formats[format]) };
 }
 
 /** The problem with its tensors rounded to their formats; values too large become the largest. */
@@ -171,6 +196,21 @@ function factorsLeft(
   );
 }
 
+/** The elements at the kept indices of each of four axes. */
+function gatherAxes(
+  values: Float64Array,
+  [, heads, rows, columns]: readonly number[],
+  [batches, keptHeads, keptRows, keptColumns]: readonly (readonly number[])[],
+): Float64Array {
+  const out: number[] = [];
+  for (const b of batches!)
+    for (const h of keptHeads!)
+      for (const r of keptRows!)
+        for (const c of keptColumns!)
+          out.push(values[((b * heads! + h) * rows! + r) * columns! + c]);
+  return Float64Array.from(out);
+}
+
 /** The part of a problem that a selection leaves; a size without a list stays whole. */
 export function selectPart(plain: PlainProblem, selection: Selection): PlainProblem {
   const kept = Object.fromEntries(
@@ -185,18 +225,9 @@ export function selectPart(plain: PlainProblem, selection: Selection): PlainProb
     k: [kept.batch, kept.kvHeads, kept.keys, kept.qkDim],
     v: [kept.batch, kept.kvHeads, kept.keys, kept.vDim],
   };
-  const gather = (name: TensorName): Float64Array => {
-    const [, heads, rows, columns] = tensorShape(name, plain.sizes);
-    const [batches, keptHeads, keptRows, keptColumns] = axes[name];
-    const out: number[] = [];
-    for (const b of batches!)
-      for (const h of keptHeads!)
-        for (const r of keptRows!)
-          for (const c of keptColumns!)
-            out.push(plain.values[name][((b * heads! + h) * rows! + r) * columns! + c]);
-    return Float64Array.from(out);
-  };
-  const { features, factors } = plain;
+  const gather = (name: TensorName): Float64Array =>
+    gatherAxes(plain.values[name], tensorShape(name, plain.sizes), axes[name]);
+  const { features, factors, dout } = plain;
   const { batch: batches, queries, keys } = kept;
   const rows = { batches, heads: queryHeads, queries, keys };
   return {
@@ -205,5 +236,16 @@ export function selectPart(plain: PlainProblem, selection: Selection): PlainProb
     ...(factors === undefined ? {} : { factors: factorsLeft(plain, factors, axes) }),
     sizes: Object.fromEntries(sizeNames.map((name) => [name, kept[name].length])) as Sizes,
     values: { q: gather('q'), k: gather('k'), v: gather('v') },
+    ...(dout === undefined
+      ? {}
+      : {
+          dout: {
+            ...dout,
+            values: gatherAxes(dout.values, outputShape(plain.sizes), [
+              ...axes.q.slice(0, 3),
+              kept.vDim,
+            ]),
+          },
+        }),
   };
 }

@@ -1,12 +1,20 @@
 import * as fc from 'fast-check';
-import type { Problem } from '../../src/problem/index.js';
+import type { Problem, Tensor } from '../../src/problem/index.js';
 import { describeProblem } from './describe-problem.js';
-import { decodeProblem, encodeProblem, type PlainProblem } from './plain-problem.js';
+import { drawDout } from './gradients/draw-dout.js';
+import {
+  decodeDout,
+  decodeProblem,
+  encodeDout,
+  encodeProblem,
+  type PlainProblem,
+} from './plain-problem.js';
 import type { ProblemConstraints, ResolvedConstraints } from './problem-constraints.js';
 import { generateProblem, hasEmptyRows } from './problem-generator.js';
 import { searchStart, simplerProblems, type SearchPlace } from './problem-shrinker.js';
 import { regimes, type RegimeName } from './regimes/index.js';
 import { resolveConstraints } from './resolve-constraints.js';
+import { randomValues } from './values.js';
 
 /** What fast-check keeps with a problem: how to make it simpler. */
 class ShrinkContext {
@@ -22,39 +30,73 @@ class ShrinkContext {
 /** Of a problem whose regime is not known, or that special values took out of it. */
 const anyProblem = (): boolean => true;
 
-class ProblemArbitrary extends fc.Arbitrary<Problem> {
+/** A problem with the gradient of its output. */
+export interface GradientProblem {
+  readonly problem: Problem;
+  /** [batch, query heads, queries, vDim]; bf16 for inputs of 8 bits, else in their format. */
+  readonly dout: Tensor;
+}
+
+/** How plain problems become what an arbitrary gives, and back. */
+interface Posing<T> {
+  /** What else is drawn of a problem of a regime. */
+  readonly completed: (plain: PlainProblem, regime: RegimeName, random: fc.Random) => PlainProblem;
+  readonly posed: (plain: PlainProblem) => T;
+  /** @throws RequestError when shapes do not fit together */
+  readonly plain: (posed: T) => PlainProblem;
+}
+
+/** A problem that fast-check prints as it is described; not enumerable, so that problems compare as usual. */
+function printedProblem(plain: PlainProblem): Problem {
+  const problem = encodeProblem(plain);
+  Object.defineProperty(problem, fc.toStringMethod, { value: () => describeProblem(problem) });
+  return problem;
+}
+
+const problemsAlone: Posing<Problem> = {
+  completed: (plain) => plain,
+  posed: printedProblem,
+  plain: decodeProblem,
+};
+
+const withGradients: Posing<GradientProblem> = {
+  completed: (plain, regime, random) => ({
+    ...plain,
+    dout: drawDout(plain, regime, randomValues(random.nextInt(0, 2 ** 31 - 1))),
+  }),
+  posed: (plain) => ({ problem: printedProblem(plain), dout: encodeDout(plain)! }),
+  plain: ({ problem, dout }) => ({ ...decodeProblem(problem), dout: decodeDout(dout) }),
+};
+
+class ProblemArbitrary<T> extends fc.Arbitrary<T> {
   readonly #constraints: ResolvedConstraints;
   readonly #drawn: ResolvedConstraints;
+  readonly #posing: Posing<T>;
 
   /** @param drawn what problems are drawn by; they shrink by the others */
-  constructor(constraints: ResolvedConstraints, drawn: ResolvedConstraints) {
+  constructor(constraints: ResolvedConstraints, drawn: ResolvedConstraints, posing: Posing<T>) {
     super();
     this.#constraints = constraints;
     this.#drawn = drawn;
+    this.#posing = posing;
   }
 
-  #value(plain: PlainProblem, context: unknown): fc.Value<Problem> {
-    const problem = encodeProblem(plain);
-    // How fast-check prints a counterexample; not enumerable, so that problems compare as usual.
-    Object.defineProperty(problem, fc.toStringMethod, { value: () => describeProblem(problem) });
-    return new fc.Value(problem, context);
-  }
-
-  override generate(random: fc.Random): fc.Value<Problem> {
+  override generate(random: fc.Random): fc.Value<T> {
     const { plain, regime } = generateProblem(this.#drawn, random);
-    return this.#value(plain, new ShrinkContext(regime, searchStart, plain));
+    const whole = this.#posing.completed(plain, regime, random);
+    return new fc.Value(this.#posing.posed(whole), new ShrinkContext(regime, searchStart, whole));
   }
 
-  override canShrinkWithoutContext(value: unknown): value is Problem {
+  override canShrinkWithoutContext(value: unknown): value is T {
     try {
-      return decodeProblem(value as Problem) !== undefined;
+      return this.#posing.plain(value as T) !== undefined;
     } catch {
       return false;
     }
   }
 
-  override shrink(problem: Problem, context?: unknown): fc.Stream<fc.Value<Problem>> {
-    return fc.stream(this.#simpler(problem, context));
+  override shrink(posed: T, context?: unknown): fc.Stream<fc.Value<T>> {
+    return fc.stream(this.#simpler(posed, context));
   }
 
   #regimeTest(
@@ -67,17 +109,17 @@ class ProblemArbitrary extends fc.Arbitrary<Problem> {
     return holds(plain, tiling) ? (candidate) => holds(candidate, tiling) : anyProblem;
   }
 
-  *#simpler(problem: Problem, context: unknown): Generator<fc.Value<Problem>, void, undefined> {
+  *#simpler(posed: T, context: unknown): Generator<fc.Value<T>, void, undefined> {
     const { emptyRows } = this.#constraints;
     const known = context instanceof ShrinkContext ? context : null;
     const { regime = null, place = searchStart } = known ?? {};
-    const plain = known?.plain ?? decodeProblem(problem);
+    const plain = known?.plain ?? this.#posing.plain(posed);
     const isOfRegime = this.#regimeTest(regime, plain);
     for (const { plain: simpler, resume } of simplerProblems(plain, this.#constraints, place)) {
       if (!isOfRegime(simpler)) continue;
+      if (!emptyRows && hasEmptyRows(encodeProblem(simpler))) continue;
       const next = regime === null ? null : new ShrinkContext(regime, resume, simpler);
-      const candidate = this.#value(simpler, next ?? undefined);
-      if (emptyRows || !hasEmptyRows(candidate.value)) yield candidate;
+      yield new fc.Value(this.#posing.posed(simpler), next ?? undefined);
     }
   }
 }
@@ -98,5 +140,25 @@ export function attentionProblem(
   constraints: ProblemConstraints = {},
   drawn: ProblemConstraints = constraints,
 ): fc.Arbitrary<Problem> {
-  return new ProblemArbitrary(resolveConstraints(constraints), resolveConstraints(drawn));
+  return new ProblemArbitrary(
+    resolveConstraints(constraints),
+    resolveConstraints(drawn),
+    problemsAlone,
+  );
+}
+
+/**
+ * The same of problems with the gradient of their output, which is drawn in regimes of its own (`doutKinds`) and shrinks
+ * beside the problem.
+ * @throws RequestError for constraints that are malformed or that no problem meets
+ */
+export function gradientProblem(
+  constraints: ProblemConstraints = {},
+  drawn: ProblemConstraints = constraints,
+): fc.Arbitrary<GradientProblem> {
+  return new ProblemArbitrary(
+    resolveConstraints(constraints),
+    resolveConstraints(drawn),
+    withGradients,
+  );
 }

@@ -117,6 +117,22 @@ function overValues(
   };
 }
 
+/** A pass over the gradient of the output, of problems that have one. */
+function overDout(
+  restarts: boolean,
+  simpler: (values: Float64Array, dim: number, from: number) => Generator<SimplerValues>,
+): Pass {
+  return {
+    restarts,
+    *candidates(plain, _constraints, from) {
+      const { dout, sizes } = plain;
+      if (dout === undefined) return;
+      for (const { values, position } of simpler(dout.values, sizes.vDim, from))
+        yield { plain: { ...plain, dout: { ...dout, values } }, position };
+    },
+  };
+}
+
 function* smaller(plain: PlainProblem, constraints: ResolvedConstraints): Generator<PlainProblem> {
   for (const part of smallerShapes(plain, constraints)) yield withDefaultScale(plain, part);
 }
@@ -130,14 +146,17 @@ const passes: readonly Pass[] = [
   ...tensorNames.map((name) =>
     overValues(name, true, ({ values }) => simplerTensors(values[name])),
   ),
+  overDout(true, simplerTensors),
   ...tensorNames.map((name) =>
     overValues(name, false, ({ values, sizes }, from) =>
       simplerRows(values[name], tensorShape(name, sizes)[3], from),
     ),
   ),
+  overDout(false, simplerRows),
   ...tensorNames.map((name) =>
     overValues(name, false, ({ values }, from) => simplerElements(values[name], from)),
   ),
+  overDout(false, (values, _, from) => simplerElements(values, from)),
 ];
 
 /**

@@ -11,6 +11,7 @@ import {
 import { regimeChoices } from './regime-choice.js';
 import {
   regimeNames,
+  servedRegimeNames,
   resolveTiling,
   usualRegimeNames,
   scaleKinds,
@@ -191,7 +192,7 @@ export function resolveConstraints(constraints: ProblemConstraints): ResolvedCon
       hasRoom(kind, { ranges: constraints, multiples, groupSizes }),
     ),
   };
-  const usual = space.features.length === 0 ? usualRegimeNames : regimeNames;
+  const usual = space.features.length === 0 ? usualRegimeNames : servedRegimeNames;
   const names = choices('regimes', constraints.regimes, regimeNames, usual);
   const resolved: ResolvedConstraints = {
     ...space,

@@ -1,6 +1,5 @@
-import type { Problem } from '../../src/problem/index.js';
-import { laws } from '../laws/index.js';
-import { describeProblem } from '../problems/index.js';
+import { laws, type LawCase } from '../laws/index.js';
+import { describeCase } from '../problems/index.js';
 import type { LawFailure, LawResult } from './law-progress.js';
 import { groupByKind, type ViolationGroup } from './violation-kind.js';
 
@@ -37,19 +36,19 @@ export function describeLawFailure({ id, failure }: LawResult): string {
     `Found:  problem ${round} of this law, regime ${regime}, ${simplified}`,
     ...(choices > 1 ? [`Choice: ${lawCase.choice} of the ${choices} forms that the law has`] : []),
     '',
-    describeProblem(lawCase.problem),
+    describeCase(lawCase),
   ].join('\n');
 }
 
-/** Numbers in Q, K and V: how much there is to read of a problem. */
-function problemSize({ q, k, v }: Problem): number {
-  return q.data.length + k.data.length + v.data.length;
+/** Numbers in Q, K, V and dO: how much there is to read of a case. */
+function caseSize({ problem: { q, k, v }, dout }: LawCase): number {
+  return q.data.length + k.data.length + v.data.length + (dout?.data.length ?? 0);
 }
 
 /** Violations of one cause: the cause, the law with the smallest problem, and what the others say. */
 function describeGroup({ title, violations }: ViolationGroup<Violated>): string {
   const bySize = [...violations].sort(
-    (a, b) => problemSize(a.failure.lawCase.problem) - problemSize(b.failure.lawCase.problem),
+    (a, b) => caseSize(a.failure.lawCase) - caseSize(b.failure.lawCase),
   );
   const [simplest, ...others] = bySize;
   const details = describeLawFailure(simplest!);

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import {
   admittedFeatures,
   drawnAt,
+  gradientsDrawnAt,
   lawIds,
   promisedConstraints,
   type Law,
@@ -45,19 +46,19 @@ export function lawCases(
 ): fc.Arbitrary<LawCase> {
   const large = production === null ? null : productionSizes(promises, production);
   const admitted = { ...promises, features: admittedFeatures(law, promises) };
-  const problem =
-    law.problems?.(admitted, large) ??
-    drawnAt(
-      {
-        ...promisedConstraints(admitted),
-        ...law.constraints,
-        regimes: [regime],
-        specialValues: specials,
-        tiling,
-      },
-      large,
-    );
   const choice = fc.noBias(fc.integer({ min: 0, max: law.choices - 1 }));
+  const constraints = {
+    ...promisedConstraints(admitted),
+    ...law.constraints,
+    regimes: [regime],
+    tiling,
+  };
+  if (law.ofGradients === true)
+    return fc
+      .record({ posed: gradientsDrawnAt(constraints, large), choice })
+      .map(({ posed, choice: form }) => ({ ...posed, choice: form }));
+  const problem =
+    law.problems?.(admitted, large) ?? drawnAt({ ...constraints, specialValues: specials }, large);
   return fc.record({ problem, choice });
 }
 

@@ -34,7 +34,8 @@ export function mendableRun({ problem, out, lse }: KernelRun): MendedRun {
 /** The kernel with what is wrong in one way put right, in the formats that it writes. */
 export function mendedKernel(kernel: AttentionKernel, { mend }: Mend): AttentionKernel {
   return async (problem, conditions) => {
-    const { out, lse } = kernelOutputs(await kernel(problem, conditions));
+    const given = await kernel(problem, conditions);
+    const { out, lse } = kernelOutputs(given);
     const decoded = ({ data, format }: Tensor) => decodeToFloat64(data, formats[format]);
     const encoded = (tensor: Tensor, values: Float64Array): Tensor => ({
       ...tensor,
@@ -47,7 +48,7 @@ export function mendedKernel(kernel: AttentionKernel, { mend }: Mend): Attention
       exact: exactOf(problem),
     };
     mend(run);
-    return { out: encoded(out, run.out), lse: lse && encoded(lse, run.lse!) };
+    return { ...given, out: encoded(out, run.out), lse: lse && encoded(lse, run.lse!) };
   };
 }
 

@@ -48,7 +48,11 @@ function runModel(model: KernelModel, problem: Problem, settings: Settings): Att
 
 function underSettings(model: KernelModel, settings: Settings): Required<KernelConfiguration> {
   return {
-    kernel: (problem) => runModel(model, problem, settings),
+    kernel: (problem, { dout } = {}) => {
+      if (dout !== undefined)
+        throw new UnsupportedProblem(`${model.name} has no backward pass to run`);
+      return runModel(model, problem, settings);
+    },
     arithmetic: arithmeticOf(model, settings),
   };
 }

@@ -9,7 +9,9 @@ import {
 } from '../laws/index.js';
 import {
   fittingRegimes,
+  gradientRegimeNames,
   regimeNames,
+  servedRegimeNames,
   usualRegimeNames,
   type RegimeName,
 } from '../problems/index.js';
@@ -45,12 +47,18 @@ export interface CheckPlan {
   readonly laws: readonly PlannedLaw[];
 }
 
+function isOfGradients(id: LawId): boolean {
+  const law: Law = laws[id];
+  return law.ofGradients === true;
+}
+
 /** Why a law is not tried on such a kernel; null when it is. */
 function whyNot(id: LawId, promises: ResolvedPromises): string | null {
   if (promises.laws[id] === 'none') return 'not promised';
   const law: Law = laws[id];
   if (promises.causal === 'only' && law.constraints?.causal === false)
     return 'it needs problems without a causal mask, which are not promised';
+  if (law.ofGradients === true && !promises.gradients) return 'gradients are not promised';
   return law.notFor?.(promises) ?? null;
 }
 
@@ -70,6 +78,11 @@ export function featureNotes(
     : [`laws that say nothing of a feature are not tried with it: ${left.join('; ')}`];
 }
 
+/** The usual regimes, and of laws of gradients those that provoke these. */
+function regimesOf(law: Law, usual: readonly RegimeName[]): readonly RegimeName[] {
+  return law.ofGradients === true ? [...new Set([...usual, ...gradientRegimeNames])] : usual;
+}
+
 /** The regimes that a law can be tried in on such a kernel, or why there is none. */
 function usableRegimes(
   id: LawId,
@@ -77,8 +90,8 @@ function usableRegimes(
   isNamed: boolean,
 ): readonly RegimeName[] | string {
   const law: Law = laws[id];
-  const usual = promises.features.length === 0 && !isNamed ? usualRegimeNames : regimeNames;
-  const own = law.regimes ?? usual;
+  const usual = promises.features.length === 0 && !isNamed ? usualRegimeNames : servedRegimeNames;
+  const own = law.regimes ?? (isNamed ? regimeNames : regimesOf(law, usual));
   // Problems of its own do not depend on the regime; each names one, for the seed.
   if (law.problems !== undefined) return own;
   try {
@@ -108,5 +121,7 @@ export function planCheck(promises: KernelPromises = {}, scope: CheckScope = {})
     const skipped = regimes.length === 0 ? `it is tried in ${own.join(', ')} only` : null;
     return { id, regimes, skipped, isPromised: true };
   };
-  return { promises: resolved, laws: (scope.laws ?? lawIds).map(plan) };
+  // Of kernels without gradients nothing else is said of these laws than that they were not asked for.
+  const all = lawIds.filter((id) => resolved.gradients || !isOfGradients(id));
+  return { promises: resolved, laws: (scope.laws ?? all).map(plan) };
 }

@@ -1,6 +1,7 @@
 import {
   checkDeclaration,
   parseDeclaration,
+  type GradientPremises,
   type KernelArithmetic,
   type PremiseDeclaration,
 } from '../../src/audit/index.js';
@@ -11,6 +12,7 @@ import {
   lawIds,
   laws,
   type KernelConfiguration,
+  type Law,
   type LawId,
   type LawStrength,
   type ProblemPromises,
@@ -91,6 +93,18 @@ export interface KernelPromises {
   readonly merge?: ResultMerger | undefined;
   /** Numbers that sizes are whole multiples of, as in `{ keys: 64 }`; default 1. */
   readonly multiples?: SizeMultiples | undefined;
+  /** Whether it gives dQ, dK and dV where `conditions.dout` is given; default false. */
+  readonly gradients?: boolean | undefined;
+  /**
+   * Whether its gradients have the same bits again, and those that laws derive from these; default false: then they are
+   * compared within the bound, as atomics in any order leave them.
+   */
+  readonly deterministic?: boolean | undefined;
+  /** Whether its backward pass reads `conditions.forward` where that is given; default false. */
+  readonly readsForward?: boolean | undefined;
+  /** How it computes gradients of a format on a problem; default, and where this is null, as any correct kernel may. */
+  readonly gradientPremises?:
+    ((problem: Problem, output: FormatName) => GradientPremises | null) | undefined;
 }
 
 /** Promises with their defaults. */
@@ -124,6 +138,10 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   fillsBuffers: true,
   splits: true,
   merge: true,
+  gradients: true,
+  deterministic: true,
+  readsForward: true,
+  gradientPremises: true,
 };
 
 /** Laws to the last bit that rows with a common maximum do not obey: each depends on the others' keys. */
@@ -169,12 +187,20 @@ export function knownName<T extends string>(what: string, name: string, known: r
 }
 
 /** The strength of every law: as promised, else the law's usual one. */
-function promisedLaws(promised: KernelPromises['laws'] = {}): ResolvedPromises['laws'] {
+function promisedLaws(
+  promised: KernelPromises['laws'] = {},
+  deterministic: boolean,
+): ResolvedPromises['laws'] {
   for (const [id, strength] of Object.entries(promised)) {
     const { strengths } = laws[knownName('law', id, lawIds)];
     knownName(`promise for ${id}`, strength, [...strengths, 'none'] as const);
   }
-  const entries = lawIds.map((id) => [id, promised[id] ?? laws[id].usual] as const);
+  const usual = (id: LawId): LawStrength | 'none' => {
+    const law: Law = laws[id];
+    const isOpen = law.ofGradients === true && !deterministic && law.strengths.includes('bound');
+    return isOpen && law.usual === 'bits' ? 'bound' : law.usual;
+  };
+  const entries = lawIds.map((id) => [id, promised[id] ?? usual(id)] as const);
   return Object.fromEntries(entries) as ResolvedPromises['laws'];
 }
 
@@ -201,7 +227,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
   for (const name of inputs) knownName('format', name, known);
   for (const kind of promises.features ?? []) knownName('feature', kind, featureKinds);
   for (const kind of promises.scales ?? []) knownName('kind of scale', kind, scaleKinds);
-  const { blockKeys = 128, rescaleThreshold = 8, causal = true } = promises;
+  const { blockKeys = 128, rescaleThreshold = 8, causal = true, deterministic = false } = promises;
   if (![true, false, 'only'].includes(causal))
     throw new RequestError(
       `promise causal is ${JSON.stringify(causal)}; give true, false or "only"`,
@@ -233,11 +259,15 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     premises,
     arithmetic: promises.arithmetic ?? (() => null),
     configurations: promises.configurations ?? {},
-    laws: promisedLaws({ ...declaredLaws(premises(null)), ...promises.laws }),
+    laws: promisedLaws({ ...declaredLaws(premises(null)), ...promises.laws }, deterministic),
     groupSizes: promises.groupSizes ?? null,
     multiples: promises.multiples ?? {},
     fillsBuffers: promises.fillsBuffers ?? false,
     splits: promises.splits ?? null,
     merge: promises.merge ?? null,
+    gradients: promises.gradients ?? false,
+    deterministic,
+    readsForward: promises.readsForward ?? false,
+    gradientPremises: promises.gradientPremises ?? (() => null),
   };
 }

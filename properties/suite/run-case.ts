@@ -1,27 +1,29 @@
 import {
-  auditableLse,
-  auditableOutput,
+  anyGradientPremises,
+  auditGradients,
   judgeOutputs,
+  measureGradients,
   type Diagnosis,
-  type KernelOutputs,
+  type GradientPremises,
 } from '../../src/audit/index.js';
-import { problemShape, type Problem } from '../../src/problem/index.js';
-import { RequestError } from '../../src/request-error.js';
 import {
+  isGradientRun,
   KernelFault,
-  kernelOutputs,
   laws,
   NotApplicable,
   UnsupportedProblem,
   type AttentionKernel,
+  type GradientRun,
   type KernelRun,
   type LawCase,
   type LawId,
   type LawTools,
-  type RunConditions,
 } from '../laws/index.js';
-import { posedFor } from '../problems/index.js';
 import type { ResolvedPromises } from './promises.js';
+import { runGradients, runKernel } from './run-kernel.js';
+
+/** What a diagnosis of outputs or of gradients says of a cause. */
+export type FoundCause = Pick<Diagnosis, 'id' | 'sentence' | 'equivalents'>;
 
 /** What became of a law on one case. */
 export type CaseResult =
@@ -39,7 +41,7 @@ export type CaseResult =
       /** What is wrong, in a sentence without its full stop. */
       readonly statement: string;
       /** Its cause by an audit; null where that finds none, or it was not asked for. */
-      readonly diagnosis: Diagnosis | null;
+      readonly diagnosis: FoundCause | null;
       /** What the kernel did in place of computing, in a clause; null where it computed. */
       readonly fault: string | null;
       /** Every run of the kernel that the law asked for, in order. */
@@ -48,44 +50,13 @@ export type CaseResult =
       readonly isSlow: boolean;
     };
 
-function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** @throws KernelFault for what is no output of the problem */
-function readRun(
-  problem: Problem,
-  outputs: KernelOutputs,
-  needsLse: boolean,
-): Omit<KernelRun, 'configuration'> {
-  const shape = problemShape(problem);
-  if (needsLse && outputs.lse === null)
-    throw new KernelFault('the kernel gave no LSE, though it promises one');
-  try {
-    const out = auditableOutput(outputs.out, shape);
-    const lse = outputs.lse === null ? null : auditableLse(outputs.lse, shape);
-    return { problem, shape, outputs, out, lse };
-  } catch (error) {
-    if (error instanceof RequestError) throw new KernelFault(error.message);
-    throw error;
-  }
-}
-
-async function runKernel(
-  kernel: AttentionKernel,
-  problem: Problem,
-  { lse, features }: ResolvedPromises,
-  configuration: string | null,
-  conditions?: RunConditions,
-): Promise<KernelRun> {
-  let outputs: KernelOutputs;
-  try {
-    outputs = kernelOutputs(await kernel(posedFor(problem, features), conditions));
-  } catch (error) {
-    if (error instanceof UnsupportedProblem || error instanceof KernelFault) throw error;
-    throw new KernelFault(`the kernel threw: ${describeError(error)}`);
-  }
-  return { configuration, ...readRun(problem, outputs, lse) };
+/** How a kernel computes gradients of a run's problem, as it promises. */
+function gradientPremises(
+  { problem, tensors }: GradientRun,
+  promises: ResolvedPromises,
+): GradientPremises {
+  const { format } = tensors.dq;
+  return promises.gradientPremises(problem, format) ?? anyGradientPremises(problem, format);
 }
 
 function required<T>(promise: T | null): T {
@@ -108,8 +79,11 @@ export async function runCase(
   const strength = promises.laws[id];
   if (strength === 'none') return { status: 'unsupported', reason: 'the law is not promised' };
   const runs: KernelRun[] = [];
-  let diagnosis: Diagnosis | null = null;
-  const recorded = async (ran: Promise<KernelRun>): Promise<KernelRun> => {
+  let diagnosis: FoundCause | null = null;
+  const note = ({ diagnosis: found }: { readonly diagnosis: FoundCause | null }): void => {
+    if (found !== null && found.id !== 'unexplained') diagnosis = found;
+  };
+  const recorded = async <Run extends KernelRun>(ran: Promise<Run>): Promise<Run> => {
     const run = await ran;
     runs.push(run);
     return run;
@@ -140,16 +114,35 @@ export async function runCase(
         ...(reference === undefined ? {} : { reference }),
         ...(arithmetic === null ? {} : { arithmetic }),
       });
-      const found = judgement.verdict.diagnosis;
-      if (found !== null && found.id !== 'unexplained') diagnosis = found;
+      note(judgement.verdict);
       return judgement;
     },
+    runGradients: (problem, dout, conditions) =>
+      recorded(runGradients(kernel, problem, { ...conditions, dout }, promises)),
+    judgeGradients: (run) => {
+      const { out, lse } = run.outputs;
+      const audit = auditGradients(
+        run.problem,
+        { ...run.tensors, dout: run.dout, out, lse },
+        { diagnose, premises: gradientPremises(run, promises) },
+      );
+      note(audit.verdict);
+      return audit;
+    },
+    measureGradients: (run) =>
+      measureGradients(run.problem, run.dout, {
+        premises: gradientPremises(run, promises),
+        given: { out: null, lse: null },
+      }),
   };
   try {
     const statement = await laws[id].violation(lawCase, tools);
     if (statement !== null) {
       // Laws that compare runs ask for no audit.
-      for (const run of [...runs]) if (diagnose && diagnosis === null) tools.judge(run);
+      for (const run of [...runs])
+        if (diagnose && diagnosis === null)
+          if (isGradientRun(run)) tools.judgeGradients(run);
+          else tools.judge(run);
       return { status: 'violated', statement, diagnosis, fault: null, runs, isSlow: false };
     }
     if (runs.length === 0) return { status: 'inapplicable', reason: 'the kernel is not asked' };

@@ -1,6 +1,7 @@
 export {
   startLiveKernel,
   writtenOutputs,
+  type AskedBeside,
   type LiveAnswer,
   type LiveFailure,
   type LiveKernel,

@@ -67,6 +67,8 @@ export interface KernelRequest extends FeatureRequest {
   /** [left, right], −1 for no limit on that side; null for no window. */
   readonly window: readonly [number, number] | null;
   readonly softcap: number | null;
+  /** The tensors that are wanted; left out where these are `out` and `lse`. */
+  readonly wants?: readonly string[];
 }
 
 /** A kernel behind the process protocol: one JSON object a line in, one out. */

@@ -9,7 +9,13 @@ import {
   writeProblem,
   type TensorFile,
 } from '../io/index.js';
-import { posedRows, quantities, type Problem, type Quantity } from '../problem/index.js';
+import {
+  posedRows,
+  quantities,
+  type Problem,
+  type Quantity,
+  type StoredTensors,
+} from '../problem/index.js';
 import { RequestError } from '../request-error.js';
 import {
   cleanUpWhenInterrupted,
@@ -35,7 +41,19 @@ export type LiveAnswer<Outputs> = { readonly ok: true; readonly outputs: Outputs
  * Takes what it wants from the file that a kernel wrote for a problem. A RequestError that it throws, for
  * a missing or misshapen tensor, is the kernel's failure.
  */
-export type OutputReader<Outputs> = (file: TensorFile, problem: Problem) => Promise<Outputs>;
+export type OutputReader<Outputs> = (
+  file: TensorFile,
+  problem: Problem,
+  asked: AskedBeside,
+) => Promise<Outputs>;
+
+/** What is asked of a kernel beside its output and LSE. */
+export interface AskedBeside {
+  /** Tensors of the problem's file beside the problem's own, as they lie there. */
+  readonly tensors?: StoredTensors;
+  /** All tensors that are wanted, by their names; left out where these are the output and the LSE. */
+  readonly wants?: readonly string[];
+}
 
 /** Something of each tensor that a kernel wrote, by quantity; null for what it does not give. */
 export interface WrittenOutputs<T> {
@@ -71,7 +89,7 @@ export interface LiveKernel<Outputs> {
    * Asks for a problem's outputs; requests queue up. After a crash, a silence or a line that is no
    * answer the command is started anew for the next problem.
    */
-  readonly run: (problem: Problem) => Promise<LiveAnswer<Outputs>>;
+  readonly run: (problem: Problem, asked?: AskedBeside) => Promise<LiveAnswer<Outputs>>;
   /** Ends the process and removes the temporary files. */
   readonly close: () => Promise<void>;
 }
@@ -118,7 +136,11 @@ function featureRequest(problem: Problem): FeatureRequest {
  * it for an answer to this.
  * @returns what to ask of the kernel, which is to write its output beside the problem
  */
-async function offerProblem(problem: Problem, folder: string): Promise<KernelRequest> {
+async function offerProblem(
+  problem: Problem,
+  folder: string,
+  { tensors = {}, wants }: AskedBeside,
+): Promise<KernelRequest> {
   const { scale, causal, window, softcap } = problem;
   const request: KernelRequest = {
     problem: join(folder, 'problem.safetensors'),
@@ -128,10 +150,11 @@ async function offerProblem(problem: Problem, folder: string): Promise<KernelReq
     window: window === null ? null : [window.left, window.right],
     softcap,
     ...featureRequest(problem),
+    ...(wants === undefined ? {} : { wants }),
   };
   await rm(request.output, { recursive: true, force: true });
   // The kernel reads it from the system's cache at once; nobody needs it after a loss of power.
-  await writeProblem(request.problem, problem, {}, { durable: false });
+  await writeProblem(request.problem, problem, { tensors }, { durable: false });
   return request;
 }
 
@@ -139,13 +162,14 @@ async function offerProblem(problem: Problem, folder: string): Promise<KernelReq
 async function readOutputs<Outputs>(
   { output }: KernelRequest,
   problem: Problem,
+  asked: AskedBeside,
   read: OutputReader<Outputs>,
 ): Promise<LiveAnswer<Outputs>> {
   try {
     if (!existsSync(output)) throw new RequestError('there is no file where it was to write it');
     const file = await openTensorFile(output);
     try {
-      return { ok: true, outputs: await read(file, problem) };
+      return { ok: true, outputs: await read(file, problem, asked) };
     } finally {
       await file.close();
     }
@@ -184,19 +208,19 @@ export async function startLiveKernel<Outputs>(
     kernel = null;
     await dismissed?.close();
   };
-  const answer = async (problem: Problem): Promise<LiveAnswer<Outputs>> => {
-    const request = await offerProblem(problem, folder);
+  const answer = async (problem: Problem, asked: AskedBeside): Promise<LiveAnswer<Outputs>> => {
+    const request = await offerProblem(problem, folder, asked);
     kernel ??= startKernelProcess(command, timeoutSeconds);
     const answered = await kernel.request(request);
-    if (answered.ok) return readOutputs(request, problem, read);
+    if (answered.ok) return readOutputs(request, problem, asked, read);
     if (!survivable.includes(answered.cause)) {
       kernel.stop();
       await dismiss();
     }
     return answered;
   };
-  const run = (problem: Problem): Promise<LiveAnswer<Outputs>> => {
-    const answered = queue.then(() => answer(problem));
+  const run = (problem: Problem, asked: AskedBeside = {}): Promise<LiveAnswer<Outputs>> => {
+    const answered = queue.then(() => answer(problem, asked));
     queue = answered.catch(() => undefined);
     return answered;
   };

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import {
   describeRegime,
+  doutKinds,
   lawIds,
   laws,
   regimeNames,
@@ -56,6 +57,10 @@ describe('docs/properties.md', () => {
   it.each(regimeNames)('says of regime %s what it is and provokes', (name) => {
     const { description, provokes } = describeRegime(name);
     expectIn('The regimes', `| ${name} | ${description} | ${provokes} |`);
+  });
+
+  it.each(Object.entries(doutKinds))('says of dO %s what it is', (name, kind) => {
+    expectIn('Gradients', `| \`${name}\` | ${kind.description} | ${kind.provokes} |`);
   });
 
   it.each(Object.entries(resolvePromises()))('gives the default of promise %s', (name, value) => {

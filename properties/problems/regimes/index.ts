@@ -11,8 +11,10 @@ export {
 export {
   describeRegime,
   drawRegime,
+  gradientRegimeNames,
   regimeNames,
   regimes,
+  servedRegimeNames,
   usualRegimeNames,
   type RegimeDescription,
   type RegimeName,

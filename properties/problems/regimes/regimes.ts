@@ -4,6 +4,7 @@ import { drawFactors, drawFeatures } from '../features/draw-features.js';
 import { drawForm } from '../features/stored-forms.js';
 import { decodeProblem, encodeProblem, type PlainProblem } from '../plain-problem.js';
 import { slopeRegimes, stepRegimes } from './climb-regimes.js';
+import { gradientRegimes } from './gradient-regimes.js';
 import { levelRegimes, magnitudeRegimes } from './magnitude-regimes.js';
 import { maximaRegimes } from './maxima-regimes.js';
 import { pageRegimes } from './page-regimes.js';
@@ -21,6 +22,7 @@ const table = {
   ...valueSumRegimes,
   ...servedRegimes,
   ...pageRegimes,
+  ...gradientRegimes,
 } satisfies Record<string, Regime>;
 
 /** The name of a regime. */
@@ -34,8 +36,25 @@ export const regimeNames = Object.keys(table) as RegimeName[];
 
 /** The regimes of problems without features, where nothing names others: seeds mean what they always did. */
 export const usualRegimeNames = regimeNames.filter(
-  (name) => !Object.hasOwn(servedRegimes, name) && !Object.hasOwn(pageRegimes, name),
+  (name) =>
+    !Object.hasOwn(servedRegimes, name) &&
+    !Object.hasOwn(pageRegimes, name) &&
+    !Object.hasOwn(gradientRegimes, name),
 );
+
+/** The regimes of problems with features, where nothing names others. */
+export const servedRegimeNames = regimeNames.filter(
+  (name) => !Object.hasOwn(gradientRegimes, name),
+);
+
+/** The regimes that the laws of gradients are tried in beside those of other laws, where nothing names others. */
+export const gradientRegimeNames: readonly RegimeName[] = [
+  'deeply-negative',
+  'half-filled-tiles',
+  'one-query',
+  'one-key',
+  ...(Object.keys(gradientRegimes) as (keyof typeof gradientRegimes)[]),
+];
 
 /** A regime in words. */
 export interface RegimeDescription {

@@ -17,6 +17,11 @@ export {
   type ByGradient,
   type GradientQuantityName,
 } from './gradient-quantities.js';
+export {
+  measureGradients,
+  type MeasuredGradient,
+  type MeasuredGradients,
+} from './measure-gradients.js';
 export type { GradientVerdict } from './gradient-verdict.js';
 export type { JudgedGradient } from './judge-gradient.js';
 export {

@@ -112,7 +112,9 @@ export async function executeKernel(
   problem: Problem,
   timeoutSeconds: number,
 ): Promise<LiveAnswer<JudgedOutputs>> {
-  const kernel = await startLiveKernel(command, timeoutSeconds, readExecuted);
+  const kernel = await startLiveKernel(command, timeoutSeconds, (file, posed) =>
+    readExecuted(file, posed),
+  );
   try {
     return await kernel.run(problem);
   } finally {

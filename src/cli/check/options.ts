@@ -39,6 +39,8 @@ export const promiseOptions = optionRows({
     undo: true,
   },
   needsLse: { description: 'gives an LSE, and fails without', undo: true },
+  gradients: { description: 'gives dQ, dK and dV where it is asked for them', undo: true },
+  deterministic: { description: 'gives the same bits of gradients again', undo: true },
   blockKeys: {
     argument: '<n>',
     description: 'keys that it works on at a time, at which problems are aimed',

@@ -56,6 +56,8 @@ const promisesSchema: object = objectOf({
   emptyRows: flag,
   specialValues: flag,
   lse: flag,
+  gradients: flag,
+  deterministic: flag,
   scales: listOf({ enum: [...scaleKinds] }),
   sizes: objectOf(
     Object.fromEntries(
@@ -182,6 +184,8 @@ function flaggedPromises(options: CheckCommandOptions): KernelPromises {
     emptyRows,
     specialValues,
     lse: options.needsLse,
+    gradients: options.gradients,
+    deterministic: options.deterministic,
     formats:
       options.formats === undefined
         ? undefined

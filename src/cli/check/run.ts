@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { sep } from 'node:path';
 import { findKernelVariant, type KernelModel, kernelModels } from '../../../kernels/index.js';
-import type { KernelOutputs } from '../../audit/index.js';
+import { gradientQuantities, type KernelOutputs } from '../../audit/index.js';
 import { quoted } from '../../io/index.js';
 import {
   checkProperties,
@@ -20,7 +20,7 @@ import {
   writtenOutputs,
 } from '../../live/index.js';
 import { renderCheckList } from '../../report/text/index.js';
-import { gatherOutput } from '../../problem/index.js';
+import { gatherOutput, quantities } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { kernelSettings } from '../options/settings.js';
@@ -57,15 +57,19 @@ function settingsOf(
 /** Reads what a live kernel wrote; of what it writes beside that stderr says once that nothing reads it. */
 function outputReader(): OutputReader<KernelOutputs> {
   let isSaid = false;
-  return (file, problem) => {
-    const unasked = unaskedTensors(file);
+  return (file, problem, { wants = [] }) => {
+    const wanted = gradientQuantities.filter(({ name }) => wants.includes(name));
+    const known = [...quantities, ...wanted];
+    const unasked = unaskedTensors(file, known);
     if (unasked.length > 0 && !isSaid)
       process.stderr.write(
         `warning: the kernel's process writes ${unasked.map(quoted).join(', ')}, which no law reads\n`,
       );
     isSaid ||= unasked.length > 0;
-    return writtenOutputs(file, async (quantity) =>
-      gatherOutput(problem, quantity, await file.read(quantity.name)),
+    return writtenOutputs(
+      file,
+      async (quantity) => gatherOutput(problem, quantity, await file.read(quantity.name)),
+      known,
     );
   };
 }
@@ -74,8 +78,8 @@ function outputReader(): OutputReader<KernelOutputs> {
 function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutputs> {
   return {
     ...live,
-    run: async (problem) => {
-      const answer = await live.run(problem);
+    run: async (problem, asked) => {
+      const answer = await live.run(problem, asked);
       return answer.ok
         ? answer
         : { ...answer, reason: answer.reason.replaceAll(`${live.folder}${sep}`, '') };

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import {
-  describeProblem,
+  describeCase,
+  isGradientRun,
+  type LawCase,
   type LawFailure,
   type LawId,
   type LawResult,
 } from '../../../properties/index.js';
-import type { Problem } from '../../problem/index.js';
 import { quoteShellCommand } from '../../report/layout/index.js';
 import type { SavedViolation } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
@@ -24,16 +25,19 @@ import { commandWords } from '../options/given-options.js';
 const mostElements = 64;
 
 /** A line for each tensor; null where one is too long to be read. */
-function valueLines(problem: Problem): string[] | null {
+function valueLines({ problem, dout }: LawCase): string[] | null {
   const { q, k, v } = problem;
-  if ([q, k, v].some(({ data }) => data.length > mostElements)) return null;
-  return describeProblem(problem).split('\n').slice(1);
+  const tensors = [q, k, v, ...(dout === undefined ? [] : [dout])];
+  if (tensors.some(({ data }) => data.length > mostElements)) return null;
+  return describeCase({ problem, dout }).split('\n').slice(1);
 }
 
 /** What the kernel made of the very problem, which laws run before anything derived from it. */
 function ownOutputs({ runs, lawCase }: LawFailure): SavedCase['outputs'] {
   const first = runs[0];
-  return first !== undefined && first.problem === lawCase.problem ? first.outputs : null;
+  if (first === undefined || first.problem !== lawCase.problem) return null;
+  const isOfDout = isGradientRun(first) && first.dout === lawCase.dout;
+  return { ...first.outputs, ...(isOfDout ? first.tensors : {}) };
 }
 
 /** Saves a case; a reason for which that fails goes to stderr, since what was found is worth more. */
@@ -68,7 +72,7 @@ export async function saveFailures(
       outputs: ownOutputs(failure),
     });
     saved.set(id, {
-      values: valueLines(failure.lawCase.problem),
+      values: valueLines(failure.lawCase),
       saved: done ? path : null,
       replay: done ? replayWords(options, path) : null,
     });

@@ -2,8 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openTensorFile, printable, quoted, readProblem, writeProblem } from '../../io/index.js';
 import {
-  describeProblem,
+  describeCase,
   type KernelPromises,
+  type Law,
   type LawCase,
   type LawId,
   lawIds,
@@ -11,8 +12,14 @@ import {
   resolvePromises,
   runCase,
 } from '../../../properties/index.js';
-import type { KernelOutputs } from '../../audit/index.js';
-import { poseOutput, quantities, type Problem, type Tensor } from '../../problem/index.js';
+import { gradientQuantities, outputGradient, type KernelOutputs } from '../../audit/index.js';
+import {
+  gatherOutput,
+  poseOutput,
+  quantities,
+  type Problem,
+  type Tensor,
+} from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import type { CheckCommandOptions } from './options.js';
 import type { KernelUnderTest } from '../../jobs/index.js';
@@ -38,7 +45,7 @@ function givenTensors(
 ): Readonly<Record<string, Tensor>> {
   const tensors: Readonly<Partial<Record<string, Tensor | null>>> = { ...outputs };
   return Object.fromEntries(
-    quantities.flatMap((quantity) => {
+    [...quantities, ...gradientQuantities].flatMap((quantity) => {
       const tensor = tensors[quantity.name];
       return tensor ? [[quantity.name, poseOutput(problem, quantity, tensor)]] : [];
     }),
@@ -60,8 +67,12 @@ export async function saveCase(path: string, saved: SavedCase): Promise<void> {
       `${printable(folder)}: cannot be created (${error.code ?? error.message}); choose another --save-dir`,
     );
   });
+  const { dout } = lawCase;
   await writeProblem(path, problem, {
-    tensors: givenTensors(problem, outputs),
+    tensors: {
+      ...(dout === undefined ? {} : { dout: poseOutput(problem, outputGradient, dout) }),
+      ...givenTensors(problem, outputs),
+    },
     metadata: {
       property,
       choice: String(lawCase.choice),
@@ -103,7 +114,14 @@ export async function readCase(path: string): Promise<ReplayedCase> {
         `${printable(path)}: metadata choice is ${quoted(form)}; property ${property} has forms 0 to ${choices - 1}`,
       );
     const problem = await readProblem(file, { keepsPosed: true });
-    return { lawCase: { problem, choice }, property };
+    const law: Law = laws[property];
+    if (law.ofGradients !== true) return { lawCase: { problem, choice }, property };
+    if (!file.entries.has('dout'))
+      throw new RequestError(
+        `${printable(path)}: property ${property} is of gradients, and the file holds no dout; give the gradient of the output`,
+      );
+    const dout = gatherOutput(problem, outputGradient, await file.read('dout'));
+    return { lawCase: { problem, dout, choice }, property };
   } finally {
     await file.close();
   }
@@ -132,7 +150,7 @@ export async function runReplay(
     ? `PASS: ${property} holds.`
     : `FAIL: ${property} is violated: ${result.statement}.`;
   const { statement, reason } = laws[property];
-  const more = ['', `Law: ${statement}. ${reason}`, '', describeProblem(lawCase.problem)];
+  const more = ['', `Law: ${statement}. ${reason}`, '', describeCase(lawCase)];
   process.stdout.write(`${[sentence, ...(quiet ? [] : more)].join('\n')}\n`);
   return holds;
 }

@@ -6,15 +6,14 @@ import {
   type KernelPromises,
   type ResolvedPromises,
 } from '../../../properties/index.js';
-import type { Problem } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { type KernelUnderTest, ordinaryProblem } from './kernel-under-test.js';
 
 /** The kernel, but that what it refuses is no failure of it: models say so by a RequestError. */
 function declining(kernel: AttentionKernel): AttentionKernel {
-  return async (problem: Problem) => {
+  return async (problem, conditions) => {
     try {
-      return await kernel(problem);
+      return await kernel(problem, conditions);
     } catch (error) {
       if (error instanceof RequestError) throw new UnsupportedProblem(error.message);
       throw error;

@@ -1,7 +1,9 @@
 import { findModelAmong, kernelModels, type KernelModel } from '../../../kernels/index.js';
 import {
+  gradientQuantities,
   judgedArithmetic,
   modelPremises,
+  outputGradient,
   type KernelArithmetic,
   type KernelOutputs,
 } from '../../audit/index.js';
@@ -12,7 +14,7 @@ import {
   type AttentionKernel,
   type ResolvedPromises,
 } from '../../../properties/index.js';
-import type { Problem } from '../../problem/index.js';
+import { poseOutput, quantities, type Problem } from '../../problem/index.js';
 import { describeReportedProblem, reportedProblem } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import {
@@ -35,9 +37,17 @@ const mends: Readonly<Partial<Record<LiveFailure['cause'], string>>> = {
   ended: ` before its first answer, ${mostStarts} times in a row`,
 };
 
+/** What is asked of a kernel that is to give gradients. */
+const allOutputs = [...quantities, ...gradientQuantities].map(({ name }) => name);
+
 function kernelOf(live: LiveKernel<KernelOutputs>): AttentionKernel {
-  return async (problem) => {
-    const answer = await live.run(problem);
+  return async (problem, { dout } = {}) => {
+    const answer = await live.run(
+      problem,
+      dout === undefined
+        ? {}
+        : { tensors: { dout: poseOutput(problem, outputGradient, dout) }, wants: allOutputs },
+    );
     if (answer.ok) return answer.outputs;
     const statement = `the kernel's process ${answer.reason}`;
     if (answer.cause === 'unsupported') throw new UnsupportedProblem(statement);

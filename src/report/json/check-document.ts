@@ -39,7 +39,9 @@ export type ReportedPromises = Pick<
   | 'rescaleThreshold'
   | 'groupSizes'
   | 'multiples'
->;
+> &
+  // Of kernels without gradients nothing is said of them.
+  Partial<Pick<ResolvedPromises, 'gradients' | 'deterministic'>>;
 
 /** How a property was violated, on the simplest problem that was found. */
 export interface ReportedViolation {

@@ -106,7 +106,7 @@ function reportedProperty(result: CheckedLaw, { laws }: CheckAssembly): Reported
 export function reportedPromises(promises: ReportedPromises): ReportedPromises {
   const { formats, causal, window, softcap, groupedHeads, emptyRows, scales } = promises;
   const { specialValues, lse, dims, sizes, blockKeys, rescaleThreshold } = promises;
-  const { groupSizes, multiples, features } = promises;
+  const { groupSizes, multiples, features, gradients, deterministic } = promises;
   return {
     formats,
     causal,
@@ -124,6 +124,7 @@ export function reportedPromises(promises: ReportedPromises): ReportedPromises {
     rescaleThreshold,
     groupSizes,
     multiples,
+    ...(gradients === true ? { gradients, deterministic } : {}),
   };
 }
 

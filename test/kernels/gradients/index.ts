@@ -1,3 +1,4 @@
+export { deltaOf } from './backward-steps.js';
 export {
   backwardKernel,
   correctBackwards,

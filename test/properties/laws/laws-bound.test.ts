@@ -13,8 +13,8 @@ import {
   type RegimeName,
 } from '../../../properties/index.js';
 import { exactAttention, runBounds } from '../../../properties/laws/within-bound.js';
-import { exactExp2, exactOfOctaves } from '../../../properties/laws/exact-exp2.js';
-import { exact, exactOfHotKeys } from '../../../properties/laws/exact.js';
+import { exactExp2, exactOfOctaves } from '../../../properties/laws/exact/exact-exp2.js';
+import { exact, exactOfHotKeys } from '../../../properties/laws/exact/exact.js';
 import { testBias, unbiased } from '../../../properties/laws/unbiased.js';
 import { arrangeProblem, indices } from '../../../properties/laws/transform-problem.js';
 import { randomValues } from '../../../properties/problems/values.js';

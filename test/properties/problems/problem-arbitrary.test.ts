@@ -20,7 +20,7 @@ import {
   type Problem,
   type Tensor,
 } from '../../../src/problem/index.js';
-import { usualRegimeNames } from '../../../properties/problems/index.js';
+import { servedRegimeNames, usualRegimeNames } from '../../../properties/problems/index.js';
 import { RequestError } from '../../../src/request-error.js';
 
 const seed = 42;
@@ -220,7 +220,7 @@ describe('constraints', () => {
 
   it('leave out the regimes that they have no room for', () => {
     expect(fittingRegimes()).toEqual(usualRegimeNames);
-    expect(fittingRegimes({ features: featureKinds })).toEqual(regimeNames);
+    expect(fittingRegimes({ features: featureKinds })).toEqual(servedRegimeNames);
     expect(regimeNames.slice(0, usualRegimeNames.length)).toEqual(usualRegimeNames);
     const fitting = fittingRegimes({ keys: { max: 150 }, scales: ['default'] });
     expect(fitting).toContain('sink');

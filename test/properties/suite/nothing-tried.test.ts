@@ -34,7 +34,7 @@ describe('a kernel that takes no problem', () => {
   inTurn('obeys nothing, and every law that was to be tried says why it was not', async () => {
     const { pass, laws } = await checkKernel(declining, promises, { runs: 3, seed: 1 });
     expect(pass).toBe(false);
-    expect(laws.map(({ id }) => id)).toEqual(lawIds);
+    expect(laws.map(({ id }) => id)).toEqual(lawIds.filter((id) => !id.startsWith('gradients-')));
     for (const law of laws) {
       expect(law).toMatchObject({ tried: 0, sizes: null, failure: null });
       expect(['skipped', 'untried']).toContain(law.status);

@@ -6,15 +6,15 @@ import {
   perVisibleKey,
   type ExactElements,
   type RowExponents,
-} from './exact-rows.js';
-import type { KernelRun, Law } from './law.js';
+} from '../exact-rows.js';
+import type { KernelRun, Law } from '../law.js';
 import {
   fillRows,
   type ProblemValuer,
   takesPositiveScales,
   valuedProblem,
-} from './promised-problem.js';
-import { worstCaseViolation } from './within-bound.js';
+} from '../promised-problem.js';
+import { worstCaseViolation } from '../within-bound.js';
 
 /** Scales below this would need raw scores beyond the range of fp16. */
 const smallestScale = 1 / 16;

@@ -1,5 +1,5 @@
-import type { NumberFormat } from '../../src/formats/index.js';
-import type { RandomValues } from '../problems/index.js';
+import type { NumberFormat } from '../../../src/formats/index.js';
+import type { RandomValues } from '../../problems/index.js';
 import {
   coldNats,
   exactElements,
@@ -8,11 +8,11 @@ import {
   perVisibleKey,
   type ExactElements,
   type RowExponents,
-} from './exact-rows.js';
-import type { KernelRun, Law } from './law.js';
-import { indices } from './transform-problem.js';
-import { fillRows, valuedProblem, type ProblemValuer } from './promised-problem.js';
-import { worstCaseViolation } from './within-bound.js';
+} from '../exact-rows.js';
+import type { KernelRun, Law } from '../law.js';
+import { indices } from '../transform-problem.js';
+import { fillRows, valuedProblem, type ProblemValuer } from '../promised-problem.js';
+import { worstCaseViolation } from '../within-bound.js';
 
 /** Weights are 2^-7 and up, so that they are exact in every format, divided by their sum too. */
 const lowest = -7;
