@@ -15,9 +15,14 @@ import {
 } from '../../problem/index.js';
 import { combinations } from '../bounds/index.js';
 import {
+  addToTable,
   createGradientBounds,
-  type GradientBound,
+  emptyTechniqueSums,
+  techniqueTable,
+  type GradientTechniqueBound,
   type GradientPremises,
+  type GradientTechniqueTable,
+  type GradientBound,
   type StoredForward,
 } from './bounds/index.js';
 import { byGradient, type ByGradient } from './gradient-quantities.js';
@@ -33,6 +38,8 @@ export interface MeasuredGradients {
   readonly shape: ProblemShape;
   readonly reference: AttentionReference;
   readonly gradients: ByGradient<MeasuredGradient>;
+  /** What each technique of the kernel may do to them. */
+  readonly techniques: ByGradient<GradientTechniqueTable>;
   /** [batch, heads, queries]: D = dO·O and Σ P|dP|. */
   readonly mean: Pick<Gradient, 'values' | 'magnitude'>;
 }
@@ -90,7 +97,7 @@ export function measureGradients(
   const place = (
     { exact, bound }: MeasuredGradient,
     part: Gradient,
-    ofPart: GradientBound,
+    ofPart: GradientTechniqueBound,
     at: number,
   ) => {
     for (const name of parts) exact[name].set(part[name], at);
@@ -100,10 +107,14 @@ export function measureGradients(
     wanted,
     progress: (done) => progress(shareOfForward + (1 - shareOfForward) * done),
   });
+  const sums = byGradient(emptyTechniqueSums);
   for (const group of ofGroups) {
     const { dq, dk, dv } = gradients;
     const bounds = boundsOf(group);
+    addToTable(sums.dk, bounds.dk!.techniques, qkDim);
+    addToTable(sums.dv, bounds.dv!.techniques, vDim);
     group.heads.forEach((head, index) => {
+      addToTable(sums.dq, bounds.heads[index].dq.techniques, qkDim);
       place(dq, head.dq!, bounds.heads[index].dq, head.head * queries * qkDim);
       mean.values.set(head.mean.values, head.head * queries);
       mean.magnitude.set(head.mean.magnitude, head.head * queries);
@@ -111,5 +122,6 @@ export function measureGradients(
     place(dk, group.dk!, bounds.dk!, group.kvHead * keys * qkDim);
     place(dv, group.dv!, bounds.dv!, group.kvHead * keys * vDim);
   }
-  return { shape, reference, gradients, mean };
+  const techniques = byGradient(({ name }) => techniqueTable(sums[name], name));
+  return { shape, reference, gradients, techniques, mean };
 }

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOracle, gradientOracle } from '../../../oracles/index.js';
+import { attentionOracle, gradientOracle, type Gradient } from '../../../oracles/index.js';
 import { randomValues, type RandomValues } from '../../../properties/problems/values.js';
 import {
   anyGradientPremises,
   createGradientBounds,
   eagerGradientPremises,
-  type GradientBound,
+  placeCount,
+  techniquesByPlace,
   type GradientPremises,
+  type GradientTechniqueBound,
 } from '../../../src/audit/gradients/bounds/index.js';
 import { decodeTensor, type FormatName } from '../../../src/formats/index.js';
 import type { Problem, Tensor } from '../../../src/problem/index.js';
@@ -59,9 +61,19 @@ class BoundUse {
   squares = 0;
   elements = 0;
   infinite = 0;
+  /** Largest error of a row, all columns together, over the share of the technique that alone has erred. */
+  shareUse = 0;
 
-  add(what: string, exact: Float64Array, output: Float64Array, bound: GradientBound): void {
-    exact.forEach((value, at) => {
+  /** @param places of the techniques that alone have erred; null for all */
+  add(
+    what: string,
+    { values, radius }: Gradient,
+    output: Float64Array,
+    bound: GradientTechniqueBound,
+    places: readonly number[] | null,
+  ): void {
+    this.#addShares(what, { values, radius }, output, bound, places);
+    values.forEach((value, at) => {
       const limit = bound.total[at];
       this.elements++;
       if (limit === Infinity) {
@@ -82,6 +94,70 @@ class BoundUse {
       if (deviation[at] > 0) this.squares += (error / deviation[at]) ** 2;
     });
   }
+
+  /** That techniques' shares come to the bounds, and what one alone does is within its own. */
+  #addShares(
+    what: string,
+    { values, radius }: Pick<Gradient, 'values' | 'radius'>,
+    output: Float64Array,
+    { techniques: { worst, variance }, total, deviation, shift }: GradientTechniqueBound,
+    places: readonly number[] | null,
+  ): void {
+    const rows = worst.length / placeCount;
+    const dim = values.length / rows;
+    for (let row = 0; row < rows; row++) {
+      const sumOf = (of: (at: number) => number) => {
+        let sum = 0;
+        for (let at = row * dim; at < (row + 1) * dim; at++) sum += of(at);
+        return sum;
+      };
+      const bounded = sumOf((at) => total[at]);
+      if (bounded === Infinity) continue;
+      const sharesOf = (of: Float64Array) =>
+        of.subarray(row * placeCount, (row + 1) * placeCount).reduce((sum, x) => sum + x, 0);
+      const radii = sumOf((at) => radius[at]);
+      const squares = sumOf((at) => deviation[at] ** 2);
+      if (!(Math.abs(sharesOf(worst) + radii - bounded) <= 2 ** -30 * bounded))
+        this.violations.push(
+          `${what} row ${row}: shares of ${sharesOf(worst)} are not ${bounded} less ${radii}`,
+        );
+      if (!(Math.abs(sharesOf(variance) - squares) <= 2 ** -30 * squares))
+        this.violations.push(
+          `${what} row ${row}: variances of ${sharesOf(variance)} are not ${squares}`,
+        );
+      if (places === null) continue;
+      const share = places.reduce((sum, place) => sum + worst[row * placeCount + place], 0);
+      const error = sumOf((at) => Math.abs(output[at] - values[at] - shift[at]));
+      // The simulation itself is in fp64.
+      const noise = radii + 2 ** -40 * bounded;
+      if (!(error <= share + noise))
+        this.violations.push(`${what} row ${row}: off by ${error}, its technique by ${share}`);
+      if (error > noise) this.shareUse = Math.max(this.shareUse, error / share);
+    }
+  }
+}
+
+/**
+ * The places of the techniques that the errors of a gradient count with where one rounding alone is made; null where several
+ * are, or none that the gradient knows. D that is made of weights has their errors: they count with it. Numbers that are rounded to
+ * the format of the arithmetic are no rounding of an operand: P's counts with what makes it, a head's share with the sum.
+ */
+function placesOf(
+  gradient: 'dq' | 'dk' | 'dv',
+  { makes, delta }: Simulation,
+  { p, partials }: GradientPremises,
+): readonly number[] | null {
+  const [made, ...others] = makes;
+  if (others.length > 0) return null;
+  const ofWeights: readonly Rounding[] = ['lse-input', 'p-recompute', 'dp-accumulate'];
+  const names = [
+    made === 'accumulate' ? `${gradient}-accumulate` : made,
+    ...(delta === 'weights' && ofWeights.includes(made) ? ['delta'] : []),
+    ...(made === 'p-round' && p === 'fp32' ? ['p-recompute'] : []),
+    ...(made === 'group-sum' && partials === 'fp32' ? [`${gradient}-accumulate`] : []),
+  ];
+  const places = names.map((name) => techniquesByPlace[gradient].findIndex((one) => one === name));
+  return places.every((place) => place < 0) ? null : places.filter((place) => place >= 0);
 }
 
 /** Judges a simulation by bounds with these premises. */
@@ -102,18 +178,22 @@ function judge(
     const of = (all: Float64Array, length: number, index: number) =>
       all.subarray(index * length, (index + 1) * length);
     group.heads.forEach(({ head, dq }, i) => {
-      const values = dq!.values;
       uses.dq.add(
         `head ${head}: dq`,
-        values,
-        of(found.dq, values.length, head),
+        dq!,
+        of(found.dq, dq!.values.length, head),
         bounds.heads[i].dq,
+        placesOf('dq', simulation, premises),
       );
     });
     const { kvHead, dk, dv } = group;
     if (dk === null || dv === null) continue;
-    uses.dk.add('dk', dk.values, of(found.dk, dk.values.length, kvHead), bounds.dk!);
-    uses.dv.add('dv', dv.values, of(found.dv, dv.values.length, kvHead), bounds.dv!);
+    const [ofKeys, ofValues] = [
+      placesOf('dk', simulation, premises),
+      placesOf('dv', simulation, premises),
+    ];
+    uses.dk.add('dk', dk, of(found.dk, dk.values.length, kvHead), bounds.dk!, ofKeys);
+    uses.dv.add('dv', dv, of(found.dv, dv.values.length, kvHead), bounds.dv!, ofValues);
   }
   return found;
 }
@@ -197,8 +277,10 @@ class Tally {
   elements = 0;
   infinite = 0;
   closest = Infinity;
+  shareUse = 0;
 
   add(use: BoundUse): void {
+    this.shareUse = Math.max(this.shareUse, use.shareUse);
     this.elements += use.elements;
     this.infinite += use.infinite;
     for (const margin of use.margins) this.closest = Math.min(this.closest, margin);
@@ -209,7 +291,7 @@ class Tally {
     const share = this.infinite / this.elements;
     if (process.env.GRADIENT_FIGURES !== undefined)
       process.stdout.write(
-        `${what}: ${this.elements} elements, ${share} without a bound, error within bound / ${this.closest}\n`,
+        `${what}: ${this.elements} elements, ${share} without a bound, error within bound / ${this.closest}, rows within ${this.shareUse} of a technique's share\n`,
       );
     expect(share).toBeLessThanOrEqual(most);
   }

@@ -8,33 +8,35 @@ import {
 import { countKeys, type Problem, type Tensor } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import { tileRows } from '../../bounds/index.js';
-import { finishElement, type InnerError } from './finish-gradient.js';
+import { createFinish, up } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
 import {
+  addShare,
+  scaleShares,
+  techniquePlaces,
+  type TechniqueShares,
+} from './gradient-techniques.js';
+import {
   emptyGradientBound,
-  type GradientBound,
+  type GradientTechniqueBound,
   type GroupBounds,
   type StoredForward,
 } from './group-bounds.js';
 import { createGroupSums, type GroupSums } from './group-sums.js';
 import {
   createPairReader,
-  forEachPair,
+  forEachTile,
+  type AlikeRows,
   loadQueries,
-  type KeyTile,
   type PairReader,
   type QueryRows,
 } from './head-tiles.js';
 import { pairArithmetic, type PairArithmetic } from './pair-arithmetic.js';
-import { emptyShares, sharePair, weighPair, type RowErrors, type Share } from './pair-errors.js';
-import {
-  addPairs,
-  createPairMemory,
-  emptyPairSums,
-  type PairMatrices,
-  type PairSums,
-} from './pair-sums.js';
-import { addToRow, createRowErrors, emptyRowSums, type RowErrorsOf } from './row-errors.js';
+import { addPairs, createPairMemory, emptyPairSums, type PairSums } from './pair-sums.js';
+import { createRowErrors, type RowErrorsOf } from './row-errors.js';
+import { addToRow, emptyRowSums } from './row-sums.js';
+import { createPairSharer, type SideOfTile } from './share-pairs.js';
+import { emptyWeighedPairs, weighPairs, type RowErrors, type WeighedPairs } from './weigh-pairs.js';
 
 /** What gradients are of, and what is known of the kernel that computed them. */
 export interface BoundedGradients {
@@ -52,28 +54,36 @@ interface BoundContext extends BoundedGradients {
   readonly reader: PairReader;
   readonly arithmetic: PairArithmetic;
   readonly rows: RowErrorsOf;
+  readonly weighed: WeighedPairs;
+  readonly finish: ReturnType<typeof createFinish>;
+  readonly sharePairs: ReturnType<typeof createPairSharer>;
 }
 
 /** The errors that the rows of a block share: the first of two walks over the keys. */
 function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradients): RowErrors[] {
-  const { arithmetic, reader, rows } = context;
+  const { arithmetic, reader, rows, weighed } = context;
   const { queries, vDim } = reader.shape;
   const begun = block.ranges.map((_, i) =>
     rows.begin(block.head * queries + block.first + i, {
-      queryNorm: block.queryNorms[i],
-      doutNorm: block.doutNorms[i],
-      mean: head.mean.values[block.first + i],
-      meanRadius: head.mean.radius[block.first + i],
+      value: head.mean.values[block.first + i],
+      radius: head.mean.radius[block.first + i],
     }),
   );
   const sums = begun.map(emptyRowSums);
-  if (rows.needsSums)
-    forEachPair(reader, block, {
-      pair: (i, _, pair) => {
-        weighPair(arithmetic, begun[i], pair);
-        addToRow(sums[i], pair);
-      },
+  if (rows.needsSums) {
+    const alike = reader.alikeKeys(block.kvHead);
+    const ofKey = { scores: 1, products: 1 };
+    forEachTile(reader, block, ({ firstKey, ranges }) => {
+      weighPairs(arithmetic, reader.known, weighed, begun, ranges);
+      for (let i = 0; i < begun.length; i++)
+        for (const { begin, end } of ranges[i])
+          for (let j = begin; j < end; j++) {
+            ofKey.scores = alike.scores[firstKey + j];
+            ofKey.products = alike.products[firstKey + j];
+            addToRow(sums[i], weighed, i * tileRows + j, begun[i].mean, ofKey);
+          }
     });
+  }
   const { values, stride } = reader.memory.dout;
   return begun.map((row, i) =>
     rows.finish(
@@ -85,101 +95,104 @@ function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradient
   );
 }
 
-/** Writes a share into the matrices of a gradient. */
-function writeShare(matrices: PairMatrices, at: number, share: Share, signed: number): void {
-  matrices.worst.view[at] = share.worst;
-  matrices.systematic.view[at] = share.systematic;
-  matrices.variance.view[at] = share.variance;
-  matrices.known.view[at] = share.known;
-  matrices.signed.view[at] = signed;
-}
-
-function clear(matrices: PairMatrices): void {
-  for (const { view } of Object.values(matrices)) view.fill(0);
-}
-
 /** Sums the errors of the pairs of a block: the second walk. */
 function sumPairs(
-  { arithmetic, reader }: BoundContext,
+  { arithmetic, reader, sharePairs, weighed }: BoundContext,
   block: QueryRows,
   rows: readonly RowErrors[],
-  queries: PairSums,
+  of: { readonly sums: PairSums; readonly shares: TechniqueShares },
   group: GroupSums | null,
 ): void {
-  const { memory } = reader;
+  const { memory, known } = reader;
   const { dq, dk, dv, derivatives, weights } = memory;
-  const shares = emptyShares();
-  forEachPair(reader, block, {
-    begin: () => {
-      for (const matrices of [dq, dk, dv]) clear(matrices);
-      derivatives.view.fill(0);
-      weights.view.fill(0);
-    },
-    pair: (i, j, pair) => {
-      weighPair(arithmetic, rows[i], pair);
-      sharePair(arithmetic, rows[i], pair, shares);
-      writeShare(dq, i * tileRows + j, shares.query, shares.sloped);
-      const at = j * tileRows + i;
-      writeShare(dk, at, shares.key, shares.shift);
-      writeShare(dv, at, shares.value, shares.weightShift);
-      derivatives.view[at] = shares.derivative;
-      weights.view[at] = shares.weight;
-    },
-    end: ({ firstKey, count }: KeyTile) => {
-      addPairs(memory, dq, memory.keys, queries, { first: 0, count: block.count });
-      group?.add(memory, { first: firstKey, count });
-    },
+  const side = (name: 'queries' | 'keys'): Omit<SideOfTile, 'alikeScores' | 'alikeProducts'> => {
+    const ofValues = name === 'queries' ? memory.dout : memory.values;
+    return {
+      sizes: memory[name].rowSizes,
+      squares: memory[name].rowSquares,
+      ofValues: { sizes: ofValues.rowSizes, squares: ofValues.rowSquares },
+    };
+  };
+  const from = ({ scores, products }: AlikeRows, first: number) => ({
+    alikeScores: scores.subarray(first, first + tileRows),
+    alikeProducts: products.subarray(first, first + tileRows),
+  });
+  const queries = {
+    ...side('queries'),
+    ...from(reader.alikeQueries(block.head), block.first),
+  };
+  const alikeKeys = reader.alikeKeys(block.kvHead);
+  const ofKeys = side('keys');
+  forEachTile(reader, block, ({ firstKey, count, ranges }) => {
+    for (const matrices of [dq, dk, dv])
+      for (const { view } of Object.values(matrices)) view.fill(0);
+    derivatives.view.fill(0);
+    weights.view.fill(0);
+    weighPairs(arithmetic, known, weighed, rows, ranges);
+    const keys = { ...ofKeys, ...from(alikeKeys, firstKey) };
+    sharePairs(
+      { known, weighed, rows, ranges, queries, keys },
+      { queries: of.shares, firstQuery: block.first, group: group?.shares ?? null, firstKey },
+    );
+    addPairs(memory, dq, memory.keys, of.sums, { first: 0, count: block.count });
+    group?.add(memory, { first: firstKey, count });
   });
 }
 
 /** Bounds the rows of dQ of a block, whose sums are those of its first row on. */
 function finishQueries(
-  { arithmetic, premises, reader }: BoundContext,
+  { arithmetic, finish, reader }: BoundContext,
   block: QueryRows,
   rows: readonly RowErrors[],
   sums: PairSums,
-  { exact, bound }: { readonly exact: Gradient; readonly bound: GradientBound },
+  { exact, bound }: { readonly exact: Gradient; readonly bound: GradientTechniqueBound },
 ): void {
-  const { elementwise, overKeys, underflow } = arithmetic;
   const { qkDim } = reader.shape;
   const scale = Math.abs(arithmetic.scale);
+  const { most } = reader.alikeKeys(block.kvHead);
   rows.forEach((row, i) => {
     const keys = countKeys(block.ranges[i]);
     // Exact zeros.
     if (keys === 0) return;
-    const floor = 3 * keys * underflow * Math.max(1, scale);
+    const inRow = block.first + i;
+    const floor = 3 * keys * arithmetic.underflow * Math.max(1, scale);
+    scaleShares(bound.techniques, inRow, scale, up);
     for (let c = 0; c < qkDim; c++) {
       const from = i * qkDim + c;
-      const at = (block.first + i) * qkDim + c;
+      const at = inRow * qkDim + c;
       const value = exact.values[at];
       const shift = row.weightShift * value - arithmetic.scale * row.meanShift * sums.signed[from];
       const size = Math.abs(value + shift);
-      const ofMean = Math.abs(sums.signed[from]);
-      const finishing = 3 * elementwise * size + floor;
-      const error: InnerError = {
+      // The keys cancel in what an error of D does, and in what one of the LSE does.
+      const ofMean = scale * Math.abs(sums.signed[from]);
+      finish(bound, { row: inRow, at, of: at }, exact, {
         shift,
-        worst:
-          scale * (sums.worst[from] + row.worstMean * (1 + row.weight) * ofMean) +
-          row.weight * size +
-          finishing,
+        pairs: { worst: scale * sums.worst[from], variance: scale ** 2 * sums.variance[from] },
+        known: scale * sums.known[from],
+        knownOf: techniquePlaces.dsRound,
+        magnitude: scale * sums.magnitude[from],
+        alike: most,
+        sum: arithmetic.overKeys,
+        lseInput: { worst: row.weight * size, variance: 0 },
+        delta: {
+          worst: row.worstMean * (1 + row.weight) * ofMean,
+          variance: row.meanVariance * ofMean ** 2,
+        },
+        growth: 1,
         systematic:
-          scale * (sums.systematic[from] + row.typicalMean * ofMean) +
-          (row.typicalWeight + overKeys) * size +
-          finishing,
-        variance:
-          scale ** 2 *
-            (sums.variance[from] + sums.known[from] ** 2 + row.meanVariance * ofMean ** 2) +
-          keys * (premises.accumulation * exact.magnitude[at]) ** 2,
-      };
-      finishElement(bound, at, exact, at, { format: premises.output, error });
+          scale * sums.systematic[from] + row.typicalMean * ofMean + row.typicalWeight * size,
+        floor,
+      });
     }
   });
 }
 
 /** Nothing is known of some rows of a gradient. */
-function giveUp(bound: GradientBound, dim: number, row: number): void {
+function giveUp(bound: GradientTechniqueBound, dim: number, row: number): void {
   for (const name of ['total', 'systematic', 'deviation'] as const)
     bound[name].fill(Infinity, row * dim, (row + 1) * dim);
+  const { outputRound } = techniquePlaces;
+  addShare(bound.techniques, row, outputRound, Infinity, Infinity);
 }
 
 /** Bounds dQ of a head, and adds what its pairs do to dK and dV. */
@@ -187,19 +200,19 @@ function boundHead(
   context: BoundContext,
   head: HeadGradients,
   group: GroupSums | null,
-): GradientBound {
+): GradientTechniqueBound {
   const { reader } = context;
   const { queries, qkDim } = reader.shape;
   const exact = head.dq;
   if (exact === null)
     throw new RequestError('bounds of gradients need dQ of the oracle; ask it for dq');
-  const bound = emptyGradientBound(queries * qkDim);
+  const bound = emptyGradientBound(queries, qkDim);
   const isSpecial = (row: number) => levels[head.level[row]] === 'special';
   for (let first = 0; first < queries; first += tileRows) {
     const block = loadQueries(reader, head.head, first, isSpecial);
     const rows = rowsOfBlock(context, block, head);
     const sums = emptyPairSums(tileRows * qkDim);
-    sumPairs(context, block, rows, sums, group);
+    sumPairs(context, block, rows, { sums, shares: bound.techniques }, group);
     finishQueries(context, block, rows, sums, { exact, bound });
     for (let row = first; row < first + block.count; row++)
       if (isSpecial(row)) {
@@ -207,7 +220,7 @@ function boundHead(
         group?.leaveOut(reader.mask.ranges(head.head, row));
       }
   }
-  group?.finishHead();
+  group?.finishHead(reader.alikeQueries(head.head).most);
   return bound;
 }
 
@@ -230,6 +243,9 @@ export function createGradientBounds(
     reader: createPairReader(problem, dout, shape, memory),
     arithmetic,
     rows: createRowErrors(gradients, arithmetic),
+    weighed: emptyWeighedPairs(),
+    sharePairs: createPairSharer(arithmetic, memory),
+    finish: createFinish(arithmetic, premises.output),
   };
   return (group) => {
     const { kvHead, dk, dv, keys } = group;

@@ -1,5 +1,6 @@
 import type { Tensor } from '../../../problem/index.js';
 import type { CombinedBounds } from '../../bounds/index.js';
+import { emptyTechniqueShares, type TechniqueShares } from './gradient-techniques.js';
 
 /**
  * Bounds of the elements of a gradient. All of them are of output − (exact + shift), the radius of the oracle included:
@@ -15,12 +16,18 @@ export interface GradientBound extends CombinedBounds {
   readonly shift: Float64Array;
 }
 
+/** Bounds of the elements of a gradient, technique by technique. */
+export interface GradientTechniqueBound extends GradientBound {
+  /** What each technique does to the rows. */
+  readonly techniques: TechniqueShares;
+}
+
 /** The bounds of one query head. */
 export interface HeadBounds {
   /** Counted over [batch, heads]. */
   readonly head: number;
   /** [queries, qkDim] */
-  readonly dq: GradientBound;
+  readonly dq: GradientTechniqueBound;
 }
 
 /** The bounds of one head of K and V and of the query heads that share it. */
@@ -29,8 +36,8 @@ export interface GroupBounds {
   readonly kvHead: number;
   readonly heads: readonly HeadBounds[];
   /** [keys of the group of the oracle, qkDim] and [.., vDim]; null where the oracle has none. */
-  readonly dk: GradientBound | null;
-  readonly dv: GradientBound | null;
+  readonly dk: GradientTechniqueBound | null;
+  readonly dv: GradientTechniqueBound | null;
 }
 
 /** What the kernel's own forward pass stored, as the backward pass read it; null where that is not known. */
@@ -41,14 +48,15 @@ export interface StoredForward {
   readonly lse: Tensor | null;
 }
 
-/** Arrays for so many elements, all 0. */
-export function emptyGradientBound(length: number): GradientBound {
-  const numbers = () => new Float64Array(length);
+/** Arrays for so many rows of so many elements, all 0. */
+export function emptyGradientBound(rows: number, dim: number): GradientTechniqueBound {
+  const numbers = () => new Float64Array(rows * dim);
   return {
     total: numbers(),
     systematic: numbers(),
     known: numbers(),
     deviation: numbers(),
     shift: numbers(),
+    techniques: emptyTechniqueShares(rows),
   };
 }

@@ -1,9 +1,16 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { formats, unitRoundoff } from '../../../formats/index.js';
 import type { KeyRange, ProblemShape } from '../../../problem/index.js';
-import { finishElement } from './finish-gradient.js';
+import { createFinish, up } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
-import { emptyGradientBound, type GradientBound } from './group-bounds.js';
+import {
+  emptyTechniqueShares,
+  placeCount,
+  scaleShares,
+  techniquePlaces,
+  type TechniqueShares,
+} from './gradient-techniques.js';
+import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.js';
 import { halfUlp, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
 import {
   addPairs,
@@ -16,6 +23,8 @@ import {
 
 /** The sums of dK and dV of a group, over the queries of all its heads. */
 export interface GroupSums {
+  /** What techniques do to rows of keys, as far as it is of single pairs, without the scale. */
+  readonly shares: { readonly dk: TechniqueShares; readonly dv: TechniqueShares };
   /** Adds a tile's pairs to rows of keys. */
   readonly add: (
     memory: PairMemory,
@@ -23,12 +32,15 @@ export interface GroupSums {
   ) => void;
   /** Nothing is known of these keys. */
   readonly leaveOut: (ranges: readonly KeyRange[]) => void;
-  /** `group-sum`: what a query head's share loses where it is stored before those of a group are added. */
-  readonly finishHead: () => void;
+  /**
+   * `group-sum`: what a query head's share loses where it is stored before those of a group are added.
+   * @param alike how many queries of the head are equal at most
+   */
+  readonly finishHead: (alike: number) => void;
   readonly finish: (
     keys: Int32Array,
     exact: { readonly dk: Gradient; readonly dv: Gradient },
-  ) => { readonly dk: GradientBound; readonly dv: GradientBound };
+  ) => { readonly dk: GradientTechniqueBound; readonly dv: GradientTechniqueBound };
 }
 
 /** One of dK and dV while it is summed. */
@@ -37,6 +49,9 @@ interface KeyGradient {
   /** What the sums are multiplied by. */
   readonly scale: number;
   readonly sums: PairSums;
+  readonly shares: TechniqueShares;
+  /** Whose roundings are known. */
+  readonly knownOf: number;
   /** Of one query head: the sum itself; and what storing heads' sums loses: null where they are not stored short. */
   readonly stored: {
     readonly head: Float64Array;
@@ -55,72 +70,84 @@ export function createGroupSums(
   arithmetic: PairArithmetic,
 ): GroupSums {
   const { elementwise, overQueries, underflow } = arithmetic;
+  const finish = createFinish(arithmetic, premises.output);
   const partials = formats[premises.partials];
   const short = shortFormat(partials);
   const isStored = groupSize > 1 && unitRoundoff(partials) > elementwise;
   const gradient = (
     dim: number,
     scale: number,
-    of: Pick<KeyGradient, 'matricesOf' | 'valuesOf' | 'factorOf'>,
+    of: Pick<KeyGradient, 'knownOf' | 'matricesOf' | 'valuesOf' | 'factorOf'>,
   ): KeyGradient => {
     const numbers = () => new Float64Array(keys * dim);
     return {
       dim,
       scale,
       sums: emptyPairSums(keys * dim),
+      shares: emptyTechniqueShares(keys),
       stored: isStored ? { head: numbers(), worst: numbers(), variance: numbers() } : null,
       ...of,
     };
   };
   const ofKeys = gradient(qkDim, arithmetic.scale, {
+    knownOf: techniquePlaces.dsRound,
     matricesOf: ({ dk }) => dk,
     valuesOf: ({ derivatives }) => derivatives,
     factorOf: (memory) => memory.queries,
   });
   const ofValues = gradient(vDim, 1, {
+    knownOf: techniquePlaces.pRound,
     matricesOf: ({ dv }) => dv,
     valuesOf: ({ weights }) => weights,
     factorOf: (memory) => memory.dout,
   });
   const isUnknown = new Uint8Array(keys);
+  let mostAlike = 1;
 
   function finishKeys(
-    { dim, scale, sums, stored }: KeyGradient,
+    { dim, scale, sums, shares, knownOf, stored }: KeyGradient,
     chosen: Int32Array,
     exact: Gradient,
-  ): GradientBound {
-    const bound = emptyGradientBound(chosen.length * dim);
+  ): GradientTechniqueBound {
+    const bound = emptyGradientBound(chosen.length, dim);
     const factor = Math.abs(scale);
     const terms = queries * groupSize;
-    chosen.forEach((key, place) => {
+    const growth = stored === null ? 1 : 1 + unitRoundoff(partials);
+    chosen.forEach((key, row) => {
+      for (const name of ['worst', 'variance'] as const)
+        bound.techniques[name].set(
+          shares[name].subarray(key * placeCount, (key + 1) * placeCount),
+          row * placeCount,
+        );
+      scaleShares(bound.techniques, row, factor, growth * up);
       for (let c = 0; c < dim; c++) {
         const from = key * dim + c;
-        const at = place * dim + c;
-        const shift = scale * sums.signed[from];
-        const size = Math.abs(exact.values[at] + shift);
-        // A key that no query sees has exact zeros.
-        const floor = sums.worst[from] > 0 ? 3 * terms * underflow * Math.max(1, factor) : 0;
-        const finishing = 3 * elementwise * size + floor;
-        const ofHeads = stored?.worst[from] ?? 0;
-        const error = {
-          shift,
-          worst:
-            isUnknown[key] === 1
-              ? Infinity
-              : (factor * sums.worst[from] + ofHeads) * (1 + unitRoundoff(partials)) + finishing,
-          systematic: factor * sums.systematic[from] + overQueries * size + finishing,
-          variance:
-            factor ** 2 * (sums.variance[from] + sums.known[from] ** 2) +
-            (stored?.variance[from] ?? 0) +
-            terms * (premises.accumulation * exact.magnitude[at]) ** 2,
-        };
-        finishElement(bound, at, exact, at, { format: premises.output, error });
+        const at = row * dim + c;
+        const worst = isUnknown[key] === 1 ? Infinity : factor * sums.worst[from];
+        finish(bound, { row, at, of: at }, exact, {
+          shift: scale * sums.signed[from],
+          pairs: { worst, variance: factor ** 2 * sums.variance[from] },
+          known: factor * sums.known[from],
+          knownOf,
+          magnitude: factor * sums.magnitude[from],
+          alike: mostAlike,
+          sum: overQueries,
+          groupSum: {
+            worst: stored?.worst[from] ?? 0,
+            variance: stored?.variance[from] ?? 0,
+          },
+          growth,
+          systematic: factor * sums.systematic[from],
+          // A key that no query sees has exact zeros.
+          floor: sums.worst[from] > 0 ? 3 * terms * underflow * Math.max(1, factor) : 0,
+        });
       }
     });
     return bound;
   }
 
   return {
+    shares: { dk: ofKeys.shares, dv: ofValues.shares },
     add: (memory, rows) => {
       for (const of of [ofKeys, ofValues]) {
         const factor = of.factorOf(memory);
@@ -132,12 +159,14 @@ export function createGroupSums(
     leaveOut: (ranges) => {
       for (const { begin, end } of ranges) isUnknown.fill(1, begin, end);
     },
-    finishHead: () => {
+    finishHead: (alike) => {
+      mostAlike = Math.max(mostAlike, alike);
       for (const { scale, sums, stored } of [ofKeys, ofValues])
         stored?.head.forEach((sum, at) => {
           const size = Math.abs(scale * sum);
           // The errors of all heads so far are no less than this one's.
-          const reach = size + Math.abs(scale) * sums.worst[at];
+          const reach =
+            size + Math.abs(scale) * (sums.worst[at] + overQueries.worst * sums.magnitude[at]);
           if (!(reach < short.maxFinite)) stored.worst[at] = Infinity;
           const half = halfUlp(short, Math.min(size, short.maxFinite));
           stored.worst[at] += Math.max(unitRoundoff(partials) * size, short.least);

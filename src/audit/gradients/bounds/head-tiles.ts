@@ -12,8 +12,30 @@ import {
   type Tensor,
 } from '../../../problem/index.js';
 import { createAddends, tileRows, type Addends } from '../../bounds/index.js';
-import { emptyPair, type Pair } from './pair-errors.js';
+import { countAlike } from './alike-rows.js';
 import { loadFactor, type FactorRows, type PairMemory } from './pair-sums.js';
+import type { KnownPairs } from './weigh-pairs.js';
+
+/** How many rows of a head have the same q or k, and how many the same dO or v. */
+export interface AlikeRows {
+  readonly scores: Float64Array;
+  readonly products: Float64Array;
+  /** How many rows at most have the same of both. */
+  readonly most: number;
+}
+
+/** Counts the rows of a head of two tensors that are equal. */
+function alikeRows(
+  ofScores: Tensor,
+  ofProducts: Tensor,
+  head: number,
+  { rows, qkDim, vDim }: { readonly rows: number; readonly qkDim: number; readonly vDim: number },
+): AlikeRows {
+  const scores = countAlike(ofScores, head, rows, qkDim);
+  const products = countAlike(ofProducts, head, rows, vDim);
+  const most = scores.reduce((all, count, i) => Math.max(all, Math.min(count, products[i])), 1);
+  return { scores, products, most };
+}
 
 /** What tells of each pair of a problem what its error follows from. */
 export interface PairReader {
@@ -24,7 +46,20 @@ export interface PairReader {
   readonly mask: Mask;
   readonly addends: Addends | null;
   readonly kept: KeptWeights | null;
-  readonly keptFactor: number;
+  /** What is known of the pairs of the tile that is read. */
+  readonly known: KnownPairs;
+  /** Of a head of queries, and of one of keys. */
+  readonly alikeQueries: (head: number) => AlikeRows;
+  readonly alikeKeys: (kvHead: number) => AlikeRows;
+}
+
+/** Keeps what was made last. */
+function lastOf<T>(make: (head: number) => T): (head: number) => T {
+  let kept: { readonly head: number; readonly made: T } | null = null;
+  return (head) => {
+    if (kept?.head !== head) kept = { head, made: make(head) };
+    return kept.made;
+  };
 }
 
 export function createPairReader(
@@ -33,16 +68,33 @@ export function createPairReader(
   shape: ProblemShape,
   memory: PairMemory,
 ): PairReader {
+  const { queries, keys, qkDim, vDim } = shape;
+  const addends = createAddends(problem, shape);
   const kept = keptWeights(problem, shape);
+  const numbers = () => new Float64Array(tileRows * tileRows);
   return {
     problem,
     dout,
     shape,
     memory,
     mask: problemMask(problem, shape),
-    addends: createAddends(problem, shape),
+    addends,
     kept,
-    keptFactor: 1 / (kept?.share ?? 1),
+    known: {
+      dot: memory.scores.view,
+      dotSize: memory.scoreSizes.view,
+      product: memory.products.view,
+      productSize: memory.productSizes.view,
+      addend: addends === null ? null : numbers(),
+      addendSize: addends === null ? null : numbers(),
+      factor: kept === null ? null : numbers(),
+    },
+    alikeQueries: lastOf((head) =>
+      alikeRows(problem.q, dout, head, { rows: queries, qkDim, vDim }),
+    ),
+    alikeKeys: lastOf((kvHead) =>
+      alikeRows(problem.k, problem.v, kvHead, { rows: keys, qkDim, vDim }),
+    ),
   };
 }
 
@@ -55,21 +107,12 @@ export interface QueryRows {
   readonly count: number;
   /** Of each row: the keys that it sees; none for rows that are left out. */
   readonly ranges: readonly (readonly KeyRange[])[];
-  /** Of each row: ‖q‖ and ‖dO‖, rounded up. */
-  readonly queryNorms: Float64Array;
-  readonly doutNorms: Float64Array;
 }
 
-/** Rounds up what norms in fp64 may be off. */
-const up = 1 + 2 ** -40;
-
-/** Loads rows of a tensor into a factor's. @returns the norms of the rows, rounded up */
-function loadRows(factor: FactorRows, tensor: Tensor, row: number, count: number): Float64Array {
-  const { dim, stride, values } = factor;
+/** Loads rows of a tensor into a factor's. */
+function loadRows(factor: FactorRows, tensor: Tensor, row: number, count: number): void {
+  const { dim } = factor;
   loadFactor(factor, decodeTensor(tensor, row * dim, (row + count) * dim));
-  return Float64Array.from({ length: tileRows }, (_, i) =>
-    i < count ? Math.hypot(...values.view.subarray(i * stride, i * stride + dim)) * up : 0,
-  );
 }
 
 /** Loads a block of rows. @param isLeftOut whether nothing is to be known of a row */
@@ -83,6 +126,8 @@ export function loadQueries(
   const { queries, heads, kvHeads, groupSize } = shape;
   const count = Math.min(tileRows, queries - first);
   const row = head * queries + first;
+  loadRows(memory.queries, problem.q, row, count);
+  loadRows(memory.dout, dout, row, count);
   return {
     head,
     kvHead: Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize),
@@ -91,8 +136,6 @@ export function loadQueries(
     ranges: Array.from({ length: count }, (_, i) =>
       isLeftOut(first + i) ? [] : mask.ranges(head, first + i),
     ),
-    queryNorms: loadRows(memory.queries, problem.q, row, count),
-    doutNorms: loadRows(memory.dout, dout, row, count),
   };
 }
 
@@ -100,63 +143,56 @@ export function loadQueries(
 export interface KeyTile {
   readonly firstKey: number;
   readonly count: number;
+  /** Of each row: the keys that it sees, within the tile. */
+  readonly ranges: readonly (readonly KeyRange[])[];
 }
 
-/** What is done with the pairs of a block. */
-export interface PairVisitor {
-  /** `i` and `j` count within the tile. */
-  readonly pair: (i: number, j: number, pair: Pair) => void;
-  readonly begin?: () => void;
-  readonly end?: (tile: KeyTile) => void;
+/** Writes what is added to the scores of a tile, and what dropout does to it. */
+function readFeatures(
+  reader: PairReader,
+  { head, first, count }: QueryRows,
+  firstKey: number,
+): void {
+  const { addends, kept, known } = reader;
+  if (addends === null && kept === null) return;
+  const isKept = new Uint8Array(tileRows).fill(1);
+  for (let i = 0; i < count; i++) {
+    const row = (of: Float64Array) => of.subarray(i * tileRows, (i + 1) * tileRows);
+    if (known.addend !== null) addends?.addend(head, first + i, firstKey, row(known.addend));
+    if (known.addendSize !== null) addends?.size(head, first + i, firstKey, row(known.addendSize));
+    if (kept === null || known.factor === null) continue;
+    kept.fill(head, first + i, firstKey, isKept);
+    for (let j = 0; j < tileRows; j++) known.factor[i * tileRows + j] = isKept[j] / kept.share;
+  }
 }
 
-const emptyRoom = new Float64Array(0);
+const none: readonly KeyRange[] = [];
 
 /** Walks over the pairs of a block that see one another, tile by tile. */
-export function forEachPair(
+export function forEachTile(
   reader: PairReader,
   block: QueryRows,
-  { pair: visit, begin, end }: PairVisitor,
+  visit: (tile: KeyTile) => void,
 ): void {
-  const { problem, shape, memory, addends, kept, keptFactor } = reader;
-  const { head, kvHead, first, ranges, count } = block;
-  const pair = emptyPair();
+  const { problem, shape, memory } = reader;
+  const { kvHead, ranges } = block;
   const [low, high] = [new Int32Array(tileRows), new Int32Array(tileRows)];
-  const added = addends === null ? emptyRoom : new Float64Array(tileRows);
-  const sizes = addends === null ? emptyRoom : new Float64Array(tileRows);
-  const isKept = new Uint8Array(tileRows).fill(1);
   const span = spanOfRows(ranges);
   const start = Math.floor(span.begin / tileRows) * tileRows;
   for (let firstKey = start; firstKey < span.end; firstKey += tileRows) {
-    const keys = Math.min(tileRows, shape.keys - firstKey);
+    const count = Math.min(tileRows, shape.keys - firstKey);
     const places = { begin: firstKey, end: firstKey + tileRows };
     const { isSeen, interrupted } = maskTile(ranges, places, low, high);
     if (!isSeen) continue;
     const row = kvHead * shape.keys + firstKey;
-    const keyNorms = loadRows(memory.keys, problem.k, row, keys);
-    const valueNorms = loadRows(memory.values, problem.v, row, keys);
+    loadRows(memory.keys, problem.k, row, count);
+    loadRows(memory.values, problem.v, row, count);
     memory.multiplyRows();
-    begin?.();
+    readFeatures(reader, block, firstKey);
     const gapped = new Map(interrupted.map((view) => [view.row, view.ranges]));
-    for (let i = 0; i < count; i++) {
-      const seen = gapped.get(i) ?? [{ begin: low[i], end: high[i] }];
-      if (low[i] >= high[i]) continue;
-      addends?.addend(head, first + i, firstKey, added);
-      addends?.size(head, first + i, firstKey, sizes);
-      kept?.fill(head, first + i, firstKey, isKept);
-      for (const range of seen)
-        for (let j = range.begin; j < range.end; j++) {
-          const at = i * tileRows + j;
-          pair.dot = memory.scores.view[at];
-          pair.product = memory.products.view[at];
-          pair.keyNorm = keyNorms[j];
-          pair.valueNorm = valueNorms[j];
-          pair.addend = addends === null ? 0 : added[j];
-          pair.addendSize = addends === null ? 0 : sizes[j];
-          pair.factor = kept === null ? 1 : isKept[j] * keptFactor;
-          visit(i, j, pair);
-        }
-    }
-    end?.({ firstKey, count: keys });
+    const seen = ranges.map((_, i) =>
+      low[i] >= high[i] ? none : (gapped.get(i) ?? [{ begin: low[i], end: high[i] }]),
+    );
+    visit({ firstKey, count, ranges: seen });
   }
 }

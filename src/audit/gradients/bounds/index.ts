@@ -1,13 +1,28 @@
 export { createGradientBounds, type BoundedGradients } from './gradient-bounds.js';
 export {
+  gradientTechniques,
+  placeCount,
+  techniquesByPlace,
+  type GradientTechnique,
+  type TechniqueShares,
+} from './gradient-techniques.js';
+export {
   anyGradientPremises,
   eagerGradientPremises,
   type DeltaSource,
   type GradientPremises,
 } from './gradient-premises.js';
-export {
-  type GradientBound,
-  type GroupBounds,
-  type HeadBounds,
-  type StoredForward,
+export type {
+  GradientTechniqueBound,
+  GroupBounds,
+  HeadBounds,
+  GradientBound,
+  StoredForward,
 } from './group-bounds.js';
+export {
+  addToTable,
+  emptyTechniqueSums,
+  techniqueTable,
+  type GradientTechniqueTable,
+  type TechniqueLine,
+} from './technique-table.js';

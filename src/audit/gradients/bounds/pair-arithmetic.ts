@@ -35,37 +35,57 @@ export interface OperandRounding {
   readonly times: number;
 }
 
+/**
+ * How far a sum of products may be off: at worst relative to Σ|products|; `toZero` relative to the sum itself, what adders that
+ * cut off may take away from all sums alike; `walk` the deviation relative to the largest that a partial sum may be, which is
+ * (Σ|products| + |sum|) / 2.
+ */
+export interface SumErrors {
+  readonly worst: number;
+  readonly toZero: number;
+  readonly walk: number;
+}
+
 /** What the errors of single pairs of a query and a key are made of: section 6 of docs/bounds-backward.md. */
 export interface PairArithmetic {
   readonly scale: number;
   readonly softcap: number | null;
-  /** 1 / (1 − the probability of dropout); and the relative error of that factor in a product. */
-  readonly keptFactor: number;
+  /** The relative error of dropout's factor in a product. */
   readonly dropout: number;
-  /** Of dot products over qkDim and vDim, relative to the norms' product: at worst, and as a random walk. */
-  readonly scores: number;
-  readonly typicalScores: number;
-  readonly products: number;
-  readonly typicalProducts: number;
-  /** What scores and dP lose where they are written. */
-  readonly scoreRounding: number;
+  /** Of dot products over qkDim and vDim, and of sums over keys and over the queries of a group. */
+  readonly scores: SumErrors;
+  readonly products: SumErrors;
+  readonly overKeys: SumErrors;
+  readonly overQueries: SumErrors;
+  /** What operations on a score lose, relative to it: at worst, and the variance of it. */
+  readonly operations: number;
+  readonly operationVariance: number;
+  /** What P and dP lose where they are written. */
   readonly productRounding: number;
   readonly weightRounding: number;
   /** Scores (raw, scaled or with what is added) and dP from here on are beyond the range of what they are written in. */
   readonly largestScore: number;
   readonly largestProduct: number;
   readonly elementwise: number;
+  /** The variance of an elementwise operation's relative error. */
+  readonly elementwiseVariance: number;
   readonly exponential: number;
+  /** The softcap's tanh: at worst with the operations about it, what does not average out, the variance of the rest. */
   readonly tanh: number;
+  readonly typicalTanh: number;
+  readonly tanhVariance: number;
   readonly underflow: number;
-  /** Relative error of sums over keys and over the queries of a group, at worst. */
-  readonly overKeys: number;
-  readonly overQueries: number;
   readonly p: OperandRounding;
   /** Of P before dS is made of it. */
   readonly weights: OperandRounding;
   readonly ds: OperandRounding;
 }
+
+/**
+ * The variance of a rounding's relative error over u², where nothing but its format is known: a third of the mean of 1/x² over x
+ * of a binade whose logarithms are uniform, which is 3 / (8 ln 2).
+ */
+export const meanRounding = 1 / (8 * Math.LN2);
 
 /** The rounding to a format, if it is coarser than what the arithmetic does anyway. */
 function operandRounding(
@@ -87,10 +107,20 @@ function operandRounding(
   };
 }
 
-/** The relative error of a product of n factors 1 + a. */
-function grown(n: number, a: number): number {
-  return Math.expm1(n * a * (1 + 2 ** -10));
+/** The errors of sums of n products. */
+function sumErrors(n: number, accumulation: number): SumErrors {
+  return {
+    worst: Math.expm1(n * accumulation * (1 + 2 ** -10)),
+    toZero: (n * accumulation) / 4,
+    walk: Math.sqrt(n) * accumulation,
+  };
 }
+
+/**
+ * The largest relative error of `tanh.approx.f32` on sm_90, of all arguments, is 1.1e-5; what the PTX ISA promises of it, and
+ * premises admit, is 2^-11. What is beyond the first counts as uniform.
+ */
+const hardwareTanh = 2 ** -16.4;
 
 /** The errors of pairs by premises. */
 export function pairArithmetic(
@@ -99,7 +129,7 @@ export function pairArithmetic(
   premises: GradientPremises,
 ): PairArithmetic {
   const { qkDim, vDim, keys, queries, groupSize } = shape;
-  const { accumulation, elementwise, scaleBeforeRounding } = premises;
+  const { accumulation, elementwise, scaleBeforeRounding, tanh } = premises;
   const { scale, softcap } = scoreLaw(problem, shape);
   const probability = problem.dropout?.probability ?? 0;
   const share = 1 - probability;
@@ -107,29 +137,33 @@ export function pairArithmetic(
     const roundoff = unitRoundoff(formats[name]);
     return roundoff > elementwise ? roundoff : 0;
   };
+  const ofScores = written(premises.scores);
+  const operations = 4 * elementwise + 3 * ofScores;
+  const typicalTanh = Math.min(tanh, hardwareTanh) + elementwise;
   // P may be rounded with dropout's factor, dS before it.
   const factors = problem.dropout === undefined ? [] : [share];
   const multiplied = factors.map((x) => 1 / x);
   return {
     scale,
     softcap,
-    keptFactor: 1 / share,
     dropout: problem.dropout === undefined ? 0 : elementwise * (3 + probability / share / 2),
-    scores: grown(qkDim, accumulation),
-    typicalScores: Math.sqrt(qkDim) * accumulation,
-    products: grown(vDim + 1, accumulation),
-    typicalProducts: Math.sqrt(vDim + 1) * accumulation,
-    scoreRounding: 3 * written(premises.scores),
+    scores: sumErrors(qkDim, accumulation),
+    products: sumErrors(vDim + 1, accumulation),
+    overKeys: sumErrors(keys + 1, accumulation),
+    overQueries: sumErrors(queries * groupSize + 1, accumulation),
+    operations,
+    operationVariance: meanRounding * (elementwise ** 2 + 2 * ofScores ** 2),
     productRounding: written(premises.dp),
     weightRounding: written(premises.weights),
     largestScore: formats[premises.scores].maxFinite * (1 - 2 ** -6),
     largestProduct: formats[premises.dp].maxFinite * (1 - 2 ** -6),
     elementwise,
+    elementwiseVariance: meanRounding * elementwise ** 2,
     exponential: premises.exponential,
-    tanh: premises.tanh,
+    tanh: tanh + operations,
+    typicalTanh,
+    tanhVariance: (tanh ** 2 + ofScores ** 2) / 3,
     underflow: premises.underflow,
-    overKeys: grown(keys + 1, accumulation),
-    overQueries: grown(queries * groupSize + 1, accumulation),
     p: operandRounding(premises.p, elementwise, multiplied, premises.pRoundings),
     weights: operandRounding(premises.weights, elementwise, [], 1),
     ds: operandRounding(

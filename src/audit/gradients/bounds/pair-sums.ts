@@ -1,8 +1,18 @@
 import { createTileProducts, tileRows, type TileMatrix } from '../../bounds/index.js';
 
 /** What is summed of the pairs that an element is a sum over, each with the sizes, squares or values of the other factor. */
-export const pairParts = ['worst', 'systematic', 'variance', 'known', 'signed'] as const;
-/** One of {@link pairParts}: `signed` are P·slope for dQ, and what the stored forward moves for dK and dV. */
+export const pairParts = [
+  'worst',
+  'magnitude',
+  'systematic',
+  'variance',
+  'known',
+  'signed',
+] as const;
+/**
+ * One of {@link pairParts}: `magnitude` of the terms as they may be, errors and all; `signed` are P·slope for dQ, and what the
+ * stored forward moves for dK and dV.
+ */
 export type PairPart = (typeof pairParts)[number];
 
 type ByPart<T> = Readonly<Record<PairPart, T>>;
@@ -19,18 +29,21 @@ function byPart<T>(make: (part: PairPart) => T): ByPart<T> {
   return Object.fromEntries(pairParts.map((part) => [part, make(part)])) as ByPart<T>;
 }
 
-/** 64 rows of an operand, padded with zeros: as they are, their sizes and their squares. */
+/** 64 rows of an operand, padded with zeros: as they are, their sizes and their squares, and the sums of these, by row. */
 export interface FactorRows {
   readonly dim: number;
   readonly stride: number;
   readonly values: TileMatrix;
   readonly sizes: TileMatrix;
   readonly squares: TileMatrix;
+  readonly rowSizes: Float64Array;
+  readonly rowSquares: Float64Array;
 }
 
 /** Which of the three a part is multiplied by. */
 const factorOf = {
   worst: 'sizes',
+  magnitude: 'sizes',
   systematic: 'sizes',
   variance: 'squares',
   known: 'values',
@@ -46,16 +59,18 @@ export interface PairMemory {
   readonly keys: FactorRows;
   readonly dout: FactorRows;
   readonly values: FactorRows;
-  /** [64 × 64]: q·k and dO·v. */
+  /** [64 × 64]: q·k and dO·v, and the same of magnitudes. */
   readonly scores: TileMatrix;
+  readonly scoreSizes: TileMatrix;
   readonly products: TileMatrix;
+  readonly productSizes: TileMatrix;
   readonly dq: PairMatrices;
   readonly dk: PairMatrices;
   readonly dv: PairMatrices;
   /** [64 × 64], keys first: dT and P as dK and dV are sums of. */
   readonly derivatives: TileMatrix;
   readonly weights: TileMatrix;
-  /** Multiplies the rows of the scores and of dP. */
+  /** Multiplies the rows of the scores and of dP, and their magnitudes. */
   readonly multiplyRows: () => void;
   /** Adds a product of a [64 × 64] matrix to rows [first, first + count) of a target. */
   readonly addProduct: (
@@ -72,7 +87,7 @@ export function createPairMemory(qkDim: number, vDim: number): PairMemory {
   const strideOf = (dim: number) => Math.max(4, Math.ceil(dim / 4) * 4);
   const [qkStride, vStride] = [strideOf(qkDim), strideOf(vDim)];
   const square = tileRows * tileRows;
-  const numbers = square * 20 + tileRows * (8 * qkStride + 8 * vStride + 64) + 4096;
+  const numbers = square * 26 + tileRows * (10 * qkStride + 10 * vStride + 64) + 4096;
   const { matrix, multiply } = createTileProducts(numbers);
   const factor = (dim: number, stride: number): FactorRows => ({
     dim,
@@ -80,19 +95,19 @@ export function createPairMemory(qkDim: number, vDim: number): PairMemory {
     values: matrix(tileRows * stride),
     sizes: matrix(tileRows * stride),
     squares: matrix(tileRows * stride),
+    rowSizes: new Float64Array(tileRows),
+    rowSquares: new Float64Array(tileRows),
   });
   const matrices = () => byPart(() => matrix(square));
-  const plain = (dim: number, stride: number): FactorRows => {
-    const values = matrix(tileRows * stride);
-    return { dim, stride, values, sizes: values, squares: values };
-  };
   const memory = {
     queries: factor(qkDim, qkStride),
     keys: factor(qkDim, qkStride),
     dout: factor(vDim, vStride),
-    values: plain(vDim, vStride),
+    values: factor(vDim, vStride),
     scores: matrix(square),
+    scoreSizes: matrix(square),
     products: matrix(square),
+    productSizes: matrix(square),
     dq: matrices(),
     dk: matrices(),
     dv: matrices(),
@@ -101,17 +116,21 @@ export function createPairMemory(qkDim: number, vDim: number): PairMemory {
   };
   const transposed = matrix(tileRows * Math.max(qkStride, vStride));
   const result = matrix(tileRows * Math.max(qkStride, vStride));
-  const multiplyRows = (a: FactorRows, b: FactorRows, to: TileMatrix) => {
+  const multiplyRows = (a: FactorRows, b: FactorRows, kind: 'values' | 'sizes', to: TileMatrix) => {
+    const { view } = b[kind];
     for (let row = 0; row < tileRows; row++)
       for (let c = 0; c < b.stride; c++)
-        transposed.view[c * tileRows + row] = b.values.view[row * b.stride + c];
-    multiply(a.values, transposed, to, a.stride, tileRows);
+        transposed.view[c * tileRows + row] = view[row * b.stride + c];
+    multiply(a[kind], transposed, to, a.stride, tileRows);
   };
   return {
     ...memory,
     multiplyRows: () => {
-      multiplyRows(memory.queries, memory.keys, memory.scores);
-      multiplyRows(memory.dout, memory.values, memory.products);
+      const { queries, keys, dout, values } = memory;
+      multiplyRows(queries, keys, 'values', memory.scores);
+      multiplyRows(queries, keys, 'sizes', memory.scoreSizes);
+      multiplyRows(dout, values, 'values', memory.products);
+      multiplyRows(dout, values, 'sizes', memory.productSizes);
     },
     addProduct: (left, { dim, stride, ...of }, kind, target, { first, count }) => {
       multiply(left, of[kind], result, tileRows, stride);
@@ -125,19 +144,21 @@ export function createPairMemory(qkDim: number, vDim: number): PairMemory {
 
 /** Writes rows of an operand into a memory's, zero beyond them; infinities and NaNs become 0. */
 export function loadFactor(factor: FactorRows, rows: Float64Array): void {
-  const { dim, stride, values, sizes, squares } = factor;
-  values.view.fill(0);
-  for (let at = 0, row = 0; at < rows.length; at += dim, row++)
+  const { dim, stride, values, sizes, squares, rowSizes, rowSquares } = factor;
+  for (const { view } of [values, sizes, squares]) view.fill(0);
+  rowSizes.fill(0);
+  rowSquares.fill(0);
+  for (let from = 0, row = 0; from < rows.length; from += dim, row++)
     for (let c = 0; c < dim; c++) {
-      const x = rows[at + c];
-      values.view[row * stride + c] = Number.isFinite(x) ? x : 0;
+      const given = rows[from + c];
+      const x = Number.isFinite(given) ? given : 0;
+      const at = row * stride + c;
+      values.view[at] = x;
+      sizes.view[at] = Math.abs(x);
+      squares.view[at] = x * x;
+      rowSizes[row] += Math.abs(x);
+      rowSquares[row] += x * x;
     }
-  if (sizes === values) return;
-  for (let at = 0; at < values.view.length; at++) {
-    const x = values.view[at];
-    sizes.view[at] = Math.abs(x);
-    squares.view[at] = x * x;
-  }
 }
 
 function isZero(numbers: Float64Array): boolean {

@@ -5,51 +5,24 @@ import { internalBound, KernelBound, outputRounding, type RowBound } from '../..
 import { resolvePremises } from '../../premises/resolve-premises.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { StoredForward } from './group-bounds.js';
-import type { PairArithmetic } from './pair-arithmetic.js';
-import { meanRounding, type Pair, type RowErrors } from './pair-errors.js';
-
-/** Sums over the keys of a row that its errors follow from. */
-export interface RowSums {
-  /** Σ P|dP| and Σ P²dP². */
-  size: number;
-  squares: number;
-  /** Σ of what P and dP may be off by, times the other: at worst, and what of it does not average out. */
-  errors: number;
-  typical: number;
-}
-
-/** Sums of nothing. */
-export function emptyRowSums(): RowSums {
-  return { size: 0, squares: 0, errors: 0, typical: 0 };
-}
-
-/** Adds a pair that is weighed. */
-export function addToRow(sums: RowSums, pair: Pair): void {
-  const { weight, weightError, derivativeError } = pair;
-  const size = Math.abs(pair.derivative);
-  sums.size += weight * size;
-  sums.squares += (weight * size) ** 2;
-  sums.errors += weightError * (size + derivativeError) + weight * derivativeError;
-  sums.typical += pair.typicalWeight * size + weight * pair.typicalDerivative;
-}
+import { meanRounding, type PairArithmetic } from './pair-arithmetic.js';
+import type { RowSums } from './row-sums.js';
+import type { RowErrors } from './weigh-pairs.js';
 
 /** What makes the errors of rows: see `createRowErrors`. */
 export interface RowErrorsOf {
   /** Whether `finish` needs the sums: D's error is known without them where it is made of an O that is given. */
   readonly needsSums: boolean;
-  /** Before the keys are walked over: all that `weighPair` needs. */
-  readonly begin: (row: number, numbers: RowNumbers) => RowErrors;
+  /** Before the keys are walked over: all that `weighPairs` needs. */
+  readonly begin: (row: number, mean: RowMean) => RowErrors;
   /** With what the first walk over the keys has summed. */
   readonly finish: (row: number, begun: RowErrors, sums: RowSums, dout: Float64Array) => RowErrors;
 }
 
-/** What is known of a row from its operands and from the oracle. */
-export interface RowNumbers {
-  readonly queryNorm: number;
-  readonly doutNorm: number;
-  /** D with its radius. */
-  readonly mean: number;
-  readonly meanRadius: number;
+/** D of a row, with its radius. */
+export interface RowMean {
+  readonly value: number;
+  readonly radius: number;
 }
 
 /** An error of D: at worst, what of it does not average out, the variance of the rest. */
@@ -90,7 +63,7 @@ export function createRowErrors(
 ): RowErrorsOf {
   const { vDim } = reference.shape;
   const { lse, out } = reference.quantities;
-  const isWritten = arithmetic.scoreRounding > 0;
+  const isWritten = unitRoundoff(formats[premises.scores]) > arithmetic.elementwise;
   const forward = new KernelBound(
     problem,
     reference,
@@ -100,7 +73,7 @@ export function createRowErrors(
   const isLseOfAll = problem.sink === undefined || problem.sink.inLse;
   const storedLse = given.lse !== null && isLseOfAll ? decodeTensor(given.lse) : null;
   const isUsed = premises.delta === 'stored-output';
-  const { elementwise, products, typicalProducts, overKeys, underflow, exponential } = arithmetic;
+  const { elementwise, elementwiseVariance, products, overKeys, underflow } = arithmetic;
   const outFormat = formats[premises.o];
 
   /** The sum dO·O of the stored O: what it is off D by, and its own error. */
@@ -114,18 +87,20 @@ export function createRowErrors(
     }
     return {
       shift: sum - mean,
-      worst: products * size + 2 ** 16 * underflow,
-      typical: typicalProducts * size + 2 ** 16 * underflow,
+      worst: products.worst * size + 2 ** 16 * underflow,
+      typical: products.toZero * Math.abs(sum) + 2 ** 16 * underflow,
+      variance: ((products.walk * (size + Math.abs(sum))) / 2) ** 2,
     };
   }
 
   /** dO·O of an O that is not known: what any correct forward pass may have stored. */
-  function ofAnyOutput(row: number, sums: RowSums, dout: Float64Array): MeanError {
+  function ofAnyOutput(row: number, sums: RowSums, dout: Float64Array, mean: number): MeanError {
     const bound = forward.row(row);
     const u = bound.weightRounding;
     let worst = 0;
-    let typical = 0;
     let variance = 0;
+    let sizes = 0;
+    let floors = 0;
     for (let c = 0; c < vDim; c++) {
       const at = row * vDim + c;
       const value = out.values[at];
@@ -136,36 +111,45 @@ export function createRowErrors(
       const half = outputRounding(premises.o, value, error);
       const sumsOnly = bound.accumulation * magnitude + bound.normalisation * Math.abs(value);
       worst += size * (sumsOnly + half + bound.floor + out.radius[at]);
-      typical += size * ((overKeys + 4 * elementwise) * Math.abs(value) + bound.floor);
-      variance += (size * half) ** 2 / 3;
+      floors += size * bound.floor;
+      const walk = (overKeys.walk * (magnitude + Math.abs(value))) / 2;
+      variance += size ** 2 * (half ** 2 / 3 + walk ** 2 + 4 * elementwiseVariance * value ** 2);
       // The sum itself.
-      worst += size * products * (Math.abs(value) + error + half);
-      typical += size * typicalProducts * Math.abs(value);
+      worst += size * products.worst * (Math.abs(value) + error + half);
+      sizes += size * Math.abs(value);
     }
     const isRounded = unitRoundoff(outFormat) > elementwise;
     return {
       worst: worst + (u + 2 * bound.weight) * sums.size + 2 ** 16 * underflow,
-      typical: typical + 2 * (bound.typicalWeight - exponential) * sums.size + 2 ** 16 * underflow,
+      typical:
+        sums.typicalScatter +
+        (overKeys.toZero + products.toZero + elementwise) * sizes +
+        floors +
+        2 ** 16 * underflow,
       variance:
         variance +
-        (isRounded ? meanRounding * u ** 2 : 0) * sums.squares +
-        exponential ** 2 * sums.squares,
+        sums.scatterVariance +
+        ((products.walk * (sizes + Math.abs(mean))) / 2) ** 2 +
+        (isRounded ? meanRounding * u ** 2 : 0) * sums.squares,
     };
   }
 
   /** Σ P dP of the kernel's own P and dP. */
-  function ofWeights(sums: RowSums, { weight, typicalWeight }: RowErrors): MeanError {
-    const { weightRounding, productRounding } = arithmetic;
-    const ofSum = overKeys + 4 * elementwise;
-    const ofTypicalSum = Math.sqrt(reference.shape.keys) * premises.accumulation + 4 * elementwise;
-    const random = meanRounding * (weightRounding ** 2 + productRounding ** 2) + exponential ** 2;
+  function ofWeights(sums: RowSums, { weight, typicalWeight, mean }: RowErrors): MeanError {
+    const { weightRounding } = arithmetic;
     return {
       worst:
         sums.errors +
-        (weight + ofSum + weightRounding) * (sums.size + sums.errors) +
+        (weight + overKeys.worst + 4 * elementwise + weightRounding) * (sums.size + sums.errors) +
         2 ** 16 * underflow,
-      typical: sums.typical + (typicalWeight + ofTypicalSum) * sums.size + 2 ** 16 * underflow,
-      variance: random * sums.squares,
+      typical:
+        sums.typical +
+        (typicalWeight + overKeys.toZero + elementwise) * sums.size +
+        2 ** 16 * underflow,
+      variance:
+        sums.variance +
+        (meanRounding * weightRounding ** 2 + 4 * elementwiseVariance) * sums.squares +
+        ((overKeys.walk * (sums.size + Math.abs(mean))) / 2) ** 2,
     };
   }
 
@@ -175,31 +159,32 @@ export function createRowErrors(
    */
   function typicalLse({ lse, weight, typicalWeight, keys, addition }: RowBound): number {
     const ofAdditions = (keys - Math.sqrt(keys)) * addition;
-    return Math.max(0, lse - weight + typicalWeight - exponential - ofAdditions);
+    return Math.max(0, lse - weight + typicalWeight - premises.exponential - ofAdditions);
   }
 
   return {
     needsSums: !(isUsed && given.out !== null),
-    begin: (row, { queryNorm, doutNorm, mean, meanRadius }) => {
+    begin: (row, { value: mean, radius }) => {
       const bound = forward.row(row);
       const exact = lse.values[row];
-      const ofForward = orInfinite(Math.expm1(Math.min(bound.lse, 700)));
-      const ofTypical = orInfinite(Math.expm1(Math.min(typicalLse(bound), 700)));
+      // The product of the LSE with log2 e rounds once for all pairs of the row.
+      const ofProduct = 2 * elementwise * Math.abs(reference.denominator[row]);
+      const ofForward = orInfinite(Math.expm1(Math.min(bound.lse + ofProduct, 700)));
+      const ofTypical = orInfinite(Math.expm1(Math.min(typicalLse(bound) + ofProduct, 700)));
       const shift =
         storedLse === null ? 0 : orInfinite(Math.expm1(Math.min(exact - storedLse[row], 700)));
       const isKnown = storedLse !== null && isUsed && shift < Infinity;
-      const ofStoredLse = shift === Infinity ? Infinity : Math.abs(shift);
+      const ofStoredLse = shift === Infinity ? Infinity : Math.abs(shift) + 2 * ofProduct;
+      const ofKnown = 2 * (lse.radius[row] + ofProduct);
       return {
-        queryNorm,
-        doutNorm,
         denominator: reference.denominator[row],
         mean,
         weightShift: isKnown ? shift : 0,
         meanShift: 0,
-        weight: isKnown ? 2 * lse.radius[row] : Math.max(ofForward, ofStoredLse),
-        typicalWeight: isKnown ? 2 * lse.radius[row] : Math.max(ofTypical, ofStoredLse),
-        worstMean: meanRadius,
-        typicalMean: meanRadius,
+        weight: isKnown ? ofKnown : Math.max(ofForward, ofStoredLse),
+        typicalWeight: isKnown ? ofKnown : Math.max(ofTypical, ofStoredLse),
+        worstMean: radius,
+        typicalMean: radius,
         meanVariance: 0,
       };
     },
@@ -213,14 +198,15 @@ export function createRowErrors(
           meanShift: stored.shift,
           worstMean: begun.worstMean + stored.worst,
           typicalMean: begun.typicalMean + stored.typical,
+          meanVariance: stored.variance,
         };
       const ofOutput =
         stored === null
-          ? ofAnyOutput(row, sums, dout)
+          ? ofAnyOutput(row, sums, dout, mean)
           : {
               worst: orInfinite(Math.abs(stored.shift) + stored.worst),
               typical: orInfinite(Math.abs(stored.shift) + stored.typical),
-              variance: 0,
+              variance: orInfinite(stored.variance),
             };
       const found =
         premises.delta === 'stored-output'

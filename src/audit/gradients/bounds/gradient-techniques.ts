@@ -1,0 +1,99 @@
+import type { GradientQuantityName } from '../gradient-quantities.js';
+
+/** What errors of gradients are made of, in the order in which a backward pass makes them: docs/bounds-backward.md. */
+export const gradientTechniques = [
+  'lse-input',
+  'delta',
+  'p-recompute',
+  'p-round',
+  'dp-accumulate',
+  'ds-round',
+  'dq-accumulate',
+  'dk-accumulate',
+  'dv-accumulate',
+  'group-sum',
+  'scale',
+  'output-round',
+] as const;
+/** One of {@link gradientTechniques}. */
+export type GradientTechnique = (typeof gradientTechniques)[number];
+
+/** Places of the techniques in arrays of shares: the three sums over pairs have one. */
+export const techniquePlaces = {
+  lseInput: 0,
+  delta: 1,
+  pRecompute: 2,
+  pRound: 3,
+  dpAccumulate: 4,
+  dsRound: 5,
+  accumulate: 6,
+  groupSum: 7,
+  scale: 8,
+  outputRound: 9,
+} as const;
+
+/** How many places a row of shares has, and how many of them, the first, are of single pairs. */
+export const placeCount = 10;
+export const pairPlaces = 6;
+
+/** The techniques that a gradient knows, by their places; `null` for those that it does not. */
+function known(of: GradientQuantityName): readonly (GradientTechnique | null)[] {
+  const isOfScores = of !== 'dv';
+  return [
+    'lse-input',
+    isOfScores ? 'delta' : null,
+    'p-recompute',
+    'p-round',
+    isOfScores ? 'dp-accumulate' : null,
+    isOfScores ? 'ds-round' : null,
+    `${of}-accumulate`,
+    of === 'dq' ? null : 'group-sum',
+    'scale',
+    'output-round',
+  ];
+}
+
+/** The techniques of each gradient, by their places; `null` where it has none. */
+export const techniquesByPlace = { dq: known('dq'), dk: known('dk'), dv: known('dv') } as const;
+
+/**
+ * What each technique may do to a row of a gradient, [rows × 10] by `techniquePlaces`: sums over the row's elements. With the
+ * oracle's radius the worst cases of all techniques are `GradientTechniqueBound.total`, the variances the squares of `deviation`.
+ */
+export interface TechniqueShares {
+  readonly worst: Float64Array;
+  readonly variance: Float64Array;
+}
+
+/** Shares of nothing yet. */
+export function emptyTechniqueShares(rows: number): TechniqueShares {
+  return {
+    worst: new Float64Array(rows * placeCount),
+    variance: new Float64Array(rows * placeCount),
+  };
+}
+
+/** Adds to a technique's share in a row. */
+export function addShare(
+  shares: TechniqueShares,
+  row: number,
+  place: number,
+  worst: number,
+  variance: number,
+): void {
+  shares.worst[row * placeCount + place] += worst;
+  shares.variance[row * placeCount + place] += variance;
+}
+
+/** Multiplies the shares that single pairs have in a row, once they are all summed. @param growth of the worst cases beside */
+export function scaleShares(
+  shares: TechniqueShares,
+  row: number,
+  factor: number,
+  growth: number,
+): void {
+  for (let at = row * placeCount; at < row * placeCount + pairPlaces; at++) {
+    shares.worst[at] *= factor * growth;
+    shares.variance[at] *= factor ** 2;
+  }
+}

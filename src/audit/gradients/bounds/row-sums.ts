@@ -1,0 +1,54 @@
+import type { WeighedPairs } from './weigh-pairs.js';
+
+/** Sums over the keys of a row that its errors follow from. */
+export interface RowSums {
+  /** Σ P|dP| and Σ P²dP². */
+  size: number;
+  squares: number;
+  /** Σ of what P and dP may be off by, times the other: at worst, what of it does not average out, the variance of the rest. */
+  errors: number;
+  typical: number;
+  variance: number;
+  /** The same of P times dP − D: what errors of the weights do to O, and dO·O. */
+  typicalScatter: number;
+  scatterVariance: number;
+}
+
+/** Sums of nothing. */
+export function emptyRowSums(): RowSums {
+  return {
+    size: 0,
+    squares: 0,
+    errors: 0,
+    typical: 0,
+    variance: 0,
+    typicalScatter: 0,
+    scatterVariance: 0,
+  };
+}
+
+/** Adds pair `at` of a tile that is weighed. @param alike how many keys of the head have the same k, and the same v */
+export function addToRow(
+  sums: RowSums,
+  pairs: WeighedPairs,
+  at: number,
+  mean: number,
+  alike: { readonly scores: number; readonly products: number },
+): void {
+  const weight = pairs.weight[at];
+  const weightError = pairs.weightError[at];
+  const derivative = pairs.derivative[at];
+  const derivativeError = pairs.derivativeError[at];
+  const typicalWeight = pairs.typicalWeight[at];
+  const weightVariance = pairs.weightVariance[at] * alike.scores;
+  const size = Math.abs(derivative);
+  const distance = Math.abs(derivative - mean);
+  sums.size += weight * size;
+  sums.squares += (weight * size) ** 2;
+  sums.errors += weightError * (size + derivativeError) + weight * derivativeError;
+  sums.typical += typicalWeight * size + weight * pairs.typicalDerivative[at];
+  sums.variance +=
+    weightVariance * size ** 2 + weight ** 2 * pairs.derivativeVariance[at] * alike.products;
+  sums.typicalScatter += typicalWeight * distance;
+  sums.scatterVariance += weightVariance * distance ** 2;
+}

@@ -1,0 +1,103 @@
+import type { GradientQuantityName } from '../gradient-quantities.js';
+import {
+  placeCount,
+  techniquesByPlace,
+  type GradientTechnique,
+  type TechniqueShares,
+} from './gradient-techniques.js';
+
+/** What a technique comes to for a gradient, in the gradient's unit. */
+export interface TechniqueLine {
+  readonly technique: GradientTechnique;
+  /** What it may do to an element at worst, on the average over the elements; and on that of the worst row. */
+  readonly worst: number;
+  readonly largest: number;
+  /** The root mean square to expect. */
+  readonly rms: number;
+  /** Its part of the sum of all worst cases. */
+  readonly share: number;
+}
+
+/** What the techniques come to for a gradient. */
+export interface GradientTechniqueTable {
+  /** In the order in which a backward pass has them; those that the gradient does not know are left out. */
+  readonly techniques: readonly TechniqueLine[];
+  /** All of them together, without the oracle's radius. */
+  readonly total: Omit<TechniqueLine, 'technique' | 'share'>;
+  /** Elements of all rows, and of those that are left out since one of the row has no bound. */
+  readonly elements: number;
+  readonly unbounded: number;
+}
+
+/** Sums over the rows of a gradient so far. Not to be changed but by `addToTable`. */
+export interface TechniqueSums {
+  elements: number;
+  unbounded: number;
+  readonly worst: Float64Array;
+  readonly variance: Float64Array;
+  readonly largest: Float64Array;
+  largestTotal: number;
+}
+
+/** Sums over no rows. */
+export function emptyTechniqueSums(): TechniqueSums {
+  const numbers = () => new Float64Array(placeCount);
+  return {
+    elements: 0,
+    unbounded: 0,
+    worst: numbers(),
+    variance: numbers(),
+    largest: numbers(),
+    largestTotal: 0,
+  };
+}
+
+/** Adds the shares of rows of `dim` elements. */
+export function addToTable(sums: TechniqueSums, shares: TechniqueShares, dim: number): void {
+  const { worst, variance } = shares;
+  for (let from = 0; from < worst.length; from += placeCount) {
+    sums.elements += dim;
+    const ofRow = worst.subarray(from, from + placeCount);
+    const all = ofRow.reduce((sum, x) => sum + x, 0);
+    if (!Number.isFinite(all)) {
+      sums.unbounded += dim;
+      continue;
+    }
+    sums.largestTotal = Math.max(sums.largestTotal, all / dim);
+    for (let place = 0; place < placeCount; place++) {
+      sums.worst[place] += ofRow[place];
+      sums.variance[place] += variance[from + place];
+      sums.largest[place] = Math.max(sums.largest[place], ofRow[place] / dim);
+    }
+  }
+}
+
+/** The table of a gradient whose rows have all been added. */
+export function techniqueTable(
+  sums: TechniqueSums,
+  of: GradientQuantityName,
+): GradientTechniqueTable {
+  const { elements, unbounded } = sums;
+  const count = Math.max(1, elements - unbounded);
+  const worst = sums.worst.reduce((sum, x) => sum + x, 0);
+  const variance = sums.variance.reduce((sum, x) => sum + x, 0);
+  const techniques = techniquesByPlace[of].flatMap((technique, place) =>
+    technique === null
+      ? []
+      : [
+          {
+            technique,
+            worst: sums.worst[place] / count,
+            largest: sums.largest[place],
+            rms: Math.sqrt(sums.variance[place] / count),
+            share: worst === 0 ? 0 : sums.worst[place] / worst,
+          },
+        ],
+  );
+  const total = {
+    worst: worst / count,
+    largest: sums.largestTotal,
+    rms: Math.sqrt(variance / count),
+  };
+  return { techniques, total, elements, unbounded };
+}

@@ -1,0 +1,186 @@
+import type { KeyRange } from '../../../problem/index.js';
+import { tileRows } from '../../bounds/index.js';
+import { meanRounding, type PairArithmetic } from './pair-arithmetic.js';
+
+/** The errors that the pairs of a row of queries have in common; made by `createRowErrors`, all but the first three 0 before. */
+export interface RowErrors {
+  /** The logarithm of the row sum, and D. */
+  readonly denominator: number;
+  readonly mean: number;
+  /** What the stored LSE and O move P (relatively) and D by, where they are known to be used. */
+  readonly weightShift: number;
+  readonly meanShift: number;
+  /** What all P of the row may be off by together, relatively, and D, beside that; what of it does not average out. */
+  readonly weight: number;
+  readonly typicalWeight: number;
+  readonly worstMean: number;
+  readonly typicalMean: number;
+  /** The variance of D's error. */
+  readonly meanVariance: number;
+}
+
+/** What is known of the pairs of a tile, [64 × 64]: null for what the problem does not have. */
+export interface KnownPairs {
+  /** q·k and dO·v, and the same of magnitudes. */
+  readonly dot: Float64Array;
+  readonly dotSize: Float64Array;
+  readonly product: Float64Array;
+  readonly productSize: Float64Array;
+  /** What is added to scores, and its size. */
+  readonly addend: Float64Array | null;
+  readonly addendSize: Float64Array | null;
+  /** What dropout multiplies by. */
+  readonly factor: Float64Array | null;
+}
+
+/** What is found out of the pairs of a tile, [64 × 64]; meaningless where a row does not see a key. */
+export interface WeighedPairs {
+  /** P with the row's shift, its error but for the row's, what of it does not average out, the variance of the rest. */
+  readonly weight: Float64Array;
+  readonly weightError: Float64Array;
+  readonly typicalWeight: Float64Array;
+  readonly weightVariance: Float64Array;
+  /** The softcap's slope and the same of it. */
+  readonly slope: Float64Array;
+  readonly slopeError: Float64Array;
+  readonly typicalSlope: Float64Array;
+  readonly slopeVariance: Float64Array;
+  /** dP and the same of it. */
+  readonly derivative: Float64Array;
+  readonly derivativeError: Float64Array;
+  readonly typicalDerivative: Float64Array;
+  readonly derivativeVariance: Float64Array;
+}
+
+/** Room for a tile's pairs. */
+export function emptyWeighedPairs(): WeighedPairs {
+  const numbers = () => new Float64Array(tileRows * tileRows);
+  return {
+    weight: numbers(),
+    weightError: numbers(),
+    typicalWeight: numbers(),
+    weightVariance: numbers(),
+    slope: numbers().fill(1),
+    slopeError: numbers(),
+    typicalSlope: numbers(),
+    slopeVariance: numbers(),
+    derivative: numbers(),
+    derivativeError: numbers(),
+    typicalDerivative: numbers(),
+    derivativeVariance: numbers(),
+  };
+}
+
+/** Exponents beyond this are as good as infinite. */
+const largestExponent = 700;
+
+/** An underflow counts for every product and addition of a dot product; head dimensions are far below 2^16. */
+const mostProducts = 2 ** 16;
+
+/** `p-recompute`: P and the softcap's slope with their errors, of pair `at`. */
+function weighScore(
+  arithmetic: PairArithmetic,
+  known: KnownPairs,
+  weighed: WeighedPairs,
+  at: number,
+  { denominator, weightShift }: RowErrors,
+): void {
+  const { scale, softcap, scores, operations, operationVariance, elementwise } = arithmetic;
+  const { exponential, underflow } = arithmetic;
+  const raw = scale * known.dot[at];
+  const rawSize = Math.abs(raw);
+  const size = Math.abs(scale) * known.dotSize[at];
+  let score = raw;
+  let worst = scores.worst * size + operations * rawSize;
+  // The scale times log2 e is rounded once for all.
+  let typical = (scores.toZero + elementwise / 2) * rawSize;
+  let variance = ((scores.walk * (size + rawSize)) / 2) ** 2 + operationVariance * raw * raw;
+  if (softcap !== null) {
+    const z = Math.tanh(raw / softcap);
+    const ofZ = Math.abs(z);
+    const slope = 1 - z * z;
+    const ofSlope = worst / softcap + arithmetic.tanh * ofZ;
+    weighed.slope[at] = slope;
+    weighed.slopeError[at] = Math.min(2 * ofZ * ofSlope + ofSlope * ofSlope + 4 * elementwise, 2);
+    weighed.typicalSlope[at] =
+      2 * ofZ * (typical / softcap + arithmetic.typicalTanh * ofZ) + elementwise;
+    weighed.slopeVariance[at] =
+      4 * z * z * (variance / softcap ** 2 + arithmetic.tanhVariance * z * z) +
+      arithmetic.elementwiseVariance;
+    score = softcap * z;
+    const steepest = Math.min(1, slope + worst / softcap);
+    const capped = Math.abs(score);
+    worst = steepest * worst + arithmetic.tanh * capped;
+    typical = steepest * typical + arithmetic.typicalTanh * capped;
+    variance = steepest ** 2 * variance + arithmetic.tanhVariance * score * score;
+  }
+  const scoreSize = Math.abs(score);
+  const addend = known.addend === null ? 0 : known.addend[at];
+  const addendSize = known.addendSize === null ? 0 : known.addendSize[at];
+  const exponent = score + addend - denominator;
+  worst += operations * (scoreSize + 2 * addendSize) + 2 * elementwise * Math.abs(exponent);
+  typical += elementwise * (scoreSize / 2 + addendSize);
+  variance +=
+    operationVariance * (score * score + 4 * addendSize * addendSize) +
+    arithmetic.elementwiseVariance * exponent * exponent;
+  const shifted = 1 + weightShift;
+  const weight = Math.exp(Math.min(exponent, largestExponent)) * shifted;
+  weighed.weight[at] = weight;
+  const floor = 2 * underflow;
+  if (worst < 1) {
+    // e^x − 1 ≤ x + x² there.
+    const error = weight * worst * (1 + worst) * (1 + exponential) + weight * exponential + floor;
+    weighed.weightError[at] = error;
+    weighed.typicalWeight[at] = Math.min(weight * typical * (1 + typical) + floor, error);
+    weighed.weightVariance[at] =
+      weight * weight * (Math.min(variance, worst * worst) + exponential * exponential);
+  } else {
+    const grown = Math.exp(Math.min(exponent + worst, largestExponent)) * shifted;
+    weighed.weightError[at] = grown * (1 + exponential) + weight * exponential + floor;
+    weighed.typicalWeight[at] = weighed.weightError[at];
+    weighed.weightVariance[at] = 0;
+  }
+  const largest = Math.max(Math.abs(known.dot[at]), rawSize, scoreSize + addendSize) + worst;
+  if (!(largest < arithmetic.largestScore)) weighed.weightError[at] = Infinity;
+}
+
+/** `dp-accumulate`: dP with its errors, of pair `at`. */
+function weighDerivative(
+  arithmetic: PairArithmetic,
+  known: KnownPairs,
+  weighed: WeighedPairs,
+  at: number,
+): void {
+  const { products, dropout, productRounding, underflow } = arithmetic;
+  const factor = known.factor === null ? 1 : known.factor[at];
+  const product = known.product[at];
+  const derivative = product * factor;
+  const size = Math.abs(derivative);
+  const sizes = known.productSize[at] * factor;
+  const floor = underflow * mostProducts;
+  const error =
+    (products.worst * sizes + (dropout + productRounding) * size) * (1 + 2 ** -8) + floor;
+  weighed.derivative[at] = derivative;
+  const isWithin = Math.max(Math.abs(product), size) + error < arithmetic.largestProduct;
+  weighed.derivativeError[at] = isWithin ? error : Infinity;
+  weighed.typicalDerivative[at] = (products.toZero + dropout) * size + floor;
+  const rounded = productRounding * size;
+  weighed.derivativeVariance[at] =
+    ((products.walk * (sizes + size)) / 2) ** 2 + meanRounding * rounded * rounded;
+}
+
+/** `p-recompute` and `dp-accumulate` of the pairs of a tile. @param ranges the keys that each row sees, within the tile */
+export function weighPairs(
+  arithmetic: PairArithmetic,
+  known: KnownPairs,
+  weighed: WeighedPairs,
+  rows: readonly RowErrors[],
+  ranges: readonly (readonly KeyRange[])[],
+): void {
+  for (let i = 0; i < rows.length; i++)
+    for (const { begin, end } of ranges[i])
+      for (let at = i * tileRows + begin; at < i * tileRows + end; at++) {
+        weighScore(arithmetic, known, weighed, at, rows[i]);
+        weighDerivative(arithmetic, known, weighed, at);
+      }
+}
