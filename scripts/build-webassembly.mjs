@@ -17,6 +17,10 @@ const modules = [
     'kernels/online-softmax/webassembly/assembly/forward.ts',
     'kernels/online-softmax/webassembly/forward.generated.ts',
   ],
+  [
+    'kernels/online-softmax/backward/webassembly/assembly/backward.ts',
+    'kernels/online-softmax/backward/webassembly/backward.generated.ts',
+  ],
   ['src/simd/assembly/tensor-core.ts', 'src/simd/tensor-core.generated.ts'],
   ['src/profile/assembly/accumulate.ts', 'src/profile/accumulate.generated.ts'],
   ['src/audit/bounds/assembly/bounds.ts', 'src/audit/bounds/bounds.generated.ts'],

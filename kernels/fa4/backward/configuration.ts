@@ -1,0 +1,83 @@
+import type { FormatName, Tensor } from '../../../src/formats/index.js';
+import type { Problem, ProblemShape } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import type { OutFormat } from '../../online-softmax/units.js';
+import type { Fa4Architecture } from '../configuration.js';
+
+/** Everything that FlashAttention-4's backward lets one choose and that changes its bits. */
+export interface Fa4BackwardConfiguration {
+  /** sm_90 runs the same operations with Hopper's tensor cores. */
+  readonly architecture: Fa4Architecture;
+  /** Thread blocks that share one MMA, and with it a chain of dQ over the keys of both. */
+  readonly ctas: 1 | 2;
+  /** Whether adds in memory have an order. */
+  readonly deterministic: boolean;
+  /** Queries of a block, and keys of a thread block. */
+  readonly blockQueries: number;
+  readonly blockKeys: number;
+}
+
+/** Queries of a block and keys of a thread block. Source: flash_attn/cute/interface.py. */
+const blockSize = 128;
+/** From this head dimension on thread blocks work in pairs. Source: `use_2cta_instrs` in interface.py. */
+const pairedHeadDim = 128;
+
+/** Head dimensions of Q and V of the one shape beyond 128 that the kernel takes. */
+const wideShape = { qkDim: 192, vDim: 128 } as const;
+
+function isOutFormat(format: FormatName): format is OutFormat {
+  return format === 'bf16' || format === 'fp16';
+}
+
+/**
+ * The format of the operands.
+ * @throws RequestError for formats and sizes that the kernel has no path for
+ */
+export function backwardFormat(
+  { q, k, v }: Problem,
+  { qkDim, vDim }: ProblemShape,
+  dout: Tensor,
+): OutFormat {
+  const { format } = q;
+  if (!isOutFormat(format))
+    throw new RequestError(`q is ${format}; the backward of fa4 takes bf16 and fp16`);
+  for (const [name, tensor] of Object.entries({ k, v, dout }))
+    if (tensor.format !== format)
+      throw new RequestError(`q is ${format} but ${name} is ${tensor.format}; make them equal`);
+  const isWide = qkDim === wideShape.qkDim && vDim === wideShape.vDim;
+  const fits = (dim: number): boolean => dim >= 8 && dim <= 128 && dim % 8 === 0;
+  if (!isWide && !(fits(qkDim) && fits(vDim)))
+    throw new RequestError(
+      `head dimensions ${qkDim} and ${vDim}; the backward of fa4 takes multiples of 8 from 8 to 128, and 192 with 128`,
+    );
+  return format;
+}
+
+/**
+ * The configuration that FlashAttention-4 would run the backward of a problem in, with what `overrides` fixes.
+ * @throws RequestError for a configuration that the kernel does not have
+ */
+export function fa4BackwardConfiguration(
+  { qkDim }: ProblemShape,
+  overrides: Partial<Fa4BackwardConfiguration> = {},
+): Fa4BackwardConfiguration {
+  const configuration: Fa4BackwardConfiguration = {
+    architecture: 'sm_100',
+    ctas: qkDim >= pairedHeadDim ? 2 : 1,
+    deterministic: false,
+    blockQueries: blockSize,
+    blockKeys: blockSize,
+    ...overrides,
+  };
+  const { ctas, blockQueries, blockKeys } = configuration;
+  if (ctas === 2 && qkDim < pairedHeadDim)
+    throw new RequestError(
+      `ctas is 2; the backward of fa4 pairs thread blocks from head dimension ${pairedHeadDim} on, and this is ${qkDim}`,
+    );
+  if (ctas === 1 && qkDim > pairedHeadDim)
+    throw new RequestError(`ctas is 1; head dimension ${qkDim} has pairs of thread blocks alone`);
+  for (const [key, value] of Object.entries({ blockQueries, 'backward.blockKeys': blockKeys }))
+    if (!(Number.isInteger(value / 16) && value >= 16 && value <= 256))
+      throw new RequestError(`${key} is ${value}; give a multiple of 16 from 16 to 256`);
+  return configuration;
+}

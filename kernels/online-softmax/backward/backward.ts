@@ -1,0 +1,114 @@
+import { multiplyFloat32 } from '../../../src/arith/index.js';
+import { convertFloat32Bits, formats } from '../../../src/formats/index.js';
+import { lazily } from '../../../src/lazily.js';
+import type { Problem, ProblemShape } from '../../../src/problem/index.js';
+import { createHeadPasses, type BackwardTensors, type HeadPasses } from './head-pass.js';
+import type { KeyBlockWork } from './key-block.js';
+import { createPlainKeyBlock } from './plain-key-block.js';
+import type { BackwardRecipe } from './recipe.js';
+import { addTile } from './tile-sums.js';
+import { createKeyBlock } from './webassembly/webassembly-key-block.js';
+
+/** How a backward is run. */
+export interface BackwardOptions {
+  /** `plain`: instruction by instruction, much slower; default `webassembly`. */
+  readonly execution?: 'webassembly' | 'plain';
+  /** Whether causal and window masks decide which blocks meet; default true. Otherwise all of a sequence do. */
+  readonly diagonal?: boolean;
+}
+
+/** The gradients of one key/value head and its query heads, as bit patterns in the format of the inputs. */
+export interface HeadGroupGradients {
+  /** [groupSize · queries × qkDim] */
+  readonly dq: Uint16Array;
+  /** [keys × qkDim] and [keys × vDim] */
+  readonly dk: Uint16Array;
+  readonly dv: Uint16Array;
+}
+
+/** The backward of a recipe on a problem. */
+export interface Backward {
+  readonly recipe: BackwardRecipe;
+  readonly shape: ProblemShape;
+  readonly passes: HeadPasses;
+  /** The gradients of a key/value head, counted over [batch · kv heads]; sums of any order in ascending order. */
+  readonly run: (kvHead: number) => HeadGroupGradients;
+}
+
+/** fp32 sums times a factor, each product rounded to fp32 and then to the format, as bit patterns. */
+export function scaledPatterns(
+  sums: Float32Array,
+  factor: number,
+  format: BackwardRecipe['format'],
+): Uint16Array {
+  const scaled = sums.map((sum) => multiplyFloat32(sum, factor));
+  const patterns = new Uint16Array(sums.length);
+  convertFloat32Bits(formats[format], new Uint32Array(scaled.buffer), patterns);
+  return patterns;
+}
+
+/** The query heads of a key/value head, both counted over the batch. */
+export function headsOfGroup(
+  kvHead: number,
+  { heads, kvHeads, groupSize }: ProblemShape,
+): readonly number[] {
+  const first = Math.floor(kvHead / kvHeads) * heads + (kvHead % kvHeads) * groupSize;
+  return Array.from({ length: groupSize }, (_, i) => first + i);
+}
+
+/**
+ * The backward of a recipe on a problem, bit for bit: the same blocks in the same order, the same instructions with
+ * the same rounding. Memory beyond inputs and gradients is that of one key/value head's sums and of one pair of blocks.
+ */
+export function createBackward(
+  problem: Problem,
+  shape: ProblemShape,
+  recipe: BackwardRecipe,
+  tensors: BackwardTensors,
+  { execution = 'webassembly', diagonal = true }: BackwardOptions = {},
+): Backward {
+  const { groupSize, queries, keys, qkDim, vDim } = shape;
+  const { format, softmaxScale } = recipe;
+  // Made when it is needed: not where other threads do the work.
+  const work = lazily<KeyBlockWork>(() =>
+    execution === 'plain'
+      ? createPlainKeyBlock(recipe, { qkDim, vDim })
+      : createKeyBlock(recipe, { qkDim, vDim }),
+  );
+  const passes = createHeadPasses(problem, shape, recipe, tensors, { work, diagonal });
+
+  return {
+    recipe,
+    shape,
+    passes,
+    run: (kvHead) => {
+      const dq = new Float32Array(groupSize * queries * qkDim);
+      const dk = new Float32Array(keys * qkDim);
+      const dv = new Float32Array(keys * vDim);
+      headsOfGroup(kvHead, shape).forEach((head, i) => {
+        passes.run(head, {
+          tile: (rows, tile) => {
+            const at = (i * queries + rows.first) * qkDim;
+            addTile(dq.subarray(at, at + tile.length), tile);
+          },
+          keys: ({ first, count }, sums) => {
+            const ofKeys = dk.subarray(first * qkDim, (first + count) * qkDim);
+            const ofValues = dv.subarray(first * vDim, (first + count) * vDim);
+            if (groupSize === 1) {
+              ofKeys.set(sums.dk);
+              ofValues.set(sums.dv);
+            } else {
+              addTile(ofKeys, sums.dk);
+              addTile(ofValues, sums.dv);
+            }
+          },
+        });
+      });
+      return {
+        dq: scaledPatterns(dq, softmaxScale, format),
+        dk: scaledPatterns(dk, softmaxScale, format),
+        dv: scaledPatterns(dv, 1, format),
+      };
+    },
+  };
+}

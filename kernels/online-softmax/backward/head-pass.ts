@@ -1,0 +1,151 @@
+import {
+  decodeToFloat32,
+  decodeToFloat64,
+  formats,
+  patternsOf,
+  type PatternArray,
+  type Tensor,
+} from '../../../src/formats/index.js';
+import {
+  clipRanges,
+  problemMask,
+  type Mask,
+  type Problem,
+  type ProblemShape,
+} from '../../../src/problem/index.js';
+import { keyBlockVisits, type KeyBlockVisits, type Stretch } from './blocks.js';
+import type { KeyBlockWork, QueryBlock } from './key-block.js';
+import type { BackwardRecipe } from './recipe.js';
+import { base2LogSumExp, rowProductSum } from './row-values.js';
+
+/** What the backward reads beside the problem, checked: dO and O [batch, heads, queries, vDim], LSE [batch, heads, queries]. */
+export interface BackwardTensors {
+  readonly dout: Tensor;
+  readonly out: Tensor;
+  readonly lse: Tensor;
+}
+
+/** What a pass over a head gives, as it comes. */
+export interface PassResults {
+  /** A tile of dQ, [count × qkDim] fp32, valid until the next; in the order of the adds to its queries. */
+  readonly tile?: (queries: Stretch, tile: Float32Array) => void;
+  /** dK and dV of a block of keys from this head. */
+  readonly keys?: (
+    keys: Stretch,
+    sums: { readonly dk: Float32Array; readonly dv: Float32Array },
+  ) => void;
+}
+
+/** The passes over the query heads of a problem. */
+export interface HeadPasses {
+  /**
+   * Runs a head, counted over [batch · heads].
+   * @param only of the blocks of queries the one that begins at this query; default all
+   */
+  readonly run: (head: number, results: PassResults, only?: number) => void;
+  /** Where blocks of queries begin. */
+  readonly queryBlocks: readonly Stretch[];
+  /** Pairs of blocks that a whole pass over a head works on. */
+  readonly pairs: number;
+}
+
+/** LSE·log2 e and D of the rows of a head. */
+interface RowValues {
+  readonly logSumExp2: Float32Array;
+  readonly productSums: Float32Array;
+}
+
+function rowValues(
+  { productSum }: BackwardRecipe,
+  { queries, vDim }: ProblemShape,
+  { dout, out, lse }: BackwardTensors,
+  head: number,
+): RowValues {
+  const [first, end] = [head * queries, (head + 1) * queries];
+  const elements = ({ data, format }: Tensor): Float64Array =>
+    decodeToFloat64(data, formats[format], undefined, first * vDim, end * vDim);
+  const [ofOut, ofDout] = [elements(out), elements(dout)];
+  const row = (of: Float64Array, query: number): Float64Array =>
+    of.subarray(query * vDim, (query + 1) * vDim);
+  const logSumExps = decodeToFloat32(lse.data, formats[lse.format], undefined, first, end);
+  return {
+    logSumExp2: logSumExps.map(base2LogSumExp),
+    productSums: Float32Array.from({ length: queries }, (_, query) =>
+      rowProductSum(productSum, row(ofOut, query), row(ofDout, query)),
+    ),
+  };
+}
+
+/** The blocks of queries of all visits, each once, ascending. */
+function allQueryBlocks(visits: readonly KeyBlockVisits[]): readonly Stretch[] {
+  const blocks = new Map<number, Stretch>();
+  for (const { queryBlocks } of visits)
+    for (const block of queryBlocks) blocks.set(block.first, block);
+  return [...blocks.values()].sort((a, b) => a.first - b.first);
+}
+
+/**
+ * The passes of a recipe over the heads of a problem: blocks of keys, in each blocks of queries.
+ *
+ * @param work makes what works on a block of keys; called once, when it is needed
+ * @param diagonal as of `keyBlockVisits`
+ */
+export function createHeadPasses(
+  problem: Problem,
+  shape: ProblemShape,
+  recipe: BackwardRecipe,
+  tensors: BackwardTensors,
+  { work, diagonal }: { readonly work: () => KeyBlockWork; readonly diagonal: boolean },
+): HeadPasses {
+  const { heads, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
+  const visits = keyBlockVisits(problem, shape, recipe.tiling, recipe.queryOrder, diagonal);
+  const mask: Mask = problemMask(problem, shape);
+  const format = formats[recipe.format];
+  const rowsOf = (tensor: Tensor, length: number, dim: number) => {
+    const patterns: PatternArray = patternsOf(tensor.data, format);
+    return (head: number, { first, count }: Stretch): Uint16Array => {
+      const at = (head * length + first) * dim;
+      return patterns.subarray(at, at + count * dim) as Uint16Array;
+    };
+  };
+  const queriesOf = rowsOf(problem.q, queries, qkDim);
+  const doutOf = rowsOf(tensors.dout, queries, vDim);
+  const keysOf = rowsOf(problem.k, keys, qkDim);
+  const valuesOf = rowsOf(problem.v, keys, vDim);
+
+  function queryBlock(head: number, rows: Stretch, block: Stretch, values: RowValues): QueryBlock {
+    const { first, count } = rows;
+    return {
+      rows: count,
+      queries: queriesOf(head, rows),
+      dout: doutOf(head, rows),
+      logSumExp2: values.logSumExp2.subarray(first, first + count),
+      productSums: values.productSums.subarray(first, first + count),
+      visible: Array.from({ length: count }, (_, i) =>
+        clipRanges(mask.ranges(head, first + i), block.first, block.first + block.count).map(
+          ({ begin, end }) => ({ begin: begin - block.first, end: end - block.first }),
+        ),
+      ),
+    };
+  }
+
+  return {
+    queryBlocks: allQueryBlocks(visits),
+    pairs: visits.reduce((sum, { queryBlocks }) => sum + queryBlocks.length, 0),
+    run: (head, results, only) => {
+      const values = rowValues(recipe, shape, tensors, head);
+      const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+      const keyBlock = work();
+      for (const { keys: block, queryBlocks } of visits) {
+        const blocks = queryBlocks.filter(({ first }) => only === undefined || first === only);
+        if (only !== undefined && blocks.length === 0) continue;
+        keyBlock.begin(keysOf(kvHead, block), valuesOf(kvHead, block));
+        for (const rows of blocks) {
+          const tile = keyBlock.queries(queryBlock(head, rows, block, values));
+          results.tile?.(rows, tile);
+        }
+        if (results.keys !== undefined) results.keys(block, keyBlock.finish());
+      }
+    },
+  };
+}

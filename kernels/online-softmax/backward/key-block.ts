@@ -1,0 +1,31 @@
+import type { KeyRange } from '../../../src/problem/index.js';
+
+/** The sizes of operands. */
+export interface BackwardDimensions {
+  readonly qkDim: number;
+  readonly vDim: number;
+}
+
+/** A block of queries, as one block of keys meets it. */
+export interface QueryBlock {
+  /** How many of the block's queries exist. */
+  readonly rows: number;
+  /** Bit patterns, [rows × qkDim] and [rows × vDim]. */
+  readonly queries: Uint16Array;
+  readonly dout: Uint16Array;
+  /** [rows], fp32: LSE·log2 e, and D. */
+  readonly logSumExp2: Float32Array;
+  readonly productSums: Float32Array;
+  /** For each of the rows the ranges of the block's keys that it sees, counted within the block. */
+  readonly visible: readonly (readonly KeyRange[])[];
+}
+
+/** A block of keys on its way through the blocks of queries of one head; `begin`, `queries` for each, `finish`. */
+export interface KeyBlockWork {
+  /** Begins with the keys that exist, [keys × qkDim], and their values, [keys × vDim], as bit patterns. */
+  readonly begin: (keys: Uint16Array, values: Uint16Array) => void;
+  /** Adds a block of queries to dK and dV, and returns its tile of dQ, [rows × qkDim] fp32, of which the next call may make another. */
+  readonly queries: (block: QueryBlock) => Float32Array;
+  /** dK and dV of the keys that exist in fp32, neither scaled nor rounded. */
+  readonly finish: () => { readonly dk: Float32Array; readonly dv: Float32Array };
+}

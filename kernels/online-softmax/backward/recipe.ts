@@ -1,0 +1,60 @@
+import { instructionLengths, type TensorCoreArithmetic } from '../../../src/hardware/index.js';
+import type { ScoreChange } from '../score-change.js';
+import type { OutFormat } from '../units.js';
+
+/** How queries and keys are cut. */
+export interface BackwardTiling {
+  /** Queries of a block: what one chain of products adds to dK and dV. */
+  readonly queries: number;
+  /** Keys of a block: the length of a chain of dQ, and what is added to dQ at a time. */
+  readonly keys: number;
+}
+
+/** Of D, the products of O and dO: threads that each sum some columns, then sums over pairs of threads. */
+export interface ProductSumLaw {
+  /** Columns that a thread has next to one another. */
+  readonly run: number;
+  /** Columns that all threads of a row have at a time, by the head dimension of V; a thread has its runs in each. */
+  readonly width: (vDim: number) => number;
+}
+
+/** In which order what is summed in memory is added. `any`: as it happens, which a model runs as `ascending`. */
+export type SumOrder = 'ascending' | 'descending' | 'any';
+
+/**
+ * What makes a kernel's backward that kernel: everything that decides the bits of dQ, dK and dV. The plain and the
+ * WebAssembly backward work on recipes.
+ *
+ * All have in common: P is computed again from the stored LSE; a pass over blocks of keys, in each over blocks of
+ * queries; dK and dV of a block of keys summed over the queries by the tensor cores; dQ a tile for every pair of
+ * blocks, added in fp32 memory; dS rounded before the scale is applied, which gradients are multiplied by at the end.
+ */
+export interface BackwardRecipe {
+  /** The kernel's name, for messages. */
+  readonly kernel: string;
+  /** Of Q, K, V, O, dO, P, dS and the gradients. */
+  readonly format: OutFormat;
+  /** Of all five matrix products. */
+  readonly tensorCore: TensorCoreArithmetic;
+  readonly tiling: BackwardTiling;
+  readonly productSum: ProductSumLaw;
+  /** What is done to a score before its exponent; null for nothing: the scale is in the exponents. */
+  readonly scoreChange: ScoreChange | null;
+  /** c of P = 2^(s·c − LSE·log2 e), an fp32 number. */
+  readonly exponentScale: number;
+  /** What dQ and dK are multiplied by before they are rounded, an fp32 number. */
+  readonly softmaxScale: number;
+  /** Of the tiles of dQ, by blocks of keys. */
+  readonly queryOrder: SumOrder;
+  /** Of dK and dV, by the query heads of a group; `any` counts only where a group has several. */
+  readonly groupOrder: Exclude<SumOrder, 'descending'>;
+}
+
+/** A head dimension filled up to whole instructions of the tensor cores. */
+export function filledBackwardDim(
+  { tensorCore, format }: BackwardRecipe,
+  dimension: number,
+): number {
+  const length = Math.max(...instructionLengths(tensorCore.instruction, format));
+  return length * Math.ceil(dimension / length);
+}

@@ -1,0 +1,144 @@
+// AssemblyScript: P and dS of a block of keys and a block of queries. What they are is written in
+// ../../element-steps.ts and ../../plain-key-block.ts, whose bits these equal. Matrices are [keys × queries]. The
+// matrix products are those of src/simd/assembly/tensor-core.ts, on the same memory.
+
+import { exp2Ftz } from '../../../../../src/simd/assembly/special-functions';
+import { fusedMultiplyAdd } from '../../../webassembly/assembly/fused-multiply-add';
+import { convert8 } from '../../../webassembly/assembly/row-steps';
+
+export {
+  packRows,
+  packColumns,
+  packTransposedColumns,
+} from '../../../../../src/simd/assembly/tensor-core-operands';
+export { multiplyAccumulate } from '../../../../../src/simd/assembly/tensor-core';
+
+/** Four of s·c − l, rounded once, but for results below 2^-126, of which every 2^x is 1. */
+// @ts-ignore: decorator
+@inline
+function exponents4(s: v128, scale: v128, lses: v128): v128 {
+  const upper = i8x16.shuffle(s, s, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+  const upperLses = i8x16.shuffle(
+    lses, lses, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15,
+  );
+  const low = f64x2.sub(
+    f64x2.mul(f64x2.promote_low_f32x4(s), scale),
+    f64x2.promote_low_f32x4(lses),
+  );
+  const high = f64x2.sub(
+    f64x2.mul(f64x2.promote_low_f32x4(upper), scale),
+    f64x2.promote_low_f32x4(upperLses),
+  );
+  const rounded = i32x4.shuffle(
+    f32x4.demote_f64x2_zero(low),
+    f32x4.demote_f64x2_zero(high),
+    0,
+    1,
+    4,
+    5,
+  );
+  // Rounding twice can differ only from the middle of two fp32 numbers.
+  const middle = i64x2.splat(0x10000000);
+  const tail = i64x2.splat(0x1fffffff);
+  const doubtful = v128.or(
+    i64x2.eq(v128.and(low, tail), middle),
+    i64x2.eq(v128.and(high, tail), middle),
+  );
+  if (!v128.any_true(doubtful)) return rounded;
+  const factor = <f32>f64x2.extract_lane(scale, 0);
+  let exact = f32x4.splat(
+    fusedMultiplyAdd(f32x4.extract_lane(s, 0), factor, -f32x4.extract_lane(lses, 0)),
+  );
+  exact = f32x4.replace_lane(
+    exact,
+    1,
+    fusedMultiplyAdd(f32x4.extract_lane(s, 1), factor, -f32x4.extract_lane(lses, 1)),
+  );
+  exact = f32x4.replace_lane(
+    exact,
+    2,
+    fusedMultiplyAdd(f32x4.extract_lane(s, 2), factor, -f32x4.extract_lane(lses, 2)),
+  );
+  return f32x4.replace_lane(
+    exact,
+    3,
+    fusedMultiplyAdd(f32x4.extract_lane(s, 3), factor, -f32x4.extract_lane(lses, 3)),
+  );
+}
+
+// @ts-ignore: decorator
+@inline
+function exp2Hardware4(x: v128, segments: usize, squares: usize, shift: i64): v128 {
+  let p = i32x4.splat(exp2Ftz(i32x4.extract_lane(x, 0), segments, squares, shift));
+  p = i32x4.replace_lane(p, 1, exp2Ftz(i32x4.extract_lane(x, 1), segments, squares, shift));
+  p = i32x4.replace_lane(p, 2, exp2Ftz(i32x4.extract_lane(x, 2), segments, squares, shift));
+  return i32x4.replace_lane(p, 3, exp2Ftz(i32x4.extract_lane(x, 3), segments, squares, shift));
+}
+
+// Of each query of the block, at `rows`, arrays of `queries` words one after another: LSE·log2 e f32, D f32, and
+// from which key on and up to which it sees keys, i32.
+// Parameters: 0 exponent scale f32 · 4 exp2 segments · 8 squares · 12 exp2 shift i32 · 16 format (convert4)
+
+/**
+ * P and dS as bit patterns of 16 bits, from scores and dP [keys × queries] fp32 and, unless 0, what dS is multiplied by.
+ * Queries are a multiple of 8.
+ */
+export function elementSteps(
+  scores: usize,
+  derivatives: usize,
+  slopes: usize,
+  weights: usize,
+  products: usize,
+  keys: i32,
+  queries: i32,
+  rows: usize,
+  parameters: usize,
+): void {
+  const scale = f64x2.splat(<f64>load<f32>(parameters));
+  const segments = load<u32>(parameters, 4);
+  const squares = load<u32>(parameters, 8);
+  const shift = <i64>load<i32>(parameters, 12);
+  const format = load<u32>(parameters, 16);
+  const stride = <usize>queries << 2;
+  const minusInfinity = f32x4.splat(-Infinity);
+  for (let key = 0; key < keys; key++) {
+    const at = i32x4.splat(key);
+    const offset = <usize>key * stride;
+    for (let i: usize = 0; i < stride; i += 32) {
+      let low = minusInfinity;
+      let high = minusInfinity;
+      let lowProduct = minusInfinity;
+      let highProduct = minusInfinity;
+      for (let half: usize = 0; half < 32; half += 16) {
+        const row = rows + i + half;
+        const place = offset + i + half;
+        const isSeen = v128.and(
+          i32x4.le_s(v128.load(row + 2 * stride), at),
+          i32x4.lt_s(at, v128.load(row + 3 * stride)),
+        );
+        const score = v128.bitselect(v128.load(scores + place), minusInfinity, isSeen);
+        const weight = exp2Hardware4(
+          exponents4(score, scale, v128.load(row)),
+          segments,
+          squares,
+          shift,
+        );
+        let product = f32x4.mul(
+          weight,
+          f32x4.sub(v128.load(derivatives + place), v128.load(row + stride)),
+        );
+        if (slopes) product = f32x4.mul(product, v128.load(slopes + place));
+        if (half) {
+          high = weight;
+          highProduct = product;
+        } else {
+          low = weight;
+          lowProduct = product;
+        }
+      }
+      const target = (offset + i) >> 1;
+      v128.store(weights + target, convert8(low, high, format));
+      v128.store(products + target, convert8(lowProduct, highProduct, format));
+    }
+  }
+}

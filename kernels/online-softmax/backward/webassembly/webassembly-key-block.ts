@@ -1,0 +1,90 @@
+import { spanOf } from '../../../../src/problem/index.js';
+import { changeScores } from '../../score-change.js';
+import { scoreSlopes } from '../element-steps.js';
+import type { BackwardDimensions, KeyBlockWork, QueryBlock } from '../key-block.js';
+import type { BackwardRecipe } from '../recipe.js';
+import { createBackwardEngine } from './engine.js';
+
+/** Rows of `dim` elements into rows of `stride`, zeros beyond and below. */
+function fillRows(source: Uint16Array, dim: number, target: Uint16Array, stride: number): void {
+  target.fill(0);
+  for (let row = 0; row * dim < source.length; row++)
+    target.set(source.subarray(row * dim, (row + 1) * dim), row * stride);
+}
+
+function firstRows(source: Float32Array, stride: number, rows: number, dim: number): Float32Array {
+  const values = new Float32Array(rows * dim);
+  for (let row = 0; row < rows; row++)
+    values.set(source.subarray(row * stride, row * stride + dim), row * dim);
+  return values;
+}
+
+/**
+ * The backward of a recipe on one block of keys in WebAssembly: for all inputs the bits of `createPlainKeyBlock`. Each
+ * call makes an instance with the memory of one pair of blocks, some megabytes; make one per thread and use it for
+ * many blocks.
+ */
+export function createKeyBlock(
+  recipe: BackwardRecipe,
+  { qkDim, vDim }: BackwardDimensions,
+): KeyBlockWork {
+  const { tiling, scoreChange } = recipe;
+  const engine = createBackwardEngine(recipe, { qkDim, vDim });
+  const { inner, outInner } = engine;
+  const tile = new Float32Array(tiling.queries * qkDim);
+  let count = 0;
+
+  function hideBetweenRanges({ visible }: QueryBlock): void {
+    visible.forEach((ranges, row) =>
+      ranges.slice(1).forEach(({ begin }, i) => {
+        for (let key = ranges[i].end; key < begin; key++)
+          engine.scores[key * tiling.queries + row] = -Infinity;
+      }),
+    );
+  }
+
+  function writeRows({ rows, visible, logSumExp2, productSums }: QueryBlock): void {
+    engine.logSumExp2.fill(Infinity).set(logSumExp2);
+    engine.productSums.fill(0).set(productSums);
+    engine.firstKey.fill(0);
+    engine.endKey.fill(count);
+    for (let row = 0; row < rows; row++) {
+      const { begin, end } = spanOf(visible[row]);
+      engine.firstKey[row] = begin;
+      engine.endKey[row] = end;
+    }
+  }
+
+  return {
+    begin: (keys, values) => {
+      count = qkDim === 0 ? 0 : keys.length / qkDim;
+      fillRows(keys, qkDim, engine.keys, inner);
+      for (let key = 0; key < tiling.keys; key++)
+        for (let column = 0; column < inner; column++)
+          engine.keysTransposed[column * tiling.keys + key] = engine.keys[key * inner + column];
+      fillRows(values, vDim, engine.values, outInner);
+      engine.begin();
+    },
+    queries: (block) => {
+      fillRows(block.queries, qkDim, engine.queries, inner);
+      fillRows(block.dout, vDim, engine.dout, outInner);
+      writeRows(block);
+      engine.products();
+      const slopes = scoreChange === null ? null : scoreSlopes(engine.scores, scoreChange);
+      if (slopes !== null) engine.slopes.set(slopes);
+      if (scoreChange !== null) changeScores(engine.scores, scoreChange, { addend: null });
+      hideBetweenRanges(block);
+      engine.elements(slopes !== null);
+      engine.gradients();
+      const { dqTransposed } = engine;
+      for (let row = 0; row < block.rows; row++)
+        for (let column = 0; column < qkDim; column++)
+          tile[row * qkDim + column] = dqTransposed[column * tiling.queries + row];
+      return tile.subarray(0, block.rows * qkDim);
+    },
+    finish: () => ({
+      dk: firstRows(engine.dk, inner, count, qkDim),
+      dv: firstRows(engine.dv, outInner, count, vDim),
+    }),
+  };
+}
