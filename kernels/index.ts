@@ -33,6 +33,25 @@ export type {
   ProgramMutant,
   RescaleTraffic,
 } from './kernel-program.js';
+export type {
+  BackwardInputs,
+  BackwardModel,
+  BackwardPatterns,
+  BackwardPiece,
+  DeltaSource,
+  ForwardOutputs,
+  GradientArithmetic,
+  OrderMatch,
+  OrderMatches,
+  PreparedBackward,
+} from './backward-model.js';
+export {
+  assembleBackwardPieces,
+  checkBackwardInputs,
+  type BackwardAssembly,
+  type BackwardGradients,
+} from './backward-pieces.js';
+export { runBackward, type BackwardResults } from './run-backward.js';
 export { exactLaws, scaleKinds, type ModelPromises, type ScaleKind } from './promises.js';
 export { checkFeatures, kernelModel } from './kernel-features.js';
 export { defaultKernelModel, findKernelModel, findModelAmong, kernelModels } from './models.js';

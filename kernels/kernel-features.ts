@@ -36,7 +36,7 @@ export function checkFeatures(
  * it. A sample of rows has the arithmetic of the whole problem, so that bounds take it of every kernel.
  */
 export function kernelModel(entry: KernelModel): KernelModel {
-  const { name, features, program } = entry;
+  const { name, features, program, backward } = entry;
   const ofProblem =
     <Rest extends readonly unknown[], Result>(
       compute: (problem: Problem, ...rest: Rest) => Result,
@@ -60,6 +60,14 @@ export function kernelModel(entry: KernelModel): KernelModel {
         : {
             ...program,
             prepare: ofProblem(program.prepare, program.features, `${name} on the machine`),
+          },
+    backward:
+      backward === null
+        ? null
+        : {
+            ...backward,
+            prepare: ofProblem(backward.prepare, backward.features, `${name}'s backward`),
+            arithmetic: ofProblem(backward.arithmetic, backward.features, `${name}'s backward`),
           },
   };
 }

@@ -1,20 +1,13 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
 import type { FeatureName, Problem, ProblemShape } from '../src/problem/index.js';
 import type { KernelArithmetic } from './arithmetic.js';
+import type { BackwardModel } from './backward-model.js';
 import type { AttributedKernel } from './techniques.js';
 import type { KernelProgram } from './kernel-program.js';
 import type { ModelPromises, PremiseDeclaration } from './promises.js';
+import type { KernelSetting, KernelSettings } from './setting-values.js';
 
-/** One thing about a kernel model that a user may choose. */
-export interface KernelSetting {
-  /** As in `exp2.degree`. */
-  readonly key: string;
-  /** What it is, and what one may give. */
-  readonly description: string;
-}
-
-/** What a user chose of a model's settings: values as text, by key. */
-export type KernelSettings = ReadonlyMap<string, string>;
+export type { KernelSetting, KernelSettings } from './setting-values.js';
 
 /** The results of some rows. */
 export interface KernelPiece {
@@ -102,4 +95,6 @@ export interface KernelModel {
   ) => readonly KernelExponential[];
   /** What the emulated machine executes of it; null for none. */
   readonly program: KernelProgram | null;
+  /** Its gradients; null for a model of the forward pass alone. */
+  readonly backward: BackwardModel | null;
 }

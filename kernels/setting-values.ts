@@ -1,5 +1,15 @@
 import { RequestError } from '../src/request-error.js';
-import type { KernelSetting } from './kernel-model.js';
+
+/** One thing about a kernel model that a user may choose. */
+export interface KernelSetting {
+  /** As in `exp2.degree`. */
+  readonly key: string;
+  /** What it is, and what one may give. */
+  readonly description: string;
+}
+
+/** What a user chose of a model's settings: values as text, by key. */
+export type KernelSettings = ReadonlyMap<string, string>;
 
 /** Refuses a setting that the model does not have. @throws RequestError for a key that is not among its settings */
 export function checkKeys(

@@ -109,4 +109,5 @@ export const fa1Model: KernelModel = kernelModel({
     return [{ name: unit, place: 'The special function unit', share: 1, exp2: exp2Units[unit] }];
   },
   program: null,
+  backward: null,
 });

@@ -213,4 +213,5 @@ export const fa4Model: KernelModel = kernelModel({
   unlagged: { 'rescale.threshold': '0' },
   exponentials: (problem, texts) => fa4Exponentials(fa4SettingsConfiguration(problem, texts)),
   program: fa4Program(fa4SettingsConfiguration),
+  backward: null,
 });

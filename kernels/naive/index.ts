@@ -1,4 +1,4 @@
 export { naiveArithmetic } from './arithmetic.js';
 export { createNaiveAttention, type NaiveAttention } from './attention.js';
-export { naiveGradients, type NaiveGradients } from './gradients.js';
+export { naiveGradients } from './gradients.js';
 export { naiveFloat32Model, naiveInputModel } from './models.js';

@@ -1,12 +1,16 @@
 import type { FormatName } from '../../src/formats/index.js';
 import { featureNames, type FeatureName, type Problem } from '../../src/problem/index.js';
 import { kernelModel } from '../kernel-features.js';
+import type { GradientArithmetic } from '../backward-model.js';
 import type { KernelModel } from '../kernel-model.js';
 import { exactLaws, type ModelPromises, type PremiseDeclaration, scaleKinds } from '../promises.js';
 import { checkKeys } from '../setting-values.js';
 import { naiveArithmetic } from './arithmetic.js';
 import { createNaiveAttention } from './attention.js';
 import { createAttributedNaive } from './attributed-attention.js';
+import { createNaiveBackward } from './gradients.js';
+
+const evidence = ['fp32 operations: IEEE 754', 'exp, tanh, log: fp64, rounded once'];
 
 /** What sets one textbook kernel apart from the other. */
 interface NaiveChoice {
@@ -16,6 +20,7 @@ interface NaiveChoice {
   readonly intermediate: (problem: Problem) => FormatName;
   readonly premises: PremiseDeclaration;
   readonly promises: ModelPromises;
+  readonly gradients: (problem: Problem) => GradientArithmetic;
 }
 
 function naiveModel({
@@ -24,19 +29,20 @@ function naiveModel({
   intermediate,
   premises,
   promises,
+  gradients,
 }: NaiveChoice): KernelModel {
+  const features = Object.keys(featureNames) as FeatureName[];
   return kernelModel({
     name,
     description,
     settings: [],
-    features: Object.keys(featureNames) as FeatureName[],
+    features,
     prepare: (problem, settings) => {
       checkKeys(name, [], settings);
       const { shape, outFormat, heads, runHead } = createNaiveAttention(
         problem,
         intermediate(problem),
       );
-      const evidence = ['fp32 operations: IEEE 754', 'exp, tanh, log: fp64, rounded once'];
       return { shape, outFormat, pieces: heads, settings: {}, evidence, run: runHead };
     },
     attribute: (problem, settings) => {
@@ -50,6 +56,25 @@ function naiveModel({
     unlagged: null,
     exponentials: () => [],
     program: null,
+    backward: {
+      settings: [],
+      features: features.filter((feature) => feature !== 'rows'),
+      prepare: (problem, { dout }, settings) => {
+        checkKeys(name, [], settings);
+        const { shape, format, run } = createNaiveBackward(problem, dout, intermediate(problem));
+        return {
+          shape,
+          format,
+          pieces: shape.batch * shape.kvHeads,
+          settings: {},
+          evidence,
+          run: (piece) => ({ ...run(piece), counters: {} }),
+          someOrder: null,
+        };
+      },
+      arithmetic: gradients,
+      candidates: [{}],
+    },
   });
 }
 
@@ -69,6 +94,14 @@ export const naiveFloat32Model = naiveModel({
   intermediate: () => 'fp32',
   premises: { weights: 'fp32' },
   promises,
+  gradients: () => ({
+    description: 'the textbook kernel in fp32',
+    delta: 'weights',
+    p: 'fp32',
+    ds: 'fp32',
+    weights: 'fp32',
+    partials: 'fp32',
+  }),
 });
 
 /** The textbook kernel with the input's format between its passes. */
@@ -83,4 +116,17 @@ export const naiveInputModel = naiveModel({
     // Scores are kept in the input's format, and fp16 ends at 65504.
     scoreLimit: { raw: 2 ** 15, scaled: 2 ** 15 },
   },
+  gradients: ({ q: { format }, dropout, softcap }) => ({
+    description: `the textbook kernel, every pass in ${format}`,
+    delta: 'weights',
+    p: format,
+    ds: format,
+    scores: format,
+    dp: format,
+    weights: format,
+    partials: format,
+    pRoundings: dropout === undefined ? 1 : 2,
+    // The product with P, the softcap's slope, the scale.
+    dsRoundings: softcap === null ? 2 : 3,
+  }),
 });

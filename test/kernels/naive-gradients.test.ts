@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { naiveGradients, type NaiveGradients } from '../../kernels/naive/index.js';
+import { naiveGradients, type BackwardGradients } from '../../kernels/index.js';
 import { decodeTensor, encodeFromFloat64, formats, type Tensor } from '../../src/formats/index.js';
 import { RequestError } from '../../src/request-error.js';
 import { readCapturedGradients, type KernelGradients } from '../fixtures/captured-gradients.js';
@@ -88,7 +88,7 @@ describe('with fp32 between its passes it has the errors of the captured "math" 
 
   /** Root mean squares of both kernels' errors, their ratio, and the share of elements that are equal but for fp32's errors. */
   function compare(
-    given: NaiveGradients,
+    given: BackwardGradients,
     captured: KernelGradients,
     exact: ReturnType<typeof exactGradients>,
     of: (typeof gradientsOf)[number],

@@ -204,4 +204,5 @@ export const toyModel: KernelModel = kernelModel({
   unlagged: null,
   exponentials: () => [],
   program: null,
+  backward: null,
 });

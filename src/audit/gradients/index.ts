@@ -7,6 +7,7 @@ export {
 export {
   anyGradientPremises,
   eagerGradientPremises,
+  kernelGradientPremises,
   type GradientPremises,
 } from './bounds/index.js';
 export type { GradientDiagnosis } from './diagnosis/diagnosis.js';

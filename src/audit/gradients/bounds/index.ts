@@ -26,3 +26,4 @@ export {
   type GradientTechniqueTable,
   type TechniqueLine,
 } from './technique-table.js';
+export { kernelGradientPremises } from './kernel-premises.js';
