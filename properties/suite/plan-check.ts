@@ -15,12 +15,8 @@ import {
   usualRegimeNames,
   type RegimeName,
 } from '../problems/index.js';
-import {
-  knownName,
-  resolvePromises,
-  type KernelPromises,
-  type ResolvedPromises,
-} from './promises.js';
+import { knownName } from './promised-laws.js';
+import { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
 
 /** What of the suite is wanted. */
 export interface CheckScope {

@@ -9,10 +9,7 @@ import { type FormatName, plainFormats } from '../../src/formats/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import {
-  lawIds,
-  laws,
   type KernelConfiguration,
-  type Law,
   type LawId,
   type LawStrength,
   type ProblemPromises,
@@ -29,6 +26,8 @@ import {
   type SizeName,
   type SizeRange,
 } from '../problems/index.js';
+
+import { knownName, promisedLaws } from './promised-laws.js';
 
 /** What a kernel promises of itself: which problems it takes and which laws it obeys, and how well. */
 export interface KernelPromises {
@@ -144,66 +143,6 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   gradientPremises: true,
 };
 
-/** Laws to the last bit that rows with a common maximum do not obey: each depends on the others' keys. */
-const lawsOfRows: readonly LawId[] = [
-  'masked-keys',
-  'masked-nan-keys',
-  'nan-containment',
-  'query-order',
-  'decode-equals-prefill',
-];
-
-/** What a declared arithmetic leaves of the laws that kernels usually obey to the last bit. */
-function declaredLaws({
-  outputRounding,
-  maximum,
-  pvAccumulator,
-  partials,
-}: PremiseDeclaration): Partial<Record<LawId, LawStrength | 'none'>> {
-  // Sums in fp16 underflow, and overflow, where those in fp32 do not.
-  const ofScaling: readonly LawId[] = [pvAccumulator, partials].includes('fp16')
-    ? ['value-scaling']
-    : [];
-  const ofRows = maximum === 'group' ? lawsOfRows : [];
-  const weakened = outputRounding === 'stochastic' ? lawIds : [...ofRows, ...ofScaling];
-  return Object.fromEntries(
-    weakened
-      .filter((id) => laws[id].usual === 'bits')
-      .map((id) => [id, laws[id].strengths.includes('bound') ? 'bound' : 'none']),
-  );
-}
-
-/**
- * The name as one of those known.
- * @throws RequestError for another, with all of them
- */
-export function knownName<T extends string>(what: string, name: string, known: readonly T[]): T {
-  const found = known.find((candidate) => candidate === name);
-  if (found === undefined)
-    throw new RequestError(
-      `there is no ${what} ${JSON.stringify(name)}; choose from ${known.join(', ')}`,
-    );
-  return found;
-}
-
-/** The strength of every law: as promised, else the law's usual one. */
-function promisedLaws(
-  promised: KernelPromises['laws'] = {},
-  deterministic: boolean,
-): ResolvedPromises['laws'] {
-  for (const [id, strength] of Object.entries(promised)) {
-    const { strengths } = laws[knownName('law', id, lawIds)];
-    knownName(`promise for ${id}`, strength, [...strengths, 'none'] as const);
-  }
-  const usual = (id: LawId): LawStrength | 'none' => {
-    const law: Law = laws[id];
-    const isOpen = law.ofGradients === true && !deterministic && law.strengths.includes('bound');
-    return isOpen && law.usual === 'bits' ? 'bound' : law.usual;
-  };
-  const entries = lawIds.map((id) => [id, promised[id] ?? usual(id)] as const);
-  return Object.fromEntries(entries) as ResolvedPromises['laws'];
-}
-
 /** @throws RequestError for an unknown premise, value or preset */
 function promisedPremises(declared: KernelPromises['premises'] = {}): ResolvedPromises['premises'] {
   if (typeof declared === 'function')
@@ -259,7 +198,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     premises,
     arithmetic: promises.arithmetic ?? (() => null),
     configurations: promises.configurations ?? {},
-    laws: promisedLaws({ ...declaredLaws(premises(null)), ...promises.laws }, deterministic),
+    laws: promisedLaws(promises.laws, { declared: premises(null), deterministic }),
     groupSizes: promises.groupSizes ?? null,
     multiples: promises.multiples ?? {},
     fillsBuffers: promises.fillsBuffers ?? false,

@@ -2,7 +2,8 @@
  * A kernel behind the process protocol that shares no code with flashproof: textbook attention in fp64
  * on bf16 inputs, written out in fp32. The first argument says what it does wrong on causal problems:
  * crash, hang, garbage, shape (a tensor of another), silent (no file), one-percent (O is 1 % too
- * large), misspelt (an lsee in place of the LSE), extra (a tensor that nobody asked for), decline; the words with "always-" before them mean every problem. `none` does nothing wrong.
+ * large), misspelt (an lsee in place of the LSE), extra (a tensor that nobody asked for), decline; the words with "always-" before them mean every problem. `none` does nothing wrong. Gradients are given where
+ * `wants` names them, but for `always-forward`, which knows no `wants`; `always-delta` leaves out D.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -54,6 +55,7 @@ function attention({ q, k, v }, { scale, causal, window, softcap }) {
   const [left, right] = window ?? [-1, -1];
   const out = [];
   const lse = [];
+  const rows = [];
   for (let row = 0; row < batch * heads * queries; row++) {
     const head = Math.floor(row / queries);
     const kvHead = Math.floor(head / (heads / kvHeads));
@@ -76,13 +78,42 @@ function attention({ q, k, v }, { scale, causal, window, softcap }) {
       sum += weight;
       for (let c = 0; c < vDim; c++) sums[c] += weight * v.values[(kvHead * keys + key) * vDim + c];
     }
+    const probabilities = [...scores].map(([key, score]) => {
+      const slope = softcap === null ? 1 : 1 - (score / softcap) ** 2;
+      return { key: kvHead * keys + key, p: Math.exp(score - maximum) / sum, slope };
+    });
+    rows.push({ row, probabilities });
     out.push(...sums.map((total) => (scores.size === 0 ? 0 : total / sum)));
     lse.push(scores.size === 0 ? -Infinity : maximum + Math.log(sum));
   }
   return {
+    rows,
     out: { shape: [batch, heads, queries, vDim], values: out },
     lse: { shape: [batch, heads, queries], values: lse },
   };
+}
+
+/** dQ, dK and dV of what `attention` made of a problem. */
+function gradients({ q, k, v, dout }, { scale }, { rows, out }, withDelta) {
+  const dim = q.shape[3];
+  const vDim = v.shape[3];
+  const zeros = ({ shape, values }) => ({ shape, values: values.map(() => 0) });
+  const [dq, dk, dv] = [q, k, v].map(zeros);
+  const at = (tensor, row, width) => tensor.values.slice(row * width, (row + 1) * width);
+  const dot = (a, b) => a.reduce((sum, x, c) => sum + x * b[c], 0);
+  for (const { row, probabilities } of rows) {
+    const ofRow = at(dout, row, vDim);
+    const delta = withDelta ? dot(ofRow, at(out, row, vDim)) : 0;
+    for (const { key, p, slope } of probabilities) {
+      const ds = scale * slope * p * (dot(ofRow, at(v, key, vDim)) - delta);
+      for (let c = 0; c < vDim; c++) dv.values[key * vDim + c] += p * ofRow[c];
+      for (let c = 0; c < dim; c++) {
+        dq.values[row * dim + c] += ds * k.values[key * dim + c];
+        dk.values[key * dim + c] += ds * q.values[row * dim + c];
+      }
+    }
+  }
+  return Object.entries({ dq, dk, dv });
 }
 
 const served = [];
@@ -101,7 +132,12 @@ for await (const line of createInterface({ input: process.stdin })) {
     answer({ ok: false, error: 'no causal code path', unsupported: true });
     continue;
   }
-  const { out, lse } = attention(readTensors(request.problem), request);
+  const tensors = readTensors(request.problem);
+  const forward = attention(tensors, request);
+  const { out, lse } = forward;
+  const asked = now === 'forward' ? undefined : request.wants;
+  const backward =
+    asked?.includes('dq') === true ? gradients(tensors, request, forward, now !== 'delta') : [];
   if (now === 'one-percent') out.values = out.values.map((value) => value * 1.01);
   if (now === 'shape') out.shape = [out.values.length];
   if (now !== 'silent')
@@ -109,6 +145,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       ['out', out],
       [now === 'misspelt' ? 'lsee' : 'lse', lse],
       ...(now === 'extra' ? [['row_max', lse]] : []),
+      ...backward,
     ]);
   answer({ ok: true });
 }
