@@ -128,8 +128,9 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     judgement.push('Usual checks', 'Oracle ');
     const { gradients = [] } = report.gradients ?? {};
     const errors = gradients.map(({ label }) => `Error of ${label} `);
+    const shares = gradients.map(({ label }) => `Techniques of ${label} `);
     const ofGradients =
-      gradients.length === 0 ? [] : ['Gradients ', 'Tests of gradients ', ...errors];
+      gradients.length === 0 ? [] : ['Gradients ', 'Tests of gradients ', ...errors, ...shares];
     const ofOutput = report.outputs === null ? [] : judgement;
     const headings = ['Problem ', ...ofOutput, ...ofGradients, 'Inputs '];
     const lines = full(report).split('\n');

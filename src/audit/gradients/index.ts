@@ -7,8 +7,12 @@ export {
 export {
   anyGradientPremises,
   eagerGradientPremises,
+  gradientTechniques,
   kernelGradientPremises,
   type GradientPremises,
+  type GradientTechnique,
+  type GradientTechniqueTable,
+  type GradientTechniqueLine,
 } from './bounds/index.js';
 export type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 export { describeRows, type GradientFault, type GradientFinding } from './gradient-findings.js';

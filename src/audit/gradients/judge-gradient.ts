@@ -10,6 +10,7 @@ import { profileError, type ErrorProfile } from '../error-profile.js';
 import { isUndefinedRow, type ComparedValues, type GivenQuantity } from '../kernel-outputs.js';
 import { testSpreads, type SpreadTest } from '../spread-test.js';
 import { alarmDeviations } from '../structure/structure-statistic.js';
+import type { GradientTechniqueTable } from './bounds/index.js';
 import type { GradientQuantityName } from './gradient-quantities.js';
 import type { MeasuredGradients } from './measure-gradients.js';
 import { gradientUnits } from './row-units.js';
@@ -33,6 +34,8 @@ export interface JudgedGradient {
   readonly spread: SpreadTest;
   /** The worst of each test and scope; `pairing` is with the last of dQ and dK. */
   readonly structure: readonly GradientStatistic[];
+  /** What each technique of the kernel may do to it. */
+  readonly techniques: GradientTechniqueTable;
 }
 
 /** A gradient that a kernel gave. */
@@ -101,7 +104,7 @@ export function judgeGradients(
   judgement: GradientJudgement,
 ): readonly JudgedGradient[] {
   const { problem, measured, falseAlarmRate } = judgement;
-  const { shape, gradients } = measured;
+  const { shape, gradients, techniques } = measured;
   const all = given.map((one) => summed(compareGradient(one, measured), judgement, shape));
   const heads = shape.batch * shape.kvHeads;
   const count = all.reduce((sum, { compared }) => sum + statisticCount(compared), heads);
@@ -128,6 +131,7 @@ export function judgeGradients(
         falseAlarmRate / 2 / all.length,
       ),
       structure: worstStatistics(statistics),
+      techniques: techniques[quantity.name as GradientQuantityName],
     };
   });
 }

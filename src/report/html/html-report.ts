@@ -8,6 +8,8 @@ import {
 import {
   gradientNotes,
   gradientsSection,
+  gradientTechniquesNote,
+  gradientTechniquesSection,
   gradientTestsSection,
   notJudged,
   sequencesSection,
@@ -123,6 +125,16 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
             sectionTable('Gradients', gradientsSection(report.gradients)),
             sectionTable('Tests of the gradients', gradientTestsSection(report)),
             element('p', { class: 'note' }, gradientNotes(report.gradients)),
+            report.gradients.gradients.flatMap((gradient) => {
+              const note = gradientTechniquesNote(gradient);
+              return [
+                sectionTable(
+                  `What each technique may do to ${gradient.label}`,
+                  gradientTechniquesSection(gradient),
+                ),
+                ...(note === null ? [] : [element('p', { class: 'note' }, note)]),
+              ];
+            }),
             report.gradients.notJudged.map((clause) =>
               element('p', { class: 'muted' }, `Not judged of gradients: ${clause}.`),
             ),

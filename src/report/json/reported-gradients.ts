@@ -5,6 +5,7 @@ import type {
   GradientDiagnosis,
   GradientFinding,
   GradientStatistic,
+  GradientTechniqueTable,
   JudgedGradient,
   SpreadTest,
 } from '../../audit/index.js';
@@ -23,6 +24,8 @@ export interface ReportedGradient extends Pick<
   readonly elements: Reported<ElementTest>;
   readonly spread: Reported<SpreadTest>;
   readonly structure: readonly Reported<GradientStatistic>[];
+  /** What each technique of the kernel may do to it, whether or not it did. */
+  readonly techniques: Reported<GradientTechniqueTable>;
 }
 
 /** The gradients of a report, and their own verdict. */
@@ -53,6 +56,7 @@ function reportedGradient(judged: JudgedGradient): ReportedGradient {
     elements: toReported(judged.elements),
     spread: toReported(judged.spread),
     structure: toReported(judged.structure),
+    techniques: toReported(judged.techniques),
   };
 }
 

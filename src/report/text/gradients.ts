@@ -5,6 +5,7 @@ import {
   type ElementTest,
   type ErrorProfile,
   type GradientStatistic,
+  type GradientTechniqueTable,
   type SpreadTest,
 } from '../../audit/index.js';
 import { formatNumber, formatShare, plainText, shareUsed } from '../../words/index.js';
@@ -122,6 +123,32 @@ export function gradientTestsSection({ problem, gradients }: AuditReport): Secti
   };
 }
 
+/** Of a gradient: what each technique may do to an element, on the average, what it is expected to, and its share of the worst case. */
+export function gradientTechniquesSection({ label, techniques }: ReportedGradient): Section {
+  const table = fromReported<GradientTechniqueTable>(techniques);
+  const lines = [...table.techniques, { ...table.total, technique: 'all', share: 1 }];
+  return {
+    rows: [
+      [heading(`Techniques of ${label}`), 'worst case', 'rms', 'share'],
+      ...lines.map(({ technique, worst, rms, share }): Cell[] => [
+        `  ${technique}`,
+        formatNumber(worst),
+        formatNumber(rms),
+        formatShare(share),
+      ]),
+    ],
+    numberColumns: 3,
+  };
+}
+
+/** What the table of techniques leaves out, in a sentence; null where that is nothing. */
+export function gradientTechniquesNote({ parts, techniques }: ReportedGradient): string | null {
+  const { elements, unbounded } = fromReported<GradientTechniqueTable>(techniques);
+  return unbounded === 0
+    ? null
+    : `${unbounded} of ${elements} ${parts} are left out of the techniques: their rows have elements without a bound.`;
+}
+
 /** By what the gradients were judged. */
 export function gradientNotes({ arithmetic, falseAlarmRate }: ReportedGradients): string {
   return `Bounds of ${plainText(arithmetic)}; false alarms of the statistical tests of the gradients: ${falseAlarmRate} at most.`;
@@ -147,6 +174,12 @@ export function gradientsBlocks(
     ...gradients.gradients.map((gradient) => [
       ...section(errorSection(gradient)),
       ...section(errorNotesSection(gradient)),
+    ]),
+    ...gradients.gradients.map((gradient) => [
+      ...section(gradientTechniquesSection(gradient)),
+      ...[gradientTechniquesNote(gradient)].flatMap((note) =>
+        note === null ? [] : indented(note),
+      ),
     ]),
   ];
 }

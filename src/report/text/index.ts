@@ -21,7 +21,13 @@ export {
   triedSizesHeading,
 } from './check.js';
 export { differenceSections } from './comparison.js';
-export { gradientNotes, gradientsSection, gradientTestsSection } from './gradients.js';
+export {
+  gradientNotes,
+  gradientsSection,
+  gradientTechniquesNote,
+  gradientTechniquesSection,
+  gradientTestsSection,
+} from './gradients.js';
 export { splitsSection } from './splits.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
 export type { RenderOptions } from './setting.js';

@@ -24,6 +24,32 @@ describe('an audit of gradients', () => {
     for (const { elements } of gradients) expect(elements.unbounded).toBe(0);
   });
 
+  it('says what each technique comes to', () => {
+    const { gradients } = auditGradients(
+      cases.wide.problem,
+      roundedGradients(cases.wide, cases.wide.exact),
+    );
+    for (const { quantity, spread, techniques } of gradients) {
+      const { techniques: lines, total, elements, unbounded } = techniques;
+      expect(unbounded).toBe(0);
+      expect(elements).toBe(
+        cases.wide.exact[quantity.name as keyof typeof cases.wide.exact].length,
+      );
+      const sum = (of: (line: (typeof lines)[number]) => number) =>
+        lines.reduce((all, line) => all + of(line), 0);
+      expect(sum(({ share }) => share)).toBeCloseTo(1, 12);
+      expect(sum(({ worst }) => worst) / total.worst).toBeCloseTo(1, 12);
+      expect(sum(({ rms }) => rms ** 2) / total.rms ** 2).toBeCloseTo(1, 12);
+      // What the spread expects of all elements is what its techniques come to.
+      expect(spread.expected / total.rms).toBeCloseTo(1, 9);
+      const names: readonly string[] = lines.map(({ technique }) => technique);
+      expect(names).toContain(`${quantity.name}-accumulate`);
+      expect(names.includes('delta')).toBe(quantity.name !== 'dv');
+      expect(names.includes('group-sum')).toBe(quantity.name !== 'dq');
+      for (const { largest, worst } of lines) expect(largest).toBeGreaterThanOrEqual(worst);
+    }
+  });
+
   it.each(Object.entries(gradientDamages))(
     'finds and names: %s',
     (name, { values, fails, causes }) => {

@@ -24,6 +24,6 @@ export {
   emptyTechniqueSums,
   techniqueTable,
   type GradientTechniqueTable,
-  type TechniqueLine,
+  type GradientTechniqueLine,
 } from './technique-table.js';
 export { kernelGradientPremises } from './kernel-premises.js';

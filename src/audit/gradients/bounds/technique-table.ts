@@ -7,7 +7,7 @@ import {
 } from './gradient-techniques.js';
 
 /** What a technique comes to for a gradient, in the gradient's unit. */
-export interface TechniqueLine {
+export interface GradientTechniqueLine {
   readonly technique: GradientTechnique;
   /** What it may do to an element at worst, on the average over the elements; and on that of the worst row. */
   readonly worst: number;
@@ -21,9 +21,9 @@ export interface TechniqueLine {
 /** What the techniques come to for a gradient. */
 export interface GradientTechniqueTable {
   /** In the order in which a backward pass has them; those that the gradient does not know are left out. */
-  readonly techniques: readonly TechniqueLine[];
+  readonly techniques: readonly GradientTechniqueLine[];
   /** All of them together, without the oracle's radius. */
-  readonly total: Omit<TechniqueLine, 'technique' | 'share'>;
+  readonly total: Omit<GradientTechniqueLine, 'technique' | 'share'>;
   /** Elements of all rows, and of those that are left out since one of the row has no bound. */
   readonly elements: number;
   readonly unbounded: number;
