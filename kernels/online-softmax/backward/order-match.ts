@@ -2,20 +2,10 @@ import { multiplyFloat32 } from '../../../src/arith/index.js';
 import { encode, formats } from '../../../src/formats/index.js';
 import { conversions } from '../../../src/hardware/index.js';
 import { roundingConversions } from '../units.js';
+import type { BackwardPatterns, OrderMatch, OrderMatches } from '../../backward-model.js';
 import { headsOfGroup, type Backward, type HeadGroupGradients } from './backward.js';
 import type { BackwardRecipe } from './recipe.js';
-import { reachability, type Reachability } from './reachable-sums.js';
-
-/** Of a gradient's elements, how many are which. */
-export type MatchCounts = Readonly<Record<'equal' | Reachability, number>>;
-
-/** Gradients of one key/value head as `HeadGroupGradients`, of which some may be missing. */
-export type GivenGradients = {
-  readonly [Name in keyof HeadGroupGradients]: ArrayLike<number> | null;
-};
-
-/** What `matchOrders` gives: null for a gradient that was not given. */
-export type OrderMatches = { readonly [Name in keyof HeadGroupGradients]: MatchCounts | null };
+import { reachability } from './reachable-sums.js';
 
 const { fp32 } = formats;
 
@@ -47,12 +37,12 @@ function countsOf(
   termsOf: ReadonlyMap<number, readonly number[]>,
   unequal: readonly number[],
   resultOf: (sum: number) => number,
-): MatchCounts {
-  const counts = { equal: elements - unequal.length, 'some-order': 0, undecided: 0, 'no-order': 0 };
+): OrderMatch {
+  const counts = { equal: elements - unequal.length, someOrder: 0, undecided: 0, noOrder: 0 };
   for (const place of unequal) {
     const terms = termsOf.get(place);
     counts[
-      terms === undefined ? 'no-order' : reachability(terms, given[place], resultOf, placeOf)
+      terms === undefined ? 'noOrder' : reachability(terms, given[place], resultOf, placeOf)
     ]++;
   }
   return counts;
@@ -109,7 +99,7 @@ function termsOfKeys(
 export function matchOrders(
   backward: Backward,
   kvHead: number,
-  given: GivenGradients,
+  given: BackwardPatterns,
 ): OrderMatches {
   const { recipe, shape } = backward;
   const expected = backward.run(kvHead);
@@ -128,7 +118,7 @@ export function matchOrders(
         ? termsOfQueries(backward, kvHead, places.dq)
         : new Map<number, number[]>(),
   };
-  const counts = (name: keyof HeadGroupGradients): MatchCounts | null => {
+  const counts = (name: keyof HeadGroupGradients): OrderMatch | null => {
     const patterns = given[name];
     if (patterns === null) return null;
     const factor = name === 'dv' ? 1 : recipe.softmaxScale;

@@ -1,7 +1,7 @@
 import { addInMemory } from './tile-sums.js';
 
 /** Whether adding terms in some order gives what was observed; `undecided` where that was not found out. */
-export type Reachability = 'some-order' | 'undecided' | 'no-order';
+export type Reachability = 'someOrder' | 'undecided' | 'noOrder';
 
 /** Terms of which all orders are followed; more make too many subsets. */
 const mostTermsOfSubsets = 10;
@@ -73,16 +73,16 @@ export function reachability(
   if (!(magnitude < safeMagnitude)) return 'undecided';
   const [low, high] = enclosure(terms, magnitude).map((bound) => orderOf(resultOf(bound)));
   const place = orderOf(observed);
-  if (!(Math.min(low, high) <= place && place <= Math.max(low, high))) return 'no-order';
+  if (!(Math.min(low, high) <= place && place <= Math.max(low, high))) return 'noOrder';
   if (terms.length <= mostTermsOfSubsets) {
     const sums = sumsOfAllOrders(terms);
     if (sums !== null)
-      return [...sums].some((sum) => resultOf(sum) === observed) ? 'some-order' : 'no-order';
+      return [...sums].some((sum) => resultOf(sum) === observed) ? 'someOrder' : 'noOrder';
   }
   for (let seed = 0; seed < triedOrders; seed++) {
     const order = shuffled(terms.length, seed);
     if (resultOf(order.reduce((sum, i) => addInMemory(sum, terms[i]), 0)) === observed)
-      return 'some-order';
+      return 'someOrder';
   }
   return 'undecided';
 }

@@ -18,6 +18,7 @@ import {
   pseudorandom,
   sequencesOf,
   tensor,
+  type Fills,
   type ProblemFrame,
 } from '../../../setup/problems.js';
 import { bellShaped } from '../../../audit/gradients/gradient-case.js';
@@ -27,6 +28,8 @@ export interface BackwardCase extends ProblemFrame {
   readonly name: string;
   readonly changes?: Partial<Problem>;
   readonly configuration?: Partial<Fa4BackwardConfiguration>;
+  /** Default about normal numbers. */
+  readonly fills?: Fills;
 }
 
 const seen = pseudorandom(5);
@@ -104,7 +107,7 @@ export function prepareCase(
   chosen: BackwardCase,
   configuration: Partial<Fa4BackwardConfiguration> = {},
 ): PreparedCase {
-  const problem = filledProblem(chosen, bellShaped(17), chosen.changes);
+  const problem = filledProblem(chosen, chosen.fills ?? bellShaped(17), chosen.changes);
   const shape = problemShape(problem);
   const { batch, heads, queries, vDim } = shape;
   const dout = tensor(problem.q.format, [batch, heads, queries, vDim], bellShaped(23));

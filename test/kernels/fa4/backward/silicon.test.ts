@@ -2,15 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  backwardFormat,
-  fa4BackwardConfiguration,
-} from '../../../../kernels/fa4/backward/configuration.js';
-import { fa4BackwardRecipe } from '../../../../kernels/fa4/backward/recipe.js';
-import { createBackward } from '../../../../kernels/online-softmax/backward/backward.js';
+import { runBackward } from '../../../../kernels/index.js';
 import { formats, patternsOf } from '../../../../src/formats/index.js';
 import { writeSafetensors } from '../../../../src/io/index.js';
-import { problemShape, type Tensor } from '../../../../src/problem/index.js';
+import type { Tensor } from '../../../../src/problem/index.js';
 import { siliconCases, siliconProblem } from './silicon-cases.js';
 
 /** A folder to write the problems into, for `fixtures/capture/backward`. */
@@ -63,26 +58,18 @@ describe('what an H200 made in the order of FlashAttention-4', () => {
   });
 
   it.each(siliconCases)('$name: the emulation writes the same gradients', (chosen) => {
-    const { problem, dout, out, lse } = siliconProblem(chosen);
-    const shape = problemShape(problem);
-    const recipe = fa4BackwardRecipe(
-      problem,
-      backwardFormat(problem, shape, dout),
-      fa4BackwardConfiguration(shape, {
-        architecture: 'sm_90',
-        ctas: chosen.ctas,
-        deterministic: true,
-      }),
-    );
-    expect(recipe.queryOrder).toBe(chosen.order);
-    const backward = createBackward(problem, shape, recipe, { dout, out, lse });
-    const groups = Array.from({ length: shape.kvHeads }, (_, kvHead) => backward.run(kvHead));
-    const digestOf = (name: 'dq' | 'dk' | 'dv'): string => {
-      const hash = createHash('sha256');
-      for (const group of groups) hash.update(group[name]);
-      return hash.digest('hex');
-    };
-    const { dq, dk, dv } = captured.cases[chosen.name].wrote;
-    expect({ dq: digestOf('dq'), dk: digestOf('dk'), dv: digestOf('dv') }).toEqual({ dq, dk, dv });
+    const { problem, dout, ...forward } = siliconProblem(chosen);
+    const settings = new Map([
+      ['architecture', 'sm_90'],
+      ['ctas', String(chosen.ctas)],
+      ['deterministic', 'true'],
+    ]);
+    const { dq, dk, dv } = runBackward('fa4', problem, { dout, forward }, settings);
+    const { wrote } = captured.cases[chosen.name];
+    expect({ dq: digest(dq), dk: digest(dk), dv: digest(dv) }).toEqual({
+      dq: wrote.dq,
+      dk: wrote.dk,
+      dv: wrote.dv,
+    });
   });
 });

@@ -1,0 +1,117 @@
+import { allocateStorage, formats, patternsOf, type Tensor } from '../../../src/formats/index.js';
+import { lazily } from '../../../src/lazily.js';
+import { problemShape, type Problem } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import type {
+  BackwardInputs,
+  BackwardModel,
+  ForwardOutputs,
+  PreparedBackward,
+} from '../../backward-model.js';
+import { checkBackwardInputs } from '../../backward-pieces.js';
+import type { KernelSettings } from '../../kernel-model.js';
+import { createBackward } from '../../online-softmax/backward/backward.js';
+import { matchOrders } from '../../online-softmax/backward/order-match.js';
+import { hasMaskMod } from '../features.js';
+import { settingsForward } from '../settings.js';
+import { backwardFormat, fa4BackwardConfiguration } from './configuration.js';
+import { fa4BackwardEvidence, fa4BackwardFeatures } from './evidence.js';
+import { fa4BackwardRecipe } from './recipe.js';
+import { backwardOverrides, backwardSettings, backwardSettingsOf, ofForward } from './settings.js';
+
+/** What the forward stores of a problem. */
+function runForward(problem: Problem, texts: KernelSettings): ForwardOutputs {
+  const { forward } = settingsForward(problem, ofForward(texts));
+  const { batch, heads, queries, vDim } = forward.shape;
+  const format = formats[forward.configuration.outFormat];
+  const data = allocateStorage(format, batch * heads * queries * vDim);
+  const patterns = patternsOf(data, format);
+  const lse = new Float32Array(batch * heads * queries);
+  for (let tile = 0; tile < forward.tiles; tile++) {
+    const { first } = forward.rowsOf(tile);
+    const result = forward.runTile(tile);
+    patterns.set(result.out, first * vDim);
+    lse.set(result.lse, first);
+  }
+  return {
+    out: { format: format.name, shape: [batch, heads, queries, vDim], data },
+    lse: { format: 'fp32', shape: [batch, heads, queries], data: lse },
+  };
+}
+
+/** @throws RequestError for an O or an LSE that the kernel's forward does not store */
+function checkForward(format: string, { out, lse }: ForwardOutputs): void {
+  if (out.format !== format)
+    throw new RequestError(`out is ${out.format}; the backward of fa4 reads ${format}, as q is`);
+  if (lse.format !== 'fp32')
+    throw new RequestError(`lse is ${lse.format}; the backward of fa4 reads fp32`);
+}
+
+function checkSink({ sink }: Problem): void {
+  if (sink?.inLse === false)
+    throw new RequestError('fa4 has the sink in its LSE; say that the LSE has it, or leave it out');
+}
+
+function prepare(
+  problem: Problem,
+  { dout, forward }: BackwardInputs,
+  texts: KernelSettings,
+): PreparedBackward {
+  const shape = problemShape(problem);
+  checkBackwardInputs(problem, dout, forward);
+  checkSink(problem);
+  const format = backwardFormat(problem, shape, dout);
+  if (forward !== null) checkForward(format, forward);
+  const configuration = fa4BackwardConfiguration(shape, backwardOverrides(texts));
+  const recipe = fa4BackwardRecipe(problem, format, configuration);
+  const stored = lazily<{ readonly out: Tensor; readonly lse: Tensor }>(
+    () => forward ?? runForward(problem, texts),
+  );
+  const backward = lazily(() =>
+    createBackward(
+      problem,
+      shape,
+      recipe,
+      { dout, ...stored() },
+      { diagonal: !hasMaskMod(problem) },
+    ),
+  );
+  return {
+    shape,
+    format,
+    pieces: shape.batch * shape.kvHeads,
+    settings: backwardSettingsOf(configuration),
+    evidence: fa4BackwardEvidence(problem, format, configuration),
+    run: (kvHead) => {
+      const { passes, run } = backward();
+      return { kvHead, ...run(kvHead), counters: { blockPairs: shape.groupSize * passes.pairs } };
+    },
+    someOrder: configuration.deterministic
+      ? null
+      : (kvHead, given) => matchOrders(backward(), kvHead, given),
+  };
+}
+
+/**
+ * FlashAttention-4's backward for Blackwell, bit for bit: its preprocess, main and postprocess kernels. Without
+ * `deterministic` the adds in memory have no order, and `run` makes them in ascending order.
+ */
+export const fa4Backward: BackwardModel = {
+  settings: backwardSettings,
+  features: fa4BackwardFeatures,
+  prepare,
+  arithmetic: (problem, texts) => {
+    backwardOverrides(texts);
+    const { format } = problem.q;
+    return {
+      description: "FlashAttention-4's backward",
+      delta: 'stored-output',
+      p: format,
+      ds: format,
+      weights: 'fp32',
+      partials: 'fp32',
+      scaleBeforeRounding: false,
+    };
+  },
+  candidates: [{}, { deterministic: 'true' }, { ctas: '1' }, { ctas: '1', deterministic: 'true' }],
+};
