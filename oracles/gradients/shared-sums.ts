@@ -1,7 +1,7 @@
 import { sumError } from '../../src/arith/index.js';
 import {
-  broadcastStrides,
-  rowPlaces,
+  broadcastPlaces,
+  broadcastTerms,
   type Problem,
   type ProblemShape,
   type Tensor,
@@ -68,23 +68,7 @@ export interface BiasSums extends SharedSums {
 
 /** The sums of the gradient of a bias, in its own shape. */
 export function biasSums(problem: Problem, bias: Tensor, shape: ProblemShape): BiasSums {
-  const strides = broadcastStrides(bias.shape);
-  const placeOf = rowPlaces(problem, shape);
-  const { batch, heads, queries, keys } = shape;
-  const times = (stride: number, size: number) => (stride === 0 ? size : 1);
-  const terms =
-    times(strides.batch, problem.sequences?.length ?? batch) *
-    times(strides.head, heads) *
-    times(strides.query, queries) *
-    times(strides.key, keys);
+  const { terms } = broadcastTerms(bias.shape, problem, shape);
   const count = bias.shape.reduce((product, size) => product * size, 1);
-  return {
-    ...sharedSums(count, terms),
-    placesOf: (head, query) => {
-      const place = placeOf(head, query);
-      const row =
-        place.sequence * strides.batch + place.head * strides.head + place.query * strides.query;
-      return (key) => row + (key - place.firstKey) * strides.key;
-    },
-  };
+  return { ...sharedSums(count, terms), placesOf: broadcastPlaces(bias.shape, problem, shape) };
 }

@@ -226,7 +226,7 @@ export interface Coordinates {
   readonly head: number;
   /** Of quantities that have a row for every query, that is all but gradients of keys and values. */
   readonly query?: number;
-  /** Of those that have a row for every key; `head` is one of the keys' then. */
+  /** Of those that have a row for every key, whose `head` is one of the keys'; and of the gradient of a bias. */
   readonly key?: number;
   readonly column?: number;
   /** Of packed sequences the number of the row's own, within which `query` counts. */
@@ -262,10 +262,14 @@ export function placeOf(quantity: Quantity, shape: ProblemShape, index: number):
 }
 
 /** "head 3, query 17, column 5", with the batch or the sequence when there is more than one. */
-export function describePlace(at: Coordinates): string {
-  const batch = at.batch === 0 ? '' : `batch ${at.batch}, `;
-  const sequence = at.sequence === undefined ? '' : `sequence ${at.sequence}, `;
-  const column = at.column === undefined ? '' : `, column ${at.column}`;
-  const row = at.key === undefined ? `query ${at.query}` : `key ${at.key}`;
-  return `${batch}${sequence}head ${at.head}, ${row}${column}`;
+export function describePlace({ batch, sequence, head, query, key, column }: Coordinates): string {
+  const words = [
+    batch === 0 ? '' : `batch ${batch}`,
+    sequence === undefined ? '' : `sequence ${sequence}`,
+    `head ${head}`,
+    query === undefined ? '' : `query ${query}`,
+    key === undefined ? '' : `key ${key}`,
+    column === undefined ? '' : `column ${column}`,
+  ];
+  return words.filter((word) => word !== '').join(', ');
 }

@@ -15,6 +15,7 @@ export {
   type Sink,
 } from './features.js';
 export { broadcastStrides, type BroadcastStrides } from './broadcast.js';
+export { broadcastPlaces, broadcastTerms } from './broadcast-places.js';
 export { rowPlaces, type RowPlace, type RowsOf } from './places.js';
 export {
   quantities,

@@ -2,11 +2,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { attentionOracle } from '../../oracles/index.js';
+import { attentionGradients, attentionOracle } from '../../oracles/index.js';
 import { writeSafetensors } from '../../src/io/index.js';
 import { validateReport, type AuditReport } from '../../src/report/json/index.js';
 import { normalCase } from '../audit/gradients/gradient-case.js';
 import { encode } from '../audit/damage.js';
+import { normalTensor, seededRandom } from '../kernels/features/index.js';
 import { refusal, runInProcess } from './run-in-process.js';
 
 const audit = (...args: string[]) => runInProcess('audit', ...args, '--no-techniques');
@@ -96,6 +97,65 @@ describe('an audit of a file with gradients', () => {
     expect(text.stdout).toMatch(/^Tests of gradients/m);
   });
 
+  it('judges the gradients of a bias and of sinks', async () => {
+    const random = seededRandom(5);
+    const biased = {
+      ...problem,
+      causal: false,
+      bias: normalTensor(random, 'bf16', [2, 1, 56], 1),
+      sink: { logits: normalTensor(random, 'fp32', [2], 1), inLse: true },
+    };
+    const { dbias, dsink } = attentionGradients(biased, dout);
+    const write = (name: string, tensors: Parameters<typeof writeSafetensors>[1]) =>
+      writeSafetensors(
+        path(name),
+        { q, k, v, bias: biased.bias, sink: biased.sink.logits, dout, ...tensors },
+        { scale: notes.scale },
+      );
+    const given = {
+      dbias: encode(dbias!.values, 'bf16', [1, 2, 1, 56]),
+      dsink: encode(dsink!.values, 'fp32', [2]),
+    };
+    await write('shared', given);
+    const files = [join(folder, 'shared.xml'), join(folder, 'shared.html')];
+    const { status, stdout } = await audit(
+      path('shared'),
+      ...['--json', '-', '--junit', files[0], '--html', files[1]],
+    );
+    expect(status).toBe(0);
+    const report = JSON.parse(stdout) as AuditReport;
+    await validateReport(report);
+    expect(report.verdict.sentence).toMatch(/^PASS: dBias and dSink stay within/);
+    expect(report.gradients!.notJudged).toContain('dQ, dK and dV, since none was given');
+    const [ofBias, ofSink] = report.gradients!.gradients;
+    expect(Object.keys(ofBias.elements.worst!.at).sort()).toEqual(['batch', 'head', 'key']);
+    expect(Object.keys(ofSink.elements.worst!.at).sort()).toEqual(['batch', 'head']);
+    const junit = await readFile(files[0], 'utf8');
+    expect(junit).toContain('<testcase name="dBias sums"');
+    expect(junit).toContain('there is one number of each head');
+    expect(await readFile(files[1], 'utf8')).toContain('dSink');
+    const text = await audit(path('shared'), '--full');
+    expect(text.stdout).toMatch(/^ {2}dBias element .* key \d+$/m);
+    // Twice the sinks' gradient, by an option.
+    const doubled = encode(
+      dsink!.values.map((x) => 2 * x),
+      'fp32',
+      [2],
+    );
+    await write('doubled', { dbias: given.dbias, dsink: given.dsink, 'mine.dsink': doubled });
+    const failed = await audit(path('doubled'), '--dsink', ':mine.dsink', '--json', '-');
+    expect(failed.status).toBe(1);
+    const { verdict, gradients: judged } = JSON.parse(failed.stdout) as AuditReport;
+    expect(judged!.gradients.map(({ name }) => name)).toEqual(['dsink']);
+    expect(verdict.findings[0].test).toBe('dsink-bound');
+    expect(await refusal('audit', path('both'), '--dsink', ':lse')).toMatch(
+      /^dsink is to be judged, but the problem has no sink/,
+    );
+    expect(await refusal('audit', path('shared'), '--dbias', ':dsink')).toMatch(
+      /^dBias has shape \[2\] but the bias has \[2, 1, 56\]/,
+    );
+  });
+
   it('fails a report whose gradients fail, and names the cause', async () => {
     const { status, stdout } = await audit(path('wrong'), '--json', '-');
     expect(status).toBe(1);
@@ -116,7 +176,11 @@ describe('an audit of a file with gradients', () => {
     const other = await audit(path('wrong'), '--output', ':out', '--json', '-');
     expect(JSON.parse(other.stdout)).not.toHaveProperty('gradients');
     for (const [name, args, message] of [
-      ['named', ['--dout', ':dout'], /there is none to judge; give --dq, --dk, --dv$/],
+      [
+        'named',
+        ['--dout', ':dout'],
+        /there is none to judge; give --dq, --dk, --dv, --dbias, --dsink$/,
+      ],
       [
         'both',
         ['--dq', ':dk'],

@@ -1,6 +1,7 @@
 import type { Quantity } from '../../problem/index.js';
 import { formatNumber } from '../../words/index.js';
 import { describePlace } from '../kernel-outputs.js';
+import type { JudgedGradientName } from './gradient-quantities.js';
 import type { JudgedGradient } from './judge-gradient.js';
 import { isBeyond, type GradientStatistic } from './structure/gradient-statistic.js';
 
@@ -18,12 +19,6 @@ export interface GradientFinding {
   readonly statement: string;
 }
 
-/** Sizes that places are told by. */
-interface Heads {
-  readonly heads: number;
-  readonly kvHeads: number;
-}
-
 function finding(
   { quantity: { name } }: JudgedGradient,
   fault: GradientFault,
@@ -36,14 +31,13 @@ function finding(
 /** "batch 1, head 3, keys 128 to 255" of some rows of a gradient, whose head counts over [batch, heads]. */
 export function describeRows(
   { scope, head, firstRow, rows }: Pick<GradientStatistic, 'scope' | 'head' | 'firstRow' | 'rows'>,
-  { quantity: { axes } }: { readonly quantity: Pick<Quantity, 'axes'> },
-  sizes: Heads,
+  { axes }: Pick<Quantity, 'axes'>,
+  heads: number,
 ): string {
-  const ofBatch = axes[1] === 'kvHeads' ? sizes.kvHeads : sizes.heads;
-  const batch = Math.floor(head / ofBatch);
+  const batch = Math.floor(head / heads);
   const words = axes[2] === 'keys' ? 'keys' : 'queries';
   const tile = scope === 'tile' ? `, ${words} ${firstRow} to ${firstRow + rows - 1}` : '';
-  return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % ofBatch}${tile}`;
+  return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}${tile}`;
 }
 
 /** What a failing sum says. */
@@ -62,27 +56,26 @@ function sumStatement(result: GradientStatistic, judged: JudgedGradient, where: 
     dq: `the sum of dQ over the queries is off`,
     dk: `Σ dK over the keys is off, as where Σ dS of a row is not 0`,
     dv: `Σ dV is not Σ dO`,
-  }[name as 'dq' | 'dk' | 'dv'];
+    dbias: `the sum of dBias over its queries is off`,
+    // A number of each head, of which there are no sums.
+    dsink: `the sum of dSink is off`,
+  }[name as JudgedGradientName];
   return `${law} in column ${column} of ${where} by ${size}; rounding explains ${explained}`;
 }
 
 /** The failing sums: of each test its widest failing scope. */
-function sumFindings(judged: JudgedGradient, sizes: Heads): GradientFinding[] {
+function sumFindings(judged: JudgedGradient): GradientFinding[] {
   const widestFirst = [...judged.structure].sort((a, b) => a.scope.localeCompare(b.scope));
   return (['scale', 'sum', 'pairing'] as const).flatMap((test) => {
     const failing = widestFirst.find((one) => one.test === test && isBeyond(one));
     if (failing === undefined) return [];
-    const where = describeRows(failing, judged, sizes);
+    const where = describeRows(failing, judged.quantity, judged.heads);
     return [finding(judged, test, sumStatement(failing, judged, where))];
   });
 }
 
 /** All that the tests found wrong with a gradient, the finding that explains most first. */
-function findingsOf(
-  judged: JudgedGradient,
-  sizes: Heads,
-  arithmetic: string,
-): readonly GradientFinding[] {
+function findingsOf(judged: JudgedGradient, arithmetic: string): readonly GradientFinding[] {
   const { elements, spread, quantity } = judged;
   const { parts, prose } = quantity;
   const findings: GradientFinding[] = [];
@@ -94,7 +87,7 @@ function findingsOf(
         `${elements.nonFinite} of ${elements.elements} ${parts} are NaN or infinite where a correct kernel is not, or the reverse; the first at ${describePlace(elements.firstNonFinite!)}`,
       ),
     );
-  findings.push(...sumFindings(judged, sizes));
+  findings.push(...sumFindings(judged));
   if (elements.outside > 0) {
     const { at, error, bound } = elements.worst!;
     findings.push(
@@ -116,7 +109,7 @@ function findingsOf(
       finding(
         judged,
         'rms',
-        `the root mean square error of ${prose} on ${describeRows(failing, judged, sizes)} is ${formatNumber(measured)}, where roundings make ${formatNumber(expected)} and at most ${formatNumber(limit)}`,
+        `the root mean square error of ${prose} on ${describeRows(failing, judged.quantity, judged.heads)} is ${formatNumber(measured)}, where roundings make ${formatNumber(expected)} and at most ${formatNumber(limit)}`,
       ),
     );
   }
@@ -149,8 +142,7 @@ function withPairingPlaced(findings: readonly GradientFinding[]): readonly Gradi
 /** All that the tests found wrong with gradients, one after the other; of each the finding that explains most first. */
 export function gradientFindings(
   judged: readonly JudgedGradient[],
-  sizes: Heads,
   arithmetic: string,
 ): readonly GradientFinding[] {
-  return withPairingPlaced(judged.flatMap((one) => findingsOf(one, sizes, arithmetic)));
+  return withPairingPlaced(judged.flatMap((one) => findingsOf(one, arithmetic)));
 }

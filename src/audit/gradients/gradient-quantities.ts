@@ -37,15 +37,58 @@ const dv = {
 } as const satisfies Quantity;
 
 /**
- * The gradients that are judged, in the order in which reports tell of them. Errors relative to a gradient's magnitude
+ * Of the bias, in its own shape, with leading sizes of 1: see `sharedShape`. Its rows are what each query has, or all queries together
+ * where it is broadcast to them.
+ */
+const dbias = {
+  ...gradient,
+  name: 'dbias',
+  axes: ['batch', 'heads', 'queries', 'keys'],
+  prose: 'dBias',
+  label: 'dBias',
+  parts: 'elements of dBias',
+  unit: 'units of dBias',
+  option: 'dbias',
+} as const satisfies Quantity;
+
+/** Of the sinks: a number of each head, summed over the batch. */
+const dsink = {
+  ...gradient,
+  name: 'dsink',
+  axes: ['batch', 'heads', 'queries'],
+  row: 'number',
+  prose: 'dSink',
+  label: 'dSink',
+  parts: 'elements of dSink',
+  unit: 'units of dSink',
+  option: 'dsink',
+} as const satisfies Quantity;
+
+/**
+ * The gradients of Q, K and V, in the order in which reports tell of them. Errors relative to a gradient's magnitude
  * are beside the sum of the sizes of what each element is a sum of (`Gradient.magnitude` of the oracle).
  */
 export const gradientQuantities = [dq, dk, dv] as const satisfies readonly Quantity[];
 
+/** The gradients that all heads add to: of the bias and of the sinks. */
+export const sharedQuantities = [dbias, dsink] as const satisfies readonly Quantity[];
+
+/** All gradients that are judged, in the order in which reports tell of them. */
+export const judgedGradients = [
+  ...gradientQuantities,
+  ...sharedQuantities,
+] as const satisfies readonly Quantity[];
+
+/** The name of one of {@link sharedQuantities}. */
+export type SharedGradientName = (typeof sharedQuantities)[number]['name'];
+
 /** The name of one of {@link gradientQuantities}. */
 export type GradientQuantityName = (typeof gradientQuantities)[number]['name'];
 
-/** Something of each gradient, by name. */
+/** The name of one of {@link judgedGradients}. */
+export type JudgedGradientName = GradientQuantityName | SharedGradientName;
+
+/** Something of each of the gradients of Q, K and V, by name. */
 export type ByGradient<T> = Readonly<Record<GradientQuantityName, T>>;
 
 /** dO, the gradient of the output, which the others are made from. */
@@ -60,7 +103,7 @@ export const outputGradient = {
   option: 'dout',
 } as const satisfies Quantity;
 
-/** Something of each gradient, made one after the other. */
+/** Something of the gradients of Q, K and V, made one after the other. */
 export function byGradient<T>(make: (quantity: (typeof gradientQuantities)[number]) => T) {
   const made = gradientQuantities.map((quantity) => [quantity.name, make(quantity)] as const);
   return Object.fromEntries(made) as ByGradient<T>;

@@ -18,9 +18,13 @@ export type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 export { describeRows, type GradientFault, type GradientFinding } from './gradient-findings.js';
 export {
   gradientQuantities,
+  judgedGradients,
   outputGradient,
+  sharedQuantities,
   type ByGradient,
   type GradientQuantityName,
+  type JudgedGradientName,
+  type SharedGradientName,
 } from './gradient-quantities.js';
 export {
   measureGradients,

@@ -1,9 +1,4 @@
-import {
-  rowElements,
-  type Problem,
-  type ProblemShape,
-  type Quantity,
-} from '../../problem/index.js';
+import { rowElements, type Problem, type Quantity } from '../../problem/index.js';
 import type { FormatName } from '../../formats/index.js';
 import { testElements, type ElementTest } from '../element-test.js';
 import { profileError, type ErrorProfile } from '../error-profile.js';
@@ -11,8 +6,8 @@ import { isUndefinedRow, type ComparedValues, type GivenQuantity } from '../kern
 import { testSpreads, type SpreadTest } from '../spread-test.js';
 import { alarmDeviations } from '../structure/structure-statistic.js';
 import type { GradientTechniqueTable } from './bounds/index.js';
-import type { GradientQuantityName } from './gradient-quantities.js';
-import type { MeasuredGradients } from './measure-gradients.js';
+import type { GradientQuantityName, JudgedGradientName } from './gradient-quantities.js';
+import type { MeasuredGradient, MeasuredGradients } from './measure-gradients.js';
 import { gradientUnits } from './row-units.js';
 import {
   gradientStatistics,
@@ -26,6 +21,8 @@ import { pairingStatistics } from './structure/pairing.js';
 /** What the tests say of a gradient. */
 export interface JudgedGradient {
   readonly quantity: Quantity;
+  /** How many heads a batch entry of it has. */
+  readonly heads: number;
   readonly format: FormatName;
   /** As they were judged. Not to be changed. */
   readonly values: Float64Array;
@@ -34,13 +31,18 @@ export interface JudgedGradient {
   readonly spread: SpreadTest;
   /** The worst of each test and scope; `pairing` is with the last of dQ and dK. */
   readonly structure: readonly GradientStatistic[];
-  /** What each technique of the kernel may do to it. */
-  readonly techniques: GradientTechniqueTable;
+  /** What each technique of the kernel may do to it; null where they are not told apart, of biases and sinks. */
+  readonly techniques: GradientTechniqueTable | null;
 }
 
-/** A gradient that a kernel gave. */
+/** A gradient of Q, K or V that a kernel gave. */
 export type GivenGradient = GivenQuantity & {
   readonly quantity: { readonly name: GradientQuantityName };
+};
+
+/** Any gradient that a kernel gave. */
+export type GivenJudged = GivenQuantity & {
+  readonly quantity: { readonly name: JudgedGradientName };
 };
 
 /** What gradients are judged by. */
@@ -62,13 +64,24 @@ function specialRows(exact: Float64Array, columns: number): (row: number) => boo
   return (row) => special[row] === 1;
 }
 
+/** What is known of a gradient that is judged. */
+export function measuredGradient(
+  { gradients }: Pick<MeasuredGradients, 'gradients'>,
+  name: JudgedGradientName,
+): MeasuredGradient {
+  const found = gradients[name];
+  if (found === undefined) throw new Error(`${name} is judged, and was not measured`);
+  return found;
+}
+
 /** A gradient beside what a correct kernel with this forward computes: exact, and what its own O and LSE move it by. */
-export function compareGradient(given: GivenGradient, measured: MeasuredGradients): ComparedValues {
-  const { reference, gradients, shape } = measured;
-  const { exact, bound } = gradients[given.quantity.name];
+export function compareGradient(given: GivenJudged, measured: MeasuredGradients): ComparedValues {
+  const { reference } = measured;
+  const { name } = given.quantity;
+  const { exact, bound, shape } = measuredGradient(measured, name);
   const values = exact.values.map((x, i) => x + bound.shift[i]);
   const columns = rowElements(given.quantity, shape);
-  const isOfQueries = given.quantity.axes[2] === 'queries';
+  const isOfQueries = name === 'dq';
   return {
     ...given,
     exact: { values, magnitude: exact.magnitude },
@@ -82,14 +95,14 @@ export function compareGradient(given: GivenGradient, measured: MeasuredGradient
 function summed(
   compared: ComparedValues,
   { measured, meanErrors }: GradientJudgement,
-  shape: ProblemShape,
 ): SummedGradient {
+  const { shape } = compared;
   const { name, axes } = compared.quantity;
   const [batch, heads] = axes;
   const columns = rowElements(compared.quantity, shape);
   return {
     compared,
-    bound: measured.gradients[name as GradientQuantityName].bound,
+    bound: measuredGradient(measured, name as JudgedGradientName).bound,
     units: gradientUnits(compared.exact.values, columns),
     means: name === 'dk' ? meanErrors : noMeanErrors(shape[batch] * shape[heads], columns),
   };
@@ -100,12 +113,12 @@ function summed(
  * roundings leave of them.
  */
 export function judgeGradients(
-  given: readonly GivenGradient[],
+  given: readonly GivenJudged[],
   judgement: GradientJudgement,
 ): readonly JudgedGradient[] {
   const { problem, measured, falseAlarmRate } = judgement;
-  const { shape, gradients, techniques } = measured;
-  const all = given.map((one) => summed(compareGradient(one, measured), judgement, shape));
+  const { shape, techniques } = measured;
+  const all = given.map((one) => summed(compareGradient(one, measured), judgement));
   const heads = shape.batch * shape.kvHeads;
   const count = all.reduce((sum, { compared }) => sum + statisticCount(compared), heads);
   const deviations = alarmDeviations(count, falseAlarmRate / 2);
@@ -115,12 +128,16 @@ export function judgeGradients(
   return all.map((one) => {
     const { compared, units } = one;
     const { quantity, format, values } = compared;
-    const { bound } = gradients[quantity.name as GradientQuantityName];
-    const statistics = [...gradientStatistics(one, deviations)];
+    const name = quantity.name as JudgedGradientName;
+    const { bound } = measuredGradient(measured, name);
+    // Numbers, of which nothing is summed.
+    const isSummed = quantity.row === 'vector';
+    const statistics = isSummed ? [...gradientStatistics(one, deviations)] : [];
     if (one === dk && dq !== undefined)
       statistics.push(...pairingStatistics(problem, dq, dk, deviations));
     return {
       quantity,
+      heads: compared.shape[quantity.axes[1]],
       format,
       values,
       error: profileError(compared),
@@ -131,7 +148,7 @@ export function judgeGradients(
         falseAlarmRate / 2 / all.length,
       ),
       structure: worstStatistics(statistics),
-      techniques: techniques[quantity.name as GradientQuantityName],
+      techniques: name === 'dbias' || name === 'dsink' ? null : techniques[name],
     };
   });
 }

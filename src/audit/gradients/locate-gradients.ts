@@ -1,6 +1,7 @@
 import { rowPlaces, type Problem, type ProblemShape } from '../../problem/index.js';
 import type { Coordinates } from '../kernel-outputs.js';
 import type { JudgedGradient } from './judge-gradient.js';
+import { placeShared, sharedShape } from './shared-gradients.js';
 
 /** Places of rows within their own packed sequence; as they are where there are none. */
 function placeIn(problem: Problem, shape: ProblemShape): (at: Coordinates) => Coordinates {
@@ -27,10 +28,15 @@ export function locateGradients(
   problem: Problem,
   shape: ProblemShape,
 ): readonly JudgedGradient[] {
-  const place = placeIn(problem, shape);
-  const placed = <T extends { readonly at: Coordinates }>(one: T | null) =>
-    one === null ? null : { ...one, at: place(one.at) };
+  const ofRows = placeIn(problem, shape);
+  const placeOf = (name: string): ((at: Coordinates) => Coordinates) =>
+    name === 'dbias' || name === 'dsink'
+      ? placeShared(name, sharedShape(problem, shape, name), problem)
+      : ofRows;
   return gradients.map((judged) => {
+    const place = placeOf(judged.quantity.name);
+    const placed = <T extends { readonly at: Coordinates }>(one: T | null) =>
+      one === null ? null : { ...one, at: place(one.at) };
     const { error, elements, spread } = judged;
     const first = elements.firstNonFinite;
     return {

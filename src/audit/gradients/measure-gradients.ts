@@ -4,7 +4,9 @@ import {
   type AttentionReference,
   type Gradient,
   type GradientName,
+  type GroupGradients,
   type Progress,
+  type SharedGradients,
 } from '../../../oracles/index.js';
 import {
   quantityShape,
@@ -17,18 +19,28 @@ import { combinations } from '../bounds/index.js';
 import {
   addToTable,
   createGradientBounds,
+  createSharedBounds,
   emptyTechniqueSums,
   techniqueTable,
-  type GradientTechniqueBound,
-  type GradientPremises,
-  type GradientTechniqueTable,
   type GradientBound,
+  type GradientPremises,
+  type GradientTechniqueBound,
+  type GradientTechniqueTable,
+  type SharedFormats,
   type StoredForward,
 } from './bounds/index.js';
-import { byGradient, type ByGradient } from './gradient-quantities.js';
+import {
+  byGradient,
+  sharedQuantities,
+  type ByGradient,
+  type SharedGradientName,
+} from './gradient-quantities.js';
+import { sharedShape } from './shared-gradients.js';
 
 /** A gradient as it should be: exact values, radii and magnitudes, and how far a correct kernel may be from them. */
 export interface MeasuredGradient {
+  /** The sizes of its own tensor. */
+  readonly shape: ProblemShape;
   readonly exact: Gradient;
   readonly bound: GradientBound;
 }
@@ -37,7 +49,9 @@ export interface MeasuredGradient {
 export interface MeasuredGradients {
   readonly shape: ProblemShape;
   readonly reference: AttentionReference;
-  readonly gradients: ByGradient<MeasuredGradient>;
+  /** Of the bias and the sinks where they are judged. */
+  readonly gradients: ByGradient<MeasuredGradient> &
+    Readonly<Partial<Record<SharedGradientName, MeasuredGradient>>>;
   /** What each technique of the kernel may do to them. */
   readonly techniques: ByGradient<GradientTechniqueTable>;
   /** [batch, heads, queries]: D = dO·O and Σ P|dP|. */
@@ -48,6 +62,8 @@ export interface MeasuredGradients {
 export interface GradientMeasure {
   readonly premises: GradientPremises;
   readonly given: StoredForward;
+  /** Default: neither is judged. */
+  readonly shared?: SharedFormats;
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference | undefined;
   readonly progress?: Progress | undefined;
@@ -56,7 +72,7 @@ export interface GradientMeasure {
 /** The share of the work that the oracle of the forward pass does. */
 const shareOfForward = 0.2;
 
-const wanted: readonly GradientName[] = ['dq', 'dk', 'dv'];
+const noneShared: SharedFormats = { dbias: null, dsink: null };
 const parts = ['values', 'radius', 'magnitude'] as const;
 const boundNames = [...combinations, 'shift'] as const;
 
@@ -65,6 +81,7 @@ function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
   const length = quantityShape(quantity, shape).reduce((a, b) => a * b, 1);
   const numbers = () => new Float64Array(length);
   return {
+    shape,
     exact: { values: numbers(), radius: numbers(), magnitude: numbers() },
     bound: {
       total: numbers(),
@@ -84,7 +101,13 @@ function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
 export function measureGradients(
   problem: Problem,
   dout: Tensor,
-  { premises, given, reference: known, progress = () => undefined }: GradientMeasure,
+  {
+    premises,
+    given,
+    shared: formats = noneShared,
+    reference: known,
+    progress = () => undefined,
+  }: GradientMeasure,
 ): MeasuredGradients {
   const reference =
     known ?? attentionOracle(problem, { progress: (done) => progress(shareOfForward * done) });
@@ -93,7 +116,10 @@ export function measureGradients(
   const gradients = byGradient((quantity) => emptyMeasure(quantity, shape));
   const rows = batch * heads * queries;
   const mean = { values: new Float64Array(rows), magnitude: new Float64Array(rows) };
-  const boundsOf = createGradientBounds({ problem, dout, reference, premises, given });
+  const shared = createSharedBounds(problem, shape, premises, formats);
+  const boundsOf = createGradientBounds({ problem, dout, reference, premises, given, shared });
+  const wanted: GradientName[] = ['dq', 'dk', 'dv'];
+  for (const { name } of sharedQuantities) if (formats[name] !== null) wanted.push(name);
   const place = (
     { exact, bound }: MeasuredGradient,
     part: Gradient,
@@ -108,7 +134,7 @@ export function measureGradients(
     progress: (done) => progress(shareOfForward + (1 - shareOfForward) * done),
   });
   const sums = byGradient(emptyTechniqueSums);
-  for (const group of ofGroups) {
+  const settle = (group: GroupGradients) => {
     const { dq, dk, dv } = gradients;
     const bounds = boundsOf(group);
     addToTable(sums.dk, bounds.dk!.techniques, qkDim);
@@ -121,7 +147,27 @@ export function measureGradients(
     });
     place(dk, group.dk!, bounds.dk!, group.kvHead * keys * qkDim);
     place(dv, group.dv!, bounds.dv!, group.kvHead * keys * vDim);
-  }
+  };
+  let next = ofGroups.next();
+  for (; next.done !== true; next = ofGroups.next()) settle(next.value);
+  const ofShared = sharedGradients(next.value, shared.finish(next.value), (name) =>
+    sharedShape(problem, shape, name),
+  );
   const techniques = byGradient(({ name }) => techniqueTable(sums[name], name));
-  return { shape, reference, gradients, techniques, mean };
+  return { shape, reference, gradients: { ...gradients, ...ofShared }, techniques, mean };
+}
+
+/** What is known of the gradients that all groups add to, where they are judged. */
+function sharedGradients(
+  exact: SharedGradients,
+  bounds: Readonly<Record<SharedGradientName, GradientBound | null>>,
+  shapeOf: (name: SharedGradientName) => ProblemShape,
+): Partial<Record<SharedGradientName, MeasuredGradient>> {
+  const found = sharedQuantities.flatMap(({ name }) => {
+    const [values, bound] = [exact[name], bounds[name]];
+    return values === null || bound === null
+      ? []
+      : [[name, { shape: shapeOf(name), exact: values, bound }] as const];
+  });
+  return Object.fromEntries(found);
 }

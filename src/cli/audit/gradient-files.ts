@@ -1,7 +1,8 @@
 import {
   auditGradients,
-  gradientQuantities,
+  judgedGradients,
   outputGradient,
+  sharedQuantities,
   type GradientAuditOptions,
   type GradientTensors,
 } from '../../audit/index.js';
@@ -14,7 +15,11 @@ import {
   type TensorSource,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
-import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
+import {
+  readStoredArgument,
+  readTensorArgument,
+  type TensorReading,
+} from '../files/file-tensors.js';
 import { flagOf } from '../options/option-rows.js';
 import type { AuditCommandOptions } from './options.js';
 
@@ -31,7 +36,7 @@ export interface GradientArguments {
 
 /** The gradients that a request names, by name. */
 function namedGradients(options: AuditCommandOptions): GradientArguments['gradients'] {
-  const named = gradientQuantities.flatMap(({ name, option }) => {
+  const named = judgedGradients.flatMap(({ name, option }) => {
     const argument = options[option];
     return argument === undefined ? [] : [[name, argument] as const];
   });
@@ -51,7 +56,7 @@ export function gradientArguments(
   const named = namedGradients(options);
   const isNamed = Object.keys(named).length > 0;
   const isElsewhere = [exec, kernel, options[output.option]].some((one) => one !== undefined);
-  const own = gradientQuantities
+  const own = judgedGradients
     .filter(({ name }) => file.entries.has(name))
     .map(({ name }) => [name, `:${name}`] as const);
   const gradients =
@@ -66,7 +71,7 @@ export function gradientArguments(
     );
   if (options.dout !== undefined)
     throw new RequestError(
-      `${flagOf('dout')} names the gradient of the output, but there is none to judge; give ${gradientQuantities.map(({ option }) => flagOf(option)).join(', ')}`,
+      `${flagOf('dout')} names the gradient of the output, but there is none to judge; give ${judgedGradients.map(({ option }) => flagOf(option)).join(', ')}`,
     );
   return null;
 }
@@ -94,10 +99,14 @@ export async function readGradients(
   reading: TensorReading,
 ): Promise<ReadGradients> {
   const read: Record<string, SourcedTensor> = {};
-  for (const quantity of gradientQuantities) {
-    const argument = gradients[quantity.name];
-    if (argument !== undefined)
-      read[quantity.name] = await readTensorArgument(argument, file, quantity, reading);
+  for (const quantity of judgedGradients) {
+    const { name } = quantity;
+    const argument = gradients[name];
+    if (argument === undefined) continue;
+    // The gradient of a bias or of sinks lies as what it is of, whatever the layout of Q.
+    read[name] = sharedQuantities.some((one) => one.name === name)
+      ? await readStoredArgument(argument, file, name, reading.formats)
+      : await readTensorArgument(argument, file, quantity, reading);
   }
   const given = await readTensorArgument(dout, file, outputGradient, reading);
   const all = Object.entries({ ...read, dout: given });

@@ -1,4 +1,4 @@
-import type { GradientQuantityName } from '../../audit/index.js';
+import type { JudgedGradientName } from '../../audit/index.js';
 import type { quantities } from '../../problem/index.js';
 import { commandRow } from '../options/command-rows.js';
 import { flagOf, type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
@@ -57,7 +57,17 @@ const gradientOptions = {
     description: "the kernel's dV",
     excludes: filesOnly('--dv'),
   },
-} as const satisfies Readonly<Record<'dout' | GradientQuantityName, OptionRow>>;
+  dbias: {
+    argument: '<file[:tensor]>',
+    description: "the kernel's gradient of the bias, in the bias's own shape",
+    excludes: filesOnly('--dbias'),
+  },
+  dsink: {
+    argument: '<file[:tensor]>',
+    description: "the kernel's gradient of the sinks, [heads]",
+    excludes: filesOnly('--dsink'),
+  },
+} as const satisfies Readonly<Record<'dout' | JudgedGradientName, OptionRow>>;
 
 /** The options for gradients. */
 export const gradientKeys = Object.keys(

@@ -7,6 +7,7 @@ import {
 } from '../json/index.js';
 import {
   gradientNotes,
+  gradientsOfTechniques,
   gradientsSection,
   gradientTechniquesNote,
   gradientTechniquesSection,
@@ -125,7 +126,7 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
             sectionTable('Gradients', gradientsSection(report.gradients)),
             sectionTable('Tests of the gradients', gradientTestsSection(report)),
             element('p', { class: 'note' }, gradientNotes(report.gradients)),
-            report.gradients.gradients.flatMap((gradient) => {
+            gradientsOfTechniques(report.gradients).flatMap((gradient) => {
               const note = gradientTechniquesNote(gradient);
               return [
                 sectionTable(

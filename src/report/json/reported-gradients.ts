@@ -19,13 +19,15 @@ export interface ReportedGradient extends Pick<
   Quantity,
   'name' | 'prose' | 'label' | 'parts' | 'unit' | 'magnitude'
 > {
+  /** How many heads a batch entry of it has. */
+  readonly heads: number;
   readonly format: FormatName;
   readonly error: Reported<ErrorProfile>;
   readonly elements: Reported<ElementTest>;
   readonly spread: Reported<SpreadTest>;
   readonly structure: readonly Reported<GradientStatistic>[];
-  /** What each technique of the kernel may do to it, whether or not it did. */
-  readonly techniques: Reported<GradientTechniqueTable>;
+  /** What each technique of the kernel may do to it, whether or not it did; null of biases and sinks. */
+  readonly techniques: Reported<GradientTechniqueTable> | null;
 }
 
 /** The gradients of a report, and their own verdict. */
@@ -51,12 +53,13 @@ function reportedGradient(judged: JudgedGradient): ReportedGradient {
     parts,
     unit,
     magnitude,
+    heads: judged.heads,
     format: judged.format,
     error: toReported(judged.error),
     elements: toReported(judged.elements),
     spread: toReported(judged.spread),
     structure: toReported(judged.structure),
-    techniques: toReported(judged.techniques),
+    techniques: judged.techniques === null ? null : toReported(judged.techniques),
   };
 }
 

@@ -91,7 +91,11 @@ function gradientLegs({ gradients }: AuditReport): Leg[] {
       leg(
         'sums',
         ['scale', 'sum', 'pairing'],
-        structure.length > 0 ? null : 'no row is finite, not zero, and errs by little enough',
+        structure.length > 0
+          ? null
+          : name === 'dsink'
+            ? 'there is one number of each head'
+            : 'no row is finite, not zero, and errs by little enough',
       ),
     ];
   });

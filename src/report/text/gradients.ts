@@ -1,7 +1,7 @@
 import {
   describeRows,
   describePlace,
-  gradientQuantities,
+  judgedGradients,
   type ElementTest,
   type ErrorProfile,
   type GradientStatistic,
@@ -81,11 +81,10 @@ const sumWords: Readonly<Record<GradientStatistic['test'], string>> = {
 };
 
 /** Every test of every gradient: found, allowed, used, and where. */
-export function gradientTestsSection({ problem, gradients }: AuditReport): Section {
-  const sizes = { heads: problem.heads, kvHeads: problem.kvHeads };
+export function gradientTestsSection({ gradients }: AuditReport): Section {
   const rows = (gradients?.gradients ?? []).flatMap((gradient): Cell[][] => {
-    const { label, name } = gradient;
-    const { axes } = gradientQuantities.find((one) => one.name === name)!;
+    const { label, name, heads } = gradient;
+    const quantity = judgedGradients.find((one) => one.name === name)!;
     const row = (test: string, found: number, allowed: number, place: string): Cell[] => [
       `  ${label} ${test}`,
       formatNumber(found),
@@ -96,7 +95,7 @@ export function gradientTestsSection({ problem, gradients }: AuditReport): Secti
     const { worst } = fromReported<ElementTest>(gradient.elements);
     const spread = fromReported<SpreadTest>(gradient.spread);
     const where = (place: Parameters<typeof describeRows>[0]) =>
-      describeRows(place, { quantity: { axes } }, sizes);
+      describeRows(place, quantity, heads);
     return [
       ...(worst === null
         ? []
@@ -123,8 +122,18 @@ export function gradientTestsSection({ problem, gradients }: AuditReport): Secti
   };
 }
 
+/** A gradient whose techniques are told apart. */
+type GradientOfTechniques = ReportedGradient & {
+  readonly techniques: NonNullable<ReportedGradient['techniques']>;
+};
+
+/** The gradients whose techniques are told apart. */
+export function gradientsOfTechniques({ gradients }: ReportedGradients): GradientOfTechniques[] {
+  return gradients.filter((one): one is GradientOfTechniques => one.techniques !== null);
+}
+
 /** Of a gradient: what each technique may do to an element, on the average, what it is expected to, and its share of the worst case. */
-export function gradientTechniquesSection({ label, techniques }: ReportedGradient): Section {
+export function gradientTechniquesSection({ label, techniques }: GradientOfTechniques): Section {
   const table = fromReported<GradientTechniqueTable>(techniques);
   const lines = [...table.techniques, { ...table.total, technique: 'all', share: 1 }];
   return {
@@ -142,7 +151,7 @@ export function gradientTechniquesSection({ label, techniques }: ReportedGradien
 }
 
 /** What the table of techniques leaves out, in a sentence; null where that is nothing. */
-export function gradientTechniquesNote({ parts, techniques }: ReportedGradient): string | null {
+export function gradientTechniquesNote({ parts, techniques }: GradientOfTechniques): string | null {
   const { elements, unbounded } = fromReported<GradientTechniqueTable>(techniques);
   return unbounded === 0
     ? null
@@ -175,7 +184,7 @@ export function gradientsBlocks(
       ...section(errorSection(gradient)),
       ...section(errorNotesSection(gradient)),
     ]),
-    ...gradients.gradients.map((gradient) => [
+    ...gradientsOfTechniques(gradients).map((gradient) => [
       ...section(gradientTechniquesSection(gradient)),
       ...[gradientTechniquesNote(gradient)].flatMap((note) =>
         note === null ? [] : indented(note),

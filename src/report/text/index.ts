@@ -23,6 +23,7 @@ export {
 export { differenceSections } from './comparison.js';
 export {
   gradientNotes,
+  gradientsOfTechniques,
   gradientsSection,
   gradientTechniquesNote,
   gradientTechniquesSection,

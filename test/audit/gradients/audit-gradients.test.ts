@@ -30,7 +30,7 @@ describe('an audit of gradients', () => {
       roundedGradients(cases.wide, cases.wide.exact),
     );
     for (const { quantity, spread, techniques } of gradients) {
-      const { techniques: lines, total, elements, unbounded } = techniques;
+      const { techniques: lines, total, elements, unbounded } = techniques!;
       expect(unbounded).toBe(0);
       expect(elements).toBe(
         cases.wide.exact[quantity.name as keyof typeof cases.wide.exact].length,

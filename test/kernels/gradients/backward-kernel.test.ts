@@ -3,7 +3,13 @@ import { unitRoundoff, formats } from '../../../src/formats/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
 import { featureProblems, normalProblem, seededRandom } from '../features/index.js';
 import { backwardKernel, correctBackwards } from './backward-kernel.js';
-import { drawDout, exactGradients, gradientError, gradientsOf } from './gradient-errors.js';
+import {
+  drawDout,
+  exactGradients,
+  gradientError,
+  gradientsOf,
+  sharedOf,
+} from './gradient-errors.js';
 
 const names = Object.keys(featureProblems);
 const orders = Object.entries(correctBackwards);
@@ -27,6 +33,13 @@ describe('plain backward kernels are near the exact gradients', () => {
         expect(error, order).toBeLessThan(1);
         expect(error, order).toBeGreaterThan(2 ** -6);
       }
+      // Sums over many rows, stored in fp32 perhaps.
+      for (const of of sharedOf)
+        if (given[of] !== undefined) {
+          const error = gradientError(given[of], exact, of) / u;
+          expect(error, `${order} ${of}`).toBeLessThan(1);
+          expect(error, `${order} ${of}`).toBeGreaterThan(0);
+        }
     }
   });
 

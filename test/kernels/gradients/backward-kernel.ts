@@ -5,7 +5,12 @@ import {
   type Tensor,
 } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
-import { correctSteps, type BackwardSteps, type GradientOf } from './backward-steps.js';
+import {
+  correctSteps,
+  type BackwardSteps,
+  type GradientOf,
+  type SharedOf,
+} from './backward-steps.js';
 import {
   decode,
   eachSeen,
@@ -18,29 +23,38 @@ import {
   type Run,
 } from './forward-pass.js';
 import { orderedSums, roundTo, type SumTerms } from './ordered-sums.js';
+import { sharedGradients } from './shared-sums.js';
 
 const { fround } = Math;
 
 /** What a kernel gives forwards and backwards, in canonical shapes. */
-export type BackwardOutputs = Readonly<Record<'out' | 'lse' | GradientOf, Tensor>>;
+export type BackwardOutputs = Readonly<Record<'out' | 'lse' | GradientOf, Tensor>> &
+  Readonly<Partial<Record<SharedOf, Tensor>>>;
+
+/** P for dV, dS for dQ and dK, of every head, rounded; dS for the bias and for the sinks, in fp32. */
+interface Factors extends Readonly<Record<GradientOf, Float32Array[]>> {
+  /** [queries × keys] of every head. */
+  readonly bias: Float32Array[];
+  /** [queries] of every head. */
+  readonly sink: Float32Array[];
+}
 
 /** A kernel: a problem and the gradient of its output, [batch, heads, queries, vDim], to all outputs. */
 export type BackwardKernel = (problem: Problem, dout: Tensor) => BackwardOutputs;
 
-/** P for dV, and dS for dQ and dK, of every head, rounded. */
-function factorsOf(
-  run: Run,
-  read: ReturnType<BackwardSteps['read']>,
-): Readonly<Record<GradientOf, Float32Array[]>> {
+/** What the gradients are summed from. */
+function factorsOf(run: Run, read: ReturnType<BackwardSteps['read']>): Factors {
   const { problem, shape, steps, options, v, dout, narrow } = run;
   const { batch, heads, queries, keys, vDim } = shape;
-  const all: Record<GradientOf, Float32Array[]> = { dq: [], dk: [], dv: [] };
+  const all: Factors = { dq: [], dk: [], dv: [], bias: [], sink: [] };
+  const sinks = problem.sink === undefined ? null : decode(problem.sink.logits);
   const first = options.scalesFirst === true ? fround(problem.scale) : 1;
   for (let head = 0; head < batch * heads; head++) {
     const { scores, tanh } = headScores(run, head, steps.addend);
     const kv = kvHeadOf(shape, head);
     const dp = products([dout, head * queries], [v, kv * keys], [queries, keys, vDim]);
-    const [p, ds] = [new Float32Array(scores.length), new Float32Array(scores.length)];
+    const [p, ds, ofBias] = [0, 1, 2].map(() => new Float32Array(scores.length));
+    const ofSink = new Float32Array(queries);
     for (let row = 0; row < queries; row++) {
       const at = head * queries + row;
       const kept = keptOf(steps, head, row, keys);
@@ -52,15 +66,23 @@ function factorsOf(
       const ofWeights = () =>
         derivatives.reduce((sum, x, j) => fround(sum + fround(weights[j] * x)), 0);
       const delta = options.delta === 'weights' ? ofWeights() : read.delta[at];
+      if (sinks !== null && seen.length > 0)
+        ofSink[row] = -fround(Math.exp(fround(sinks[head % heads] - read.logarithm[at]))) * delta;
       seen.forEach((i, j) => {
         p[i] = weights[j] * factor(i);
         ds[i] = weights[j] * fround(derivatives[j] - delta);
-        if (tanh !== null) ds[i] *= steps.slope(tanh[i]);
+        const slope = tanh === null ? 1 : steps.slope(tanh[i]);
+        ofBias[i] = steps.ofBias({ derivative: ds[i], slope });
+        ds[i] *= slope;
         ds[i] *= first;
       });
     }
     roundTo(narrow, p);
     roundTo(narrow, ds);
+    // As a framework writes them, to sum them afterwards.
+    if (options.delta === 'weights') for (const terms of [ofBias, ofSink]) roundTo(narrow, terms);
+    all.bias.push(ofBias);
+    all.sink.push(ofSink);
     const matrix = (of: GradientOf, values: Float32Array) =>
       all[of].push(steps.factors({ of, head, values: values.slice() }, read));
     matrix('dv', p);
@@ -157,7 +179,9 @@ export function backwardKernel(options: BackwardOptions = {}): BackwardKernel {
     };
     const { out, lse, logarithm } = forward(run);
     const delta = run.steps.delta({ out, dout: run.dout });
-    const { dq, dk, dv } = gradients(run, factorsOf(run, run.steps.read({ logarithm, delta })));
+    const factors = factorsOf(run, run.steps.read({ logarithm, delta }));
+    const { dq, dk, dv } = gradients(run, factors);
+    const { dbias, dsink } = sharedGradients(run, factors);
     const tensor = (of: FormatName, tensorShape: readonly number[], values: Float32Array) => ({
       format: of,
       shape: tensorShape,
@@ -169,6 +193,8 @@ export function backwardKernel(options: BackwardOptions = {}): BackwardKernel {
       dq: tensor(output, [batch, heads, queries, qkDim], dq),
       dk: tensor(output, [batch, kvHeads, keys, qkDim], dk),
       dv: tensor(output, [batch, kvHeads, keys, vDim], dv),
+      ...(problem.bias && dbias && { dbias: tensor(output, problem.bias.shape, dbias) }),
+      ...(dsink && { dsink: tensor('fp32', [heads], dsink) }),
     };
   };
 }

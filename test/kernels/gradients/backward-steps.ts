@@ -12,6 +12,15 @@ import type { FormatName } from '../../../src/formats/index.js';
 
 /** The gradients that kernels give. */
 export type GradientOf = 'dq' | 'dk' | 'dv';
+/** Those of a bias and of sinks, which problems without these have not. */
+export type SharedOf = 'dbias' | 'dsink';
+
+/** A derivative by a score, and what it is made from. */
+export interface ScoreDerivative {
+  /** dS before the softcap's slope and the scale; and that slope. */
+  readonly derivative: number;
+  readonly slope: number;
+}
 
 /** What is summed to a gradient: P for dV, dS for dQ and dK, of one head, [queries, keys], rounded. */
 export interface FactorMatrix {
@@ -56,6 +65,10 @@ export interface BackwardSteps {
   readonly scales: Readonly<Record<GradientOf, number>>;
   /** What sums are rounded to after each addition. */
   readonly accumulators: Readonly<Record<GradientOf, FormatName>>;
+  /** What of a pair is added to the gradient of a bias. */
+  readonly ofBias: (pair: ScoreDerivative) => number;
+  /** The batch entry whose rows are added in the place of each to the gradients of biases and of sinks; null for none. */
+  readonly entryOf: (of: SharedOf, batch: number) => number | null;
   /** A gradient before it is rounded and stored. */
   readonly stored: (of: GradientOf, values: Float32Array) => Float32Array;
 }
@@ -95,6 +108,8 @@ export function correctSteps(problem: Problem, shape: ProblemShape): BackwardSte
     },
     scales: { dq: scale, dk: scale, dv: 1 },
     accumulators: { dq: 'fp32', dk: 'fp32', dv: 'fp32' },
+    ofBias: ({ derivative }) => derivative,
+    entryOf: (_, entry) => entry,
     stored: (_, values) => values,
   };
 }

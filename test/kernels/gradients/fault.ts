@@ -2,7 +2,7 @@ import { problemShape, type Problem } from '../../../src/problem/index.js';
 import type { seededRandom } from '../features/index.js';
 import { normalProblem } from '../features/index.js';
 import { backwardKernel, type BackwardKernel } from './backward-kernel.js';
-import type { FactorMatrix, GradientOf } from './backward-steps.js';
+import type { FactorMatrix, GradientOf, SharedOf } from './backward-steps.js';
 import type { BackwardOptions } from './forward-pass.js';
 
 /** A plain backward kernel with one fault. */
@@ -11,8 +11,8 @@ export interface FaultyBackward {
   /** The public thread that tells of it, or `damage` for one that is planted. */
   readonly source: string;
   readonly mechanism: string;
-  /** The gradients that are wrong; the others have the bits of the correct kernel. */
-  readonly wrong: readonly GradientOf[];
+  /** The gradients that are wrong; the others of Q, K and V have the bits of the correct kernel. */
+  readonly wrong: readonly (GradientOf | SharedOf)[];
   /** Whether the fault does anything on a problem; elsewhere the kernel has the bits of the correct one. */
   readonly touches: (problem: Problem) => boolean;
   /** A problem on which it is off by more than rounding. */
@@ -25,7 +25,7 @@ export type Change = NonNullable<BackwardOptions['change']>;
 /** A fault of steps of the plain kernel. */
 export function faulty(
   [name, source, mechanism]: readonly [name: string, source: string, mechanism: string],
-  wrong: readonly GradientOf[],
+  wrong: FaultyBackward['wrong'],
   where: Pick<FaultyBackward, 'touches' | 'example'>,
   change: Change,
 ): FaultyBackward {

@@ -6,7 +6,13 @@ import { featureProblems, seededRandom } from '../features/index.js';
 import { backwardKernel } from './backward-kernel.js';
 import type { FaultyBackward } from './fault.js';
 import { faultyBackwards } from './faulty-backwards.js';
-import { drawDout, exactGradients, gradientError, gradientsOf } from './gradient-errors.js';
+import {
+  drawDout,
+  exactGradients,
+  gradientError,
+  gradientsOf,
+  sharedOf,
+} from './gradient-errors.js';
 
 /** Bits as text: short where it fails, unlike a list of all of them. */
 const bits = (tensor: Tensor) =>
@@ -39,6 +45,11 @@ describe('faulty backward kernels', () => {
     );
     if (process.env['GRADIENTS_TABLE'] !== undefined)
       console.info(name, ...ratios.map((ratio) => ratio.toPrecision(3)));
+    for (const of of sharedOf)
+      if (wrong.includes(of))
+        expect(gradientError(given[of]!, exact, of)).toBeGreaterThan(
+          10 * gradientError(right[of]!, exact, of),
+        );
     gradientsOf.forEach((of, i) => {
       if (wrong.includes(of)) expect(ratios[i], of).toBeGreaterThan(3);
       else expect(bits(given[of]), of).toEqual(bits(right[of]));
@@ -56,8 +67,10 @@ describe('faulty backward kernels', () => {
       for (const { name: fault, kernel, touches } of faultyBackwards) {
         if (touches(problem)) continue;
         const given = kernel(problem, dout);
-        for (const of of gradientsOf)
-          expect(bits(given[of]), `${fault} ${of}`).toEqual(bits(right[of]));
+        for (const of of [...gradientsOf, ...sharedOf]) {
+          const [one, other] = [given[of], right[of]];
+          if (other !== undefined) expect(bits(one!), `${fault} ${of}`).toEqual(bits(other));
+        }
       }
     },
   );

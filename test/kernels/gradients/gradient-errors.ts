@@ -2,9 +2,12 @@ import { attentionGradients, type AttentionGradients } from '../../../oracles/in
 import { decodeTensor, type Tensor } from '../../../src/formats/index.js';
 import { problemShape, type Problem } from '../../../src/problem/index.js';
 import { normalTensor, type seededRandom } from '../features/index.js';
-import type { GradientOf } from './backward-steps.js';
+import type { GradientOf, SharedOf } from './backward-steps.js';
 
 export const gradientsOf = ['dq', 'dk', 'dv'] as const satisfies readonly GradientOf[];
+
+/** Those of a bias and of sinks. */
+export const sharedOf = ['dbias', 'dsink'] as const satisfies readonly SharedOf[];
 
 /** A normal gradient of a problem's output, bf16 for 8 bits. */
 export function drawDout(random: ReturnType<typeof seededRandom>, problem: Problem): Tensor {
@@ -24,7 +27,11 @@ export function exactGradients(problem: Problem, dout: Tensor): AttentionGradien
  * The root mean square of a gradient's errors over that of its magnitudes, Σ of the sizes of what an element is made of:
  * a few roundings of the input's format of a correct kernel. Infinite where an element is no number.
  */
-export function gradientError(given: Tensor, exact: AttentionGradients, of: GradientOf): number {
+export function gradientError(
+  given: Tensor,
+  exact: AttentionGradients,
+  of: GradientOf | SharedOf,
+): number {
   const gradient = exact[of];
   if (gradient === null) throw new Error(`there is no exact ${of}`);
   let [ofErrors, ofMagnitudes] = [0, 0];

@@ -9,4 +9,10 @@ export type { BackwardSteps, GradientOf } from './backward-steps.js';
 export type { BackwardOptions } from './forward-pass.js';
 export type { FaultyBackward } from './fault.js';
 export { faultyBackwards } from './faulty-backwards.js';
-export { drawDout, exactGradients, gradientError, gradientsOf } from './gradient-errors.js';
+export {
+  drawDout,
+  exactGradients,
+  gradientError,
+  gradientsOf,
+  sharedOf,
+} from './gradient-errors.js';

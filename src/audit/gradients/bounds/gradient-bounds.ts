@@ -36,6 +36,7 @@ import { addPairs, createPairMemory, emptyPairSums, type PairSums } from './pair
 import { createRowErrors, type RowErrorsOf } from './row-errors.js';
 import { addToRow, emptyRowSums } from './row-sums.js';
 import { createPairSharer, type SideOfTile } from './share-pairs.js';
+import type { SharedBounds } from './shared-bounds.js';
 import { emptyWeighedPairs, weighPairs, type RowErrors, type WeighedPairs } from './weigh-pairs.js';
 
 /** What gradients are of, and what is known of the kernel that computed them. */
@@ -47,6 +48,8 @@ export interface BoundedGradients {
   readonly reference: AttentionReference;
   readonly premises: GradientPremises;
   readonly given: StoredForward;
+  /** Bounds of what the groups share, which the pairs are added to. */
+  readonly shared?: SharedBounds;
 }
 
 /** All that the bounds of a problem's groups share. */
@@ -97,7 +100,7 @@ function rowsOfBlock(context: BoundContext, block: QueryRows, head: HeadGradient
 
 /** Sums the errors of the pairs of a block: the second walk. */
 function sumPairs(
-  { arithmetic, reader, sharePairs, weighed }: BoundContext,
+  { arithmetic, reader, shared, sharePairs, weighed }: BoundContext,
   block: QueryRows,
   rows: readonly RowErrors[],
   of: { readonly sums: PairSums; readonly shares: TechniqueShares },
@@ -123,6 +126,8 @@ function sumPairs(
   };
   const alikeKeys = reader.alikeKeys(block.kvHead);
   const ofKeys = side('keys');
+  const bias = shared?.bias ?? null;
+  bias?.begin(block.head, block.first, rows);
   forEachTile(reader, block, ({ firstKey, count, ranges }) => {
     for (const matrices of [dq, dk, dv])
       for (const { view } of Object.values(matrices)) view.fill(0);
@@ -134,9 +139,11 @@ function sumPairs(
       { known, weighed, rows, ranges, queries, keys },
       { queries: of.shares, firstQuery: block.first, group: group?.shares ?? null, firstKey },
     );
+    bias?.add({ weighed, ranges, queries, keys }, firstKey);
     addPairs(memory, dq, memory.keys, of.sums, { first: 0, count: block.count });
     group?.add(memory, { first: firstKey, count });
   });
+  bias?.end();
 }
 
 /** Bounds the rows of dQ of a block, whose sums are those of its first row on. */
@@ -214,11 +221,20 @@ function boundHead(
     const sums = emptyPairSums(tileRows * qkDim);
     sumPairs(context, block, rows, { sums, shares: bound.techniques }, group);
     finishQueries(context, block, rows, sums, { exact, bound });
-    for (let row = first; row < first + block.count; row++)
+    rows.forEach((errors, i) => {
+      const row = first + i;
       if (isSpecial(row)) {
+        const ranges = reader.mask.ranges(head.head, row);
         giveUp(bound, qkDim, row);
-        group?.leaveOut(reader.mask.ranges(head.head, row));
+        group?.leaveOut(ranges);
+        context.shared?.bias?.giveUp(head.head, row, ranges);
+        context.shared?.sink?.giveUp(head.head);
+      } else if (block.ranges[i].length > 0) {
+        const { scores, products } = reader.alikeQueries(head.head);
+        const alike = { scores: scores[row], products: products[row] };
+        context.shared?.sink?.add(head.head, errors, alike);
       }
+    });
   }
   group?.finishHead(reader.alikeQueries(head.head).most);
   return bound;

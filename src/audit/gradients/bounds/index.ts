@@ -27,3 +27,4 @@ export {
   type GradientTechniqueLine,
 } from './technique-table.js';
 export { kernelGradientPremises } from './kernel-premises.js';
+export { createSharedBounds, type SharedBounds, type SharedFormats } from './shared-bounds.js';

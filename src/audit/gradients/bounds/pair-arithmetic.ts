@@ -88,7 +88,7 @@ export interface PairArithmetic {
 export const meanRounding = 1 / (8 * Math.LN2);
 
 /** The rounding to a format, if it is coarser than what the arithmetic does anyway. */
-function operandRounding(
+export function operandRounding(
   name: FormatName,
   arithmetic: number,
   units: readonly number[],
@@ -108,7 +108,7 @@ function operandRounding(
 }
 
 /** The errors of sums of n products. */
-function sumErrors(n: number, accumulation: number): SumErrors {
+export function sumErrors(n: number, accumulation: number): SumErrors {
   return {
     worst: Math.expm1(n * accumulation * (1 + 2 ** -10)),
     toZero: (n * accumulation) / 4,

@@ -5,7 +5,13 @@ import { testSpreads } from '../../spread-test.js';
 import { alarmDeviations } from '../../structure/structure-statistic.js';
 import type { GradientBound } from '../bounds/index.js';
 import type { ByGradient } from '../gradient-quantities.js';
-import { compareGradient, type GivenGradient } from '../judge-gradient.js';
+import {
+  compareGradient,
+  measuredGradient,
+  type GivenGradient,
+  type GivenJudged,
+  type GradientJudgement,
+} from '../judge-gradient.js';
 import { gradientUnits } from '../row-units.js';
 import { isBeyond } from '../structure/gradient-statistic.js';
 import { gradientStatistics, statisticCount } from '../structure/gradient-structure.js';
@@ -55,13 +61,13 @@ function scaledBound(
 }
 
 /** Whether a given gradient passes all tests of a predicted one. */
-function isAsPredicted(
-  given: GivenGradient,
+export function isAsPredicted(
+  given: GivenJudged,
   predicted: Float64Array,
-  { measured, meanErrors, falseAlarmRate }: FailedGradients,
+  { measured, meanErrors, falseAlarmRate }: GradientJudgement,
 ): boolean {
   const usual = compareGradient(given, measured);
-  const { exact, bound } = measured.gradients[given.quantity.name];
+  const { exact, bound } = measuredGradient(measured, given.quantity.name);
   const compared: ComparedValues = {
     ...usual,
     exact: { ...usual.exact, values: predicted.map((x, i) => x + bound.shift[i]) },
@@ -75,6 +81,7 @@ function isAsPredicted(
   const spread = testSpreads(compared, { ofElements: scaled, unit: units.unit }, falseAlarmRate);
   if (spread.outside > 0 || spread.results.some(({ measured: found, limit }) => found > limit))
     return false;
+  if (quantity.row === 'number') return true;
   const [batch, heads] = quantity.axes;
   const means =
     quantity.name === 'dk' ? meanErrors : noMeanErrors(shape[batch] * shape[heads], columns);

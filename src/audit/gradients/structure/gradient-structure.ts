@@ -17,6 +17,7 @@ export interface SummedGradient {
 
 /** How many statistics `gradientStatistics` makes of a gradient. */
 export function statisticCount({ quantity, shape }: ComparedValues): number {
+  if (quantity.row === 'number') return 0;
   const [batch, heads, rows] = quantity.axes;
   const ofHead = Math.ceil(shape[rows] / structureTileRows) + 1 + rowElements(quantity, shape);
   return shape[batch] * shape[heads] * ofHead;

@@ -1,0 +1,108 @@
+import type { Gradient } from '../../../../oracles/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import {
+  broadcastPlaces,
+  broadcastStrides,
+  broadcastTerms,
+  keysOf,
+  type KeyRange,
+  type Problem,
+  type ProblemShape,
+  type Tensor,
+} from '../../../problem/index.js';
+import { tileRows } from '../../bounds/index.js';
+import type { GradientPremises } from './gradient-premises.js';
+import type { GradientBound } from './group-bounds.js';
+import type { PairArithmetic } from './pair-arithmetic.js';
+import {
+  createScoreSharer,
+  emptyScoreShare,
+  scoreArithmetic,
+  ScoreSums,
+  type AlikePairs,
+} from './score-shares.js';
+import type { SharedTile, SideOfTile } from './share-pairs.js';
+import type { RowErrors } from './weigh-pairs.js';
+
+/** Pairs of a tile that are weighed, and how many rows of either side are alike. */
+export interface BiasTile extends Pick<SharedTile, 'weighed' | 'ranges'> {
+  readonly queries: Pick<SideOfTile, 'alikeScores' | 'alikeProducts'>;
+  readonly keys: Pick<SideOfTile, 'alikeScores' | 'alikeProducts'>;
+}
+
+/** Sums what pairs err by in the gradient of a bias: Theorem 21 of docs/bounds-backward.md. */
+export interface BiasBound {
+  /** Begins a block of rows of a head, which count from `first` on. */
+  readonly begin: (head: number, first: number, rows: readonly RowErrors[]) => void;
+  /** Adds the pairs of a tile of the block. */
+  readonly add: (tile: BiasTile, firstKey: number) => void;
+  /** Ends the block. */
+  readonly end: () => void;
+  /** Nothing is known of a row, which sees these keys. */
+  readonly giveUp: (head: number, query: number, ranges: readonly KeyRange[]) => void;
+  /** @param exact in the shape of the bias */
+  readonly finish: (exact: Gradient) => GradientBound;
+}
+
+/**
+ * Starts sums of the gradient of a bias: dS, before a softcap's slope and the scale, summed over what the bias is broadcast to.
+ * @param format what the gradient is stored in
+ */
+export function createBiasBound(
+  problem: Problem,
+  bias: Tensor,
+  shape: ProblemShape,
+  { premises, arithmetic }: { premises: GradientPremises; arithmetic: PairArithmetic },
+  format: FormatName,
+): BiasBound {
+  const { terms, ofKeys } = broadcastTerms(bias.shape, problem, shape);
+  const strides = broadcastStrides(bias.shape);
+  const ofBias = scoreArithmetic(arithmetic, premises);
+  const shareOf = createScoreSharer(ofBias);
+  const placesOf = broadcastPlaces(bias.shape, problem, shape);
+  const sums = new ScoreSums(bias.shape.reduce((product, size) => product * size, 1));
+  const share = emptyScoreShare();
+  const alike: AlikePairs = { scores: 1, products: 1 };
+  // Of rows whose keys all add to one element: Σ P and Σ P², since an error of D is one of all of them.
+  const [weights, squares] = [new Float64Array(tileRows), new Float64Array(tileRows)];
+  let rows: readonly RowErrors[] = [];
+  let places: readonly ((key: number) => number)[] = [];
+  return {
+    begin: (head, first, errors) => {
+      rows = errors;
+      places = errors.map((_, i) => placesOf(head, first + i));
+      weights.fill(0);
+      squares.fill(0);
+    },
+    add: ({ weighed, ranges, queries, keys }, firstKey) => {
+      rows.forEach((row, i) => {
+        for (const { begin, end } of ranges[i])
+          for (let j = begin; j < end; j++) {
+            // Equal rows add to one element where that is theirs together.
+            const ofQueries = strides.query === 0;
+            const isOfKeys = strides.key === 0;
+            alike.scores =
+              (ofQueries ? queries.alikeScores[i] : 1) * (isOfKeys ? keys.alikeScores[j] : 1);
+            alike.products =
+              (ofQueries ? queries.alikeProducts[i] : 1) * (isOfKeys ? keys.alikeProducts[j] : 1);
+            shareOf(weighed, i * tileRows + j, row, alike, share);
+            sums.add(places[i](firstKey + j), share, alike);
+            weights[i] += share.weight;
+            squares[i] += share.weight ** 2;
+          }
+      });
+    },
+    end: () => {
+      if (ofKeys === 1) return;
+      rows.forEach(({ meanVariance }, i) => {
+        const common = weights[i] ** 2 - squares[i];
+        if (meanVariance > 0 && common > 0) sums.addVariance(places[i](0), meanVariance * common);
+      });
+    },
+    giveUp: (head, query, ranges) => {
+      const place = placesOf(head, query);
+      for (const key of keysOf(ranges)) sums.giveUp(place(key));
+    },
+    finish: (exact) => sums.finish(exact, terms, premises, ofBias, format),
+  };
+}

@@ -1,0 +1,178 @@
+import type { Gradient } from '../../../../oracles/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import { createFinish } from './finish-gradient.js';
+import type { GradientPremises } from './gradient-premises.js';
+import { techniquePlaces } from './gradient-techniques.js';
+import { emptyGradientBound, type GradientBound } from './group-bounds.js';
+import {
+  meanRounding,
+  operandRounding,
+  sumErrors,
+  type PairArithmetic,
+} from './pair-arithmetic.js';
+import { roundOperand, type Rounded } from './round-operand.js';
+import type { RowErrors, WeighedPairs } from './weigh-pairs.js';
+
+/** The errors of dS = P (dP − D) of one pair, before a softcap's slope and the scale. Used again from pair to pair. */
+export interface ScoreShare {
+  /** Errors at worst, what of them does not average out, the variance of the rest, the rounding that is known. */
+  worst: number;
+  systematic: number;
+  variance: number;
+  known: number;
+  /** The largest that dS may be. */
+  magnitude: number;
+  /** What the stored forward moves dS by; P. */
+  shift: number;
+  weight: number;
+}
+
+/** How many pairs of one sum err alike: in P, and in dP. */
+export interface AlikePairs {
+  scores: number;
+  products: number;
+}
+
+/** How kernels round dS that is a gradient by itself: once at most, without any factor. */
+export function scoreArithmetic(
+  arithmetic: PairArithmetic,
+  { ds, elementwise }: GradientPremises,
+): PairArithmetic {
+  return { ...arithmetic, ds: operandRounding(ds, elementwise, [], 1) };
+}
+
+/** A function that writes the share of pair `at` of a tile that is weighed: Theorem 7 with a slope of 1. */
+export function createScoreSharer(
+  arithmetic: PairArithmetic,
+): (
+  weighed: WeighedPairs,
+  at: number,
+  row: RowErrors,
+  alike: AlikePairs,
+  share: ScoreShare,
+) => void {
+  const { elementwise, elementwiseVariance, underflow, products, weightRounding } = arithmetic;
+  const rounded: Rounded = { worst: 0, known: 0, variance: 0 };
+  return (weighed, at, row, alike, share) => {
+    const weight = weighed.weight[at];
+    const ofWeight = weighed.weightError[at];
+    const exact = weighed.derivative[at] - row.mean;
+    const shifted = exact - row.meanShift;
+    const size = Math.abs(shifted);
+    const grown = 1 + row.weight;
+    const ofMean = elementwise * (size + Math.abs(row.mean));
+    const ofDerivative =
+      weighed.derivativeError[at] + products.worst * Math.abs(row.mean + row.meanShift);
+    // Where dS is made of P that is written.
+    roundOperand(arithmetic.weights, weight, ofWeight * grown + row.weight * weight, rounded);
+    const most = weight + ofWeight + rounded.worst;
+    const reach = size + ofDerivative + ofMean + row.worstMean;
+    const dS = weight * shifted;
+    const dSSize = Math.abs(dS);
+    const inner =
+      row.weight * dSSize +
+      grown *
+        (row.worstMean * weight +
+          (ofWeight + rounded.worst) * reach +
+          weight * (ofDerivative + ofMean) +
+          3 * elementwise * most * reach +
+          3 * underflow * (1 + reach));
+    roundOperand(arithmetic.ds, dS, inner, rounded);
+    share.worst = inner + rounded.worst;
+    share.known = rounded.known;
+    share.magnitude = dSSize + share.worst;
+    share.weight = weight;
+    share.shift = dS - (weight / (1 + row.weightShift)) * exact;
+    share.systematic =
+      weighed.typicalWeight[at] * size +
+      weight * weighed.typicalDerivative[at] +
+      3 * underflow +
+      row.typicalWeight * dSSize +
+      row.typicalMean * weight;
+    const equal = Math.min(alike.scores, alike.products);
+    share.variance =
+      rounded.variance * equal +
+      meanRounding * (weightRounding * dS) ** 2 +
+      elementwiseVariance * (weight ** 2 * (size ** 2 + row.mean ** 2) + 2 * dS ** 2) +
+      row.meanVariance * weight ** 2 * equal +
+      weighed.weightVariance[at] * size ** 2 * alike.scores +
+      weight ** 2 * weighed.derivativeVariance[at] * alike.products;
+  };
+}
+
+/** A share of nothing yet. */
+export function emptyScoreShare(): ScoreShare {
+  return { worst: 0, systematic: 0, variance: 0, known: 0, magnitude: 0, shift: 0, weight: 0 };
+}
+
+/** Sums of the shares of pairs, element by element of the gradient that their dS add up to. */
+export class ScoreSums {
+  readonly #sums: Readonly<Record<Exclude<keyof ScoreShare, 'weight'>, Float64Array>>;
+  #alike = 1;
+
+  constructor(length: number) {
+    const numbers = () => new Float64Array(length);
+    this.#sums = {
+      worst: numbers(),
+      systematic: numbers(),
+      variance: numbers(),
+      known: numbers(),
+      magnitude: numbers(),
+      shift: numbers(),
+    };
+  }
+
+  add(at: number, share: ScoreShare, { scores, products }: AlikePairs): void {
+    const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
+    worst[at] += share.worst;
+    systematic[at] += share.systematic;
+    variance[at] += share.variance;
+    known[at] += share.known;
+    magnitude[at] += share.magnitude;
+    shift[at] += share.shift;
+    this.#alike = Math.max(this.#alike, Math.min(scores, products));
+  }
+
+  /** What pairs that were added have in common beside. */
+  addVariance(at: number, variance: number): void {
+    this.#sums.variance[at] += variance;
+  }
+
+  /** Nothing is known of an element. */
+  giveUp(at: number): void {
+    this.#sums.worst[at] = Infinity;
+  }
+
+  /**
+   * The bounds of the sums: Theorems 8 and 9.
+   * @param terms of each sum, at most
+   * @param format what the sums are stored in
+   */
+  finish(
+    exact: Gradient,
+    terms: number,
+    premises: GradientPremises,
+    arithmetic: PairArithmetic,
+    format: FormatName,
+  ): GradientBound {
+    const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
+    const bound = emptyGradientBound(1, exact.values.length);
+    const finish = createFinish(arithmetic, format);
+    const sum = sumErrors(terms, premises.accumulation);
+    for (let at = 0; at < exact.values.length; at++)
+      finish(bound, { row: 0, at, of: at }, exact, {
+        shift: shift[at],
+        pairs: { worst: worst[at], variance: variance[at] },
+        known: known[at],
+        knownOf: techniquePlaces.dsRound,
+        magnitude: magnitude[at],
+        alike: this.#alike,
+        sum,
+        growth: 1,
+        systematic: systematic[at],
+        // What nothing adds to is an exact zero.
+        floor: worst[at] > 0 ? 3 * terms * premises.underflow : 0,
+      });
+    return bound;
+  }
+}

@@ -1,0 +1,51 @@
+import type { SharedGradients } from '../../../../oracles/index.js';
+import type { FormatName } from '../../../formats/index.js';
+import type { Problem, ProblemShape } from '../../../problem/index.js';
+import { createBiasBound, type BiasBound } from './bias-bound.js';
+import type { GradientPremises } from './gradient-premises.js';
+import type { GradientBound } from './group-bounds.js';
+import { pairArithmetic } from './pair-arithmetic.js';
+import { createSinkBound, type SinkBound } from './sink-bound.js';
+
+/** What the gradients of a bias and of sinks are stored in; null for what is not judged. */
+export interface SharedFormats {
+  readonly dbias: FormatName | null;
+  readonly dsink: FormatName | null;
+}
+
+/** Bounds of the gradients that the heads of all groups add to, while the groups are bounded. */
+export interface SharedBounds {
+  readonly sink: SinkBound | null;
+  readonly bias: BiasBound | null;
+  /** Once all groups are bounded: the bounds of the oracle's gradients. */
+  readonly finish: (
+    exact: SharedGradients,
+  ) => Readonly<Record<'dbias' | 'dsink', GradientBound | null>>;
+}
+
+/** Starts the bounds of what a problem has of these gradients. */
+export function createSharedBounds(
+  problem: Problem,
+  shape: ProblemShape,
+  premises: GradientPremises,
+  { dbias, dsink }: SharedFormats,
+): SharedBounds {
+  const arithmetic = pairArithmetic(problem, shape, premises);
+  const made = { premises, arithmetic };
+  const sink =
+    dsink === null || problem.sink === undefined
+      ? null
+      : createSinkBound(problem, shape, premises, arithmetic, dsink);
+  const bias =
+    dbias === null || problem.bias === undefined
+      ? null
+      : createBiasBound(problem, problem.bias, shape, made, dbias);
+  return {
+    sink,
+    bias,
+    finish: (exact) => ({
+      dbias: exact.dbias === null ? null : (bias?.finish(exact.dbias) ?? null),
+      dsink: exact.dsink === null ? null : (sink?.finish(exact.dsink) ?? null),
+    }),
+  };
+}

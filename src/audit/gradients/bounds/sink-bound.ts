@@ -1,0 +1,71 @@
+import type { Gradient } from '../../../../oracles/index.js';
+import { decodeTensor, type FormatName } from '../../../formats/index.js';
+import type { Problem, ProblemShape } from '../../../problem/index.js';
+import { tileRows } from '../../bounds/index.js';
+import type { GradientPremises } from './gradient-premises.js';
+import type { GradientBound } from './group-bounds.js';
+import type { PairArithmetic } from './pair-arithmetic.js';
+import {
+  createScoreSharer,
+  emptyScoreShare,
+  scoreArithmetic,
+  ScoreSums,
+  type AlikePairs,
+} from './score-shares.js';
+import { emptyWeighedPairs, weighPairs, type KnownPairs, type RowErrors } from './weigh-pairs.js';
+
+/** Sums what rows err by in the gradient of their sinks: Theorem 20 of docs/bounds-backward.md. */
+export interface SinkBound {
+  /** Adds a row that sees a key. @param head counted over [batch, heads] @param alike how many rows of the head are equal to it */
+  readonly add: (head: number, row: RowErrors, alike: AlikePairs) => void;
+  /** Nothing is known of a row of this head. */
+  readonly giveUp: (head: number) => void;
+  /** @param exact [heads] */
+  readonly finish: (exact: Gradient) => GradientBound;
+}
+
+const firstPair = [[{ begin: 0, end: 1 }]];
+
+/**
+ * Starts sums of the sinks' gradient. A sink is a key of value 0 whose score is given: dP = 0, dSink = Σ P(0 − D) over all rows.
+ * @param format what the gradient is stored in
+ */
+export function createSinkBound(
+  problem: Problem,
+  { batch, heads, queries }: ProblemShape,
+  premises: GradientPremises,
+  arithmetic: PairArithmetic,
+  format: FormatName,
+): SinkBound {
+  const { sink } = problem;
+  const logits = sink === undefined ? new Float64Array(heads) : decodeTensor(sink.logits);
+  const ofSink = { ...scoreArithmetic(arithmetic, premises), softcap: null };
+  const shareOf = createScoreSharer(ofSink);
+  const sums = new ScoreSums(heads);
+  const share = emptyScoreShare();
+  const weighed = emptyWeighedPairs();
+  const numbers = () => new Float64Array(tileRows);
+  const [addend, addendSize] = [numbers(), numbers()];
+  const known: KnownPairs = {
+    dot: numbers(),
+    dotSize: numbers(),
+    product: numbers(),
+    productSize: numbers(),
+    addend,
+    addendSize,
+    factor: null,
+  };
+  return {
+    add: (head, row, alike) => {
+      const logit = logits[head % heads];
+      if (logit === -Infinity) return;
+      addend[0] = logit;
+      addendSize[0] = Math.abs(logit);
+      weighPairs(ofSink, known, weighed, [row], firstPair);
+      shareOf(weighed, 0, row, alike, share);
+      sums.add(head % heads, share, alike);
+    },
+    giveUp: (head) => sums.giveUp(head % heads),
+    finish: (exact) => sums.finish(exact, batch * queries, premises, ofSink, format),
+  };
+}

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { auditGradients } from '../../../src/audit/index.js';
+import {
+  decodeTensor,
+  encodeFromFloat64,
+  formats,
+  type Tensor,
+} from '../../../src/formats/index.js';
+import type { Problem } from '../../../src/problem/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import { testSeed } from '../../setup/effort.js';
+import { normalProblem, normalTensor, seededRandom } from '../../kernels/features/index.js';
+import { backwardKernel, correctBackwards, drawDout } from '../../kernels/gradients/index.js';
+
+const sizes = { batch: 2, heads: 4, kvHeads: 2, queries: 50, keys: 70 } as const;
+
+/** A problem with a sink, a softcap and a bias of some shape. */
+function biased(biasShape: readonly number[], features: Partial<Problem> = {}): Problem {
+  const random = seededRandom(testSeed);
+  return {
+    ...normalProblem(random, sizes),
+    softcap: 15,
+    bias: normalTensor(random, 'bf16', biasShape, 1),
+    sink: { logits: normalTensor(random, 'fp32', [sizes.heads], 2), inLse: true },
+    ...features,
+  };
+}
+
+function judged(
+  problem: Problem,
+  order = 'ascending',
+  changes: Readonly<Record<string, Tensor>> = {},
+) {
+  const dout = drawDout(seededRandom(testSeed + 1), problem);
+  const { out, lse, dbias, dsink } = backwardKernel(correctBackwards[order])(problem, dout);
+  return auditGradients(problem, {
+    dout,
+    out,
+    lse,
+    dsink: dsink ?? null,
+    dbias: dbias ?? null,
+    ...changes,
+  });
+}
+
+describe('gradients of biases and of sinks', () => {
+  it.each([
+    ['of every pair', [2, 4, 50, 70]],
+    ['shared by batch and heads', [50, 70]],
+    ['of keys', [2, 1, 1, 70]],
+    ['of queries', [1, 4, 50, 1]],
+    ['of heads', [4, 1, 1]],
+    ['one for all', [1]],
+  ] as const)(
+    'pass where the bias is %s, and their errors are near what is expected',
+    (_, shape) => {
+      for (const order of ['ascending', 'tiles'] as const) {
+        const { verdict, gradients } = judged(biased(shape), order);
+        expect(verdict.sentence).toMatch(/^PASS: dBias and dSink stay within/);
+        expect(gradients.map(({ quantity }) => quantity.name)).toEqual(['dbias', 'dsink']);
+        for (const { elements, spread, quantity } of gradients) {
+          if (process.env['GRADIENTS_TABLE'] !== undefined)
+            console.info(
+              '@',
+              String(shape),
+              order,
+              quantity.name,
+              elements.worstRatio,
+              spread.measured / spread.expected,
+            );
+          expect(elements.unbounded).toBe(0);
+          expect(elements.worstRatio).toBeGreaterThan(0);
+          if (elements.elements >= 50)
+            expect(spread.measured / spread.expected).toBeGreaterThan(0.2);
+          expect(spread.measured / spread.expected).toBeLessThan(2);
+        }
+      }
+    },
+  );
+
+  it('are exact zeros where a bias hides the keys', () => {
+    const problem = biased([1, 4, 50, 70]);
+    const { bias } = problem;
+    const data = Float64Array.from(decodeTensor(bias!), (x, i) => (i % 7 === 3 ? -Infinity : x));
+    const hiding = { ...problem, bias: { format: 'fp64', shape: bias!.shape, data } } as const;
+    expect(judged(hiding).verdict.pass).toBe(true);
+    const dout = drawDout(seededRandom(testSeed + 1), hiding);
+    const { dbias } = backwardKernel()(hiding, dout);
+    const given = decodeTensor(dbias!);
+    given[3] = 2 ** -130;
+    const { verdict } = judged(hiding, 'ascending', {
+      dbias: { ...dbias!, data: encodeFromFloat64(formats.bf16, given) },
+    });
+    expect(verdict.findings.find(({ test }) => test === 'dbias-bound')?.statement).toMatch(
+      /^1 of 14000 elements of dBias are not zero where nothing adds to them, .* at head 0, query 0, key 3$/,
+    );
+  });
+
+  it('tell where they are off', () => {
+    const problem = biased([2, 1, 1, 70]);
+    const dout = drawDout(seededRandom(testSeed + 1), problem);
+    const { dbias, dsink } = backwardKernel()(problem, dout);
+    const off = (tensor: Tensor, at: number, by: number): Tensor => ({
+      format: 'fp64',
+      shape: tensor.shape,
+      data: decodeTensor(tensor).map((x, i) => (i === at ? x + by : x)),
+    });
+    const { verdict } = judged(problem, 'ascending', {
+      dbias: off(dbias!, 75, 1),
+      dsink: off(dsink!, 2, -1),
+    });
+    const [ofBias, ofSink] = ['dbias-bound', 'dsink-bound'].map(
+      (test) => verdict.findings.find((one) => one.test === test)?.statement,
+    );
+    expect(ofBias).toMatch(/^1 of 140 elements of dBias err .* at batch 1, head 0, key 5$/);
+    expect(ofSink).toMatch(/^1 of 4 elements of dSink err .* at head 2$/);
+    expect(verdict.diagnosis?.id).toBe('unexplained');
+  });
+
+  it('are refused in another shape, and of what there is not', () => {
+    const problem = biased([4, 1, 70]);
+    const tensor = (shape: readonly number[]): Tensor => ({
+      format: 'fp32',
+      shape,
+      data: new Float32Array(shape.reduce((a, b) => a * b, 1)),
+    });
+    const refusal = (given: Problem, changes: Readonly<Record<string, Tensor>>) => {
+      try {
+        judged(given, 'ascending', changes);
+      } catch (error) {
+        if (error instanceof RequestError) return error.message;
+        throw error;
+      }
+      return 'judged';
+    };
+    expect(refusal(problem, { dbias: tensor([2, 4, 50, 70]) })).toBe(
+      'dBias has shape [2, 4, 50, 70] but the bias has [4, 1, 70]; give it in that shape, summed over what the bias is broadcast to',
+    );
+    expect(refusal(problem, { dsink: tensor([3]) })).toMatch(
+      /^dSink has shape \[3\] but the sink has \[4\]/,
+    );
+    expect(refusal(problem, { dsink: tensor([1, 4, 1, 1]) })).toBe('judged');
+    const plain = normalProblem(seededRandom(testSeed), sizes);
+    expect(refusal(plain, { dsink: tensor([4]) })).toMatch(
+      /^dsink is to be judged, but the problem has no sink/,
+    );
+  });
+});
