@@ -1,12 +1,23 @@
-import { findKernelModel, runKernelModel, type KernelModel } from '../../kernels/index.js';
-import { judgedArithmetic, type KernelArithmetic } from '../../src/audit/index.js';
+import {
+  findKernelModel,
+  forwardSettings,
+  runBackward,
+  runKernelModel,
+  type KernelModel,
+} from '../../kernels/index.js';
+import {
+  judgedArithmetic,
+  kernelGradientPremises,
+  type KernelArithmetic,
+} from '../../src/audit/index.js';
 import type { Problem } from '../../src/problem/index.js';
 import { RequestError } from '../../src/request-error.js';
 import {
   UnsupportedProblem,
   type AttentionKernel,
-  type AttentionOutputs,
   type KernelConfiguration,
+  type KernelResults,
+  type RunConditions,
 } from '../laws/index.js';
 import { kindsTaken } from '../problems/index.js';
 import type { KernelPromises } from './promises.js';
@@ -36,10 +47,23 @@ function arithmeticOf(
   };
 }
 
-/** @throws UnsupportedProblem for a problem that the model does not take */
-function runModel(model: KernelModel, problem: Problem, settings: Settings): AttentionOutputs {
+/** What of the settings the forward pass knows. */
+function ofForward({ backward }: KernelModel, settings: Settings): Settings {
+  return backward === null ? settings : forwardSettings(backward, settings);
+}
+
+/** @throws UnsupportedProblem for a problem that the model does not take, and for gradients of a model that has none */
+function runModel(
+  model: KernelModel,
+  problem: Problem,
+  settings: Settings,
+  { dout, forward }: RunConditions = {},
+): KernelResults {
   try {
-    return runKernelModel(model, problem, settings);
+    if (dout === undefined) return runKernelModel(model, problem, ofForward(model, settings));
+    const given = forward === undefined ? { dout } : { dout, forward };
+    const { forward: own, dq, dk, dv } = runBackward(model, problem, given, settings);
+    return { ...own, dq, dk, dv };
   } catch (error) {
     if (error instanceof RequestError) throw new UnsupportedProblem(error.message);
     throw error;
@@ -48,12 +72,8 @@ function runModel(model: KernelModel, problem: Problem, settings: Settings): Att
 
 function underSettings(model: KernelModel, settings: Settings): Required<KernelConfiguration> {
   return {
-    kernel: (problem, { dout } = {}) => {
-      if (dout !== undefined)
-        throw new UnsupportedProblem(`${model.name} has no backward pass to run`);
-      return runModel(model, problem, settings);
-    },
-    arithmetic: arithmeticOf(model, settings),
+    kernel: (problem, conditions) => runModel(model, problem, settings, conditions),
+    arithmetic: arithmeticOf(model, ofForward(model, settings)),
   };
 }
 
@@ -62,7 +82,7 @@ function configurationsOf(
   model: KernelModel,
   settings: Settings,
 ): Record<string, KernelConfiguration> {
-  const { configurations = [] } = model.promises(settings);
+  const { configurations = [] } = model.promises(ofForward(model, settings));
   const others = configurations
     .map((changed) => Object.entries(changed))
     .filter((changed) => !changed.some(([key]) => settings.has(key)));
@@ -74,9 +94,26 @@ function configurationsOf(
   );
 }
 
+/** How a model computes gradients, for their bounds; null where it has none, or does not take the problem. */
+function gradientPremisesOf(
+  { backward }: KernelModel,
+  settings: Settings,
+): NonNullable<KernelPromises['gradientPremises']> {
+  return (problem, output) => {
+    if (backward === null) return null;
+    try {
+      return kernelGradientPremises(problem, output, backward.arithmetic(problem, settings));
+    } catch (error) {
+      if (error instanceof RequestError) return null;
+      throw error;
+    }
+  };
+}
+
 /**
  * A kernel model as a kernel under test: its run on one thread, judged by its own arithmetic, and its
- * promises.
+ * promises. Gradients it gives where it has a backward pass, but promises them only where that is asked for (`gradients`); an
+ * emulation has the same bits again.
  * @param model the model, or its name
  * @param settings as of `KernelModel.prepare`; a variant among them is a bug, of which promises and
  * bounds know nothing
@@ -87,15 +124,19 @@ export function modelPromises(
   settings: Settings = new Map(),
 ): ModelUnderTest {
   const found = findKernelModel(model);
-  const { unpromised = [], ...promises } = found.promises(settings);
+  const forward = ofForward(found, settings);
+  const { unpromised = [], ...promises } = found.promises(forward);
   return {
     kernel: underSettings(found, settings).kernel,
     promises: {
       ...promises,
       features: kindsTaken(found.features.filter((name) => !unpromised.includes(name))),
       configurations: configurationsOf(found, settings),
-      arithmetic: arithmeticOf(found, settings),
-      premises: found.premises(settings),
+      arithmetic: arithmeticOf(found, forward),
+      premises: found.premises(forward),
+      deterministic: true,
+      readsForward: found.backward !== null,
+      gradientPremises: gradientPremisesOf(found, settings),
     },
   };
 }

@@ -25,7 +25,8 @@ writeFileSync(
 function live(fault: string, properties: string, ...more: string[]): string[] {
   return [
     ...['check', '--exec', `"${process.execPath}" "${script}" ${fault}`, '--promises', promises],
-    ...['--property', properties, '--seed', String(testSeed), '--runs', '3', '--timeout', '60'],
+    ...['--property', properties, '--seed', String(testSeed), '--timeout', '60'],
+    ...['--regime', 'normal', '--runs', '2'],
     ...['--save-dir', join(scratch, fault), ...more],
   ];
 }
@@ -38,7 +39,7 @@ async function checked(fault: string, properties: string, ...more: string[]) {
   return { status, report };
 }
 
-describe('flashproof check --gradients', () => {
+describe('flashproof check --gradients', { timeout: 300_000 }, () => {
   it('passes a live kernel that gives the gradients which are wanted', async () => {
     const laws = 'gradients-within-bound,gradients-conserved,gradients-determinism';
     const { status, report } = await checked('none', laws, '--deterministic');
@@ -53,8 +54,7 @@ describe('flashproof check --gradients', () => {
     const { status, report } = await checked(
       'always-delta',
       'gradients-within-bound',
-      '--junit',
-      junit,
+      ...['--junit', junit, '--runs', '20'],
     );
     expect(status).toBe(1);
     const [{ violation }] = report.properties;
@@ -93,6 +93,23 @@ describe('flashproof check --gradients', () => {
         },
       },
     ]);
+  });
+
+  it('tries a model that has a backward pass, with the same bits again, and refuses one that has none', async () => {
+    const asked = ['check', '--gradients', '--runs', '1', '--seed', String(testSeed)];
+    const laws = ['--property', 'gradients-determinism,gradients-of-zero'];
+    const { status, stdout } = await runInProcess(
+      ...[...asked, ...laws, '--kernel', 'naive-fp32', '--json', '-'],
+    );
+    expect(status).toBe(0);
+    const { properties } = JSON.parse(stdout) as CheckReport;
+    expect(properties).toMatchObject([
+      { promise: 'bits', result: 'holds' },
+      { promise: 'bits', result: 'holds' },
+    ]);
+    const refused = runInProcess(...asked, '--kernel', 'fa2');
+    await expect(refused).rejects.toThrow(RequestError);
+    await expect(refused).rejects.toThrow(/fa2 has no backward pass/);
   });
 
   it('refuses laws of gradients that are not promised, and a replay of a file without dO', async () => {

@@ -1,4 +1,10 @@
-import { findModelAmong, kernelModels, type KernelModel } from '../../../kernels/index.js';
+import {
+  backwardOf,
+  findModelAmong,
+  forwardSettings,
+  kernelModels,
+  type KernelModel,
+} from '../../../kernels/index.js';
 import {
   modelPromises,
   UnsupportedProblem,
@@ -6,6 +12,8 @@ import {
   type KernelPromises,
   type ResolvedPromises,
 } from '../../../properties/index.js';
+import { encodeFromFloat64, formats } from '../../formats/index.js';
+import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { type KernelUnderTest, ordinaryProblem } from './kernel-under-test.js';
 
@@ -28,7 +36,18 @@ function decliningConfigurations(promises: KernelPromises): KernelPromises['conf
   );
 }
 
-/** @throws RequestError for settings that the model refuses in every format that is promised */
+/** A gradient of zeros for an output. */
+function zeroDout(problem: Problem): Tensor {
+  const { batch, heads, queries, vDim } = problemShape(problem);
+  const shape = [batch, heads, queries, vDim];
+  const zeros = new Float64Array(batch * heads * queries * vDim);
+  return { format: 'bf16', shape, data: encodeFromFloat64(formats.bf16, zeros) };
+}
+
+/**
+ * @throws RequestError for settings that the model refuses in every format that is promised, and for promised gradients of a
+ * model that has none
+ */
 function checkSettings(
   model: KernelModel,
   settings: ReadonlyMap<string, string>,
@@ -37,7 +56,11 @@ function checkSettings(
   let refusal: unknown;
   for (const format of promises.formats)
     try {
-      model.prepare(ordinaryProblem(promises, format), settings);
+      const problem = ordinaryProblem(promises, format);
+      const { backward } = model;
+      model.prepare(problem, backward === null ? settings : forwardSettings(backward, settings));
+      if (promises.gradients)
+        backwardOf(model).prepare(problem, { dout: zeroDout(problem), forward: null }, settings);
       return;
     } catch (error) {
       refusal ??= error;

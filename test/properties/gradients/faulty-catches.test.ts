@@ -59,7 +59,7 @@ describe('the laws of gradients see', () => {
       runs: problemsPerLaw,
       seed,
       bail: true,
-      shrinkSeconds: everything ? 10 : 0.01,
+      shrinkSeconds: everything ? 2 : 0.01,
     });
     const failed = result.laws.find(({ failure }) => failure !== null);
     expect(failed?.failure, describeFailures(result)).toBeDefined();
@@ -67,6 +67,7 @@ describe('the laws of gradients see', () => {
     expect(round).toBeLessThanOrEqual(problemsPerLaw);
     const { heads, kvHeads, queries, keys, qkDim, vDim } = problemShape(lawCase.problem);
     const shape = `${heads}${kvHeads === heads ? '' : `/${kvHeads}`} × ${queries} × ${keys} × ${qkDim}${vDim === qkDim ? '' : `/${vDim}`} ${lawCase.problem.q.format}`;
+    if (everything) console.log(`${name}: ${failed!.id}, problem ${round}`);
     rows.push(
       `| \`${name}\` | ${source} | ${failed!.id} | problem ${round}, run ${runsUntil} | ${shape} |`,
     );

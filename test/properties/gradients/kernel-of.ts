@@ -37,6 +37,8 @@ export const gradientPromises: KernelPromises = {
   softcap: true,
   lse: true,
   formats: ['bf16', 'fp16', 'fp32', 'e4m3'],
+  // Wide groups take a diagnosis some seconds each.
+  sizes: { groupSize: { max: 4 } },
   features: featureKinds.filter((kind) => kind !== 'padded' && kind !== 'paged'),
   // Hidden keys take no part in any product of theirs.
   laws: { 'gradients-hidden-nan': 'bits' },
