@@ -1,12 +1,26 @@
 import { workerData } from 'piscina';
-import type { KernelPiece, PreparedKernel } from '../../kernels/index.js';
+import type {
+  BackwardPiece,
+  KernelPiece,
+  PreparedBackward,
+  PreparedKernel,
+} from '../../kernels/index.js';
 import { lazily } from '../lazily.js';
+import { prepareSharedBackward, type SharedBackwardRequest } from './emulate-backward.js';
 import { prepareShared, type SharedRequest } from './emulate.js';
 
 /** The kernel of this thread, made at its first piece. */
 const kernel: () => PreparedKernel = lazily(() => prepareShared(workerData as SharedRequest));
+const backward: () => PreparedBackward = lazily(() =>
+  prepareSharedBackward(workerData as SharedBackwardRequest),
+);
 
 /** What a worker thread of emulate.ts does: one piece. */
 export function runPiece(piece: number): KernelPiece {
   return kernel().run(piece);
+}
+
+/** What a worker thread of emulate-backward.ts does: one piece. */
+export function runBackwardPiece(piece: number): BackwardPiece {
+  return backward().run(piece);
 }

@@ -1,15 +1,13 @@
-import { fileURLToPath } from 'node:url';
-import { Piscina } from 'piscina';
 import {
   assembleKernelPieces,
   findKernelModel,
   type KernelModel,
   kernelModels,
-  type KernelPiece,
   type KernelResults,
   type PreparedKernel,
 } from '../../kernels/index.js';
 import type { Problem } from '../problem/index.js';
+import { runPieces } from './run-pieces.js';
 import { shareProblem, type SharedProblem, unshareProblem } from './share-problem.js';
 
 /** Settings of the model, and how it is run. */
@@ -45,33 +43,6 @@ export function prepareShared({ model, settings, problem }: SharedRequest): Prep
 }
 
 /**
- * Runs all pieces on worker threads, handing each result to `settle`. This thread only waits: with
- * pieces of its own to compute it would keep the others waiting for theirs.
- */
-async function runOnThreads(
-  request: SharedRequest,
-  pieces: number,
-  threads: number,
-  settle: (piece: KernelPiece) => void,
-): Promise<void> {
-  const workers = Math.min(threads, pieces);
-  const pool = new Piscina({
-    filename: fileURLToPath(new URL('./emulate-worker.js', import.meta.url)),
-    name: 'runPiece',
-    workerData: request,
-    minThreads: workers,
-    maxThreads: workers,
-  });
-  const run = async (piece: number): Promise<void> =>
-    settle((await pool.run(piece)) as KernelPiece);
-  try {
-    await Promise.all(Array.from({ length: pieces }, (_, piece) => run(piece)));
-  } finally {
-    await pool.destroy();
-  }
-}
-
-/**
  * Runs a kernel model on a problem, its pieces shared among threads.
  * @param model the model, or the name of one of the library's
  * @throws RequestError for an unknown model or setting and for a problem that the model does not take
@@ -87,16 +58,21 @@ export async function emulate(
   const prepared = found.prepare(problem, settings);
   const { pieces, evidence } = prepared;
   const assembly = assembleKernelPieces(problem, prepared);
-  let done = 0;
-  const settle = (piece: KernelPiece): void => {
-    assembly.add(piece);
-    progress?.(++done, pieces);
-  };
-  if (threads === 1 || pieces < 2 || !kernelModels.includes(found))
-    for (let piece = 0; piece < pieces; piece++) settle(prepared.run(piece));
-  else {
-    const request = { model: name, settings, problem: shareProblem(problem) };
-    await runOnThreads(request, pieces, threads, settle);
-  }
+  const isShared = threads > 1 && pieces > 1 && kernelModels.includes(found);
+  await runPieces(
+    pieces,
+    prepared.run,
+    isShared
+      ? {
+          threads,
+          work: 'runPiece',
+          request: { model: name, settings, problem: shareProblem(problem) },
+        }
+      : null,
+    (piece, done) => {
+      assembly.add(piece);
+      progress?.(done, pieces);
+    },
+  );
   return { model: name, ...assembly.results(), settings: prepared.settings, evidence };
 }

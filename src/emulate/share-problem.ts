@@ -2,7 +2,7 @@ import { formats, type PatternArray, patternsOf, storageOf } from '../formats/in
 import type { Problem, Tensor } from '../problem/index.js';
 
 /** A tensor in memory that threads share. */
-type SharedTensor = Omit<Tensor, 'data'> & { readonly patterns: PatternArray };
+export type SharedTensor = Omit<Tensor, 'data'> & { readonly patterns: PatternArray };
 
 /** A problem whose tensors lie in memory that threads share; how it was posed is left out. */
 export type SharedProblem = Omit<
@@ -30,11 +30,13 @@ function withSharedData<Holder extends { readonly data: Uint8Array | Int32Array 
   return { ...holder, data: shared(holder.data) };
 }
 
-function share({ data, ...rest }: Tensor): SharedTensor {
+/** The tensor with its elements copied to shared memory. */
+export function shareTensor({ data, ...rest }: Tensor): SharedTensor {
   return { ...rest, patterns: shared(patternsOf(data, formats[rest.format])) };
 }
 
-function unshare({ patterns, ...rest }: SharedTensor): Tensor {
+/** The tensor on the shared memory itself. */
+export function unshareTensor({ patterns, ...rest }: SharedTensor): Tensor {
   return { ...rest, data: storageOf(formats[rest.format], patterns) };
 }
 
@@ -51,7 +53,7 @@ export function shareProblem({
 }: Problem): SharedProblem {
   const { mask, dropout, blockMask, segments } = rest;
   const tensors = Object.entries({ q, k, v, bias, alibiSlopes, sink: sink?.logits }).flatMap(
-    ([name, tensor]) => (tensor === undefined ? [] : [[name, share(tensor)] as const]),
+    ([name, tensor]) => (tensor === undefined ? [] : [[name, shareTensor(tensor)] as const]),
   );
   return {
     ...rest,
@@ -84,7 +86,7 @@ export function shareProblem({
 /** The problem on the shared memory itself. */
 export function unshareProblem({ tensors, inLse, ...rest }: SharedProblem): Problem {
   const { q, k, v, bias, alibiSlopes, sink } = Object.fromEntries(
-    Object.entries(tensors).map(([name, tensor]) => [name, unshare(tensor)]),
+    Object.entries(tensors).map(([name, tensor]) => [name, unshareTensor(tensor)]),
   ) as Readonly<Record<'q' | 'k' | 'v', Tensor>> & Readonly<Partial<Record<string, Tensor>>>;
   return {
     ...rest,

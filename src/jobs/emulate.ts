@@ -4,8 +4,9 @@ import {
   kernelModels,
   type KernelModel,
 } from '../../kernels/index.js';
-import type { Emulation } from '../emulate/index.js';
+import type { BackwardEmulation, Emulation } from '../emulate/index.js';
 import type { Problem } from '../problem/index.js';
+import type { TensorSource } from '../report/json/index.js';
 import { documentHead, secondsSince, type DocumentHead } from './document-head.js';
 
 /** A problem for a kernel model to compute. */
@@ -34,6 +35,15 @@ export interface EmulateResult {
   readonly emulation: Emulation;
   readonly seconds: number;
 }
+
+/** An emulation of both passes, and how long it took. */
+export interface BackwardResult {
+  readonly emulation: BackwardEmulation;
+  readonly seconds: number;
+}
+
+/** What is said of a pass that was emulated. */
+export type EmulatedPass = Pick<Emulation, 'settings' | 'counters' | 'evidence'>;
 
 /** What a document says of an emulation, with or without the machine. */
 interface Emulated {
@@ -108,4 +118,30 @@ export function emulationDocument(
 ): object {
   const { counters, evidence } = result.emulation;
   return { ...emulateDocument(version, problem, result), counters, evidence, saved };
+}
+
+/** The files of an emulated backward pass. */
+export interface BackwardFiles {
+  /** What the tensors were written to; null for none. */
+  readonly saved: string | null;
+  /** Where dO came from. */
+  readonly dout: TensorSource;
+}
+
+/** The JSON document of an emulation of both passes: that of the forward, and what is said of the backward. */
+export function backwardDocument(
+  version: string,
+  problem: HashedFile,
+  { emulation, seconds }: BackwardResult,
+  { saved, dout }: BackwardFiles,
+): object {
+  const { ownForward, settings, counters, evidence } = emulation;
+  const forward = ownForward ?? { ...emulation, counters: {}, evidence: [] };
+  return {
+    ...emulateDocument(version, problem, { emulation: forward, seconds }),
+    counters: forward.counters,
+    evidence: forward.evidence,
+    saved,
+    backward: { dout, settings, counters, evidence },
+  };
 }

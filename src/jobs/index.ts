@@ -41,8 +41,12 @@ export {
   type ListHead,
 } from './document-head.js';
 export {
+  backwardDocument,
   emulateKernel,
   emulationDocument,
+  type BackwardFiles,
+  type BackwardResult,
+  type EmulatedPass,
   type EmulateRequest,
   type EmulateResult,
   type EmulationRunner,

@@ -20,13 +20,11 @@ import {
   readTensorArgument,
   type TensorReading,
 } from '../files/file-tensors.js';
+import { outputGradientArgument } from '../files/output-gradient.js';
 import { flagOf } from '../options/option-rows.js';
 import type { AuditCommandOptions } from './options.js';
 
 const [output, logSumExp] = quantities;
-
-/** Names that a file may keep dO under. */
-const outputGradientNames = ['dout', 'do'] as const;
 
 /** Where the gradients of a request are: `<file>[:<tensor>]` by quantity. */
 export interface GradientArguments {
@@ -61,8 +59,7 @@ export function gradientArguments(
     .map(({ name }) => [name, `:${name}`] as const);
   const gradients =
     isNamed || (isElsewhere && options.dout === undefined) ? named : Object.fromEntries(own);
-  const ownDout = outputGradientNames.find((name) => file.entries.has(name));
-  const dout = options.dout ?? (ownDout === undefined ? undefined : `:${ownDout}`);
+  const dout = outputGradientArgument(file, options.dout);
   const wanted = Object.keys(gradients);
   if (dout !== undefined && wanted.length > 0) return { dout, gradients };
   if (isNamed)

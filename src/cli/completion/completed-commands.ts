@@ -133,7 +133,11 @@ const settingValues: Readonly<Record<string, readonly string[]>> = {
 
 /** Keys with their equals sign, and with each value where those are known; others are the user's. */
 const settings = [
-  ...new Set(kernelModels.flatMap((model) => model.settings.map(({ key }) => key))),
+  ...new Set(
+    kernelModels.flatMap(({ settings, backward }) =>
+      [...settings, ...(backward?.settings ?? [])].map(({ key }) => key),
+    ),
+  ),
 ].flatMap((key) => (settingValues[key] ?? ['']).map((value) => `${key}=${value}`));
 
 /** Presets, and every premise with each value. */

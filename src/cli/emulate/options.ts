@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { MemoryModelName } from '../../machine/index.js';
 import { commandRow } from '../options/command-rows.js';
-import { optionRows, type ParsedOptions } from '../options/option-rows.js';
+import { type OptionRow, optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 import { problemDescription, problemOptions } from '../options/shared-options.js';
 
@@ -86,11 +86,29 @@ const machineOptions = optionRows({
 /** The options of the machine as they are given. */
 export type MachineOptions = ParsedOptions<typeof machineOptions>;
 
+/** The options of the backward pass. */
+const backwardOptions = {
+  backward: {
+    description: 'its backward pass too: dq, dk and dv for a gradient of the output',
+    excludes: [
+      {
+        options: ['machine'],
+        says: 'the emulated machine runs the forward pass; leave out --backward',
+      },
+    ],
+  },
+  dout: {
+    argument: '<file[:tensor]>',
+    description: "the gradient of O (default: the file's dout)",
+    needs: { oneOf: ['backward'], says: '--dout is for the backward pass; add --backward' },
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
+
 /** The options of `flashproof emulate`. */
 export const emulateOptions = optionRows({
   save: {
     argument: '<file>',
-    description: 'write out, lse and (without --machine) rescales as .safetensors',
+    description: 'write out, lse, rescales, and dq, dk, dv, as .safetensors',
   },
   set: {
     argument: '<key=value>',
@@ -103,6 +121,7 @@ export const emulateOptions = optionRows({
     description: 'worker threads (default: one per core)',
     parse: threadCount,
   },
+  ...backwardOptions,
   ...machineOptions,
   ...problemOptions,
   json: {
@@ -121,6 +140,8 @@ Examples:
   flashproof emulate fa4 problem.safetensors --save out.safetensors
   flashproof emulate fa4 problem.safetensors --set rescale.threshold=0 \\
     --set exp2.degree=4
+  flashproof emulate naive-fp32 training.safetensors --backward \\
+    --dout :do --save gradients.safetensors
   flashproof emulate fa4 problem.safetensors --machine
   flashproof emulate fa4 problem.safetensors --machine --ctas 2 \\
     --clusters 1 --trace trace.json

@@ -25,13 +25,21 @@ import type { CommandContext } from '../options/command-rows.js';
 import { declaredFormats, kernelSettings, problemSettings } from '../options/settings.js';
 import { createPeriodicProgress, terminalLooks } from '../terminal.js';
 import { type EmulateCommandOptions, emulateOptions } from './options.js';
+import { runEmulateBackward } from './run-backward.js';
 
 /** The kernel models with their settings, as `emulate list --json` writes them. */
 export interface KernelList extends ListHead<'emulate-list'> {
   readonly models: readonly {
     readonly name: string;
     readonly description: string;
-    readonly settings: readonly { readonly key: string; readonly description: string }[];
+    /** Whether it has a backward pass. */
+    readonly backward: boolean;
+    readonly settings: readonly {
+      readonly key: string;
+      readonly description: string;
+      /** Whether the backward pass alone has it. */
+      readonly backward: boolean;
+    }[];
   }[];
 }
 
@@ -39,10 +47,14 @@ export interface KernelList extends ListHead<'emulate-list'> {
 export function kernelList(models: readonly KernelModel[]): KernelList {
   return {
     ...listHead('emulate-list', toolVersion()),
-    models: models.map(({ name, description, settings }) => ({
+    models: models.map(({ name, description, settings, backward }) => ({
       name,
       description,
-      settings: settings.map(({ key, description }) => ({ key, description })),
+      backward: backward !== null,
+      settings: [
+        ...settings.map((setting) => ({ ...setting, backward: false })),
+        ...(backward?.settings ?? []).map((setting) => ({ ...setting, backward: true })),
+      ].map(({ key, description, backward }) => ({ key, description, backward })),
     })),
   };
 }
@@ -119,6 +131,10 @@ export async function runEmulate(
   if (options.machine === true) {
     const { runEmulateMachine } = await import('./run-machine.js');
     return runEmulateMachine(model, path, options, models);
+  }
+  if (options.backward === true) {
+    await runEmulateBackward(model, path, options, models);
+    return done;
   }
   const settings = kernelSettings(options.set);
   const { threads = availableParallelism(), save: target, json, quiet } = options;

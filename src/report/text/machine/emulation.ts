@@ -1,11 +1,37 @@
 import type { KernelModel } from '../../../../kernels/index.js';
-import { machineNames, schedules, type EmulateResult } from '../../../jobs/index.js';
+import {
+  machineNames,
+  schedules,
+  type BackwardResult,
+  type EmulatedPass,
+  type EmulateResult,
+} from '../../../jobs/index.js';
 import { memoryModels } from '../../../machine/index.js';
 import { fitLines, layoutTable, wrapText } from '../../layout/index.js';
 
 function section(title: string, entries: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...entries.map(([name]) => name.length));
   return [title, ...entries.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`), ''];
+}
+
+/** The sections of a pass that was emulated. */
+function passSections({ settings, counters, evidence }: EmulatedPass): string[] {
+  const text = (values: Readonly<Record<string, unknown>>) =>
+    Object.entries(values).map(
+      ([name, value]) =>
+        [name, typeof value === 'number' ? value.toLocaleString('en-US') : String(value)] as const,
+    );
+  return [
+    ...(Object.keys(settings).length > 0 ? section('Settings', text(settings)) : []),
+    ...(Object.keys(counters).length > 0 ? section('Counted', text(counters)) : []),
+    'Evidence',
+    ...evidence.map((line) => `  ${line}`),
+    '',
+  ];
+}
+
+function savedTo(saved: string | undefined): string {
+  return saved === undefined ? '' : `, saved to ${saved}`;
 }
 
 /**
@@ -17,20 +43,38 @@ export function renderEmulation(
   saved: string | undefined,
   columns: number,
 ): string {
-  const { model, out, settings, counters, evidence } = emulation;
-  const text = (values: Readonly<Record<string, unknown>>) =>
-    Object.entries(values).map(
-      ([name, value]) =>
-        [name, typeof value === 'number' ? value.toLocaleString('en-US') : String(value)] as const,
-    );
+  const { model, out } = emulation;
   const lines = [
-    `${model}: out ${out.format} [${out.shape.join(', ')}] in ${seconds.toFixed(2)} s${saved === undefined ? '' : `, saved to ${saved}`}`,
+    `${model}: out ${out.format} [${out.shape.join(', ')}] in ${seconds.toFixed(2)} s${savedTo(saved)}`,
     '',
-    ...(Object.keys(settings).length > 0 ? section('Settings', text(settings)) : []),
-    ...(Object.keys(counters).length > 0 ? section('Counted', text(counters)) : []),
-    'Evidence',
-    ...evidence.map((line) => `  ${line}`),
+    ...passSections(emulation),
+  ];
+  return fitLines(lines, columns).join('\n');
+}
+
+/** The same of both passes. */
+export function renderBackwardEmulation(
+  { emulation, seconds }: BackwardResult,
+  saved: string | undefined,
+  columns: number,
+): string {
+  const { model, forward, ownForward } = emulation;
+  const tensors = [
+    ['out', forward.out],
+    ['dq', emulation.dq],
+    ['dk', emulation.dk],
+    ['dv', emulation.dv],
+  ] as const;
+  const named = tensors.map(
+    ([name, { format, shape }]) => `${name} ${format} [${shape.join(', ')}]`,
+  );
+  const lines = [
+    `${model}: ${named.join(', ')} in ${seconds.toFixed(2)} s${savedTo(saved)}`,
     '',
+    ...(ownForward === null ? [] : ['Forward pass', '', ...passSections(ownForward)]),
+    'Backward pass',
+    '',
+    ...passSections(emulation),
   ];
   return fitLines(lines, columns).join('\n');
 }
@@ -40,13 +84,18 @@ const keyColumns = 23;
 
 /** The kernel models with their settings, as text. */
 export function describeKernels(models: readonly KernelModel[], columns = 80): string {
-  const lines = models.flatMap(({ name, description, settings }) => [
-    ...wrapText(`${name}  ${description}`, columns),
-    ...settings.flatMap(({ key, description }) =>
+  const ofSettings = (settings: KernelModel['settings']) =>
+    settings.flatMap(({ key, description }) =>
       wrapText(description, columns - keyColumns).map(
         (line, i) => (i === 0 ? `  ${key}` : '').padEnd(keyColumns) + line,
       ),
-    ),
+    );
+  const lines = models.flatMap(({ name, description, settings, backward }) => [
+    ...wrapText(`${name}  ${description}${backward === null ? '' : '; with --backward'}`, columns),
+    ...ofSettings(settings),
+    ...(backward === null || backward.settings.length === 0
+      ? []
+      : ['  of the backward pass', ...ofSettings(backward.settings)]),
   ]);
   return `${lines.join('\n')}\n`;
 }

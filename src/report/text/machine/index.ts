@@ -1,2 +1,7 @@
-export { describeKernels, describeMachineNames, renderEmulation } from './emulation.js';
+export {
+  describeKernels,
+  describeMachineNames,
+  renderBackwardEmulation,
+  renderEmulation,
+} from './emulation.js';
 export { renderMachine } from './run.js';

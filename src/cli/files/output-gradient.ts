@@ -1,0 +1,33 @@
+import { outputGradient } from '../../audit/index.js';
+import { printable, type TensorFile } from '../../io/index.js';
+import type { SourcedTensor } from '../../jobs/index.js';
+import { RequestError } from '../../request-error.js';
+import { flagOf } from '../options/option-rows.js';
+import { readTensorArgument, type TensorReading } from './file-tensors.js';
+
+/** Names that a file may keep dO under. */
+const outputGradientNames = ['dout', 'do'] as const;
+
+/** The `<file>[:<tensor>]` of dO: what an option names, else the problem's own; undefined where there is neither. */
+export function outputGradientArgument(file: TensorFile, named?: string): string | undefined {
+  const own = outputGradientNames.find((name) => file.entries.has(name));
+  return named ?? (own === undefined ? undefined : `:${own}`);
+}
+
+/**
+ * Reads dO, which an option names or the problem's file has.
+ * @param wants who wants it, as in `--backward`
+ * @throws RequestError when there is none, or it cannot be read
+ */
+export async function readOutputGradient(
+  file: TensorFile,
+  { named, wants }: { readonly named: string | undefined; readonly wants: string },
+  reading: TensorReading,
+): Promise<SourcedTensor> {
+  const argument = outputGradientArgument(file, named);
+  if (argument === undefined)
+    throw new RequestError(
+      `${printable(file.path)}: has no tensor ${outputGradientNames.map((name) => `"${name}"`).join(' or ')}, the gradient of the output, which ${wants} begins with; give it as ${flagOf('dout')} <file>[:tensor]`,
+    );
+  return readTensorArgument(argument, file, outputGradient, reading);
+}

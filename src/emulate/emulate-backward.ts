@@ -1,0 +1,126 @@
+import {
+  assembleBackwardPieces,
+  backwardOf,
+  checkBackwardInputs,
+  findKernelModel,
+  forwardSettings,
+  kernelModels,
+  type BackwardGradients,
+  type BackwardPiece,
+  type ForwardOutputs,
+  type KernelModel,
+  type PreparedBackward,
+} from '../../kernels/index.js';
+import type { Problem, Tensor } from '../problem/index.js';
+import { emulate, type Emulation, type EmulationOptions, type SharedRequest } from './emulate.js';
+import { runPieces } from './run-pieces.js';
+import { shareProblem, shareTensor, unshareProblem, unshareTensor } from './share-problem.js';
+import type { SharedTensor } from './share-problem.js';
+
+/** What a backward pass reads beside the problem. */
+export interface EmulatedInputs {
+  /** The gradient of the output: [batch, heads, queries, vDim]. */
+  readonly dout: Tensor;
+  /** What the forward pass stored; null, or left out: the model's own, which is run first. */
+  readonly forward?: ForwardOutputs | null;
+}
+
+/** What a kernel model's backward pass made of a problem. */
+export interface BackwardEmulation extends BackwardGradients {
+  readonly model: string;
+  readonly settings: PreparedBackward['settings'];
+  readonly evidence: readonly string[];
+  /** What the backward pass read. */
+  readonly forward: ForwardOutputs;
+  /** The model's own forward pass; null where another's outputs were given. */
+  readonly ownForward: Emulation | null;
+}
+
+/** How a backward pass is run, and who sees its pieces. */
+export interface BackwardOptions extends EmulationOptions {
+  /** Takes each piece as it is done, with the pass that it is of. */
+  readonly onPiece?: (piece: BackwardPiece, prepared: PreparedBackward) => void;
+}
+
+/** What every thread of an emulated backward pass is given. */
+export interface SharedBackwardRequest extends SharedRequest {
+  readonly tensors: Readonly<Record<'dout' | 'out' | 'lse', SharedTensor>>;
+}
+
+/** The backward pass made ready, on the shared tensors themselves. */
+export function prepareSharedBackward({
+  model,
+  settings,
+  problem,
+  tensors: { dout, out, lse },
+}: SharedBackwardRequest): PreparedBackward {
+  const forward = { out: unshareTensor(out), lse: unshareTensor(lse) };
+  const inputs = { dout: unshareTensor(dout), forward };
+  return backwardOf(findKernelModel(model)).prepare(unshareProblem(problem), inputs, settings);
+}
+
+/** Of the work of both passes, what the forward does: two of seven products. */
+const shareOfForward = 2 / 7;
+
+/**
+ * Runs a kernel model's backward pass on a problem, its pieces shared among threads, after its forward where nothing is said of
+ * what that stored.
+ * @param model the model, or the name of one of the library's
+ * @param options its settings are those of both passes, its progress in thousandths of the whole
+ * @throws RequestError for an unknown model or setting, a model of the forward pass alone, and a problem or tensors that the
+ * model does not take
+ */
+export async function emulateBackward(
+  problem: Problem,
+  model: string | KernelModel,
+  { dout, forward: given = null }: EmulatedInputs,
+  options: BackwardOptions = {},
+): Promise<BackwardEmulation> {
+  const { settings = new Map<string, string>(), threads = 1, progress, onPiece } = options;
+  const found = findKernelModel(model);
+  const { name } = found;
+  const backward = backwardOf(found);
+  const start = given === null ? shareOfForward : 0;
+  const tell = (share: number) => progress?.(Math.round(1000 * share), 1000);
+  // What is wrong is said before the forward is run.
+  checkBackwardInputs(problem, dout, given);
+  backward.arithmetic(problem, settings);
+  const own = forwardSettings(backward, settings);
+  const ownForward =
+    given === null
+      ? await emulate(problem, found, {
+          settings: own,
+          threads,
+          progress: (done, total) => tell((start * done) / total),
+        })
+      : null;
+  const { out, lse } = given ?? ownForward!;
+  const prepared = backward.prepare(problem, { dout, forward: { out, lse } }, settings);
+  const { pieces, evidence } = prepared;
+  const assembly = assembleBackwardPieces(problem, prepared);
+  const isShared = threads > 1 && pieces > 1 && kernelModels.includes(found);
+  const request = (): SharedBackwardRequest => ({
+    model: name,
+    settings,
+    problem: shareProblem(problem),
+    tensors: { dout: shareTensor(dout), out: shareTensor(out), lse: shareTensor(lse) },
+  });
+  await runPieces(
+    pieces,
+    prepared.run,
+    isShared ? { threads, work: 'runBackwardPiece', request: request() } : null,
+    (piece, done) => {
+      assembly.add(piece);
+      onPiece?.(piece, prepared);
+      tell(start + ((1 - start) * done) / pieces);
+    },
+  );
+  return {
+    model: name,
+    ...assembly.results(),
+    settings: prepared.settings,
+    evidence,
+    forward: { out, lse },
+    ownForward,
+  };
+}
