@@ -6,6 +6,7 @@ import type { Benchmark } from './benchmark.js';
 import { arithmeticBenchmarks, formatBenchmarks } from './arithmetic-benchmarks.js';
 import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-benchmarks.js';
 import { longAuditBenchmark } from './long-audit-benchmark.js';
+import { backwardBenchmark } from './backward-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
@@ -56,6 +57,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
     ...oracleBenchmarks,
     ...boundBenchmarks,
     ...forwardBenchmarks,
+    backwardBenchmark,
     ...machineBenchmarks,
     auditBenchmark,
     ...formatBenchmarks,
