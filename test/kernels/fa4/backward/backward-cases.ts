@@ -34,6 +34,12 @@ export interface BackwardCase extends ProblemFrame {
 
 const seen = pseudorandom(5);
 
+/** Numbers that lie about one. */
+function about(middle: number, seed: number): () => number {
+  const normal = bellShaped(seed);
+  return () => middle + normal() / 8;
+}
+
 /** Small problems of every feature that the backward takes. */
 export const backwardCases: readonly BackwardCase[] = [
   { name: 'ragged', queries: 21, keys: 37, dim: 32 },
@@ -80,6 +86,14 @@ export const backwardCases: readonly BackwardCase[] = [
         [23, 21],
       ]),
     },
+  },
+  {
+    // Exponents of which a unit in the last place shows in P.
+    name: 'large scores',
+    queries: 20,
+    keys: 40,
+    dim: 32,
+    fills: { q: about(8, 51), k: about(64, 53), v: bellShaped(57) },
   },
   {
     name: 'a sink',
