@@ -11,89 +11,107 @@ export const up = 1 + 2 ** -12;
 /** fp32 sums beyond this may leave their range on the way. */
 const largestSum = 2 ** 120;
 
-/** An error at worst, and its variance. */
-interface TechniqueError {
-  readonly worst: number;
-  readonly variance: number;
-}
-
-const none: TechniqueError = { worst: 0, variance: 0 };
-
-/** What moves an element before it is rounded. */
+/** What moves an element before it is rounded. Numbers only, which are used again from element to element. */
 export interface ElementErrors {
   /** Signed: what the stored forward moves. */
-  readonly shift: number;
-  /** Of the pairs that it is a sum over: all techniques together, without what is known. */
-  readonly pairs: TechniqueError;
+  shift: number;
+  /** Of the pairs that it is a sum over: all techniques together at worst, and the variance but for what is known. */
+  pairs: number;
+  pairVariance: number;
   /** What is known of the roundings of pairs, and whose they are. */
-  readonly known: number;
+  known: number;
   readonly knownOf: number;
-  /** Of the sum: its terms with their errors, how many of them may err alike, and what any such sum may be off by. */
-  readonly magnitude: number;
+  /** Of the sum: its terms with their errors, and how many of them may err alike. */
+  magnitude: number;
   readonly alike: number;
-  readonly sum: SumErrors;
-  readonly lseInput?: TechniqueError;
-  readonly delta?: TechniqueError;
-  readonly groupSum?: TechniqueError;
-  /** What a head's share that is stored may make of errors before. */
-  readonly growth: number;
+  /** At worst, and variances, of techniques that are not of pairs. */
+  lseInput: number;
+  delta: number;
+  deltaVariance: number;
+  groupSum: number;
+  groupVariance: number;
   /** What does not average out, but for the sum's and the scale's. */
-  readonly systematic: number;
+  systematic: number;
   /** What numbers that underflow come to. */
-  readonly floor: number;
+  floor: number;
 }
 
-/** Which element: of a bound, its row and place; and its place in the exact gradient. */
-export interface ElementPlace {
-  readonly row: number;
-  readonly at: number;
-  readonly of: number;
+/** Nothing that moves an element. */
+export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementErrors {
+  return {
+    ...of,
+    shift: 0,
+    pairs: 0,
+    pairVariance: 0,
+    known: 0,
+    magnitude: 0,
+    lseInput: 0,
+    delta: 0,
+    deltaVariance: 0,
+    groupSum: 0,
+    groupVariance: 0,
+    systematic: 0,
+    floor: 0,
+  };
 }
 
-/** Makes a function that writes the bounds of elements: `accumulate`, `scale` and `output-round`, Theorems 8 and 9. */
+/**
+ * Makes a function that writes the bound of element `column` of a row: `accumulate`, `scale` and `output-round`, Theorems 8
+ * and 9.
+ * @param sum of what any sum of the gradient may be off by
+ * @param growth what a head's share that is stored may make of errors before
+ */
 export function createFinish(
   { elementwise, elementwiseVariance }: PairArithmetic,
   format: FormatName,
+  { sum, growth }: { readonly sum: SumErrors; readonly growth: number },
 ) {
   const table = formats[format];
   // What is halfway to the next number beyond the largest becomes infinite.
   const most = table.maxFinite * (1 + unitRoundoff(table) / 2);
   const { lseInput, delta, accumulate, groupSum, scale, outputRound } = techniquePlaces;
+  const grown = growth * up;
 
   return function finishElement(
     bound: GradientTechniqueBound,
-    { row, at, of }: ElementPlace,
+    row: number,
+    at: number,
     { values, radius }: Gradient,
     errors: ElementErrors,
   ): void {
-    const { shift, pairs, magnitude, sum, growth } = errors;
-    const value = values[of] + shift;
+    const { techniques } = bound;
+    const { shift, magnitude, known } = errors;
+    const value = values[at] + shift;
     const size = Math.abs(value);
-    let worst = growth * pairs.worst * up;
-    let variance = pairs.variance + errors.known ** 2;
-    const add = (place: number, error: TechniqueError, factor: number) => {
-      const ofWorst = factor * error.worst * up;
-      addShare(bound.techniques, row, place, ofWorst, error.variance);
-      worst += ofWorst;
-      variance += error.variance;
-    };
-    addShare(bound.techniques, row, errors.knownOf, 0, errors.known ** 2);
-    add(lseInput, errors.lseInput ?? none, growth);
-    add(delta, errors.delta ?? none, growth);
+    const ofLse = grown * errors.lseInput;
+    const ofDelta = grown * errors.delta;
+    const ofSum = grown * sum.worst * magnitude;
+    const ofGroup = grown * errors.groupSum;
+    const ofScale = up * (3 * elementwise * size + errors.floor);
     const walk = (sum.walk * (magnitude + size)) / 2;
-    const ofSum = { worst: sum.worst * magnitude, variance: errors.alike * walk ** 2 };
-    add(accumulate, ofSum, growth);
-    add(groupSum, errors.groupSum ?? none, growth);
-    const ofScale = 3 * elementwise * size + errors.floor;
-    add(scale, { worst: ofScale, variance: elementwiseVariance * size ** 2 }, 1);
-    worst += radius[of];
+    const sumVariance = errors.alike * walk * walk;
+    const scaleVariance = elementwiseVariance * size * size;
+    const worst = grown * errors.pairs + ofLse + ofDelta + ofSum + ofGroup + ofScale + radius[at];
+    const variance =
+      errors.pairVariance +
+      known * known +
+      errors.deltaVariance +
+      sumVariance +
+      errors.groupVariance +
+      scaleVariance;
+    addShare(techniques, row, errors.knownOf, 0, known * known);
+    addShare(techniques, row, lseInput, ofLse, 0);
+    addShare(techniques, row, delta, ofDelta, errors.deltaVariance);
+    addShare(techniques, row, accumulate, ofSum, sumVariance);
+    addShare(techniques, row, groupSum, ofGroup, errors.groupVariance);
+    addShare(techniques, row, scale, ofScale, scaleVariance);
     bound.shift[at] = shift;
     const reach = size + worst;
     if (!(reach < most && (format === 'fp64' || reach < largestSum))) {
       bound.total[at] = Infinity;
       bound.systematic[at] = Infinity;
       bound.deviation[at] = Infinity;
-      addShare(bound.techniques, row, outputRound, Infinity, Infinity);
+      addShare(techniques, row, outputRound, Infinity, Infinity);
       if (!Number.isFinite(shift)) bound.shift[at] = 0;
       return;
     }
@@ -103,7 +121,7 @@ export function createFinish(
     );
     bound.total[at] = worst + half;
     const typical =
-      errors.systematic + (sum.toZero + elementwise / 2) * size + errors.floor + radius[of];
+      errors.systematic + (sum.toZero + elementwise / 2) * size + errors.floor + radius[at];
     const systematic = Math.min(typical, worst);
     const rounded = roundingSpread(format, value, {
       predicted: 0,
@@ -114,6 +132,6 @@ export function createFinish(
     bound.known[at] = rounded.known ?? 0;
     const ofRounding = rounded.variance + bound.known[at] ** 2;
     bound.deviation[at] = Math.sqrt(variance + ofRounding);
-    addShare(bound.techniques, row, outputRound, half, ofRounding);
+    addShare(techniques, row, outputRound, half, ofRounding);
   };
 }

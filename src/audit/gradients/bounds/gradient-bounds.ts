@@ -8,7 +8,7 @@ import {
 import { countKeys, type Problem, type Tensor } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import { tileRows } from '../../bounds/index.js';
-import { createFinish, up } from './finish-gradient.js';
+import { createFinish, noErrors, up } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
 import {
   addShare,
@@ -107,7 +107,6 @@ function sumPairs(
   group: GroupSums | null,
 ): void {
   const { memory, known } = reader;
-  const { dq, dk, dv, derivatives, weights } = memory;
   const side = (name: 'queries' | 'keys'): Omit<SideOfTile, 'alikeScores' | 'alikeProducts'> => {
     const ofValues = name === 'queries' ? memory.dout : memory.values;
     return {
@@ -129,10 +128,6 @@ function sumPairs(
   const bias = shared?.bias ?? null;
   bias?.begin(block.head, block.first, rows);
   forEachTile(reader, block, ({ firstKey, count, ranges }) => {
-    for (const matrices of [dq, dk, dv])
-      for (const { view } of Object.values(matrices)) view.fill(0);
-    derivatives.view.fill(0);
-    weights.view.fill(0);
     weighPairs(arithmetic, known, weighed, rows, ranges);
     const keys = { ...ofKeys, ...from(alikeKeys, firstKey) };
     sharePairs(
@@ -140,7 +135,7 @@ function sumPairs(
       { queries: of.shares, firstQuery: block.first, group: group?.shares ?? null, firstKey },
     );
     bias?.add({ weighed, ranges, queries, keys }, firstKey);
-    addPairs(memory, dq, memory.keys, of.sums, { first: 0, count: block.count });
+    addPairs(memory, memory.dq, memory.keys, of.sums, { first: 0, count: block.count });
     group?.add(memory, { first: firstKey, count });
   });
   bias?.end();
@@ -156,13 +151,16 @@ function finishQueries(
 ): void {
   const { qkDim } = reader.shape;
   const scale = Math.abs(arithmetic.scale);
-  const { most } = reader.alikeKeys(block.kvHead);
+  const errors = noErrors({
+    knownOf: techniquePlaces.dsRound,
+    alike: reader.alikeKeys(block.kvHead).most,
+  });
   rows.forEach((row, i) => {
     const keys = countKeys(block.ranges[i]);
     // Exact zeros.
     if (keys === 0) return;
     const inRow = block.first + i;
-    const floor = 3 * keys * arithmetic.underflow * Math.max(1, scale);
+    errors.floor = 3 * keys * arithmetic.underflow * Math.max(1, scale);
     scaleShares(bound.techniques, inRow, scale, up);
     for (let c = 0; c < qkDim; c++) {
       const from = i * qkDim + c;
@@ -172,24 +170,17 @@ function finishQueries(
       const size = Math.abs(value + shift);
       // The keys cancel in what an error of D does, and in what one of the LSE does.
       const ofMean = scale * Math.abs(sums.signed[from]);
-      finish(bound, { row: inRow, at, of: at }, exact, {
-        shift,
-        pairs: { worst: scale * sums.worst[from], variance: scale ** 2 * sums.variance[from] },
-        known: scale * sums.known[from],
-        knownOf: techniquePlaces.dsRound,
-        magnitude: scale * sums.magnitude[from],
-        alike: most,
-        sum: arithmetic.overKeys,
-        lseInput: { worst: row.weight * size, variance: 0 },
-        delta: {
-          worst: row.worstMean * (1 + row.weight) * ofMean,
-          variance: row.meanVariance * ofMean ** 2,
-        },
-        growth: 1,
-        systematic:
-          scale * sums.systematic[from] + row.typicalMean * ofMean + row.typicalWeight * size,
-        floor,
-      });
+      errors.shift = shift;
+      errors.pairs = scale * sums.worst[from];
+      errors.pairVariance = scale ** 2 * sums.variance[from];
+      errors.known = scale * sums.known[from];
+      errors.magnitude = scale * sums.magnitude[from];
+      errors.lseInput = row.weight * size;
+      errors.delta = row.worstMean * (1 + row.weight) * ofMean;
+      errors.deltaVariance = row.meanVariance * ofMean ** 2;
+      errors.systematic =
+        scale * sums.systematic[from] + row.typicalMean * ofMean + row.typicalWeight * size;
+      finish(bound, inRow, at, exact, errors);
     }
   });
 }
@@ -253,7 +244,8 @@ export function createGradientBounds(
   const { problem, dout, reference, premises } = gradients;
   const { shape } = reference;
   const arithmetic = pairArithmetic(problem, shape, premises);
-  const memory = createPairMemory(shape.qkDim, shape.vDim);
+  // Where operands are rounded what dot products lose is little beside it.
+  const memory = createPairMemory(shape.qkDim, shape.vDim, arithmetic.ds.format !== null);
   const context: BoundContext = {
     ...gradients,
     reader: createPairReader(problem, dout, shape, memory),
@@ -261,7 +253,7 @@ export function createGradientBounds(
     rows: createRowErrors(gradients, arithmetic),
     weighed: emptyWeighedPairs(),
     sharePairs: createPairSharer(arithmetic, memory),
-    finish: createFinish(arithmetic, premises.output),
+    finish: createFinish(arithmetic, premises.output, { sum: arithmetic.overKeys, growth: 1 }),
   };
   return (group) => {
     const { kvHead, dk, dv, keys } = group;

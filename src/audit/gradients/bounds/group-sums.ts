@@ -1,7 +1,7 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import { formats, unitRoundoff } from '../../../formats/index.js';
 import type { KeyRange, ProblemShape } from '../../../problem/index.js';
-import { createFinish, up } from './finish-gradient.js';
+import { createFinish, noErrors, up } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
 import {
   emptyTechniqueShares,
@@ -70,7 +70,6 @@ export function createGroupSums(
   arithmetic: PairArithmetic,
 ): GroupSums {
   const { elementwise, overQueries, underflow } = arithmetic;
-  const finish = createFinish(arithmetic, premises.output);
   const partials = formats[premises.partials];
   const short = shortFormat(partials);
   const isStored = groupSize > 1 && unitRoundoff(partials) > elementwise;
@@ -113,6 +112,8 @@ export function createGroupSums(
     const factor = Math.abs(scale);
     const terms = queries * groupSize;
     const growth = stored === null ? 1 : 1 + unitRoundoff(partials);
+    const finish = createFinish(arithmetic, premises.output, { sum: overQueries, growth });
+    const errors = noErrors({ knownOf, alike: mostAlike });
     chosen.forEach((key, row) => {
       for (const name of ['worst', 'variance'] as const)
         bound.techniques[name].set(
@@ -123,24 +124,17 @@ export function createGroupSums(
       for (let c = 0; c < dim; c++) {
         const from = key * dim + c;
         const at = row * dim + c;
-        const worst = isUnknown[key] === 1 ? Infinity : factor * sums.worst[from];
-        finish(bound, { row, at, of: at }, exact, {
-          shift: scale * sums.signed[from],
-          pairs: { worst, variance: factor ** 2 * sums.variance[from] },
-          known: factor * sums.known[from],
-          knownOf,
-          magnitude: factor * sums.magnitude[from],
-          alike: mostAlike,
-          sum: overQueries,
-          groupSum: {
-            worst: stored?.worst[from] ?? 0,
-            variance: stored?.variance[from] ?? 0,
-          },
-          growth,
-          systematic: factor * sums.systematic[from],
-          // A key that no query sees has exact zeros.
-          floor: sums.worst[from] > 0 ? 3 * terms * underflow * Math.max(1, factor) : 0,
-        });
+        errors.shift = scale * sums.signed[from];
+        errors.pairs = isUnknown[key] === 1 ? Infinity : factor * sums.worst[from];
+        errors.pairVariance = factor ** 2 * sums.variance[from];
+        errors.known = factor * sums.known[from];
+        errors.magnitude = factor * sums.magnitude[from];
+        errors.groupSum = stored?.worst[from] ?? 0;
+        errors.groupVariance = stored?.variance[from] ?? 0;
+        errors.systematic = factor * sums.systematic[from];
+        // A key that no query sees has exact zeros.
+        errors.floor = sums.worst[from] > 0 ? 3 * terms * underflow * Math.max(1, factor) : 0;
+        finish(bound, row, at, exact, errors);
       }
     });
     return bound;

@@ -25,7 +25,8 @@ export function emptyPairSums(length: number): PairSums {
   return byPart(() => new Float64Array(length));
 }
 
-function byPart<T>(make: (part: PairPart) => T): ByPart<T> {
+/** Something of each part. */
+export function byPart<T>(make: (part: PairPart) => T): ByPart<T> {
   return Object.fromEntries(pairParts.map((part) => [part, make(part)])) as ByPart<T>;
 }
 
@@ -82,8 +83,11 @@ export interface PairMemory {
   ) => void;
 }
 
-/** Allocates for one pair of head dimensions: O(tile). */
-export function createPairMemory(qkDim: number, vDim: number): PairMemory {
+/**
+ * Allocates for one pair of head dimensions: O(tile).
+ * @param usesNorms whether the product of two rows' norms will do for that of their magnitudes, which it is never less than
+ */
+export function createPairMemory(qkDim: number, vDim: number, usesNorms: boolean): PairMemory {
   const strideOf = (dim: number) => Math.max(4, Math.ceil(dim / 4) * 4);
   const [qkStride, vStride] = [strideOf(qkDim), strideOf(vDim)];
   const square = tileRows * tileRows;
@@ -123,14 +127,26 @@ export function createPairMemory(qkDim: number, vDim: number): PairMemory {
         transposed.view[c * tileRows + row] = view[row * b.stride + c];
     multiply(a[kind], transposed, to, a.stride, tileRows);
   };
+  /** |a||b|ᵀ, or what it is at most. */
+  const multiplySizes = (a: FactorRows, b: FactorRows, to: TileMatrix) => {
+    if (!usesNorms) {
+      multiplyRows(a, b, 'sizes', to);
+      return;
+    }
+    for (let i = 0; i < tileRows; i++) {
+      const size = Math.sqrt(a.rowSquares[i]) * (1 + 2 ** -40);
+      for (let j = 0; j < tileRows; j++)
+        to.view[i * tileRows + j] = size * Math.sqrt(b.rowSquares[j]);
+    }
+  };
   return {
     ...memory,
     multiplyRows: () => {
       const { queries, keys, dout, values } = memory;
       multiplyRows(queries, keys, 'values', memory.scores);
-      multiplyRows(queries, keys, 'sizes', memory.scoreSizes);
+      multiplySizes(queries, keys, memory.scoreSizes);
       multiplyRows(dout, values, 'values', memory.products);
-      multiplyRows(dout, values, 'sizes', memory.productSizes);
+      multiplySizes(dout, values, memory.productSizes);
     },
     addProduct: (left, { dim, stride, ...of }, kind, target, { first, count }) => {
       multiply(left, of[kind], result, tileRows, stride);
@@ -162,7 +178,8 @@ export function loadFactor(factor: FactorRows, rows: Float64Array): void {
 }
 
 function isZero(numbers: Float64Array): boolean {
-  return numbers.every((x) => x === 0);
+  for (let at = 0; at < numbers.length; at++) if (numbers[at] !== 0) return false;
+  return true;
 }
 
 /** Adds all parts of a tile to the sums of some rows of a gradient. */

@@ -1,45 +1,68 @@
 import { halfUlp, roundedNear, type OperandRounding } from './pair-arithmetic.js';
 
-/** What rounding a number to the format of an operand does. */
-export interface Rounded {
+/** What rounding numbers to the format of an operand does, place by place. */
+export interface Roundings {
+  /** The numbers, and how far they may be off before. */
+  readonly numbers: Float64Array;
+  readonly errors: Float64Array;
   /** At most; the rounding itself where it is certain, else 0; its variance where it is not. */
-  worst: number;
-  known: number;
-  variance: number;
+  readonly worst: Float64Array;
+  readonly known: Float64Array;
+  readonly variance: Float64Array;
+}
+
+/** Room for so many roundings. */
+export function emptyRoundings(length: number): Roundings {
+  const numbers = () => new Float64Array(length);
+  return {
+    numbers: numbers(),
+    errors: numbers(),
+    worst: numbers(),
+    known: numbers(),
+    variance: numbers(),
+  };
 }
 
 /**
- * The rounding of a number that is within `error` of x: Theorem 5 of docs/bounds.md. Where a factor may multiply it before,
- * its significand is not known, and the worst of its units counts.
+ * The roundings at places [begin, end) of numbers that are within their errors of x: Theorem 5 of docs/bounds.md. Where a factor
+ * may multiply them before, their significands are not known, and the worst of its units counts.
  */
-export function roundOperand(
+export function roundOperands(
   { format, units, largestUnit, times }: OperandRounding,
-  x: number,
-  error: number,
-  rounded: Rounded,
+  { numbers, errors, worst, known, variance }: Roundings,
+  begin: number,
+  end: number,
 ): void {
-  rounded.worst = 0;
-  rounded.known = 0;
-  rounded.variance = 0;
-  if (format === null) return;
-  const most = (Math.abs(x) + error) * (1 + 2 ** -20);
-  if (!(most * largestUnit < format.maxFinite)) {
-    rounded.worst = Infinity;
+  if (format === null) {
+    for (const of of [worst, known, variance]) of.fill(0, begin, end);
     return;
   }
-  const half = halfUlp(format, most);
-  if (units.length > 0 || times > 1) {
-    let largest = half;
-    for (const unit of units) largest = Math.max(largest, halfUlp(format, most * unit) / unit);
-    // What is rounded again may be in the next binade by then.
-    rounded.worst = times === 1 ? largest : 2 * times * largest * (1 + 2 ** -6);
-    rounded.variance = (times * largest ** 2) / 3;
-    return;
+  const isOpen = units.length > 0 || times > 1;
+  for (let at = begin; at < end; at++) {
+    const x = numbers[at];
+    const error = errors[at];
+    const most = (Math.abs(x) + error) * (1 + 2 ** -20);
+    known[at] = 0;
+    variance[at] = 0;
+    if (!(most * largestUnit < format.maxFinite)) {
+      worst[at] = Infinity;
+      continue;
+    }
+    const half = halfUlp(format, most);
+    if (isOpen) {
+      let largest = half;
+      for (let i = 0; i < units.length; i++)
+        largest = Math.max(largest, halfUlp(format, most * units[i]) / units[i]);
+      // What is rounded again may be in the next binade by then.
+      worst[at] = times === 1 ? largest : 2 * times * largest * (1 + 2 ** -6);
+      variance[at] = (times * largest * largest) / 3;
+      continue;
+    }
+    const rounding = roundedNear(format, x) - x;
+    const distance = Math.abs(rounding);
+    worst[at] = Math.min(half, distance + error);
+    if (distance + error < half) known[at] = rounding;
+    // What is left open though less than half an ulp moves it is beside a tie: off by its distance, up or down.
+    else variance[at] = error < half ? distance * distance : (half * half) / 3;
   }
-  const known = roundedNear(format, x) - x;
-  const distance = Math.abs(known);
-  rounded.worst = Math.min(half, distance + error);
-  if (distance + error < half) rounded.known = known;
-  // What is left open though less than half an ulp moves it is beside a tie: off by its distance, up or down.
-  else rounded.variance = error < half ? distance ** 2 : half ** 2 / 3;
 }

@@ -1,6 +1,6 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import type { FormatName } from '../../../formats/index.js';
-import { createFinish } from './finish-gradient.js';
+import { createFinish, noErrors } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
 import { techniquePlaces } from './gradient-techniques.js';
 import { emptyGradientBound, type GradientBound } from './group-bounds.js';
@@ -10,7 +10,7 @@ import {
   sumErrors,
   type PairArithmetic,
 } from './pair-arithmetic.js';
-import { roundOperand, type Rounded } from './round-operand.js';
+import { emptyRoundings, roundOperands } from './round-operand.js';
 import type { RowErrors, WeighedPairs } from './weigh-pairs.js';
 
 /** The errors of dS = P (dP − D) of one pair, before a softcap's slope and the scale. Used again from pair to pair. */
@@ -52,7 +52,7 @@ export function createScoreSharer(
   share: ScoreShare,
 ) => void {
   const { elementwise, elementwiseVariance, underflow, products, weightRounding } = arithmetic;
-  const rounded: Rounded = { worst: 0, known: 0, variance: 0 };
+  const roundings = emptyRoundings(1);
   return (weighed, at, row, alike, share) => {
     const weight = weighed.weight[at];
     const ofWeight = weighed.weightError[at];
@@ -64,8 +64,11 @@ export function createScoreSharer(
     const ofDerivative =
       weighed.derivativeError[at] + products.worst * Math.abs(row.mean + row.meanShift);
     // Where dS is made of P that is written.
-    roundOperand(arithmetic.weights, weight, ofWeight * grown + row.weight * weight, rounded);
-    const most = weight + ofWeight + rounded.worst;
+    roundings.numbers[0] = weight;
+    roundings.errors[0] = ofWeight * grown + row.weight * weight;
+    roundOperands(arithmetic.weights, roundings, 0, 1);
+    const ofRounding = roundings.worst[0];
+    const most = weight + ofWeight + ofRounding;
     const reach = size + ofDerivative + ofMean + row.worstMean;
     const dS = weight * shifted;
     const dSSize = Math.abs(dS);
@@ -73,13 +76,15 @@ export function createScoreSharer(
       row.weight * dSSize +
       grown *
         (row.worstMean * weight +
-          (ofWeight + rounded.worst) * reach +
+          (ofWeight + ofRounding) * reach +
           weight * (ofDerivative + ofMean) +
           3 * elementwise * most * reach +
           3 * underflow * (1 + reach));
-    roundOperand(arithmetic.ds, dS, inner, rounded);
-    share.worst = inner + rounded.worst;
-    share.known = rounded.known;
+    roundings.numbers[0] = dS;
+    roundings.errors[0] = inner;
+    roundOperands(arithmetic.ds, roundings, 0, 1);
+    share.worst = inner + roundings.worst[0];
+    share.known = roundings.known[0];
     share.magnitude = dSSize + share.worst;
     share.weight = weight;
     share.shift = dS - (weight / (1 + row.weightShift)) * exact;
@@ -91,7 +96,7 @@ export function createScoreSharer(
       row.typicalMean * weight;
     const equal = Math.min(alike.scores, alike.products);
     share.variance =
-      rounded.variance * equal +
+      roundings.variance[0] * equal +
       meanRounding * (weightRounding * dS) ** 2 +
       elementwiseVariance * (weight ** 2 * (size ** 2 + row.mean ** 2) + 2 * dS ** 2) +
       row.meanVariance * weight ** 2 * equal +
@@ -157,22 +162,20 @@ export class ScoreSums {
   ): GradientBound {
     const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
     const bound = emptyGradientBound(1, exact.values.length);
-    const finish = createFinish(arithmetic, format);
     const sum = sumErrors(terms, premises.accumulation);
-    for (let at = 0; at < exact.values.length; at++)
-      finish(bound, { row: 0, at, of: at }, exact, {
-        shift: shift[at],
-        pairs: { worst: worst[at], variance: variance[at] },
-        known: known[at],
-        knownOf: techniquePlaces.dsRound,
-        magnitude: magnitude[at],
-        alike: this.#alike,
-        sum,
-        growth: 1,
-        systematic: systematic[at],
-        // What nothing adds to is an exact zero.
-        floor: worst[at] > 0 ? 3 * terms * premises.underflow : 0,
-      });
+    const finish = createFinish(arithmetic, format, { sum, growth: 1 });
+    const errors = noErrors({ knownOf: techniquePlaces.dsRound, alike: this.#alike });
+    for (let at = 0; at < exact.values.length; at++) {
+      errors.shift = shift[at];
+      errors.pairs = worst[at];
+      errors.pairVariance = variance[at];
+      errors.known = known[at];
+      errors.magnitude = magnitude[at];
+      errors.systematic = systematic[at];
+      // What nothing adds to is an exact zero.
+      errors.floor = worst[at] > 0 ? 3 * terms * premises.underflow : 0;
+      finish(bound, 0, at, exact, errors);
+    }
     return bound;
   }
 }

@@ -1,15 +1,25 @@
-import type { KeyRange } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
 import {
-  pairPlaces,
+  emptyPairErrors,
+  errDerivatives,
+  errWeights,
+  type PairErrors,
+  type WeighedTile,
+} from './err-pairs.js';
+import {
+  addShare,
   placeCount,
   techniquePlaces,
   type TechniqueShares,
 } from './gradient-techniques.js';
-import { meanRounding, type PairArithmetic } from './pair-arithmetic.js';
-import type { PairMatrices, PairMemory } from './pair-sums.js';
-import { roundOperand, type Rounded } from './round-operand.js';
-import type { KnownPairs, RowErrors, WeighedPairs } from './weigh-pairs.js';
+import type { PairArithmetic } from './pair-arithmetic.js';
+import {
+  byPart,
+  pairParts,
+  type PairMatrices,
+  type PairMemory,
+  type PairPart,
+} from './pair-sums.js';
 
 /** The rows of one side of a tile: Σ|x| and Σ x² of what their pairs are multiplied by, and how many rows of a head are equal. */
 export interface SideOfTile {
@@ -23,12 +33,7 @@ export interface SideOfTile {
 }
 
 /** What the pairs of a tile are worked out from. */
-export interface SharedTile {
-  readonly known: KnownPairs;
-  readonly weighed: WeighedPairs;
-  readonly rows: readonly RowErrors[];
-  /** The keys that each row sees, within the tile. */
-  readonly ranges: readonly (readonly KeyRange[])[];
+export interface SharedTile extends WeighedTile {
   readonly queries: SideOfTile;
   readonly keys: SideOfTile;
 }
@@ -41,32 +46,134 @@ export interface ShareTargets {
   readonly firstKey: number;
 }
 
-/** Errors of one pair, by technique. */
-interface PairShares {
-  readonly worst: Float64Array;
-  readonly variance: Float64Array;
-  readonly rounded: Rounded;
+const { lseInput, delta, pRecompute, pRound, dpAccumulate, dsRound } = techniquePlaces;
+const ofQueries = [pRecompute, pRound, dpAccumulate, dsRound];
+const ofKeys = [lseInput, delta, ...ofQueries];
+const ofValues = [lseInput, pRecompute, pRound];
+
+/** Numbers of the pairs of a tile by part, queries first. */
+type TileParts = Readonly<Record<PairPart, Float64Array>>;
+
+/** What the errors of pairs are multiplied by on their way into the rows of the other side, and how often their variances count. */
+interface OtherSide {
+  readonly sizes: Float64Array;
+  readonly squares: Float64Array;
+  readonly alike: (place: number) => Float64Array;
 }
 
-const { lseInput, delta, pRecompute, pRound, dpAccumulate, dsRound } = techniquePlaces;
-
-/** Adds a pair's errors to a row's, all of them times the other factor's. */
-function addPair(
-  to: TechniqueShares,
-  row: number,
-  { worst, variance }: PairShares,
-  size: number,
-  square: number,
+/** Sums the errors of a tile over some techniques, and over keys into the shares of rows of queries. */
+function collectQueries(
+  tile: WeighedTile,
+  errors: PairErrors,
+  { worst: worstOfAll, variance: varianceOfAll }: TileParts,
+  { sizes, squares, alike }: OtherSide,
+  { shares, firstRow }: { readonly shares: TechniqueShares; readonly firstRow: number },
 ): void {
-  const from = row * placeCount;
-  for (let place = 0; place < pairPlaces; place++) {
-    to.worst[from + place] += worst[place] * size;
-    to.variance[from + place] += variance[place] * square;
+  for (const place of ofQueries) {
+    const worst = errors.worst[place];
+    const variance = errors.variance[place];
+    const counts = alike(place);
+    for (let i = 0; i < tile.rows.length; i++) {
+      let ofRow = 0;
+      let squaresOfRow = 0;
+      for (const { begin, end } of tile.ranges[i])
+        for (let j = begin; j < end; j++) {
+          const at = i * tileRows + j;
+          const error = worst[at];
+          const square = variance[at] * counts[j];
+          worstOfAll[at] += error;
+          varianceOfAll[at] += square;
+          ofRow += error * sizes[j];
+          squaresOfRow += square * squares[j];
+        }
+      addShare(shares, firstRow + i, place, ofRow, squaresOfRow);
+    }
   }
 }
 
-function sumOf(shares: Float64Array): number {
-  return shares[0] + shares[1] + shares[2] + shares[3] + shares[4] + shares[5];
+/** The same over queries, into the shares of rows of keys. */
+function collectKeys(
+  tile: WeighedTile,
+  errors: PairErrors,
+  { worst: worstOfAll, variance: varianceOfAll }: TileParts,
+  { sizes, squares, alike }: OtherSide,
+  to: {
+    readonly shares: TechniqueShares;
+    readonly firstRow: number;
+    readonly places: readonly number[];
+  },
+): void {
+  const ofKey = new Float64Array(tileRows);
+  const squaresOfKey = new Float64Array(tileRows);
+  for (const place of to.places) {
+    const worst = errors.worst[place];
+    const variance = errors.variance[place];
+    const counts = alike(place);
+    ofKey.fill(0);
+    squaresOfKey.fill(0);
+    for (let i = 0; i < tile.rows.length; i++) {
+      const count = counts[i];
+      const size = sizes[i];
+      const square = squares[i];
+      for (const { begin, end } of tile.ranges[i])
+        for (let j = begin; j < end; j++) {
+          const at = i * tileRows + j;
+          const error = worst[at];
+          const squared = variance[at] * count;
+          worstOfAll[at] += error;
+          varianceOfAll[at] += squared;
+          ofKey[j] += error * size;
+          squaresOfKey[j] += squared * square;
+        }
+    }
+    const rows = Math.min(tileRows, to.shares.worst.length / placeCount - to.firstRow);
+    for (let j = 0; j < rows; j++)
+      addShare(to.shares, to.firstRow + j, place, ofKey[j], squaresOfKey[j]);
+  }
+}
+
+/** Writes the other parts of a gradient of keys, which counts the row's errors among the pair's. */
+function completeKeys(tile: WeighedTile, errors: PairErrors, to: TileParts): void {
+  const { value, unshifted, sloped, known, systematic } = errors;
+  for (let i = 0; i < tile.rows.length; i++) {
+    const { typicalWeight, typicalMean } = tile.rows[i];
+    for (const { begin, end } of tile.ranges[i])
+      for (let at = i * tileRows + begin; at < i * tileRows + end; at++) {
+        const size = Math.abs(value[at]);
+        to.magnitude[at] = size + to.worst[at];
+        to.systematic[at] = systematic[at] + typicalWeight * size + typicalMean * sloped[at];
+        to.known[at] = known[at];
+        to.signed[at] = value[at] - unshifted[at];
+      }
+  }
+}
+
+/** The same of dQ, which has the row's errors beside the pairs'. */
+function completeQueries(tile: WeighedTile, errors: PairErrors, to: TileParts): void {
+  const { value, sloped, known, systematic, worst } = errors;
+  for (let i = 0; i < tile.rows.length; i++)
+    for (const { begin, end } of tile.ranges[i])
+      for (let at = i * tileRows + begin; at < i * tileRows + end; at++) {
+        to.magnitude[at] =
+          Math.abs(value[at]) + to.worst[at] + worst[lseInput][at] + worst[delta][at];
+        to.systematic[at] = systematic[at];
+        to.known[at] = known[at];
+        to.signed[at] = sloped[at];
+      }
+}
+
+/** Turns a matrix of 64 × 64 so that columns are rows. */
+function turn(from: Float64Array, to: Float64Array): void {
+  for (let i = 0; i < tileRows; i++)
+    for (let j = 0; j < tileRows; j++) to[i * tileRows + j] = from[j * tileRows + i];
+}
+
+const once = new Float64Array(tileRows).fill(1);
+
+/** How often the variances of a technique count: once for each row that errs alike. */
+function alikeOf({ alikeScores, alikeProducts }: SideOfTile) {
+  return (place: number) =>
+    place === pRecompute ? alikeScores : place === dpAccumulate ? alikeProducts : once;
 }
 
 /** A function that writes the errors of the pairs of a tile into the matrices of the gradients, and adds up techniques' shares. */
@@ -74,155 +181,39 @@ export function createPairSharer(
   arithmetic: PairArithmetic,
   { dq, dk, dv, derivatives, weights }: PairMemory,
 ): (tile: SharedTile, targets: ShareTargets) => void {
-  const { elementwise, elementwiseVariance, underflow, products, dropout } = arithmetic;
-  const shares: PairShares = {
-    worst: new Float64Array(pairPlaces),
-    variance: new Float64Array(pairPlaces),
-    rounded: { worst: 0, known: 0, variance: 0 },
+  const errors = emptyPairErrors();
+  const parts = byPart(() => new Float64Array(tileRows * tileRows));
+  const ofDq = byPart((part) => dq[part].view);
+
+  return (tile, { queries, firstQuery, group, firstKey }) => {
+    const alike = alikeOf(tile.queries);
+    /** Adds the errors to rows of keys, whose matrices have keys first. */
+    const addKeys = (
+      to: PairMatrices,
+      shares: TechniqueShares,
+      places: readonly number[],
+      over: Omit<OtherSide, 'alike'>,
+    ) => {
+      for (const part of pairParts) parts[part].fill(0);
+      collectKeys(tile, errors, parts, { ...over, alike }, { shares, firstRow: firstKey, places });
+      completeKeys(tile, errors, parts);
+      for (const part of pairParts) turn(parts[part], to[part].view);
+    };
+    if (group !== null) {
+      errors.value.fill(0);
+      errWeights(arithmetic, tile, errors);
+      addKeys(dv, group.dv, ofValues, tile.queries.ofValues);
+      turn(errors.value, weights.view);
+    }
+    errors.value.fill(0);
+    errDerivatives(arithmetic, tile, errors);
+    if (group !== null) {
+      addKeys(dk, group.dk, ofKeys, tile.queries);
+      turn(errors.value, derivatives.view);
+    }
+    for (const part of pairParts) ofDq[part].fill(0);
+    const over = { ...tile.keys, alike: alikeOf(tile.keys) };
+    collectQueries(tile, errors, ofDq, over, { shares: queries, firstRow: firstQuery });
+    completeQueries(tile, errors, ofDq);
   };
-  const { worst, variance, rounded } = shares;
-
-  function write(to: PairMatrices, at: number, numbers: PairNumbers): void {
-    to.worst.view[at] = sumOf(worst);
-    to.variance.view[at] = sumOf(variance);
-    to.magnitude.view[at] = numbers.magnitude;
-    to.systematic.view[at] = numbers.systematic;
-    to.known.view[at] = rounded.known;
-    to.signed.view[at] = numbers.signed;
-  }
-  const numbers: PairNumbers = { magnitude: 0, systematic: 0, signed: 0 };
-
-  /** dV: `lse-input`, `p-recompute`, `p-round`. */
-  function shareWeight(tile: SharedTile, targets: ShareTargets, i: number, j: number): void {
-    const { weighed, known, queries } = tile;
-    const row = tile.rows[i];
-    const at = i * tileRows + j;
-    const to = j * tileRows + i;
-    const weight = weighed.weight[at];
-    const factor = known.factor === null ? 1 : known.factor[at];
-    const kept = factor * (1 + dropout);
-    const ofRow = row.weight * weight;
-    const alone = weighed.weightError[at] * (1 + row.weight);
-    const ofFactor = dropout * weight * factor;
-    roundOperand(arithmetic.p, weight, alone + ofRow, rounded);
-    worst.fill(0);
-    variance.fill(0);
-    worst[lseInput] = ofRow * kept;
-    worst[pRecompute] = alone * kept + ofFactor;
-    worst[pRound] = rounded.worst * kept;
-    const square = factor * factor;
-    variance[pRecompute] = weighed.weightVariance[at] * square * queries.alikeScores[i];
-    variance[pRound] = rounded.variance * square;
-    rounded.known *= factor;
-    numbers.magnitude = weight * factor + sumOf(worst);
-    numbers.systematic =
-      (weighed.typicalWeight[at] + row.typicalWeight * weight) * factor + ofFactor;
-    numbers.signed = (weight * factor * row.weightShift) / (1 + row.weightShift);
-    weights.view[to] = weight * factor;
-    write(dv, to, numbers);
-    if (targets.group !== null)
-      addPair(
-        targets.group.dv,
-        targets.firstKey + j,
-        shares,
-        queries.ofValues.sizes[i],
-        queries.ofValues.squares[i],
-      );
-  }
-
-  /** dQ and dK: everything about dS. Theorem 7. */
-  function shareDerivative(tile: SharedTile, targets: ShareTargets, i: number, j: number): void {
-    const { weighed, queries, keys } = tile;
-    const row = tile.rows[i];
-    const at = i * tileRows + j;
-    const to = j * tileRows + i;
-    const weight = weighed.weight[at];
-    const slope = weighed.slope[at];
-    const slopeError = weighed.slopeError[at];
-    const ofWeight = weighed.weightError[at];
-    const exact = weighed.derivative[at] - row.mean;
-    const shifted = exact - row.meanShift;
-    const size = Math.abs(shifted);
-    const ofMean = elementwise * (size + Math.abs(row.mean));
-    // A sum of dP may begin with −D, and every addition to it rounds.
-    const ofDerivative =
-      weighed.derivativeError[at] + products.worst * Math.abs(row.mean + row.meanShift);
-    // Where dS is made of P that is written: of the same number.
-    roundOperand(
-      arithmetic.weights,
-      weight,
-      ofWeight * (1 + row.weight) + row.weight * weight,
-      rounded,
-    );
-    const ofRounding = rounded.worst;
-    const most = weight + ofWeight + ofRounding;
-    const reach = size + ofDerivative + ofMean + row.worstMean;
-    const sloped = weight * slope;
-    const dT = sloped * shifted;
-    const dTSize = Math.abs(dT);
-    const steepest = (slope + slopeError) * (1 + row.weight);
-    worst[lseInput] = row.weight * dTSize;
-    worst[delta] = row.worstMean * sloped * (1 + row.weight);
-    worst[pRecompute] = steepest * ofWeight * reach + (1 + row.weight) * slopeError * most * reach;
-    worst[pRound] = steepest * ofRounding * reach;
-    worst[dpAccumulate] = steepest * weight * ofDerivative;
-    worst[dsRound] =
-      steepest * (weight * ofMean + 3 * elementwise * most * reach) +
-      (1 + row.weight) * 3 * underflow * (1 + reach);
-    roundOperand(arithmetic.ds, dT, sumOf(worst), rounded);
-    worst[dsRound] += rounded.worst;
-    const size2 = size * size;
-    const steep2 = sloped * sloped;
-    const ofSlopes = weighed.slopeVariance[at] * weight * weight * size2;
-    const recomputed = slope * slope * weighed.weightVariance[at] * size2 + ofSlopes;
-    const derived = steep2 * weighed.derivativeVariance[at];
-    const { weightRounding } = arithmetic;
-    const dT2 = dT * dT;
-    variance[pRound] = meanRounding * weightRounding * weightRounding * dT2;
-    variance[dsRound] =
-      rounded.variance + elementwiseVariance * (steep2 * (size2 + row.mean * row.mean) + 2 * dT2);
-    const typical =
-      slope * weighed.typicalWeight[at] * size +
-      sloped * weighed.typicalDerivative[at] +
-      weighed.typicalSlope[at] * weight * size +
-      3 * underflow;
-    derivatives.view[to] = dT;
-    numbers.magnitude = dTSize + sumOf(worst);
-    // Of keys the errors of a row are errors of pairs.
-    variance[delta] = row.meanVariance * steep2;
-    variance[pRecompute] = recomputed * queries.alikeScores[i];
-    variance[dpAccumulate] = derived * queries.alikeProducts[i];
-    numbers.systematic = typical + row.typicalWeight * dTSize + row.typicalMean * sloped;
-    numbers.signed = dT - (weight / (1 + row.weightShift)) * slope * exact;
-    write(dk, to, numbers);
-    if (targets.group !== null)
-      addPair(targets.group.dk, targets.firstKey + j, shares, queries.sizes[i], queries.squares[i]);
-    worst[lseInput] = 0;
-    worst[delta] = 0;
-    variance[delta] = 0;
-    variance[pRecompute] = recomputed * keys.alikeScores[j];
-    variance[dpAccumulate] = derived * keys.alikeProducts[j];
-    numbers.systematic = typical;
-    numbers.signed = sloped;
-    write(dq, at, numbers);
-    addPair(targets.queries, targets.firstQuery + i, shares, keys.sizes[j], keys.squares[j]);
-  }
-
-  return (tile, targets) => {
-    for (let i = 0; i < tile.rows.length; i++)
-      for (const { begin, end } of tile.ranges[i])
-        for (let j = begin; j < end; j++) {
-          shareWeight(tile, targets, i, j);
-          shareDerivative(tile, targets, i, j);
-        }
-  };
-}
-
-/** Numbers of a pair beside those of techniques. */
-interface PairNumbers {
-  /** Of a term of the sum, errors and all. */
-  magnitude: number;
-  systematic: number;
-  /** P·slope for dQ, and what the stored forward moves for dK and dV. */
-  signed: number;
 }
