@@ -33,6 +33,7 @@ export {
   type ArithmeticRequest,
   type DeclaredArithmetic,
 } from './declared-arithmetic.js';
+export { declaredGradients } from './declared-gradients.js';
 export {
   documentHead,
   listHead,

@@ -51,9 +51,11 @@ export function gradientArguments(
   options: AuditCommandOptions,
 ): GradientArguments | null {
   const { exec, kernel } = options;
+  // A model makes its own.
+  if (kernel !== undefined) return null;
   const named = namedGradients(options);
   const isNamed = Object.keys(named).length > 0;
-  const isElsewhere = [exec, kernel, options[output.option]].some((one) => one !== undefined);
+  const isElsewhere = exec !== undefined || options[output.option] !== undefined;
   const own = judgedGradients
     .filter(({ name }) => file.entries.has(name))
     .map(({ name }) => [name, `:${name}`] as const);

@@ -8,6 +8,7 @@ import {
 } from '../../report/html/index.js';
 import { commandWords } from '../options/given-options.js';
 import { problemOptions, type ProblemOptions } from '../options/shared-options.js';
+import { settingsOfForward } from './kernel-choice.js';
 import { type AuditCommandOptions, auditOptions, gradientKeys, outputKeys } from './options.js';
 import { kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';
@@ -15,7 +16,6 @@ import { exp2Curves } from '../../jobs/index.js';
 import type { Problem } from '../../problem/index.js';
 import type { AuditReport } from '../../report/json/index.js';
 import type { CommandContext } from '../options/command-rows.js';
-import { kernelSettings } from '../options/settings.js';
 
 /** The options that say which output is judged, and how. */
 const judgedKeys = [
@@ -102,7 +102,7 @@ export function createHtmlAudit(
         exp2:
           model === undefined || problem === null
             ? []
-            : exp2Curves(model, problem, kernelSettings(options.set)),
+            : exp2Curves(model, problem, settingsOfForward(options, models, true)),
         commands: reproduceCommands(path, options),
       };
       return renderHtml(page);

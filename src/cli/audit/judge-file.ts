@@ -1,16 +1,14 @@
 import { availableParallelism } from 'node:os';
 import type { Identification } from '../../attribution/index.js';
-import { namesRead, openTensorFile, problemNote, type TensorFile } from '../../io/index.js';
+import { namesRead, openTensorFile, type TensorFile } from '../../io/index.js';
 import {
   auditKernel,
   declaredArithmetic,
-  declaredModel,
   modelNamed,
   secondsSince,
   type ArithmeticRequest,
   type AuditCallbacks,
   type AuditResult,
-  type MeasuredModel,
 } from '../../jobs/index.js';
 import type { ComparedOutput } from '../../report/html/index.js';
 import {
@@ -21,7 +19,6 @@ import {
 } from '../../report/json/index.js';
 import { renderIdentification } from '../../report/text/attribution/index.js';
 import { gatherSketch, type AuditSketch } from '../../report/text/index.js';
-import { kernelSettings } from '../options/settings.js';
 import { terminalLooks } from '../terminal.js';
 import type { AuditSettings } from './audit-settings.js';
 import { createComparison, type OutputComparison } from './compared-outputs.js';
@@ -32,8 +29,15 @@ import {
   readOutputs,
   type JudgedOutputs,
 } from './judged-outputs.js';
-import { gradientArguments, hasOutput, readGradients } from './gradient-files.js';
-import { addGradients, judgeGradientsAlone, rejectBesideGradients } from './judge-gradients.js';
+import { emulatedBackward } from './emulated-gradients.js';
+import { gradientArguments, hasOutput } from './gradient-files.js';
+import {
+  addGradients,
+  judgeGradientsAlone,
+  obtainGradients,
+  rejectBesideGradients,
+} from './judge-gradients.js';
+import { arithmeticRequest, measuredModel } from './kernel-choice.js';
 import { openProblem, originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 import { openSample, type OpenSample } from './sampled-file.js';
@@ -48,37 +52,20 @@ export interface JudgedFile {
   readonly sketch: AuditSketch | null;
 }
 
-/** What decides by which arithmetic an output is judged. */
-function arithmeticRequest(
-  file: TensorFile,
-  { options: { kernel, as, premise, set }, context: { models } }: AuditSettings,
-): ArithmeticRequest {
-  const noted = problemNote(file, 'premises');
-  return { kernel, as, premise, noted, settings: () => kernelSettings(set), models };
-}
-
-/** The model of which techniques are measured: the kernel's own; a declared one for the page of plots. */
-function measuredModel(
-  { kernel, html, set }: AuditCommandOptions,
-  declared: ArithmeticRequest,
-): MeasuredModel | null {
-  const name = kernel ?? (html === undefined ? undefined : declaredModel(declared));
-  return name === undefined
-    ? null
-    : { model: modelNamed(name, declared.models), settings: kernelSettings(set) };
-}
-
 /** Outputs to judge; or why the kernel's process gave none. */
 type Obtained = { readonly judged: JudgedOutputs } | { readonly failure: NoOutput };
 
 /** The outputs of a kernel model, of a process, or of files. */
 async function obtainOutputs(
   { file, problem, reading }: OpenProblem,
-  { options, context, timeoutSeconds }: AuditSettings,
+  { options, timeoutSeconds }: AuditSettings,
+  { settings, models }: ArithmeticRequest,
 ): Promise<Obtained> {
-  const { kernel, exec } = options;
-  if (kernel !== undefined)
-    return { judged: await emulateOutputs(kernel, problem, options, context.models) };
+  const { kernel, exec, threads } = options;
+  if (kernel !== undefined) {
+    const run = { settings: settings(), threads };
+    return { judged: await emulateOutputs(modelNamed(kernel, models), problem, run) };
+  }
   if (exec === undefined)
     return { judged: await readOutputs(file, outputArguments(options), reading) };
   const execution = await executeKernel(exec, problem, timeoutSeconds);
@@ -174,9 +161,9 @@ export async function judgeFile(
   const watchers = [html, comparison].filter((watcher) => watcher !== null);
   const file = await openTensorFile(path, { formats });
   try {
-    const arithmetic = arithmeticRequest(file, audit);
     const wanted = gradientArguments(file, options);
-    const sample = wanted === null ? await openSample(file, audit, arithmetic) : null;
+    const sample =
+      wanted === null ? await openSample(file, audit, arithmeticRequest(file, audit, false)) : null;
     if (sample !== null) return await judgeSample(file, sample, audit, { start, progress });
     const open = await openProblem(file, audit);
     const { problem } = open;
@@ -186,8 +173,11 @@ export async function judgeFile(
       return { report, page, identification: null, sketch: null };
     }
     if (wanted !== null) rejectBesideGradients(options, false);
+    const backward = emulatedBackward(file, problem, options, context.models);
+    const hasGradients = wanted !== null || (backward?.model ?? null) !== null;
+    const arithmetic = arithmeticRequest(file, audit, hasGradients);
     const declared = declaredArithmetic(problem, arithmetic);
-    const obtained = await obtainOutputs(open, audit);
+    const obtained = await obtainOutputs(open, audit, arithmetic);
     if ('failure' in obtained) {
       const report = createExecutionFailureReport(
         problem,
@@ -202,7 +192,7 @@ export async function judgeFile(
     }
     const judged = withNaturalLse(obtained.judged, options);
     const splits = await readSplits(file, open.reading, options);
-    const gradients = wanted === null ? null : await readGradients(file, wanted, open.reading);
+    const gradients = await obtainGradients(open, { wanted, backward }, judged, options);
     const sources = { ...judged.sources, ...gradients?.sources };
     const result = await auditKernel(
       {
@@ -210,7 +200,7 @@ export async function judgeFile(
         outputs: judged.outputs,
         declared,
         falseAlarmRate,
-        rows: wanted === null ? audit.rows : { count: 'all' },
+        rows: hasGradients ? { count: 'all' } : audit.rows,
         threads: options.threads ?? availableParallelism(),
         techniques: options.techniques,
         measured: measuredModel(options, arithmetic),
@@ -231,8 +221,8 @@ export async function judgeFile(
     const withParts = addGradients(
       judgeSplitResults(result, splits, declared, falseAlarmRate),
       gradients,
-      judged,
-      result,
+      backward,
+      { judged, result, arithmetic, options },
     );
     const report =
       compared.length === 0

@@ -1,12 +1,23 @@
-import { secondsSince, type AuditCallbacks, type AuditResult } from '../../jobs/index.js';
+import type { GradientPremises } from '../../audit/index.js';
+import {
+  declaredGradients,
+  secondsSince,
+  type ArithmeticRequest,
+  type AuditCallbacks,
+  type AuditResult,
+} from '../../jobs/index.js';
+import type { Problem } from '../../problem/index.js';
 import {
   createGradientsReport,
   withGradients,
+  withNote,
   type AuditReport,
   type JudgedReport,
 } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
+import { kernelSettings } from '../options/settings.js';
 import type { AuditSettings } from './audit-settings.js';
+import { emulateGradients, type EmulatedBackward } from './emulated-gradients.js';
 import {
   judgeGradientFiles,
   readGradients,
@@ -56,14 +67,60 @@ export async function judgeGradientsAlone(
   return createGradientsReport(problem, gradients, { ...origin, seconds: secondsSince(start) });
 }
 
-/** A report with the gradients, where there are any. */
+/** The premises by which gradients are judged; undefined for those of any correct kernel. */
+function premisesOf(
+  problem: Problem,
+  { tensors: { dq, dk, dv } }: ReadGradients,
+  arithmetic: ArithmeticRequest,
+  { set }: AuditCommandOptions,
+): GradientPremises | undefined {
+  const format = (dq ?? dk ?? dv)?.format;
+  return format === undefined
+    ? undefined
+    : declaredGradients(problem, arithmetic, kernelSettings(set), format);
+}
+
+/** Where the gradients of an audit come from: files, or the backward pass of a model; null for neither. */
+export interface GradientOrigin {
+  readonly wanted: GradientArguments | null;
+  readonly backward: EmulatedBackward | null;
+}
+
+/** Reads gradients, or makes them from what the model's forward stored; null for none. @throws RequestError where that fails */
+export async function obtainGradients(
+  open: OpenProblem,
+  { wanted, backward }: GradientOrigin,
+  judged: JudgedOutputs,
+  options: AuditCommandOptions,
+): Promise<ReadGradients | null> {
+  if (wanted !== null) return readGradients(open.file, wanted, open.reading);
+  const model = backward?.model ?? null;
+  return model === null ? null : emulateGradients(open, model, judged, options);
+}
+
+/** A judged output, and what its gradients are judged by. */
+export interface GradientSetting {
+  readonly judged: JudgedOutputs;
+  readonly result: AuditResult;
+  readonly arithmetic: ArithmeticRequest;
+  readonly options: AuditCommandOptions;
+}
+
+/** A report with the gradients, or with why a model's are not judged. */
 export function addGradients(
   report: JudgedReport,
   read: ReadGradients | null,
-  { outputs: { out, lse } }: JudgedOutputs,
-  { problem, reference, audit: { falseAlarmRate } }: AuditResult,
+  backward: EmulatedBackward | null,
+  { judged, result, arithmetic, options }: GradientSetting,
 ): JudgedReport {
-  if (read === null) return report;
-  const options = { reference, falseAlarmRate };
-  return withGradients(report, judgeGradientFiles(problem, read, { out, lse }, options));
+  if (read === null)
+    return backward === null || backward.model !== null
+      ? report
+      : withNote(report, `no gradients are judged: ${backward.reason}`);
+  const { out, lse } = judged.outputs;
+  const { problem, reference, audit } = result;
+  const premises = premisesOf(problem, read, arithmetic, options);
+  const { falseAlarmRate } = audit;
+  const by = { reference, falseAlarmRate, ...(premises === undefined ? {} : { premises }) };
+  return withGradients(report, judgeGradientFiles(problem, read, { out, lse }, by));
 }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import type { KernelModel } from '../../../kernels/index.js';
+import type { KernelModel, KernelSettings } from '../../../kernels/index.js';
 import { decodeOutputs, type KernelOutputs } from '../../audit/index.js';
 import { emulate } from '../../emulate/index.js';
 import { formats, patternsOf } from '../../formats/index.js';
 import type { TensorFile } from '../../io/index.js';
-import { modelNamed, type SourcedTensor } from '../../jobs/index.js';
+import type { SourcedTensor } from '../../jobs/index.js';
 import {
   startLiveKernel,
   unaskedTensors,
@@ -24,7 +24,6 @@ import {
 import type { TensorSource } from '../../report/json/index.js';
 import { RequestError } from '../../request-error.js';
 import { readTensorArgument, type TensorReading } from '../files/file-tensors.js';
-import { kernelSettings } from '../options/settings.js';
 import { flagOf } from '../options/option-rows.js';
 import type { AuditCommandOptions, outputKeys } from './options.js';
 
@@ -123,13 +122,27 @@ export async function executeKernel(
 }
 
 /** The command that makes the same outputs: what stands in a report for where they came from. */
-export function emulationCommand(model: string, set: readonly string[] = []): string {
-  return ['flashproof emulate', model, ...set.map((text) => `--set ${text}`)].join(' ');
+export function emulationCommand(
+  model: string,
+  set: readonly string[] = [],
+  withBackward = false,
+): string {
+  const settings = set.map((text) => `--set ${text}`);
+  return ['flashproof emulate', model, ...settings, ...(withBackward ? ['--backward'] : [])].join(
+    ' ',
+  );
 }
 
-function emulatedSource(name: string, { format, data }: Tensor): TensorSource {
+/** What a report says of where a model's tensor is from. */
+export function emulatedSource(name: string, { format, data }: Tensor): TensorSource {
   const sha256 = createHash('sha256').update(patternsOf(data, formats[format])).digest('hex');
   return { path: '', tensor: name, sha256, format };
+}
+
+/** How a pass of a kernel model is run. */
+export interface ModelRun {
+  readonly settings: KernelSettings;
+  readonly threads: number | undefined;
 }
 
 /**
@@ -137,15 +150,11 @@ function emulatedSource(name: string, { format, data }: Tensor): TensorSource {
  * @throws RequestError for an unknown model or setting and for a problem that the model does not take
  */
 export async function emulateOutputs(
-  model: string,
+  model: KernelModel | string,
   problem: Problem,
-  { set, threads }: Pick<AuditCommandOptions, 'set' | 'threads'>,
-  models?: readonly KernelModel[],
+  { settings, threads = availableParallelism() }: ModelRun,
 ): Promise<JudgedOutputs> {
-  const { out, lse } = await emulate(problem, modelNamed(model, models), {
-    settings: kernelSettings(set),
-    threads: threads ?? availableParallelism(),
-  });
+  const { out, lse } = await emulate(problem, model, { settings, threads });
   return {
     outputs: { out, lse },
     sources: { out: emulatedSource('out', out), lse: emulatedSource('lse', lse) },

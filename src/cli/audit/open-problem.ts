@@ -53,7 +53,10 @@ export async function originOf(
     version: toolVersion(),
     problem: { path, sha256: await hashTensorFile(path) },
     outputs: sources ?? {},
-    command: kernel === undefined ? (exec ?? null) : emulationCommand(kernel, set),
+    command:
+      kernel === undefined
+        ? (exec ?? null)
+        : emulationCommand(kernel, set, Object.hasOwn(sources ?? {}, 'dq')),
     unused: { ...unused, unknown: [...unused.unknown, ...written] },
   };
 }

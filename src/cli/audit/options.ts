@@ -40,7 +40,12 @@ const gradientOptions = {
   dout: {
     argument: '<file[:tensor]>',
     description: "the gradient of O that the backward pass got (default: the file's dout)",
-    excludes: filesOnly('--dout'),
+    excludes: [
+      {
+        options: ['exec'],
+        says: '--dout is of gradients in files, or of --kernel; leave out --exec',
+      },
+    ],
   },
   dq: {
     argument: '<file[:tensor]>',
@@ -218,6 +223,7 @@ Examples:
   flashproof audit dump.safetensors --output kernel.npy --causal --json out.json
   flashproof audit problem.safetensors --exec "python my_kernel.py"
   flashproof audit problem.safetensors --kernel fa4 --set rescale.threshold=4
+  flashproof audit training.safetensors --kernel naive-fp32 --dout :do
   flashproof audit dump.safetensors --as fa4 --set architecture=sm_100
   flashproof audit dump.safetensors --as eager
   flashproof audit dump.safetensors --premise scores=bf16,partials=bf16

@@ -21,7 +21,9 @@ function reportedSources({ outputs, command }: Provenance): ReportedSource[] {
   return Object.entries(outputs).flatMap(([name, source]) => {
     if (source === null) return [];
     const { path, tensor, sha256, format } = source;
-    return [{ name, path: command === null ? path : null, tensor, sha256, format }];
+    // What a command made is in no file; dO it was given.
+    const isMade = command !== null && name !== 'dout';
+    return [{ name, path: isMade ? null : path, tensor, sha256, format }];
   });
 }
 
@@ -201,6 +203,12 @@ export function withGradients(report: JudgedReport, gradients: ReportedGradients
       diagnosis: verdict.diagnosis ?? diagnosisOf(gradients),
     },
   };
+}
+
+/** A report with one more note. @param note a clause */
+export function withNote(report: JudgedReport, note: string): JudgedReport {
+  const { verdict } = report;
+  return { ...report, verdict: { ...verdict, notes: [...verdict.notes, note] } };
 }
 
 /** A report with the parts of a split problem, which fails where they do. */

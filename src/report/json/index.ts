@@ -14,6 +14,7 @@ export {
   type NoOutput,
   createGradientsReport,
   withGradients,
+  withNote,
   withSplits,
 } from './create-audit-report.js';
 export {
