@@ -1,5 +1,6 @@
 import type { FormatName, PatternArray } from '../src/formats/index.js';
 import type { FeatureName, Problem, ProblemShape, Tensor } from '../src/problem/index.js';
+import type { BackwardPromises } from './promises.js';
 import type { KernelSetting, KernelSettings } from './setting-values.js';
 
 /** What a kernel's forward pass stored, and its backward pass may read. */
@@ -100,6 +101,8 @@ export interface BackwardModel {
   readonly settings: readonly KernelSetting[];
   /** What a problem may have beside q, k, v, scale, causal, window and softcap. */
   readonly features: readonly FeatureName[];
+  /** Which problems it promises to take, where these are fewer than those of the forward pass. */
+  readonly promises?: BackwardPromises;
   /**
    * Makes the model ready.
    * @param settings those of the forward pass and its own

@@ -52,7 +52,13 @@ export {
   type BackwardGradients,
 } from './backward-pieces.js';
 export { backwardOf, forwardSettings, runBackward, type BackwardResults } from './run-backward.js';
-export { exactLaws, scaleKinds, type ModelPromises, type ScaleKind } from './promises.js';
+export {
+  exactLaws,
+  scaleKinds,
+  type BackwardPromises,
+  type ModelPromises,
+  type ScaleKind,
+} from './promises.js';
 export { checkFeatures, kernelModel } from './kernel-features.js';
 export { defaultKernelModel, findKernelModel, findModelAmong, kernelModels } from './models.js';
 export {

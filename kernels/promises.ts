@@ -39,6 +39,14 @@ export interface ModelPromises {
   readonly configurations?: readonly Readonly<Record<string, string>>[];
 }
 
+/** What a model's backward pass promises less of than its forward pass; what is left out is as there. */
+export interface BackwardPromises {
+  readonly formats?: readonly FormatName[];
+  readonly sizes?: ModelPromises['sizes'];
+  /** What head dimensions are multiples of. */
+  readonly multiples?: Readonly<Partial<Record<'qkDim' | 'vDim', number>>>;
+}
+
 /** Laws that every model obeys to the last bit, though not every kernel does. */
 export const exactLaws = {
   'query-order': 'bits',

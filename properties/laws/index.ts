@@ -43,6 +43,7 @@ export {
   KernelFault,
   kernelGradients,
   kernelOutputs,
+  sharedGradients,
   UnsupportedProblem,
   type AttentionKernel,
   type AttentionOutputs,

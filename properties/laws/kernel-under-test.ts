@@ -1,8 +1,11 @@
 import type { FeatureKind } from '../problems/index.js';
 import {
   gradientQuantities,
+  sharedQuantities,
   type ByGradient,
   type GradientPremises,
+  type GradientQuantityName,
+  type JudgedGradientName,
   type KernelArithmetic,
   type KernelOutputs,
   type PremiseDeclaration,
@@ -18,9 +21,14 @@ export interface AttentionOutputs {
   readonly lse?: Tensor | null | undefined;
 }
 
-/** The same with gradients, of a kernel that was asked for them. */
+/**
+ * The same with gradients, of a kernel that was asked for them: dq, dk and dv, and where it has them dbias, in the bias's shape,
+ * and dsink, [query heads].
+ */
 export interface KernelResults
-  extends AttentionOutputs, Readonly<Partial<ByGradient<Tensor | null | undefined>>> {}
+  extends
+    AttentionOutputs,
+    Readonly<Partial<Record<JudgedGradientName, Tensor | null | undefined>>> {}
 
 /** What a forward pass stored for the backward pass. */
 export interface StoredOutputs {
@@ -90,6 +98,26 @@ export function kernelOutputs(outputs: AttentionOutputs): KernelOutputs {
       'the outputs are not { out: Tensor, lse?: Tensor | null }; pass what the kernel wrote, with format, shape and data',
     );
   return { out, lse };
+}
+
+/** Gradients of what all heads share, which a kernel gives or not. */
+export type SharedGradients = Readonly<
+  Partial<Record<Exclude<JudgedGradientName, GradientQuantityName>, Tensor>>
+>;
+
+/**
+ * The gradients of the bias and of the sinks that a kernel wrote; none of what the problem has not.
+ * @throws KernelFault for what is no tensor
+ */
+export function sharedGradients({ bias, sink }: Problem, outputs: KernelResults): SharedGradients {
+  const has = { dbias: bias !== undefined, dsink: sink !== undefined };
+  const given = sharedQuantities.flatMap(({ name, prose }) => {
+    const tensor = outputs[name];
+    if (!has[name] || tensor === undefined || tensor === null) return [];
+    if (!isTensor(tensor)) throw new KernelFault(`the kernel gave ${prose} that is no tensor`);
+    return [[name, tensor] as const];
+  });
+  return Object.fromEntries(given);
 }
 
 /**

@@ -10,7 +10,12 @@ import type {
 import type { Tensor } from '../../src/formats/index.js';
 import type { Problem, ProblemShape } from '../../src/problem/index.js';
 import type { FeatureKind, ProblemConstraints, RegimeName } from '../problems/index.js';
-import type { AttentionOutputs, ProblemPromises, RunConditions } from './kernel-under-test.js';
+import type {
+  AttentionOutputs,
+  ProblemPromises,
+  RunConditions,
+  SharedGradients,
+} from './kernel-under-test.js';
 
 /** How well a kernel obeys a law: to the last bit, or within what rounding explains. */
 export type LawStrength = 'bits' | 'bound';
@@ -34,7 +39,9 @@ export interface GradientRun extends KernelRun {
   readonly dout: Tensor;
   /** dQ, dK and dV as the kernel gave them. */
   readonly tensors: ByGradient<Tensor>;
-  /** The same decoded, each in its canonical shape. */
+  /** Those of the bias and of the sinks, where the kernel gave them. */
+  readonly shared: SharedGradients;
+  /** dQ, dK and dV decoded, each in its canonical shape. */
   readonly gradients: ByGradient<Float64Array>;
 }
 

@@ -19,6 +19,7 @@ import {
   type SpecialKind,
   type Tiling,
 } from '../problems/index.js';
+import { promisesOf } from './promised-problems.js';
 import type { ResolvedPromises } from './promises.js';
 
 /** Special values are planted once in this many runs of laws that admit them. */
@@ -41,9 +42,10 @@ export interface DrawnFrom {
  */
 export function lawCases(
   law: Law,
-  promises: ResolvedPromises,
+  given: ResolvedPromises,
   { regime, specials, tiling, production }: DrawnFrom,
 ): fc.Arbitrary<LawCase> {
+  const promises = promisesOf(law, given);
   const large = production === null ? null : productionSizes(promises, production);
   const admitted = { ...promises, features: admittedFeatures(law, promises) };
   const choice = fc.noBias(fc.integer({ min: 0, max: law.choices - 1 }));

@@ -136,6 +136,14 @@ export function modelPromises(
       premises: found.premises(forward),
       deterministic: true,
       readsForward: found.backward !== null,
+      ...(found.backward === null
+        ? {}
+        : {
+            gradientProblems: {
+              ...found.backward.promises,
+              features: kindsTaken(found.backward.features),
+            },
+          }),
       gradientPremises: gradientPremisesOf(found, settings),
     },
   };

@@ -15,6 +15,7 @@ import {
   usualRegimeNames,
   type RegimeName,
 } from '../problems/index.js';
+import { promisesOf } from './promised-problems.js';
 import { knownName } from './promised-laws.js';
 import { resolvePromises, type KernelPromises, type ResolvedPromises } from './promises.js';
 
@@ -82,10 +83,11 @@ function regimesOf(law: Law, usual: readonly RegimeName[]): readonly RegimeName[
 /** The regimes that a law can be tried in on such a kernel, or why there is none. */
 function usableRegimes(
   id: LawId,
-  promises: ResolvedPromises,
+  given: ResolvedPromises,
   isNamed: boolean,
 ): readonly RegimeName[] | string {
   const law: Law = laws[id];
+  const promises = promisesOf(law, given);
   const usual = promises.features.length === 0 && !isNamed ? usualRegimeNames : servedRegimeNames;
   const own = law.regimes ?? (isNamed ? regimeNames : regimesOf(law, usual));
   // Problems of its own do not depend on the regime; each names one, for the seed.

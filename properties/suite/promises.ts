@@ -29,6 +29,14 @@ import {
 
 import { knownName, promisedLaws } from './promised-laws.js';
 
+/** What of the promised problems some are only taken of. */
+export interface ProblemLimits {
+  readonly formats?: readonly FormatName[] | undefined;
+  readonly features?: readonly FeatureKind[] | undefined;
+  readonly sizes?: Partial<ProblemPromises['sizes']> | undefined;
+  readonly multiples?: SizeMultiples | undefined;
+}
+
 /** What a kernel promises of itself: which problems it takes and which laws it obeys, and how well. */
 export interface KernelPromises {
   /** Formats of Q, K and V, which share one; default bf16 and fp16. */
@@ -101,6 +109,8 @@ export interface KernelPromises {
   readonly deterministic?: boolean | undefined;
   /** Whether its backward pass reads `conditions.forward` where that is given; default false. */
   readonly readsForward?: boolean | undefined;
+  /** What it takes less of where it is asked for gradients; default nothing: the same problems. */
+  readonly gradientProblems?: ProblemLimits | undefined;
   /** How it computes gradients of a format on a problem; default, and where this is null, as any correct kernel may. */
   readonly gradientPremises?:
     ((problem: Problem, output: FormatName) => GradientPremises | null) | undefined;
@@ -108,6 +118,8 @@ export interface KernelPromises {
 
 /** Promises with their defaults. */
 export interface ResolvedPromises extends ProblemPromises {
+  /** What it takes less of where it is asked for gradients. */
+  readonly gradientProblems: ProblemLimits;
   /** How well the kernel obeys each law. */
   readonly laws: Readonly<Record<LawId, LawStrength | 'none'>>;
 }
@@ -140,6 +152,7 @@ const promiseNames: Readonly<Record<keyof KernelPromises, true>> = {
   gradients: true,
   deterministic: true,
   readsForward: true,
+  gradientProblems: true,
   gradientPremises: true,
 };
 
@@ -207,6 +220,7 @@ export function resolvePromises(promises: KernelPromises = {}): ResolvedPromises
     gradients: promises.gradients ?? false,
     deterministic,
     readsForward: promises.readsForward ?? false,
+    gradientProblems: promises.gradientProblems ?? {},
     gradientPremises: promises.gradientPremises ?? (() => null),
   };
 }

@@ -6,6 +6,7 @@ import {
   type Diagnosis,
   type GradientPremises,
 } from '../../src/audit/index.js';
+import { RequestError } from '../../src/request-error.js';
 import {
   isGradientRun,
   KernelFault,
@@ -19,6 +20,7 @@ import {
   type LawId,
   type LawTools,
 } from '../laws/index.js';
+import { promisesOf } from './promised-problems.js';
 import type { ResolvedPromises } from './promises.js';
 import { runGradients, runKernel } from './run-kernel.js';
 
@@ -59,6 +61,16 @@ function gradientPremises(
   return promises.gradientPremises(problem, format) ?? anyGradientPremises(problem, format);
 }
 
+/** What an audit says. @throws KernelFault where a tensor does not fit the problem */
+function faultless<T>(audit: () => T): T {
+  try {
+    return audit();
+  } catch (error) {
+    if (error instanceof RequestError) throw new KernelFault(error.message);
+    throw error;
+  }
+}
+
 function required<T>(promise: T | null): T {
   if (promise === null) throw new TypeError('a law asks for what is not promised');
   return promise;
@@ -89,7 +101,7 @@ export async function runCase(
     return run;
   };
   const tools: LawTools = {
-    promises,
+    promises: promisesOf(laws[id], promises),
     strength,
     run: (problem, conditions) => recorded(runKernel(kernel, problem, promises, null, conditions)),
     runSplits: (problem, splits) =>
@@ -121,10 +133,12 @@ export async function runCase(
       recorded(runGradients(kernel, problem, { ...conditions, dout }, promises)),
     judgeGradients: (run) => {
       const { out, lse } = run.outputs;
-      const audit = auditGradients(
-        run.problem,
-        { ...run.tensors, dout: run.dout, out, lse },
-        { diagnose, premises: gradientPremises(run, promises) },
+      const tensors = { ...run.tensors, ...run.shared, dout: run.dout, out, lse };
+      const audit = faultless(() =>
+        auditGradients(run.problem, tensors, {
+          diagnose,
+          premises: gradientPremises(run, promises),
+        }),
       );
       note(audit.verdict);
       return audit;

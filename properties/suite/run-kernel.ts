@@ -12,6 +12,7 @@ import {
   KernelFault,
   kernelGradients,
   kernelOutputs,
+  sharedGradients,
   UnsupportedProblem,
   type AttentionKernel,
   type GradientRun,
@@ -107,11 +108,15 @@ export async function runGradients(
   conditions: RunConditions & { readonly dout: Tensor },
   promises: ResolvedPromises,
 ): Promise<GradientRun> {
-  const { outputs, tensors } = await askKernel(
+  const { outputs, tensors, shared } = await askKernel(
     kernel,
     problem,
     promises,
-    (given) => ({ outputs: kernelOutputs(given), tensors: kernelGradients(given) }),
+    (given) => ({
+      outputs: kernelOutputs(given),
+      tensors: kernelGradients(given),
+      shared: sharedGradients(problem, given),
+    }),
     conditions,
   );
   const gradients = decodedGradients(problem, tensors);
@@ -121,6 +126,7 @@ export async function runGradients(
     ...readRun(problem, outputs, promises.lse),
     dout,
     tensors,
+    shared,
     gradients,
   };
 }

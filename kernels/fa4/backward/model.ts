@@ -99,6 +99,11 @@ function prepare(
 export const fa4Backward: BackwardModel = {
   settings: backwardSettings,
   features: fa4BackwardFeatures,
+  promises: {
+    formats: ['bf16', 'fp16'],
+    sizes: { qkDim: { max: 128 }, vDim: { max: 128 } },
+    multiples: { qkDim: 8, vDim: 8 },
+  },
   prepare,
   arithmetic: (problem, texts) => {
     backwardOverrides(texts);

@@ -5,7 +5,7 @@ import { NotApplicable, type GradientRun, type LawTools } from '../law.js';
 import { judgedViolation } from '../within-bound.js';
 import { gradientLaw } from './gradient-law.js';
 
-/** dQ, dK and dV against the oracle: see `auditGradients`. */
+/** dQ, dK and dV, and dBias and dSink where the kernel gives them, against the oracle: see `auditGradients`. */
 export const gradientsWithinBound = gradientLaw({
   statement: 'dQ, dK and dV are as near to exact gradients as rounding lets them be',
   reason:

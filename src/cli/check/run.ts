@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { sep } from 'node:path';
 import { findKernelVariant, type KernelModel, kernelModels } from '../../../kernels/index.js';
-import { gradientQuantities, type KernelOutputs } from '../../audit/index.js';
+import { judgedGradients, sharedQuantities, type KernelOutputs } from '../../audit/index.js';
 import { quoted } from '../../io/index.js';
 import {
   checkProperties,
@@ -58,7 +58,7 @@ function settingsOf(
 function outputReader(): OutputReader<KernelOutputs> {
   let isSaid = false;
   return (file, problem, { wants = [] }) => {
-    const wanted = gradientQuantities.filter(({ name }) => wants.includes(name));
+    const wanted = judgedGradients.filter(({ name }) => wants.includes(name));
     const known = [...quantities, ...wanted];
     const unasked = unaskedTensors(file, known);
     if (unasked.length > 0 && !isSaid)
@@ -68,7 +68,12 @@ function outputReader(): OutputReader<KernelOutputs> {
     isSaid ||= unasked.length > 0;
     return writtenOutputs(
       file,
-      async (quantity) => gatherOutput(problem, quantity, await file.read(quantity.name)),
+      async (quantity) => {
+        const tensor = await file.read(quantity.name);
+        // Those of biases and sinks lie as these do.
+        const isShared = sharedQuantities.some(({ name }) => name === quantity.name);
+        return isShared ? tensor : gatherOutput(problem, quantity, tensor);
+      },
       known,
     );
   };

@@ -37,7 +37,7 @@ function ownOutputs({ runs, lawCase }: LawFailure): SavedCase['outputs'] {
   const first = runs[0];
   if (first === undefined || first.problem !== lawCase.problem) return null;
   const isOfDout = isGradientRun(first) && first.dout === lawCase.dout;
-  return { ...first.outputs, ...(isOfDout ? first.tensors : {}) };
+  return { ...first.outputs, ...(isOfDout ? { ...first.tensors, ...first.shared } : {}) };
 }
 
 /** Saves a case; a reason for which that fails goes to stderr, since what was found is worth more. */

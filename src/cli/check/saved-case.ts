@@ -12,7 +12,12 @@ import {
   resolvePromises,
   runCase,
 } from '../../../properties/index.js';
-import { gradientQuantities, outputGradient, type KernelOutputs } from '../../audit/index.js';
+import {
+  gradientQuantities,
+  outputGradient,
+  sharedQuantities,
+  type KernelOutputs,
+} from '../../audit/index.js';
 import {
   gatherOutput,
   poseOutput,
@@ -44,12 +49,17 @@ function givenTensors(
   outputs: KernelOutputs | null,
 ): Readonly<Record<string, Tensor>> {
   const tensors: Readonly<Partial<Record<string, Tensor | null>>> = { ...outputs };
-  return Object.fromEntries(
+  const shared = sharedQuantities.flatMap(({ name }) => {
+    const tensor = tensors[name];
+    return tensor ? [[name, tensor] as const] : [];
+  });
+  const posed = Object.fromEntries(
     [...quantities, ...gradientQuantities].flatMap((quantity) => {
       const tensor = tensors[quantity.name];
       return tensor ? [[quantity.name, poseOutput(problem, quantity, tensor)]] : [];
     }),
   );
+  return { ...posed, ...Object.fromEntries(shared) };
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   judgedArithmetic,
   modelPremises,
   outputGradient,
+  sharedQuantities,
   type KernelArithmetic,
   type KernelOutputs,
 } from '../../audit/index.js';
@@ -37,8 +38,12 @@ const mends: Readonly<Partial<Record<LiveFailure['cause'], string>>> = {
   ended: ` before its first answer, ${mostStarts} times in a row`,
 };
 
-/** What is asked of a kernel that is to give gradients. */
-const allOutputs = [...quantities, ...gradientQuantities].map(({ name }) => name);
+/** What is asked of a kernel that is to give gradients of a problem. */
+function allOutputs({ bias, sink }: Problem): readonly string[] {
+  const has = { dbias: bias !== undefined, dsink: sink !== undefined };
+  const shared = sharedQuantities.filter(({ name }) => has[name]);
+  return [...quantities, ...gradientQuantities, ...shared].map(({ name }) => name);
+}
 
 function kernelOf(live: LiveKernel<KernelOutputs>): AttentionKernel {
   return async (problem, { dout } = {}) => {
@@ -46,7 +51,10 @@ function kernelOf(live: LiveKernel<KernelOutputs>): AttentionKernel {
       problem,
       dout === undefined
         ? {}
-        : { tensors: { dout: poseOutput(problem, outputGradient, dout) }, wants: allOutputs },
+        : {
+            tensors: { dout: poseOutput(problem, outputGradient, dout) },
+            wants: allOutputs(problem),
+          },
     );
     if (answer.ok) return answer.outputs;
     const statement = `the kernel's process ${answer.reason}`;
