@@ -73,6 +73,9 @@ export {
   type RowSample,
   type RowSampleRequest,
   type SampledRows,
+  chooseKeys,
+  type KeySample,
+  type KeySampleRequest,
 } from './rows/index.js';
 export type { Diagnosis } from './diagnosis/index.js';
 export { elementBounds, type ElementBounds, type RowsBoundVisitor } from './element-bounds.js';

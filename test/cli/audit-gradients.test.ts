@@ -48,6 +48,7 @@ describe('an audit of a file with gradients', () => {
     await write('both', { dout, ...forward, ...gradients });
     await write('alone', { do: dout, dq: gradients.dq, dv: gradients.dv });
     await write('wrong', { dout, ...forward, ...wrong });
+    await write('plain', forward);
     await write('named', { dout, ...forward, 'mine.dk': gradients.dk });
   });
   afterAll(() => rm(folder, { recursive: true }));
@@ -156,6 +157,37 @@ describe('an audit of a file with gradients', () => {
     );
   });
 
+  it('judges some rows and some keys, and says so', async () => {
+    const { status, stdout } = await audit(
+      path('both'),
+      ...['--rows', '20', '--keys', '12', '--seed', '7', '--json', '-'],
+    );
+    expect(status).toBe(0);
+    const report = JSON.parse(stdout) as AuditReport;
+    await validateReport(report);
+    expect(report.sample).toMatchObject({ rows: 20, of: 80, seed: 7 });
+    const { gradients: judged, samples, notJudged } = report.gradients!;
+    expect(samples).toEqual({
+      rows: expect.objectContaining({ seed: 7, rows: 20, of: 80 }) as object,
+      keys: { seed: 7, keys: 12, of: 56, edges: 2, random: 10 },
+    });
+    expect(judged.map(({ elements }) => elements.elements)).toEqual([320, 192, 192]);
+    expect(notJudged).toContain('dQ of 60 of 80 rows, which are not in the sample');
+    const keys = await audit(path('alone'), '--keys', '12', '--full');
+    expect(keys.status).toBe(0);
+    const text = keys.stdout.replace(/\s+/g, ' ');
+    expect(text).toContain('PASS: dV stays within');
+    expect(text).toMatch(
+      /dK and dV were judged of 12 of 56 keys, 2 for their place and 10 at random by seed \d+\./,
+    );
+    expect(text).toContain('dQ, since a sample of rows judges dQ, and one of keys dK and dV');
+    // All of them is no sample.
+    const all = await audit(path('both'), '--rows', 'all', '--keys', 'all', '--json', '-');
+    const whole = JSON.parse(all.stdout) as AuditReport;
+    expect(whole.gradients!.samples).toEqual({ rows: null, keys: null });
+    expect(whole.gradients!.gradients).toHaveLength(3);
+  });
+
   it('fails a report whose gradients fail, and names the cause', async () => {
     const { status, stdout } = await audit(path('wrong'), '--json', '-');
     expect(status).toBe(1);
@@ -186,7 +218,11 @@ describe('an audit of a file with gradients', () => {
         ['--dq', ':dk'],
         /dQ has shape \[1, 1, 56, 16\] but the problem asks for \[1, 2, 40, 16\]/,
       ],
-      ['both', ['--rows', '8'], /^--rows judges a sample/],
+      ['both', ['--rows', '1'], /^1 rows are fewer than the 2 heads/],
+      ['both', ['--keys', '0'], /^--keys is "0"; give a whole number from 1$/],
+      ['both', ['--keys', '8', '--kernel', 'naive'], /^--keys is of gradients in files/],
+      ['alone', ['--dk', ':dv', '--rows', '8'], /^a sample of rows judges dQ/],
+      ['plain', ['--keys', '8'], /^--keys judges dK and dV of a sample of keys, and there are no/],
       ['both', ['--exec', 'true', '--dq', ':dq'], /^--dq is of gradients in files/],
       ['alone', ['--identify'], /^--identify is about the output/],
     ] as const)

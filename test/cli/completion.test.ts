@@ -126,7 +126,7 @@ describe.runIf(hasShell('bash'))('completion in bash', () => {
   });
 
   it('completes options of the command, and no others', () => {
-    expect(bashOffers('audit', '--ke')).toEqual(['--kernel']);
+    expect(bashOffers('audit', '--ker')).toEqual(['--kernel']);
     expect(bashOffers('audit', 'dump.safetensors', '--lay')).toEqual(['--layout']);
     expect(bashOffers('bound', '--junit')).toEqual([]);
   });

@@ -431,6 +431,16 @@ const gradientReports = {
     ),
     provenance,
   ),
+  sampled: createGradientsReport(
+    ofGradients.problem,
+    reportedGradients(
+      auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv }), {
+        rows: { rows: 8, seed: 1 },
+        keys: { keys: 6, seed: 1 },
+      }),
+    ),
+    provenance,
+  ),
   'wrong sign': gradientFailure(ofGradients, { dq: dq.map((x) => -x) }),
   'NaN in dQ and dK': gradientFailure(ofGradients, {
     dq: dq.map((x, i) => (i === 5 ? NaN : x)),

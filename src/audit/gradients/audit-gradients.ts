@@ -1,44 +1,27 @@
 import type { AttentionReference } from '../../../oracles/index.js';
-import { formats, type FormatName } from '../../formats/index.js';
-import { problemShape, type Problem, type Tensor } from '../../problem/index.js';
+import { problemShape, quantities, type Problem, type Tensor } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { usualFalseAlarmRate } from '../conduct/audit-options.js';
 import { decodeQuantity } from '../kernel-outputs.js';
+import type { KeySample, KeySampleRequest, RowSample, RowSampleRequest } from '../rows/index.js';
 import { anyGradientPremises, type GradientPremises } from './bounds/index.js';
-import { diagnoseGradients } from './diagnosis/diagnose.js';
-import { gradientFindings } from './gradient-findings.js';
+import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
+import { explainGradients } from './explain-gradients.js';
+import { givenGradients, gradientFormat, unjudged } from './given-gradients.js';
+import { gradientFindings, type GradientFinding } from './gradient-findings.js';
 import {
   gradientQuantities,
-  judgedGradients,
   outputGradient,
-  sharedQuantities,
+  type GradientQuantityName,
   type JudgedGradientName,
 } from './gradient-quantities.js';
-import { listed, reachGradientVerdict, type GradientVerdict } from './gradient-verdict.js';
-import { diagnoseShared } from './diagnosis/shared-faults.js';
-import type { FailedGradients } from './diagnosis/failed-gradients.js';
-import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
-import {
-  judgeGradients,
-  type GivenGradient,
-  type GivenJudged,
-  type JudgedGradient,
-} from './judge-gradient.js';
+import { planGradientParts, unsampled, type GradientPart } from './gradient-samples.js';
+import type { GradientTensors } from './gradient-tensors.js';
+import { reachGradientVerdict, type GradientVerdict } from './gradient-verdict.js';
+import { judgeGradients, type GivenJudged, type JudgedGradient } from './judge-gradient.js';
 import { locateGradients } from './locate-gradients.js';
 import { measureGradients } from './measure-gradients.js';
-import { decodeShared, gradientSource } from './shared-gradients.js';
-import { measureMeanErrors } from './structure/mean-errors.js';
-
-/** What a kernel's backward pass gave, and what it was given; null, or left out, for what there is not. */
-export interface GradientTensors extends Readonly<
-  Partial<Record<JudgedGradientName, Tensor | null>>
-> {
-  /** The gradient of the output, which was given to the kernel: [batch, heads, seqlen_q, v dim]. */
-  readonly dout: Tensor;
-  /** The kernel's own output and LSE (natural logarithms), which its backward pass read. */
-  readonly out?: Tensor | null;
-  readonly lse?: Tensor | null;
-}
+import { measureMeanErrors, noMeanErrors } from './structure/mean-errors.js';
 
 /** By what gradients are judged. */
 export interface GradientAuditOptions {
@@ -46,7 +29,11 @@ export interface GradientAuditOptions {
   readonly premises?: GradientPremises;
   /** Probability that the statistical tests of all gradients fail a correct kernel; default 1e-9. */
   readonly falseAlarmRate?: number;
-  /** The problem's exact attention, where it is known already. */
+  /** Judge dQ of a sample of rows, with all keys and values, and no other gradient but by `keys`. */
+  readonly rows?: RowSampleRequest | null;
+  /** Judge dK and dV of a sample of keys, with all queries, and no other gradient but by `rows`. */
+  readonly keys?: KeySampleRequest | null;
+  /** The exact attention of the problem, or of the sample of rows, where it is known already. */
   readonly reference?: AttentionReference;
   /** Whether a failure's cause is looked for, which takes some audits' time; default true. */
   readonly diagnose?: boolean;
@@ -59,135 +46,130 @@ export interface GradientAudit {
   readonly verdict: GradientVerdict;
   /** In the order of their table. */
   readonly gradients: readonly JudgedGradient[];
+  /** Which rows of dQ and which keys of dK and dV were judged; null for all, or none. */
+  readonly samples: { readonly rows: RowSample | null; readonly keys: KeySample | null };
   /** Whose arithmetic the bounds are of, in words. */
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
 }
 
-/**
- * The gradients that were given, decoded.
- * @throws RequestError where there are none, or one does not fit the problem
- */
-function givenGradients(problem: Problem, tensors: GradientTensors): readonly GivenJudged[] {
+/** What was found of a part of what is judged. */
+interface JudgedPart {
+  readonly gradients: readonly JudgedGradient[];
+  readonly findings: readonly GradientFinding[];
+  readonly diagnose: () => GradientDiagnosis;
+}
+
+const [, logSumExp] = quantities;
+
+/** The LSE as [batch, heads, queries], whatever shape of those that kernels give it has. */
+function canonicalLse(problem: Problem, lse: Tensor): Tensor {
   const shape = problemShape(problem);
-  const given = gradientQuantities.flatMap((quantity) => {
-    const tensor = tensors[quantity.name];
-    return tensor ? [{ ...decodeQuantity(quantity, tensor, shape), quantity }] : [];
-  });
-  const shared = sharedQuantities.flatMap((quantity) => {
-    const tensor = tensors[quantity.name];
-    return tensor ? [decodeShared(quantity, tensor, problem, shape)] : [];
-  });
-  const first = given.at(0);
-  const other = given.find(({ format }) => format !== first?.format);
-  if (first !== undefined && other !== undefined)
-    throw new RequestError(
-      `${first.quantity.prose} is stored in ${first.format} and ${other.quantity.prose} in ${other.format}; judge gradients of one format at a time`,
-    );
-  const all = [...given, ...shared];
-  if (all.length === 0)
-    throw new RequestError(
-      'there is no gradient to judge; give dq, dk, dv, dbias or dsink beside dout',
-    );
-  return all;
+  const { batch, heads, queries } = shape;
+  const { values } = decodeQuantity(logSumExp, lse, shape);
+  return { format: 'fp64', shape: [batch, heads, queries], data: values };
 }
 
-/** The format of dQ, dK and dV; where none of them was given, that of the inputs, or what 8 bits come out in. */
-function gradientFormat({ q }: Problem, given: readonly GivenJudged[]): FormatName {
-  const named = given.find(isOfTensors);
-  return named?.format ?? (formats[q.format].storageBits > 8 ? q.format : 'bf16');
-}
-
-/** What the verdict says nothing about. */
-function unjudged(problem: Problem, given: readonly GivenJudged[]): string[] {
-  const possible = judgedGradients.filter(
-    ({ name }) => (name !== 'dbias' && name !== 'dsink') || gradientSource(problem, name) !== null,
-  );
-  const missing = possible.filter(
-    ({ name }) => !given.some(({ quantity }) => quantity.name === name),
-  );
-  return [
-    ...(missing.length === 0
-      ? []
-      : [`${listed(missing.map(({ prose }) => prose))}, since none was given`]),
-    "FlashAttention's rule for gradients, which needs a run of PyTorch's own",
-  ];
-}
-
-/** A gradient of Q, K or V. */
-function isOfTensors(one: GivenJudged): one is GivenGradient {
-  return one.quantity.name !== 'dbias' && one.quantity.name !== 'dsink';
-}
-
-/**
- * The cause of what failed of dQ, dK and dV; where they pass, what is known of the others.
- */
-function diagnose({
-  given,
-  findings,
-  ...judgement
-}: Omit<FailedGradients, 'given'> & { readonly given: readonly GivenJudged[] }): GradientDiagnosis {
-  const ofTensors = given.filter(isOfTensors);
-  const names = new Set<string>(ofTensors.map(({ quantity }) => quantity.name));
-  const failing = findings.filter(({ quantity }) => names.has(quantity));
-  if (failing.length === 0) return diagnoseShared(given, findings, judgement);
-  const found = diagnoseGradients({ ...judgement, given: ofTensors, findings: failing });
-  const others = new Set(
-    findings.filter(({ quantity }) => !names.has(quantity)).map(({ quantity }) => quantity),
-  );
-  if (others.size === 0 || found.id === 'unexplained') return found;
-  const left = judgedGradients.filter(({ name }) => others.has(name)).map(({ prose }) => prose);
-  const clause = `${listed(left)} ${left.length === 1 ? 'fails' : 'fail'} too, and whether by this is not tried`;
-  return { ...found, evidence: [...found.evidence, clause] };
-}
-
-/**
- * Judges dQ, dK, dV, dBias and dSink, whichever are given, against exact gradients: worst-case bounds on every element, what
- * independent roundings add up to, and sums that roundings leave near zero, among them Σ dV = Σ dO, Σ dS = 0 and
- * ⟨Q, dQ⟩ = ⟨K, dK⟩. With the kernel's own output and LSE errors that came in with them are told from those that were made.
- * @throws RequestError for tensors that do not fit the problem, without any gradient, and for a sample of rows
- */
-export function auditGradients(
-  problem: Problem,
-  tensors: GradientTensors,
-  options: GradientAuditOptions = {},
-): GradientAudit {
-  if (problem.rows !== undefined)
-    throw new RequestError(
-      'gradients are judged of all rows, since every row adds to dK and dV; give the whole problem (--rows all)',
-    );
+/** Measures and judges what a part has. */
+function judgePart(
+  {
+    problem,
+    tensors,
+    given,
+    keys,
+    names,
+    isSample,
+  }: Omit<GradientPart, 'takenOf'> & { readonly given: readonly GivenJudged[] },
+  options: GradientAuditOptions & {
+    readonly premises: GradientPremises;
+    readonly falseAlarmRate: number;
+  },
+): JudgedPart {
   const shape = problemShape(problem);
   const { dout, out = null, lse = null } = tensors;
   const decodedDout = decodeQuantity(outputGradient, dout, shape).values;
-  const given = givenGradients(problem, tensors);
-  const {
-    premises = anyGradientPremises(problem, gradientFormat(problem, given)),
-    falseAlarmRate = usualFalseAlarmRate,
-    reference,
-    progress,
-  } = options;
+  const { premises, falseAlarmRate, reference, progress } = options;
   const formatOf = (name: JudgedGradientName) =>
     given.find(({ quantity }) => quantity.name === name)?.format ?? null;
+  const isMeasured = (name: GradientQuantityName) => names.includes(name);
   const measured = measureGradients(problem, dout, {
     premises,
-    given: { out, lse },
+    given: { out, lse: lse && canonicalLse(problem, lse) },
     shared: { dbias: formatOf('dbias'), dsink: formatOf('dsink') },
+    wanted: gradientQuantities.map(({ name }) => name).filter(isMeasured),
+    keys,
     reference,
     progress,
   });
   const judgement = {
     problem,
     measured,
-    meanErrors: measureMeanErrors(problem, decodedDout, measured, premises),
+    meanErrors: isMeasured('dk')
+      ? measureMeanErrors(problem, decodedDout, measured, premises)
+      : noMeanErrors(shape.batch * shape.kvHeads, shape.qkDim),
     falseAlarmRate,
+    isSample,
   };
-  const gradients = locateGradients(judgeGradients(given, judgement), problem, shape);
+  const judged = judgeGradients(given, judgement);
+  const gradients = locateGradients(judged, problem, shape, keys);
   const findings = gradientFindings(gradients, premises.description);
+  return {
+    gradients,
+    findings,
+    diagnose: () => explainGradients({ ...judgement, dout, given, findings }),
+  };
+}
+
+/**
+ * Judges dQ, dK, dV, dBias and dSink, whichever are given, against exact gradients: worst-case bounds on every element, what
+ * independent roundings add up to, and sums that roundings leave near zero, among them Σ dV = Σ dO, Σ dS = 0 and
+ * ⟨Q, dQ⟩ = ⟨K, dK⟩. With the kernel's own output and LSE errors that came in with them are told from those that were made.
+ * @throws RequestError for tensors that do not fit the problem, without any gradient to judge, for a problem that is a sample of rows,
+ * and for samples of fewer rows or keys than heads
+ */
+export function auditGradients(
+  problem: Problem,
+  tensors: GradientTensors,
+  options: GradientAuditOptions = {},
+): GradientAudit {
+  const { falseAlarmRate = usualFalseAlarmRate } = options;
+  const all = givenGradients(problem, tensors);
+  const premises = options.premises ?? anyGradientPremises(problem, gradientFormat(problem, all));
+  const plan = planGradientParts(problem, tensors, options);
+  const parts = plan.parts.flatMap((part) => {
+    const given = part.takenOf(all);
+    return given.length === 0 ? [] : [{ ...part, given }];
+  });
+  if (parts.length === 0)
+    throw new RequestError(
+      'a sample of rows judges dQ, and a sample of keys dK and dV, but of these none was given; judge all rows and keys, or give them',
+    );
+  const judged = parts.map((part, index) => {
+    const { rows } = options;
+    // What is known is of all rows, or of those that are sampled.
+    const isKnown = !rows || part.keys === null;
+    return judgePart(part, {
+      premises,
+      falseAlarmRate: falseAlarmRate / parts.length,
+      ...(isKnown && options.reference && { reference: options.reference }),
+      progress: (done) => options.progress?.((index + done) / parts.length),
+    });
+  });
+  const gradients = judged.flatMap((part) => part.gradients);
+  const findings = judged.flatMap((part) => part.findings);
+  const failing = judged.find((part) => part.findings.length > 0);
   const verdict = reachGradientVerdict(
     gradients,
     findings,
-    unjudged(problem, given),
-    options.diagnose === false ? null : () => diagnose({ ...judgement, dout, given, findings }),
+    [...unsampled(plan, all), ...unjudged(problem, all)],
+    options.diagnose === false || failing === undefined ? null : failing.diagnose,
   );
-  return { verdict, gradients, arithmetic: premises.description, falseAlarmRate };
+  const { rows, keys } = plan;
+  return {
+    verdict,
+    gradients,
+    samples: { rows, keys },
+    arithmetic: premises.description,
+    falseAlarmRate,
+  };
 }

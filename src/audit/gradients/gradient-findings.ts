@@ -30,13 +30,18 @@ function finding(
 
 /** "batch 1, head 3, keys 128 to 255" of some rows of a gradient, whose head counts over [batch, heads]. */
 export function describeRows(
-  { scope, head, firstRow, rows }: Pick<GradientStatistic, 'scope' | 'head' | 'firstRow' | 'rows'>,
+  {
+    scope,
+    head,
+    firstRow,
+    lastRow,
+  }: Pick<GradientStatistic, 'scope' | 'head' | 'firstRow' | 'lastRow'>,
   { axes }: Pick<Quantity, 'axes'>,
   heads: number,
 ): string {
   const batch = Math.floor(head / heads);
   const words = axes[2] === 'keys' ? 'keys' : 'queries';
-  const tile = scope === 'tile' ? `, ${words} ${firstRow} to ${firstRow + rows - 1}` : '';
+  const tile = scope === 'tile' ? `, ${words} ${firstRow} to ${lastRow}` : '';
   return `${batch === 0 ? '' : `batch ${batch}, `}head ${head % heads}${tile}`;
 }
 
@@ -52,14 +57,16 @@ function sumStatement(result: GradientStatistic, judged: JudgedGradient, where: 
       : `${prose} is ${formatNumber(100 * Math.abs(statistic))} % ${statistic > 0 ? 'large' : 'small'} on ${where} (slope on the oracle ${(1 + statistic).toFixed(4)}; rounding explains 1 ± ${explained})`;
   if (test === 'pairing')
     return `⟨Q, dQ⟩ and ⟨K, dK⟩ of ${where}, which are one number, differ by ${size} of the sizes of their terms; rounding explains ${explained}`;
-  const law = {
-    dq: `the sum of dQ over the queries is off`,
-    dk: `Σ dK over the keys is off, as where Σ dS of a row is not 0`,
-    dv: `Σ dV is not Σ dO`,
-    dbias: `the sum of dBias over its queries is off`,
-    // A number of each head, of which there are no sums.
-    dsink: `the sum of dSink is off`,
-  }[name as JudgedGradientName];
+  const law = judged.isSample
+    ? `the sum of ${prose} over the rows of the sample is off`
+    : {
+        dq: `the sum of dQ over the queries is off`,
+        dk: `Σ dK over the keys is off, as where Σ dS of a row is not 0`,
+        dv: `Σ dV is not Σ dO`,
+        dbias: `the sum of dBias over its queries is off`,
+        // A number of each head, of which there are no sums.
+        dsink: `the sum of dSink is off`,
+      }[name as JudgedGradientName];
   return `${law} in column ${column} of ${where} by ${size}; rounding explains ${explained}`;
 }
 

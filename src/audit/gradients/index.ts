@@ -2,8 +2,8 @@ export {
   auditGradients,
   type GradientAudit,
   type GradientAuditOptions,
-  type GradientTensors,
 } from './audit-gradients.js';
+export type { GradientTensors } from './gradient-tensors.js';
 export {
   anyGradientPremises,
   eagerGradientPremises,

@@ -23,6 +23,8 @@ export interface JudgedGradient {
   readonly quantity: Quantity;
   /** How many heads a batch entry of it has. */
   readonly heads: number;
+  /** Whether it was judged of some of its rows. */
+  readonly isSample: boolean;
   readonly format: FormatName;
   /** As they were judged. Not to be changed. */
   readonly values: Float64Array;
@@ -51,6 +53,8 @@ export interface GradientJudgement {
   readonly measured: MeasuredGradients;
   /** Of dK: what errors of D do to sums over keys. */
   readonly meanErrors: MeanErrors;
+  /** Whether the rows or the keys are some of them. */
+  readonly isSample?: boolean;
   /** Of all gradients together: half for the spread, half for sums. */
   readonly falseAlarmRate: number;
 }
@@ -116,7 +120,7 @@ export function judgeGradients(
   given: readonly GivenJudged[],
   judgement: GradientJudgement,
 ): readonly JudgedGradient[] {
-  const { problem, measured, falseAlarmRate } = judgement;
+  const { problem, measured, falseAlarmRate, isSample = false } = judgement;
   const { shape, techniques } = measured;
   const all = given.map((one) => summed(compareGradient(one, measured), judgement));
   const heads = shape.batch * shape.kvHeads;
@@ -133,11 +137,12 @@ export function judgeGradients(
     // Numbers, of which nothing is summed.
     const isSummed = quantity.row === 'vector';
     const statistics = isSummed ? [...gradientStatistics(one, deviations)] : [];
-    if (one === dk && dq !== undefined)
+    if (one === dk && dq !== undefined && !isSample)
       statistics.push(...pairingStatistics(problem, dq, dk, deviations));
     return {
       quantity,
       heads: compared.shape[quantity.axes[1]],
+      isSample,
       format,
       values,
       error: profileError(compared),

@@ -33,8 +33,10 @@ import {
   byGradient,
   sharedQuantities,
   type ByGradient,
+  type GradientQuantityName,
   type SharedGradientName,
 } from './gradient-quantities.js';
+import { keysOfHead, type KeySample } from '../rows/index.js';
 import { sharedShape } from './shared-gradients.js';
 
 /** A gradient as it should be: exact values, radii and magnitudes, and how far a correct kernel may be from them. */
@@ -64,6 +66,10 @@ export interface GradientMeasure {
   readonly given: StoredForward;
   /** Default: neither is judged. */
   readonly shared?: SharedFormats;
+  /** Which of dQ, dK and dV are measured; default: all, of a sample of rows dQ. */
+  readonly wanted?: readonly GradientQuantityName[];
+  /** The keys that dK and dV are measured of; default: all. */
+  readonly keys?: KeySample | null;
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference | undefined;
   readonly progress?: Progress | undefined;
@@ -105,6 +111,8 @@ export function measureGradients(
     premises,
     given,
     shared: formats = noneShared,
+    wanted: names = problem.rows === undefined ? ['dq', 'dk', 'dv'] : ['dq'],
+    keys: sample = null,
     reference: known,
     progress = () => undefined,
   }: GradientMeasure,
@@ -112,13 +120,17 @@ export function measureGradients(
   const reference =
     known ?? attentionOracle(problem, { progress: (done) => progress(shareOfForward * done) });
   const { shape } = reference;
-  const { batch, heads, queries, keys, qkDim, vDim } = shape;
-  const gradients = byGradient((quantity) => emptyMeasure(quantity, shape));
+  const { batch, heads, kvHeads, queries, qkDim, vDim } = shape;
+  const keys = sample === null ? shape.keys : sample.keys / (batch * kvHeads);
+  const gradients = byGradient((quantity) => {
+    if (!names.includes(quantity.name)) return emptyMeasure(quantity, { ...shape, batch: 0 });
+    return emptyMeasure(quantity, quantity.name === 'dq' ? shape : { ...shape, keys });
+  });
   const rows = batch * heads * queries;
   const mean = { values: new Float64Array(rows), magnitude: new Float64Array(rows) };
   const shared = createSharedBounds(problem, shape, premises, formats);
   const boundsOf = createGradientBounds({ problem, dout, reference, premises, given, shared });
-  const wanted: GradientName[] = ['dq', 'dk', 'dv'];
+  const wanted: GradientName[] = [...names];
   for (const { name } of sharedQuantities) if (formats[name] !== null) wanted.push(name);
   const place = (
     { exact, bound }: MeasuredGradient,
@@ -131,22 +143,32 @@ export function measureGradients(
   };
   const ofGroups = gradientOracle(problem, dout, {
     wanted,
+    ...(sample !== null && {
+      keys: (kvHead: number) => [...(keysOfHead(sample, shape, kvHead) ?? [])],
+    }),
     progress: (done) => progress(shareOfForward + (1 - shareOfForward) * done),
   });
   const sums = byGradient(emptyTechniqueSums);
   const settle = (group: GroupGradients) => {
     const { dq, dk, dv } = gradients;
     const bounds = boundsOf(group);
-    addToTable(sums.dk, bounds.dk!.techniques, qkDim);
-    addToTable(sums.dv, bounds.dv!.techniques, vDim);
     group.heads.forEach((head, index) => {
-      addToTable(sums.dq, bounds.heads[index].dq.techniques, qkDim);
-      place(dq, head.dq!, bounds.heads[index].dq, head.head * queries * qkDim);
+      const bound = bounds.heads[index].dq;
+      if (head.dq !== null && bound !== null) {
+        addToTable(sums.dq, bound.techniques, qkDim);
+        place(dq, head.dq, bound, head.head * queries * qkDim);
+      }
       mean.values.set(head.mean.values, head.head * queries);
       mean.magnitude.set(head.mean.magnitude, head.head * queries);
     });
-    place(dk, group.dk!, bounds.dk!, group.kvHead * keys * qkDim);
-    place(dv, group.dv!, bounds.dv!, group.kvHead * keys * vDim);
+    if (group.dk !== null && bounds.dk !== null) {
+      addToTable(sums.dk, bounds.dk.techniques, qkDim);
+      place(dk, group.dk, bounds.dk, group.kvHead * keys * qkDim);
+    }
+    if (group.dv !== null && bounds.dv !== null) {
+      addToTable(sums.dv, bounds.dv.techniques, vDim);
+      place(dv, group.dv, bounds.dv, group.kvHead * keys * vDim);
+    }
   };
   let next = ofGroups.next();
   for (; next.done !== true; next = ofGroups.next()) settle(next.value);

@@ -1,5 +1,6 @@
 export { defaultRows, mostMultiplyAdds, multiplyAddsOf } from './default-rows.js';
 export { type FaultOdds } from './fault-odds.js';
+export { chooseKeys, keysOfHead, type KeySample, type KeySampleRequest } from './key-sample.js';
 export { createRowLocator, locateOutputs } from './locate-rows.js';
 export { chooseRows, type RowSample, type RowSampleRequest } from './row-sample.js';
 export { drawsOf } from './random-numbers.js';

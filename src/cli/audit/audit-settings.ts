@@ -2,7 +2,7 @@ import type { DeclaredFormats, ProblemSettings } from '../../io/index.js';
 import { isModel, type RowsRequest } from '../../jobs/index.js';
 import type { CommandContext } from '../options/command-rows.js';
 import { rejectClashes } from '../options/given-options.js';
-import { parsePositive, parseProbability } from '../options/parse-values.js';
+import { parsePositive, parseProbability, parseWhole } from '../options/parse-values.js';
 import { declaredFormats, problemSettings, rowsRequest } from '../options/settings.js';
 import { auditOptions, type AuditCommandOptions } from './options.js';
 
@@ -14,7 +14,18 @@ export interface AuditSettings {
   readonly formats: DeclaredFormats;
   readonly timeoutSeconds: number;
   readonly falseAlarmRate: number;
+  /** Its seed is drawn here where it is not given: all that is sampled of a file is by one. */
   readonly rows: RowsRequest;
+  /** How many keys dK and dV are judged of; null for all. */
+  readonly keys: number | null;
+}
+
+/** Seeds that are drawn at random are below this, so that they are easy to type. */
+const mostSeeds = 2 ** 31;
+
+/** A request with a seed. */
+function withSeed(rows: RowsRequest): RowsRequest {
+  return { ...rows, seed: rows.seed ?? Math.floor(Math.random() * mostSeeds) };
 }
 
 /** @throws RequestError for options that do not go together, or do not parse */
@@ -33,7 +44,11 @@ export function auditSettings(
     timeoutSeconds: parsePositive(options.timeout, '--timeout'),
     falseAlarmRate: parseProbability(options.falseAlarmRate, '--false-alarm-rate'),
     formats: declaredFormats(options),
-    rows: rowsRequest(options),
+    rows: withSeed(rowsRequest(options)),
+    keys:
+      options.keys === undefined || options.keys === 'all'
+        ? null
+        : parseWhole(options.keys, '--keys', 1),
   };
 }
 

@@ -36,6 +36,7 @@ import {
   judgeGradientsAlone,
   obtainGradients,
   rejectBesideGradients,
+  rejectKeysAlone,
 } from './judge-gradients.js';
 import { arithmeticRequest, measuredModel } from './kernel-choice.js';
 import { openProblem, originOf, type OpenProblem } from './open-problem.js';
@@ -162,6 +163,7 @@ export async function judgeFile(
   const file = await openTensorFile(path, { formats });
   try {
     const wanted = gradientArguments(file, options);
+    if (wanted === null) rejectKeysAlone(options);
     const sample =
       wanted === null ? await openSample(file, audit, arithmeticRequest(file, audit, false)) : null;
     if (sample !== null) return await judgeSample(file, sample, audit, { start, progress });
@@ -200,7 +202,7 @@ export async function judgeFile(
         outputs: judged.outputs,
         declared,
         falseAlarmRate,
-        rows: hasGradients ? { count: 'all' } : audit.rows,
+        rows: hasGradients && audit.rows.count === null ? { count: 'all' } : audit.rows,
         threads: options.threads ?? availableParallelism(),
         techniques: options.techniques,
         measured: measuredModel(options, arithmetic),
@@ -222,7 +224,7 @@ export async function judgeFile(
       judgeSplitResults(result, splits, declared, falseAlarmRate),
       gradients,
       backward,
-      { judged, result, arithmetic, options },
+      { problem, judged, result, arithmetic, settings: audit },
     );
     const report =
       compared.length === 0

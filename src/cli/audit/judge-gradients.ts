@@ -1,4 +1,4 @@
-import type { GradientPremises } from '../../audit/index.js';
+import type { GradientAuditOptions, GradientPremises } from '../../audit/index.js';
 import {
   declaredGradients,
   secondsSince,
@@ -30,19 +30,35 @@ import { originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 import { naturalLse } from './split-results.js';
 
-/** @throws RequestError for what is asked for beside gradients and is of all rows or of the output */
+/** @throws RequestError for what is asked for beside gradients and is of the output */
 export function rejectBesideGradients(
-  { rows, identify, compare }: AuditCommandOptions,
+  { identify, compare }: AuditCommandOptions,
   isAlone: boolean,
 ): void {
-  if (rows !== undefined && rows !== 'all')
-    throw new RequestError(
-      '--rows judges a sample, but every row adds to the gradients of keys and values; leave it out, or name the output alone with --output',
-    );
   if (isAlone && (identify === true || compare !== undefined))
     throw new RequestError(
       `${identify === true ? '--identify' : '--compare'} is about the output, and there are gradients only; leave it out, or give --output`,
     );
+}
+
+/** @throws RequestError for a sample of keys where there are no gradients */
+export function rejectKeysAlone({ keys }: AuditCommandOptions): void {
+  if (keys !== undefined)
+    throw new RequestError(
+      '--keys judges dK and dV of a sample of keys, and there are no gradients; leave it out, or give dout with dk or dv',
+    );
+}
+
+/** Which rows and which keys gradients are judged of. */
+export type GradientSamples = Required<Pick<GradientAuditOptions, 'rows' | 'keys'>>;
+
+/** The samples that options ask for, by one seed; null for all. */
+export function gradientSamples({ rows, keys }: AuditSettings): GradientSamples {
+  const { seed = 0 } = rows;
+  return {
+    rows: typeof rows.count === 'number' ? { rows: rows.count, seed } : null,
+    keys: typeof keys === 'number' ? { keys, seed } : null,
+  };
 }
 
 /** Judges gradients of which the output is not there. */
@@ -60,6 +76,7 @@ export async function judgeGradientsAlone(
   const forward = { out: null, lse: lse && naturalLse(lse.tensor, options.lseBase) };
   const gradients = judgeGradientFiles(problem, read, forward, {
     falseAlarmRate,
+    ...gradientSamples(audit),
     progress: (done) => progress('oracle', done),
   });
   const sources = { ...read.sources, ...(lse === null ? {} : { lse: lse.source }) };
@@ -100,10 +117,12 @@ export async function obtainGradients(
 
 /** A judged output, and what its gradients are judged by. */
 export interface GradientSetting {
+  /** All of it, whichever rows were judged of the output. */
+  readonly problem: Problem;
   readonly judged: JudgedOutputs;
   readonly result: AuditResult;
   readonly arithmetic: ArithmeticRequest;
-  readonly options: AuditCommandOptions;
+  readonly settings: AuditSettings;
 }
 
 /** A report with the gradients, or with why a model's are not judged. */
@@ -111,16 +130,19 @@ export function addGradients(
   report: JudgedReport,
   read: ReadGradients | null,
   backward: EmulatedBackward | null,
-  { judged, result, arithmetic, options }: GradientSetting,
+  { problem, judged, result, arithmetic, settings }: GradientSetting,
 ): JudgedReport {
   if (read === null)
     return backward === null || backward.model !== null
       ? report
       : withNote(report, `no gradients are judged: ${backward.reason}`);
   const { out, lse } = judged.outputs;
-  const { problem, reference, audit } = result;
-  const premises = premisesOf(problem, read, arithmetic, options);
-  const { falseAlarmRate } = audit;
-  const by = { reference, falseAlarmRate, ...(premises === undefined ? {} : { premises }) };
+  const premises = premisesOf(problem, read, arithmetic, settings.options);
+  const by = {
+    reference: result.reference,
+    falseAlarmRate: settings.falseAlarmRate,
+    ...gradientSamples(settings),
+    ...(premises === undefined ? {} : { premises }),
+  };
   return withGradients(report, judgeGradientFiles(problem, read, { out, lse }, by));
 }

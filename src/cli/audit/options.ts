@@ -184,6 +184,11 @@ export const auditOptions = optionRows({
     initial: '1e-9',
   },
   ...rowOptions,
+  keys: {
+    argument: '<n>',
+    description: 'judge dK and dV of a sample of so many keys, or all (default: all)',
+    excludes: filesOnly('--keys'),
+  },
   ...problemOptions,
   techniques: { without: 'leave out the table of techniques' },
   identify: {

@@ -18,6 +18,7 @@ export {
   withSplits,
 } from './create-audit-report.js';
 export {
+  describeGradientSamples,
   reportedGradients,
   type ReportedGradient,
   type ReportedGradients,

@@ -7,10 +7,12 @@ import type {
   GradientStatistic,
   GradientTechniqueTable,
   JudgedGradient,
+  KeySample,
   SpreadTest,
 } from '../../audit/index.js';
 import type { FormatName } from '../../formats/index.js';
 import type { Quantity } from '../../problem/index.js';
+import { boundedSample, type BoundedSample } from './reported-sample.js';
 import { toReported, type Reported } from './report-number.js';
 import { withoutWord } from './verdict-word.js';
 
@@ -40,6 +42,11 @@ export interface ReportedGradients {
   /** What the verdict of the gradients says nothing about, a clause each. */
   readonly notJudged: readonly string[];
   readonly gradients: readonly ReportedGradient[];
+  /** Which rows of dQ and which keys of dK and dV were judged; null for all, or where these gradients were not judged. */
+  readonly samples: {
+    readonly rows: BoundedSample | null;
+    readonly keys: ReportedKeySample | null;
+  };
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
 }
@@ -63,10 +70,32 @@ function reportedGradient(judged: JudgedGradient): ReportedGradient {
   };
 }
 
+/** A sample of keys without their numbers, which follow from the seed. */
+type ReportedKeySample = Omit<KeySample, 'selection'>;
+
+function keySample({ seed, keys, of, edges, random }: KeySample): ReportedKeySample {
+  return { seed, keys, of, edges, random };
+}
+
+/** Of which rows and keys gradients were judged, a sentence each; none where of all. */
+export function describeGradientSamples({ samples: { rows, keys } }: ReportedGradients): string[] {
+  const chosen = ({ edges, random, seed }: Pick<BoundedSample, 'edges' | 'random' | 'seed'>) =>
+    `${edges} for their place and ${random} at random by seed ${seed}`;
+  return [
+    ...(rows === null
+      ? []
+      : [`dQ was judged of ${rows.rows} of ${rows.of} rows, ${chosen(rows)}.`]),
+    ...(keys === null
+      ? []
+      : [`dK and dV were judged of ${keys.keys} of ${keys.of} keys, ${chosen(keys)}.`]),
+  ];
+}
+
 /** What a report says of judged gradients. */
 export function reportedGradients({
   verdict,
   gradients,
+  samples,
   arithmetic,
   falseAlarmRate,
 }: GradientAudit): ReportedGradients {
@@ -86,6 +115,10 @@ export function reportedGradients({
           },
     notJudged: [...notJudged],
     gradients: gradients.map(reportedGradient),
+    samples: {
+      rows: samples.rows === null ? null : boundedSample(samples.rows),
+      keys: samples.keys === null ? null : keySample(samples.keys),
+    },
     arithmetic,
     falseAlarmRate,
   };

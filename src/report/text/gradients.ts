@@ -10,6 +10,7 @@ import {
 } from '../../audit/index.js';
 import { formatNumber, formatShare, plainText, shareUsed } from '../../words/index.js';
 import {
+  describeGradientSamples,
   fromReported,
   type AuditReport,
   type ReportedGradient,
@@ -159,8 +160,10 @@ export function gradientTechniquesNote({ parts, techniques }: GradientOfTechniqu
 }
 
 /** By what the gradients were judged. */
-export function gradientNotes({ arithmetic, falseAlarmRate }: ReportedGradients): string {
-  return `Bounds of ${plainText(arithmetic)}; false alarms of the statistical tests of the gradients: ${falseAlarmRate} at most.`;
+export function gradientNotes(gradients: ReportedGradients): string {
+  const { arithmetic, falseAlarmRate } = gradients;
+  const samples = describeGradientSamples(gradients).map((sentence) => `${sentence} `);
+  return `${samples.join('')}Bounds of ${plainText(arithmetic)}; false alarms of the statistical tests of the gradients: ${falseAlarmRate} at most.`;
 }
 
 /** The gradients as blocks of lines; none where none were judged. */

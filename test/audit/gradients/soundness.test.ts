@@ -182,7 +182,7 @@ function judge(
         `head ${head}: dq`,
         dq!,
         of(found.dq, dq!.values.length, head),
-        bounds.heads[i].dq,
+        bounds.heads[i].dq!,
         placesOf('dq', simulation, premises),
       );
     });

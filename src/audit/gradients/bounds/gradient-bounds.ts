@@ -6,7 +6,6 @@ import {
   type HeadGradients,
 } from '../../../../oracles/index.js';
 import { countKeys, type Problem, type Tensor } from '../../../problem/index.js';
-import { RequestError } from '../../../request-error.js';
 import { tileRows } from '../../bounds/index.js';
 import { createFinish, noErrors, up } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
@@ -28,6 +27,7 @@ import {
   forEachTile,
   type AlikeRows,
   loadQueries,
+  type KeyTile,
   type PairReader,
   type QueryRows,
 } from './head-tiles.js';
@@ -103,7 +103,13 @@ function sumPairs(
   { arithmetic, reader, shared, sharePairs, weighed }: BoundContext,
   block: QueryRows,
   rows: readonly RowErrors[],
-  of: { readonly sums: PairSums; readonly shares: TechniqueShares },
+  of: {
+    /** Null where dQ is not asked for. */
+    readonly sums: PairSums | null;
+    readonly shares: TechniqueShares;
+    /** Whether any key from this one on, of a tile, is asked for. */
+    readonly isWanted: (firstKey: number) => boolean;
+  },
   group: GroupSums | null,
 ): void {
   const { memory, known } = reader;
@@ -127,7 +133,7 @@ function sumPairs(
   const ofKeys = side('keys');
   const bias = shared?.bias ?? null;
   bias?.begin(block.head, block.first, rows);
-  forEachTile(reader, block, ({ firstKey, count, ranges }) => {
+  const visit = ({ firstKey, count, ranges }: KeyTile) => {
     weighPairs(arithmetic, known, weighed, rows, ranges);
     const keys = { ...ofKeys, ...from(alikeKeys, firstKey) };
     sharePairs(
@@ -135,9 +141,11 @@ function sumPairs(
       { queries: of.shares, firstQuery: block.first, group: group?.shares ?? null, firstKey },
     );
     bias?.add({ weighed, ranges, queries, keys }, firstKey);
-    addPairs(memory, memory.dq, memory.keys, of.sums, { first: 0, count: block.count });
+    if (of.sums !== null)
+      addPairs(memory, memory.dq, memory.keys, of.sums, { first: 0, count: block.count });
     group?.add(memory, { first: firstKey, count });
-  });
+  };
+  forEachTile(reader, block, visit, of.isWanted);
   bias?.end();
 }
 
@@ -198,20 +206,21 @@ function boundHead(
   context: BoundContext,
   head: HeadGradients,
   group: GroupSums | null,
-): GradientTechniqueBound {
+  isWanted: (firstKey: number) => boolean,
+): GradientTechniqueBound | null {
   const { reader } = context;
-  const { queries, qkDim } = reader.shape;
+  const { queries } = reader.shape;
   const exact = head.dq;
-  if (exact === null)
-    throw new RequestError('bounds of gradients need dQ of the oracle; ask it for dq');
+  const qkDim = exact === null ? 0 : reader.shape.qkDim;
   const bound = emptyGradientBound(queries, qkDim);
   const isSpecial = (row: number) => levels[head.level[row]] === 'special';
   for (let first = 0; first < queries; first += tileRows) {
     const block = loadQueries(reader, head.head, first, isSpecial);
     const rows = rowsOfBlock(context, block, head);
-    const sums = emptyPairSums(tileRows * qkDim);
-    sumPairs(context, block, rows, { sums, shares: bound.techniques }, group);
-    finishQueries(context, block, rows, sums, { exact, bound });
+    const sums = exact === null ? null : emptyPairSums(tileRows * qkDim);
+    sumPairs(context, block, rows, { sums, shares: bound.techniques, isWanted }, group);
+    if (exact !== null && sums !== null)
+      finishQueries(context, block, rows, sums, { exact, bound });
     rows.forEach((errors, i) => {
       const row = first + i;
       if (isSpecial(row)) {
@@ -228,15 +237,14 @@ function boundHead(
     });
   }
   group?.finishHead(reader.alikeQueries(head.head).most);
-  return bound;
+  return exact === null ? null : bound;
 }
 
 /**
  * Makes a function that bounds what the oracle gave of a group, element by element: docs/bounds-backward.md.
  * Where a query, a key that it sees, its dO or a value holds an infinity or a NaN, nothing is known of its row of dQ nor of
  * dK and dV of the keys that it sees: their bounds are infinite.
- * Memory is that of a group's sums and O(tile).
- * @throws RequestError, when a group is bounded, for one without dQ
+ * Memory is that of a group's sums and O(tile). Where the oracle has no dQ tiles without a key of its group are left out.
  */
 export function createGradientBounds(
   gradients: BoundedGradients,
@@ -258,9 +266,12 @@ export function createGradientBounds(
   return (group) => {
     const { kvHead, dk, dv, keys } = group;
     const sums = dk === null || dv === null ? null : createGroupSums(shape, premises, arithmetic);
+    const tiles = new Set(Array.from(keys, (key) => Math.floor(key / tileRows)));
+    const isOfTile = (firstKey: number) => tiles.has(firstKey / tileRows);
+    const everyTile = () => true;
     const heads = group.heads.map((head) => ({
       head: head.head,
-      dq: boundHead(context, head, sums),
+      dq: boundHead(context, head, sums, head.dq === null ? isOfTile : everyTile),
     }));
     if (sums === null || dk === null || dv === null) return { kvHead, heads, dk: null, dv: null };
     return { kvHead, heads, ...sums.finish(keys, { dk, dv }) };

@@ -26,8 +26,8 @@ export interface GradientTechniqueBound extends GradientBound {
 export interface HeadBounds {
   /** Counted over [batch, heads]. */
   readonly head: number;
-  /** [queries, qkDim] */
-  readonly dq: GradientTechniqueBound;
+  /** [queries, qkDim]; null where the oracle has none. */
+  readonly dq: GradientTechniqueBound | null;
 }
 
 /** The bounds of one head of K and V and of the query heads that share it. */

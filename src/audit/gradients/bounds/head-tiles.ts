@@ -168,11 +168,12 @@ function readFeatures(
 
 const none: readonly KeyRange[] = [];
 
-/** Walks over the pairs of a block that see one another, tile by tile. */
+/** Walks over the pairs of a block that see one another, tile by tile, where a tile is wanted. */
 export function forEachTile(
   reader: PairReader,
   block: QueryRows,
   visit: (tile: KeyTile) => void,
+  isWanted: (firstKey: number) => boolean = () => true,
 ): void {
   const { problem, shape, memory } = reader;
   const { kvHead, ranges } = block;
@@ -183,7 +184,7 @@ export function forEachTile(
     const count = Math.min(tileRows, shape.keys - firstKey);
     const places = { begin: firstKey, end: firstKey + tileRows };
     const { isSeen, interrupted } = maskTile(ranges, places, low, high);
-    if (!isSeen) continue;
+    if (!isSeen || !isWanted(firstKey)) continue;
     const row = kvHead * shape.keys + firstKey;
     loadRows(memory.keys, problem.k, row, count);
     loadRows(memory.values, problem.v, row, count);

@@ -45,6 +45,13 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
   if (failed.findings.some(({ test }) => test.endsWith('-non-finite')))
     return unexplained(['causes are looked for among finite gradients only']);
   const { problem, measured } = failed;
+  if (failed.isSample === true) {
+    const [found] = accepted(failed, [factorFaults]);
+    const evidence = ['of a sample factors alone are tried: other causes take all rows and keys'];
+    return found === undefined
+      ? unexplained(evidence)
+      : { id: found.id, equivalents: [], sentence: found.sentence, evidence };
+  }
   const isSmall = multiplyAddsOf(problem, measured.shape) <= mostMultiplyAdds;
   const families = isSmall ? [...cheapFamilies, ...costlyFamilies] : cheapFamilies;
   const [found, ...others] = accepted(failed, families);

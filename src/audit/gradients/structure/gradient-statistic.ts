@@ -16,6 +16,8 @@ export interface GradientStatistic {
   /** First row and number of rows: of queries for dQ, of keys for dK and dV. */
   readonly firstRow: number;
   readonly rows: number;
+  /** The last row: `firstRow` + `rows` − 1, unless they are a sample that has not all between. */
+  readonly lastRow: number;
   /** Null for a test of all columns. */
   readonly column: number | null;
   readonly statistic: number;

@@ -15,6 +15,9 @@ export interface SummedGradient {
   readonly means: MeanErrors;
 }
 
+/** Of which rows a statistic is. */
+type StatisticPlace = Pick<GradientStatistic, 'head' | 'firstRow' | 'rows' | 'lastRow'>;
+
 /** How many statistics `gradientStatistics` makes of a gradient. */
 export function statisticCount({ quantity, shape }: ComparedValues): number {
   if (quantity.row === 'number') return 0;
@@ -40,7 +43,7 @@ function isSummable(
 /** The sums of one column of a head, whose rows may err together with others. */
 function columnStatistic(
   { compared, bound, units, means }: SummedGradient,
-  place: { readonly head: number; readonly firstRow: number; readonly rows: number },
+  place: StatisticPlace,
   column: number,
   rowsOfHead: readonly number[],
   deviations: number,
@@ -92,7 +95,7 @@ export function* gradientStatistics(
   const slope = (
     sum: ErrorSum,
     scope: GradientStatistic['scope'],
-    place: { readonly head: number; readonly firstRow: number; readonly rows: number },
+    place: StatisticPlace,
     common: number,
   ): GradientStatistic[] => {
     const tolerance = sum.tolerance(deviations, common);
@@ -126,11 +129,11 @@ export function* gradientStatistics(
       yield* slope(
         ofTile,
         'tile',
-        { head, firstRow: first, rows: count },
+        { head, firstRow: first, rows: count, lastRow: first + count - 1 },
         longest * means.norm[head],
       );
     }
-    const place = { head, firstRow: 0, rows };
+    const place = { head, firstRow: 0, rows, lastRow: rows - 1 };
     yield* slope(ofHead, 'head', place, means.slope?.[head] ?? longestOfHead * means.norm[head]);
     if (summable.length === 0) continue;
     for (let column = 0; column < columns; column++)

@@ -14,7 +14,7 @@ export interface MeanErrors {
   readonly columns: Float64Array;
   /** [batch, kv heads]: √Σ (scale·|ε|·|q|)²; times the largest row of a pattern that of a projection of dK, at most. */
   readonly norm: Float64Array;
-  /** [batch, kv heads]: that of a head's dK projected on the exact one, and on K; null where only `norm` is known. */
+  /** [batch, kv heads]: that of a head's dK projected on the exact one, and on K; null where only `norm` is known, as of a sample of keys. */
   readonly slope: Float64Array | null;
   readonly pairing: Float64Array | null;
 }
@@ -100,13 +100,14 @@ export function measureMeanErrors(
   measured: Pick<MeasuredGradients, 'reference' | 'mean' | 'gradients'>,
   premises: GradientPremises,
 ): MeanErrors {
-  const { batch, heads, kvHeads, groupSize, queries, qkDim } = problemShape(problem);
+  const { batch, heads, kvHeads, groupSize, queries, keys, qkDim } = problemShape(problem);
   const sigma = meanDeviations(problem, dout, measured, premises);
   const q = decodeTensor(problem.q);
   const exact = measured.gradients.dk.exact.values;
+  const isWhole = exact.length === batch * kvHeads * keys * qkDim;
   // Under a softcap the errors have its derivative too.
   const means =
-    problem.softcap === null && exact.every(Number.isFinite)
+    isWhole && problem.softcap === null && exact.every(Number.isFinite)
       ? weightedMeans(problem, sideBySide(exact, decodeTensor(problem.k), qkDim), 2 * qkDim)
       : null;
   const columns = new Float64Array(batch * kvHeads * qkDim);

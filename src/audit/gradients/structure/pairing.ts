@@ -71,6 +71,7 @@ export function* pairingStatistics(
       head: kvHead,
       firstRow: 0,
       rows: keys,
+      lastRow: keys - 1,
       column: null,
       statistic: difference / sizes,
       threshold: threshold / sizes,
