@@ -1,27 +1,45 @@
 import { describe, expect, it } from 'vitest';
 import { kernelModels, runBackward } from '../../../kernels/index.js';
 import { auditGradients, kernelGradientPremises } from '../../../src/audit/index.js';
-import { seededRandom, normalProblem } from '../../kernels/features/index.js';
+import { RequestError } from '../../../src/request-error.js';
+import { featureProblems, normalProblem, seededRandom } from '../../kernels/features/index.js';
 import { drawDout } from '../../kernels/gradients/index.js';
-import { testSeed } from '../../setup/effort.js';
+import { sampled, testSeed } from '../../setup/effort.js';
+
+/** What a model gives; null where it declines. */
+function attempt<T>(run: () => T): T | null {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof RequestError) return null;
+    throw error;
+  }
+}
 
 const models = kernelModels.filter(({ backward }) => backward !== null);
 
+/** Features whose problems models take by whole rows; of 8-bit inputs naive-input would round dS to 8 bits. */
+const names = Object.keys(featureProblems).filter(
+  (name) => name !== 'factors' && featureProblems[name](seededRandom(testSeed)).rows === undefined,
+);
+
 describe.each(models)("$name's own gradients", (model) => {
-  it.each([
-    ['plain', {}],
-    ['causal', { causal: true }],
-  ] as const)('pass by its own premises: %s', (_, changes) => {
-    const random = seededRandom(testSeed);
-    const problem = { ...normalProblem(random, { queries: 70, format: 'bf16' }), ...changes };
-    const dout = drawDout(random, problem);
-    const { forward, prepared, dq, dk, dv } = runBackward(model, problem, { dout });
-    const arithmetic = model.backward!.arithmetic(problem, new Map());
-    const premises = kernelGradientPremises(problem, prepared.format, arithmetic);
-    const { verdict } = auditGradients(problem, { dout, ...forward, dq, dk, dv }, { premises });
-    expect(verdict.findings).toEqual([]);
-    expect(verdict.pass).toBe(true);
-  });
+  it.each(sampled(names, 3))(
+    'of %s pass by its own premises, or it takes no such problem',
+    (name) => {
+      const random = seededRandom(testSeed);
+      const problem = featureProblems[name](random);
+      const dout = drawDout(random, problem);
+      const given = attempt(() => runBackward(model, problem, { dout }));
+      if (given === null) return;
+      const { forward, prepared, dq, dk, dv } = given;
+      const arithmetic = model.backward!.arithmetic(problem, new Map());
+      const premises = kernelGradientPremises(problem, prepared.format, arithmetic);
+      const { verdict } = auditGradients(problem, { dout, ...forward, dq, dk, dv }, { premises });
+      expect(verdict.findings).toEqual([]);
+      expect(verdict.pass).toBe(true);
+    },
+  );
 });
 
 it('gradients that round between their passes fail by the premises of those that do not', () => {
