@@ -74,6 +74,11 @@ describe('an audit of a file with gradients', () => {
     expect(report.warnings).toEqual([]);
     expect(report.gradients).toMatchObject({ pass: true, judged: true, findings: [] });
     expect(report.gradients!.gradients.map(({ name }) => name)).toEqual(['dq', 'dk', 'dv']);
+    for (const { flashAttention } of report.gradients!.gradients) {
+      expect(flashAttention).toMatchObject({ pass: true });
+      expect(flashAttention!.lowPrecisionMaxError).toBeGreaterThan(0);
+    }
+    expect(stdout).toMatch(/^FlashAttention's rule +dQ pass, dK pass, dV pass$/m);
     expect(report.gradients!.gradients[1].elements.worst!.at).toHaveProperty('key');
     expect(report.inputs.outputs.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['out', 'lse', 'dq', 'dk', 'dv', 'dout']),
@@ -181,6 +186,7 @@ describe('an audit of a file with gradients', () => {
       /dK and dV were judged of 12 of 56 keys, 2 for their place and 10 at random by seed \d+\./,
     );
     expect(text).toContain('dQ, since a sample of rows judges dQ, and one of keys dK and dV');
+    expect(text).toContain("FlashAttention's rule for gradients, which is of all rows and keys");
     // All of them is no sample.
     const all = await audit(path('both'), '--rows', 'all', '--keys', 'all', '--json', '-');
     const whole = JSON.parse(all.stdout) as AuditReport;
@@ -197,6 +203,12 @@ describe('an audit of a file with gradients', () => {
       /^FAIL: the scale is missing in dK: .*; of the output: /,
     );
     expect(report.verdict.diagnosis!.id).toBe('scale-missing');
+    // 8 times what it should be, which the rule sees too.
+    expect(report.gradients!.gradients.map(({ flashAttention }) => flashAttention!.pass)).toEqual([
+      true,
+      false,
+      true,
+    ]);
     expect(report.verdict.findings.every(({ quantity }) => quantity === 'dk')).toBe(true);
   });
 

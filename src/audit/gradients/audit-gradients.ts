@@ -7,7 +7,7 @@ import type { KeySample, KeySampleRequest, RowSample, RowSampleRequest } from '.
 import { anyGradientPremises, type GradientPremises } from './bounds/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import { explainGradients } from './explain-gradients.js';
-import { givenGradients, gradientFormat, unjudged } from './given-gradients.js';
+import { givenGradients, gradientFormat, isOfTensors, unjudged } from './given-gradients.js';
 import { gradientFindings, type GradientFinding } from './gradient-findings.js';
 import {
   gradientQuantities,
@@ -21,6 +21,7 @@ import { reachGradientVerdict, type GradientVerdict } from './gradient-verdict.j
 import { judgeGradients, type GivenJudged, type JudgedGradient } from './judge-gradient.js';
 import { locateGradients } from './locate-gradients.js';
 import { measureGradients } from './measure-gradients.js';
+import { usualRules, type GradientRules } from './usual-rule.js';
 import { measureMeanErrors, noMeanErrors } from './structure/mean-errors.js';
 
 /** By what gradients are judged. */
@@ -48,6 +49,8 @@ export interface GradientAudit {
   readonly gradients: readonly JudgedGradient[];
   /** Which rows of dQ and which keys of dK and dV were judged; null for all, or none. */
   readonly samples: { readonly rows: RowSample | null; readonly keys: KeySample | null };
+  /** What FlashAttention's rule says of dQ, dK and dV, by name, where it does; no part of the verdict. */
+  readonly flashAttention: GradientRules['rules'];
   /** Whose arithmetic the bounds are of, in words. */
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
@@ -58,6 +61,7 @@ interface JudgedPart {
   readonly gradients: readonly JudgedGradient[];
   readonly findings: readonly GradientFinding[];
   readonly diagnose: () => GradientDiagnosis;
+  readonly usual: GradientRules;
 }
 
 const [, logSumExp] = quantities;
@@ -116,6 +120,7 @@ function judgePart(
   return {
     gradients,
     findings,
+    usual: usualRules(problem, dout, given.filter(isOfTensors), measured, isSample),
     diagnose: () => explainGradients({ ...judgement, dout, given, findings }),
   };
 }
@@ -158,10 +163,11 @@ export function auditGradients(
   const gradients = judged.flatMap((part) => part.gradients);
   const findings = judged.flatMap((part) => part.findings);
   const failing = judged.find((part) => part.findings.length > 0);
+  const skipped = [...new Set(judged.flatMap(({ usual }) => usual.skipped ?? []))];
   const verdict = reachGradientVerdict(
     gradients,
     findings,
-    [...unsampled(plan, all), ...unjudged(problem, all)],
+    [...unsampled(plan, all), ...unjudged(problem, all), ...skipped],
     options.diagnose === false || failing === undefined ? null : failing.diagnose,
   );
   const { rows, keys } = plan;
@@ -169,6 +175,10 @@ export function auditGradients(
     verdict,
     gradients,
     samples: { rows, keys },
+    flashAttention: judged.reduce<GradientRules['rules']>(
+      (rules, { usual }) => ({ ...rules, ...usual.rules }),
+      {},
+    ),
     arithmetic: premises.description,
     falseAlarmRate,
   };

@@ -50,12 +50,9 @@ export function unjudged(problem: Problem, given: readonly GivenJudged[]): strin
   const missing = possible.filter(
     ({ name }) => !given.some(({ quantity }) => quantity.name === name),
   );
-  return [
-    ...(missing.length === 0
-      ? []
-      : [`${listed(missing.map(({ prose }) => prose))}, since none was given`]),
-    "FlashAttention's rule for gradients, which needs a run of PyTorch's own",
-  ];
+  return missing.length === 0
+    ? []
+    : [`${listed(missing.map(({ prose }) => prose))}, since none was given`];
 }
 
 /** A gradient of Q, K or V. */

@@ -3,6 +3,7 @@ export {
   type GradientAudit,
   type GradientAuditOptions,
 } from './audit-gradients.js';
+export type { GradientRule } from './usual-rule.js';
 export type { GradientTensors } from './gradient-tensors.js';
 export {
   anyGradientPremises,

@@ -4,6 +4,7 @@ import type {
   GradientAudit,
   GradientDiagnosis,
   GradientFinding,
+  GradientRule,
   GradientStatistic,
   GradientTechniqueTable,
   JudgedGradient,
@@ -28,6 +29,8 @@ export interface ReportedGradient extends Pick<
   readonly elements: Reported<ElementTest>;
   readonly spread: Reported<SpreadTest>;
   readonly structure: readonly Reported<GradientStatistic>[];
+  /** What FlashAttention's rule says of it; null where it does not, which `notJudged` tells. */
+  readonly flashAttention: Reported<GradientRule> | null;
   /** What each technique of the kernel may do to it, whether or not it did; null of biases and sinks. */
   readonly techniques: Reported<GradientTechniqueTable> | null;
 }
@@ -51,8 +54,12 @@ export interface ReportedGradients {
   readonly falseAlarmRate: number;
 }
 
-function reportedGradient(judged: JudgedGradient): ReportedGradient {
+function reportedGradient(
+  judged: JudgedGradient,
+  rules: GradientAudit['flashAttention'],
+): ReportedGradient {
   const { name, prose, label, parts, unit, magnitude } = judged.quantity;
+  const rule = name === 'dq' || name === 'dk' || name === 'dv' ? rules[name] : undefined;
   return {
     name,
     prose,
@@ -66,6 +73,7 @@ function reportedGradient(judged: JudgedGradient): ReportedGradient {
     elements: toReported(judged.elements),
     spread: toReported(judged.spread),
     structure: toReported(judged.structure),
+    flashAttention: rule === undefined ? null : toReported(rule),
     techniques: judged.techniques === null ? null : toReported(judged.techniques),
   };
 }
@@ -96,6 +104,7 @@ export function reportedGradients({
   verdict,
   gradients,
   samples,
+  flashAttention,
   arithmetic,
   falseAlarmRate,
 }: GradientAudit): ReportedGradients {
@@ -114,7 +123,7 @@ export function reportedGradients({
             evidence: [...diagnosis.evidence],
           },
     notJudged: [...notJudged],
-    gradients: gradients.map(reportedGradient),
+    gradients: gradients.map((judged) => reportedGradient(judged, flashAttention)),
     samples: {
       rows: samples.rows === null ? null : boundedSample(samples.rows),
       keys: samples.keys === null ? null : keySample(samples.keys),

@@ -4,6 +4,7 @@ import {
   judgedGradients,
   type ElementTest,
   type ErrorProfile,
+  type GradientRule,
   type GradientStatistic,
   type GradientTechniqueTable,
   type SpreadTest,
@@ -67,6 +68,17 @@ export function gradientsSection({ gradients, findings }: ReportedGradients): Se
   };
 }
 
+/** What FlashAttention's rule says of the gradients; no rows where it says nothing. It decides nothing, so nothing is red. */
+export function gradientRulesSection({ gradients }: ReportedGradients): Section {
+  const words = gradients.flatMap(({ label, flashAttention }) =>
+    flashAttention === null ? [] : [`${label} ${flashAttention.pass ? 'pass' : 'fail'}`],
+  );
+  return {
+    rows: words.length === 0 ? [] : [[heading("FlashAttention's rule"), words.join(', ')]],
+    numberColumns: 0,
+  };
+}
+
 /** What is not judged of the backward pass, a row each. */
 export function unjudgedGradientsSection({ notJudged }: ReportedGradients): Section {
   return {
@@ -95,6 +107,7 @@ export function gradientTestsSection({ gradients }: AuditReport): Section {
     ];
     const { worst } = fromReported<ElementTest>(gradient.elements);
     const spread = fromReported<SpreadTest>(gradient.spread);
+    const rule = gradient.flashAttention && fromReported<GradientRule>(gradient.flashAttention);
     const where = (place: Parameters<typeof describeRows>[0]) =>
       describeRows(place, quantity, heads);
     return [
@@ -107,6 +120,17 @@ export function gradientTestsSection({ gradients }: AuditReport): Section {
       ...spread.results.map((result) =>
         row(`rms, ${result.scope}`, result.measured, result.limit, where(result)),
       ),
+      ...(rule === null
+        ? []
+        : [
+            [
+              `  ${label} FlashAttention's rule`,
+              formatNumber(rule.maxError),
+              formatNumber(rule.allowance),
+              formatShare(shareUsed(rule.maxError, rule.allowance)),
+              `${formatNumber(rule.lowPrecisionMaxError)} in textbook gradients; decides nothing`,
+            ],
+          ]),
       ...fromReported<readonly GradientStatistic[]>(gradient.structure).map((one) =>
         row(
           `${one.test}, ${one.scope}`,
@@ -177,6 +201,7 @@ export function gradientsBlocks(
   const table = [
     ...section(gradientsSection(gradients)),
     ...indented(gradientNotes(gradients)),
+    ...section(gradientRulesSection(gradients)),
     ...section(unjudgedGradientsSection(gradients)),
   ];
   if (!isFull) return [table];
