@@ -22,12 +22,18 @@ import { judgeGradients, type GivenJudged, type JudgedGradient } from './judge-g
 import { locateGradients } from './locate-gradients.js';
 import { measureGradients } from './measure-gradients.js';
 import { usualRules, type GradientRules } from './usual-rule.js';
+import {
+  declaredGradientPremises,
+  type GradientDeclaration,
+} from './premises/gradient-declaration.js';
 import { measureMeanErrors, noMeanErrors } from './structure/mean-errors.js';
 
 /** By what gradients are judged. */
 export interface GradientAuditOptions {
   /** How the kernel computes; default: as any correct kernel may. */
   readonly premises?: GradientPremises;
+  /** What is declared beyond these. */
+  readonly declared?: GradientDeclaration;
   /** Probability that the statistical tests of all gradients fail a correct kernel; default 1e-9. */
   readonly falseAlarmRate?: number;
   /** Judge dQ of a sample of rows, with all keys and values, and no other gradient but by `keys`. */
@@ -139,7 +145,11 @@ export function auditGradients(
 ): GradientAudit {
   const { falseAlarmRate = usualFalseAlarmRate } = options;
   const all = givenGradients(problem, tensors);
-  const premises = options.premises ?? anyGradientPremises(problem, gradientFormat(problem, all));
+  const premises = declaredGradientPremises(
+    problem,
+    options.premises ?? anyGradientPremises(problem, gradientFormat(problem, all)),
+    options.declared ?? {},
+  );
   const plan = planGradientParts(problem, tensors, options);
   const parts = plan.parts.flatMap((part) => {
     const given = part.takenOf(all);

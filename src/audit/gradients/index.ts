@@ -33,6 +33,13 @@ export {
   type MeasuredGradients,
 } from './measure-gradients.js';
 export type { GradientVerdict } from './gradient-verdict.js';
+export {
+  gradientPremiseNames,
+  gradientPremiseWords,
+  parseGradientDeclaration,
+  type GradientDeclaration,
+  type GradientPremiseName,
+} from './premises/gradient-declaration.js';
 export type { JudgedGradient } from './judge-gradient.js';
 export {
   gradientTests,

@@ -1,4 +1,9 @@
-import type { GradientAuditOptions, GradientPremises } from '../../audit/index.js';
+import {
+  parseGradientDeclaration,
+  type GradientAuditOptions,
+  type GradientDeclaration,
+  type GradientPremises,
+} from '../../audit/index.js';
 import {
   declaredGradients,
   secondsSince,
@@ -30,11 +35,15 @@ import { originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
 import { naturalLse } from './split-results.js';
 
-/** @throws RequestError for what is asked for beside gradients and is of the output */
-export function rejectBesideGradients(
-  { identify, compare }: AuditCommandOptions,
-  isAlone: boolean,
-): void {
+/** What --gradient-premise declares. @throws RequestError for an unknown premise or value */
+function gradientDeclaration({ gradientPremise = [] }: AuditCommandOptions): GradientDeclaration {
+  return parseGradientDeclaration(gradientPremise, '--gradient-premise');
+}
+
+/** @throws RequestError for what is asked for beside gradients and is of the output, and for an unknown premise */
+export function rejectBesideGradients(options: AuditCommandOptions, isAlone: boolean): void {
+  gradientDeclaration(options);
+  const { identify, compare } = options;
   if (isAlone && (identify === true || compare !== undefined))
     throw new RequestError(
       `${identify === true ? '--identify' : '--compare'} is about the output, and there are gradients only; leave it out, or give --output`,
@@ -76,6 +85,7 @@ export async function judgeGradientsAlone(
   const forward = { out: null, lse: lse && naturalLse(lse.tensor, options.lseBase) };
   const gradients = judgeGradientFiles(problem, read, forward, {
     falseAlarmRate,
+    declared: gradientDeclaration(options),
     ...gradientSamples(audit),
     progress: (done) => progress('oracle', done),
   });
@@ -141,6 +151,7 @@ export function addGradients(
   const by = {
     reference: result.reference,
     falseAlarmRate: settings.falseAlarmRate,
+    declared: gradientDeclaration(settings.options),
     ...gradientSamples(settings),
     ...(premises === undefined ? {} : { premises }),
   };

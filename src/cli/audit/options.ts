@@ -6,6 +6,7 @@ import { threadCount } from '../options/parse-values.js';
 import {
   campaignDetails,
   campaignOptions,
+  gradientPremiseHelp,
   premiseHelp,
   premiseOption,
   problemDescription,
@@ -158,6 +159,13 @@ export const auditOptions = optionRows({
     completes: 'judged-name',
   },
   premise: premiseOption,
+  gradientPremise: {
+    argument: '<name=value>',
+    description: 'how the kernel computes gradients (repeatable; below)',
+    repeats: true,
+    completes: 'gradient-premise',
+    excludes: filesOnly('--gradient-premise'),
+  },
   set: {
     argument: '<key=value>',
     description: 'change a setting of --kernel or --as (repeatable)',
@@ -253,5 +261,5 @@ export const auditCommand = commandRow({
     },
   ],
   options: auditOptions,
-  details: premiseHelp + campaignDetails + examples,
+  details: premiseHelp + gradientPremiseHelp + campaignDetails + examples,
 });

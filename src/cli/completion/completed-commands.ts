@@ -3,7 +3,13 @@ import { NamedArgument } from '../options/command-rows.js';
 import { type Completes, NamedOption, type NameKind } from '../options/option-rows.js';
 import { memoryModels } from '../../machine/index.js';
 import { kernelModels, kernelVariants, noVariant } from '../../../kernels/index.js';
-import { premiseNames, premisePresets, premiseWords } from '../../audit/index.js';
+import {
+  gradientPremiseNames,
+  gradientPremiseWords,
+  premiseNames,
+  premisePresets,
+  premiseWords,
+} from '../../audit/index.js';
 import { knownInstructions } from '../../conform/index.js';
 import { formats } from '../../formats/index.js';
 import { declaredFormatNames, layouts, problemInputNames } from '../../io/index.js';
@@ -170,6 +176,9 @@ export const completionValues: Readonly<Record<NameKind, readonly string[]>> = {
   'memory-model': Object.keys(memoryModels),
   multiple: sizeNames.map((name) => `${name}=`),
   mutant: machineNames(kernelModels).mutants.map(({ id }) => id),
+  'gradient-premise': gradientPremiseNames.flatMap((name) =>
+    Object.keys(gradientPremiseWords[name].values).map((value) => `${name}=${value}`),
+  ),
   premise: premiseChoices,
   promise: lawIds.flatMap((id) =>
     [...laws[id].strengths, 'none'].map((strength) => `${id}=${strength}`),

@@ -5,6 +5,7 @@ export type NameKind =
   | 'architecture'
   | 'feature'
   | 'format'
+  | 'gradient-premise'
   | 'instruction'
   | 'judged-name'
   | 'kernel-model'

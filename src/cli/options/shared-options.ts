@@ -69,6 +69,17 @@ Presets: fused (the default), eager, torch-math, fp16-accumulate, fa3-fp8,
 fa4-fp8, flashinfer-fp8, polynomial. docs/auditing.md says when to declare what.
 `;
 
+/** What the help of audit says of --gradient-premise; the same test holds its names to the vocabulary. */
+export const gradientPremiseHelp = `
+Premises of gradients, as name=value: what the kernel is known to do of what any
+correct one may, or beyond that.
+  delta                        any, stored-output, weights
+  p, ds, weights, scores, dp   a format, or input for that of Q
+  partials                     a format, or input
+  scale                        any, after-rounding
+  tanh                         any, hardware, accurate
+`;
+
 /** --premise, which `premiseHelp` explains. */
 export const premiseOption = {
   argument: '<name=value>',

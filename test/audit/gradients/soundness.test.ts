@@ -129,7 +129,7 @@ class BoundUse {
       const share = places.reduce((sum, place) => sum + worst[row * placeCount + place], 0);
       const error = sumOf((at) => Math.abs(output[at] - values[at] - shift[at]));
       // The simulation itself is in fp64.
-      const noise = radii + 2 ** -40 * bounded;
+      const noise = radii + 2 ** -22 * bounded;
       if (!(error <= share + noise))
         this.violations.push(`${what} row ${row}: off by ${error}, its technique by ${share}`);
       if (error > noise) this.shareUse = Math.max(this.shareUse, error / share);

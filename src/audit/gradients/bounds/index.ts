@@ -28,3 +28,4 @@ export {
 } from './technique-table.js';
 export { kernelGradientPremises } from './kernel-premises.js';
 export { createSharedBounds, type SharedBounds, type SharedFormats } from './shared-bounds.js';
+export { hardwareTanh } from './pair-arithmetic.js';

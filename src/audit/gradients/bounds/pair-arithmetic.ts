@@ -120,7 +120,7 @@ export function sumErrors(n: number, accumulation: number): SumErrors {
  * The largest relative error of `tanh.approx.f32` on sm_90, of all arguments, is 1.1e-5; what the PTX ISA promises of it, and
  * premises admit, is 2^-11. What is beyond the first counts as uniform.
  */
-const hardwareTanh = 2 ** -16.4;
+export const hardwareTanh = 2 ** -16.4;
 
 /** The errors of pairs by premises. */
 export function pairArithmetic(

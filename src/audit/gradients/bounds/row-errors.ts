@@ -1,10 +1,8 @@
-import type { AttentionReference } from '../../../../oracles/index.js';
 import { decodeTensor, formats, unitRoundoff } from '../../../formats/index.js';
-import type { Problem, Tensor } from '../../../problem/index.js';
+import type { Tensor } from '../../../problem/index.js';
 import { internalBound, KernelBound, outputRounding, type RowBound } from '../../bounds/index.js';
 import { resolvePremises } from '../../premises/resolve-premises.js';
-import type { GradientPremises } from './gradient-premises.js';
-import type { StoredForward } from './group-bounds.js';
+import { createLseErrors, orInfinite, type BoundedRows } from './lse-errors.js';
 import { meanRounding, type PairArithmetic } from './pair-arithmetic.js';
 import type { RowSums } from './row-sums.js';
 import type { RowErrors } from './weigh-pairs.js';
@@ -41,28 +39,11 @@ function larger(a: MeanError, b: MeanError): MeanError {
   };
 }
 
-/** NaN, of what is not to be known, is as bad as ∞. */
-function orInfinite(x: number): number {
-  return Number.isNaN(x) ? Infinity : x;
-}
-
 /** `lse-input` and `delta`: the errors that all pairs of a row share. Theorems 2 and 3 of docs/bounds-backward.md. */
-export function createRowErrors(
-  {
-    problem,
-    reference,
-    premises,
-    given,
-  }: {
-    readonly problem: Problem;
-    readonly reference: AttentionReference;
-    readonly premises: GradientPremises;
-    readonly given: StoredForward;
-  },
-  arithmetic: PairArithmetic,
-): RowErrorsOf {
+export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): RowErrorsOf {
+  const { problem, reference, premises, given } = of;
   const { vDim } = reference.shape;
-  const { lse, out } = reference.quantities;
+  const { out } = reference.quantities;
   const isWritten = unitRoundoff(formats[premises.scores]) > arithmetic.elementwise;
   const forward = new KernelBound(
     problem,
@@ -70,11 +51,11 @@ export function createRowErrors(
     premises.o,
     resolvePremises(problem, premises.o, isWritten ? { scores: 'input' } : {}),
   );
-  const isLseOfAll = problem.sink === undefined || problem.sink.inLse;
-  const storedLse = given.lse !== null && isLseOfAll ? decodeTensor(given.lse) : null;
   const isUsed = premises.delta === 'stored-output';
   const { elementwise, elementwiseVariance, products, overKeys, underflow } = arithmetic;
+  const lseErrors = createLseErrors(of, forward, elementwise);
   const outFormat = formats[premises.o];
+  const needsSums = !(isUsed && given.out !== null && lseErrors.isStored);
 
   /** The sum dO·O of the stored O: what it is off D by, and its own error. */
   function ofStored(stored: Tensor, row: number, dout: Float64Array, mean: number) {
@@ -91,6 +72,14 @@ export function createRowErrors(
       typical: products.toZero * Math.abs(sum) + 2 ** 16 * underflow,
       variance: ((products.walk * (size + Math.abs(sum))) / 2) ** 2,
     };
+  }
+
+  /** What errors of the forward's weights move D by: from norms, or from the errors of the weights of these pairs. */
+  function ofWeightErrors({ weight }: RowBound, { size, scatter, weightErrors }: RowSums): number {
+    const ofNorms = 2 * weight * size;
+    // A sink's weight has an error of its own.
+    if (problem.sink !== undefined || !(weightErrors < 0.5)) return ofNorms;
+    return Math.min(ofNorms, scatter / (1 - weightErrors));
   }
 
   /** dO·O of an O that is not known: what any correct forward pass may have stored. */
@@ -120,7 +109,7 @@ export function createRowErrors(
     }
     const isRounded = unitRoundoff(outFormat) > elementwise;
     return {
-      worst: worst + (u + 2 * bound.weight) * sums.size + 2 ** 16 * underflow,
+      worst: worst + u * sums.size + ofWeightErrors(bound, sums) + 2 ** 16 * underflow,
       typical:
         sums.typicalScatter +
         (overKeys.toZero + products.toZero + elementwise) * sizes +
@@ -137,14 +126,17 @@ export function createRowErrors(
   /** Σ P dP of the kernel's own P and dP. */
   function ofWeights(sums: RowSums, { weight, typicalWeight, mean }: RowErrors): MeanError {
     const { weightRounding } = arithmetic;
+    const ofTerms = overKeys.worst + 4 * elementwise + weightRounding;
+    // What all P have in common multiplies D.
     return {
       worst:
-        sums.errors +
-        (weight + overKeys.worst + 4 * elementwise + weightRounding) * (sums.size + sums.errors) +
+        (1 + weight) * (sums.errors + ofTerms * (sums.size + sums.errors)) +
+        weight * Math.abs(mean) +
         2 ** 16 * underflow,
       typical:
         sums.typical +
-        (typicalWeight + overKeys.toZero + elementwise) * sums.size +
+        typicalWeight * Math.abs(mean) +
+        (overKeys.toZero + elementwise) * sums.size +
         2 ** 16 * underflow,
       variance:
         sums.variance +
@@ -153,43 +145,22 @@ export function createRowErrors(
     };
   }
 
-  /**
-   * What of the LSE's bound is systematic: the exponentials' errors average out over the keys, and those of the dot products and of
-   * the row sum's additions walk at random.
-   */
-  function typicalLse({ lse, weight, typicalWeight, keys, addition }: RowBound): number {
-    const ofAdditions = (keys - Math.sqrt(keys)) * addition;
-    return Math.max(0, lse - weight + typicalWeight - premises.exponential - ofAdditions);
-  }
-
   return {
-    needsSums: !(isUsed && given.out !== null),
+    needsSums,
     begin: (row, { value: mean, radius }) => {
-      const bound = forward.row(row);
-      const exact = lse.values[row];
-      // The product of the LSE with log2 e rounds once for all pairs of the row.
-      const ofProduct = 2 * elementwise * Math.abs(reference.denominator[row]);
-      const ofForward = orInfinite(Math.expm1(Math.min(bound.lse + ofProduct, 700)));
-      const ofTypical = orInfinite(Math.expm1(Math.min(typicalLse(bound) + ofProduct, 700)));
-      const shift =
-        storedLse === null ? 0 : orInfinite(Math.expm1(Math.min(exact - storedLse[row], 700)));
-      const isKnown = storedLse !== null && isUsed && shift < Infinity;
-      const ofStoredLse = shift === Infinity ? Infinity : Math.abs(shift) + 2 * ofProduct;
-      const ofKnown = 2 * (lse.radius[row] + ofProduct);
       return {
         denominator: reference.denominator[row],
         mean,
-        weightShift: isKnown ? shift : 0,
+        ...lseErrors.ofNorms(row),
         meanShift: 0,
-        weight: isKnown ? ofKnown : Math.max(ofForward, ofStoredLse),
-        typicalWeight: isKnown ? ofKnown : Math.max(ofTypical, ofStoredLse),
         worstMean: radius,
         typicalMean: radius,
         meanVariance: 0,
       };
     },
-    finish: (row, begun, sums, dout) => {
-      const { mean } = begun;
+    finish: (row, walked, sums, dout) => {
+      const { mean } = walked;
+      const begun = needsSums ? { ...walked, ...lseErrors.refine(row, walked, sums) } : walked;
       const stored = given.out === null ? null : ofStored(given.out, row, dout, mean);
       if (isUsed && stored !== null)
         return {

@@ -10,8 +10,13 @@ export interface RowSums {
   typical: number;
   variance: number;
   /** The same of P times dP − D: what errors of the weights do to O, and dO·O. */
+  scatter: number;
   typicalScatter: number;
   scatterVariance: number;
+  /** The same of P alone: what they do to the row sum. */
+  weightErrors: number;
+  typicalWeights: number;
+  weightVariance: number;
 }
 
 /** Sums of nothing. */
@@ -22,8 +27,12 @@ export function emptyRowSums(): RowSums {
     errors: 0,
     typical: 0,
     variance: 0,
+    scatter: 0,
     typicalScatter: 0,
     scatterVariance: 0,
+    weightErrors: 0,
+    typicalWeights: 0,
+    weightVariance: 0,
   };
 }
 
@@ -49,6 +58,10 @@ export function addToRow(
   sums.typical += typicalWeight * size + weight * pairs.typicalDerivative[at];
   sums.variance +=
     weightVariance * size ** 2 + weight ** 2 * pairs.derivativeVariance[at] * alike.products;
+  sums.scatter += weightError * distance;
   sums.typicalScatter += typicalWeight * distance;
   sums.scatterVariance += weightVariance * distance ** 2;
+  sums.weightErrors += weightError;
+  sums.typicalWeights += typicalWeight;
+  sums.weightVariance += weightVariance;
 }

@@ -1,0 +1,117 @@
+import type { AttentionReference } from '../../../../oracles/index.js';
+import { decodeTensor } from '../../../formats/index.js';
+import type { Problem } from '../../../problem/index.js';
+import type { KernelBound, RowBound } from '../../bounds/index.js';
+import type { GradientPremises } from './gradient-premises.js';
+import type { StoredForward } from './group-bounds.js';
+import type { RowSums } from './row-sums.js';
+import type { RowErrors } from './weigh-pairs.js';
+
+/** What the errors of rows are of. */
+export interface BoundedRows {
+  readonly problem: Problem;
+  readonly reference: AttentionReference;
+  readonly premises: GradientPremises;
+  readonly given: StoredForward;
+}
+
+/** `lse-input`: the errors that all P of a row have in common. Theorem 4 of docs/bounds-backward.md. */
+export interface LseErrors {
+  /** Whether there is a stored LSE that says something of the row sum. */
+  readonly isStored: boolean;
+  /** From norms, before the keys are walked over. */
+  readonly ofNorms: (row: number) => Pick<RowErrors, 'weightShift' | 'weight' | 'typicalWeight'>;
+  /** From the errors of the weights that were met on the way. */
+  readonly refine: (
+    row: number,
+    known: RowErrors,
+    sums: RowSums,
+  ) => Pick<RowErrors, 'weight' | 'typicalWeight'>;
+}
+
+/** NaN, of what is not to be known, is as bad as ∞. */
+export function orInfinite(x: number): number {
+  return Number.isNaN(x) ? Infinity : x;
+}
+
+/** @param forward the bound of the forward pass, whose LSE it is where none is stored */
+export function createLseErrors(
+  { problem, reference, premises, given }: BoundedRows,
+  forward: KernelBound,
+  elementwise: number,
+): LseErrors {
+  const { lse } = reference.quantities;
+  const isLseOfAll = problem.sink === undefined || problem.sink.inLse;
+  const storedLse = given.lse !== null && isLseOfAll ? decodeTensor(given.lse) : null;
+  const isUsed = premises.delta === 'stored-output';
+
+  /**
+   * What of the LSE's bound is systematic: the exponentials' errors average out over the keys, and those of the dot products and of
+   * the row sum's additions walk at random.
+   */
+  function typicalLse({ lse, weight, typicalWeight, keys, addition }: RowBound): number {
+    const ofAdditions = (keys - Math.sqrt(keys)) * addition;
+    return Math.max(0, lse - weight + typicalWeight - premises.exponential - ofAdditions);
+  }
+
+  /** What P may be off by together where the LSE is off by so much, beside its own product with log2 e. */
+  function ofLse(error: number, row: number): number {
+    // That rounds once for all pairs of the row.
+    const ofProduct = 2 * elementwise * Math.abs(reference.denominator[row]);
+    return orInfinite(Math.expm1(Math.min(error + ofProduct, 700)));
+  }
+
+  /** The errors of P that a row's pairs have in common, from the weights' own errors in place of those of norms. */
+  function refineWeight(row: number, begun: RowErrors, sums: RowSums) {
+    const { weight, typicalWeight } = begun;
+    // A sink's weight has an error of its own.
+    if (isLseKnown(row) || problem.sink !== undefined) return { weight, typicalWeight };
+    const bound = forward.row(row);
+    const { weightErrors, typicalWeights, weightVariance } = sums;
+    const ofPairs = weightErrors < 0.5 ? weightErrors / (1 - weightErrors) : Infinity;
+    const others = orInfinite(bound.lse - bound.weight);
+    const ofAdditions = (bound.keys - Math.sqrt(bound.keys)) * bound.addition;
+    const typical = typicalWeights + Math.sqrt(weightVariance) - ofAdditions;
+    const shift = ofStoredLse(row);
+    return {
+      weight: Math.min(weight, Math.max(shift, ofLse(others + ofPairs, row))),
+      typicalWeight: Math.min(
+        typicalWeight,
+        Math.max(shift, ofLse(Math.max(0, others + typical), row)),
+      ),
+    };
+  }
+
+  /** What the stored LSE moves P by, relatively; 0 where there is none. */
+  function shiftOf(row: number): number {
+    if (storedLse === null) return 0;
+    return orInfinite(Math.expm1(Math.min(lse.values[row] - storedLse[row], 700)));
+  }
+
+  function isLseKnown(row: number): boolean {
+    return storedLse !== null && isUsed && shiftOf(row) < Infinity;
+  }
+
+  /** What P may be off by because of a stored LSE that may be used or not. */
+  function ofStoredLse(row: number): number {
+    const shift = shiftOf(row);
+    if (shift === Infinity) return Infinity;
+    return Math.abs(shift) + 4 * elementwise * Math.abs(reference.denominator[row]);
+  }
+
+  return {
+    isStored: storedLse !== null,
+    ofNorms: (row) => {
+      const bound = forward.row(row);
+      const isKnown = isLseKnown(row);
+      const ofKnown = ofLse(2 * lse.radius[row], row);
+      const ofAny = (error: number) => Math.max(ofLse(error, row), ofStoredLse(row));
+      return {
+        weightShift: isKnown ? shiftOf(row) : 0,
+        weight: isKnown ? ofKnown : ofAny(bound.lse),
+        typicalWeight: isKnown ? ofKnown : ofAny(typicalLse(bound)),
+      };
+    },
+    refine: refineWeight,
+  };
+}

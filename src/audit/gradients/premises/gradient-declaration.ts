@@ -1,0 +1,155 @@
+import type { GradientArithmetic } from '../../../../kernels/index.js';
+import { formats, type FormatName } from '../../../formats/index.js';
+import type { Problem } from '../../../problem/index.js';
+import { RequestError } from '../../../request-error.js';
+import { premisesByFormat, workingFormat } from '../../premises/premises.js';
+import { hardwareTanh, type GradientPremises } from '../bounds/index.js';
+
+/** What of a backward pass can be declared, as users write it: a word for each, all of them optional. */
+export type GradientDeclaration = Readonly<Partial<Record<GradientPremiseName, string>>>;
+
+/** How the premises of a problem change by what is declared. */
+type Change = (problem: Problem, output: FormatName) => Partial<GradientPremises>;
+
+/** One premise of a backward pass. */
+interface GradientPremiseWord {
+  /** What it is about, for help and documents. */
+  readonly description: string;
+  /** How a declared value reads in a report. */
+  readonly clause: (value: string) => string;
+  /** What may be declared, and what it changes. */
+  readonly values: Readonly<Record<string, Change>>;
+}
+
+const formatNames = Object.keys(formats) as FormatName[];
+
+/** A premise that is a format: any by its name, or that of the inputs. */
+function ofFormat(
+  name: keyof GradientArithmetic & keyof GradientPremises,
+  description: string,
+  what: string,
+): GradientPremiseWord {
+  const values: Record<string, Change> = {
+    input: ({ q }, output) => ({ [name]: workingFormat(q.format, output) }),
+  };
+  for (const format of formatNames) values[format] = () => ({ [name]: format });
+  const read = (value: string) => (value === 'input' ? "the inputs' format" : value);
+  return { description, values, clause: (value) => `${what} ${read(value)}` };
+}
+
+/** Every premise of a backward pass that can be declared. */
+export const gradientPremiseWords = {
+  delta: {
+    description: 'what the row sums D are made of',
+    clause: (value) =>
+      value === 'any'
+        ? 'D of the stored O or of P dP'
+        : value === 'weights'
+          ? 'D of P dP'
+          : 'D of the stored O',
+    values: {
+      any: () => ({ delta: 'any' }),
+      'stored-output': () => ({ delta: 'stored-output' }),
+      weights: () => ({ delta: 'weights' }),
+    },
+  },
+  p: ofFormat('p', "the format that P is rounded to before dV's product", 'P for dV in'),
+  ds: ofFormat('ds', 'the format that dS is rounded to', 'dS in'),
+  weights: ofFormat('weights', 'the format of the P that dS is made of', 'dS made of P in'),
+  scores: ofFormat('scores', 'the format that scores are written in', 'scores in'),
+  dp: ofFormat('dp', 'the format that dP is written in', 'dP in'),
+  partials: ofFormat(
+    'partials',
+    'the format that a query head stores its dK and dV in',
+    "heads' dK and dV in",
+  ),
+  scale: {
+    description: 'whether the scale multiplies dS before or after it is rounded',
+    clause: (value) => (value === 'any' ? 'the scale anywhere' : 'the scale after dS is rounded'),
+    values: {
+      any: () => ({ scaleBeforeRounding: true }),
+      'after-rounding': () => ({ scaleBeforeRounding: false }),
+    },
+  },
+  tanh: {
+    description: "the quality of the softcap's tanh",
+    clause: (value) =>
+      value === 'any'
+        ? 'any tanh'
+        : value === 'hardware'
+          ? "the hardware's tanh"
+          : 'a tanh as good as elementwise operations',
+    values: {
+      any: ({ q }, output) => ({ tanh: premisesByFormat[workingFormat(q.format, output)].tanh }),
+      hardware: ({ q }, output) => ({
+        tanh: Math.min(hardwareTanh, premisesByFormat[workingFormat(q.format, output)].tanh),
+      }),
+      accurate: ({ q }, output) => {
+        const { elementwise, tanh } = premisesByFormat[workingFormat(q.format, output)];
+        return { tanh: Math.min(2 * elementwise, tanh) };
+      },
+    },
+  },
+} as const satisfies Readonly<Record<string, GradientPremiseWord>>;
+
+/** The name of one of {@link gradientPremiseWords}. */
+export type GradientPremiseName = keyof typeof gradientPremiseWords;
+
+/** The names of all premises of a backward pass. */
+export const gradientPremiseNames = Object.keys(gradientPremiseWords) as GradientPremiseName[];
+
+function wordOf(name: GradientPremiseName): GradientPremiseWord {
+  return gradientPremiseWords[name];
+}
+
+/**
+ * A declaration as texts: `name=value`, several of them separated by commas; what comes later replaces what came before.
+ * @param where what is being read, to begin messages with
+ * @throws RequestError for an unknown premise or value
+ */
+export function parseGradientDeclaration(
+  texts: readonly string[],
+  where: string,
+): GradientDeclaration {
+  const declared: Partial<Record<GradientPremiseName, string>> = {};
+  for (const part of texts.flatMap((text) => text.split(',')).map((word) => word.trim())) {
+    if (part === '') continue;
+    const [name, value] = part.split('=', 2);
+    if (!Object.hasOwn(gradientPremiseWords, name))
+      throw new RequestError(
+        `${where} has ${JSON.stringify(name)}; the premises of gradients are ${gradientPremiseNames.join(', ')}`,
+      );
+    const { values } = wordOf(name as GradientPremiseName);
+    if (value === undefined || !Object.hasOwn(values, value))
+      throw new RequestError(
+        `${where} has ${name} ${JSON.stringify(value ?? '')}; give ${Object.keys(values).join(', ')}`,
+      );
+    declared[name as GradientPremiseName] = value;
+  }
+  return declared;
+}
+
+/** "any correct kernel with D of the stored O and dS in bf16" */
+export function describeGradientDeclaration(of: string, declared: GradientDeclaration): string {
+  const clauses = gradientPremiseNames.flatMap((name) => {
+    const value = declared[name];
+    return value === undefined ? [] : [wordOf(name).clause(value)];
+  });
+  if (clauses.length === 0) return of;
+  const last = clauses.pop()!;
+  return `${of} with ${clauses.length === 0 ? last : `${clauses.join(', ')} and ${last}`}`;
+}
+
+/** Premises with what is declared. */
+export function declaredGradientPremises(
+  problem: Problem,
+  premises: GradientPremises,
+  declared: GradientDeclaration,
+): GradientPremises {
+  const changes = gradientPremiseNames.map((name) => {
+    const value = declared[name];
+    return value === undefined ? {} : wordOf(name).values[value](problem, premises.output);
+  });
+  const description = describeGradientDeclaration(premises.description, declared);
+  return Object.assign({ ...premises }, ...changes, { description }) as GradientPremises;
+}

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import {
+  anyGradientPremises,
+  auditGradients,
+  gradientPremiseNames,
+  gradientPremiseWords,
+  parseGradientDeclaration,
+} from '../../../src/audit/index.js';
+import { declaredGradientPremises } from '../../../src/audit/gradients/premises/gradient-declaration.js';
+import { gradientPremiseHelp } from '../../../src/cli/options/shared-options.js';
+import { readCapturedGradients } from '../../fixtures/captured-gradients.js';
+
+describe('premises of gradients', () => {
+  it.each([
+    [['delta=weights'], { delta: 'weights' }],
+    [['delta=weights,ds=fp32', 'delta=any'], { delta: 'any', ds: 'fp32' }],
+    [[' '], {}],
+  ] as const)('%j are read', (texts, declared) => {
+    expect(parseGradientDeclaration(texts, '--gradient-premise')).toEqual(declared);
+  });
+
+  it.each([
+    ['delta=mine', /^--gradient-premise has delta "mine"; give any, stored-output, weights$/],
+    ['delta', /^--gradient-premise has delta ""; give any/],
+    ['D=weights', /^--gradient-premise has "D"; the premises of gradients are delta, p, /],
+    ['toString=x', /^--gradient-premise has "toString"; the premises/],
+    ['delta=valueOf', /^--gradient-premise has delta "valueOf"; give any/],
+  ])('%s is refused on one line', (text, message) => {
+    expect(() => parseGradientDeclaration([text], '--gradient-premise')).toThrow(message);
+  });
+
+  it('are what the help says they are', () => {
+    const words = gradientPremiseHelp.match(/[a-z-]+/gi);
+    expect(words).toEqual(expect.arrayContaining(gradientPremiseNames));
+    for (const name of ['delta', 'scale', 'tanh'] as const)
+      expect(words).toEqual(expect.arrayContaining(Object.keys(gradientPremiseWords[name].values)));
+  });
+
+  it('change what they name and nothing else', async () => {
+    const { problem } = await readCapturedGradients('softcap.safetensors');
+    const any = anyGradientPremises(problem, 'bf16');
+    const declare = (...texts: string[]) =>
+      declaredGradientPremises(problem, any, parseGradientDeclaration(texts, 'it'));
+    expect(declare()).toEqual(any);
+    expect(declare('weights=fp32', 'partials=input')).toEqual({
+      ...any,
+      weights: 'fp32',
+      partials: 'bf16',
+      description:
+        "any correct kernel with dS made of P in fp32 and heads' dK and dV in the inputs' format",
+    });
+    expect(declare('tanh=any').tanh).toBe(any.tanh);
+    expect(declare('tanh=accurate').tanh).toBeLessThan(declare('tanh=hardware').tanh);
+    expect(declare('tanh=hardware').tanh).toBeLessThan(any.tanh);
+  });
+
+  it('tell kernels apart by what their D is made of', async () => {
+    const { problem, dout, kernels } = await readCapturedGradients('large-128.safetensors');
+    const audit = (kernel: string, ...texts: string[]) =>
+      auditGradients(
+        problem,
+        { dout, ...kernels[kernel] },
+        { diagnose: false, declared: parseGradientDeclaration(texts, 'it') },
+      ).verdict;
+    expect(audit('torch_flash', 'delta=stored-output').pass).toBe(true);
+    expect(audit('torch_flash', 'delta=weights').pass).toBe(false);
+    expect(audit('torch_math', 'delta=weights').pass).toBe(true);
+    expect(audit('torch_math', 'delta=stored-output').pass).toBe(false);
+    expect(audit('torch_math', 'delta=stored-output').findings[0].statement).toMatch(
+      /D of the stored O|rounding|explain/,
+    );
+  });
+});
