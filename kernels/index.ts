@@ -51,6 +51,14 @@ export {
   type BackwardAssembly,
   type BackwardGradients,
 } from './backward-pieces.js';
+export {
+  addOrderMatches,
+  givenPieces,
+  matchBackwardPiece,
+  noOrderMatches,
+  type GivenGradients,
+  type MatchedPiece,
+} from './match-backward.js';
 export { backwardOf, forwardSettings, runBackward, type BackwardResults } from './run-backward.js';
 export {
   exactLaws,

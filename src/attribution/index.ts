@@ -44,3 +44,4 @@ export {
   type TechniqueTableMeter,
   type TechniqueTableOptions,
 } from './technique-table.js';
+export { gradientLikeness, type GradientLikeness } from './gradient-likeness.js';

@@ -6,7 +6,6 @@ import {
   forwardSettings,
   kernelModels,
   type BackwardGradients,
-  type BackwardPiece,
   type ForwardOutputs,
   type KernelModel,
   type PreparedBackward,
@@ -36,12 +35,6 @@ export interface BackwardEmulation extends BackwardGradients {
   readonly ownForward: Emulation | null;
 }
 
-/** How a backward pass is run, and who sees its pieces. */
-export interface BackwardOptions extends EmulationOptions {
-  /** Takes each piece as it is done, with the pass that it is of. */
-  readonly onPiece?: (piece: BackwardPiece, prepared: PreparedBackward) => void;
-}
-
 /** What every thread of an emulated backward pass is given. */
 export interface SharedBackwardRequest extends SharedRequest {
   readonly tensors: Readonly<Record<'dout' | 'out' | 'lse', SharedTensor>>;
@@ -62,23 +55,30 @@ export function prepareSharedBackward({
 /** Of the work of both passes, what the forward does: two of seven products. */
 const shareOfForward = 2 / 7;
 
+/** A backward pass made ready, with what all that run it are given. */
+export interface ReadyBackward {
+  readonly model: KernelModel;
+  readonly prepared: PreparedBackward;
+  readonly forward: ForwardOutputs;
+  /** The model's own forward pass; null where another's outputs were given. */
+  readonly ownForward: Emulation | null;
+  /** For other threads; null where this one does all. */
+  readonly request: (() => SharedBackwardRequest) | null;
+  /** Tells how many pieces are done. */
+  readonly tell: (done: number) => void;
+}
+
 /**
- * Runs a kernel model's backward pass on a problem, its pieces shared among threads, after its forward where nothing is said of
- * what that stored.
- * @param model the model, or the name of one of the library's
- * @param options its settings are those of both passes, its progress in thousandths of the whole
- * @throws RequestError for an unknown model or setting, a model of the forward pass alone, and a problem or tensors that the
- * model does not take
+ * Makes a backward pass ready, after the model's forward where nothing is said of what that stored.
+ * @throws RequestError as `emulateBackward`
  */
-export async function emulateBackward(
+export async function readyBackward(
   problem: Problem,
   model: string | KernelModel,
   { dout, forward: given = null }: EmulatedInputs,
-  options: BackwardOptions = {},
-): Promise<BackwardEmulation> {
-  const { settings = new Map<string, string>(), threads = 1, progress, onPiece } = options;
+  { settings = new Map<string, string>(), threads = 1, progress }: EmulationOptions,
+): Promise<ReadyBackward> {
   const found = findKernelModel(model);
-  const { name } = found;
   const backward = backwardOf(found);
   const start = given === null ? shareOfForward : 0;
   const tell = (share: number) => progress?.(Math.round(1000 * share), 1000);
@@ -96,31 +96,57 @@ export async function emulateBackward(
       : null;
   const { out, lse } = given ?? ownForward!;
   const prepared = backward.prepare(problem, { dout, forward: { out, lse } }, settings);
-  const { pieces, evidence } = prepared;
-  const assembly = assembleBackwardPieces(problem, prepared);
-  const isShared = threads > 1 && pieces > 1 && kernelModels.includes(found);
+  const isShared = threads > 1 && prepared.pieces > 1 && kernelModels.includes(found);
   const request = (): SharedBackwardRequest => ({
-    model: name,
+    model: found.name,
     settings,
     problem: shareProblem(problem),
     tensors: { dout: shareTensor(dout), out: shareTensor(out), lse: shareTensor(lse) },
   });
+  return {
+    model: found,
+    prepared,
+    forward: { out, lse },
+    ownForward,
+    request: isShared ? request : null,
+    tell: (done) => tell(start + ((1 - start) * done) / prepared.pieces),
+  };
+}
+
+/**
+ * Runs a kernel model's backward pass on a problem, its pieces shared among threads, after its forward where nothing is said of
+ * what that stored.
+ * @param model the model, or the name of one of the library's
+ * @param options its settings are those of both passes, its progress in thousandths of the whole
+ * @throws RequestError for an unknown model or setting, a model of the forward pass alone, and a problem or tensors that the
+ * model does not take
+ */
+export async function emulateBackward(
+  problem: Problem,
+  model: string | KernelModel,
+  inputs: EmulatedInputs,
+  options: EmulationOptions = {},
+): Promise<BackwardEmulation> {
+  const ready = await readyBackward(problem, model, inputs, options);
+  const { prepared, request, forward, ownForward } = ready;
+  const { settings, evidence, pieces } = prepared;
+  const assembly = assembleBackwardPieces(problem, prepared);
+  const { threads = 1 } = options;
   await runPieces(
     pieces,
     prepared.run,
-    isShared ? { threads, work: 'runBackwardPiece', request: request() } : null,
+    request && { threads, work: 'runBackwardPiece', request: request() },
     (piece, done) => {
       assembly.add(piece);
-      onPiece?.(piece, prepared);
-      tell(start + ((1 - start) * done) / pieces);
+      ready.tell(done);
     },
   );
   return {
-    model: name,
+    model: ready.model.name,
     ...assembly.results(),
-    settings: prepared.settings,
+    settings,
     evidence,
-    forward: { out, lse },
+    forward,
     ownForward,
   };
 }

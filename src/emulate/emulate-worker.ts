@@ -2,17 +2,22 @@ import { workerData } from 'piscina';
 import type {
   BackwardPiece,
   KernelPiece,
+  MatchedPiece,
   PreparedBackward,
   PreparedKernel,
 } from '../../kernels/index.js';
 import { lazily } from '../lazily.js';
 import { prepareSharedBackward, type SharedBackwardRequest } from './emulate-backward.js';
+import { prepareSharedMatch, type SharedMatchRequest } from './match-gradients.js';
 import { prepareShared, type SharedRequest } from './emulate.js';
 
 /** The kernel of this thread, made at its first piece. */
 const kernel: () => PreparedKernel = lazily(() => prepareShared(workerData as SharedRequest));
 const backward: () => PreparedBackward = lazily(() =>
   prepareSharedBackward(workerData as SharedBackwardRequest),
+);
+const match: () => (piece: number) => MatchedPiece = lazily(() =>
+  prepareSharedMatch(workerData as SharedMatchRequest),
 );
 
 /** What a worker thread of emulate.ts does: one piece. */
@@ -23,4 +28,9 @@ export function runPiece(piece: number): KernelPiece {
 /** What a worker thread of emulate-backward.ts does: one piece. */
 export function runBackwardPiece(piece: number): BackwardPiece {
   return backward().run(piece);
+}
+
+/** What a worker thread of match-gradients.ts does: one piece. */
+export function matchBackwardPiece(piece: number): MatchedPiece {
+  return match()(piece);
 }

@@ -4,7 +4,7 @@ import { Piscina } from 'piscina';
 /** Which function of emulate-worker.ts other threads run, on how many of them, and what each is given. */
 export interface SharedWork {
   readonly threads: number;
-  readonly work: 'runPiece' | 'runBackwardPiece';
+  readonly work: 'runPiece' | 'runBackwardPiece' | 'matchBackwardPiece';
   readonly request: object;
 }
 

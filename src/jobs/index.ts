@@ -64,3 +64,9 @@ export {
   type EmulateMachineResult,
 } from './machine/run.js';
 export { machineNames, schedules } from './machine/request.js';
+export {
+  compareModel,
+  identifyGradients,
+  type MatchCandidate,
+  type MatchRequest,
+} from './match-models.js';

@@ -236,7 +236,7 @@ describe('an audit of a file with gradients', () => {
       ['alone', ['--dk', ':dv', '--rows', '8'], /^a sample of rows judges dQ/],
       ['plain', ['--keys', '8'], /^--keys judges dK and dV of a sample of keys, and there are no/],
       ['both', ['--exec', 'true', '--dq', ':dq'], /^--dq is of gradients in files/],
-      ['alone', ['--identify'], /^--identify is about the output/],
+      ['alone', ['--compare', 'x=:dq'], /^--compare is about the output/],
     ] as const)
       expect(await refusal('audit', path(name), ...args)).toMatch(message);
   });

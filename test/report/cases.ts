@@ -38,6 +38,7 @@ import type { AuditReport, JudgedReport, Provenance } from '../../src/report/jso
 import type { ComparedOutput } from '../../src/report/html/index.js';
 import { createOutputComparer } from '../../src/jobs/index.js';
 import { reportedGradients } from '../../src/report/json/reported-gradients.js';
+import type { GradientBits, ModelMatch } from '../../src/report/json/reported-models.js';
 import type { ReportedSplits } from '../../src/report/json/reported-splits.js';
 import { reportedComparison } from '../../src/report/json/reported-comparison.js';
 import { filledProblem, pseudorandom, tensor, type ProblemFrame } from '../setup/problems.js';
@@ -422,6 +423,46 @@ const packedGradients = normalCase(frameOfGradients, 4, {
 });
 const { dq, dk, dv } = ofGradients.exact;
 
+/** Bits of a gradient of so many elements. */
+const bitsOf = (name: string, elements: number, likeness: GradientBits['likeness']) => ({
+  name,
+  label: `d${name[1].toUpperCase()}`,
+  elements,
+  equal: elements - 5,
+  someOrder: 3,
+  undecided: 1,
+  noOrder: 1,
+  likeness,
+});
+
+/** Comparisons with models: by settings, one that is nearer than another, and one that could not be made. */
+const modelMatches: readonly ModelMatch[] = [
+  {
+    model: 'fa4',
+    settings: { deterministic: 'true' },
+    forward: 'given',
+    reason: null,
+    gradients: [
+      bitsOf('dq', 320, { misrounded: 40, equalMisrounded: 30, largestDifference: 0.5 }),
+      bitsOf('dk', 192, { misrounded: 0, equalMisrounded: 0, largestDifference: 0 }),
+    ],
+  },
+  {
+    model: 'naive-fp32',
+    settings: {},
+    forward: 'own',
+    reason: null,
+    gradients: [bitsOf('dv', 192, null)],
+  },
+  {
+    model: 'naive-input',
+    settings: {},
+    forward: null,
+    reason: 'dq is fp32, and naive-input gives bf16; their bits cannot be compared',
+    gradients: [],
+  },
+];
+
 /** Gradients that pass without the output, and dQ whose sign is wrong beside one that is right; with NaN in dK. */
 const gradientReports = {
   pass: createGradientsReport(
@@ -429,6 +470,16 @@ const gradientReports = {
     reportedGradients(
       auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv })),
     ),
+    provenance,
+  ),
+  compared: createGradientsReport(
+    ofGradients.problem,
+    {
+      ...reportedGradients(
+        auditGradients(ofGradients.problem, roundedGradients(ofGradients, { dq, dk, dv })),
+      ),
+      models: modelMatches,
+    },
     provenance,
   ),
   sampled: createGradientsReport(

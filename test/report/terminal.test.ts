@@ -126,11 +126,14 @@ describe.each(reports)('%s on a terminal', (_, report) => {
     const sequences = isPacked ? ['Sequences '] : [];
     const judgement = ['Error ', 'Tests ', ...sequences, ...techniques];
     judgement.push('Usual checks', 'Oracle ');
-    const { gradients = [] } = report.gradients ?? {};
+    const { gradients = [], models = [] } = report.gradients ?? {};
+    const bits = models.length === 0 ? [] : ['Bit for bit '];
     const errors = gradients.map(({ label }) => `Error of ${label} `);
     const shares = gradients.map(({ label }) => `Techniques of ${label} `);
     const ofGradients =
-      gradients.length === 0 ? [] : ['Gradients ', 'Tests of gradients ', ...errors, ...shares];
+      gradients.length === 0
+        ? []
+        : ['Gradients ', ...bits, 'Tests of gradients ', ...errors, ...shares];
     const ofOutput = report.outputs === null ? [] : judgement;
     const headings = ['Problem ', ...ofOutput, ...ofGradients, 'Inputs '];
     const lines = full(report).split('\n');

@@ -220,7 +220,7 @@ export async function judgeFile(
     );
     const { identification } = result;
     const compared = await compareVersions(comparison, open, judged, result);
-    const withParts = addGradients(
+    const withParts = await addGradients(
       judgeSplitResults(result, splits, declared, falseAlarmRate),
       gradients,
       backward,

@@ -1,3 +1,4 @@
+import { backwardOf, kernelModels } from '../../../kernels/index.js';
 import {
   parseGradientDeclaration,
   type GradientAuditOptions,
@@ -30,6 +31,8 @@ import {
   type GradientArguments,
   type ReadGradients,
 } from './gradient-files.js';
+import { arithmeticRequest } from './kernel-choice.js';
+import { matchModels } from './model-matches.js';
 import type { JudgedOutputs } from './judged-outputs.js';
 import { originOf, type OpenProblem } from './open-problem.js';
 import type { AuditCommandOptions } from './options.js';
@@ -43,10 +46,9 @@ function gradientDeclaration({ gradientPremise = [] }: AuditCommandOptions): Gra
 /** @throws RequestError for what is asked for beside gradients and is of the output, and for an unknown premise */
 export function rejectBesideGradients(options: AuditCommandOptions, isAlone: boolean): void {
   gradientDeclaration(options);
-  const { identify, compare } = options;
-  if (isAlone && (identify === true || compare !== undefined))
+  if (isAlone && options.compare !== undefined)
     throw new RequestError(
-      `${identify === true ? '--identify' : '--compare'} is about the output, and there are gradients only; leave it out, or give --output`,
+      '--compare is about the output, and there are gradients only; leave it out, or give --output',
     );
 }
 
@@ -70,6 +72,12 @@ export function gradientSamples({ rows, keys }: AuditSettings): GradientSamples 
   };
 }
 
+/** @throws RequestError for a model of the forward pass alone, by which gradients cannot be judged */
+function rejectForwardModel({ as, models = kernelModels }: ArithmeticRequest): void {
+  const model = models.find(({ name }) => name === as);
+  if (model !== undefined) backwardOf(model);
+}
+
 /** Judges gradients of which the output is not there. */
 export async function judgeGradientsAlone(
   open: OpenProblem,
@@ -83,15 +91,24 @@ export async function judgeGradientsAlone(
   const read = await readGradients(file, wanted, reading);
   const lse = await readLoneLse(file, options, reading);
   const forward = { out: null, lse: lse && naturalLse(lse.tensor, options.lseBase) };
+  const arithmetic = arithmeticRequest(file, audit, true);
+  rejectForwardModel(arithmetic);
+  const premises = premisesOf(problem, read, arithmetic, options);
   const gradients = judgeGradientFiles(problem, read, forward, {
     falseAlarmRate,
+    ...(premises === undefined ? {} : { premises }),
     declared: gradientDeclaration(options),
     ...gradientSamples(audit),
     progress: (done) => progress('oracle', done),
   });
   const sources = { ...read.sources, ...(lse === null ? {} : { lse: lse.source }) };
   const origin = await originOf(open, sources, options);
-  return createGradientsReport(problem, gradients, { ...origin, seconds: secondsSince(start) });
+  const models = await matchModels(problem, read, forward, audit, arithmetic);
+  return createGradientsReport(
+    problem,
+    { ...gradients, models },
+    { ...origin, seconds: secondsSince(start) },
+  );
 }
 
 /** The premises by which gradients are judged; undefined for those of any correct kernel. */
@@ -136,12 +153,12 @@ export interface GradientSetting {
 }
 
 /** A report with the gradients, or with why a model's are not judged. */
-export function addGradients(
+export async function addGradients(
   report: JudgedReport,
   read: ReadGradients | null,
   backward: EmulatedBackward | null,
   { problem, judged, result, arithmetic, settings }: GradientSetting,
-): JudgedReport {
+): Promise<JudgedReport> {
   if (read === null)
     return backward === null || backward.model !== null
       ? report
@@ -155,5 +172,7 @@ export function addGradients(
     ...gradientSamples(settings),
     ...(premises === undefined ? {} : { premises }),
   };
-  return withGradients(report, judgeGradientFiles(problem, read, { out, lse }, by));
+  const gradients = judgeGradientFiles(problem, read, { out, lse }, by);
+  const models = await matchModels(problem, read, { out, lse }, settings, arithmetic);
+  return withGradients(report, { ...gradients, models });
 }

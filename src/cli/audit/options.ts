@@ -200,7 +200,7 @@ export const auditOptions = optionRows({
   ...problemOptions,
   techniques: { without: 'leave out the table of techniques' },
   identify: {
-    description: 'tell which kernel model, or combination of techniques, the output is of',
+    description: 'tell which kernel model, or techniques, the output is of; which the gradients',
   },
   json: {
     argument: '<file>',

@@ -12,6 +12,8 @@ import {
   gradientTechniquesNote,
   gradientTechniquesSection,
   gradientTestsSection,
+  modelMatchesSection,
+  modelMatchNotes,
   notJudged,
   sequencesSection,
   splitsSection,
@@ -136,6 +138,17 @@ export async function renderHtml(of: HtmlReport): Promise<string> {
                 ...(note === null ? [] : [element('p', { class: 'note' }, note)]),
               ];
             }),
+            ...(report.gradients.models.length === 0
+              ? []
+              : [
+                  sectionTable(
+                    'Kernel models, bit for bit',
+                    modelMatchesSection(report.gradients, true),
+                  ),
+                  modelMatchNotes(report.gradients).map((note) =>
+                    element('p', { class: 'note' }, note),
+                  ),
+                ]),
             report.gradients.notJudged.map((clause) =>
               element('p', { class: 'muted' }, `Not judged of gradients: ${clause}.`),
             ),

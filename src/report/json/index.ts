@@ -106,3 +106,4 @@ export {
   validateReport,
 } from './validate-report.js';
 export { describeWarning, type ReportWarning, type UnusedNames } from './reported-problem.js';
+export { sumBits, type GradientBits, type ModelMatch } from './reported-models.js';

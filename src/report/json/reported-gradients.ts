@@ -15,6 +15,7 @@ import type { FormatName } from '../../formats/index.js';
 import type { Quantity } from '../../problem/index.js';
 import { boundedSample, type BoundedSample } from './reported-sample.js';
 import { toReported, type Reported } from './report-number.js';
+import type { ModelMatch } from './reported-models.js';
 import { withoutWord } from './verdict-word.js';
 
 /** A gradient that was judged. */
@@ -52,6 +53,8 @@ export interface ReportedGradients {
   };
   readonly arithmetic: string;
   readonly falseAlarmRate: number;
+  /** How they compare with kernel models, bit for bit: a declared one first, then the nearest; none where that was not asked. */
+  readonly models: readonly ModelMatch[];
 }
 
 function reportedGradient(
@@ -130,6 +133,7 @@ export function reportedGradients({
     },
     arithmetic,
     falseAlarmRate,
+    models: [],
   };
 }
 

@@ -19,6 +19,7 @@ import {
 } from '../json/index.js';
 import { heading, type Cell, type Section } from '../layout/index.js';
 import { errorNotesSection, errorSection } from './audit-sections.js';
+import { modelMatchesSection, modelMatchNotes } from './model-matches.js';
 import type { Setting } from './setting.js';
 
 /** One line of the table: how much of what is allowed a gradient's tests use. */
@@ -204,9 +205,19 @@ export function gradientsBlocks(
     ...section(gradientRulesSection(gradients)),
     ...section(unjudgedGradientsSection(gradients)),
   ];
-  if (!isFull) return [table];
+  const matches =
+    gradients.models.length === 0
+      ? []
+      : [
+          [
+            ...section(modelMatchesSection(gradients, isFull)),
+            ...modelMatchNotes(gradients).flatMap((note) => indented(note)),
+          ],
+        ];
+  if (!isFull) return [table, ...matches];
   return [
     table,
+    ...matches,
     section(gradientTestsSection(report)),
     ...gradients.gradients.map((gradient) => [
       ...section(errorSection(gradient)),

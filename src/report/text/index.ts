@@ -33,3 +33,4 @@ export { splitsSection } from './splits.js';
 export { conformanceSentence, renderConformance } from './conformance.js';
 export type { RenderOptions } from './setting.js';
 export { renderBound, techniqueNotes, techniqueSections } from './techniques.js';
+export { modelMatchesSection, modelMatchNotes } from './model-matches.js';

@@ -1,0 +1,35 @@
+import { decodeToFloat64, formats } from '../formats/index.js';
+import type { Tensor } from '../problem/index.js';
+import { roundedTo } from './match-meter.js';
+
+/** How like one gradient is to another of the same problem, in one format. */
+export interface GradientLikeness {
+  /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
+  readonly misrounded: number;
+  readonly equalMisrounded: number;
+  /** Largest difference, over elements finite in both. */
+  readonly largestDifference: number;
+}
+
+/**
+ * How like a gradient is to another: correctly rounded elements agree whatever made them, so that the others tell.
+ * @param exact of the same elements
+ */
+export function gradientLikeness(
+  given: Tensor,
+  made: Tensor,
+  exact: Float64Array,
+): GradientLikeness {
+  const correct = roundedTo(given.format, exact);
+  const a = decodeToFloat64(given.data, formats[given.format]);
+  const b = decodeToFloat64(made.data, formats[made.format]);
+  let [misrounded, equalMisrounded, largestDifference] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++) {
+    const isMisrounded = !(Object.is(a[i], correct[i]) && Object.is(b[i], correct[i]));
+    if (isMisrounded) misrounded++;
+    if (isMisrounded && Object.is(a[i], b[i])) equalMisrounded++;
+    const difference = Math.abs(a[i] - b[i]);
+    if (Number.isFinite(difference)) largestDifference = Math.max(largestDifference, difference);
+  }
+  return { misrounded, equalMisrounded, largestDifference };
+}

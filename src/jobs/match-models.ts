@@ -1,0 +1,119 @@
+import type {
+  ForwardOutputs,
+  GivenGradients,
+  KernelModel,
+  KernelSettings,
+} from '../../kernels/index.js';
+import { attentionGradients, type Gradient } from '../../oracles/index.js';
+import { gradientLikeness } from '../attribution/index.js';
+import { gradientQuantities, type GradientQuantityName } from '../audit/index.js';
+import { matchGradients, type BackwardMatch } from '../emulate/index.js';
+import type { Problem, Tensor } from '../problem/index.js';
+import { sumBits, type GradientBits, type ModelMatch } from '../report/json/index.js';
+import { RequestError } from '../request-error.js';
+
+/** Gradients that are compared with kernel models, bit for bit. */
+export interface MatchRequest {
+  readonly problem: Problem;
+  readonly dout: Tensor;
+  /** What the kernel's backward pass read; null where that is not known: the models' own forward is run. */
+  readonly forward: ForwardOutputs | null;
+  readonly given: GivenGradients;
+  readonly threads: number;
+}
+
+/** A model with what is chosen of its settings. */
+export interface MatchCandidate {
+  readonly model: KernelModel;
+  readonly settings: KernelSettings;
+}
+
+/** Exact gradients, by name. */
+type ExactGradients = Readonly<Record<GradientQuantityName, Gradient | null>>;
+
+function bitsOf(
+  { given }: MatchRequest,
+  { matches, made }: BackwardMatch,
+  exact: ExactGradients | null,
+): readonly GradientBits[] {
+  return gradientQuantities.flatMap(({ name, label }) => {
+    const match = matches[name];
+    const tensor = given[name];
+    if (match === null || !tensor) return [];
+    const { equal, someOrder, undecided, noOrder } = match;
+    const elements = equal + someOrder + undecided + noOrder;
+    const correct = exact?.[name] ?? null;
+    const likeness = correct && gradientLikeness(tensor, made[name], correct.values);
+    return [{ name, label, elements, equal, someOrder, undecided, noOrder, likeness }];
+  });
+}
+
+/** Compares with one model; what keeps it from that is said in place of it. */
+async function matchModel(
+  request: MatchRequest,
+  { model, settings }: MatchCandidate,
+  exact: ExactGradients | null,
+): Promise<ModelMatch> {
+  const { problem, dout, forward, given, threads } = request;
+  const chosen = { model: model.name, settings: Object.fromEntries(settings) };
+  try {
+    const run = { settings, threads };
+    const match = await matchGradients(problem, model, { dout, forward }, given, run);
+    const gradients = bitsOf(request, match, exact);
+    return { ...chosen, forward: match.forward, reason: null, gradients };
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return { ...chosen, forward: null, reason: error.message, gradients: [] };
+  }
+}
+
+/** The nearer first: equal in every bit or of some order, then by likeness, then by equal elements; last what was not compared. */
+function byNearness(a: ModelMatch, b: ModelMatch): number {
+  const [ofA, ofB] = [sumBits(a), sumBits(b)];
+  const isWhole = ({ elements, equal, someOrder }: typeof ofA) => equal + someOrder === elements;
+  const share = ({ likeness }: typeof ofA) =>
+    likeness === null || likeness.misrounded === 0
+      ? 0
+      : likeness.equalMisrounded / likeness.misrounded;
+  return (
+    Number(a.reason !== null) - Number(b.reason !== null) ||
+    Number(isWhole(ofB)) - Number(isWhole(ofA)) ||
+    share(ofB) - share(ofA) ||
+    ofB.equal - ofA.equal
+  );
+}
+
+/**
+ * Compares gradients with what a model makes of the same problem, bit for bit.
+ * @returns the comparison, or why there is none
+ */
+export async function compareModel(
+  request: MatchRequest,
+  candidate: MatchCandidate,
+): Promise<ModelMatch> {
+  return matchModel(request, candidate, null);
+}
+
+/**
+ * Tells which model's gradients these are, or are nearest to: every candidate of every model that has a backward pass.
+ * @param progress of the whole, from 0 to 1
+ */
+export async function identifyGradients(
+  request: MatchRequest,
+  models: readonly KernelModel[],
+  progress: (done: number) => void = () => undefined,
+): Promise<readonly ModelMatch[]> {
+  const exact = attentionGradients(request.problem, request.dout);
+  const candidates = models.flatMap((model) =>
+    (model.backward?.candidates ?? []).map((settings) => ({
+      model,
+      settings: new Map(Object.entries(settings)),
+    })),
+  );
+  const matches: ModelMatch[] = [];
+  for (const candidate of candidates) {
+    matches.push(await matchModel(request, candidate, exact));
+    progress(matches.length / candidates.length);
+  }
+  return matches.sort(byNearness);
+}

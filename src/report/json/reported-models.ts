@@ -1,0 +1,56 @@
+/** How a gradient compares with a model's, bit for bit: numbers of elements. */
+export interface GradientBits {
+  readonly name: string;
+  readonly label: string;
+  readonly elements: number;
+  /** Those with the model's bits. */
+  readonly equal: number;
+  /** Those that another order of the model's additions gives. */
+  readonly someOrder: number;
+  /** Those of which that was not decided, or not tried since too many differ. */
+  readonly undecided: number;
+  /** Those that the model does not give. */
+  readonly noOrder: number;
+  /** How like the others are; null where it was not asked which model's they are. */
+  readonly likeness: {
+    /** Elements that are not correctly rounded in one of both, and those of them that are equal. */
+    readonly misrounded: number;
+    readonly equalMisrounded: number;
+    readonly largestDifference: number;
+  } | null;
+}
+
+/** How the gradients of a report compare with a kernel model's. */
+export interface ModelMatch {
+  readonly model: string;
+  /** What was chosen of its settings, as text by key. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Whose O and LSE its backward pass read: those that were given, or its own forward's; null where it was not run. */
+  readonly forward: 'given' | 'own' | null;
+  /** Why there is no comparison; null where there is one. */
+  readonly reason: string | null;
+  readonly gradients: readonly GradientBits[];
+}
+
+/** Elements of all gradients of a comparison together. */
+export function sumBits({ gradients }: ModelMatch): Omit<GradientBits, 'name' | 'label'> {
+  const sum = (of: (bits: GradientBits) => number) => gradients.reduce((n, one) => n + of(one), 0);
+  const isLike = gradients.every(({ likeness }) => likeness !== null);
+  return {
+    elements: sum(({ elements }) => elements),
+    equal: sum(({ equal }) => equal),
+    someOrder: sum(({ someOrder }) => someOrder),
+    undecided: sum(({ undecided }) => undecided),
+    noOrder: sum(({ noOrder }) => noOrder),
+    likeness: isLike
+      ? {
+          misrounded: sum(({ likeness }) => likeness?.misrounded ?? 0),
+          equalMisrounded: sum(({ likeness }) => likeness?.equalMisrounded ?? 0),
+          largestDifference: Math.max(
+            0,
+            ...gradients.map(({ likeness }) => likeness?.largestDifference ?? 0),
+          ),
+        }
+      : null,
+  };
+}
