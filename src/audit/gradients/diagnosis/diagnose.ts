@@ -5,30 +5,53 @@ import { factorFaults } from './factor-faults.js';
 import type { FailedGradients } from './failed-gradients.js';
 import { groupFaults, movedHeadFaults } from './group-faults.js';
 import { lseFaults } from './lse-faults.js';
+import { maskFaults } from './mask-faults.js';
 import { explains, type Prediction } from './prediction.js';
+import { backwardOperands } from './replay/backward-row.js';
+import { replayBudget } from './replay/budget.js';
+import type { Replayed } from './replay/replay.js';
+import { replayFaults } from './replayed-fault.js';
 import { tileFaults } from './tile-faults.js';
+import { weightFaults } from './weight-faults.js';
+
+/** Causes of one kind, for gradients that failed. */
+type Family = (replayed: Replayed) => Generator<Prediction>;
 
 /** Causes that are told from the exact gradients alone. */
-const cheapFamilies = [factorFaults, movedHeadFaults];
+const cheapFamilies: readonly Family[] = [
+  ({ failed }) => factorFaults(failed),
+  ({ failed }) => movedHeadFaults(failed),
+];
 
-/** Causes for which exact gradients of a changed problem are computed, those first that are tried soonest. */
-const costlyFamilies = [groupFaults, deltaFaults, lseFaults, tileFaults];
+/** Causes for which gradients of a changed problem are computed, those first that are tried soonest. */
+const costlyFamilies: readonly Family[] = [
+  ({ failed }) => groupFaults(failed),
+  ({ failed }) => deltaFaults(failed),
+  ({ failed }) => lseFaults(failed),
+  (of) => replayFaults(of, maskFaults(of.failed.problem, of.failed.measured.shape)),
+  (of) => replayFaults(of, weightFaults(of.failed.problem, of.failed.measured.shape)),
+  ({ failed }) => tileFaults(failed),
+];
 
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
 
 /** The causes that explain what failed, of the first family that has any. */
-function accepted(
-  failed: FailedGradients,
-  families: readonly ((failed: FailedGradients) => Generator<Prediction>)[],
-): readonly Prediction[] {
+function accepted(of: Replayed, families: readonly Family[]): readonly Prediction[] {
   for (const family of families) {
     const found: Prediction[] = [];
-    for (const prediction of family(failed))
-      if (explains(failed, prediction.predicted)) found.push(prediction);
+    for (const prediction of family(of))
+      if (explains(of.failed, prediction)) found.push(prediction);
     if (found.length > 0) return found;
   }
   return [];
+}
+
+/** What was not tried, where no cause was found. */
+function untried(isSmall: boolean, isSpent: boolean): readonly string[] {
+  if (!isSmall)
+    return ['only factors and heads were tried: the problem is too large to compute changed ones'];
+  return isSpent ? ['not every cause was tried, which would take too long on this problem'] : [];
 }
 
 /**
@@ -44,23 +67,21 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
   });
   if (failed.findings.some(({ test }) => test.endsWith('-non-finite')))
     return unexplained(['causes are looked for among finite gradients only']);
-  const { problem, measured } = failed;
+  const { problem, measured, dout } = failed;
   if (failed.isSample === true) {
-    const [found] = accepted(failed, [factorFaults]);
+    const found = [...factorFaults(failed)].find((one) => explains(failed, one));
     const evidence = ['of a sample factors alone are tried: other causes take all rows and keys'];
     return found === undefined
       ? unexplained(evidence)
       : { id: found.id, equivalents: [], sentence: found.sentence, evidence };
   }
-  const isSmall = multiplyAddsOf(problem, measured.shape) <= mostMultiplyAdds;
+  const multiplyAdds = multiplyAddsOf(problem, measured.shape);
+  const isSmall = multiplyAdds <= mostMultiplyAdds;
   const families = isSmall ? [...cheapFamilies, ...costlyFamilies] : cheapFamilies;
-  const [found, ...others] = accepted(failed, families);
-  if (found === undefined)
-    return unexplained(
-      isSmall
-        ? []
-        : ['only factors and heads were tried: the problem is too large to compute changed ones'],
-    );
+  const budget = replayBudget(multiplyAdds);
+  const operands = backwardOperands(problem, dout);
+  const [found, ...others] = accepted({ failed, operands, budget }, families);
+  if (found === undefined) return unexplained(untried(isSmall, budget.isSpent()));
   const equivalents = [...new Set(others.map(({ id }) => id))].filter(
     (id) => id !== found.id && id !== 'factor',
   );

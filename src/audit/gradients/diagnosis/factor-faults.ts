@@ -92,10 +92,15 @@ export function* factorFaults(failed: FailedGradients): Generator<Prediction> {
     const isNear = slopes.every((slope) => Math.abs(slope / factor - 1) < nearness);
     if (!isOfAll || !isNear) continue;
     const sentence = `${cause} in ${listed(words)}: ${words.length === 1 ? 'it is' : 'they are'} ${formatNumber(factor)} times what ${words.length === 1 ? 'it' : 'they'} should be`;
-    yield { id, sentence, predicted: predict(failing.map(() => factor)) };
+    yield { id, sentence, predicted: predict(failing.map(() => factor)), shrinks: true };
   }
   const found = words.map(
     (word, i) => `${word} is ${slopes[i].toFixed(4)} times what it should be`,
   );
-  yield { id: 'factor', sentence: `${listed(found)}, everywhere`, predicted: predict(slopes) };
+  yield {
+    id: 'factor',
+    sentence: `${listed(found)}, everywhere`,
+    predicted: predict(slopes),
+    shrinks: true,
+  };
 }

@@ -35,6 +35,7 @@ export function* lseFaults({ problem, dout, measured }: FailedGradients): Genera
         'dk',
         'dv',
       ]),
+      shrinks: true,
     };
   }
 }

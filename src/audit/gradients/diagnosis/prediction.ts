@@ -3,7 +3,6 @@ import { testElements } from '../../element-test.js';
 import type { ComparedValues } from '../../kernel-outputs.js';
 import { testSpreads } from '../../spread-test.js';
 import { alarmDeviations } from '../../structure/structure-statistic.js';
-import type { GradientBound } from '../bounds/index.js';
 import type { ByGradient } from '../gradient-quantities.js';
 import {
   compareGradient,
@@ -17,6 +16,7 @@ import { isBeyond } from '../structure/gradient-statistic.js';
 import { gradientStatistics, statisticCount } from '../structure/gradient-structure.js';
 import { noMeanErrors } from '../structure/mean-errors.js';
 import type { FailedGradients } from './failed-gradients.js';
+import { boundOfPrediction, type PredictedRows } from './predicted-bound.js';
 
 /** Exact gradients of a kernel with some fault; those that are left out are as they should be. */
 export type PredictedGradients = Partial<ByGradient<Float64Array>>;
@@ -27,54 +27,76 @@ export interface Prediction {
   /** The cause in words, without a full stop. */
   readonly sentence: string;
   readonly predicted: PredictedGradients;
+  /** The sizes that elements are sums of, where they are known. */
+  readonly sizes?: PredictedGradients;
+  /** Whether roundings shrink with the rows of a gradient, as where all is multiplied; default they do not. */
+  readonly shrinks?: boolean;
 }
 
-/** The smallest factor that the bounds of a row are multiplied by: what is predicted to vanish is still rounded. */
+/** The smallest factor that the bounds of a row that shrinks are multiplied by: what is predicted to vanish is still rounded. */
 const leastFactor = 2 ** -10;
 
-/** Length of a row of numbers. */
-function lengthOf(values: Float64Array, first: number, end: number): number {
-  let squares = 0;
-  for (let i = first; i < end; i++) squares += values[i] ** 2;
-  return Math.sqrt(squares);
+/** What is predicted of one gradient; null for sizes that are not known. */
+interface PredictedGradient {
+  readonly predicted: Float64Array;
+  readonly sizes: Float64Array | null;
 }
 
-/** Bounds for a predicted gradient: roundings of a row grow and shrink as the row does. */
-function scaledBound(
-  { total, systematic, known, deviation }: GradientBound,
-  exact: Float64Array,
-  predicted: Float64Array,
-  columns: number,
-) {
-  const factors = Float64Array.from({ length: exact.length / Math.max(columns, 1) }, (_, row) => {
-    const [first, end] = [row * columns, (row + 1) * columns];
-    const ratio = lengthOf(predicted, first, end) / lengthOf(exact, first, end);
-    return Number.isFinite(ratio) ? Math.max(ratio, leastFactor) : 1;
-  });
-  const scaled = (of: Float64Array) => of.map((x, i) => x * factors[Math.floor(i / columns)]);
+/** Whose bounds those of a prediction are made from. */
+function predictedRows(
+  { quantity, format }: Pick<GivenJudged, 'quantity' | 'format'>,
+  { predicted, sizes }: PredictedGradient,
+  measured: FailedGradients['measured'],
+): PredictedRows {
+  const { exact, bound, shape } = measuredGradient(measured, quantity.name);
   return {
-    total: scaled(total),
-    systematic: scaled(systematic),
-    known: scaled(known),
-    deviation: scaled(deviation),
+    exact: exact.values,
+    predicted,
+    bound,
+    format,
+    columns: rowElements(quantity, shape),
+    sizes: sizes && [exact.magnitude, sizes],
   };
 }
 
-/** Whether a given gradient passes all tests of a predicted one. */
+/** Whether some rows of a given gradient, from and to an element, are within the worst case of predicted ones. */
+export function isWithinBounds(
+  { measured }: Pick<FailedGradients, 'measured'>,
+  given: GivenGradient,
+  prediction: PredictedGradient,
+  [first, end]: readonly [first: number, end: number],
+): boolean {
+  const { values, quantity } = given;
+  const { predicted } = prediction;
+  const { exact, bound } = measured.gradients[quantity.name];
+  const { total } = boundOfPrediction(predictedRows(given, prediction, measured), 1, [first, end]);
+  for (let i = first; i < end; i++) {
+    if (!Number.isFinite(exact.values[i])) continue;
+    if (!(Math.abs(values[i] - predicted[i] - bound.shift[i]) <= total[i - first])) return false;
+  }
+  return true;
+}
+
+/**
+ * Whether a given gradient passes all tests of a predicted one.
+ * @param least what bounds are multiplied by at least; by default they shrink with the rows
+ */
 export function isAsPredicted(
   given: GivenJudged,
-  predicted: Float64Array,
+  prediction: PredictedGradient,
   { measured, meanErrors, falseAlarmRate }: GradientJudgement,
+  least = leastFactor,
 ): boolean {
   const usual = compareGradient(given, measured);
-  const { exact, bound } = measuredGradient(measured, given.quantity.name);
+  const { predicted } = prediction;
+  const { bound } = measuredGradient(measured, given.quantity.name);
   const compared: ComparedValues = {
     ...usual,
     exact: { ...usual.exact, values: predicted.map((x, i) => x + bound.shift[i]) },
   };
   const { quantity, shape } = usual;
   const columns = rowElements(quantity, shape);
-  const scaled = scaledBound(bound, exact.values, predicted, columns);
+  const scaled = boundOfPrediction(predictedRows(given, prediction, measured), least);
   const { outside, nonFinite } = testElements(compared, scaled.total);
   if (outside + nonFinite > 0) return false;
   const units = gradientUnits(predicted, columns);
@@ -101,7 +123,10 @@ export function fails({ findings }: FailedGradients, { quantity }: GivenGradient
  * Whether a cause explains all that failed, and nothing that did not: every given gradient passes the audit's tests against
  * what the cause predicts.
  */
-export function explains(failed: FailedGradients, predicted: PredictedGradients): boolean {
+export function explains(
+  failed: FailedGradients,
+  { predicted, sizes, shrinks = false }: Omit<Prediction, 'id' | 'sentence'>,
+): boolean {
   const { given } = failed;
   const isLeft = given.some(
     (one) => fails(failed, one) && predicted[one.quantity.name] === undefined,
@@ -109,6 +134,8 @@ export function explains(failed: FailedGradients, predicted: PredictedGradients)
   if (isLeft) return false;
   return given.every((one) => {
     const values = predicted[one.quantity.name];
-    return values === undefined || isAsPredicted(one, values, failed);
+    if (values === undefined) return true;
+    const ofOne = { predicted: values, sizes: sizes?.[one.quantity.name] ?? null };
+    return isAsPredicted(one, ofOne, failed, shrinks ? leastFactor : 1);
   });
 }

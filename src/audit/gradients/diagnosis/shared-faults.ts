@@ -104,7 +104,8 @@ export function diagnoseShared(
   const found: SharedPrediction[] = [];
   const collect = (predictions: Iterable<SharedPrediction>) => {
     for (const prediction of predictions)
-      if (isAsPredicted(one, prediction.values, judgement)) found.push(prediction);
+      if (isAsPredicted(one, { predicted: prediction.values, sizes: null }, judgement))
+        found.push(prediction);
   };
   collect(factors(one, exact, judgement));
   if (found.length === 0 && isSmall) collect(batchEntries(one, exact, judgement, dout));

@@ -1,0 +1,127 @@
+import { decodeTensor } from '../../../../formats/index.js';
+import {
+  keptWeights,
+  problemMask,
+  scoreLaw,
+  type KeptWeights,
+  type KeyRange,
+  type Mask,
+  type Problem,
+  type ScoreLaw,
+  type Tensor,
+} from '../../../../problem/index.js';
+import type { MeasuredGradients } from '../../measure-gradients.js';
+
+/** What a faulty backward pass does otherwise; what is left out is as it should be. */
+export interface BackwardChange {
+  /** The keys that it sees. */
+  readonly ranges?: Mask['ranges'];
+  /** How it makes scores. */
+  readonly law?: ScoreLaw;
+  /** [batch, heads, queries] each: the natural logarithm of the row sum, and D. */
+  readonly logarithm?: ArrayLike<number>;
+  readonly delta?: ArrayLike<number>;
+  /** The power of the softcap's derivative in dS. */
+  readonly slopePower?: number;
+  /** By what dropout multiplies P for dV, and dP. */
+  readonly keptOfP?: WeightFactors;
+  readonly keptOfDp?: WeightFactors;
+  /** Decoded, in the shapes of the problem. */
+  readonly operands?: Partial<BackwardOperands>;
+}
+
+/** Writes a factor for every key of a head, counted over [batch, heads]; null for 1 everywhere. */
+export type WeightFactors = ((head: number, query: number, target: Float64Array) => void) | null;
+
+/** Decoded inputs of a backward pass. */
+export interface BackwardOperands {
+  readonly q: Float64Array;
+  readonly k: Float64Array;
+  readonly v: Float64Array;
+  readonly dout: Float64Array;
+}
+
+/** P·kept/(1 − p) of dV and dS of dQ and dK, over the keys of a head; outside of the ranges they are not written. */
+export interface BackwardRow {
+  readonly ranges: readonly KeyRange[];
+  readonly weights: Float64Array;
+  readonly scores: Float64Array;
+  /** P(|dP| + Σ P|dP|), which is where roundings of dP and D live. */
+  readonly sizes: Float64Array;
+}
+
+/** The factors of dropout as it is used: 0 where a weight is dropped, `scale` where it is kept. */
+export function factorsOfKept(kept: KeptWeights | null, scale?: number): WeightFactors {
+  if (kept === null) return null;
+  const factor = scale ?? 1 / kept.share;
+  return (head, query, target) => {
+    const row = new Uint8Array(target.length);
+    kept.fill(head, query, 0, row);
+    for (let key = 0; key < row.length; key++) target[key] = row[key] === 0 ? 0 : factor;
+  };
+}
+
+/** Decoded inputs of the backward pass of a problem. */
+export function backwardOperands({ q, k, v }: Problem, dout: Tensor): BackwardOperands {
+  return { q: decodeTensor(q), k: decodeTensor(k), v: decodeTensor(v), dout: decodeTensor(dout) };
+}
+
+function product(a: Float64Array, at: number, b: Float64Array, from: number, size: number): number {
+  let sum = 0;
+  for (let c = 0; c < size; c++) sum += a[at + c] * b[from + c];
+  return sum;
+}
+
+/**
+ * The rows of P and dS of a backward pass with a fault, in fp64, one after the other: the arrays that a call gives are
+ * written again by the next. Where the fault is none they are exact but for roundings of fp64.
+ * @returns for a head counted over [batch, heads], and a query of it
+ */
+export function backwardRows(
+  problem: Problem,
+  measured: Pick<MeasuredGradients, 'shape' | 'reference' | 'mean'>,
+  operands: BackwardOperands,
+  change: BackwardChange,
+): (head: number, query: number) => BackwardRow {
+  const { shape, reference, mean } = measured;
+  const { groupSize, queries, keys, qkDim, vDim } = shape;
+  const { q, k, v, dout } = { ...operands, ...change.operands };
+  const usual = factorsOfKept(keptWeights(problem, shape));
+  const {
+    ranges = problemMask(problem, shape).ranges,
+    law: { scale, softcap, addend } = scoreLaw(problem, shape),
+    logarithm = reference.denominator,
+    delta = mean.values,
+    slopePower = 1,
+    keptOfP = usual,
+    keptOfDp = usual,
+  } = change;
+  const numbers = () => new Float64Array(keys);
+  const [weights, scores, sizes, added] = [numbers(), numbers(), numbers(), numbers()];
+  const [ofP, ofDp] = [numbers().fill(1), numbers().fill(1)];
+  return (head, query) => {
+    const row = head * queries + query;
+    const firstKey = Math.floor(head / groupSize) * keys;
+    const seen = ranges(head, query);
+    if (seen.length > 0) {
+      addend?.(head, query, 0, added);
+      keptOfP?.(head, query, ofP);
+      keptOfDp?.(head, query, ofDp);
+    }
+    for (const { begin, end } of seen)
+      for (let key = begin; key < end; key++) {
+        const at = firstKey + key;
+        const scaled = scale * product(q, row * qkDim, k, at * qkDim, qkDim);
+        const tanh = softcap === null ? 0 : Math.tanh(scaled / softcap);
+        const capped = softcap === null ? scaled : softcap * tanh;
+        const weight = Math.exp(capped + added[key] - logarithm[row]);
+        const dp = ofDp[key] * product(dout, row * vDim, v, at * vDim, vDim);
+        const slope = softcap === null ? 1 : (1 - tanh * tanh) ** slopePower;
+        weights[key] = weight * ofP[key];
+        scores[key] = weight * (dp - delta[row]) * slope;
+        sizes[key] =
+          weight * (Math.abs(dp) + Math.max(Math.abs(delta[row]), mean.magnitude[row])) * slope;
+      }
+    return { ranges: seen, weights, scores, sizes };
+  };
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { auditGradients } from '../../../src/audit/index.js';
+import { sampled, testSeed } from '../../setup/effort.js';
+import { seededRandom } from '../../kernels/features/index.js';
+import { drawDout, faultyBackwards } from '../../kernels/gradients/index.js';
+
+/** What each faulty kernel's gradients are explained by; those that are not listed by nothing. */
+const causes: Readonly<Record<string, string>> = {
+  'blocks-of-the-backward': 'mask-ignored',
+  'delta-half-written': 'delta-wrong',
+  'scale-missing-dq': 'scale-missing',
+  'scale-missing-dk': 'scale-missing',
+  'scale-twice': 'scale-twice',
+  'scale-on-dv': 'factor',
+  'delta-missing': 'delta-missing',
+  'delta-of-next-row': 'delta-wrong',
+  'delta-of-stale-output': 'delta-wrong',
+  'lse-base-2': 'lse-natural-for-base-2',
+  'mask-top-left': 'mask-top-left',
+  'mask-off-by-one': 'mask-off-by-one',
+  'softcap-derivative-missing': 'softcap-derivative-missing',
+  'dropout-of-next-key': 'dropout-of-another',
+  'dropout-not-scaled': 'dropout-factor',
+  'key-tile-missing': 'key-tile-missing',
+  'key-tile-twice': 'key-tile-twice',
+  'query-tile-missing': 'query-tile-missing',
+  'query-tile-twice': 'query-tile-twice',
+  'one-head-of-group': 'group-one-head',
+};
+
+const isTable = process.env['GRADIENTS_TABLE'] !== undefined;
+const names = faultyBackwards.map(({ name }) => name);
+
+describe('the cause of the gradients of faulty kernels', () => {
+  it.each(isTable ? names : sampled(names, 3))('%s', (name) => {
+    const { kernel, example } = faultyBackwards.find((one) => one.name === name)!;
+    const problem = example(seededRandom(testSeed));
+    const dout = drawDout(seededRandom(testSeed + 1), problem);
+    const { verdict } = auditGradients(problem, { dout, ...kernel(problem, dout) });
+    if (isTable) console.info(`@ ${name} | ${verdict.diagnosis?.id} | ${verdict.sentence}`);
+    expect(verdict.pass).toBe(false);
+    expect(verdict.diagnosis?.id, verdict.sentence).toBe(causes[name] ?? 'unexplained');
+  });
+});
