@@ -3,7 +3,7 @@ import { decodeTensor } from '../../../src/formats/index.js';
 import { formatNumber } from '../../../src/words/index.js';
 import { NotApplicable, type GradientRun, type LawTools } from '../law.js';
 import { judgedViolation } from '../within-bound.js';
-import { gradientLaw } from './gradient-law.js';
+import { gradientLaw, type GradientCase } from './gradient-law.js';
 
 /** dQ, dK and dV, and dBias and dSink where the kernel gives them, against the oracle: see `auditGradients`. */
 export const gradientsWithinBound = gradientLaw({
@@ -122,27 +122,48 @@ const conserved = [
   { equals: '⟨Q, dQ⟩', sums: pairings, admits: () => true },
 ] as const;
 
-/** Three sums that need no oracle but for what rounding explains of them: Σ dV, Σ dK and ⟨K, dK⟩. */
+/** One of the sums against the worst that its terms may be off by together. */
+async function worstCase(
+  { problem, dout, choice }: GradientCase,
+  tools: LawTools,
+): Promise<string | null> {
+  const { equals, sums, admits } = conserved[choice];
+  if (!admits(problem)) throw new NotApplicable('the sum is not conserved in such problems');
+  const run = await tools.runGradients(problem, dout);
+  let compared = 0;
+  for (const { what, sum, wanted, error } of sums(run, tools.measureGradients(run))) {
+    // Nothing is known of a term.
+    if (!Number.isFinite(error) || !Number.isFinite(wanted)) continue;
+    compared++;
+    if (Math.abs(sum - wanted) <= error) continue;
+    return `${what} is ${formatNumber(sum)} where ${equals === '0' ? 'it is 0' : `${equals} is ${formatNumber(wanted)}`}; rounding explains ${formatNumber(error)}`;
+  }
+  if (compared === 0) throw new NotApplicable('no sum of the problem has a bound');
+  return null;
+}
+
+/** All of the sums against what roundings that are independent leave of them: an audit's tests. */
+async function asIndependent(
+  { problem, dout }: GradientCase,
+  { runGradients, judgeGradients }: LawTools,
+): Promise<string | null> {
+  const { verdict } = judgeGradients(await runGradients(problem, dout));
+  const isOfSums = ({ test }: { readonly test: string }) => /-(sum|pairing)$/.test(test);
+  const findings = verdict.findings.filter(isOfSums);
+  return judgedViolation({ verdict: { ...verdict, findings } });
+}
+
+/**
+ * Three sums: Σ dV, Σ dK and ⟨K, dK⟩. In the first forms each against the worst case of its terms, in the last all against what
+ * independent roundings leave, which is less by far where there are many keys.
+ */
 export const gradientsConserved = gradientLaw({
   statement: 'Σ dV is Σ dO, Σ dK is 0, and ⟨K, dK⟩ is ⟨Q, dQ⟩',
   reason:
     'The weights of a row sum to 1 and their derivatives to 0, and dQ and dK are made of one dS. Tiles that are lost, added twice or transposed in one of them, and a D of another row, break it.',
   strengths: ['bound'],
   usual: 'bound',
-  choices: conserved.length,
-  violation: async ({ problem, dout, choice }, tools) => {
-    const { equals, sums, admits } = conserved[choice];
-    if (!admits(problem)) throw new NotApplicable('the sum is not conserved in such problems');
-    const run = await tools.runGradients(problem, dout);
-    let compared = 0;
-    for (const { what, sum, wanted, error } of sums(run, tools.measureGradients(run))) {
-      // Nothing is known of a term.
-      if (!Number.isFinite(error) || !Number.isFinite(wanted)) continue;
-      compared++;
-      if (Math.abs(sum - wanted) <= error) continue;
-      return `${what} is ${formatNumber(sum)} where ${equals === '0' ? 'it is 0' : `${equals} is ${formatNumber(wanted)}`}; rounding explains ${formatNumber(error)}`;
-    }
-    if (compared === 0) throw new NotApplicable('no sum of the problem has a bound');
-    return null;
-  },
+  choices: conserved.length + 2,
+  violation: (lawCase, tools) =>
+    (lawCase.choice < conserved.length ? worstCase : asIndependent)(lawCase, tools),
 });
