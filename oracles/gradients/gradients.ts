@@ -32,6 +32,8 @@ export interface GradientOracleOptions {
   readonly wanted?: readonly GradientName[];
   /** The keys, ascending, whose dK and dV are wanted, of a head counted over [batch, kv heads]. Default: all. */
   readonly keys?: (kvHead: number) => readonly number[];
+  /** The heads of K whose groups are wanted, counted over [batch, kv heads]; dBias and dSink are of these alone. Default: all. */
+  readonly kvHeads?: readonly number[];
   /** Which keys each query sees, in place of the problem's own mask. */
   readonly mask?: Mask;
   readonly progress?: Progress;
@@ -222,7 +224,7 @@ export function* gradientOracle(
   };
   const wantsKeys = wanted.has('dk') || wanted.has('dv');
   const groups = batch * kvHeads;
-  for (const group of headGroups(problem, dout, shape)) {
+  for (const group of headGroups(problem, dout, shape, options.kvHeads)) {
     const { kvHead } = group;
     const chosen = chosenKeys(options, kvHead, keys);
     yield solveGroup(context, group, chosen, wantsKeys, (head, rows) =>

@@ -17,14 +17,18 @@ export interface HeadGroup {
   readonly operandsOf: (head: number) => GradientOperands;
 }
 
-/** Decodes a problem group by group; `operandsOf` keeps the head that it gave last. */
+/**
+ * Decodes a problem group by group; `operandsOf` keeps the head that it gave last.
+ * @param wanted the heads of K whose groups are wanted, counted over [batch, kv heads]; default: all
+ */
 export function* headGroups(
   { q, k, v }: Problem,
   dout: Tensor,
   shape: ProblemShape,
+  wanted?: readonly number[],
 ): Generator<HeadGroup> {
   const { batch, kvHeads, groupSize, queries, keys, qkDim, vDim } = shape;
-  for (let kvHead = 0; kvHead < batch * kvHeads; kvHead++) {
+  for (const kvHead of wanted ?? Array.from({ length: batch * kvHeads }).keys()) {
     const key = readOperand(k, kvHead * keys * qkDim, keys, qkDim);
     const values = readOperand(v, kvHead * keys * vDim, keys, vDim);
     let last: GradientOperands | null = null;

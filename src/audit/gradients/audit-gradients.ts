@@ -4,7 +4,7 @@ import { RequestError } from '../../request-error.js';
 import { usualFalseAlarmRate } from '../conduct/audit-options.js';
 import { decodeQuantity } from '../kernel-outputs.js';
 import type { KeySample, KeySampleRequest, RowSample, RowSampleRequest } from '../rows/index.js';
-import { anyGradientPremises, type GradientPremises } from './bounds/index.js';
+import { anyGradientPremises, type GradientPremises, type StoredForward } from './bounds/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import { explainGradients } from './explain-gradients.js';
 import { givenGradients, gradientFormat, isOfTensors, unjudged } from './given-gradients.js';
@@ -15,12 +15,17 @@ import {
   type GradientQuantityName,
   type JudgedGradientName,
 } from './gradient-quantities.js';
-import { planGradientParts, unsampled, type GradientPart } from './gradient-samples.js';
+import {
+  planGradientParts,
+  unsampled,
+  type GradientPart,
+  type GradientPlan,
+} from './gradient-samples.js';
 import type { GradientTensors } from './gradient-tensors.js';
 import { reachGradientVerdict, type GradientVerdict } from './gradient-verdict.js';
 import { judgeGradients, type GivenJudged, type JudgedGradient } from './judge-gradient.js';
 import { locateGradients } from './locate-gradients.js';
-import { measureGradients } from './measure-gradients.js';
+import { measureGradients, type MeasuredGroup } from './measure-gradients.js';
 import { usualRules, type GradientRules } from './usual-rule.js';
 import {
   declaredGradientPremises,
@@ -72,6 +77,19 @@ interface JudgedPart {
 
 const [, logSumExp] = quantities;
 
+/** What the kernel's own forward stored, as its backward pass read it. */
+export function storedForward(
+  problem: Problem,
+  { out = null, lse = null }: GradientTensors,
+): StoredForward {
+  return { out, lse: lse && canonicalLse(problem, lse) };
+}
+
+/** The gradients of Q, K and V that a part has. */
+export function measuredNames({ names }: Pick<GradientPart, 'names'>): GradientQuantityName[] {
+  return gradientQuantities.map(({ name }) => name).filter((name) => names.includes(name));
+}
+
 /** The LSE as [batch, heads, queries], whatever shape of those that kernels give it has. */
 function canonicalLse(problem: Problem, lse: Tensor): Tensor {
   const shape = problemShape(problem);
@@ -82,39 +100,33 @@ function canonicalLse(problem: Problem, lse: Tensor): Tensor {
 
 /** Measures and judges what a part has. */
 function judgePart(
-  {
-    problem,
-    tensors,
-    given,
-    keys,
-    names,
-    isSample,
-  }: Omit<GradientPart, 'takenOf'> & { readonly given: readonly GivenJudged[] },
+  { problem, tensors, given, keys, names, isSample }: PreparedPart,
   options: GradientAuditOptions & {
+    readonly groups: MeasuredGroup[] | undefined;
     readonly premises: GradientPremises;
     readonly falseAlarmRate: number;
   },
 ): JudgedPart {
   const shape = problemShape(problem);
-  const { dout, out = null, lse = null } = tensors;
+  const { dout } = tensors;
   const decodedDout = decodeQuantity(outputGradient, dout, shape).values;
-  const { premises, falseAlarmRate, reference, progress } = options;
+  const { premises, falseAlarmRate, reference, groups, progress } = options;
   const formatOf = (name: JudgedGradientName) =>
     given.find(({ quantity }) => quantity.name === name)?.format ?? null;
-  const isMeasured = (name: GradientQuantityName) => names.includes(name);
   const measured = measureGradients(problem, dout, {
     premises,
-    given: { out, lse: lse && canonicalLse(problem, lse) },
+    given: storedForward(problem, tensors),
     shared: { dbias: formatOf('dbias'), dsink: formatOf('dsink') },
-    wanted: gradientQuantities.map(({ name }) => name).filter(isMeasured),
+    wanted: measuredNames({ names }),
     keys,
     reference,
+    groups,
     progress,
   });
   const judgement = {
     problem,
     measured,
-    meanErrors: isMeasured('dk')
+    meanErrors: names.includes('dk')
       ? measureMeanErrors(problem, decodedDout, measured, premises)
       : noMeanErrors(shape.batch * shape.kvHeads, shape.qkDim),
     falseAlarmRate,
@@ -143,7 +155,29 @@ export function auditGradients(
   tensors: GradientTensors,
   options: GradientAuditOptions = {},
 ): GradientAudit {
-  const { falseAlarmRate = usualFalseAlarmRate } = options;
+  return judgePrepared(prepareGradients(problem, tensors, options), problem, options);
+}
+
+/** What is to be judged, and by what. */
+export interface PreparedGradients {
+  readonly plan: GradientPlan;
+  readonly all: readonly GivenJudged[];
+  readonly parts: readonly PreparedPart[];
+  readonly premises: GradientPremises;
+}
+
+/** A part with what was given of it, and its exact attention where that is known. */
+export interface PreparedPart extends Omit<GradientPart, 'takenOf'> {
+  readonly given: readonly GivenJudged[];
+  readonly reference: AttentionReference | null;
+}
+
+/** Plans an audit of gradients. @throws RequestError as `auditGradients` */
+export function prepareGradients(
+  problem: Problem,
+  tensors: GradientTensors,
+  options: GradientAuditOptions,
+): PreparedGradients {
   const all = givenGradients(problem, tensors);
   const premises = declaredGradientPremises(
     problem,
@@ -151,22 +185,38 @@ export function auditGradients(
     options.declared ?? {},
   );
   const plan = planGradientParts(problem, tensors, options);
-  const parts = plan.parts.flatMap((part) => {
-    const given = part.takenOf(all);
-    return given.length === 0 ? [] : [{ ...part, given }];
+  const { rows, reference = null } = options;
+  const parts = plan.parts.flatMap(({ takenOf, ...part }) => {
+    const given = takenOf(all);
+    // What is known is of all rows, or of those that are sampled.
+    const isKnown = !rows || part.keys === null;
+    return given.length === 0 ? [] : [{ ...part, given, reference: isKnown ? reference : null }];
   });
   if (parts.length === 0)
     throw new RequestError(
       'a sample of rows judges dQ, and a sample of keys dK and dV, but of these none was given; judge all rows and keys, or give them',
     );
+  return { plan, all, parts, premises };
+}
+
+/**
+ * Judges what is planned.
+ * @param measured of each part its groups where they are measured already; null, or left out, for those that are not
+ */
+export function judgePrepared(
+  { plan, all, parts, premises }: PreparedGradients,
+  problem: Problem,
+  options: GradientAuditOptions,
+  measured: readonly (MeasuredGroup[] | null)[] = [],
+): GradientAudit {
+  const { falseAlarmRate = usualFalseAlarmRate } = options;
   const judged = parts.map((part, index) => {
-    const { rows } = options;
-    // What is known is of all rows, or of those that are sampled.
-    const isKnown = !rows || part.keys === null;
+    const { reference } = part;
     return judgePart(part, {
       premises,
       falseAlarmRate: falseAlarmRate / parts.length,
-      ...(isKnown && options.reference && { reference: options.reference }),
+      ...(reference !== null && { reference }),
+      groups: measured.at(index) ?? undefined,
       progress: (done) => options.progress?.((index + done) / parts.length),
     });
   });

@@ -3,6 +3,14 @@ export {
   type GradientAudit,
   type GradientAuditOptions,
 } from './audit-gradients.js';
+export {
+  auditGradientsApart,
+  createRequestedMeasure,
+  type GroupData,
+  type GroupRequest,
+  type GroupRunner,
+} from './audit-gradients-apart.js';
+export type { MeasuredGroup } from './measure-gradients.js';
 export type { GradientRule } from './usual-rule.js';
 export type { GradientTensors } from './gradient-tensors.js';
 export {

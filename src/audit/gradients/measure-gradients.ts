@@ -26,6 +26,7 @@ import {
   type GradientPremises,
   type GradientTechniqueBound,
   type GradientTechniqueTable,
+  type GroupBounds,
   type SharedFormats,
   type StoredForward,
 } from './bounds/index.js';
@@ -72,6 +73,8 @@ export interface GradientMeasure {
   readonly keys?: KeySample | null;
   /** The problem's exact attention, where it is known already. */
   readonly reference?: AttentionReference | undefined;
+  /** All groups in their order, where they are measured already; without dBias and dSink. Emptied. */
+  readonly groups?: MeasuredGroup[] | undefined;
   readonly progress?: Progress | undefined;
 }
 
@@ -99,6 +102,48 @@ function emptyMeasure(quantity: Quantity, shape: ProblemShape) {
   };
 }
 
+/** What is known of a head of K with the query heads that share it. */
+export interface MeasuredGroup {
+  readonly group: GroupGradients;
+  readonly bounds: GroupBounds;
+}
+
+/** By what groups are measured: data that a thread may be sent. */
+export interface GroupSettings {
+  readonly premises: GradientPremises;
+  readonly given: StoredForward;
+  readonly wanted: readonly GradientName[];
+  readonly keys: KeySample | null;
+  /** Of the same problem. */
+  readonly reference: AttentionReference;
+}
+
+/** What the oracle is asked for. */
+function oracleOptions({ wanted, keys, reference: { shape } }: GroupSettings) {
+  return {
+    wanted,
+    ...(keys !== null && {
+      keys: (kvHead: number) => [...(keysOfHead(keys, shape, kvHead) ?? [])],
+    }),
+  };
+}
+
+/** Makes a function that measures groups by themselves, by the number of their head of K. */
+export function createGroupMeasure(
+  problem: Problem,
+  dout: Tensor,
+  settings: GroupSettings,
+): (kvHead: number) => MeasuredGroup {
+  const { premises, given, reference } = settings;
+  const boundsOf = createGradientBounds({ problem, dout, reference, premises, given });
+  return (kvHead) => {
+    const options = { ...oracleOptions(settings), kvHeads: [kvHead] };
+    const { value, done } = gradientOracle(problem, dout, options).next();
+    if (done === true) throw new Error(`there is no head ${kvHead} of K`);
+    return { group: value, bounds: boundsOf(value) };
+  };
+}
+
 /**
  * The exact gradients of a problem and the bounds of their elements. Memory is that of eight numbers an element.
  * @param dout [batch, heads, queries, vDim]
@@ -114,6 +159,7 @@ export function measureGradients(
     wanted: names = problem.rows === undefined ? ['dq', 'dk', 'dv'] : ['dq'],
     keys: sample = null,
     reference: known,
+    groups: measured,
     progress = () => undefined,
   }: GradientMeasure,
 ): MeasuredGradients {
@@ -141,17 +187,15 @@ export function measureGradients(
     for (const name of parts) exact[name].set(part[name], at);
     for (const name of boundNames) bound[name].set(ofPart[name], at);
   };
+  const settings = { premises, given, wanted, keys: sample, reference };
   const ofGroups = gradientOracle(problem, dout, {
-    wanted,
-    ...(sample !== null && {
-      keys: (kvHead: number) => [...(keysOfHead(sample, shape, kvHead) ?? [])],
-    }),
+    ...oracleOptions(settings),
+    ...(measured !== undefined && { kvHeads: [] }),
     progress: (done) => progress(shareOfForward + (1 - shareOfForward) * done),
   });
   const sums = byGradient(emptyTechniqueSums);
-  const settle = (group: GroupGradients) => {
+  const settle = ({ group, bounds }: MeasuredGroup) => {
     const { dq, dk, dv } = gradients;
-    const bounds = boundsOf(group);
     group.heads.forEach((head, index) => {
       const bound = bounds.heads[index].dq;
       if (head.dq !== null && bound !== null) {
@@ -170,8 +214,10 @@ export function measureGradients(
       place(dv, group.dv, bounds.dv, group.kvHead * keys * vDim);
     }
   };
+  for (let one; (one = measured?.shift()) !== undefined;) settle(one);
   let next = ofGroups.next();
-  for (; next.done !== true; next = ofGroups.next()) settle(next.value);
+  for (; next.done !== true; next = ofGroups.next())
+    settle({ group: next.value, bounds: boundsOf(next.value) });
   const ofShared = sharedGradients(next.value, shared.finish(next.value), (name) =>
     sharedShape(problem, shape, name),
   );

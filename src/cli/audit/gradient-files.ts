@@ -1,5 +1,5 @@
+import { availableParallelism } from 'node:os';
 import {
-  auditGradients,
   judgedGradients,
   outputGradient,
   sharedQuantities,
@@ -7,7 +7,7 @@ import {
   type GradientTensors,
 } from '../../audit/index.js';
 import { printable, type TensorFile } from '../../io/index.js';
-import type { SourcedTensor } from '../../jobs/index.js';
+import { auditGradientsOnThreads, type SourcedTensor } from '../../jobs/index.js';
 import { quantities, type Problem, type Quantity, type Tensor } from '../../problem/index.js';
 import {
   reportedGradients,
@@ -135,11 +135,13 @@ export async function readLoneLse(
  * @param forward the kernel's own output and LSE, natural logarithms
  * @throws RequestError for tensors that do not fit the problem
  */
-export function judgeGradientFiles(
+export async function judgeGradientFiles(
   problem: Problem,
   { tensors }: ReadGradients,
   forward: { readonly out: Tensor | null; readonly lse: Tensor | null },
   options: GradientAuditOptions,
-): ReportedGradients {
-  return reportedGradients(auditGradients(problem, { ...tensors, ...forward }, options));
+  { threads = availableParallelism() }: Pick<AuditCommandOptions, 'threads'>,
+): Promise<ReportedGradients> {
+  const all = { ...tensors, ...forward };
+  return reportedGradients(await auditGradientsOnThreads(problem, all, options, threads));
 }

@@ -94,13 +94,14 @@ export async function judgeGradientsAlone(
   const arithmetic = arithmeticRequest(file, audit, true);
   rejectForwardModel(arithmetic);
   const premises = premisesOf(problem, read, arithmetic, options);
-  const gradients = judgeGradientFiles(problem, read, forward, {
+  const by = {
     falseAlarmRate,
     ...(premises === undefined ? {} : { premises }),
     declared: gradientDeclaration(options),
     ...gradientSamples(audit),
-    progress: (done) => progress('oracle', done),
-  });
+    progress: (done: number) => progress('oracle', done),
+  };
+  const gradients = await judgeGradientFiles(problem, read, forward, by, options);
   const sources = { ...read.sources, ...(lse === null ? {} : { lse: lse.source }) };
   const origin = await originOf(open, sources, options);
   const models = await matchModels(problem, read, forward, audit, arithmetic);
@@ -172,7 +173,7 @@ export async function addGradients(
     ...gradientSamples(settings),
     ...(premises === undefined ? {} : { premises }),
   };
-  const gradients = judgeGradientFiles(problem, read, { out, lse }, by);
+  const gradients = await judgeGradientFiles(problem, read, { out, lse }, by, settings.options);
   const models = await matchModels(problem, read, { out, lse }, settings, arithmetic);
   return withGradients(report, { ...gradients, models });
 }

@@ -1,15 +1,19 @@
 import { workerData } from 'piscina';
 import {
+  createRequestedMeasure,
   measureApart,
   measureBoundPart,
   type BoundPartAnswer,
   type BoundPartRequest,
+  type GroupRequest,
+  type MeasuredGroup,
   type PartAnswer,
   type PartRequest,
   type PartTensors,
 } from '../../audit/index.js';
 import { lazily } from '../../lazily.js';
 import { RequestError } from '../../request-error.js';
+import { unshareGroups, type GroupThreadData } from './group-threads.js';
 import type { BoundThreadData, PartThreadData } from './part-threads.js';
 import { readShared } from './part-source.js';
 import { unshare, withoutViews } from './shared-values.js';
@@ -36,6 +40,15 @@ export function measureRequest(request: PartRequest): Promise<Answer<PartAnswer>
     for (const part of request.parts) tensors.push(await read()(part));
     return measureApart(request, tensors, settings, withBounds);
   });
+}
+
+const requested = lazily(() =>
+  createRequestedMeasure(unshareGroups(workerData as GroupThreadData)),
+);
+
+/** What a worker thread does that measures gradients: one group. */
+export function measureGroup(request: GroupRequest): Promise<Answer<MeasuredGroup>> {
+  return answered(() => requested()(request));
 }
 
 const whole = lazily(() => unshare((workerData as BoundThreadData).problem));
