@@ -8,6 +8,7 @@ import { auditBenchmark, boundBenchmarks, coldStartBenchmark } from './audit-ben
 import { longAuditBenchmark } from './long-audit-benchmark.js';
 import { backwardBenchmark } from './backward-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
+import { gradientBoundBenchmark } from './gradient-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
 
@@ -56,6 +57,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
   return [
     ...oracleBenchmarks,
     ...boundBenchmarks,
+    gradientBoundBenchmark,
     ...forwardBenchmarks,
     backwardBenchmark,
     ...machineBenchmarks,

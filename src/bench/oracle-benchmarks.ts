@@ -61,7 +61,7 @@ export function multiplyAdds(problem: Problem): number {
 }
 
 /** Of the gradients' five products: QKᵀ, dO Vᵀ, Pᵀ dO, dSᵀ Q and dS K. */
-function gradientMultiplyAdds(problem: Problem): number {
+export function gradientMultiplyAdds(problem: Problem): number {
   const { qkDim, vDim } = problemShape(problem);
   return visiblePairs(problem) * (3 * qkDim + 2 * vDim);
 }

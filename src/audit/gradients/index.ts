@@ -15,13 +15,20 @@ export type { GradientRule } from './usual-rule.js';
 export type { GradientTensors } from './gradient-tensors.js';
 export {
   anyGradientPremises,
+  createGradientBounds,
   eagerGradientPremises,
   gradientTechniques,
   kernelGradientPremises,
+  techniquesByPlace,
+  type BoundedGradients,
   type GradientPremises,
   type GradientTechnique,
   type GradientTechniqueTable,
+  type GradientTechniqueBound,
   type GradientTechniqueLine,
+  type GroupBounds,
+  type StoredForward,
+  type TechniqueShares,
 } from './bounds/index.js';
 export type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 export { describeRows, type GradientFault, type GradientFinding } from './gradient-findings.js';
