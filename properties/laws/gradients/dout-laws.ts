@@ -59,6 +59,8 @@ const roomy: readonly string[] = ['bf16', 'fp32'];
 function isSteady(problem: Problem, dout: Tensor): boolean {
   const isUsable = (x: number) =>
     x === 0 || (Math.abs(x) >= steady.least && Math.abs(x) <= steady.most);
+  // A sink may take all of the weight.
+  if (problem.sink !== undefined) return false;
   if (!roomy.includes(problem.q.format) || !roomy.includes(dout.format)) return false;
   if (![dout, problem.v].every((tensor) => decodeTensor(tensor).every(isUsable))) return false;
   for (const { scores, radii } of rowScores(problem)) {
