@@ -25,6 +25,10 @@ const causes: Readonly<Record<string, string>> = {
   'key-tile-twice': 'key-tile-twice',
   'query-tile-missing': 'query-tile-missing',
   'query-tile-twice': 'query-tile-twice',
+  'key-tile-stale': 'key-tile-stale',
+  'query-tile-stale': 'query-tile-stale',
+  'p-tile-transposed': 'tile-transposed',
+  'ds-tile-transposed': 'tile-transposed',
   'one-head-of-group': 'group-one-head',
 };
 

@@ -30,7 +30,7 @@ const costlyFamilies: readonly Family[] = [
   ({ failed }) => lseFaults(failed),
   (of) => replayFaults(of, maskFaults(of.failed.problem, of.failed.measured.shape)),
   (of) => replayFaults(of, weightFaults(of.failed.problem, of.failed.measured.shape)),
-  ({ failed }) => tileFaults(failed),
+  tileFaults,
 ];
 
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */

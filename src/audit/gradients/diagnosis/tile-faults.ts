@@ -1,141 +1,229 @@
-import { attentionGradients } from '../../../../oracles/index.js';
+import type { KeyRange } from '../../../problem/index.js';
+import type { GradientQuantityName } from '../gradient-quantities.js';
 import { listed } from '../gradient-verdict.js';
-import { gradientsOf, meanKeys, withRowFactors } from './changed-gradients.js';
-import type { FailedGradients } from './failed-gradients.js';
-import { fails, type Prediction } from './prediction.js';
+import { fails, type PredictedGradients, type Prediction } from './prediction.js';
+import type { Replayed } from './replay/replay.js';
+import { tileShare, type ScoreTile, type TileUse } from './replay/tile-shares.js';
 
 /** Rows and keys of the tiles that kernels lose. */
 const tileSizes = [128, 64] as const;
 
-/** How near to −1 (missing) or 1 (twice) the part of a tile in the error is to be. */
+/** How near to 1 the part in the error of what a fault does is to be. */
 const nearness = 2 ** -3;
 
-/** −1 for a contribution that an error lacks, 1 for one that it has once more, 0 for neither. */
-function timesIn(error: Float64Array, contribution: Float64Array): number {
+/** What may have become of a tile, given by its keys in dQ or its queries in dK and dV. */
+interface TileFault {
+  readonly id: string;
+  /** Behind the gradients' names: "lack what", in the plural. */
+  readonly verbs: readonly [one: string, many: string];
+  /** What takes the place of the tile's share; null where there is none. */
+  readonly use: (tile: ScoreTile, before: ScoreTile | null, size: number) => TileUse | null;
+  /** How often the tile's own share is left then. */
+  readonly kept: number;
+}
+
+const faults: readonly TileFault[] = [
+  { id: 'missing', verbs: ['lacks what', 'lack what'], use: () => nothing, kept: 0 },
+  { id: 'twice', verbs: ['has twice what', 'have twice what'], use: () => nothing, kept: 2 },
+  {
+    id: 'stale',
+    verbs: [
+      'is made with P or dS of the tile before where',
+      'are made with P or dS of the tile before where',
+    ],
+    use: (_, before) => before && { factors: { from: before, isTransposed: false }, rowsOff: 0 },
+    kept: 0,
+  },
+  {
+    id: 'stale',
+    verbs: [
+      'is made with rows of the tile before where',
+      'are made with rows of the tile before where',
+    ],
+    use: (tile, before, size) =>
+      before && { factors: { from: tile, isTransposed: false }, rowsOff: -size },
+    kept: 0,
+  },
+  {
+    id: 'stale',
+    verbs: [
+      'has the tile before in the place of what',
+      'have the tile before in the place of what',
+    ],
+    use: (_, before, size) =>
+      before && { factors: { from: before, isTransposed: false }, rowsOff: -size },
+    kept: 0,
+  },
+];
+
+const nothing: TileUse = { factors: null, rowsOff: 0 };
+
+/** How far an error goes along what a fault does: 1 where it is all of it. */
+function partIn(error: Float64Array, change: Float64Array): number {
   let [products, squares] = [0, 0];
-  contribution.forEach((x, i) => {
+  change.forEach((x, i) => {
     products += error[i] * x;
     squares += x * x;
   });
-  const ratio = squares > 0 ? products / squares : 0;
-  return Math.abs(Math.abs(ratio) - 1) < nearness ? Math.sign(ratio) : 0;
+  return squares > 0 ? products / squares : 0;
 }
 
-/** What keys [first, end) add to dQ: as gradients of these keys alone, by the weights that they have among all. */
-function dqOfKeys(
-  { problem, dout, measured }: FailedGradients,
-  first: number,
-  end: number,
-): Float64Array {
-  const { batch, qkDim } = measured.shape;
-  const { denominator } = measured.reference;
-  const keyRanges = Array.from({ length: batch }, () => ({ begin: first, end }));
-  const ofTile = { ...problem, keyRanges };
-  const { dq, mean } = attentionGradients(ofTile, dout, { wanted: ['dq'] });
-  const { means, denominator: ownDenominator } = meanKeys(ofTile);
-  const weights = ownDenominator.map((x, row) =>
-    x === -Infinity ? 0 : Math.exp(x - denominator[row]),
-  );
-  return dq!.values.map((x, i) => {
-    const row = Math.floor(i / qkDim);
-    const moved = problem.scale * (mean.values[row] - measured.mean.values[row]) * means[i];
-    return weights[row] === 0 ? 0 : weights[row] * (x + moved);
-  });
+/** A gradient that fails, its exact values and its error. */
+interface Failing {
+  readonly name: GradientQuantityName;
+  readonly prose: string;
+  readonly exact: Float64Array;
+  readonly error: Float64Array;
 }
 
-/** A tile of keys that dQ lacks, or has twice. */
-function* keyTileFaults(failed: FailedGradients, size: number): Generator<Prediction> {
-  const { problem, measured, given } = failed;
-  const { keys, batch, heads, queries, qkDim } = measured.shape;
-  const dq = given.find(({ quantity }) => quantity.name === 'dq');
-  const isPlain = problem.sequences === undefined && problem.keyRanges === undefined;
-  if (dq === undefined || !fails(failed, dq) || !isPlain || problem.softcap !== null) return;
-  if (keys <= size) return;
-  const { values } = measured.gradients.dq.exact;
-  const error = dq.values.map((x, i) => x - values[i]);
-  for (let first = 0; first < keys; first += size) {
-    const end = Math.min(first + size, keys);
-    const ofTile = dqOfKeys(failed, first, end);
-    const words = { '-1': ['missing', 'lacks'], '1': ['twice', 'has twice'] } as const;
-    const whole = timesIn(error, ofTile);
-    if (whole !== 0) {
-      const [id, verb] = words[whole === 1 ? '1' : '-1'];
-      yield {
-        id: `key-tile-${id}`,
-        sentence: `dQ ${verb} what keys ${first} to ${end - 1} add to it`,
-        predicted: { dq: values.map((x, i) => x + whole * ofTile[i]) },
-      };
-    }
-    for (
-      let row = 0;
-      row < batch * heads * queries;
-      row += Math.min(size, queries - (row % queries))
-    ) {
-      const rows = Math.min(size, queries - (row % queries));
-      const [begin, stop] = [row * qkDim, (row + rows) * qkDim];
-      const times = timesIn(error.subarray(begin, stop), ofTile.subarray(begin, stop));
-      if (times === 0) continue;
-      const [id, verb] = words[times === 1 ? '1' : '-1'];
-      const from = row % queries;
-      yield {
-        id: `key-tile-${id}`,
-        sentence: `dQ of queries ${from} to ${from + rows - 1} of head ${Math.floor(row / queries) % heads} ${verb} what keys ${first} to ${end - 1} add to it`,
-        predicted: {
-          dq: values.map((x, i) => (i >= begin && i < stop ? x + times * ofTile[i] : x)),
-        },
-      };
-    }
-  }
-}
-
-/** A tile of queries that dK and dV lack, or have twice. */
-function* queryTileFaults(failed: FailedGradients, size: number): Generator<Prediction> {
-  const { problem, dout, measured, given } = failed;
-  const { batch, heads, queries } = measured.shape;
-  const wanted = (['dk', 'dv'] as const).filter((name) =>
-    given.some((one) => one.quantity.name === name && fails(failed, one)),
-  );
-  if (wanted.length === 0 || queries <= size) return;
-  const failing = given.filter(({ quantity }) => wanted.some((name) => name === quantity.name));
-  for (let first = 0; first < queries; first += size) {
-    const end = Math.min(first + size, queries);
-    const factors = Float64Array.from({ length: batch * heads * queries }, (_, row) =>
-      row % queries >= first && row % queries < end ? 1 : 0,
-    );
-    const ofTile = gradientsOf(problem, withRowFactors(dout, factors), wanted);
-    const times = failing.map(({ quantity: { name }, values }) => {
-      const exact = measured.gradients[name].exact.values;
-      return timesIn(
-        values.map((x, i) => x - exact[i]),
-        ofTile[name],
-      );
+function failingOf({ failed }: Replayed, names: readonly GradientQuantityName[]): Failing[] {
+  return failed.given
+    .filter((one) => names.includes(one.quantity.name) && fails(failed, one))
+    .map(({ quantity: { name, prose }, values }) => {
+      const exact = failed.measured.gradients[name].exact.values;
+      return { name, prose, exact, error: values.map((x, i) => x - exact[i]) };
     });
-    if (times[0] === 0 || times.some((one) => one !== times[0])) continue;
-    const predicted = failing.map(({ quantity: { name } }) => [
-      name,
-      measured.gradients[name].exact.values.map((x, i) => x + times[0] * ofTile[name][i]),
-    ]);
-    const isTwice = times[0] === 1;
-    const words = listed(failing.map(({ quantity }) => quantity.prose));
-    const verb = isTwice
-      ? failing.length === 1
-        ? 'has twice'
-        : 'have twice'
-      : failing.length === 1
-        ? 'lacks'
-        : 'lack';
-    yield {
-      id: isTwice ? 'query-tile-twice' : 'query-tile-missing',
-      sentence: `${words} ${verb} what queries ${first} to ${end - 1} add`,
-      predicted: Object.fromEntries(predicted) as Prediction['predicted'],
-    };
+}
+
+/** What gradients become where each changes by what a fault does to it, if that is in all of their errors. */
+function predictionOf(
+  failing: readonly Failing[],
+  changeOf: (name: GradientQuantityName) => Float64Array,
+): PredictedGradients | null {
+  const predicted: [GradientQuantityName, Float64Array][] = [];
+  for (const { name, exact, error } of failing) {
+    const change = changeOf(name);
+    if (!(Math.abs(partIn(error, change) - 1) < nearness)) return null;
+    predicted.push([name, exact.map((x, i) => x + change[i])]);
+  }
+  return Object.fromEntries(predicted) as PredictedGradients;
+}
+
+function* tiles(count: number, size: number): Generator<KeyRange> {
+  for (let begin = 0; begin < count; begin += size)
+    yield { begin, end: Math.min(begin + size, count) };
+}
+
+/** Tiles of keys in dQ, or of queries in dK and dV, that are missing, there twice, or of another place, in all heads. */
+function* lostTiles(of: Replayed, axis: 'keys' | 'queries', size: number): Generator<Prediction> {
+  const { shape } = of.failed.measured;
+  const failing = failingOf(of, axis === 'keys' ? ['dq'] : ['dk', 'dv']);
+  if (failing.length === 0 || shape[axis] <= size) return;
+  const whole = {
+    queries: { begin: 0, end: shape.queries },
+    keys: { begin: 0, end: shape.keys },
+  };
+  const words = listed(failing.map(({ prose }) => prose));
+  for (const range of tiles(shape[axis], size)) {
+    // Stale tiles may be of the full size where the last is not.
+    const tile = { ...whole, [axis]: range };
+    const length = range.end - range.begin;
+    const before: ScoreTile | null =
+      range.begin === 0
+        ? null
+        : { ...whole, [axis]: { begin: range.begin - size, end: range.begin - size + length } };
+    if (!of.budget.takes((4 * length) / shape[axis])) return;
+    const own = new Map(failing.map(({ name }) => [name, tileShare(of, name, tile)]));
+    for (const { id, verbs, use, kept } of faults) {
+      const used = use(tile, before, size);
+      if (used === null) continue;
+      const predicted = predictionOf(failing, (name) => {
+        const instead = tileShare(of, name, tile, used);
+        const ofTile = own.get(name)!;
+        return instead.map((x, i) => x + (kept - 1) * ofTile[i]);
+      });
+      if (predicted === null) continue;
+      yield {
+        id: `${axis === 'keys' ? 'key' : 'query'}-tile-${id}`,
+        sentence: `${words} ${verbs[failing.length === 1 ? 0 : 1]} ${axis} ${range.begin} to ${range.end - 1} add`,
+        predicted,
+      };
+    }
+    const ofTile = `${axis} ${range.begin} to ${range.end - 1}`;
+    yield* lostBlocks(of, failing, own, [ofTile, axis, size]);
   }
 }
 
-/** Tiles of keys that dQ lacks or has twice, tiles of queries that dK and dV lack or have twice. */
-export function* tileFaults(failed: FailedGradients): Generator<Prediction> {
+/** A tile of keys in dQ of some queries of a head, or of queries in dK and dV of some keys: missing, or twice. */
+function* lostBlocks(
+  { failed }: Replayed,
+  failing: readonly Failing[],
+  own: ReadonlyMap<GradientQuantityName, Float64Array>,
+  words: readonly [tile: string, of: 'keys' | 'queries', size: number],
+): Generator<Prediction> {
+  const { shape } = failed.measured;
+  const [tile, axis, size] = words;
+  const [other, heads] =
+    axis === 'keys'
+      ? (['queries', shape.batch * shape.heads] as const)
+      : (['keys', shape.batch * shape.kvHeads] as const);
+  for (let head = 0; head < heads; head++)
+    for (const { begin, end } of tiles(shape[other], size)) {
+      const columns = (name: GradientQuantityName) => (name === 'dv' ? shape.vDim : shape.qkDim);
+      const placeIn = (name: GradientQuantityName) =>
+        [begin, end].map((row) => (head * shape[other] + row) * columns(name));
+      const parts = failing.map(({ name, error }) => {
+        const [first, last] = placeIn(name);
+        return partIn(error.subarray(first, last), own.get(name)!.subarray(first, last));
+      });
+      const times = Math.sign(parts[0]);
+      if (!parts.every((part) => Math.abs(part * times - 1) < nearness)) continue;
+      const predicted = failing.map(({ name, exact }) => {
+        const [first, last] = placeIn(name);
+        const ofTile = own.get(name)!;
+        return [
+          name,
+          exact.map((x, i) => (i >= first && i < last ? x + times * ofTile[i] : x)),
+        ] as const;
+      });
+      const ofHead = head % (axis === 'keys' ? shape.heads : shape.kvHeads);
+      const names = listed(failing.map(({ prose }) => prose));
+      const verb = times > 0 ? faults[1].verbs : faults[0].verbs;
+      yield {
+        id: `${axis === 'keys' ? 'key' : 'query'}-tile-${times > 0 ? 'twice' : 'missing'}`,
+        sentence: `${names} of ${other} ${begin} to ${end - 1} of head ${ofHead} ${verb[failing.length === 1 ? 0 : 1]} ${tile} add`,
+        predicted: Object.fromEntries(predicted) as PredictedGradients,
+      };
+    }
+}
+
+/** Tiles of P or dS with rows for columns, in all heads: one, or all. */
+function* transposedTiles(of: Replayed, size: number): Generator<Prediction> {
+  const { queries, keys } = of.failed.measured.shape;
+  for (const { name, ...one } of failingOf(of, ['dq', 'dk', 'dv'])) {
+    const failing = [{ name, ...one }];
+    const turned = (tile: ScoreTile) => {
+      const own = tileShare(of, name, tile);
+      const instead = tileShare(of, name, tile, {
+        factors: { from: tile, isTransposed: true },
+        rowsOff: 0,
+      });
+      return instead.map((x, i) => x - own[i]);
+    };
+    for (const ofQueries of tiles(queries, size))
+      for (const ofKeys of tiles(keys, size)) {
+        if (!of.budget.takes((2 * size * size) / (queries * keys) + 1 / keys)) return;
+        const change = turned({ queries: ofQueries, keys: ofKeys });
+        const predicted = predictionOf(failing, () => change);
+        if (predicted === null) continue;
+        yield {
+          id: 'tile-transposed',
+          sentence: `a tile of ${name === 'dv' ? 'P' : 'dS'}, queries ${ofQueries.begin} to ${ofQueries.end - 1} and keys ${ofKeys.begin} to ${ofKeys.end - 1}, is transposed in ${one.prose}`,
+          predicted,
+        };
+      }
+  }
+}
+
+/**
+ * Tiles of keys that dQ lacks, has twice or has of another place, tiles of queries so in dK and dV, and transposed ones. Those
+ * of packed sequences begin elsewhere, and are not looked for.
+ */
+export function* tileFaults(of: Replayed): Generator<Prediction> {
+  if (of.failed.problem.sequences !== undefined) return;
   for (const size of tileSizes) {
-    yield* keyTileFaults(failed, size);
-    yield* queryTileFaults(failed, size);
+    yield* lostTiles(of, 'keys', size);
+    yield* lostTiles(of, 'queries', size);
+    yield* transposedTiles(of, size);
   }
 }
