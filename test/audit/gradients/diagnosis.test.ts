@@ -30,6 +30,10 @@ const causes: Readonly<Record<string, string>> = {
   'p-tile-transposed': 'tile-transposed',
   'ds-tile-transposed': 'tile-transposed',
   'one-head-of-group': 'group-one-head',
+  'sink-of-first-entry': 'batch-entry-repeated',
+  // Of two batch entries the last alone is all but the first.
+  'bias-of-last-entry': 'batch-entry-missing',
+  'bias-scaled': 'scale-in-bias',
 };
 
 const isTable = process.env['GRADIENTS_TABLE'] !== undefined;
