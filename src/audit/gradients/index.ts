@@ -55,6 +55,7 @@ export {
   type GradientDeclaration,
   type GradientPremiseName,
 } from './premises/gradient-declaration.js';
+export { fitGradientPremises, type GradientPremiseFit } from './premises/fit-gradient-premises.js';
 export type { JudgedGradient } from './judge-gradient.js';
 export {
   gradientTests,

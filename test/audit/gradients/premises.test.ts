@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   anyGradientPremises,
-  auditGradients,
+  fitGradientPremises,
   gradientPremiseNames,
   gradientPremiseWords,
   parseGradientDeclaration,
@@ -54,20 +54,23 @@ describe('premises of gradients', () => {
     expect(declare('tanh=hardware').tanh).toBeLessThan(any.tanh);
   });
 
-  it('tell kernels apart by what their D is made of', async () => {
+  it.each([
+    ['torch_flash', 'stored-output'],
+    ['torch_math', 'weights'],
+  ])('that gradients of %s are consistent with have D of %s', async (kernel, source) => {
     const { problem, dout, kernels } = await readCapturedGradients('large-128.safetensors');
-    const audit = (kernel: string, ...texts: string[]) =>
-      auditGradients(
-        problem,
-        { dout, ...kernels[kernel] },
-        { diagnose: false, declared: parseGradientDeclaration(texts, 'it') },
-      ).verdict;
-    expect(audit('torch_flash', 'delta=stored-output').pass).toBe(true);
-    expect(audit('torch_flash', 'delta=weights').pass).toBe(false);
-    expect(audit('torch_math', 'delta=weights').pass).toBe(true);
-    expect(audit('torch_math', 'delta=stored-output').pass).toBe(false);
-    expect(audit('torch_math', 'delta=stored-output').findings[0].statement).toMatch(
-      /D of the stored O|rounding|explain/,
-    );
+    const fits = fitGradientPremises(problem, { dout, ...kernels[kernel] });
+    expect(fits).toHaveLength(4);
+    for (const { declared, isConsistent, spread, worst } of fits) {
+      expect(isConsistent, JSON.stringify(declared)).toBe(declared.delta === source);
+      expect(worst > 1).toBe(!isConsistent);
+      expect(Object.keys(spread)).toEqual(['dq', 'dk', 'dv']);
+    }
+  });
+
+  it('are not looked for of gradients that are wrong', async () => {
+    const { problem, dout, kernels } = await readCapturedGradients('large-128.safetensors');
+    const { dq, dk } = kernels['torch_flash'];
+    expect(fitGradientPremises(problem, { dout, dq: dk, dk: dq })).toEqual([]);
   });
 });

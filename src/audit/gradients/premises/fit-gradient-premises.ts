@@ -1,0 +1,58 @@
+import type { Problem } from '../../../problem/index.js';
+import { auditGradients, type GradientAuditOptions } from '../audit-gradients.js';
+import type { GradientTensors } from '../gradient-tensors.js';
+import type { GradientDeclaration } from './gradient-declaration.js';
+
+/** Whether gradients are what a narrower kind of kernel may give. */
+export interface GradientPremiseFit {
+  readonly declared: GradientDeclaration;
+  /** Whether they pass all tests by it. */
+  readonly isConsistent: boolean;
+  /** By gradient: the root mean square error found over the one expected. */
+  readonly spread: Readonly<Record<string, number>>;
+  /** The largest share of a bound that an element uses. */
+  readonly worst: number;
+}
+
+/** Narrower kinds of kernels than any: what D is made of, and P that dS is made of; under a softcap its tanh. */
+function narrower({ softcap }: Problem): readonly GradientDeclaration[] {
+  const ofDelta = ['stored-output', 'weights'].flatMap((delta) => [
+    { delta },
+    { delta, weights: 'fp32' },
+  ]);
+  if (softcap === null) return ofDelta;
+  return ofDelta.map((declared) => ({ ...declared, tanh: 'hardware' }));
+}
+
+/**
+ * Which narrower premises gradients are consistent with: a statement about a kernel that passes, never a reason for it to
+ * pass. Empty where the gradients fail by the premises that are given: of wrong gradients nothing follows.
+ * Takes as long as an audit, for each.
+ * @throws RequestError as `auditGradients`
+ */
+export function fitGradientPremises(
+  problem: Problem,
+  tensors: GradientTensors,
+  options: GradientAuditOptions = {},
+): readonly GradientPremiseFit[] {
+  const audit = (declared: GradientDeclaration) =>
+    auditGradients(problem, tensors, {
+      ...options,
+      diagnose: false,
+      declared: { ...options.declared, ...declared },
+    });
+  if (!audit({}).verdict.pass) return [];
+  return narrower(problem).map((declared) => {
+    const { verdict, gradients } = audit(declared);
+    const spread = gradients.map(
+      ({ quantity, spread: { measured, expected } }) =>
+        [quantity.name, expected === 0 ? 0 : measured / expected] as const,
+    );
+    return {
+      declared,
+      isConsistent: verdict.pass,
+      spread: Object.fromEntries(spread),
+      worst: Math.max(...gradients.map(({ elements }) => elements.worstRatio)),
+    };
+  });
+}
