@@ -49,7 +49,10 @@ function naiveModel({
       checkKeys(name, [], settings);
       return createAttributedNaive(name, problem, intermediate(problem));
     },
-    arithmetic: (problem) => naiveArithmetic(problem, intermediate(problem)),
+    arithmetic: (problem, settings) => {
+      checkKeys(name, [], settings);
+      return naiveArithmetic(problem, intermediate(problem));
+    },
     premises: () => premises,
     promises: () => promises,
     candidates: [{}],
@@ -72,7 +75,10 @@ function naiveModel({
           someOrder: null,
         };
       },
-      arithmetic: gradients,
+      arithmetic: (problem, settings) => {
+        checkKeys(name, [], settings);
+        return gradients(problem);
+      },
       candidates: [{}],
     },
   });

@@ -9,6 +9,7 @@ export { sampleFile, type KeysFile, type SampledFile } from './parts/sampled-fil
 export type { RowsRequest } from './chosen-rows.js';
 export { boundKernel, type BoundRequest, type BoundResult } from './bound.js';
 export { auditGradientsOnThreads } from './gradients.js';
+export { boundGradients, type GradientBoundRequest } from './bound-gradients.js';
 export { emulatedKernel } from './check/emulated-kernel.js';
 export type { ExecutionFailure, KernelUnderTest } from './check/kernel-under-test.js';
 export { liveKernel, type LiveKernelRequest } from './check/live-kernel.js';

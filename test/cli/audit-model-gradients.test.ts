@@ -42,6 +42,7 @@ function changed(
     backward: {
       ...rest,
       settings: [{ key: 'order', description: 'of additions' }],
+      arithmetic: (posed) => rest.arithmetic(posed, new Map()),
       prepare: (posed, inputs, settings) => {
         seen.push(settings.get('order'));
         const prepared = prepare(posed, inputs, new Map());

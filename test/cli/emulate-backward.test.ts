@@ -106,6 +106,7 @@ describe('flashproof emulate --backward', () => {
       backward: {
         ...rest,
         settings: [{ key: 'order', description: 'of additions' }],
+        arithmetic: (posed) => rest.arithmetic(posed, new Map()),
         prepare: (posed, inputs, settings) => {
           const prepared = prepare(posed, inputs, new Map());
           return {

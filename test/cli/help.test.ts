@@ -151,7 +151,8 @@ describe('the examples', () => {
       if (elsewhere.some(([pattern]) => pattern.test(example))) continue;
       const words = wordsOf(example);
       // Worker threads run from dist only.
-      if (/^flashproof (emulate (?!list)|audit .*--kernel)/.test(example)) words.push('--threads', '1');
+      if (/^flashproof (emulate (?!list)|audit .*--kernel)/.test(example))
+        words.push('--threads', '1');
       if (words[0] === 'check' && !words.includes('--list'))
         // Enough to see the command work; the last of an option counts.
         words.push('--runs', '2', '--seed', '1', '--save-dir', join(scratch, 'failures'));

@@ -47,8 +47,10 @@ export {
   type MeasuredGradient,
   type MeasuredGradients,
 } from './measure-gradients.js';
+export { gradientFormat } from './given-gradients.js';
 export type { GradientVerdict } from './gradient-verdict.js';
 export {
+  declaredGradientPremises,
   gradientPremiseNames,
   gradientPremiseWords,
   parseGradientDeclaration,

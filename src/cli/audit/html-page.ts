@@ -8,7 +8,7 @@ import {
 } from '../../report/html/index.js';
 import { commandWords } from '../options/given-options.js';
 import { problemOptions, type ProblemOptions } from '../options/shared-options.js';
-import { settingsOfForward } from './kernel-choice.js';
+import { settingsOfForward } from '../options/forward-settings.js';
 import { type AuditCommandOptions, auditOptions, gradientKeys, outputKeys } from './options.js';
 import { kernelModels } from '../../../kernels/index.js';
 import type { JudgedElements } from '../../audit/index.js';

@@ -1,4 +1,3 @@
-import { forwardSettings, type KernelModel, type KernelSettings } from '../../../kernels/index.js';
 import { problemNote, type TensorFile } from '../../io/index.js';
 import {
   declaredModel,
@@ -6,26 +5,9 @@ import {
   type ArithmeticRequest,
   type MeasuredModel,
 } from '../../jobs/index.js';
-import { kernelSettings } from '../options/settings.js';
+import { settingsOfForward } from '../options/forward-settings.js';
 import type { AuditSettings } from './audit-settings.js';
 import type { AuditCommandOptions } from './options.js';
-
-/**
- * What --set chooses of the forward pass of the model that --kernel or --as names.
- * @param withBackward whether settings of its backward pass alone have their use, and are left out here
- * @throws RequestError for what is not <key>=<value>
- */
-export function settingsOfForward(
-  { kernel, as, set }: AuditCommandOptions,
-  models: readonly KernelModel[] | undefined,
-  withBackward: boolean,
-): KernelSettings {
-  const settings = kernelSettings(set);
-  const name = kernel ?? as;
-  const model = name === undefined ? '' : modelNamed(name, models);
-  const backward = typeof model === 'string' ? null : model.backward;
-  return withBackward && backward !== null ? forwardSettings(backward, settings) : settings;
-}
 
 /**
  * What decides by which arithmetic an output is judged.

@@ -2,6 +2,7 @@ import { commandRow } from '../options/command-rows.js';
 import { optionRows, type ParsedOptions } from '../options/option-rows.js';
 import { threadCount } from '../options/parse-values.js';
 import {
+  gradientPremiseHelp,
   premiseHelp,
   premiseOption,
   problemDescription,
@@ -9,7 +10,8 @@ import {
   rowOptions,
 } from '../options/shared-options.js';
 
-const boundOptions = optionRows({
+/** The options of `flashproof bound`. */
+export const boundOptions = optionRows({
   kernel: {
     argument: '<model>',
     description: 'a kernel model (flashproof emulate list; default: any kernel)',
@@ -21,6 +23,22 @@ const boundOptions = optionRows({
     completes: 'judged-name',
   },
   premise: premiseOption,
+  backward: { description: 'bound dQ, dK and dV too, for a gradient of the output' },
+  dout: {
+    argument: '<file[:tensor]>',
+    description: "the gradient of O (default: the file's dout)",
+    needs: { oneOf: ['backward'], says: '--dout is for the backward pass; add --backward' },
+  },
+  gradientPremise: {
+    argument: '<name=value>',
+    description: 'how the kernel computes gradients (repeatable; below)',
+    repeats: true,
+    completes: 'gradient-premise',
+    needs: {
+      oneOf: ['backward'],
+      says: '--gradient-premise is for the backward pass; add --backward',
+    },
+  },
   set: {
     argument: '<key=value>',
     description: 'change a setting of the kernel model (repeatable)',
@@ -35,6 +53,12 @@ const boundOptions = optionRows({
   rows: {
     ...rowOptions.rows,
     description: 'bound a sample of so many rows, or all (default: all, if that is not long)',
+    excludes: [
+      {
+        options: ['backward'],
+        says: '--backward bounds gradients, to which every row adds; leave out --rows',
+      },
+    ],
   },
   seed: rowOptions.seed,
   threads: {
@@ -58,6 +82,7 @@ const examples = `
 Examples:
   flashproof bound problem.safetensors
   flashproof bound problem.safetensors --kernel fa4 --set rescale.threshold=0
+  flashproof bound training.safetensors --backward --as naive-fp32
   flashproof bound problem.safetensors --kernel fa4 \\
     --set architecture=sm_90 --json bounds.json
 
@@ -69,5 +94,5 @@ export const boundCommand = commandRow({
   description: 'how far each technique of a kernel may move the output, without running anything',
   arguments: [{ syntax: '<problem>', description: problemDescription, completes: 'path' }],
   options: boundOptions,
-  details: premiseHelp + examples,
+  details: premiseHelp + gradientPremiseHelp + examples,
 });

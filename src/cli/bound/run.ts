@@ -1,12 +1,29 @@
 import { availableParallelism } from 'node:os';
 import { formats, type FormatName } from '../../formats/index.js';
-import { hashTensorFile, openTensorFile, problemNote, readProblem } from '../../io/index.js';
-import { boundKernel } from '../../jobs/index.js';
+import {
+  hashTensorFile,
+  openTensorFile,
+  problemLayout,
+  problemNote,
+  readProblem,
+  type TensorFile,
+} from '../../io/index.js';
+import {
+  boundGradients,
+  boundKernel,
+  type ArithmeticRequest,
+  type GradientBoundRequest,
+} from '../../jobs/index.js';
+import { parseGradientDeclaration } from '../../audit/index.js';
+import type { Problem } from '../../problem/index.js';
 import { validateBoundReport } from '../../report/json/index.js';
 import { renderBound } from '../../report/text/index.js';
 import { RequestError } from '../../request-error.js';
 import { writeJson } from '../files/publish.js';
 import { warnOfUnusedInputs } from '../files/file-tensors.js';
+import { readOutputGradient } from '../files/output-gradient.js';
+import { settingsOfForward } from '../options/forward-settings.js';
+import { rejectClashes } from '../options/given-options.js';
 import type { CommandContext } from '../options/command-rows.js';
 import {
   declaredFormats,
@@ -16,7 +33,7 @@ import {
 } from '../options/settings.js';
 import { createStagedProgress, terminalLooks } from '../terminal.js';
 import { toolVersion } from '../tool-version.js';
-import type { BoundCommandOptions } from './options.js';
+import { boundOptions, type BoundCommandOptions } from './options.js';
 
 /** The output's format that was asked for. @throws RequestError for one that does not exist */
 function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName | null {
@@ -28,6 +45,24 @@ function outputFormat({ outputFormat: name }: BoundCommandOptions): FormatName |
   return name as FormatName;
 }
 
+/** What the gradients are bounded by. @throws RequestError for a dO that cannot be read, and for an unknown premise */
+async function gradientRequest(
+  file: TensorFile,
+  problem: Problem,
+  options: BoundCommandOptions,
+  arithmetic: ArithmeticRequest,
+): Promise<GradientBoundRequest> {
+  const headsFirst = problemLayout(file, problemSettings(options)) === 'bhsd';
+  const { tensor } = await readOutputGradient(
+    file,
+    { named: options.dout, wants: '--backward' },
+    { formats: declaredFormats(options), headsFirst, problem },
+  );
+  const declared = parseGradientDeclaration(options.gradientPremise ?? [], '--gradient-premise');
+  const asked = outputFormat(options);
+  return { ...arithmetic, problem, dout: tensor, outputFormat: asked, declared };
+}
+
 /**
  * Runs `flashproof bound`: the oracle, then the bounds; prints and writes them. Returns the exit status.
  * @throws RequestError for a request that cannot be carried out
@@ -37,10 +72,12 @@ export async function runBound(
   options: BoundCommandOptions,
   { models }: CommandContext = {},
 ): Promise<number> {
+  rejectClashes(boundOptions, options);
   const start = performance.now();
   const progress = createStagedProgress('bound', [
     ['oracle', 1],
     ['bounds', 2],
+    ...(options.backward === true ? [['gradients', 12] as const] : []),
   ]);
   const file = await openTensorFile(path, { formats: declaredFormats(options) });
   try {
@@ -48,17 +85,25 @@ export async function runBound(
     const problem = await readProblem(file, given);
     warnOfUnusedInputs(file, given);
     const { kernel, as, premise, set } = options;
-    const { report, table } = await boundKernel(
+    const arithmetic = {
+      kernel,
+      as,
+      premise,
+      noted: problemNote(file, 'premises'),
+      models,
+    };
+    const settings = () => kernelSettings(set);
+    const backward =
+      options.backward === true
+        ? await gradientRequest(file, problem, options, { ...arithmetic, settings })
+        : null;
+    const { report: bounded, table } = await boundKernel(
       {
         problem,
-        kernel,
-        as,
-        premise,
-        noted: problemNote(file, 'premises'),
-        settings: () => kernelSettings(set),
+        ...arithmetic,
+        settings: () => settingsOfForward(options, models, backward !== null),
         hasSettings: set !== undefined,
         outputFormat: outputFormat(options),
-        models,
         rows: rowsRequest(options),
         threads: options.threads ?? availableParallelism(),
         origin: { version: toolVersion(), problem: { path, sha256: await hashTensorFile(path) } },
@@ -66,6 +111,11 @@ export async function runBound(
       },
       progress.update,
     );
+    const gradients =
+      backward === null
+        ? null
+        : boundGradients(backward, (done) => progress.update('gradients', done));
+    const report = { ...bounded, gradients };
     progress.done();
     await validateBoundReport(report);
     if (options.json !== '-' && options.quiet !== true)

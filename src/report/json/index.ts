@@ -51,8 +51,10 @@ export {
 } from './audits-report.js';
 export {
   type BoundProvenance,
+  type BoundedGradients,
   type BoundReport,
   createBoundReport,
+  toReportedTechniques,
 } from './technique-documents.js';
 export type {
   CheckFinding,

@@ -1,4 +1,5 @@
-import type { RowSample } from '../../audit/index.js';
+import type { GradientQuantityName, GradientTechniqueTable, RowSample } from '../../audit/index.js';
+import type { FormatName } from '../../formats/index.js';
 import type { TechniqueTable } from '../../attribution/index.js';
 import type { Problem } from '../../problem/index.js';
 import { type Reported, toReported } from './report-number.js';
@@ -19,6 +20,30 @@ export interface BoundReport {
   /** Which rows are bounded; null for all. */
   readonly sample: BoundedSample | null;
   readonly techniques: Reported<TechniqueTable>;
+  /** The bounds of dQ, dK and dV; null where they were not asked for. */
+  readonly gradients: BoundedGradients | null;
+}
+
+/** What each technique of a backward pass may do. */
+export interface BoundedGradients {
+  /** Whose arithmetic the bounds are of, in words. */
+  readonly arithmetic: string;
+  /** That of dQ, dK and dV. */
+  readonly format: FormatName;
+  readonly gradients: readonly {
+    readonly name: GradientQuantityName;
+    readonly label: string;
+    /** What its elements are called. */
+    readonly parts: string;
+    readonly techniques: Reported<GradientTechniqueTable>;
+  }[];
+}
+
+/** A table of a gradient's techniques as reports have it. */
+export function toReportedTechniques(
+  table: GradientTechniqueTable,
+): Reported<GradientTechniqueTable> {
+  return toReported(table);
 }
 
 /** Where a bound report's problem came from, who bounded it and when. */
@@ -51,6 +76,7 @@ export function createBoundReport(
     problem: reportedProblem(problem),
     sample: sample === null ? null : boundedSample(sample),
     techniques: toReported(table),
+    gradients: null,
   };
 }
 

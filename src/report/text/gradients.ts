@@ -159,7 +159,10 @@ export function gradientsOfTechniques({ gradients }: ReportedGradients): Gradien
 }
 
 /** Of a gradient: what each technique may do to an element, on the average, what it is expected to, and its share of the worst case. */
-export function gradientTechniquesSection({ label, techniques }: GradientOfTechniques): Section {
+export function gradientTechniquesSection({
+  label,
+  techniques,
+}: Pick<GradientOfTechniques, 'label' | 'techniques'>): Section {
   const table = fromReported<GradientTechniqueTable>(techniques);
   const lines = [...table.techniques, { ...table.total, technique: 'all', share: 1 }];
   return {
@@ -177,7 +180,10 @@ export function gradientTechniquesSection({ label, techniques }: GradientOfTechn
 }
 
 /** What the table of techniques leaves out, in a sentence; null where that is nothing. */
-export function gradientTechniquesNote({ parts, techniques }: GradientOfTechniques): string | null {
+export function gradientTechniquesNote({
+  parts,
+  techniques,
+}: Pick<GradientOfTechniques, 'parts' | 'techniques'>): string | null {
   const { elements, unbounded } = fromReported<GradientTechniqueTable>(techniques);
   return unbounded === 0
     ? null

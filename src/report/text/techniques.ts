@@ -1,9 +1,10 @@
 import type { BoundMeasure, MeasuredError, TechniqueTable } from '../../attribution/index.js';
-import { formatNumber } from '../../words/index.js';
+import { formatNumber, plainText } from '../../words/index.js';
 import { describeSample, describeUnbounded, type BoundReport } from '../json/index.js';
 import type { Cell, Section } from '../layout/index.js';
 import { problemSection } from './audit-sections.js';
-import { settingOf, type RenderOptions } from './setting.js';
+import { gradientTechniquesNote, gradientTechniquesSection } from './gradients.js';
+import { settingOf, type RenderOptions, type Setting } from './setting.js';
 
 /** The most characters of a number: the tables fit 60 columns. */
 const widest = 7;
@@ -105,9 +106,32 @@ function boundedSection(sample: BoundReport['sample']): Section | null {
   };
 }
 
+/** What each technique of a backward pass may do, a table for each gradient; nothing where that was not asked. */
+function boundedGradients(
+  bounded: BoundReport['gradients'],
+  { section, indented }: Pick<Setting, 'section' | 'indented'>,
+): string[] {
+  if (bounded === null) return [];
+  const { arithmetic, format, gradients } = bounded;
+  return [
+    ...gradients.flatMap((one) => {
+      const note = gradientTechniquesNote(one);
+      return [
+        '',
+        ...section(gradientTechniquesSection(one)),
+        ...(note === null ? [] : indented(note)),
+      ];
+    }),
+    '',
+    ...indented(
+      `Bounds of ${plainText(arithmetic)} of gradients in ${format}: of an element, on the average over them; each technique may err by this much, whatever the others do.`,
+    ),
+  ];
+}
+
 /** The report of `flashproof bound` for a terminal, newline at the end; it takes any width. */
 export function renderBound(
-  { problem, sample }: Pick<BoundReport, 'problem' | 'sample'>,
+  { problem, sample, gradients }: Pick<BoundReport, 'problem' | 'sample' | 'gradients'>,
   table: TechniqueTable,
   options: RenderOptions = {},
 ): string {
@@ -117,6 +141,7 @@ export function renderBound(
     ...section(boundedSection(sample)),
     ...techniqueSections(table).flatMap((one) => ['', ...section(one)]),
     ...indented(techniqueNotes(table)),
+    ...boundedGradients(gradients, { section, indented }),
     '',
   ].join('\n');
 }
