@@ -7,6 +7,7 @@ import { drawDout, faultyBackwards } from '../../kernels/gradients/index.js';
 /** What each faulty kernel's gradients are explained by; those that are not listed by nothing. */
 const causes: Readonly<Record<string, string>> = {
   'blocks-of-the-backward': 'mask-ignored',
+  'dv-stride': 'wrong-stride',
   'delta-half-written': 'delta-wrong',
   'scale-missing-dq': 'scale-missing',
   'scale-missing-dk': 'scale-missing',

@@ -222,21 +222,21 @@ export const gradientDamages: Readonly<Record<string, GradientDamage>> = {
         }
     }),
     fails: ['dk'],
-    causes: ['unexplained'],
+    causes: ['block-transposed'],
   },
   'the sign of a column of dV': {
     values: changed('dv', (values, columns) => {
       for (let i = 3; i < values.length; i += columns) values[i] = -values[i];
     }),
     fails: ['dv'],
-    causes: ['unexplained'],
+    causes: ['column-sign'],
   },
   'half of the last tile of dQ zero': {
     values: changed('dq', (values, columns, rows) => {
       values.fill(0, (rows - 32) * columns, rows * columns);
     }),
     fails: ['dq'],
-    causes: ['unexplained'],
+    causes: ['rows-zero'],
   },
   'heads of dK exchanged': {
     values: changed('dk', (values) => {

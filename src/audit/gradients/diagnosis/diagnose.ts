@@ -11,6 +11,7 @@ import { backwardOperands } from './replay/backward-row.js';
 import { replayBudget } from './replay/budget.js';
 import type { Replayed } from './replay/replay.js';
 import { replayFaults } from './replayed-fault.js';
+import { storedFaults } from './stored-faults.js';
 import { tileFaults } from './tile-faults.js';
 import { weightFaults } from './weight-faults.js';
 
@@ -21,6 +22,7 @@ type Family = (replayed: Replayed) => Generator<Prediction>;
 const cheapFamilies: readonly Family[] = [
   ({ failed }) => factorFaults(failed),
   ({ failed }) => movedHeadFaults(failed),
+  ({ failed }) => storedFaults(failed),
 ];
 
 /** Causes for which gradients of a changed problem are computed, those first that are tried soonest. */
@@ -50,7 +52,9 @@ function accepted(of: Replayed, families: readonly Family[]): readonly Predictio
 /** What was not tried, where no cause was found. */
 function untried(isSmall: boolean, isSpent: boolean): readonly string[] {
   if (!isSmall)
-    return ['only factors and heads were tried: the problem is too large to compute changed ones'];
+    return [
+      'only factors, heads and how gradients are stored were tried: the problem is too large to compute changed ones',
+    ];
   return isSpent ? ['not every cause was tried, which would take too long on this problem'] : [];
 }
 

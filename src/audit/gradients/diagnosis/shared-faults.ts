@@ -102,13 +102,14 @@ export function diagnoseShared(
   if (failing.length !== 1 || !isFinite) return { ...unexplained, evidence: [] };
   const exact = measuredGradient(measured, one.quantity.name).exact.values;
   const found: SharedPrediction[] = [];
-  const collect = (predictions: Iterable<SharedPrediction>) => {
+  const collect = (predictions: Iterable<SharedPrediction>, least?: number) => {
     for (const prediction of predictions)
-      if (isAsPredicted(one, { predicted: prediction.values, sizes: null }, judgement))
+      if (isAsPredicted(one, { predicted: prediction.values, sizes: null }, judgement, least))
         found.push(prediction);
   };
   collect(factors(one, exact, judgement));
-  if (found.length === 0 && isSmall) collect(batchEntries(one, exact, judgement, dout));
+  // Roundings of a sum do not shrink as it does where a part is left out.
+  if (found.length === 0 && isSmall) collect(batchEntries(one, exact, judgement, dout), 1);
   const [first] = found;
   if (first === undefined) return { ...unexplained, evidence: [] };
   const equivalents = [...new Set(found.map(({ id }) => id))].filter((id) => id !== first.id);
