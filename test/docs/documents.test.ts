@@ -41,7 +41,8 @@ const partlyRun = [
   ['docs/tour.md', false],
   ['docs/machine.md', false],
 ] as const;
-const takesSeconds = /^(npm ci && )?npx flashproof (audit|bound|emulate) [^\n]*\n$/;
+const takesSeconds =
+  /^(npm ci && |node fixtures\/gradients\/unpack\.mjs [^&]*&& )?npx flashproof (audit|bound|emulate) [^\n]*\n$/;
 
 function commandsRunOf(path: string): ShownCommand[] {
   const commands = commandsOf(readDocument(path));
