@@ -12,7 +12,7 @@ const causes: Readonly<Record<string, string>> = {
   'scale-missing-dq': 'scale-missing',
   'scale-missing-dk': 'scale-missing',
   'scale-twice': 'scale-twice',
-  'scale-on-dv': 'factor',
+  'scale-on-dv': 'scale-moved',
   'delta-missing': 'delta-missing',
   'delta-of-next-row': 'delta-wrong',
   'delta-of-stale-output': 'delta-wrong',
@@ -31,6 +31,8 @@ const causes: Readonly<Record<string, string>> = {
   'p-tile-transposed': 'tile-transposed',
   'ds-tile-transposed': 'tile-transposed',
   'one-head-of-group': 'group-one-head',
+  'heads-of-another-group': 'heads-of-another-group',
+  'nan-of-padding': 'padding-nan',
   'sink-of-first-entry': 'batch-entry-repeated',
   // Of two batch entries the last alone is all but the first.
   'bias-of-last-entry': 'batch-entry-missing',

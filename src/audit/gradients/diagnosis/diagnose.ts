@@ -7,6 +7,7 @@ import { groupFaults, movedHeadFaults } from './group-faults.js';
 import { lseFaults } from './lse-faults.js';
 import { maskFaults } from './mask-faults.js';
 import { explains, type Prediction } from './prediction.js';
+import { paddingFaults } from './padding-faults.js';
 import { backwardOperands } from './replay/backward-row.js';
 import { replayBudget } from './replay/budget.js';
 import type { Replayed } from './replay/replay.js';
@@ -69,8 +70,20 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
     sentence: 'the cause is unexplained',
     evidence,
   });
-  if (failed.findings.some(({ test }) => test.endsWith('-non-finite')))
-    return unexplained(['causes are looked for among finite gradients only']);
+  if (failed.findings.some(({ test }) => test.endsWith('-non-finite'))) {
+    const [found] = paddingFaults(failed);
+    return found === undefined
+      ? unexplained(['but for padding, causes are looked for among finite gradients only'])
+      : {
+          id: found.id,
+          equivalents: [],
+          sentence: found.sentence,
+          evidence: [
+            'every other gradient that was judged passes all tests',
+            'sums that begin with what their memory held, a NaN, would look the same',
+          ],
+        };
+  }
   const { problem, measured, dout } = failed;
   if (failed.isSample === true) {
     const found = [...factorFaults(failed)].find((one) => explains(failed, one));

@@ -1,6 +1,7 @@
 import { formatNumber } from '../../../words/index.js';
 import type { GradientQuantityName } from '../gradient-quantities.js';
 import { listed } from '../gradient-verdict.js';
+import type { GivenGradient } from '../judge-gradient.js';
 import type { FailedGradients } from './failed-gradients.js';
 import { fails, type Prediction } from './prediction.js';
 
@@ -70,6 +71,26 @@ function slopeOf(values: Float64Array, exact: Float64Array): number {
   return squares > 0 ? products / squares : NaN;
 }
 
+/** The scale on a gradient that has none, and missing in one that has it. */
+function* scaleMoved(
+  { problem: { scale } }: FailedGradients,
+  failing: readonly GivenGradient[],
+  slopes: readonly number[],
+  predict: (factors: readonly number[]) => Prediction['predicted'],
+): Generator<Prediction> {
+  const at = failing.findIndex(({ quantity: { name } }) => name === 'dv');
+  if (failing.length < 2 || at < 0 || Math.abs(scale - 1) <= leastChange) return;
+  const factors = failing.map((_, i) => (i === at ? scale : 1 / scale));
+  if (!slopes.every((slope, i) => Math.abs(slope / factors[i] - 1) < nearness)) return;
+  const others = failing.filter((_, i) => i !== at).map(({ quantity }) => quantity.prose);
+  yield {
+    id: 'scale-moved',
+    sentence: `dV is multiplied by the scale, which is missing in ${listed(others)}`,
+    predicted: predict(factors),
+    shrinks: true,
+  };
+}
+
 /** Whole gradients off by a factor: of a known mistake, or of any. */
 export function* factorFaults(failed: FailedGradients): Generator<Prediction> {
   const { given, measured } = failed;
@@ -94,6 +115,7 @@ export function* factorFaults(failed: FailedGradients): Generator<Prediction> {
     const sentence = `${cause} in ${listed(words)}: ${words.length === 1 ? 'it is' : 'they are'} ${formatNumber(factor)} times what ${words.length === 1 ? 'it' : 'they'} should be`;
     yield { id, sentence, predicted: predict(failing.map(() => factor)), shrinks: true };
   }
+  yield* scaleMoved(failed, failing, slopes, predict);
   const found = words.map(
     (word, i) => `${word} is ${slopes[i].toFixed(4)} times what it should be`,
   );

@@ -55,6 +55,9 @@ export function* groupFaults(failed: FailedGradients): Generator<Prediction> {
   );
   if (groupSize === 1 || wanted.length === 0) return;
   const words = listed(wanted.map((name) => ({ dk: 'dK', dv: 'dV' })[name]));
+  const { kvHeads } = shape;
+  // What head h of each batch entry and group adds is known once heads of one number in their groups are left alone.
+  const regrouped = wanted.map((name) => new Float64Array(gradients[name].exact.values.length));
   for (let member = 0; member < groupSize; member++) {
     const factors = Float64Array.from({ length: batch * heads * queries }, (_, row) =>
       (Math.floor(row / queries) % heads) % groupSize === member ? 1 : 0,
@@ -69,6 +72,15 @@ export function* groupFaults(failed: FailedGradients): Generator<Prediction> {
         gradients[name].exact.values.map((x, i) => x - ofMember[name][i]),
       ]),
     );
+    wanted.forEach((name, i) => {
+      const size = ofMember[name].length / (batch * kvHeads);
+      for (let kvHead = 0; kvHead < batch * kvHeads; kvHead++) {
+        const head = (kvHead % kvHeads) * groupSize + member;
+        const to = kvHead - (kvHead % kvHeads) + (head % kvHeads);
+        for (let at = 0; at < size; at++)
+          regrouped[i][to * size + at] += ofMember[name][kvHead * size + at];
+      }
+    });
     const one = `query head ${member} of each group of ${groupSize}`;
     yield {
       id: 'group-one-head',
@@ -82,4 +94,10 @@ export function* groupFaults(failed: FailedGradients): Generator<Prediction> {
         predicted: without,
       };
   }
+  if (kvHeads === 1) return;
+  yield {
+    id: 'heads-of-another-group',
+    sentence: `${words} of each head ${wanted.length === 1 ? 'adds' : 'add'} query heads that are ${kvHeads} apart, in the place of ${groupSize} that follow one another`,
+    predicted: Object.fromEntries(wanted.map((name, i) => [name, regrouped[i]])),
+  };
 }
