@@ -39,18 +39,20 @@ const costlyFamilies: readonly Family[] = [
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
 
-/** The causes that explain what failed, of the first family that has any. */
+/**
+ * The causes that explain what failed, of all families: gradients that a factor gives may be those of a missing head, too. A
+ * factor without a name comes last.
+ */
 function accepted(of: Replayed, families: readonly Family[]): readonly Prediction[] {
-  for (const family of families) {
-    const found: Prediction[] = [];
+  const found: Prediction[] = [];
+  for (const family of families)
     for (const prediction of family(of))
       if (explains(of.failed, prediction)) found.push(prediction);
-    if (found.length > 0) return found;
-  }
-  return [];
+  const isNamed = ({ id }: Prediction) => id !== 'factor';
+  return [...found.filter(isNamed), ...found.filter((one) => !isNamed(one))];
 }
 
-/** What was not tried, where no cause was found. */
+/** What was not tried, and so may be the cause as well. */
 function untried(isSmall: boolean, isSpent: boolean): readonly string[] {
   if (!isSmall)
     return [
@@ -111,6 +113,7 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
       ...(equivalents.length === 0
         ? []
         : [`on this problem the same gradients come of ${equivalents.join(', ')}`]),
+      ...untried(isSmall, budget.isSpent()),
     ],
   };
 }
