@@ -8,9 +8,11 @@ import { defineConfig } from 'vitest/config';
  * their own, `npm run test:processes`, which sets PROCESSES.
  */
 const processTests = [
+  'test/audit/gradients/gradient-threads.test.ts',
   'test/audit/parts/bound-threads.test.ts',
   'test/audit/parts/threads.test.ts',
   'test/cli/campaign-kill.test.ts',
+  'test/cli/check-gradients.test.ts',
   'test/cli/check-live.test.ts',
   'test/cli/check-threads.test.ts',
   'test/docs/documents.test.ts',

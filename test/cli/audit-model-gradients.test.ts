@@ -12,6 +12,9 @@ import { writeProblem, writeSafetensors } from '../../src/io/index.js';
 import { validateReport, type AuditReport } from '../../src/report/json/index.js';
 import { normalCase } from '../audit/gradients/gradient-case.js';
 import { refusal, runInProcess, runInProcessWith } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = mkdtempSync(join(tmpdir(), 'flashproof-model-gradients-'));
 const path = (name: string) => join(folder, `${name}.safetensors`);
@@ -62,7 +65,7 @@ async function reportOf(stdout: string): Promise<AuditReport> {
 }
 
 describe('flashproof audit --kernel, of a problem with dO', () => {
-  it.each(['naive-fp32', 'naive-input'])("judges %s's own gradients", async (model) => {
+  inTurn.each(['naive-fp32', 'naive-input'])("judges %s's own gradients", async (model) => {
     const { stdout, status } = await runInProcess(...audited('training', model), '--json', '-');
     expect(status).toBe(0);
     const report = await reportOf(stdout);
@@ -75,7 +78,7 @@ describe('flashproof audit --kernel, of a problem with dO', () => {
     expect(sources.dout).toBe(path('training'));
   });
 
-  it('fails a model whose backward pass is wrong, in every form', async () => {
+  inTurn('fails a model whose backward pass is wrong, in every form', async () => {
     const wrong = changed((made) => ({
       ...made,
       dk: made.dk.map((x) => x ^ 0x8000) as typeof made.dk,
@@ -94,7 +97,7 @@ describe('flashproof audit --kernel, of a problem with dO', () => {
     expect(readFileSync(files[2], 'utf8')).toContain('id="gradients"');
   });
 
-  it('takes dO from elsewhere, and settings of either pass', async () => {
+  inTurn('takes dO from elsewhere, and settings of either pass', async () => {
     const seen: unknown[] = [];
     const model = changed((made) => made, seen);
     const { stdout } = await runInProcessWith(

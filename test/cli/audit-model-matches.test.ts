@@ -8,6 +8,9 @@ import { validateReport, type AuditReport, type ModelMatch } from '../../src/rep
 import { normalCase } from '../audit/gradients/gradient-case.js';
 import { encode } from '../audit/damage.js';
 import { refusal, runInProcess, runInProcessWith } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = mkdtempSync(join(tmpdir(), 'flashproof-model-matches-'));
 const path = (name: string) => join(folder, `${name}.safetensors`);
@@ -47,7 +50,7 @@ async function modelsOf(stdout: string): Promise<readonly ModelMatch[]> {
 }
 
 describe('flashproof audit --as, of gradients', () => {
-  it('judges them by what the model says, and compares every bit', async () => {
+  inTurn('judges them by what the model says, and compares every bit', async () => {
     const page = join(folder, 'own.html');
     const args = words('own', '--as', 'naive-fp32', '--html', page);
     const { stdout, status } = await runInProcess(...args);
@@ -82,7 +85,7 @@ describe('flashproof audit --as, of gradients', () => {
     ]);
   });
 
-  it('counts the elements that differ, and says whose forward pass it read', async () => {
+  inTurn('counts the elements that differ, and says whose forward pass it read', async () => {
     const { stdout } = await runInProcess(...words('flipped', '--as', 'naive-fp32', '--json', '-'));
     const [{ gradients }] = await modelsOf(stdout);
     expect(gradients.map(({ noOrder }) => noOrder)).toEqual([0, 0, 1]);
@@ -99,7 +102,7 @@ describe('flashproof audit --as, of gradients', () => {
     ]);
   });
 
-  it('asks a model without a fixed order whether some order gives what differs', async () => {
+  inTurn('asks a model without a fixed order whether some order gives what differs', async () => {
     const asked: unknown[] = [];
     const { prepare, ...rest } = naive.backward!;
     const model: KernelModel = {
@@ -152,27 +155,30 @@ describe('flashproof audit --as, of gradients', () => {
 });
 
 describe('flashproof audit --identify, of gradients', () => {
-  it('tells the model whose gradients they are, and why others cannot be compared', async () => {
-    const { stdout } = await runInProcess(...words('input', '--identify', '--json', '-'));
-    const models = await modelsOf(stdout);
-    expect(models[0]).toMatchObject({ model: 'naive-input', forward: 'own', reason: null });
-    expect(models[0].gradients.every(({ equal, elements }) => equal === elements)).toBe(true);
-    const other = models.find(({ model }) => model === 'naive-fp32')!;
-    for (const { likeness } of other.gradients)
-      expect(likeness!.equalMisrounded / likeness!.misrounded).toBeLessThan(0.5);
-    const names = new Set(models.map(({ model }) => model));
-    expect([...names].sort()).toEqual(
-      kernelModels
-        .filter(({ backward }) => backward !== null)
-        .map(({ name }) => name)
-        .sort(),
-    );
-    const text = await runInProcess(...words('input', '--identify'));
-    expect(text.stdout).toMatch(/^Bit for bit/m);
-    expect(text.stdout.replace(/\s+/g, ' ')).toContain('These are the gradients of naive-input');
-  });
+  inTurn(
+    'tells the model whose gradients they are, and why others cannot be compared',
+    async () => {
+      const { stdout } = await runInProcess(...words('input', '--identify', '--json', '-'));
+      const models = await modelsOf(stdout);
+      expect(models[0]).toMatchObject({ model: 'naive-input', forward: 'own', reason: null });
+      expect(models[0].gradients.every(({ equal, elements }) => equal === elements)).toBe(true);
+      const other = models.find(({ model }) => model === 'naive-fp32')!;
+      for (const { likeness } of other.gradients)
+        expect(likeness!.equalMisrounded / likeness!.misrounded).toBeLessThan(0.5);
+      const names = new Set(models.map(({ model }) => model));
+      expect([...names].sort()).toEqual(
+        kernelModels
+          .filter(({ backward }) => backward !== null)
+          .map(({ name }) => name)
+          .sort(),
+      );
+      const text = await runInProcess(...words('input', '--identify'));
+      expect(text.stdout).toMatch(/^Bit for bit/m);
+      expect(text.stdout.replace(/\s+/g, ' ')).toContain('These are the gradients of naive-input');
+    },
+  );
 
-  it('stands beside what is said of the output', async () => {
+  inTurn('stands beside what is said of the output', async () => {
     const { stdout } = await runInProcess(...words('own', '--identify'));
     expect(stdout).toContain('not correctly rounded. Likeness');
     expect(stdout.replace(/\s+/g, ' ')).toContain('These are the gradients of naive-fp32');

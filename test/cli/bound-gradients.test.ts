@@ -7,6 +7,9 @@ import { writeSafetensors } from '../../src/io/index.js';
 import { validateBoundReport, type BoundReport } from '../../src/report/json/index.js';
 import { normalCase } from '../audit/gradients/gradient-case.js';
 import { refusal, runInProcess, runInProcessWith } from './run-in-process.js';
+import { turns } from '../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const folder = mkdtempSync(join(tmpdir(), 'flashproof-bound-gradients-'));
 const path = (name: string) => join(folder, `${name}.safetensors`);
@@ -42,7 +45,7 @@ const worstOf = ({ gradients }: BoundReport) =>
   );
 
 describe('flashproof bound --backward', () => {
-  it('bounds every gradient technique by technique, as text and as JSON', async () => {
+  inTurn('bounds every gradient technique by technique, as text and as JSON', async () => {
     const any = await boundedOf('--backward');
     expect(any.gradients).toMatchObject({ arithmetic: 'any correct kernel', format: 'bf16' });
     expect(any.gradients!.gradients.map(({ name }) => name)).toEqual(['dq', 'dk', 'dv']);
@@ -71,7 +74,7 @@ describe('flashproof bound --backward', () => {
     expect((await boundedOf()).gradients).toBeNull();
   });
 
-  it('takes premises, a format, dO from elsewhere and settings of either pass', async () => {
+  inTurn('takes premises, a format, dO from elsewhere and settings of either pass', async () => {
     const declared = await boundedOf('--backward', '--gradient-premise', 'dp=input');
     const any = await boundedOf('--backward');
     expect(worstOf(declared)['dq']).toBeGreaterThan(worstOf(any)['dq']!);

@@ -1,3 +1,4 @@
+import { formats } from '../../../src/formats/index.js';
 import { fill, headRows, normalValues, rowOf, type RandomValues } from '../values.js';
 import { everyRow, maximum, type Regime } from './regime.js';
 
@@ -58,16 +59,17 @@ export const gradientRegimes = {
       const values = normalValues(sizes, random);
       return { ...values, v: nearlyConstant(values.v, headRows(sizes), sizes.vDim, random) };
     },
-    holds: ({ values, sizes }) =>
+    holds: ({ values, sizes, formats: { v: name } }) =>
       headRows(sizes).every(({ firstKey, keys }) => {
+        const allowed = 4 * Math.max(nearness, 2 ** -formats[name].precision);
         for (let c = 0; c < sizes.vDim; c++) {
           let [least, most] = [Infinity, -Infinity];
           for (let key = firstKey; key < firstKey + keys; key++) {
             const x = values.v[key * sizes.vDim + c];
             [least, most] = [Math.min(least, x), Math.max(most, x)];
           }
-          // Some more where a format has few bits.
-          if (most - least > 4 * nearness * Math.max(Math.abs(most), Math.abs(least))) return false;
+          // Some more than was drawn, and two ulps where a format has few bits.
+          if (most - least > allowed * Math.max(Math.abs(most), Math.abs(least))) return false;
         }
         return true;
       }),

@@ -2,6 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { auditGradients } from '../../../src/audit/index.js';
 import { gradientDamages } from './gradient-damages.js';
 import { normalCase, roundedGradients } from './gradient-case.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const frame = { heads: 2, kvHeads: 1, queries: 144, keys: 144, dim: 16 } as const;
 const cases = {
@@ -50,7 +53,7 @@ describe('an audit of gradients', () => {
     }
   });
 
-  it.each(Object.entries(gradientDamages))(
+  inTurn.each(Object.entries(gradientDamages))(
     'finds and names: %s',
     (name, { values, fails, causes }) => {
       const isFull = name.includes('LSE') || name.includes('delta');

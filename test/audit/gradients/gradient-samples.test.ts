@@ -10,6 +10,9 @@ import { problemShape } from '../../../src/problem/index.js';
 import { testSeed } from '../../setup/effort.js';
 import { featureProblems, normalProblem, seededRandom } from '../../kernels/features/index.js';
 import { backwardKernel, drawDout } from '../../kernels/gradients/index.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const problem = {
   ...normalProblem(seededRandom(testSeed), {
@@ -81,7 +84,7 @@ describe('samples of rows and of keys', () => {
     });
   });
 
-  it('find what is in them, at its place in the whole, and nothing else', () => {
+  inTurn('find what is in them, at its place in the whole, and nothing else', () => {
     const { selection } = chooseKeys(problem, shape, keys)!;
     const rowOf = chooseRows(problem, shape, rows)!.selection.queries;
     // Head 1 of batch entry 1 of K, and head 2 of batch entry 1 of Q.
@@ -108,7 +111,7 @@ describe('samples of rows and of keys', () => {
     expect(auditGradients(problem, unseen).verdict.pass).toBe(false);
   });
 
-  it('name a factor, and look for nothing else', () => {
+  inTurn('name a factor, and look for nothing else', () => {
     const scaled = decodeTensor(given.dk).map((x) => x / problem.scale);
     const dk = { ...given.dk, data: encodeFromFloat64(formats[given.dk.format], scaled) };
     const { verdict } = auditGradients(problem, { ...given, dk }, { keys });
@@ -118,7 +121,7 @@ describe('samples of rows and of keys', () => {
     });
   });
 
-  it('are of packed sequences too', () => {
+  inTurn('are of packed sequences too', () => {
     const packed = featureProblems['packed sequences with a bias and a sink'](
       seededRandom(testSeed),
     );

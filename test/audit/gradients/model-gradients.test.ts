@@ -24,7 +24,7 @@ const names = Object.keys(featureProblems).filter(
 );
 
 describe.each(models)("$name's own gradients", (model) => {
-  it.each(sampled(names, 3))(
+  it.each(sampled(names, 2))(
     'of %s pass by its own premises, or it takes no such problem',
     (name) => {
       const random = seededRandom(testSeed);

@@ -12,6 +12,9 @@ import { RequestError } from '../../../src/request-error.js';
 import { testSeed } from '../../setup/effort.js';
 import { normalProblem, normalTensor, seededRandom } from '../../kernels/features/index.js';
 import { backwardKernel, correctBackwards, drawDout } from '../../kernels/gradients/index.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const sizes = { batch: 2, heads: 4, kvHeads: 2, queries: 50, keys: 70 } as const;
 
@@ -54,7 +57,7 @@ function judged(
 }
 
 describe('gradients of biases and of sinks', () => {
-  it.each([
+  inTurn.each([
     ['of every pair', [2, 4, 50, 70]],
     ['shared by batch and heads', [50, 70]],
     ['of keys', [2, 1, 1, 70]],
@@ -88,7 +91,7 @@ describe('gradients of biases and of sinks', () => {
     },
   );
 
-  it('may be off by one rounding of every term, all one way, and not by many times that', () => {
+  inTurn('may be off by one rounding of every term, all one way, and not by many times that', () => {
     const problem = biased([50, 70]);
     const dout = drawDout(seededRandom(testSeed + 1), problem);
     const { bias } = problem;

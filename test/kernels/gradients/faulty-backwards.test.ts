@@ -13,6 +13,9 @@ import {
   gradientsOf,
   sharedOf,
 } from './gradient-errors.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** Bits as text: short where it fails, unlike a list of all of them. */
 const bits = (tensor: Tensor) =>
@@ -35,7 +38,7 @@ function drawn(example: FaultyBackward['example']) {
 }
 
 describe('faulty backward kernels', () => {
-  it.each(faultyBackwards.map(({ name }) => name))('%s is off on its example', (name) => {
+  inTurn.each(faultyBackwards.map(({ name }) => name))('%s is off on its example', (name) => {
     const { kernel, example, wrong, touches } = faultyBackwards.find((one) => one.name === name)!;
     const { problem, dout, exact, right } = drawn(example);
     expect(touches(problem)).toBe(true);

@@ -13,6 +13,9 @@ import {
 } from '../attention/features/featured-problems.js';
 import { loadMpfr } from '../mpfr.js';
 import { assertGradients, GradientUse } from './gradient-check.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const mpfr = await loadMpfr();
 
@@ -75,7 +78,7 @@ function checkFeatures(
 }
 
 describe('the oracle of gradients', () => {
-  it.each(oracleFeatures)('is within its radii with %s alone', (feature) => {
+  inTurn.each(oracleFeatures)('is within its radii with %s alone', (feature) => {
     for (let i = 0; i < scaled(2); i++) checkFeatures(testSeed + i, [feature], small);
   });
 

@@ -32,9 +32,12 @@ function fits({ problem, dout }: GradientProblem): void {
 }
 
 /** The simplest case that fails, and all that failed on the way to it. */
-function shrunken(fails: (posed: GradientProblem) => boolean): GradientProblem {
+function shrunken(
+  fails: (posed: GradientProblem) => boolean,
+  problems = everything,
+): GradientProblem {
   const { counterexample } = fc.check(
-    fc.property(everything, (posed) => {
+    fc.property(problems, (posed) => {
       fits(posed);
       return !fails(posed);
     }),
@@ -58,7 +61,8 @@ describe('problems with the gradient of their output', () => {
   });
 
   it('are simplified with it, to one zero where anything fails', () => {
-    const { problem, dout } = shrunken(() => true);
+    // Other regimes hold some of their sizes.
+    const { problem, dout } = shrunken(() => true, gradientProblem({ regimes: ['normal'] }));
     expect(Object.values(problemShape(problem)).every((size) => size === 1)).toBe(true);
     expect([...decodeTensor(dout)]).toEqual([0]);
   });

@@ -172,7 +172,12 @@ describe('the plan of a check', () => {
     expect([...tried.laws[0].regimes].sort()).toEqual(['normal', 'ones']);
     const modest = planCheck({ laws: { 'within-bound': 'none' } }, { laws: ['within-bound'] });
     expect(modest.laws[0].skipped).toBe('not promised');
-    expect(planCheck().laws.map(({ id }) => id)).toEqual(Object.keys(laws));
+    const planned = (plan: ReturnType<typeof planCheck>) => plan.laws.map(({ id }) => id);
+    expect(planned(planCheck({ gradients: true }))).toEqual(Object.keys(laws));
+    // Kernels without gradients have nothing to do with theirs.
+    expect(planned(planCheck())).toEqual(
+      Object.keys(laws).filter((id) => !id.startsWith('gradients-')),
+    );
   });
 
   it('refuses names that there are not', () => {

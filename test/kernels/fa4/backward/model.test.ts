@@ -11,6 +11,9 @@ import type { Problem, Tensor } from '../../../../src/problem/index.js';
 import { filledProblem, tensor } from '../../../setup/problems.js';
 import { bellShaped } from '../../../audit/gradients/gradient-case.js';
 import { backwardCases, prepareCase } from './backward-cases.js';
+import { turns } from '../../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const patterns = ({ data, format }: Tensor) => Array.from(patternsOf(data, formats[format]));
 
@@ -27,7 +30,7 @@ function ofBlocks(changes: Partial<Problem> = {}, dim = 128) {
 }
 
 describe("the backward of fa4's model", () => {
-  it.each(backwardCases)('passes an audit by its own premises: $name', (chosen) => {
+  inTurn.each(backwardCases)('passes an audit by its own premises: $name', (chosen) => {
     const { problem, tensors } = prepareCase(chosen);
     const { dout, ...forward } = tensors;
     const { dq, dk, dv, prepared } = runBackward('fa4', problem, { dout, forward });
