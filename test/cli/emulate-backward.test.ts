@@ -48,7 +48,7 @@ describe('flashproof emulate --backward', () => {
     }
   }
 
-  it.each(['naive-fp32', 'naive-input'])('%s saves what the library gives', async (model) => {
+  inTurn.each(['naive-fp32', 'naive-input'])('%s saves what the library gives', async (model) => {
     const { forward, dq, dk, dv } = runBackward(model, problem, { dout });
     await writeSafetensors(path('library'), { ...forward, dq, dk, dv }, {});
     const words = ['emulate', model, path('training'), '--backward', '--threads', '1'];
@@ -97,7 +97,7 @@ describe('flashproof emulate --backward', () => {
     expect(await saved('two')).toEqual(await saved('one'));
   });
 
-  it('shows settings of the backward pass, counts and lists them', async () => {
+  inTurn('shows settings of the backward pass, counts and lists them', async () => {
     const naive = kernelModels.find(({ name }) => name === 'naive-fp32')!;
     const { prepare, ...rest } = naive.backward!;
     const model: KernelModel = {

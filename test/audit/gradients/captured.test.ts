@@ -3,6 +3,9 @@ import { auditGradients } from '../../../src/audit/index.js';
 import { readCapturedGradients } from '../../fixtures/captured-gradients.js';
 import { readGradientsManifest } from '../../fixtures/gradients-manifest.js';
 import { sampled } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const { files } = readGradientsManifest();
 /** With GRADIENTS_TABLE every file is audited, and what the audits measure is printed. */
@@ -10,7 +13,7 @@ const isTable = process.env['GRADIENTS_TABLE'] !== undefined;
 
 describe('what real kernels gave backwards passes', () => {
   const small = files.filter(({ bytes }) => bytes < 6e5);
-  it.each((isTable ? files : sampled(small, 2)).map(({ name }) => name))(
+  inTurn.each((isTable ? files : sampled(small, 2)).map(({ name }) => name))(
     '%s',
     async (name) => {
       const { problem, dout, kernels } = await readCapturedGradients(name);

@@ -4,6 +4,9 @@ import { readCapturedGradients } from '../../fixtures/captured-gradients.js';
 import { readGradientsManifest } from '../../fixtures/gradients-manifest.js';
 import { sampled } from '../../setup/effort.js';
 import { capturedCase, gradientDamages } from './damaged-gradients.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const { files } = readGradientsManifest();
 /** With GRADIENTS_TABLE every damage of one kernel of every file is audited, and the findings printed. */
@@ -31,7 +34,7 @@ const cases = files.flatMap(({ name, bytes, outputs, features }) =>
 );
 
 describe('damaged gradients of real kernels fail', () => {
-  it.each(isTable ? cases : sampled(cases, 5))('$name $kernel, $damage', async (one) => {
+  inTurn.each(isTable ? cases : sampled(cases, 5))('$name $kernel, $damage', async (one) => {
     const { name, kernel, damage } = one;
     const from = capturedCase(await readCapturedGradients(name), kernel);
     const damaged = gradientDamages[damage](from);

@@ -5,6 +5,9 @@ import { RequestError } from '../../../src/request-error.js';
 import { featureProblems, normalProblem, seededRandom } from '../../kernels/features/index.js';
 import { drawDout } from '../../kernels/gradients/index.js';
 import { sampled, testSeed } from '../../setup/effort.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** What a model gives; null where it declines. */
 function attempt<T>(run: () => T): T | null {
@@ -24,7 +27,7 @@ const names = Object.keys(featureProblems).filter(
 );
 
 describe.each(models)("$name's own gradients", (model) => {
-  it.each(sampled(names, 2))(
+  inTurn.each(sampled(names, 2))(
     'of %s pass by its own premises, or it takes no such problem',
     (name) => {
       const random = seededRandom(testSeed);

@@ -91,45 +91,48 @@ describe('gradients of biases and of sinks', () => {
     },
   );
 
-  inTurn('may be off by one rounding of every term, all one way, and not by many times that', () => {
-    const problem = biased([50, 70]);
-    const dout = drawDout(seededRandom(testSeed + 1), problem);
-    const { bias } = problem;
-    // dS of every pair is the gradient of a bias of every pair.
-    const every = { ...bias!, shape: [2, 4, 50, 70], data: repeated(bias!, 8) };
-    const { dbias, mean } = attentionGradients({ ...problem, bias: every }, dout);
-    const { denominator } = attentionOracle(problem);
-    const logits = decodeTensor(problem.sink!.logits);
-    // The smallest that half an ulp of bf16 can be beside a number.
-    const half = (x: number) => x + 2 ** -9 * Math.abs(x);
-    const sums = (term: (x: number) => number) => {
-      const ofBias = new Float64Array(50 * 70);
-      dbias!.values.forEach((x, i) => (ofBias[i % ofBias.length] += term(x)));
-      const ofSink = new Float64Array(4);
-      mean.values.forEach((x, row) => {
-        const head = Math.floor(row / 50) % 4;
-        ofSink[head] += term(-Math.exp(logits[head] - denominator[row]) * x);
-      });
-      const tensor = (shape: readonly number[], data: Float64Array): Tensor => ({
-        format: 'fp64',
-        shape,
-        data,
-      });
-      const { gradients } = auditGradients(problem, {
-        dout,
-        dbias: tensor([50, 70], ofBias),
-        dsink: tensor([4], ofSink),
-      });
-      return gradients.map(({ elements }) => elements);
-    };
-    for (const { worstRatio } of sums((x) => x)) expect(worstRatio).toBeLessThan(1e-6);
-    for (const { outside, worstRatio } of sums(half)) {
-      expect(outside).toBe(0);
-      expect(worstRatio).toBeGreaterThan(1 / 32);
-    }
-    for (const { worstRatio } of sums((x) => x + 32 * (half(x) - x)))
-      expect(worstRatio).toBeGreaterThan(1);
-  });
+  inTurn(
+    'may be off by one rounding of every term, all one way, and not by many times that',
+    () => {
+      const problem = biased([50, 70]);
+      const dout = drawDout(seededRandom(testSeed + 1), problem);
+      const { bias } = problem;
+      // dS of every pair is the gradient of a bias of every pair.
+      const every = { ...bias!, shape: [2, 4, 50, 70], data: repeated(bias!, 8) };
+      const { dbias, mean } = attentionGradients({ ...problem, bias: every }, dout);
+      const { denominator } = attentionOracle(problem);
+      const logits = decodeTensor(problem.sink!.logits);
+      // The smallest that half an ulp of bf16 can be beside a number.
+      const half = (x: number) => x + 2 ** -9 * Math.abs(x);
+      const sums = (term: (x: number) => number) => {
+        const ofBias = new Float64Array(50 * 70);
+        dbias!.values.forEach((x, i) => (ofBias[i % ofBias.length] += term(x)));
+        const ofSink = new Float64Array(4);
+        mean.values.forEach((x, row) => {
+          const head = Math.floor(row / 50) % 4;
+          ofSink[head] += term(-Math.exp(logits[head] - denominator[row]) * x);
+        });
+        const tensor = (shape: readonly number[], data: Float64Array): Tensor => ({
+          format: 'fp64',
+          shape,
+          data,
+        });
+        const { gradients } = auditGradients(problem, {
+          dout,
+          dbias: tensor([50, 70], ofBias),
+          dsink: tensor([4], ofSink),
+        });
+        return gradients.map(({ elements }) => elements);
+      };
+      for (const { worstRatio } of sums((x) => x)) expect(worstRatio).toBeLessThan(1e-6);
+      for (const { outside, worstRatio } of sums(half)) {
+        expect(outside).toBe(0);
+        expect(worstRatio).toBeGreaterThan(1 / 32);
+      }
+      for (const { worstRatio } of sums((x) => x + 32 * (half(x) - x)))
+        expect(worstRatio).toBeGreaterThan(1);
+    },
+  );
 
   it('are exact zeros where a bias hides the keys', () => {
     const problem = biased([1, 4, 50, 70]);

@@ -27,6 +27,9 @@ import {
   type SimulatedGradients,
   type Simulation,
 } from './simulated-backward.js';
+import { turns } from '../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 const problems = fromEnvironment('GRADIENT_PROBLEMS', scaled(8));
 
@@ -346,7 +349,7 @@ function checkOne(seed: number, { makes, isWritten, tally }: Trial): void {
 }
 
 describe('bounds of gradients', () => {
-  it.each(roundings)('hold for %s alone', (rounding) => {
+  inTurn.each(roundings)('hold for %s alone', (rounding) => {
     const tally = new Tally();
     for (let i = 0; i < Math.ceil(problems / 5); i++)
       checkOne(testSeed + 7919 * i, { makes: [rounding], isWritten: false, tally });

@@ -22,6 +22,9 @@ const everything = gradientProblem({
   maximumElements: 2 ** 14,
 });
 
+/** Those of a regime that holds no sizes and no values, so that all can be simplified. */
+const normal = gradientProblem({ regimes: ['normal'] });
+
 function fits({ problem, dout }: GradientProblem): void {
   const { batch, heads, queries, vDim } = problemShape(problem);
   expect(dout.shape).toEqual([batch, heads, queries, vDim]);
@@ -61,15 +64,14 @@ describe('problems with the gradient of their output', () => {
   });
 
   it('are simplified with it, to one zero where anything fails', () => {
-    // Other regimes hold some of their sizes.
-    const { problem, dout } = shrunken(() => true, gradientProblem({ regimes: ['normal'] }));
+    const { problem, dout } = shrunken(() => true, normal);
     expect(Object.values(problemShape(problem)).every((size) => size === 1)).toBe(true);
     expect([...decodeTensor(dout)]).toEqual([0]);
   });
 
   it('keep what of it is needed, and no more', () => {
     const sum = (tensor: Tensor) => decodeTensor(tensor).reduce((a, b) => a + Math.abs(b), 0);
-    const { problem, dout } = shrunken((posed) => sum(posed.dout) >= 1);
+    const { problem, dout } = shrunken((posed) => sum(posed.dout) >= 1, normal);
     expect(sum(dout)).toBe(1);
     expect(dout.data).toHaveLength(1);
     expect(sum(problem.v)).toBe(0);

@@ -7,6 +7,9 @@ import { formats, patternsOf } from '../../../../src/formats/index.js';
 import { writeSafetensors } from '../../../../src/io/index.js';
 import type { Tensor } from '../../../../src/problem/index.js';
 import { siliconCases, siliconProblem } from './silicon-cases.js';
+import { turns } from '../../../setup/turns.js';
+
+const inTurn = turns(import.meta.url);
 
 /** A folder to write the problems into, for `fixtures/capture/backward`. */
 const folder = process.env['SILICON_PROBLEMS'];
@@ -48,7 +51,7 @@ describe('what an H200 made in the order of FlashAttention-4', () => {
     expect(Object.keys(captured.cases).sort()).toEqual(siliconCases.map(({ name }) => name).sort());
   });
 
-  it.each(siliconCases)('$name: it read these tensors', (chosen) => {
+  inTurn.each(siliconCases)('$name: it read these tensors', (chosen) => {
     const { problem, ...stored } = siliconProblem(chosen);
     const { q, k, v } = problem;
     const tensors = Object.entries({ q, k, v, ...stored });
@@ -57,7 +60,7 @@ describe('what an H200 made in the order of FlashAttention-4', () => {
     );
   });
 
-  it.each(siliconCases)('$name: the emulation writes the same gradients', (chosen) => {
+  inTurn.each(siliconCases)('$name: the emulation writes the same gradients', (chosen) => {
     const { problem, dout, ...forward } = siliconProblem(chosen);
     const settings = new Map([
       ['architecture', 'sm_90'],
