@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { auditGradients } from '../../../src/audit/index.js';
 import { readCapturedGradients } from '../../fixtures/captured-gradients.js';
 import { readGradientsManifest } from '../../fixtures/gradients-manifest.js';
