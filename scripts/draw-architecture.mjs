@@ -59,6 +59,7 @@ const places = {
   conform: [6, 2.3],
   emulate: [6, 3.3],
   kernels: [7, 2.3],
+  ptx: [7, 5],
   machine: [8, 2.3],
   oracles: [9, 0.5],
   hardware: [9, 2.3],

@@ -1,0 +1,7 @@
+export type {
+  Evidence,
+  LaneInstruction,
+  LaneUnit,
+  LaneValue,
+  RegisterWidth,
+} from './lane-instruction.js';

@@ -1,0 +1,8 @@
+export type {
+  Constant,
+  LaneOperation,
+  RunOperations,
+  Slot,
+  SlotGuard,
+  Source,
+} from './operation.js';
