@@ -148,7 +148,13 @@ export function createNaiveBackward(
   return { shape, format: format.name, run };
 }
 
-/** The gradients of a whole problem: all heads of {@link createNaiveBackward}. @throws RequestError as there */
+/**
+ * The gradients of a whole problem by the textbook kernel's backward: what automatic differentiation makes of
+ * `createNaiveAttention`, each pass rounded to `intermediate` as it is written, products and sums one by one to fp32 in
+ * ascending order. They have the format of Q.
+ * @param dout the gradient of O, [batch, heads, queries, vDim]; of rank 3 for a batch of one
+ * @throws RequestError as `problemShape`, for a sample of rows, and for a dO that is not of O's shape
+ */
 export function naiveGradients(
   problem: Problem,
   dout: Tensor,
