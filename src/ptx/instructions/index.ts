@@ -5,3 +5,24 @@ export type {
   LaneValue,
   RegisterWidth,
 } from './lane-instruction.js';
+export type {
+  AddressOperand,
+  AddressSpace,
+  InstructionRequest,
+  ResolvedOperand,
+  Unsupported,
+} from './request.js';
+export { slotBytes, type Constant, type Slot, type SlotGuard, type Source } from './slot.js';
+export type { IssuingWarp, VisibleInstruction, VisibleOperation } from './visible-instruction.js';
+export type { WarpInstruction, WarpOperation } from './warp-instruction.js';
+export {
+  createWarpRegisters,
+  gatherFragment,
+  hasLane,
+  laneAddresses,
+  lowestLane,
+  operandBits,
+  operandNumber,
+  scatterFragment,
+  type WarpRegisters,
+} from './warp-registers.js';

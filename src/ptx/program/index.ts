@@ -1,8 +1,2 @@
-export type {
-  Constant,
-  LaneOperation,
-  RunOperations,
-  Slot,
-  SlotGuard,
-  Source,
-} from './operation.js';
+export type { Constant, Slot, SlotGuard, Source } from '../instructions/index.js';
+export type { LaneOperation, RunOperations } from './operation.js';
