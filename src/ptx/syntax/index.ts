@@ -11,3 +11,4 @@ export type {
   Statement,
   VariableDeclaration,
 } from './module.js';
+export { parsePtx } from './parse-ptx.js';

@@ -182,6 +182,8 @@ export interface PtxModule {
   /** Variables of the module, in the order of the text. */
   readonly variables: readonly VariableDeclaration[];
   readonly functions: readonly PtxFunction[];
+  /** `.alias`: the function that a name stands for. */
+  readonly aliases: ReadonlyMap<string, string>;
   /** Names of source files by the number that `.file` gives them. */
   readonly files: ReadonlyMap<number, string>;
 }

@@ -1,0 +1,173 @@
+import { readIntegerWithin } from './constant-expression.js';
+import { readInitialiser } from './initialisers.js';
+import type { ScalarType, StateSpace, VariableDeclaration } from './module.js';
+import type { TokenReader } from './token-reader.js';
+
+const spaces: ReadonlySet<string> = new Set<StateSpace>([
+  ...(['reg', 'const', 'global', 'local', 'param', 'shared'] as const),
+]);
+const scalarTypes: ReadonlySet<string> = new Set<ScalarType>([
+  ...(['pred', 'b8', 'b16', 'b32', 'b64', 'b128', 'u8', 'u16', 'u32', 'u64'] as const),
+  ...(['s8', 's16', 's32', 's64', 'f16', 'f16x2', 'bf16', 'bf16x2', 'f32', 'f64'] as const),
+  ...(['texref', 'samplerref', 'surfref'] as const),
+]);
+const vectors: ReadonlyMap<string, VariableDeclaration['vector']> = new Map([
+  ['v2', 2],
+  ['v4', 4],
+  ['v8', 8],
+]);
+const linkages: ReadonlySet<string> = new Set(['extern', 'visible', 'weak', 'common']);
+
+/** More registers of one name, or bytes of an alignment, than any machine has. */
+const mostRegisters = 2 ** 24;
+const mostAlignment = 2 ** 20;
+/** Elements of one dimension: what one address space holds. */
+const mostElements = 2 ** 48;
+
+/** Whether the token is a state space that a declaration begins with. */
+export function beginsDeclaration(reader: TokenReader): boolean {
+  return reader.kind === 'dotted' && spaces.has(reader.text);
+}
+
+/** The linkage that the token says, gone past; null for none. */
+export function readLinkage(reader: TokenReader): VariableDeclaration['linkage'] {
+  if (reader.kind !== 'dotted' || !linkages.has(reader.text)) return null;
+  const linkage = reader.text as VariableDeclaration['linkage'];
+  reader.advance();
+  return linkage;
+}
+
+/** Goes past `.attribute(…)`: what unified and managed memory are called is no matter of a kernel. */
+export function skipAttribute(reader: TokenReader): void {
+  reader.advance();
+  reader.expectMark('(');
+  for (let open = 1; open > 0; reader.advance()) {
+    if (reader.isMark('(')) open++;
+    else if (reader.isMark(')')) open--;
+    else if (reader.kind === 'end') reader.fail('")" that ends ".attribute("');
+  }
+}
+
+/** What stands before the names of a declaration. */
+type Head = Pick<
+  VariableDeclaration,
+  'space' | 'type' | 'vector' | 'alignment' | 'pointer' | 'linkage'
+>;
+
+function readAlignment(reader: TokenReader): number {
+  const place = reader.place();
+  const alignment = readIntegerWithin(reader, 'an alignment in bytes', [1, mostAlignment]);
+  if ((alignment & (alignment - 1)) === 0) return alignment;
+  throw reader.error(`an alignment is a power of two, and ${alignment} is none`, place);
+}
+
+/** What follows `.ptr`: a space and an alignment, both optional. */
+function readPointer(reader: TokenReader): VariableDeclaration['pointer'] {
+  const space = beginsDeclaration(reader) ? (reader.text as StateSpace) : null;
+  if (space !== null) reader.advance();
+  if (!reader.isDotted('align')) return { space, alignment: null };
+  reader.advance();
+  return { space, alignment: readAlignment(reader) };
+}
+
+/** `.shared .align 16 .v2 .f32`, the parts after the space in any order. */
+function readHead(reader: TokenReader, linkage: VariableDeclaration['linkage']): Head {
+  if (!beginsDeclaration(reader)) reader.fail('a state space (.reg, .param, .shared, …)');
+  const space = reader.text as StateSpace;
+  let type: ScalarType | null = null;
+  let vector: VariableDeclaration['vector'] = 1;
+  let alignment: number | null = null;
+  let pointer: VariableDeclaration['pointer'] = null;
+  reader.advance();
+  while (reader.kind === 'dotted') {
+    const word = reader.text;
+    const elements = vectors.get(word);
+    if (word === 'attribute') skipAttribute(reader);
+    else if (word === 'align') {
+      reader.advance();
+      alignment = readAlignment(reader);
+    } else if (word === 'ptr') {
+      reader.advance();
+      pointer = readPointer(reader);
+    } else if (elements !== undefined) {
+      vector = elements;
+      reader.advance();
+    } else if (scalarTypes.has(word) && type === null) {
+      type = word as ScalarType;
+      reader.advance();
+    } else reader.fail(type === null ? 'a type (.b32, .f32, .pred, …)' : 'a name');
+  }
+  if (type === null) reader.fail('a type (.b32, .f32, .pred, …)');
+  return { space, type, vector, alignment, pointer, linkage };
+}
+
+/** `[4][]`. */
+function readDimensions(reader: TokenReader): readonly (number | null)[] {
+  const dimensions: (number | null)[] = [];
+  while (reader.acceptMark('[')) {
+    const isOpen = reader.isMark(']');
+    dimensions.push(
+      isOpen ? null : readIntegerWithin(reader, 'a number of elements', [0, mostElements]),
+    );
+    reader.expectMark(']');
+  }
+  return dimensions;
+}
+
+/** `<10>`. */
+function readCount(reader: TokenReader): number | null {
+  if (!reader.acceptMark('<')) return null;
+  const place = reader.place();
+  const count = Number(reader.expectKind('number', 'a number of registers'));
+  if (!Number.isInteger(count) || count > mostRegisters)
+    throw reader.error(`expected a number of registers up to ${mostRegisters}`, place);
+  reader.expectMark('>');
+  return count;
+}
+
+/** One name with what follows it. */
+function readVariable(reader: TokenReader, head: Head, name: string): VariableDeclaration {
+  const place = reader.place();
+  if (name === '') name = reader.expectName('a name');
+  const count = readCount(reader);
+  const dimensions = count === null ? readDimensions(reader) : [];
+  const initialiser =
+    head.space !== 'param' && reader.acceptMark('=') ? readInitialiser(reader, head.type) : null;
+  return { kind: 'variable', name, ...head, dimensions, count, initialiser, place };
+}
+
+/**
+ * Reads a declaration, its `;` included: as many variables as it names.
+ *
+ * @param linkage what stands before it
+ * @throws RequestError where its syntax is wrong
+ */
+export function readDeclaration(
+  reader: TokenReader,
+  linkage: VariableDeclaration['linkage'],
+): readonly VariableDeclaration[] {
+  const head = readHead(reader, linkage);
+  const variables: VariableDeclaration[] = [];
+  do variables.push(readVariable(reader, head, ''));
+  while (reader.acceptMark(','));
+  if (!reader.acceptMark(';')) reader.fail('"," or ";" at the end of the declaration');
+  return variables;
+}
+
+/**
+ * Reads parameters in parentheses, or what a function returns.
+ *
+ * @returns none where there are no parentheses; a parameter without a name is called `_`
+ * @throws RequestError where their syntax is wrong
+ */
+export function readParameters(reader: TokenReader): readonly VariableDeclaration[] {
+  const parameters: VariableDeclaration[] = [];
+  if (!reader.acceptMark('(') || reader.acceptMark(')')) return parameters;
+  do {
+    const head = readHead(reader, null);
+    const isNamed = reader.kind === 'name' || reader.kind === 'text';
+    parameters.push(readVariable(reader, head, isNamed ? '' : '_'));
+  } while (reader.acceptMark(','));
+  if (!reader.acceptMark(')')) reader.fail('"," or ")" at the end of the parameters');
+  return parameters;
+}
