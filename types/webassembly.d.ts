@@ -7,7 +7,8 @@ declare namespace WebAssembly {
     constructor(module: Module, imports: Record<string, Record<string, unknown>>);
     readonly exports: Record<string, unknown>;
   }
-  interface Memory {
+  class Memory {
+    constructor(limits: { readonly initial: number; readonly maximum?: number });
     readonly buffer: ArrayBuffer;
     grow(pages: number): number;
   }

@@ -1,0 +1,154 @@
+import { lazily } from '../../lazily.js';
+import type { LaneOperation, RunOperations } from '../program/index.js';
+import { findEmitter } from './emitters/index.js';
+import { runLaneByLane } from './lane-by-lane.js';
+import { type EmittedOperation, stretchParameters, writeStretch } from './stretch.js';
+import type { Table } from './webassembly/function-body.js';
+import { createModuleWriter } from './webassembly/module.js';
+
+/** Compiles operations on registers that lie in one memory. */
+export interface Compiler {
+  /**
+   * What carries out each of the stretches, for its operations in order. All are of one WebAssembly module, so that
+   * many cost little more than one; those for a part of a warp's lanes are compiled when they are first asked for.
+   * An instruction that no emitter knows runs lane by lane, by its definition.
+   */
+  readonly compileAll: (
+    stretches: readonly (readonly LaneOperation[])[],
+  ) => readonly RunOperations[];
+  /** `compileAll` of one stretch. */
+  readonly compile: (operations: readonly LaneOperation[]) => RunOperations;
+  /** What was compiled so far. */
+  readonly statistics: () => CompilerStatistics;
+}
+
+/** How many operations a compiler was given. */
+export interface CompilerStatistics {
+  readonly operations: number;
+  /** Of these, those that run lane by lane, by the name of their instruction. */
+  readonly laneByLane: ReadonlyMap<string, number>;
+}
+
+/** Operations that run in one function, or one that runs lane by lane. */
+type Piece = readonly EmittedOperation[] | LaneOperation;
+
+function isEmitted(piece: Piece): piece is readonly EmittedOperation[] {
+  return Array.isArray(piece);
+}
+
+/**
+ * Operations of one function at most: beyond that the optimising compiler's time grows faster than what is saved by
+ * registers that stay in variables.
+ */
+const mostOperations = 512;
+
+function piecesOf(operations: readonly LaneOperation[]): Piece[] {
+  const pieces: Piece[] = [];
+  let open: EmittedOperation[] = [];
+  const close = (): void => {
+    if (open.length > 0) pieces.push(open);
+    open = [];
+  };
+  for (const operation of operations) {
+    const emitter = findEmitter(operation.instruction);
+    if (emitter === null) {
+      close();
+      pieces.push(operation);
+      continue;
+    }
+    open.push({ operation, emitter });
+    if (open.length === mostOperations) close();
+  }
+  close();
+  return pieces;
+}
+
+type CompiledFunction = (registers: number, lanes: number) => void;
+
+const allLanes = -1;
+
+/**
+ * A compiler for the registers in `memory`, which is not shared.
+ *
+ * @param place copies tables that the code reads, a quarter of a megabyte at most, into the memory while something is
+ * compiled and says at which byte; they must stay there as long as the compiled code runs
+ */
+export function createCompiler(
+  memory: WebAssembly.Memory,
+  place: (table: ArrayBufferView) => number,
+): Compiler {
+  const placed = new Map<Table, number>();
+  const tableAddress = (table: Table): number => {
+    const known = placed.get(table);
+    if (known !== undefined) return known;
+    const address = place(table.pack());
+    placed.set(table, address);
+    return address;
+  };
+  let operationCount = 0;
+  const laneByLane = new Map<string, number>();
+  let view = new DataView(memory.buffer);
+  const currentView = (): DataView => {
+    // Memory that grew has another buffer.
+    if (view.buffer !== memory.buffer) view = new DataView(memory.buffer);
+    return view;
+  };
+
+  function instantiate(
+    functions: readonly (readonly EmittedOperation[])[],
+    variant: keyof typeof stretchParameters,
+  ): CompiledFunction[] {
+    if (functions.length === 0) return [];
+    const writer = createModuleWriter(tableAddress);
+    functions.forEach((operations, i) =>
+      writer.define(`${i}`, stretchParameters[variant], (body) =>
+        writeStretch(body, operations, variant),
+      ),
+    );
+    const module = new WebAssembly.Module(writer.finish());
+    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+    return functions.map((_, i) => exports[`${i}`] as CompiledFunction);
+  }
+
+  function count(operations: readonly LaneOperation[], pieces: readonly Piece[]): void {
+    operationCount += operations.length;
+    for (const piece of pieces) {
+      if (isEmitted(piece)) continue;
+      const { name } = piece.instruction;
+      laneByLane.set(name, (laneByLane.get(name) ?? 0) + 1);
+    }
+  }
+
+  function compileAll(stretches: readonly (readonly LaneOperation[])[]): RunOperations[] {
+    const pieces = stretches.map(piecesOf);
+    stretches.forEach((operations, i) => count(operations, pieces[i]));
+    const functions = pieces.flat().filter(isEmitted);
+    const all = instantiate(functions, 'all');
+    const masked = lazily(() => instantiate(functions, 'masked'));
+    const indices = new Map(functions.map((piece, i) => [piece, i]));
+
+    const runPiece = (piece: Piece): RunOperations => {
+      if (!isEmitted(piece))
+        return (registers, lanes) => runLaneByLane(currentView(), piece, registers, lanes);
+      const index = indices.get(piece) ?? 0;
+      const whole = all[index];
+      return (registers, lanes) => {
+        if ((lanes | 0) === allLanes) whole(registers, lanes);
+        else masked()[index](registers, lanes);
+      };
+    };
+    return pieces.map((ofStretch) => {
+      const run = ofStretch.map(runPiece);
+      if (run.length === 1) return run[0];
+      return (registers, lanes) => {
+        for (const piece of run) piece(registers, lanes);
+      };
+    });
+  }
+
+  return {
+    compileAll,
+    compile: (operations) => compileAll([operations])[0],
+    statistics: () => ({ operations: operationCount, laneByLane: new Map(laneByLane) }),
+  };
+}

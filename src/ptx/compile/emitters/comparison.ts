@@ -1,0 +1,163 @@
+import type { Expression, FunctionBody } from '../webassembly/function-body.js';
+import { f32x4, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import type { Emitter, SourceValue } from './emitter.js';
+import { flushed } from './float32.js';
+import { signed16, unsigned64 } from './integer.js';
+
+type Comparison = (a: Expression, b: Expression) => Expression;
+
+const order = {
+  signed: { lt: i32x4.ltS, le: i32x4.leS, gt: i32x4.gtS, ge: i32x4.geS },
+  unsigned: { lt: i32x4.ltU, le: i32x4.leU, gt: i32x4.gtU, ge: i32x4.geU },
+  wide: { lt: i64x2.ltS, le: i64x2.leS, gt: i64x2.gtS, ge: i64x2.geS },
+  float: { lt: f32x4.lt, le: f32x4.le, gt: f32x4.gt, ge: f32x4.ge },
+} as const;
+
+type OrderName = keyof (typeof order)['signed'];
+
+const orderNames: readonly OrderName[] = ['lt', 'le', 'gt', 'ge'];
+/** PTX's other names for the order of unsigned integers. */
+const unsignedNames: Readonly<Record<string, OrderName>> = {
+  lo: 'lt',
+  ls: 'le',
+  hi: 'gt',
+  hs: 'ge',
+};
+
+function ordered(comparisons: Readonly<Record<OrderName, Comparison>>): Record<string, Comparison> {
+  return Object.fromEntries(orderNames.map((name) => [name, comparisons[name]]));
+}
+
+/** With the other names. */
+function renamed(comparisons: Readonly<Record<string, Comparison>>): Record<string, Comparison> {
+  const others = Object.entries(unsignedNames).map(([name, known]): [string, Comparison] => [
+    name,
+    comparisons[known],
+  ]);
+  return { ...comparisons, ...Object.fromEntries(others) };
+}
+
+const equality32: Readonly<Record<string, Comparison>> = { eq: i32x4.eq, ne: i32x4.ne };
+const equality64: Readonly<Record<string, Comparison>> = { eq: i64x2.eq, ne: i64x2.ne };
+
+function extended(
+  comparisons: Readonly<Record<string, Comparison>>,
+  extend: (a: Expression) => Expression,
+): Record<string, Comparison> {
+  return Object.fromEntries(
+    Object.entries(comparisons).map(([name, compare]): [string, Comparison] => [
+      name,
+      (a, b) => compare(extend(a), extend(b)),
+    ]),
+  );
+}
+
+const isNumber: Comparison = (a, b) => v128.and(f32x4.eq(a, a), f32x4.eq(b, b));
+const isUnordered: Comparison = (a, b) => v128.or(f32x4.ne(a, a), f32x4.ne(b, b));
+
+/** False where an operand is NaN, `ne` too; those that end in `u` are true there. */
+const float32: Readonly<Record<string, Comparison>> = {
+  ...ordered(order.float),
+  eq: f32x4.eq,
+  ne: (a, b) => v128.or(f32x4.lt(a, b), f32x4.gt(a, b)),
+  num: isNumber,
+  nan: isUnordered,
+  ltu: (a, b) => v128.not(f32x4.ge(a, b)),
+  leu: (a, b) => v128.not(f32x4.gt(a, b)),
+  gtu: (a, b) => v128.not(f32x4.le(a, b)),
+  geu: (a, b) => v128.not(f32x4.lt(a, b)),
+  equ: (a, b) => v128.or(f32x4.eq(a, b), isUnordered(a, b)),
+  neu: f32x4.ne,
+};
+
+/** What is done to an operand before it is compared. */
+type Prepare = (body: FunctionBody, a: Expression) => Expression;
+
+interface ComparedType {
+  readonly suffix: string;
+  readonly bits: 16 | 32 | 64;
+  readonly comparisons: Readonly<Record<string, Comparison>>;
+  readonly prepare?: Prepare;
+}
+
+const unsignedOrder = renamed(ordered(order.unsigned));
+const unsignedWide: Record<string, Comparison> = Object.fromEntries(
+  orderNames.map((name) => [name, unsigned64(order.wide[name])]),
+);
+
+const types: readonly ComparedType[] = [
+  { suffix: '.b16', bits: 16, comparisons: equality32 },
+  { suffix: '.u16', bits: 16, comparisons: { ...equality32, ...unsignedOrder } },
+  {
+    suffix: '.s16',
+    bits: 16,
+    comparisons: { ...equality32, ...extended(ordered(order.signed), signed16) },
+  },
+  { suffix: '.b32', bits: 32, comparisons: equality32 },
+  { suffix: '.u32', bits: 32, comparisons: { ...equality32, ...unsignedOrder } },
+  { suffix: '.s32', bits: 32, comparisons: { ...equality32, ...ordered(order.signed) } },
+  { suffix: '.b64', bits: 64, comparisons: equality64 },
+  { suffix: '.u64', bits: 64, comparisons: { ...equality64, ...renamed(unsignedWide) } },
+  { suffix: '.s64', bits: 64, comparisons: { ...equality64, ...ordered(order.wide) } },
+  { suffix: '.f32', bits: 32, comparisons: float32 },
+  {
+    suffix: '.ftz.f32',
+    bits: 32,
+    comparisons: float32,
+    prepare: (body, a) => body.keep(flushed(a)),
+  },
+];
+
+/** The mask of the lanes in which the comparison holds. */
+function compared(
+  { bits, prepare }: ComparedType,
+  compare: Comparison,
+  body: FunctionBody,
+  a: SourceValue,
+  b: SourceValue,
+): Expression {
+  if (bits === 64)
+    return lowWords(compare(a.vectors[0], b.vectors[0]), compare(a.vectors[1], b.vectors[1]));
+  const [x, y] = [a.vectors[0], b.vectors[0]];
+  return prepare === undefined ? compare(x, y) : compare(prepare(body, x), prepare(body, y));
+}
+
+/** What a third operand, a predicate, does to the result. */
+const combinations: Readonly<Record<string, Comparison>> = {
+  and: v128.and,
+  or: v128.or,
+  xor: v128.xor,
+};
+
+/**
+ * `setp` with one destination or two: the second, of `p|q`, has the opposite of the comparison, and is combined with
+ * the predicate like the first.
+ */
+function emittersOf(type: ComparedType, opcode: string, compare: Comparison): Emitter[] {
+  return [
+    {
+      name: `setp.${opcode}${type.suffix}`,
+      sources: 2,
+      emit: (body, a, b) => {
+        const holds = body.keep(compared(type, compare, body, a, b));
+        return [[holds], [v128.not(holds)]];
+      },
+    },
+    ...Object.entries(combinations).map(([name, combine]): Emitter => ({
+      name: `setp.${opcode}.${name}${type.suffix}`,
+      sources: 3,
+      emit: (body, a, b, predicate) => {
+        const holds = body.keep(compared(type, compare, body, a, b));
+        const [p] = predicate.vectors;
+        return [[combine(holds, p)], [combine(v128.not(holds), p)]];
+      },
+    })),
+  ];
+}
+
+/** Comparisons of integers and of fp32 numbers. */
+export const comparisonEmitters: readonly Emitter[] = types.flatMap((type) =>
+  Object.entries(type.comparisons).flatMap(([opcode, compare]) =>
+    emittersOf(type, opcode, compare),
+  ),
+);

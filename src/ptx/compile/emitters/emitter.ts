@@ -1,0 +1,59 @@
+import type { Expression, FunctionBody } from '../webassembly/function-body.js';
+
+/**
+ * The values of four lanes as vectors: one vector for up to 32 bits, 16 bits zero-extended and a predicate as a mask;
+ * two vectors of two lanes each for 64 bits; for 128 bits those of the low halves, then those of the high halves.
+ */
+export type Vectors = readonly Expression[];
+
+/** What an emitter reads: expressions that are cheap to write twice. */
+export interface SourceValue {
+  readonly vectors: Vectors;
+  /** Where all lanes have the same known bits: not negative, below 2^width; a predicate is 0 or 1. */
+  readonly constant: bigint | null;
+}
+
+/**
+ * Writes an instruction on four lanes: what each destination gets. No lane may see another, and any bits in a lane
+ * that is not active must do no harm. The expressions are written once each, one after another.
+ */
+export type Emit = (body: FunctionBody, ...sources: SourceValue[]) => readonly Vectors[];
+
+/** An instruction that can be written in SIMD. */
+export interface Emitter {
+  readonly name: string;
+  /** How many sources it takes: names of PTX do not always say. */
+  readonly sources: number;
+  readonly emit: Emit;
+}
+
+/** How a vector comes of the vectors of up to four sources. */
+export type VectorFunction = (
+  body: FunctionBody,
+  a: Expression,
+  b: Expression,
+  c: Expression,
+  d: Expression,
+) => Expression;
+
+/** An emitter of one destination and of sources of up to 32 bits. */
+export function onWords(name: string, sources: number, compute: VectorFunction): Emitter {
+  return {
+    name,
+    sources,
+    emit: (body, a, b = a, c = a, d = a) => [
+      [compute(body, a.vectors[0], b.vectors[0], c.vectors[0], d.vectors[0])],
+    ],
+  };
+}
+
+/** An emitter that treats every vector of its sources alike: on 64-bit lanes, or where it does not matter. */
+export function onEachVector(name: string, sources: number, compute: VectorFunction): Emitter {
+  return {
+    name,
+    sources,
+    emit: (body, a, b = a, c = a, d = a) => [
+      a.vectors.map((vector, i) => compute(body, vector, b.vectors[i], c.vectors[i], d.vectors[i])),
+    ],
+  };
+}

@@ -1,0 +1,136 @@
+import type { Expression, FunctionBody } from '../webassembly/function-body.js';
+import { f32x4, i32x4, v128 } from '../webassembly/vectors.js';
+import { type Emitter, onWords } from './emitter.js';
+import { fusedMultiplyAdd } from './fused-multiply-add.js';
+
+// fp32 arithmetic to nearest even is WebAssembly's, but for NaNs, which are 0x7fffffff here, and for .ftz.
+
+const nan = i32x4.splat(0x7fffffff);
+const signBit = i32x4.splat(0x80000000);
+const magnitudeMask = i32x4.splat(0x7fffffff);
+
+/** The vector with 0x7fffffff for every NaN; it is written twice. */
+export function canonical(a: Expression): Expression {
+  return v128.bitselect(nan, a, f32x4.ne(a, a));
+}
+
+/** The bits without the sign. */
+export function magnitude(a: Expression): Expression {
+  return v128.and(a, magnitudeMask);
+}
+
+/** Subnormal numbers as zeros of their sign; `a` is written several times. */
+export function flushed(a: Expression): Expression {
+  // A number less than 2^-126 in magnitude keeps its sign alone.
+  return v128.andnot(a, v128.and(i32x4.ltS(magnitude(a), i32x4.splat(0x00800000)), magnitudeMask));
+}
+
+type Arithmetic = (a: Expression, b: Expression) => Expression;
+
+/**
+ * With `.ftz` a result is flushed that is below 2^-126 after rounding to 24 bits as if exponents had no limit. Twice
+ * the exact result, rounded, has these bits: `doubled` gives it.
+ */
+function flushedResult(result: Expression, doubled: Expression): Expression {
+  const isTiny = i32x4.ltS(magnitude(doubled), i32x4.splat(0x01000000));
+  return v128.andnot(result, v128.and(isTiny, magnitudeMask));
+}
+
+const operations: readonly { readonly opcode: string; readonly compute: Arithmetic }[] = [
+  { opcode: 'add', compute: f32x4.add },
+  { opcode: 'sub', compute: f32x4.sub },
+];
+
+/** PTX rounds to nearest even without a modifier too. */
+const toNearest = ['', '.rn'];
+
+const sums: readonly Emitter[] = operations.flatMap(({ opcode, compute }) =>
+  toNearest.flatMap((rounding): Emitter[] => [
+    onWords(`${opcode}${rounding}.f32`, 2, (body, a, b) => canonical(body.keep(compute(a, b)))),
+    // A subnormal sum is exact, so that none is rounded up to 2^-126.
+    onWords(`${opcode}${rounding}.ftz.f32`, 2, (body, a, b) =>
+      canonical(
+        body.keep(flushed(body.keep(compute(body.keep(flushed(a)), body.keep(flushed(b)))))),
+      ),
+    ),
+  ]),
+);
+
+function flushingProduct(body: FunctionBody, a: Expression, b: Expression): Expression {
+  const [x, y] = [body.keep(flushed(a)), body.keep(flushed(b))];
+  const product = flushedResult(f32x4.mul(x, y), f32x4.mul(f32x4.add(x, x), y));
+  return canonical(body.keep(product));
+}
+
+const products: readonly Emitter[] = toNearest.flatMap((rounding): Emitter[] => [
+  onWords(`mul${rounding}.f32`, 2, (body, a, b) => canonical(body.keep(f32x4.mul(a, b)))),
+  onWords(`mul${rounding}.ftz.f32`, 2, flushingProduct),
+]);
+
+const fusedMultiplyAdds: readonly Emitter[] = [
+  onWords('fma.rn.f32', 3, (body, a, b, c) => canonical(fusedMultiplyAdd(body, [a, b, c], false))),
+  onWords('fma.rn.ftz.f32', 3, (body, a, b, c) => {
+    const [x, y, z] = [a, b, c].map((operand) => body.keep(flushed(operand)));
+    return canonical(fusedMultiplyAdd(body, [x, y, z], true));
+  }),
+];
+
+/** Correctly rounded quotients and square roots; `rcp` is a quotient of 1. */
+const quotients: readonly Emitter[] = [
+  onWords('div.rn.f32', 2, (body, a, b) => canonical(body.keep(f32x4.div(a, b)))),
+  onWords('rcp.rn.f32', 1, (body, a) =>
+    canonical(body.keep(f32x4.div(i32x4.splat(0x3f800000), a))),
+  ),
+  onWords('sqrt.rn.f32', 1, (body, a) => canonical(body.keep(f32x4.sqrt(a)))),
+];
+
+/** The extremum where a NaN loses against a number. */
+function ofNumbers(body: FunctionBody, choose: Arithmetic, a: Expression, b: Expression) {
+  const x = body.keep(v128.bitselect(b, a, f32x4.ne(a, a)));
+  const y = v128.bitselect(a, b, f32x4.ne(b, b));
+  return choose(x, y);
+}
+
+const extrema: readonly Emitter[] = [
+  { opcode: 'min', choose: f32x4.min },
+  { opcode: 'max', choose: f32x4.max },
+].flatMap(({ opcode, choose }) =>
+  [false, true].flatMap((flushes) =>
+    [false, true].flatMap((keepsNan): Emitter[] => {
+      const prepare = (body: FunctionBody, a: Expression): Expression =>
+        flushes ? body.keep(flushed(a)) : a;
+      const chosen = (body: FunctionBody, a: Expression, b: Expression): Expression =>
+        body.keep(keepsNan ? choose(a, b) : ofNumbers(body, choose, a, b));
+      const name = `${opcode}${flushes ? '.ftz' : ''}${keepsNan ? '.NaN' : ''}.f32`;
+      return [
+        onWords(name, 2, (body, a, b) =>
+          canonical(chosen(body, prepare(body, a), prepare(body, b))),
+        ),
+        onWords(name, 3, (body, a, b, c) => {
+          const first = chosen(body, prepare(body, a), prepare(body, b));
+          return canonical(chosen(body, first, prepare(body, c)));
+        }),
+      ];
+    }),
+  ),
+);
+
+const signs: readonly Emitter[] = [
+  { opcode: 'neg', compute: (a: Expression) => v128.xor(a, signBit) },
+  { opcode: 'abs', compute: magnitude },
+].flatMap(({ opcode, compute }): Emitter[] => [
+  onWords(`${opcode}.f32`, 1, (body, a) => canonical(body.keep(compute(a)))),
+  onWords(`${opcode}.ftz.f32`, 1, (body, a) =>
+    canonical(body.keep(compute(body.keep(flushed(a))))),
+  ),
+]);
+
+/** fp32 arithmetic. NaN results are 0x7fffffff. */
+export const float32Emitters: readonly Emitter[] = [
+  ...sums,
+  ...products,
+  ...fusedMultiplyAdds,
+  ...quotients,
+  ...extrema,
+  ...signs,
+];

@@ -1,0 +1,56 @@
+/** Bytes of a WebAssembly module as they are written. */
+export interface ByteWriter {
+  /** One byte, from 0 to 255. */
+  readonly byte: (value: number) => void;
+  /** A whole number from 0 to 2^32 − 1 in LEB128. */
+  readonly unsigned: (value: number) => void;
+  /** A whole number from −2^31 to 2^31 − 1 in signed LEB128. */
+  readonly signed: (value: number) => void;
+  /** As `signed` for 64 bits. */
+  readonly signed64: (value: bigint) => void;
+  readonly bytes: (values: ArrayLike<number>) => void;
+  /** A view of what was written; valid until the next byte is. */
+  readonly written: () => Uint8Array;
+}
+
+const firstCapacity = 256;
+
+/** An empty writer, which grows. */
+export function createByteWriter(): ByteWriter {
+  let buffer = new Uint8Array(firstCapacity);
+  let length = 0;
+  const reserve = (count: number): void => {
+    if (length + count <= buffer.length) return;
+    const larger = new Uint8Array(Math.max(2 * buffer.length, length + count));
+    larger.set(buffer);
+    buffer = larger;
+  };
+  const byte = (value: number): void => {
+    reserve(1);
+    buffer[length++] = value;
+  };
+  return {
+    byte,
+    unsigned: (value) => {
+      let rest = value;
+      for (; rest > 0x7f; rest >>>= 7) byte((rest & 0x7f) | 0x80);
+      byte(rest);
+    },
+    signed: (value) => {
+      let rest = value;
+      for (; rest < -0x40 || rest > 0x3f; rest >>= 7) byte((rest & 0x7f) | 0x80);
+      byte(rest & 0x7f);
+    },
+    signed64: (value) => {
+      let rest = value;
+      for (; rest < -0x40n || rest > 0x3fn; rest >>= 7n) byte(Number(rest & 0x7fn) | 0x80);
+      byte(Number(rest & 0x7fn));
+    },
+    bytes: (values) => {
+      reserve(values.length);
+      buffer.set(values, length);
+      length += values.length;
+    },
+    written: () => buffer.subarray(0, length),
+  };
+}
