@@ -1,3 +1,4 @@
+import { decodeTensor } from '../../../src/formats/index.js';
 import { clipRanges, problemMask, problemShape, type Problem } from '../../../src/problem/index.js';
 import { featureProblems, normalProblem } from '../features/index.js';
 import { deltaOf, type GradientOf } from './backward-steps.js';
@@ -67,6 +68,46 @@ const statistics: readonly FaultyBackward[] = [
       },
     }),
   ),
+  faulty(
+    ['capped-delta-missing', damage, 'dS = P dP (1 − tanh²) under a softcap'],
+    ofScores,
+    {
+      touches: ({ softcap }) => softcap !== null,
+      example: (random) => ({ ...anywhere.example(random), softcap: 2 }),
+    },
+    (_, { softcap }, { vDim }) => ({
+      delta: (inputs) => (softcap === null ? deltaOf(inputs, vDim) : deltaOf(inputs, vDim).fill(0)),
+    }),
+  ),
+  faulty(
+    [
+      'sink-left-out',
+      damage,
+      'the backward reads an LSE without the sink, so that its P is too large',
+    ],
+    all,
+    {
+      touches: ({ sink }) => sink !== undefined,
+      example: (random) => ({
+        ...anywhere.example(random),
+        sink: {
+          logits: { format: 'fp32', shape: [2], data: Float32Array.of(5, 3) },
+          inLse: false,
+        },
+      }),
+    },
+    (_, { sink }, { queries, heads }) => ({
+      read: ({ logarithm, delta }) => {
+        if (sink === undefined) return { logarithm, delta };
+        const sinks = decodeTensor(sink.logits);
+        const ofKeys = (x: number, i: number) => {
+          const head = Math.floor(i / queries) % heads;
+          return x + Math.log1p(-Math.exp(Math.min(0, sinks[head] - x)));
+        };
+        return { delta, logarithm: logarithm.map(ofKeys) };
+      },
+    }),
+  ),
   faulty(['lse-base-2', damage, 'the natural LSE is read as one of base 2'], all, anywhere, () => ({
     read: ({ logarithm, delta }) => ({ delta, logarithm: logarithm.map((x) => x * Math.LN2) }),
   })),
@@ -108,6 +149,17 @@ const visibility: readonly FaultyBackward[] = [
           begin,
           end: problem.causal && i === length - 1 ? Math.min(keys, end + 1) : end,
         })),
+    }),
+  ),
+  faulty(
+    ['mask-off-by-two', damage, 'the backward sees one key less, and that before it not either'],
+    all,
+    { touches: causal, example: causalExample },
+    ({ ranges }, problem) => ({
+      ranges: (head, query) => {
+        const seen = ranges(head, query);
+        return problem.causal ? clipRanges(seen, 0, (seen.at(-1)?.end ?? 2) - 2) : seen;
+      },
     }),
   ),
   faulty(

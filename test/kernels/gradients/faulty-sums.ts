@@ -56,6 +56,37 @@ const tiles: readonly FaultyBackward[] = (
   ),
 ]);
 
+/** A tile of another size than 64: of keys in dQ, or of queries in dK and dV, in all heads. */
+const otherTiles: readonly FaultyBackward[] = (
+  [
+    ['key', 96, 'missing', 0],
+    ['key', 192, 'twice', 2],
+    ['query', 32, 'missing', 0],
+    ['query', 96, 'twice', 2],
+  ] as const
+).map(([axis, size, what, times]) => {
+  const isOfKeys = axis === 'key';
+  const count = (problem: Problem) => problemShape(problem)[isOfKeys ? 'keys' : 'queries'];
+  return faulty(
+    [
+      `${axis}-tile-of-${size}-${what}`,
+      damage,
+      `the second ${size} ${isOfKeys ? 'keys are' : 'queries are'} ${what === 'twice' ? 'added twice' : 'not added'}`,
+    ],
+    isOfKeys ? ['dq'] : ['dk', 'dv'],
+    { ...anywhere, touches: (problem) => count(problem) > size },
+    (_, problem, { keys }) => ({
+      factors: ({ of, values }) =>
+        (of === 'dq') !== isOfKeys || count(problem) <= size
+          ? values
+          : values.map((x, i) => {
+              const at = isOfKeys ? i % keys : Math.floor(i / keys);
+              return at >= size && at < 2 * size ? times * x : x;
+            }),
+    }),
+  );
+});
+
 /** P or dS of one tile turned over. */
 const transposed: readonly FaultyBackward[] = (
   [
@@ -124,4 +155,4 @@ const sums: readonly FaultyBackward[] = [
 ];
 
 /** Faults of what gradients are summed of, and of the sums. */
-export const faultsOfSums = [...tiles, ...transposed, ...sums];
+export const faultsOfSums = [...tiles, ...otherTiles, ...transposed, ...sums];

@@ -3,6 +3,8 @@ import { formatCount } from '../../../words/index.js';
 import { meanKeys, transposedProduct } from './changed-gradients.js';
 import type { FailedGradients } from './failed-gradients.js';
 import type { Prediction } from './prediction.js';
+import { backwardSums } from './replay/backward-sums.js';
+import type { Replayed } from './replay/replay.js';
 
 /** A row sum that a kernel may take for D. */
 interface WrongMean {
@@ -38,33 +40,73 @@ const sureDeviations = 3;
 /** The fewest columns of dQ from which a row's D is told. */
 const fewestColumns = 8;
 
-/**
- * What a D that is off by `off` per row does: dQ loses scale·off·Σ P k, dK loses scale·Pᵀ(off·q). dV stays. A softcap's
- * derivative is not in this, so that problems with one are left out.
- */
-export function* deltaFaults(failed: FailedGradients): Generator<Prediction> {
+/** What rows of D that are 1 too small would add: to dQ row by row, and to dK by a number for each row. */
+interface MeanShares {
+  /** [batch, heads, queries, qkDim], without the scale. */
+  readonly ofQueries: Float64Array;
+  readonly ofKeys: (off: Float64Array) => Float64Array;
+}
+
+/** Σ P k and Σ P off·q, by the exact attention of other values. */
+function plainShares({ problem, measured }: FailedGradients): MeanShares {
+  const { qkDim } = measured.shape;
+  const q = decodeTensor(problem.q);
+  const moved = (off: Float64Array) =>
+    q.map((x, i) => {
+      const factor = off[Math.floor(i / qkDim)];
+      return factor === 0 ? 0 : problem.scale * factor * x;
+    });
+  return {
+    ofQueries: meanKeys(problem).means,
+    ofKeys: (off) => transposedProduct(problem, moved(off)),
+  };
+}
+
+/** The same with the softcap's derivative, of a backward pass without dO whose D is −1, or minus what it is off by. */
+function cappedShares({ failed, operands, budget }: Replayed): MeanShares | null {
+  const { measured, problem } = failed;
+  const { batch, kvHeads } = measured.shape;
+  const silent = { dout: new Float64Array(operands.dout.length) };
+  const summed = (delta: Float64Array, name: 'dq' | 'dk') => {
+    const change = { delta, operands: silent };
+    const { gradients, addGroup } = backwardSums(failed, operands, change, [name]);
+    for (let kvHead = 0; kvHead < batch * kvHeads; kvHead++) addGroup(kvHead);
+    return gradients[name].values;
+  };
+  if (!budget.takes(wrongMeans.length + 2)) return null;
+  const ofQueries = summed(new Float64Array(measured.mean.values.length).fill(-1), 'dq');
+  return {
+    ofQueries: ofQueries.map((x) => x / problem.scale),
+    ofKeys: (off) =>
+      summed(
+        off.map((x) => -x),
+        'dk',
+      ),
+  };
+}
+
+/** What a D that is off by `off` per row does: dQ loses scale·off·Σ P g k, dK loses scale·Σ off P g q. dV stays. */
+export function* deltaFaults(of: Replayed): Generator<Prediction> {
+  const { failed } = of;
   const { problem, measured, given } = failed;
   const { gradients, mean, shape } = measured;
   const { queries, qkDim } = shape;
-  if (problem.softcap !== null) return;
-  const { means } = meanKeys(problem);
-  const q = decodeTensor(problem.q);
+  if (problem.scale === 0) return;
+  const shares = problem.softcap === null ? plainShares(failed) : cappedShares(of);
+  if (shares === null) return;
   const hasKeys = given.some(({ quantity }) => quantity.name === 'dk');
   const predict = (off: Float64Array) => {
-    const moved = (of: Float64Array) =>
-      of.map((x, i) => {
-        const row = Math.floor(i / qkDim);
-        return off[row] === 0 ? 0 : problem.scale * off[row] * x;
-      });
-    const ofQueries = moved(means);
-    const ofKeys = hasKeys ? transposedProduct(problem, moved(q)) : null;
+    const ofKeys = hasKeys ? shares.ofKeys(off) : null;
     return {
-      dq: gradients.dq.exact.values.map((x, i) => x - ofQueries[i]),
+      dq: gradients.dq.exact.values.map((x, i) => {
+        const factor = off[Math.floor(i / qkDim)];
+        return factor === 0 ? x : x - problem.scale * factor * shares.ofQueries[i];
+      }),
       ...(ofKeys === null ? {} : { dk: gradients.dk.exact.values.map((x, i) => x - ofKeys[i]) }),
     };
   };
-  for (const { id, words, of } of wrongMeans) {
-    const off = mean.values.map((x, row) => of(mean.values, row, queries) - x);
+  for (const { id, words, of: wrong } of wrongMeans) {
+    const off = mean.values.map((x, row) => wrong(mean.values, row, queries) - x);
     if (!off.every(Number.isFinite)) continue;
     yield {
       id,
@@ -74,7 +116,7 @@ export function* deltaFaults(failed: FailedGradients): Generator<Prediction> {
   }
   const dq = given.find(({ quantity }) => quantity.name === 'dq');
   if (dq === undefined || qkDim < fewestColumns) return;
-  const off = foundOff(dq.values, means, failed);
+  const off = foundOff(dq.values, shares.ofQueries, failed);
   const rows = off.reduce((count, x) => count + (x === 0 ? 0 : 1), 0);
   if (rows === 0) return;
   yield {
@@ -84,7 +126,7 @@ export function* deltaFaults(failed: FailedGradients): Generator<Prediction> {
   };
 }
 
-/** By how much the D of each row is off, as its error in dQ tells along Σ P k; 0 where roundings explain that. */
+/** By how much the D of each row is off, as its error in dQ tells along Σ P g k; 0 where roundings explain that. */
 function foundOff(
   values: Float64Array,
   means: Float64Array,

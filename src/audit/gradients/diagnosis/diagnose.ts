@@ -13,7 +13,8 @@ import { replayBudget } from './replay/budget.js';
 import type { Replayed } from './replay/replay.js';
 import { replayFaults } from './replayed-fault.js';
 import { storedFaults } from './stored-faults.js';
-import { tileFaults } from './tile-faults.js';
+import { sinkFaults } from './sink-faults.js';
+import { otherTileFaults, tileFaults } from './tile-faults.js';
 import { weightFaults } from './weight-faults.js';
 
 /** Causes of one kind, for gradients that failed. */
@@ -29,12 +30,16 @@ const cheapFamilies: readonly Family[] = [
 /** Causes for which gradients of a changed problem are computed, those first that are tried soonest. */
 const costlyFamilies: readonly Family[] = [
   ({ failed }) => groupFaults(failed),
-  ({ failed }) => deltaFaults(failed),
+  deltaFaults,
   ({ failed }) => lseFaults(failed),
   (of) => replayFaults(of, maskFaults(of.failed.problem, of.failed.measured.shape)),
   (of) => replayFaults(of, weightFaults(of.failed.problem, of.failed.measured.shape)),
+  (of) => replayFaults(of, sinkFaults(of.failed)),
   tileFaults,
 ];
+
+/** Causes that are looked for where no other explains what failed. */
+const lastFamilies: readonly Family[] = [otherTileFaults];
 
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
@@ -99,7 +104,11 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
   const families = isSmall ? [...cheapFamilies, ...costlyFamilies] : cheapFamilies;
   const budget = replayBudget(multiplyAdds);
   const operands = backwardOperands(problem, dout);
-  const [found, ...others] = accepted({ failed, operands, budget }, families);
+  const of: Replayed = { failed, operands, budget };
+  const usual = accepted(of, families);
+  const isNamed = usual.some(({ id }) => id !== 'factor');
+  const [found, ...others] =
+    isNamed || !isSmall ? usual : [...accepted(of, lastFamilies), ...usual];
   if (found === undefined) return unexplained(untried(isSmall, budget.isSpent()));
   const equivalents = [...new Set(others.map(({ id }) => id))].filter(
     (id) => id !== found.id && id !== 'factor',

@@ -88,17 +88,19 @@ export function* maskFaults(problem: Problem, shape: ProblemShape): Generator<Re
     sentence: `masks are aligned to the first query and key ${inBackward}, which aligns them to the last`,
     change: { ranges: bandRanges(problem, shape, band, true) },
   };
-  for (const by of [1, -1]) {
-    const words = `one key ${by > 0 ? 'more' : 'less'}`;
+  for (const by of [1, -1, 2, -2]) {
+    const size = Math.abs(by);
+    const id = size === 1 ? 'mask-off-by-one' : 'mask-off-by-two';
+    const words = `${size === 1 ? 'one key' : 'two keys'} ${by > 0 ? 'more' : size === 1 ? 'less' : 'fewer'}`;
     if (right !== null)
       yield {
-        id: 'mask-off-by-one',
+        id,
         sentence: `queries see ${words} on the right ${inBackward}`,
         change: { ranges: bandRanges(problem, shape, { left, right: right + by }, false) },
       };
     if (left !== null)
       yield {
-        id: 'mask-off-by-one',
+        id,
         sentence: `queries see ${words} on the left ${inBackward}`,
         change: { ranges: bandRanges(problem, shape, { left: left + by, right }, false) },
       };

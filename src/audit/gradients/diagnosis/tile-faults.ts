@@ -5,8 +5,11 @@ import { fails, type PredictedGradients, type Prediction } from './prediction.js
 import type { Replayed } from './replay/replay.js';
 import { tileShare, type ScoreTile, type TileUse } from './replay/tile-shares.js';
 
-/** Rows and keys of the tiles that kernels lose. */
-const tileSizes = [128, 64] as const;
+/** Rows and keys of the tiles of most kernels. */
+const usualSizes = [128, 64] as const;
+
+/** And of others. */
+const otherSizes = [256, 192, 96, 32] as const;
 
 /** How near to 1 the part in the error of what a fault does is to be. */
 const nearness = 2 ** -3;
@@ -219,11 +222,21 @@ function* transposedTiles(of: Replayed, size: number): Generator<Prediction> {
  * Tiles of keys that dQ lacks, has twice or has of another place, tiles of queries so in dK and dV, and transposed ones. Those
  * of packed sequences begin elsewhere, and are not looked for.
  */
-export function* tileFaults(of: Replayed): Generator<Prediction> {
+function* tilesOf(of: Replayed, sizes: readonly number[]): Generator<Prediction> {
   if (of.failed.problem.sequences !== undefined) return;
-  for (const size of tileSizes) {
+  for (const size of sizes) {
     yield* lostTiles(of, 'keys', size);
     yield* lostTiles(of, 'queries', size);
     yield* transposedTiles(of, size);
   }
+}
+
+/** Faults of tiles of 128 and of 64. */
+export function tileFaults(of: Replayed): Generator<Prediction> {
+  return tilesOf(of, usualSizes);
+}
+
+/** Faults of tiles of 256, 192, 96 and 32. */
+export function otherTileFaults(of: Replayed): Generator<Prediction> {
+  return tilesOf(of, otherSizes);
 }

@@ -1,28 +1,8 @@
-import { byGradient, type ByGradient } from '../../gradient-quantities.js';
 import type { FailedGradients } from '../failed-gradients.js';
 import { isWithinBounds, type PredictedGradients, type Prediction } from '../prediction.js';
-import { backwardRows, type BackwardChange, type BackwardOperands } from './backward-row.js';
+import type { BackwardChange, BackwardOperands } from './backward-row.js';
+import { backwardSums, type Sums } from './backward-sums.js';
 import type { Budget } from './budget.js';
-
-/** Adds a factor times a row of numbers to a row, and `size` times its sizes to another. */
-function addRow(
-  { values, sizes }: Sums,
-  at: number,
-  [factor, size]: readonly [number, number],
-  [from, first, columns]: readonly [Float64Array, number, number],
-): void {
-  for (let c = 0; c < columns; c++) {
-    const x = from[first + c];
-    values[at + c] += factor * x;
-    sizes[at + c] += size * Math.abs(x);
-  }
-}
-
-/** A gradient, and the sizes that its elements are sums of. */
-interface Sums {
-  readonly values: Float64Array;
-  readonly sizes: Float64Array;
-}
 
 /** Where the rows of a head of K and V, and of its query heads, begin and end in each gradient. */
 function partsOfGroup({ measured: { shape } }: FailedGradients, kvHead: number) {
@@ -73,33 +53,13 @@ export function replay(
   { failed, operands, budget }: Replayed,
   change: BackwardChange,
 ): Replay | null {
-  const { problem, measured, given } = failed;
-  const { groupSize, queries, qkDim, vDim, keys, batch, kvHeads } = measured.shape;
-  const { q, k, dout } = { ...operands, ...change.operands };
-  const has = byGradient(({ name }) => given.some(({ quantity }) => quantity.name === name));
-  const gradients: ByGradient<Sums> = byGradient(({ name }) => {
-    const numbers = () => new Float64Array(measured.gradients[name].exact.values.length);
-    return { values: numbers(), sizes: numbers() };
-  });
-  const { dq, dk, dv } = gradients;
-  const rowOf = backwardRows(problem, measured, operands, change);
-  const scale = change.law?.scale ?? problem.scale;
+  const { measured, given } = failed;
+  const { batch, kvHeads } = measured.shape;
+  const names = given.map(({ quantity }) => quantity.name);
+  const { gradients, addGroup } = backwardSums(failed, operands, change, names);
   for (const kvHead of groupsByError(failed)) {
     if (!budget.takes(1 / (batch * kvHeads))) return null;
-    for (let head = kvHead * groupSize; head < (kvHead + 1) * groupSize; head++)
-      for (let query = 0; query < queries; query++) {
-        const { ranges, weights, scores, sizes } = rowOf(head, query);
-        const row = head * queries + query;
-        for (const { begin, end } of ranges)
-          for (let key = begin; key < end; key++) {
-            const at = kvHead * keys + key;
-            const ds = [scale * scores[key], Math.abs(scale) * sizes[key]] as const;
-            const p = [weights[key], weights[key]] as const;
-            if (has.dq) addRow(dq, row * qkDim, ds, [k, at * qkDim, qkDim]);
-            if (has.dk) addRow(dk, at * qkDim, ds, [q, row * qkDim, qkDim]);
-            if (has.dv) addRow(dv, at * vDim, p, [dout, row * vDim, vDim]);
-          }
-      }
+    addGroup(kvHead);
     const parts = partsOfGroup(failed, kvHead);
     const isGiven = given.every((one) => {
       const { name } = one.quantity;
