@@ -9,6 +9,15 @@ export interface ScalarKernels {
   rcpApproxFtz: SegmentKernel;
   lg2ApproxFtz: SegmentKernel;
   rsqrtApproxFtz: SegmentKernel;
+  rcpApprox: SegmentKernel;
+  lg2Approx: SegmentKernel;
+  rsqrtApprox: SegmentKernel;
+  sqrtApproxFtz: SegmentKernel;
+  sqrtApprox: SegmentKernel;
+  sinApproxFtz: SegmentKernel;
+  sinApprox: SegmentKernel;
+  cosApproxFtz: SegmentKernel;
+  cosApprox: SegmentKernel;
   tanhApprox(
     inputs: number,
     results: number,

@@ -4,6 +4,9 @@ export const infinityBits = 0x7f800000;
 /** The NaN that the unit delivers for every NaN input and invalid operand. */
 export const canonicalNanBits = 0x7fffffff;
 
+/** The bit pattern of −0. */
+export const signBit = 0x80000000;
+
 /** The bit pattern of 1. */
 export const oneBits = 0x3f800000;
 

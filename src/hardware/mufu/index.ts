@@ -8,7 +8,7 @@ export {
 } from './special-functions.js';
 export { exp2Approx, exp2ApproxFtz } from './ex2.js';
 export { exp2ApproxFp16, exp2ApproxFtzBf16, tanhApproxBf16, tanhApproxFp16 } from './half.js';
-export { lg2ApproxFtz } from './lg2.js';
+export { lg2Approx, lg2ApproxFtz } from './lg2.js';
 export {
   hardwareExp2Error,
   hardwareExp2Flush,
@@ -18,6 +18,8 @@ export {
   type SpecialFunction,
   type SpecialFunctionName,
 } from './special-functions.js';
-export { rsqrtApproxFtz } from './rsqrt.js';
-export { rcpApproxFtz } from './rcp.js';
+export { rsqrtApprox, rsqrtApproxFtz } from './rsqrt.js';
+export { cosApprox, cosApproxFtz, sinApprox, sinApproxFtz } from './sine.js';
+export { sqrtApprox, sqrtApproxFtz } from './sqrt.js';
+export { rcpApprox, rcpApproxFtz } from './rcp.js';
 export { tanhApprox } from './tanh.js';

@@ -1,8 +1,10 @@
 import { exp2Approx, exp2ApproxFtz, exp2Interpolator } from './ex2.js';
 import { exp2ApproxFp16, exp2ApproxFtzBf16, tanhApproxBf16, tanhApproxFp16 } from './half.js';
-import { lg2ApproxFtz, log2Interpolator } from './lg2.js';
-import { reciprocalSquareRootInterpolator, rsqrtApproxFtz } from './rsqrt.js';
-import { rcpApproxFtz, reciprocalInterpolator } from './rcp.js';
+import { lg2Approx, lg2ApproxFtz, log2Interpolator } from './lg2.js';
+import { reciprocalSquareRootInterpolator, rsqrtApprox, rsqrtApproxFtz } from './rsqrt.js';
+import { rcpApprox, rcpApproxFtz, reciprocalInterpolator } from './rcp.js';
+import { cosApprox, cosApproxFtz, sinApprox, sinApproxFtz, sineInterpolator } from './sine.js';
+import { sqrtApprox, sqrtApproxFtz, squareRootInterpolator } from './sqrt.js';
 import { tanhApprox, type TanhBinade, tanhBinades, tanhFirstExponent } from './tanh.js';
 import {
   type ArrayFunction,
@@ -43,6 +45,15 @@ export type SpecialFunctionName =
   | 'lg2.approx.ftz.f32'
   | 'rsqrt.approx.ftz.f32'
   | 'tanh.approx.f32'
+  | 'rcp.approx.f32'
+  | 'lg2.approx.f32'
+  | 'rsqrt.approx.f32'
+  | 'sqrt.approx.ftz.f32'
+  | 'sqrt.approx.f32'
+  | 'sin.approx.ftz.f32'
+  | 'sin.approx.f32'
+  | 'cos.approx.ftz.f32'
+  | 'cos.approx.f32'
   | 'ex2.approx.ftz.bf16'
   | 'ex2.approx.f16'
   | 'tanh.approx.bf16'
@@ -64,6 +75,15 @@ export const specialFunctions: { readonly [Name in SpecialFunctionName]: Special
   'lg2.approx.ftz.f32': { format: 'fp32', evaluate: lg2ApproxFtz },
   'rsqrt.approx.ftz.f32': { format: 'fp32', evaluate: rsqrtApproxFtz },
   'tanh.approx.f32': { format: 'fp32', evaluate: tanhApprox },
+  'rcp.approx.f32': { format: 'fp32', evaluate: rcpApprox },
+  'lg2.approx.f32': { format: 'fp32', evaluate: lg2Approx },
+  'rsqrt.approx.f32': { format: 'fp32', evaluate: rsqrtApprox },
+  'sqrt.approx.ftz.f32': { format: 'fp32', evaluate: sqrtApproxFtz },
+  'sqrt.approx.f32': { format: 'fp32', evaluate: sqrtApprox },
+  'sin.approx.ftz.f32': { format: 'fp32', evaluate: sinApproxFtz },
+  'sin.approx.f32': { format: 'fp32', evaluate: sinApprox },
+  'cos.approx.ftz.f32': { format: 'fp32', evaluate: cosApproxFtz },
+  'cos.approx.f32': { format: 'fp32', evaluate: cosApprox },
   'ex2.approx.ftz.bf16': { format: 'bf16', evaluate: exp2ApproxFtzBf16 },
   'ex2.approx.f16': { format: 'fp16', evaluate: exp2ApproxFp16 },
   'tanh.approx.bf16': { format: 'bf16', evaluate: tanhApproxBf16 },
@@ -77,6 +97,8 @@ export interface SpecialFunctionTables {
   readonly reciprocal: Interpolator;
   readonly reciprocalSquareRoot: Interpolator;
   readonly tanh: readonly TanhBinade[];
+  readonly squareRoot: Interpolator;
+  readonly sine: Interpolator;
 }
 
 /** The tables of the models, those of an H200. */
@@ -86,6 +108,8 @@ export const specialFunctionTables: SpecialFunctionTables = {
   reciprocal: reciprocalInterpolator,
   reciprocalSquareRoot: reciprocalSquareRootInterpolator,
   tanh: tanhBinades,
+  squareRoot: squareRootInterpolator,
+  sine: sineInterpolator,
 };
 
 /** The instructions from fp32 to fp32. */
@@ -95,7 +119,16 @@ export type Float32SpecialFunctionName =
   | 'rcp.approx.ftz.f32'
   | 'lg2.approx.ftz.f32'
   | 'rsqrt.approx.ftz.f32'
-  | 'tanh.approx.f32';
+  | 'tanh.approx.f32'
+  | 'rcp.approx.f32'
+  | 'lg2.approx.f32'
+  | 'rsqrt.approx.f32'
+  | 'sqrt.approx.ftz.f32'
+  | 'sqrt.approx.f32'
+  | 'sin.approx.ftz.f32'
+  | 'sin.approx.f32'
+  | 'cos.approx.ftz.f32'
+  | 'cos.approx.f32';
 
 /** Inputs of the squarer: 17 bits. */
 const squareCount = 2 ** 17;
@@ -156,6 +189,15 @@ export function createSpecialFunctionArrays(
     'rcp.approx.ftz.f32': interpolating(kernels.rcpApproxFtz, tables.reciprocal),
     'lg2.approx.ftz.f32': interpolating(kernels.lg2ApproxFtz, tables.log2),
     'rsqrt.approx.ftz.f32': interpolating(kernels.rsqrtApproxFtz, tables.reciprocalSquareRoot),
+    'rcp.approx.f32': interpolating(kernels.rcpApprox, tables.reciprocal),
+    'lg2.approx.f32': interpolating(kernels.lg2Approx, tables.log2),
+    'rsqrt.approx.f32': interpolating(kernels.rsqrtApprox, tables.reciprocalSquareRoot),
+    'sqrt.approx.ftz.f32': interpolating(kernels.sqrtApproxFtz, tables.squareRoot),
+    'sqrt.approx.f32': interpolating(kernels.sqrtApprox, tables.squareRoot),
+    'sin.approx.ftz.f32': interpolating(kernels.sinApproxFtz, tables.sine),
+    'sin.approx.f32': interpolating(kernels.sinApprox, tables.sine),
+    'cos.approx.ftz.f32': interpolating(kernels.cosApproxFtz, tables.sine),
+    'cos.approx.f32': interpolating(kernels.cosApprox, tables.sine),
     'tanh.approx.f32': engine.arrayFunction((inputs, results, count) =>
       kernels.tanhApprox(
         inputs,

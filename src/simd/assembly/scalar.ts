@@ -5,6 +5,15 @@ export {
   rcpApproxFtz,
   lg2ApproxFtz,
   rsqrtApproxFtz,
+  rcpApprox,
+  lg2Approx,
+  rsqrtApprox,
+  sqrtApproxFtz,
+  sqrtApprox,
+  sinApproxFtz,
+  sinApprox,
+  cosApproxFtz,
+  cosApprox,
   tanhApprox,
 } from './special-functions';
 export { convert } from './convert';

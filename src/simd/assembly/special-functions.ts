@@ -12,6 +12,8 @@ const oneBits: u32 = 0x3f800000;
 const hiddenBit: u32 = 0x00800000;
 const signBit: u32 = 0x80000000;
 const fractionMask: u32 = 0x7fffff;
+/** 2^126: above it reciprocals are below 2^-126. */
+const largeBits: u32 = 0x7e800000;
 
 /** The interpolated sum of a segment at x, whose squarer takes `x << squareShift`. */
 // @ts-ignore: decorator
@@ -207,6 +209,216 @@ export function rsqrtApproxFtz(
 ): void {
   for (let i: usize = 0; i < <usize>count << 2; i += 4)
     store<u32>(results + i, reciprocalSquareRootFtz(load<u32>(inputs + i), segments, squares, shift));
+}
+
+// @ts-ignore: decorator
+@inline
+function squareRootFtz(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
+  const magnitude = bits & 0x7fffffff;
+  if (magnitude > infinityBits) return canonicalNan;
+  if (magnitude < hiddenBit) return bits & signBit;
+  if (bits >> 31) return canonicalNan;
+  if (magnitude == infinityBits) return infinityBits;
+  const exponent = <i32>(magnitude >> 23) - 127;
+  const position = (<u32>(exponent & 1) << 23) | (magnitude & fractionMask);
+  const sum = interpolate(segments, squares, position >> 17, position & 0x1ffff, 0);
+  return pack(0, exponent >> 1, <u32>(sum >> shift));
+}
+
+/** Defined by `sqrtApproxFtz` of src/hardware/mufu/sqrt.ts. */
+export function sqrtApproxFtz(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, squareRootFtz(load<u32>(inputs + i), segments, squares, shift));
+}
+
+// Without .ftz: subnormal inputs, and of the reciprocal results, are scaled to normal ones and back.
+
+// @ts-ignore: decorator
+@inline
+function isSubnormal(bits: u32): bool {
+  return (bits & 0x7fffffff) - 1 < hiddenBit - 1;
+}
+
+// @ts-ignore: decorator
+@inline
+function scaled(bits: u32, factor: f32): u32 {
+  return reinterpret<u32>(reinterpret<f32>(bits) * factor);
+}
+
+// @ts-ignore: decorator
+@inline
+function reciprocal(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
+  const magnitude = bits & 0x7fffffff;
+  const isLarge = magnitude - (largeBits + 1) < infinityBits - (largeBits + 1);
+  const factor: f32 = isSubnormal(bits) ? 16777216 : isLarge ? 0.25 : 1;
+  if (factor == 1) return reciprocalFtz(bits, segments, squares, shift);
+  return scaled(reciprocalFtz(scaled(bits, factor), segments, squares, shift), factor);
+}
+
+// @ts-ignore: decorator
+@inline
+function logarithm2(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
+  if (!isSubnormal(bits)) return logarithm2Ftz(bits, segments, squares, shift);
+  if (bits >> 31) return canonicalNan;
+  const logarithm = logarithm2Ftz(scaled(bits, 16777216), segments, squares, shift);
+  return reinterpret<u32>(reinterpret<f32>(logarithm) - 24);
+}
+
+// @ts-ignore: decorator
+@inline
+function reciprocalSquareRoot(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
+  if (!isSubnormal(bits)) return reciprocalSquareRootFtz(bits, segments, squares, shift);
+  return bits >> 31
+    ? canonicalNan
+    : scaled(reciprocalSquareRootFtz(scaled(bits, 16777216), segments, squares, shift), 4096);
+}
+
+// @ts-ignore: decorator
+@inline
+function squareRoot(bits: u32, segments: usize, squares: usize, shift: i64): u32 {
+  if (!isSubnormal(bits)) return squareRootFtz(bits, segments, squares, shift);
+  return bits >> 31
+    ? canonicalNan
+    : scaled(squareRootFtz(scaled(bits, 16777216), segments, squares, shift), 1.0 / 4096);
+}
+
+/** Defined by `rcpApprox` of src/hardware/mufu/rcp.ts. */
+export function rcpApprox(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, reciprocal(load<u32>(inputs + i), segments, squares, shift));
+}
+
+/** Defined by `lg2Approx` of src/hardware/mufu/lg2.ts. */
+export function lg2Approx(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, logarithm2(load<u32>(inputs + i), segments, squares, shift));
+}
+
+/** Defined by `rsqrtApprox` of src/hardware/mufu/rsqrt.ts. */
+export function rsqrtApprox(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, reciprocalSquareRoot(load<u32>(inputs + i), segments, squares, shift));
+}
+
+/** Defined by `sqrtApprox` of src/hardware/mufu/sqrt.ts. */
+export function sqrtApprox(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, squareRoot(load<u32>(inputs + i), segments, squares, shift));
+}
+
+/** 1/(2π) rounded to fp32. */
+const turnsPerRadian: f64 = 0.15915493667125702;
+const sineGridBits = 37;
+
+/** `isOdd` of the sine; the cosine adds a quarter of a turn, 2^23 in units of 2^-25. */
+// @ts-ignore: decorator
+@inline
+function sine(bits: u32, segments: usize, squares: usize, shift: i64, added: u32, isOdd: bool): u32 {
+  const magnitudeBits = bits & 0x7fffffff;
+  if (magnitudeBits >= infinityBits) return canonicalNan;
+  const exact = <f64>reinterpret<f32>(magnitudeBits) * turnsPerRadian;
+  let turns = <f32>exact;
+  if (<f64>turns > exact) turns = reinterpret<f32>(reinterpret<u32>(turns) - 1);
+  const fraction = <f64>turns - Math.floor(<f64>turns);
+  const angle = (<u32>(fraction * 33554432) + added) & 0x1ffffff;
+  const rest = angle & fractionMask;
+  const position = (angle >> 23) & 1 ? fractionMask - rest : rest;
+  const sum = interpolate(segments, squares, position >> 17, position & 0x1ffff, 0) >> shift;
+  const sign = ((angle >> 24) << 31) ^ (isOdd ? bits & signBit : 0);
+  return sum == 0 ? sign : truncate(sign, sum, -sineGridBits);
+}
+
+// @ts-ignore: decorator
+@inline
+function flushed(bits: u32): u32 {
+  return isSubnormal(bits) ? bits & signBit : bits;
+}
+
+/** Defined by `sinApprox`, `sinApproxFtz`, `cosApprox` and `cosApproxFtz` of src/hardware/mufu/sine.ts. */
+export function sinApprox(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, sine(load<u32>(inputs + i), segments, squares, shift, 0, true));
+}
+
+export function sinApproxFtz(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, sine(flushed(load<u32>(inputs + i)), segments, squares, shift, 0, true));
+}
+
+export function cosApprox(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(results + i, sine(load<u32>(inputs + i), segments, squares, shift, hiddenBit, false));
+}
+
+export function cosApproxFtz(
+  inputs: usize,
+  results: usize,
+  count: i32,
+  segments: usize,
+  squares: usize,
+  shift: i32,
+): void {
+  for (let i: usize = 0; i < <usize>count << 2; i += 4)
+    store<u32>(
+      results + i,
+      sine(flushed(load<u32>(inputs + i)), segments, squares, shift, hiddenBit, false),
+    );
 }
 
 /**

@@ -14,6 +14,19 @@ export const fp32Names = [
   'tanh.approx.f32',
 ] as const satisfies readonly SpecialFunctionName[];
 
+/** Those of which fingerprints were captured, and no edges. */
+export const furtherNames = [
+  'rcp.approx.f32',
+  'lg2.approx.f32',
+  'rsqrt.approx.f32',
+  'sqrt.approx.ftz.f32',
+  'sqrt.approx.f32',
+  'sin.approx.ftz.f32',
+  'sin.approx.f32',
+  'cos.approx.ftz.f32',
+  'cos.approx.f32',
+] as const satisfies readonly SpecialFunctionName[];
+
 /** The captured 16-bit instructions in the order of half_tables.bin, where they come first. */
 export const halfNames = [
   'ex2.approx.ftz.bf16',
