@@ -51,7 +51,9 @@ describe('premises of gradients', () => {
     });
     expect(declare('tanh=any').tanh).toBe(any.tanh);
     expect(declare('tanh=accurate').tanh).toBeLessThan(declare('tanh=hardware').tanh);
-    expect(declare('tanh=hardware').tanh).toBeLessThan(any.tanh);
+    expect(declare('tanh=hardware')).toMatchObject({ tanh: any.tanh, tanhFloor: 0 });
+    expect(declare('tanh=promised').tanh).toBeGreaterThan(2 ** -11);
+    expect(any.tanh).toBeLessThan(2 ** -16);
   });
 
   it.each([

@@ -15,6 +15,7 @@ import {
   type Tensor,
 } from '../../../src/problem/index.js';
 import type { AttentionReference } from '../../../oracles/index.js';
+import { tanhApprox } from '../../../src/hardware/mufu/index.js';
 import type { GradientPremises } from '../../../src/audit/gradients/bounds/index.js';
 
 /** The roundings of a backward pass that a simulation makes; the rest is exact to fp64. */
@@ -50,8 +51,28 @@ export interface Simulation {
   readonly isWritten: boolean;
   /** What the exponential is off by, relative to what is admitted: a number from −1 to 1, or one drawn for each pair. */
   readonly exponential: number | 'drawn';
+  /** What makes the softcap's tanh where scores are recomputed. */
+  readonly tanh: keyof typeof tanhs;
   readonly uniform: () => number;
 }
+
+const single = new Float32Array(1);
+const singleBits = new Uint32Array(single.buffer);
+
+/** Kinds of tanh that a kernel may have. */
+export const tanhs = {
+  rounded: (x: number) => Math.fround(Math.tanh(x)),
+  unit: (x: number) => {
+    single[0] = x;
+    singleBits[0] = tanhApprox(singleBits[0]);
+    return single[0];
+  },
+  exponential: (x: number) => {
+    const power = Math.fround(Math.exp(-2 * x) * (1 + 2 ** -22));
+    const sigmoid = Math.fround(1 / Math.fround(1 + power));
+    return Math.fround(Math.fround(2 * sigmoid) - 1);
+  },
+} as const;
 
 /** What a simulation gives: elements in the order of the tensors, and what its forward stored. */
 export interface SimulatedGradients {
@@ -100,10 +121,11 @@ export function simulateBackward(
   const [q, k, v, dO] = [problem.q, problem.k, problem.v, dout].map((tensor) =>
     decodeTensor(tensor),
   );
-  const single = (name: Rounding) => (makes.has(name) ? Math.fround : (x: number) => x);
+  const roundedBy = (name: Rounding) => (makes.has(name) ? Math.fround : (x: number) => x);
   const short = (name: Rounding, format: FormatName) =>
     makes.has(name) ? (x: number) => round(formats[format], x) : (x: number) => x;
-  const sum = (terms: readonly number[], name: Rounding) => summed(terms, simulation, single(name));
+  const sum = (terms: readonly number[], name: Rounding) =>
+    summed(terms, simulation, roundedBy(name));
   const store = (format: FormatName, values: Float64Array, dims: readonly number[]): Tensor => ({
     format,
     shape: dims,
@@ -116,13 +138,14 @@ export function simulateBackward(
   const lse = store(lseFormat, exactLse, [batch, heads, queries]);
   const storedOut = decodeTensor(out);
   const isLseOfAll = problem.sink === undefined || problem.sink.inLse;
-  const row32 = single('lse-input');
-  const f = single('p-recompute');
+  const row32 = roundedBy('lse-input');
+  const f = roundedBy('p-recompute');
+  const tanh = makes.has('p-recompute') ? tanhs[simulation.tanh] : Math.tanh;
   const [toP, toDs] = [short('p-round', premises.p), short('ds-round', premises.ds)];
   const toPartial = short('group-sum', premises.partials);
   const toOutput = short('output-round', premises.output);
-  const g = single('ds-round');
-  const scaled = single('scale');
+  const g = roundedBy('ds-round');
+  const scaled = roundedBy('scale');
   const dq = new Float64Array(q.length);
   const dk = new Float64Array(k.length);
   const dv = new Float64Array(v.length);
@@ -156,7 +179,7 @@ export function simulateBackward(
           let score = write(f(f(law.scale) * write(sum(products, 'p-recompute'))));
           let slope = 1;
           if (law.softcap !== null) {
-            const z = write(f(Math.tanh(write(f(score / law.softcap)))));
+            const z = write(tanh(write(f(score / law.softcap))));
             score = write(f(law.softcap * z));
             slope = f(1 - f(z * z));
           }
@@ -180,19 +203,19 @@ export function simulateBackward(
           const factor = kept === null ? 1 : one[0] / kept.share;
           const terms = ofRow.map((x, c) => {
             const product = x * v[(kvHead * keys + key) * vDim + c];
-            return single('dp-accumulate')(product);
+            return roundedBy('dp-accumulate')(product);
           });
-          const dP = write(single('dp-accumulate')(write(sum(terms, 'dp-accumulate')) * factor));
+          const dP = write(roundedBy('dp-accumulate')(write(sum(terms, 'dp-accumulate')) * factor));
           return { key, p, slope, factor, dP, pRounded: toP(p) };
         });
         const d =
           simulation.delta === 'stored-output'
             ? sum(
-                ofRow.map((x, c) => single('delta')(x * storedOut[row * vDim + c])),
+                ofRow.map((x, c) => roundedBy('delta')(x * storedOut[row * vDim + c])),
                 'delta',
               )
             : sum(
-                pairs.map(({ p, dP }) => single('delta')(p * dP)),
+                pairs.map(({ p, dP }) => roundedBy('delta')(p * dP)),
                 'delta',
               );
         const derivatives = pairs.map(({ p, pRounded, dP, slope }) => {
@@ -203,18 +226,18 @@ export function simulateBackward(
         const finish = (total: number) => toOutput(scalesFirst ? total : scaled(total * law.scale));
         for (let c = 0; c < qkDim; c++) {
           const terms = pairs.map(({ key }, at) =>
-            single('accumulate')(derivatives[at] * k[(kvHead * keys + key) * qkDim + c]),
+            roundedBy('accumulate')(derivatives[at] * k[(kvHead * keys + key) * qkDim + c]),
           );
           dq[row * qkDim + c] = finish(sum(terms, 'accumulate'));
         }
         pairs.forEach(({ key, pRounded, factor }, at) => {
           for (let c = 0; c < qkDim; c++)
             ofKeys[key * qkDim + c].push(
-              single('accumulate')(derivatives[at] * q[row * qkDim + c]),
+              roundedBy('accumulate')(derivatives[at] * q[row * qkDim + c]),
             );
           for (let c = 0; c < vDim; c++)
             ofValues[key * vDim + c].push(
-              single('accumulate')(single('p-round')(pRounded * factor) * ofRow[c]),
+              roundedBy('accumulate')(roundedBy('p-round')(pRounded * factor) * ofRow[c]),
             );
         });
       }

@@ -23,6 +23,7 @@ import {
   orders,
   roundings,
   simulateBackward,
+  tanhs,
   type Rounding,
   type SimulatedGradients,
   type Simulation,
@@ -53,6 +54,7 @@ function drawSimulation(random: RandomValues, makes: readonly Rounding[]): Simul
     storesHeads: random.integer(0, 1) === 1,
     isWritten: false,
     exponential: choose(random, [-1, 1, 'drawn'] as const),
+    tanh: choose(random, Object.keys(tanhs) as (keyof typeof tanhs)[]),
     uniform: random.uniform,
   };
 }

@@ -36,22 +36,44 @@ export interface GradientPremises {
   readonly accumulate: 'any-order';
   /** Error per product of a sum, relative to Σ of magnitudes: `Premises.accumulation`. */
   readonly accumulation: number;
-  /** One elementwise operation, the exponential, the softcap's tanh. */
+  /** One elementwise operation, the exponential. */
   readonly elementwise: number;
   readonly exponential: number;
+  /** The softcap's tanh: relatively, and absolutely beside that. */
   readonly tanh: number;
+  readonly tanhFloor: number;
   /** Absolute, of a result that is subnormal. */
   readonly underflow: number;
+}
+
+/**
+ * The largest relative error of `tanh.approx.f32` is 1.113e-5, of all arguments: on sm_90 (the model in `src/hardware`, equal for all 2^32),
+ * and on sm_75, the first that had the unit (N. Juffa, 2021). The PTX ISA promises 2^-11, which no unit needs.
+ */
+export const hardwareTanh = 2 ** -16.4;
+
+/**
+ * What a tanh made of an exponential, 2σ(2x) − 1 as in Triton's kernels, loses absolutely in fp32: 2 ulp of a quotient below 1, an exponential
+ * that is off by 2^-22 and one addition, twice.
+ */
+const sigmoidTanh = 2 ** -21;
+
+/** A softcap's tanh as any correct kernel may have it: the hardware's, one made of an exponential, or a better one. */
+function usualTanh(working: FormatName): Pick<GradientPremises, 'tanh' | 'tanhFloor'> {
+  const { tanh, elementwise } = premisesByFormat[working];
+  return working === 'fp64'
+    ? { tanh, tanhFloor: 2 * elementwise }
+    : { tanh: hardwareTanh, tanhFloor: sigmoidTanh };
 }
 
 /** The premises that follow from formats alone. */
 function usual(problem: Problem, output: FormatName) {
   const working = workingFormat(problem.q.format, output);
-  const { accumulation, elementwise, exponential, tanh, underflow } = premisesByFormat[working];
+  const { accumulation, elementwise, exponential, underflow } = premisesByFormat[working];
   return {
     working,
     wide: working === 'fp64' ? ('fp64' as const) : ('fp32' as const),
-    arithmetic: { accumulation, elementwise, exponential, tanh, underflow },
+    arithmetic: { accumulation, elementwise, exponential, underflow, ...usualTanh(working) },
   };
 }
 

@@ -9,6 +9,7 @@ export {
 export {
   anyGradientPremises,
   eagerGradientPremises,
+  hardwareTanh,
   type DeltaSource,
   type GradientPremises,
 } from './gradient-premises.js';
@@ -28,4 +29,3 @@ export {
 } from './technique-table.js';
 export { kernelGradientPremises } from './kernel-premises.js';
 export { createSharedBounds, type SharedBounds, type SharedFormats } from './shared-bounds.js';
-export { hardwareTanh } from './pair-arithmetic.js';

@@ -6,7 +6,7 @@ import {
   type NumberFormat,
 } from '../../../formats/index.js';
 import { scoreLaw, type Problem, type ProblemShape } from '../../../problem/index.js';
-import type { GradientPremises } from './gradient-premises.js';
+import { hardwareTanh, type GradientPremises } from './gradient-premises.js';
 
 /** A format that numbers of fp64 are rounded to. */
 export interface ShortFormat {
@@ -72,6 +72,8 @@ export interface PairArithmetic {
   readonly exponential: number;
   /** The softcap's tanh: at worst with the operations about it, what does not average out, the variance of the rest. */
   readonly tanh: number;
+  /** Absolutely, beside that; its roundings are of numbers near 1, and random. */
+  readonly tanhFloor: number;
   readonly typicalTanh: number;
   readonly tanhVariance: number;
   readonly underflow: number;
@@ -116,12 +118,6 @@ export function sumErrors(n: number, accumulation: number): SumErrors {
   };
 }
 
-/**
- * The largest relative error of `tanh.approx.f32` on sm_90, of all arguments, is 1.1e-5; what the PTX ISA promises of it, and
- * premises admit, is 2^-11. What is beyond the first counts as uniform.
- */
-export const hardwareTanh = 2 ** -16.4;
-
 /** The errors of pairs by premises. */
 export function pairArithmetic(
   problem: Problem,
@@ -129,7 +125,7 @@ export function pairArithmetic(
   premises: GradientPremises,
 ): PairArithmetic {
   const { qkDim, vDim, keys, queries, groupSize } = shape;
-  const { accumulation, elementwise, scaleBeforeRounding, tanh } = premises;
+  const { accumulation, elementwise, scaleBeforeRounding, tanh, tanhFloor } = premises;
   const { scale, softcap } = scoreLaw(problem, shape);
   const probability = problem.dropout?.probability ?? 0;
   const share = 1 - probability;
@@ -161,6 +157,7 @@ export function pairArithmetic(
     elementwiseVariance: meanRounding * elementwise ** 2,
     exponential: premises.exponential,
     tanh: tanh + operations,
+    tanhFloor,
     typicalTanh,
     tanhVariance: (tanh ** 2 + ofScores ** 2) / 3,
     underflow: premises.underflow,

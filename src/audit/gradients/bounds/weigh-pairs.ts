@@ -86,7 +86,7 @@ function weighScore(
   { denominator, weightShift }: RowErrors,
 ): void {
   const { scale, softcap, scores, operations, operationVariance, elementwise } = arithmetic;
-  const { exponential, underflow } = arithmetic;
+  const { exponential, tanhFloor, underflow } = arithmetic;
   const raw = scale * known.dot[at];
   const rawSize = Math.abs(raw);
   const size = Math.abs(scale) * known.dotSize[at];
@@ -99,20 +99,24 @@ function weighScore(
     const z = Math.tanh(raw / softcap);
     const ofZ = Math.abs(z);
     const slope = 1 - z * z;
-    const ofSlope = worst / softcap + arithmetic.tanh * ofZ;
+    const ofSlope = worst / softcap + arithmetic.tanh * ofZ + tanhFloor;
+    const ofFloor = (tanhFloor * tanhFloor) / 3;
     weighed.slope[at] = slope;
     weighed.slopeError[at] = Math.min(2 * ofZ * ofSlope + ofSlope * ofSlope + 4 * elementwise, 2);
     weighed.typicalSlope[at] =
       2 * ofZ * (typical / softcap + arithmetic.typicalTanh * ofZ) + elementwise;
     weighed.slopeVariance[at] =
-      4 * z * z * (variance / softcap ** 2 + arithmetic.tanhVariance * z * z) +
+      4 * z * z * (variance / softcap ** 2 + arithmetic.tanhVariance * z * z + ofFloor) +
       arithmetic.elementwiseVariance;
     score = softcap * z;
     const steepest = Math.min(1, slope + worst / softcap);
     const capped = Math.abs(score);
-    worst = steepest * worst + arithmetic.tanh * capped;
+    worst = steepest * worst + arithmetic.tanh * capped + tanhFloor * softcap;
     typical = steepest * typical + arithmetic.typicalTanh * capped;
-    variance = steepest ** 2 * variance + arithmetic.tanhVariance * score * score;
+    variance =
+      steepest ** 2 * variance +
+      arithmetic.tanhVariance * score * score +
+      ofFloor * softcap * softcap;
   }
   const scoreSize = Math.abs(score);
   const addend = known.addend === null ? 0 : known.addend[at];

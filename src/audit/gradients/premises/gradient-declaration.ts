@@ -3,7 +3,7 @@ import { formats, type FormatName } from '../../../formats/index.js';
 import type { Problem } from '../../../problem/index.js';
 import { RequestError } from '../../../request-error.js';
 import { premisesByFormat, workingFormat } from '../../premises/premises.js';
-import { hardwareTanh, type GradientPremises } from '../bounds/index.js';
+import { anyGradientPremises, hardwareTanh, type GradientPremises } from '../bounds/index.js';
 
 /** What of a backward pass can be declared, as users write it: a word for each, all of them optional. */
 export type GradientDeclaration = Readonly<Partial<Record<GradientPremiseName, string>>>;
@@ -76,17 +76,26 @@ export const gradientPremiseWords = {
     clause: (value) =>
       value === 'any'
         ? 'any tanh'
-        : value === 'hardware'
-          ? "the hardware's tanh"
-          : 'a tanh as good as elementwise operations',
+        : value === 'promised'
+          ? 'a tanh within 2^-11'
+          : value === 'hardware'
+            ? "the hardware's tanh"
+            : 'a tanh as good as elementwise operations',
     values: {
-      any: ({ q }, output) => ({ tanh: premisesByFormat[workingFormat(q.format, output)].tanh }),
+      any: (problem, output) => {
+        const { tanh, tanhFloor } = anyGradientPremises(problem, output);
+        return { tanh, tanhFloor };
+      },
+      promised: ({ q }, output) => ({
+        tanh: premisesByFormat[workingFormat(q.format, output)].tanh,
+      }),
       hardware: ({ q }, output) => ({
         tanh: Math.min(hardwareTanh, premisesByFormat[workingFormat(q.format, output)].tanh),
+        tanhFloor: 0,
       }),
       accurate: ({ q }, output) => {
         const { elementwise, tanh } = premisesByFormat[workingFormat(q.format, output)];
-        return { tanh: Math.min(2 * elementwise, tanh) };
+        return { tanh: Math.min(2 * elementwise, tanh), tanhFloor: 0 };
       },
     },
   },
