@@ -26,3 +26,4 @@ export {
   scatterFragment,
   type WarpRegisters,
 } from './warp-registers.js';
+export { findLaneInstruction, laneInstructions, type OperandForm } from './lane/index.js';

@@ -1,0 +1,1 @@
+export { findLaneInstruction, laneInstructions, type OperandForm } from './table.js';

@@ -1,0 +1,52 @@
+import type { LaneInstruction, LaneValue, RegisterWidth } from '../lane-instruction.js';
+import {
+  integerOf,
+  type IntegerType,
+  integerTypes,
+  registerOf,
+  registerValue,
+  saturate,
+} from './integer-type.js';
+import { type FamilyFacts, row } from './row.js';
+
+const { u8, s8, u16, s16, u32, s32, u64, s64 } = integerTypes;
+const types: readonly IntegerType[] = [u8, s8, u16, s16, u32, s32, u64, s64];
+
+const facts: FamilyFacts = {
+  unit: 'conversion',
+  evidence: 'isa',
+  source: 'PTX ISA, Data Movement and Conversion Instructions: cvt',
+};
+
+/** The registers that hold a type: a signed one is extended to those that are wider. */
+function registersOf({ bits, isSigned }: IntegerType): RegisterWidth[] {
+  const narrowest = registerOf(bits);
+  if (!isSigned) return [narrowest];
+  return ([16, 32, 64] as const).filter((width) => width >= (narrowest as number));
+}
+
+function conversions(to: IntegerType, from: IntegerType): LaneInstruction[] {
+  const modifiers: Readonly<Record<string, (value: bigint) => bigint>> = {
+    '': (value) => value,
+    '.sat': (value) => saturate(to, value),
+  };
+  return Object.entries(modifiers).flatMap(([modifier, limit]) =>
+    registersOf(to).map((width) => {
+      const evaluate = (value: LaneValue): LaneValue =>
+        registerValue(width, integerOf(to, registerValue(64, limit(integerOf(from, value)))));
+      return row(
+        `cvt${modifier}.${to.name}.${from.name}`,
+        { destinations: [width], sources: [registerOf(from.bits)], evaluate },
+        facts,
+      );
+    }),
+  );
+}
+
+/**
+ * `cvt` between integers: cut to the bits of the type, or with `.sat` to its range, and then extended
+ * to the register as the type's sign says; to wider registers a signed type has rows of its own.
+ */
+export const integerConversions: readonly LaneInstruction[] = types.flatMap((to) =>
+  types.flatMap((from) => conversions(to, from)),
+);

@@ -1,0 +1,42 @@
+import type {
+  Evidence,
+  LaneInstruction,
+  LaneUnit,
+  LaneValue,
+  RegisterWidth,
+} from '../lane-instruction.js';
+
+/** What all rows of a family have in common. */
+export interface FamilyFacts {
+  readonly unit: LaneUnit;
+  readonly evidence: Evidence;
+  readonly source: string;
+  /** Default 1. */
+  readonly laneOperations?: 1 | 2;
+}
+
+/** What a row computes, and from registers of what widths. */
+export interface RowFunction {
+  readonly destinations: readonly RegisterWidth[];
+  readonly sources: readonly RegisterWidth[];
+  readonly evaluate: (...sources: LaneValue[]) => LaneValue | readonly LaneValue[];
+}
+
+/** A row of the table. */
+export function row(name: string, operation: RowFunction, facts: FamilyFacts): LaneInstruction {
+  const { destinations, sources, evaluate } = operation;
+  const { unit, evidence, source, laneOperations = 1 } = facts;
+  return { name, destinations, sources, evaluate, unit, laneOperations, evidence, source };
+}
+
+/** As `row`, for a function from registers of up to 32 bits to one of them. */
+export function wordRow(
+  name: string,
+  destination: RegisterWidth,
+  sources: readonly RegisterWidth[],
+  compute: (...sources: number[]) => number,
+  facts: FamilyFacts,
+): LaneInstruction {
+  const evaluate: RowFunction['evaluate'] = (...values) => compute(...(values as number[]));
+  return row(name, { destinations: [destination], sources, evaluate }, facts);
+}

@@ -1,0 +1,80 @@
+import { lazily } from '../../../lazily.js';
+import type { LaneInstruction, RegisterWidth } from '../lane-instruction.js';
+import { approximateDivisions } from './division.js';
+import { integerArithmetic } from './integer-arithmetic.js';
+import { integerConversions } from './integer-conversions.js';
+import { logicInstructions } from './logic.js';
+import { machineRows } from './machine-rows.js';
+import { moves } from './moves.js';
+
+/** What an instruction's operands say of it: rows that share a name differ in them. */
+export interface OperandForm {
+  /** The widths of the destinations' registers; `16` for a sink `_` of what has one destination at most. */
+  readonly destinations: readonly RegisterWidth[];
+  /** How many sources there are. */
+  readonly sources: number;
+}
+
+function keyOf({ name, destinations, sources }: LaneInstruction): string {
+  return `${name} ${destinations.join(',')} ${sources.length}`;
+}
+
+const table = lazily(() => {
+  const families = [
+    ...[machineRows, moves, integerArithmetic, logicInstructions, integerConversions],
+    ...[approximateDivisions],
+  ];
+  const rows = new Map<string, LaneInstruction>();
+  for (const instruction of families.flat()) {
+    const key = keyOf(instruction);
+    // The machine's come first: they are the ones that were compared.
+    if (!rows.has(key)) rows.set(key, instruction);
+  }
+  const byName = new Map<string, LaneInstruction[]>();
+  for (const instruction of rows.values()) {
+    const same = byName.get(instruction.name);
+    if (same === undefined) byName.set(instruction.name, [instruction]);
+    else same.push(instruction);
+  }
+  return { rows: [...rows.values()], byName };
+});
+
+/** Every lane instruction. Those that share a name differ in how many operands they have, or in the width of a result. */
+export function laneInstructions(): readonly LaneInstruction[] {
+  return table().rows;
+}
+
+function bitsOf(width: RegisterWidth): number {
+  return width === 'pred' ? 1 : width;
+}
+
+/** How far a row is from the form; infinite where it does not fit. */
+function distance({ destinations, sources }: LaneInstruction, form: OperandForm): number {
+  if (destinations.length !== form.destinations.length || sources.length !== form.sources)
+    return Infinity;
+  const widenings = destinations.map((width, i) => bitsOf(form.destinations[i]) - bitsOf(width));
+  return widenings.some((widening) => widening < 0)
+    ? Infinity
+    : widenings.reduce((sum, widening) => sum + widening, 0);
+}
+
+/**
+ * The instruction with this opcode and these modifiers, or null where there is none. A `mov` that packs two elements has the
+ * modifier `pack2` after its type.
+ *
+ * @param form tells those of one name apart: `setp` with one result or two, `max` of two or three numbers, `cvt.s8.s32`
+ * to a register of 16 or of 32 bits; without it the first of the name is taken
+ */
+export function findLaneInstruction(
+  opcode: string,
+  modifiers: readonly string[],
+  form?: OperandForm,
+): LaneInstruction | null {
+  const found = table().byName.get([opcode, ...modifiers].join('.')) ?? [];
+  if (form === undefined) return found[0] ?? null;
+  const fitting = found
+    .map((instruction) => ({ instruction, distance: distance(instruction, form) }))
+    .filter((candidate) => candidate.distance < Infinity)
+    .sort((a, b) => a.distance - b.distance);
+  return fitting[0]?.instruction ?? null;
+}
