@@ -1,10 +1,12 @@
 import type { LaneInstruction } from '../../instructions/index.js';
 import { comparisonEmitters } from './comparison.js';
+import { conversionEmitters } from './conversion.js';
 import type { Emitter } from './emitter.js';
 import { float32Emitters } from './float32.js';
 import { integerEmitters } from './integer.js';
 import { logicEmitters } from './logic.js';
 import { shiftEmitters } from './shift.js';
+import { specialFunctionEmitters } from './special-functions.js';
 
 /** Every instruction that is written in SIMD. */
 export const emitters: readonly Emitter[] = [
@@ -13,6 +15,8 @@ export const emitters: readonly Emitter[] = [
   ...shiftEmitters,
   ...comparisonEmitters,
   ...float32Emitters,
+  ...specialFunctionEmitters,
+  ...conversionEmitters,
 ];
 
 function key(name: string, sources: number): string {

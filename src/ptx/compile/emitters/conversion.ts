@@ -1,0 +1,161 @@
+import {
+  conversions,
+  type ConversionName,
+  packConversion,
+  type PairConversionName,
+} from '../../../hardware/index.js';
+import type { Expression, FunctionBody } from '../webassembly/function-body.js';
+import { f32x4, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import { type Emitter, onWords } from './emitter.js';
+import { canonical, flushed, magnitude } from './float32.js';
+import { low16, signed16 } from './integer.js';
+
+const signBit = i32x4.splat(0x80000000);
+const infinity = i32x4.splat(0x7f800000);
+
+/** fp32 to a shorter format, rounded by the record that src/simd/assembly/convert.ts reads too. */
+function shortened(body: FunctionBody, name: PairConversionName, bits: Expression): Expression {
+  const record = packConversion(name);
+  const word = (i: number): number => record.getUint32(4 * i, true);
+  const [drop, signShift, isTowardZero] = [word(0), word(8), word(9) !== 0];
+  const size = body.keep(magnitude(bits));
+  const rebiased = body.keep(i32x4.sub(size, i32x4.splat(word(1))));
+  const half = i32x4.splat(2 ** (drop - 1) - 1);
+  const lowest = v128.and(i32x4.shrS(rebiased, drop), i32x4.splat(1));
+  const normal = isTowardZero
+    ? i32x4.shrS(rebiased, drop)
+    : i32x4.shrS(i32x4.add(i32x4.add(rebiased, half), lowest), drop);
+  let result = body.keep(normal);
+  if (word(2) !== 0) {
+    // In units of the smallest subnormal number; below 2^23 the fraction of the sum is the integer.
+    const units = f32x4.mul(size, i32x4.splat(word(3)));
+    const integer = isTowardZero ? f32x4.trunc(units) : f32x4.nearest(units);
+    const magic = i32x4.splat(0x4b000000);
+    const subnormal = i32x4.sub(f32x4.add(integer, magic), magic);
+    result = body.keep(v128.bitselect(subnormal, result, i32x4.ltS(size, i32x4.splat(word(2)))));
+  }
+  const overflow = v128.bitselect(
+    i32x4.splat(word(5)),
+    result,
+    i32x4.gtS(result, i32x4.splat(word(4))),
+  );
+  const known = v128.bitselect(i32x4.splat(word(6)), overflow, i32x4.eq(size, infinity));
+  const signed = v128.or(known, i32x4.shrU(v128.and(bits, signBit), signShift));
+  return body.keep(v128.bitselect(i32x4.splat(word(7)), signed, i32x4.gtS(size, infinity)));
+}
+
+const pairNames = (Object.keys(conversions) as ConversionName[]).filter(
+  (name): name is PairConversionName => name.endsWith('x2.f32'),
+);
+
+/** `d = {a, b}`, a in the high half; and the conversions of one operand. */
+const toShorter: readonly Emitter[] = pairNames.flatMap((name): Emitter[] => {
+  const bits = /bf16|f16/.test(name) ? 16 : 8;
+  const pair = onWords(name, 2, (body, a, b) => {
+    const high = shortened(body, name, a);
+    return v128.or(i32x4.shl(high, bits), shortened(body, name, b));
+  });
+  if (bits === 8) return [pair];
+  return [pair, onWords(name.replace('x2.', '.'), 1, (body, a) => shortened(body, name, a))];
+});
+
+/** fp16 to fp32, from the low half of a word; NaN gives 0x7fffffff. */
+export function widenedFloat16(body: FunctionBody, a: Expression): Expression {
+  const size = body.keep(v128.and(a, i32x4.splat(0x7fff)));
+  // With fp16's exponent in fp32's place the number is 2^112 too small, subnormal ones too.
+  const value = f32x4.mul(i32x4.shl(size, 13), i32x4.splat((127 + 112) << 23));
+  const finite = v128.bitselect(infinity, value, i32x4.eq(size, i32x4.splat(0x7c00)));
+  const sign = i32x4.shl(v128.and(a, i32x4.splat(0x8000)), 16);
+  return v128.bitselect(
+    i32x4.splat(0x7fffffff),
+    v128.or(finite, sign),
+    i32x4.gtS(size, i32x4.splat(0x7c00)),
+  );
+}
+
+const toFloat32: readonly Emitter[] = [
+  onWords('cvt.f32.f16', 1, (body, a) => widenedFloat16(body, a)),
+  onWords('cvt.f32.bf16', 1, (_, a) => i32x4.shl(a, 16)),
+];
+
+/** Roundings to an integer. */
+const toIntegral: Readonly<Record<string, (a: Expression) => Expression>> = {
+  '.rni': f32x4.nearest,
+  '.rzi': f32x4.trunc,
+  '.rmi': f32x4.floor,
+  '.rpi': f32x4.ceil,
+};
+
+const toIntegers: readonly Emitter[] = Object.entries(toIntegral).flatMap(([rounding, round]) =>
+  ['', '.ftz'].flatMap((ftz): Emitter[] => {
+    const rounded = (body: FunctionBody, a: Expression): Expression =>
+      round(ftz === '' ? a : body.keep(flushed(a)));
+    return [
+      onWords(`cvt${rounding}${ftz}.s32.f32`, 1, (body, a) =>
+        i32x4.truncSatF32x4S(rounded(body, a)),
+      ),
+      onWords(`cvt${rounding}${ftz}.u32.f32`, 1, (body, a) =>
+        i32x4.truncSatF32x4U(rounded(body, a)),
+      ),
+      onWords(`cvt${rounding}${ftz}.f32.f32`, 1, (body, a) =>
+        canonical(body.keep(rounded(body, a))),
+      ),
+    ];
+  }),
+);
+
+const fromIntegers: readonly Emitter[] = [
+  onWords('cvt.rn.f32.s32', 1, (_, a) => f32x4.convertI32x4S(a)),
+  onWords('cvt.rn.f32.u32', 1, (_, a) => f32x4.convertI32x4U(a)),
+  onWords('cvt.rn.f32.s16', 1, (_, a) => f32x4.convertI32x4S(signed16(a))),
+  onWords('cvt.rn.f32.u16', 1, (_, a) => f32x4.convertI32x4S(a)),
+];
+
+/** The value of an integer of 16 or 32 bits, as a word, from its register. */
+function extendedWord(type: string, a: Expression): Expression {
+  return type === 's16' ? signed16(a) : a;
+}
+
+/** Conversions of integers to other widths, without saturation. */
+const betweenIntegers: readonly Emitter[] = ['s', 'u'].flatMap((to) =>
+  ['s', 'u'].flatMap((from): Emitter[] => [
+    onWords(`cvt.${to}16.${from}16`, 1, (_, a) => a),
+    onWords(`cvt.${to}16.${from}32`, 1, (_, a) => low16(a)),
+    onWords(`cvt.${to}32.${from}16`, 1, (_, a) => extendedWord(`${from}16`, a)),
+    onWords(`cvt.${to}32.${from}32`, 1, (_, a) => a),
+    ...[16, 32].map((bits): Emitter => ({
+      name: `cvt.${to}64.${from}${bits}`,
+      sources: 1,
+      emit: (body, { vectors: [a] }) => {
+        const word = body.keep(extendedWord(`${from}${bits}`, a));
+        return from === 's'
+          ? [[i64x2.extendLowI32x4S(word), i64x2.extendHighI32x4S(word)]]
+          : [[i64x2.extendLowI32x4U(word), i64x2.extendHighI32x4U(word)]];
+      },
+    })),
+    {
+      name: `cvt.${to}64.${from}64`,
+      sources: 1,
+      emit: (_, { vectors }) => [vectors],
+    },
+    {
+      name: `cvt.${to}32.${from}64`,
+      sources: 1,
+      emit: (_, { vectors: [low, high] }) => [[lowWords(low, high)]],
+    },
+    {
+      name: `cvt.${to}16.${from}64`,
+      sources: 1,
+      emit: (_, { vectors: [low, high] }) => [[low16(lowWords(low, high))]],
+    },
+  ]),
+);
+
+/** Conversions between formats of numbers. */
+export const conversionEmitters: readonly Emitter[] = [
+  ...toShorter,
+  ...toFloat32,
+  ...toIntegers,
+  ...fromIntegers,
+  ...betweenIntegers,
+];
