@@ -1,0 +1,151 @@
+import type { SlotGuard, Source } from '../instructions/index.js';
+import { immediatePostDominators } from './control-flow.js';
+import type { LaneOperation } from './operation.js';
+import type { Block, Item, LaneStretch, Terminator } from './program.js';
+
+/** What an item says of its instruction. */
+export interface Placed {
+  readonly guard: SlotGuard | null;
+  readonly line: number;
+  readonly mnemonic: string;
+  readonly site: string;
+}
+
+/** How a block ends, by labels in place of blocks. */
+export type Ending =
+  | (Placed & { readonly kind: 'branch'; readonly label: number })
+  | (Placed & {
+      readonly kind: 'table';
+      readonly index: Source;
+      readonly labels: readonly number[];
+    })
+  | (Placed & { readonly kind: 'exit' })
+  | (Placed & { readonly kind: 'return' });
+
+/** Collects the instructions of a function into blocks. */
+export interface BlockBuilder {
+  readonly label: (label: number) => void;
+  readonly lanes: (operations: readonly LaneOperation[]) => void;
+  readonly item: (item: Item) => void;
+  readonly end: (ending: Ending) => void;
+  /** @param isEntry whether `ret` ends a lane for good */
+  readonly finish: (isEntry: boolean) => readonly Block[];
+}
+
+interface Draft {
+  readonly items: Item[];
+  ending: Ending | null;
+}
+
+function stretch(operations: readonly LaneOperation[]): LaneStretch {
+  const reads = new Set<number>();
+  const writes = new Set<number>();
+  for (const { guard, sources, destinations } of operations) {
+    if (guard !== null) reads.add(guard.slot.offset);
+    for (const source of sources) if ('offset' in source) reads.add(source.offset);
+    for (const destination of destinations)
+      if (destination !== null) writes.add(destination.offset);
+  }
+  return { kind: 'lanes', operations, reads, writes };
+}
+
+/** Collects the blocks of a function. */
+export function createBlockBuilder(): BlockBuilder {
+  const drafts: Draft[] = [{ items: [], ending: null }];
+  const blockOfLabel = new Map<number, number>();
+  let operations: LaneOperation[] = [];
+
+  function flush(): Draft {
+    const draft = drafts[drafts.length - 1];
+    if (operations.length > 0) draft.items.push(stretch(operations));
+    operations = [];
+    return draft;
+  }
+
+  function open(): void {
+    const draft = flush();
+    if (draft.items.length > 0 || draft.ending !== null) drafts.push({ items: [], ending: null });
+  }
+
+  return {
+    label: (label) => {
+      open();
+      blockOfLabel.set(label, drafts.length - 1);
+    },
+    lanes: (more) => operations.push(...more),
+    item: (item) => flush().items.push(item),
+    end: (ending) => {
+      flush().ending = ending;
+      drafts.push({ items: [], ending: null });
+    },
+    finish: (isEntry) => {
+      flush();
+      const terminators = drafts.map(({ ending }, block) =>
+        terminatorOf(ending, block, { blockOfLabel, end: drafts.length, isEntry }),
+      );
+      if (isEntry) keepLastReturn(drafts, terminators);
+      const joins = immediatePostDominators(terminators.map(successorsOf));
+      return drafts.map(({ items }, block) => ({
+        items,
+        terminator: terminators[block],
+        join: joins[block],
+      }));
+    },
+  };
+}
+
+function terminatorOf(
+  ending: Ending | null,
+  block: number,
+  around: {
+    readonly blockOfLabel: ReadonlyMap<number, number>;
+    readonly end: number;
+    readonly isEntry: boolean;
+  },
+): Terminator {
+  const { blockOfLabel, end, isEntry } = around;
+  const next = block + 1;
+  if (ending === null) return { kind: 'goto', target: next };
+  const { guard, line, mnemonic, site } = ending;
+  const place = { line, mnemonic, site };
+  if (ending.kind === 'exit' || (ending.kind === 'return' && isEntry))
+    return { kind: 'exit', ...place, guard, next: guard === null ? null : next };
+  if (ending.kind === 'table') {
+    const { index, labels } = ending;
+    const targets = labels.map((label) => blockOfLabel.get(label)!);
+    return { kind: 'table', ...place, guard, index, targets, next };
+  }
+  const target = ending.kind === 'return' ? end : blockOfLabel.get(ending.label)!;
+  if (guard === null) return { kind: 'goto', target };
+  return { kind: 'branch', ...place, guard, target, next };
+}
+
+/**
+ * Lanes that leave a kernel early are not waited for: where others meet is decided by the paths to the last
+ * `ret` of the text. It leads to the end in place of ending its lanes, which comes to the same.
+ */
+function keepLastReturn(drafts: readonly Draft[], terminators: Terminator[]): void {
+  for (let block = drafts.length - 1; block >= 0; block--) {
+    const { ending } = drafts[block];
+    if (ending === null || ending.guard !== null) continue;
+    if (ending.kind === 'return' || ending.kind === 'exit') {
+      terminators[block] = { kind: 'goto', target: drafts.length };
+      return;
+    }
+  }
+}
+
+function successorsOf(terminator: Terminator): readonly number[] {
+  switch (terminator.kind) {
+    case 'goto':
+      return [terminator.target];
+    case 'branch':
+      return [terminator.target, terminator.next];
+    case 'table':
+      return terminator.guard === null
+        ? terminator.targets
+        : [...terminator.targets, terminator.next];
+    case 'exit':
+      return terminator.next === null ? [] : [terminator.next];
+  }
+}

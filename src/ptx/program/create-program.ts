@@ -1,0 +1,166 @@
+import type { RegisterWidth } from '../instructions/index.js';
+import { slotBytes } from '../instructions/index.js';
+import { RequestError } from '../../request-error.js';
+import type { PtxFunction, PtxModule, Statement, VariableDeclaration } from '../syntax/index.js';
+import { contract, findContractions } from './contraction.js';
+import { layOut, type Declaring, type Layout } from './declare.js';
+import { completeCall } from './lower-call.js';
+import { lowerFunction } from './lower-function.js';
+import type { FormalParameter, FunctionInterface, ProgramLowering } from './lowering.js';
+import type { SlotAllocator } from './parameter-pieces.js';
+import { placeVariables } from './module-variables.js';
+import type { KernelParameter, PlaceVariable, Program, ProgramFunction } from './program.js';
+import { findReachable } from './reachable.js';
+import {
+  alignTo,
+  createScope,
+  registerWidth,
+  variableAlignment,
+  variableBytes,
+  type Scope,
+} from './scope.js';
+import { createRowFinder, type InstructionTables } from './tables.js';
+import { createUnsupportedCollector } from './unsupported.js';
+
+/** How a program is made. */
+export interface ProgramOptions {
+  readonly tables: InstructionTables;
+  /** Where variables of the module lie. */
+  readonly place: PlaceVariable;
+  /** What messages call the text: the name of its file. */
+  readonly file: string;
+  /** Whether pairs of a mul and an add that an assembler may contract are executed as one fma; default false. */
+  readonly contract?: boolean;
+}
+
+function createSlotAllocator(): SlotAllocator {
+  let bytes = 0;
+  return {
+    allocate: (width: RegisterWidth) => {
+      const slot = { offset: bytes, width };
+      bytes += slotBytes(width);
+      return slot;
+    },
+    bytes: () => bytes,
+  };
+}
+
+/**
+ * The executable program of a kernel: names are resolved, registers have places, blocks know where lanes that part
+ * meet again. RequestErrors: no such kernel; everything in it that is not supported, with its lines.
+ */
+export function createProgram(
+  module: PtxModule,
+  entryName: string,
+  { tables, place, file, contract: isContracted = false }: ProgramOptions,
+): Program {
+  const entry = findEntry(module, entryName, file);
+  const unsupported = createUnsupportedCollector();
+  if (module.addressSize !== 64)
+    unsupported.add(1, `.address_size ${module.addressSize}`, 'addresses of 64 bits');
+  const slots = createSlotAllocator();
+  const reachable = findReachable(module, entry, unsupported);
+  unsupported.check(file);
+  const shared: Layout = { bytes: 0 };
+  const local: Layout = { bytes: 0 };
+  const scope = createScope(null);
+  const { placed, staticSharedBytes } = placeVariables(module, reachable.names, {
+    scope,
+    shared,
+    layOutFunctions: (layout) =>
+      reachable.functions.forEach(({ body }) => layOutShared(layout, body!)),
+    place,
+    unsupported,
+  });
+  const parameters: KernelParameter[] = [];
+  const interfaces = new Map<string, FunctionInterface>();
+  for (const one of reachable.functions)
+    interfaces.set(one.name, declareInterface(one, createScope(scope), slots, parameters));
+  const program: ProgramLowering = {
+    tables,
+    findRow: createRowFinder(tables),
+    slots,
+    unsupported,
+    parameterRegisters: new Map(),
+    specials: new Map(),
+    interfaces,
+  };
+  let labels = 0;
+  const declaring: Declaring = { program, shared, local, nextLabel: () => labels++ };
+  const functions = new Map<string, ProgramFunction>();
+  const calls = reachable.functions.flatMap((one) => {
+    const lowered = lowerFunction(program, one, declaring);
+    const { name, place: at } = one;
+    functions.set(name, { name, line: at.line, blocks: lowered.blocks });
+    return lowered.calls;
+  });
+  for (const call of calls) completeCall(program, call, functions);
+  unsupported.check(file);
+  const all = [...functions.values()];
+  const pairs = findContractions(all);
+  if (isContracted) contract(pairs, tables.lane, slots);
+  return {
+    entry: functions.get(entry.name)!,
+    functions: all,
+    registerBytes: slots.bytes(),
+    specialRegisters: [...program.specials.values()].flatMap(({ binding, register }) =>
+      binding.kind === 'register' ? [{ slot: binding.slot, register }] : [],
+    ),
+    parameterRegisters: [...program.parameterRegisters.values()],
+    parameters,
+    variables: placed,
+    staticSharedBytes,
+    localBytes: local.bytes,
+    directives: entry.directives,
+    contractions: pairs.map(({ line, mnemonic }) => ({ line, mnemonic })),
+  };
+}
+
+function findEntry({ functions }: PtxModule, name: string, file: string): PtxFunction {
+  const entries = functions.filter(({ kind, body }) => kind === 'entry' && body !== null);
+  const entry = entries.find((one) => one.name === name);
+  if (entry !== undefined) return entry;
+  const names = entries.map((one) => one.name).join(', ');
+  throw new RequestError(
+    `${file}: there is no kernel "${name}"; ${names === '' ? 'it has none' : `it has ${names}`}`,
+  );
+}
+
+/** Puts the parameters of a function into its scope. */
+function declareInterface(
+  { kind, parameters, returns }: PtxFunction,
+  scope: Scope,
+  slots: SlotAllocator,
+  kernelParameters: KernelParameter[],
+): FunctionInterface {
+  if (kind === 'entry') {
+    let offset = 0;
+    for (const parameter of parameters) {
+      const { name } = parameter;
+      const alignment = variableAlignment(parameter);
+      const bytes = variableBytes(parameter) ?? 0;
+      offset = alignTo(offset, alignment);
+      kernelParameters.push({ name, offset, bytes, alignment });
+      scope.bindings.set(name, { kind: 'variable', space: 'param', address: offset });
+      offset += bytes;
+    }
+    return { scope, parameters: [], returns: [] };
+  }
+  const formal = (variable: VariableDeclaration): FormalParameter => {
+    const binding: FormalParameter =
+      variable.space === 'reg'
+        ? { kind: 'register', slot: slots.allocate(registerWidth(variable.type)) }
+        : { kind: 'parameter', pieces: { pieces: new Map() } };
+    scope.bindings.set(variable.name, binding);
+    return binding;
+  };
+  return { scope, parameters: parameters.map(formal), returns: returns.map(formal) };
+}
+
+/** Adds the shared memory that statements declare, in the order in which they will be declared. */
+function layOutShared(layout: Layout, statements: readonly Statement[]): void {
+  for (const statement of statements)
+    if (statement.kind === 'variable' && statement.space === 'shared') layOut(layout, statement);
+  for (const statement of statements)
+    if (statement.kind === 'block') layOutShared(layout, statement.statements);
+}

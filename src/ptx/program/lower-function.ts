@@ -1,0 +1,198 @@
+import type { Slot, SlotGuard } from '../instructions/index.js';
+import type { PtxFunction, PtxInstruction, Statement } from '../syntax/index.js';
+import { createBlockBuilder, type BlockBuilder, type Placed } from './block-builder.js';
+import { lowerLaneInstruction } from './lower-lane.js';
+import { lowerParameterAccess } from './lower-parameter.js';
+import { resolveOperand } from './lower-operand.js';
+import { resolveName, type ProgramLowering, type ScopedInstruction } from './lowering.js';
+import type { LaneOperation } from './operation.js';
+import type { Block } from './program.js';
+import { declare, type Declaring } from './declare.js';
+import { lowerCall, type CallSite } from './lower-call.js';
+import { createScope, findBinding, type Scope } from './scope.js';
+
+/** A function with its blocks, and the calls in it, whose callees are not known as blocks yet. */
+export interface LoweredFunction {
+  readonly blocks: readonly Block[];
+  readonly calls: readonly CallSite[];
+}
+
+interface FunctionLowering {
+  readonly program: ProgramLowering;
+  readonly declaring: Declaring;
+  readonly builder: BlockBuilder;
+  readonly calls: CallSite[];
+  readonly flag: () => Slot;
+}
+
+/** The blocks of a function; what is not supported in it is collected. */
+export function lowerFunction(
+  program: ProgramLowering,
+  { name, kind, body }: PtxFunction,
+  declaring: Declaring,
+): LoweredFunction {
+  const builder = createBlockBuilder();
+  let flag: Slot | null = null;
+  const lowering: FunctionLowering = {
+    program,
+    declaring,
+    builder,
+    calls: [],
+    flag: () => (flag ??= program.slots.allocate('pred')),
+  };
+  lowerStatements(lowering, body!, createScope(program.interfaces.get(name)!.scope));
+  return { blocks: builder.finish(kind === 'entry'), calls: lowering.calls };
+}
+
+function lowerStatements(
+  lowering: FunctionLowering,
+  statements: readonly Statement[],
+  scope: Scope,
+): void {
+  declare(lowering.declaring, statements, scope);
+  const { program, builder } = lowering;
+  for (const statement of statements)
+    switch (statement.kind) {
+      case 'label': {
+        const binding = scope.bindings.get(statement.name);
+        if (binding?.kind === 'label') builder.label(binding.label);
+        break;
+      }
+      case 'block':
+        lowerStatements(lowering, statement.statements, createScope(scope));
+        break;
+      case 'instruction':
+        lowerInstruction(lowering, statement, scope);
+        break;
+      case 'call-prototype':
+      case 'call-targets':
+        program.unsupported.add(statement.place.line, `.${statement.kind}`, 'indirect calls');
+        break;
+      default:
+    }
+}
+
+function lowerInstruction(
+  lowering: FunctionLowering,
+  instruction: PtxInstruction,
+  scope: Scope,
+): void {
+  const { program, builder } = lowering;
+  const { line } = instruction.place;
+  const mnemonic = [instruction.opcode, ...instruction.modifiers].join('.');
+  const guard = guardOf(program, instruction, scope);
+  if (guard === undefined) return;
+  const place: Placed = { guard, line, mnemonic, site: `line ${line}: ${mnemonic}` };
+  const at: ScopedInstruction = { ...place, instruction, scope };
+  const operations: LaneOperation[] = [];
+  if (lowerControl(lowering, at, place)) return;
+  if (lowerParameterAccess(program, at, operations)) {
+    builder.lanes(operations);
+    return;
+  }
+  const resolved = instruction.operands.map((operand) => resolveOperand(program, at, operand));
+  if (!resolved.every((operand) => operand !== null)) return;
+  for (const { binding, register } of program.specials.values())
+    if (register.value === null && binding.kind === 'register')
+      if (resolved.some((one) => one.kind === 'register' && one.slot === binding.slot))
+        builder.item({ kind: 'count', ...place, slot: binding.slot });
+  if (lowerLaneInstruction(program, at, resolved, lowering.flag, operations)) {
+    builder.lanes(operations);
+    return;
+  }
+  const found = program.findRow(instruction);
+  if (found === null) {
+    program.unsupported.add(line, mnemonic, 'an instruction that is in no table');
+    return;
+  }
+  const { opcode, modifiers } = instruction;
+  const request = { opcode, modifiers, operands: resolved, line, site: place.site };
+  if (found.kind === 'warp') {
+    const operation = found.row.lower(request);
+    if ('unsupported' in operation) program.unsupported.add(line, mnemonic, operation.unsupported);
+    else builder.item({ kind: 'warp', ...place, operation });
+  } else {
+    const operation = found.row.lower(request);
+    if ('unsupported' in operation) program.unsupported.add(line, mnemonic, operation.unsupported);
+    else builder.item({ kind: 'visible', ...place, operation });
+  }
+}
+
+/** The guard of an instruction; undefined where its predicate is none, which is collected. */
+function guardOf(
+  program: ProgramLowering,
+  { guard, place }: PtxInstruction,
+  scope: Scope,
+): SlotGuard | null | undefined {
+  if (guard === null) return null;
+  const binding = resolveName(program, scope, guard.predicate);
+  if (binding?.kind === 'register' && binding.slot.width === 'pred')
+    return { slot: binding.slot, isNegated: guard.isNegated };
+  program.unsupported.add(
+    place.line,
+    `@${guard.predicate}`,
+    'a guard that is a declared predicate',
+  );
+  return undefined;
+}
+
+/** Branches, calls and ends; whether the instruction is one. */
+function lowerControl(lowering: FunctionLowering, at: ScopedInstruction, place: Placed): boolean {
+  const { program, builder } = lowering;
+  const { opcode, operands } = at.instruction;
+  const wrong = (why: string) => program.unsupported.add(at.line, at.mnemonic, why);
+  switch (opcode) {
+    case 'bra': {
+      const [target] = operands;
+      const label = target?.kind === 'name' ? labelOf(lowering, at.scope, target.name) : null;
+      if (label === null) wrong('a label that is declared');
+      else builder.end({ kind: 'branch', ...place, label });
+      return true;
+    }
+    case 'brx':
+      lowerTable(lowering, at, place);
+      return true;
+    case 'ret':
+      builder.end({ kind: 'return', ...place });
+      return true;
+    case 'exit':
+      builder.end({ kind: 'exit', ...place });
+      return true;
+    case 'trap':
+    case 'brkpt':
+      builder.item({ kind: 'trap', ...place, reason: opcode });
+      return true;
+    case 'call':
+      lowerCall(program, at, place, builder, lowering.calls);
+      return true;
+    default:
+      // Hints that change nothing.
+      return opcode === 'nanosleep' || opcode === 'pmevent';
+  }
+}
+
+function labelOf({ program }: FunctionLowering, scope: Scope, name: string): number | null {
+  const binding = findBinding(scope, name, program.slots);
+  return binding?.kind === 'label' ? binding.label : null;
+}
+
+function lowerTable(lowering: FunctionLowering, at: ScopedInstruction, place: Placed): void {
+  const { program, builder } = lowering;
+  const [index, list] = at.instruction.operands;
+  const targets = list?.kind === 'name' ? findBinding(at.scope, list.name, program.slots) : null;
+  const labels =
+    targets?.kind === 'targets'
+      ? targets.labels.map((name) => labelOf(lowering, at.scope, name))
+      : [null];
+  const source = index === undefined ? null : resolveOperand(program, at, index);
+  const isIndex = source?.kind === 'register' || source?.kind === 'constant';
+  if (!isIndex || !labels.every((label) => label !== null)) {
+    program.unsupported.add(at.line, at.mnemonic, 'a register and a list of labels');
+    return;
+  }
+  const value =
+    source.kind === 'register'
+      ? source.slot
+      : ({ bits: BigInt.asUintN(32, source.bits), width: 32 } as const);
+  builder.end({ kind: 'table', ...place, index: value, labels });
+}

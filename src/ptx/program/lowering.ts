@@ -1,0 +1,67 @@
+import type { InstructionRequest, SlotGuard } from '../instructions/index.js';
+import type { PtxInstruction } from '../syntax/index.js';
+import type { ParameterRegister } from './program.js';
+import type { ParameterPieces, SlotAllocator } from './parameter-pieces.js';
+import { findBinding, type Binding, type Scope } from './scope.js';
+import { specialRegisters, type SpecialRegister } from './special-registers.js';
+import type { FindRow, InstructionTables } from './tables.js';
+import type { UnsupportedCollector } from './unsupported.js';
+
+/** What the functions of a program share while they are lowered. */
+export interface ProgramLowering {
+  readonly tables: InstructionTables;
+  readonly findRow: FindRow;
+  readonly slots: SlotAllocator;
+  readonly unsupported: UnsupportedCollector;
+  /** Registers of the kernel's parameters, by offset and type. */
+  readonly parameterRegisters: Map<string, ParameterRegister>;
+  /** Special registers that occur, by name. */
+  readonly specials: Map<string, { readonly binding: Binding; readonly register: SpecialRegister }>;
+  /** Parameters and results of each function, in order. */
+  readonly interfaces: ReadonlyMap<string, FunctionInterface>;
+}
+
+/** Where a function gets its arguments, and where it leaves its results. */
+export interface FunctionInterface {
+  readonly scope: Scope;
+  readonly parameters: readonly FormalParameter[];
+  readonly returns: readonly FormalParameter[];
+}
+
+/** A parameter as a function sees it: a register (`.reg`), or the parts of a `.param`. */
+export type FormalParameter = Extract<Binding, { kind: 'register' } | { kind: 'parameter' }>;
+
+/** The parameters of a call, before it is known which parts of them the other side uses. */
+export interface CallOperands {
+  readonly arguments: readonly CallOperand[];
+  readonly results: readonly CallOperand[];
+}
+
+/** What a call passes: a value, or a parameter by its parts. */
+export type CallOperand =
+  | { readonly kind: 'parameter'; readonly pieces: ParameterPieces }
+  | {
+      readonly kind: 'value';
+      readonly operand: InstructionRequest['operands'][number];
+    };
+
+/** An instruction with its scope, and what all items that come of it say. */
+export interface ScopedInstruction {
+  readonly instruction: PtxInstruction;
+  readonly scope: Scope;
+  readonly guard: SlotGuard | null;
+  readonly line: number;
+  readonly mnemonic: string;
+  readonly site: string;
+}
+
+/** Finds what a name stands for: a name of a scope, or a special register; null if there is none. */
+export function resolveName(program: ProgramLowering, scope: Scope, name: string): Binding | null {
+  const known = findBinding(scope, name, program.slots) ?? program.specials.get(name)?.binding;
+  if (known !== undefined) return known;
+  const register = specialRegisters.get(name);
+  if (register === undefined) return null;
+  const binding: Binding = { kind: 'register', slot: program.slots.allocate(register.width) };
+  program.specials.set(name, { binding, register });
+  return binding;
+}

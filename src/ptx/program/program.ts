@@ -1,0 +1,145 @@
+import type {
+  AddressSpace,
+  Slot,
+  SlotGuard,
+  Source,
+  VisibleOperation,
+  WarpOperation,
+} from '../instructions/index.js';
+import type { LaneOperation } from './operation.js';
+import type { SpecialRegister } from './special-registers.js';
+
+/** What all items that stand at one instruction say of it. */
+interface Placed {
+  readonly guard: SlotGuard | null;
+  readonly line: number;
+  /** Opcode and modifiers, as written. */
+  readonly mnemonic: string;
+  /** What findings and counters call it: `line 120: bar.sync`. */
+  readonly site: string;
+}
+
+/** Operations on registers of one lane each, one after the other: what is compiled. */
+export interface LaneStretch {
+  readonly kind: 'lanes';
+  readonly operations: readonly LaneOperation[];
+  /** Offsets of the slots that it reads, and of those that it writes. */
+  readonly reads: ReadonlySet<number>;
+  readonly writes: ReadonlySet<number>;
+}
+
+/** A value that a call hands over: from a register of one function into one of the other. */
+export interface HandedOver {
+  readonly from: Source;
+  readonly to: Slot;
+}
+
+/** What a block has between its beginning and its end. */
+export type Item =
+  | LaneStretch
+  | (Placed & { readonly kind: 'warp'; readonly operation: WarpOperation })
+  | (Placed & { readonly kind: 'visible'; readonly operation: VisibleOperation })
+  | (Placed & {
+      readonly kind: 'call';
+      readonly callee: ProgramFunction;
+      readonly arguments: readonly HandedOver[];
+      readonly results: readonly HandedOver[];
+    })
+  /** A special register that counts (`%clock`) gets its value. */
+  | (Placed & { readonly kind: 'count'; readonly slot: Slot })
+  /** A lane that executes it ends: `trap`, `__assertfail`, `brkpt`. */
+  | (Placed & { readonly kind: 'trap'; readonly reason: string });
+
+/** How control leaves a block; targets are numbers of blocks, that of the end of the function after the last. */
+export type Terminator =
+  | { readonly kind: 'goto'; readonly target: number }
+  | (Placed & {
+      readonly kind: 'branch';
+      readonly guard: SlotGuard;
+      readonly target: number;
+      readonly next: number;
+    })
+  | (Placed & {
+      readonly kind: 'table';
+      readonly index: Source;
+      readonly targets: readonly number[];
+      readonly next: number;
+    })
+  /** Lanes whose guard holds end for good; the others go on at `next`, which is null where there is no guard. */
+  | (Placed & { readonly kind: 'exit'; readonly next: number | null });
+
+/** Instructions of which, once the first is executed, all are. */
+export interface Block {
+  readonly items: readonly Item[];
+  readonly terminator: Terminator;
+  /**
+   * The block at which lanes that part at its end are together again: its immediate post-dominator. Paths on
+   * which lanes end for good do not count.
+   */
+  readonly join: number;
+}
+
+/** A kernel, or a function that it calls. */
+export interface ProgramFunction {
+  readonly name: string;
+  readonly line: number;
+  /** The first is where it begins; `blocks.length` stands for its end. */
+  readonly blocks: readonly Block[];
+}
+
+/** A variable of the module, in the `global` or the `const` space. */
+export interface ModuleVariable {
+  readonly name: string;
+  readonly space: 'global' | 'const';
+  readonly address: number;
+  /** What it holds before the kernel starts; null where nothing has been said (`.extern`, no initialiser: zeros). */
+  readonly contents: Uint8Array;
+  readonly line: number;
+}
+
+/** A register that holds a piece of the kernel's parameters from the beginning on. */
+export interface ParameterRegister {
+  readonly slot: Slot;
+  /** In the parameter space, in bytes. */
+  readonly offset: number;
+  readonly bytes: 1 | 2 | 4 | 8 | 16;
+  readonly isSigned: boolean;
+}
+
+/** A kernel's parameter as the text declares it. */
+export interface KernelParameter {
+  readonly name: string;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly alignment: number;
+}
+
+/** An executable kernel. */
+export interface Program {
+  readonly entry: ProgramFunction;
+  /** The entry and every function that it calls. */
+  readonly functions: readonly ProgramFunction[];
+  /** Bytes of the registers of one warp. */
+  readonly registerBytes: number;
+  readonly specialRegisters: readonly { readonly slot: Slot; readonly register: SpecialRegister }[];
+  readonly parameterRegisters: readonly ParameterRegister[];
+  readonly parameters: readonly KernelParameter[];
+  /** Variables of the module that the kernel uses. */
+  readonly variables: readonly ModuleVariable[];
+  /** Static shared memory in bytes; dynamic shared memory begins there. */
+  readonly staticSharedBytes: number;
+  /** Local memory of one thread in bytes. */
+  readonly localBytes: number;
+  /** `.reqntid`, `.maxntid`, `.reqnctapercluster`, … of the entry, by name. */
+  readonly directives: ReadonlyMap<string, readonly number[]>;
+  /** Pairs of a mul and an add without rounding modifiers that an assembler may contract into an fma. */
+  readonly contractions: readonly { readonly line: number; readonly mnemonic: string }[];
+}
+
+/** What decides the addresses of variables of the module. */
+export type PlaceVariable = (variable: {
+  readonly name: string;
+  readonly space: Extract<AddressSpace, 'global' | 'const'>;
+  readonly bytes: number;
+  readonly alignment: number;
+}) => number;

@@ -1,0 +1,37 @@
+import type {
+  InstructionRequest,
+  LaneInstruction,
+  VisibleInstruction,
+  WarpInstruction,
+} from '../instructions/index.js';
+
+/** Every instruction that a program may have, but for those of control, which are the program's own. */
+export interface InstructionTables {
+  readonly lane: ReadonlyMap<string, LaneInstruction>;
+  readonly warp: readonly WarpInstruction[];
+  readonly visible: readonly VisibleInstruction[];
+}
+
+/** A row that an instruction belongs to. */
+export type FoundRow =
+  | { readonly kind: 'warp'; readonly row: WarpInstruction }
+  | { readonly kind: 'visible'; readonly row: VisibleInstruction };
+
+/** Finds the row with the longest name with which an instruction begins. */
+export type FindRow = (
+  instruction: Pick<InstructionRequest, 'opcode' | 'modifiers'>,
+) => FoundRow | null;
+
+/** Indexes the rows of warp and visible instructions by their names. */
+export function createRowFinder({ warp, visible }: InstructionTables): FindRow {
+  const rows = new Map<string, FoundRow>();
+  for (const row of warp) rows.set(row.name, { kind: 'warp', row });
+  for (const row of visible) rows.set(row.name, { kind: 'visible', row });
+  return ({ opcode, modifiers }) => {
+    for (let count = modifiers.length; count >= 0; count--) {
+      const row = rows.get([opcode, ...modifiers.slice(0, count)].join('.'));
+      if (row !== undefined) return row;
+    }
+    return null;
+  };
+}
