@@ -1,5 +1,6 @@
 import type { LaneInstruction, Slot, SlotGuard, Source } from '../instructions/index.js';
 import type { LaneOperation } from './operation.js';
+import type { FindLaneInstruction } from './tables.js';
 import type { Item, LaneStretch, ProgramFunction } from './program.js';
 import type { SlotAllocator } from './parameter-pieces.js';
 
@@ -129,18 +130,18 @@ export function findContractions(functions: readonly ProgramFunction[]): readonl
 }
 
 const signs: Readonly<Record<string, readonly [xor: string, bits: bigint, width: 16 | 32 | 64]>> = {
-  f32: ['xor.b32', 0x80000000n, 32],
-  f64: ['xor.b64', 1n << 63n, 64],
-  f16: ['xor.b16', 0x8000n, 16],
-  bf16: ['xor.b16', 0x8000n, 16],
-  f16x2: ['xor.b32', 0x80008000n, 32],
-  bf16x2: ['xor.b32', 0x80008000n, 32],
+  f32: ['b32', 0x80000000n, 32],
+  f64: ['b64', 1n << 63n, 64],
+  f16: ['b16', 0x8000n, 16],
+  bf16: ['b16', 0x8000n, 16],
+  f16x2: ['b32', 0x80008000n, 32],
+  bf16x2: ['b32', 0x80008000n, 32],
 };
 
 /** Puts an fma in the place of each pair, in the stretches themselves. */
 export function contract(
   pairs: readonly Contraction[],
-  table: ReadonlyMap<string, LaneInstruction>,
+  table: FindLaneInstruction,
   slots: SlotAllocator,
 ): void {
   const replaced = new Map<LaneOperation, readonly LaneOperation[]>();
@@ -157,7 +158,7 @@ export function contract(
 /** x·y + z, x·y − z or z − x·y as an fma, with the sign of a source turned before where need be. */
 function fused(
   { product, sum }: Contraction,
-  table: ReadonlyMap<string, LaneInstruction>,
+  table: FindLaneInstruction,
   slots: SlotAllocator,
 ): readonly LaneOperation[] {
   const [opcode, type] = kindOf(sum.instruction) ?? ['add', '.f32'];
@@ -166,7 +167,7 @@ function fused(
   const operations: LaneOperation[] = [];
   const negate = (source: Source): Source => {
     const slot = slots.allocate(width);
-    const instruction = table.get(xor)!;
+    const instruction = table('xor', [xor])!;
     const sources = [source, { bits, width }];
     operations.push({ instruction, guard: null, destinations: [slot], sources, line });
     return slot;
@@ -181,7 +182,7 @@ function fused(
       : isFirst
         ? [one, other, negate(third)]
         : [negate(one), other, third];
-  const instruction = table.get(`fma.rn${type}`)!;
+  const instruction = table('fma', ['rn', ...type.slice(1).split('.')])!;
   operations.push({ instruction, guard, destinations, sources, line });
   return operations;
 }

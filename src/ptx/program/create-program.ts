@@ -31,6 +31,8 @@ export interface ProgramOptions {
   readonly file: string;
   /** Whether pairs of a mul and an add that an assembler may contract are executed as one fma; default false. */
   readonly contract?: boolean;
+  /** Whether CTAs form clusters, so that addresses of shared memory depend on the rank; default false. */
+  readonly hasClusters?: boolean;
 }
 
 function createSlotAllocator(): SlotAllocator {
@@ -52,7 +54,7 @@ function createSlotAllocator(): SlotAllocator {
 export function createProgram(
   module: PtxModule,
   entryName: string,
-  { tables, place, file, contract: isContracted = false }: ProgramOptions,
+  { tables, place, file, contract: isContracted = false, hasClusters = false }: ProgramOptions,
 ): Program {
   const entry = findEntry(module, entryName, file);
   const unsupported = createUnsupportedCollector();
@@ -83,6 +85,7 @@ export function createProgram(
     unsupported,
     parameterRegisters: new Map(),
     specials: new Map(),
+    sharedAddresses: hasClusters ? new Map() : null,
     interfaces,
   };
   let labels = 0;
@@ -107,6 +110,10 @@ export function createProgram(
       binding.kind === 'register' ? [{ slot: binding.slot, register }] : [],
     ),
     parameterRegisters: [...program.parameterRegisters.values()],
+    sharedAddresses: [...(program.sharedAddresses ?? [])].map(([address, slot]) => ({
+      address,
+      slot,
+    })),
     parameters,
     variables: placed,
     staticSharedBytes,

@@ -1,10 +1,5 @@
-import type {
-  LaneInstruction,
-  RegisterWidth,
-  ResolvedOperand,
-  Slot,
-  Source,
-} from '../instructions/index.js';
+import type { RegisterWidth, ResolvedOperand, Slot, Source } from '../instructions/index.js';
+import type { PtxInstruction } from '../syntax/index.js';
 import type { ProgramLowering, ScopedInstruction } from './lowering.js';
 import type { LaneOperation } from './operation.js';
 
@@ -33,19 +28,24 @@ function constantSource(
   return { bits: BigInt.asUintN(width, bits), width };
 }
 
-/** The name of an instruction in the table of lane instructions: a vector operand is said in it. */
-function rowName(mnemonic: string, operands: readonly ResolvedOperand[]): string {
-  if (!mnemonic.startsWith('mov.')) return mnemonic;
-  const [destination, source] = operands;
-  if (source?.kind === 'vector') return `${mnemonic}.pack${source.elements.length}`;
-  if (destination?.kind === 'vector') return `${mnemonic}.unpack${destination.elements.length}`;
-  return mnemonic;
+/** The modifiers with which an instruction stands in the table: a vector operand of a `mov` is said in them. */
+function rowModifiers(
+  { opcode, modifiers }: PtxInstruction,
+  [destination, source]: readonly ResolvedOperand[],
+): readonly string[] {
+  if (opcode !== 'mov') return modifiers;
+  if (source?.kind === 'vector') return [...modifiers, `pack${source.elements.length}`];
+  if (destination?.kind === 'vector') return [...modifiers, `unpack${destination.elements.length}`];
+  return modifiers;
 }
 
 const flatten = (operand: ResolvedOperand): readonly ResolvedOperand[] => {
   if (operand.kind === 'vector') return operand.elements;
   return operand.kind === 'pair' ? [operand.first, operand.second] : [operand];
 };
+
+/** Instructions that read the carry flag. */
+const carryReaders: readonly string[] = ['addc', 'subc', 'madc'];
 
 /**
  * The operations of an instruction of lanes, into `into`; whether it is one. What is wrong with its operands is
@@ -60,55 +60,43 @@ export function lowerLaneInstruction(
   flag: () => Slot,
   into: LaneOperation[],
 ): boolean {
-  const instruction = program.tables.lane.get(rowName(at.mnemonic, operands));
-  if (instruction === undefined) return false;
-  const { line, guard } = at;
+  const { line, guard, instruction } = at;
+  const { opcode, modifiers } = instruction;
   const [first, ...rest] = operands;
+  if (first === undefined) return false;
+  const destinations: (Slot | null)[] = flatten(first).map((operand) =>
+    operand.kind === 'register' ? operand.slot : null,
+  );
+  if (flatten(first).some(({ kind }) => kind !== 'register' && kind !== 'sink')) return false;
+  if (modifiers.includes('cc')) destinations.push(flag());
+  const values = rest.flatMap(flatten);
+  const sinkWidth = opcode === 'setp' ? 'pred' : 128;
+  const row = program.tables.lane(opcode, rowModifiers(instruction, operands), {
+    destinations: destinations.map((slot) => slot?.width ?? sinkWidth),
+    sources: values.length + (carryReaders.includes(opcode) ? 1 : 0),
+  });
+  if (row === null) return false;
   const wrong = (why: string) => {
     program.unsupported.add(line, at.mnemonic, why);
     return true;
   };
-  if (first === undefined) return wrong('it has no operands');
-  const destinations: (Slot | null)[] = [];
-  for (const operand of flatten(first)) {
-    if (operand.kind !== 'register' && operand.kind !== 'sink')
-      return wrong('its destination is no register');
-    const slot = operand.kind === 'register' ? operand.slot : null;
-    const width = instruction.destinations[destinations.length];
-    if (slot !== null && width !== undefined && !holds(slot.width, width))
-      return wrong(`a register of ${slot.width} bits cannot hold its result of ${width}`);
-    destinations.push(slot);
-  }
-  const isFlagged = /\.cc(\.|$)/.test(at.mnemonic);
-  while (destinations.length < instruction.destinations.length)
-    destinations.push(
-      isFlagged && destinations.length === instruction.destinations.length - 1 ? flag() : null,
-    );
+  for (const [i, slot] of destinations.entries())
+    if (slot !== null && !holds(slot.width, row.destinations[i]))
+      return wrong(`a register of ${slot.width} bits cannot hold its result`);
   const sources: Source[] = [];
-  for (const operand of rest.flatMap(flatten)) {
-    const source = sourceOf(program, at, operand, instruction.sources[sources.length], into);
-    if (source === null)
-      return wrong(`its operand ${sources.length + 1} is no value that it takes`);
+  for (const value of values) {
+    const source = sourceOf(program, at, value, row.sources[sources.length], into);
+    if (source === null) return wrong(`operand ${sources.length + 2} is no value that it takes`);
     sources.push(source);
   }
-  if (sources.length === instruction.sources.length - 1 && readsFlag(instruction))
-    sources.push(flag());
-  if (
-    sources.length !== instruction.sources.length ||
-    destinations.length !== instruction.destinations.length
-  )
-    return wrong(`it has ${instruction.sources.length} sources, not ${sources.length}`);
-  into.push({ instruction, guard, destinations, sources, line });
+  if (carryReaders.includes(opcode)) sources.push(flag());
+  into.push({ instruction: row, guard, destinations, sources, line });
   return true;
 }
 
 /** Whether a register of one width can hold a value of another. */
 function holds(register: RegisterWidth, value: RegisterWidth): boolean {
   return (register === 'pred') === (value === 'pred') && bitsOf(register) >= bitsOf(value);
-}
-
-function readsFlag({ name, sources }: LaneInstruction): boolean {
-  return /^(addc|subc|madc)\./.test(name) && sources[sources.length - 1] === 'pred';
 }
 
 function sourceOf(
@@ -122,8 +110,8 @@ function sourceOf(
   if (operand.kind === 'constant') return constantSource(operand, width);
   if (operand.kind === 'register') return holds(operand.slot.width, width) ? operand.slot : null;
   if (operand.kind !== 'negated' || operand.operand.kind !== 'register') return null;
-  const not = program.tables.lane.get('not.pred');
-  if (not === undefined || operand.operand.slot.width !== 'pred') return null;
+  const not = program.tables.lane('not', ['pred']);
+  if (not === null || operand.operand.slot.width !== 'pred') return null;
   const negated = program.slots.allocate('pred');
   into.push({
     instruction: not,

@@ -1,6 +1,11 @@
 import type { ResolvedOperand } from '../instructions/index.js';
 import type { Operand } from '../syntax/index.js';
-import { resolveName, type ProgramLowering, type ScopedInstruction } from './lowering.js';
+import {
+  resolveName,
+  sharedAddress,
+  type ProgramLowering,
+  type ScopedInstruction,
+} from './lowering.js';
 
 /**
  * An operand with its names resolved; null where one is unknown or stands for what is no operand, which is
@@ -25,6 +30,13 @@ export function resolveOperand(
       const binding = resolveName(program, scope, name);
       if (binding?.kind === 'register' && operand.kind === 'name')
         return { kind: 'register', slot: binding.slot, name };
+      if (binding?.kind === 'variable' && binding.space === 'shared') {
+        const address = binding.address + Number(offset);
+        if (program.sharedAddresses !== null) {
+          const slot = sharedAddress(program, program.sharedAddresses, address);
+          return { kind: 'register', slot, name };
+        }
+      }
       if (binding?.kind === 'variable')
         return { kind: 'constant', format: 'integer', bits: BigInt(binding.address) + offset };
       program.unsupported.add(line, name, binding === null ? unknownName(name) : notAnOperand);
@@ -79,6 +91,14 @@ function resolveAddress(
   if (name === null) return { ...address, base: null, offset, space: null };
   const binding = resolveName(program, at.scope, name);
   if (binding?.kind === 'register') return { ...address, base: binding.slot, offset, space: null };
+  if (
+    binding?.kind === 'variable' &&
+    binding.space === 'shared' &&
+    program.sharedAddresses !== null
+  ) {
+    const base = sharedAddress(program, program.sharedAddresses, binding.address);
+    return { ...address, base, offset, space: 'shared' };
+  }
   if (binding?.kind === 'variable')
     return { ...address, base: null, offset: offset + binding.address, space: binding.space };
   program.unsupported.add(at.line, name, binding === null ? unknownName(name) : notAnOperand);

@@ -123,8 +123,8 @@ function lowByte(
   to: Slot,
   into: LaneOperation[],
 ): string | null {
-  const instruction = program.tables.lane.get('and.b16');
-  if (instruction === undefined) return 'and.b16 in the table of instructions';
+  const instruction = program.tables.lane('and', ['b16']);
+  if (instruction === null) return 'and.b16 in the table of instructions';
   const sources: Source[] = [from, { bits: 0xffn, width: 16 }];
   into.push({ instruction, guard, destinations: [to], sources, line });
   return null;
@@ -139,9 +139,9 @@ function move(
   into: LaneOperation[],
 ): string | null {
   if (from.width === 'pred' || to.width === 'pred') return 'a predicate as a parameter';
-  const name = `mov.b${Math.min(from.width, to.width)}`;
-  const instruction = program.tables.lane.get(name);
-  if (instruction === undefined) return `${name} in the table of instructions`;
+  const type = `b${Math.min(from.width, to.width)}`;
+  const instruction = program.tables.lane('mov', [type]);
+  if (instruction === null) return `mov.${type} in the table of instructions`;
   into.push({ instruction, guard, destinations: [to], sources: [from], line });
   return null;
 }

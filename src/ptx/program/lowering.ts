@@ -1,4 +1,4 @@
-import type { InstructionRequest, SlotGuard } from '../instructions/index.js';
+import type { InstructionRequest, Slot, SlotGuard } from '../instructions/index.js';
 import type { PtxInstruction } from '../syntax/index.js';
 import type { ParameterRegister } from './program.js';
 import type { ParameterPieces, SlotAllocator } from './parameter-pieces.js';
@@ -17,6 +17,11 @@ export interface ProgramLowering {
   readonly parameterRegisters: Map<string, ParameterRegister>;
   /** Special registers that occur, by name. */
   readonly specials: Map<string, { readonly binding: Binding; readonly register: SpecialRegister }>;
+  /**
+   * Registers for addresses of shared memory, by address; null where CTAs are no clusters, so that an address is a
+   * constant.
+   */
+  readonly sharedAddresses: Map<number, Slot> | null;
   /** Parameters and results of each function, in order. */
   readonly interfaces: ReadonlyMap<string, FunctionInterface>;
 }
@@ -64,4 +69,18 @@ export function resolveName(program: ProgramLowering, scope: Scope, name: string
   const binding: Binding = { kind: 'register', slot: program.slots.allocate(register.width) };
   program.specials.set(name, { binding, register });
   return binding;
+}
+
+/** The register that holds an address of the CTA's own shared memory. */
+export function sharedAddress(
+  { slots }: ProgramLowering,
+  addresses: Map<number, Slot>,
+  address: number,
+): Slot {
+  let slot = addresses.get(address);
+  if (slot === undefined) {
+    slot = slots.allocate(64);
+    addresses.set(address, slot);
+  }
+  return slot;
 }

@@ -123,6 +123,8 @@ export interface Program {
   readonly registerBytes: number;
   readonly specialRegisters: readonly { readonly slot: Slot; readonly register: SpecialRegister }[];
   readonly parameterRegisters: readonly ParameterRegister[];
+  /** Registers that hold addresses of the CTA's own shared memory, in the addresses of its cluster. */
+  readonly sharedAddresses: readonly { readonly slot: Slot; readonly address: number }[];
   readonly parameters: readonly KernelParameter[];
   /** Variables of the module that the kernel uses. */
   readonly variables: readonly ModuleVariable[];

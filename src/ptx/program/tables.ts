@@ -1,13 +1,21 @@
 import type {
   InstructionRequest,
   LaneInstruction,
+  OperandForm,
   VisibleInstruction,
   WarpInstruction,
 } from '../instructions/index.js';
 
+/** Finds a lane instruction by its name and the form of its operands; null where there is none. */
+export type FindLaneInstruction = (
+  opcode: string,
+  modifiers: readonly string[],
+  form?: OperandForm,
+) => LaneInstruction | null;
+
 /** Every instruction that a program may have, but for those of control, which are the program's own. */
 export interface InstructionTables {
-  readonly lane: ReadonlyMap<string, LaneInstruction>;
+  readonly lane: FindLaneInstruction;
   readonly warp: readonly WarpInstruction[];
   readonly visible: readonly VisibleInstruction[];
 }

@@ -22,20 +22,22 @@ function lane(
   return [name, row];
 }
 
+const rows = new Map([
+  lane('mov.b32', [32], [32]),
+  lane('mov.b64', [64], [64]),
+  lane('mov.u32', [32], [32]),
+  lane('mov.u64', [64], [64]),
+  lane('not.pred', ['pred'], ['pred']),
+  lane('and.pred', ['pred'], ['pred', 'pred']),
+  lane('mul.f32', [32], [32, 32]),
+  lane('add.f32', [32], [32, 32]),
+  lane('sub.f32', [32], [32, 32]),
+  lane('xor.b32', [32], [32, 32]),
+  lane('fma.rn.f32', [32], [32, 32, 32]),
+]);
 const tables = {
-  lane: new Map([
-    lane('mov.b32', [32], [32]),
-    lane('mov.b64', [64], [64]),
-    lane('mov.u32', [32], [32]),
-    lane('mov.u64', [64], [64]),
-    lane('not.pred', ['pred'], ['pred']),
-    lane('and.pred', ['pred'], ['pred', 'pred']),
-    lane('mul.f32', [32], [32, 32]),
-    lane('add.f32', [32], [32, 32]),
-    lane('sub.f32', [32], [32, 32]),
-    lane('xor.b32', [32], [32, 32]),
-    lane('fma.rn.f32', [32], [32, 32, 32]),
-  ]),
+  lane: (opcode: string, modifiers: readonly string[]) =>
+    rows.get([opcode, ...modifiers].join('.')) ?? null,
   warp: [],
   visible: [],
 };
@@ -48,7 +50,7 @@ function program(body: string, options: { outside?: string; contract?: boolean }
     tables,
     place: () => (next += 4096),
     file: 'k.ptx',
-    contract: options.contract,
+    contract: options.contract === true,
   });
 }
 
