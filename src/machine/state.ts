@@ -128,6 +128,8 @@ export interface MachineState {
   /** Which units are busy, in a timed schedule. */
   readonly occupancy: UnitOccupancy | null;
   readonly pending: AsynchronousOperation[];
+  /** Agents that are lanes of a warp, while they go their own way. */
+  readonly strands: WarpState[];
   readonly clusterBarrier: NamedBarrier;
   /** Where the warps of a pair meet that allocate tensor memory. */
   readonly pairAllocation: NamedBarrier;

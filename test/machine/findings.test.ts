@@ -142,6 +142,14 @@ const programs: Readonly<Record<FindingKind, Pair>> = {
     wrong: { warps: [[{ op: 'setmaxnreg', registers: 257 }]] },
     right: { warps: [[{ op: 'setmaxnreg', registers: 256 }]] },
   },
+  convergence: {
+    wrong: { warps: [[{ op: 'report', kind: 'convergence', message: 'half of the lanes' }]] },
+    right: { warps: [[]] },
+  },
+  trap: {
+    wrong: { warps: [[{ op: 'report', kind: 'trap', message: 'trap' }]] },
+    right: { warps: [[]] },
+  },
 };
 
 const kinds = Object.keys(findingKinds) as FindingKind[];

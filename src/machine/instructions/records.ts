@@ -3,6 +3,7 @@ import { bulkCopyRecords } from './bulk-copy.js';
 import { mbarrierRecords } from './mbarrier.js';
 import type { InstructionDetails, InstructionRecord, InstructionRecords } from './record.js';
 import { registerRecords } from './registers.js';
+import { strandRecords } from './strands.js';
 import { tcgen05MemoryRecords } from './tcgen05-memory.js';
 import { tcgen05MmaRecords } from './tcgen05-mma.js';
 import { threadRecords } from './threads.js';
@@ -16,6 +17,7 @@ export const instructionRecords: InstructionRecords<Opcode> = {
   ...threadRecords,
   ...bulkCopyRecords,
   ...registerRecords,
+  ...strandRecords,
   ...tcgen05MmaRecords,
   ...tcgen05MemoryRecords,
 };

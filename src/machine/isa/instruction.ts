@@ -178,6 +178,20 @@ export type Instruction =
       readonly op: 'registers';
       readonly reads: readonly Fragment[];
       readonly execute: () => InstructionCounts;
+    })
+  | (Common & {
+      /**
+       * Lanes of the warp go different ways: each strand runs on its own, and the warp waits until all have come to
+       * their ends.
+       */
+      readonly op: 'diverge';
+      readonly strands: readonly { readonly name: string; readonly program: WarpProgram }[];
+    })
+  | (Common & {
+      /** The program has found something illegal that the machine cannot see: it is reported. */
+      readonly op: 'report';
+      readonly kind: 'convergence' | 'trap' | 'instruction-shape';
+      readonly message: string;
     });
 
 /** The name of an instruction. */

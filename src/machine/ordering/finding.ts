@@ -18,6 +18,8 @@ export const findingKinds = {
   'exited-cta': 'an access to a CTA whose warps have all ended',
   'unfinished-operation': 'an asynchronous operation that nobody waited for',
   'instruction-shape': 'an instruction with operands that it does not have',
+  convergence: 'lanes that have to execute an instruction together and do not',
+  trap: 'a trap, or an assertion of the program that failed',
 } as const;
 
 /** One kind of illegal act. */

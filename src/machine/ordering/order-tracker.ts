@@ -88,6 +88,10 @@ export interface Actor {
  */
 export interface OrderTracker {
   readonly createWarp: () => WarpOrder;
+  /** Lanes of a warp go their own way: they know what the warp knows, and no more of one another. */
+  readonly divergeWarp: (warp: OrderedWarp) => WarpOrder;
+  /** They have come back: the warp knows what they know. */
+  readonly convergeWarp: (warp: OrderedWarp, strand: OrderedWarp) => void;
   readonly access: (
     machine: OrderedRun,
     actor: Actor,

@@ -44,6 +44,17 @@ function tick({ chain, clock }: WarpOrder): void {
   tickClock(clock, chain);
 }
 
+/** Adds what one agent knows to what another knows. */
+function joinKnowledge(into: WarpOrder, from: WarpOrder): void {
+  joinClock(into.clock, from.clock);
+  joinClock(into.asyncView, from.asyncView);
+  joinClock(into.tensorView, from.tensorView);
+  joinClock(into.unfenced, from.unfenced);
+  joinClock(into.published, from.published);
+  joinClock(into.tensorOperations.clock, from.tensorOperations.clock);
+  joinClock(into.tensorOperations.asyncView, from.tensorOperations.asyncView);
+}
+
 /** What a finding calls a barrier of threads. */
 function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
   if (barrier.id >= 0) return `barrier ${barrier.id}`;
@@ -78,21 +89,30 @@ export function createOrderTracker(
     return history;
   }
 
+  function createWarp(): WarpOrder {
+    const chain = chains.createAgent();
+    const order: WarpOrder = {
+      chain,
+      clock: createClock(),
+      asyncView: createClock(),
+      tensorView: createClock(),
+      unfenced: createClock(),
+      published: createClock(),
+      tensorOperations: { clock: createClock(), asyncView: createClock() },
+    };
+    tick(order);
+    return order;
+  }
+
   return {
-    createWarp: () => {
-      const chain = chains.createAgent();
-      const order: WarpOrder = {
-        chain,
-        clock: createClock(),
-        asyncView: createClock(),
-        tensorView: createClock(),
-        unfenced: createClock(),
-        published: createClock(),
-        tensorOperations: { clock: createClock(), asyncView: createClock() },
-      };
-      tick(order);
-      return order;
+    createWarp,
+    divergeWarp: ({ order }) => {
+      const strand = createWarp();
+      joinKnowledge(strand, order!);
+      tick(order!);
+      return strand;
     },
+    convergeWarp: ({ order }, strand) => joinKnowledge(order!, strand.order!),
     access: (machine, actor, kind, area) => {
       const { space, cta, start } = area;
       const { order } = actor;

@@ -104,6 +104,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     tracker,
     findings: createFindingCollector(),
     pending: [],
+    strands: [],
     mmaUnits: options.mmaUnits ?? createMmaUnits('sm_100'),
     occupancy:
       options.scheduler?.isTimed === true ? createUnitOccupancy(rates, options.trace) : null,

@@ -138,11 +138,13 @@ function collectSteps(
   steps: Step[],
 ): void {
   steps.length = 0;
-  for (const warp of warps)
-    if (isReady(machine, warp)) {
-      if (isTimed) warp.time = readyTime(machine, warp);
-      steps.push(warp);
-    }
+  const add = (warp: WarpState): void => {
+    if (!isReady(machine, warp)) return;
+    if (isTimed) warp.time = readyTime(machine, warp);
+    steps.push(warp);
+  };
+  warps.forEach(add);
+  machine.strands.forEach(add);
   for (const operation of machine.pending)
     if (operation.after.every(({ isDone }) => isDone)) steps.push(operation);
 }
@@ -153,7 +155,8 @@ function collectSteps(
  */
 function reportEnd(machine: MachineState): boolean {
   const { ctas, findings, step } = machine;
-  const blocked = ctas.flatMap(({ warps }) => warps.filter(({ current }) => current !== null));
+  const agents = [...ctas.flatMap(({ warps }) => warps), ...machine.strands];
+  const blocked = agents.filter(({ current }) => current !== null);
   if (blocked.length > 0) {
     const waits = blocked.map(
       (warp) => `${warp.name} at "${siteOf(warp.current)}" waits for ${waitsFor(machine, warp)}`,

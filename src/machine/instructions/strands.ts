@@ -1,0 +1,75 @@
+import { siteOf } from '../isa/index.js';
+import { report, type MachineState, type WarpState } from '../state.js';
+import { alwaysReady, movesNothing, noDetails, type InstructionRecords } from './record.js';
+
+/** Lanes of a warp as an agent of its own, at its first instruction. */
+function createStrand(
+  machine: MachineState,
+  warp: WarpState,
+  { name, program }: { readonly name: string; readonly program: WarpState['program'] },
+): WarpState {
+  const strand: WarpState = {
+    ...warp,
+    name: `${warp.name} (${name})`,
+    program,
+    continuation: null,
+    order: machine.tracker?.divergeWarp(warp) ?? null,
+  };
+  const first = program.next();
+  strand.current = first.done === true ? null : first.value;
+  return strand;
+}
+
+/** What a strand has under way is the warp's from now on. */
+function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): void {
+  machine.tracker?.convergeWarp(warp, strand);
+  const merge = <Item>(own: readonly Item[], more: readonly Item[]): Item[] => [
+    ...new Set([...own, ...more]),
+  ];
+  warp.loads = merge(warp.loads, strand.loads).filter(({ isDone }) => !isDone);
+  warp.stores = merge(warp.stores, strand.stores).filter(({ isDone }) => !isDone);
+  warp.tensorOperations = merge(warp.tensorOperations, strand.tensorOperations);
+  warp.openBulkGroup = merge(warp.openBulkGroup, strand.openBulkGroup);
+  warp.bulkGroups = merge(warp.bulkGroups, strand.bulkGroups);
+  warp.lastCommit = strand.lastCommit ?? warp.lastCommit;
+  warp.readyAt = Math.max(warp.readyAt, strand.readyAt);
+}
+
+/**
+ * Lanes that diverge (PTX ISA, "Divergence of Threads in Control Constructs"): each strand is an agent that the
+ * scheduler chooses like a warp, so that one that waits does not keep another from what it waits for. And what the
+ * program itself reports.
+ */
+export const strandRecords: InstructionRecords<'diverge' | 'report'> = {
+  diverge: {
+    ...movesNothing,
+    ready: alwaysReady,
+    isWait: false,
+    describe: noDetails,
+    execute: (machine, warp, { strands: programs }) => {
+      const strands = programs.map((program) => createStrand(machine, warp, program));
+      machine.strands.push(...strands);
+      return {
+        isReady: () => strands.every(({ current }) => current === null),
+        resume: () => {
+          for (const strand of strands) {
+            machine.strands.splice(machine.strands.indexOf(strand), 1);
+            takeBack(machine, warp, strand);
+          }
+        },
+        waitsFor: () => {
+          const running = strands.filter(({ current }) => current !== null);
+          return running.map(({ name, current }) => `${name} at "${siteOf(current)}"`).join(', ');
+        },
+        readyTime: () => Math.max(...strands.map(({ readyAt }) => readyAt)),
+      };
+    },
+  },
+  report: {
+    ...movesNothing,
+    ready: alwaysReady,
+    isWait: false,
+    describe: noDetails,
+    execute: (machine, warp, { kind, message }) => report(machine, warp, kind, message),
+  },
+};
