@@ -2,9 +2,9 @@ import { lazily } from '../../lazily.js';
 import type { LaneOperation, RunOperations } from '../program/index.js';
 import { findEmitter } from './emitters/index.js';
 import { runLaneByLane } from './lane-by-lane.js';
-import { type EmittedOperation, stretchParameters, writeStretch } from './stretch.js';
-import type { Table } from './webassembly/function-body.js';
-import { createModuleWriter } from './webassembly/module.js';
+import { type EmittedOperation, stretchFunction, type Variant } from './stretch.js';
+import { createTemplates } from './template.js';
+import { createLibrary, moduleBytes } from './webassembly/module.js';
 
 /** Compiles operations on registers that lie in one memory. */
 export interface Compiler {
@@ -42,7 +42,11 @@ function isEmitted(piece: Piece): piece is readonly EmittedOperation[] {
  */
 const mostOperations = 512;
 
-function piecesOf(operations: readonly LaneOperation[]): Piece[] {
+/** @param emit gives the operation with its code, or null where no emitter knows its instruction */
+function piecesOf(
+  operations: readonly LaneOperation[],
+  emit: (operation: LaneOperation) => EmittedOperation | null,
+): Piece[] {
   const pieces: Piece[] = [];
   let open: EmittedOperation[] = [];
   const close = (): void => {
@@ -50,13 +54,13 @@ function piecesOf(operations: readonly LaneOperation[]): Piece[] {
     open = [];
   };
   for (const operation of operations) {
-    const emitter = findEmitter(operation.instruction);
-    if (emitter === null) {
+    const emitted = emit(operation);
+    if (emitted === null) {
       close();
       pieces.push(operation);
       continue;
     }
-    open.push({ operation, emitter });
+    open.push(emitted);
     if (open.length === mostOperations) close();
   }
   close();
@@ -77,13 +81,11 @@ export function createCompiler(
   memory: WebAssembly.Memory,
   place: (table: ArrayBufferView) => number,
 ): Compiler {
-  const placed = new Map<Table, number>();
-  const tableAddress = (table: Table): number => {
-    const known = placed.get(table);
-    if (known !== undefined) return known;
-    const address = place(table.pack());
-    placed.set(table, address);
-    return address;
+  const library = createLibrary(place);
+  const templateOf = createTemplates(library);
+  const emit = (operation: LaneOperation): EmittedOperation | null => {
+    const emitter = findEmitter(operation.instruction);
+    return emitter === null ? null : { operation, template: templateOf(emitter, operation) };
   };
   let operationCount = 0;
   const laneByLane = new Map<string, number>();
@@ -96,16 +98,11 @@ export function createCompiler(
 
   function instantiate(
     functions: readonly (readonly EmittedOperation[])[],
-    variant: keyof typeof stretchParameters,
+    variant: Variant,
   ): CompiledFunction[] {
     if (functions.length === 0) return [];
-    const writer = createModuleWriter(tableAddress);
-    functions.forEach((operations, i) =>
-      writer.define(`${i}`, stretchParameters[variant], (body) =>
-        writeStretch(body, operations, variant),
-      ),
-    );
-    const module = new WebAssembly.Module(writer.finish());
+    const written = functions.map((operations) => stretchFunction(library, operations, variant));
+    const module = new WebAssembly.Module(moduleBytes(library.subroutines(), written));
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
     return functions.map((_, i) => exports[`${i}`] as CompiledFunction);
   }
@@ -120,7 +117,7 @@ export function createCompiler(
   }
 
   function compileAll(stretches: readonly (readonly LaneOperation[])[]): RunOperations[] {
-    const pieces = stretches.map(piecesOf);
+    const pieces = stretches.map((operations) => piecesOf(operations, emit));
     stretches.forEach((operations, i) => count(operations, pieces[i]));
     const functions = pieces.flat().filter(isEmitted);
     const all = instantiate(functions, 'all');

@@ -1,20 +1,24 @@
-import type { RegisterWidth } from '../instructions/index.js';
-import type { Constant, LaneOperation, Slot, Source } from '../program/index.js';
-import type { Emitter, SourceValue, Vectors } from './emitters/emitter.js';
+import type { LaneOperation, Slot } from '../program/index.js';
+import { isConstant, type Template, temporaries, vectorCount } from './template.js';
 import {
+  createFunctionBody,
   type Expression,
   type FunctionBody,
   local,
   popInto,
   writeIf,
 } from './webassembly/function-body.js';
-import { i32, i32x4, i64x2, lowWords, v128 } from './webassembly/vectors.js';
+import type { Library, ModuleFunction } from './webassembly/module.js';
+import { i32, i32x4, i64x2, v128 } from './webassembly/vectors.js';
 
-/** An operation with the emitter of its instruction. */
+/** An operation with the code of its instruction. */
 export interface EmittedOperation {
   readonly operation: LaneOperation;
-  readonly emitter: Emitter;
+  readonly template: Template;
 }
+
+/** Whether a function takes any lanes of a warp, or is for all of them. */
+export type Variant = 'all' | 'masked';
 
 /** Lanes that a pass of the loop works on. */
 const lanesOfChunk = 4;
@@ -26,169 +30,142 @@ const wideStep = 8 * lanesOfChunk;
 /** From the low halves of a register of 128 bits to the high ones. */
 const halfBytes = 8 * warpLanes;
 
-/** Vectors that hold a value of four lanes. */
-const vectorCount: Readonly<Record<RegisterWidth, number>> = {
-  pred: 1,
-  16: 1,
-  32: 1,
-  64: 2,
-  128: 4,
-};
+/** The variables of a function: parameters, addresses, masks; then those of templates, then registers. */
+const variables = {
+  /** Where registers of up to 32 bits of this pass begin; first the address of all. */
+  narrow: 0,
+  lanes: 1,
+  /** Where wider registers of this pass begin. */
+  wide: 2,
+  last: 3,
+  /** The active lanes: for vectors of words, and for those of 64-bit lanes. */
+  mask: 4,
+  wideMasks: [5, 6],
+  /** The lanes of the operation's guard, likewise. */
+  guard: 7,
+  wideGuards: [8, 9],
+  firstRegister: temporaries.first + temporaries.count,
+} as const;
 
-/** Whether source i is a register or a constant is told by its members. */
-function isConstant(source: Source): source is Constant {
-  return 'bits' in source;
-}
-
-/** Registers of four lanes in local variables, from their first use to the end of a pass. */
+/** A register of four lanes, in variables from its first use to the end of a pass. */
 interface HeldRegister {
   readonly slot: Slot;
-  readonly locals: readonly number[];
+  /** The first of its variables. */
+  readonly first: number;
   isWritten: boolean;
 }
 
-/** The parameters and variables of a function that carries out a stretch. */
 interface Frame {
   readonly body: FunctionBody;
-  /** Where registers of up to 32 bits, and wider ones, of this pass begin. */
-  readonly narrow: Expression;
-  readonly wide: Expression;
   readonly held: Map<number, HeldRegister>;
-  /** The mask of active lanes, or null where all are. */
-  readonly mask: Expression | null;
+  next: number;
 }
 
-function addressOf({ narrow, wide }: Frame, slot: Slot, vector: number): [Expression, number] {
-  if (vectorCount[slot.width] === 1) return [narrow, slot.offset];
+function addressOf(slot: Slot, vector: number): readonly [variable: number, offset: number] {
+  if (vectorCount[slot.width] === 1) return [variables.narrow, slot.offset];
   const half = vector < 2 ? 0 : halfBytes;
-  return [wide, slot.offset + half + (vector % 2) * vectorBytes];
+  return [variables.wide, slot.offset + half + (vector % 2) * vectorBytes];
 }
 
-/** The variables of a register, with what memory has in them unless all is written anyway. */
+/** The variables of a register, with what memory has in them unless all of it is written anyway. */
 function hold(frame: Frame, slot: Slot, isRead: boolean): HeldRegister {
   const known = frame.held.get(slot.offset);
   if (known !== undefined) return known;
-  const { body } = frame;
-  const locals = Array.from({ length: vectorCount[slot.width] }, () => body.declare('v128'));
-  const held: HeldRegister = { slot, locals, isWritten: false };
+  const count = vectorCount[slot.width];
+  const held: HeldRegister = { slot, first: frame.next, isWritten: false };
+  frame.next += count;
   frame.held.set(slot.offset, held);
-  if (isRead)
-    locals.forEach((index, vector) => {
-      v128.load(...addressOf(frame, slot, vector))(body);
-      popInto(body, index);
-    });
+  for (let vector = 0; isRead && vector < count; vector++) {
+    const [variable, offset] = addressOf(slot, vector);
+    v128.load(local(variable), offset)(frame.body);
+    popInto(frame.body, held.first + vector);
+  }
   return held;
 }
 
-/** Both halves of a mask of four lanes, as masks of two. */
-function widened(mask: Expression): Vectors {
-  return [i64x2.extendLowI32x4S(mask), i64x2.extendHighI32x4S(mask)];
-}
-
-/** The mask for each of so many vectors. */
-function masksOf(mask: Expression, vectors: number): Vectors {
-  if (vectors === 1) return [mask];
-  const [low, high] = widened(mask);
-  return Array.from({ length: vectors }, (_, i) => (i % 2 === 0 ? low : high));
-}
-
-const zero = i32x4.splat(0);
-
-/** The bits of a constant in a register of `width` bits. */
-function constantValue({ bits }: Constant, width: RegisterWidth): SourceValue {
-  if (width === 'pred')
-    return {
-      vectors: [i32x4.splat(bits === 0n ? 0 : -1)],
-      constant: bits === 0n ? 0n : 1n,
-    };
-  const constant = BigInt.asUintN(width, bits);
-  if (width <= 32) return { vectors: [i32x4.splat(Number(constant))], constant };
-  const halves = Array.from({ length: width / 64 }, (_, half) =>
-    i64x2.splat(BigInt.asUintN(64, constant >> BigInt(64 * half))),
-  );
-  return { vectors: halves.flatMap((half) => [half, half]), constant };
-}
-
-/** Vectors of one width as those of another: the low bits, or zero-extended. */
-function resized(
-  { keep }: FunctionBody,
-  vectors: Vectors,
-  from: RegisterWidth,
-  to: RegisterWidth,
-): Vectors {
-  if (from === to) return vectors;
-  const [have, want] = [vectorCount[from], vectorCount[to]];
-  if (have === want)
-    return to === 16 && from === 32 ? [v128.and(vectors[0], i32x4.splat(0xffff))] : vectors;
-  if (have === 1) {
-    const word = keep(vectors[0]);
-    const low = [i64x2.extendLowI32x4U(word), i64x2.extendHighI32x4U(word)];
-    return want === 2 ? low : [...low, zero, zero];
+/** Copies a template, with the variables of the sources in its holes. */
+function writeTemplate(frame: Frame, { operation, template }: EmittedOperation): void {
+  const numbers: number[] = [];
+  for (const source of operation.sources) {
+    if (isConstant(source)) continue;
+    const { first } = hold(frame, source, true);
+    for (let vector = 0; vector < vectorCount[source.width]; vector++) numbers.push(first + vector);
   }
-  if (want === 4) return [...vectors, zero, zero];
-  if (want === 2) return vectors.slice(0, 2);
-  const words = lowWords(vectors[0], vectors[1]);
-  return [to === 16 ? v128.and(words, i32x4.splat(0xffff)) : words];
+  const { code } = frame.body;
+  const start = code.length();
+  code.bytes(template.code);
+  const written = code.written();
+  for (const { at, vector } of template.holes) {
+    const number = numbers[vector];
+    written[start + at] = (number & 0x7f) | 0x80;
+    written[start + at + 1] = number >> 7;
+  }
 }
 
-function sourceValue(frame: Frame, source: Source, width: RegisterWidth): SourceValue {
-  if (isConstant(source)) return constantValue(source, width);
-  const { locals } = hold(frame, source, true);
-  const whole = locals.map(local);
-  if (source.width === width) return { vectors: whole, constant: null };
-  const vectors = resized(frame.body, whole, source.width, width);
-  return { vectors: vectors.map((vector) => frame.body.keep(vector)), constant: null };
+/** Puts the lanes of a guard where the results of several vectors find it, whatever they are written to. */
+function writeGuard(frame: Frame, { guard }: LaneOperation, isWide: boolean): void {
+  if (guard === null) return;
+  const { body } = frame;
+  const predicate = local(hold(frame, guard.slot, true).first);
+  (guard.isNegated ? v128.not(predicate) : predicate)(body);
+  popInto(body, variables.guard);
+  if (!isWide) return;
+  i64x2.extendLowI32x4S(local(variables.guard))(body);
+  popInto(body, variables.wideGuards[0]);
+  i64x2.extendHighI32x4S(local(variables.guard))(body);
+  popInto(body, variables.wideGuards[1]);
 }
+
+const drop = 0x1a;
+const onStack: Expression = () => undefined;
 
 /** Writes one operation: values into the variables of its destinations. */
-function writeOperation(frame: Frame, { operation, emitter }: EmittedOperation): void {
+function writeOperation(frame: Frame, emitted: EmittedOperation): void {
   const { body } = frame;
-  const { instruction, guard, destinations } = operation;
-  const sources = operation.sources.map((source, i) =>
-    sourceValue(frame, source, instruction.sources[i]),
+  const { guard, destinations, instruction } = emitted.operation;
+  // Registers that are to be loaded are loaded before anything is on the stack.
+  const held = destinations.map((slot) =>
+    slot === null ? null : hold(frame, slot, guard !== null || isSource(emitted, slot)),
   );
-  const guardMask = guard === null ? null : local(hold(frame, guard.slot, true).locals[0]);
-  const results = emitter.emit(body, ...sources);
-  const targets: number[] = [];
-  destinations.forEach((slot, i) => {
-    if (slot === null) return;
-    // A guarded result leaves other lanes as they are, so that the register is read.
-    const held = hold(frame, slot, guard !== null);
-    held.isWritten = true;
-    const values = resized(body, results[i], instruction.destinations[i], slot.width);
-    const masks = guardMask === null ? null : masksOf(guardMask, values.length);
-    values.forEach((value, vector) => {
-      const old = local(held.locals[vector]);
-      if (masks === null) value(body);
-      else if (guard?.isNegated === true) v128.bitselect(old, value, masks[vector])(body);
-      else v128.bitselect(value, old, masks[vector])(body);
-      targets.push(held.locals[vector]);
-    });
-  });
-  // All results are on the stack before a register changes that one of them may be made from.
-  for (const index of targets.reverse()) popInto(body, index);
-  body.release();
+  const isWide = destinations.some((slot) => slot !== null && vectorCount[slot.width] > 1);
+  writeGuard(frame, emitted.operation, isWide);
+  writeTemplate(frame, emitted);
+  // All results are on the stack before a register changes that one of them is made from.
+  for (let i = destinations.length - 1; i >= 0; i--) {
+    const register = held[i];
+    const count = vectorCount[destinations[i]?.width ?? instruction.destinations[i]];
+    for (let vector = count - 1; vector >= 0; vector--) {
+      if (register === null) {
+        body.code.byte(drop);
+        continue;
+      }
+      const variable = register.first + vector;
+      const lanes = count === 1 ? variables.guard : variables.wideGuards[vector % 2];
+      if (guard !== null) v128.bitselect(onStack, local(variable), local(lanes))(body);
+      popInto(body, variable);
+      register.isWritten = true;
+    }
+  }
 }
 
-function storeWritten(frame: Frame): void {
-  const { body, mask } = frame;
-  const narrowMasks = mask === null ? null : [mask];
-  let wideMasks: Vectors | null = null;
-  for (const { slot, locals, isWritten } of frame.held.values()) {
+function isSource({ operation }: EmittedOperation, slot: Slot): boolean {
+  return operation.sources.some((source) => !isConstant(source) && source.offset === slot.offset);
+}
+
+function storeWritten({ body, held }: Frame, variant: Variant): void {
+  for (const { slot, first, isWritten } of held.values()) {
     if (!isWritten) continue;
-    if (locals.length > 1 && mask !== null)
-      wideMasks ??= widened(mask).map((half) => body.keep(half));
-    locals.forEach((index, vector) => {
-      const [address, offset] = addressOf(frame, slot, vector);
-      const masks = locals.length === 1 ? narrowMasks : wideMasks;
-      const value =
-        masks === null
-          ? local(index)
-          : v128.bitselect(local(index), v128.load(address, offset), masks[vector % 2]);
-      v128.store(body, address, offset, value);
-    });
+    const count = vectorCount[slot.width];
+    for (let vector = 0; vector < count; vector++) {
+      const [variable, offset] = addressOf(slot, vector);
+      const address = local(variable);
+      const value = local(first + vector);
+      const mask = local(count === 1 ? variables.mask : variables.wideMasks[vector % 2]);
+      const stored =
+        variant === 'all' ? value : v128.bitselect(value, v128.load(address, offset), mask);
+      v128.store(body, address, offset, stored);
+    }
   }
-  body.release();
 }
 
 const loop = 0x03;
@@ -202,61 +179,60 @@ function advance(body: FunctionBody, variable: number, amount: number): void {
   popInto(body, variable);
 }
 
-/** The lanes of the lowest four bits of an i32, as a mask. */
-function maskOfBits(bits: Expression): Expression {
+/** Writes the masks of the lanes of this pass, the lowest four bits of `lanes`. */
+function writeMasks(body: FunctionBody): void {
   const bitOfLane = i32x4.of([1, 2, 4, 8]);
-  return i32x4.eq(v128.and(i32x4.splatOf(bits), bitOfLane), bitOfLane);
+  i32x4.eq(v128.and(i32x4.splatOf(local(variables.lanes)), bitOfLane), bitOfLane)(body);
+  popInto(body, variables.mask);
+  i64x2.extendLowI32x4S(local(variables.mask))(body);
+  popInto(body, variables.wideMasks[0]);
+  i64x2.extendHighI32x4S(local(variables.mask))(body);
+  popInto(body, variables.wideMasks[1]);
 }
 
-/** The parameters of the functions that `writeStretch` writes. */
-export const stretchParameters = {
-  all: ['i32'],
-  masked: ['i32', 'i32'],
-} as const;
-
 /**
- * Writes a function that carries out operations in order on the registers of a warp, four lanes at a time: its
- * parameters are the address of the registers and, where it is `masked`, the lanes. Registers are loaded where they
+ * A function that carries out operations in order on the registers of a warp, four lanes at a time. Its parameters are
+ * the address of the registers and the lanes, which are all where it is not `masked`. Registers are loaded where they
  * are used first, stay in variables, and are stored at the end if they were written.
  */
-export function writeStretch(
-  body: FunctionBody,
+export function stretchFunction(
+  library: Library,
   operations: readonly EmittedOperation[],
-  variant: keyof typeof stretchParameters,
-): void {
-  const narrow = 0;
-  const lanes = 1;
-  const [wide, last] = [body.declare('i32'), body.declare('i32')];
-  const mask = variant === 'masked' ? body.declare('v128') : null;
-  local(narrow)(body);
-  popInto(body, wide);
-  i32.add(local(narrow), i32.constant((warpLanes / lanesOfChunk) * narrowStep))(body);
-  popInto(body, last);
+  variant: Variant,
+): ModuleFunction {
+  const body = createFunctionBody(variables.firstRegister, library);
+  const frame: Frame = { body, held: new Map(), next: variables.firstRegister };
+  local(variables.narrow)(body);
+  popInto(body, variables.wide);
+  i32.add(local(variables.narrow), i32.constant((warpLanes / lanesOfChunk) * narrowStep))(body);
+  popInto(body, variables.last);
 
-  const frame: Frame = {
-    body,
-    narrow: local(narrow),
-    wide: local(wide),
-    held: new Map(),
-    mask: mask === null ? null : local(mask),
-  };
   const writeOperations = (): void => {
     for (const operation of operations) writeOperation(frame, operation);
-    storeWritten(frame);
+    storeWritten(frame, variant);
   };
-  body.code.bytes([loop, emptyBlock]);
-  if (mask === null) writeOperations();
+  body.code.byte(loop);
+  body.code.byte(emptyBlock);
+  if (variant === 'all') writeOperations();
   else {
-    writeIf(body, i32.and(local(lanes), i32.constant(0xf)), () => {
-      maskOfBits(local(lanes))(body);
-      popInto(body, mask);
+    writeIf(body, i32.and(local(variables.lanes), i32.constant(0xf)), () => {
+      writeMasks(body);
       writeOperations();
     });
-    i32.shrU(local(lanes), i32.constant(lanesOfChunk))(body);
-    popInto(body, lanes);
+    i32.shrU(local(variables.lanes), i32.constant(lanesOfChunk))(body);
+    popInto(body, variables.lanes);
   }
-  advance(body, wide, wideStep);
-  advance(body, narrow, narrowStep);
-  i32.ne(local(narrow), local(last))(body);
+  advance(body, variables.wide, wideStep);
+  advance(body, variables.narrow, narrowStep);
+  i32.ne(local(variables.narrow), local(variables.last))(body);
   body.code.bytes([branchIf, 0, endBlock]);
+  return {
+    parameters: ['i32', 'i32'],
+    results: [],
+    locals: [
+      { count: variables.mask - variables.wide, type: 'i32' },
+      { count: frame.next - variables.mask, type: 'v128' },
+    ],
+    code: body.code.written(),
+  };
 }

@@ -6,9 +6,9 @@ export interface ByteWriter {
   readonly unsigned: (value: number) => void;
   /** A whole number from −2^31 to 2^31 − 1 in signed LEB128. */
   readonly signed: (value: number) => void;
-  /** As `signed` for 64 bits. */
-  readonly signed64: (value: bigint) => void;
   readonly bytes: (values: ArrayLike<number>) => void;
+  /** How many bytes were written. */
+  readonly length: () => number;
   /** A view of what was written; valid until the next byte is. */
   readonly written: () => Uint8Array;
 }
@@ -41,16 +41,12 @@ export function createByteWriter(): ByteWriter {
       for (; rest < -0x40 || rest > 0x3f; rest >>= 7) byte((rest & 0x7f) | 0x80);
       byte(rest & 0x7f);
     },
-    signed64: (value) => {
-      let rest = value;
-      for (; rest < -0x40n || rest > 0x3fn; rest >>= 7n) byte(Number(rest & 0x7fn) | 0x80);
-      byte(Number(rest & 0x7fn));
-    },
     bytes: (values) => {
       reserve(values.length);
       buffer.set(values, length);
       length += values.length;
     },
+    length: () => length,
     written: () => buffer.subarray(0, length),
   };
 }

@@ -1,41 +1,76 @@
 import { type ByteWriter, createByteWriter } from './byte-writer.js';
 import {
   createFunctionBody,
-  type FunctionBody,
-  type Subroutine,
   local,
+  type Subroutine,
   type Surroundings,
-  type TableAddress,
-  type ValueType,
-  valueTypes,
+  type Table,
 } from './function-body.js';
 
-/** A module under construction; all its functions work on one imported memory. */
-export interface ModuleWriter {
-  /**
-   * Adds a function that is exported under its name and gives nothing.
-   *
-   * @param write writes its code; parameters are the first local variables
-   */
-  readonly define: (
-    name: string,
-    parameters: readonly ValueType[],
-    write: (body: FunctionBody) => void,
-  ) => void;
-  /** The bytes of the module, which imports `env.memory`. */
-  readonly finish: () => Uint8Array<ArrayBuffer>;
+/** Types of values, by their bytes in a module. */
+const valueTypes = { i32: 0x7f, v128: 0x7b } as const;
+
+type ValueType = keyof typeof valueTypes;
+
+/** Local variables of one type, one behind another. */
+export interface LocalVariables {
+  readonly count: number;
+  readonly type: ValueType;
 }
 
-interface DefinedFunction {
+/** A function of a module: its parameters, then its other variables, then its code. */
+export interface ModuleFunction {
   readonly parameters: readonly ValueType[];
   readonly results: readonly ValueType[];
-  readonly exportedAs: string | null;
-  bytes: Uint8Array;
+  readonly locals: readonly LocalVariables[];
+  readonly code: Uint8Array;
+}
+
+/** The subroutines and tables that code has asked for: the same for all modules of one memory. */
+export interface Library extends Surroundings {
+  /** By their numbers. */
+  readonly subroutines: () => readonly ModuleFunction[];
+}
+
+/** @param place copies a table into the memory and gives its address */
+export function createLibrary(place: (table: ArrayBufferView) => number): Library {
+  const subroutines = new Map<Subroutine, number>();
+  const functions: ModuleFunction[] = [];
+  const addresses = new Map<Table, number>();
+  const library: Library = {
+    subroutines: () => functions,
+    tableAddress: (table) => {
+      const known = addresses.get(table);
+      if (known !== undefined) return known;
+      const address = place(table.pack());
+      addresses.set(table, address);
+      return address;
+    },
+    subroutineIndex: (subroutine) => {
+      const known = subroutines.get(subroutine);
+      if (known !== undefined) return known;
+      const { parameters, build } = subroutine;
+      const body = createFunctionBody(parameters, library);
+      // Those that it calls are complete, and have their numbers, before it has its own.
+      build(body, ...Array.from({ length: parameters }, (_, i) => local(i)))(body);
+      const index = functions.length;
+      subroutines.set(subroutine, index);
+      functions.push({
+        parameters: Array.from({ length: parameters }, () => 'v128' as const),
+        results: ['v128'],
+        locals: [{ count: body.end() - parameters, type: 'v128' }],
+        code: body.code.written().slice(),
+      });
+      return index;
+    },
+  };
+  return library;
 }
 
 const functionType = 0x60;
 const memoryKind = 2;
 const functionKind = 0;
+const endOfFunction = 0x0b;
 
 /** Numbers of sections (WebAssembly Core Specification, "Sections"). */
 const sections = { types: 1, imports: 2, functions: 3, exports: 7, code: 10 } as const;
@@ -65,47 +100,31 @@ function writeTypes(writer: ByteWriter, types: readonly ValueType[]): void {
   for (const type of types) writer.byte(valueTypes[type]);
 }
 
-/** An empty module. */
-export function createModuleWriter(tableAddress: TableAddress): ModuleWriter {
-  const functions: DefinedFunction[] = [];
-  const subroutines = new Map<Subroutine, number>();
-  const surroundings: Surroundings = { subroutineIndex, tableAddress };
-
-  /** A function's number is its place in the list, which it takes before its body is written. */
-  function add(definition: Omit<DefinedFunction, 'bytes'>): DefinedFunction {
-    const defined = { ...definition, bytes: new Uint8Array() };
-    functions.push(defined);
-    return defined;
+function writeCode(writer: ByteWriter, { locals, code }: ModuleFunction): void {
+  const declarations = createByteWriter();
+  declarations.unsigned(locals.length);
+  for (const { count, type } of locals) {
+    declarations.unsigned(count);
+    declarations.byte(valueTypes[type]);
   }
-
-  function subroutineIndex(subroutine: Subroutine): number {
-    const known = subroutines.get(subroutine);
-    if (known !== undefined) return known;
-    const index = functions.length;
-    subroutines.set(subroutine, index);
-    const parameters = Array.from({ length: subroutine.parameters }, (): ValueType => 'v128');
-    const defined = add({ parameters, results: ['v128'], exportedAs: null });
-    const body = createFunctionBody(subroutine.parameters, surroundings);
-    subroutine.build(body, ...parameters.map((_, i) => local(i)))(body);
-    defined.bytes = body.finish();
-    return index;
-  }
-
-  return {
-    define: (name, parameters, write) => {
-      const defined = add({ parameters, results: [], exportedAs: name });
-      const body = createFunctionBody(parameters.length, surroundings);
-      write(body);
-      defined.bytes = body.finish();
-    },
-    finish: () => moduleBytes(functions),
-  };
+  writer.unsigned(declarations.written().length + code.length + 1);
+  writer.bytes(declarations.written());
+  writer.bytes(code);
+  writer.byte(endOfFunction);
 }
 
-function moduleBytes(functions: readonly DefinedFunction[]): Uint8Array<ArrayBuffer> {
+/**
+ * The bytes of a module that imports its memory as `env.memory`: the subroutines, and functions that are exported
+ * under their numbers, from 0 on.
+ */
+export function moduleBytes(
+  subroutines: readonly ModuleFunction[],
+  exported: readonly ModuleFunction[],
+): Uint8Array {
+  const functions = [...subroutines, ...exported];
   const writer = createByteWriter();
   writer.bytes(header);
-  // One type a function: validation does not mind equal types.
+  // One type a function: equal types do no harm.
   writeSection(writer, sections.types, (content) => {
     content.unsigned(functions.length);
     for (const { parameters, results } of functions) {
@@ -128,22 +147,16 @@ function moduleBytes(functions: readonly DefinedFunction[]): Uint8Array<ArrayBuf
     functions.forEach((_, index) => content.unsigned(index));
   });
   writeSection(writer, sections.exports, (content) => {
-    const exported = functions.flatMap(({ exportedAs }, index) =>
-      exportedAs === null ? [] : [{ name: exportedAs, index }],
-    );
     content.unsigned(exported.length);
-    for (const { name, index } of exported) {
-      writeName(content, name);
+    exported.forEach((_, i) => {
+      writeName(content, `${i}`);
       content.byte(functionKind);
-      content.unsigned(index);
-    }
+      content.unsigned(subroutines.length + i);
+    });
   });
   writeSection(writer, sections.code, (content) => {
     content.unsigned(functions.length);
-    for (const { bytes } of functions) {
-      content.unsigned(bytes.length);
-      content.bytes(bytes);
-    }
+    for (const one of functions) writeCode(content, one);
   });
-  return Uint8Array.from(writer.written());
+  return writer.written();
 }

@@ -126,10 +126,20 @@ export const i16x8 = {
   extmulHighI8x16U: binary(0x9f),
 };
 
-/** A function of bits that may be given as −2^31 to 2^31 − 1 or as 0 to 2^32 − 1. */
+/** The same bits, given as −2^31 to 2^31 − 1 or as 0 to 2^32 − 1, in every lane. */
 function splat32(bits: number): Expression {
-  const word = [0, 8, 16, 24].map((shift) => (bits >>> shift) & 0xff);
-  return constant([...word, ...word, ...word, ...word]);
+  const word = i32Constant(bits);
+  return (body) => {
+    word(body);
+    simd(body, 0x11);
+  };
+}
+
+function i32Constant(value: number): Expression {
+  return ({ code }) => {
+    code.byte(0x41);
+    code.signed(value | 0);
+  };
 }
 
 function splat64(bits: bigint): Expression {
@@ -269,12 +279,7 @@ function plainUnary(opcode: number): Unary {
 }
 
 export const i32 = {
-  constant:
-    (value: number): Expression =>
-    ({ code }) => {
-      code.byte(0x41);
-      code.signed(value | 0);
-    },
+  constant: i32Constant,
   eqz: plainUnary(0x45),
   ne: plain(0x47),
   clz: plainUnary(0x67),
@@ -286,12 +291,6 @@ export const i32 = {
 };
 
 export const i64 = {
-  constant:
-    (value: bigint): Expression =>
-    ({ code }) => {
-      code.byte(0x42);
-      code.signed64(BigInt.asIntN(64, value));
-    },
   clz: plainUnary(0x79),
   shl: plain(0x86),
   shrS: plain(0x87),
