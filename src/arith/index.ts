@@ -11,3 +11,10 @@ export { roundSumToFloat32, roundSumToFloat32FlushingToZero } from './float32-ro
 export * from './upper-bound-float64.js';
 export * from './rational.js';
 export * from './error-free.js';
+export {
+  addFloat64,
+  divideFloat64,
+  fusedMultiplyAddFloat64,
+  multiplyFloat64,
+  squareRootFloat64,
+} from './float64.js';

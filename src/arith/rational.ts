@@ -83,7 +83,7 @@ function magnitude(value: bigint): bigint {
 }
 
 /** Bits of |value|: 0 for 0, n for 2^(n−1) ≤ |value| < 2^n. */
-function bitLength(value: bigint): number {
+export function bitLength(value: bigint): number {
   const digits = magnitude(value).toString(16);
   return value === 0n ? 0 : 4 * digits.length - Math.clz32(parseInt(digits[0], 16)) + 28;
 }

@@ -69,14 +69,19 @@ export function order(a: Exact, b: Exact): number {
 }
 
 /**
- * The exact non-zero value rounded by integer arithmetic to 24 bits, of which none lies below
+ * The exact non-zero value rounded by integer arithmetic to so many bits (default 24), of which none lies below
  * 2^lowestExponent.
  */
-function roundTo24Bits(value: Exact, lowestExponent: number, rounding: RoundingMode): Exact {
+function roundToBits(
+  value: Exact,
+  lowestExponent: number,
+  rounding: RoundingMode,
+  bits = 24,
+): Exact {
   const isNegative = value.integer < 0n;
   const magnitude = isNegative ? -value.integer : value.integer;
   const length = magnitude.toString(2).length;
-  const exponent = Math.max(value.exponent + length - 24, lowestExponent);
+  const exponent = Math.max(value.exponent + length - bits, lowestExponent);
   const shift = exponent - value.exponent;
   if (shift <= 0) return { integer: value.integer << BigInt(-shift), exponent };
   const kept = magnitude >> BigInt(shift);
@@ -95,10 +100,10 @@ function roundToFloat32(value: Exact, rounding: RoundingMode, flushToZero: boole
   const isNegative = value.integer < 0n;
   const minNormal: Exact = { integer: 1n, exponent: -126 };
   if (flushToZero) {
-    const unbounded = roundTo24Bits(value, -Infinity, rounding);
+    const unbounded = roundToBits(value, -Infinity, rounding);
     if (order(absolute(unbounded), minNormal) < 0) return isNegative ? -0 : 0;
   }
-  const rounded = roundTo24Bits(value, -149, rounding);
+  const rounded = roundToBits(value, -149, rounding);
   if (order(absolute(rounded), { integer: 1n, exponent: 128 }) >= 0) {
     const largest = Number(2n ** 128n - 2n ** 104n);
     const reached = {
@@ -110,6 +115,22 @@ function roundToFloat32(value: Exact, rounding: RoundingMode, flushToZero: boole
     return isNegative ? -reached : reached;
   }
   const magnitude = Number(absolute(rounded).integer) * 2 ** rounded.exponent;
+  return isNegative ? -magnitude : magnitude;
+}
+
+/** The exact non-zero value rounded once to fp64. */
+export function roundToFloat64(value: Exact, rounding: RoundingMode): number {
+  const isNegative = value.integer < 0n;
+  const rounded = absolute(roundToBits(value, -1074, rounding, 53));
+  if (order(rounded, { integer: 1n, exponent: 1024 }) >= 0) {
+    const staysFinite =
+      rounding === 'toward-zero' ||
+      (rounding !== 'nearest-even' && (rounding === 'up') === isNegative);
+    return (isNegative ? -1 : 1) * (staysFinite ? Number.MAX_VALUE : Infinity);
+  }
+  // Two factors: 2^−1074 times 2^53 would lose bits where the power alone is subnormal.
+  const half = Math.floor(rounded.exponent / 2);
+  const magnitude = Number(rounded.integer) * 2 ** half * 2 ** (rounded.exponent - half);
   return isNegative ? -magnitude : magnitude;
 }
 

@@ -27,3 +27,4 @@ export {
   type WarpRegisters,
 } from './warp-registers.js';
 export { findLaneInstruction, laneInstructions, type OperandForm } from './lane/index.js';
+export { warpInstructions } from './warp/index.js';

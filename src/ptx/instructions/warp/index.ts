@@ -1,0 +1,18 @@
+import type { Architecture } from '../../../hardware/index.js';
+import type { WarpInstruction } from '../warp-instruction.js';
+import { mmaInstruction } from './mma.js';
+import { movmatrix } from './movmatrix.js';
+import { reductionInstructions } from './reduction.js';
+import { shuffle } from './shuffle.js';
+import { voteInstructions } from './vote.js';
+
+/** The warp instructions of an architecture, which decides what its tensor cores make of `mma.sync`. */
+export function warpInstructions(architecture: Architecture): readonly WarpInstruction[] {
+  return [
+    shuffle,
+    ...voteInstructions,
+    ...reductionInstructions,
+    mmaInstruction(architecture),
+    movmatrix,
+  ];
+}

@@ -1,0 +1,114 @@
+import type { InstructionRequest, Unsupported } from '../request.js';
+import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
+import { operandBits } from '../warp-registers.js';
+import { findLaneInstruction } from '../lane/index.js';
+import { memberGroups } from './membermask.js';
+import { destinationsOf, lanesOf, readerOf, slotsOf, writerOf, wrongOperands } from './operands.js';
+
+/** The lane instruction that `redux.sync` applies to two values. */
+function combination(modifiers: readonly string[]): ((a: number, b: number) => number) | null {
+  const [operation, ...rest] = modifiers;
+  const type = rest[rest.length - 1];
+  const isInteger = /^(add|min|max)$/.test(operation) && /^[us]32$/.test(type);
+  const isLogic = /^(and|or|xor)$/.test(operation) && type === 'b32';
+  const isFloat = /^(min|max)$/.test(operation) && type === 'f32';
+  const known = isFloat
+    ? rest.slice(0, -1).every((part) => /^(abs|NaN)$/.test(part))
+    : rest.length === 1;
+  if (!known || !(isInteger || isLogic || isFloat)) return null;
+  const plain = rest.filter((part) => part !== 'abs');
+  const instruction = findLaneInstruction(operation, plain, { destinations: [32], sources: 2 });
+  return instruction === null ? null : (a, b) => instruction.evaluate(a, b) as number;
+}
+
+function lowerReduction({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
+  const combine = combination(modifiers.slice(1));
+  if (combine === null)
+    return {
+      unsupported:
+        'reductions other than add, min, max of integers, and, or, xor of b32, min, max of f32',
+    };
+  const [write, read, readMask] = [
+    writerOf(operands[0]),
+    readerOf(operands[1]),
+    readerOf(operands[2]),
+  ];
+  if (!write || !read || !readMask) return wrongOperands('d, a, membermask');
+  const magnitude = modifiers.includes('abs') ? 0x7fffffff : 0xffffffff;
+  const isFloat = modifiers.includes('f32');
+  return {
+    converged: { maskOperand: 2 },
+    writes: slotsOf(operands.slice(0, 1)),
+    reads: slotsOf(operands.slice(1)),
+    execute: (registers, lanes) => {
+      const { groups, finding } = memberGroups(registers, lanes, readMask);
+      for (const { members } of groups) {
+        const values = lanesOf(members).map((lane) => (read(registers, lane) & magnitude) >>> 0);
+        // A minimum of one number with itself makes a NaN the canonical one.
+        const result = values.reduce(
+          combine,
+          isFloat ? combine(values[0], values[0]) : combineStart(modifiers[1], values),
+        );
+        for (const lane of lanesOf(members)) write(registers, lane, result);
+      }
+      return finding;
+    },
+  };
+}
+
+/** What changes nothing when it is combined with the values. */
+function combineStart(operation: string, values: readonly number[]): number {
+  if (operation === 'and') return 0xffffffff;
+  return operation === 'min' || operation === 'max' ? values[0] : 0;
+}
+
+function lowerMatch({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
+  const [mode, sync, type] = modifiers;
+  const isKnown = (mode === 'any' || mode === 'all') && sync === 'sync' && /^b(32|64)$/.test(type);
+  const [result, allEqual = null] = destinationsOf(operands[0]);
+  const write = writerOf(result);
+  const writeAllEqual = allEqual === null ? () => {} : writerOf(allEqual);
+  const readMask = readerOf(operands[2]);
+  const value = operands[1];
+  if (!isKnown || !write || !writeAllEqual || !readMask || value === undefined)
+    return wrongOperands('any or all of b32 or b64: d|p, a, membermask');
+  return {
+    converged: { maskOperand: 2 },
+    writes: slotsOf(operands.slice(0, 1)),
+    reads: slotsOf(operands.slice(1)),
+    execute: (registers, lanes) => {
+      const { groups, finding } = memberGroups(registers, lanes, readMask);
+      for (const { members } of groups) {
+        const equals = new Map<bigint, number>();
+        const bits = new Map(
+          lanesOf(members).map((lane) => [lane, operandBits(registers, value, lane)]),
+        );
+        for (const [lane, pattern] of bits)
+          equals.set(pattern, ((equals.get(pattern) ?? 0) | (1 << lane)) >>> 0);
+        for (const [lane, pattern] of bits) {
+          const isOne = equals.size === 1;
+          const same = equals.get(pattern) ?? 0;
+          write(registers, lane, mode === 'any' || isOne ? same : 0);
+          writeAllEqual(registers, lane, isOne ? 1 : 0);
+        }
+      }
+      return finding;
+    },
+  };
+}
+
+/** `redux.sync`, whose sums wrap around, and `match`. */
+export const reductionInstructions: readonly WarpInstruction[] = [
+  {
+    name: 'redux.sync',
+    evidence: 'isa',
+    source: 'PTX ISA, Parallel Synchronization and Communication Instructions: redux.sync',
+    lower: lowerReduction,
+  },
+  {
+    name: 'match',
+    evidence: 'isa',
+    source: 'PTX ISA, Parallel Synchronization and Communication Instructions: match.sync',
+    lower: lowerMatch,
+  },
+];

@@ -1,0 +1,106 @@
+import type { InstructionRequest, Unsupported } from '../request.js';
+import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
+import { lowestLane } from '../warp-registers.js';
+import { memberGroups } from './membermask.js';
+import { destinationsOf, lanesOf, readerOf, slotsOf, writerOf, wrongOperands } from './operands.js';
+
+/** From the lanes of a group and those of them whose predicate is true: what each gets. */
+const votes: Readonly<Record<string, (members: number, yes: number) => number>> = {
+  all: (members, yes) => (yes === members ? 1 : 0),
+  any: (_members, yes) => (yes !== 0 ? 1 : 0),
+  uni: (members, yes) => (yes === 0 || yes === members ? 1 : 0),
+  ballot: (_members, yes) => yes,
+};
+
+function lowerVote({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
+  const vote = votes[modifiers[1]];
+  const type = modifiers[1] === 'ballot' ? 'b32' : 'pred';
+  if (vote === undefined || modifiers[2] !== type)
+    return { unsupported: 'votes other than all, any and uni of pred and ballot of b32' };
+  const [write, read, readMask] = [
+    writerOf(operands[0]),
+    readerOf(operands[1]),
+    readerOf(operands[2]),
+  ];
+  if (!write || !read || !readMask) return wrongOperands('d, a, membermask');
+  return {
+    converged: { maskOperand: 2 },
+    writes: slotsOf(operands.slice(0, 1)),
+    reads: slotsOf(operands.slice(1)),
+    execute: (registers, lanes) => {
+      const { groups, finding } = memberGroups(registers, lanes, readMask);
+      for (const { members } of groups) {
+        const yes = lanesOf(members).reduce(
+          (mask, lane) => (read(registers, lane) !== 0 ? (mask | (1 << lane)) >>> 0 : mask),
+          0,
+        );
+        const result = vote(members, yes);
+        for (const lane of lanesOf(members)) write(registers, lane, result);
+      }
+      return finding;
+    },
+  };
+}
+
+function lowerElect({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
+  const [leader, isLeader] = destinationsOf(operands[0]);
+  const [writeLeader, writeIsLeader, readMask] = [
+    writerOf(leader),
+    writerOf(isLeader),
+    readerOf(operands[1]),
+  ];
+  if (modifiers.length > 1 || !writeLeader || !writeIsLeader || !readMask)
+    return wrongOperands('d|p, membermask');
+  return {
+    converged: { maskOperand: 1 },
+    writes: slotsOf(operands.slice(0, 1)),
+    reads: slotsOf(operands.slice(1)),
+    execute: (registers, lanes) => {
+      const { groups, finding } = memberGroups(registers, lanes, readMask);
+      for (const { members } of groups) {
+        const elected = lowestLane(members);
+        for (const lane of lanesOf(members)) {
+          writeLeader(registers, lane, elected);
+          writeIsLeader(registers, lane, lane === elected ? 1 : 0);
+        }
+      }
+      return finding;
+    },
+  };
+}
+
+function lowerActivemask({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
+  const write = writerOf(operands[0]);
+  if (modifiers[0] !== 'b32' || !write) return wrongOperands('d of b32');
+  return {
+    converged: 'none',
+    writes: slotsOf(operands),
+    reads: [],
+    execute: (registers, lanes) => {
+      for (const lane of lanesOf(lanes)) write(registers, lane, lanes >>> 0);
+      return null;
+    },
+  };
+}
+
+/** `vote.sync`, `elect.sync`, which takes the lowest lane (any is allowed), and `activemask`. */
+export const voteInstructions: readonly WarpInstruction[] = [
+  {
+    name: 'vote.sync',
+    evidence: 'isa',
+    source: 'PTX ISA, Parallel Synchronization and Communication Instructions: vote.sync',
+    lower: lowerVote,
+  },
+  {
+    name: 'elect.sync',
+    evidence: 'isa',
+    source: 'PTX ISA, Parallel Synchronization and Communication Instructions: elect.sync',
+    lower: lowerElect,
+  },
+  {
+    name: 'activemask',
+    evidence: 'isa',
+    source: 'PTX ISA, Parallel Synchronization and Communication Instructions: activemask',
+    lower: lowerActivemask,
+  },
+];
