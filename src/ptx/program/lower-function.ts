@@ -110,7 +110,11 @@ function lowerInstruction(
   if (found.kind === 'warp') {
     const operation = found.row.lower(request);
     if ('unsupported' in operation) program.unsupported.add(line, mnemonic, operation.unsupported);
-    else builder.item({ kind: 'warp', ...place, operation });
+    else {
+      const { converged } = operation;
+      const mask = typeof converged === 'string' ? null : (resolved[converged.maskOperand] ?? null);
+      builder.item({ kind: 'warp', ...place, operation, mask });
+    }
   } else {
     const operation = found.row.lower(request);
     if ('unsupported' in operation) program.unsupported.add(line, mnemonic, operation.unsupported);

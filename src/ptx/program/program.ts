@@ -1,5 +1,6 @@
 import type {
   AddressSpace,
+  ResolvedOperand,
   Slot,
   SlotGuard,
   Source,
@@ -37,7 +38,12 @@ export interface HandedOver {
 /** What a block has between its beginning and its end. */
 export type Item =
   | LaneStretch
-  | (Placed & { readonly kind: 'warp'; readonly operation: WarpOperation })
+  | (Placed & {
+      readonly kind: 'warp';
+      readonly operation: WarpOperation;
+      /** The mask of the lanes that execute it together; null where it has none. */
+      readonly mask: ResolvedOperand | null;
+    })
   | (Placed & { readonly kind: 'visible'; readonly operation: VisibleOperation })
   | (Placed & {
       readonly kind: 'call';

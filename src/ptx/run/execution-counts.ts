@@ -1,0 +1,45 @@
+import type { ExecutableProgram } from './executable.js';
+
+/** How often instructions were executed. */
+export interface InstructionCount {
+  /** Warp instructions: one for each warp, or strand of one. */
+  executions: number;
+  /** Lanes that executed them. */
+  lanes: number;
+}
+
+/** What a program has executed. */
+export interface ExecutionCounts {
+  readonly byMnemonic: ReadonlyMap<string, InstructionCount>;
+  readonly byLine: ReadonlyMap<number, InstructionCount>;
+}
+
+/** Sums what was counted by item to what was executed by instruction. */
+export function countExecutions(
+  { program, blocksOf }: ExecutableProgram,
+  counted: { readonly executions: Float64Array; readonly lanes: Float64Array },
+): ExecutionCounts {
+  const byMnemonic = new Map<string, InstructionCount>();
+  const byLine = new Map<number, InstructionCount>();
+  const addTo = <Key>(counts: Map<Key, InstructionCount>, key: Key, number: number): void => {
+    let count = counts.get(key);
+    if (count === undefined) counts.set(key, (count = { executions: 0, lanes: 0 }));
+    count.executions += counted.executions[number];
+    count.lanes += counted.lanes[number];
+  };
+  const add = (mnemonic: string, line: number, number: number): void => {
+    if (counted.executions[number] === 0) return;
+    addTo(byMnemonic, mnemonic, number);
+    addTo(byLine, line, number);
+  };
+  for (const one of program.functions)
+    for (const { items, terminator, number } of blocksOf(one)) {
+      for (const { item, number: itemNumber } of items)
+        if (item.kind === 'lanes')
+          for (const { instruction, line } of item.operations)
+            add(instruction.name, line, itemNumber);
+        else add(item.mnemonic, item.line, itemNumber);
+      if (terminator.kind !== 'goto') add(terminator.mnemonic, terminator.line, number);
+    }
+  return { byMnemonic, byLine };
+}

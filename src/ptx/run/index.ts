@@ -1,0 +1,3 @@
+export type { ExecutionCounts, InstructionCount } from './execution-counts.js';
+export { ptxInstructions } from './instruction-tables.js';
+export { runKernel, type KernelLaunch, type KernelOptions, type KernelRun } from './run-kernel.js';

@@ -1,0 +1,60 @@
+import { clusterAddress } from '../../machine/index.js';
+import type { Slot, WarpRegisters } from '../instructions/index.js';
+import type { ParameterRegister, Program, ThreadPlace } from '../program/index.js';
+
+const warpLanes = 32;
+
+/** Puts what a warp has from the beginning on into its registers: special registers, parameters, addresses. */
+export function setInitialRegisters(
+  { specialRegisters, parameterRegisters, sharedAddresses }: Program,
+  registers: WarpRegisters,
+  warp: {
+    /** Of the warp's first thread. */
+    readonly place: ThreadPlace;
+    readonly rank: number;
+    /** The kernel's parameter space. */
+    readonly parameters: Uint8Array;
+  },
+): void {
+  for (const { slot, register } of specialRegisters)
+    for (let lane = 0; register.value !== null && lane < warpLanes; lane++) {
+      const value = register.value({ ...warp.place, lane });
+      setNumber(registers, slot, lane, slot.width === 'pred' && value !== 0 ? 0xffffffff : value);
+    }
+  for (const { slot, address } of sharedAddresses)
+    for (let lane = 0; lane < warpLanes; lane++)
+      setNumber(registers, slot, lane, clusterAddress(warp.rank, address));
+  for (const register of parameterRegisters) {
+    const bits = parameterBits(register, warp.parameters);
+    for (let lane = 0; lane < warpLanes; lane++) setBits(registers, register.slot, lane, bits);
+  }
+}
+
+function setNumber(registers: WarpRegisters, slot: Slot, lane: number, value: number): void {
+  setBits(registers, slot, lane, BigInt(value));
+}
+
+function setBits(registers: WarpRegisters, slot: Slot, lane: number, bits: bigint): void {
+  const words = registers.words(slot);
+  const word = (i: number) => Number(BigInt.asUintN(32, bits >> BigInt(32 * i)));
+  if (slot.width !== 64 && slot.width !== 128) {
+    words[lane] = word(0);
+    return;
+  }
+  words[2 * lane] = word(0);
+  words[2 * lane + 1] = word(1);
+  if (slot.width === 64) return;
+  words[2 * (warpLanes + lane)] = word(2);
+  words[2 * (warpLanes + lane) + 1] = word(3);
+}
+
+/** What a piece of the parameters is as a value of a register's width. */
+function parameterBits(
+  { slot, offset, bytes, isSigned }: ParameterRegister,
+  parameters: Uint8Array,
+): bigint {
+  let bits = 0n;
+  for (let i = bytes - 1; i >= 0; i--) bits = (bits << 8n) | BigInt(parameters[offset + i] ?? 0);
+  const value = isSigned ? BigInt.asIntN(8 * bytes, bits) : bits;
+  return BigInt.asUintN(slot.width === 'pred' ? 1 : slot.width, value);
+}

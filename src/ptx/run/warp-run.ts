@@ -1,0 +1,251 @@
+import type { Instruction, WarpProgram } from '../../machine/index.js';
+import { lowestLane, operandNumber, type IssuingWarp } from '../instructions/index.js';
+import type { Item, LaneStretch, ProgramFunction, Terminator } from '../program/index.js';
+import type { ExecutableBlock, ExecutableProgram } from './executable.js';
+import { copyLanes, countLanes, guardedLanes, maskName } from './lanes.js';
+import type { Loans } from './loans.js';
+
+/** A warp while it runs; its strands have it in common. */
+export interface RunningWarp {
+  readonly executable: ExecutableProgram;
+  readonly issuing: Omit<IssuingWarp, 'lanes'>;
+  /** The byte at which its registers begin. */
+  readonly start: number;
+  readonly loans: Loans;
+  /** The lanes that have not ended. */
+  live: number;
+  /** Executions of each item and terminator by its number, and lanes that executed it. */
+  readonly executions: Float64Array;
+  readonly lanes: Float64Array;
+  /** What a register that counts gives next. */
+  readonly count: () => number;
+}
+
+type Steps<Result = void> = Generator<Instruction, Result, void>;
+type Special = Exclude<Item, LaneStretch>;
+
+/** Blocks that a warp may execute without a visible instruction; beyond that it is taken to have no end. */
+const mostSilentBlocks = 2 ** 24;
+
+/** The program of a warp: the kernel from its first block to its end. */
+export function* runWarp(warp: RunningWarp): WarpProgram {
+  const { entry } = warp.executable.program;
+  yield* runBlocks(warp, entry, { lanes: warp.live, at: 0, stop: entry.blocks.length });
+}
+
+/**
+ * Runs lanes that are converged from one block to another.
+ *
+ * @returns the lanes that have come to `stop`; the others have ended
+ */
+function* runBlocks(
+  warp: RunningWarp,
+  one: ProgramFunction,
+  { lanes, at, stop }: { readonly lanes: number; readonly at: number; readonly stop: number },
+): Steps<number> {
+  const blocks = warp.executable.blocksOf(one);
+  let [active, block, arrived, silent] = [lanes, at, 0, 0];
+  while (active !== 0 && block !== stop) {
+    const { items, terminator, number, join }: ExecutableBlock = blocks[block];
+    for (const { item, number: itemNumber, run } of items) {
+      warp.executions[itemNumber]++;
+      if (run !== null) {
+        warp.lanes[itemNumber] += countLanes(active);
+        if (!warp.loans.isEmpty()) yield* takeBackFor(warp, item);
+        run(warp.start, active);
+        continue;
+      }
+      silent = 0;
+      active = yield* runItem(warp, item, itemNumber, active);
+      if (active === 0) return arrived;
+    }
+    if (++silent > mostSilentBlocks) {
+      const message = `no end after ${mostSilentBlocks} blocks without memory or barriers`;
+      yield { op: 'report', kind: 'trap', message, site: `line ${one.line}: ${one.name}` };
+      warp.live &= ~active;
+      return arrived;
+    }
+    if (terminator.kind === 'goto') {
+      block = terminator.target;
+      continue;
+    }
+    warp.executions[number]++;
+    warp.lanes[number] += countLanes(active);
+    if (terminator.kind === 'exit') {
+      const leaving = guardedLanes(warp.issuing.registers, terminator.guard, active);
+      warp.live &= ~leaving;
+      active &= ~leaving;
+      if (terminator.next === null) return arrived;
+      block = terminator.next;
+      continue;
+    }
+    const ways = yield* waysOf(warp, terminator, active);
+    // Lanes that are where the strand ends just leave it: so loops do not nest.
+    for (const way of ways) if (way.target === stop) arrived |= way.lanes;
+    const rest = ways.filter(({ target }) => target !== stop);
+    if (rest.length <= 1) {
+      [active, block] = rest.length === 0 ? [0, stop] : [rest[0].lanes, rest[0].target];
+      continue;
+    }
+    active = yield* diverge(warp, one, rest, join);
+    block = join;
+  }
+  return arrived | active;
+}
+
+/** Lanes that go to one block. */
+interface Way {
+  readonly target: number;
+  readonly lanes: number;
+}
+
+/** Where lanes go at the end of a block: lanes of the same target together. */
+function* waysOf(
+  warp: RunningWarp,
+  terminator: Extract<Terminator, { kind: 'branch' | 'table' }>,
+  active: number,
+): Steps<readonly Way[]> {
+  const { registers } = warp.issuing;
+  const guarded = guardedLanes(registers, terminator.guard, active);
+  const { next } = terminator;
+  const lanesOf = new Map<number, number>();
+  const add = (target: number, lanes: number) => {
+    if (lanes !== 0) lanesOf.set(target, (lanesOf.get(target) ?? 0) | lanes);
+  };
+  add(next, active & ~guarded);
+  if (terminator.kind === 'branch') add(terminator.target, guarded);
+  else {
+    const { index, targets, site } = terminator;
+    const words = 'offset' in index ? registers.words(index) : null;
+    for (let rest = guarded; rest !== 0; rest &= rest - 1) {
+      const lane = lowestLane(rest);
+      const value =
+        words === null || !('offset' in index)
+          ? Number('bits' in index && index.bits)
+          : words[lane];
+      const bit = 1 << lane;
+      if (value < targets.length) add(targets[value], bit);
+      else {
+        const message = `lane ${lane} has index ${value} in a list of ${targets.length} labels`;
+        yield { op: 'report', kind: 'trap', message, site };
+        warp.live &= ~bit;
+      }
+    }
+  }
+  return [...lanesOf].map(([target, lanes]) => ({ target, lanes }));
+}
+
+/**
+ * Lanes part and run to the block where they meet again: each way as a strand of its own, so that none waits for
+ * another; those that are there already wait.
+ *
+ * @returns the lanes that have come there
+ */
+function* diverge(
+  warp: RunningWarp,
+  one: ProgramFunction,
+  ways: readonly Way[],
+  join: number,
+): Steps<number> {
+  let arrived = 0;
+  for (const { target, lanes } of ways) if (target === join) arrived |= lanes;
+  const running = ways.filter(({ target }) => target !== join);
+  const runWay = ({ target, lanes }: Way) =>
+    runBlocks(warp, one, { lanes, at: target, stop: join });
+  if (running.length === 1) return arrived | (yield* runWay(running[0]));
+  const strands = running.map((way) => ({
+    name: `lanes ${maskName(way.lanes)}`,
+    program: (function* (): WarpProgram {
+      arrived |= yield* runWay(way);
+    })(),
+  }));
+  yield { op: 'diverge', strands };
+  return arrived;
+}
+
+/** Runs an item that is no stretch; the lanes that go on. */
+function* runItem(warp: RunningWarp, item: Special, number: number, active: number): Steps<number> {
+  const { issuing, loans } = warp;
+  const { registers } = issuing;
+  const lanes = guardedLanes(registers, item.guard, active);
+  // An instruction that no lane executes is not issued.
+  if (lanes === 0) return active;
+  warp.lanes[number] += countLanes(lanes);
+  if (!loans.isEmpty()) yield* takeBackFor(warp, item);
+  const { site } = item;
+  switch (item.kind) {
+    case 'visible':
+      if (item.operation.isAligned && lanes !== warp.live)
+        yield notConverged(warp, site, lanes, warp.live);
+      yield* item.operation.issue({ ...issuing, lanes });
+      return active;
+    case 'warp': {
+      const needed = neededLanes(warp, item, lanes);
+      if ((needed & ~lanes) !== 0) yield notConverged(warp, site, lanes, needed);
+      const message = item.operation.execute(registers, lanes);
+      if (message !== null) yield { op: 'report', kind: 'convergence', message, site };
+      return active;
+    }
+    case 'call': {
+      for (const { from, to } of item.arguments) copyLanes(registers, from, to, lanes);
+      const { callee } = item;
+      const stop = callee.blocks.length;
+      const back = yield* runBlocks(warp, callee, { lanes, at: 0, stop });
+      for (const { from, to } of item.results) copyLanes(registers, from, to, back);
+      return (active & ~lanes) | back;
+    }
+    case 'count': {
+      const value = { bits: BigInt(warp.count()), width: item.slot.width };
+      copyLanes(registers, value, item.slot, lanes);
+      return active;
+    }
+    case 'trap':
+      yield { op: 'report', kind: 'trap', message: item.reason, site };
+      warp.live &= ~lanes;
+      return active & ~lanes;
+  }
+}
+
+/** The lanes that have to execute a warp instruction together. */
+function neededLanes(
+  warp: RunningWarp,
+  { operation, mask }: Extract<Special, { kind: 'warp' }>,
+  lanes: number,
+): number {
+  if (operation.converged === 'none') return 0;
+  if (operation.converged === 'warp' || mask === null) return warp.live;
+  return operandNumber(warp.issuing.registers, mask, lowestLane(lanes)) & warp.live;
+}
+
+function notConverged(
+  { live }: RunningWarp,
+  site: string,
+  lanes: number,
+  needed: number,
+): Instruction {
+  const message =
+    `lanes ${maskName(lanes)} execute it without lanes ${maskName(needed & ~lanes)}, ` +
+    `which have to execute it with them (lanes that have not ended: ${maskName(live)})`;
+  return { op: 'report', kind: 'convergence', message, site };
+}
+
+/** Takes back what is on loan of the registers that an item touches. */
+function takeBackFor(warp: RunningWarp, item: Item): Steps {
+  const { loans } = warp;
+  if (item.kind === 'lanes') {
+    const line = item.operations[0]?.line;
+    return loans.takeBack(
+      (offset) => item.reads.has(offset) || item.writes.has(offset),
+      `line ${line}: registers`,
+    );
+  }
+  const { site } = item;
+  if (item.kind === 'visible' || item.kind === 'warp') {
+    const { reads, writes } = item.operation;
+    const lends = item.kind === 'visible' ? item.operation.lends : [];
+    const touched = new Set([...reads, ...writes].map(({ offset }) => offset));
+    return loans.takeBack((offset) => touched.has(offset), site, lends);
+  }
+  // What a call hands over may be on loan, and nobody knows what the function does.
+  return loans.takeBack(() => item.kind === 'call', site);
+}
