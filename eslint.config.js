@@ -26,7 +26,7 @@ export const arrows = {
   'ptx/instructions': ['hardware', 'simd', 'arith', 'formats', 'machine'],
   'ptx/program': ['ptx/syntax', 'ptx/instructions', 'machine'],
   'ptx/compile': ['ptx/instructions', 'ptx/program', 'hardware', 'simd'],
-  'ptx/launch': ['formats', 'problem', 'machine'],
+  'ptx/launch': ['ptx/syntax', 'formats', 'problem'],
   'ptx/run': [
     ...['ptx/syntax', 'ptx/instructions', 'ptx/program', 'ptx/compile', 'ptx/launch'],
     ...['machine', 'formats'],

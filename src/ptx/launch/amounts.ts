@@ -1,0 +1,44 @@
+import { RequestError } from '../../request-error.js';
+import { plainText } from '../../words/index.js';
+import { evaluate, type Variables } from './expression.js';
+import type { Amount } from './launch-file.js';
+
+/** What amounts are calculated with. */
+export interface Evaluation {
+  readonly variables: Variables;
+}
+
+/** The number that an amount is. @throws RequestError that repeats an expression which gives none */
+export function amountOf({ variables }: Evaluation, amount: Amount): number {
+  if (typeof amount === 'number') return amount;
+  try {
+    return evaluate(amount, variables);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    throw new RequestError(`"${plainText(amount.slice(0, 80))}": ${error.message}`);
+  }
+}
+
+/**
+ * The whole number that an amount is, of as many bits as its type has. What is written as digits alone is exact.
+ *
+ * @param type `s32`, `u64`, …
+ * @throws RequestError for a number that is not whole, that the type does not hold, or that a JSON number may have rounded
+ */
+export function integerOf(evaluation: Evaluation, amount: Amount, type: string): bigint {
+  const bits = BigInt(type.slice(1));
+  const least = type.startsWith('s') ? -(1n << (bits - 1n)) : 0n;
+  const most = (1n << (type.startsWith('s') ? bits - 1n : bits)) - 1n;
+  const isLiteral =
+    typeof amount === 'string' && /^\s*(-?\d{1,20}|0x[\da-fA-F]{1,16})\s*$/.test(amount);
+  const number = isLiteral ? 0 : amountOf(evaluation, amount);
+  if (!Number.isInteger(number))
+    throw new RequestError(`is ${number}; a ${type} is a whole number, so round it (floor, ceil)`);
+  if (!isLiteral && !Number.isSafeInteger(number))
+    throw new RequestError(
+      `is ${number}, which JSON may have rounded; write it as a text of digits`,
+    );
+  const value = isLiteral ? BigInt(amount) : BigInt(number);
+  if (value >= least && value <= most) return value;
+  throw new RequestError(`is ${value}; a ${type} goes from ${least} to ${most}`);
+}

@@ -1,0 +1,261 @@
+import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import { lazily } from '../../lazily.js';
+import type { QuantityName } from '../../problem/index.js';
+import { RequestError } from '../../request-error.js';
+import { plainText } from '../../words/index.js';
+
+/** A number, or as a text an expression of the problem, or a whole number that JSON cannot hold. */
+export type Amount = number | string;
+
+/** The numbers that a parameter may be, as PTX calls their types. */
+export type ScalarKind = `${'s' | 'u'}${8 | 16 | 32 | 64}` | 'f16' | 'bf16' | 'f32' | 'f64';
+
+/** The arguments of cuTensorMapEncodeTiled, by their names there; dimension 0 is the innermost. */
+export interface TensorMapFile {
+  readonly tensor: string;
+  readonly byteOffset?: Amount;
+  readonly elementType: string;
+  readonly globalDim: readonly Amount[];
+  /** In bytes, of dimension 1 and beyond. */
+  readonly globalStrides: readonly Amount[];
+  readonly boxDim: readonly Amount[];
+  readonly elementStrides?: readonly Amount[];
+  readonly interleave?: string;
+  readonly swizzle?: string;
+  readonly l2Promotion?: string;
+  readonly oobFill?: string;
+}
+
+/** A parameter as the file has it: one of these members names its kind. */
+export type ParameterFile =
+  | { readonly kind: 'tensor'; readonly tensor: string; readonly byteOffset: Amount }
+  | { readonly kind: 'scratch'; readonly bytes: Amount }
+  | { readonly kind: 'scalar'; readonly type: ScalarKind; readonly value: Amount }
+  | { readonly kind: 'struct'; readonly members: readonly ParameterFile[] }
+  | { readonly kind: 'tensorMap'; readonly map: TensorMapFile };
+
+/** What a tensor that the kernel writes is. */
+export interface OutputFile {
+  readonly name: string;
+  /** The quantity of the problem that it is; null where nothing is said. */
+  readonly as: QuantityName | null;
+  /** The format of its elements, where the problem's does not say it. */
+  readonly format: string | null;
+}
+
+/** A launch file as written: nothing is calculated yet. */
+export interface LaunchFile {
+  /** Paths beside the file; null for `kernel.ptx` and `tensors.safetensors`. */
+  readonly ptx: string | null;
+  readonly tensors: string | null;
+  readonly entry: string;
+  readonly grid: readonly Amount[];
+  /** Null where the entry's `.reqntid`, `.reqnctapercluster` are to say it. */
+  readonly block: readonly Amount[] | null;
+  readonly cluster: readonly Amount[] | null;
+  readonly dynamicSharedBytes: Amount;
+  readonly parameters: readonly ParameterFile[];
+  readonly outputs: readonly OutputFile[];
+}
+
+const scalarKinds: readonly ScalarKind[] = [
+  ...(['s8', 'u8', 's16', 'u16', 's32', 'u32', 's64', 'u64'] as const),
+  ...(['f16', 'bf16', 'f32', 'f64'] as const),
+];
+
+const amount = { type: ['number', 'string'] };
+const name = { type: 'string', minLength: 1, maxLength: 1000 };
+const sizes = { type: 'array', items: amount, minItems: 1, maxItems: 3 };
+const perDimension = { type: 'array', items: amount, maxItems: 5 };
+
+const fileSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['entry', 'grid', 'parameters', 'outputs'],
+  properties: {
+    ptx: name,
+    tensors: name,
+    entry: name,
+    grid: sizes,
+    block: sizes,
+    cluster: sizes,
+    dynamicSharedBytes: amount,
+    parameters: { type: 'array', items: { type: 'object' }, maxItems: 4096 },
+    outputs: {
+      type: 'array',
+      maxItems: 1000,
+      items: {
+        type: ['string', 'object'],
+        additionalProperties: false,
+        required: ['name'],
+        properties: { name, as: name, format: name },
+      },
+    },
+  },
+};
+
+/** What a parameter of a kind has, by the member that names the kind. */
+const parameterSchemas: Readonly<Record<string, object>> = {
+  tensor: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { tensor: name, byteOffset: amount },
+  },
+  scratch: { type: 'object', additionalProperties: false, properties: { scratch: amount } },
+  struct: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { struct: { type: 'array', items: { type: 'object' }, maxItems: 4096 } },
+  },
+  tensorMap: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      tensorMap: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['tensor', 'elementType', 'globalDim', 'globalStrides', 'boxDim'],
+        properties: {
+          tensor: name,
+          byteOffset: amount,
+          elementType: name,
+          globalDim: perDimension,
+          globalStrides: perDimension,
+          boxDim: perDimension,
+          elementStrides: perDimension,
+          interleave: name,
+          swizzle: name,
+          l2Promotion: name,
+          oobFill: name,
+        },
+      },
+    },
+  },
+  ...Object.fromEntries(
+    scalarKinds.map((kind) => [
+      kind,
+      { type: 'object', additionalProperties: false, properties: { [kind]: amount } },
+    ]),
+  ),
+};
+
+/** Structs nest no deeper than this. */
+const deepest = 20;
+
+/** The checks of the schemas; ajv is loaded at the first call. */
+const loadChecks = lazily(async () => {
+  const { Ajv2020 } = await import('ajv/dist/2020.js');
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });
+  return {
+    file: ajv.compile(fileSchema),
+    parameters: new Map(
+      Object.entries(parameterSchemas).map(([kind, schema]) => [kind, ajv.compile(schema)]),
+    ),
+  };
+});
+type Checks = Awaited<ReturnType<typeof loadChecks>>;
+
+/** The first violation, in words: where in `whole`, and what is wrong there. */
+function violationOf(errors: ValidateFunction['errors'], whole: string): string {
+  const [first] = errors ?? [];
+  const { instancePath, message, params } = first as ErrorObject;
+  const member = (params as Readonly<Record<string, unknown>>).additionalProperty;
+  const place = instancePath
+    .slice(1)
+    .replace(/\/(\d+)/g, '[$1]')
+    .replaceAll('/', '.');
+  const text =
+    typeof member === 'string'
+      ? `has no member "${plainText(member)}"; leave it out`
+      : (message ?? '');
+  return `${place === '' ? whole : place} ${text}`;
+}
+
+/** A parameter that the schemas allow. */
+function readParameter(value: object, where: string, checks: Checks, depth = 0): ParameterFile {
+  const fail = (problem: string): never => {
+    throw new RequestError(`${where} ${problem}`);
+  };
+  const kinds = Object.keys(value).filter((member) => Object.hasOwn(parameterSchemas, member));
+  const [kind] = kinds;
+  if (kind === undefined || kinds.length > 1)
+    return fail(
+      `is {${plainText(Object.keys(value).join(', ').slice(0, 80))}}; give one of ${Object.keys(parameterSchemas).join(', ')}`,
+    );
+  const check = checks.parameters.get(kind);
+  if (check !== undefined && !check(value))
+    fail(`is wrong: ${violationOf(check.errors, `a ${kind}`)}`);
+  const members = value as Readonly<Record<string, never>>;
+  if (kind === 'tensor')
+    return { kind, tensor: members.tensor, byteOffset: members.byteOffset ?? 0 };
+  if (kind === 'scratch') return { kind, bytes: members.scratch };
+  if (kind === 'tensorMap') return { kind, map: members.tensorMap };
+  if (kind !== 'struct') return { kind: 'scalar', type: kind as ScalarKind, value: members[kind] };
+  if (depth === deepest) fail(`is a struct of more than ${deepest} levels`);
+  return {
+    kind,
+    members: (members.struct as readonly object[]).map((member, i) =>
+      readParameter(member, `${where}.struct[${i}]`, checks, depth + 1),
+    ),
+  };
+}
+
+function readOutput(
+  output: string | { name: string; as?: string; format?: string },
+  quantities: readonly QuantityName[],
+): OutputFile {
+  if (typeof output === 'string') return { name: output, as: null, format: null };
+  const as = quantities.find((quantity) => quantity === output.as);
+  if (output.as !== undefined && as === undefined)
+    throw new RequestError(
+      `output "${plainText(output.name)}" is given as "${plainText(output.as)}"; give one of ${quantities.join(', ')}`,
+    );
+  return { name: output.name, as: as ?? null, format: output.format ?? null };
+}
+
+/** The parsed JSON. @throws RequestError for a text that is none */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new RequestError(
+      `is no JSON: ${plainText((error as Error).message.slice(0, 200))}; write one object`,
+    );
+  }
+}
+
+/**
+ * Reads a launch file: how a compiled kernel is started, in the words of the CUDA driver.
+ *
+ * @param quantities what outputs may be given as
+ * @throws RequestError with one line that begins with `fileName`, where the text is no launch file
+ */
+export async function parseLaunchFile(
+  text: string,
+  fileName: string,
+  quantities: readonly QuantityName[],
+): Promise<LaunchFile> {
+  const checks = await loadChecks();
+  try {
+    const value = parseJson(text);
+    if (!checks.file(value)) throw new RequestError(violationOf(checks.file.errors, 'the file'));
+    const file = value as Readonly<Record<string, never>>;
+    return {
+      ptx: file.ptx ?? null,
+      tensors: file.tensors ?? null,
+      entry: file.entry,
+      grid: file.grid,
+      block: file.block ?? null,
+      cluster: file.cluster ?? null,
+      dynamicSharedBytes: file.dynamicSharedBytes ?? 0,
+      parameters: (file.parameters as readonly object[]).map((parameter, i) =>
+        readParameter(parameter, `parameters[${i}]`, checks),
+      ),
+      outputs: (file.outputs as readonly string[]).map((output) => readOutput(output, quantities)),
+    };
+  } catch (error) {
+    if (error instanceof RequestError)
+      throw new RequestError(`${plainText(fileName)}: ${error.message}`);
+    throw error;
+  }
+}

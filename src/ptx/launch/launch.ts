@@ -1,0 +1,55 @@
+import type { FormatName } from '../../formats/index.js';
+import type { QuantityName } from '../../problem/index.js';
+import type { LaunchTensorMap } from './tensor-map.js';
+
+/** A tensor in global memory. */
+export interface LaunchTensor {
+  readonly name: string;
+  /** As its file spells it: `BF16`, `I32`. */
+  readonly dtype: string;
+  /** Of one element. */
+  readonly elementBits: number;
+  readonly shape: readonly number[];
+  /** Its elements, little-endian and in row-major order. */
+  readonly bytes: Uint8Array;
+}
+
+/** Three extents: x, y and z. */
+export type Extents = readonly [number, number, number];
+
+/** What a pointer among the parameters points to. */
+export type PointerTarget =
+  | { readonly kind: 'tensor'; readonly name: string; readonly byteOffset: number }
+  /** Number `index` of the scratch buffers. */
+  | { readonly kind: 'scratch'; readonly index: number };
+
+/** What a kernel writes that is wanted. */
+export interface LaunchOutput {
+  /** The tensor. */
+  readonly name: string;
+  readonly as: QuantityName | null;
+  readonly format: FormatName | null;
+}
+
+/** A launch of a compiled kernel, all numbers known and checked against the entry. */
+export interface Launch {
+  readonly entry: string;
+  /** In CTAs. */
+  readonly grid: Extents;
+  /** In threads. */
+  readonly block: Extents;
+  /** In CTAs. */
+  readonly cluster: Extents;
+  readonly dynamicSharedBytes: number;
+  /** The param space of the kernel from 0 on; pointers and tensor maps are zeros in it. */
+  readonly parameters: Uint8Array;
+  /** The addresses, of 8 bytes, that belong into the parameters: the address of an allocation plus its byte offset. */
+  readonly pointers: readonly { readonly offset: number; readonly target: PointerTarget }[];
+  /** The tensor maps, of 128 bytes, that belong into the parameters. */
+  readonly tensorMaps: readonly { readonly offset: number; readonly map: LaunchTensorMap }[];
+  /** All tensors that pointers, maps and outputs name. */
+  readonly tensors: readonly LaunchTensor[];
+  /** Bytes of each scratch buffer, which nobody has written. */
+  readonly scratch: readonly number[];
+  readonly outputs: readonly LaunchOutput[];
+}

@@ -1,0 +1,205 @@
+import { encode, formats } from '../../formats/index.js';
+import { RequestError } from '../../request-error.js';
+import { plainText } from '../../words/index.js';
+import type { VariableDeclaration } from '../syntax/index.js';
+import { amountOf, type Evaluation, integerOf } from './amounts.js';
+import type { Launch, LaunchTensor } from './launch.js';
+import type { Amount, ParameterFile, ScalarKind, TensorMapFile } from './launch-file.js';
+import { alignedTo, layParameters, type ParameterPlace } from './parameter-layout.js';
+import { checkTensorMap } from './tensor-map.js';
+
+/** What packing gives: the parts of a launch that its parameters make. */
+type Packed = Pick<Launch, 'parameters' | 'pointers' | 'tensorMaps' | 'scratch'>;
+
+/** What parameters are packed into, and what they are packed from. */
+interface Packing extends Evaluation {
+  readonly view: DataView;
+  readonly pointers: Launch['pointers'][number][];
+  readonly tensorMaps: Launch['tensorMaps'][number][];
+  readonly scratch: number[];
+  readonly findTensor: (name: string) => LaunchTensor;
+}
+
+const mapBytes = 128;
+const mapAlignment = 64;
+/** What one buffer of the machine's global memory may have. */
+const mostScratch = 2 ** 32;
+
+/** Bytes of a parameter by the C ABI, and its alignment. */
+function sizeOf(parameter: ParameterFile): { readonly size: number; readonly alignment: number } {
+  if (parameter.kind === 'tensorMap') return { size: mapBytes, alignment: mapAlignment };
+  if (parameter.kind === 'scalar') {
+    const size = Number(/\d+$/.exec(parameter.type)?.[0]) / 8;
+    return { size, alignment: size };
+  }
+  if (parameter.kind !== 'struct') return { size: 8, alignment: 8 };
+  let [end, alignment] = [0, 1];
+  for (const member of parameter.members) {
+    const own = sizeOf(member);
+    end = alignedTo(end, own.alignment) + own.size;
+    alignment = Math.max(alignment, own.alignment);
+  }
+  return { size: alignedTo(end, alignment), alignment };
+}
+
+/** Writes a number by its type. */
+function packScalar(
+  packing: Packing,
+  offset: number,
+  type: ScalarKind,
+  parameter: ScalarFile,
+): void {
+  const { view } = packing;
+  const bits = Number(/\d+$/.exec(type)?.[0]);
+  if (type.startsWith('s') || type.startsWith('u')) {
+    const value = BigInt.asUintN(bits, integerOf(packing, parameter.value, type));
+    for (let byte = 0; byte < bits / 8; byte++)
+      view.setUint8(offset + byte, Number((value >> BigInt(8 * byte)) & 0xffn));
+    return;
+  }
+  const value = floatOf(packing, parameter.value);
+  if (type === 'f64') view.setFloat64(offset, value, true);
+  else if (type === 'f32') view.setFloat32(offset, value, true);
+  else view.setUint16(offset, encode(formats[type === 'f16' ? 'fp16' : 'bf16'], value), true);
+}
+
+/** What JSON has no numbers for. */
+const specialNumbers: Readonly<Record<string, number>> = {
+  inf: Infinity,
+  '-inf': -Infinity,
+  nan: NaN,
+};
+
+function floatOf(packing: Packing, amount: Amount): number {
+  const isSpecial = typeof amount === 'string' && Object.hasOwn(specialNumbers, amount);
+  return isSpecial ? specialNumbers[amount] : amountOf(packing, amount);
+}
+type ScalarFile = Extract<ParameterFile, { kind: 'scalar' }>;
+
+/** Numbers of a tensor map. */
+function mapOf(packing: Packing, map: TensorMapFile) {
+  const tensor = packing.findTensor(map.tensor);
+  const numbers = (amounts: TensorMapFile['boxDim']) =>
+    amounts.map((amount) => amountOf(packing, amount));
+  return checkTensorMap({
+    tensor: map.tensor,
+    tensorBytes: tensor.bytes.byteLength,
+    byteOffset: amountOf(packing, map.byteOffset ?? 0),
+    elementType: map.elementType,
+    globalDim: numbers(map.globalDim),
+    globalStrides: numbers(map.globalStrides),
+    boxDim: numbers(map.boxDim),
+    elementStrides: numbers(map.elementStrides ?? map.boxDim.map(() => 1)),
+    interleave: map.interleave ?? 'none',
+    swizzle: map.swizzle ?? 'none',
+    l2Promotion: map.l2Promotion ?? 'none',
+    oobFill: map.oobFill ?? 'none',
+  });
+}
+
+/** Writes a parameter, or a member of a struct. */
+function pack(packing: Packing, offset: number, parameter: ParameterFile): void {
+  switch (parameter.kind) {
+    case 'scalar':
+      return packScalar(packing, offset, parameter.type, parameter);
+    case 'tensor': {
+      const { name, bytes } = packing.findTensor(parameter.tensor);
+      const byteOffset = amountOf(packing, parameter.byteOffset);
+      if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset > bytes.byteLength)
+        throw new RequestError(
+          `byteOffset is ${byteOffset}; give a whole number up to the ${bytes.byteLength} bytes of "${plainText(name)}"`,
+        );
+      packing.pointers.push({ offset, target: { kind: 'tensor', name, byteOffset } });
+      return;
+    }
+    case 'scratch': {
+      const bytes = amountOf(packing, parameter.bytes);
+      if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > mostScratch)
+        throw new RequestError(`scratch is ${bytes} bytes; give a whole number up to 2^32`);
+      // Without bytes it is a null pointer.
+      if (bytes === 0) return;
+      packing.pointers.push({ offset, target: { kind: 'scratch', index: packing.scratch.length } });
+      packing.scratch.push(bytes);
+      return;
+    }
+    case 'tensorMap':
+      packing.tensorMaps.push({ offset, map: mapOf(packing, parameter.map) });
+      return;
+    case 'struct': {
+      let end = offset;
+      for (const member of parameter.members) {
+        const { size, alignment } = sizeOf(member);
+        end = alignedTo(end, alignment);
+        pack(packing, end, member);
+        end += size;
+      }
+    }
+  }
+}
+
+/** Whether numbers of a kind go into a parameter that is declared so: `.b` types take any of their size. */
+function fits(kind: ScalarKind, { type, vector, dimensions }: VariableDeclaration): boolean {
+  if (dimensions.length > 0 || vector > 1 || type.startsWith('b')) return true;
+  return type.startsWith('f') === (kind.startsWith('f') || kind === 'bf16');
+}
+
+/** @throws RequestError for a parameter of another size or kind than the entry declares */
+function checkAgainst(
+  parameter: ParameterFile,
+  { declaration, size, offset }: ParameterPlace,
+): void {
+  const own = sizeOf(parameter);
+  const { type, dimensions, name } = declaration;
+  const declared = `.${type} ${name}${dimensions.map((length) => `[${length ?? ''}]`).join('')}`;
+  const given = parameter.kind === 'scalar' ? parameter.type : parameter.kind;
+  if (own.size !== size)
+    throw new RequestError(
+      `has ${own.size} bytes as a ${given}; the kernel declares ${plainText(declared)}, of ${size}`,
+    );
+  if (parameter.kind === 'scalar' && !fits(parameter.type, declaration))
+    throw new RequestError(`is a ${given}; the kernel declares ${plainText(declared)}`);
+  if (offset % own.alignment !== 0)
+    throw new RequestError(
+      `needs an alignment of ${own.alignment}, and ${plainText(declared)} lies at byte ${offset} of the parameters`,
+    );
+}
+
+/**
+ * Packs the parameters of a launch as the kernel declares them.
+ *
+ * @throws RequestError that names the parameter: where there are too many or too few, where one is of another size or kind
+ * than is declared, or where its numbers break a rule
+ */
+export function packParameters(
+  declarations: readonly VariableDeclaration[],
+  parameters: readonly ParameterFile[],
+  evaluation: Evaluation,
+  findTensor: (name: string) => LaunchTensor,
+): Packed {
+  if (parameters.length !== declarations.length)
+    throw new RequestError(
+      `the kernel has ${declarations.length} parameters, and the launch gives ${parameters.length}; a pointer that the compiler appended is {"scratch": 0}`,
+    );
+  const { places, bytes } = layParameters(declarations);
+  const view = new DataView(new ArrayBuffer(bytes));
+  const packing: Packing = {
+    ...evaluation,
+    view,
+    pointers: [],
+    tensorMaps: [],
+    scratch: [],
+    findTensor,
+  };
+  parameters.forEach((parameter, i) => {
+    const place = places[i];
+    try {
+      checkAgainst(parameter, place);
+      pack(packing, place.offset, parameter);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      throw new RequestError(`parameters[${i}]: ${error.message}`);
+    }
+  });
+  const { pointers, tensorMaps, scratch } = packing;
+  return { parameters: new Uint8Array(view.buffer), pointers, tensorMaps, scratch };
+}
