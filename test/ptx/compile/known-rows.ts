@@ -1,5 +1,4 @@
-import type { LaneInstruction } from '../../../src/ptx/instructions/index.js';
-import { machineRows } from './machine-rows.js';
+import { type LaneInstruction, laneInstructions } from '../../../src/ptx/instructions/index.js';
 
 /** Rows of lane instructions to compile. */
-export const knownRows: readonly LaneInstruction[] = machineRows;
+export const knownRows: readonly LaneInstruction[] = laneInstructions();

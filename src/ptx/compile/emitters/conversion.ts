@@ -5,10 +5,10 @@ import {
   type PairConversionName,
 } from '../../../hardware/index.js';
 import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { f32x4, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import { f32x4, i32x4, v128 } from '../webassembly/vectors.js';
 import { type Emitter, onWords } from './emitter.js';
 import { canonical, flushed, magnitude } from './float32.js';
-import { low16, signed16 } from './integer.js';
+import { signed16 } from './integer.js';
 
 const signBit = i32x4.splat(0x80000000);
 const infinity = i32x4.splat(0x7f800000);
@@ -45,8 +45,24 @@ function shortened(body: FunctionBody, name: PairConversionName, bits: Expressio
 }
 
 const pairNames = (Object.keys(conversions) as ConversionName[]).filter(
-  (name): name is PairConversionName => name.endsWith('x2.f32'),
+  (name): name is PairConversionName => name.endsWith('x2.f32') && name !== 'cvt.rn.bf16x2.f32',
 );
+
+/** fp32 rounded to nearest even at bit 16, whose upper half is bf16; the lower half is left over. */
+function roundedToBf16(body: FunctionBody, a: Expression): Expression {
+  const lowest = v128.and(i32x4.shrU(a, 16), i32x4.splat(1));
+  const rounded = i32x4.add(i32x4.add(a, i32x4.splat(0x7fff)), lowest);
+  return body.keep(v128.bitselect(i32x4.splat(0x7fff0000), rounded, f32x4.ne(a, a)));
+}
+
+/** bf16 has the exponents of fp32, so that rounding is an addition. */
+const toBf16: readonly Emitter[] = [
+  onWords('cvt.rn.bf16x2.f32', 2, (body, a, b) => {
+    const high = v128.and(roundedToBf16(body, a), i32x4.splat(0xffff0000));
+    return v128.or(high, i32x4.shrU(roundedToBf16(body, b), 16));
+  }),
+  onWords('cvt.rn.bf16.f32', 1, (body, a) => i32x4.shrU(roundedToBf16(body, a), 16)),
+];
 
 /** `d = {a, b}`, a in the high half; and the conversions of one operand. */
 const toShorter: readonly Emitter[] = pairNames.flatMap((name): Emitter[] => {
@@ -111,51 +127,11 @@ const fromIntegers: readonly Emitter[] = [
   onWords('cvt.rn.f32.u16', 1, (_, a) => f32x4.convertI32x4S(a)),
 ];
 
-/** The value of an integer of 16 or 32 bits, as a word, from its register. */
-function extendedWord(type: string, a: Expression): Expression {
-  return type === 's16' ? signed16(a) : a;
-}
-
-/** Conversions of integers to other widths, without saturation. */
-const betweenIntegers: readonly Emitter[] = ['s', 'u'].flatMap((to) =>
-  ['s', 'u'].flatMap((from): Emitter[] => [
-    onWords(`cvt.${to}16.${from}16`, 1, (_, a) => a),
-    onWords(`cvt.${to}16.${from}32`, 1, (_, a) => low16(a)),
-    onWords(`cvt.${to}32.${from}16`, 1, (_, a) => extendedWord(`${from}16`, a)),
-    onWords(`cvt.${to}32.${from}32`, 1, (_, a) => a),
-    ...[16, 32].map((bits): Emitter => ({
-      name: `cvt.${to}64.${from}${bits}`,
-      sources: 1,
-      emit: (body, { vectors: [a] }) => {
-        const word = body.keep(extendedWord(`${from}${bits}`, a));
-        return from === 's'
-          ? [[i64x2.extendLowI32x4S(word), i64x2.extendHighI32x4S(word)]]
-          : [[i64x2.extendLowI32x4U(word), i64x2.extendHighI32x4U(word)]];
-      },
-    })),
-    {
-      name: `cvt.${to}64.${from}64`,
-      sources: 1,
-      emit: (_, { vectors }) => [vectors],
-    },
-    {
-      name: `cvt.${to}32.${from}64`,
-      sources: 1,
-      emit: (_, { vectors: [low, high] }) => [[lowWords(low, high)]],
-    },
-    {
-      name: `cvt.${to}16.${from}64`,
-      sources: 1,
-      emit: (_, { vectors: [low, high] }) => [[low16(lowWords(low, high))]],
-    },
-  ]),
-);
-
 /** Conversions between formats of numbers. */
 export const conversionEmitters: readonly Emitter[] = [
+  ...toBf16,
   ...toShorter,
   ...toFloat32,
   ...toIntegers,
   ...fromIntegers,
-  ...betweenIntegers,
 ];

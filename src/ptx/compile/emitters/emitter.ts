@@ -1,3 +1,4 @@
+import type { RegisterWidth } from '../../instructions/index.js';
 import type { Expression, FunctionBody } from '../webassembly/function-body.js';
 
 /**
@@ -24,6 +25,8 @@ export interface Emitter {
   readonly name: string;
   /** How many sources it takes: names of PTX do not always say. */
   readonly sources: number;
+  /** The registers of its results, where rows of one name differ in them. */
+  readonly destinations?: readonly RegisterWidth[];
   readonly emit: Emit;
 }
 

@@ -56,7 +56,8 @@ const sums: readonly Emitter[] = operations.flatMap(({ opcode, compute }) =>
   ]),
 );
 
-function flushingProduct(body: FunctionBody, a: Expression, b: Expression): Expression {
+/** The product of fp32 numbers with `.ftz`; NaN is 0x7fffffff. */
+export function flushingProduct(body: FunctionBody, a: Expression, b: Expression): Expression {
   const [x, y] = [body.keep(flushed(a)), body.keep(flushed(b))];
   const product = flushedResult(f32x4.mul(x, y), f32x4.mul(f32x4.add(x, x), y));
   return canonical(body.keep(product));
@@ -84,31 +85,54 @@ const quotients: readonly Emitter[] = [
   onWords('sqrt.rn.f32', 1, (body, a) => canonical(body.keep(f32x4.sqrt(a)))),
 ];
 
-/** The extremum where a NaN loses against a number. */
-function ofNumbers(body: FunctionBody, choose: Arithmetic, a: Expression, b: Expression) {
-  const x = body.keep(v128.bitselect(b, a, f32x4.ne(a, a)));
-  const y = v128.bitselect(a, b, f32x4.ne(b, b));
-  return choose(x, y);
+/**
+ * An extremum of numbers, from both orders of its operands: of zeros of either sign each order gives the first, and
+ * their signs joined are the right one.
+ */
+type Extremum = (a: Expression, b: Expression) => Expression;
+
+const isNan = (a: Expression): Expression => f32x4.ne(a, a);
+
+/** The extremum where a NaN loses against a number, or wins; what is not first in line waits for one comparison only. */
+function chosen(
+  body: FunctionBody,
+  { extremum, keepsNan }: { readonly extremum: Extremum; readonly keepsNan: boolean },
+  a: Expression,
+  b: Expression,
+): Expression {
+  const [isFirst, isSecond] = [body.keep(isNan(a)), body.keep(isNan(b))];
+  const ofNumbers = extremum(a, b);
+  if (keepsNan) return body.keep(v128.bitselect(nan, ofNumbers, v128.or(isFirst, isSecond)));
+  return body.keep(
+    v128.bitselect(
+      v128.bitselect(nan, a, isFirst),
+      v128.bitselect(b, ofNumbers, isFirst),
+      isSecond,
+    ),
+  );
 }
 
 const extrema: readonly Emitter[] = [
-  { opcode: 'min', choose: f32x4.min },
-  { opcode: 'max', choose: f32x4.max },
-].flatMap(({ opcode, choose }) =>
+  {
+    opcode: 'min',
+    extremum: (a: Expression, b: Expression) => v128.or(f32x4.pmin(a, b), f32x4.pmin(b, a)),
+  },
+  {
+    opcode: 'max',
+    extremum: (a: Expression, b: Expression) => v128.and(f32x4.pmax(a, b), f32x4.pmax(b, a)),
+  },
+].flatMap(({ opcode, extremum }) =>
   [false, true].flatMap((flushes) =>
     [false, true].flatMap((keepsNan): Emitter[] => {
       const prepare = (body: FunctionBody, a: Expression): Expression =>
         flushes ? body.keep(flushed(a)) : a;
-      const chosen = (body: FunctionBody, a: Expression, b: Expression): Expression =>
-        body.keep(keepsNan ? choose(a, b) : ofNumbers(body, choose, a, b));
+      const rule = { extremum, keepsNan };
       const name = `${opcode}${flushes ? '.ftz' : ''}${keepsNan ? '.NaN' : ''}.f32`;
       return [
-        onWords(name, 2, (body, a, b) =>
-          canonical(chosen(body, prepare(body, a), prepare(body, b))),
-        ),
+        onWords(name, 2, (body, a, b) => chosen(body, rule, prepare(body, a), prepare(body, b))),
         onWords(name, 3, (body, a, b, c) => {
-          const first = chosen(body, prepare(body, a), prepare(body, b));
-          return canonical(chosen(body, first, prepare(body, c)));
+          const first = chosen(body, rule, prepare(body, a), prepare(body, b));
+          return chosen(body, rule, first, prepare(body, c));
         }),
       ];
     }),

@@ -1,5 +1,5 @@
 import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { i32x4, v128 } from '../webassembly/vectors.js';
+import { i32x4, i64x2, v128 } from '../webassembly/vectors.js';
 import { type Emitter, onEachVector, onWords, type VectorFunction } from './emitter.js';
 import { low16 } from './integer.js';
 
@@ -18,18 +18,16 @@ const complements: readonly Emitter[] = [
   onEachVector('not.b64', 1, (_, a) => v128.not(a)),
 ];
 
-const moves: readonly Emitter[] = [
-  ...['b', 'u', 's', 'f'].flatMap((kind) => [16, 32, 64].map((bits) => `${kind}${bits}`)),
-  'b128',
-  'pred',
-].map((type) => onEachVector(`mov.${type}`, 1, (_, a) => a));
+const counted: readonly Emitter[] = [
+  onWords('cnot.b16', 1, (_, a) => isZero(a)),
+  onWords('cnot.b32', 1, (_, a) => isZero(a)),
+  onEachVector('cnot.b64', 1, (_, a) => i64x2.neg(i64x2.eq(a, i64x2.splat(0n)))),
+];
 
-/** `d = predicate ? a : b`. */
-const selections: readonly Emitter[] = ['b', 'u', 's', 'f'].flatMap((kind): Emitter[] => [
-  ...[16, 32].map((bits) =>
-    onWords(`selp.${kind}${bits}`, 3, (_, a, b, p) => v128.bitselect(a, b, p)),
-  ),
-]);
+/** 1 where the word is 0, else 0. */
+function isZero(a: Expression): Expression {
+  return i32x4.neg(i32x4.eq(a, i32x4.splat(0)));
+}
 
 /**
  * A function of three bits as an expression of words: by a's bit it is one of two functions of b and c, each of which
@@ -78,11 +76,5 @@ const lop3: Emitter = {
   },
 };
 
-/** Logic, moves and selections: what does not ask how wide a lane is. */
-export const logicEmitters: readonly Emitter[] = [
-  ...bitwise,
-  ...complements,
-  ...moves,
-  ...selections,
-  lop3,
-];
+/** Logic, bit by bit. */
+export const logicEmitters: readonly Emitter[] = [...bitwise, ...complements, ...counted, lop3];

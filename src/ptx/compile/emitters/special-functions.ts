@@ -67,7 +67,8 @@ const exp2: Subroutine = {
   },
 };
 
-const reciprocal: Subroutine = {
+/** `rcp.approx.ftz.f32`. */
+export const reciprocal: Subroutine = {
   name: 'rcp.approx.ftz.f32',
   parameters: 1,
   build: (body, bits) => {

@@ -106,6 +106,7 @@ export const v128 = {
 export const i8x16 = {
   swizzle: binary(0x0e),
   popcnt: unary(0x62),
+  shrS: shift(0x6c),
   /** Bytes of {a, b} by their numbers, those of a first. */
   shuffle:
     (a: Expression, b: Expression, bytes: readonly number[]): Expression =>
@@ -231,6 +232,10 @@ export const f32x4 = {
   div: binary(0xe7),
   min: binary(0xe8),
   max: binary(0xe9),
+  /** b where b < a, else a. */
+  pmin: binary(0xea),
+  /** b where a < b, else a. */
+  pmax: binary(0xeb),
   convertI32x4S: unary(0xfa),
   convertI32x4U: unary(0xfb),
 };
@@ -336,4 +341,14 @@ export function joinLow(a: Expression, b: Expression): Expression {
 /** The high 64 bits of a, then those of b. */
 export function joinHigh(a: Expression, b: Expression): Expression {
   return i8x16.shuffle(a, b, [...halves.high, ...halves.high.map((byte) => byte + 16)]);
+}
+
+/** The words of a and b by turns: those of the low halves. */
+export function interleaveLow(a: Expression, b: Expression): Expression {
+  return i8x16.shuffle(a, b, [0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23]);
+}
+
+/** The words of a and b by turns: those of the high halves. */
+export function interleaveHigh(a: Expression, b: Expression): Expression {
+  return i8x16.shuffle(a, b, [8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31]);
 }

@@ -1,0 +1,57 @@
+import type { Expression, Subroutine } from '../webassembly/function-body.js';
+import { call, f32x4, i32x4, v128 } from '../webassembly/vectors.js';
+import { type Emitter, onWords } from './emitter.js';
+import { canonical, flushingProduct, magnitude } from './float32.js';
+import { reciprocal } from './special-functions.js';
+
+const one = 0x3f800000;
+const quarter = 0x3e800000;
+const two24 = 0x4b800000;
+/** 2^126: beyond it the unit's reciprocal is subnormal, which it flushes. */
+const largestDivisor = 0x7e800000;
+const smallestNormal = 0x00800000;
+
+interface DivisionRule {
+  /** `.full`: divisors beyond 2^126 are scaled. */
+  readonly isFull: boolean;
+  /** `.ftz`: products are flushed, and subnormal divisors are zeros; without it they are scaled. */
+  readonly flushes: boolean;
+}
+
+/** The power of two that both operands are multiplied by; by 1 nothing changes. */
+function scaleOf(size: Expression, { isFull, flushes }: DivisionRule): Expression {
+  const ofLarge = isFull
+    ? v128.bitselect(
+        i32x4.splat(quarter),
+        i32x4.splat(one),
+        i32x4.gtS(size, i32x4.splat(largestDivisor)),
+      )
+    : i32x4.splat(one);
+  return flushes
+    ? ofLarge
+    : v128.bitselect(i32x4.splat(two24), ofLarge, i32x4.ltS(size, i32x4.splat(smallestNormal)));
+}
+
+/** Defined by the rows of src/ptx/instructions/lane/division.ts. */
+function division(name: string, rule: DivisionRule): Subroutine {
+  return {
+    name,
+    parameters: 2,
+    build: (body, a, b) => {
+      const product = (x: Expression, y: Expression): Expression =>
+        rule.flushes ? flushingProduct(body, x, y) : canonical(body.keep(f32x4.mul(x, y)));
+      const scale = body.keep(scaleOf(body.keep(magnitude(b)), rule));
+      const inverse = body.keep(call(reciprocal, product(b, scale)));
+      return product(inverse, body.keep(product(a, scale)));
+    },
+  };
+}
+
+/** Divisions of fp32 numbers by the special function unit's reciprocal. */
+export const divisionEmitters: readonly Emitter[] = ['full', 'approx'].flatMap((accuracy) =>
+  [false, true].map((flushes): Emitter => {
+    const name = `div.${accuracy}${flushes ? '.ftz' : ''}.f32`;
+    const subroutine = division(name, { isFull: accuracy === 'full', flushes });
+    return onWords(name, 2, (_, a, b) => call(subroutine, a, b));
+  }),
+);
