@@ -30,5 +30,5 @@ export {
   type MemoryModelName,
 } from './ordering/index.js';
 export * from './schedule/index.js';
-export type { Step } from './state.js';
+export type { LaunchMemory, Step } from './state.js';
 export * from './trace/index.js';

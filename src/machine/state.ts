@@ -12,7 +12,13 @@ import type {
   UnitOccupancy,
   UnitRates,
 } from './measure/index.js';
-import type { MemoryViolation, SharedMemory, TensorMemory } from './memory/index.js';
+import type {
+  AllocatedMemory,
+  LocalMemory,
+  MemoryViolation,
+  SharedMemory,
+  TensorMemory,
+} from './memory/index.js';
 import type {
   FindingAccess,
   FindingCollector,
@@ -72,6 +78,11 @@ export interface WarpState {
   /** Its bulk stores since the last commit_group, and the groups before. */
   openBulkGroup: AsynchronousOperation[];
   bulkGroups: AsynchronousOperation[][];
+  /** Its cp.async since the last commit_group, and the groups before. */
+  openCopyGroup: AsynchronousOperation[];
+  copyGroups: AsynchronousOperation[][];
+  /** The local memory of its threads. */
+  readonly local: LocalMemory;
   /** From when on it may execute the next instruction, in clocks. */
   readyAt: number;
   readonly order: WarpOrder | null;
@@ -117,8 +128,21 @@ export interface AsynchronousOperation {
 /** What a scheduler chooses among: a warp's next instruction, or an operation to be performed. */
 export type Step = WarpState | AsynchronousOperation;
 
+/** The memory that a launch has besides that of its CTAs. */
+export interface LaunchMemory {
+  readonly global: AllocatedMemory;
+  /** `.const` variables. */
+  readonly constant: AllocatedMemory;
+  /** The kernel's parameters, as they lie in `.param` from address 0 on. */
+  readonly parameters: Uint8Array;
+  /** Bytes of local memory of each thread. */
+  readonly localBytes: number;
+}
+
 /** The machine while a cluster runs. */
 export interface MachineState {
+  readonly memory: LaunchMemory;
+  readonly placeOfGlobal: (address: number) => string;
   readonly ctas: readonly CtaState[];
   readonly model: MemoryModel;
   readonly findings: FindingCollector;

@@ -13,9 +13,12 @@ import {
   expectBytes,
   fragment,
   kindsOf,
+  launchMemory,
   meet,
   messagesOf,
+  places,
   runProgram,
+  transfer,
   wait,
   words,
   type SmallProgram,
@@ -101,6 +104,23 @@ const programs: Readonly<Record<FindingKind, Pair>> = {
   'shared-overflow': {
     wrong: { warps: [[words('st.shared', 232_448 - 124)]] },
     right: { warps: [[words('st.shared', 232_448 - 128)]] },
+  },
+  'out-of-bounds': {
+    wrong: { warps: [[transfer('ld', places('global', 4096))]], memory: launchMemory() },
+    right: {
+      warps: [[transfer('ld', places('param', 0))]],
+      memory: launchMemory(new Uint8Array(128)),
+    },
+  },
+  'state-space': {
+    wrong: {
+      warps: [[transfer('st', places('param', 0))]],
+      memory: launchMemory(new Uint8Array(128)),
+    },
+    right: {
+      warps: [[transfer('ld', places('param', 0))]],
+      memory: launchMemory(new Uint8Array(128)),
+    },
   },
   misaligned: {
     wrong: { warps: [[words('st.shared', data + 2)]] },

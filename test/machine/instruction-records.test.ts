@@ -14,7 +14,17 @@ import {
   type Opcode,
   type RunOptions,
 } from '../../src/machine/index.js';
-import { data, expectBytes, fragment, meet, runProgram, words } from './launch.js';
+import {
+  data,
+  expectBytes,
+  fragment,
+  launchMemory,
+  meet,
+  places,
+  runProgram,
+  transfer,
+  words,
+} from './launch.js';
 import { allocate, boxBytes, multiply } from './tile-product.js';
 
 const opcodes = Object.keys(instructionRecords) as Opcode[];
@@ -34,6 +44,9 @@ interface Conflict {
   readonly suspect: Instruction;
   readonly partner?: Instruction;
 }
+
+const memory = launchMemory();
+const tensor = memory.global.allocate({ name: 'T', contents: new Uint8Array(256) });
 
 const lanes = { op: 'tcgen05.ld', transfer: { shape: '32x32b', repeat: 1 }, name: 'T' } as const;
 const ldTensor = (address = 0, registers = fragment()): Instruction => ({
@@ -76,9 +89,55 @@ const ldShared = words('ld.shared', data);
 const stShared = words('st.shared', data);
 
 /** For every instruction that reads or writes the memory of a CTA, something that conflicts with it. */
+const sharedPlaces = places('shared::cta', data);
+const matrices = {
+  rows: places('shared::cta', data, 16),
+  matrices: 4,
+  isTransposed: false,
+  data: fragment(4),
+} as const;
+const lanesAtomic = (op: 'atom' | 'red'): Instruction => ({
+  op,
+  ...sharedPlaces,
+  order: 'relaxed',
+  scope: 'gpu',
+  operation: 'add',
+  type: 'u32',
+  elements: 1,
+  operands: fragment(),
+  compared: null,
+  result: op === 'atom' ? fragment() : null,
+});
+const laneCopy = (from: number): Instruction => ({
+  op: 'cp.async',
+  destination: sharedPlaces,
+  source: places('global', from),
+  sourceBytes: new Int32Array(32).fill(4),
+});
+
 const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Conflict>>>> = {
   'ld.shared': { reads: { suspect: ldShared, partner: stShared } },
   'st.shared': { writes: { suspect: stShared, partner: ldShared } },
+  ld: { reads: { suspect: transfer('ld', sharedPlaces), partner: stShared } },
+  st: { writes: { suspect: transfer('st', sharedPlaces), partner: ldShared } },
+  // What writes where it reads shows its read where nobody has written.
+  atom: {
+    reads: { suspect: lanesAtomic('atom') },
+    writes: { suspect: lanesAtomic('atom'), partner: ldShared },
+  },
+  red: {
+    reads: { suspect: lanesAtomic('red') },
+    writes: { suspect: lanesAtomic('red'), partner: ldShared },
+  },
+  ldmatrix: { reads: { suspect: { op: 'ldmatrix', ...matrices }, partner: stShared } },
+  stmatrix: { writes: { suspect: { op: 'stmatrix', ...matrices }, partner: ldShared } },
+  'cp.async': {
+    reads: {
+      suspect: laneCopy(tensor.base),
+      partner: transfer('st', places('global', tensor.base)),
+    },
+    writes: { suspect: laneCopy(tensor.base), partner: ldShared },
+  },
   'tcgen05.alloc': {
     writes: {
       suspect: allocate(32, place.address),
@@ -123,6 +182,7 @@ function racesOf(
   const meetAll = meet('bar.sync', 1, partnerWarp + 1);
   const { findings } = runProgram(
     {
+      memory,
       barriers: { bytes: 1 },
       warps: Array.from({ length: partnerWarp + 1 }, (_, warp) => {
         if (warp === 0)
@@ -215,11 +275,22 @@ describe('registers that a tcgen05.ld fills', () => {
     name: 'G',
   });
   /** For every instruction with registers, one that uses these. */
-  const uses: Partial<Record<Opcode, (registers: Fragment) => Instruction>> = {
+  const uses: Partial<
+    Record<Opcode, (registers: Fragment, side: 'reads' | 'writes') => Instruction>
+  > = {
     'tcgen05.ld': (registers) => ldTensor(0, registers),
     'tcgen05.st': (registers) => stTensor(0, registers),
     'ld.shared': (registers) => words('ld.shared', data, registers),
     'st.shared': (registers) => words('st.shared', data, registers),
+    ld: (registers) => transfer('ld', sharedPlaces, registers),
+    st: (registers) => transfer('st', sharedPlaces, registers),
+    atom: (registers, side) => ({
+      ...lanesAtomic('atom'),
+      [side === 'reads' ? 'operands' : 'result']: registers,
+    }),
+    red: (registers) => ({ ...lanesAtomic('red'), operands: registers }),
+    ldmatrix: (registers) => ({ op: 'ldmatrix', ...matrices, matrices: 1, data: registers }),
+    stmatrix: (registers) => ({ op: 'stmatrix', ...matrices, matrices: 1, data: registers }),
     'ld.global': (registers) => global('ld.global', registers),
     'st.global': (registers) => global('st.global', registers),
     registers: (registers) => ({ op: 'registers', reads: [registers], execute: () => ({}) }),
@@ -231,12 +302,12 @@ describe('registers that a tcgen05.ld fills', () => {
   );
 
   it('have an instruction of each kind that uses them', () => {
-    expect(Object.keys(uses).sort()).toEqual(sides.map(({ op }) => op).sort());
+    expect(Object.keys(uses).sort()).toEqual([...new Set(sides.map(({ op }) => op))].sort());
   });
 
   it.each(sides)('are waited for by what it $side, and by that alone: $op', ({ op, side }) => {
     const registers = fragment();
-    const use = { ...uses[op]!(registers), site: suspectSite };
+    const use = { ...uses[op]!(registers, side), site: suspectSite };
     // The PTX ISA asks for tcgen05.wait::ld before such a use.
     const run = () =>
       racesOf([ldTensor(0, registers), use], stShared, { model: memoryModels.ptx }).filter(

@@ -1,14 +1,19 @@
 import {
   adversarialSchedulers,
   clusterAddress,
+  createConstantMemory,
+  createGlobalMemory,
   electedLane,
   runCluster,
+  type AccessOrder,
   type ClusterLaunch,
   type ClusterRun,
   type FindingKind,
   type Fragment,
   type Instruction,
   type InstructionOf,
+  type LaunchMemory,
+  type LanePlaces,
   type RunOptions,
   type Scheduler,
   type WarpPlace,
@@ -23,6 +28,8 @@ export interface SmallProgram {
   /** Expected arrivals of the mbarriers, by name: the first lies at byte 0, the next at byte 8. */
   readonly barriers?: Readonly<Record<string, number>>;
   readonly warps: readonly WarpBody[];
+  /** Global, constant and local memory, and parameters. */
+  readonly memory?: LaunchMemory;
 }
 
 const threadsOfWarp = 32;
@@ -33,8 +40,9 @@ const firstMeeting = 15;
 export const data = 1024;
 
 /** The launch of a small program; each CTA runs the same warps. */
-export function launchOf({ ctas = 1, barriers = {}, warps }: SmallProgram): ClusterLaunch {
+export function launchOf({ ctas = 1, barriers = {}, warps, memory }: SmallProgram): ClusterLaunch {
   return {
+    ...(memory === undefined ? {} : { memory }),
     ctas,
     warps: warps.length,
     allocate: (shared) => {
@@ -142,4 +150,32 @@ export function look(
       return {};
     },
   };
+}
+
+/** Memory of a launch in which nothing is allocated yet. */
+export function launchMemory(parameters = new Uint8Array(0), localBytes = 0): LaunchMemory {
+  return { global: createGlobalMemory(), constant: createConstantMemory(), parameters, localBytes };
+}
+
+/** Places of the lanes, one behind the other from an address on; only of the first ones, if so many are named. */
+export function places(
+  space: LanePlaces['space'],
+  from: number,
+  bytes = 4,
+  lanes = threadsOfWarp,
+): LanePlaces {
+  const addresses = Float64Array.from({ length: threadsOfWarp }, (_, lane) =>
+    lane < lanes ? from + bytes * lane : -1,
+  );
+  return { space, bytes, addresses };
+}
+
+/** A weak ld or st at such places, or a strong one. */
+export function transfer(
+  op: 'ld' | 'st',
+  at: LanePlaces,
+  registers: Fragment = fragment(Math.ceil(at.bytes / 4)),
+  { order = 'weak', scope = 'gpu', site = op }: Partial<AccessOrder & { site: string }> = {},
+): InstructionOf<'ld' | 'st'> {
+  return { op, ...at, order, scope, data: registers, site };
 }

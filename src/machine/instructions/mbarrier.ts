@@ -14,7 +14,7 @@ import {
   type ArrivalResult,
   type Mbarrier,
 } from '../ordering/index.js';
-import { hasExited, report, type MachineState } from '../state.js';
+import { hasExited, report, type MachineState, type WarpState } from '../state.js';
 import { alwaysReady, movesNothing, noDetails, type InstructionRecords } from './record.js';
 
 /** mbarrier objects lie at multiples of 8 bytes, and count arrivals in 20 bits. */
@@ -72,6 +72,17 @@ export function arrive(
   if (barrier === null) return;
   if (count <= barrier.pending) machine.tracker?.arrive(machine, actor, barrier, 'arrival');
   settled(machine, actor, barrier, arriveOn(barrier, count, actor.warp.name, expectedBytes));
+}
+
+/** The current phase of a barrier, by its cluster address, is to have so many arrivals more than it expects. */
+export function expectArrivals(
+  machine: MachineState,
+  warp: WarpState,
+  address: number,
+  count: number,
+): void {
+  const barrier = findBarrier(machine, { warp, order: null }, address);
+  if (barrier !== null) barrier.pending += count;
 }
 
 /** Bytes that an operation has brought, counted on a barrier. */

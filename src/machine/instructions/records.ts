@@ -1,5 +1,10 @@
 import type { Instruction, Opcode } from '../isa/index.js';
 import { bulkCopyRecords } from './bulk-copy.js';
+import { atomicRecords } from './memory/atomics.js';
+import { fenceRecords } from './memory/fences.js';
+import { laneCopyRecords } from './memory/lane-copies.js';
+import { transferRecords } from './memory/loads-and-stores.js';
+import { matrixTransferRecords } from './memory/matrix-transfers.js';
 import { mbarrierRecords } from './mbarrier.js';
 import type { InstructionDetails, InstructionRecord, InstructionRecords } from './record.js';
 import { registerRecords } from './registers.js';
@@ -20,6 +25,11 @@ export const instructionRecords: InstructionRecords<Opcode> = {
   ...strandRecords,
   ...tcgen05MmaRecords,
   ...tcgen05MemoryRecords,
+  ...transferRecords,
+  ...atomicRecords,
+  ...laneCopyRecords,
+  ...matrixTransferRecords,
+  ...fenceRecords,
 };
 
 /** The record of an instruction, whichever it is. */

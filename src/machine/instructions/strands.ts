@@ -31,6 +31,8 @@ function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): vo
   warp.tensorOperations = merge(warp.tensorOperations, strand.tensorOperations);
   warp.openBulkGroup = merge(warp.openBulkGroup, strand.openBulkGroup);
   warp.bulkGroups = merge(warp.bulkGroups, strand.bulkGroups);
+  warp.openCopyGroup = merge(warp.openCopyGroup, strand.openCopyGroup);
+  warp.copyGroups = merge(warp.copyGroups, strand.copyGroups);
   warp.lastCommit = strand.lastCommit ?? warp.lastCommit;
   warp.readyAt = Math.max(warp.readyAt, strand.readyAt);
 }

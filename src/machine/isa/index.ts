@@ -14,5 +14,15 @@ export {
   type WarpPlace,
   type WarpProgram,
 } from './instruction.js';
+export type {
+  AccessOrder,
+  AccessSpace,
+  AtomicOperation,
+  AtomicType,
+  LanePlaces,
+  MemoryInstruction,
+  MemoryOrder,
+  MemoryScope,
+} from './memory-instruction.js';
 export { electedLane, isActive, laneCount, type LaneMask } from './arithmetic/instruction.js';
 export * from './tensor-core/index.js';

@@ -5,6 +5,7 @@ import type {
   TensorMap,
 } from '../memory/index.js';
 import type { LaneMask } from './arithmetic/instruction.js';
+import type { MemoryInstruction } from './memory-instruction.js';
 import type { MmaInstruction } from './tensor-core/index.js';
 
 /**
@@ -45,6 +46,7 @@ export type Tcgen05Mma = Common &
 /** The instructions of the machine, under the names of the PTX ISA. */
 export type Instruction =
   | Tcgen05Mma
+  | (Common & MemoryInstruction)
   | (Common & {
       readonly op: 'tcgen05.alloc';
       readonly group: CtaGroup;

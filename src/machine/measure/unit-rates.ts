@@ -3,7 +3,8 @@ import { arithmeticInstructions, type ArithmeticUnit, warpLanes } from '../isa/i
 import type { Amounts, CtaCounters } from './counters.js';
 
 /** The units of an SM that a timed schedule keeps busy. */
-export type TimedUnit = 'tensor core' | 'TMA' | 'tensor memory' | 'MUFU' | 'FMA' | 'issue';
+export type TimedUnit =
+  'tensor core' | 'TMA' | 'load/store' | 'tensor memory' | 'MUFU' | 'FMA' | 'issue';
 
 /** An SM's four parts, each with a scheduler that issues one warp instruction per clock. */
 export const partitions = 4;

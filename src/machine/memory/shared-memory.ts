@@ -3,7 +3,15 @@ import { architectures } from '../../hardware/index.js';
 
 /** What an access to a memory, or the use of one, may do wrong: the kinds of findings of the machine. */
 export type MemoryViolationKind =
-  'lane-window' | 'tensor-allocation' | 'shared-overflow' | 'misaligned' | 'instruction-shape';
+  | 'lane-window'
+  | 'tensor-allocation'
+  | 'shared-overflow'
+  | 'out-of-bounds'
+  | 'state-space'
+  | 'uninitialised'
+  | 'misaligned'
+  | 'exited-cta'
+  | 'instruction-shape';
 
 /** An illegal use of a memory, as data: what kind, and one sentence that says what and where. */
 export interface MemoryViolation {

@@ -1,3 +1,4 @@
+import type { MemoryScope } from '../isa/index.js';
 import { type Clock, clockIncludes, type Position } from './clock.js';
 
 /**
@@ -19,6 +20,10 @@ export interface Access extends Position {
   readonly who: string;
   /** The step of the run. */
   readonly step: number;
+  /** Of a strong access, the threads that it is ordered for; weak ones have none. */
+  readonly scope?: MemoryScope | undefined;
+  /** The rank of the CTA of the warp; needed with a scope. */
+  readonly cta?: number | undefined;
 }
 
 /** The events of a run, by stamp. Stamps count from 1. */
@@ -32,6 +37,14 @@ export interface AccessTable {
   readonly chainOf: (stamp: number) => number;
   readonly timeOf: (stamp: number) => number;
   readonly proxyOf: (stamp: number) => Proxy;
+  readonly kindOf: (stamp: number) => AccessKind;
+  /** Whether it is a strong access. */
+  readonly isStrong: (stamp: number) => boolean;
+  /**
+   * Whether two accesses are morally strong: both are strong, and each one's scope includes the other's thread.
+   * They are no race, in whatever order they come. Source: PTX ISA, "Morally strong operations".
+   */
+  readonly areMorallyStrong: (one: number, other: number) => boolean;
 }
 
 const firstCapacity = 256;
@@ -46,19 +59,25 @@ function extended(array: Int32Array): Int32Array<ArrayBuffer> {
 export function createAccessTable(): AccessTable {
   let chains = new Int32Array(firstCapacity);
   let times = new Int32Array(firstCapacity);
-  const rest: Pick<Access, 'proxy' | 'kind' | 'site' | 'who' | 'step'>[] = [];
+  // Of strong accesses: 1 for the threads of the CTA, 2 for more.
+  let strengths = new Int8Array(firstCapacity);
+  const rest: Omit<Access, 'chain' | 'time'>[] = [];
   return {
     get count() {
       return rest.length;
     },
-    record: ({ chain, time, proxy, kind, site, who, step }) => {
-      const stamp = rest.push({ proxy, kind, site, who, step });
+    record: ({ chain, time, proxy, kind, site, who, step, scope, cta }) => {
+      const stamp = rest.push({ proxy, kind, site, who, step, scope, cta });
       if (stamp >= chains.length) {
         chains = extended(chains);
         times = extended(times);
+        const wider = new Int8Array(chains.length);
+        wider.set(strengths);
+        strengths = wider;
       }
       chains[stamp] = chain;
       times[stamp] = time;
+      strengths[stamp] = scope === undefined ? 0 : scope === 'cta' ? 1 : 2;
       return stamp;
     },
     describe: (stamp) => {
@@ -70,6 +89,12 @@ export function createAccessTable(): AccessTable {
     chainOf: (stamp) => chains[stamp],
     timeOf: (stamp) => times[stamp],
     proxyOf: (stamp) => rest[stamp - 1].proxy,
+    kindOf: (stamp) => rest[stamp - 1].kind,
+    isStrong: (stamp) => strengths[stamp] !== 0,
+    areMorallyStrong: (one, other) => {
+      const least = Math.min(strengths[one], strengths[other]);
+      return least === 2 || (least === 1 && rest[one - 1].cta === rest[other - 1].cta);
+    },
   };
 }
 

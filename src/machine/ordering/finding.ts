@@ -10,6 +10,8 @@ export const findingKinds = {
   'tensor-allocation': 'tensor memory allocated, used or freed against the rules',
   'leaked-tensor-memory': 'tensor memory that is not freed at the end',
   'shared-overflow': 'more shared memory than a CTA has, or an access beyond it',
+  'out-of-bounds': 'an access outside of what is allocated, or to what has been freed',
+  'state-space': 'an access to a state space that the instruction cannot reach, or may not write',
   misaligned: 'an address that the instruction does not take',
   'barrier-initialisation': 'a barrier used before or without its initialisation',
   'over-arrival': 'more arrivals than a barrier expects',

@@ -55,8 +55,10 @@ export type {
   OrderedCta,
   OrderedWarp,
   OrderTracker,
+  StrongAccess,
   WarpOrder,
 } from './order-tracker.js';
-export { createShadowMemory, type Region, type ShadowMemory } from './shadow-memory.js';
+export type { Region } from './region.js';
+export { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
 export { conflictKinds, type Conflict, type ConflictKind } from './shadow-states.js';
 export { createOrderTracker } from './track-order.js';

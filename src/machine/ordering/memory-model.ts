@@ -1,3 +1,5 @@
+import type { Proxy } from './accesses.js';
+
 /** The orders of a machine's execution that the texts of the ISA and the hardware tell differently. */
 export interface MemoryModel {
   readonly name: string;
@@ -59,6 +61,8 @@ export type MemoryModelName = keyof typeof memoryModels;
 
 /** What follows from an operation's kind for its order with others. */
 interface OperationTraits {
+  /** The way to memory that it takes, where there are several. */
+  readonly proxy: Proxy;
   /** Whether a memory model may ask for tcgen05 fences between it and operations of other warps. */
   readonly takesTensorFences: boolean;
   /** Whether tcgen05.commit tracks it. */
@@ -68,13 +72,45 @@ interface OperationTraits {
 }
 
 const traits = {
-  mma: { takesTensorFences: true, isCommitted: true, mayOutliveCta: false },
-  copy: { takesTensorFences: true, isCommitted: true, mayOutliveCta: false },
-  commit: { takesTensorFences: false, isCommitted: false, mayOutliveCta: false },
-  'tensor-load': { takesTensorFences: true, isCommitted: false, mayOutliveCta: false },
-  'tensor-store': { takesTensorFences: true, isCommitted: false, mayOutliveCta: false },
-  'bulk-load': { takesTensorFences: false, isCommitted: false, mayOutliveCta: false },
-  'bulk-store': { takesTensorFences: false, isCommitted: false, mayOutliveCta: true },
+  mma: { proxy: 'async', takesTensorFences: true, isCommitted: true, mayOutliveCta: false },
+  copy: { proxy: 'async', takesTensorFences: true, isCommitted: true, mayOutliveCta: false },
+  commit: { proxy: 'async', takesTensorFences: false, isCommitted: false, mayOutliveCta: false },
+  'tensor-load': {
+    proxy: 'async',
+    takesTensorFences: true,
+    isCommitted: false,
+    mayOutliveCta: false,
+  },
+  'tensor-store': {
+    proxy: 'async',
+    takesTensorFences: true,
+    isCommitted: false,
+    mayOutliveCta: false,
+  },
+  'bulk-load': {
+    proxy: 'async',
+    takesTensorFences: false,
+    isCommitted: false,
+    mayOutliveCta: false,
+  },
+  'bulk-store': {
+    proxy: 'async',
+    takesTensorFences: false,
+    isCommitted: false,
+    mayOutliveCta: true,
+  },
+  'lane-copy': {
+    proxy: 'generic',
+    takesTensorFences: false,
+    isCommitted: false,
+    mayOutliveCta: false,
+  },
+  'lane-copy-arrival': {
+    proxy: 'generic',
+    takesTensorFences: false,
+    isCommitted: false,
+    mayOutliveCta: false,
+  },
 } as const satisfies Readonly<Record<string, OperationTraits>>;
 
 /** The kinds of operations that complete by themselves. */

@@ -1,5 +1,5 @@
-import { siteOf } from '../isa/index.js';
-import type { AccessClocks, AccessKind, AccessTable, Proxy } from './accesses.js';
+import { siteOf, type MemoryScope } from '../isa/index.js';
+import type { Access, AccessClocks, AccessKind, AccessTable, Proxy } from './accesses.js';
 import {
   copyClock,
   createClock,
@@ -55,8 +55,9 @@ export function beginOperation(
 ): OperationOrder {
   const isFenced = needsTensorFences(model, kind);
   const from = kind === 'commit' ? order.tensorOperations : order;
-  const clock = copyClock(from.clock);
-  const asyncView = copyClock(from.asyncView);
+  // What makes others known adds nothing of its warp to them.
+  const clock = kind === 'lane-copy-arrival' ? createClock() : copyClock(from.clock);
+  const asyncView = kind === 'lane-copy-arrival' ? createClock() : copyClock(from.asyncView);
   const tensorClock = isFenced ? copyClock(order.tensorView) : clock;
   for (const predecessor of predecessors)
     if (predecessor !== null) {
@@ -67,10 +68,12 @@ export function beginOperation(
   const { chain, time } = chains.begin(isFenced ? commonClock(clock, tensorClock) : clock);
   includeInClock(clock, chain, time);
   if (isFenced) includeInClock(tensorClock, chain, time);
-  const arrivalClock = kind === 'commit' ? copyClock(order.clock) : clock;
-  if (kind === 'commit') joinClock(arrivalClock, clock);
+  const isArrival = kind === 'commit' || kind === 'lane-copy-arrival';
+  const arrivalClock = isArrival ? copyClock(order.clock) : clock;
+  if (isArrival) joinClock(arrivalClock, clock);
   if (operationKinds[kind].isCommitted) joinClocks(order.tensorOperations, { clock, asyncView });
-  return { clock, tensorClock, asyncView, arrivalClock, chain, time, name, site };
+  const { proxy } = operationKinds[kind];
+  return { clock, tensorClock, asyncView, arrivalClock, chain, time, proxy, name, site };
 }
 
 /** What is ordered before an actor's next event, and the chain that the event belongs to. */
@@ -78,27 +81,42 @@ export function clocksOfActor({ warp, order }: Actor): AccessClocks & { readonly
   return order ?? warp.order!;
 }
 
-/** Enters an event in the table of accesses; its stamp. */
-type RecordAccess = (machine: OrderedRun, actor: Actor, kind: AccessKind, proxy: Proxy) => number;
+/** What an access is, beside who does it. */
+interface RecordedAccess {
+  readonly kind: AccessKind;
+  readonly proxy: Proxy;
+  /** Of a strong access. */
+  readonly scope?: MemoryScope | undefined;
+}
 
-/** Enters events in this table. An operation's reads in one proxy are one event; so are its writes. */
+/** Enters an event in the table of accesses; its stamp. */
+type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) => number;
+
+/**
+ * Enters events in this table. What one operation reads in one proxy is one event, and so is what an instruction
+ * of a warp reads, as long as nothing comes between; and so with writes.
+ */
 export function createAccessRecorder(accesses: AccessTable): RecordAccess {
-  let lastOrder: OperationOrder | null = null;
-  let lastKind: AccessKind = 'read';
-  let lastProxy: Proxy = 'generic';
+  let last: Access | null = null;
   let lastStamp = 0;
-  return ({ step }, actor, kind, proxy) => {
+  return ({ step }, actor, { kind, proxy, scope }) => {
     const { warp, order } = actor;
-    if (order !== null && order === lastOrder && kind === lastKind && proxy === lastProxy)
-      return lastStamp;
     const { chain } = clocksOfActor(actor);
     const time = order?.time ?? warp.order!.clock.times[chain];
+    if (
+      last !== null &&
+      last.chain === chain &&
+      last.time === time &&
+      last.kind === kind &&
+      last.proxy === proxy &&
+      last.scope === scope &&
+      (order !== null || last.step === step)
+    )
+      return lastStamp;
     const site = order?.site ?? siteOf(warp.current);
     const who = order === null ? warp.name : `${order.name} of ${warp.name}`;
-    lastOrder = order;
-    lastKind = kind;
-    lastProxy = proxy;
-    lastStamp = accesses.record({ chain, time, proxy, kind, step, site, who });
+    last = { chain, time, kind, proxy, scope, step, site, who, cta: warp.cta.rank };
+    lastStamp = accesses.record(last);
     return lastStamp;
   };
 }

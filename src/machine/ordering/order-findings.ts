@@ -32,8 +32,9 @@ export interface OrderFindings {
   ) => void;
 }
 
-/** Which memory a finding is about: its column, or the region by name. */
-function placeOf({ space, cta }: MemoryArea, firstWord: number): string {
+/** Which memory a finding is about: its column, the region by name, or the element of an allocation. */
+function placeOf(machine: OrderedRun, { space, cta }: MemoryArea, firstWord: number): string {
+  if (space === 'global') return `global memory, ${machine.placeOfGlobal(firstWord * wordBytes)}`;
   if (space === 'tensor') return `tensor memory, column ${firstWord % tensorMemoryColumns}`;
   return `shared memory, ${cta.shared.regionAt(firstWord * wordBytes) ?? 'outside of every region'}`;
 }
@@ -62,7 +63,7 @@ export function createOrderFindings(accesses: AccessTable): OrderFindings {
     unordered,
     conflict: (machine, area, { kind, earlier, later, missing, firstWord }) => {
       const fence = missing === 'proxy-fence' ? ' but for fence.proxy.async' : '';
-      const message = `${placeOf(area, firstWord)}: ${conflictKinds[kind]}${fence}`;
+      const message = `${placeOf(machine, area, firstWord)}: ${conflictKinds[kind]}${fence}`;
       const isRace = kind !== 'uninitialised' && kind !== 'overwritten-unread';
       const { rank } = area.cta;
       unordered(machine, isRace ? 'race' : kind, rank, message, [earlier, later]);

@@ -1,6 +1,6 @@
-import type { Instruction } from '../isa/index.js';
+import type { AccessOrder, Instruction, MemoryScope } from '../isa/index.js';
 import type { SharedMemory } from '../memory/index.js';
-import type { AccessClocks } from './accesses.js';
+import type { AccessClocks, Proxy } from './accesses.js';
 import type { Mbarrier, NamedBarrier } from './barriers.js';
 import type { Clock } from './clock.js';
 import type { FindingCollector } from './finding.js';
@@ -29,6 +29,8 @@ export interface OrderedRun {
   readonly ctas: readonly OrderedCta[];
   readonly findings: FindingCollector;
   readonly clusterBarrier: NamedBarrier;
+  /** What findings call an address of global memory. */
+  readonly placeOfGlobal: (address: number) => string;
   /** Steps executed. */
   readonly step: number;
 }
@@ -48,6 +50,10 @@ export interface WarpOrder {
   readonly tensorOperations: AccessClocks;
   /** What fence.mbarrier_init has made known to the cluster. */
   readonly published: Clock;
+  /** What its strong reads have seen released, which a fence makes known to it. */
+  readonly observed: AccessClocks;
+  /** What its last fence came after, by the scope: what its strong writes release. */
+  readonly fenced: Map<MemoryScope, AccessClocks>;
 }
 
 /** What is ordered before an asynchronous operation; and, its own tick included, with it. */
@@ -60,20 +66,33 @@ export interface OperationOrder {
   readonly arrivalClock: Clock;
   readonly chain: number;
   readonly time: number;
+  readonly proxy: Proxy;
   /** The instruction, and its place in the program. */
   readonly name: string;
   readonly site: string;
 }
 
-/** A rectangle of a CTA's memory. */
+/** What an access to memory orders, if it does: a strong one. */
+export interface StrongAccess extends AccessOrder {
+  /** Whether nothing comes between its read and its write. */
+  readonly isAtomic: boolean;
+}
+
+/** A rectangle of memory. */
 export interface MemoryArea {
-  /** `shared`: words of 32 bits. `tensor`: granules of 16 lanes × 1 column, 512 to a row. */
-  readonly space: 'shared' | 'tensor';
+  /** `shared`, `global`: words of 32 bits. `tensor`: granules of 16 lanes × 1 column, 512 to a row. */
+  readonly space: 'shared' | 'tensor' | 'global';
+  /** Whose memory it is; of global memory, the CTA that accesses it. */
   readonly cta: OrderedCta;
+  /** What is counted in: words (the default), or bytes, of shared or global memory. */
+  readonly unit?: 'word' | 'byte';
+  /** In global memory an address. */
   readonly start: number;
   readonly count: number;
   readonly stride?: number;
   readonly rows?: number;
+  /** Left out for a weak access. */
+  readonly strong?: StrongAccess | undefined;
 }
 
 /** Who accesses or arrives: a warp, or an operation that it has issued. */
@@ -114,6 +133,8 @@ export interface OrderTracker {
     warp: OrderedWarp,
     fence: 'before_thread_sync' | 'after_thread_sync' | 'mbarrier_init' | 'proxy.async',
   ) => void;
+  /** A fence of the memory model, which acquires and releases with the strong accesses around it. */
+  readonly fenceMemory: (warp: OrderedWarp, scope: MemoryScope) => void;
   readonly initialise: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;
   /** The end of a barrier, which has to come after all its arrivals and waits. */
   readonly invalidate: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;

@@ -1,5 +1,5 @@
-import { RequestError } from '../../request-error.js';
 import { type AccessClocks, type AccessTable, isCovered, missingOrder } from './accesses.js';
+import { bytesOfWord, type Region, regionInCells } from './region.js';
 import {
   type Conflict,
   type ConflictCounter,
@@ -11,16 +11,6 @@ import {
   uninitialisedState,
   type WordConflict,
 } from './shadow-states.js';
-
-/** Words of a memory: `rows` runs of `count` words, whose first words are `stride` apart. */
-export interface Region {
-  readonly start: number;
-  readonly count: number;
-  /** Not needed for one row. */
-  readonly stride?: number;
-  /** Default 1. */
-  readonly rows?: number;
-}
 
 /**
  * Who wrote each word of a memory last and who has read it since. A word is what the memory is divided
@@ -76,37 +66,23 @@ const shortRun = 8;
 /** The least number of states that are kept, used or not, before the unused ones are dropped. */
 const fewestIdleStates = 2 ** 14;
 
-function checkRegion(words: number, { start, count, stride = 0, rows = 1 }: Region): void {
-  const isWhole =
-    Number.isInteger(start) &&
-    Number.isInteger(count) &&
-    Number.isInteger(stride) &&
-    Number.isInteger(rows);
-  const isInside =
-    start >= 0 &&
-    count >= 0 &&
-    stride >= 0 &&
-    rows >= 0 &&
-    start + Math.max(0, rows - 1) * stride + count <= words;
-  if (!isWhole || !isInside)
-    throw new RequestError(
-      `${rows} rows of ${count} words from ${start}, ${stride} apart, are not in a memory of ${words} words: give whole numbers ≥ 0 whose last word is below ${words}`,
-    );
-}
-
 /**
  * A shadow of so many words, uninitialised.
  * @param accesses - the table that the stamps are from
  * @throws RequestError from its methods for a region that is not within the memory
  */
 export function createShadowMemory(words: number, accesses: AccessTable): ShadowMemory {
-  const cells = new Int32Array(words).fill(uninitialisedState);
+  let cells = new Int32Array(words).fill(uninitialisedState);
+  // Words are divided into bytes when the first access to a part of one comes.
+  let cellsOfWord: 1 | 4 = 1;
   const states = createShadowStates();
   // To look for unused states takes as long as to look at all words.
   const idleStates = Math.max(fewestIdleStates, words / 4);
   let mostStates = idleStates;
   // The state of the words that the latest write has written.
   let written = { stamp: 0, state: uninitialisedState };
+  // Strong writes come in no order with one another; those before the last one are kept among the readers.
+  let hasStrongWrites = false;
 
   /** The conflict of an access with an earlier one, as a list of at most one. */
   function race(
@@ -116,6 +92,7 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
     clocks: AccessClocks,
   ): readonly WordConflict[] {
     if (earlier === stamp || earlier === initialWriter) return noWordConflicts;
+    if (accesses.areMorallyStrong(earlier, stamp)) return noWordConflicts;
     const missing = missingOrder(accesses, earlier, accesses.proxyOf(stamp), clocks);
     return missing === null ? noWordConflicts : [{ kind, earlier, missing }];
   }
@@ -126,9 +103,13 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
     clocks: AccessClocks,
   ): readonly WordConflict[] {
     const writer = states.writerOf(state);
-    return writer === noWriter
-      ? [{ kind: 'uninitialised', earlier: 0, missing: null }]
-      : race('write-read', writer, stamp, clocks);
+    if (writer === noWriter) return [{ kind: 'uninitialised', earlier: 0, missing: null }];
+    let races = race('write-read', writer, stamp, clocks);
+    if (hasStrongWrites)
+      for (const earlier of states.readersOf(state))
+        if (accesses.kindOf(earlier) === 'write')
+          races = [...races, ...race('write-read', earlier, stamp, clocks)];
+    return races;
   }
 
   function endConflicts(
@@ -153,20 +134,48 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
     const races = endConflicts(state, stamp, clocks);
     const writer = states.writerOf(state);
     const isInVain =
-      writer > 0 && writer !== stamp && states.readersOf(state).length === 0 && races.length === 0;
+      writer > 0 &&
+      !accesses.isStrong(stamp) &&
+      writer !== stamp &&
+      states.readersOf(state).length === 0 &&
+      races.length === 0;
     return isInVain ? [{ kind: 'overwritten-unread', earlier: writer, missing: null }] : races;
   }
 
   function stateAfterRead(state: number, stamp: number, clocks: AccessClocks): number {
     const readers = states.readersOf(state);
     if (readers.includes(stamp)) return state;
-    const kept = readers.filter((reader) => !isCovered(accesses, reader, stamp, clocks));
+    const kept = readers.filter(
+      (reader) =>
+        accesses.kindOf(reader) === 'write' || !isCovered(accesses, reader, stamp, clocks),
+    );
     return states.add(states.writerOf(state), [...kept, stamp]);
   }
 
-  function stateAfterWrite(_state: number, stamp: number): number {
+  function stateAfterWrite(state: number, stamp: number, clocks: AccessClocks): number {
+    if (accesses.isStrong(stamp)) {
+      hasStrongWrites = true;
+      const writer = states.writerOf(state);
+      const kept = [...states.readersOf(state), ...(writer > 0 ? [writer] : [])].filter(
+        (earlier) =>
+          earlier !== stamp &&
+          missingOrder(accesses, earlier, accesses.proxyOf(stamp), clocks) !== null,
+      );
+      if (kept.length > 0) return states.add(stamp, kept);
+    }
     if (written.stamp !== stamp) written = { stamp, state: states.add(stamp, noReaders) };
     return written.state;
+  }
+
+  /** The region in cells; divides words where it has parts of them. */
+  function inCells(region: Region): Required<Region> {
+    const found = regionInCells(region, words, cellsOfWord);
+    if (found !== null) return found;
+    const divided = new Int32Array(words * bytesOfWord);
+    for (let i = 0; i < divided.length; i++) divided[i] = cells[Math.floor(i / bytesOfWord)];
+    cells = divided;
+    cellsOfWord = bytesOfWord;
+    return regionInCells(region, words, cellsOfWord)!;
   }
 
   /** Checks a region and replaces its states, run by run of words in the same state. */
@@ -176,10 +185,9 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
     clocks: AccessClocks,
     { key, conflictsIn, stateAfter }: AccessRule,
   ): readonly Conflict[] {
-    checkRegion(words, region);
+    const { start, count, stride, rows } = inCells(region);
     if (states.count > mostStates) compact();
     const memoKey = key * stamp;
-    const { start, count, stride = 0, rows = 1 } = region;
     let conflicts: ConflictCounter | null = null;
     let [state, next] = [-1, -1];
     let found = noWordConflicts;
@@ -200,7 +208,11 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
           }
         }
         if (found.length > 0)
-          (conflicts ??= createConflictCounter(stamp)).add(found, firstWord, word - firstWord);
+          (conflicts ??= createConflictCounter(stamp)).add(
+            found,
+            Math.floor(firstWord / cellsOfWord),
+            Math.ceil((word - firstWord) / cellsOfWord),
+          );
         if (word - firstWord > shortRun) cells.fill(next, firstWord, word);
         else for (let index = firstWord; index < word; index++) cells[index] = next;
       }
@@ -215,8 +227,7 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
   }
 
   function fill(region: Region, state: number): void {
-    checkRegion(words, region);
-    const { start, count, stride = 0, rows = 1 } = region;
+    const { start, count, stride, rows } = inCells(region);
     for (let row = 0; row < rows; row++)
       cells.fill(state, start + row * stride, start + row * stride + count);
   }

@@ -16,6 +16,7 @@ import {
   joinClock,
   tickClock,
 } from './clock.js';
+import { createGlobalShadow } from './global-shadow.js';
 import { createBarrierLives, createCtaReach, createTensorAllocations } from './lifetimes.js';
 import type { MemoryModel } from './memory-model.js';
 import {
@@ -34,6 +35,13 @@ import type {
   WarpOrder,
 } from './order-tracker.js';
 import { createShadowMemory } from './shadow-memory.js';
+import {
+  createClocks,
+  createSynchronisation,
+  fenceOrder,
+  joinFences,
+  synchronise,
+} from './synchronisation.js';
 
 const wordBytes = 4;
 /** Granules of 16 lanes × 1 column. */
@@ -51,8 +59,9 @@ function joinKnowledge(into: WarpOrder, from: WarpOrder): void {
   joinClock(into.tensorView, from.tensorView);
   joinClock(into.unfenced, from.unfenced);
   joinClock(into.published, from.published);
-  joinClock(into.tensorOperations.clock, from.tensorOperations.clock);
-  joinClock(into.tensorOperations.asyncView, from.tensorOperations.asyncView);
+  joinClocks(into.tensorOperations, from.tensorOperations);
+  joinClocks(into.observed, from.observed);
+  joinFences(into, from);
 }
 
 /** What a finding calls a barrier of threads. */
@@ -73,8 +82,11 @@ export function createOrderTracker(
   const memories = ctas.map(({ shared }) => ({
     shared: createShadowMemory(shared.limitBytes / wordBytes, accesses),
     tensor: createShadowMemory(tensorGranules, accesses),
+    released: createSynchronisation(),
     allocations: createTensorAllocations(accesses, findings),
   }));
+  const globalShadow = createGlobalShadow(accesses);
+  const globallyReleased = createSynchronisation();
   const lives = createBarrierLives(accesses, findings);
   const reach = createCtaReach();
   const histories = new Map<Mbarrier, BarrierHistory>();
@@ -98,7 +110,9 @@ export function createOrderTracker(
       tensorView: createClock(),
       unfenced: createClock(),
       published: createClock(),
-      tensorOperations: { clock: createClock(), asyncView: createClock() },
+      tensorOperations: createClocks(),
+      observed: createClocks(),
+      fenced: new Map(),
     };
     tick(order);
     return order;
@@ -114,19 +128,27 @@ export function createOrderTracker(
     },
     convergeWarp: ({ order }, strand) => joinKnowledge(order!, strand.order!),
     access: (machine, actor, kind, area) => {
-      const { space, cta, start } = area;
-      const { order } = actor;
-      // Tensor memory has one way to it; the proxies are those of shared memory.
-      const isAsync = space === 'shared' && order !== null;
-      const stamp = record(machine, actor, kind, isAsync ? 'async' : 'generic');
+      const { space, cta, start, strong } = area;
+      const { warp, order } = actor;
+      // Tensor memory has one way to it; the proxies are those of shared and global memory.
+      const proxy = space === 'tensor' ? 'generic' : (order?.proxy ?? 'generic');
+      const stamp = record(machine, actor, { kind, proxy, scope: strong?.scope });
       const { asyncView, clock } = clocksOfActor(actor);
       const isFenced = space === 'tensor' && order !== null;
       const clocks = { clock: isFenced ? order.tensorClock : clock, asyncView };
       const memory = memories[cta.rank];
-      for (const conflict of memory[space][kind](area, stamp, clocks))
-        findings.conflict(machine, area, conflict);
-      if (space === 'tensor')
+      const conflicts =
+        space === 'global'
+          ? globalShadow.access(kind, area, stamp, clocks)
+          : memory[space][kind](area, stamp, clocks);
+      for (const conflict of conflicts) findings.conflict(machine, area, conflict);
+      if (space === 'tensor') {
         memory.allocations.check(machine, cta.rank, clock, start % tensorMemoryColumns, stamp);
+        return;
+      }
+      const released = space === 'global' ? globallyReleased : memory.released;
+      const mayChange = strong === undefined ? kind === 'write' : order === null;
+      if (mayChange && synchronise(released, warp, kind, area)) tick(warp.order!);
     },
     begin: (warp, kind, predecessors, reaches) => {
       const name = warp.current?.op ?? kind;
@@ -154,21 +176,25 @@ export function createOrderTracker(
       else joinClock(asyncView, clock);
       tick(order!);
     },
+    fenceMemory: ({ order }, scope) => {
+      fenceOrder(order!, scope);
+      tick(order!);
+    },
     initialise: (machine, warp, barrier) => {
-      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       histories.set(barrier, createBarrierHistory(accesses, stamp));
       lives.begin(machine, warp.order!.clock, barrier, stamp);
       tick(warp.order!);
     },
     invalidate: (machine, warp, barrier) => {
-      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       lives.end(machine, warp.order!.clock, barrier, stamp);
       histories.delete(barrier);
       tick(warp.order!);
     },
     arrive: (machine, actor, barrier, what) => {
       const history = histories.get(barrier)!;
-      const stamp = record(machine, actor, 'arrive', 'generic');
+      const stamp = record(machine, actor, { kind: 'arrive', proxy: 'generic' });
       lives.remember(barrier, stamp);
       const { warp, order } = actor;
       const clocks = clocksOfActor(actor);
@@ -192,7 +218,7 @@ export function createOrderTracker(
     },
     observe: (machine, warp, barrier) => {
       const history = histories.get(barrier)!;
-      const stamp = record(machine, { warp, order: null }, 'wait', 'generic');
+      const stamp = record(machine, { warp, order: null }, { kind: 'wait', proxy: 'generic' });
       lives.remember(barrier, stamp);
       const violations = history.observe(stamp, warp.order!);
       findings.violations(machine, barrier.cta, barrier.name, violations);
@@ -215,7 +241,7 @@ export function createOrderTracker(
           site: siteOf(warp.current),
           who: warp.name,
         });
-      } else stamp = record(machine, { warp, order: null }, 'arrive', 'generic');
+      } else stamp = record(machine, { warp, order: null }, { kind: 'arrive', proxy: 'generic' });
       const violations = historyOf(barrier).arrive(stamp, waits, clocks);
       findings.violations(machine, warp.cta.rank, nameOf(barrier, machine), violations);
       tick(order);
@@ -225,12 +251,12 @@ export function createOrderTracker(
       joinClocks(order!, historyOf(barrier).leave(generation)),
     end: reach.checkEnds,
     allocateTensor: (machine, warp, firstColumn, columns) => {
-      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       memories[warp.cta.rank].allocations.allocate(firstColumn, columns, stamp);
       tick(warp.order!);
     },
     endTensor: (machine, warp, firstColumn, columns) => {
-      const stamp = record(machine, { warp, order: null }, 'write', 'generic');
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
       const area: MemoryArea = {
         space: 'tensor',
         cta: warp.cta,

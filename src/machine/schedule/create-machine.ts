@@ -12,7 +12,15 @@ import {
   type TraceEvent,
   type UnitRates,
 } from '../measure/index.js';
-import { createSharedMemory, createTensorMemory, type SharedMemory } from '../memory/index.js';
+import {
+  createConstantMemory,
+  createGlobalMemory,
+  createLocalMemory,
+  createSharedMemory,
+  createTensorMemory,
+  describeAddress,
+  type SharedMemory,
+} from '../memory/index.js';
 import {
   createFindingCollector,
   createNamedBarrier,
@@ -20,7 +28,7 @@ import {
   memoryModels,
   type MemoryModel,
 } from '../ordering/index.js';
-import type { CtaState, MachineState } from '../state.js';
+import type { CtaState, LaunchMemory, MachineState } from '../state.js';
 import type { Scheduler } from './scheduler.js';
 
 /** What a cluster is to run. */
@@ -35,6 +43,11 @@ export interface ClusterLaunch {
    * @param shared of the CTA
    */
   readonly allocate?: (shared: SharedMemory) => void;
+  /**
+   * What is there besides the memory of the CTAs; several launches may have one global memory. Default: nothing
+   * is allocated there.
+   */
+  readonly memory?: LaunchMemory;
   /** The program of a warp, with the shared memory of its CTA as `allocate` has laid it out. */
   readonly program: (place: WarpPlace) => WarpProgram;
 }
@@ -55,9 +68,20 @@ export interface RunOptions {
   readonly mostSteps?: number;
 }
 
+/** Global, constant and local memory without a byte. */
+function createLaunchMemory(): LaunchMemory {
+  return {
+    global: createGlobalMemory(),
+    constant: createConstantMemory(),
+    parameters: new Uint8Array(0),
+    localBytes: 0,
+  };
+}
+
 /** A cluster before its first step: no warp has an instruction yet (`advance`). */
 export function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState {
   const { model = memoryModels.practice, races = true, rates = unitRates.sm_100 } = options;
+  const memory = launch.memory ?? createLaunchMemory();
   const ctas = Array.from({ length: launch.ctas }, (_, rank): CtaState => {
     const shared = createSharedMemory();
     launch.allocate?.(shared);
@@ -90,6 +114,9 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
         tensorHistory: new Map(),
         openBulkGroup: [],
         bulkGroups: [],
+        openCopyGroup: [],
+        copyGroups: [],
+        local: createLocalMemory(memory.localBytes),
         lastCommit: null,
         clusterGeneration: null,
         readyAt: 0,
@@ -98,6 +125,8 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
         chosenAs: 'warp',
       });
   return {
+    memory,
+    placeOfGlobal: (address) => describeAddress(memory.global.find(address), address),
     ctas,
     model,
     rates,

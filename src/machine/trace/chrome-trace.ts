@@ -19,6 +19,7 @@ interface UnitTracks {
 const unitTracks: Readonly<Record<Exclude<TimedUnit, 'issue'> | 'TMA stores', UnitTracks>> = {
   TMA: { firstId: 1, name: 'TMA loads', isPartitioned: false },
   'TMA stores': { firstId: 2, name: 'TMA stores', isPartitioned: false },
+  'load/store': { firstId: 4, name: 'copies by lanes', isPartitioned: false },
   'tensor core': { firstId: 3, name: 'tensor core', isPartitioned: false },
   MUFU: { firstId: 200, name: 'MUFU', isPartitioned: true },
   FMA: { firstId: 210, name: 'FMA', isPartitioned: true },

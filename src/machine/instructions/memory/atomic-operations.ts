@@ -1,0 +1,130 @@
+import { decode, encode, formats } from '../../../formats/index.js';
+import type { AtomicOperation, AtomicType } from '../../isa/index.js';
+
+/** What is stored, from what was there and the operands; bits as integers that are not negative. */
+export type EvaluateAtomic = (old: bigint, operand: bigint, compared: bigint) => bigint;
+
+/** Bits of an element of each type. */
+export const atomicBits: Readonly<Record<AtomicType, 16 | 32 | 64 | 128>> = {
+  b16: 16,
+  f16: 16,
+  bf16: 16,
+  b32: 32,
+  u32: 32,
+  s32: 32,
+  f32: 32,
+  f16x2: 32,
+  bf16x2: 32,
+  b64: 64,
+  u64: 64,
+  s64: 64,
+  f64: 64,
+  b128: 128,
+};
+
+const smallestNormalFloat32 = 2 ** -126;
+
+/** A subnormal number of fp32 becomes a zero of its sign. */
+function flush(value: number): number {
+  return Math.abs(value) < smallestNormalFloat32
+    ? value < 0 || Object.is(value, -0)
+      ? -0
+      : 0
+    : value;
+}
+
+/** fp32 as global memory adds it, with subnormals flushed; shared memory keeps them. */
+function addFloat32(old: bigint, operand: bigint, flushes: boolean): bigint {
+  const [a, b] = [decode(formats.fp32, Number(old)), decode(formats.fp32, Number(operand))];
+  if (!flushes) return BigInt(encode(formats.fp32, a + b));
+  const sum = decode(formats.fp32, encode(formats.fp32, flush(a) + flush(b)));
+  return BigInt(encode(formats.fp32, flush(sum)));
+}
+
+function addFloat64(old: bigint, operand: bigint): bigint {
+  return encode(formats.fp64, decode(formats.fp64, old) + decode(formats.fp64, operand));
+}
+
+/** The smaller or larger of two numbers; of a NaN and a number the number, and −0 is below 0. */
+function extreme(a: number, b: number, isLeast: boolean): number {
+  if (Number.isNaN(a)) return b;
+  if (Number.isNaN(b)) return a;
+  return isLeast ? Math.min(a, b) : Math.max(a, b);
+}
+
+type Half = 'f16' | 'bf16';
+const halfFormats = { f16: formats.fp16, bf16: formats.bf16 } as const;
+
+function evaluateHalf(format: Half, operation: AtomicOperation): EvaluateAtomic | null {
+  const of = halfFormats[format];
+  const combine =
+    operation === 'add'
+      ? (a: number, b: number) => a + b
+      : operation === 'min' || operation === 'max'
+        ? (a: number, b: number) => extreme(a, b, operation === 'min')
+        : null;
+  if (combine === null) return null;
+  return (old, operand) =>
+    BigInt(encode(of, combine(decode(of, Number(old)), decode(of, Number(operand)))));
+}
+
+function inHalves(evaluate: EvaluateAtomic | null): EvaluateAtomic | null {
+  if (evaluate === null) return null;
+  return (old, operand, compared) =>
+    evaluate(old & 0xffffn, operand & 0xffffn, compared & 0xffffn) |
+    (evaluate(old >> 16n, operand >> 16n, compared >> 16n) << 16n);
+}
+
+function evaluateInteger(
+  operation: AtomicOperation,
+  bits: number,
+  isSigned: boolean,
+): EvaluateAtomic | null {
+  const value = isSigned
+    ? (pattern: bigint) => BigInt.asIntN(bits, pattern)
+    : (pattern: bigint) => pattern;
+  switch (operation) {
+    case 'and':
+      return (old, operand) => old & operand;
+    case 'or':
+      return (old, operand) => old | operand;
+    case 'xor':
+      return (old, operand) => old ^ operand;
+    case 'exch':
+      return (_old, operand) => operand;
+    case 'cas':
+      return (old, operand, compared) => (old === compared ? operand : old);
+    case 'add':
+      return (old, operand) => BigInt.asUintN(bits, old + operand);
+    case 'inc':
+      return (old, operand) => (old >= operand ? 0n : old + 1n);
+    case 'dec':
+      return (old, operand) => (old === 0n || old > operand ? operand : old - 1n);
+    case 'min':
+      return (old, operand) => (value(operand) < value(old) ? operand : old);
+    case 'max':
+      return (old, operand) => (value(operand) > value(old) ? operand : old);
+  }
+}
+
+/**
+ * What an atomic operation computes on an element; null where PTX has it not for the type.
+ *
+ * Source: PTX ISA, `atom`: additions round to nearest; those of f32 flush subnormals in global memory and keep them
+ * in shared memory; those of f16 and bf16 are `.noftz`.
+ *
+ * @param isShared whether the element lies in shared memory
+ */
+export function evaluateAtomic(
+  operation: AtomicOperation,
+  type: AtomicType,
+  isShared: boolean,
+): EvaluateAtomic | null {
+  if (type === 'f32')
+    return operation === 'add' ? (old, operand) => addFloat32(old, operand, !isShared) : null;
+  if (type === 'f64') return operation === 'add' ? addFloat64 : null;
+  if (type === 'f16' || type === 'bf16') return evaluateHalf(type, operation);
+  if (type === 'f16x2') return inHalves(evaluateHalf('f16', operation));
+  if (type === 'bf16x2') return inHalves(evaluateHalf('bf16', operation));
+  return evaluateInteger(operation, atomicBits[type], type === 's32' || type === 's64');
+}

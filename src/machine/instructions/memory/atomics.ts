@@ -1,0 +1,114 @@
+import { type Fragment, type InstructionOf } from '../../isa/index.js';
+import { report } from '../../state.js';
+import {
+  alwaysReady,
+  issueSlot,
+  noRegisters,
+  type InstructionRecord,
+  type InstructionRecords,
+  type Touched,
+} from '../record.js';
+import { atomicBits, evaluateAtomic } from './atomic-operations.js';
+import { visitPlaces } from './lane-areas.js';
+import { forEachPlace } from './lane-places.js';
+import {
+  createTrafficCounter,
+  loadPlace,
+  registersOf,
+  storePlace,
+  strengthOf,
+} from './loads-and-stores.js';
+
+type Op = 'atom' | 'red';
+type Atomic = InstructionOf<Op>;
+
+const wordBits = 32n;
+
+/** The bits of an element in registers, which may be half of one. */
+function elementOf(registers: Uint32Array, first: number, element: number, bits: number): bigint {
+  if (bits === 16)
+    return BigInt((registers[first + (element >> 1)] >>> (16 * (element & 1))) & 0xffff);
+  const words = bits / 32;
+  let value = 0n;
+  for (let i = words - 1; i >= 0; i--)
+    value = (value << wordBits) | BigInt(registers[first + element * words + i]);
+  return value;
+}
+
+function putElement(registers: Uint32Array, element: number, bits: number, value: bigint): void {
+  if (bits === 16) {
+    const shift = 16 * (element & 1);
+    const word = registers[element >> 1];
+    registers[element >> 1] = (word & ~(0xffff << shift)) | (Number(value) << shift);
+    return;
+  }
+  const words = bits / 32;
+  for (let i = 0; i < words; i++)
+    registers[element * words + i] = Number((value >> (wordBits * BigInt(i))) & 0xffffffffn);
+}
+
+/** An atomic access is strong: relaxed where nothing else is said. */
+const touched: Touched<Op>['memory'] = (machine, cta, instruction, visit) =>
+  visitPlaces(
+    machine,
+    cta,
+    { places: instruction, use: 'updates', strong: strengthOf(instruction, true) },
+    visit,
+  );
+
+const operands = ({ operands, compared }: Atomic): readonly Fragment[] =>
+  compared === null ? [operands] : [operands, compared];
+
+function record(op: Op): InstructionRecord<Op> {
+  return {
+    ready: alwaysReady,
+    isWait: false,
+    reads: { registers: operands, memory: touched },
+    writes: {
+      registers: op === 'atom' ? ({ result }) => [result!] : noRegisters,
+      memory: touched,
+    },
+    unit: issueSlot,
+    describe: ({ space, operation, type, order, scope }) => ({
+      space,
+      operation,
+      type,
+      order,
+      scope,
+    }),
+    execute: (machine, warp, instruction) => {
+      const { operation, type, elements, bytes, compared, result } = instruction;
+      const bits = atomicBits[type];
+      if (evaluateAtomic(operation, type, false) === null) {
+        report(machine, warp, 'instruction-shape', `there is no ${op}.${operation}.${type}`);
+        return 'refused';
+      }
+      const perLane = registersOf(bytes);
+      const old = new Uint32Array(perLane);
+      const next = new Uint32Array(perLane);
+      const traffic = createTrafficCounter(warp.cta, (name) => `${op} → ${name}`);
+      // Lanes take turns, as atomic operations do; in which order the hardware chooses.
+      forEachPlace(machine, warp, instruction, 'updates', (place, lane) => {
+        const evaluate = evaluateAtomic(operation, type, place.space === 'shared')!;
+        loadPlace(place, bytes, old, 0);
+        next.fill(0);
+        for (let element = 0; element < elements; element++) {
+          const before = elementOf(old, 0, element, bits);
+          const operand = elementOf(instruction.operands, lane * perLane, element, bits);
+          const expected =
+            compared === null ? 0n : elementOf(compared, lane * perLane, element, bits);
+          putElement(next, element, bits, evaluate(before, operand, expected));
+        }
+        storePlace(place, bytes, next, 0);
+        result?.set(old, lane * perLane);
+        traffic.add(place, bytes);
+      });
+      traffic.end();
+    },
+  };
+}
+
+/**
+ * Atomic operations and reductions of lanes, on shared and global memory. Source: PTX ISA, `atom`, `red`.
+ */
+export const atomicRecords: InstructionRecords<Op> = { atom: record('atom'), red: record('red') };

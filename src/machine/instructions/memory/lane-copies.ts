@@ -1,0 +1,186 @@
+import { warpLanes, type InstructionOf } from '../../isa/index.js';
+import type { AsynchronousOperation, WarpState } from '../../state.js';
+import { issue } from '../issue.js';
+import { arrive, expectArrivals } from '../mbarrier.js';
+import {
+  alwaysReady,
+  movesNothing,
+  noDetails,
+  noRegisters,
+  nothing,
+  type AsynchronousRecord,
+  type InstructionRecord,
+  type InstructionRecords,
+} from '../record.js';
+import { visitPlaces } from './lane-areas.js';
+import { forEachPlace } from './lane-places.js';
+import { createTrafficCounter } from './loads-and-stores.js';
+
+type Arrive = 'cp.async.mbarrier.arrive' | 'cp.async.mbarrier.arrive.noinc';
+type LaneCopy = InstructionOf<'cp.async'>;
+
+/** The sources of those lanes that read anything, as a place of so many bytes for each. */
+function sourcesOf({ source, sourceBytes }: LaneCopy): readonly LaneCopy['source'][] {
+  // Almost always one size; each is looked at by itself, since the bytes decide what lies outside.
+  const sizes = [...new Set(sourceBytes)].filter((bytes) => bytes > 0);
+  return sizes.map((bytes) => ({
+    space: source.space,
+    bytes,
+    addresses: source.addresses.map((address, lane) =>
+      sourceBytes[lane] === bytes ? address : -1,
+    ),
+  }));
+}
+
+const copy: AsynchronousRecord<'cp.async'> = {
+  ready: alwaysReady,
+  isWait: false,
+  reads: {
+    registers: noRegisters,
+    memory: (machine, cta, instruction, visit) => {
+      for (const places of sourcesOf(instruction))
+        visitPlaces(machine, cta, { places, use: 'reads' }, visit);
+    },
+  },
+  writes: {
+    registers: noRegisters,
+    memory: (machine, cta, { destination }, visit) =>
+      visitPlaces(machine, cta, { places: destination, use: 'writes' }, visit),
+  },
+  unit: {
+    name: 'load/store',
+    operation: 'lane-copy',
+    cycles: ({ destination }, { bulkBytes }) => (warpLanes * destination.bytes) / bulkBytes,
+    latency: ({ bulkLatency }) => bulkLatency,
+  },
+  describe: ({ destination: { bytes } }) => ({ bytes }),
+  execute: (machine, warp, instruction) => {
+    const { destination } = instruction;
+    const chunks: { readonly lane: number; readonly from: Uint8Array }[] = [];
+    const toShared = createTrafficCounter(warp.cta, (name) => `cp.async → ${name}`);
+    const fromGlobal = createTrafficCounter(warp.cta, (name) => `${name} → cp.async`);
+    // What is illegal is reported where it is issued; what it reads is what is there when it is performed.
+    for (const places of sourcesOf(instruction))
+      forEachPlace(machine, warp, places, 'reads', (place, lane) => {
+        const { bytes, offset } = place;
+        fromGlobal.add(place, places.bytes);
+        chunks.push({ lane, from: bytes.subarray(offset, offset + places.bytes) });
+      });
+    const targets: (Uint8Array | undefined)[] = [];
+    forEachPlace(machine, warp, destination, 'writes', (place, lane) => {
+      toShared.add(place, destination.bytes);
+      targets[lane] = place.bytes.subarray(place.offset, place.offset + destination.bytes);
+    });
+    fromGlobal.end();
+    toShared.end();
+    const operation = issue(machine, warp, copy, instruction, {
+      perform: () => {
+        // Lanes that read nothing, or whose source is illegal, get zeros.
+        for (const target of targets) target?.fill(0);
+        for (const { lane, from } of chunks) targets[lane]?.set(from);
+      },
+    });
+    warp.openCopyGroup.push(operation);
+    return;
+  },
+};
+
+/** All cp.async of a warp that it does not know to be complete. */
+function copiesOf({ copyGroups, openCopyGroup }: WarpState): readonly AsynchronousOperation[] {
+  return [...copyGroups.flat(), ...openCopyGroup];
+}
+
+/** The record of a wait for some of a warp's cp.async. */
+function waitFor<Op extends 'cp.async.wait_group' | 'cp.async.wait_all'>(
+  operationsOf: (
+    warp: WarpState,
+    instruction: InstructionOf<Op>,
+  ) => readonly AsynchronousOperation[],
+  forget: (warp: WarpState, instruction: InstructionOf<Op>) => void,
+): InstructionRecord<Op> {
+  return {
+    ...movesNothing,
+    ready: {
+      isReady: (_machine, warp, instruction) =>
+        operationsOf(warp, instruction).every(({ isDone }) => isDone),
+      waitsFor: (_machine, warp, instruction) =>
+        `${operationsOf(warp, instruction).filter(({ isDone }) => !isDone).length} cp.async`,
+      readyTime: (_machine, warp, instruction) =>
+        Math.max(0, ...operationsOf(warp, instruction).map(({ doneAt }) => doneAt)),
+    },
+    isWait: true,
+    describe: noDetails,
+    execute: ({ tracker }, warp, instruction) => {
+      for (const { kind, order } of operationsOf(warp, instruction))
+        if (order !== null) tracker?.finish(warp, kind, order);
+      forget(warp, instruction);
+    },
+  };
+}
+
+function groupsBefore({ copyGroups }: WarpState, pending: number): number {
+  return Math.max(copyGroups.length - pending, 0);
+}
+
+/**
+ * The record of an arrival when the warp's earlier cp.async are complete.
+ *
+ * @param isExpected whether the barrier has been initialised to expect it; else the phase expects it from now on
+ */
+function arrival(isExpected: boolean): AsynchronousRecord<Arrive> {
+  const record: AsynchronousRecord<Arrive> = {
+    ready: alwaysReady,
+    isWait: false,
+    reads: nothing,
+    writes: nothing,
+    unit: {
+      name: 'load/store',
+      operation: 'lane-copy-arrival',
+      cycles: () => 0,
+      latency: () => 0,
+    },
+    describe: ({ barrier, threads }) => ({ barrier, threads }),
+    execute: (machine, warp, instruction) => {
+      const { barrier, threads } = instruction;
+      if (!isExpected) expectArrivals(machine, warp, barrier, threads);
+      issue(machine, warp, record, instruction, {
+        after: copiesOf(warp),
+        perform: (actor) => arrive(machine, actor, barrier, threads),
+      });
+      return;
+    },
+  };
+  return record;
+}
+
+/**
+ * Copies by lanes that need no registers. Each warp instruction's bytes arrive at one moment that the scheduler
+ * chooses after its issue, in no order with others, before a wait for its group, or before an arrival that
+ * tracks it. They take the generic proxy. Source: PTX ISA, `cp.async`, `cp.async.commit_group`,
+ * `cp.async.wait_group`, `cp.async.mbarrier.arrive`.
+ */
+export const laneCopyRecords: InstructionRecords<
+  'cp.async' | 'cp.async.commit_group' | 'cp.async.wait_group' | 'cp.async.wait_all' | Arrive
+> = {
+  'cp.async': copy,
+  'cp.async.commit_group': {
+    ...movesNothing,
+    ready: alwaysReady,
+    isWait: false,
+    describe: noDetails,
+    execute: (_machine, warp) => {
+      warp.copyGroups.push(warp.openCopyGroup);
+      warp.openCopyGroup = [];
+    },
+  },
+  'cp.async.wait_group': waitFor(
+    (warp, { pending }) => warp.copyGroups.slice(0, groupsBefore(warp, pending)).flat(),
+    (warp, { pending }) => warp.copyGroups.splice(0, groupsBefore(warp, pending)),
+  ),
+  'cp.async.wait_all': waitFor(copiesOf, (warp) => {
+    warp.copyGroups = [];
+    warp.openCopyGroup = [];
+  }),
+  'cp.async.mbarrier.arrive': arrival(false),
+  'cp.async.mbarrier.arrive.noinc': arrival(true),
+};

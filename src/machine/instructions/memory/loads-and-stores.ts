@@ -1,0 +1,174 @@
+import { warpLanes, type AccessOrder, type InstructionOf } from '../../isa/index.js';
+import { count, type Amounts } from '../../measure/index.js';
+import type { StrongAccess } from '../../ordering/index.js';
+import type { CtaState } from '../../state.js';
+import {
+  alwaysReady,
+  issueSlot,
+  noMemory,
+  noRegisters,
+  type InstructionDetails,
+  type InstructionRecords,
+  type Touched,
+} from '../record.js';
+import { visitPlaces } from './lane-areas.js';
+import { forEachPlace, type LanePlace } from './lane-places.js';
+
+type Transfer = InstructionOf<'ld' | 'st'>;
+
+/** What of an access orders others: null, as `undefined`, for a weak one. */
+export function strengthOf(
+  { order, scope }: AccessOrder,
+  isAtomic = false,
+): StrongAccess | undefined {
+  return order === 'weak' ? undefined : { order, scope, isAtomic };
+}
+
+/** Copies the bytes of a place into registers, from one of them on; the last one is filled with zeros. */
+export function loadPlace(
+  { bytes: memory, words, offset }: LanePlace,
+  bytes: number,
+  registers: Uint32Array,
+  first: number,
+): void {
+  if (offset % 4 === 0 && bytes % 4 === 0 && words.length > 0) {
+    const word = offset / 4;
+    for (let i = 0; i < bytes / 4; i++) registers[first + i] = words[word + i];
+    return;
+  }
+  for (let i = 0; i < Math.ceil(bytes / 4); i++) registers[first + i] = 0;
+  for (let i = 0; i < bytes; i++)
+    registers[first + (i >> 2)] |= memory[offset + i] << (8 * (i & 3));
+}
+
+/** Copies registers, from one of them on, to the bytes of a place. */
+export function storePlace(
+  { bytes: memory, words, offset }: LanePlace,
+  bytes: number,
+  registers: Uint32Array,
+  first: number,
+): void {
+  if (offset % 4 === 0 && bytes % 4 === 0 && words.length > 0) {
+    const word = offset / 4;
+    for (let i = 0; i < bytes / 4; i++) words[word + i] = registers[first + i];
+    return;
+  }
+  for (let i = 0; i < bytes; i++)
+    memory[offset + i] = registers[first + (i >> 2)] >>> (8 * (i & 3));
+}
+
+/** Counts the bytes that lanes move, by what they move and in which direction. */
+export interface TrafficCounter {
+  readonly add: (place: LanePlace, bytes: number) => void;
+  readonly end: () => void;
+}
+
+/** A counter for one instruction of a CTA; lanes mostly move parts of one allocation. */
+export function createTrafficCounter(
+  { counters }: CtaState,
+  direction: (name: string) => string,
+): TrafficCounter {
+  let amounts: Amounts | null = null;
+  let name = '';
+  let sum = 0;
+  const end = (): void => {
+    if (amounts !== null && sum > 0) count(amounts, direction(name), sum);
+    sum = 0;
+  };
+  return {
+    end,
+    add: ({ space, allocation }, bytes) => {
+      const isGlobal = space === 'global';
+      const into = isGlobal
+        ? counters.globalBytes
+        : space === 'shared'
+          ? counters.sharedBytes
+          : null;
+      const what = isGlobal ? allocation!.name : 'shared memory';
+      if (into !== amounts || what !== name) {
+        end();
+        amounts = into;
+        name = what;
+      }
+      sum += bytes;
+    },
+  };
+}
+
+/** Words of a lane's registers that hold so many bytes. */
+export function registersOf(bytes: number): number {
+  return Math.ceil(bytes / 4);
+}
+
+const data: Touched<Transfer['op']> = {
+  registers: (instruction) => [instruction.data],
+  memory: noMemory,
+};
+const read: Touched<Transfer['op']> = {
+  registers: noRegisters,
+  memory: (machine, cta, instruction, visit) =>
+    visitPlaces(
+      machine,
+      cta,
+      { places: instruction, use: 'reads', strong: strengthOf(instruction) },
+      visit,
+    ),
+};
+const written: Touched<Transfer['op']> = {
+  registers: noRegisters,
+  memory: (machine, cta, instruction, visit) =>
+    visitPlaces(
+      machine,
+      cta,
+      { places: instruction, use: 'writes', strong: strengthOf(instruction) },
+      visit,
+    ),
+};
+
+function describe({ space, bytes, order, scope }: Transfer): InstructionDetails {
+  return order === 'weak' ? { space, bytes } : { space, bytes, order, scope };
+}
+
+/**
+ * Loads and stores of lanes in all state spaces. They are carried out at once, in the generic proxy; a strong one
+ * orders as PTX's memory model says (ordering/synchronisation.ts). Source: PTX ISA, `ld`, `st`,
+ * "Addresses as Operands", "Memory Consistency Model".
+ */
+export const transferRecords: InstructionRecords<'ld' | 'st'> = {
+  ld: {
+    ready: alwaysReady,
+    isWait: false,
+    reads: read,
+    writes: data,
+    unit: issueSlot,
+    describe,
+    execute: (machine, warp, instruction) => {
+      const { bytes, data: registers } = instruction;
+      const perLane = registers.length / warpLanes;
+      const traffic = createTrafficCounter(warp.cta, (name) => `${name} → registers`);
+      forEachPlace(machine, warp, instruction, 'reads', (place, lane) => {
+        loadPlace(place, bytes, registers, lane * perLane);
+        traffic.add(place, bytes);
+      });
+      traffic.end();
+    },
+  },
+  st: {
+    ready: alwaysReady,
+    isWait: false,
+    reads: data,
+    writes: written,
+    unit: issueSlot,
+    describe,
+    execute: (machine, warp, instruction) => {
+      const { bytes, data: registers } = instruction;
+      const perLane = registers.length / warpLanes;
+      const traffic = createTrafficCounter(warp.cta, (name) => `registers → ${name}`);
+      forEachPlace(machine, warp, instruction, 'writes', (place, lane) => {
+        storePlace(place, bytes, registers, lane * perLane);
+        traffic.add(place, bytes);
+      });
+      traffic.end();
+    },
+  },
+};

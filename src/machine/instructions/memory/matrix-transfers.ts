@@ -1,0 +1,123 @@
+import { warpLanes, type InstructionOf, type LanePlaces } from '../../isa/index.js';
+import { count } from '../../measure/index.js';
+import {
+  alwaysReady,
+  issueSlot,
+  noMemory,
+  noRegisters,
+  type InstructionRecords,
+  type Touched,
+} from '../record.js';
+import { visitPlaces } from './lane-areas.js';
+import { forEachPlace } from './lane-places.js';
+
+type Op = 'ldmatrix' | 'stmatrix';
+type MatrixTransfer = InstructionOf<Op>;
+
+/** A matrix has 8 rows of 8 elements of 16 bits. */
+const matrixRows = 8;
+
+/**
+ * Where an element of a matrix is in registers: lane 4r + c / 2 has the elements c and c + 1 of row r in its
+ * register, the first in the low half. Source: PTX ISA, "ldmatrix", figure of the fragment of 8×8 elements.
+ */
+function registerOf(row: number, column: number): { readonly lane: number; readonly half: number } {
+  return { lane: 4 * row + (column >> 1), half: column & 1 };
+}
+
+/** The lanes whose addresses are used: those of others are not looked at. */
+function rowsOf({ rows, matrices }: MatrixTransfer): LanePlaces {
+  return {
+    ...rows,
+    addresses: rows.addresses.map((address, lane) => (lane < matrixRows * matrices ? address : -1)),
+  };
+}
+
+/** Goes through the halves of the rows: the half of shared memory, and that of the registers. */
+function forEachHalf(
+  { matrices, isTransposed }: MatrixTransfer,
+  row: number,
+  visit: (column: number, register: number, half: number) => void,
+): void {
+  const matrix = Math.floor(row / matrixRows);
+  const rowOfMatrix = row % matrixRows;
+  for (let column = 0; column < matrixRows; column++) {
+    const { lane, half } = isTransposed
+      ? registerOf(column, rowOfMatrix)
+      : registerOf(rowOfMatrix, column);
+    visit(column, lane * matrices + matrix, half);
+  }
+}
+
+const data: Touched<Op> = {
+  registers: (instruction) => [instruction.data],
+  memory: noMemory,
+};
+const rowsRead: Touched<Op> = {
+  registers: noRegisters,
+  memory: (machine, cta, instruction, visit) =>
+    visitPlaces(machine, cta, { places: rowsOf(instruction), use: 'reads' }, visit),
+};
+const rowsWritten: Touched<Op> = {
+  registers: noRegisters,
+  memory: (machine, cta, instruction, visit) =>
+    visitPlaces(machine, cta, { places: rowsOf(instruction), use: 'writes' }, visit),
+};
+const describe = ({ matrices, isTransposed }: MatrixTransfer) => ({ matrices, isTransposed });
+
+/**
+ * Loads and stores of matrices of 8×8 elements of 16 bits, one to four by all lanes of a warp together. Source:
+ * PTX ISA, `ldmatrix`, `stmatrix`.
+ */
+export const matrixTransferRecords: InstructionRecords<Op> = {
+  ldmatrix: {
+    ready: alwaysReady,
+    isWait: false,
+    reads: rowsRead,
+    writes: data,
+    unit: issueSlot,
+    describe,
+    execute: (machine, warp, instruction) => {
+      const places = rowsOf(instruction);
+      const registers = instruction.data;
+      registers.fill(0);
+      forEachPlace(machine, warp, places, 'reads', ({ bytes, offset }, row) =>
+        forEachHalf(instruction, row, (column, register, half) => {
+          const byte = offset + 2 * column;
+          registers[register] |= (bytes[byte] | (bytes[byte + 1] << 8)) << (16 * half);
+        }),
+      );
+      const { counters } = warp.cta;
+      count(
+        counters.sharedBytes,
+        'shared memory → registers',
+        warpLanes * 4 * instruction.matrices,
+      );
+    },
+  },
+  stmatrix: {
+    ready: alwaysReady,
+    isWait: false,
+    reads: data,
+    writes: rowsWritten,
+    unit: issueSlot,
+    describe,
+    execute: (machine, warp, instruction) => {
+      const places = rowsOf(instruction);
+      const registers = instruction.data;
+      forEachPlace(machine, warp, places, 'writes', ({ bytes, offset }, row) =>
+        forEachHalf(instruction, row, (column, register, half) => {
+          const value = registers[register] >>> (16 * half);
+          bytes[offset + 2 * column] = value;
+          bytes[offset + 2 * column + 1] = value >>> 8;
+        }),
+      );
+      const { counters } = warp.cta;
+      count(
+        counters.sharedBytes,
+        'registers → shared memory',
+        warpLanes * 4 * instruction.matrices,
+      );
+    },
+  },
+};

@@ -1,0 +1,123 @@
+/** Registers of a warp, as a `Fragment` of instruction.ts. */
+type Registers = Uint32Array<ArrayBuffer>;
+
+/**
+ * The state space that an instruction names for an address. `generic`: none, the address says it.
+ * `shared::cta`: the own CTA's shared memory; `shared::cluster`: that of the cluster's CTAs.
+ */
+export type AccessSpace =
+  'generic' | 'global' | 'shared::cta' | 'shared::cluster' | 'local' | 'const' | 'param';
+
+/** The threads for which an access or a fence is to be ordered. Source: PTX ISA, "Scope". */
+export type MemoryScope = 'cta' | 'cluster' | 'gpu' | 'sys';
+
+/** What an access orders. `volatile` and `mmio` are relaxed accesses with the scope `sys`. */
+export type MemoryOrder = 'weak' | 'relaxed' | 'acquire' | 'release' | 'acq_rel';
+
+/**
+ * A place of memory for each lane. Its address is one of the named state space (in `shared`, a cluster address:
+ * the rank of the CTA in bits 24 and above), or a generic one.
+ */
+export interface LanePlaces {
+  readonly space: AccessSpace;
+  /** Of each of the 32 lanes; −1 for one that does nothing. */
+  readonly addresses: Float64Array;
+  /** Bytes of each lane, all elements of a vector together; the address is a multiple of it. */
+  readonly bytes: number;
+}
+
+/** How accesses of a warp's lanes are ordered with those of others. */
+export interface AccessOrder {
+  readonly order: MemoryOrder;
+  readonly scope: MemoryScope;
+}
+
+/** The operations of atomics. */
+export type AtomicOperation =
+  'and' | 'or' | 'xor' | 'exch' | 'cas' | 'add' | 'inc' | 'dec' | 'min' | 'max';
+
+/** The types of atomics' elements. */
+export type AtomicType =
+  | 'b16'
+  | 'b32'
+  | 'b64'
+  | 'b128'
+  | 'u32'
+  | 'u64'
+  | 's32'
+  | 's64'
+  | 'f16'
+  | 'f16x2'
+  | 'bf16'
+  | 'bf16x2'
+  | 'f32'
+  | 'f64';
+
+/** What `ld` and `st` say: registers are what lies in memory, in whole words a lane ([lane][word]). */
+type Transfer = LanePlaces &
+  AccessOrder & {
+    readonly op: 'ld' | 'st';
+    readonly data: Registers;
+  };
+
+/** What `atom` and `red` say. `bytes` are those of the whole vector. */
+type Atomic = LanePlaces &
+  AccessOrder & {
+    readonly op: 'atom' | 'red';
+    readonly operation: AtomicOperation;
+    readonly type: AtomicType;
+    /** Of each lane's vector; 1 for a scalar. */
+    readonly elements: number;
+    /** [lane][word]: the operands, and for `cas` what is to be stored. */
+    readonly operands: Registers;
+    /** [lane][word]: what `cas` compares with; null for others. */
+    readonly compared: Registers | null;
+    /** [lane][word]: what was there before; null for `red`. */
+    readonly result: Registers | null;
+  };
+
+/** cp.async: each lane copies from global to shared memory. */
+type LaneCopy = {
+  readonly op: 'cp.async';
+  /** In shared memory of the own CTA; `bytes` are 4, 8 or 16. */
+  readonly destination: LanePlaces;
+  readonly source: LanePlaces;
+  /** Bytes that each lane reads; those behind them are written as zeros. */
+  readonly sourceBytes: Int32Array;
+};
+
+/** ldmatrix and stmatrix: 8 rows of 16 bytes a matrix, from or to the registers of all lanes. */
+type MatrixTransfer = {
+  readonly op: 'ldmatrix' | 'stmatrix';
+  /** Lane 8m + r has row r of matrix m. */
+  readonly rows: LanePlaces;
+  readonly matrices: 1 | 2 | 4;
+  readonly isTransposed: boolean;
+  /** [lane][matrix]. */
+  readonly data: Registers;
+};
+
+/** The instructions on memory, besides those that the tensor core and TMA have for themselves. */
+export type MemoryInstruction =
+  | Transfer
+  | Atomic
+  | LaneCopy
+  | MatrixTransfer
+  | { readonly op: 'cp.async.commit_group' | 'cp.async.wait_all' }
+  | {
+      readonly op: 'cp.async.wait_group';
+      /** The most recent groups that may be pending. */
+      readonly pending: number;
+    }
+  | {
+      readonly op: 'cp.async.mbarrier.arrive' | 'cp.async.mbarrier.arrive.noinc';
+      /** A cluster address, of the own CTA. */
+      readonly barrier: number;
+      /** How many lanes execute it. */
+      readonly threads: number;
+    }
+  | {
+      /** `fence.acq_rel`, `fence.sc` and `membar`; which of them makes no difference here. */
+      readonly op: 'fence';
+      readonly scope: MemoryScope;
+    };

@@ -1,0 +1,26 @@
+import { type ByteSet, createByteSet } from './byte-set.js';
+
+/** Lanes of a warp. */
+const lanes = 32;
+
+/** The local memory of a warp's threads: as many bytes for each, one thread's after another's. */
+export interface LocalMemory {
+  /** Of each thread; a multiple of 16. */
+  readonly threadBytes: number;
+  readonly bytes: Uint8Array;
+  readonly words: Uint32Array;
+  /** The bytes that have contents, by their number among those of all threads. */
+  readonly written: ByteSet;
+}
+
+/** Local memory that nobody has written, of at least so many bytes for each thread. */
+export function createLocalMemory(bytes: number): LocalMemory {
+  const threadBytes = Math.ceil(bytes / 16) * 16;
+  const buffer = new ArrayBuffer(threadBytes * lanes);
+  return {
+    threadBytes,
+    bytes: new Uint8Array(buffer),
+    words: new Uint32Array(buffer),
+    written: createByteSet(buffer.byteLength),
+  };
+}
