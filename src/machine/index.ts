@@ -22,10 +22,12 @@ export {
 export * from './memory/index.js';
 export {
   findingKinds,
+  findingWeight,
   memoryModels,
   type Finding,
   type FindingAccess,
   type FindingKind,
+  type FindingWeight,
   type MemoryModel,
   type MemoryModelName,
 } from './ordering/index.js';

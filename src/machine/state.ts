@@ -47,7 +47,8 @@ export interface CtaState {
 /** What a warp waits for in the middle of an instruction. */
 export interface Continuation {
   readonly isReady: () => boolean;
-  readonly resume: () => void;
+  /** Goes on; what the warp has to wait for next, if there is more. */
+  readonly resume: () => Continuation | void;
   /** What it waits for, for a message about a deadlock. */
   readonly waitsFor: () => string;
   /** The clock from which on it is ready, once it is. */
@@ -71,8 +72,8 @@ export interface WarpState {
   tensorOperations: AsynchronousOperation[];
   /** The last of them by accumulator and operand, for the order of later ones. */
   readonly tensorHistory: Map<string, TensorHistoryEntry>;
-  /** Its last tcgen05.commit. */
-  lastCommit: AsynchronousOperation | null;
+  /** The arrivals of its last tcgen05.commit, one a CTA. */
+  lastCommits: readonly AsynchronousOperation[];
   /** The generation of the cluster's barrier that it has arrived for and not waited for. */
   clusterGeneration: number | null;
   /** Its bulk stores since the last commit_group, and the groups before. */
@@ -114,6 +115,8 @@ export interface AsynchronousOperation {
   readonly fragment: Fragment | null;
   readonly order: OperationOrder | null;
   readonly unit: TimedUnit;
+  /** The CTAs whose memory or barriers it reaches, and which must not end before. */
+  readonly reaches: readonly CtaState[];
   /** Clocks of the unit that it takes, and clocks until its result is there. */
   readonly cycles: number;
   readonly latency: number;

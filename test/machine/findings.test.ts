@@ -97,6 +97,24 @@ const programs: Readonly<Record<FindingKind, Pair>> = {
     wrong: inTensorMemory(moveRows('tcgen05.st', 0, 32, fragment(4)), waitSt),
     right: inTensorMemory(moveRows('tcgen05.st', 0, 24, fragment(4)), waitSt),
   },
+  'schedule-dependent': {
+    wrong: {
+      barriers: { allocated: 2 },
+      warps: [
+        [allocate(32, data), arrive(0)],
+        [allocate(32, data + 4), arrive(0)],
+        [wait(0, 0), deallocate(32), deallocate(32, 32)],
+      ],
+    },
+    right: {
+      barriers: { first: 1, second: 1 },
+      warps: [
+        [allocate(32, data), arrive(0)],
+        [wait(0, 0), allocate(32, data + 4), arrive(8)],
+        [wait(8, 0), deallocate(32), deallocate(32, 32)],
+      ],
+    },
+  },
   'leaked-tensor-memory': {
     wrong: { warps: [[allocate(32, data)]] },
     right: { warps: [[allocate(32, data), deallocate(32)]] },

@@ -62,6 +62,7 @@ export function issue<Op extends Opcode>(
   const operation: AsynchronousOperation = {
     kind: unit.operation,
     warp,
+    reaches,
     unit: unit.name,
     cycles: unit.cycles(instruction, machine.rates),
     after,

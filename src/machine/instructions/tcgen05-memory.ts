@@ -18,6 +18,7 @@ import {
   report,
   reportViolation,
   type AsynchronousOperation,
+  type Continuation,
   type CtaState,
   type MachineState,
   type WarpState,
@@ -230,42 +231,53 @@ const alloc: InstructionRecord<'tcgen05.alloc'> = {
       report(machine, warp, 'shared-overflow', `the address goes to ${destination}`);
       return 'refused';
     }
-    /** Whether the warp may go on: it has its columns, or will never have them. */
-    const allocate = (): boolean => {
-      const result = cta.tensor.allocate(columns);
-      if (!result.ok) {
-        if (!result.isBlocked) reportViolation(machine, warp, result.violation);
-        return !result.isBlocked;
-      }
-      cta.shared.words[destination / wordBytes] = result.address;
-      touchMemory(machine, { warp, order: null }, alloc, instruction, cta);
-      machine.tracker?.allocateTensor(machine, warp, columnOf(result.address), columns);
-      const { counters } = cta;
-      counters.mostTensorColumns = Math.max(counters.mostTensorColumns, columnsInUse(cta));
-      return true;
-    };
-    let isAllocated = false;
-    // A pair allocates together: neither goes on before the other has its columns.
-    let generation: number | null = null;
-    const { pairAllocation } = machine;
-    const meetPeer = (): boolean => {
-      if (group === 1) return true;
-      generation ??= arriveAtPair(machine, warp);
-      return pairAllocation.generation > generation;
-    };
+    const result = cta.tensor.allocate(columns);
+    if (result.ok) return takeColumns(machine, warp, instruction, result.address);
+    if (!result.isBlocked) {
+      reportViolation(machine, warp, result.violation);
+      return 'refused';
+    }
     return {
-      isReady: () => (isAllocated ||= allocate()) && meetPeer(),
+      isReady: () => cta.tensor.hasRoom(columns),
       resume: () => {
-        if (generation !== null) machine.tracker?.leaveNamed(warp, pairAllocation, generation);
+        const later = cta.tensor.allocate(columns);
+        if (later.ok) return takeColumns(machine, warp, instruction, later.address);
+        reportViolation(machine, warp, later.violation);
+        return;
       },
-      waitsFor: () =>
-        isAllocated
-          ? 'tcgen05.alloc of the other CTA of the pair'
-          : `${columns} free columns of tensor memory`,
+      waitsFor: () => `${columns} free columns of tensor memory`,
       readyTime: () => machine.now,
     };
   },
 };
+
+/**
+ * The warp has its columns: it writes their address. A pair allocates together, so that its warp then waits until the other
+ * has its columns, too.
+ */
+function takeColumns(
+  machine: MachineState,
+  warp: WarpState,
+  instruction: InstructionOf<'tcgen05.alloc'>,
+  address: number,
+): Continuation {
+  const { group, columns, destination } = instruction;
+  const { cta } = warp;
+  cta.shared.words[destination / wordBytes] = address;
+  touchMemory(machine, { warp, order: null }, alloc, instruction, cta);
+  machine.tracker?.allocateTensor(machine, warp, columnOf(address), columns);
+  cta.counters.mostTensorColumns = Math.max(cta.counters.mostTensorColumns, columnsInUse(cta));
+  const { pairAllocation } = machine;
+  if (group === 1)
+    return { isReady: () => true, resume: () => undefined, waitsFor: () => '', readyTime: () => 0 };
+  const generation = arriveAtPair(machine, warp);
+  return {
+    isReady: () => pairAllocation.generation > generation,
+    resume: () => machine.tracker?.leaveNamed(warp, pairAllocation, generation),
+    waitsFor: () => 'tcgen05.alloc of the other CTA of the pair',
+    readyTime: () => machine.now,
+  };
+}
 
 /**
  * Tensor memory: allocation, loads and stores of registers, copies from shared memory. A load or store is
@@ -302,7 +314,10 @@ export const tcgen05MemoryRecords: InstructionRecords<
     ready: alwaysReady,
     isWait: false,
     describe: noDetails,
-    execute: (_machine, { cta }) => cta.tensor.relinquishPermit(),
+    execute: (machine, warp) => {
+      warp.cta.tensor.relinquishPermit();
+      machine.tracker?.relinquishTensor(machine, warp);
+    },
   },
   'tcgen05.ld': transferRecord(true),
   'tcgen05.st': transferRecord(false),

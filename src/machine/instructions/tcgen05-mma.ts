@@ -195,16 +195,17 @@ const commit: AsynchronousRecord<'tcgen05.commit'> = {
   execute: (machine, warp, instruction) => {
     const { barrier, ctas } = instruction;
     const after = warp.tensorOperations.filter(({ isDone }) => !isDone);
-    const operation = issue(machine, warp, commit, instruction, {
-      after,
-      predecessors: [warp.lastCommit?.order ?? null],
-      reaches: ctas.flatMap((rank) => machine.ctas[rank] ?? []),
-      perform: (actor) => {
-        for (const rank of ctas) arrive(machine, actor, clusterAddress(rank, barrier), 1);
-      },
-    });
-    warp.tensorOperations = [...after, operation];
-    warp.lastCommit = operation;
+    const earlier = warp.lastCommits.map(({ order }) => order);
+    // One arrival a CTA, each when the scheduler chooses: none of them tells that another has come.
+    warp.lastCommits = ctas.map((rank) =>
+      issue(machine, warp, commit, instruction, {
+        after,
+        predecessors: earlier,
+        reaches: machine.ctas[rank] === undefined ? [] : [machine.ctas[rank]],
+        perform: (actor) => arrive(machine, actor, clusterAddress(rank, barrier), 1),
+      }),
+    );
+    warp.tensorOperations = [...after, ...warp.lastCommits];
   },
 };
 

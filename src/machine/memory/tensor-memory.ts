@@ -53,6 +53,8 @@ export interface TensorMemory {
    * columns hardware takes is not documented.
    */
   readonly allocate: (columns: number) => TensorAllocation;
+  /** Whether there are this many adjacent free columns now. */
+  readonly hasRoom: (columns: number) => boolean;
   /** Frees a block; a violation unless it was allocated with this address and this many columns. */
   readonly deallocate: (address: number, columns: number) => TensorDeallocation;
   /** Gives up the right to allocate, for good. */
@@ -110,6 +112,7 @@ export function createTensorMemory(): TensorMemory {
       blocks.sort((one, other) => one.address - other.address);
       return { ok: true, address };
     },
+    hasRoom: (columns) => firstFit(blocks, columns) !== null,
     deallocate: (address, columns) => {
       const index = blocks.findIndex((b) => b.address === address && b.columns === columns);
       if (index < 0) {

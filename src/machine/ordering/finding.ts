@@ -22,10 +22,29 @@ export const findingKinds = {
   'instruction-shape': 'an instruction with operands that it does not have',
   convergence: 'lanes that have to execute an instruction together and do not',
   trap: 'a trap, or an assertion of the program that failed',
+  'schedule-dependent':
+    'an outcome that another schedule may change, and that the run went on with',
 } as const;
 
 /** One kind of illegal act. */
 export type FindingKind = keyof typeof findingKinds;
+
+/**
+ * What a finding means: `illegal` acts are bugs in some schedule or in every one; `one-schedule`: nothing is wrong, but
+ * the run speaks for its own schedule alone; a `hint` is worth a look and takes nothing from what the run proves.
+ */
+export type FindingWeight = 'illegal' | 'one-schedule' | 'hint';
+
+const lighter: Readonly<Partial<Record<FindingKind, FindingWeight>>> = {
+  uninitialised: 'hint',
+  'overwritten-unread': 'hint',
+  'schedule-dependent': 'one-schedule',
+};
+
+/** What findings of a kind mean. */
+export function findingWeight(kind: FindingKind): FindingWeight {
+  return lighter[kind] ?? 'illegal';
+}
 
 /** One of the accesses that a finding is about. */
 export interface FindingAccess {

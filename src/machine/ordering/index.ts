@@ -35,10 +35,12 @@ export {
 export {
   createFindingCollector,
   findingKinds,
+  findingWeight,
   type Finding,
   type FindingAccess,
   type FindingCollector,
   type FindingKind,
+  type FindingWeight,
 } from './finding.js';
 export {
   memoryModels,

@@ -110,13 +110,29 @@ export function createCtaReach(): CtaReach {
   };
 }
 
+/** What changes which columns of tensor memory later allocations get, or whether they get any. */
+export type AllocatorEvent = 'alloc' | 'dealloc' | 'relinquish';
+
+/** One event: its columns (none of a relinquished permit), its clock and its stamp in the table of accesses. */
+interface AllocatorEventAt {
+  readonly kind: AllocatorEvent;
+  readonly firstColumn: number;
+  readonly columns: number;
+  readonly clock: Clock;
+  readonly stamp: number;
+}
+
 /** Which allocation the columns of one CTA's tensor memory belong to. */
 interface TensorAllocations {
-  /** @param stamp of the tcgen05.alloc, in the table of accesses */
-  readonly allocate: (firstColumn: number, columns: number, stamp: number) => void;
+  /**
+   * Notes an event of the allocator, before it changes anything. Where another schedule may swap an allocation with it,
+   * columns, or whether there are any, depend on the schedule: which is reported. Deallocations among themselves may come
+   * in any order; and one that an allocation cannot do without comes before it in every schedule.
+   */
+  readonly happen: (machine: OrderedRun, cta: number, event: AllocatorEventAt) => void;
   /**
    * Reports an access to a column that the allocation is not known to come before: in another schedule
-   * the column may not be allocated yet.
+   * the column may not be allocated yet. And one to a column that has been freed.
    * @param clock of the access, its stamp last
    */
   readonly check: (
@@ -135,10 +151,62 @@ export function createTensorAllocations(
 ): TensorAllocations {
   // By column; 0 before its first allocation.
   const stamps = new Int32Array(tensorMemoryColumns);
+  // By column; 0 while it is allocated.
+  const freed = new Int32Array(tensorMemoryColumns);
+  // The last event of each kind in each chain: the earlier ones of a chain come before it.
+  const events: Record<AllocatorEvent, Map<number, AllocatorEventAt>> = {
+    alloc: new Map(),
+    dealloc: new Map(),
+    relinquish: new Map(),
+  };
+
+  /** Whether so many adjacent columns are free, were these still allocated. */
+  function hasRoom(columns: number, taken: readonly AllocatorEventAt[]): boolean {
+    let free = 0;
+    for (let column = 0; column < tensorMemoryColumns && free < columns; column++) {
+      const isTaken =
+        (stamps[column] !== 0 && freed[column] === 0) ||
+        taken.some(({ firstColumn, columns: count }) => {
+          const at = column - firstColumn;
+          return at >= 0 && at < count;
+        });
+      free = isTaken ? 0 : free + 1;
+    }
+    return free >= columns;
+  }
+
+  /** The earlier events of a kind that are not known to come before this one. */
+  function unorderedBefore(kind: AllocatorEvent, { clock }: AllocatorEventAt): AllocatorEventAt[] {
+    return [...events[kind].values()].filter(
+      ({ stamp }) => !clockIncludes(clock, accesses.chainOf(stamp), accesses.timeOf(stamp)),
+    );
+  }
+
   return {
-    allocate: (firstColumn, columns, stamp) =>
-      void stamps.fill(stamp, firstColumn, firstColumn + columns),
+    happen: (machine, cta, event) => {
+      const { kind, firstColumn, columns, stamp } = event;
+      const swapped = unorderedBefore('alloc', event);
+      if (kind === 'alloc') {
+        const frees = unorderedBefore('dealloc', event);
+        const isForced = frees.length === 1 && !hasRoom(columns, frees);
+        swapped.push(...unorderedBefore('relinquish', event), ...(isForced ? [] : frees));
+      }
+      const message =
+        'tensor memory: which columns are allocated, and whether any are free, depends on the order of';
+      for (const { stamp: earlier } of swapped)
+        findings.unordered(machine, 'schedule-dependent', cta, message, [earlier, stamp]);
+      events[kind].set(accesses.chainOf(stamp), event);
+      if (kind === 'alloc') {
+        stamps.fill(stamp, firstColumn, firstColumn + columns);
+        freed.fill(0, firstColumn, firstColumn + columns);
+      } else freed.fill(stamp, firstColumn, firstColumn + columns);
+    },
     check: (machine, cta, clock, column, stamp) => {
+      if (freed[column] !== 0) {
+        const message = `tensor memory, column ${column}: used after it has been freed`;
+        findings.unordered(machine, 'race', cta, message, [freed[column], stamp]);
+        return;
+      }
       const allocation = stamps[column];
       if (allocation === 0) return;
       if (clockIncludes(clock, accesses.chainOf(allocation), accesses.timeOf(allocation))) return;

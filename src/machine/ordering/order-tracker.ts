@@ -164,6 +164,8 @@ export interface OrderTracker {
     firstColumn: number,
     columns: number,
   ) => void;
+  /** The warp gives up the right to allocate of its CTA. */
+  readonly relinquishTensor: (machine: OrderedRun, warp: OrderedWarp) => void;
   /** Columns of tensor memory are freed, with what they hold. */
   readonly endTensor: (
     machine: OrderedRun,

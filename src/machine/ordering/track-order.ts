@@ -252,7 +252,18 @@ export function createOrderTracker(
     end: reach.checkEnds,
     allocateTensor: (machine, warp, firstColumn, columns) => {
       const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
-      memories[warp.cta.rank].allocations.allocate(firstColumn, columns, stamp);
+      const { allocations } = memories[warp.cta.rank];
+      const { clock } = warp.order!;
+      const event = { kind: 'alloc', firstColumn, columns, clock, stamp } as const;
+      allocations.happen(machine, warp.cta.rank, event);
+      tick(warp.order!);
+    },
+    relinquishTensor: (machine, warp) => {
+      const stamp = record(machine, { warp, order: null }, { kind: 'write', proxy: 'generic' });
+      const { clock } = warp.order!;
+      const { allocations } = memories[warp.cta.rank];
+      const event = { kind: 'relinquish', firstColumn: 0, columns: 0, clock, stamp } as const;
+      allocations.happen(machine, warp.cta.rank, event);
       tick(warp.order!);
     },
     endTensor: (machine, warp, firstColumn, columns) => {
@@ -269,7 +280,9 @@ export function createOrderTracker(
       const { clock: known, asyncView, unfenced } = warp.order!;
       const clock = copyClock(known);
       joinClock(clock, unfenced);
-      const { tensor } = memories[warp.cta.rank];
+      const { tensor, allocations } = memories[warp.cta.rank];
+      const event = { kind: 'dealloc', firstColumn, columns, clock: known, stamp } as const;
+      allocations.happen(machine, warp.cta.rank, event);
       for (const conflict of tensor.end(area, stamp, { clock, asyncView }))
         findings.conflict(machine, area, conflict);
     },

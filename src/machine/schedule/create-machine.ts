@@ -117,7 +117,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
         openCopyGroup: [],
         copyGroups: [],
         local: createLocalMemory(memory.localBytes),
-        lastCommit: null,
+        lastCommits: [],
         clusterGeneration: null,
         readyAt: 0,
         time: 0,

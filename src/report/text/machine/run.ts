@@ -1,5 +1,10 @@
 import { alignColumns, alignTextColumns } from '../../layout/index.js';
-import { sharedMemoryLimits, tensorMemoryColumns, type Amounts } from '../../../machine/index.js';
+import {
+  findingWeight,
+  sharedMemoryLimits,
+  tensorMemoryColumns,
+  type Amounts,
+} from '../../../machine/index.js';
 import {
   type MachineRequest,
   type ClusterFinding,
@@ -49,7 +54,17 @@ function findingLines(finding: ClusterFinding): string[] {
 function verdict(request: MachineRequest, results: MachineResults): string[] {
   const { races, schedule, mutant, program } = request;
   const { model, hasMutated } = program;
-  const { findings } = results;
+  const hints = results.findings.filter(({ kind }) => findingWeight(kind) === 'hint');
+  const findings = results.findings.filter((finding) => !hints.includes(finding));
+  const isIllegal = findings.some(({ kind }) => findingWeight(kind) === 'illegal');
+  const hintLines =
+    hints.length === 0
+      ? []
+      : [
+          `${hints.length} hint${hints.length === 1 ? '' : 's'}, which take${hints.length === 1 ? 's' : ''} nothing from that:`,
+          ...hints.slice(0, mostFindings).flatMap(findingLines),
+          '',
+        ];
   const about = `memory model ${model.name}`;
   const unchanged =
     mutant !== null && !hasMutated()
@@ -57,16 +72,18 @@ function verdict(request: MachineRequest, results: MachineResults): string[] {
       : [];
   if (findings.length > 0)
     return [
-      `${findings.length} finding${findings.length === 1 ? '' : 's'} (${about}, schedule ${schedule.name}); what is computed may depend on the schedule`,
+      `${findings.length} finding${findings.length === 1 ? '' : 's'} (${about}, schedule ${schedule.name}); ${isIllegal ? 'what is computed may depend on the schedule' : 'nothing illegal, but the run speaks for this schedule alone'}`,
       ...findings.slice(0, mostFindings).flatMap(findingLines),
       ...(findings.length > mostFindings ? [`  and ${findings.length - mostFindings} more`] : []),
       '',
+      ...hintLines,
       ...unchanged,
     ];
   if (!races)
     return [
       `0 findings: no deadlock or misuse in the schedule ${schedule.name} (${about}); races were not looked for, so nothing follows for other schedules`,
       '',
+      ...hintLines,
       ...unchanged,
     ];
   const all = program.clusters === 1 ? 'the cluster' : `all ${whole(program.clusters)} clusters`;
@@ -74,6 +91,7 @@ function verdict(request: MachineRequest, results: MachineResults): string[] {
     `0 findings: no race, deadlock or misuse; holds for every schedule (${about})`,
     `  Proved, not sampled: the order of events of ${all} is complete, free of races and unambiguous in every barrier's phase, so every schedule has the same events, order and bits.`,
     '',
+    ...hintLines,
     ...unchanged,
   ];
 }
