@@ -31,13 +31,9 @@ function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): vo
   warp.tensorOperations = merge(warp.tensorOperations, strand.tensorOperations);
   warp.openBulkGroup = merge(warp.openBulkGroup, strand.openBulkGroup);
   warp.bulkGroups = merge(warp.bulkGroups, strand.bulkGroups);
-<<<<<<< HEAD
   warp.openCopyGroup = merge(warp.openCopyGroup, strand.openCopyGroup);
   warp.copyGroups = merge(warp.copyGroups, strand.copyGroups);
-  warp.lastCommit = strand.lastCommit ?? warp.lastCommit;
-=======
   if (strand.lastCommits.length > 0) warp.lastCommits = strand.lastCommits;
->>>>>>> 404dab6 (Strands keep the arrivals of their last commit)
   warp.readyAt = Math.max(warp.readyAt, strand.readyAt);
 }
 
