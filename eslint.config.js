@@ -52,6 +52,7 @@ export const arrows = {
   conform: ['hardware', 'kernels', 'simd', 'formats'],
   emulate: ['kernels', 'formats', 'problem'],
   bench: [
+    ...['ptx/instructions', 'ptx/program', 'ptx/compile'],
     'io',
     'emulate',
     'audit',

@@ -9,6 +9,7 @@ import { longAuditBenchmark } from './long-audit-benchmark.js';
 import { backwardBenchmark } from './backward-benchmark.js';
 import { forwardBenchmarks, machineBenchmarks } from './kernel-benchmarks.js';
 import { gradientBoundBenchmark } from './gradient-benchmarks.js';
+import { ptxBenchmarks } from './ptx-benchmarks.js';
 import { oracleBenchmarks } from './oracle-benchmarks.js';
 import { scalarBenchmarks } from './scalar-benchmarks.js';
 
@@ -61,6 +62,7 @@ function usualBenchmarks(commandLine: string): readonly Benchmark[] {
     ...forwardBenchmarks,
     backwardBenchmark,
     ...machineBenchmarks,
+    ...ptxBenchmarks,
     auditBenchmark,
     ...formatBenchmarks,
     ...arithmeticBenchmarks,
