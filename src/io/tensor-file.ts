@@ -54,6 +54,11 @@ export interface TensorFile {
    */
   readonly readTruths: (name: string) => Promise<BooleanTensor>;
   /**
+   * The bytes of a tensor of any dtype as they are, in row-major order and little-endian, in an array of their own.
+   * @throws RequestError as `read` does, but for any dtype whose elements are whole bytes
+   */
+  readonly readBytes: (name: string) => Promise<Uint8Array>;
+  /**
    * SHA-256, in lower-case hexadecimal, of a tensor's elements in row-major order and little-endian:
    * the same whichever container holds them. Streams; needs little memory.
    * @throws RequestError as `read` does
@@ -205,6 +210,16 @@ export function tensorFile(
     readTruths: async (name) => {
       const { shape, whole, where, buffer } = await readWhole(name);
       return { shape, data: truthsOf(buffer, whole, where) };
+    },
+    readBytes: async (name) => {
+      const tensor = tensorNamed(name);
+      const { elements, dtype } = tensor.entry;
+      const { bits, mend } = tensor.dtype;
+      if (bits === null || bits % 8 !== 0)
+        throw new RequestError(
+          `${tensorIn(path, name)}: elements of dtype ${quoted(dtype)} are no whole bytes; ${mend}`,
+        );
+      return new Uint8Array(await readRange(path, tensor, bits / 8, 0, elements));
     },
     sha256: async (name) => {
       const { elements } = readable(name)[0].entry;

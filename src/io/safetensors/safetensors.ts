@@ -13,7 +13,7 @@ import type { StoredTensor as AnyTensor } from '../../problem/index.js';
 import { atomicWriteFile, type WriteOptions } from '../atomic-write.js';
 import { bytesOf, writtenType } from '../element-storage.js';
 import { packed, readingUnpacked } from '../packed-elements.js';
-import { checkedTensors, type NamedTensors } from '../named-tensors.js';
+import { checkedTensors, elementCount, type NamedTensors } from '../named-tensors.js';
 
 /** Bytes of the header's length, which begins the file. */
 const lengthBytes = 8;
@@ -133,23 +133,28 @@ function fileBytes(name: string, tensor: AnyTensor): Uint8Array {
   return writtenType(tensor) === 'e2m1' ? packed(name, bytes) : bytes;
 }
 
+/** A tensor as its bytes, of any dtype of the container. */
+export interface RawTensor {
+  readonly name: string;
+  /** As safetensors spells it: `BF16`, `I64`. */
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  /** Its elements, little-endian and in row-major order. */
+  readonly bytes: Uint8Array;
+}
+
 function headerOf(
-  named: readonly [string, AnyTensor][],
+  tensors: readonly RawTensor[],
   metadata: Readonly<Record<string, string>>,
 ): Uint8Array {
   const notes = Object.entries(metadata);
   const members: string[] = [];
-  for (const text of [...notes.flat(), ...named.map(([name]) => name)]) checkWellFormed(text);
+  for (const text of [...notes.flat(), ...tensors.map(({ name }) => name)]) checkWellFormed(text);
   if (notes.length > 0) members.push(`"__metadata__":${JSON.stringify(metadata)}`);
   let offset = 0;
-  for (const [name, tensor] of named) {
-    const { shape } = tensor;
-    const { byteLength } = fileBytes(name, tensor);
-    const description = {
-      dtype: safetensorsDtypeOf[writtenType(tensor)],
-      shape,
-      data_offsets: [offset, offset + byteLength],
-    };
+  for (const { name, dtype, shape, bytes } of tensors) {
+    const { byteLength } = bytes;
+    const description = { dtype, shape, data_offsets: [offset, offset + byteLength] };
     members.push(`${JSON.stringify(name)}:${JSON.stringify(description)}`);
     offset += byteLength;
   }
@@ -167,11 +172,40 @@ function headerOf(
 }
 
 function* contentOf(
-  named: readonly [string, AnyTensor][],
+  tensors: readonly RawTensor[],
   metadata: Readonly<Record<string, string>>,
 ): Generator<Uint8Array> {
-  yield headerOf(named, metadata);
-  for (const [name, tensor] of named) yield fileBytes(name, tensor);
+  yield headerOf(tensors, metadata);
+  for (const { bytes } of tensors) yield bytes;
+}
+
+/** A tensor as the file has it. */
+function rawTensor(name: string, tensor: AnyTensor): RawTensor {
+  const dtype = safetensorsDtypeOf[writtenType(tensor)];
+  return { name, dtype, shape: tensor.shape, bytes: fileBytes(name, tensor) };
+}
+
+const reservedName = '__metadata__';
+
+/**
+ * Writes tensors of any dtype as they are, in the order given. The path holds the whole file or what it held before.
+ * @throws RequestError for a dtype that safetensors does not have, for bytes that are not as many as the shape takes, and
+ * when the file system fails
+ */
+export async function writeRawTensors(
+  path: string,
+  tensors: readonly RawTensor[],
+  metadata: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  for (const { name, dtype, shape, bytes } of tensors) {
+    const bits = safetensorsDtypes.get(dtype)?.bits ?? null;
+    const elements = elementCount(shape);
+    if (name === reservedName || bits === null || (elements ?? NaN) * bits !== 8 * bytes.byteLength)
+      throw new RequestError(
+        `tensor ${quoted(name)} cannot be written: ${bytes.byteLength} bytes of dtype ${quoted(dtype)} in shape [${shape.join(', ')}]`,
+      );
+  }
+  await atomicWriteFile(path, contentOf(tensors, metadata), {});
 }
 
 /**
@@ -188,7 +222,8 @@ export async function writeSafetensors(
   options: WriteOptions = {},
 ): Promise<void> {
   const named = checkedTensors(tensors).sort(layoutOrder);
-  if (named.some(([name]) => name === '__metadata__'))
+  if (named.some(([name]) => name === reservedName))
     throw new RequestError('tensor "__metadata__" has a name that the format reserves; rename it');
-  await atomicWriteFile(path, contentOf(named, annotated(named, metadata)), options);
+  const raw = named.map(([name, tensor]) => rawTensor(name, tensor));
+  await atomicWriteFile(path, contentOf(raw, annotated(named, metadata)), options);
 }
