@@ -1,6 +1,7 @@
 import {
   runCluster,
   type Finding,
+  type LaunchMemory,
   type RunOptions,
   type SharedMemory,
   type WarpProgram,
@@ -29,6 +30,8 @@ export interface KernelLaunch {
   readonly dynamicSharedBytes: number;
   /** The parameter space of the kernel. */
   readonly parameters: Uint8Array;
+  /** Global, constant and local memory; default: nothing. */
+  readonly memory?: LaunchMemory;
 }
 
 /** How a kernel is run. */
@@ -110,6 +113,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
         ctas: ctas as 1 | 2,
         warps,
         allocate: (shared) => allocateShared(launch, shared),
+        ...(launch.memory === undefined ? {} : { memory: launch.memory }),
         program: ({ cta, warp }) => {
           const offset = placeOf(cta, cluster);
           const at = first.map((one, axis) => one + offset[axis]) as unknown as Extents;

@@ -1,0 +1,68 @@
+import {
+  type AllocatedMemory,
+  createConstantMemory,
+  createGlobalMemory,
+  type LaunchMemory,
+} from '../../machine/index.js';
+import type { Launch, LaunchTensor } from '../launch/index.js';
+import type { PlaceVariable, Program } from '../program/index.js';
+
+/** What of a launch lies in the memory of the device. */
+export interface DeviceMemory {
+  readonly global: AllocatedMemory;
+  readonly constant: AllocatedMemory;
+  /** Allocates a variable of the module. */
+  readonly place: PlaceVariable;
+  /** Gives the variables of a program what they hold before the kernel starts. */
+  readonly initialise: (program: Pick<Program, 'variables'>) => void;
+  /** The bytes of a tensor as they are now. */
+  readonly bytesOf: (tensor: string) => Uint8Array;
+  /** The memory of a launch of the program. */
+  readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
+}
+
+/**
+ * Allocates what a launch names: a copy of each tensor, and scratch buffers that nobody has written, each with red zones. The
+ * pointers to them are written into the parameters; one to nothing is null.
+ */
+export function createDeviceMemory(launch: Launch): DeviceMemory & {
+  readonly parameters: Uint8Array;
+} {
+  const global = createGlobalMemory();
+  const constant = createConstantMemory();
+  const parameters = launch.parameters.slice();
+  const tensors = new Map(launch.tensors.map((tensor) => [tensor.name, allocate(tensor)] as const));
+  const scratch = launch.scratch.map((bytes, i) => {
+    const name = `scratch buffer ${i}`;
+    return global.allocate({ name, contents: null, bytes });
+  });
+
+  function allocate({ name, shape, elementBits, bytes }: LaunchTensor) {
+    if (bytes.byteLength === 0) return null;
+    return global.allocate({ name, contents: bytes.slice(), tensor: { shape, elementBits } });
+  }
+
+  const view = new DataView(parameters.buffer);
+  for (const { offset, target } of launch.pointers) {
+    const base =
+      target.kind === 'tensor' ? tensors.get(target.name)?.base : scratch[target.index].base;
+    const byteOffset = target.kind === 'tensor' ? target.byteOffset : 0;
+    view.setBigUint64(offset, BigInt(base === undefined ? 0 : base + byteOffset), true);
+  }
+  return {
+    global,
+    constant,
+    parameters,
+    place: ({ name, space, bytes }) => {
+      const memory = space === 'const' ? constant : global;
+      const isReadOnly = space === 'const';
+      return memory.allocate({ name, contents: new Uint8Array(bytes), isReadOnly }).base;
+    },
+    initialise: ({ variables }) => {
+      for (const { space, address, contents } of variables)
+        (space === 'const' ? constant : global).find(address)?.bytes.set(contents);
+    },
+    bytesOf: (tensor) => tensors.get(tensor)?.bytes ?? new Uint8Array(0),
+    launchMemory: ({ localBytes }) => ({ global, constant, parameters, localBytes }),
+  };
+}
