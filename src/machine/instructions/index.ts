@@ -1,3 +1,4 @@
+export { hasAtomic } from './memory/atomic-operations.js';
 export { touchMemory } from './issue.js';
 export {
   noMemory,

@@ -27,4 +27,5 @@ export {
   type WarpRegisters,
 } from './warp-registers.js';
 export { findLaneInstruction, laneInstructions, type OperandForm } from './lane/index.js';
+export { memoryInstructions } from './memory/index.js';
 export { warpInstructions } from './warp/index.js';

@@ -22,6 +22,20 @@ export const atomicBits: Readonly<Record<AtomicType, 16 | 32 | 64 | 128>> = {
   b128: 128,
 };
 
+/** The types that each operation has, of `atom` and `red`, vectors included. Source: PTX ISA, `atom`, `red`. */
+const typesOf: Readonly<Record<AtomicOperation, readonly AtomicType[]>> = {
+  and: ['b32', 'b64'],
+  or: ['b32', 'b64'],
+  xor: ['b32', 'b64'],
+  exch: ['b32', 'b64', 'b128'],
+  cas: ['b16', 'b32', 'b64', 'b128'],
+  add: ['u32', 's32', 'u64', 's64', 'f32', 'f64', 'f16', 'f16x2', 'bf16', 'bf16x2'],
+  inc: ['u32'],
+  dec: ['u32'],
+  min: ['u32', 's32', 'u64', 's64', 'f16', 'f16x2', 'bf16', 'bf16x2'],
+  max: ['u32', 's32', 'u64', 's64', 'f16', 'f16x2', 'bf16', 'bf16x2'],
+};
+
 const smallestNormalFloat32 = 2 ** -126;
 
 /** A subnormal number of fp32 becomes a zero of its sign. */
@@ -105,6 +119,11 @@ function evaluateInteger(
     case 'max':
       return (old, operand) => (value(operand) > value(old) ? operand : old);
   }
+}
+
+/** Whether PTX has an operation for a type. */
+export function hasAtomic(operation: AtomicOperation, type: AtomicType): boolean {
+  return typesOf[operation].includes(type);
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   type InstructionRecords,
   type Touched,
 } from '../record.js';
-import { atomicBits, evaluateAtomic } from './atomic-operations.js';
+import { atomicBits, evaluateAtomic, hasAtomic } from './atomic-operations.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import {
@@ -79,7 +79,7 @@ function record(op: Op): InstructionRecord<Op> {
     execute: (machine, warp, instruction) => {
       const { operation, type, elements, bytes, compared, result } = instruction;
       const bits = atomicBits[type];
-      if (evaluateAtomic(operation, type, false) === null) {
+      if (!hasAtomic(operation, type)) {
         report(machine, warp, 'instruction-shape', `there is no ${op}.${operation}.${type}`);
         return 'refused';
       }

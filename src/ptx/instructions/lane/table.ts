@@ -1,5 +1,6 @@
 import { lazily } from '../../../lazily.js';
 import type { LaneInstruction, RegisterWidth } from '../lane-instruction.js';
+import { addressInstructions } from './addresses.js';
 import { approximateDivisions } from './division.js';
 import { integerArithmetic } from './integer-arithmetic.js';
 import { integerConversions } from './integer-conversions.js';
@@ -22,7 +23,7 @@ function keyOf({ name, destinations, sources }: LaneInstruction): string {
 const table = lazily(() => {
   const families = [
     ...[machineRows, moves, integerArithmetic, logicInstructions, integerConversions],
-    ...[approximateDivisions],
+    ...[approximateDivisions, addressInstructions],
   ];
   const rows = new Map<string, LaneInstruction>();
   for (const instruction of families.flat()) {

@@ -1,0 +1,80 @@
+import type { AtomicOperation, AtomicType } from '../../../machine/index.js';
+import { hasAtomic } from '../../../machine/index.js';
+import type { InstructionRequest, Unsupported } from '../request.js';
+import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
+import { elementsOf, otherOperands, parseAccess, slotsOf } from './access.js';
+import { packLanes, unpackLanes } from './lane-data.js';
+import { lanePlaces } from './loads-and-stores.js';
+
+const operations: ReadonlySet<string> = new Set<AtomicOperation>([
+  ...(['and', 'or', 'xor', 'exch', 'cas', 'add', 'inc', 'dec', 'min', 'max'] as const),
+]);
+
+/** What modifiers say besides the operation and the access, and changes nothing of what the machine computes. */
+const implied = new Set(['noftz']);
+
+function isOperation(name: string): name is AtomicOperation {
+  return operations.has(name);
+}
+
+function lowerAtomic({
+  opcode,
+  modifiers,
+  operands,
+  site,
+}: InstructionRequest): VisibleOperation | Unsupported {
+  const access = parseAccess(modifiers);
+  if ('unsupported' in access) return access;
+  const op = opcode === 'atom' ? 'atom' : 'red';
+  const [operation, ...others] = access.rest.filter((modifier) => !implied.has(modifier));
+  const type = access.type.name as AtomicType;
+  if (operation === undefined || !isOperation(operation) || others.length > 0)
+    return { unsupported: `.${access.rest.join('.')} of an atomic operation` };
+  if (!hasAtomic(operation, type))
+    return { unsupported: `an atomic ${operation} of ${type}, which PTX has not` };
+  const given = access.hasPolicy ? operands.slice(0, -1) : operands;
+  const [destination, address, first, second] =
+    op === 'atom' ? given : [{ kind: 'sink' } as const, ...given];
+  const isCompare = operation === 'cas';
+  if (address?.kind !== 'address' || first === undefined || (second !== undefined) !== isCompare)
+    return otherOperands;
+  const stored = elementsOf(isCompare ? second! : first);
+  if (stored.length !== access.vector) return otherOperands;
+  const { scope, type: element } = access;
+  return {
+    isAligned: false,
+    writes: slotsOf([destination]),
+    reads: slotsOf(given.slice(op === 'atom' ? 1 : 0)),
+    lends: [],
+    issue: function* (warp) {
+      const { registers, lanes } = warp;
+      const places = lanePlaces(warp, address, access, stored.length * element.bytes);
+      const data = packLanes(registers, stored, element, lanes);
+      const compared = isCompare ? packLanes(registers, [first], element, lanes) : null;
+      const result = op === 'atom' ? new Uint32Array(data.length) : null;
+      yield {
+        op,
+        ...places,
+        order: access.order === 'weak' ? 'relaxed' : access.order,
+        scope,
+        operation,
+        type,
+        elements: stored.length,
+        operands: data,
+        compared,
+        result,
+        site,
+      };
+      if (result !== null && destination !== undefined)
+        unpackLanes(registers, elementsOf(destination), element, { data: result, lanes });
+    },
+  };
+}
+
+/** Atomic operations; where nothing is said they are relaxed, for the GPU. */
+export const atomicRows: readonly VisibleInstruction[] = ['atom', 'red'].map((name) => ({
+  name,
+  evidence: 'isa',
+  source: `PTX ISA, "${name}"`,
+  lower: lowerAtomic,
+}));

@@ -1,0 +1,96 @@
+import type { LanePlaces } from '../../../machine/index.js';
+import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
+import { laneAddresses } from '../warp-registers.js';
+import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
+import { elementsOf, otherOperands, parseAccess, slotsOf, spaceOf, type Access } from './access.js';
+import { packLanes, unpackLanes } from './lane-data.js';
+
+/** The places that the lanes of a warp access. */
+export function lanePlaces(
+  { registers, lanes }: IssuingWarp,
+  address: AddressOperand,
+  access: Pick<Access, 'space'>,
+  bytes: number,
+): LanePlaces {
+  return {
+    space: spaceOf(access, address),
+    addresses: laneAddresses(registers, address, lanes),
+    bytes,
+  };
+}
+
+function lowerLoad({
+  modifiers,
+  operands,
+  site,
+}: InstructionRequest): VisibleOperation | Unsupported {
+  const access = parseAccess(modifiers);
+  if ('unsupported' in access) return access;
+  const [destination, address] = operands;
+  if (address?.kind !== 'address') return otherOperands;
+  if (access.rest.length > 0) return { unsupported: `.${access.rest.join('.')} of a load` };
+  const { type, order, scope } = access;
+  const elements = elementsOf(destination);
+  if (elements.length !== access.vector) return otherOperands;
+  return {
+    isAligned: false,
+    writes: slotsOf([destination]),
+    reads: slotsOf([address]),
+    lends: [],
+    issue: function* (warp) {
+      const places = lanePlaces(warp, address, access, elements.length * type.bytes);
+      const data = new Uint32Array(32 * Math.ceil(places.bytes / 4));
+      yield { op: 'ld', ...places, order, scope, data, site };
+      unpackLanes(warp.registers, elements, type, { data, lanes: warp.lanes });
+    },
+  };
+}
+
+function lowerStore({
+  modifiers,
+  operands,
+  site,
+}: InstructionRequest): VisibleOperation | Unsupported {
+  const access = parseAccess(modifiers);
+  if ('unsupported' in access) return access;
+  const [address, source] = operands;
+  if (address?.kind !== 'address' || source === undefined) return otherOperands;
+  if (access.rest.length > 0) return { unsupported: `.${access.rest.join('.')} of a store` };
+  const { type, order, scope } = access;
+  const elements = elementsOf(source);
+  if (elements.length !== access.vector) return otherOperands;
+  return {
+    isAligned: false,
+    writes: [],
+    reads: slotsOf([address, source]),
+    lends: [],
+    issue: function* (warp) {
+      const places = lanePlaces(warp, address, access, elements.length * type.bytes);
+      const data = packLanes(warp.registers, elements, type, warp.lanes);
+      yield { op: 'st', ...places, order, scope, data, site };
+    },
+  };
+}
+
+/** What only says that data is wanted, or how it is to be cached. */
+function lowerHint(): VisibleOperation {
+  return { isAligned: false, writes: [], reads: [], lends: [], issue: function* () {} };
+}
+
+/**
+ * Loads and stores. Cache operators, eviction priorities and policies change no value and are taken as they come.
+ */
+export const transferRows: readonly VisibleInstruction[] = [
+  { name: 'ld', evidence: 'isa', source: 'PTX ISA, "ld"', lower: lowerLoad },
+  { name: 'ld.global.nc', evidence: 'isa', source: 'PTX ISA, "ld.global.nc"', lower: lowerLoad },
+  { name: 'ldu', evidence: 'isa', source: 'PTX ISA, "ldu"', lower: lowerLoad },
+  { name: 'st', evidence: 'isa', source: 'PTX ISA, "st"', lower: lowerStore },
+  ...['prefetch', 'prefetchu', 'applypriority', 'cp.async.bulk.prefetch'].map(
+    (name): VisibleInstruction => ({
+      name,
+      evidence: 'isa',
+      source: `PTX ISA, "${name}"`,
+      lower: lowerHint,
+    }),
+  ),
+];
