@@ -42,7 +42,7 @@ function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): vo
  * scheduler chooses like a warp, so that one that waits does not keep another from what it waits for. And what the
  * program itself reports.
  */
-export const strandRecords: InstructionRecords<'diverge' | 'report'> = {
+export const strandRecords: InstructionRecords<'diverge' | 'converge' | 'report'> = {
   diverge: {
     ...movesNothing,
     ready: alwaysReady,
@@ -66,6 +66,17 @@ export const strandRecords: InstructionRecords<'diverge' | 'report'> = {
         readyTime: () => Math.max(...strands.map(({ readyAt }) => readyAt)),
       };
     },
+  },
+  converge: {
+    ...movesNothing,
+    ready: {
+      isReady: (_machine, _warp, { isReady }) => isReady(),
+      waitsFor: (_machine, _warp, { waitsFor }) => waitsFor(),
+      readyTime: ({ now }) => now,
+    },
+    isWait: true,
+    describe: noDetails,
+    execute: () => undefined,
   },
   report: {
     ...movesNothing,

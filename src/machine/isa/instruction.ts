@@ -190,6 +190,12 @@ export type Instruction =
       readonly strands: readonly { readonly name: string; readonly program: WarpProgram }[];
     })
   | (Common & {
+      /** Lanes wait for others of their warp, which only the program knows. */
+      readonly op: 'converge';
+      readonly isReady: () => boolean;
+      readonly waitsFor: () => string;
+    })
+  | (Common & {
       /** The program has found something illegal that the machine cannot see: it is reported. */
       readonly op: 'report';
       readonly kind: 'convergence' | 'trap' | 'instruction-shape';

@@ -83,8 +83,8 @@ export function createBlockBuilder(): BlockBuilder {
       const terminators = drafts.map(({ ending }, block) =>
         terminatorOf(ending, block, { blockOfLabel, end: drafts.length, isEntry }),
       );
-      if (isEntry) keepLastReturn(drafts, terminators);
-      const joins = immediatePostDominators(terminators.map(successorsOf));
+      if (isEntry) leaveEarly(drafts, terminators);
+      const joins = joinsOf(terminators);
       return drafts.map(({ items }, block) => ({
         items,
         terminator: terminators[block],
@@ -121,21 +121,42 @@ function terminatorOf(
 }
 
 /**
- * Lanes that leave a kernel early are not waited for: where others meet is decided by the paths to the last
- * `ret` of the text. It leads to the end in place of ending its lanes, which comes to the same.
+ * A branch to a block that only ends its lanes ends them at once: so those that have nothing to do in a kernel are not
+ * waited for where the others meet.
  */
-function keepLastReturn(drafts: readonly Draft[], terminators: Terminator[]): void {
-  for (let block = drafts.length - 1; block >= 0; block--) {
-    const { ending } = drafts[block];
-    if (ending === null || ending.guard !== null) continue;
-    if (ending.kind === 'return' || ending.kind === 'exit') {
-      terminators[block] = { kind: 'goto', target: drafts.length };
-      return;
-    }
+function leaveEarly(drafts: readonly Draft[], terminators: Terminator[]): void {
+  const isEnd = (block: number): boolean => {
+    const terminator = terminators[block];
+    if (drafts[block]?.items.length !== 0) return false;
+    return terminator.kind === 'exit' && terminator.guard === null;
+  };
+  for (const [block, terminator] of terminators.entries()) {
+    if (terminator.kind !== 'branch') continue;
+    const { guard, target, next, line, mnemonic, site } = terminator;
+    const placed = { line, mnemonic, site };
+    const negated = { ...guard, isNegated: !guard.isNegated };
+    if (isEnd(target)) terminators[block] = { kind: 'exit', ...placed, guard, next };
+    else if (isEnd(next))
+      terminators[block] = { kind: 'exit', ...placed, guard: negated, next: target };
   }
 }
 
-function successorsOf(terminator: Terminator): readonly number[] {
+/**
+ * Where lanes that part at the end of each block meet. That some may end is left out of account, since nobody waits for
+ * those, but where there is no other way to the end.
+ */
+function joinsOf(terminators: readonly Terminator[]): readonly number[] {
+  const end = terminators.length;
+  const going = immediatePostDominators(terminators.map((one) => successorsOf(one, end)));
+  const all = immediatePostDominators(
+    terminators.map((one) =>
+      one.kind === 'exit' ? [one.next ?? end, end] : successorsOf(one, end),
+    ),
+  );
+  return going.map((join, block) => join ?? all[block] ?? end);
+}
+
+function successorsOf(terminator: Terminator, end: number): readonly number[] {
   switch (terminator.kind) {
     case 'goto':
       return [terminator.target];
@@ -146,6 +167,6 @@ function successorsOf(terminator: Terminator): readonly number[] {
         ? terminator.targets
         : [...terminator.targets, terminator.next];
     case 'exit':
-      return terminator.next === null ? [] : [terminator.next];
+      return [terminator.next ?? end];
   }
 }

@@ -3,9 +3,11 @@
  * Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on the reversed graph.
  *
  * @param successors of each block, by number; `successors.length` is the end
- * @returns by block; the end for those from which no path leads there
+ * @returns by block; null for those from which no path leads to the end
  */
-export function immediatePostDominators(successors: readonly (readonly number[])[]): number[] {
+export function immediatePostDominators(
+  successors: readonly (readonly number[])[],
+): (number | null)[] {
   const end = successors.length;
   const predecessors: number[][] = Array.from({ length: end + 1 }, () => []);
   successors.forEach((targets, block) => {
@@ -40,7 +42,7 @@ export function immediatePostDominators(successors: readonly (readonly number[])
       }
     }
   }
-  return result.slice(0, end).map((block) => (block === -1 ? end : block));
+  return result.slice(0, end).map((block) => (block === -1 ? null : block));
 }
 
 /** Blocks from which the end can be reached, each after those that the walk finds from it. */

@@ -79,8 +79,8 @@ export interface Block {
   readonly items: readonly Item[];
   readonly terminator: Terminator;
   /**
-   * The block at which lanes that part at its end are together again: its immediate post-dominator. Paths on
-   * which lanes end for good do not count.
+   * The block at which lanes that part at its end are together again: its immediate post-dominator. Lanes that a guard
+   * lets end for good do not count.
    */
   readonly join: number;
 }

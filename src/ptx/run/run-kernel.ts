@@ -181,6 +181,8 @@ function warpProgram(
     start,
     loans,
     live: lanes === warpLanes ? -1 : (1 << lanes) - 1,
+    parked: 0,
+    meetings: new Map(),
     executions: counted.executions,
     lanes: counted.lanes,
     count: () => ++clock,

@@ -4,16 +4,15 @@ import type { Item, LaneStretch, ProgramFunction, Terminator } from '../program/
 import type { ExecutableBlock, ExecutableProgram } from './executable.js';
 import { copyLanes, countLanes, guardedLanes, maskName } from './lanes.js';
 import type { Loans } from './loans.js';
+import { meet, type Whereabouts } from './meeting.js';
 
 /** A warp while it runs; its strands have it in common. */
-export interface RunningWarp {
+export interface RunningWarp extends Whereabouts {
   readonly executable: ExecutableProgram;
   readonly issuing: Omit<IssuingWarp, 'lanes'>;
   /** The byte at which its registers begin. */
   readonly start: number;
   readonly loans: Loans;
-  /** The lanes that have not ended. */
-  live: number;
   /** Executions of each item and terminator by its number, and lanes that executed it. */
   readonly executions: Float64Array;
   readonly lanes: Float64Array;
@@ -82,12 +81,14 @@ function* runBlocks(
     const ways = yield* waysOf(warp, terminator, active);
     // Lanes that are where the strand ends just leave it: so loops do not nest.
     for (const way of ways) if (way.target === stop) arrived |= way.lanes;
+    warp.parked |= arrived;
     const rest = ways.filter(({ target }) => target !== stop);
     if (rest.length <= 1) {
       [active, block] = rest.length === 0 ? [0, stop] : [rest[0].lanes, rest[0].target];
       continue;
     }
     active = yield* diverge(warp, one, rest, join);
+    warp.parked &= ~active;
     block = join;
   }
   return arrived | active;
@@ -149,6 +150,7 @@ function* diverge(
 ): Steps<number> {
   let arrived = 0;
   for (const { target, lanes } of ways) if (target === join) arrived |= lanes;
+  warp.parked |= arrived;
   const running = ways.filter(({ target }) => target !== join);
   const runWay = ({ target, lanes }: Way) =>
     runBlocks(warp, one, { lanes, at: target, stop: join });
@@ -156,7 +158,9 @@ function* diverge(
   const strands = running.map((way) => ({
     name: `lanes ${maskName(way.lanes)}`,
     program: (function* (): WarpProgram {
-      arrived |= yield* runWay(way);
+      const lanes = yield* runWay(way);
+      warp.parked |= lanes;
+      arrived |= lanes;
     })(),
   }));
   yield { op: 'diverge', strands };
@@ -175,14 +179,16 @@ function* runItem(warp: RunningWarp, item: Special, number: number, active: numb
   const { site } = item;
   switch (item.kind) {
     case 'visible':
-      if (item.operation.isAligned && lanes !== warp.live)
-        yield notConverged(warp, site, lanes, warp.live);
-      yield* item.operation.issue({ ...issuing, lanes });
+      if (!item.operation.isAligned) yield* item.operation.issue({ ...issuing, lanes });
+      else {
+        const all = yield* meet(warp, { number, site }, lanes, () => warp.live);
+        if (all !== 0) yield* item.operation.issue({ ...issuing, lanes: all });
+      }
       return active;
     case 'warp': {
-      const needed = neededLanes(warp, item, lanes);
-      if ((needed & ~lanes) !== 0) yield notConverged(warp, site, lanes, needed);
-      const message = item.operation.execute(registers, lanes);
+      const needed = () => neededLanes(warp, item, lanes);
+      const all = yield* meet(warp, { number, site }, lanes, needed);
+      const message = all === 0 ? null : item.operation.execute(registers, all);
       if (message !== null) yield { op: 'report', kind: 'convergence', message, site };
       return active;
     }
@@ -215,18 +221,6 @@ function neededLanes(
   if (operation.converged === 'none') return 0;
   if (operation.converged === 'warp' || mask === null) return warp.live;
   return operandNumber(warp.issuing.registers, mask, lowestLane(lanes)) & warp.live;
-}
-
-function notConverged(
-  { live }: RunningWarp,
-  site: string,
-  lanes: number,
-  needed: number,
-): Instruction {
-  const message =
-    `lanes ${maskName(lanes)} execute it without lanes ${maskName(needed & ~lanes)}, ` +
-    `which have to execute it with them (lanes that have not ended: ${maskName(live)})`;
-  return { op: 'report', kind: 'convergence', message, site };
 }
 
 /** Takes back what is on loan of the registers that an item touches. */

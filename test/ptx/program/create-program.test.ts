@@ -161,9 +161,30 @@ test('lanes that leave a kernel early are not waited for', () => {
 done:
   mov.b32 %r1, 1;
   ret;`);
-  const [first, second] = entry.blocks;
-  expect(first.join).toBe(3);
-  expect(second.terminator).toMatchObject({ kind: 'exit', next: 2 });
+  expect(entry.blocks.slice(0, 4).map(({ terminator }) => terminator)).toMatchObject([
+    { kind: 'branch', target: 3, next: 1 },
+    { kind: 'exit', next: 2 },
+    { kind: 'goto', target: 3 },
+    { kind: 'exit', next: null },
+  ]);
+  expect(entry.blocks[0].join).toBe(3);
+  const atOnce = program(`.reg .pred %p<2>; .reg .b32 %r<2>;
+  @%p1 bra done;
+  mov.b32 %r0, 1;
+done:
+  ret;`).entry.blocks;
+  expect(atOnce[0].terminator).toMatchObject({
+    kind: 'exit',
+    next: 1,
+    guard: { isNegated: false },
+  });
+  const others = program(`.reg .pred %p<2>; .reg .b32 %r<2>;
+  @%p1 bra more;
+  ret;
+more:
+  mov.b32 %r0, 1;
+  ret;`).entry.blocks;
+  expect(others[0].terminator).toMatchObject({ kind: 'exit', next: 2, guard: { isNegated: true } });
 });
 
 const sums = `.reg .f32 %f<9>;

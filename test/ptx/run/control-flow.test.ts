@@ -201,6 +201,7 @@ test('an aligned barrier in a part of a warp is found, with the lanes that are m
   @!%p1 bra done;
   bar.sync 0;
 done:
+  st.global.u32 [%rd2], 1;
   ret;`,
     memory,
   );
@@ -226,6 +227,48 @@ left:
     new Uint32Array(8),
   );
   expect(run.findings).toEqual([]);
+});
+
+test('lanes that have parted meet at an aligned barrier or a mask, if nobody waits for them elsewhere', () => {
+  const memory = new Uint32Array(32);
+  const run = runSmallKernel(
+    `${registers}
+  setp.lt.u32 %p1, %r0, 8;
+  mov.u32 %r4, 2;
+  @%p1 bra meeting;
+  mov.u32 %r4, 5;
+  ld.global.u32 %r5, [%rd2];
+  bra.uni meeting;
+other:
+  st.global.u32 [%rd0], %r4;
+  ret;
+meeting:
+  setp.gt.u32 %p2, %r0, 3;
+  @%p2 bra second;
+  bar.warp.sync 15;
+  bra.uni other;
+second:
+  bar.warp.sync -16;
+  bra.uni other;`,
+    memory,
+  );
+  expect(run.findings).toEqual([]);
+  expect([...memory]).toEqual(laneNumbers.map((lane) => (lane < 8 ? 2 : 5)));
+  const left = runSmallKernel(
+    `${registers}
+  setp.lt.u32 %p1, %r0, 8;
+  @%p1 bra left;
+  bar.sync 0;
+  st.global.u32 [%rd0], 9;
+  ret;
+left:
+  ld.global.u32 %r5, [%rd2];
+  st.global.u32 [%rd0], 8;
+  ret;`,
+    memory,
+  );
+  expect(left.findings).toEqual([]);
+  expect([...memory]).toEqual(laneNumbers.map((lane) => (lane < 8 ? 8 : 9)));
 });
 
 test('a trap ends its lanes and is found; a kernel without an end is given up', () => {
