@@ -29,7 +29,7 @@ export const arrows = {
   'ptx/launch': ['ptx/syntax', 'formats', 'problem'],
   'ptx/run': [
     ...['ptx/syntax', 'ptx/instructions', 'ptx/program', 'ptx/compile', 'ptx/launch'],
-    ...['machine', 'formats'],
+    ...['machine', 'hardware', 'formats'],
   ],
   io: ['formats', 'problem'],
   live: ['io', 'problem'],

@@ -13,7 +13,12 @@ export type {
   Unsupported,
 } from './request.js';
 export { slotBytes, type Constant, type Slot, type SlotGuard, type Source } from './slot.js';
-export type { IssuingWarp, VisibleInstruction, VisibleOperation } from './visible-instruction.js';
+export type {
+  IssuingWarp,
+  PlacedTensorMap,
+  VisibleInstruction,
+  VisibleOperation,
+} from './visible-instruction.js';
 export type { WarpInstruction, WarpOperation } from './warp-instruction.js';
 export {
   createWarpRegisters,

@@ -1,8 +1,14 @@
-import type { Fragment, Instruction } from '../../machine/index.js';
+import type { Fragment, Instruction, TensorMap } from '../../machine/index.js';
 import type { Evidence } from './lane-instruction.js';
 import type { InstructionRequest, Unsupported } from './request.js';
 import type { Slot } from './slot.js';
 import type { WarpRegisters } from './warp-registers.js';
+
+/** A tensor map, with the address of its tensor in global memory. */
+export interface PlacedTensorMap {
+  readonly map: TensorMap;
+  readonly address: number;
+}
 
 /** The warp that issues a visible instruction, or the strand of it: its lanes that are converged. */
 export interface IssuingWarp {
@@ -24,6 +30,8 @@ export interface IssuingWarp {
    * it, or reports. Only for what `VisibleOperation.lends` names.
    */
   readonly lend: (slots: readonly Slot[]) => Fragment;
+  /** The tensor map at a generic address: one of the kernel's parameters; null where there is none. */
+  readonly tensorMapAt: (address: number) => PlacedTensorMap | null;
 }
 
 /** A visible instruction with its operands, as it stands in a program. */

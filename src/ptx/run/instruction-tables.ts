@@ -1,9 +1,12 @@
-import { findLaneInstruction } from '../instructions/index.js';
+import type { Architecture } from '../../hardware/index.js';
+import { findLaneInstruction, warpInstructions } from '../instructions/index.js';
 import type { InstructionTables } from '../program/index.js';
 
-/** Every instruction that runs. */
-export const ptxInstructions: InstructionTables = {
-  lane: findLaneInstruction,
-  warp: [],
-  visible: [],
-};
+/** Every instruction that runs, with the arithmetic of a GPU's tensor cores. */
+export function ptxInstructions(architecture: Architecture): InstructionTables {
+  return {
+    lane: findLaneInstruction,
+    warp: warpInstructions(architecture),
+    visible: [],
+  };
+}

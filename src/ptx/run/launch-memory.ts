@@ -1,22 +1,27 @@
 import {
-  type AllocatedMemory,
   createConstantMemory,
   createGlobalMemory,
+  createTensorMap,
+  genericAddress,
+  type Allocation,
   type LaunchMemory,
+  type SwizzleMode,
 } from '../../machine/index.js';
-import type { Launch, LaunchTensor } from '../launch/index.js';
+import { RequestError } from '../../request-error.js';
+import type { PlacedTensorMap } from '../instructions/index.js';
+import type { Launch, LaunchTensor, LaunchTensorMap } from '../launch/index.js';
 import type { PlaceVariable, Program } from '../program/index.js';
 
 /** What of a launch lies in the memory of the device. */
 export interface DeviceMemory {
-  readonly global: AllocatedMemory;
-  readonly constant: AllocatedMemory;
   /** Allocates a variable of the module. */
   readonly place: PlaceVariable;
   /** Gives the variables of a program what they hold before the kernel starts. */
   readonly initialise: (program: Pick<Program, 'variables'>) => void;
   /** The bytes of a tensor as they are now. */
   readonly bytesOf: (tensor: string) => Uint8Array;
+  /** The tensor map at a generic address; null where there is none. */
+  readonly tensorMapAt: (address: number) => PlacedTensorMap | null;
   /** The memory of a launch of the program. */
   readonly launchMemory: (program: Pick<Program, 'localBytes'>) => LaunchMemory;
 }
@@ -24,10 +29,10 @@ export interface DeviceMemory {
 /**
  * Allocates what a launch names: a copy of each tensor, and scratch buffers that nobody has written, each with red zones. The
  * pointers to them are written into the parameters; one to nothing is null.
+ *
+ * @throws RequestError for tensor maps of forms that the machine does not have
  */
-export function createDeviceMemory(launch: Launch): DeviceMemory & {
-  readonly parameters: Uint8Array;
-} {
+export function createDeviceMemory(launch: Launch): DeviceMemory {
   const global = createGlobalMemory();
   const constant = createConstantMemory();
   const parameters = launch.parameters.slice();
@@ -49,10 +54,14 @@ export function createDeviceMemory(launch: Launch): DeviceMemory & {
     const byteOffset = target.kind === 'tensor' ? target.byteOffset : 0;
     view.setBigUint64(offset, BigInt(base === undefined ? 0 : base + byteOffset), true);
   }
+  const maps = new Map(
+    launch.tensorMaps.map(({ offset, map }) => [
+      genericAddress('param', offset),
+      placeMap(map, tensors.get(map.tensor)),
+    ]),
+  );
   return {
-    global,
-    constant,
-    parameters,
+    tensorMapAt: (address) => maps.get(address) ?? null,
     place: ({ name, space, bytes }) => {
       const memory = space === 'const' ? constant : global;
       const isReadOnly = space === 'const';
@@ -64,5 +73,37 @@ export function createDeviceMemory(launch: Launch): DeviceMemory & {
     },
     bytesOf: (tensor) => tensors.get(tensor)?.bytes ?? new Uint8Array(0),
     launchMemory: ({ localBytes }) => ({ global, constant, parameters, localBytes }),
+  };
+}
+
+const swizzles: readonly SwizzleMode[] = ['none', '32B', '64B', '128B'];
+
+/** A tensor map on the memory of its tensor. RequestErrors: forms that the machine does not have. */
+function placeMap(
+  map: LaunchTensorMap,
+  allocation: Allocation | null | undefined,
+): PlacedTensorMap {
+  const { tensor, byteOffset, elementBytes, globalDim, globalStrides, boxDim } = map;
+  const refuse = (what: string): never => {
+    throw new RequestError(`tensor map of ${tensor}: ${what} is not supported`);
+  };
+  if (!allocation) return refuse('a tensor without elements');
+  const { base, bytes } = allocation;
+  const swizzle = swizzles.find((one) => one === map.swizzle);
+  if (swizzle === undefined) return refuse(`swizzle ${map.swizzle}`);
+  if (map.interleave !== 'none') refuse(`interleave ${map.interleave}`);
+  if (map.oobFill !== 'zero') refuse('filling with NaN');
+  if (map.elementStrides.some((stride) => stride !== 1)) refuse('a stride of elements');
+  return {
+    address: base + byteOffset,
+    map: createTensorMap({
+      name: tensor,
+      bytes: bytes.subarray(byteOffset),
+      elementBytes,
+      dims: globalDim,
+      strides: globalStrides,
+      box: boxDim,
+      swizzle,
+    }),
   };
 }

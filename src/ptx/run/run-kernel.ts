@@ -7,6 +7,7 @@ import {
   type WarpProgram,
 } from '../../machine/index.js';
 import { RequestError } from '../../request-error.js';
+import type { IssuingWarp } from '../instructions/index.js';
 import type { Program, ThreadPlace } from '../program/index.js';
 import { createExecutable, type ExecutableProgram } from './executable.js';
 import { countExecutions, type ExecutionCounts } from './execution-counts.js';
@@ -18,7 +19,6 @@ import { runWarp, type RunningWarp } from './warp-run.js';
 type Extents = readonly [number, number, number];
 
 const warpLanes = 32;
-const mostThreads = 1024;
 
 /** A kernel with what it is launched with. */
 export interface KernelLaunch {
@@ -28,10 +28,10 @@ export interface KernelLaunch {
   readonly block: Extents;
   readonly cluster: Extents;
   readonly dynamicSharedBytes: number;
-  /** The parameter space of the kernel. */
-  readonly parameters: Uint8Array;
-  /** Global, constant and local memory; default: nothing. */
-  readonly memory?: LaunchMemory;
+  /** Parameters, and what is allocated in global and constant memory. */
+  readonly memory: LaunchMemory;
+  /** The tensor map at a generic address. */
+  readonly tensorMapAt: IssuingWarp['tensorMapAt'];
 }
 
 /** How a kernel is run. */
@@ -56,28 +56,6 @@ export interface KernelRun {
 
 const volume = ([x, y, z]: Extents) => x * y * z;
 
-function checkExtents({ grid, block, cluster, program }: KernelLaunch): void {
-  const all: readonly (readonly [string, Extents])[] = [
-    ['grid', grid],
-    ['block', block],
-    ['cluster', cluster],
-  ];
-  for (const [name, extents] of all)
-    if (!extents.every((extent) => Number.isInteger(extent) && extent > 0))
-      throw new RequestError(`the ${name} is ${extents.join(' × ')}; pass positive integers`);
-  if (volume(block) > mostThreads)
-    throw new RequestError(`a CTA of ${volume(block)} threads; it has at most ${mostThreads}`);
-  if (grid.some((extent, axis) => extent % cluster[axis] !== 0))
-    throw new RequestError(
-      `a grid of ${grid.join(' × ')} is no whole number of clusters of ${cluster.join(' × ')}`,
-    );
-  const required = program.directives.get('reqntid');
-  if (required !== undefined && block.some((extent, axis) => extent !== (required[axis] ?? 1)))
-    throw new RequestError(
-      `the kernel is compiled for CTAs of ${required.join(' × ')} threads (.reqntid), not ${block.join(' × ')}`,
-    );
-}
-
 /** Where a number of the order of the grid stands: x first. */
 function placeOf(number: number, [width, height]: Extents): Extents {
   return [
@@ -92,7 +70,6 @@ function placeOf(number: number, [width, height]: Extents): Extents {
  * later cluster waits for ever, which is a deadlock here and may be none on a GPU.
  */
 export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): KernelRun {
-  checkExtents(launch);
   const { grid, cluster, block, program } = launch;
   const warps = Math.ceil(volume(block) / warpLanes);
   const ctas = volume(cluster);
@@ -112,8 +89,8 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
       {
         ctas: ctas as 1 | 2,
         warps,
+        memory: launch.memory,
         allocate: (shared) => allocateShared(launch, shared),
-        ...(launch.memory === undefined ? {} : { memory: launch.memory }),
         program: ({ cta, warp }) => {
           const offset = placeOf(cta, cluster);
           const at = first.map((one, axis) => one + offset[axis]) as unknown as Extents;
@@ -156,7 +133,7 @@ function warpProgram(
     readonly warps: number;
   },
 ): WarpProgram {
-  const { program, block, grid, cluster, dynamicSharedBytes, parameters } = launch;
+  const { program, block, grid, cluster, dynamicSharedBytes, memory, tensorMapAt } = launch;
   const { cta, rank, warp, warps } = at;
   const { start, registers } = executable.clearRegisters(rank * warps + warp);
   const place: ThreadPlace = {
@@ -170,14 +147,14 @@ function warpProgram(
     staticSharedBytes: program.staticSharedBytes,
     dynamicSharedBytes,
   };
-  setInitialRegisters(program, registers, { place, rank, parameters });
+  setInitialRegisters(program, registers, { place, rank, parameters: memory.parameters });
   const threads = volume(block);
   const loans = createLoans(registers);
   const lanes = Math.min(warpLanes, threads - warp * warpLanes);
   let clock = 0;
   return runWarp({
     executable,
-    issuing: { registers, cta: rank, warp, warps, threads, lend: loans.lend },
+    issuing: { registers, cta: rank, warp, warps, threads, lend: loans.lend, tensorMapAt },
     start,
     loans,
     live: lanes === warpLanes ? -1 : (1 << lanes) - 1,

@@ -1,4 +1,8 @@
-import type { Instruction } from '../../../src/machine/index.js';
+import {
+  createConstantMemory,
+  createGlobalMemory,
+  type Instruction,
+} from '../../../src/machine/index.js';
 import {
   findLaneInstruction,
   hasLane,
@@ -124,7 +128,13 @@ export function runSmallKernel(
       block: [threads, 1, 1],
       cluster: [1, 1, 1],
       dynamicSharedBytes: 0,
-      parameters: new Uint8Array(8),
+      memory: {
+        global: createGlobalMemory(),
+        constant: createConstantMemory(),
+        parameters: new Uint8Array(8),
+        localBytes: 0,
+      },
+      tensorMapAt: () => null,
     },
     { mostSteps },
   );
