@@ -7,6 +7,7 @@ import {
 import type { Expression, FunctionBody } from '../webassembly/function-body.js';
 import { f32x4, i32x4, v128 } from '../webassembly/vectors.js';
 import { type Emitter, onWords } from './emitter.js';
+import { widenedFloat16 } from './float16.js';
 import { canonical, flushed, magnitude } from './float32.js';
 import { signed16 } from './integer.js';
 
@@ -74,20 +75,6 @@ const toShorter: readonly Emitter[] = pairNames.flatMap((name): Emitter[] => {
   if (bits === 8) return [pair];
   return [pair, onWords(name.replace('x2.', '.'), 1, (body, a) => shortened(body, name, a))];
 });
-
-/** fp16 to fp32, from the low half of a word; NaN gives 0x7fffffff. */
-export function widenedFloat16(body: FunctionBody, a: Expression): Expression {
-  const size = body.keep(v128.and(a, i32x4.splat(0x7fff)));
-  // With fp16's exponent in fp32's place the number is 2^112 too small, subnormal ones too.
-  const value = f32x4.mul(i32x4.shl(size, 13), i32x4.splat((127 + 112) << 23));
-  const finite = v128.bitselect(infinity, value, i32x4.eq(size, i32x4.splat(0x7c00)));
-  const sign = i32x4.shl(v128.and(a, i32x4.splat(0x8000)), 16);
-  return v128.bitselect(
-    i32x4.splat(0x7fffffff),
-    v128.or(finite, sign),
-    i32x4.gtS(size, i32x4.splat(0x7c00)),
-  );
-}
 
 const toFloat32: readonly Emitter[] = [
   onWords('cvt.f32.f16', 1, (body, a) => widenedFloat16(body, a)),

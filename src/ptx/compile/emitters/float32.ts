@@ -44,6 +44,26 @@ const operations: readonly { readonly opcode: string; readonly compute: Arithmet
 /** PTX rounds to nearest even without a modifier too. */
 const toNearest = ['', '.rn'];
 
+/** An emitter, and that of its packed form: the same for the words of a pair of registers. */
+export function withPacked(emitter: Emitter): readonly Emitter[] {
+  return [
+    emitter,
+    {
+      name: `${emitter.name}x2`,
+      sources: emitter.sources,
+      emit: (body, ...sources) => [
+        [0, 1].map((vector) => {
+          const [[result]] = emitter.emit(
+            body,
+            ...sources.map(({ vectors }) => ({ vectors: [vectors[vector]], constant: null })),
+          );
+          return result;
+        }),
+      ],
+    },
+  ];
+}
+
 const sums: readonly Emitter[] = operations.flatMap(({ opcode, compute }) =>
   toNearest.flatMap((rounding): Emitter[] => [
     onWords(`${opcode}${rounding}.f32`, 2, (body, a, b) => canonical(body.keep(compute(a, b)))),
@@ -151,9 +171,7 @@ const signs: readonly Emitter[] = [
 
 /** fp32 arithmetic. NaN results are 0x7fffffff. */
 export const float32Emitters: readonly Emitter[] = [
-  ...sums,
-  ...products,
-  ...fusedMultiplyAdds,
+  ...[...sums, ...products, ...fusedMultiplyAdds].flatMap(withPacked),
   ...quotients,
   ...extrema,
   ...signs,

@@ -22,26 +22,29 @@ import {
 // that fp32 has not are 1 followed by zeros, or, among subnormal results, where others are. Such lanes take a
 // subroutine, which rounds the sum to odd: then the second rounding sees that something was left out.
 
-interface Halves {
+/** Four fp64 numbers: those of the lower two lanes, and of the upper two. */
+export interface Halves {
   readonly low: Expression;
   readonly high: Expression;
 }
 
-function promoted(a: Expression): Halves {
+/** Four fp32 numbers as fp64. */
+export function promoted(a: Expression): Halves {
   return { low: f64x2.promoteLowF32x4(a), high: f64x2.promoteLowF32x4(swapHalves(a)) };
 }
 
-/** Four fp64 numbers rounded to fp32. */
-function demoted({ low, high }: Halves): Expression {
+/** Four fp64 numbers rounded to nearest fp32. */
+export function demoted({ low, high }: Halves): Expression {
   return joinLow(f32x4.demoteF64x2Zero(low), f32x4.demoteF64x2Zero(high));
 }
 
-function eachHalf(compute: (half: keyof Halves) => Expression): Halves {
+/** What is computed of either half. */
+export function eachHalf(compute: (half: keyof Halves) => Expression): Halves {
   return { low: compute('low'), high: compute('high') };
 }
 
 /** product + c rounded to odd fp64: away from an even last bit where the sum is not exact. */
-function sumToOdd(body: FunctionBody, product: Expression, c: Expression): Expression {
+export function sumToOdd(body: FunctionBody, product: Expression, c: Expression): Expression {
   const sum = body.keep(f64x2.add(product, c));
   const second = body.keep(f64x2.sub(sum, product));
   // The error of a sum (Knuth); NaN where the sum is infinite or NaN, which counts as exact.

@@ -3,6 +3,7 @@ import { comparisonEmitters } from './comparison.js';
 import { conversionEmitters } from './conversion.js';
 import type { Emitter } from './emitter.js';
 import { float32Emitters } from './float32.js';
+import { directedEmitters } from './directed-rounding.js';
 import { divisionEmitters } from './division.js';
 import { integerConversionEmitters } from './integer-conversion.js';
 import { integerEmitters } from './integer.js';
@@ -23,6 +24,7 @@ export const emitters: readonly Emitter[] = [
   ...shiftEmitters,
   ...comparisonEmitters,
   ...float32Emitters,
+  ...directedEmitters,
   ...specialFunctionEmitters,
   ...conversionEmitters,
 ];

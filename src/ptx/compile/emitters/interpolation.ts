@@ -25,6 +25,8 @@ export const segmentTables = {
     name: 'reciprocal square root',
     pack: () => packSegments(specialFunctionTables.reciprocalSquareRoot),
   },
+  squareRoot: { name: 'square root', pack: () => packSegments(specialFunctionTables.squareRoot) },
+  sine: { name: 'sine', pack: () => packSegments(specialFunctionTables.sine) },
 } as const satisfies Readonly<Record<string, Table>>;
 
 const lanes = [0, 1, 2, 3] as const;

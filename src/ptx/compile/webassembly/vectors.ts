@@ -250,6 +250,7 @@ export const f64x2 = {
   le: binary(0x4b),
   ge: binary(0x4c),
   promoteLowF32x4: unary(0x5f),
+  floor: unary(0x75),
   abs: unary(0xec),
   neg: unary(0xed),
   sqrt: unary(0xef),
