@@ -88,10 +88,19 @@ describe('the barrier of a cluster', () => {
     expect(kinds(arrives, waits, waits)).toEqual(['phase']);
   });
 
-  it('says who is missing', () => {
+  it('does not wait for warps that have ended', () => {
     const run = runProgram({
       ctas: 2,
       warps: [({ cta }) => (cta === 0 ? [arrives, waits] : [])],
+    });
+    expect(messagesOf(run)).toEqual([]);
+  });
+
+  it('says who is missing', () => {
+    const run = runProgram({
+      ctas: 2,
+      barriers: { never: 1 },
+      warps: [({ cta }) => (cta === 0 ? [arrives, waits] : [wait(0, 0), arrives])],
     });
     expect(messagesOf(run)).toEqual([
       'deadlock: CTA 0 warp 0 at "cluster: waits" waits for the barrier of the cluster with 32 of 64 threads (CTA 0 warp 0)',

@@ -12,4 +12,5 @@ export {
   type SynchronousUnit,
   type Touched,
 } from './record.js';
+export { leaveBarriers } from './threads.js';
 export { describeInstruction, instructionRecords, recordOf } from './records.js';

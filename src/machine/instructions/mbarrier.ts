@@ -20,12 +20,22 @@ import { alwaysReady, movesNothing, noDetails, type InstructionRecords } from '.
 /** mbarrier objects lie at multiples of 8 bytes, and count arrivals in 20 bits. */
 const barrierAlignment = 8;
 const mostArrivals = 2 ** 20 - 1;
+/** Bytes that a phase may lack, which are counted in 20 bits and a sign. */
+const mostBytes = 2 ** 20 - 1;
 
 /** How a trace tells the lanes that arrive: the usual ones by name, others by their number. */
 function describeLanes(lanes: LaneMask): string | number {
   if (lanes === allLanes) return 'all';
   const count = laneCount(lanes);
   return count === 1 ? 'elected' : count;
+}
+
+/** What a barrier is called, and what its phase has and lacks. */
+function describeProgress(barrier: Mbarrier): string {
+  const { name, pending, expected, transactionBytes, phase, arrived } = barrier;
+  const bytes = transactionBytes === 0 ? '' : `, ${transactionBytes} bytes outstanding`;
+  const from = arrived.length === 0 ? '' : ` (from ${[...new Set(arrived)].join(', ')})`;
+  return `${name}, in phase ${phase} with ${expected - pending} of ${expected} arrivals${from}${bytes}`;
 }
 
 /** The barrier at a cluster address; reports when there is none. */
@@ -66,10 +76,14 @@ export function arrive(
   actor: Actor,
   address: number,
   count: number,
-  expectedBytes = 0,
+  {
+    expectedBytes = 0,
+    state,
+  }: { readonly expectedBytes?: number; readonly state?: Uint32Array | undefined } = {},
 ): void {
   const barrier = findBarrier(machine, actor, address);
   if (barrier === null) return;
+  if (state !== undefined) state[0] = barrier.phase;
   if (count <= barrier.pending) machine.tracker?.arrive(machine, actor, barrier, 'arrival');
   settled(machine, actor, barrier, arriveOn(barrier, count, actor.warp.name, expectedBytes));
 }
@@ -108,6 +122,7 @@ export const mbarrierRecords: InstructionRecords<
   | 'mbarrier.inval'
   | 'mbarrier.arrive'
   | 'mbarrier.arrive.expect_tx'
+  | 'mbarrier.try_wait'
   | 'mbarrier.try_wait.parity'
 > = {
   'mbarrier.init': {
@@ -148,8 +163,15 @@ export const mbarrierRecords: InstructionRecords<
     isWait: false,
     ...movesNothing,
     describe: ({ barrier, lanes }) => ({ barrier, threads: describeLanes(lanes) }),
-    execute: (machine, warp, { barrier, lanes }) => {
-      arrive(machine, { warp, order: null }, barrier, laneCount(lanes));
+    execute: (machine, warp, { barrier, lanes, count = 1, state }) => {
+      if (!(Number.isInteger(count) && count >= 1 && count <= mostArrivals))
+        report(
+          machine,
+          warp,
+          'instruction-shape',
+          `${count} arrivals; 1 to ${mostArrivals} are due`,
+        );
+      else arrive(machine, { warp, order: null }, barrier, count * laneCount(lanes), { state });
     },
   },
   'mbarrier.arrive.expect_tx': {
@@ -157,8 +179,35 @@ export const mbarrierRecords: InstructionRecords<
     isWait: false,
     ...movesNothing,
     describe: ({ barrier, bytes }) => ({ barrier, bytes }),
-    execute: (machine, warp, { barrier, bytes }) => {
-      arrive(machine, { warp, order: null }, barrier, 1, bytes);
+    execute: (machine, warp, { barrier, bytes, state }) => {
+      if (!(Number.isInteger(bytes) && bytes >= 0 && bytes <= mostBytes))
+        report(
+          machine,
+          warp,
+          'instruction-shape',
+          `expects ${bytes} bytes; at most ${mostBytes} are possible`,
+        );
+      arrive(machine, { warp, order: null }, barrier, 1, { expectedBytes: bytes, state });
+    },
+  },
+  'mbarrier.try_wait': {
+    ready: {
+      isReady: (_machine, { cta }, { barrier: offset, phase }) => {
+        const barrier = cta.mbarriers.get(offset);
+        return barrier === undefined || barrier.phase > phase;
+      },
+      waitsFor: (_machine, { cta }, { barrier: offset, phase }) =>
+        `the end of phase ${phase} of ${describeProgress(cta.mbarriers.get(offset)!)}`,
+      readyTime: ({ rates }, { cta }, { barrier }) =>
+        (cta.mbarriers.get(barrier)?.completedAt ?? 0) + rates.signalLatency,
+    },
+    isWait: true,
+    ...movesNothing,
+    describe: ({ barrier, phase }) => ({ barrier, phase }),
+    execute: (machine, warp, { barrier: offset }) => {
+      const address = clusterAddress(warp.cta.rank, offset);
+      const barrier = findBarrier(machine, { warp, order: null }, address);
+      if (barrier !== null) machine.tracker?.observe(machine, warp, barrier);
     },
   },
   'mbarrier.try_wait.parity': {
@@ -168,11 +217,7 @@ export const mbarrierRecords: InstructionRecords<
         return barrier === undefined || hasCompleted(barrier, parity);
       },
       waitsFor: (_machine, { cta }, { barrier: offset, parity }) => {
-        const barrier = cta.mbarriers.get(offset)!;
-        const { name, pending, expected, transactionBytes, phase, arrived } = barrier;
-        const bytes = transactionBytes === 0 ? '' : `, ${transactionBytes} bytes outstanding`;
-        const from = arrived.length === 0 ? '' : ` (from ${[...new Set(arrived)].join(', ')})`;
-        return `parity ${parity} of ${name}, in phase ${phase} with ${expected - pending} of ${expected} arrivals${from}${bytes}`;
+        return `parity ${parity} of ${describeProgress(cta.mbarriers.get(offset)!)}`;
       },
       readyTime: ({ rates }, { cta }, { barrier }) => {
         const { completedAt, phase } = cta.mbarriers.get(barrier) ?? { completedAt: 0, phase: 0 };

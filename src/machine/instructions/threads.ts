@@ -2,10 +2,17 @@ import { warpLanes, type InstructionOf } from '../isa/index.js';
 import {
   arriveAtNamed,
   createNamedBarrier,
+  leaveOutThreads,
   type NamedBarrier,
   type OrderTracker,
 } from '../ordering/index.js';
-import { report, type Continuation, type MachineState, type WarpState } from '../state.js';
+import {
+  report,
+  type Continuation,
+  type CtaState,
+  type MachineState,
+  type WarpState,
+} from '../state.js';
 import {
   alwaysReady,
   movesNothing,
@@ -16,6 +23,26 @@ import {
 
 /** A CTA has named barriers 0 to 15. */
 const namedBarriers = 16;
+
+/** Threads of a CTA that have not ended, taken warp by warp. */
+function liveThreads({ warps }: CtaState): number {
+  return warps.filter(({ current }) => current !== null).length * warpLanes;
+}
+
+/** A warp has ended: the barriers of all threads, of its CTA and of the cluster, wait for the others alone. */
+export function leaveBarriers(machine: MachineState, { cta, clusterGeneration }: WarpState): void {
+  const { clusterBarrier } = machine;
+  const left = [...cta.namedBarriers.values()].filter(
+    ({ isOfAll, arrived }) => isOfAll && arrived > 0,
+  );
+  if (clusterGeneration === clusterBarrier.generation) clusterBarrier.leaving += warpLanes;
+  else left.push(clusterBarrier);
+  for (const barrier of left)
+    if (leaveOutThreads(barrier, warpLanes) === 'completed') {
+      barrier.completedAt = machine.now;
+      machine.tracker?.completeNamed(barrier);
+    }
+}
 
 function namedBarrier(machine: MachineState, warp: WarpState, id: number): NamedBarrier {
   const { namedBarriers: known } = warp.cta;
@@ -34,13 +61,15 @@ function arrive(
   machine: MachineState,
   warp: WarpState,
   barrier: NamedBarrier,
-  threads: number,
+  count: number | 'all',
   how: { readonly waits: boolean; readonly isRelaxed: boolean },
 ): number | null {
   const { generation } = barrier;
+  const threads = count === 'all' ? liveThreads(warp.cta) : count;
   if (threads % warpLanes !== 0 || threads < warpLanes)
     report(machine, warp, 'instruction-shape', `${threads} threads are no whole warps`);
   machine.tracker?.arriveAtNamed(machine, warp, barrier, how);
+  if (barrier.arrived === 0) barrier.isOfAll = count === 'all';
   const result = arriveAtNamed(barrier, warpLanes, threads, warp.name);
   if (result === 'completed') {
     barrier.completedAt = machine.now;

@@ -113,12 +113,24 @@ export type Instruction =
       readonly barrier: number;
       /** The lanes that arrive, once each. */
       readonly lanes: LaneMask;
+      /** Arrivals of each lane; default 1. */
+      readonly count?: number;
+      /** Gets the phase before the arrival: what PTX calls its state. */
+      readonly state?: Uint32Array;
     })
   | (Common & {
       readonly op: 'mbarrier.arrive.expect_tx';
       /** A cluster address. */
       readonly barrier: number;
       readonly bytes: number;
+      /** As that of `mbarrier.arrive`. */
+      readonly state?: Uint32Array;
+    })
+  | (Common & {
+      /** Waits for the end of the phase that an arrival has returned as its state. */
+      readonly op: 'mbarrier.try_wait';
+      readonly barrier: number;
+      readonly phase: number;
     })
   | (Common & {
       readonly op: 'mbarrier.try_wait.parity';
@@ -150,7 +162,8 @@ export type Instruction =
   | (Common & {
       readonly op: 'bar.sync' | 'bar.arrive';
       readonly barrier: number;
-      readonly threads: number;
+      /** How many threads meet; all that have not ended, where PTX names no number. */
+      readonly threads: number | 'all';
     })
   | (Common & {
       readonly op: 'ld.shared' | 'st.shared';

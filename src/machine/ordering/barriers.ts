@@ -82,6 +82,10 @@ export interface NamedBarrier {
   readonly id: number;
   /** Threads of a generation, as its first instruction says; 0 before. */
   threads: number;
+  /** Whether the generation is one of all threads of the CTA: those that end are no longer waited for. */
+  isOfAll: boolean;
+  /** Threads that have arrived for the generation and ended: the next one is without them. */
+  leaving: number;
   arrived: number;
   /** Complete generations. */
   generation: number;
@@ -90,7 +94,16 @@ export interface NamedBarrier {
 }
 
 export function createNamedBarrier(id: number, threads = 0): NamedBarrier {
-  return { id, threads, arrived: 0, generation: 0, who: [], completedAt: 0 };
+  return {
+    id,
+    threads,
+    isOfAll: false,
+    leaving: 0,
+    arrived: 0,
+    generation: 0,
+    who: [],
+    completedAt: 0,
+  };
 }
 
 /**
@@ -108,9 +121,25 @@ export function arriveAtNamed(
   if (barrier.arrived + count > threads) return 'over-arrival';
   barrier.arrived += count;
   barrier.who.push(who);
-  if (barrier.arrived < threads) return 'pending';
+  return settleNamed(barrier);
+}
+
+function settleNamed(barrier: NamedBarrier): 'pending' | 'completed' {
+  if (barrier.arrived < barrier.threads) return 'pending';
   barrier.arrived = 0;
   barrier.who.length = 0;
   barrier.generation++;
+  barrier.threads -= barrier.leaving;
+  barrier.leaving = 0;
   return 'completed';
+}
+
+/**
+ * So many threads have ended: a barrier of all threads waits for the others alone. Source: PTX ISA, `barrier.cluster`; for
+ * `bar.sync` without a count, CUDA C++ Programming Guide, "Synchronization Functions": from sm_70 on a barrier waits for the
+ * threads that have not exited.
+ */
+export function leaveOutThreads(barrier: NamedBarrier, count: number): 'pending' | 'completed' {
+  barrier.threads -= count;
+  return barrier.arrived === 0 ? 'pending' : settleNamed(barrier);
 }

@@ -1,4 +1,4 @@
-import { noMemory, recordOf, touchMemory } from '../instructions/index.js';
+import { leaveBarriers, noMemory, recordOf, touchMemory } from '../instructions/index.js';
 import { type Instruction, siteOf } from '../isa/index.js';
 import { count, type CtaCounters } from '../measure/index.js';
 import {
@@ -217,16 +217,20 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
   const { ctas, pending, findings } = machine;
   const books = createTimeBooks(machine, isTimed);
   const warps = ctas.flatMap((cta) => cta.warps);
-  warps.forEach(advance);
   const steps: Step[] = [];
   let isGivenUp = false;
+
+  function end(warp: WarpState): void {
+    if (warp.cta.warps.includes(warp)) leaveBarriers(machine, warp);
+    reportUnfinished(machine);
+  }
 
   function executeWarp(warp: WarpState): void {
     const { current, readyAt } = warp;
     if (!executeInstruction(machine, warp)) return;
     books.warpDone(warp, current!, readyAt);
     advance(warp);
-    if (warp.current === null) reportUnfinished(machine);
+    if (warp.current === null) end(warp);
   }
 
   function perform(operation: AsynchronousOperation): void {
@@ -237,6 +241,8 @@ export function runCluster(launch: ClusterLaunch, options: RunOptions = {}): Clu
     books.operationDone(operation);
   }
 
+  warps.forEach(advance);
+  for (const warp of warps) if (warp.current === null) end(warp);
   for (;;) {
     collectSteps(machine, warps, isTimed, steps);
     if (steps.length === 0) break;

@@ -1,0 +1,133 @@
+import type { Instruction } from '../../../machine/index.js';
+import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
+import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
+import { hasLane, lowestLane, operandNumber } from '../warp-registers.js';
+import { ownOffset, registersOf, sharedAddresses, wrongOperands } from './operands.js';
+
+type Issue = (warp: IssuingWarp) => Generator<Instruction, void, void>;
+
+const sourceOf = (name: string): string =>
+  `PTX ISA, Parallel Synchronization and Communication Instructions: ${name}`;
+
+function operation(
+  { operands }: InstructionRequest,
+  destination: ResolvedOperand | null,
+  issue: Issue,
+): VisibleOperation {
+  const writes = destination === null ? [] : registersOf([destination]);
+  const sources = operands.filter((operand) => operand !== destination);
+  return { isAligned: false, writes, reads: registersOf(sources), lends: [], issue };
+}
+
+/** What findings call the mbarrier of an operand. */
+function nameOf(operand: ResolvedOperand, offset: number): string {
+  const name = operand.kind === 'address' && operand.space !== null ? operand.name : null;
+  return `${name ?? 'mbarrier'} at byte ${offset}`;
+}
+
+function lowerInit(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { operands, site } = request;
+  const [address, count] = operands;
+  if (operands.length !== 2 || address.kind !== 'address')
+    return wrongOperands('an address and a count');
+  return operation(request, null, function* (warp) {
+    for (const group of sharedAddresses(warp, request, address)) {
+      const barrier = ownOffset(warp, group.address);
+      const expected = operandNumber(warp.registers, count, lowestLane(group.lanes));
+      yield { op: 'mbarrier.init', barrier, count: expected, name: nameOf(address, barrier), site };
+    }
+  });
+}
+
+function lowerInval(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { operands, site } = request;
+  if (operands.length !== 1 || operands[0].kind !== 'address') return wrongOperands('an address');
+  return operation(request, null, function* (warp) {
+    for (const { address } of sharedAddresses(warp, request, operands[0]))
+      yield { op: 'mbarrier.inval', barrier: ownOffset(warp, address), site };
+  });
+}
+
+/** Writes a word of 64 bits to lanes. */
+function writeState(
+  warp: IssuingWarp,
+  destination: ResolvedOperand,
+  lanes: number,
+  state: number,
+): void {
+  if (destination.kind !== 'register') return;
+  const words = warp.registers.words(destination.slot);
+  for (let lane = 0; lane < 32; lane++)
+    if (hasLane(lanes, lane)) {
+      words[2 * lane] = state;
+      words[2 * lane + 1] = 0;
+    }
+}
+
+/** The destination of an arrival: a state or `_`; without one, the first operand is the address. */
+function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { modifiers, operands, site } = request;
+  const hasDestination = operands[0]?.kind !== 'address';
+  const destination = hasDestination ? operands[0] : null;
+  const [address, amount] = operands.slice(hasDestination ? 1 : 0);
+  if (address?.kind !== 'address') return wrongOperands('a state or _, an address, a count');
+  if (modifiers.includes('noComplete')) return { unsupported: 'arrivals with .noComplete' };
+  const expects = modifiers.includes('expect_tx');
+  if (expects && amount === undefined) return wrongOperands('an address and bytes');
+  return operation(request, destination, function* (warp) {
+    for (const { lanes, address: barrier } of sharedAddresses(warp, request, address)) {
+      const state = new Uint32Array(1);
+      if (expects) {
+        // Each lane expects bytes of its own, and arrives once.
+        for (let lane = 0; lane < 32; lane++)
+          if (hasLane(lanes, lane)) {
+            const bytes = operandNumber(warp.registers, amount, lane);
+            yield { op: 'mbarrier.arrive.expect_tx', barrier, bytes, state, site };
+          }
+      } else {
+        const count =
+          amount === undefined ? 1 : operandNumber(warp.registers, amount, lowestLane(lanes));
+        yield { op: 'mbarrier.arrive', barrier, lanes, count, state, site };
+      }
+      if (destination !== null) writeState(warp, destination, lanes, state[0]);
+    }
+  });
+}
+
+/**
+ * `try_wait` is taken to be tried until it returns true, so that its predicate is true and a time limit is never reached:
+ * what a program does when it is false is not executed.
+ */
+function lowerTryWait(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { modifiers, operands, site } = request;
+  const [destination, address, awaited] = operands;
+  if (destination?.kind !== 'register' || address?.kind !== 'address' || awaited === undefined)
+    return wrongOperands('a predicate, an address, a state or a parity');
+  const isParity = modifiers.includes('parity');
+  return operation(request, destination, function* (warp) {
+    for (const { lanes, address: cluster } of sharedAddresses(warp, request, address)) {
+      const barrier = ownOffset(warp, cluster);
+      const value = operandNumber(warp.registers, awaited, lowestLane(lanes));
+      if (isParity)
+        yield {
+          op: 'mbarrier.try_wait.parity',
+          barrier,
+          parity: (value & 1) as 0 | 1,
+          site,
+        };
+      else yield { op: 'mbarrier.try_wait', barrier, phase: value, site };
+      const words = warp.registers.words(destination.slot);
+      for (let lane = 0; lane < 32; lane++) if (hasLane(lanes, lane)) words[lane] = 0xffffffff;
+    }
+  });
+}
+
+/** mbarrier instructions; those that are not here are refused by name. */
+export const mbarrierInstructions: readonly VisibleInstruction[] = (
+  [
+    ['mbarrier.init', lowerInit],
+    ['mbarrier.inval', lowerInval],
+    ['mbarrier.arrive', lowerArrive],
+    ['mbarrier.try_wait', lowerTryWait],
+  ] as const
+).map(([name, lower]) => ({ name, evidence: 'isa', source: sourceOf(name), lower }));
