@@ -15,6 +15,7 @@ import {
   messagesOf,
   runProgram,
   scheduleNamed,
+  wait,
 } from './launch.js';
 
 const arrives = { op: 'barrier.cluster.arrive', site: 'cluster: arrives' } as const;

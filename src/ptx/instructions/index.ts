@@ -32,5 +32,6 @@ export {
   type WarpRegisters,
 } from './warp-registers.js';
 export { findLaneInstruction, laneInstructions, type OperandForm } from './lane/index.js';
+export { barrierInstructions } from './barrier/index.js';
 export { memoryInstructions } from './memory/index.js';
 export { warpInstructions } from './warp/index.js';

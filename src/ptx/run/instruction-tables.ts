@@ -1,5 +1,10 @@
 import type { Architecture } from '../../hardware/index.js';
-import { findLaneInstruction, warpInstructions } from '../instructions/index.js';
+import {
+  barrierInstructions,
+  findLaneInstruction,
+  memoryInstructions,
+  warpInstructions,
+} from '../instructions/index.js';
 import type { InstructionTables } from '../program/index.js';
 
 /** Every instruction that runs, with the arithmetic of a GPU's tensor cores. */
@@ -7,6 +12,6 @@ export function ptxInstructions(architecture: Architecture): InstructionTables {
   return {
     lane: findLaneInstruction,
     warp: warpInstructions(architecture),
-    visible: [],
+    visible: [...memoryInstructions, ...barrierInstructions],
   };
 }
