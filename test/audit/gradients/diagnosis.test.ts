@@ -39,6 +39,13 @@ const causes: Readonly<Record<string, string>> = {
   'ds-tile-transposed': 'tile-transposed',
   'one-head-of-group': 'group-one-head',
   'heads-of-another-group': 'heads-of-another-group',
+  'dq-in-16-bits': 'narrow-sums',
+  'dk-dv-in-16-bits': 'narrow-sums',
+  'dq-tiles-in-16-bits': 'narrow-sums',
+  'dq-steps-in-16-bits': 'narrow-sums',
+  'dq-atomics-in-16-bits': 'narrow-sums',
+  'dv-tiles-in-16-bits': 'narrow-sums',
+  'dk-dv-tiles-in-16-bits': 'narrow-sums',
   'nan-of-padding': 'padding-nan',
   'sink-of-first-entry': 'batch-entry-repeated',
   // Of two batch entries the last alone is all but the first.
@@ -60,7 +67,10 @@ describe('the cause of the gradients of faulty kernels', () => {
 
   it.each(isTable ? names : sampled(names, 2))('%s', (name) => {
     const verdict = verdictOf(name, 5);
-    if (isTable) console.info(`@ ${name} | ${verdict.diagnosis?.id} | ${verdict.sentence}`);
+    if (isTable)
+      console.info(
+        `@ ${name} | ${verdict.diagnosis?.id} | ${verdict.sentence} ${verdict.diagnosis?.evidence.join('; ')}`,
+      );
     expect(verdict.pass).toBe(false);
     expect(verdict.diagnosis?.id, verdict.sentence).toBe(causes[name] ?? 'unexplained');
   });

@@ -113,6 +113,7 @@ function termsOfKeys(
   return Array.from({ length: keys }, (_, key) => ({
     factors: ofKeys.subarray(key * count, (key + 1) * count),
     offsets,
+    ofHead: queries,
   }));
 }
 

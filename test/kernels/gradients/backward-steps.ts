@@ -8,7 +8,7 @@ import {
   type ProblemShape,
   type ScoreAddend,
 } from '../../../src/problem/index.js';
-import type { FormatName } from '../../../src/formats/index.js';
+import type { Accumulator } from './ordered-sums.js';
 
 /** The gradients that kernels give. */
 export type GradientOf = 'dq' | 'dk' | 'dv';
@@ -64,7 +64,7 @@ export interface BackwardSteps {
   /** What each gradient is multiplied by at its end, where it is not before; 1 for dV. */
   readonly scales: Readonly<Record<GradientOf, number>>;
   /** What sums are rounded to after each addition. */
-  readonly accumulators: Readonly<Record<GradientOf, FormatName>>;
+  readonly accumulators: Readonly<Record<GradientOf, Accumulator>>;
   /** What of a pair is added to the gradient of a bias. */
   readonly ofBias: (pair: ScoreDerivative) => number;
   /** The batch entry whose rows are added in the place of each to the gradients of biases and of sinks; null for none. */
@@ -107,7 +107,7 @@ export function correctSteps(problem: Problem, shape: ProblemShape): BackwardSte
       return Array.from({ length: groupSize }, (_, i) => first + i);
     },
     scales: { dq: scale, dk: scale, dv: 1 },
-    accumulators: { dq: 'fp32', dk: 'fp32', dv: 'fp32' },
+    accumulators: { dq: { format: 'fp32' }, dk: { format: 'fp32' }, dv: { format: 'fp32' } },
     ofBias: ({ derivative }) => derivative,
     entryOf: (_, entry) => entry,
     stored: (_, values) => values,

@@ -18,6 +18,8 @@ export interface FaultyBackward {
   /** A problem on which it is off by more than rounding. */
   readonly example: (random: ReturnType<typeof seededRandom>) => Problem;
   readonly kernel: BackwardKernel;
+  /** How many times as far off as the correct kernel a wrong gradient is there, at least; default 3. */
+  readonly least?: number;
 }
 
 export type Change = NonNullable<BackwardOptions['change']>;
@@ -26,7 +28,7 @@ export type Change = NonNullable<BackwardOptions['change']>;
 export function faulty(
   [name, source, mechanism]: readonly [name: string, source: string, mechanism: string],
   wrong: FaultyBackward['wrong'],
-  where: Pick<FaultyBackward, 'touches' | 'example'>,
+  where: Pick<FaultyBackward, 'touches' | 'example' | 'least'>,
   change: Change,
 ): FaultyBackward {
   return { name, source, mechanism, wrong, ...where, kernel: backwardKernel({ change }) };

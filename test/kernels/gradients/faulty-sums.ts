@@ -140,19 +140,61 @@ const sums: readonly FaultyBackward[] = [
       },
     }),
   ),
-  faulty(
-    ['dq-in-16-bits', damage, 'dQ is rounded to bf16 after every addition'],
-    ['dq'],
-    anywhere,
-    ({ accumulators }) => ({ accumulators: { ...accumulators, dq: 'bf16' } }),
-  ),
-  faulty(
-    ['dk-dv-in-16-bits', damage, 'dK and dV are rounded to bf16 after every addition'],
-    ['dk', 'dv'],
-    anywhere,
-    ({ accumulators }) => ({ accumulators: { ...accumulators, dk: 'bf16', dv: 'bf16' } }),
-  ),
 ];
 
+/** Problems with sums of many tiles, of which one of 16 steps or in bf16 of fp16 is off by more than other roundings. */
+const longSums = (sizes: Parameters<typeof normalProblem>[1]): typeof anywhere => ({
+  ...anywhere,
+  example: (random) => normalProblem(random, { batch: 1, heads: 1, kvHeads: 1, ...sizes }),
+});
+const ofFp16 = { heads: 2, kvHeads: 1, format: 'fp16' } as const;
+const manyKeys = longSums({ ...ofFp16, queries: 70, keys: 600 });
+const manyQueries = longSums({ ...ofFp16, queries: 300, keys: 70 });
+
+/** Sums that are kept in 16 bits: of which gradients, in what, and after how many terms they are rounded. */
+const narrow: readonly FaultyBackward[] = (
+  [
+    ['dq-in-16-bits', ['dq'], { format: 'bf16' }, anywhere],
+    ['dk-dv-in-16-bits', ['dk', 'dv'], { format: 'bf16' }, anywhere],
+    ['dq-tiles-in-16-bits', ['dq'], { format: 'bf16', terms: 64 }, manyKeys],
+    [
+      'dq-steps-in-16-bits',
+      ['dq'],
+      { format: 'bf16', terms: 16, order: 'descending' },
+      longSums({ queries: 70, keys: 1000 }),
+    ],
+    [
+      'dq-atomics-in-16-bits',
+      ['dq'],
+      { format: 'bf16', terms: 128, order: 'any', rows: 64 },
+      longSums({ ...ofFp16, heads: 1, queries: 100, keys: 600 }),
+    ],
+    ['dq-many-atomics-in-16-bits', ['dq'], { format: 'bf16', terms: 32, order: 'any' }, manyKeys],
+    ['dv-tiles-in-16-bits', ['dv'], { format: 'bf16', terms: 64 }, manyQueries],
+    [
+      'dk-dv-tiles-in-16-bits',
+      ['dk', 'dv'],
+      { format: 'bf16', terms: 32, order: 'descending' },
+      manyQueries,
+    ],
+  ] as const
+).map(([name, wrong, accumulator, where]) =>
+  faulty(
+    [
+      name,
+      damage,
+      `${wrong.join(' and ')} rounded to ${accumulator.format} after every ${'terms' in accumulator ? `${accumulator.terms} terms` : 'addition'}`,
+    ],
+    wrong,
+    { ...where, least: 2 },
+    ({ accumulators }) => ({
+      accumulators: {
+        ...accumulators,
+        ...Object.fromEntries(wrong.map((of) => [of, accumulator])),
+      },
+    }),
+  ),
+);
+
 /** Faults of what gradients are summed of, and of the sums. */
-export const faultsOfSums = [...tiles, ...otherTiles, ...transposed, ...sums];
+export const faultsOfSums = [...tiles, ...otherTiles, ...transposed, ...sums, ...narrow];

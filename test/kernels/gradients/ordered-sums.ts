@@ -18,6 +18,8 @@ export type SumOrder = (typeof sumOrders)[number];
 export interface SumTerms {
   readonly factors: Float32Array;
   readonly offsets: Int32Array;
+  /** Terms of a head, where tiles begin anew; default all. */
+  readonly ofHead?: number;
 }
 
 /** Rounds fp32 numbers to a format and back, in place. */
@@ -28,24 +30,39 @@ export function roundTo(format: FormatName, values: Float32Array): Float32Array 
 }
 
 /** Terms that are added before they join the others, in orders by tiles. */
-const tileTerms = 64;
+const usualTerms = 64;
+
+/** What a sum is kept in. */
+export interface Accumulator {
+  readonly format: FormatName;
+  /** Terms that are added in fp32 before they join it; default 1. */
+  readonly terms?: number;
+  /** Default: as the law says. */
+  readonly order?: SumOrder;
+  /** Rows in succession that have one order where that is any; default 1. */
+  readonly rows?: number;
+}
 
 /** How sums are made. */
 export interface SumLaw {
   readonly order: SumOrder;
   /** What a sum is rounded to after each addition. */
-  readonly accumulator: FormatName;
+  readonly accumulator: Accumulator;
   /** Of the order `any`. */
   readonly seed: number;
 }
 
 /** Sums rows times factors in an order, in fp32: [dim] of each call. */
 export function orderedSums(
-  { order, accumulator, seed }: SumLaw,
+  { order: usual, accumulator: law, seed }: SumLaw,
   dim: number,
 ): (terms: SumTerms, rows: Float32Array) => Float32Array {
   const random = seededRandom(seed);
-  const isNarrow = accumulator !== 'fp32';
+  const { format: accumulator, terms: joined = 1, order = usual, rows: sharing = 1 } = law;
+  let calls = 0;
+  let drawnOf: number[] = [];
+  const isNarrow = accumulator !== 'fp32' && joined === 1;
+  const tileTerms = joined === 1 ? usualTerms : joined;
   const add = (sum: Float32Array, other: Float32Array) => {
     for (let c = 0; c < dim; c++) sum[c] += other[c];
     return roundTo(accumulator, sum);
@@ -73,10 +90,17 @@ export function orderedSums(
   }
 
   function byTiles(terms: SumTerms, rows: Float32Array, places: Int32Array): Float32Array {
-    const tiles = Array.from({ length: Math.ceil(terms.factors.length / tileTerms) }, (_, tile) =>
-      places.filter((place) => Math.floor(place / tileTerms) === tile),
+    const { ofHead = terms.factors.length } = terms;
+    const tilesOfHead = Math.max(1, Math.ceil(ofHead / tileTerms));
+    const heads = ofHead === 0 ? 0 : Math.ceil(terms.factors.length / ofHead);
+    const tileOf = (place: number) =>
+      Math.floor(place / ofHead) * tilesOfHead + Math.floor((place % ofHead) / tileTerms);
+    const tiles: Int32Array[] = Array.from({ length: heads * tilesOfHead }, (_, tile) =>
+      places.filter((place) => tileOf(place) === tile),
     );
-    const drawn = tiles.map((tile) => ({ tile, key: order === 'any' ? random() : 0 }));
+    if (order === 'descending') tiles.reverse();
+    if (order === 'any' && calls++ % sharing === 0) drawnOf = tiles.map(random);
+    const drawn = tiles.map((tile, i) => ({ tile, key: drawnOf[i] ?? 0 }));
     drawn.sort((a, b) => a.key - b.key);
     return drawn.reduce<Float32Array>(
       (sum, { tile }) => add(sum, sequential(terms, rows, tile)),
@@ -85,6 +109,7 @@ export function orderedSums(
   }
 
   function inOrder(terms: SumTerms, rows: Float32Array, places: Int32Array): Float32Array {
+    if (joined > 1) return byTiles(terms, rows, places);
     if (order === 'ascending') return sequential(terms, rows, places);
     if (order === 'descending') return sequential(terms, rows, places.reverse());
     return order === 'pairwise' ? pairwise(terms, rows, places) : byTiles(terms, rows, places);

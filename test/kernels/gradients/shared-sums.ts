@@ -21,7 +21,7 @@ export function sharedGradients(
 ): Readonly<Record<'dbias' | 'dsink', Float32Array | null>> {
   const { batch, heads, queries, keys } = shape;
   const { order = 'ascending', seed = 0 } = options;
-  const sum = orderedSums({ order, seed, accumulator: 'fp32' }, 1);
+  const sum = orderedSums({ order, seed, accumulator: { format: 'fp32' } }, 1);
   const summed = (terms: Terms, length: number) => {
     const all = new Float32Array(length);
     for (const [at, of] of terms) {

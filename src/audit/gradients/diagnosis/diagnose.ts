@@ -6,6 +6,7 @@ import type { FailedGradients } from './failed-gradients.js';
 import { groupFaults, movedHeadFaults } from './group-faults.js';
 import { lseFaults } from './lse-faults.js';
 import { maskFaults } from './mask-faults.js';
+import { narrowFaults, narrowSize } from './narrow-sums/narrow-faults.js';
 import { explains, type Prediction } from './prediction.js';
 import { paddingFaults } from './padding-faults.js';
 import { backwardOperands } from './replay/backward-row.js';
@@ -38,8 +39,8 @@ const costlyFamilies: readonly Family[] = [
   tileFaults,
 ];
 
-/** Causes that are looked for where no other explains what failed. */
-const lastFamilies: readonly Family[] = [otherTileFaults];
+/** Causes that are looked for one kind after the other, where none before explains what failed. */
+const lastFamilies: readonly Family[] = [narrowFaults, otherTileFaults];
 
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
@@ -105,11 +106,14 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
   const budget = replayBudget(multiplyAdds);
   const operands = backwardOperands(problem, dout);
   const of: Replayed = { failed, operands, budget };
-  const usual = accepted(of, families);
-  const isNamed = usual.some(({ id }) => id !== 'factor');
-  const [found, ...others] =
-    isNamed || !isSmall ? usual : [...accepted(of, lastFamilies), ...usual];
-  if (found === undefined) return unexplained(untried(isSmall, budget.isSpent()));
+  let all = accepted(of, families);
+  for (const family of isSmall ? lastFamilies : [])
+    if (!all.some(({ id }) => id !== 'factor')) all = [...accepted(of, [family]), ...all];
+  const [found, ...others] = all;
+  if (found === undefined) {
+    const near = isSmall ? narrowSize(of) : null;
+    return unexplained([...(near === null ? [] : [near]), ...untried(isSmall, budget.isSpent())]);
+  }
   const equivalents = [...new Set(others.map(({ id }) => id))].filter(
     (id) => id !== found.id && id !== 'factor',
   );

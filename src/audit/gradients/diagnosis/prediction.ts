@@ -21,6 +21,12 @@ import { boundOfPrediction, type PredictedRows } from './predicted-bound.js';
 /** Exact gradients of a kernel with some fault; those that are left out are as they should be. */
 export type PredictedGradients = Partial<ByGradient<Float64Array>>;
 
+/** What bounds of a prediction are wider by: at worst, and the deviation of what is independent. */
+export interface WiderBound {
+  readonly total: Float64Array;
+  readonly deviation: Float64Array;
+}
+
 /** A cause, and the gradients that it gives. */
 export interface Prediction {
   readonly id: string;
@@ -31,6 +37,8 @@ export interface Prediction {
   readonly sizes?: PredictedGradients;
   /** Whether roundings shrink with the rows of a gradient, as where all is multiplied; default they do not. */
   readonly shrinks?: boolean;
+  /** What the fault itself rounds by, beyond what is predicted; default nothing. */
+  readonly wider?: Partial<ByGradient<WiderBound>>;
 }
 
 /** The smallest factor that the bounds of a row that shrinks are multiplied by: what is predicted to vanish is still rounded. */
@@ -40,6 +48,7 @@ const leastFactor = 2 ** -10;
 interface PredictedGradient {
   readonly predicted: Float64Array;
   readonly sizes: Float64Array | null;
+  readonly wider?: WiderBound | undefined;
 }
 
 /** Whose bounds those of a prediction are made from. */
@@ -97,6 +106,10 @@ export function isAsPredicted(
   const { quantity, shape } = usual;
   const columns = rowElements(quantity, shape);
   const scaled = boundOfPrediction(predictedRows(given, prediction, measured), least);
+  prediction.wider?.total.forEach((x, i) => (scaled.total[i] += x));
+  prediction.wider?.deviation.forEach((x, i) => {
+    scaled.deviation[i] = Math.hypot(scaled.deviation[i], x);
+  });
   const { outside, nonFinite } = testElements(compared, scaled.total);
   if (outside + nonFinite > 0) return false;
   const units = gradientUnits(predicted, columns);
@@ -125,7 +138,7 @@ export function fails({ findings }: FailedGradients, { quantity }: GivenGradient
  */
 export function explains(
   failed: FailedGradients,
-  { predicted, sizes, shrinks = false }: Omit<Prediction, 'id' | 'sentence'>,
+  { predicted, sizes, shrinks = false, wider }: Omit<Prediction, 'id' | 'sentence'>,
 ): boolean {
   const { given } = failed;
   const isLeft = given.some(
@@ -135,7 +148,8 @@ export function explains(
   return given.every((one) => {
     const values = predicted[one.quantity.name];
     if (values === undefined) return true;
-    const ofOne = { predicted: values, sizes: sizes?.[one.quantity.name] ?? null };
+    const { name } = one.quantity;
+    const ofOne = { predicted: values, sizes: sizes?.[name] ?? null, wider: wider?.[name] };
     return isAsPredicted(one, ofOne, failed, shrinks ? leastFactor : 1);
   });
 }
