@@ -2,7 +2,7 @@ import { decodeTensor } from '../../../src/formats/index.js';
 import { clipRanges, problemMask, problemShape, type Problem } from '../../../src/problem/index.js';
 import { featureProblems, normalProblem } from '../features/index.js';
 import { deltaOf, type GradientOf } from './backward-steps.js';
-import { anywhere, faulty, type FaultyBackward } from './fault.js';
+import { anywhere, faulty, tile, type FaultyBackward } from './fault.js';
 
 const { fround } = Math;
 const damage = 'damage';
@@ -106,6 +106,40 @@ const statistics: readonly FaultyBackward[] = [
         };
         return { delta, logarithm: logarithm.map(ofKeys) };
       },
+    }),
+  ),
+  faulty(
+    ['statistics-zero', damage, 'the first tile of queries of each head has zeros for LSE and D'],
+    all,
+    anywhere,
+    (_, __, { queries }) => ({
+      read: ({ logarithm, delta }) => {
+        const rest = (values: Float32Array) => values.map((x, i) => (i % queries < tile ? 0 : x));
+        return { logarithm: rest(logarithm), delta: rest(delta) };
+      },
+    }),
+  ),
+  faulty(
+    ['statistics-of-next-row', damage, 'LSE and D of each row are those of the next'],
+    all,
+    anywhere,
+    () => ({
+      read: ({ logarithm, delta }) => {
+        const next = (values: Float32Array) =>
+          values.map((_, i) => values[(i + 1) % values.length]);
+        return { logarithm: next(logarithm), delta: next(delta) };
+      },
+    }),
+  ),
+  faulty(
+    ['lse-of-other-head', damage, 'the LSE of each head is that of the next, and D is right'],
+    all,
+    { touches: (problem) => problemShape(problem).heads > 1, example: anywhere.example },
+    (_, __, { queries }) => ({
+      read: ({ logarithm, delta }) => ({
+        delta,
+        logarithm: logarithm.map((__, i) => logarithm[(i + queries) % logarithm.length]),
+      }),
     }),
   ),
   faulty(['lse-base-2', damage, 'the natural LSE is read as one of base 2'], all, anywhere, () => ({

@@ -142,6 +142,56 @@ const sums: readonly FaultyBackward[] = [
   ),
 ];
 
+/** Sums that do not begin with 0. */
+const leftOver: readonly FaultyBackward[] = [
+  faulty(
+    ['sums-of-last-launch', damage, 'dQ is added to that of a launch before'],
+    ['dq'],
+    anywhere,
+    () => ({ stored: (of, values) => (of === 'dq' ? values.map((x) => 2 * x) : values) }),
+  ),
+  faulty(
+    [
+      'sums-of-last-tile',
+      damage,
+      'dK and dV of a tile of keys begin with those of the tile before',
+    ],
+    ['dk', 'dv'],
+    {
+      ...anywhere,
+      touches: (problem) => problemShape(problem).keys > tile,
+    },
+    (_, __, { keys, qkDim, vDim }) => ({
+      stored: (of, values) => {
+        const columns = of === 'dk' ? qkDim : vDim;
+        return values.map((x, i) => {
+          const isFirst = of === 'dq' || i % (keys * columns) < tile * columns;
+          return isFirst ? x : x + values[i - tile * columns];
+        });
+      },
+    }),
+  ),
+  faulty(
+    ['sums-of-heads-before', damage, 'dK of a head begins with the sums of all heads before it'],
+    ['dk'],
+    {
+      touches: (problem) => {
+        const { batch, kvHeads } = problemShape(problem);
+        return batch * kvHeads > 1;
+      },
+      example: (random) => normalProblem(random),
+    },
+    (_, __, { keys, qkDim }) => ({
+      stored: (of, values) => {
+        if (of !== 'dk') return values;
+        const sums = values.slice();
+        for (let i = keys * qkDim; i < sums.length; i++) sums[i] += sums[i - keys * qkDim];
+        return sums;
+      },
+    }),
+  ),
+];
+
 /** Problems with sums of many tiles, of which one of 16 steps or in bf16 of fp16 is off by more than other roundings. */
 const longSums = (sizes: Parameters<typeof normalProblem>[1]): typeof anywhere => ({
   ...anywhere,
@@ -197,4 +247,11 @@ const narrow: readonly FaultyBackward[] = (
 );
 
 /** Faults of what gradients are summed of, and of the sums. */
-export const faultsOfSums = [...tiles, ...otherTiles, ...transposed, ...sums, ...narrow];
+export const faultsOfSums = [
+  ...tiles,
+  ...otherTiles,
+  ...transposed,
+  ...sums,
+  ...leftOver,
+  ...narrow,
+];

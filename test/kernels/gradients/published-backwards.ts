@@ -16,6 +16,16 @@ function oneDeepQuery(random: Parameters<typeof normalProblem>[0]): Problem {
   };
 }
 
+/** Queries of which some see scores far below 0, all of the same keys. */
+function someDeepQueries(random: Parameters<typeof normalProblem>[0]): Problem {
+  const data = Float32Array.from({ length: 40 }, (_, query) => (query % 8 === 3 ? 4 * lowest : 0));
+  return {
+    ...normalProblem(random, { batch: 1, heads: 2, kvHeads: 1, queries: 40, keys: 60 }),
+    window: { left: 10, right: 0 },
+    bias: { ...normalTensor(random, 'fp32', [40, 1]), data },
+  };
+}
+
 /** What published bugs of backwards do, each in a plain kernel that has no other fault. */
 export const publishedBackwards: readonly FaultyBackward[] = [
   faulty(
@@ -91,6 +101,21 @@ export const publishedBackwards: readonly FaultyBackward[] = [
     (_, __, { queries }) => ({
       factors: ({ of, head, values }, { logarithm }) =>
         of === 'dq' || queries > 1 || logarithm[head] > lowest ? values : values.fill(NaN),
+    }),
+  ),
+  faulty(
+    [
+      'deep-rows-overflow',
+      'NVIDIA/cudnn-frontend #1072',
+      'P is e^score times e^−LSE, which overflows where scores are far below 0: 0 times infinity',
+    ],
+    ['dq', 'dk', 'dv'],
+    { touches: ({ bias }) => bias !== undefined, example: someDeepQueries },
+    (_, __, { queries, keys }) => ({
+      factors: ({ head, values }, { logarithm }) =>
+        values.map((x, i) =>
+          x !== 0 && logarithm[head * queries + Math.floor(i / keys)] < lowest ? NaN : x,
+        ),
     }),
   ),
   faulty(

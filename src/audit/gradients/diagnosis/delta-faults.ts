@@ -1,9 +1,7 @@
-import { decodeTensor } from '../../../formats/index.js';
 import { formatCount } from '../../../words/index.js';
-import { meanKeys, transposedProduct } from './changed-gradients.js';
 import type { FailedGradients } from './failed-gradients.js';
+import { meanShares } from './mean-shares.js';
 import type { Prediction } from './prediction.js';
-import { backwardSums } from './replay/backward-sums.js';
 import type { Replayed } from './replay/replay.js';
 
 /** A row sum that a kernel may take for D. */
@@ -40,51 +38,6 @@ const sureDeviations = 3;
 /** The fewest columns of dQ from which a row's D is told. */
 const fewestColumns = 8;
 
-/** What rows of D that are 1 too small would add: to dQ row by row, and to dK by a number for each row. */
-interface MeanShares {
-  /** [batch, heads, queries, qkDim], without the scale. */
-  readonly ofQueries: Float64Array;
-  readonly ofKeys: (off: Float64Array) => Float64Array;
-}
-
-/** Σ P k and Σ P off·q, by the exact attention of other values. */
-function plainShares({ problem, measured }: FailedGradients): MeanShares {
-  const { qkDim } = measured.shape;
-  const q = decodeTensor(problem.q);
-  const moved = (off: Float64Array) =>
-    q.map((x, i) => {
-      const factor = off[Math.floor(i / qkDim)];
-      return factor === 0 ? 0 : problem.scale * factor * x;
-    });
-  return {
-    ofQueries: meanKeys(problem).means,
-    ofKeys: (off) => transposedProduct(problem, moved(off)),
-  };
-}
-
-/** The same with the softcap's derivative, of a backward pass without dO whose D is −1, or minus what it is off by. */
-function cappedShares({ failed, operands, budget }: Replayed): MeanShares | null {
-  const { measured, problem } = failed;
-  const { batch, kvHeads } = measured.shape;
-  const silent = { dout: new Float64Array(operands.dout.length) };
-  const summed = (delta: Float64Array, name: 'dq' | 'dk') => {
-    const change = { delta, operands: silent };
-    const { gradients, addGroup } = backwardSums(failed, operands, change, [name]);
-    for (let kvHead = 0; kvHead < batch * kvHeads; kvHead++) addGroup(kvHead);
-    return gradients[name].values;
-  };
-  if (!budget.takes(wrongMeans.length + 2)) return null;
-  const ofQueries = summed(new Float64Array(measured.mean.values.length).fill(-1), 'dq');
-  return {
-    ofQueries: ofQueries.map((x) => x / problem.scale),
-    ofKeys: (off) =>
-      summed(
-        off.map((x) => -x),
-        'dk',
-      ),
-  };
-}
-
 /** What a D that is off by `off` per row does: dQ loses scale·off·Σ P g k, dK loses scale·Σ off P g q. dV stays. */
 export function* deltaFaults(of: Replayed): Generator<Prediction> {
   const { failed } = of;
@@ -92,7 +45,7 @@ export function* deltaFaults(of: Replayed): Generator<Prediction> {
   const { gradients, mean, shape } = measured;
   const { queries, qkDim } = shape;
   if (problem.scale === 0) return;
-  const shares = problem.softcap === null ? plainShares(failed) : cappedShares(of);
+  const shares = meanShares(of, wrongMeans.length + 2);
   if (shares === null) return;
   const hasKeys = given.some(({ quantity }) => quantity.name === 'dk');
   const predict = (off: Float64Array) => {

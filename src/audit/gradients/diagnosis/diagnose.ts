@@ -4,15 +4,18 @@ import { deltaFaults } from './delta-faults.js';
 import { factorFaults } from './factor-faults.js';
 import type { FailedGradients } from './failed-gradients.js';
 import { groupFaults, movedHeadFaults } from './group-faults.js';
+import { leftOverFaults } from './left-over-faults.js';
 import { lseFaults } from './lse-faults.js';
 import { maskFaults } from './mask-faults.js';
 import { narrowFaults, narrowSize } from './narrow-sums/narrow-faults.js';
+import { overflowFaults } from './overflow-faults.js';
 import { explains, type Prediction } from './prediction.js';
 import { paddingFaults } from './padding-faults.js';
 import { backwardOperands } from './replay/backward-row.js';
 import { replayBudget } from './replay/budget.js';
 import type { Replayed } from './replay/replay.js';
 import { replayFaults } from './replayed-fault.js';
+import { statisticsFaults } from './statistics-faults.js';
 import { storedFaults } from './stored-faults.js';
 import { sinkFaults } from './sink-faults.js';
 import { otherTileFaults, tileFaults } from './tile-faults.js';
@@ -26,6 +29,7 @@ const cheapFamilies: readonly Family[] = [
   ({ failed }) => factorFaults(failed),
   ({ failed }) => movedHeadFaults(failed),
   ({ failed }) => storedFaults(failed),
+  ({ failed }) => leftOverFaults(failed),
 ];
 
 /** Causes for which gradients of a changed problem are computed, those first that are tried soonest. */
@@ -40,7 +44,7 @@ const costlyFamilies: readonly Family[] = [
 ];
 
 /** Causes that are looked for one kind after the other, where none before explains what failed. */
-const lastFamilies: readonly Family[] = [narrowFaults, otherTileFaults];
+const lastFamilies: readonly Family[] = [statisticsFaults, narrowFaults, otherTileFaults];
 
 /** Multiply-adds of exact gradients from which on nothing of a changed problem is computed: some tens of seconds. */
 const mostMultiplyAdds = 1e9;
@@ -79,18 +83,22 @@ export function diagnoseGradients(failed: FailedGradients): GradientDiagnosis {
     evidence,
   });
   if (failed.findings.some(({ test }) => test.endsWith('-non-finite'))) {
-    const [found] = paddingFaults(failed);
-    return found === undefined
-      ? unexplained(['but for padding, causes are looked for among finite gradients only'])
-      : {
-          id: found.id,
-          equivalents: [],
-          sentence: found.sentence,
-          evidence: [
-            'every other gradient that was judged passes all tests',
-            'sums that begin with what their memory held, a NaN, would look the same',
-          ],
-        };
+    const [found] = [...overflowFaults(failed), ...paddingFaults(failed)];
+    if (found === undefined)
+      return unexplained([
+        'but for padding and an LSE that overflows, causes are looked for among finite gradients only',
+      ]);
+    return {
+      id: found.id,
+      equivalents: [],
+      sentence: found.sentence,
+      evidence: [
+        'every other gradient that was judged passes all tests',
+        ...(found.id === 'padding-nan'
+          ? ['sums that begin with what their memory held, a NaN, would look the same']
+          : []),
+      ],
+    };
   }
   const { problem, measured, dout } = failed;
   if (failed.isSample === true) {

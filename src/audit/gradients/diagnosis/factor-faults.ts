@@ -46,6 +46,12 @@ function namedFactors({ problem: { scale, dropout }, measured }: FailedGradients
       words: `it is the mean over the ${groupSize} heads of a group, not the sum`,
       of: ['dk', 'dv'],
     },
+    {
+      id: 'accumulator-not-zeroed',
+      factor: 2,
+      words: 'all is added to the values of another launch, as where an accumulator is not zeroed,',
+      of: all,
+    },
     ...(dropout === undefined
       ? []
       : [

@@ -1,4 +1,4 @@
-import { formats, ulp, type FormatName } from '../../../formats/index.js';
+import { formats, ulp, unitRoundoff, type FormatName } from '../../../formats/index.js';
 import type { GradientBound } from '../bounds/index.js';
 
 /** Bounds of a predicted gradient, as those of an exact one. */
@@ -70,7 +70,8 @@ export function boundOfPrediction(
     if (ofRow === Infinity) usual ??= usualShares(of);
     for (let i = at; i < at + columns; i++) {
       const grown = sizes === null ? ofRow : Math.max(sizes[1][i] / sizes[0][i], least);
-      const growth = ofRow === Infinity ? ofRow : grown;
+      // A row that is 0 by cancellation has bounds of its own.
+      const growth = ofRow === Infinity && bound.total[i] === 0 ? ofRow : grown;
       if (growth === 1 || Number.isNaN(growth)) continue;
       for (const name of names)
         made[name][i - first] =
@@ -84,6 +85,12 @@ export function boundOfPrediction(
         );
     }
   }
+  // Where P or dS is rounded in this format, what a factor that has grown is rounded by is not known as that of the exact one may be.
+  if (sizes !== null)
+    for (let i = first; i < end; i++) {
+      const more = unitRoundoff(formats[format]) * (sizes[1][i] - sizes[0][i]);
+      if (more > 0 && more < Infinity) made.total[i - first] += more;
+    }
   // An output's rounding grows with the element itself.
   for (let i = first; i < end; i++) {
     if (!(Math.abs(predicted[i]) > Math.abs(exact[i]) && Number.isFinite(predicted[i]))) continue;

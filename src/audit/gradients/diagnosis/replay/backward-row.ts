@@ -21,6 +21,8 @@ export interface BackwardChange {
   /** [batch, heads, queries] each: the natural logarithm of the row sum, and D. */
   readonly logarithm?: ArrayLike<number>;
   readonly delta?: ArrayLike<number>;
+  /** The sizes that D is a sum of. */
+  readonly deltaSizes?: ArrayLike<number>;
   /** The power of the softcap's derivative in dS. */
   readonly slopePower?: number;
   /** By what dropout multiplies P for dV, and dP. */
@@ -92,6 +94,7 @@ export function backwardRows(
     law: { scale, softcap, addend } = scoreLaw(problem, shape),
     logarithm = reference.denominator,
     delta = mean.values,
+    deltaSizes = mean.magnitude,
     slopePower = 1,
     keptOfP = usual,
     keptOfDp = usual,
@@ -120,7 +123,7 @@ export function backwardRows(
         weights[key] = weight * ofP[key];
         scores[key] = weight * (dp - delta[row]) * slope;
         sizes[key] =
-          weight * (Math.abs(dp) + Math.max(Math.abs(delta[row]), mean.magnitude[row])) * slope;
+          weight * (Math.abs(dp) + Math.max(Math.abs(delta[row]), deltaSizes[row])) * slope;
       }
     return { ranges: seen, weights, scores, sizes };
   };
