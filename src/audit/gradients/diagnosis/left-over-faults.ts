@@ -106,9 +106,14 @@ function* ofStretches(
     }
 }
 
+/** How near numbers are to be to count as one. */
+const sameness = 2 ** -6;
+
 /** A gradient that is off by the same number everywhere. */
 function* ofNumber(failed: FailedGradients, one: GivenGradient): Generator<Prediction> {
   const { values } = failed.measured.gradients[one.quantity.name].exact;
+  // Where all elements are one number any factor would look the same.
+  if (values.every((x) => Math.abs(x - values[0]) <= sameness * Math.abs(values[0]))) return;
   const off = one.values.reduce((sum, x, i) => sum + (x - values[i]), 0) / values.length;
   if (!Number.isFinite(off) || off === 0) return;
   const predicted = values.map((x) => x + off);

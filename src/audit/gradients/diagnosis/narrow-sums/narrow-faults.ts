@@ -140,7 +140,9 @@ export function narrowSize(of: Replayed): string | null {
     if (law === undefined) return null;
     const { name, prose } = one.quantity;
     predicted.push([name, failed.measured.gradients[name].exact.values]);
-    wider.push([name, summedBy(of, one, law).wider]);
+    const { total, deviation } = summedBy(of, one, law).wider;
+    const twice = (numbers: Float64Array) => numbers.map((x) => 2 * x);
+    wider.push([name, { total: twice(total), deviation: twice(deviation) }]);
     const ways = [law, ...others].map(
       ({ accumulator, terms }) =>
         `in ${accumulator.format} that are rounded after ${stepsOf(one, terms)}`,
