@@ -44,6 +44,7 @@ export const arrows = {
   ],
   'report/text/attribution': ['report/layout', 'attribution', 'problem'],
   'report/text/machine': ['report/layout', 'jobs', 'kernels', 'machine'],
+  'report/text/launch': ['report/layout', 'jobs', 'machine'],
   'report/text/profile': ['report/layout', 'profile'],
   'report/junit': ['report/layout', 'report/json', 'report/text', 'audit', 'problem'],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
@@ -68,9 +69,10 @@ export const arrows = {
   jobs: [
     ...['report/json', 'report/html', 'audit', 'attribution', 'properties', 'emulate', 'live'],
     ...['oracles', 'kernels', 'machine', 'io', 'formats', 'problem'],
+    ...['ptx/syntax', 'ptx/launch', 'ptx/run'],
   ],
   cli: [
-    'jobs',
+    ...['jobs', 'report/text/launch'],
     ...['report/layout', 'report/json', 'report/text', 'report/text/attribution'],
     ...['report/text/machine', 'report/text/profile', 'report/junit', 'report/html', 'report/svg'],
     ...['io', 'live', 'audit', 'conform', 'bench', 'emulate', 'oracles', 'kernels', 'properties'],

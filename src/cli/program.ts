@@ -9,6 +9,7 @@ import { emulateCommand } from './emulate/options.js';
 import { mergeCommand } from './merge/options.js';
 import { addCommand, type CommandContext } from './options/command-rows.js';
 import { profileCommand } from './profile/options.js';
+import { runCommand } from './run/options.js';
 import { toolVersion } from './tool-version.js';
 
 const examples = `
@@ -50,6 +51,10 @@ export function addCommands(program: Command, context: CommandContext = {}): voi
   addCommand(program, profileCommand, async (technique, options) => {
     const { runProfile } = await import('./profile/run.js');
     return runProfile(technique, options);
+  });
+  addCommand(program, runCommand, async (launch, options) => {
+    const { runRun } = await import('./run/run.js');
+    return runRun(launch, options);
   });
   addCommand(program, mergeCommand, async (parts, options) => {
     const { runMerge } = await import('./merge/run.js');

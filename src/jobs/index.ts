@@ -72,3 +72,15 @@ export {
   type MatchCandidate,
   type MatchRequest,
 } from './match-models.js';
+export { openLaunch, type LaunchPaths, type OpenedLaunch } from './launch/open-launch.js';
+export type { RecordedComparison } from './launch/recorded-results.js';
+export {
+  hasFailed,
+  type LaunchFinding,
+  runDocument,
+  type RunDocument,
+  runLaunchFile,
+  type RunOutput,
+  type RunRequest,
+  type RunResult,
+} from './launch/run-launch-file.js';

@@ -5,11 +5,12 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createProgram } from '../../src/cli/program.js';
 import { emulate } from '../../src/emulate/index.js';
 import { encodeFromFloat64, formats } from '../../src/formats/index.js';
-import { writeNpy, writeSafetensors } from '../../src/io/index.js';
+import { writeNpy, writeRawTensors, writeSafetensors } from '../../src/io/index.js';
 import type { Problem, Tensor } from '../../src/problem/index.js';
 import { encode } from '../audit/damage.js';
 import { normalCase } from '../audit/gradients/gradient-case.js';
 import { turns } from '../setup/turns.js';
+import { smallTensor, writeLaunch, x } from './small-launch.js';
 
 const inTurn = turns(import.meta.url);
 
@@ -135,6 +136,9 @@ describe('the examples', () => {
       dk: encode(exact.dk, 'bf16', shapes.dk),
       dv: encode(exact.dv, 'bf16', shapes.dv),
     });
+    const tensors = [smallTensor('x', x), smallTensor('y', x)];
+    await writeLaunch(scratch, tensors);
+    await writeRawTensors(join(scratch, 'other.safetensors'), tensors);
     const causal = await emulate({ ...problem, causal: true }, 'fa4');
     await writeNpy(join(scratch, 'kernel.npy'), causal.out);
   });

@@ -29,7 +29,7 @@ export const schedules = [
 ] as const;
 
 /** How each cluster of a run is scheduled. */
-interface ChosenSchedule {
+export interface ChosenSchedule {
   /** As --schedule takes it. */
   readonly name: string;
   /** Whether its times are clocks. */
@@ -65,7 +65,7 @@ export function machineNames(models: readonly KernelModel[]) {
  * The schedule of a name for CTAs of so many warps. Cluster n of `random:<seed>` has the seed plus n.
  * @throws RequestError for an unknown name, which names the nearest, and for a bad seed
  */
-function findSchedule(text: string, warps: number): ChosenSchedule {
+export function findSchedule(text: string, warps: number): ChosenSchedule {
   if (text === 'in-order') return { name: text, isTimed: false, create: () => inOrderScheduler() };
   if (text === 'timed') return { name: text, isTimed: true, create: () => timedScheduler() };
   const [kind, seedText] = text.split(':', 2);

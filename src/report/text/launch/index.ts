@@ -1,0 +1,1 @@
+export { renderLines, renderRun } from './run.js';

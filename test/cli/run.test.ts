@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openTensorFile, type RawTensor, writeRawTensors } from '../../src/io/index.js';
+import type { RunDocument } from '../../src/jobs/index.js';
+import { refusal, runInProcess } from './run-in-process.js';
+import { fused, smallKernel, smallTensor, unfused, writeLaunch, x } from './small-launch.js';
+
+const scratch = mkdtempSync(join(tmpdir(), 'flashproof-run-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** A folder with the kernel, some tensors and a launch file, whose path is returned. */
+const prepare = (name: string, changes: object, tensors: readonly RawTensor[]) =>
+  writeLaunch(mkdtempSync(join(scratch, `${name}-`)), tensors, changes);
+
+const inputs = [smallTensor('x', x), smallTensor('y', new Float32Array(96).fill(77))];
+const recorded = [...inputs, smallTensor('y.fused', fused), smallTensor('y.unfused', unfused)];
+
+describe('flashproof run', () => {
+  it('executes the kernel, compares with what was recorded, and saves', async () => {
+    const path = await prepare('both', {}, recorded);
+    const saved = join(scratch, 'saved.safetensors');
+    const { stdout, status } = await runInProcess('run', path, '--save', saved);
+    expect(stdout).toContain('scale: 2 CTAs (2 × 1 × 1) of 48 threads (48 × 1 × 1)');
+    expect(stdout).toMatch(/y +F32 \[2, 48\] +equals y\.unfused in all 96 elements/);
+    expect(stdout).toContain('0 findings: no race, deadlock or illegal access within a cluster');
+    expect(stdout).toContain('Contraction: 1 pair of mul and add that an assembler may contract');
+    expect(status).toBe(0);
+    const file = await openTensorFile(saved);
+    expect(await file.readBytes('y')).toEqual(new Uint8Array(unfused.buffer));
+    await file.close();
+  });
+
+  it('executes it as an assembler may, and says that it matters', async () => {
+    expect(fused).not.toEqual(unfused);
+    const path = await prepare('contracted', {}, recorded);
+    const { stdout, status } = await runInProcess('run', path, '--contract');
+    expect(stdout).toMatch(/equals y\.fused in all 96 elements/);
+    expect(stdout).toContain('1 pair of mul and add executed as one fma');
+    expect(status).toBe(0);
+  });
+
+  it('fails where the result is another than was recorded', async () => {
+    const wrong = unfused.slice();
+    wrong[50] += 1;
+    const path = await prepare('other', {}, [...inputs, smallTensor('y.fused', wrong)]);
+    const { stdout, status } = await runInProcess('run', path);
+    expect(stdout).toContain('differs from y.fused in 1 of 96 elements, first at [1, 2]');
+    expect(status).toBe(1);
+  });
+
+  it('finds accesses outside of tensors, with line and place', async () => {
+    const path = await prepare('outside', { grid: [3, 1, 1] }, inputs);
+    const { stdout, status } = await runInProcess('run', path, '--json', '-');
+    const report = JSON.parse(stdout) as RunDocument;
+    expect(status).toBe(1);
+    expect(report).toMatchObject({ kind: 'run', hasFailed: true, clusters: 3 });
+    const messages = report.findings.map(({ message }) => message).join('\n');
+    expect(messages).toMatch(/"x"/);
+    expect(messages).toMatch(/line 16/);
+  });
+
+  it('counts instructions by line', async () => {
+    const path = await prepare('lines', {}, inputs);
+    const { stdout } = await runInProcess('run', path, '--lines');
+    // 48 threads are a warp and a half; two CTAs.
+    expect(stdout).toMatch(/^16 +4 +24\.0 +ld\.global\.f32 %f2, \[%rd4\];$/m);
+    expect(stdout).toMatch(/^ 4 +\.visible \.entry scale/m);
+  });
+
+  it('takes other tensors and another schedule', async () => {
+    const path = await prepare('others', {}, inputs);
+    const other = join(scratch, 'other.safetensors');
+    await writeRawTensors(other, [
+      smallTensor(
+        'x',
+        x.map((value) => 2 * value),
+      ),
+      ...recorded.slice(1),
+    ]);
+    const args = ['--tensors', other, '--schedule', 'random:3', '--no-races'];
+    const { stdout, status } = await runInProcess('run', path, ...args);
+    expect(stdout).toContain('nothing illegal in the schedule random:3; races were not looked for');
+    expect(stdout).toContain('differs from y.unfused');
+    expect(status).toBe(1);
+  });
+
+  it.each([
+    [{ entry: 'scal' }, 'launch.json: the PTX has no kernel "scal"; did you mean "scale"?'],
+    [{ ptx: 'none.ptx' }, 'none.ptx: cannot open: no such file or folder'],
+    [{ tensors: 'none.safetensors' }, 'none.safetensors: cannot open: no such file or folder'],
+    [{ parameters: [] }, 'launch.json: the kernel has 3 parameters, and the launch gives 0'],
+  ])('refuses %j', async (changes, message) => {
+    const path = await prepare('refused', changes, inputs);
+    expect(await refusal('run', path)).toContain(message);
+  });
+
+  it('names all that is not supported, with lines', async () => {
+    const path = await prepare('unsupported', {}, inputs);
+    const text = smallKernel.replace('  ret;', '  foo.b32 %r1;\n  bar.foo %r2;\n  ret;');
+    const other = join(scratch, 'unsupported.ptx');
+    writeFileSync(other, text);
+    const message = await refusal('run', path, '--ptx', other);
+    expect(message).toMatch(
+      /unsupported\.ptx: not supported: line 20: foo\.b32 .*line 21: bar\.foo/,
+    );
+  });
+});
