@@ -86,11 +86,15 @@ export function multiplyFloat64(a: number, b: number, mode: RoundingMode): numbe
   return roundScaledInteger(x.integer * y.integer, x.exponent + y.exponent, mode);
 }
 
-/** The sum of two numbers rounded to the one of its two neighbours that has an odd last bit, or exact. */
-function addToOdd(a: number, b: number): number {
+/**
+ * The sum of two numbers rounded to the one of its two neighbours that has an odd last bit, or exact. Rounding it to
+ * a format of up to 51 bits rounds the exact sum (Boldo and Melquiond 2008).
+ */
+export function sumToOdd(a: number, b: number): number {
   const sum = a + b;
+  if (!Number.isFinite(sum)) return sum;
   const error = orderedSumError(a, b, sum);
-  if (error === 0 || !Number.isFinite(sum)) return sum;
+  if (error === 0) return sum;
   words64[0] = sum;
   if ((low32[lowWord] & 1) === 1) return sum;
   // The exact sum lies between this number and its neighbour on the error's side, which is odd.
@@ -145,7 +149,7 @@ function fuseToNearest(product: number, error: number, c: number): number {
   const high = product + low;
   const highError = orderedSumError(product, low, high);
   if (high === 0) return highError + lowError === 0 ? product + c : highError + lowError;
-  return high + addToOdd(lowError, highError);
+  return high + sumToOdd(lowError, highError);
 }
 
 /** a / b rounded once to fp64 in a mode: PTX `div.rnd.f64`. */

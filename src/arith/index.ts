@@ -16,5 +16,7 @@ export {
   divideFloat64,
   fusedMultiplyAddFloat64,
   multiplyFloat64,
+  roundScaledInteger,
   squareRootFloat64,
+  sumToOdd,
 } from './float64.js';

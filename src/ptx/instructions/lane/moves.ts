@@ -26,11 +26,11 @@ const copies = types.flatMap(([width, names]) =>
 );
 
 /** Types that hold several elements, and how many; the elements then have at least 8 bits. */
-const vectors: readonly (readonly [16 | 32 | 64 | 128, readonly (2 | 4 | 8)[]])[] = [
+const vectors: readonly (readonly [16 | 32 | 64 | 128, readonly (2 | 4)[]])[] = [
   [16, [2]],
   [32, [2, 4]],
-  [64, [2, 4, 8]],
-  [128, [2, 4, 8]],
+  [64, [2, 4]],
+  [128, [2, 4]],
 ];
 
 function valueOf(bits: number, pattern: bigint): LaneValue {
@@ -38,7 +38,7 @@ function valueOf(bits: number, pattern: bigint): LaneValue {
   return bits > 32 ? low : Number(low);
 }
 
-function vectorRows(bits: 16 | 32 | 64 | 128, count: 2 | 4 | 8): LaneInstruction[] {
+function vectorRows(bits: 16 | 32 | 64 | 128, count: 2 | 4): LaneInstruction[] {
   const elementBits = bits / count;
   const elements = Array.from(
     { length: count },

@@ -1,12 +1,25 @@
 import { lazily } from '../../../lazily.js';
 import type { LaneInstruction, RegisterWidth } from '../lane-instruction.js';
 import { addressInstructions } from './addresses.js';
+import { bitFields } from './bit-fields.js';
+import { carries } from './carries.js';
+import { comparisons } from './comparisons.js';
 import { approximateDivisions } from './division.js';
+import { extrema } from './extrema.js';
+import { float32Arithmetic } from './float32-arithmetic.js';
+import { float64Arithmetic } from './float64-arithmetic.js';
+import { floatConversions } from './conversion/float-conversions.js';
+import { floatIntegerConversions } from './conversion/float-integer-conversions.js';
+import { halfArithmetic } from './half-arithmetic.js';
 import { integerArithmetic } from './integer-arithmetic.js';
-import { integerConversions } from './integer-conversions.js';
+import { integerConversions } from './conversion/integer-conversions.js';
+import { integerDivisions } from './integer-division.js';
 import { logicInstructions } from './logic.js';
 import { machineRows } from './machine-rows.js';
 import { moves } from './moves.js';
+import { packedConversions } from './conversion/packed-conversions.js';
+import { packedIntegers } from './packed-integers.js';
+import { logicWithPredicate, selections } from './selections.js';
 
 /** What an instruction's operands say of it: rows that share a name differ in them. */
 export interface OperandForm {
@@ -20,10 +33,20 @@ function keyOf({ name, destinations, sources }: LaneInstruction): string {
   return `${name} ${destinations.join(',')} ${sources.length}`;
 }
 
+/** The machine's `lop3`. */
+function lookUp(...operands: number[]): number {
+  const instruction = machineRows.find(({ name }) => name === 'lop3.b32');
+  return Number(instruction?.evaluate(...operands));
+}
+
 const table = lazily(() => {
   const families = [
     ...[machineRows, moves, integerArithmetic, logicInstructions, integerConversions],
-    ...[approximateDivisions, addressInstructions],
+    addressInstructions,
+    ...[integerDivisions, bitFields, carries, packedIntegers, selections, comparisons()],
+    ...[float32Arithmetic, approximateDivisions, extrema, float64Arithmetic, halfArithmetic],
+    ...[packedConversions, floatConversions(), floatIntegerConversions()],
+    logicWithPredicate(lookUp),
   ];
   const rows = new Map<string, LaneInstruction>();
   for (const instruction of families.flat()) {

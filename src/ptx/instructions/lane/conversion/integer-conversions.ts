@@ -1,13 +1,14 @@
-import type { LaneInstruction, LaneValue, RegisterWidth } from '../lane-instruction.js';
+import type { LaneInstruction, LaneValue, RegisterWidth } from '../../lane-instruction.js';
 import {
   integerOf,
   type IntegerType,
   integerTypes,
+  rangeOf,
   registerOf,
   registerValue,
   saturate,
-} from './integer-type.js';
-import { type FamilyFacts, row } from './row.js';
+} from '../integer-type.js';
+import { type FamilyFacts, row } from '../row.js';
 
 const { u8, s8, u16, s16, u32, s32, u64, s64 } = integerTypes;
 const types: readonly IntegerType[] = [u8, s8, u16, s16, u32, s32, u64, s64];
@@ -19,17 +20,17 @@ const facts: FamilyFacts = {
 };
 
 /** The registers that hold a type: a signed one is extended to those that are wider. */
-function registersOf({ bits, isSigned }: IntegerType): RegisterWidth[] {
+export function registersOf({ bits, isSigned }: IntegerType): RegisterWidth[] {
   const narrowest = registerOf(bits);
   if (!isSigned) return [narrowest];
   return ([16, 32, 64] as const).filter((width) => width >= (narrowest as number));
 }
 
 function conversions(to: IntegerType, from: IntegerType): LaneInstruction[] {
-  const modifiers: Readonly<Record<string, (value: bigint) => bigint>> = {
-    '': (value) => value,
-    '.sat': (value) => saturate(to, value),
-  };
+  const modifiers: Record<string, (value: bigint) => bigint> = { '': (value) => value };
+  // `.sat` may stand only where it can change something.
+  if (rangeOf(from).some((end) => saturate(to, end) !== end))
+    modifiers['.sat'] = (value) => saturate(to, value);
   return Object.entries(modifiers).flatMap(([modifier, limit]) =>
     registersOf(to).map((width) => {
       const evaluate = (value: LaneValue): LaneValue =>

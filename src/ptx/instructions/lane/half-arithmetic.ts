@@ -1,0 +1,164 @@
+import { addFloat32, fusedMultiplyAddFloat32, sumToOdd } from '../../../arith/index.js';
+import { specialFunctions, type SpecialFunctionName } from '../../../hardware/index.js';
+import type { LaneInstruction, LaneUnit, RegisterWidth } from '../lane-instruction.js';
+import { bitsOfFloat32, float32Of } from './float-bits.js';
+import { flushed, floatTypes, type FloatType, ofHalves } from './float-type.js';
+import { roundings, saturated } from './float32-arithmetic.js';
+import { type FamilyFacts, wordRow } from './row.js';
+
+const { f16, bf16 } = floatTypes;
+
+function facts(
+  instruction: string,
+  unit: LaneUnit = 'fma',
+  section = 'Half Precision Floating Point',
+): FamilyFacts {
+  return { unit, evidence: 'isa', source: `PTX ISA, ${section} Instructions: ${instruction}` };
+}
+
+/** A row for single values and one for pairs of them. */
+function singleAndPair(
+  name: string,
+  operands: number,
+  compute: (...halves: number[]) => number,
+  common: FamilyFacts,
+): LaneInstruction[] {
+  const sources = (width: RegisterWidth): RegisterWidth[] =>
+    Array.from({ length: operands }, () => width);
+  return [
+    wordRow(name, 16, sources(16), compute, common),
+    wordRow(`${name}x2`, 32, sources(32), ofHalves(compute), { ...common, laneOperations: 2 }),
+  ];
+}
+
+/**
+ * The exact result, or a number of fp64 on the same side of everything that a half precision number can be, or halfway
+ * between two: rounding it once more rounds the exact result.
+ */
+const operations: Readonly<
+  Record<string, readonly [operands: 2 | 3, (a: number, b: number, c: number) => number]>
+> = {
+  add: [2, sumToOdd],
+  sub: [2, (a, b) => sumToOdd(a, -b)],
+  mul: [2, (a, b) => a * b],
+  fma: [3, (a, b, c) => sumToOdd(a * b, c)],
+};
+
+/** What may be done to a result. */
+const limits: Readonly<Record<string, (value: number) => number>> = {
+  '': (value) => value,
+  '.sat': saturated,
+  '.relu': (value) => (value <= 0 ? 0 : value),
+};
+
+function limitsOf(type: FloatType, opcode: string): string[] {
+  if (opcode === 'fma') return type === f16 ? ['', '.sat', '.relu'] : ['', '.relu'];
+  return type === f16 ? ['', '.sat'] : [''];
+}
+
+function arithmetic(type: FloatType): LaneInstruction[] {
+  return Object.entries(operations).flatMap(([opcode, [operands, compute]]) =>
+    (opcode === 'fma' ? ['.rn'] : ['', '.rn']).flatMap((mode) =>
+      (type === f16 ? [false, true] : [false]).flatMap((isFlushing) =>
+        limitsOf(type, opcode).flatMap((limit) => {
+          const operand = (half: number): number => {
+            const value = type.numberOf(half);
+            return isFlushing ? flushed(type, value) : value;
+          };
+          const evaluate = (a: number, b: number, c: number): number => {
+            const exact = compute(operand(a), operand(b), operand(c ?? 0));
+            const rounded = type.numberOf(type.bitsOf(exact, { flushSubnormals: isFlushing }));
+            return Number(type.bitsOf(limits[limit](rounded)));
+          };
+          const ftz = isFlushing ? '.ftz' : '';
+          const name = `${opcode}${mode}${ftz}${limit}.${type.name}`;
+          return singleAndPair(name, operands, evaluate, facts(opcode));
+        }),
+      ),
+    ),
+  );
+}
+
+/** Additions to the hardware, so that a NaN becomes the canonical one. */
+function signs(type: FloatType): LaneInstruction[] {
+  const compute = { neg: (value: number) => -value, abs: Math.abs } as const;
+  return (['neg', 'abs'] as const).flatMap((opcode) =>
+    (type === f16 ? ['', '.ftz'] : ['']).flatMap((ftz) => {
+      const evaluate = (half: number): number => {
+        const value = type.numberOf(half);
+        return Number(type.bitsOf(compute[opcode](ftz === '' ? value : flushed(type, value))));
+      };
+      return singleAndPair(`${opcode}${ftz}.${type.name}`, 1, evaluate, facts(opcode));
+    }),
+  );
+}
+
+const packedFunctions: Readonly<Record<string, SpecialFunctionName>> = {
+  'ex2.approx.ftz.bf16x2': 'ex2.approx.ftz.bf16',
+  'ex2.approx.f16x2': 'ex2.approx.f16',
+  'tanh.approx.bf16x2': 'tanh.approx.bf16',
+  'tanh.approx.f16x2': 'tanh.approx.f16',
+};
+
+/** Each half is what the instruction for one gives. */
+const pairsOfFunctions = Object.entries(packedFunctions).map(([name, single]) =>
+  wordRow(name, 32, [32], ofHalves(specialFunctions[single].evaluate), {
+    unit: 'mufu',
+    laneOperations: 2,
+    evidence: 'isa',
+    source: `PTX ISA: each half as ${single}`,
+  }),
+);
+
+/** fp32 with operands of half precision, which sm_100 has: the half becomes fp32, exactly. */
+function mixed(type: FloatType): LaneInstruction[] {
+  return ['', ...Object.keys(roundings).map((mode) => `.${mode}`)].flatMap((mode) =>
+    ['', '.sat'].flatMap((sat) => {
+      const options = { rounding: roundings[mode.slice(1)] ?? 'nearest-even' };
+      const limit = limits[sat];
+      const sum = (a: number, c: number): number => bitsOfFloat32(limit(addFloat32(a, c, options)));
+      const name = (opcode: string): string => `${opcode}${mode}${sat}.f32.${type.name}`;
+      const mixedFacts = (opcode: string): FamilyFacts =>
+        facts(opcode, 'fma', 'Mixed Precision Floating Point');
+      const rows = [
+        wordRow(
+          name('add'),
+          32,
+          [16, 32],
+          (a, c) => sum(type.numberOf(a), float32Of(c)),
+          mixedFacts('add'),
+        ),
+        wordRow(
+          name('sub'),
+          32,
+          [16, 32],
+          (a, c) => sum(type.numberOf(a), -float32Of(c)),
+          mixedFacts('sub'),
+        ),
+      ];
+      if (mode === '') return rows;
+      const fused = wordRow(
+        name('fma'),
+        32,
+        [16, 16, 32],
+        (a, b, c) =>
+          bitsOfFloat32(
+            limit(
+              fusedMultiplyAddFloat32(type.numberOf(a), type.numberOf(b), float32Of(c), options),
+            ),
+          ),
+        mixedFacts('fma'),
+      );
+      return [...rows, fused];
+    }),
+  );
+}
+
+/**
+ * f16 and bf16, single and in pairs: rounded once to nearest from the exact result, subnormals kept but for
+ * `.ftz`, every NaN the canonical one; and fp32 sums of them.
+ */
+export const halfArithmetic: readonly LaneInstruction[] = [
+  ...[f16, bf16].flatMap((type) => [...arithmetic(type), ...signs(type), ...mixed(type)]),
+  ...pairsOfFunctions,
+];

@@ -1,0 +1,37 @@
+import type { LaneInstruction } from '../lane-instruction.js';
+import { integerRow, type IntegerType, integerTypes } from './integer-type.js';
+import type { FamilyFacts } from './row.js';
+
+const { s16, s32, s64, u16, u32, u64 } = integerTypes;
+
+function facts(instruction: string): FamilyFacts {
+  return {
+    unit: 'alu',
+    evidence: 'isa',
+    source: `PTX ISA, Integer Arithmetic Instructions: ${instruction}; by zero as ptxas 12.8 has it for sm_90`,
+  };
+}
+
+function rows(type: IntegerType): LaneInstruction[] {
+  const sources = [type, type];
+  return [
+    integerRow(
+      `div.${type.name}`,
+      { result: type, sources, compute: (a, b) => (b === 0n ? -1n : a / b) },
+      facts('div'),
+    ),
+    integerRow(
+      `rem.${type.name}`,
+      { result: type, sources, compute: (a, b) => (b === 0n ? -1n : a % b) },
+      facts('rem'),
+    ),
+  ];
+}
+
+/**
+ * Quotients rounded toward zero, and remainders with the sign of the dividend. By zero, which PTX leaves open, both
+ * are all ones: what the instructions that stand for a division give.
+ */
+export const integerDivisions: readonly LaneInstruction[] = [u16, u32, u64, s16, s32, s64].flatMap(
+  rows,
+);
