@@ -31,7 +31,7 @@ import {
   declaredGradientPremises,
   type GradientDeclaration,
 } from './premises/gradient-declaration.js';
-import { measureMeanErrors, noMeanErrors } from './structure/mean-errors.js';
+import { measureMeanErrors, measureWeightErrors, noMeanErrors } from './structure/mean-errors.js';
 
 /** By what gradients are judged. */
 export interface GradientAuditOptions {
@@ -126,9 +126,12 @@ function judgePart(
   const judgement = {
     problem,
     measured,
-    meanErrors: names.includes('dk')
-      ? measureMeanErrors(problem, decodedDout, measured, premises)
-      : noMeanErrors(shape.batch * shape.kvHeads, shape.qkDim),
+    together: {
+      dk: names.includes('dk')
+        ? measureMeanErrors(problem, decodedDout, measured, premises)
+        : noMeanErrors(shape.batch * shape.kvHeads, shape.qkDim),
+      dv: measureWeightErrors(problem, decodedDout, measured),
+    },
     falseAlarmRate,
     isSample,
   };

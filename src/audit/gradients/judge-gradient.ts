@@ -15,7 +15,7 @@ import {
   type SummedGradient,
 } from './structure/gradient-structure.js';
 import { worstStatistics, type GradientStatistic } from './structure/gradient-statistic.js';
-import { noMeanErrors, type MeanErrors } from './structure/mean-errors.js';
+import { togetherOf, type RowsTogether } from './structure/mean-errors.js';
 import { pairingStatistics } from './structure/pairing.js';
 
 /** What the tests say of a gradient. */
@@ -51,8 +51,8 @@ export type GivenJudged = GivenQuantity & {
 export interface GradientJudgement {
   readonly problem: Problem;
   readonly measured: MeasuredGradients;
-  /** Of dK: what errors of D do to sums over keys. */
-  readonly meanErrors: MeanErrors;
+  /** What errors of D and of the LSE do to sums over keys. */
+  readonly together: RowsTogether;
   /** Whether the rows or the keys are some of them. */
   readonly isSample?: boolean;
   /** Of all gradients together: half for the spread, half for sums. */
@@ -98,7 +98,7 @@ export function compareGradient(given: GivenJudged, measured: MeasuredGradients)
 /** A gradient with all that its sums are judged by. */
 function summed(
   compared: ComparedValues,
-  { measured, meanErrors }: GradientJudgement,
+  { measured, together }: GradientJudgement,
 ): SummedGradient {
   const { shape } = compared;
   const { name, axes } = compared.quantity;
@@ -108,7 +108,7 @@ function summed(
     compared,
     bound: measuredGradient(measured, name as JudgedGradientName).bound,
     units: gradientUnits(compared.exact.values, columns),
-    means: name === 'dk' ? meanErrors : noMeanErrors(shape[batch] * shape[heads], columns),
+    means: togetherOf(together, name as JudgedGradientName, shape[batch] * shape[heads], columns),
   };
 }
 

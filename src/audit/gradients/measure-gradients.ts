@@ -59,6 +59,8 @@ export interface MeasuredGradients {
   readonly techniques: ByGradient<GradientTechniqueTable>;
   /** [batch, heads, queries]: D = dO·O and Σ P|dP|. */
   readonly mean: Pick<Gradient, 'values' | 'magnitude'>;
+  /** [batch, heads, queries]: the variance of what all P of a row are off by together, relatively. */
+  readonly weightVariance: Float64Array;
 }
 
 /** What gradients are measured by. */
@@ -174,6 +176,7 @@ export function measureGradients(
   });
   const rows = batch * heads * queries;
   const mean = { values: new Float64Array(rows), magnitude: new Float64Array(rows) };
+  const weightVariance = new Float64Array(rows);
   const shared = createSharedBounds(problem, shape, premises, formats);
   const boundsOf = createGradientBounds({ problem, dout, reference, premises, given, shared });
   const wanted: GradientName[] = [...names];
@@ -197,7 +200,8 @@ export function measureGradients(
   const settle = ({ group, bounds }: MeasuredGroup) => {
     const { dq, dk, dv } = gradients;
     group.heads.forEach((head, index) => {
-      const bound = bounds.heads[index].dq;
+      const { dq: bound, weightVariance: ofHead } = bounds.heads[index];
+      weightVariance.set(ofHead, head.head * queries);
       if (head.dq !== null && bound !== null) {
         addToTable(sums.dq, bound.techniques, qkDim);
         place(dq, head.dq, bound, head.head * queries * qkDim);
@@ -222,7 +226,14 @@ export function measureGradients(
     sharedShape(problem, shape, name),
   );
   const techniques = byGradient(({ name }) => techniqueTable(sums[name], name));
-  return { shape, reference, gradients: { ...gradients, ...ofShared }, techniques, mean };
+  return {
+    shape,
+    reference,
+    gradients: { ...gradients, ...ofShared },
+    techniques,
+    mean,
+    weightVariance,
+  };
 }
 
 /** What is known of the gradients that all groups add to, where they are judged. */

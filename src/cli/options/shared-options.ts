@@ -77,6 +77,7 @@ correct one may, or beyond that.
   p, ds, weights, scores, dp   a format, or input for that of Q
   partials                     a format, or input
   scale                        any, after-rounding
+  sums                         any, nearest
   tanh                         any, promised, hardware, accurate
 `;
 

@@ -32,7 +32,7 @@ describe('premises of gradients', () => {
   it('are what the help says they are', () => {
     const words = gradientPremiseHelp.match(/[a-z-]+/gi);
     expect(words).toEqual(expect.arrayContaining(gradientPremiseNames));
-    for (const name of ['delta', 'scale', 'tanh'] as const)
+    for (const name of ['delta', 'scale', 'sums', 'tanh'] as const)
       expect(words).toEqual(expect.arrayContaining(Object.keys(gradientPremiseWords[name].values)));
   });
 

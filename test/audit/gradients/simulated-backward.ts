@@ -3,6 +3,7 @@ import {
   decodeTensor,
   formats,
   round,
+  ulp,
   type FormatName,
 } from '../../../src/formats/index.js';
 import {
@@ -34,8 +35,8 @@ export const roundings = [
 /** One of {@link roundings}. */
 export type Rounding = (typeof roundings)[number];
 
-/** How a simulation sums: in the order of the terms, backwards, by halves, or tiles of 16 in an order that is drawn. */
-export const orders = ['ascending', 'descending', 'pairwise', 'tiles'] as const;
+/** How a simulation sums: in the order of the terms, backwards, by halves, tiles of 16 in an order that is drawn, or eight at a time. */
+export const orders = ['ascending', 'descending', 'pairwise', 'tiles', 'fused'] as const;
 
 /** A backward pass in plain loops. */
 export interface Simulation {
@@ -83,6 +84,11 @@ export interface SimulatedGradients {
   readonly lse: Tensor;
 }
 
+/** What a number of fp32 has to lose to be the next one towards 0. */
+function ulpBelow(x: number): number {
+  return Math.sign(x) * ulp(formats.fp32, Math.abs(x) * (1 - 2 ** -24));
+}
+
 /** A sum in some order, rounded by `f` after every addition. */
 function summed(
   terms: readonly number[],
@@ -95,6 +101,17 @@ function summed(
     const middle = some.length >> 1;
     return f(halves(some.slice(0, middle)) + halves(some.slice(middle)));
   };
+  // Eight terms and the sum so far at once, and what is beyond fp32 cut off, as tensor cores do.
+  const fused = (some: readonly number[]) => {
+    let sum = 0;
+    for (let at = 0; at < some.length; at += 8) {
+      const exact = some.slice(at, at + 8).reduce((all, x) => all + x, sum);
+      const nearest = f(exact);
+      sum = Math.abs(nearest) > Math.abs(exact) ? nearest - ulpBelow(nearest) : nearest;
+    }
+    return sum;
+  };
+  if (order === 'fused') return fused(terms);
   if (order === 'ascending') return chain(terms);
   if (order === 'descending') return chain([...terms].reverse());
   if (order === 'pairwise') return halves(terms);

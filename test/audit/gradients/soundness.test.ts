@@ -374,7 +374,9 @@ describe('bounds of gradients', () => {
 
   it('tell how far errors spread, and how far they may', () => {
     const random = randomValues(testSeed);
-    for (const format of ['bf16', 'fp16'] as const) {
+    // Errors of fp32 are those of sums, of which premises admit more than any of these orders makes.
+    const least = { bf16: 0.7, fp16: 0.7, fp32: 0.1 };
+    for (const format of ['bf16', 'fp16', 'fp32'] as const) {
       const problem = filledProblem(
         { queries: 70, keys: 80, heads: 2, kvHeads: 2, dim: 8, vDim: 8, format },
         random.normal,
@@ -402,9 +404,9 @@ describe('bounds of gradients', () => {
         const median = Float64Array.from(use.margins).sort()[use.margins.length >> 1];
         if (process.env.GRADIENT_FIGURES !== undefined)
           process.stdout.write(`${format} ${name}: RMS ${ratio}, bound / error ${median}\n`);
-        expect(ratio, `${format} ${name}`).toBeGreaterThan(0.7);
+        expect(ratio, `${format} ${name}`).toBeGreaterThan(least[format]);
         expect(ratio, `${format} ${name}`).toBeLessThan(1.3);
-        expect(median, `${format} ${name}`).toBeLessThan(60);
+        if (format !== 'fp32') expect(median, `${format} ${name}`).toBeLessThan(60);
       }
     }
   });

@@ -26,6 +26,12 @@ export interface PairErrors {
   /** The rounding that is known, and what does not average out but for the row's. */
   readonly known: Float64Array;
   readonly systematic: Float64Array;
+  /** What it is off by, signed, where all scores of the forward pass, all scores, all dP or all D are off by the
+   * same share of themselves. */
+  readonly ofWeights: Float64Array;
+  readonly ofScores: Float64Array;
+  readonly ofProducts: Float64Array;
+  readonly ofMeans: Float64Array;
   /** Of what was rounded last. */
   readonly roundings: Roundings;
 }
@@ -42,6 +48,10 @@ export function emptyPairErrors(): PairErrors {
     sloped: numbers(),
     known: numbers(),
     systematic: numbers(),
+    ofWeights: numbers(),
+    ofScores: numbers(),
+    ofProducts: numbers(),
+    ofMeans: numbers(),
     roundings: emptyRoundings(tileRows * tileRows),
   };
 }
@@ -83,6 +93,7 @@ export function errWeights(arithmetic: PairArithmetic, tile: WeighedTile, to: Pa
         const ofRow = row.weight * weight;
         const alone = weighed.weightError[at] * (1 + row.weight);
         to.worst[lseInput][at] = ofRow * kept;
+        to.variance[lseInput][at] = row.weightVariance * weight * weight * factor * factor;
         to.worst[pRecompute][at] = alone * kept + ofFactor;
         to.worst[pRound][at] = rounded[at] * kept;
         to.variance[pRecompute][at] = weighed.weightVariance[at] * factor * factor;
@@ -91,6 +102,10 @@ export function errWeights(arithmetic: PairArithmetic, tile: WeighedTile, to: Pa
         to.unshifted[at] = (weight * factor) / (1 + row.weightShift);
         to.sloped[at] = 0;
         to.known[at] = known[at] * factor;
+        to.ofWeights[at] = row.commonWeight * weight * factor;
+        to.ofScores[at] = weighed.commonWeight[at] * factor;
+        to.ofProducts[at] = 0;
+        to.ofMeans[at] = 0;
         to.systematic[at] = weighed.typicalWeight[at] * factor + ofFactor;
       }
   }
@@ -111,6 +126,7 @@ function errUnrounded(arithmetic: PairArithmetic, tile: WeighedTile, to: PairErr
     const grown = 1 + row.weight;
     // A sum of dP may begin with −D, and every addition to it rounds.
     const begun = products.worst * Math.abs(mean + meanShift);
+    const begunVariance = (products.walk * (mean + meanShift)) ** 2;
     for (const { begin, end } of ranges[i])
       for (let at = i * tileRows + begin; at < i * tileRows + end; at++) {
         const weight = weighed.weight[at];
@@ -138,16 +154,21 @@ function errUnrounded(arithmetic: PairArithmetic, tile: WeighedTile, to: PairErr
           grown * 3 * underflow * (1 + reach);
         const squared = size * size;
         const steep = sloped * sloped;
+        variance[lseInput][at] = row.weightVariance * dT * dT;
         variance[delta][at] = row.meanVariance * steep;
         variance[pRecompute][at] =
           (slope * slope * weighed.weightVariance[at] +
             weighed.slopeVariance[at] * weight * weight) *
           squared;
         variance[pRound][at] = ofWritten * dT * dT;
-        variance[dpAccumulate][at] = steep * weighed.derivativeVariance[at];
+        variance[dpAccumulate][at] = steep * (weighed.derivativeVariance[at] + begunVariance);
         variance[dsRound][at] =
           elementwiseVariance * (steep * (squared + mean * mean) + 2 * dT * dT);
         to.value[at] = dT;
+        to.ofWeights[at] = row.commonWeight * dT;
+        to.ofScores[at] = slope * weighed.commonWeight[at] * shifted;
+        to.ofProducts[at] = sloped * weighed.commonDerivative[at];
+        to.ofMeans[at] = sloped * row.commonMean;
         to.sloped[at] = sloped;
         to.unshifted[at] = (weight / (1 + row.weightShift)) * slope * exact;
         to.systematic[at] =

@@ -23,9 +23,12 @@ export interface ElementErrors {
   readonly knownOf: number;
   /** Of the sum: its terms with their errors, and how many of them may err alike. */
   magnitude: number;
+  /** The mean square of its partial sums; Infinity where nothing but the magnitude is known. */
+  partials: number;
   readonly alike: number;
   /** At worst, and variances, of techniques that are not of pairs. */
   lseInput: number;
+  lseVariance: number;
   delta: number;
   deltaVariance: number;
   groupSum: number;
@@ -45,7 +48,9 @@ export function noErrors(of: Pick<ElementErrors, 'knownOf' | 'alike'>): ElementE
     pairVariance: 0,
     known: 0,
     magnitude: 0,
+    partials: Infinity,
     lseInput: 0,
+    lseVariance: 0,
     delta: 0,
     deltaVariance: 0,
     groupSum: 0,
@@ -88,19 +93,20 @@ export function createFinish(
     const ofSum = grown * sum.worst * magnitude;
     const ofGroup = grown * errors.groupSum;
     const ofScale = up * (3 * elementwise * size + errors.floor);
-    const walk = (sum.walk * (magnitude + size)) / 2;
-    const sumVariance = errors.alike * walk * walk;
+    const partials = Math.min(errors.partials, ((magnitude + size) / 2) ** 2);
+    const sumVariance = errors.alike * sum.walk * sum.walk * partials;
     const scaleVariance = elementwiseVariance * size * size;
     const worst = grown * errors.pairs + ofLse + ofDelta + ofSum + ofGroup + ofScale + radius[at];
     const variance =
       errors.pairVariance +
       known * known +
+      errors.lseVariance +
       errors.deltaVariance +
       sumVariance +
       errors.groupVariance +
       scaleVariance;
     addShare(techniques, row, errors.knownOf, 0, known * known);
-    addShare(techniques, row, lseInput, ofLse, 0);
+    addShare(techniques, row, lseInput, ofLse, errors.lseVariance);
     addShare(techniques, row, delta, ofDelta, errors.deltaVariance);
     addShare(techniques, row, accumulate, ofSum, sumVariance);
     addShare(techniques, row, groupSum, ofGroup, errors.groupVariance);

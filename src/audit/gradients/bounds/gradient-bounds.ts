@@ -1,24 +1,19 @@
 import {
   levels,
   type AttentionReference,
-  type Gradient,
   type GroupGradients,
   type HeadGradients,
 } from '../../../../oracles/index.js';
-import { countKeys, type Problem, type Tensor } from '../../../problem/index.js';
+import type { Problem, Tensor } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
-import { createFinish, noErrors, up } from './finish-gradient.js';
+import { createFinish } from './finish-gradient.js';
+import { finishQueries, giveUp } from './finish-queries.js';
 import type { GradientPremises } from './gradient-premises.js';
-import {
-  addShare,
-  scaleShares,
-  techniquePlaces,
-  type TechniqueShares,
-} from './gradient-techniques.js';
+import type { TechniqueShares } from './gradient-techniques.js';
 import {
   emptyGradientBound,
-  type GradientTechniqueBound,
   type GroupBounds,
+  type HeadBounds,
   type StoredForward,
 } from './group-bounds.js';
 import { createGroupSums, type GroupSums } from './group-sums.js';
@@ -149,67 +144,16 @@ function sumPairs(
   bias?.end();
 }
 
-/** Bounds the rows of dQ of a block, whose sums are those of its first row on. */
-function finishQueries(
-  { arithmetic, finish, reader }: BoundContext,
-  block: QueryRows,
-  rows: readonly RowErrors[],
-  sums: PairSums,
-  { exact, bound }: { readonly exact: Gradient; readonly bound: GradientTechniqueBound },
-): void {
-  const { qkDim } = reader.shape;
-  const scale = Math.abs(arithmetic.scale);
-  const errors = noErrors({
-    knownOf: techniquePlaces.dsRound,
-    alike: reader.alikeKeys(block.kvHead).most,
-  });
-  rows.forEach((row, i) => {
-    const keys = countKeys(block.ranges[i]);
-    // Exact zeros.
-    if (keys === 0) return;
-    const inRow = block.first + i;
-    errors.floor = 3 * keys * arithmetic.underflow * Math.max(1, scale);
-    scaleShares(bound.techniques, inRow, scale, up);
-    for (let c = 0; c < qkDim; c++) {
-      const from = i * qkDim + c;
-      const at = inRow * qkDim + c;
-      const value = exact.values[at];
-      const shift = row.weightShift * value - arithmetic.scale * row.meanShift * sums.signed[from];
-      const size = Math.abs(value + shift);
-      // The keys cancel in what an error of D does, and in what one of the LSE does.
-      const ofMean = scale * Math.abs(sums.signed[from]);
-      errors.shift = shift;
-      errors.pairs = scale * sums.worst[from];
-      errors.pairVariance = scale ** 2 * sums.variance[from];
-      errors.known = scale * sums.known[from];
-      errors.magnitude = scale * sums.magnitude[from];
-      errors.lseInput = row.weight * size;
-      errors.delta = row.worstMean * (1 + row.weight) * ofMean;
-      errors.deltaVariance = row.meanVariance * ofMean ** 2;
-      errors.systematic =
-        scale * sums.systematic[from] + row.typicalMean * ofMean + row.typicalWeight * size;
-      finish(bound, inRow, at, exact, errors);
-    }
-  });
-}
-
-/** Nothing is known of some rows of a gradient. */
-function giveUp(bound: GradientTechniqueBound, dim: number, row: number): void {
-  for (const name of ['total', 'systematic', 'deviation'] as const)
-    bound[name].fill(Infinity, row * dim, (row + 1) * dim);
-  const { outputRound } = techniquePlaces;
-  addShare(bound.techniques, row, outputRound, Infinity, Infinity);
-}
-
 /** Bounds dQ of a head, and adds what its pairs do to dK and dV. */
 function boundHead(
   context: BoundContext,
   head: HeadGradients,
   group: GroupSums | null,
   isWanted: (firstKey: number) => boolean,
-): GradientTechniqueBound | null {
+): Omit<HeadBounds, 'head'> {
   const { reader } = context;
   const { queries } = reader.shape;
+  const weightVariance = new Float64Array(queries);
   const exact = head.dq;
   const qkDim = exact === null ? 0 : reader.shape.qkDim;
   const bound = emptyGradientBound(queries, qkDim);
@@ -217,12 +161,13 @@ function boundHead(
   for (let first = 0; first < queries; first += tileRows) {
     const block = loadQueries(reader, head.head, first, isSpecial);
     const rows = rowsOfBlock(context, block, head);
-    const sums = exact === null ? null : emptyPairSums(tileRows * qkDim);
+    const sums = exact === null ? null : emptyPairSums(tileRows * qkDim, reader.memory);
     sumPairs(context, block, rows, { sums, shares: bound.techniques, isWanted }, group);
     if (exact !== null && sums !== null)
       finishQueries(context, block, rows, sums, { exact, bound });
     rows.forEach((errors, i) => {
       const row = first + i;
+      weightVariance[row] = errors.weightVariance;
       if (isSpecial(row)) {
         const ranges = reader.mask.ranges(head.head, row);
         giveUp(bound, qkDim, row);
@@ -237,7 +182,7 @@ function boundHead(
     });
   }
   group?.finishHead(reader.alikeQueries(head.head).most);
-  return exact === null ? null : bound;
+  return { dq: exact === null ? null : bound, weightVariance };
 }
 
 /**
@@ -265,13 +210,14 @@ export function createGradientBounds(
   };
   return (group) => {
     const { kvHead, dk, dv, keys } = group;
-    const sums = dk === null || dv === null ? null : createGroupSums(shape, premises, arithmetic);
+    const sums =
+      dk === null || dv === null ? null : createGroupSums(shape, premises, arithmetic, memory);
     const tiles = new Set(Array.from(keys, (key) => Math.floor(key / tileRows)));
     const isOfTile = (firstKey: number) => tiles.has(firstKey / tileRows);
     const everyTile = () => true;
     const heads = group.heads.map((head) => ({
       head: head.head,
-      dq: boundHead(context, head, sums, head.dq === null ? isOfTile : everyTile),
+      ...boundHead(context, head, sums, head.dq === null ? isOfTile : everyTile),
     }));
     if (sums === null || dk === null || dv === null) return { kvHead, heads, dk: null, dv: null };
     return { kvHead, heads, ...sums.finish(keys, { dk, dv }) };

@@ -1,3 +1,4 @@
+import type { GradientArithmetic } from '../../../../kernels/index.js';
 import type { FormatName } from '../../../formats/index.js';
 import type { Problem } from '../../../problem/index.js';
 import { premisesByFormat, workingFormat } from '../../premises/premises.js';
@@ -32,6 +33,8 @@ export interface GradientPremises {
   readonly output: FormatName;
   /** Whether the scale may multiply dS before it is rounded: its smallest numbers count in other units then. */
   readonly scaleBeforeRounding: boolean;
+  /** Whether sums may cut off what they cannot hold, as tensor cores do, or round to nearest. */
+  readonly sums: 'any' | 'nearest';
   /** Additions are in any order, atomics included. */
   readonly accumulate: 'any-order';
   /** Error per product of a sum, relative to Σ of magnitudes: `Premises.accumulation`. */
@@ -100,6 +103,7 @@ export function anyGradientPremises(problem: Problem, output: FormatName): Gradi
     partials: output,
     output,
     scaleBeforeRounding: true,
+    sums: 'any',
     accumulate: 'any-order',
     ...arithmetic,
   };
@@ -121,4 +125,16 @@ export function eagerGradientPremises(problem: Problem, output: FormatName): Gra
     // dS, dS times the scale; and with a softcap what its tanh and the division make of it.
     dsRoundings: problem.softcap === null ? 2 : 4,
   };
+}
+
+/**
+ * The premises of a kernel that says how it computes gradients: those of any correct kernel, but for what it says.
+ * @param output the format of dQ, dK and dV
+ */
+export function kernelGradientPremises(
+  problem: Problem,
+  output: FormatName,
+  arithmetic: GradientArithmetic,
+): GradientPremises {
+  return { ...anyGradientPremises(problem, output), ...arithmetic };
 }

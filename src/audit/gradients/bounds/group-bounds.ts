@@ -28,6 +28,8 @@ export interface HeadBounds {
   readonly head: number;
   /** [queries, qkDim]; null where the oracle has none. */
   readonly dq: GradientTechniqueBound | null;
+  /** [queries]: the variance of what all P of a row are off by together, relatively. */
+  readonly weightVariance: Float64Array;
 }
 
 /** The bounds of one head of K and V and of the query heads that share it. */

@@ -14,7 +14,9 @@ import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.
 import { halfUlp, shortFormat, type PairArithmetic } from './pair-arithmetic.js';
 import {
   addPairs,
+  commonOf,
   emptyPairSums,
+  partialsOf,
   type FactorRows,
   type PairMatrices,
   type PairMemory,
@@ -59,7 +61,6 @@ interface KeyGradient {
     readonly variance: Float64Array;
   } | null;
   readonly matricesOf: (memory: PairMemory) => PairMatrices;
-  readonly valuesOf: (memory: PairMemory) => PairMemory['weights'];
   readonly factorOf: (memory: PairMemory) => FactorRows;
 }
 
@@ -68,6 +69,7 @@ export function createGroupSums(
   { keys, queries, groupSize, qkDim, vDim }: ProblemShape,
   premises: GradientPremises,
   arithmetic: PairArithmetic,
+  memory: Pick<PairMemory, 'parts'>,
 ): GroupSums {
   const { elementwise, overQueries, underflow } = arithmetic;
   const partials = formats[premises.partials];
@@ -76,13 +78,13 @@ export function createGroupSums(
   const gradient = (
     dim: number,
     scale: number,
-    of: Pick<KeyGradient, 'knownOf' | 'matricesOf' | 'valuesOf' | 'factorOf'>,
+    of: Pick<KeyGradient, 'knownOf' | 'matricesOf' | 'factorOf'>,
   ): KeyGradient => {
     const numbers = () => new Float64Array(keys * dim);
     return {
       dim,
       scale,
-      sums: emptyPairSums(keys * dim),
+      sums: emptyPairSums(keys * dim, memory),
       shares: emptyTechniqueShares(keys),
       stored: isStored ? { head: numbers(), worst: numbers(), variance: numbers() } : null,
       ...of,
@@ -91,13 +93,11 @@ export function createGroupSums(
   const ofKeys = gradient(qkDim, arithmetic.scale, {
     knownOf: techniquePlaces.dsRound,
     matricesOf: ({ dk }) => dk,
-    valuesOf: ({ derivatives }) => derivatives,
     factorOf: (memory) => memory.queries,
   });
   const ofValues = gradient(vDim, 1, {
     knownOf: techniquePlaces.pRound,
     matricesOf: ({ dv }) => dv,
-    valuesOf: ({ weights }) => weights,
     factorOf: (memory) => memory.dout,
   });
   const isUnknown = new Uint8Array(keys);
@@ -129,9 +129,10 @@ export function createGroupSums(
         errors.pairVariance = factor ** 2 * sums.variance[from];
         errors.known = factor * sums.known[from];
         errors.magnitude = factor * sums.magnitude[from];
+        errors.partials = factor ** 2 * partialsOf(sums, from);
         errors.groupSum = stored?.worst[from] ?? 0;
         errors.groupVariance = stored?.variance[from] ?? 0;
-        errors.systematic = factor * sums.systematic[from];
+        errors.systematic = factor * (sums.systematic[from] + commonOf(sums, from));
         // A key that no query sees has exact zeros.
         errors.floor = sums.worst[from] > 0 ? 3 * terms * underflow * Math.max(1, factor) : 0;
         finish(bound, row, at, exact, errors);
@@ -147,7 +148,7 @@ export function createGroupSums(
         const factor = of.factorOf(memory);
         addPairs(memory, of.matricesOf(memory), factor, of.sums, rows);
         if (of.stored !== null)
-          memory.addProduct(of.valuesOf(memory), factor, 'values', of.stored.head, rows);
+          memory.addProduct(of.matricesOf(memory).value, factor, 'values', of.stored.head, rows);
       }
     },
     leaveOut: (ranges) => {

@@ -85,6 +85,8 @@ export function createPairReader(
       dotSize: memory.scoreSizes.view,
       product: memory.products.view,
       productSize: memory.productSizes.view,
+      dotPartials: memory.scorePartials?.view ?? null,
+      productPartials: memory.productPartials?.view ?? null,
       addend: addends === null ? null : numbers(),
       addendSize: addends === null ? null : numbers(),
       factor: kept === null ? null : numbers(),

@@ -10,6 +10,7 @@ export {
   anyGradientPremises,
   eagerGradientPremises,
   hardwareTanh,
+  kernelGradientPremises,
   type DeltaSource,
   type GradientPremises,
 } from './gradient-premises.js';
@@ -27,5 +28,4 @@ export {
   type GradientTechniqueTable,
   type GradientTechniqueLine,
 } from './technique-table.js';
-export { kernelGradientPremises } from './kernel-premises.js';
 export { createSharedBounds, type SharedBounds, type SharedFormats } from './shared-bounds.js';

@@ -2,8 +2,10 @@ import type { AttentionReference } from '../../../../oracles/index.js';
 import { decodeTensor } from '../../../formats/index.js';
 import type { Problem } from '../../../problem/index.js';
 import type { KernelBound, RowBound } from '../../bounds/index.js';
+import { premisesByFormat, workingFormat } from '../../premises/premises.js';
 import type { GradientPremises } from './gradient-premises.js';
 import type { StoredForward } from './group-bounds.js';
+import type { PairArithmetic } from './pair-arithmetic.js';
 import type { RowSums } from './row-sums.js';
 import type { RowErrors } from './weigh-pairs.js';
 
@@ -20,13 +22,18 @@ export interface LseErrors {
   /** Whether there is a stored LSE that says something of the row sum. */
   readonly isStored: boolean;
   /** From norms, before the keys are walked over. */
-  readonly ofNorms: (row: number) => Pick<RowErrors, 'weightShift' | 'weight' | 'typicalWeight'>;
+  readonly ofNorms: (
+    row: number,
+  ) => Pick<
+    RowErrors,
+    'weightShift' | 'weight' | 'typicalWeight' | 'commonWeight' | 'weightVariance'
+  >;
   /** From the errors of the weights that were met on the way. */
   readonly refine: (
     row: number,
     known: RowErrors,
     sums: RowSums,
-  ) => Pick<RowErrors, 'weight' | 'typicalWeight'>;
+  ) => Pick<RowErrors, 'weight' | 'typicalWeight' | 'commonWeight' | 'weightVariance'>;
 }
 
 /** NaN, of what is not to be known, is as bad as ∞. */
@@ -34,16 +41,23 @@ export function orInfinite(x: number): number {
   return Number.isNaN(x) ? Infinity : x;
 }
 
+/**
+ * The largest error of `lg2.approx.f32` is 2^-22, which is 0.35 of what premises admit of a natural logarithm, 2^-21: it is what a logarithm
+ * does alike in all rows at most.
+ */
+const hardwareLogarithm = 0.35;
+
 /** @param forward the bound of the forward pass, whose LSE it is where none is stored */
 export function createLseErrors(
   { problem, reference, premises, given }: BoundedRows,
   forward: KernelBound,
-  elementwise: number,
+  { elementwise, elementwiseVariance }: PairArithmetic,
 ): LseErrors {
   const { lse } = reference.quantities;
   const isLseOfAll = problem.sink === undefined || problem.sink.inLse;
   const storedLse = given.lse !== null && isLseOfAll ? decodeTensor(given.lse) : null;
   const isUsed = premises.delta === 'stored-output';
+  const { logarithm } = premisesByFormat[workingFormat(problem.q.format, premises.output)];
 
   /**
    * What of the LSE's bound is systematic: the exponentials' errors average out over the keys, and those of the dot products and of
@@ -65,20 +79,54 @@ export function createLseErrors(
   function refineWeight(row: number, begun: RowErrors, sums: RowSums) {
     const { weight, typicalWeight } = begun;
     // A sink's weight has an error of its own.
-    if (isLseKnown(row) || problem.sink !== undefined) return { weight, typicalWeight };
+    if (isLseKnown(row) || problem.sink !== undefined)
+      return { weight, typicalWeight, commonWeight: 0, weightVariance: 0 };
     const bound = forward.row(row);
-    const { weightErrors, typicalWeights, weightVariance } = sums;
+    const { weightErrors } = sums;
     const ofPairs = weightErrors < 0.5 ? weightErrors / (1 - weightErrors) : Infinity;
     const others = orInfinite(bound.lse - bound.weight);
-    const ofAdditions = (bound.keys - Math.sqrt(bound.keys)) * bound.addition;
-    const typical = typicalWeights + Math.sqrt(weightVariance) - ofAdditions;
     const shift = ofStoredLse(row);
+    const spread = lseSpread(row, sums, bound);
+    // Nothing is random of what may be as large as this.
+    if (!(spread.typical + Math.abs(sums.commonWeights) + 8 * Math.sqrt(spread.variance) < 0.5))
+      return {
+        weight: Math.min(weight, Math.max(shift, ofLse(others + ofPairs, row))),
+        typicalWeight,
+        commonWeight: 0,
+        weightVariance: 0,
+      };
     return {
       weight: Math.min(weight, Math.max(shift, ofLse(others + ofPairs, row))),
       typicalWeight: Math.min(
         typicalWeight,
-        Math.max(shift, ofLse(Math.max(0, others + typical), row)),
+        orInfinite(Math.abs(shiftOf(row))) + Math.expm1(spread.typical),
       ),
+      commonWeight: sums.commonWeights,
+      weightVariance: spread.variance,
+    };
+  }
+
+  /**
+   * What of the LSE's error, with its product with log2 e, does not average out over rows, and the variance of the rest: errors of the weights,
+   * additions to the row sum, the logarithm, operations on the maximum, on the LSE and on that product.
+   */
+  function lseSpread(row: number, sums: RowSums, { addition }: RowBound) {
+    const maximum = Math.abs(reference.maximum[row]);
+    const size = Math.abs(reference.denominator[row]);
+    return {
+      typical:
+        sums.typicalWeights +
+        sums.alikeAdditions * addition +
+        hardwareLogarithm * logarithm +
+        // The scale times log2 e is rounded once, and log2 e and ln 2 are within 2^-26.
+        (elementwise / 2) * maximum +
+        (elementwise / 4) * size +
+        lse.radius[row],
+      variance:
+        sums.weightVariance +
+        sums.squaredAdditions * addition * addition +
+        (logarithm * logarithm) / 3 +
+        elementwiseVariance * (2 * maximum * maximum + 3 * size * size),
     };
   }
 
@@ -110,6 +158,8 @@ export function createLseErrors(
         weightShift: isKnown ? shiftOf(row) : 0,
         weight: isKnown ? ofKnown : ofAny(bound.lse),
         typicalWeight: isKnown ? ofKnown : ofAny(typicalLse(bound)),
+        commonWeight: 0,
+        weightVariance: 0,
       };
     },
     refine: refineWeight,

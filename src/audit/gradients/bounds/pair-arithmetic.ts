@@ -57,6 +57,13 @@ export interface PairArithmetic {
   readonly products: SumErrors;
   readonly overKeys: SumErrors;
   readonly overQueries: SumErrors;
+  /**
+   * What all scores without a softcap, and all dP, may be off by together, relative to themselves, by sums that cut off and constants that are
+   * rounded, where that is told from what each is off by: it is little beside roundings of operands.
+   */
+  readonly tellsApart: boolean;
+  readonly commonScores: number;
+  readonly commonProducts: number;
   /** What operations on a score lose, relative to it: at worst, and the variance of it. */
   readonly operations: number;
   readonly operationVariance: number;
@@ -110,10 +117,13 @@ export function operandRounding(
 }
 
 /** The errors of sums of n products. */
-export function sumErrors(n: number, accumulation: number): SumErrors {
+export function sumErrors(
+  n: number,
+  { accumulation, sums }: Pick<GradientPremises, 'accumulation' | 'sums'>,
+): SumErrors {
   return {
     worst: Math.expm1(n * accumulation * (1 + 2 ** -10)),
-    toZero: (n * accumulation) / 4,
+    toZero: sums === 'nearest' ? 0 : (n * accumulation) / 4,
     walk: Math.sqrt(n) * accumulation,
   };
 }
@@ -125,7 +135,7 @@ export function pairArithmetic(
   premises: GradientPremises,
 ): PairArithmetic {
   const { qkDim, vDim, keys, queries, groupSize } = shape;
-  const { accumulation, elementwise, scaleBeforeRounding, tanh, tanhFloor } = premises;
+  const { elementwise, scaleBeforeRounding, tanh, tanhFloor } = premises;
   const { scale, softcap } = scoreLaw(problem, shape);
   const probability = problem.dropout?.probability ?? 0;
   const share = 1 - probability;
@@ -139,14 +149,26 @@ export function pairArithmetic(
   // P may be rounded with dropout's factor, dS before it.
   const factors = problem.dropout === undefined ? [] : [share];
   const multiplied = factors.map((x) => 1 / x);
+  const dropout = problem.dropout === undefined ? 0 : elementwise * (3 + probability / share / 2);
+  const scores = sumErrors(qkDim, premises);
+  const products = sumErrors(vDim + 1, premises);
+  const ds = operandRounding(
+    premises.ds,
+    elementwise,
+    scaleBeforeRounding ? [scale, ...factors, ...factors.map((x) => x * scale)] : factors,
+    premises.dsRoundings,
+  );
   return {
     scale,
     softcap,
-    dropout: problem.dropout === undefined ? 0 : elementwise * (3 + probability / share / 2),
-    scores: sumErrors(qkDim, accumulation),
-    products: sumErrors(vDim + 1, accumulation),
-    overKeys: sumErrors(keys + 1, accumulation),
-    overQueries: sumErrors(queries * groupSize + 1, accumulation),
+    dropout,
+    tellsApart: ds.format === null,
+    commonScores: scores.toZero + elementwise,
+    commonProducts: products.toZero + dropout,
+    scores,
+    products,
+    overKeys: sumErrors(keys + 1, premises),
+    overQueries: sumErrors(queries * groupSize + 1, premises),
     operations,
     operationVariance: meanRounding * (elementwise ** 2 + 2 * ofScores ** 2),
     productRounding: written(premises.dp),
@@ -163,12 +185,7 @@ export function pairArithmetic(
     underflow: premises.underflow,
     p: operandRounding(premises.p, elementwise, multiplied, premises.pRoundings),
     weights: operandRounding(premises.weights, elementwise, [], 1),
-    ds: operandRounding(
-      premises.ds,
-      elementwise,
-      scaleBeforeRounding ? [scale, ...factors, ...factors.map((x) => x * scale)] : factors,
-      premises.dsRoundings,
-    ),
+    ds,
   };
 }
 

@@ -1,4 +1,5 @@
 import { createTileProducts, tileRows, type TileMatrix } from '../../bounds/index.js';
+import { createPartialSums, partialSquares, partialSumNumbers } from './partial-sums.js';
 
 /** What is summed of the pairs that an element is a sum over, each with the sizes, squares or values of the other factor. */
 export const pairParts = [
@@ -8,21 +9,51 @@ export const pairParts = [
   'variance',
   'known',
   'signed',
+  'value',
+  'squares',
+  'ofWeights',
+  'ofScores',
+  'ofProducts',
+  'ofMeans',
 ] as const;
 /**
  * One of {@link pairParts}: `magnitude` of the terms as they may be, errors and all; `signed` are P·slope for dQ, and what the
- * stored forward moves for dK and dV.
+ * stored forward moves for dK and dV; `value` dT or P, and `squares` theirs; the others what they
+ * are off by where all scores of the forward pass, all scores, dP or D are off by the same share.
  */
 export type PairPart = (typeof pairParts)[number];
 
 type ByPart<T> = Readonly<Record<PairPart, T>>;
 
 /** Sums of a gradient's elements. */
-export type PairSums = ByPart<Float64Array>;
+export interface PairSums extends ByPart<Float64Array> {
+  /** The largest size that the sums of `value` have had on their way. */
+  readonly largest: Float64Array;
+}
 
-/** Arrays of so many sums, all 0. */
-export function emptyPairSums(length: number): PairSums {
-  return byPart(() => new Float64Array(length));
+/** Arrays of so many sums, all 0; empty of the parts that are not summed. */
+export function emptyPairSums(length: number, { parts }: Pick<PairMemory, 'parts'>): PairSums {
+  const numbers = (part: PairPart) => new Float64Array(parts.includes(part) ? length : 0);
+  return { ...byPart(numbers), largest: numbers('value') };
+}
+
+/** The mean square of the partial sums of an element; Infinity where they are not known. */
+export function partialsOf({ largest, squares }: PairSums, at: number): number {
+  return largest.length === 0 ? Infinity : partialSquares(largest[at], squares[at]);
+}
+
+/** What an element is off by where scores, dP and D are off by shares of themselves; 0 where that is not summed. */
+export function commonOf(
+  { ofWeights, ofScores, ofProducts, ofMeans }: PairSums,
+  at: number,
+): number {
+  if (ofScores.length === 0) return 0;
+  return (
+    Math.abs(ofWeights[at]) +
+    Math.abs(ofScores[at]) +
+    Math.abs(ofProducts[at]) +
+    Math.abs(ofMeans[at])
+  );
 }
 
 /** Something of each part. */
@@ -41,7 +72,10 @@ export interface FactorRows {
   readonly rowSquares: Float64Array;
 }
 
-/** Which of the three a part is multiplied by. */
+/** One of the three that pairs are multiplied by. */
+type FactorKind = 'values' | 'sizes' | 'squares';
+
+/** Which of them a part is multiplied by. */
 const factorOf = {
   worst: 'sizes',
   magnitude: 'sizes',
@@ -49,7 +83,13 @@ const factorOf = {
   variance: 'squares',
   known: 'values',
   signed: 'values',
-} as const satisfies ByPart<keyof FactorRows>;
+  value: 'values',
+  squares: 'squares',
+  ofWeights: 'values',
+  ofScores: 'values',
+  ofProducts: 'values',
+  ofMeans: 'values',
+} as const satisfies ByPart<FactorKind>;
 
 /** A number for each pair of a tile, by part: [64 × 64], rows of the gradient first. */
 export type PairMatrices = ByPart<TileMatrix>;
@@ -65,23 +105,42 @@ export interface PairMemory {
   readonly scoreSizes: TileMatrix;
   readonly products: TileMatrix;
   readonly productSizes: TileMatrix;
+  /** The mean squares of their partial sums; null where norms have to do. */
+  readonly scorePartials: TileMatrix | null;
+  readonly productPartials: TileMatrix | null;
+  /** Which parts are summed. */
+  readonly parts: readonly PairPart[];
   readonly dq: PairMatrices;
   readonly dk: PairMatrices;
   readonly dv: PairMatrices;
-  /** [64 × 64], keys first: dT and P as dK and dV are sums of. */
-  readonly derivatives: TileMatrix;
-  readonly weights: TileMatrix;
   /** Multiplies the rows of the scores and of dP, and their magnitudes. */
   readonly multiplyRows: () => void;
   /** Adds a product of a [64 × 64] matrix to rows [first, first + count) of a target. */
   readonly addProduct: (
     matrix: TileMatrix,
     factor: FactorRows,
-    kind: 'values' | 'sizes' | 'squares',
+    kind: FactorKind,
     target: Float64Array,
     rows: { readonly first: number; readonly count: number },
   ) => void;
+  /** The same of the values, with the largest sizes of partial sums. */
+  readonly addPartials: (
+    matrix: TileMatrix,
+    factor: FactorRows,
+    sums: PairSums,
+    rows: { readonly first: number; readonly count: number },
+  ) => void;
 }
+
+/** Parts of which nothing but the errors of fp32 sums follows, and these little beside roundings of operands. */
+const ofSums: readonly PairPart[] = [
+  'value',
+  'squares',
+  'ofWeights',
+  'ofScores',
+  'ofProducts',
+  'ofMeans',
+];
 
 /**
  * Allocates for one pair of head dimensions: O(tile).
@@ -91,8 +150,12 @@ export function createPairMemory(qkDim: number, vDim: number, usesNorms: boolean
   const strideOf = (dim: number) => Math.max(4, Math.ceil(dim / 4) * 4);
   const [qkStride, vStride] = [strideOf(qkDim), strideOf(vDim)];
   const square = tileRows * tileRows;
-  const numbers = square * 26 + tileRows * (10 * qkStride + 10 * vStride + 64) + 4096;
-  const { matrix, multiply } = createTileProducts(numbers);
+  const most = Math.max(qkStride, vStride);
+  const ofStretches = partialSumNumbers(Math.max(most, tileRows));
+  const numbers = square * 48 + ofStretches + tileRows * (10 * qkStride + 10 * vStride + 64) + 4096;
+  const products = createTileProducts(numbers);
+  const { matrix, multiply } = products;
+  const { forEachStretch } = createPartialSums(products, Math.max(most, tileRows));
   const factor = (dim: number, stride: number): FactorRows => ({
     dim,
     stride,
@@ -112,20 +175,40 @@ export function createPairMemory(qkDim: number, vDim: number, usesNorms: boolean
     scoreSizes: matrix(square),
     products: matrix(square),
     productSizes: matrix(square),
+    scorePartials: usesNorms ? null : matrix(square),
+    productPartials: usesNorms ? null : matrix(square),
+    parts: usesNorms ? pairParts.filter((part) => !ofSums.includes(part)) : pairParts,
     dq: matrices(),
     dk: matrices(),
     dv: matrices(),
-    derivatives: matrix(square),
-    weights: matrix(square),
   };
-  const transposed = matrix(tileRows * Math.max(qkStride, vStride));
-  const result = matrix(tileRows * Math.max(qkStride, vStride));
-  const multiplyRows = (a: FactorRows, b: FactorRows, kind: 'values' | 'sizes', to: TileMatrix) => {
+  const transposed = matrix(tileRows * most);
+  const result = matrix(tileRows * most);
+  const transpose = (b: FactorRows, kind: FactorKind) => {
     const { view } = b[kind];
     for (let row = 0; row < tileRows; row++)
       for (let c = 0; c < b.stride; c++)
         transposed.view[c * tileRows + row] = view[row * b.stride + c];
+  };
+  const multiplyRows = (a: FactorRows, b: FactorRows, kind: FactorKind, to: TileMatrix) => {
+    transpose(b, kind);
     multiply(a[kind], transposed, to, a.stride, tileRows);
+  };
+  const sums = new Float64Array(usesNorms ? 0 : square);
+  const largest = new Float64Array(sums.length);
+  /** The mean squares of the partial sums of a·b. */
+  const multiplyPartials = (a: FactorRows, b: FactorRows, to: TileMatrix | null) => {
+    if (to === null) return;
+    for (const of of [sums, largest]) of.fill(0);
+    transpose(b, 'values');
+    forEachStretch(a.values, transposed, a.stride, tileRows, (added) => {
+      for (let at = 0; at < square; at++) {
+        sums[at] += added[at];
+        largest[at] = Math.max(largest[at], Math.abs(sums[at]));
+      }
+    });
+    multiplyRows(a, b, 'squares', to);
+    for (let at = 0; at < square; at++) to.view[at] = partialSquares(largest[at], to.view[at]);
   };
   /** |a||b|ᵀ, or what it is at most. */
   const multiplySizes = (a: FactorRows, b: FactorRows, to: TileMatrix) => {
@@ -147,6 +230,8 @@ export function createPairMemory(qkDim: number, vDim: number, usesNorms: boolean
       multiplySizes(queries, keys, memory.scoreSizes);
       multiplyRows(dout, values, 'values', memory.products);
       multiplySizes(dout, values, memory.productSizes);
+      multiplyPartials(queries, keys, memory.scorePartials);
+      multiplyPartials(dout, values, memory.productPartials);
     },
     addProduct: (left, { dim, stride, ...of }, kind, target, { first, count }) => {
       multiply(left, of[kind], result, tileRows, stride);
@@ -155,6 +240,14 @@ export function createPairMemory(qkDim: number, vDim: number, usesNorms: boolean
         for (let c = 0; c < dim; c++) target[to + c] += result.view[row * stride + c];
       }
     },
+    addPartials: (left, { dim, stride, values }, { value, largest: most }, { first, count }) =>
+      forEachStretch(left, values, tileRows, stride, (added) => {
+        for (let row = 0; row < count; row++)
+          for (let c = 0, to = (first + row) * dim; c < dim; c++, to++) {
+            value[to] += added[row * stride + c];
+            most[to] = Math.max(most[to], Math.abs(value[to]));
+          }
+      }),
   };
 }
 
@@ -190,7 +283,8 @@ export function addPairs(
   sums: PairSums,
   rows: { readonly first: number; readonly count: number },
 ): void {
-  for (const part of pairParts)
-    if (!isZero(matrices[part].view))
-      memory.addProduct(matrices[part], factor, factorOf[part], sums[part], rows);
+  for (const part of memory.parts)
+    if (isZero(matrices[part].view)) continue;
+    else if (part === 'value') memory.addPartials(matrices[part], factor, sums, rows);
+    else memory.addProduct(matrices[part], factor, factorOf[part], sums[part], rows);
 }

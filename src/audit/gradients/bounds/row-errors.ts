@@ -3,7 +3,8 @@ import type { Tensor } from '../../../problem/index.js';
 import { internalBound, KernelBound, outputRounding, type RowBound } from '../../bounds/index.js';
 import { resolvePremises } from '../../premises/resolve-premises.js';
 import { createLseErrors, orInfinite, type BoundedRows } from './lse-errors.js';
-import { meanRounding, type PairArithmetic } from './pair-arithmetic.js';
+import { meanRounding, type PairArithmetic, type SumErrors } from './pair-arithmetic.js';
+import { partialSquares } from './partial-sums.js';
 import type { RowSums } from './row-sums.js';
 import type { RowErrors } from './weigh-pairs.js';
 
@@ -27,6 +28,8 @@ export interface RowMean {
 interface MeanError {
   readonly worst: number;
   readonly typical: number;
+  /** What of it is the same share of D in all rows. */
+  readonly common: number;
   readonly variance: number;
 }
 
@@ -35,6 +38,7 @@ function larger(a: MeanError, b: MeanError): MeanError {
   return {
     worst: Math.max(a.worst, b.worst),
     typical: Math.max(a.typical, b.typical),
+    common: Math.max(a.common, b.common),
     variance: Math.max(a.variance, b.variance),
   };
 }
@@ -53,7 +57,8 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
   );
   const isUsed = premises.delta === 'stored-output';
   const { elementwise, elementwiseVariance, products, overKeys, underflow } = arithmetic;
-  const lseErrors = createLseErrors(of, forward, elementwise);
+  const isApart = arithmetic.tellsApart;
+  const lseErrors = createLseErrors(of, forward, arithmetic);
   const outFormat = formats[premises.o];
   const needsSums = !(isUsed && given.out !== null && lseErrors.isStored);
 
@@ -62,16 +67,28 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
     const values = decodeTensor(stored, row * vDim, (row + 1) * vDim);
     let sum = 0;
     let size = 0;
+    let squares = 0;
+    let largest = 0;
     for (let c = 0; c < vDim; c++) {
-      sum += dout[c] * values[c];
-      size += Math.abs(dout[c] * values[c]);
+      const product = dout[c] * values[c];
+      sum += product;
+      size += Math.abs(product);
+      squares += product * product;
+      largest = Math.max(largest, Math.abs(sum));
     }
+    const partials = Math.min(((size + Math.abs(sum)) / 2) ** 2, partialSquares(largest, squares));
     return {
       shift: sum - mean,
       worst: products.worst * size + 2 ** 16 * underflow,
-      typical: products.toZero * Math.abs(sum) + 2 ** 16 * underflow,
-      variance: ((products.walk * (size + Math.abs(sum))) / 2) ** 2,
+      typical: (isApart ? 0 : products.toZero) * Math.abs(sum) + 2 ** 16 * underflow,
+      common: isApart ? products.toZero : 0,
+      variance: products.walk * products.walk * partials + ofCutting(products, sum),
     };
+  }
+
+  /** The variance of what is cut off of a sum, beside what all sums have in common. */
+  function ofCutting({ toZero }: SumErrors, largest: number): number {
+    return isApart ? (toZero * largest) ** 2 / 12 : 0;
   }
 
   /** What errors of the forward's weights move D by: from norms, or from the errors of the weights of these pairs. */
@@ -112,11 +129,15 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
       worst: worst + u * sums.size + ofWeightErrors(bound, sums) + 2 ** 16 * underflow,
       typical:
         sums.typicalScatter +
-        (overKeys.toZero + products.toZero + elementwise) * sizes +
+        Math.abs(sums.commonScatter) +
+        (isApart ? 0 : overKeys.toZero + products.toZero + elementwise) * sizes +
         floors +
         2 ** 16 * underflow,
+      common: isApart ? overKeys.toZero + products.toZero + elementwise : 0,
       variance:
         variance +
+        ofCutting(overKeys, sizes) +
+        ofCutting(products, sizes) +
         sums.scatterVariance +
         ((products.walk * (sizes + Math.abs(mean))) / 2) ** 2 +
         (isRounded ? meanRounding * u ** 2 : 0) * sums.squares,
@@ -124,8 +145,15 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
   }
 
   /** Σ P dP of the kernel's own P and dP. */
-  function ofWeights(sums: RowSums, { weight, typicalWeight, mean }: RowErrors): MeanError {
-    const { weightRounding } = arithmetic;
+  function ofWeights(
+    sums: RowSums,
+    { weight, typicalWeight, commonWeight, weightVariance, mean }: RowErrors,
+  ): MeanError {
+    const { commonProducts, weightRounding } = arithmetic;
+    const partials = Math.min(
+      ((sums.size + Math.abs(mean)) / 2) ** 2,
+      partialSquares(sums.largestProduct, sums.squares),
+    );
     const ofTerms = overKeys.worst + 4 * elementwise + weightRounding;
     // What all P have in common multiplies D.
     return {
@@ -135,13 +163,17 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
         2 ** 16 * underflow,
       typical:
         sums.typical +
-        typicalWeight * Math.abs(mean) +
-        (overKeys.toZero + elementwise) * sums.size +
+        Math.abs(sums.commonErrors) +
+        (typicalWeight + Math.abs(commonWeight)) * Math.abs(mean) +
+        (isApart ? 0 : overKeys.toZero + elementwise) * sums.size +
         2 ** 16 * underflow,
+      common: isApart ? commonProducts + overKeys.toZero + elementwise : 0,
       variance:
         sums.variance +
+        weightVariance * mean * mean +
         (meanRounding * weightRounding ** 2 + 4 * elementwiseVariance) * sums.squares +
-        ((overKeys.walk * (sums.size + Math.abs(mean))) / 2) ** 2,
+        overKeys.walk * overKeys.walk * partials +
+        ofCutting(overKeys, sums.largestProduct),
     };
   }
 
@@ -155,6 +187,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
         meanShift: 0,
         worstMean: radius,
         typicalMean: radius,
+        commonMean: 0,
         meanVariance: 0,
       };
     },
@@ -169,6 +202,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
           meanShift: stored.shift,
           worstMean: begun.worstMean + stored.worst,
           typicalMean: begun.typicalMean + stored.typical,
+          commonMean: stored.common * (mean + stored.shift),
           meanVariance: stored.variance,
         };
       const ofOutput =
@@ -177,6 +211,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
           : {
               worst: orInfinite(Math.abs(stored.shift) + stored.worst),
               typical: orInfinite(Math.abs(stored.shift) + stored.typical),
+              common: stored.common,
               variance: orInfinite(stored.variance),
             };
       const found =
@@ -189,6 +224,7 @@ export function createRowErrors(of: BoundedRows, arithmetic: PairArithmetic): Ro
         ...begun,
         worstMean: begun.worstMean + found.worst,
         typicalMean: begun.typicalMean + found.typical,
+        commonMean: found.common * mean,
         meanVariance: found.variance,
       };
     },

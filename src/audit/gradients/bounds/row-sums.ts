@@ -16,8 +16,24 @@ export interface RowSums {
   /** The same of P alone: what they do to the row sum. */
   weightErrors: number;
   typicalWeights: number;
+  /** The same of what all scores are off by together, signed: of P dP, of P (dP − D), and of P. */
+  commonErrors: number;
+  commonScatter: number;
+  commonWeights: number;
+  /** Σ P dP, and the largest size that it has had on its way. */
+  product: number;
+  largestProduct: number;
   weightVariance: number;
+  /**
+   * What additions to the row sum do that add equal weights, and so round alike: keys in groups of at least {@link manyAlike}; and of smaller
+   * ones the squares of their counts.
+   */
+  alikeAdditions: number;
+  squaredAdditions: number;
 }
+
+/** So many equal terms of a sum err as one, and not by chance. */
+const manyAlike = 16;
 
 /** Sums of nothing. */
 export function emptyRowSums(): RowSums {
@@ -32,7 +48,14 @@ export function emptyRowSums(): RowSums {
     scatterVariance: 0,
     weightErrors: 0,
     typicalWeights: 0,
+    commonErrors: 0,
+    commonScatter: 0,
+    commonWeights: 0,
+    product: 0,
+    largestProduct: 0,
     weightVariance: 0,
+    alikeAdditions: 0,
+    squaredAdditions: 0,
   };
 }
 
@@ -64,4 +87,12 @@ export function addToRow(
   sums.weightErrors += weightError;
   sums.typicalWeights += typicalWeight;
   sums.weightVariance += weightVariance;
+  const commonWeight = pairs.commonWeight[at];
+  sums.commonErrors += commonWeight * derivative;
+  sums.commonScatter += commonWeight * (derivative - mean);
+  sums.commonWeights += commonWeight;
+  sums.product += weight * derivative;
+  sums.largestProduct = Math.max(sums.largestProduct, Math.abs(sums.product));
+  if (alike.scores < manyAlike) sums.squaredAdditions += alike.scores;
+  else sums.alikeAdditions++;
 }

@@ -89,19 +89,22 @@ export function createScoreSharer(
     share.weight = weight;
     share.shift = dS - (weight / (1 + row.weightShift)) * exact;
     share.systematic =
-      weighed.typicalWeight[at] * size +
-      weight * weighed.typicalDerivative[at] +
+      (weighed.typicalWeight[at] + Math.abs(weighed.commonWeight[at])) * size +
+      weight * (weighed.typicalDerivative[at] + Math.abs(weighed.commonDerivative[at])) +
       3 * underflow +
-      row.typicalWeight * dSSize +
-      row.typicalMean * weight;
+      (row.typicalWeight + Math.abs(row.commonWeight)) * dSSize +
+      (row.typicalMean + Math.abs(row.commonMean)) * weight;
     const equal = Math.min(alike.scores, alike.products);
     share.variance =
       roundings.variance[0] * equal +
       meanRounding * (weightRounding * dS) ** 2 +
       elementwiseVariance * (weight ** 2 * (size ** 2 + row.mean ** 2) + 2 * dS ** 2) +
       row.meanVariance * weight ** 2 * equal +
+      row.weightVariance * dS ** 2 * alike.scores +
       weighed.weightVariance[at] * size ** 2 * alike.scores +
-      weight ** 2 * weighed.derivativeVariance[at] * alike.products;
+      weight ** 2 *
+        (weighed.derivativeVariance[at] + (products.walk * (row.mean + row.meanShift)) ** 2) *
+        alike.products;
   };
 }
 
@@ -162,7 +165,7 @@ export class ScoreSums {
   ): GradientBound {
     const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
     const bound = emptyGradientBound(1, exact.values.length);
-    const sum = sumErrors(terms, premises.accumulation);
+    const sum = sumErrors(terms, premises);
     const finish = createFinish(arithmetic, format, { sum, growth: 1 });
     const errors = noErrors({ knownOf: techniquePlaces.dsRound, alike: this.#alike });
     for (let at = 0; at < exact.values.length; at++) {

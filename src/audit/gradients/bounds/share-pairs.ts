@@ -143,6 +143,12 @@ function completeKeys(tile: WeighedTile, errors: PairErrors, to: TileParts): voi
         to.magnitude[at] = size + to.worst[at];
         to.systematic[at] = systematic[at] + typicalWeight * size + typicalMean * sloped[at];
         to.known[at] = known[at];
+        to.value[at] = value[at];
+        to.squares[at] = value[at] * value[at];
+        to.ofWeights[at] = errors.ofWeights[at];
+        to.ofScores[at] = errors.ofScores[at];
+        to.ofProducts[at] = errors.ofProducts[at];
+        to.ofMeans[at] = errors.ofMeans[at];
         to.signed[at] = value[at] - unshifted[at];
       }
   }
@@ -158,6 +164,11 @@ function completeQueries(tile: WeighedTile, errors: PairErrors, to: TileParts): 
           Math.abs(value[at]) + to.worst[at] + worst[lseInput][at] + worst[delta][at];
         to.systematic[at] = systematic[at];
         to.known[at] = known[at];
+        to.value[at] = value[at];
+        to.squares[at] = value[at] * value[at];
+        to.ofScores[at] = errors.ofScores[at];
+        to.ofProducts[at] = errors.ofProducts[at];
+        to.ofMeans[at] = errors.ofMeans[at];
         to.signed[at] = sloped[at];
       }
 }
@@ -173,13 +184,17 @@ const once = new Float64Array(tileRows).fill(1);
 /** How often the variances of a technique count: once for each row that errs alike. */
 function alikeOf({ alikeScores, alikeProducts }: SideOfTile) {
   return (place: number) =>
-    place === pRecompute ? alikeScores : place === dpAccumulate ? alikeProducts : once;
+    place === pRecompute || place === lseInput
+      ? alikeScores
+      : place === dpAccumulate
+        ? alikeProducts
+        : once;
 }
 
 /** A function that writes the errors of the pairs of a tile into the matrices of the gradients, and adds up techniques' shares. */
 export function createPairSharer(
   arithmetic: PairArithmetic,
-  { dq, dk, dv, derivatives, weights }: PairMemory,
+  { dq, dk, dv }: PairMemory,
 ): (tile: SharedTile, targets: ShareTargets) => void {
   const errors = emptyPairErrors();
   const parts = byPart(() => new Float64Array(tileRows * tileRows));
@@ -203,14 +218,10 @@ export function createPairSharer(
       errors.value.fill(0);
       errWeights(arithmetic, tile, errors);
       addKeys(dv, group.dv, ofValues, tile.queries.ofValues);
-      turn(errors.value, weights.view);
     }
     errors.value.fill(0);
     errDerivatives(arithmetic, tile, errors);
-    if (group !== null) {
-      addKeys(dk, group.dk, ofKeys, tile.queries);
-      turn(errors.value, derivatives.view);
-    }
+    if (group !== null) addKeys(dk, group.dk, ofKeys, tile.queries);
     for (const part of pairParts) ofDq[part].fill(0);
     const over = { ...tile.keys, alike: alikeOf(tile.keys) };
     collectQueries(tile, errors, ofDq, over, { shares: queries, firstRow: firstQuery });

@@ -51,6 +51,8 @@ export function createSinkBound(
     dotSize: numbers(),
     product: numbers(),
     productSize: numbers(),
+    dotPartials: null,
+    productPartials: null,
     addend,
     addendSize,
     factor: null,

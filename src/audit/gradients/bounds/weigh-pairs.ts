@@ -13,8 +13,14 @@ export interface RowErrors {
   /** What all P of the row may be off by together, relatively, and D, beside that; what of it does not average out. */
   readonly weight: number;
   readonly typicalWeight: number;
+  /** Signed: what they are off by, by what all scores of the forward pass are off by together. */
+  readonly commonWeight: number;
+  /** The variance of what all P of the row are off by together, relatively, beside that. */
+  readonly weightVariance: number;
   readonly worstMean: number;
   readonly typicalMean: number;
+  /** Signed: what D is off by, by what all D are off by together, relative to themselves. */
+  readonly commonMean: number;
   /** The variance of D's error. */
   readonly meanVariance: number;
 }
@@ -26,6 +32,9 @@ export interface KnownPairs {
   readonly dotSize: Float64Array;
   readonly product: Float64Array;
   readonly productSize: Float64Array;
+  /** The mean squares of their partial sums; null where magnitudes have to do. */
+  readonly dotPartials: Float64Array | null;
+  readonly productPartials: Float64Array | null;
   /** What is added to scores, and its size. */
   readonly addend: Float64Array | null;
   readonly addendSize: Float64Array | null;
@@ -40,6 +49,8 @@ export interface WeighedPairs {
   readonly weightError: Float64Array;
   readonly typicalWeight: Float64Array;
   readonly weightVariance: Float64Array;
+  /** What it is off by, signed, by what all scores are off by together. */
+  readonly commonWeight: Float64Array;
   /** The softcap's slope and the same of it. */
   readonly slope: Float64Array;
   readonly slopeError: Float64Array;
@@ -50,6 +61,7 @@ export interface WeighedPairs {
   readonly derivativeError: Float64Array;
   readonly typicalDerivative: Float64Array;
   readonly derivativeVariance: Float64Array;
+  readonly commonDerivative: Float64Array;
 }
 
 /** Room for a tile's pairs. */
@@ -60,6 +72,7 @@ export function emptyWeighedPairs(): WeighedPairs {
     weightError: numbers(),
     typicalWeight: numbers(),
     weightVariance: numbers(),
+    commonWeight: numbers(),
     slope: numbers().fill(1),
     slopeError: numbers(),
     typicalSlope: numbers(),
@@ -68,6 +81,7 @@ export function emptyWeighedPairs(): WeighedPairs {
     derivativeError: numbers(),
     typicalDerivative: numbers(),
     derivativeVariance: numbers(),
+    commonDerivative: numbers(),
   };
 }
 
@@ -76,6 +90,19 @@ const largestExponent = 700;
 
 /** An underflow counts for every product and addition of a dot product; head dimensions are far below 2^16. */
 const mostProducts = 2 ** 16;
+
+/** The mean square of the partial sums of products: what is known of it, and at most what sizes say. */
+function meanSquare(
+  sizes: number,
+  size: number,
+  partials: Float64Array | null,
+  at: number,
+  factor: number,
+): number {
+  const most = (sizes + size) / 2;
+  const ofSizes = most * most;
+  return partials === null ? ofSizes : Math.min(ofSizes, factor * factor * partials[at]);
+}
 
 /** `p-recompute`: P and the softcap's slope with their errors, of pair `at`. */
 function weighScore(
@@ -86,15 +113,19 @@ function weighScore(
   { denominator, weightShift }: RowErrors,
 ): void {
   const { scale, softcap, scores, operations, operationVariance, elementwise } = arithmetic;
-  const { exponential, tanhFloor, underflow } = arithmetic;
+  const { commonScores, exponential, tanhFloor, underflow } = arithmetic;
+  const isApart = arithmetic.tellsApart && softcap === null;
   const raw = scale * known.dot[at];
   const rawSize = Math.abs(raw);
   const size = Math.abs(scale) * known.dotSize[at];
   let score = raw;
   let worst = scores.worst * size + operations * rawSize;
   // The scale times log2 e is rounded once for all.
-  let typical = (scores.toZero + elementwise / 2) * rawSize;
-  let variance = ((scores.walk * (size + rawSize)) / 2) ** 2 + operationVariance * raw * raw;
+  let typical = isApart ? 0 : (scores.toZero + elementwise / 2) * rawSize;
+  const partials = meanSquare(size, rawSize, known.dotPartials, at, scale);
+  let variance = scores.walk * scores.walk * partials + operationVariance * raw * raw;
+  // What is cut off of a sum is anything from nothing to twice the mean.
+  if (isApart) variance += (scores.toZero * rawSize) ** 2 / 12;
   if (softcap !== null) {
     const z = Math.tanh(raw / softcap);
     const ofZ = Math.abs(z);
@@ -123,7 +154,7 @@ function weighScore(
   const addendSize = known.addendSize === null ? 0 : known.addendSize[at];
   const exponent = score + addend - denominator;
   worst += operations * (scoreSize + 2 * addendSize) + 2 * elementwise * Math.abs(exponent);
-  typical += elementwise * (scoreSize / 2 + addendSize);
+  typical += elementwise * ((isApart ? 0 : scoreSize / 2) + addendSize);
   variance +=
     operationVariance * (score * score + 4 * addendSize * addendSize) +
     arithmetic.elementwiseVariance * exponent * exponent;
@@ -136,12 +167,14 @@ function weighScore(
     const error = weight * worst * (1 + worst) * (1 + exponential) + weight * exponential + floor;
     weighed.weightError[at] = error;
     weighed.typicalWeight[at] = Math.min(weight * typical * (1 + typical) + floor, error);
+    weighed.commonWeight[at] = isApart ? weight * commonScores * raw : 0;
     weighed.weightVariance[at] =
       weight * weight * (Math.min(variance, worst * worst) + exponential * exponential);
   } else {
     const grown = Math.exp(Math.min(exponent + worst, largestExponent)) * shifted;
     weighed.weightError[at] = grown * (1 + exponential) + weight * exponential + floor;
     weighed.typicalWeight[at] = weighed.weightError[at];
+    weighed.commonWeight[at] = 0;
     weighed.weightVariance[at] = 0;
   }
   const largest = Math.max(Math.abs(known.dot[at]), rawSize, scoreSize + addendSize) + worst;
@@ -155,7 +188,8 @@ function weighDerivative(
   weighed: WeighedPairs,
   at: number,
 ): void {
-  const { products, dropout, productRounding, underflow } = arithmetic;
+  const { commonProducts, products, dropout, productRounding, underflow } = arithmetic;
+  const isApart = arithmetic.tellsApart;
   const factor = known.factor === null ? 1 : known.factor[at];
   const product = known.product[at];
   const derivative = product * factor;
@@ -167,10 +201,13 @@ function weighDerivative(
   weighed.derivative[at] = derivative;
   const isWithin = Math.max(Math.abs(product), size) + error < arithmetic.largestProduct;
   weighed.derivativeError[at] = isWithin ? error : Infinity;
-  weighed.typicalDerivative[at] = (products.toZero + dropout) * size + floor;
+  weighed.typicalDerivative[at] = isApart ? floor : (products.toZero + dropout) * size + floor;
+  weighed.commonDerivative[at] = isApart ? commonProducts * derivative : 0;
   const rounded = productRounding * size;
   weighed.derivativeVariance[at] =
-    ((products.walk * (sizes + size)) / 2) ** 2 + meanRounding * rounded * rounded;
+    products.walk * products.walk * meanSquare(sizes, size, known.productPartials, at, factor) +
+    (isApart ? (products.toZero * size) ** 2 / 12 : 0) +
+    meanRounding * rounded * rounded;
 }
 
 /** `p-recompute` and `dp-accumulate` of the pairs of a tile. @param ranges the keys that each row sees, within the tile */

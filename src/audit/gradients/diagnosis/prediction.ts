@@ -14,7 +14,7 @@ import {
 import { gradientUnits } from '../row-units.js';
 import { isBeyond } from '../structure/gradient-statistic.js';
 import { gradientStatistics, statisticCount } from '../structure/gradient-structure.js';
-import { noMeanErrors } from '../structure/mean-errors.js';
+import { togetherOf } from '../structure/mean-errors.js';
 import type { FailedGradients } from './failed-gradients.js';
 import { boundOfPrediction, type PredictedRows } from './predicted-bound.js';
 
@@ -93,7 +93,7 @@ export function isWithinBounds(
 export function isAsPredicted(
   given: GivenJudged,
   prediction: PredictedGradient,
-  { measured, meanErrors, falseAlarmRate }: GradientJudgement,
+  { measured, together, falseAlarmRate }: GradientJudgement,
   least = leastFactor,
 ): boolean {
   const usual = compareGradient(given, measured);
@@ -118,8 +118,8 @@ export function isAsPredicted(
     return false;
   if (quantity.row === 'number') return true;
   const [batch, heads] = quantity.axes;
-  const means =
-    quantity.name === 'dk' ? meanErrors : noMeanErrors(shape[batch] * shape[heads], columns);
+  const { name } = given.quantity;
+  const means = togetherOf(together, name, shape[batch] * shape[heads], columns);
   const deviations = alarmDeviations(statisticCount(compared), falseAlarmRate);
   const summed = { compared, bound: scaled, units, means };
   for (const statistic of gradientStatistics(summed, deviations))

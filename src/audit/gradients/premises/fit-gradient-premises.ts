@@ -14,12 +14,11 @@ export interface GradientPremiseFit {
   readonly worst: number;
 }
 
-/** Narrower kinds of kernels than any: what D is made of, and P that dS is made of; under a softcap its tanh. */
-function narrower({ softcap }: Problem): readonly GradientDeclaration[] {
-  const ofDelta = ['stored-output', 'weights'].flatMap((delta) => [
-    { delta },
-    { delta, weights: 'fp32' },
-  ]);
+/** Narrower kinds of kernels than any: what D is made of, and P that dS is made of, or in fp32 how sums round; under a softcap its tanh. */
+function narrower({ softcap, q }: Problem): readonly GradientDeclaration[] {
+  // P of fp32 is not rounded, and sums of fp32 need not be those of tensor cores.
+  const other = q.format === 'fp32' ? { sums: 'nearest' } : { weights: 'fp32' };
+  const ofDelta = ['stored-output', 'weights'].flatMap((delta) => [{ delta }, { delta, ...other }]);
   if (softcap === null) return ofDelta;
   return ofDelta.map((declared) => ({ ...declared, tanh: 'hardware' }));
 }

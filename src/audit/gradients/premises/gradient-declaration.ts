@@ -71,6 +71,14 @@ export const gradientPremiseWords = {
       'after-rounding': () => ({ scaleBeforeRounding: false }),
     },
   },
+  sums: {
+    description: 'whether sums may cut off what they cannot hold',
+    clause: (value) => (value === 'any' ? 'any sums' : 'sums that round to nearest'),
+    values: {
+      any: () => ({ sums: 'any' }),
+      nearest: () => ({ sums: 'nearest' }),
+    },
+  },
   tanh: {
     description: "the quality of the softcap's tanh",
     clause: (value) =>

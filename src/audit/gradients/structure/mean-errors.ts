@@ -3,16 +3,17 @@ import { decodeTensor, formats, unitRoundoff } from '../../../formats/index.js';
 import { problemShape, type Problem } from '../../../problem/index.js';
 import { outputRounding } from '../../bounds/index.js';
 import type { GradientPremises } from '../bounds/index.js';
+import type { JudgedGradientName } from '../gradient-quantities.js';
 import type { MeasuredGradients } from '../measure-gradients.js';
 
 /**
- * What the errors of the row sums D do to dK, all keys together. An error ε of a row's D moves every key's dK by
+ * What the errors of the row sums D, and of the LSE, do to dK, or the latter to dV, all keys together. An error ε of a row's D moves every key's dK by
  * −scale·ε·P·q: the keys err together, which no sum over independent rows of dK counts.
  */
 export interface MeanErrors {
   /** [batch, kv heads, qkDim]: standard deviation of what they do to Σ dK of a column, at most. */
   readonly columns: Float64Array;
-  /** [batch, kv heads]: √Σ (scale·|ε|·|q|)²; times the largest row of a pattern that of a projection of dK, at most. */
+  /** [batch, kv heads]: √Σ (scale·|ε|·|q|)², or the same of dO; times the largest row of a pattern that of a projection of dK, at most. */
   readonly norm: Float64Array;
   /** [batch, kv heads]: that of a head's dK projected on the exact one, and on K; null where only `norm` is known, as of a sample of keys. */
   readonly slope: Float64Array | null;
@@ -91,13 +92,13 @@ function sideBySide(a: Float64Array, b: Float64Array, columns: number): Float64A
 
 /**
  * What a correct kernel's errors of D do to sums over dK: those of O's rounding, of P's before O, of the sum itself, or of
- * dP where D is made of that.
+ * dP where D is made of that. And those of the LSE, by which all dT of a row, Σ |dT| ≤ 2 Σ P|dP|, are too large.
  * @param dout decoded
  */
 export function measureMeanErrors(
   problem: Problem,
   dout: Float64Array,
-  measured: Pick<MeasuredGradients, 'reference' | 'mean' | 'gradients'>,
+  measured: Pick<MeasuredGradients, 'reference' | 'mean' | 'gradients' | 'weightVariance'>,
   premises: GradientPremises,
 ): MeanErrors {
   const { batch, heads, kvHeads, groupSize, queries, keys, qkDim } = problemShape(problem);
@@ -112,31 +113,96 @@ export function measureMeanErrors(
       : null;
   const columns = new Float64Array(batch * kvHeads * qkDim);
   const [norm, slope, pairing] = [0, 1, 2].map(() => new Float64Array(batch * kvHeads));
+  const longest = [exact, decodeTensor(problem.k)].map((pattern) =>
+    longestRows(pattern, batch * kvHeads, qkDim),
+  );
   for (let row = 0; row < batch * heads * queries; row++) {
     const head = Math.floor(row / queries);
     const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
     const projected = [0, 0];
+    const ofWeights = 4 * measured.weightVariance[row] * measured.mean.magnitude[row] ** 2;
+    let squares = 0;
     for (let c = 0; c < qkDim; c++) {
       const moved = problem.scale * sigma[row] * q[row * qkDim + c];
       if (!Number.isFinite(moved)) continue;
-      columns[kvHead * qkDim + c] += moved ** 2;
-      norm[kvHead] += moved ** 2;
+      const scaled = ofWeights * (problem.scale * q[row * qkDim + c]) ** 2;
+      columns[kvHead * qkDim + c] += moved ** 2 + scaled;
+      norm[kvHead] += moved ** 2 + scaled;
+      squares += scaled;
       if (means === null) continue;
       projected[0] += moved * means[2 * row * qkDim + c];
       projected[1] += moved * means[(2 * row + 1) * qkDim + c];
     }
-    slope[kvHead] += projected[0] ** 2;
-    pairing[kvHead] += projected[1] ** 2;
+    slope[kvHead] += projected[0] ** 2 + squares * longest[0][kvHead] ** 2;
+    pairing[kvHead] += projected[1] ** 2 + squares * longest[1][kvHead] ** 2;
   }
-  // Where nothing is known there is no test.
-  const roots = (squares: Float64Array) =>
-    squares.map((x) => (Number.isNaN(x) ? Infinity : Math.sqrt(x)));
   return {
     columns: roots(columns),
     norm: roots(norm),
     slope: means === null ? null : roots(slope),
     pairing: means === null ? null : roots(pairing),
   };
+}
+
+// Where nothing is known there is no test.
+function roots(squares: Float64Array): Float64Array {
+  return squares.map((x) => (Number.isNaN(x) ? Infinity : Math.sqrt(x)));
+}
+
+/** The length of the longest row of each head; 0 for a head without rows. */
+function longestRows(values: Float64Array, heads: number, columns: number): Float64Array {
+  const longest = new Float64Array(heads);
+  const ofHead = values.length / Math.max(heads, 1);
+  for (let from = 0; from < values.length; from += columns) {
+    let squares = 0;
+    for (let i = from; i < from + columns; i++) squares += values[i] ** 2;
+    const head = Math.floor(from / ofHead);
+    if (Number.isFinite(squares)) longest[head] = Math.max(longest[head], Math.sqrt(squares));
+  }
+  return longest;
+}
+
+/**
+ * What a correct kernel's errors of the LSE do to sums over dV: an error λ of a row's moves every key's dV by λ P m dO, and Σ P m ≤ 1/(1 − p)
+ * under dropout.
+ * @param dout decoded
+ */
+export function measureWeightErrors(
+  problem: Problem,
+  dout: Float64Array,
+  { weightVariance }: Pick<MeasuredGradients, 'weightVariance'>,
+): MeanErrors {
+  const { batch, heads, kvHeads, groupSize, queries, vDim } = problemShape(problem);
+  const share = 1 - (problem.dropout?.probability ?? 0);
+  const columns = new Float64Array(batch * kvHeads * vDim);
+  const norm = new Float64Array(batch * kvHeads);
+  for (let row = 0; row < batch * heads * queries; row++) {
+    const head = Math.floor(row / queries);
+    const kvHead = Math.floor(head / heads) * kvHeads + Math.floor((head % heads) / groupSize);
+    for (let c = 0; c < vDim; c++) {
+      const moved = weightVariance[row] * (dout[row * vDim + c] / share) ** 2;
+      if (!Number.isFinite(moved)) continue;
+      columns[kvHead * vDim + c] += moved;
+      norm[kvHead] += moved;
+    }
+  }
+  return { columns: roots(columns), norm: roots(norm), slope: null, pairing: null };
+}
+
+/** What rows of a gradient err by together. */
+export interface RowsTogether {
+  readonly dk: MeanErrors;
+  readonly dv: MeanErrors;
+}
+
+/** Of one gradient: nothing for those whose rows err independently. */
+export function togetherOf(
+  together: RowsTogether,
+  name: JudgedGradientName,
+  heads: number,
+  columns: number,
+): MeanErrors {
+  return name === 'dk' || name === 'dv' ? together[name] : noMeanErrors(heads, columns);
 }
 
 /** Of gradients whose rows err independently. */
