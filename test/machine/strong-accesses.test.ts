@@ -40,7 +40,7 @@ function atomic(
     order,
     scope,
     operation,
-    type: 'u32',
+    type: operation === 'exch' ? 'b32' : 'u32',
     elements: 1,
     operands: fragment(1, () => operand),
     compared: operation === 'cas' ? fragment() : null,
