@@ -1,8 +1,9 @@
-import type {
-  ForwardOutputs,
-  GivenGradients,
-  KernelModel,
-  KernelSettings,
+import {
+  backwardOf,
+  type ForwardOutputs,
+  type GivenGradients,
+  type KernelModel,
+  type KernelSettings,
 } from '../../kernels/index.js';
 import { attentionGradients, type Gradient } from '../../oracles/index.js';
 import { gradientLikeness } from '../attribution/index.js';
@@ -94,8 +95,38 @@ export async function compareModel(
   return matchModel(request, candidate, null);
 }
 
+/** What a candidate comes to on a problem: all settings, or why it does not take it. */
+function effectOf({ problem, dout, forward }: MatchRequest, { model, settings }: MatchCandidate) {
+  try {
+    return JSON.stringify(backwardOf(model).prepare(problem, { dout, forward }, settings).settings);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    return error.message;
+  }
+}
+
+/** The candidates of models without those that on this problem are no other than one before them. */
+function differentCandidates(
+  request: MatchRequest,
+  models: readonly KernelModel[],
+): readonly MatchCandidate[] {
+  return models.flatMap((model) => {
+    const known = new Set<string>();
+    const all = model.backward?.candidates ?? [];
+    return all.flatMap((texts) => {
+      const candidate = { model, settings: new Map(Object.entries(texts)) };
+      if (all.length === 1) return [candidate];
+      const effect = effectOf(request, candidate);
+      if (known.has(effect)) return [];
+      known.add(effect);
+      return [candidate];
+    });
+  });
+}
+
 /**
- * Tells which model's gradients these are, or are nearest to: every candidate of every model that has a backward pass.
+ * Tells which model's gradients these are, or are nearest to: every candidate of every model that has a backward
+ * pass, those that come to the same settings on this problem once.
  * @param progress of the whole, from 0 to 1
  */
 export async function identifyGradients(
@@ -104,12 +135,7 @@ export async function identifyGradients(
   progress: (done: number) => void = () => undefined,
 ): Promise<readonly ModelMatch[]> {
   const exact = attentionGradients(request.problem, request.dout);
-  const candidates = models.flatMap((model) =>
-    (model.backward?.candidates ?? []).map((settings) => ({
-      model,
-      settings: new Map(Object.entries(settings)),
-    })),
-  );
+  const candidates = differentCandidates(request, models);
   const matches: ModelMatch[] = [];
   for (const candidate of candidates) {
     matches.push(await matchModel(request, candidate, exact));

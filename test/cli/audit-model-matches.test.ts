@@ -172,6 +172,10 @@ describe('flashproof audit --identify, of gradients', () => {
           .map(({ name }) => name)
           .sort(),
       );
+      // Below head dimension 128 one CTA is what fa4 has anyway.
+      const ofFa4 = models.filter(({ model }) => model === 'fa4').map(({ settings }) => settings);
+      expect(ofFa4).toHaveLength(2);
+      expect(ofFa4).toEqual(expect.arrayContaining([{}, { deterministic: 'true' }]));
       const text = await runInProcess(...words('input', '--identify'));
       expect(text.stdout).toMatch(/^Bit for bit/m);
       expect(text.stdout.replace(/\s+/g, ' ')).toContain('These are the gradients of naive-input');

@@ -105,6 +105,11 @@ describe('flashproof bound --backward', () => {
   it('refuses what it cannot bound', async () => {
     const cases = [
       ['forward', ['--backward'], /has no tensor "dout" or "do".*, which --backward begins with/],
+      [
+        'training',
+        ['--backward', '--kernel', 'fa4', '--set', 'backward.blockQueries=7'],
+        /^backward.blockQueries is 7; give a multiple of 16/,
+      ],
       ['training', ['--backward', '--kernel', 'fa2'], /^fa2 has no backward pass/],
       ['training', ['--dout', ':dout'], /^--dout is for the backward pass; add --backward$/],
       [

@@ -31,17 +31,18 @@ function isOutFormat(format: FormatName): format is OutFormat {
 
 /**
  * The format of the operands.
+ * @param dout null where it is not known yet
  * @throws RequestError for formats and sizes that the kernel has no path for
  */
 export function backwardFormat(
   { q, k, v }: Problem,
   { qkDim, vDim }: ProblemShape,
-  dout: Tensor,
+  dout: Tensor | null,
 ): OutFormat {
   const { format } = q;
   if (!isOutFormat(format))
     throw new RequestError(`q is ${format}; the backward of fa4 takes bf16 and fp16`);
-  for (const [name, tensor] of Object.entries({ k, v, dout }))
+  for (const [name, tensor] of Object.entries({ k, v, ...(dout && { dout }) }))
     if (tensor.format !== format)
       throw new RequestError(`q is ${format} but ${name} is ${tensor.format}; make them equal`);
   const isWide = qkDim === wideShape.qkDim && vDim === wideShape.vDim;
@@ -76,7 +77,10 @@ export function fa4BackwardConfiguration(
     );
   if (ctas === 1 && qkDim > pairedHeadDim)
     throw new RequestError(`ctas is 1; head dimension ${qkDim} has pairs of thread blocks alone`);
-  for (const [key, value] of Object.entries({ blockQueries, 'backward.blockKeys': blockKeys }))
+  for (const [key, value] of Object.entries({
+    'backward.blockQueries': blockQueries,
+    'backward.blockKeys': blockKeys,
+  }))
     if (!(Number.isInteger(value / 16) && value >= 16 && value <= 256))
       throw new RequestError(`${key} is ${value}; give a multiple of 16 from 16 to 256`);
   return configuration;

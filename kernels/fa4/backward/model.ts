@@ -13,7 +13,7 @@ import type { KernelSettings } from '../../kernel-model.js';
 import { createBackward } from '../../online-softmax/backward/backward.js';
 import { matchOrders } from '../../online-softmax/backward/order-match.js';
 import { hasMaskMod } from '../features.js';
-import { settingsForward } from '../settings.js';
+import { overridesOf, settingsForward } from '../settings.js';
 import { backwardFormat, fa4BackwardConfiguration } from './configuration.js';
 import { fa4BackwardEvidence, fa4BackwardFeatures } from './evidence.js';
 import { fa4BackwardRecipe } from './recipe.js';
@@ -52,17 +52,32 @@ function checkSink({ sink }: Problem): void {
     throw new RequestError('fa4 has the sink in its LSE; say that the LSE has it, or leave it out');
 }
 
+/**
+ * What the backward makes of a problem by some settings.
+ * @param dout null where it is not known yet
+ * @throws RequestError for a problem and settings that the kernel has no path for
+ */
+function lawOf(problem: Problem, dout: Tensor | null, texts: KernelSettings) {
+  const shape = problemShape(problem);
+  checkSink(problem);
+  const format = backwardFormat(problem, shape, dout);
+  const stored = overridesOf(texts).outFormat;
+  if (stored !== undefined && stored !== format)
+    throw new RequestError(
+      `out.format is ${stored}; the backward of fa4 reads ${format}, as q is; leave it out`,
+    );
+  const configuration = fa4BackwardConfiguration(shape, backwardOverrides(texts));
+  return { shape, format, configuration };
+}
+
 function prepare(
   problem: Problem,
   { dout, forward }: BackwardInputs,
   texts: KernelSettings,
 ): PreparedBackward {
-  const shape = problemShape(problem);
   checkBackwardInputs(problem, dout, forward);
-  checkSink(problem);
-  const format = backwardFormat(problem, shape, dout);
+  const { shape, format, configuration } = lawOf(problem, dout, texts);
   if (forward !== null) checkForward(format, forward);
-  const configuration = fa4BackwardConfiguration(shape, backwardOverrides(texts));
   const recipe = fa4BackwardRecipe(problem, format, configuration);
   const stored = lazily<{ readonly out: Tensor; readonly lse: Tensor }>(
     () => forward ?? runForward(problem, texts),
@@ -106,8 +121,7 @@ export const fa4Backward: BackwardModel = {
   },
   prepare,
   arithmetic: (problem, texts) => {
-    backwardOverrides(texts);
-    const { format } = problem.q;
+    const { format } = lawOf(problem, null, texts);
     return {
       description: "FlashAttention-4's backward",
       delta: 'stored-output',

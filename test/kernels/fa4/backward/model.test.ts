@@ -104,6 +104,8 @@ describe("the backward of fa4's model", () => {
     ['three CTAs', {}, { ctas: '3' }, /ctas is "3"; give 1, 2/],
     ['an unknown setting', {}, { atoms: '1' }, /no setting "atoms"/],
     ['an odd block', {}, { 'backward.blockKeys': '20' }, /multiple of 16/],
+    ['a block of 7', {}, { 'backward.blockQueries': '7' }, /^backward.blockQueries is 7; give a/],
+    ['an O of another format', {}, { 'out.format': 'fp16' }, /^out.format is fp16.*reads bf16/],
   ] as const)('refuses %s', (_, formatOf, settings, message) => {
     const { problem, ...inputs } = ofBlocks({}, 32);
     const changed =
@@ -111,6 +113,9 @@ describe("the backward of fa4's model", () => {
         ? filledProblem({ queries: 150, keys: 9, dim: 32, heads: 2, format: 'e4m3' }, () => 1)
         : problem;
     expect(() => run(changed, inputs, settings)).toThrow(message);
+    const bounds = () =>
+      fa4Model.backward!.arithmetic(changed, new Map<string, string>(Object.entries(settings)));
+    expect(bounds).toThrow(message);
   });
 
   it('refuses head dimensions that the kernel has not', () => {
@@ -122,6 +127,18 @@ describe("the backward of fa4's model", () => {
       const problem = filledProblem({ queries: 4, keys: 4, dim, vDim }, () => 1);
       const dout = tensor('bf16', [1, 1, 4, vDim], () => 1);
       expect(() => run(problem, { dout, forward: null })).toThrow(/head dimensions/);
+      expect(() => fa4Model.backward!.arithmetic(problem, new Map())).toThrow(/head dimensions/);
     }
+  });
+
+  it('refuses inputs of fp32 and a sink that is not in the LSE, before anything is run', () => {
+    const { problem } = ofBlocks({}, 32);
+    const logits = tensor('fp32', [2], () => 1);
+    const wide = filledProblem({ queries: 4, keys: 4, dim: 32, format: 'fp32' }, () => 1);
+    for (const [changed, message] of [
+      [wide, /^q is fp32; the backward of fa4 takes bf16 and fp16$/],
+      [{ ...problem, sink: { logits, inLse: false } }, /^fa4 has the sink in its LSE/],
+    ] as const)
+      expect(() => fa4Model.backward!.arithmetic(changed, new Map())).toThrow(message);
   });
 });
