@@ -1,5 +1,5 @@
 import type { Expression, FunctionBody } from '../webassembly/function-body.js';
-import { f32x4, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import { f32x4, f64x2, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
 import type { Emitter, SourceValue } from './emitter.js';
 import { flushed } from './float32.js';
 import { signed16, unsigned64 } from './integer.js';
@@ -10,7 +10,6 @@ const order = {
   signed: { lt: i32x4.ltS, le: i32x4.leS, gt: i32x4.gtS, ge: i32x4.geS },
   unsigned: { lt: i32x4.ltU, le: i32x4.leU, gt: i32x4.gtU, ge: i32x4.geU },
   wide: { lt: i64x2.ltS, le: i64x2.leS, gt: i64x2.gtS, ge: i64x2.geS },
-  float: { lt: f32x4.lt, le: f32x4.le, gt: f32x4.gt, ge: f32x4.ge },
 } as const;
 
 type OrderName = keyof (typeof order)['signed'];
@@ -52,23 +51,32 @@ function extended(
   );
 }
 
-const isNumber: Comparison = (a, b) => v128.and(f32x4.eq(a, a), f32x4.eq(b, b));
-const isUnordered: Comparison = (a, b) => v128.or(f32x4.ne(a, a), f32x4.ne(b, b));
+/** The comparisons of numbers of fp32 or fp64. */
+interface NumberComparisons extends Readonly<Record<OrderName, Comparison>> {
+  readonly eq: Comparison;
+  readonly ne: Comparison;
+}
 
 /** False where an operand is NaN, `ne` too; those that end in `u` are true there. */
-const float32: Readonly<Record<string, Comparison>> = {
-  ...ordered(order.float),
-  eq: f32x4.eq,
-  ne: (a, b) => v128.or(f32x4.lt(a, b), f32x4.gt(a, b)),
-  num: isNumber,
-  nan: isUnordered,
-  ltu: (a, b) => v128.not(f32x4.ge(a, b)),
-  leu: (a, b) => v128.not(f32x4.gt(a, b)),
-  gtu: (a, b) => v128.not(f32x4.le(a, b)),
-  geu: (a, b) => v128.not(f32x4.lt(a, b)),
-  equ: (a, b) => v128.or(f32x4.eq(a, b), isUnordered(a, b)),
-  neu: f32x4.ne,
-};
+function ofNumbers(numbers: NumberComparisons): Readonly<Record<string, Comparison>> {
+  const { lt, le, gt, ge, eq, ne } = numbers;
+  const isUnordered: Comparison = (a, b) => v128.or(ne(a, a), ne(b, b));
+  return {
+    ...ordered(numbers),
+    eq,
+    ne: (a, b) => v128.or(lt(a, b), gt(a, b)),
+    num: (a, b) => v128.and(eq(a, a), eq(b, b)),
+    nan: isUnordered,
+    ltu: (a, b) => v128.not(ge(a, b)),
+    leu: (a, b) => v128.not(gt(a, b)),
+    gtu: (a, b) => v128.not(le(a, b)),
+    geu: (a, b) => v128.not(lt(a, b)),
+    equ: (a, b) => v128.or(eq(a, b), isUnordered(a, b)),
+    neu: ne,
+  };
+}
+
+const float32 = ofNumbers(f32x4);
 
 /** What is done to an operand before it is compared. */
 type Prepare = (body: FunctionBody, a: Expression) => Expression;
@@ -99,6 +107,7 @@ const types: readonly ComparedType[] = [
   { suffix: '.b64', bits: 64, comparisons: equality64 },
   { suffix: '.u64', bits: 64, comparisons: { ...equality64, ...renamed(unsignedWide) } },
   { suffix: '.s64', bits: 64, comparisons: { ...equality64, ...ordered(order.wide) } },
+  { suffix: '.f64', bits: 64, comparisons: ofNumbers(f64x2) },
   { suffix: '.f32', bits: 32, comparisons: float32 },
   {
     suffix: '.ftz.f32',

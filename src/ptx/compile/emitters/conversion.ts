@@ -8,14 +8,18 @@ import type { Expression, FunctionBody } from '../webassembly/function-body.js';
 import { f32x4, i32x4, v128 } from '../webassembly/vectors.js';
 import { type Emitter, onWords } from './emitter.js';
 import { widenedFloat16 } from './float16.js';
-import { canonical, flushed, magnitude } from './float32.js';
+import { canonical, flushed, magnitude, saturated } from './float32.js';
 import { signed16 } from './integer.js';
 
 const signBit = i32x4.splat(0x80000000);
 const infinity = i32x4.splat(0x7f800000);
 
 /** fp32 to a shorter format, rounded by the record that src/simd/assembly/convert.ts reads too. */
-function shortened(body: FunctionBody, name: PairConversionName, bits: Expression): Expression {
+export function shortened(
+  body: FunctionBody,
+  name: PairConversionName,
+  bits: Expression,
+): Expression {
   const record = packConversion(name);
   const word = (i: number): number => record.getUint32(4 * i, true);
   const [drop, signShift, isTowardZero] = [word(0), word(8), word(9) !== 0];
@@ -94,12 +98,18 @@ const toIntegers: readonly Emitter[] = Object.entries(toIntegral).flatMap(([roun
     const rounded = (body: FunctionBody, a: Expression): Expression =>
       round(ftz === '' ? a : body.keep(flushed(a)));
     return [
-      onWords(`cvt${rounding}${ftz}.s32.f32`, 1, (body, a) =>
-        i32x4.truncSatF32x4S(rounded(body, a)),
-      ),
-      onWords(`cvt${rounding}${ftz}.u32.f32`, 1, (body, a) =>
-        i32x4.truncSatF32x4U(rounded(body, a)),
-      ),
+      // With `.sat` or without.
+      ...['', '.sat'].flatMap((sat): Emitter[] => [
+        {
+          ...onWords(`cvt${rounding}${ftz}${sat}.s32.f32`, 1, (body, a) =>
+            i32x4.truncSatF32x4S(rounded(body, a)),
+          ),
+          destinations: [32],
+        },
+        onWords(`cvt${rounding}${ftz}${sat}.u32.f32`, 1, (body, a) =>
+          i32x4.truncSatF32x4U(rounded(body, a)),
+        ),
+      ]),
       onWords(`cvt${rounding}${ftz}.f32.f32`, 1, (body, a) =>
         canonical(body.keep(rounded(body, a))),
       ),
@@ -114,6 +124,12 @@ const fromIntegers: readonly Emitter[] = [
   onWords('cvt.rn.f32.u16', 1, (_, a) => f32x4.convertI32x4S(a)),
 ];
 
+/** To tf32, ties away from zero: half a unit is added to what is finite, and the low bits are cut. */
+const toTf32 = onWords('cvt.rna.tf32.f32', 1, (_, a) => {
+  const half = v128.and(i32x4.ltS(magnitude(a), infinity), i32x4.splat(0x1000));
+  return v128.and(i32x4.add(a, half), i32x4.splat(0xffffe000));
+});
+
 /** Conversions between formats of numbers. */
 export const conversionEmitters: readonly Emitter[] = [
   ...toBf16,
@@ -121,4 +137,7 @@ export const conversionEmitters: readonly Emitter[] = [
   ...toFloat32,
   ...toIntegers,
   ...fromIntegers,
+  toTf32,
+  onWords('cvt.sat.f32.f32', 1, (body, a) => saturated(body, canonical(a))),
+  onWords('cvt.ftz.f32.f32', 1, (body, a) => canonical(body.keep(flushed(a)))),
 ];

@@ -7,7 +7,8 @@ import { demoted, eachHalf, type Halves, promoted, sumToOdd } from './fused-mult
 // A sum rounded to odd fp64 lies on the same side of every fp32 number as the exact sum, or on it where that does: so
 // it can be rounded to fp32 in any direction. To nearest first; then a step back where that went the wrong way.
 
-type Direction = 'toward-zero' | 'down' | 'up';
+/** A rounding mode but to nearest. */
+export type Direction = 'toward-zero' | 'down' | 'up';
 
 const signBit = i32x4.splat(0x80000000);
 
@@ -21,7 +22,7 @@ function comparedHalves(
 }
 
 /** fp64 numbers rounded to fp32. */
-function rounded(body: FunctionBody, sums: Halves, direction: Direction): Expression {
+export function rounded(body: FunctionBody, sums: Halves, direction: Direction): Expression {
   const nearest = body.keep(demoted(sums));
   const back = promoted(nearest);
   const sizes = (halves: Halves): Halves => eachHalf((half) => f64x2.abs(halves[half]));

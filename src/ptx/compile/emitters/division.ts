@@ -1,10 +1,11 @@
 import type { Expression, Subroutine } from '../webassembly/function-body.js';
 import { call, f32x4, i32x4, v128 } from '../webassembly/vectors.js';
 import { type Emitter, onWords } from './emitter.js';
-import { canonical, flushingProduct, magnitude } from './float32.js';
-import { reciprocal } from './special-functions.js';
+import { canonical, flushed, flushedResult, flushingProduct, magnitude } from './float32.js';
+import { reciprocal } from './mufu/special-functions.js';
 
 const one = 0x3f800000;
+const two = 0x40000000;
 const quarter = 0x3e800000;
 const two24 = 0x4b800000;
 /** 2^126: beyond it the unit's reciprocal is subnormal, which it flushes. */
@@ -47,11 +48,34 @@ function division(name: string, rule: DivisionRule): Subroutine {
   };
 }
 
-/** Divisions of fp32 numbers by the special function unit's reciprocal. */
-export const divisionEmitters: readonly Emitter[] = ['full', 'approx'].flatMap((accuracy) =>
+/** Divisions by the special function unit's reciprocal. */
+const approximate: readonly Emitter[] = ['full', 'approx'].flatMap((accuracy) =>
   [false, true].map((flushes): Emitter => {
     const name = `div.${accuracy}${flushes ? '.ftz' : ''}.f32`;
     const subroutine = division(name, { isFull: accuracy === 'full', flushes });
     return onWords(name, 2, (_, a, b) => call(subroutine, a, b));
   }),
 );
+
+/** Correctly rounded quotients and square roots; `rcp` is a quotient of 1. With `.ftz` twice the result is too. */
+const rounded: readonly Emitter[] = [
+  onWords('div.rn.f32', 2, (body, a, b) => canonical(body.keep(f32x4.div(a, b)))),
+  onWords('div.rn.ftz.f32', 2, (body, a, b) => {
+    const [x, y] = [body.keep(flushed(a)), body.keep(flushed(b))];
+    const quotient = flushedResult(f32x4.div(x, y), f32x4.div(f32x4.add(x, x), y));
+    return canonical(body.keep(quotient));
+  }),
+  onWords('rcp.rn.f32', 1, (body, a) => canonical(body.keep(f32x4.div(i32x4.splat(one), a)))),
+  onWords('rcp.rn.ftz.f32', 1, (body, a) => {
+    const x = body.keep(flushed(a));
+    const doubled = f32x4.div(i32x4.splat(two), x);
+    return canonical(body.keep(flushedResult(f32x4.div(i32x4.splat(one), x), doubled)));
+  }),
+  onWords('sqrt.rn.f32', 1, (body, a) => canonical(body.keep(f32x4.sqrt(a)))),
+  onWords('sqrt.rn.ftz.f32', 1, (body, a) =>
+    canonical(body.keep(f32x4.sqrt(body.keep(flushed(a))))),
+  ),
+];
+
+/** Divisions, reciprocals and square roots of fp32 numbers. */
+export const divisionEmitters: readonly Emitter[] = [...approximate, ...rounded];

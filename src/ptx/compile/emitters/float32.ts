@@ -31,7 +31,7 @@ type Arithmetic = (a: Expression, b: Expression) => Expression;
  * With `.ftz` a result is flushed that is below 2^-126 after rounding to 24 bits as if exponents had no limit. Twice
  * the exact result, rounded, has these bits: `doubled` gives it.
  */
-function flushedResult(result: Expression, doubled: Expression): Expression {
+export function flushedResult(result: Expression, doubled: Expression): Expression {
   const isTiny = i32x4.ltS(magnitude(doubled), i32x4.splat(0x01000000));
   return v128.andnot(result, v128.and(isTiny, magnitudeMask));
 }
@@ -96,27 +96,30 @@ const fusedMultiplyAdds: readonly Emitter[] = [
   }),
 ];
 
-/** Correctly rounded quotients and square roots; `rcp` is a quotient of 1. */
-const quotients: readonly Emitter[] = [
-  onWords('div.rn.f32', 2, (body, a, b) => canonical(body.keep(f32x4.div(a, b)))),
-  onWords('rcp.rn.f32', 1, (body, a) =>
-    canonical(body.keep(f32x4.div(i32x4.splat(0x3f800000), a))),
-  ),
-  onWords('sqrt.rn.f32', 1, (body, a) => canonical(body.keep(f32x4.sqrt(a)))),
-];
-
 /**
  * An extremum of numbers, from both orders of its operands: of zeros of either sign each order gives the first, and
  * their signs joined are the right one.
  */
-type Extremum = (a: Expression, b: Expression) => Expression;
+export type Extremum = (a: Expression, b: Expression) => Expression;
 
 const isNan = (a: Expression): Expression => f32x4.ne(a, a);
 
+/** Which of two numbers is chosen. */
+export interface ExtremumRule {
+  readonly extremum: Extremum;
+  readonly keepsNan: boolean;
+}
+
+/** By opcode. */
+export const extremumRules: Readonly<Record<'min' | 'max', Extremum>> = {
+  min: (a, b) => v128.or(f32x4.pmin(a, b), f32x4.pmin(b, a)),
+  max: (a, b) => v128.and(f32x4.pmax(a, b), f32x4.pmax(b, a)),
+};
+
 /** The extremum where a NaN loses against a number, or wins; what is not first in line waits for one comparison only. */
-function chosen(
+export function chosen(
   body: FunctionBody,
-  { extremum, keepsNan }: { readonly extremum: Extremum; readonly keepsNan: boolean },
+  { extremum, keepsNan }: ExtremumRule,
   a: Expression,
   b: Expression,
 ): Expression {
@@ -132,16 +135,7 @@ function chosen(
   );
 }
 
-const extrema: readonly Emitter[] = [
-  {
-    opcode: 'min',
-    extremum: (a: Expression, b: Expression) => v128.or(f32x4.pmin(a, b), f32x4.pmin(b, a)),
-  },
-  {
-    opcode: 'max',
-    extremum: (a: Expression, b: Expression) => v128.and(f32x4.pmax(a, b), f32x4.pmax(b, a)),
-  },
-].flatMap(({ opcode, extremum }) =>
+const extrema: readonly Emitter[] = Object.entries(extremumRules).flatMap(([opcode, extremum]) =>
   [false, true].flatMap((flushes) =>
     [false, true].flatMap((keepsNan): Emitter[] => {
       const prepare = (body: FunctionBody, a: Expression): Expression =>
@@ -169,10 +163,37 @@ const signs: readonly Emitter[] = [
   ),
 ]);
 
+/** `.sat`: cut to [0, 1]; NaN and −0 give +0. */
+export function saturated(body: FunctionBody, a: Expression): Expression {
+  const kept = body.keep(a);
+  // Positive numbers ascend as their patterns do.
+  const isPositive = v128.and(
+    i32x4.gtS(kept, i32x4.splat(0)),
+    i32x4.leS(kept, i32x4.splat(0x7f800000)),
+  );
+  return v128.and(i32x4.minS(kept, i32x4.splat(0x3f800000)), isPositive);
+}
+
+/** The same operations with `.sat`. */
+const limited: readonly Emitter[] = [...sums, ...products, ...fusedMultiplyAdds].map(
+  ({ name, sources, emit }): Emitter => ({
+    name: name.replace(/\.f32$/, '.sat.f32'),
+    sources,
+    emit: (body, ...values) => [[saturated(body, emit(body, ...values)[0][0])]],
+  }),
+);
+
+/** `mad` of fp32 is `fma`. */
+const multiplyAdds: readonly Emitter[] = [...fusedMultiplyAdds, ...limited]
+  .filter(({ name }) => name.startsWith('fma.'))
+  .map((emitter) => ({ ...emitter, name: emitter.name.replace('fma', 'mad') }));
+
 /** fp32 arithmetic. NaN results are 0x7fffffff. */
 export const float32Emitters: readonly Emitter[] = [
   ...[...sums, ...products, ...fusedMultiplyAdds].flatMap(withPacked),
-  ...quotients,
+  ...limited,
+  ...multiplyAdds,
   ...extrema,
   ...signs,
+  onWords('copysign.f32', 2, (_, a, b) => v128.bitselect(a, b, signBit)),
 ];

@@ -1,6 +1,12 @@
-import type { Expression } from '../webassembly/function-body.js';
-import { highWords, i32x4, i64x2, v128 } from '../webassembly/vectors.js';
-import { type Emitter, onEachVector, onWords, type VectorFunction } from './emitter.js';
+import type { Expression, FunctionBody } from '../webassembly/function-body.js';
+import { highWords, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
+import {
+  type Emitter,
+  onEachVector,
+  onWords,
+  type VectorFunction,
+  type Vectors,
+} from './emitter.js';
 
 /** The low 16 bits of each word. */
 export function low16(a: Expression): Expression {
@@ -118,6 +124,74 @@ const signs: readonly Emitter[] = [
   onEachVector('abs.s64', 1, (_, a) => i64x2.abs(a)),
 ];
 
+/** |a − b| + c. */
+const absoluteDifferences: readonly Emitter[] = [
+  { type: 's32', larger: i32x4.maxS, smaller: i32x4.minS },
+  { type: 'u32', larger: i32x4.maxU, smaller: i32x4.minU },
+].map(({ type, larger, smaller }) =>
+  onWords(`sad.${type}`, 3, (_, a, b, c) => i32x4.add(c, i32x4.sub(larger(a, b), smaller(a, b)))),
+);
+
+/** `.sat`: the nearest number of s32, by the sign of the first operand where the result has the wrong one. */
+const saturating: readonly Emitter[] = [
+  { opcode: 'add', compute: i32x4.add, second: v128.xor },
+  {
+    opcode: 'sub',
+    compute: i32x4.sub,
+    second: (b: Expression, result: Expression) => v128.not(v128.xor(b, result)),
+  },
+].map(({ opcode, compute, second }) =>
+  onWords(`${opcode}.sat.s32`, 2, (body, a, b) => {
+    const result = body.keep(compute(a, b));
+    const isWrong = i32x4.shrS(v128.and(v128.xor(a, result), second(b, result)), 31);
+    const limit = v128.xor(i32x4.shrS(a, 31), i32x4.splat(0x7fffffff));
+    return v128.bitselect(limit, result, isWrong);
+  }),
+);
+
+/** The high 64 bits of a product without sign, from the products of 32-bit halves. */
+function highProduct64(body: FunctionBody, a: Vectors, b: Vectors): Vectors {
+  const [aLow, aHigh] = [lowWords(a[0], a[1]), highWords(a[0], a[1])].map(body.keep);
+  const [bLow, bHigh] = [lowWords(b[0], b[1]), highWords(b[0], b[1])].map(body.keep);
+  const low32 = i64x2.splat(0xffffffffn);
+  return [i64x2.extmulLowI32x4U, i64x2.extmulHighI32x4U].map((product) => {
+    const first = body.keep(i64x2.add(product(aLow, bHigh), i64x2.shrU(product(aLow, bLow), 32)));
+    const second = i64x2.add(product(aHigh, bLow), v128.and(first, low32));
+    return i64x2.add(
+      i64x2.add(product(aHigh, bHigh), i64x2.shrU(first, 32)),
+      i64x2.shrU(second, 32),
+    );
+  });
+}
+
+/** A negative factor counts as 2^64 more than it is. */
+function highSigned64(body: FunctionBody, a: Vectors, b: Vectors): Vectors {
+  return highProduct64(body, a, b).map((high, i) =>
+    i64x2.sub(
+      i64x2.sub(high, v128.and(i64x2.shrS(a[i], 63), b[i])),
+      v128.and(i64x2.shrS(b[i], 63), a[i]),
+    ),
+  );
+}
+
+const highProducts64: readonly Emitter[] = [
+  { type: 'u64', high: highProduct64 },
+  { type: 's64', high: highSigned64 },
+].flatMap(({ type, high }): Emitter[] => [
+  {
+    name: `mul.hi.${type}`,
+    sources: 2,
+    emit: (body, a, b) => [high(body, a.vectors, b.vectors)],
+  },
+  {
+    name: `mad.hi.${type}`,
+    sources: 3,
+    emit: (body, a, b, c) => [
+      high(body, a.vectors, b.vectors).map((vector, i) => i64x2.add(vector, c.vectors[i])),
+    ],
+  },
+]);
+
 /** Integer arithmetic of 16, 32 and 64 bits, which wraps around. */
 export const integerEmitters: readonly Emitter[] = [
   ...sumsAndProducts,
@@ -125,4 +199,7 @@ export const integerEmitters: readonly Emitter[] = [
   ...wideProducts,
   ...extrema,
   ...signs,
+  ...absoluteDifferences,
+  ...saturating,
+  ...highProducts64,
 ];

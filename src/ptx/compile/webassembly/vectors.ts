@@ -119,12 +119,11 @@ export const i8x16 = {
 };
 
 export const i16x8 = {
-  extaddPairwiseI8x16S: unary(0x7c),
+  extendLowI8x16S: unary(0x87),
+  extendHighI8x16S: unary(0x88),
+  extendLowI8x16U: unary(0x89),
+  extendHighI8x16U: unary(0x8a),
   extaddPairwiseI8x16U: unary(0x7d),
-  extmulLowI8x16S: binary(0x9c),
-  extmulHighI8x16S: binary(0x9d),
-  extmulLowI8x16U: binary(0x9e),
-  extmulHighI8x16U: binary(0x9f),
 };
 
 /** The same bits, given as −2^31 to 2^31 − 1 or as 0 to 2^32 − 1, in every lane. */
@@ -167,7 +166,6 @@ export const i32x4 = {
   leU: binary(0x3e),
   geS: binary(0x3f),
   geU: binary(0x40),
-  extaddPairwiseI16x8S: unary(0x7e),
   extaddPairwiseI16x8U: unary(0x7f),
   abs: unary(0xa0),
   neg: unary(0xa1),
@@ -182,7 +180,10 @@ export const i32x4 = {
   maxS: binary(0xb8),
   maxU: binary(0xb9),
   truncSatF32x4S: unary(0xf8),
+  dotI16x8S: binary(0xba),
   truncSatF32x4U: unary(0xf9),
+  truncSatF64x2SZero: unary(0xfc),
+  truncSatF64x2UZero: unary(0xfd),
 };
 
 export const i64x2 = {
@@ -250,7 +251,14 @@ export const f64x2 = {
   le: binary(0x4b),
   ge: binary(0x4c),
   promoteLowF32x4: unary(0x5f),
+  ceil: unary(0x74),
   floor: unary(0x75),
+  trunc: unary(0x7a),
+  nearest: unary(0x94),
+  convertLowI32x4S: unary(0xfe),
+  convertLowI32x4U: unary(0xff),
+  pmin: binary(0xf6),
+  pmax: binary(0xf7),
   abs: unary(0xec),
   neg: unary(0xed),
   sqrt: unary(0xef),

@@ -1,8 +1,8 @@
-import type { Expression, FunctionBody, Subroutine } from '../webassembly/function-body.js';
-import { call, f64x2, i32x4, i64x2, lowWords, v128 } from '../webassembly/vectors.js';
-import { type Emitter, onWords } from './emitter.js';
-import { magnitude } from './float32.js';
-import { demoted, type Halves, promoted } from './fused-multiply-add.js';
+import type { Expression, FunctionBody, Subroutine } from '../../webassembly/function-body.js';
+import { call, f64x2, i32x4, i64x2, lowWords, v128 } from '../../webassembly/vectors.js';
+import { type Emitter, onWords } from '../emitter.js';
+import { magnitude } from '../float32.js';
+import { demoted, type Halves, promoted } from '../fused-multiply-add.js';
 import { interpolated, segmentTables, truncated } from './interpolation.js';
 
 /** 1/(2π) rounded to nearest fp32. */

@@ -1,5 +1,5 @@
-import { packSegments, packSquares, specialFunctionTables } from '../../../hardware/index.js';
-import type { Expression, FunctionBody, Table } from '../webassembly/function-body.js';
+import { packSegments, packSquares, specialFunctionTables } from '../../../../hardware/index.js';
+import type { Expression, FunctionBody, Table } from '../../webassembly/function-body.js';
 import {
   f64x2,
   highWords,
@@ -9,7 +9,7 @@ import {
   joinLow,
   lowWords,
   v128,
-} from '../webassembly/vectors.js';
+} from '../../webassembly/vectors.js';
 
 // What the special function unit interpolates is written in src/hardware/mufu. A segment is 16 bytes: the constant term
 // as i64, then c1 and c2 as i32. Four lanes fetch their segments, and then everything is done in four lanes.

@@ -1,7 +1,7 @@
-import type { SpecialFunctionTables } from '../../../hardware/index.js';
-import type { Expression, Subroutine, Table } from '../webassembly/function-body.js';
-import { f32x4, i32x4, joinHigh, joinLow, lowWords, v128 } from '../webassembly/vectors.js';
-import { magnitude } from './float32.js';
+import type { SpecialFunctionTables } from '../../../../hardware/index.js';
+import type { Expression, Subroutine, Table } from '../../webassembly/function-body.js';
+import { f32x4, i32x4, joinHigh, joinLow, lowWords, v128 } from '../../webassembly/vectors.js';
+import { magnitude } from '../float32.js';
 import { gather, interpolated, truncated } from './interpolation.js';
 
 /** The first binade of the table begins at 2^-8, the last ends at 8. */

@@ -1,10 +1,8 @@
-import { specialFunctionTables } from '../../../hardware/index.js';
-import type { Expression, FunctionBody, Subroutine } from '../webassembly/function-body.js';
-import { call, f32x4, f64x2, i32x4, i64x2, joinLow, v128 } from '../webassembly/vectors.js';
-import { type Emitter, onWords } from './emitter.js';
-import { truncatedToFloat16, widenedFloat16 } from './float16.js';
-import { canonical, magnitude } from './float32.js';
-import { sineEmitters } from './sine.js';
+import { specialFunctionTables } from '../../../../hardware/index.js';
+import type { Expression, FunctionBody, Subroutine } from '../../webassembly/function-body.js';
+import { call, f32x4, f64x2, i32x4, i64x2, joinLow, v128 } from '../../webassembly/vectors.js';
+import { type Emitter, onWords } from '../emitter.js';
+import { magnitude } from '../float32.js';
 import { hyperbolicTangent } from './hyperbolic-tangent.js';
 import { cut, interpolated, segmentTables, truncated } from './interpolation.js';
 
@@ -30,7 +28,8 @@ function signMask(bits: Expression): Expression {
   return i32x4.shrS(bits, 31);
 }
 
-const exp2Ftz: Subroutine = {
+/** `ex2.approx.ftz.f32`. */
+export const exp2Ftz: Subroutine = {
   name: 'ex2.approx.ftz.f32',
   parameters: 1,
   build: (body, bits) => {
@@ -111,7 +110,8 @@ function ofPositive(
 
 const log2GridBits = 36;
 
-const log2: Subroutine = {
+/** `lg2.approx.ftz.f32`. */
+export const log2: Subroutine = {
   name: 'lg2.approx.ftz.f32',
   parameters: 1,
   build: (body, bits) => {
@@ -143,7 +143,8 @@ const log2: Subroutine = {
   },
 };
 
-const reciprocalSquareRoot: Subroutine = {
+/** `rsqrt.approx.ftz.f32`. */
+export const reciprocalSquareRoot: Subroutine = {
   name: 'rsqrt.approx.ftz.f32',
   parameters: 1,
   build: (body, bits) => {
@@ -165,7 +166,8 @@ const reciprocalSquareRoot: Subroutine = {
   },
 };
 
-const squareRoot: Subroutine = {
+/** `sqrt.approx.ftz.f32`. */
+export const squareRoot: Subroutine = {
   name: 'sqrt.approx.ftz.f32',
   parameters: 1,
   build: (body, bits) => {
@@ -183,93 +185,8 @@ const squareRoot: Subroutine = {
   },
 };
 
-/** How an instruction without `.ftz` uses the unit for some operands: what it multiplies them and the results by. */
-interface Scaling {
-  readonly subroutine: Subroutine;
-  readonly isScaled: (size: Expression) => Expression;
-  readonly factor: number;
-  readonly restore: (result: Expression) => Expression;
-}
-
-const isSubnormal = (size: Expression): Expression =>
-  v128.andnot(i32x4.ltS(size, i32x4.splat(hiddenBit)), i32x4.eq(size, zero));
-
-const bitsOf = (value: number): Expression =>
-  i32x4.splat(new Int32Array(Float32Array.of(value).buffer)[0]);
-
-function scaledBy(factor: number): (result: Expression) => Expression {
-  return (result) => f32x4.mul(result, bitsOf(factor));
-}
-
-/** The subroutine, with operands of a kind scaled; `bits` is written several times. */
-function scaled(
-  body: FunctionBody,
-  { subroutine, isScaled, factor, restore }: Scaling,
-  bits: Expression,
-): Expression {
-  const selected = body.keep(isScaled(body.keep(magnitude(bits))));
-  const operand = v128.bitselect(f32x4.mul(bits, bitsOf(factor)), bits, selected);
-  const result = body.keep(call(subroutine, operand));
-  return v128.bitselect(restore(result), result, selected);
-}
-
-const two24 = 2 ** 24;
-
-const reciprocalSubnormal: Subroutine = {
-  name: 'rcp.approx.f32 below 2^126',
-  parameters: 1,
-  build: (body, bits) =>
-    scaled(
-      body,
-      {
-        subroutine: reciprocal,
-        isScaled: isSubnormal,
-        factor: two24,
-        restore: scaledBy(two24),
-      },
-      bits,
-    ),
-};
-
-/** Of the instructions without `.ftz`. */
-const scalings: Readonly<Record<string, Scaling>> = {
-  'rcp.approx.f32': {
-    subroutine: reciprocalSubnormal,
-    isScaled: (size) =>
-      v128.and(i32x4.gtS(size, i32x4.splat(0x7e800000)), i32x4.ltS(size, infinity)),
-    factor: 2 ** -2,
-    restore: scaledBy(2 ** -2),
-  },
-  'rsqrt.approx.f32': {
-    subroutine: reciprocalSquareRoot,
-    isScaled: isSubnormal,
-    factor: two24,
-    restore: (result) => canonical(f32x4.mul(result, bitsOf(2 ** 12))),
-  },
-  'sqrt.approx.f32': {
-    subroutine: squareRoot,
-    isScaled: isSubnormal,
-    factor: two24,
-    restore: (result) => canonical(f32x4.mul(result, bitsOf(2 ** -12))),
-  },
-  'lg2.approx.f32': {
-    subroutine: log2,
-    isScaled: isSubnormal,
-    factor: two24,
-    restore: (result) => canonical(f32x4.sub(result, bitsOf(24))),
-  },
-};
-
-const subnormalKeeping: readonly Emitter[] = Object.entries(scalings).map(([name, scaling]) => {
-  const subroutine: Subroutine = {
-    name,
-    parameters: 1,
-    build: (body, bits) => scaled(body, scaling, bits),
-  };
-  return onWords(name, 1, (_, a) => call(subroutine, a));
-});
-
-const tanh = hyperbolicTangent(specialFunctionTables.tanh);
+/** `tanh.approx.f32`. */
+export const tanh = hyperbolicTangent(specialFunctionTables.tanh);
 
 const subroutines: readonly Subroutine[] = [
   exp2Ftz,
@@ -281,21 +198,7 @@ const subroutines: readonly Subroutine[] = [
   tanh,
 ];
 
-/** The unit's functions of 16-bit numbers: those of fp32, with the result truncated. */
-const half: readonly Emitter[] = [
-  { opcode: 'ex2.approx', bf16: '.ftz.bf16', subroutine: exp2Ftz },
-  { opcode: 'tanh.approx', bf16: '.bf16', subroutine: tanh },
-].flatMap(({ opcode, bf16, subroutine }): Emitter[] => [
-  onWords(opcode + bf16, 1, (_, a) => i32x4.shrU(call(subroutine, i32x4.shl(a, 16)), 16)),
-  onWords(`${opcode}.f16`, 1, (body, a) =>
-    truncatedToFloat16(body, body.keep(call(subroutine, body.keep(widenedFloat16(body, a))))),
-  ),
-]);
-
-/** The special function unit's functions. */
+/** The special function unit's functions of fp32 numbers that are the hardware's own. */
 export const specialFunctionEmitters: readonly Emitter[] = [
   ...subroutines.map((subroutine) => onWords(subroutine.name, 1, (_, a) => call(subroutine, a))),
-  ...subnormalKeeping,
-  ...half,
-  ...sineEmitters,
 ];
