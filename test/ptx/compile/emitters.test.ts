@@ -18,7 +18,7 @@ import {
 /** A default run tries some; another seed others. */
 const rows = sampled(
   knownRows.filter((row) => findEmitter(row) !== null),
-  90,
+  100,
 );
 const registerBytes = 16 * 1024;
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { encode, formats, type NumberFormat } from '../../../src/formats/index.js';
 import { knownRows } from './known-rows.js';
 import {
   compareWithDefinition,
@@ -47,6 +48,24 @@ const draws: readonly { readonly title: string; readonly draw: Draw }[] = [
   },
 ];
 
+interface Half {
+  readonly name: string;
+  readonly format: NumberFormat;
+  /** Odd factors of so many bits, whose product lies halfway between two numbers of the format. */
+  readonly factorBits: readonly [number, number];
+}
+
+const halves: readonly Half[] = [
+  { name: 'fma.rn.f16', format: formats.fp16, factorBits: [6, 6] },
+  { name: 'fma.rn.relu.f16', format: formats.fp16, factorBits: [6, 6] },
+  { name: 'fma.rn.bf16', format: formats.bf16, factorBits: [4, 5] },
+];
+
+/** An odd number of exactly so many bits. */
+function oddOfBits(bits: number, word: number): number {
+  return (2 ** (bits - 1) + (word % 2 ** (bits - 1))) | 1;
+}
+
 const names = ['fma.rn.f32', 'fma.rn.ftz.f32'];
 
 describe('fma in WebAssembly', () => {
@@ -71,4 +90,31 @@ describe('fma in WebAssembly', () => {
       }
     },
   );
+
+  it.each(halves)('$name is rounded once next to a midpoint', ({ name, format, factorBits }) => {
+    const row = knownRows.find((known) => known.name === name);
+    if (row === undefined) throw new Error(`no row ${name}`);
+    const { memory, compiler } = compilerWithMemory(4096);
+    const layout = slotsOf([16, 16, 16, 16]);
+    const [result, ...sources] = layout.slots;
+    const operations = [operation(row, [result], sources)];
+    const run = compiler.compile(operations);
+    const words = new Uint32Array(memory.buffer, 0, 4 * 32);
+    const random = createRandom(1);
+    const [first, second] = factorBits;
+    for (let round = 0; round < 40; round++) {
+      for (let lane = 0; lane < 32; lane++) {
+        const sign = random() % 2 === 0 ? 1 : -1;
+        const values = [
+          oddOfBits(first, random()) * 2 ** (5 - first),
+          oddOfBits(second, random()) * 2 ** (5 - second),
+          sign * 2 ** -(random() % 25),
+        ];
+        values.forEach((value, i) => {
+          words[32 * (i + 1) + lane] = Number(encode(format, value));
+        });
+      }
+      expect(compareWithDefinition(memory, run, operations, layout, -1)).toBeNull();
+    }
+  });
 });
