@@ -105,6 +105,8 @@ function build(
   const results = emitter.emit(body, ...values);
   destinations.forEach((slot, i) => {
     const width = instruction.destinations[i];
+    if (results[i].length !== vectorCount[width])
+      throw new Error(`${instruction.name} gives ${results[i].length} vectors for b${width}`);
     for (const vector of resized(body, results[i], width, slot?.width ?? width)) vector(body);
   });
   if (body.end() > temporaries.first + temporaries.count)

@@ -103,6 +103,21 @@ function usesOf(row: LaneInstruction, slots: readonly Slot[], random: () => numb
 }
 
 describe('an instruction in WebAssembly', () => {
+  it('has a row for every emitter', () => {
+    const known = new Set(knownRows.map((row) => findEmitter(row)));
+    expect(emitters.filter((emitter) => !known.has(emitter)).map(({ name }) => name)).toEqual([]);
+  });
+
+  it('gives as many vectors as the registers of every row take', () => {
+    const { compiler } = compilerWithMemory(registerBytes);
+    const operations = knownRows.map((row) => {
+      const { slots } = slotsOf([...row.destinations, ...row.sources]);
+      const count = row.destinations.length;
+      return operation(row, slots.slice(0, count), slots.slice(count));
+    });
+    expect(() => compiler.compileAll(operations.map((one) => [one]))).not.toThrow();
+  });
+
   it('is known by one emitter', () => {
     const keys = emitters.map(
       ({ name, sources, destinations }) =>

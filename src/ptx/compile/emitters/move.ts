@@ -12,7 +12,7 @@ import {
 import { type Emitter, onEachVector, onWords, type SourceValue, type Vectors } from './emitter.js';
 
 const scalarTypes = ['b', 'u', 's', 'f'].flatMap((kind) =>
-  [16, 32, 64].map((bits) => ({ kind, bits })),
+  (kind === 'f' ? [32, 64] : [16, 32, 64]).map((bits) => ({ kind, bits })),
 );
 
 const copies: readonly Emitter[] = [
@@ -92,8 +92,8 @@ function elementsOf(sources: readonly SourceValue[], bits: ElementBits): Vectors
 const packings: readonly { readonly bits: RegisterWidth & number; readonly counts: number[] }[] = [
   { bits: 16, counts: [2] },
   { bits: 32, counts: [2, 4] },
-  { bits: 64, counts: [2, 4, 8] },
-  { bits: 128, counts: [2, 4, 8] },
+  { bits: 64, counts: [2, 4] },
+  { bits: 128, counts: [2, 4] },
 ];
 
 /** `mov` between a register and a vector of its elements, the lowest first. */
