@@ -84,3 +84,4 @@ export {
   type RunRequest,
   type RunResult,
 } from './launch/run-launch-file.js';
+export { startCompiledKernel } from './launch/compiled-kernel.js';

@@ -67,11 +67,12 @@ export const checkOptions = optionRows({
     description: 'an emulated kernel (flashproof emulate list)',
     completes: 'kernel-model',
     required: {
-      oneOf: ['exec'],
-      says: 'there is no kernel to check; name one with --kernel <model> or --exec "<command>"',
+      oneOf: ['exec', 'launch'],
+      says: 'there is no kernel to check; name one with --kernel <model>, --exec "<command>" or --launch <file>',
     },
     excludes: [
       { options: ['exec'], says: '--kernel and --exec name two kernels; leave out one' },
+      { options: ['launch'], says: '--kernel and --launch name two kernels; leave out one' },
       { options: ['as'], says: '--kernel is judged by its own arithmetic; leave out --as' },
     ],
   },
@@ -79,6 +80,17 @@ export const checkOptions = optionRows({
     argument: '<command>',
     description: 'a live kernel over the process protocol',
     excludes: [
+      {
+        options: ['variant'],
+        says: '--variant is a bug of a kernel model; name one with --kernel',
+      },
+    ],
+  },
+  launch: {
+    argument: '<file>',
+    description: 'a compiled kernel, by a launch file that is a template',
+    excludes: [
+      { options: ['exec'], says: '--exec and --launch name two kernels; leave out one' },
       {
         options: ['variant'],
         says: '--variant is a bug of a kernel model; name one with --kernel',
@@ -102,7 +114,7 @@ export const checkOptions = optionRows({
   },
   as: {
     argument: '<name>',
-    description: "judge --exec by a kernel model's own arithmetic, or a preset's premises",
+    description: "judge --exec or --launch by a model's own arithmetic, or a preset's premises",
     completes: 'judged-name',
   },
   premise: premiseOption,

@@ -11,6 +11,7 @@ import {
   type KernelUnderTest,
   liveKernel,
   rejectEmptyPlan,
+  startCompiledKernel,
 } from '../../jobs/index.js';
 import {
   type LiveKernel,
@@ -93,19 +94,24 @@ function withoutFolder(live: LiveKernel<KernelOutputs>): LiveKernel<KernelOutput
 }
 
 /**
- * The kernel that --kernel or --exec names.
+ * The kernel that --kernel, --exec or --launch names.
  * @throws RequestError for options that do not parse, and a model or a variant that there is not
  */
 async function kernelUnderTest(
   options: CheckCommandOptions,
   { models = kernelModels }: CommandContext,
 ): Promise<KernelUnderTest> {
-  const { kernel, exec, as } = options;
-  if (exec === undefined) return emulatedKernel(kernel!, settingsOf(options, models), models);
+  const { kernel, exec, as, launch } = options;
+  if (exec === undefined && launch === undefined)
+    return emulatedKernel(kernel!, settingsOf(options, models), models);
   // What is wrong with the options is said before the command is started.
   if (as !== undefined) isModel(as, models);
   const settings = kernelSettings(options.set);
   const timeout = parsePositive(options.timeout, '--timeout');
+  if (exec === undefined) {
+    const live = await startCompiledKernel(launch!);
+    return liveKernel({ live, command: `flashproof run ${launch}`, as, settings, models });
+  }
   const live = withoutFolder(await startLiveKernel(exec, timeout, outputReader()));
   return liveKernel({ live, command: exec, as, settings, models });
 }
@@ -116,7 +122,11 @@ const failed = 1;
 
 /** @throws RequestError for options that do not go together */
 function rejectOptions(options: CheckCommandOptions, { models }: CommandContext): void {
-  const { kernel, as, exec, bail, threads = 1 } = options;
+  const { kernel, as, exec, launch, bail, threads = 1 } = options;
+  if (threads !== 1 && launch !== undefined)
+    throw new RequestError(
+      'the compiled kernel of --launch gets its problems one after the other; leave out --threads',
+    );
   if (threads !== 1 && exec !== undefined)
     throw new RequestError(
       'the command of --exec is one process, which gets its problems one after the other; leave out --threads',

@@ -56,6 +56,10 @@ export interface LaunchFile {
   readonly dynamicSharedBytes: Amount;
   readonly parameters: readonly ParameterFile[];
   readonly outputs: readonly OutputFile[];
+  /** Formats of the problems that a template takes; null for any. */
+  readonly formats: readonly string[] | null;
+  /** Expressions that are not 0 of a problem that a template takes. */
+  readonly requires: readonly string[];
 }
 
 const scalarKinds: readonly ScalarKind[] = [
@@ -81,6 +85,8 @@ const fileSchema = {
     cluster: sizes,
     dynamicSharedBytes: amount,
     parameters: { type: 'array', items: { type: 'object' }, maxItems: 4096 },
+    formats: { type: 'array', items: name, minItems: 1, maxItems: 100 },
+    requires: { type: 'array', items: name, maxItems: 100 },
     outputs: {
       type: 'array',
       maxItems: 1000,
@@ -252,6 +258,8 @@ export async function parseLaunchFile(
         readParameter(parameter, `parameters[${i}]`, checks),
       ),
       outputs: (file.outputs as readonly string[]).map((output) => readOutput(output, quantities)),
+      formats: file.formats ?? null,
+      requires: file.requires ?? [],
     };
   } catch (error) {
     if (error instanceof RequestError)
