@@ -69,7 +69,7 @@ export const arrows = {
   jobs: [
     ...['report/json', 'report/html', 'audit', 'attribution', 'properties', 'emulate', 'live'],
     ...['oracles', 'kernels', 'machine', 'io', 'formats', 'problem'],
-    ...['ptx/syntax', 'ptx/launch', 'ptx/run'],
+    ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'hardware'],
   ],
   cli: [
     ...['jobs', 'report/text/launch'],

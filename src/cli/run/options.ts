@@ -29,6 +29,11 @@ export const runOptions = optionRows({
     description: 'in-turns (default), timed, random:<seed>, or an adversarial one',
     completes: 'schedule',
   },
+  architecture: {
+    argument: '<name>',
+    description: "the GPU whose tensor cores compute, as sm_90 (default: the PTX's target)",
+    completes: ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'],
+  },
   races: { without: 'do not look for races: faster, but proves nothing' },
   model: {
     argument: '<name>',

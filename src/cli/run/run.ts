@@ -17,8 +17,17 @@ const [nothingWrong, somethingWrong] = [0, 1];
  */
 export async function runRun(path: string, options: RunCommandOptions): Promise<number> {
   const { save, json, quiet, lines, contract = false, races } = options;
-  const { ptx, tensors, schedule, model } = options;
-  const result = await runLaunchFile({ path, ptx, tensors, contract, races, schedule, model });
+  const { ptx, tensors, schedule, model, architecture } = options;
+  const result = await runLaunchFile({
+    path,
+    ptx,
+    tensors,
+    contract,
+    races,
+    schedule,
+    model,
+    architecture,
+  });
   const version = toolVersion();
   if (save !== undefined) await writeRawTensors(save, result.outputs, { flashproof: version });
   if (json !== '-' && quiet !== true) {

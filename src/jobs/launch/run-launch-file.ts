@@ -1,3 +1,4 @@
+import type { Architecture } from '../../hardware/index.js';
 import { createHash } from 'node:crypto';
 import {
   type Finding,
@@ -23,6 +24,8 @@ export interface RunRequest extends LaunchPaths {
   readonly schedule?: string | undefined;
   /** A memory model's name; default: `practice`. */
   readonly model?: string | undefined;
+  /** The GPU whose arithmetic it is; default: that of the PTX's target. */
+  readonly architecture?: string | undefined;
 }
 
 /** A tensor that the kernel was to write. */
@@ -67,6 +70,16 @@ function modelNamed(name: string): MemoryModel {
   );
 }
 
+const architectures: readonly Architecture[] = ['sm_80', 'sm_89', 'sm_90', 'sm_100', 'sm_103'];
+
+function architectureNamed(name: string): Architecture {
+  const known = architectures.find((one) => one === name);
+  if (known !== undefined) return known;
+  throw new RequestError(
+    `no arithmetic of ${JSON.stringify(name)}; give ${architectures.join(', ')}`,
+  );
+}
+
 /** Findings of all clusters, the same one once. */
 function gathered(findings: LaunchRun['findings']): readonly LaunchFinding[] {
   const all = new Map<string, LaunchFinding>();
@@ -87,7 +100,7 @@ function gathered(findings: LaunchRun['findings']): readonly LaunchFinding[] {
  */
 export async function runLaunchFile(request: RunRequest): Promise<RunResult> {
   const start = performance.now();
-  const { contract, races, schedule, model } = request;
+  const { contract, races, schedule, model, architecture } = request;
   const opened = await openLaunch(request);
   const { launch, module, ptxPath, tensors } = opened;
   const warps = Math.ceil(launch.block.reduce((all, one) => all * one, 1) / warpThreads);
@@ -99,6 +112,7 @@ export async function runLaunchFile(request: RunRequest): Promise<RunResult> {
     contract,
     races,
     ...(model === undefined ? {} : { model: modelNamed(model) }),
+    ...(architecture === undefined ? {} : { architecture: architectureNamed(architecture) }),
     ...(chosen === null ? {} : { scheduler: () => chosen.create(cluster++) }),
   });
   const byName = new Map(launch.tensors.map((tensor) => [tensor.name, tensor]));
@@ -146,6 +160,7 @@ export interface RunDocument extends DocumentHead<'run'> {
     readonly races: boolean;
     readonly contract: boolean;
     readonly model: string;
+    readonly architecture: string;
   };
   readonly isComplete: boolean;
   readonly hasFailed: boolean;
@@ -182,6 +197,7 @@ export function runDocument(version: string, result: RunResult): RunDocument {
       races: request.races,
       contract: request.contract,
       model: request.model ?? memoryModels.practice.name,
+      architecture: run.architecture,
     },
     isComplete: run.isComplete,
     hasFailed: hasFailed(result),

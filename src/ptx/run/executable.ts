@@ -10,7 +10,7 @@ import type {
 } from '../program/index.js';
 
 /** Bytes before the registers, for tables that compiled code reads. */
-const tableBytes = 2 ** 18;
+const tableBytes = 2 ** 21;
 const pageBytes = 2 ** 16;
 
 /** An item with its number among those of the program, and what runs it where it is a stretch. */

@@ -11,17 +11,17 @@ const extents = (values: readonly number[]) => values.join(' × ');
 const volume = (values: readonly number[]) => values.reduce((all, one) => all * one, 1);
 
 /** What ran. */
-function headLines({ opened, seconds, request }: RunResult): readonly string[] {
+function headLines({ opened, run, seconds, request }: RunResult): readonly string[] {
   const { entry, grid, block, cluster } = opened.launch;
   const clusters = volume(cluster) === 1 ? '' : ` in clusters of ${extents(cluster)}`;
   const contracted = request.contract ? ', contracted' : '';
   return [
-    `${plainText(entry)}: ${formatGroupedCount(volume(grid), 'CTA')} (${extents(grid)})${clusters} of ${formatGroupedCount(volume(block), 'thread')} (${extents(block)}) in ${seconds.toFixed(2)} s${contracted}`,
+    `${plainText(entry)}: ${formatGroupedCount(volume(grid), 'CTA')} (${extents(grid)})${clusters} of ${formatGroupedCount(volume(block), 'thread')} (${extents(block)}) in ${seconds.toFixed(2)} s, arithmetic of ${run.architecture}${contracted}`,
   ];
 }
 
 function outputLine({ name, dtype, shape, recorded }: RunOutput): readonly string[] {
-  const tensor = [`  ${plainText(name)}`, `${dtype} [${shape.join(', ')}]`];
+  const tensor = [plainText(name), `${dtype} [${shape.join(', ')}]`];
   if (recorded === null) return tensor;
   const { elements, differing, first } = recorded;
   const as = plainText(recorded.name);
@@ -98,7 +98,7 @@ function countLines({ run }: RunResult): readonly string[] {
     ...alignColumns(
       rows
         .slice(0, mostInstructions)
-        .map(([mnemonic, count]) => [`  ${mnemonic}`, formatGrouped(count.executions)]),
+        .map(([mnemonic, count]) => [mnemonic, formatGrouped(count.executions)]),
     ),
     ...(rows.length > mostInstructions ? [`  and ${rows.length - mostInstructions} others`] : []),
   ];
