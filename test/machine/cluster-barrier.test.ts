@@ -103,9 +103,9 @@ describe('the barrier of a cluster', () => {
       barriers: { never: 1 },
       warps: [({ cta }) => (cta === 0 ? [arrives, waits] : [wait(0, 0), arrives])],
     });
-    expect(messagesOf(run)).toEqual([
-      'deadlock: CTA 0 warp 0 at "cluster: waits" waits for the barrier of the cluster with 32 of 64 threads (CTA 0 warp 0)',
-    ]);
+    expect(messagesOf(run)[0]).toContain(
+      'CTA 0 warp 0 at "cluster: waits" waits for the barrier of the cluster with 32 of 64 threads (CTA 0 warp 0)',
+    );
   });
 
   it('does not keep what comes between arrival and wait apart', () => {
