@@ -2,6 +2,7 @@ import {
   siteOf,
   type Fragment,
   type Instruction,
+  type FindWarpgroupProduct,
   type MmaUnits,
   type WarpProgram,
 } from './isa/index.js';
@@ -72,6 +73,9 @@ export interface WarpState {
   tensorOperations: AsynchronousOperation[];
   /** The last of them by accumulator and operand, for the order of later ones. */
   readonly tensorHistory: Map<string, TensorHistoryEntry>;
+  /** Its wgmma.mma_async since the last commit_group, and the groups before. */
+  openWarpgroupGroup: AsynchronousOperation[];
+  warpgroupGroups: AsynchronousOperation[][];
   /** The arrivals of its last tcgen05.commit, one a CTA. */
   lastCommits: readonly AsynchronousOperation[];
   /** The generation of the cluster's barrier that it has arrived for and not waited for. */
@@ -111,8 +115,8 @@ export interface AsynchronousOperation {
   /** Operations that the hardware performs before this one. */
   readonly after: readonly AsynchronousOperation[];
   readonly perform: () => void;
-  /** The registers that a tcgen05.ld fills. */
-  readonly fragment: Fragment | null;
+  /** The registers that it fills, and those that it reads after it has been issued. */
+  readonly fragments: readonly Fragment[];
   readonly order: OperationOrder | null;
   readonly unit: TimedUnit;
   /** The CTAs whose memory or barriers it reaches, and which must not end before. */
@@ -151,6 +155,7 @@ export interface MachineState {
   readonly findings: FindingCollector;
   readonly tracker: OrderTracker | null;
   readonly mmaUnits: MmaUnits;
+  readonly warpgroupProducts: FindWarpgroupProduct;
   readonly rates: UnitRates;
   /** Which units are busy, in a timed schedule. */
   readonly occupancy: UnitOccupancy | null;

@@ -66,7 +66,10 @@ export function issue<Op extends Opcode>(
     unit: unit.name,
     cycles: unit.cycles(instruction, machine.rates),
     after,
-    fragment: writes.registers(instruction)[0] ?? null,
+    fragments:
+      unit.operation === 'wgmma'
+        ? [...record.reads.registers(instruction), ...writes.registers(instruction)]
+        : writes.registers(instruction),
     latency: unit.latency(machine.rates),
     name: instruction.op,
     site: siteOf(instruction),

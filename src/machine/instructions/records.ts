@@ -12,6 +12,7 @@ import { strandRecords } from './strands.js';
 import { tcgen05MemoryRecords } from './tcgen05-memory.js';
 import { tcgen05MmaRecords } from './tcgen05-mma.js';
 import { threadRecords } from './threads.js';
+import { wgmmaRecords } from './wgmma.js';
 
 /**
  * Every instruction of the machine, by its name. Those on registers alone, which all are the machine's
@@ -30,6 +31,7 @@ export const instructionRecords: InstructionRecords<Opcode> = {
   ...laneCopyRecords,
   ...matrixTransferRecords,
   ...fenceRecords,
+  ...wgmmaRecords,
 };
 
 /** The record of an instruction, whichever it is. */

@@ -33,6 +33,8 @@ function takeBack(machine: MachineState, warp: WarpState, strand: WarpState): vo
   warp.bulkGroups = merge(warp.bulkGroups, strand.bulkGroups);
   warp.openCopyGroup = merge(warp.openCopyGroup, strand.openCopyGroup);
   warp.copyGroups = merge(warp.copyGroups, strand.copyGroups);
+  warp.openWarpgroupGroup = merge(warp.openWarpgroupGroup, strand.openWarpgroupGroup);
+  warp.warpgroupGroups = merge(warp.warpgroupGroups, strand.warpgroupGroups);
   if (strand.lastCommits.length > 0) warp.lastCommits = strand.lastCommits;
   warp.readyAt = Math.max(warp.readyAt, strand.readyAt);
 }

@@ -6,7 +6,7 @@ import type {
 } from '../memory/index.js';
 import type { LaneMask } from './arithmetic/instruction.js';
 import type { MemoryInstruction } from './memory-instruction.js';
-import type { MmaInstruction } from './tensor-core/index.js';
+import type { MmaInstruction, WarpgroupShape } from './tensor-core/index.js';
 
 /**
  * Registers of a warp: 32 lanes, each lane's registers contiguous ([lane][register], 32 bits each). A
@@ -182,6 +182,31 @@ export type Instruction =
       readonly addresses: LaneAddresses;
       readonly fragment: Fragment;
       readonly name: OperandName;
+    })
+  | (Common & {
+      /** One warp's part of a wgmma: 16 of its 64 rows. */
+      readonly op: 'wgmma.mma_async';
+      readonly a: WarpgroupShape['a'];
+      readonly b: WarpgroupShape['b'];
+      readonly accumulator: WarpgroupShape['accumulator'];
+      readonly n: number;
+      readonly saturates?: boolean;
+      readonly accumulate: boolean;
+      readonly negateA: boolean;
+      readonly negateB: boolean;
+      /** Four registers of each lane, or all 64 rows in shared memory. */
+      readonly aOperand:
+        | { readonly space: 'registers'; readonly fragment: Fragment }
+        | { readonly space: 'shared'; readonly descriptor: MatrixDescriptor };
+      readonly bOperand: MatrixDescriptor;
+      /** n / 2 registers of each lane; n / 4 of fp16. */
+      readonly d: Fragment;
+    })
+  | (Common & { readonly op: 'wgmma.fence' | 'wgmma.commit_group' })
+  | (Common & {
+      readonly op: 'wgmma.wait_group';
+      /** The most recent groups that may be pending. */
+      readonly pending: number;
     })
   | (Common & { readonly op: 'setmaxnreg'; readonly registers: number })
   | (Common & {

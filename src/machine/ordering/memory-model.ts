@@ -99,6 +99,7 @@ const traits = {
     isCommitted: false,
     mayOutliveCta: true,
   },
+  wgmma: { proxy: 'async', takesTensorFences: false, isCommitted: false, mayOutliveCta: false },
   'lane-copy': {
     proxy: 'generic',
     takesTensorFences: false,

@@ -1,5 +1,6 @@
 import {
   createMmaUnits,
+  createWarpgroupProducts,
   warpLanes,
   type MmaUnits,
   type WarpPlace,
@@ -117,6 +118,8 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
         openCopyGroup: [],
         copyGroups: [],
         local: createLocalMemory(memory.localBytes),
+        openWarpgroupGroup: [],
+        warpgroupGroups: [],
         lastCommits: [],
         clusterGeneration: null,
         readyAt: 0,
@@ -134,6 +137,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     findings: createFindingCollector(),
     pending: [],
     strands: [],
+    warpgroupProducts: createWarpgroupProducts(),
     mmaUnits: options.mmaUnits ?? createMmaUnits('sm_100'),
     occupancy:
       options.scheduler?.isTimed === true ? createUnitOccupancy(rates, options.trace) : null,

@@ -161,10 +161,15 @@ export function neededLoads(
   const written = writes.registers(instruction as never);
   if (read.length === 0 && written.length === 0) return [];
   const isLoad = unit.operation !== null;
-  return loads.filter(({ fragment: loaded }) => {
-    for (const one of read) if (one.buffer === loaded!.buffer) return true;
-    for (const one of written)
-      if (isLoad ? overlap(one, loaded!) : one.buffer === loaded!.buffer) return true;
+  // The tensor core executes wgmma in order, so that a chain of them needs no waits.
+  const isWgmma = instruction.op === 'wgmma.mma_async';
+  return loads.filter(({ kind, fragments }) => {
+    if (isWgmma && kind === 'wgmma') return false;
+    for (const loaded of fragments) {
+      for (const one of read) if (one.buffer === loaded.buffer) return true;
+      for (const one of written)
+        if (isLoad ? overlap(one, loaded) : one.buffer === loaded.buffer) return true;
+    }
     return false;
   });
 }
@@ -181,11 +186,24 @@ export function useLoads(
 ): void {
   if (loads.length === 0) return;
   const { tracker, model, step } = machine;
+  const products = loads.filter(({ kind }) => kind === 'wgmma');
+  for (const { name, site } of products)
+    report(
+      machine,
+      warp,
+      'race',
+      `registers of ${name} (${site}) are used before wgmma.wait_group`,
+      [
+        { who: `${name} of ${warp.name}`, site, step },
+        { who: warp.name, site: siteOf(warp.current), step },
+      ],
+    );
+  const rest = loads.filter(({ kind }) => kind !== 'wgmma');
   if (model.registerDependencies) {
-    for (const { kind, order } of loads) if (order !== null) tracker?.finish(warp, kind, order);
+    for (const { kind, order } of rest) if (order !== null) tracker?.finish(warp, kind, order);
     warp.loads = warp.loads.filter((load) => !loads.includes(load));
   } else if (tracker !== null)
-    for (const { name, site } of loads)
+    for (const { name, site } of rest)
       report(
         machine,
         warp,

@@ -34,4 +34,5 @@ export {
 export { findLaneInstruction, laneInstructions, type OperandForm } from './lane/index.js';
 export { barrierInstructions } from './barrier/index.js';
 export { memoryInstructions } from './memory/index.js';
+export { tensorInstructions } from './tensor/index.js';
 export { warpInstructions } from './warp/index.js';

@@ -3,6 +3,7 @@ import {
   barrierInstructions,
   findLaneInstruction,
   memoryInstructions,
+  tensorInstructions,
   warpInstructions,
 } from '../instructions/index.js';
 import type { InstructionTables } from '../program/index.js';
@@ -12,6 +13,6 @@ export function ptxInstructions(architecture: Architecture): InstructionTables {
   return {
     lane: findLaneInstruction,
     warp: warpInstructions(architecture),
-    visible: [...memoryInstructions, ...barrierInstructions],
+    visible: [...memoryInstructions, ...barrierInstructions, ...tensorInstructions],
   };
 }

@@ -1,0 +1,268 @@
+import {
+  elementBytes,
+  innerBytes,
+  warpRows,
+  type Fragment,
+  type InstructionOf,
+  type WarpgroupProduct,
+} from '../isa/index.js';
+import {
+  checkOperand,
+  descriptorChunks,
+  gatherOperand,
+  type MatrixDescriptor,
+  type OperandExtent,
+} from '../memory/index.js';
+import {
+  report,
+  reportViolation,
+  type AsynchronousOperation,
+  type CtaState,
+  type WarpState,
+} from '../state.js';
+import { issue, visitChunks } from './issue.js';
+import {
+  alwaysReady,
+  movesNothing,
+  noDetails,
+  noMemory,
+  type AsynchronousRecord,
+  type InstructionRecords,
+} from './record.js';
+
+type Wgmma = InstructionOf<'wgmma.mma_async'>;
+
+const lanes = 32;
+/** Warps of a warpgroup; M is 64. */
+const groupWarps = 4;
+
+/** B: all of its columns. tf32 lies in memory as pairs of 16 bits. */
+function extentOfB({ b, n }: Wgmma): OperandExtent {
+  const bytes = elementBytes(b);
+  return bytes === 1
+    ? { rows: n, k: innerBytes, bytesPerElement: 1 }
+    : { rows: n, k: innerBytes / 2, bytesPerElement: 2 };
+}
+
+/** The rows of A of one warp, from the descriptor of all 64: those that are K major begin 16 rows further on. */
+function partOfA(
+  { a }: Wgmma,
+  descriptor: MatrixDescriptor,
+  warp: number,
+): {
+  readonly descriptor: MatrixDescriptor;
+  readonly extent: OperandExtent;
+  readonly first: number;
+} {
+  const part = warp % groupWarps;
+  const bytesPerElement = elementBytes(a) === 1 ? 1 : 2;
+  const k = innerBytes / bytesPerElement;
+  if (descriptor.major !== 'k')
+    return {
+      descriptor,
+      extent: { rows: groupWarps * warpRows, k, bytesPerElement },
+      first: part * warpRows,
+    };
+  const address = descriptor.address + (part * warpRows * descriptor.strideByteOffset) / 8;
+  return {
+    descriptor: { ...descriptor, address },
+    extent: { rows: warpRows, k, bytesPerElement },
+    first: 0,
+  };
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint16Array | Uint32Array) {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** An operand's patterns from shared memory, as elements of the size that they are gathered by. */
+function gather(
+  { shared }: CtaState,
+  descriptor: MatrixDescriptor,
+  extent: OperandExtent,
+): Uint8Array {
+  const Patterns = extent.bytesPerElement === 1 ? Uint8Array : Uint16Array;
+  const target = new Patterns(extent.rows * extent.k);
+  gatherOperand(shared, descriptor, extent, target);
+  return bytesOf(target);
+}
+
+/**
+ * A from registers: lane l has of row l / 4 the four bytes from 4 (l mod 4) on, then of the row 8 further down, then both
+ * again 16 bytes further on. Source: PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of wgmma.
+ */
+function spreadA(fragment: Fragment, target: Uint8Array): void {
+  const words = new Uint32Array(target.buffer, target.byteOffset, target.byteLength / 4);
+  const rowWords = innerBytes / 4;
+  for (let lane = 0; lane < lanes; lane++)
+    for (let register = 0; register < 4; register++) {
+      const row = (lane >> 2) + 8 * (register & 1);
+      words[row * rowWords + (lane & 3) + 4 * (register >> 1)] = fragment[4 * lane + register];
+    }
+}
+
+/** Where an element of D lies in its fragment, as [lane][element] of two elements to each eight columns. */
+function moveD(
+  { n, accumulator }: Wgmma,
+  fragment: Fragment,
+  elements: Uint32Array,
+  direction: 'load' | 'store',
+): void {
+  const isPacked = accumulator === 'fp16';
+  const perLane = n / (isPacked ? 4 : 2);
+  for (let lane = 0; lane < lanes; lane++)
+    for (let i = 0; i < n / 2; i++) {
+      const row = (lane >> 2) + 8 * ((i >> 1) & 1);
+      const at = row * n + 8 * (i >> 2) + 2 * (lane & 3) + (i & 1);
+      const register = lane * perLane + (isPacked ? i >> 1 : i);
+      const shift = isPacked ? 16 * (i & 1) : 0;
+      const mask = isPacked ? 0xffff : 0xffffffff;
+      if (direction === 'load') elements[at] = (fragment[register] >>> shift) & mask;
+      else
+        fragment[register] = isPacked
+          ? (fragment[register] & ~(mask << shift)) | (elements[at] << shift)
+          : elements[at];
+    }
+}
+
+function signBits(patterns: WarpgroupProduct['a'], format: Wgmma['a']): void {
+  const sign = 1 << (8 * elementBytes(format) - 1);
+  for (let i = 0; i < patterns.length; i++) patterns[i] ^= sign;
+}
+
+function multiply(warp: WarpState, instruction: Wgmma, product: WarpgroupProduct): void {
+  const { aOperand, bOperand, d, accumulate, negateA, negateB, a, b } = instruction;
+  const { cta, index } = warp;
+  const target = bytesOf(product.a);
+  if (aOperand.space === 'registers') spreadA(aOperand.fragment, target);
+  else {
+    const { descriptor, extent, first } = partOfA(instruction, aOperand.descriptor, index);
+    const rows = gather(cta, descriptor, extent);
+    target.set(rows.subarray(first * innerBytes, (first + warpRows) * innerBytes));
+  }
+  bytesOf(product.b).set(gather(cta, bOperand, extentOfB(instruction)));
+  if (negateA) signBits(product.a, a);
+  if (negateB) signBits(product.b, b);
+  if (accumulate) moveD(instruction, d, product.c, 'load');
+  else product.c.fill(0);
+  product.multiply();
+  moveD(instruction, d, product.c, 'store');
+}
+
+const mma: AsynchronousRecord<'wgmma.mma_async'> = {
+  ready: alwaysReady,
+  isWait: false,
+  reads: {
+    registers: ({ aOperand }) => (aOperand.space === 'registers' ? [aOperand.fragment] : []),
+    memory: (_machine, cta, instruction, visit) => {
+      const { aOperand, bOperand } = instruction;
+      if (aOperand.space === 'shared') {
+        const bytesPerElement = elementBytes(instruction.a) === 1 ? 1 : 2;
+        const extent = {
+          rows: groupWarps * warpRows,
+          k: innerBytes / bytesPerElement,
+          bytesPerElement,
+        };
+        visitChunks(cta, descriptorChunks(aOperand.descriptor, extent as OperandExtent), visit);
+      }
+      visitChunks(cta, descriptorChunks(bOperand, extentOfB(instruction)), visit);
+    },
+  },
+  writes: { registers: ({ d }) => [d], memory: noMemory },
+  unit: {
+    name: 'tensor core',
+    operation: 'wgmma',
+    cycles: ({ n, a }, { mmaFlops }) =>
+      (2 * groupWarps * warpRows * n * (innerBytes / elementBytes(a))) /
+      groupWarps /
+      mmaFlops[elementBytes(a) === 1 ? 8 : 16],
+    latency: () => 0,
+  },
+  describe: ({ n, a, b, accumulator, accumulate }) => ({
+    shape: `64 × ${n}`,
+    operands: a === b ? a : `${a}, ${b}`,
+    accumulator,
+    accumulate,
+  }),
+  execute: (machine, warp, instruction) => {
+    const { aOperand, bOperand, a, b, n, accumulator, saturates = false } = instruction;
+    const product = machine.warpgroupProducts({ a, b, n, accumulator, saturates });
+    if (typeof product === 'string') {
+      report(machine, warp, 'instruction-shape', product);
+      return 'refused';
+    }
+    const { shared } = warp.cta;
+    if (aOperand.space === 'shared') {
+      const { descriptor, extent } = partOfA(instruction, aOperand.descriptor, warp.index);
+      if (reportViolation(machine, warp, checkOperand(shared, descriptor, extent)))
+        return 'refused';
+    }
+    if (reportViolation(machine, warp, checkOperand(shared, bOperand, extentOfB(instruction))))
+      return 'refused';
+    // The tensor core executes a warpgroup's in the order of issue.
+    const before = warp.openWarpgroupGroup.at(-1) ?? warp.warpgroupGroups.flat().at(-1);
+    const operation = issue(machine, warp, mma, instruction, {
+      after: before === undefined || before.isDone ? [] : [before],
+      predecessors: [before?.order ?? null],
+      perform: () => multiply(warp, instruction, product),
+    });
+    warp.openWarpgroupGroup.push(operation);
+    warp.loads.push(operation);
+    return;
+  },
+};
+
+/** The groups of a warp that have to be complete when at most so many are pending. */
+function awaited({ warpgroupGroups }: WarpState, pending: number): AsynchronousOperation[] {
+  return warpgroupGroups.slice(0, Math.max(warpgroupGroups.length - pending, 0)).flat();
+}
+
+/**
+ * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, on its own; that the four of them
+ * have to execute it together is not checked, nor is a missing `wgmma.fence`. Registers are in use until a
+ * `wgmma.wait_group`: who touches them before is reported. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
+ * Multiply-Accumulate Instructions".
+ */
+export const wgmmaRecords: InstructionRecords<
+  'wgmma.mma_async' | 'wgmma.fence' | 'wgmma.commit_group' | 'wgmma.wait_group'
+> = {
+  'wgmma.mma_async': mma,
+  'wgmma.fence': {
+    ...movesNothing,
+    ready: alwaysReady,
+    isWait: false,
+    describe: noDetails,
+    execute: () => undefined,
+  },
+  'wgmma.commit_group': {
+    ...movesNothing,
+    ready: alwaysReady,
+    isWait: false,
+    describe: noDetails,
+    execute: (_machine, warp) => {
+      warp.warpgroupGroups.push(warp.openWarpgroupGroup);
+      warp.openWarpgroupGroup = [];
+    },
+  },
+  'wgmma.wait_group': {
+    ...movesNothing,
+    ready: {
+      isReady: (_machine, warp, { pending }) =>
+        awaited(warp, pending).every(({ isDone }) => isDone),
+      waitsFor: (_machine, warp, { pending }) =>
+        `${awaited(warp, pending).filter(({ isDone }) => !isDone).length} wgmma.mma_async`,
+      readyTime: (_machine, warp, { pending }) =>
+        Math.max(0, ...awaited(warp, pending).map(({ doneAt }) => doneAt)),
+    },
+    isWait: true,
+    describe: ({ pending }) => ({ pending }),
+    execute: ({ tracker }, warp, { pending }) => {
+      const done = new Set(awaited(warp, pending));
+      for (const { kind, order } of done) if (order !== null) tracker?.finish(warp, kind, order);
+      warp.warpgroupGroups = warp.warpgroupGroups.slice(
+        Math.max(warp.warpgroupGroups.length - pending, 0),
+      );
+      warp.loads = warp.loads.filter((load) => !done.has(load));
+    },
+  },
+};
