@@ -16,6 +16,11 @@ export interface MemoryModel {
    * tcgen05.fence::before_thread_sync and ::after_thread_sync.
    */
   readonly tensorFences: boolean;
+  /**
+   * Whether what cp.async has written needs a fence.proxy.async before wgmma or tcgen05.mma read it. Compilers (Triton 3.6 on
+   * sm_90) put none there.
+   */
+  readonly copyFences: boolean;
 }
 
 /**
@@ -32,6 +37,7 @@ export const memoryModels = {
     mmaOrder: 'operand-reads',
     registerDependencies: true,
     tensorFences: false,
+    copyFences: false,
   },
   ptx: {
     name: 'ptx',
@@ -39,6 +45,7 @@ export const memoryModels = {
     mmaOrder: 'operand-reads',
     registerDependencies: false,
     tensorFences: true,
+    copyFences: true,
   },
   'ptx-9.2': {
     name: 'ptx-9.2',
@@ -46,6 +53,7 @@ export const memoryModels = {
     mmaOrder: 'accumulator',
     registerDependencies: false,
     tensorFences: true,
+    copyFences: true,
   },
   pipe: {
     name: 'pipe',
@@ -53,6 +61,7 @@ export const memoryModels = {
     mmaOrder: 'issue',
     registerDependencies: true,
     tensorFences: false,
+    copyFences: false,
   },
 } as const satisfies Readonly<Record<string, MemoryModel>>;
 

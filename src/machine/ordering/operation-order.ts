@@ -67,6 +67,7 @@ export function beginOperation(
   // In a chain each event comes after those before it, in whichever clock one looks.
   const { chain, time } = chains.begin(isFenced ? commonClock(clock, tensorClock) : clock);
   includeInClock(clock, chain, time);
+  if (kind === 'lane-copy' && !model.copyFences) includeInClock(asyncView, chain, time);
   if (isFenced) includeInClock(tensorClock, chain, time);
   const isArrival = kind === 'commit' || kind === 'lane-copy-arrival';
   const arrivalClock = isArrival ? copyClock(order.clock) : clock;
