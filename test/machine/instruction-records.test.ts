@@ -84,6 +84,30 @@ const copy: Instruction = {
     major: 'k',
   },
 };
+/** A wgmma of 8 columns: A in shared memory, or in registers. */
+const wgmma = (d: Fragment = fragment(4), a?: Fragment): Instruction => {
+  const descriptor = {
+    address: data,
+    leadingByteOffset: 16,
+    strideByteOffset: 256,
+    swizzle: '32B',
+    major: 'k',
+  } as const;
+  return {
+    op: 'wgmma.mma_async',
+    a: 'bf16',
+    b: 'bf16',
+    accumulator: 'fp32',
+    n: 8,
+    accumulate: false,
+    negateA: false,
+    negateB: false,
+    aOperand:
+      a === undefined ? { space: 'shared', descriptor } : { space: 'registers', fragment: a },
+    bOperand: descriptor,
+    d,
+  };
+};
 const mma = multiply({ a: place.a, b: place.b, d: 0 }, true);
 const ldShared = words('ld.shared', data);
 const stShared = words('st.shared', data);
@@ -153,6 +177,9 @@ const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Confl
   'tcgen05.mma': {
     reads: { suspect: mma, partner: stShared },
     writes: { suspect: mma, partner: ldTensor() },
+  },
+  'wgmma.mma_async': {
+    reads: { suspect: wgmma(), partner: stShared },
   },
   'cp.async.bulk.tensor.shared.global': {
     writes: {
@@ -293,6 +320,8 @@ describe('registers that a tcgen05.ld fills', () => {
     stmatrix: (registers) => ({ op: 'stmatrix', ...matrices, matrices: 1, data: registers }),
     'ld.global': (registers) => global('ld.global', registers),
     'st.global': (registers) => global('st.global', registers),
+    'wgmma.mma_async': (registers, side) =>
+      side === 'reads' ? wgmma(fragment(4), registers) : wgmma(registers),
     registers: (registers) => ({ op: 'registers', reads: [registers], execute: () => ({}) }),
   };
   const sides = (['reads', 'writes'] as const).flatMap((side) =>

@@ -220,7 +220,7 @@ function awaited({ warpgroupGroups }: WarpState, pending: number): AsynchronousO
 /**
  * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, on its own; that the four of them
  * have to execute it together is not checked, nor is a missing `wgmma.fence`. Registers are in use until a
- * `wgmma.wait_group`: who touches them before is reported. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
+ * `wgmma.wait_group`: who touches them before waits, or is reported, as the memory model has it. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
  * Multiply-Accumulate Instructions".
  */
 export const wgmmaRecords: InstructionRecords<

@@ -9,7 +9,10 @@ export interface MemoryModel {
    * with the same shape: none, those that write what an earlier one reads as A, or all.
    */
   readonly mmaOrder: 'accumulator' | 'operand-reads' | 'issue';
-  /** Whether an instruction that needs a register that tcgen05.ld fills orders the load before itself. */
+  /**
+   * Whether an instruction that needs a register that tcgen05.ld or wgmma fills orders it before itself, as ptxas sees to it; else
+   * their waits do.
+   */
   readonly registerDependencies: boolean;
   /**
    * Whether tcgen05 operations of different warps are ordered through barriers only with

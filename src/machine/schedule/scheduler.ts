@@ -186,29 +186,16 @@ export function useLoads(
 ): void {
   if (loads.length === 0) return;
   const { tracker, model, step } = machine;
-  const products = loads.filter(({ kind }) => kind === 'wgmma');
-  for (const { name, site } of products)
-    report(
-      machine,
-      warp,
-      'race',
-      `registers of ${name} (${site}) are used before wgmma.wait_group`,
-      [
-        { who: `${name} of ${warp.name}`, site, step },
-        { who: warp.name, site: siteOf(warp.current), step },
-      ],
-    );
-  const rest = loads.filter(({ kind }) => kind !== 'wgmma');
   if (model.registerDependencies) {
-    for (const { kind, order } of rest) if (order !== null) tracker?.finish(warp, kind, order);
+    for (const { kind, order } of loads) if (order !== null) tracker?.finish(warp, kind, order);
     warp.loads = warp.loads.filter((load) => !loads.includes(load));
   } else if (tracker !== null)
-    for (const { name, site } of rest)
+    for (const { name, kind, site } of loads)
       report(
         machine,
         warp,
         'race',
-        `registers of ${name} (${site}) are used before tcgen05.wait::ld`,
+        `registers of ${name} (${site}) are used before ${kind === 'wgmma' ? 'wgmma.wait_group' : 'tcgen05.wait::ld'}`,
         [
           { who: `${name} of ${warp.name}`, site, step },
           { who: warp.name, site: siteOf(warp.current), step },
