@@ -74,7 +74,7 @@ const allLanes = -1;
 /**
  * A compiler for the registers in `memory`, which is not shared.
  *
- * @param place copies tables that the code reads, a quarter of a megabyte at most, into the memory while something is
+ * @param place copies tables that the code reads, less than 2^19 bytes, into the memory while something is
  * compiled and says at which byte; they must stay there as long as the compiled code runs
  */
 export function createCompiler(

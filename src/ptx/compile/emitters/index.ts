@@ -1,9 +1,10 @@
 import type { LaneInstruction } from '../../instructions/index.js';
+import { i64x2 } from '../webassembly/vectors.js';
 import { bitCountEmitters } from './bit-count.js';
 import { carryEmitters } from './carry.js';
 import { comparisonEmitters } from './comparison.js';
 import { conversionEmitters } from './conversion.js';
-import type { Emitter } from './emitter.js';
+import { type Emitter, onEachVector } from './emitter.js';
 import { float32Emitters } from './float32.js';
 import { float64Emitters } from './float64.js';
 import { halfEmitters } from './half-arithmetic.js';
@@ -20,7 +21,7 @@ import { sineEmitters } from './mufu/sine.js';
 import { specialFunctionEmitters } from './mufu/special-functions.js';
 import { unflushedEmitters } from './mufu/unflushed.js';
 
-/** Every instruction that is written in SIMD. */
+/** Every instruction that is written in SIMD, but `cvta`. */
 export const emitters: readonly Emitter[] = [
   ...integerEmitters,
   ...integerDivisionEmitters,
@@ -51,8 +52,16 @@ const byKey: ReadonlyMap<string, Emitter> = new Map(
   emitters.map((emitter) => [keyOf(emitter), emitter]),
 );
 
+/** `cvta` adds the base of a window of the generic addresses, which the row knows, or takes it off. */
+function addressEmitter({ name, evaluate }: LaneInstruction): Emitter {
+  const base = i64x2.splat(BigInt(evaluate(0n) as bigint));
+  return onEachVector(name, 1, (_, a) => i64x2.add(a, base));
+}
+
 /** The emitter of an instruction; null where there is none. */
-export function findEmitter({ name, sources, destinations }: LaneInstruction): Emitter | null {
+export function findEmitter(instruction: LaneInstruction): Emitter | null {
+  const { name, sources, destinations } = instruction;
+  if (name.startsWith('cvta.')) return addressEmitter(instruction);
   const form = `${name} ${sources.length} `;
   return byKey.get(form + destinations.join(',')) ?? byKey.get(form) ?? null;
 }
