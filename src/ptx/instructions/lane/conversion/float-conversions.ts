@@ -94,9 +94,12 @@ function narrowing(from: FloatType, to: FloatType): LaneInstruction[] {
 }
 
 function widening(from: FloatType, to: FloatType): LaneInstruction[] {
-  return forms(from, to, '', (bits, isFlushing) =>
-    converted(from, to, operand(from, bits, isFlushing), { flushSubnormals: isFlushing }),
-  );
+  return forms(from, to, '', (bits, isFlushing) => {
+    // The hardware shifts bf16, which leaves every NaN as it is.
+    if (from === bf16 && to === f32 && !isFlushing) return Number(bits) * 2 ** 16;
+    const kept = operand(from, bits, isFlushing);
+    return converted(from, to, kept, { flushSubnormals: isFlushing });
+  });
 }
 
 function integral(type: FloatType): LaneInstruction[] {
