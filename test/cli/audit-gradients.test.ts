@@ -133,6 +133,11 @@ describe('an audit of a file with gradients', () => {
     await validateReport(report);
     expect(report.verdict.sentence).toMatch(/^PASS: dBias and dSink stay within/);
     expect(report.gradients!.notJudged).toContain('dQ, dK and dV, since none was given');
+    expect(report.gradients!.notJudged).toContain(
+      "FlashAttention's rule for dBias and dSink, which its tests do not compare",
+    );
+    for (const { techniques } of report.gradients!.gradients)
+      expect(techniques!.techniques.length).toBeGreaterThan(5);
     const [ofBias, ofSink] = report.gradients!.gradients;
     expect(Object.keys(ofBias.elements.worst!.at).sort()).toEqual(['batch', 'head', 'key']);
     expect(Object.keys(ofSink.elements.worst!.at).sort()).toEqual(['batch', 'head']);

@@ -7,7 +7,7 @@ import type { KeySample, KeySampleRequest, RowSample, RowSampleRequest } from '.
 import { anyGradientPremises, type GradientPremises, type StoredForward } from './bounds/index.js';
 import type { GradientDiagnosis } from './diagnosis/diagnosis.js';
 import { explainGradients } from './explain-gradients.js';
-import { givenGradients, gradientFormat, isOfTensors, unjudged } from './given-gradients.js';
+import { givenGradients, gradientFormat, unjudged } from './given-gradients.js';
 import { gradientFindings, type GradientFinding } from './gradient-findings.js';
 import {
   gradientQuantities,
@@ -141,7 +141,7 @@ function judgePart(
   return {
     gradients,
     findings,
-    usual: usualRules(problem, dout, given.filter(isOfTensors), measured, isSample),
+    usual: usualRules(problem, dout, given, measured, isSample),
     diagnose: () => explainGradients({ ...judgement, dout, given, findings }),
   };
 }
@@ -226,7 +226,7 @@ export function judgePrepared(
   const gradients = judged.flatMap((part) => part.gradients);
   const findings = judged.flatMap((part) => part.findings);
   const failing = judged.find((part) => part.findings.length > 0);
-  const skipped = [...new Set(judged.flatMap(({ usual }) => usual.skipped ?? []))];
+  const skipped = [...new Set(judged.flatMap(({ usual }) => usual.skipped))];
   const verdict = reachGradientVerdict(
     gradients,
     findings,

@@ -33,7 +33,7 @@ export interface JudgedGradient {
   readonly spread: SpreadTest;
   /** The worst of each test and scope; `pairing` is with the last of dQ and dK. */
   readonly structure: readonly GradientStatistic[];
-  /** What each technique of the kernel may do to it; null where they are not told apart, of biases and sinks. */
+  /** What each technique of the kernel may do to it; null where they are not told apart. */
   readonly techniques: GradientTechniqueTable | null;
 }
 
@@ -153,7 +153,7 @@ export function judgeGradients(
         falseAlarmRate / 2 / all.length,
       ),
       structure: worstStatistics(statistics),
-      techniques: name === 'dbias' || name === 'dsink' ? null : techniques[name],
+      techniques: techniques[name] ?? null,
     };
   });
 }

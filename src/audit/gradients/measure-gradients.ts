@@ -56,7 +56,8 @@ export interface MeasuredGradients {
   readonly gradients: ByGradient<MeasuredGradient> &
     Readonly<Partial<Record<SharedGradientName, MeasuredGradient>>>;
   /** What each technique of the kernel may do to them. */
-  readonly techniques: ByGradient<GradientTechniqueTable>;
+  readonly techniques: ByGradient<GradientTechniqueTable> &
+    Readonly<Partial<Record<SharedGradientName, GradientTechniqueTable>>>;
   /** [batch, heads, queries]: D = dO·O and Σ P|dP|. */
   readonly mean: Pick<Gradient, 'values' | 'magnitude'>;
   /** [batch, heads, queries]: the variance of what all P of a row are off by together, relatively. */
@@ -222,10 +223,14 @@ export function measureGradients(
   let next = ofGroups.next();
   for (; next.done !== true; next = ofGroups.next())
     settle({ group: next.value, bounds: boundsOf(next.value) });
-  const ofShared = sharedGradients(next.value, shared.finish(next.value), (name) =>
+  const finished = shared.finish(next.value);
+  const ofShared = sharedGradients(next.value, finished, (name) =>
     sharedShape(problem, shape, name),
   );
-  const techniques = byGradient(({ name }) => techniqueTable(sums[name], name));
+  const techniques = {
+    ...byGradient(({ name }) => techniqueTable(sums[name], name)),
+    ...sharedTables(finished),
+  };
   return {
     shape,
     reference,
@@ -234,6 +239,20 @@ export function measureGradients(
     mean,
     weightVariance,
   };
+}
+
+/** The tables of the gradients that all groups add to, where they are judged. */
+function sharedTables(
+  bounds: Readonly<Record<SharedGradientName, GradientTechniqueBound | null>>,
+): Partial<Record<SharedGradientName, GradientTechniqueTable>> {
+  const tables = sharedQuantities.flatMap(({ name }) => {
+    const bound = bounds[name];
+    if (bound === null) return [];
+    const sums = emptyTechniqueSums();
+    addToTable(sums, bound.techniques, bound.total.length);
+    return [[name, techniqueTable(sums, name)] as const];
+  });
+  return Object.fromEntries(tables);
 }
 
 /** What is known of the gradients that all groups add to, where they are judged. */

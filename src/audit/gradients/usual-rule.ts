@@ -5,16 +5,18 @@ import { formatNumber } from '../../words/index.js';
 import { flashAttentionRule, type Baselines } from '../baselines.js';
 import { multiplyAddsOf } from '../rows/index.js';
 import type { GradientQuantityName } from './gradient-quantities.js';
-import { measuredGradient, type GivenGradient } from './judge-gradient.js';
+import { isOfTensors } from './given-gradients.js';
+import { listed } from './gradient-verdict.js';
+import { measuredGradient, type GivenGradient, type GivenJudged } from './judge-gradient.js';
 import type { MeasuredGradients } from './measure-gradients.js';
 
 /** What FlashAttention's rule says of a gradient. */
 export type GradientRule = Baselines['flashAttention'];
 
-/** What it says of those that were given; or why it says nothing, a clause. */
+/** What it says of those that were given; and what it says nothing of, a clause each. */
 export interface GradientRules {
   readonly rules: Readonly<Partial<Record<GradientQuantityName, GradientRule>>>;
-  readonly skipped: string | null;
+  readonly skipped: readonly string[];
 }
 
 /**
@@ -49,14 +51,20 @@ function refusal(problem: Problem, given: readonly GivenGradient[], isSample: bo
 export function usualRules(
   problem: Problem,
   dout: Tensor,
-  given: readonly GivenGradient[],
+  all: readonly GivenJudged[],
   measured: MeasuredGradients,
   isSample: boolean,
 ): GradientRules {
-  if (given.length === 0) return { rules: {}, skipped: null };
+  const given = all.filter(isOfTensors);
+  const others = all.filter((one) => !isOfTensors(one)).map(({ quantity }) => quantity.prose);
+  const unknown =
+    others.length === 0
+      ? []
+      : [`FlashAttention's rule for ${listed(others)}, which its tests do not compare`];
+  if (given.length === 0) return { rules: {}, skipped: unknown };
   const reason = refusal(problem, given, isSample);
   if (reason !== null)
-    return { rules: {}, skipped: `FlashAttention's rule for gradients, ${reason}` };
+    return { rules: {}, skipped: [`FlashAttention's rule for gradients, ${reason}`, ...unknown] };
   const textbook = naiveGradients(problem, dout, problem.q.format);
   const rules = given.map(({ quantity: { name }, values, format }) => {
     const { exact } = measuredGradient(measured, name);
@@ -68,5 +76,5 @@ export function usualRules(
     });
     return [name, rule] as const;
   });
-  return { rules: Object.fromEntries(rules), skipped: null };
+  return { rules: Object.fromEntries(rules), skipped: unknown };
 }

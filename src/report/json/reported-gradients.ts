@@ -32,7 +32,7 @@ export interface ReportedGradient extends Pick<
   readonly structure: readonly Reported<GradientStatistic>[];
   /** What FlashAttention's rule says of it; null where it does not, which `notJudged` tells. */
   readonly flashAttention: Reported<GradientRule> | null;
-  /** What each technique of the kernel may do to it, whether or not it did; null of biases and sinks. */
+  /** What each technique of the kernel may do to it, whether or not it did; null where they are not told apart. */
   readonly techniques: Reported<GradientTechniqueTable> | null;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attentionGradients, attentionOracle } from '../../../oracles/index.js';
-import { auditGradients } from '../../../src/audit/index.js';
+import { anyGradientPremises, auditGradients, measureGradients } from '../../../src/audit/index.js';
 import {
   decodeTensor,
   encodeFromFloat64,
@@ -90,6 +90,47 @@ describe('gradients of biases and of sinks', () => {
       }
     },
   );
+
+  inTurn.each([
+    ['shared by batch and heads', [50, 70]],
+    ['of queries', [1, 4, 50, 1]],
+  ] as const)('have bounds that add up of techniques where the bias is %s', (_, shape) => {
+    const problem = biased(shape);
+    const dout = drawDout(seededRandom(testSeed + 1), problem);
+    const { gradients, techniques } = measureGradients(problem, dout, {
+      premises: anyGradientPremises(problem, 'bf16'),
+      given: { out: null, lse: null },
+      shared: { dbias: 'bf16', dsink: 'fp32' },
+    });
+    for (const name of ['dbias', 'dsink'] as const) {
+      const { bound, exact } = gradients[name]!;
+      const table = techniques[name]!;
+      const count = bound.total.length;
+      const total = bound.total.reduce((sum, x, i) => sum + x - exact.radius[i], 0);
+      const variance = bound.deviation.reduce((sum, x) => sum + x * x, 0);
+      expect(table.total.worst * count).toBeCloseTo(total, 10);
+      expect(table.total.rms ** 2 * count).toBeCloseTo(variance, 12);
+      const ofLines = (of: 'worst' | 'share') =>
+        table.techniques.reduce((sum, line) => sum + line[of], 0);
+      expect(ofLines('worst') / table.total.worst).toBeCloseTo(1, 10);
+      expect(ofLines('share')).toBeCloseTo(1, 10);
+      for (const { technique, worst, share } of table.techniques) {
+        expect(worst, technique).toBeGreaterThan(0);
+        expect(share, technique).toBeLessThan(0.9);
+      }
+      expect(table.techniques.map(({ technique }) => technique)).toEqual([
+        'lse-input',
+        'delta',
+        'p-recompute',
+        'p-round',
+        'dp-accumulate',
+        'ds-round',
+        `${name}-accumulate`,
+        'scale',
+        'output-round',
+      ]);
+    }
+  });
 
   inTurn(
     'may be off by one rounding of every term, all one way, and not by many times that',

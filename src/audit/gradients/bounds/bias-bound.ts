@@ -12,7 +12,7 @@ import {
 } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
 import type { GradientPremises } from './gradient-premises.js';
-import type { GradientBound } from './group-bounds.js';
+import type { GradientTechniqueBound } from './group-bounds.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
 import {
   createScoreSharer,
@@ -41,7 +41,7 @@ export interface BiasBound {
   /** Nothing is known of a row, which sees these keys. */
   readonly giveUp: (head: number, query: number, ranges: readonly KeyRange[]) => void;
   /** @param exact in the shape of the bias */
-  readonly finish: (exact: Gradient) => GradientBound;
+  readonly finish: (exact: Gradient) => GradientTechniqueBound;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { GradientQuantityName } from '../gradient-quantities.js';
+import type { JudgedGradientName } from '../gradient-quantities.js';
 
 /** What errors of gradients are made of, in the order in which a backward pass makes them: docs/bounds-backward.md. */
 export const gradientTechniques = [
@@ -11,6 +11,8 @@ export const gradientTechniques = [
   'dq-accumulate',
   'dk-accumulate',
   'dv-accumulate',
+  'dbias-accumulate',
+  'dsink-accumulate',
   'group-sum',
   'scale',
   'output-round',
@@ -18,7 +20,7 @@ export const gradientTechniques = [
 /** One of {@link gradientTechniques}. */
 export type GradientTechnique = (typeof gradientTechniques)[number];
 
-/** Places of the techniques in arrays of shares: the three sums over pairs have one. */
+/** Places of the techniques in arrays of shares: the sums over pairs have one. */
 export const techniquePlaces = {
   lseInput: 0,
   delta: 1,
@@ -37,7 +39,7 @@ export const placeCount = 10;
 export const pairPlaces = 6;
 
 /** The techniques that a gradient knows, by their places; `null` for those that it does not. */
-function known(of: GradientQuantityName): readonly (GradientTechnique | null)[] {
+function known(of: JudgedGradientName): readonly (GradientTechnique | null)[] {
   const isOfScores = of !== 'dv';
   return [
     'lse-input',
@@ -47,14 +49,20 @@ function known(of: GradientQuantityName): readonly (GradientTechnique | null)[] 
     isOfScores ? 'dp-accumulate' : null,
     isOfScores ? 'ds-round' : null,
     `${of}-accumulate`,
-    of === 'dq' ? null : 'group-sum',
+    of === 'dk' || of === 'dv' ? 'group-sum' : null,
     'scale',
     'output-round',
   ];
 }
 
 /** The techniques of each gradient, by their places; `null` where it has none. */
-export const techniquesByPlace = { dq: known('dq'), dk: known('dk'), dv: known('dv') } as const;
+export const techniquesByPlace = {
+  dq: known('dq'),
+  dk: known('dk'),
+  dv: known('dv'),
+  dbias: known('dbias'),
+  dsink: known('dsink'),
+} as const;
 
 /**
  * What each technique may do to a row of a gradient, [rows × 10] by `techniquePlaces`: sums over the row's elements. With the

@@ -1,9 +1,15 @@
 import type { Gradient } from '../../../../oracles/index.js';
 import type { FormatName } from '../../../formats/index.js';
-import { createFinish, noErrors } from './finish-gradient.js';
+import { createFinish, noErrors, up } from './finish-gradient.js';
 import type { GradientPremises } from './gradient-premises.js';
-import { techniquePlaces } from './gradient-techniques.js';
-import { emptyGradientBound, type GradientBound } from './group-bounds.js';
+import {
+  addShare,
+  emptyTechniqueShares,
+  pairPlaces,
+  techniquePlaces,
+  type TechniqueShares,
+} from './gradient-techniques.js';
+import { emptyGradientBound, type GradientTechniqueBound } from './group-bounds.js';
 import {
   meanRounding,
   operandRounding,
@@ -25,6 +31,8 @@ export interface ScoreShare {
   /** What the stored forward moves dS by; P. */
   shift: number;
   weight: number;
+  /** What `worst` and `variance` add up, a row of one pair. */
+  readonly techniques: TechniqueShares;
 }
 
 /** How many pairs of one sum err alike: in P, and in dP. */
@@ -83,6 +91,8 @@ export function createScoreSharer(
     roundings.numbers[0] = dS;
     roundings.errors[0] = inner;
     roundOperands(arithmetic.ds, roundings, 0, 1);
+    const ofElementwise =
+      grown * (weight * ofMean + 3 * elementwise * most * reach + 3 * underflow * (1 + reach));
     share.worst = inner + roundings.worst[0];
     share.known = roundings.known[0];
     share.magnitude = dSSize + share.worst;
@@ -95,27 +105,59 @@ export function createScoreSharer(
       (row.typicalWeight + Math.abs(row.commonWeight)) * dSSize +
       (row.typicalMean + Math.abs(row.commonMean)) * weight;
     const equal = Math.min(alike.scores, alike.products);
-    share.variance =
-      roundings.variance[0] * equal +
-      meanRounding * (weightRounding * dS) ** 2 +
-      elementwiseVariance * (weight ** 2 * (size ** 2 + row.mean ** 2) + 2 * dS ** 2) +
-      row.meanVariance * weight ** 2 * equal +
-      row.weightVariance * dS ** 2 * alike.scores +
-      weighed.weightVariance[at] * size ** 2 * alike.scores +
+    const { techniques } = share;
+    techniques.worst.fill(0);
+    techniques.variance.fill(0);
+    const { lseInput, delta, pRecompute, pRound, dpAccumulate, dsRound } = techniquePlaces;
+    const add = (place: number, worst: number, variance: number) => {
+      addShare(techniques, 0, place, worst, variance);
+    };
+    add(lseInput, row.weight * dSSize, row.weightVariance * dS ** 2 * alike.scores);
+    add(delta, grown * row.worstMean * weight, row.meanVariance * weight ** 2 * equal);
+    add(
+      pRecompute,
+      grown * ofWeight * reach,
+      weighed.weightVariance[at] * size ** 2 * alike.scores,
+    );
+    add(pRound, grown * ofRounding * reach, meanRounding * (weightRounding * dS) ** 2);
+    add(
+      dpAccumulate,
+      grown * weight * ofDerivative,
       weight ** 2 *
         (weighed.derivativeVariance[at] + (products.walk * (row.mean + row.meanShift)) ** 2) *
-        alike.products;
+        alike.products,
+    );
+    add(
+      dsRound,
+      ofElementwise + roundings.worst[0],
+      roundings.variance[0] * equal +
+        elementwiseVariance * (weight ** 2 * (size ** 2 + row.mean ** 2) + 2 * dS ** 2),
+    );
+    share.variance = techniques.variance.reduce((sum, x) => sum + x, 0);
   };
 }
 
 /** A share of nothing yet. */
 export function emptyScoreShare(): ScoreShare {
-  return { worst: 0, systematic: 0, variance: 0, known: 0, magnitude: 0, shift: 0, weight: 0 };
+  return {
+    worst: 0,
+    systematic: 0,
+    variance: 0,
+    known: 0,
+    magnitude: 0,
+    shift: 0,
+    weight: 0,
+    techniques: emptyTechniqueShares(1),
+  };
 }
 
 /** Sums of the shares of pairs, element by element of the gradient that their dS add up to. */
 export class ScoreSums {
-  readonly #sums: Readonly<Record<Exclude<keyof ScoreShare, 'weight'>, Float64Array>>;
+  readonly #sums: Readonly<
+    Record<Exclude<keyof ScoreShare, 'weight' | 'techniques'>, Float64Array>
+  >;
+  /** Of all elements together, a row. */
+  readonly #techniques = emptyTechniqueShares(1);
   #alike = 1;
 
   constructor(length: number) {
@@ -138,12 +180,17 @@ export class ScoreSums {
     known[at] += share.known;
     magnitude[at] += share.magnitude;
     shift[at] += share.shift;
+    for (let place = 0; place < pairPlaces; place++) {
+      this.#techniques.worst[place] += share.techniques.worst[place];
+      this.#techniques.variance[place] += share.techniques.variance[place];
+    }
     this.#alike = Math.max(this.#alike, Math.min(scores, products));
   }
 
-  /** What pairs that were added have in common beside. */
+  /** What an error of D that pairs which were added have in common does beside. */
   addVariance(at: number, variance: number): void {
     this.#sums.variance[at] += variance;
+    addShare(this.#techniques, 0, techniquePlaces.delta, 0, variance);
   }
 
   /** Nothing is known of an element. */
@@ -162,7 +209,7 @@ export class ScoreSums {
     premises: GradientPremises,
     arithmetic: PairArithmetic,
     format: FormatName,
-  ): GradientBound {
+  ): GradientTechniqueBound {
     const { worst, systematic, variance, known, magnitude, shift } = this.#sums;
     const bound = emptyGradientBound(1, exact.values.length);
     const sum = sumErrors(terms, premises);
@@ -179,6 +226,14 @@ export class ScoreSums {
       errors.floor = worst[at] > 0 ? 3 * terms * premises.underflow : 0;
       finish(bound, 0, at, exact, errors);
     }
+    for (let place = 0; place < pairPlaces; place++)
+      addShare(
+        bound.techniques,
+        0,
+        place,
+        up * this.#techniques.worst[place],
+        this.#techniques.variance[place],
+      );
     return bound;
   }
 }

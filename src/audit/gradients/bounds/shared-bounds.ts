@@ -3,7 +3,7 @@ import type { FormatName } from '../../../formats/index.js';
 import type { Problem, ProblemShape } from '../../../problem/index.js';
 import { createBiasBound, type BiasBound } from './bias-bound.js';
 import type { GradientPremises } from './gradient-premises.js';
-import type { GradientBound } from './group-bounds.js';
+import type { GradientTechniqueBound } from './group-bounds.js';
 import { pairArithmetic } from './pair-arithmetic.js';
 import { createSinkBound, type SinkBound } from './sink-bound.js';
 
@@ -20,7 +20,7 @@ export interface SharedBounds {
   /** Once all groups are bounded: the bounds of the oracle's gradients. */
   readonly finish: (
     exact: SharedGradients,
-  ) => Readonly<Record<'dbias' | 'dsink', GradientBound | null>>;
+  ) => Readonly<Record<'dbias' | 'dsink', GradientTechniqueBound | null>>;
 }
 
 /** Starts the bounds of what a problem has of these gradients. */

@@ -3,7 +3,7 @@ import { decodeTensor, type FormatName } from '../../../formats/index.js';
 import type { Problem, ProblemShape } from '../../../problem/index.js';
 import { tileRows } from '../../bounds/index.js';
 import type { GradientPremises } from './gradient-premises.js';
-import type { GradientBound } from './group-bounds.js';
+import type { GradientTechniqueBound } from './group-bounds.js';
 import type { PairArithmetic } from './pair-arithmetic.js';
 import {
   createScoreSharer,
@@ -21,7 +21,7 @@ export interface SinkBound {
   /** Nothing is known of a row of this head. */
   readonly giveUp: (head: number) => void;
   /** @param exact [heads] */
-  readonly finish: (exact: Gradient) => GradientBound;
+  readonly finish: (exact: Gradient) => GradientTechniqueBound;
 }
 
 const firstPair = [[{ begin: 0, end: 1 }]];

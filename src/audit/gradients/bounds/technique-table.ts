@@ -1,4 +1,4 @@
-import type { GradientQuantityName } from '../gradient-quantities.js';
+import type { JudgedGradientName } from '../gradient-quantities.js';
 import {
   placeCount,
   techniquesByPlace,
@@ -75,7 +75,7 @@ export function addToTable(sums: TechniqueSums, shares: TechniqueShares, dim: nu
 /** The table of a gradient whose rows have all been added. */
 export function techniqueTable(
   sums: TechniqueSums,
-  of: GradientQuantityName,
+  of: JudgedGradientName,
 ): GradientTechniqueTable {
   const { elements, unbounded } = sums;
   const count = Math.max(1, elements - unbounded);
