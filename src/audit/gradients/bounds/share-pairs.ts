@@ -181,14 +181,17 @@ function turn(from: Float64Array, to: Float64Array): void {
 
 const once = new Float64Array(tileRows).fill(1);
 
-/** How often the variances of a technique count: once for each row that errs alike. */
+/** How often the variances of a technique count: once for each row that errs alike, and so is rounded alike. */
 function alikeOf({ alikeScores, alikeProducts }: SideOfTile) {
-  return (place: number) =>
-    place === pRecompute || place === lseInput
-      ? alikeScores
-      : place === dpAccumulate
-        ? alikeProducts
-        : once;
+  const alikeBoth = alikeScores.map((count, i) => Math.min(count, alikeProducts[i]));
+  const counts: Readonly<Record<number, Float64Array>> = {
+    [lseInput]: alikeScores,
+    [pRecompute]: alikeScores,
+    [pRound]: alikeScores,
+    [dpAccumulate]: alikeProducts,
+    [dsRound]: alikeBoth,
+  };
+  return (place: number) => counts[place] ?? once;
 }
 
 /** A function that writes the errors of the pairs of a tile into the matrices of the gradients, and adds up techniques' shares. */
