@@ -13,6 +13,7 @@ import { directedEmitters } from './directed-rounding.js';
 import { divisionEmitters } from './division.js';
 import { integerConversionEmitters } from './integer-conversion.js';
 import { integerEmitters } from './integer.js';
+import { wideLaneEmitters } from './lanes-of-64-bits.js';
 import { logicEmitters } from './logic.js';
 import { moveEmitters } from './move.js';
 import { permutationEmitters } from './permutation.js';
@@ -25,6 +26,7 @@ import { unflushedEmitters } from './mufu/unflushed.js';
 export const emitters: readonly Emitter[] = [
   ...integerEmitters,
   ...integerDivisionEmitters,
+  ...wideLaneEmitters,
   ...carryEmitters,
   ...bitCountEmitters,
   ...logicEmitters,

@@ -1,11 +1,13 @@
 import type { Expression } from './function-body.js';
-import { binary, unary } from './instructions.js';
+import { binary, ofLane, replacing, unary } from './instructions.js';
 import { splat64 } from './integer-vectors.js';
 
 // Vector instructions on floating-point numbers, under the names that WebAssembly has for them.
 
 /** fp32. */
 export const f32x4 = {
+  extractLane: ofLane(0x1f),
+  replaceLane: replacing(0x20),
   eq: binary(0x41),
   ne: binary(0x42),
   lt: binary(0x43),
@@ -34,6 +36,8 @@ export const f32x4 = {
 
 /** fp64. */
 export const f64x2 = {
+  extractLane: ofLane(0x21),
+  replaceLane: replacing(0x22),
   splat: (value: number): Expression =>
     splat64(new BigUint64Array(Float64Array.of(value).buffer)[0]),
   eq: binary(0x47),

@@ -100,3 +100,14 @@ export function plainUnary(opcode: number): Unary {
     body.code.byte(opcode);
   };
 }
+
+const truncationPrefix = 0xfc;
+
+/** A scalar conversion to an integer, to the nearest of its range; NaN gives 0. */
+export function saturatingTruncation(opcode: number): Unary {
+  return (a) => (body) => {
+    a(body);
+    body.code.byte(truncationPrefix);
+    body.code.unsigned(opcode);
+  };
+}
