@@ -22,6 +22,7 @@ export {
 } from './measure/index.js';
 export * from './memory/index.js';
 export {
+  createGridOrder,
   findingKinds,
   findingWeight,
   memoryModels,
@@ -29,6 +30,7 @@ export {
   type FindingAccess,
   type FindingKind,
   type FindingWeight,
+  type GridOrder,
   type MemoryModel,
   type MemoryModelName,
 } from './ordering/index.js';

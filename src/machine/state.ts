@@ -37,6 +37,8 @@ import type {
 /** One CTA of the cluster that runs. */
 export interface CtaState {
   readonly rank: number;
+  /** Its number among the CTAs of the grid that have begun. */
+  readonly number: number;
   readonly shared: SharedMemory;
   readonly tensor: TensorMemory;
   readonly mbarriers: Map<number, Mbarrier>;

@@ -22,7 +22,7 @@ export interface Access extends Position {
   readonly step: number;
   /** Of a strong access, the threads that it is ordered for; weak ones have none. */
   readonly scope?: MemoryScope | undefined;
-  /** The rank of the CTA of the warp; needed with a scope. */
+  /** The number of the warp's CTA; needed with a scope. */
   readonly cta?: number | undefined;
 }
 

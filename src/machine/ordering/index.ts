@@ -42,6 +42,7 @@ export {
   type FindingKind,
   type FindingWeight,
 } from './finding.js';
+export { createGridOrder, type GridOrder } from './grid-order.js';
 export {
   memoryModels,
   operationKinds,

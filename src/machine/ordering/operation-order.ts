@@ -116,7 +116,7 @@ export function createAccessRecorder(accesses: AccessTable): RecordAccess {
       return lastStamp;
     const site = order?.site ?? siteOf(warp.current);
     const who = order === null ? warp.name : `${order.name} of ${warp.name}`;
-    last = { chain, time, kind, proxy, scope, step, site, who, cta: warp.cta.rank };
+    last = { chain, time, kind, proxy, scope, step, site, who, cta: warp.cta.number };
     lastStamp = accesses.record(last);
     return lastStamp;
   };

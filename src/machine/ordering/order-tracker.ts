@@ -20,6 +20,8 @@ export interface OrderedWarp {
 /** A CTA, as far as order goes. */
 export interface OrderedCta {
   readonly rank: number;
+  /** Its number among all CTAs whose order is followed together. */
+  readonly number: number;
   readonly shared: SharedMemory;
   readonly warps: readonly OrderedWarp[];
 }

@@ -11,7 +11,7 @@ import type {
 } from './order-tracker.js';
 import { bytesOfWord } from './region.js';
 
-/** What was released at a word: by a warp of a CTA, for the threads of a scope. */
+/** What was released at a word: by a warp of a CTA (by its number), for the threads of a scope. */
 interface Released {
   readonly cta: number;
   readonly scope: MemoryScope;
@@ -76,16 +76,16 @@ export function createSynchronisation(): Synchronisation {
   }
 
   return {
-    read: (order, { rank }, word, { order: kind, scope }) => {
+    read: (order, { number }, word, { order: kind, scope }) => {
       const released = releasedAt.get(word);
       if (released === undefined) return false;
       const acquires = kind === 'acquire' || kind === 'acq_rel';
       for (const one of released)
-        if (reaches(one, rank, scope)) joinClocks(acquires ? order : order.observed, one.clocks);
+        if (reaches(one, number, scope)) joinClocks(acquires ? order : order.observed, one.clocks);
       return acquires;
     },
-    write: (order, { rank }, word, strong) => {
-      const added = releases(order, rank, strong);
+    write: (order, { number }, word, strong) => {
+      const added = releases(order, number, strong);
       const before = strong.isAtomic ? (releasedAt.get(word) ?? []) : [];
       if (added.length + before.length === 0) releasedAt.delete(word);
       else releasedAt.set(word, merge([...before, ...added]));

@@ -1,6 +1,5 @@
 import { siteOf } from '../isa/index.js';
 import { tensorMemoryColumns } from '../memory/index.js';
-import { createAccessTable } from './accesses.js';
 import {
   type BarrierHistory,
   createBarrierHistory,
@@ -8,15 +7,8 @@ import {
   type NamedBarrierHistory,
 } from './barrier-history.js';
 import type { Mbarrier, NamedBarrier } from './barriers.js';
-import {
-  copyClock,
-  createChains,
-  createClock,
-  includeInClock,
-  joinClock,
-  tickClock,
-} from './clock.js';
-import { createGlobalShadow } from './global-shadow.js';
+import { copyClock, createClock, includeInClock, joinClock, tickClock } from './clock.js';
+import { createGridOrder, type GridOrder } from './grid-order.js';
 import { createBarrierLives, createCtaReach, createTensorAllocations } from './lifetimes.js';
 import type { MemoryModel } from './memory-model.js';
 import {
@@ -74,9 +66,9 @@ function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
 export function createOrderTracker(
   model: MemoryModel,
   ctas: readonly Pick<OrderedCta, 'shared'>[],
+  grid: GridOrder = createGridOrder(),
 ): OrderTracker {
-  const chains = createChains();
-  const accesses = createAccessTable();
+  const { chains, accesses, shadow: globalShadow, released: globallyReleased } = grid;
   const record = createAccessRecorder(accesses);
   const findings = createOrderFindings(accesses);
   const memories = ctas.map(({ shared }) => ({
@@ -85,8 +77,6 @@ export function createOrderTracker(
     released: createSynchronisation(),
     allocations: createTensorAllocations(accesses, findings),
   }));
-  const globalShadow = createGlobalShadow(accesses);
-  const globallyReleased = createSynchronisation();
   const lives = createBarrierLives(accesses, findings);
   const reach = createCtaReach();
   const histories = new Map<Mbarrier, BarrierHistory>();

@@ -24,9 +24,11 @@ import {
 } from '../memory/index.js';
 import {
   createFindingCollector,
+  createGridOrder,
   createNamedBarrier,
   createOrderTracker,
   memoryModels,
+  type GridOrder,
   type MemoryModel,
 } from '../ordering/index.js';
 import type { CtaState, LaunchMemory, MachineState } from '../state.js';
@@ -37,6 +39,8 @@ export interface ClusterLaunch {
   /** 1, or 2 for a pair. */
   readonly ctas: 1 | 2;
   readonly warps: number;
+  /** What findings call a CTA, by its rank; default `CTA 0`. */
+  readonly ctaName?: (cta: number) => string;
   /** What the program calls a warp, for findings. */
   readonly warpName?: (warp: number) => string;
   /**
@@ -61,6 +65,11 @@ export interface RunOptions {
   readonly model?: MemoryModel;
   /** Whether races are looked for; default true. */
   readonly races?: boolean;
+  /**
+   * What it has in common with the clusters of its grid that have run: then races in global memory between them are
+   * found too, and what they release is known to who acquires it. Default: the cluster is all there is.
+   */
+  readonly grid?: GridOrder;
   /** The tensor core's arithmetic and the rates; default those of sm_100. */
   readonly mmaUnits?: MmaUnits;
   readonly rates?: UnitRates;
@@ -82,6 +91,7 @@ function createLaunchMemory(): LaunchMemory {
 /** A cluster before its first step: no warp has an instruction yet (`advance`). */
 export function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState {
   const { model = memoryModels.practice, races = true, rates = unitRates.sm_100 } = options;
+  const { grid = createGridOrder() } = options;
   const memory = launch.memory ?? createLaunchMemory();
   const ctas = Array.from({ length: launch.ctas }, (_, rank): CtaState => {
     const shared = createSharedMemory();
@@ -90,6 +100,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     counters.mostSharedBytes = shared.regions.reduce((sum, { bytes }) => sum + bytes, 0);
     return {
       rank,
+      number: grid.ctas++,
       shared,
       tensor: createTensorMemory(),
       counters,
@@ -98,14 +109,15 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
       warps: [],
     };
   });
-  const tracker = races ? createOrderTracker(model, ctas) : null;
+  const tracker = races ? createOrderTracker(model, ctas, grid) : null;
+  const ctaName = launch.ctaName ?? ((rank) => `CTA ${rank}`);
   const warpName = launch.warpName ?? ((warp) => `warp ${warp}`);
   for (const cta of ctas)
     for (let index = 0; index < launch.warps; index++)
       cta.warps.push({
         cta,
         index,
-        name: `CTA ${cta.rank} ${warpName(index)}`,
+        name: `${ctaName(cta.rank)} ${warpName(index)}`,
         program: launch.program({ cta: cta.rank, warp: index }),
         current: null,
         continuation: null,

@@ -1,4 +1,5 @@
 import {
+  createGridOrder,
   runCluster,
   type Finding,
   type LaunchMemory,
@@ -19,6 +20,8 @@ import { runWarp, type RunningWarp } from './warp-run.js';
 type Extents = readonly [number, number, number];
 
 const warpLanes = 32;
+/** The most warps of a grid whose accesses are compared with one another. */
+const mostComparedWarps = 2048;
 
 /** A kernel with what it is launched with. */
 export interface KernelLaunch {
@@ -49,6 +52,11 @@ export interface KernelRun {
   readonly counts: ExecutionCounts;
   /** Whether all warps of all clusters came to their end. */
   readonly isComplete: boolean;
+  /**
+   * Whether races in global memory between clusters were looked for, if any were: in grids of up to 2,048 warps, since
+   * what that takes grows with the grid.
+   */
+  readonly areCtasCompared: boolean;
   /** Clusters that ran, and steps of the machine. */
   readonly clusters: number;
   readonly steps: number;
@@ -82,22 +90,28 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
   const findings: (Finding & { readonly cluster: number })[] = [];
   let [isComplete, ran, steps] = [true, 0, 0];
   const clusters = grid.map((extent, axis) => extent / cluster[axis]) as unknown as Extents;
+  const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
+  const order = areCtasCompared ? { grid: createGridOrder() } : {};
   for (let number = 0; number < volume(clusters); number++) {
     if (!runs(number)) continue;
     const first = placeOf(number, clusters).map((at, axis) => at * cluster[axis]);
+    const ctaOf = (rank: number): Extents => {
+      const offset = placeOf(rank, cluster);
+      return first.map((one, axis) => one + offset[axis]) as unknown as Extents;
+    };
     const run = runCluster(
       {
         ctas: ctas as 1 | 2,
         warps,
         memory: launch.memory,
+        ...(volume(grid) === ctas ? {} : { ctaName: (rank) => `CTA (${ctaOf(rank).join(', ')})` }),
         allocate: (shared) => allocateShared(launch, shared),
         program: ({ cta, warp }) => {
-          const offset = placeOf(cta, cluster);
-          const at = first.map((one, axis) => one + offset[axis]) as unknown as Extents;
-          return warpProgram(launch, executable, counted, { cta: at, rank: cta, warp, warps });
+          const at = { cta: ctaOf(cta), rank: cta, warp, warps };
+          return warpProgram(launch, executable, counted, at);
         },
       },
-      { ...machineOptions, scheduler: scheduler() },
+      { ...machineOptions, ...order, scheduler: scheduler() },
     );
     findings.push(...run.findings.map((finding) => ({ ...finding, cluster: number })));
     isComplete &&= run.isComplete;
@@ -108,6 +122,7 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
     findings,
     counts: countExecutions(executable, counted),
     isComplete,
+    areCtasCompared,
     clusters: ran,
     steps,
   };
