@@ -22,8 +22,10 @@ export interface LanePlaces {
   readonly space: AccessSpace;
   /** Of each of the 32 lanes; −1 for one that does nothing. */
   readonly addresses: Float64Array;
-  /** Bytes of each lane, all elements of a vector together; the address is a multiple of it. */
+  /** Bytes of each lane, all elements of a vector together. */
   readonly bytes: number;
+  /** What the address is a multiple of; default `bytes`. */
+  readonly alignment?: number;
 }
 
 /** How accesses of a warp's lanes are ordered with those of others. */

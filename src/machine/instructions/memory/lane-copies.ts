@@ -20,12 +20,13 @@ type Arrive = 'cp.async.mbarrier.arrive' | 'cp.async.mbarrier.arrive.noinc';
 type LaneCopy = InstructionOf<'cp.async'>;
 
 /** The sources of those lanes that read anything, as a place of so many bytes for each. */
-function sourcesOf({ source, sourceBytes }: LaneCopy): readonly LaneCopy['source'][] {
+function sourcesOf({ source, destination, sourceBytes }: LaneCopy): readonly LaneCopy['source'][] {
   // Almost always one size; each is looked at by itself, since the bytes decide what lies outside.
   const sizes = [...new Set(sourceBytes)].filter((bytes) => bytes > 0);
   return sizes.map((bytes) => ({
     space: source.space,
     bytes,
+    alignment: destination.bytes,
     addresses: source.addresses.map((address, lane) =>
       sourceBytes[lane] === bytes ? address : -1,
     ),

@@ -196,7 +196,7 @@ function locate(
     lane,
   }: { readonly places: LanePlaces; readonly use: PlaceUse; readonly lane: number },
 ): MemoryViolation | null {
-  const { space: named, addresses, bytes } = places;
+  const { space: named, addresses, bytes, alignment = bytes } = places;
   let address = addresses[lane];
   let space: MemorySpace = 'global';
   if (named !== 'generic') {
@@ -207,10 +207,10 @@ function locate(
         `${hexadecimal(address)}, a generic address of ${addressSpaceOf(address).space} memory, as one of ${space} memory`,
       );
   } else if (address >= 2 ** 47) ({ space, address } = addressSpaceOf(address));
-  if (address % bytes !== 0)
+  if (address % alignment !== 0)
     return violation(
       'misaligned',
-      `${hexadecimal(address)} of ${space} memory, no multiple of ${bytes}`,
+      `${hexadecimal(address)} of ${space} memory, no multiple of ${alignment}`,
     );
   if (use !== 'reads' && (space === 'const' || space === 'param'))
     return violation(
