@@ -9,6 +9,7 @@ import {
   arriveOn,
   completeTransaction,
   createMbarrier,
+  expectTransaction,
   hasCompleted,
   type Actor,
   type ArrivalResult,
@@ -79,12 +80,20 @@ export function arrive(
   {
     expectedBytes = 0,
     state,
-  }: { readonly expectedBytes?: number; readonly state?: Uint32Array | undefined } = {},
+    drops = false,
+  }: {
+    readonly expectedBytes?: number;
+    readonly state?: Uint32Array | undefined;
+    readonly drops?: boolean | undefined;
+  } = {},
 ): void {
   const barrier = findBarrier(machine, actor, address);
   if (barrier === null) return;
   if (state !== undefined) state[0] = barrier.phase;
-  if (count <= barrier.pending) machine.tracker?.arrive(machine, actor, barrier, 'arrival');
+  if (count <= barrier.pending) {
+    machine.tracker?.arrive(machine, actor, barrier, 'arrival');
+    if (drops) barrier.expected -= count;
+  }
   settled(machine, actor, barrier, arriveOn(barrier, count, actor.warp.name, expectedBytes));
 }
 
@@ -112,16 +121,26 @@ export function completeBytes(
   settled(machine, actor, barrier, completeTransaction(barrier, bytes));
 }
 
+/** Reports bytes that no phase can expect. */
+function checkBytes(machine: MachineState, warp: WarpState, bytes: number): void {
+  if (Number.isInteger(bytes) && bytes >= 0 && bytes <= mostBytes) return;
+  const what = `expects ${bytes} bytes; at most ${mostBytes} are possible`;
+  report(machine, warp, 'instruction-shape', what);
+}
+
 /**
  * mbarrier instructions. What they do to the barrier is followed as arrivals and waits, not as accesses to
  * the word that it is. Source: PTX ISA, "Parallel Synchronization and Communication Instructions:
- * mbarrier". try_wait is taken to be tried until it returns true.
+ * mbarrier". try_wait is taken to be tried until it returns true; test_wait gives what is, so that the run speaks for
+ * its own schedule alone.
  */
 export const mbarrierRecords: InstructionRecords<
   | 'mbarrier.init'
   | 'mbarrier.inval'
   | 'mbarrier.arrive'
   | 'mbarrier.arrive.expect_tx'
+  | 'mbarrier.expect_tx'
+  | 'mbarrier.test_wait'
   | 'mbarrier.try_wait'
   | 'mbarrier.try_wait.parity'
 > = {
@@ -163,7 +182,7 @@ export const mbarrierRecords: InstructionRecords<
     isWait: false,
     ...movesNothing,
     describe: ({ barrier, lanes }) => ({ barrier, threads: describeLanes(lanes) }),
-    execute: (machine, warp, { barrier, lanes, count = 1, state }) => {
+    execute: (machine, warp, { barrier, lanes, count = 1, state, drops }) => {
       if (!(Number.isInteger(count) && count >= 1 && count <= mostArrivals))
         report(
           machine,
@@ -171,7 +190,8 @@ export const mbarrierRecords: InstructionRecords<
           'instruction-shape',
           `${count} arrivals; 1 to ${mostArrivals} are due`,
         );
-      else arrive(machine, { warp, order: null }, barrier, count * laneCount(lanes), { state });
+      else
+        arrive(machine, { warp, order: null }, barrier, count * laneCount(lanes), { state, drops });
     },
   },
   'mbarrier.arrive.expect_tx': {
@@ -179,15 +199,40 @@ export const mbarrierRecords: InstructionRecords<
     isWait: false,
     ...movesNothing,
     describe: ({ barrier, bytes }) => ({ barrier, bytes }),
-    execute: (machine, warp, { barrier, bytes, state }) => {
-      if (!(Number.isInteger(bytes) && bytes >= 0 && bytes <= mostBytes))
-        report(
-          machine,
-          warp,
-          'instruction-shape',
-          `expects ${bytes} bytes; at most ${mostBytes} are possible`,
-        );
-      arrive(machine, { warp, order: null }, barrier, 1, { expectedBytes: bytes, state });
+    execute: (machine, warp, { barrier, bytes, state, drops }) => {
+      checkBytes(machine, warp, bytes);
+      arrive(machine, { warp, order: null }, barrier, 1, { expectedBytes: bytes, state, drops });
+    },
+  },
+  'mbarrier.expect_tx': {
+    ready: alwaysReady,
+    isWait: false,
+    ...movesNothing,
+    describe: ({ barrier, bytes }) => ({ barrier, bytes }),
+    execute: (machine, warp, { barrier: address, bytes }) => {
+      checkBytes(machine, warp, bytes);
+      const actor = { warp, order: null };
+      const barrier = findBarrier(machine, actor, address);
+      if (barrier === null) return;
+      machine.tracker?.arrive(machine, actor, barrier, 'expectation');
+      settled(machine, actor, barrier, expectTransaction(barrier, bytes));
+    },
+  },
+  'mbarrier.test_wait': {
+    ready: alwaysReady,
+    isWait: false,
+    ...movesNothing,
+    describe: ({ barrier, awaited }) => ({ barrier, ...awaited }),
+    execute: (machine, warp, { barrier: offset, awaited, result }) => {
+      const address = clusterAddress(warp.cta.rank, offset);
+      const barrier = findBarrier(machine, { warp, order: null }, address);
+      if (barrier === null) return;
+      const isComplete =
+        'phase' in awaited ? barrier.phase > awaited.phase : hasCompleted(barrier, awaited.parity);
+      result[0] = isComplete ? 1 : 0;
+      const what = `tests ${barrier.name} without waiting; in another schedule the answer may be another`;
+      report(machine, warp, 'schedule-dependent', what);
+      if (isComplete) machine.tracker?.observe(machine, warp, barrier);
     },
   },
   'mbarrier.try_wait': {

@@ -1,4 +1,4 @@
-import { warpLanes, type InstructionOf } from '../isa/index.js';
+import { laneCount, warpLanes, type InstructionOf } from '../isa/index.js';
 import {
   arriveAtNamed,
   createNamedBarrier,
@@ -132,7 +132,10 @@ function fence<Op extends Fence>(
   };
 }
 
-const describeBarrier = ({ barrier, threads }: InstructionOf<'bar.sync' | 'bar.arrive'>) => ({
+const describeBarrier = ({
+  barrier,
+  threads,
+}: InstructionOf<'bar.sync' | 'bar.arrive' | 'bar.red'>) => ({
   barrier,
   threads,
 });
@@ -145,6 +148,7 @@ const describeBarrier = ({ barrier, threads }: InstructionOf<'bar.sync' | 'bar.a
 export const threadRecords: InstructionRecords<
   | 'bar.sync'
   | 'bar.arrive'
+  | 'bar.red'
   | 'bar.warp.sync'
   | 'barrier.cluster.arrive'
   | 'barrier.cluster.arrive.relaxed'
@@ -171,6 +175,29 @@ export const threadRecords: InstructionRecords<
     describe: describeBarrier,
     execute: (machine, warp, { barrier, threads }) => {
       arrive(machine, warp, namedBarrier(machine, warp, barrier), threads, passing);
+    },
+  },
+  'bar.red': {
+    ...movesNothing,
+    ready: alwaysReady,
+    isWait: true,
+    describe: describeBarrier,
+    execute: (machine, warp, { barrier: id, threads, lanes, trueLanes, result }) => {
+      const barrier = namedBarrier(machine, warp, id);
+      // What its generation has in common: the next one has another.
+      const { reduced } = barrier;
+      reduced.lanes += laneCount(lanes);
+      reduced.trueLanes += laneCount(trueLanes);
+      const generation = arrive(machine, warp, barrier, threads, waiting);
+      if (generation === null) return;
+      const wait = waitFor(machine, warp, barrier, `barrier ${id}`, generation);
+      return {
+        ...wait,
+        resume: () => {
+          result.set([reduced.lanes, reduced.trueLanes]);
+          wait.resume();
+        },
+      };
     },
   },
   'bar.warp.sync': {

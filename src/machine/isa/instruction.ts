@@ -117,14 +117,32 @@ export type Instruction =
       readonly count?: number;
       /** Gets the phase before the arrival: what PTX calls its state. */
       readonly state?: Uint32Array;
+      /** Whether later phases do not expect these arrivals any more (`arrive_drop`). */
+      readonly drops?: boolean;
     })
   | (Common & {
       readonly op: 'mbarrier.arrive.expect_tx';
       /** A cluster address. */
       readonly barrier: number;
       readonly bytes: number;
-      /** As that of `mbarrier.arrive`. */
+      /** As those of `mbarrier.arrive`. */
       readonly state?: Uint32Array;
+      readonly drops?: boolean;
+    })
+  | (Common & {
+      readonly op: 'mbarrier.expect_tx';
+      /** A cluster address. */
+      readonly barrier: number;
+      readonly bytes: number;
+    })
+  | (Common & {
+      /** Looks whether a phase is complete, without waiting for it. */
+      readonly op: 'mbarrier.test_wait';
+      readonly barrier: number;
+      /** The phase that an arrival has returned as its state, or the parity of one. */
+      readonly awaited: { readonly phase: number } | { readonly parity: 0 | 1 };
+      /** Gets 1 if it is, else 0. */
+      readonly result: Uint32Array;
     })
   | (Common & {
       /** Waits for the end of the phase that an arrival has returned as its state. */
@@ -164,6 +182,17 @@ export type Instruction =
       readonly barrier: number;
       /** How many threads meet; all that have not ended, where PTX names no number. */
       readonly threads: number | 'all';
+    })
+  | (Common & {
+      /** bar.sync that also counts lanes. */
+      readonly op: 'bar.red';
+      readonly barrier: number;
+      readonly threads: number | 'all';
+      /** The lanes that take part, and those of them whose predicate is true. */
+      readonly lanes: LaneMask;
+      readonly trueLanes: LaneMask;
+      /** Gets how many lanes of all warps took part, and for how many the predicate was true. */
+      readonly result: Uint32Array;
     })
   | (Common & {
       readonly op: 'ld.shared' | 'st.shared';

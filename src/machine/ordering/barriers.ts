@@ -4,7 +4,7 @@ export interface Mbarrier {
   readonly cta: number;
   readonly offset: number;
   /** Arrivals that a phase expects. */
-  readonly expected: number;
+  expected: number;
   /** Arrivals that the current phase lacks. */
   pending: number;
   /** Bytes that the current phase's transactions lack; below 0 while they are ahead of expect_tx. */
@@ -63,6 +63,12 @@ export function arriveOn(
   return settle(barrier);
 }
 
+/** Lets the current phase wait for bytes: the expect-tx operation. */
+export function expectTransaction(barrier: Mbarrier, bytes: number): ArrivalResult {
+  barrier.transactionBytes += bytes;
+  return settle(barrier);
+}
+
 /** Counts bytes that have arrived: the complete-tx operation. */
 export function completeTransaction(barrier: Mbarrier, bytes: number): ArrivalResult {
   barrier.transactionBytes -= bytes;
@@ -90,7 +96,15 @@ export interface NamedBarrier {
   /** Complete generations. */
   generation: number;
   readonly who: string[];
+  /** What the lanes of the generation that reduce have brought. */
+  reduced: ReducedLanes;
   completedAt: number;
+}
+
+/** The lanes of a generation of a barrier that take part in a reduction, and those whose predicate is true. */
+export interface ReducedLanes {
+  lanes: number;
+  trueLanes: number;
 }
 
 export function createNamedBarrier(id: number, threads = 0): NamedBarrier {
@@ -102,6 +116,7 @@ export function createNamedBarrier(id: number, threads = 0): NamedBarrier {
     arrived: 0,
     generation: 0,
     who: [],
+    reduced: { lanes: 0, trueLanes: 0 },
     completedAt: 0,
   };
 }
@@ -128,6 +143,7 @@ function settleNamed(barrier: NamedBarrier): 'pending' | 'completed' {
   if (barrier.arrived < barrier.threads) return 'pending';
   barrier.arrived = 0;
   barrier.who.length = 0;
+  barrier.reduced = { lanes: 0, trueLanes: 0 };
   barrier.generation++;
   barrier.threads -= barrier.leaving;
   barrier.leaving = 0;

@@ -140,12 +140,12 @@ export interface OrderTracker {
   readonly initialise: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;
   /** The end of a barrier, which has to come after all its arrivals and waits. */
   readonly invalidate: (machine: OrderedRun, warp: OrderedWarp, barrier: Mbarrier) => void;
-  /** An arrival, or bytes that arrive, counted to the barrier's current phase. */
+  /** An arrival, bytes that arrive or bytes that are expected, counted to the barrier's current phase. */
   readonly arrive: (
     machine: OrderedRun,
     actor: Actor,
     barrier: Mbarrier,
-    what: 'arrival' | 'bytes',
+    what: 'arrival' | 'bytes' | 'expectation',
   ) => void;
   /** The barrier has completed a phase. */
   readonly complete: (machine: OrderedRun, barrier: Mbarrier) => void;

@@ -191,7 +191,7 @@ export function createOrderTracker(
       const violations =
         what === 'arrival'
           ? history.arrive(stamp, clocks, order?.arrivalClock ?? clocks.clock)
-          : history.transact(stamp, clocks);
+          : history[what === 'bytes' ? 'transact' : 'expect'](stamp, clocks);
       findings.violations(machine, barrier.cta, barrier.name, violations);
       if (order !== null) return;
       const { chain, clock } = warp.order!;

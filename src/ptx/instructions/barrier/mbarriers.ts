@@ -73,6 +73,7 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
   if (address?.kind !== 'address') return wrongOperands('a state or _, an address, a count');
   if (modifiers.includes('noComplete')) return { unsupported: 'arrivals with .noComplete' };
   const expects = modifiers.includes('expect_tx');
+  const drops = modifiers.includes('arrive_drop');
   if (expects && amount === undefined) return wrongOperands('an address and bytes');
   return operation(request, destination, function* (warp) {
     for (const { lanes, address: barrier } of sharedAddresses(warp, request, address)) {
@@ -82,12 +83,12 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
         for (let lane = 0; lane < 32; lane++)
           if (hasLane(lanes, lane)) {
             const bytes = operandNumber(warp.registers, amount, lane);
-            yield { op: 'mbarrier.arrive.expect_tx', barrier, bytes, state, site };
+            yield { op: 'mbarrier.arrive.expect_tx', barrier, bytes, state, drops, site };
           }
       } else {
         const count =
           amount === undefined ? 1 : operandNumber(warp.registers, amount, lowestLane(lanes));
-        yield { op: 'mbarrier.arrive', barrier, lanes, count, state, site };
+        yield { op: 'mbarrier.arrive', barrier, lanes, count, state, drops, site };
       }
       if (destination !== null) writeState(warp, destination, lanes, state[0]);
     }
@@ -122,12 +123,56 @@ function lowerTryWait(request: InstructionRequest): VisibleOperation | Unsupport
   });
 }
 
+/** `test_wait` gives what is: a lane's predicate says whether the phase is complete. */
+function lowerTestWait(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { modifiers, operands, site } = request;
+  const [destination, address, awaited] = operands;
+  if (destination?.kind !== 'register' || address?.kind !== 'address' || awaited === undefined)
+    return wrongOperands('a predicate, an address, a state or a parity');
+  const isParity = modifiers.includes('parity');
+  return operation(request, destination, function* (warp) {
+    for (const { lanes, address: cluster } of sharedAddresses(warp, request, address)) {
+      const value = operandNumber(warp.registers, awaited, lowestLane(lanes));
+      const result = new Uint32Array(1);
+      yield {
+        op: 'mbarrier.test_wait',
+        barrier: ownOffset(warp, cluster),
+        awaited: isParity ? { parity: (value & 1) as 0 | 1 } : { phase: value },
+        result,
+        site,
+      };
+      const words = warp.registers.words(destination.slot);
+      for (let lane = 0; lane < 32; lane++)
+        if (hasLane(lanes, lane)) words[lane] = result[0] === 1 ? 0xffffffff : 0;
+    }
+  });
+}
+
+/** `expect_tx` without an arrival: each lane expects bytes of its own. */
+function lowerExpect(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { operands, site } = request;
+  const [address, amount] = operands;
+  if (address?.kind !== 'address' || amount === undefined)
+    return wrongOperands('an address and bytes');
+  return operation(request, null, function* (warp) {
+    for (const { lanes, address: barrier } of sharedAddresses(warp, request, address))
+      for (let lane = 0; lane < 32; lane++)
+        if (hasLane(lanes, lane)) {
+          const bytes = operandNumber(warp.registers, amount, lane);
+          yield { op: 'mbarrier.expect_tx', barrier, bytes, site };
+        }
+  });
+}
+
 /** mbarrier instructions; those that are not here are refused by name. */
 export const mbarrierInstructions: readonly VisibleInstruction[] = (
   [
     ['mbarrier.init', lowerInit],
     ['mbarrier.inval', lowerInval],
     ['mbarrier.arrive', lowerArrive],
+    ['mbarrier.arrive_drop', lowerArrive],
+    ['mbarrier.expect_tx', lowerExpect],
+    ['mbarrier.test_wait', lowerTestWait],
     ['mbarrier.try_wait', lowerTryWait],
   ] as const
 ).map(([name, lower]) => ({ name, evidence: 'isa', source: sourceOf(name), lower }));

@@ -1,5 +1,6 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
+import { hasLane, operandNumber } from '../warp-registers.js';
 import { registersOf, uniformNumber, wrongOperands } from './operands.js';
 
 const source = 'PTX ISA, Parallel Synchronization and Communication Instructions: bar, barrier';
@@ -12,7 +13,7 @@ const source = 'PTX ISA, Parallel Synchronization and Communication Instructions
 function lower(request: InstructionRequest): VisibleOperation | Unsupported {
   const { opcode, modifiers, operands, site } = request;
   const kind = modifiers.find((modifier) => ['sync', 'arrive', 'red'].includes(modifier));
-  if (kind === 'red') return { unsupported: 'a reduction at a barrier' };
+  if (kind === 'red') return lowerReduction(request);
   if (kind === undefined || operands.length < 1 || operands.length > 2)
     return wrongOperands('a barrier, and a count of threads');
   if (kind === 'arrive' && operands.length === 1) return wrongOperands('a barrier and a count');
@@ -29,6 +30,54 @@ function lower(request: InstructionRequest): VisibleOperation | Unsupported {
         threads: threads ?? 'all',
         site,
       };
+    },
+  };
+}
+
+/** What each lane gets of a reduction, by the lanes of all warps and those whose predicate is true. */
+const reductions: Readonly<Record<string, (lanes: number, trueLanes: number) => number>> = {
+  popc: (_, trueLanes) => trueLanes,
+  and: (lanes, trueLanes) => (trueLanes === lanes ? 0xffffffff : 0),
+  or: (_, trueLanes) => (trueLanes > 0 ? 0xffffffff : 0),
+};
+
+/** `bar.red.popc.u32 d, a{, b}, {!}c` and `bar.red.and.pred p, a{, b}, {!}c`. */
+function lowerReduction({
+  opcode,
+  modifiers,
+  operands,
+  site,
+}: InstructionRequest): VisibleOperation | Unsupported {
+  const name = modifiers.find((modifier) => modifier in reductions);
+  const [destination, barrier, ...rest] = operands;
+  const predicate = rest.pop();
+  const [count] = rest;
+  if (name === undefined || destination?.kind !== 'register' || predicate === undefined)
+    return wrongOperands('a register, a barrier, a count of threads, a predicate');
+  return {
+    isAligned: opcode === 'bar' || modifiers.includes('aligned'),
+    writes: [destination.slot],
+    reads: registersOf(operands.slice(1)),
+    lends: [],
+    issue: function* (warp) {
+      const { registers, lanes } = warp;
+      let trueLanes = 0;
+      for (let lane = 0; lane < 32; lane++)
+        if (hasLane(lanes, lane) && operandNumber(registers, predicate, lane) !== 0)
+          trueLanes |= 1 << lane;
+      const result = new Uint32Array(2);
+      yield {
+        op: 'bar.red',
+        barrier: uniformNumber(warp, barrier),
+        threads: count === undefined ? 'all' : uniformNumber(warp, count),
+        lanes: lanes >>> 0,
+        trueLanes: trueLanes >>> 0,
+        result,
+        site,
+      };
+      const words = registers.words(destination.slot);
+      for (let lane = 0; lane < 32; lane++)
+        if (hasLane(lanes, lane)) words[lane] = reductions[name](result[0], result[1]);
     },
   };
 }
