@@ -24,7 +24,10 @@ ${body}
 }
 `;
   const file = {
-    ...{ grid: [ctas], block: [64], cluster: [cluster], dynamicSharedBytes: 0 },
+    grid: [ctas],
+    block: [64],
+    cluster: [cluster],
+    dynamicSharedBytes: 0,
     parameters: [{ tensor: 'out' }],
   };
   const out = tensorOf('out', 4 * 64 * ctas);
