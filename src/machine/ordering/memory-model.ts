@@ -24,6 +24,11 @@ export interface MemoryModel {
    * sm_90) put none there.
    */
   readonly copyFences: boolean;
+  /**
+   * Whether the async proxy may overwrite what the generic proxy has read only after a fence.proxy.async, as the ISA says;
+   * what has been read is out of shared memory before any barrier that follows.
+   */
+  readonly readFences: boolean;
 }
 
 /**
@@ -41,6 +46,7 @@ export const memoryModels = {
     registerDependencies: true,
     tensorFences: false,
     copyFences: false,
+    readFences: false,
   },
   ptx: {
     name: 'ptx',
@@ -49,6 +55,7 @@ export const memoryModels = {
     registerDependencies: false,
     tensorFences: true,
     copyFences: true,
+    readFences: true,
   },
   'ptx-9.2': {
     name: 'ptx-9.2',
@@ -57,6 +64,7 @@ export const memoryModels = {
     registerDependencies: false,
     tensorFences: true,
     copyFences: true,
+    readFences: true,
   },
   pipe: {
     name: 'pipe',
@@ -65,6 +73,7 @@ export const memoryModels = {
     registerDependencies: true,
     tensorFences: false,
     copyFences: false,
+    readFences: false,
   },
 } as const satisfies Readonly<Record<string, MemoryModel>>;
 

@@ -1,4 +1,5 @@
 import { type AccessClocks, type AccessTable, isCovered, missingOrder } from './accesses.js';
+import type { MemoryModel } from './memory-model.js';
 import { bytesOfWord, type Region, regionInCells } from './region.js';
 import {
   type Conflict,
@@ -69,9 +70,14 @@ const fewestIdleStates = 2 ** 14;
 /**
  * A shadow of so many words, uninitialised.
  * @param accesses - the table that the stamps are from
+ * @param model - whether the async proxy overwrites what has been read only after a fence
  * @throws RequestError from its methods for a region that is not within the memory
  */
-export function createShadowMemory(words: number, accesses: AccessTable): ShadowMemory {
+export function createShadowMemory(
+  words: number,
+  accesses: AccessTable,
+  { readFences }: Pick<MemoryModel, 'readFences'> = { readFences: true },
+): ShadowMemory {
   let cells = new Int32Array(words).fill(uninitialisedState);
   // Words are divided into bytes when the first access to a part of one comes.
   let cellsOfWord: 1 | 4 = 1;
@@ -94,7 +100,9 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
     if (earlier === stamp || earlier === initialWriter) return noWordConflicts;
     if (accesses.areMorallyStrong(earlier, stamp)) return noWordConflicts;
     const missing = missingOrder(accesses, earlier, accesses.proxyOf(stamp), clocks);
-    return missing === null ? noWordConflicts : [{ kind, earlier, missing }];
+    if (missing === null) return noWordConflicts;
+    const isSettled = kind === 'read-write' && missing === 'proxy-fence' && !readFences;
+    return isSettled ? noWordConflicts : [{ kind, earlier, missing }];
   }
 
   function readConflicts(
@@ -119,6 +127,9 @@ export function createShadowMemory(words: number, accesses: AccessTable): Shadow
   ): readonly WordConflict[] {
     const writer = states.writerOf(state);
     let races = writer === noWriter ? noWordConflicts : race('write-write', writer, stamp, clocks);
+    // Who has read it knows that it is there; whether the readers come before is asked next.
+    const isRead = !readFences && states.readersOf(state).length > 0;
+    if (isRead && races.every(({ missing }) => missing === 'proxy-fence')) races = noWordConflicts;
     for (const reader of states.readersOf(state)) {
       const withReader = race('read-write', reader, stamp, clocks);
       if (withReader.length > 0) races = [...races, ...withReader];

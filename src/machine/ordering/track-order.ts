@@ -72,7 +72,7 @@ export function createOrderTracker(
   const record = createAccessRecorder(accesses);
   const findings = createOrderFindings(accesses);
   const memories = ctas.map(({ shared }) => ({
-    shared: createShadowMemory(shared.limitBytes / wordBytes, accesses),
+    shared: createShadowMemory(shared.limitBytes / wordBytes, accesses, model),
     tensor: createShadowMemory(tensorGranules, accesses),
     released: createSynchronisation(),
     allocations: createTensorAllocations(accesses, findings),

@@ -1,5 +1,15 @@
 import type { VisibleInstruction } from '../visible-instruction.js';
+import { launchControlRows } from './launch-control.js';
+import { tensorCopyRows } from './tensor-copies.js';
+import { tensorMemoryRows } from './tensor-memory.js';
+import { tensorProductRows } from './tensor-products.js';
 import { wgmmaInstructions } from './wgmma.js';
 
-/** Tensor cores and the copies that feed them. */
-export const tensorInstructions: readonly VisibleInstruction[] = [...wgmmaInstructions];
+/** Tensor cores, tensor memory and TMA. */
+export const tensorInstructions: readonly VisibleInstruction[] = [
+  ...tensorCopyRows,
+  ...tensorMemoryRows,
+  ...tensorProductRows,
+  ...wgmmaInstructions,
+  ...launchControlRows,
+];

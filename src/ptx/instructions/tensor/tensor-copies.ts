@@ -1,0 +1,166 @@
+import type { Instruction } from '../../../machine/index.js';
+import { registersOf, sharedAddresses, ownOffset, wrongOperands } from '../barrier/operands.js';
+import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
+import type {
+  IssuingWarp,
+  PlacedTensorMap,
+  VisibleInstruction,
+  VisibleOperation,
+} from '../visible-instruction.js';
+import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
+
+/** A copy of one lane: its map and its coordinates. */
+interface LaneBox extends PlacedTensorMap {
+  readonly coordinates: readonly number[];
+  /** The warp, for this lane alone. */
+  readonly alone: IssuingWarp;
+}
+
+/** The boxes that the lanes copy, one after the other; what has no tensor map is reported. */
+function* boxesOf(
+  warp: IssuingWarp,
+  operand: AddressOperand,
+  site: string,
+): Generator<Instruction, readonly LaneBox[], void> {
+  const boxes: LaneBox[] = [];
+  const addresses = laneAddresses(warp.registers, operand, warp.lanes);
+  for (let lane = 0; lane < addresses.length; lane++) {
+    if (!hasLane(warp.lanes, lane)) continue;
+    const placed = warp.tensorMapAt(addresses[lane]);
+    if (placed === null) {
+      const message = `no parameter of the kernel at 0x${addresses[lane].toString(16)} is a tensor map`;
+      yield { op: 'report', kind: 'instruction-shape', message, site };
+      continue;
+    }
+    // Coordinates are signed: a box may begin before the tensor.
+    const coordinates = operand.coordinates[0].map(
+      (one) => operandNumber(warp.registers, one, lane) | 0,
+    );
+    boxes.push({ ...placed, coordinates, alone: { ...warp, lanes: (1 << lane) >>> 0 } });
+  }
+  return boxes;
+}
+
+function operation(
+  { operands }: InstructionRequest,
+  issue: VisibleOperation['issue'],
+): VisibleOperation {
+  return { isAligned: false, writes: [], reads: registersOf(operands), lends: [], issue };
+}
+
+/** Modes of a tensor copy that the machine does not have; null for a tiled one. */
+function unsupportedMode(modifiers: readonly string[]): Unsupported | null {
+  const mode = modifiers.find((one) => /^(im2col|tile::)/.test(one));
+  if (mode !== undefined) return { unsupported: `copies with .${mode}` };
+  if (modifiers.includes('multicast::cluster'))
+    return { unsupported: 'copies of one box to several CTAs (.multicast::cluster)' };
+  return null;
+}
+
+function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { modifiers, operands, site } = request;
+  const [destination, source, barrier] = operands;
+  const isAddressed =
+    destination?.kind === 'address' && source?.kind === 'address' && barrier?.kind === 'address';
+  if (!isAddressed || source.coordinates.length !== 1)
+    return wrongOperands('[shared], [map, {coordinates}], [mbarrier]');
+  const shared = { modifiers: ['shared::cluster'] };
+  return (
+    unsupportedMode(modifiers) ??
+    operation(request, function* (warp) {
+      for (const { map, coordinates, alone } of yield* boxesOf(warp, source, site)) {
+        const [{ address: target }] = sharedAddresses(alone, shared, destination);
+        const [{ address: arrival }] = sharedAddresses(alone, shared, barrier);
+        yield {
+          op: 'cp.async.bulk.tensor.shared.global',
+          map,
+          coordinates,
+          destination: ownOffset(warp, target),
+          barrier: arrival,
+          name: map.name,
+          site,
+        };
+      }
+    })
+  );
+}
+
+function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { modifiers, operands, site } = request;
+  const [target, source] = operands;
+  if (target?.kind !== 'address' || source?.kind !== 'address' || target.coordinates.length !== 1)
+    return wrongOperands('[map, {coordinates}], [shared]');
+  return (
+    unsupportedMode(modifiers) ??
+    operation(request, function* (warp) {
+      for (const { map, coordinates, alone } of yield* boxesOf(warp, target, site)) {
+        const [{ address }] = sharedAddresses(alone, { modifiers: ['shared::cta'] }, source);
+        yield {
+          op: 'cp.async.bulk.tensor.global.shared',
+          map,
+          coordinates,
+          source: ownOffset(warp, address),
+          name: map.name,
+          site,
+        };
+      }
+    })
+  );
+}
+
+function lowerCopy(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { modifiers } = request;
+  if (modifiers.includes('bulk_group')) return lowerStore(request);
+  return modifiers.includes('mbarrier::complete_tx::bytes')
+    ? lowerLoad(request)
+    : { unsupported: 'a completion by an mbarrier or a bulk group' };
+}
+
+/** commit_group, or wait_group with the groups that may be pending. */
+function lowerGroup(
+  make: (pending: number, site: string) => Instruction,
+): VisibleInstruction['lower'] {
+  return (request) => {
+    const [pending] = request.operands;
+    return operation(request, function* () {
+      yield make(pending?.kind === 'constant' ? Number(pending.bits) : 0, request.site);
+    });
+  };
+}
+
+const source = 'PTX ISA, Data Movement and Conversion Instructions: Asynchronous copy, bulk tensor';
+
+/** Bulk tensor copies by TMA, and bulk groups. */
+export const tensorCopyRows: readonly VisibleInstruction[] = [
+  ...[1, 2, 3, 4, 5].map((dimensions): VisibleInstruction => ({
+    name: `cp.async.bulk.tensor.${dimensions}d`,
+    evidence: 'isa',
+    source,
+    lower: lowerCopy,
+  })),
+  {
+    name: 'cp.async.bulk.prefetch.tensor',
+    evidence: 'isa',
+    source,
+    // It changes no value.
+    lower: (request) => operation(request, function* () {}),
+  },
+  {
+    name: 'cp.async.bulk.commit_group',
+    evidence: 'isa',
+    source,
+    lower: lowerGroup((_, site) => ({ op: 'cp.async.bulk.commit_group', site })),
+  },
+  {
+    name: 'cp.async.bulk.wait_group',
+    evidence: 'isa',
+    source,
+    lower: lowerGroup((pending, site) => ({ op: 'cp.async.bulk.wait_group', pending, site })),
+  },
+  {
+    name: 'cp.async.bulk.wait_group.read',
+    evidence: 'isa',
+    source,
+    lower: lowerGroup((pending, site) => ({ op: 'cp.async.bulk.wait_group.read', pending, site })),
+  },
+];

@@ -1,0 +1,222 @@
+import {
+  fragmentRegisters,
+  tensorCopyShapes,
+  tensorMemoryShapes,
+  type FragmentTransfer,
+  type TensorCopyShape,
+  type TensorMemoryShape,
+} from '../../../machine/index.js';
+import {
+  ownOffset,
+  registersOf,
+  sharedAddresses,
+  uniformNumber,
+  wrongOperands,
+} from '../barrier/operands.js';
+import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
+import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
+import { gatherFragment, laneAddresses, lowestLane, operandNumber } from '../warp-registers.js';
+import { matrixDescriptorOf } from './descriptors.js';
+import { numberAfter, slotsOfVector } from './operands.js';
+
+const source = (section: string) => `PTX ISA, TensorCore 5th Generation: ${section}`;
+const warpLanes = 32;
+
+function groupOf({ modifiers }: InstructionRequest): 1 | 2 {
+  return numberAfter(modifiers, 'cta_group::') === 2 ? 2 : 1;
+}
+
+function aligned(
+  { operands }: InstructionRequest,
+  issue: VisibleOperation['issue'],
+): VisibleOperation {
+  return { isAligned: true, writes: [], reads: registersOf(operands), lends: [], issue };
+}
+
+/** The address in tensor memory that the lanes have in common. */
+function tensorAddress(warp: IssuingWarp, operand: ResolvedOperand): number {
+  if (operand.kind !== 'address') return uniformNumber(warp, operand);
+  return laneAddresses(warp.registers, operand, warp.lanes)[lowestLane(warp.lanes)];
+}
+
+function lowerAlloc(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { operands, site } = request;
+  const [destination, columns] = operands;
+  if (destination?.kind !== 'address' || columns === undefined)
+    return wrongOperands('[shared], columns');
+  return aligned(request, function* (warp) {
+    const [{ address }] = sharedAddresses(warp, request, destination);
+    yield {
+      op: 'tcgen05.alloc',
+      group: groupOf(request),
+      columns: uniformNumber(warp, columns),
+      destination: ownOffset(warp, address),
+      site,
+    };
+  });
+}
+
+function lowerDealloc(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { operands, site } = request;
+  const [address, columns] = operands;
+  if (columns === undefined) return wrongOperands('an address and columns');
+  return aligned(request, function* (warp) {
+    yield {
+      op: 'tcgen05.dealloc',
+      group: groupOf(request),
+      address: tensorAddress(warp, address),
+      columns: uniformNumber(warp, columns),
+      site,
+    };
+  });
+}
+
+/** The shape of a tcgen05.ld or tcgen05.st, or what is missing for it. */
+function transferOf(
+  { modifiers }: InstructionRequest,
+  halfOffset: ResolvedOperand | undefined,
+): FragmentTransfer | Unsupported {
+  const shapes = Object.keys(tensorMemoryShapes) as readonly TensorMemoryShape[];
+  const shape = shapes.find((one) => modifiers.includes(one));
+  const repeat = modifiers.find((one) => /^x[0-9]+$/.test(one));
+  if (shape === undefined || repeat === undefined) return { unsupported: 'another shape' };
+  if (modifiers.includes('red') || modifiers.includes('spill'))
+    return { unsupported: 'reductions of what is loaded' };
+  const isPacked = modifiers.includes('pack::16b') || modifiers.includes('unpack::16b');
+  const transfer = { shape, repeat: Number(repeat.slice(1)), isPacked };
+  if (shape !== '16x32bx2') return transfer;
+  return halfOffset?.kind === 'constant'
+    ? { ...transfer, halfOffset: Number(halfOffset.bits) }
+    : wrongOperands('the distance of the halves as a constant');
+}
+
+function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { operands, site } = request;
+  const [target, address, halfOffset] = operands;
+  const slots = slotsOfVector(target);
+  const transfer = transferOf(request, halfOffset);
+  if ('unsupported' in transfer) return transfer;
+  if (slots === null || address?.kind !== 'address' || slots.length !== fragmentRegisters(transfer))
+    return wrongOperands('registers and [address]');
+  return {
+    isAligned: true,
+    writes: [],
+    reads: registersOf([address]),
+    lends: [slots],
+    issue: function* (warp) {
+      const fragment = warp.lend(slots);
+      const from = tensorAddress(warp, address);
+      const name = 'tensor memory';
+      yield { op: 'tcgen05.ld', transfer, address: from, fragment, name, site };
+    },
+  };
+}
+
+function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { operands, site } = request;
+  const address = operands[0];
+  const stored = operands[operands.length - 1];
+  const transfer = transferOf(request, operands[1]);
+  if ('unsupported' in transfer) return transfer;
+  const elements = stored?.kind === 'vector' ? stored.elements : [stored];
+  if (address?.kind !== 'address' || elements.length !== fragmentRegisters(transfer))
+    return wrongOperands('[address] and registers');
+  return aligned(request, function* (warp) {
+    const slots = slotsOfVector(stored);
+    const fragment =
+      slots === null
+        ? constantsAndRegisters(warp, elements)
+        : gatherFragment(warp.registers, slots);
+    const to = tensorAddress(warp, address);
+    yield { op: 'tcgen05.st', transfer, address: to, fragment, name: 'tensor memory', site };
+  });
+}
+
+/** A fragment of registers and constants. */
+function constantsAndRegisters({ registers }: IssuingWarp, elements: readonly ResolvedOperand[]) {
+  const fragment = new Uint32Array(warpLanes * elements.length);
+  for (let lane = 0; lane < warpLanes; lane++)
+    elements.forEach((element, i) => {
+      fragment[lane * elements.length + i] = operandNumber(registers, element, lane);
+    });
+  return fragment;
+}
+
+function lowerCopy(request: InstructionRequest): VisibleOperation | Unsupported {
+  const { modifiers, operands, site } = request;
+  const [address, descriptor] = operands;
+  const text = modifiers.join('.');
+  const shapes = Object.keys(tensorCopyShapes) as readonly TensorCopyShape[];
+  const shape = shapes.find((one) => text.endsWith(one));
+  if (shape === undefined) return { unsupported: 'another shape, or a change of format' };
+  if (address?.kind !== 'address' || descriptor === undefined)
+    return wrongOperands('[address], descriptor');
+  return {
+    ...aligned(request, function* (warp) {
+      const decoded = matrixDescriptorOf(warp, descriptor, lowestLane(warp.lanes), 'k');
+      if (!decoded.ok) {
+        const { message } = decoded.violation;
+        yield { op: 'report', kind: 'instruction-shape', message, site };
+        return;
+      }
+      yield {
+        op: 'tcgen05.cp',
+        group: groupOf(request),
+        shape,
+        address: tensorAddress(warp, address),
+        source: decoded.descriptor,
+        name: 'scales',
+        site,
+      };
+    }),
+    isAligned: false,
+  };
+}
+
+/** An instruction without operands. */
+function plain(name: string, op: PlainOp, isAligned: boolean) {
+  const row: VisibleInstruction = {
+    name,
+    evidence: 'isa',
+    source: source(name),
+    lower: (request) => ({
+      ...aligned(request, function* () {
+        yield { op, site: request.site };
+      }),
+      isAligned,
+    }),
+  };
+  return row;
+}
+
+type PlainOp =
+  | 'tcgen05.wait::ld'
+  | 'tcgen05.wait::st'
+  | 'tcgen05.fence::before_thread_sync'
+  | 'tcgen05.fence::after_thread_sync';
+
+const row = (name: string, lower: VisibleInstruction['lower']): VisibleInstruction => ({
+  name,
+  evidence: 'isa',
+  source: source(name),
+  lower,
+});
+
+/** Tensor memory: its allocation, loads and stores of registers, copies from shared memory, waits and fences. */
+export const tensorMemoryRows: readonly VisibleInstruction[] = [
+  row('tcgen05.alloc', lowerAlloc),
+  row('tcgen05.dealloc', lowerDealloc),
+  row('tcgen05.relinquish_alloc_permit', (request) =>
+    aligned(request, function* () {
+      const group = groupOf(request);
+      yield { op: 'tcgen05.relinquish_alloc_permit', group, site: request.site };
+    }),
+  ),
+  row('tcgen05.ld', lowerLoad),
+  row('tcgen05.st', lowerStore),
+  row('tcgen05.cp', lowerCopy),
+  plain('tcgen05.wait::ld', 'tcgen05.wait::ld', true),
+  plain('tcgen05.wait::st', 'tcgen05.wait::st', true),
+  plain('tcgen05.fence::before_thread_sync', 'tcgen05.fence::before_thread_sync', false),
+  plain('tcgen05.fence::after_thread_sync', 'tcgen05.fence::after_thread_sync', false),
+];

@@ -1,0 +1,78 @@
+import { type LaunchTensor, parseLaunchFile, bindLaunch } from '../../../src/ptx/launch/index.js';
+import { runLaunch, type LaunchOptions, type LaunchRun } from '../../../src/ptx/run/index.js';
+import { parsePtx } from '../../../src/ptx/syntax/index.js';
+import { capturedKernel } from '../../fixtures/captured-ptx.js';
+
+const elementBits = (dtype: string): number =>
+  dtype === 'BOOL' ? 8 : Number(/[0-9]+/.exec(dtype)?.[0]);
+
+/** The tensors of a safetensors file, by name. */
+function tensorsOf(file: Uint8Array): ReadonlyMap<string, LaunchTensor> {
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+  const start = 8 + Number(view.getBigUint64(0, true));
+  const header = JSON.parse(Buffer.from(file.subarray(8, start)).toString()) as Record<
+    string,
+    { dtype: string; shape: number[]; data_offsets: [number, number] }
+  >;
+  return new Map(
+    Object.entries(header).flatMap(
+      ([
+        name,
+        {
+          dtype,
+          shape,
+          data_offsets: [from, to],
+        },
+      ]) => {
+        if (name === '__metadata__') return [];
+        const bytes = file.slice(start + from, start + to);
+        return [[name, { name, dtype, elementBits: elementBits(dtype), shape, bytes }] as const];
+      },
+    ),
+  );
+}
+
+/** A captured kernel that ran here, and what an H200 made of it. */
+export interface CapturedRun {
+  readonly run: LaunchRun;
+  /**
+   * Bytes of each output that differ from the H200's, of so many, where the PTX was assembled with contraction or
+   * without as it ran here; for kernels with results.
+   */
+  readonly differences: ReadonlyMap<string, { readonly differing: number; readonly of: number }>;
+}
+
+/** Runs a captured kernel with the arithmetic of the GPU that its results are of. */
+export async function runCaptured(
+  name: string,
+  options: Omit<LaunchOptions, 'file'> = {},
+): Promise<CapturedRun> {
+  const { ptx, launch: file, tensors: packed } = capturedKernel(name);
+  const module = parsePtx(ptx, name);
+  const tensors = tensorsOf(packed);
+  const launch = bindLaunch(await parseLaunchFile(JSON.stringify(file), name, ['out', 'lse']), {
+    module,
+    tensors,
+    variables: {},
+    fileName: name,
+  });
+  const isBlackwell = module.target.startsWith('sm_10');
+  const run = runLaunch(module, launch, {
+    file: name,
+    architecture: isBlackwell ? 'sm_100' : 'sm_90',
+    ...options,
+  });
+  const differences = new Map<string, { differing: number; of: number }>();
+  for (const output of launch.outputs) {
+    // Both are the same where contraction changes nothing; then there is one.
+    const fused = tensors.get(`${output.name}.fused`);
+    const due =
+      options.contract === true ? fused : (tensors.get(`${output.name}.unfused`) ?? fused);
+    const got = run.tensors.get(output.name)!;
+    if (due === undefined) continue;
+    let differing = 0;
+    for (let i = 0; i < got.length; i++) if (got[i] !== due.bytes[i]) differing++;
+    differences.set(output.name, { differing, of: due.bytes.length });
+  }
+  return { run, differences };
+}
