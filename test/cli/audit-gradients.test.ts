@@ -145,6 +145,13 @@ describe('an audit of a file with gradients', () => {
     expect(junit).toContain('<testcase name="dBias sums"');
     expect(junit).toContain('there is one number of each head');
     expect(await readFile(files[1], 'utf8')).toContain('dSink');
+    const fitted = await audit(path('shared'), '--gradient-premise', 'fit,ds=fp32', '--json', '-');
+    const withFits = JSON.parse(fitted.stdout) as AuditReport;
+    await validateReport(withFits);
+    expect(report.gradients!.fits).toEqual([]);
+    expect(withFits.gradients!.fits).toHaveLength(4);
+    for (const sentence of withFits.gradients!.fits)
+      expect(sentence).toMatch(/^(Not c|C)onsistent with a kernel with D of .* dbias .* dsink /);
     const text = await audit(path('shared'), '--full');
     expect(text.stdout).toMatch(/^ {2}dBias element .* key \d+$/m);
     // Twice the sinks' gradient, by an option.

@@ -57,7 +57,11 @@ export {
   type GradientDeclaration,
   type GradientPremiseName,
 } from './premises/gradient-declaration.js';
-export { fitGradientPremises, type GradientPremiseFit } from './premises/fit-gradient-premises.js';
+export {
+  describeGradientFits,
+  fitGradientPremises,
+  type GradientPremiseFit,
+} from './premises/fit-gradient-premises.js';
 export type { JudgedGradient } from './judge-gradient.js';
 export {
   gradientTests,

@@ -1,5 +1,7 @@
 import { availableParallelism } from 'node:os';
 import {
+  describeGradientFits,
+  fitGradientPremises,
   judgedGradients,
   outputGradient,
   sharedQuantities,
@@ -130,6 +132,21 @@ export async function readLoneLse(
   return argument === null ? null : readTensorArgument(argument, file, quantity, reading);
 }
 
+/** What asks, in the place of a premise, which narrower ones fit. */
+const fit = 'fit';
+const wordsOf = (texts: readonly string[]) =>
+  texts.flatMap((text) => text.split(',')).map((word) => word.trim());
+
+/** Whether --gradient-premise asks which narrower premises fit. */
+function isFitWanted(texts: readonly string[]): boolean {
+  return wordsOf(texts).includes(fit);
+}
+
+/** What else --gradient-premise says. */
+export function premisesBesideFit(texts: readonly string[]): readonly string[] {
+  return wordsOf(texts).filter((word) => word !== fit);
+}
+
 /**
  * Judges gradients, for a report.
  * @param forward the kernel's own output and LSE, natural logarithms
@@ -140,8 +157,15 @@ export async function judgeGradientFiles(
   { tensors }: ReadGradients,
   forward: { readonly out: Tensor | null; readonly lse: Tensor | null },
   options: GradientAuditOptions,
-  { threads = availableParallelism() }: Pick<AuditCommandOptions, 'threads'>,
+  {
+    threads = availableParallelism(),
+    gradientPremise = [],
+  }: Pick<AuditCommandOptions, 'threads' | 'gradientPremise'>,
 ): Promise<ReportedGradients> {
   const all = { ...tensors, ...forward };
-  return reportedGradients(await auditGradientsOnThreads(problem, all, options, threads));
+  const report = reportedGradients(await auditGradientsOnThreads(problem, all, options, threads));
+  if (!isFitWanted(gradientPremise)) return report;
+  const silent = { ...options, progress: () => undefined };
+  const fits = describeGradientFits(fitGradientPremises(problem, all, silent));
+  return { ...report, fits };
 }

@@ -26,6 +26,7 @@ import type { AuditSettings } from './audit-settings.js';
 import { emulateGradients, type EmulatedBackward } from './emulated-gradients.js';
 import {
   judgeGradientFiles,
+  premisesBesideFit,
   readGradients,
   readLoneLse,
   type GradientArguments,
@@ -40,7 +41,7 @@ import { naturalLse } from './split-results.js';
 
 /** What --gradient-premise declares. @throws RequestError for an unknown premise or value */
 function gradientDeclaration({ gradientPremise = [] }: AuditCommandOptions): GradientDeclaration {
-  return parseGradientDeclaration(gradientPremise, '--gradient-premise');
+  return parseGradientDeclaration(premisesBesideFit(gradientPremise), '--gradient-premise');
 }
 
 /** @throws RequestError for what is asked for beside gradients and is of the output, and for an unknown premise */

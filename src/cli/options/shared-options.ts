@@ -79,6 +79,7 @@ correct one may, or beyond that.
   scale                        any, after-rounding
   sums                         any, nearest
   tanh                         any, promised, hardware, accurate
+With fit beside them audit says which narrower ones the gradients agree with.
 `;
 
 /** --premise, which `premiseHelp` explains. */

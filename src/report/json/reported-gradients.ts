@@ -55,6 +55,8 @@ export interface ReportedGradients {
   readonly falseAlarmRate: number;
   /** How they compare with kernel models, bit for bit: a declared one first, then the nearest; none where that was not asked. */
   readonly models: readonly ModelMatch[];
+  /** Which narrower premises they are consistent with, a sentence each; none where that was not asked. */
+  readonly fits: readonly string[];
 }
 
 function reportedGradient(
@@ -134,6 +136,7 @@ export function reportedGradients({
     arithmetic,
     falseAlarmRate,
     models: [],
+    fits: [],
   };
 }
 

@@ -192,9 +192,9 @@ export function gradientTechniquesNote({
 
 /** By what the gradients were judged. */
 export function gradientNotes(gradients: ReportedGradients): string {
-  const { arithmetic, falseAlarmRate } = gradients;
+  const { arithmetic, falseAlarmRate, fits } = gradients;
   const samples = describeGradientSamples(gradients).map((sentence) => `${sentence} `);
-  return `${samples.join('')}Bounds of ${plainText(arithmetic)}; false alarms of the statistical tests of the gradients: ${falseAlarmRate} at most.`;
+  return `${samples.join('')}Bounds of ${plainText(arithmetic)}; false alarms of the statistical tests of the gradients: ${falseAlarmRate} at most.${fits.map((sentence) => ` ${plainText(sentence)}`).join('')}`;
 }
 
 /** The gradients as blocks of lines; none where none were judged. */

@@ -1,7 +1,8 @@
 import type { Problem } from '../../../problem/index.js';
 import { auditGradients, type GradientAuditOptions } from '../audit-gradients.js';
 import type { GradientTensors } from '../gradient-tensors.js';
-import type { GradientDeclaration } from './gradient-declaration.js';
+import { describeGradientDeclaration, type GradientDeclaration } from './gradient-declaration.js';
+import { formatNumber } from '../../../words/index.js';
 
 /** Whether gradients are what a narrower kind of kernel may give. */
 export interface GradientPremiseFit {
@@ -53,5 +54,15 @@ export function fitGradientPremises(
       spread: Object.fromEntries(spread),
       worst: Math.max(...gradients.map(({ elements }) => elements.worstRatio)),
     };
+  });
+}
+
+/** What fits say, a sentence each. @param fits none where the gradients fail */
+export function describeGradientFits(fits: readonly GradientPremiseFit[]): readonly string[] {
+  if (fits.length === 0)
+    return ['No narrower premises are tried: of gradients that fail nothing follows.'];
+  return fits.map(({ declared, isConsistent, spread }) => {
+    const ratios = Object.entries(spread).map(([name, ratio]) => `${name} ${formatNumber(ratio)}`);
+    return `${isConsistent ? 'Consistent' : 'Not consistent'} with ${describeGradientDeclaration('a kernel', declared)}: rms over that to expect ${ratios.join(', ')}.`;
   });
 }
