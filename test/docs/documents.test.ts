@@ -33,6 +33,7 @@ const documents = [
   ['docs/ci.md', false],
   ['docs/emulation.md', false],
   ['docs/capture.md', false],
+  ['docs/compiled-kernels.md', false],
 ] as const;
 
 /** Of these only what takes seconds and is shown with what it prints. */

@@ -1,5 +1,5 @@
-import type { Architecture } from '../../hardware/index.js';
 import { createHash } from 'node:crypto';
+import type { Architecture } from '../../hardware/index.js';
 import {
   type Finding,
   findingWeight,
