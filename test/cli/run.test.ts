@@ -24,7 +24,7 @@ describe('flashproof run', () => {
     const { stdout, status } = await runInProcess('run', path, '--save', saved);
     expect(stdout).toContain('scale: 2 CTAs (2 × 1 × 1) of 48 threads (48 × 1 × 1)');
     expect(stdout).toMatch(/y +F32 \[2, 48\] +equals y\.unfused in all 96 elements/);
-    expect(stdout).toContain('0 findings: no race, deadlock or illegal access within a cluster');
+    expect(stdout).toContain('0 findings: no race, deadlock or illegal access (schedule in-turns)');
     expect(stdout).toContain('Contraction: 1 pair of mul and add that an assembler may contract');
     expect(status).toBe(0);
     const file = await openTensorFile(saved);

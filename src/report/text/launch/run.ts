@@ -74,14 +74,12 @@ function verdictLines({ findings, run, request, schedule }: RunResult): readonly
       `0 findings: nothing illegal in the schedule ${schedule}; races were not looked for`,
       ...hintLines,
     ];
-  const between =
-    run.clusters > 1
-      ? [
-          '  Clusters ran one after another: an order that is missing between them is not looked for.',
-        ]
-      : [];
+  const scope = run.areCtasCompared ? '' : ' within a cluster';
+  const between = run.areCtasCompared
+    ? []
+    : ['  The grid is too large for the order between its clusters to be looked at.'];
   return [
-    '0 findings: no race, deadlock or illegal access within a cluster',
+    `0 findings: no race, deadlock or illegal access${scope} (schedule ${schedule})`,
     ...between,
     ...hintLines,
   ];
