@@ -165,6 +165,15 @@ describe('strong accesses', () => {
     ).toEqual([]);
   });
 
+  it('in no order let a run speak for its schedule alone', () => {
+    const meet: Instruction = { op: 'bar.sync', barrier: 1, threads: 64 };
+    const speaks = (...warps: Instruction[][]) =>
+      runProgram({ memory, warps }).speaksForAllSchedules;
+    expect(speaks([atomic(base, 'add', 1)], [atomic(base, 'add', 1)])).toBe(false);
+    expect(speaks([atomic(base, 'add', 1), meet], [meet, atomic(base, 'add', 1)])).toBe(true);
+    expect(speaks([atomic(base, 'add', 1)], [atomic(base + 4, 'add', 1)])).toBe(true);
+  });
+
   it('of which a later one is ordered still race by the earlier ones', () => {
     const twoWarps: Instruction = { op: 'bar.sync', barrier: 1, threads: 64 };
     // Warp 2's weak read comes after warp 1's atomic operation, and in no order with warp 0's.

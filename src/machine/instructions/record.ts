@@ -36,8 +36,8 @@ export interface Touched<Op extends Opcode> {
   /** Registers. */
   readonly registers: (instruction: InstructionOf<Op>) => readonly Fragment[];
   /**
-   * Areas of one CTA's shared and tensor memory, at the time at which the instruction acts. (Nobody follows
-   * the order of accesses to global memory.)
+   * Areas of shared, tensor and global memory, at the time at which the instruction acts. (ld.global and st.global, whose
+   * memory has no addresses, are not followed.)
    */
   readonly memory: (
     machine: MachineState,

@@ -21,14 +21,17 @@ export interface GlobalShadow {
   ) => readonly Conflict[];
 }
 
-/** A shadow of global memory that nobody has accessed. */
-export function createGlobalShadow(accesses: AccessTable): GlobalShadow {
+/** A shadow of global memory that nobody has accessed; for `onUnorderedStrong` see {@link createShadowMemory}. */
+export function createGlobalShadow(
+  accesses: AccessTable,
+  onUnorderedStrong: () => void,
+): GlobalShadow {
   const pages = new Map<number, ShadowMemory>();
 
   function pageOf(page: number): ShadowMemory {
     let shadow = pages.get(page);
     if (shadow === undefined) {
-      shadow = createShadowMemory(pageWords, accesses);
+      shadow = createShadowMemory(pageWords, accesses, { onUnorderedStrong });
       shadow.initialise({ start: 0, count: pageWords });
       pages.set(page, shadow);
     }

@@ -15,16 +15,20 @@ export interface GridOrder {
   readonly released: Synchronisation;
   /** CTAs that have begun: the number of the next one. */
   ctas: number;
+  /** Whether strong accesses came in no order, so that the schedule decided what they gave. */
+  dependsOnSchedule: boolean;
 }
 
 /** The order of a grid of which nothing has run. */
 export function createGridOrder(): GridOrder {
   const accesses = createAccessTable();
-  return {
+  const order: GridOrder = {
     accesses,
     chains: createChains(),
-    shadow: createGlobalShadow(accesses),
+    shadow: createGlobalShadow(accesses, () => (order.dependsOnSchedule = true)),
     released: createSynchronisation(),
     ctas: 0,
+    dependsOnSchedule: false,
   };
+  return order;
 }

@@ -108,6 +108,11 @@ export interface Actor {
  * every access and every event that orders others; the tracker does not change the run.
  */
 export interface OrderTracker {
+  /**
+   * Whether the schedule has decided what strong accesses gave: atomic operations in no order, a flag that is polled. The
+   * run then speaks for one schedule. In a grid it is that of all clusters so far.
+   */
+  readonly dependsOnSchedule: boolean;
   readonly createWarp: () => WarpOrder;
   /** Lanes of a warp go their own way: they know what the warp knows, and no more of one another. */
   readonly divergeWarp: (warp: OrderedWarp) => WarpOrder;

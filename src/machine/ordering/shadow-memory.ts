@@ -1,5 +1,4 @@
 import { type AccessClocks, type AccessTable, isCovered, missingOrder } from './accesses.js';
-import type { MemoryModel } from './memory-model.js';
 import { bytesOfWord, type Region, regionInCells } from './region.js';
 import {
   type Conflict,
@@ -67,16 +66,27 @@ const shortRun = 8;
 /** The least number of states that are kept, used or not, before the unused ones are dropped. */
 const fewestIdleStates = 2 ** 14;
 
+/** What a shadow goes by. */
+interface ShadowRules {
+  /** Whether the async proxy overwrites what has been read only after a fence; default true. */
+  readonly readFences?: boolean;
+  /**
+   * Called for strong accesses in no order, of which one writes: they are no race, but the schedule decides what they
+   * give.
+   */
+  readonly onUnorderedStrong?: () => void;
+}
+
 /**
  * A shadow of so many words, uninitialised.
  * @param accesses - the table that the stamps are from
- * @param model - whether the async proxy overwrites what has been read only after a fence
+ * @param rules - of the memory model, and what is told of
  * @throws RequestError from its methods for a region that is not within the memory
  */
 export function createShadowMemory(
   words: number,
   accesses: AccessTable,
-  { readFences }: Pick<MemoryModel, 'readFences'> = { readFences: true },
+  { readFences = true, onUnorderedStrong = () => undefined }: ShadowRules = {},
 ): ShadowMemory {
   let cells = new Int32Array(words).fill(uninitialisedState);
   // Words are divided into bytes when the first access to a part of one comes.
@@ -98,9 +108,12 @@ export function createShadowMemory(
     clocks: AccessClocks,
   ): readonly WordConflict[] {
     if (earlier === stamp || earlier === initialWriter) return noWordConflicts;
-    if (accesses.areMorallyStrong(earlier, stamp)) return noWordConflicts;
     const missing = missingOrder(accesses, earlier, accesses.proxyOf(stamp), clocks);
     if (missing === null) return noWordConflicts;
+    if (accesses.areMorallyStrong(earlier, stamp)) {
+      onUnorderedStrong();
+      return noWordConflicts;
+    }
     const isSettled = kind === 'read-write' && missing === 'proxy-fence' && !readFences;
     return isSettled ? noWordConflicts : [{ kind, earlier, missing }];
   }

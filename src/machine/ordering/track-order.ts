@@ -72,7 +72,10 @@ export function createOrderTracker(
   const record = createAccessRecorder(accesses);
   const findings = createOrderFindings(accesses);
   const memories = ctas.map(({ shared }) => ({
-    shared: createShadowMemory(shared.limitBytes / wordBytes, accesses, model),
+    shared: createShadowMemory(shared.limitBytes / wordBytes, accesses, {
+      readFences: model.readFences,
+      onUnorderedStrong: () => (grid.dependsOnSchedule = true),
+    }),
     tensor: createShadowMemory(tensorGranules, accesses),
     released: createSynchronisation(),
     allocations: createTensorAllocations(accesses, findings),
@@ -109,6 +112,9 @@ export function createOrderTracker(
   }
 
   return {
+    get dependsOnSchedule() {
+      return grid.dependsOnSchedule;
+    },
     createWarp,
     divergeWarp: ({ order }) => {
       const strand = createWarp();
