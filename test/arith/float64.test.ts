@@ -125,6 +125,10 @@ describe('fp64 in four rounding modes', () => {
     expect(fusedMultiplyAddFloat64(0, 5, -0, 'nearest-even')).toBe(0);
     expect(fusedMultiplyAddFloat64(Infinity, 0, 1, 'up')).toBeNaN();
     expect(fusedMultiplyAddFloat64(2 ** 1000, 2 ** 1000, -Infinity, 'up')).toBe(-Infinity);
+    // The product is 1 − 2^−54, so that the sum lies just below a tie.
+    expect(fusedMultiplyAddFloat64(1 + 2 ** -27, 1 - 2 ** -27, 2 ** 53 + 2, 'nearest-even')).toBe(
+      2 ** 53 + 2,
+    );
     expect(multiplyFloat64(Number.MAX_VALUE, 2, 'toward-zero')).toBe(Number.MAX_VALUE);
     expect(multiplyFloat64(-Number.MIN_VALUE, 0.5, 'down')).toBe(-Number.MIN_VALUE);
     expect(divideFloat64(1, 0, 'down')).toBe(Infinity);

@@ -69,7 +69,16 @@ function mask(bits: bigint): bigint {
   return (1n << bits) - 1n;
 }
 
-/** Of position and length the low 8 bits count; what lies beyond the type's bits is its sign, or 0. */
+/**
+ * Position and length: of 32 bits the low 8 bits count, as PTX says; of 64 bits, which the hardware has not, all of them,
+ * and what is beyond the register counts as its end.
+ */
+function extent({ bits }: IntegerType, amount: bigint): bigint {
+  if (bits === 32) return amount & 0xffn;
+  return amount < BigInt(bits) ? amount : BigInt(bits);
+}
+
+/** What lies beyond the type's bits is its sign, or 0. */
 function extractRow(type: IntegerType): LaneInstruction {
   return integerRow(
     `bfe.${type.name}`,
@@ -77,9 +86,9 @@ function extractRow(type: IntegerType): LaneInstruction {
       result: type,
       sources: [type, u32, u32],
       compute: (a, position, count) => {
-        const bits = count & 0xffn;
+        const bits = extent(type, count);
         // The value as an integer has its sign repeated for ever above its highest bit.
-        const field = (a >> (position & 0xffn)) & mask(bits);
+        const field = (a >> extent(type, position)) & mask(bits);
         return type.isSigned && bits > 0n ? BigInt.asIntN(Number(bits), field) : field;
       },
     },
@@ -94,8 +103,9 @@ function insertRow(type: IntegerType): LaneInstruction {
       result: type,
       sources: [type, type, u32, u32],
       compute: (a, b, position, count) => {
-        const field = mask(count & 0xffn) << (position & 0xffn);
-        return ((a << (position & 0xffn)) & field) | (b & ~field);
+        const from = extent(type, position);
+        const field = mask(extent(type, count)) << from;
+        return ((a << from) & field) | (b & ~field);
       },
     },
     facts('bfi'),
@@ -104,6 +114,8 @@ function insertRow(type: IntegerType): LaneInstruction {
 
 /** The n-th bit that is set, from a position upwards or, for negative n, downwards. */
 function findNth(bits: number, base: number, offset: number): number {
+  // What has no magnitude of 32 bits gives 0 on an H200.
+  if ((offset | 0) === -(2 ** 31)) return 0;
   const step = offset < 0 ? -1 : 1;
   let left = Math.max(Math.abs(offset | 0), 1);
   for (let position = base; position >= 0 && position < 32; position += step) {

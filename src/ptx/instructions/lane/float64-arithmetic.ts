@@ -31,6 +31,11 @@ function isNan(bits: bigint): boolean {
   return (bits & magnitude) > infinity;
 }
 
+/** The order in which the unit that adds and multiplies looks for a NaN: b, then c, then a. */
+function inUnit([a, ...others]: readonly bigint[]): readonly bigint[] {
+  return [...others, a];
+}
+
 /** The bits of a result: of NaN those of the first operand that is one, made quiet. */
 function bitsOf(value: number, operands: readonly bigint[]): bigint {
   if (value === value) return f64.bitsOf(value) as bigint;
@@ -62,13 +67,20 @@ function rowOf(name: string, operands: number, compute: (bits: readonly bigint[]
   );
 }
 
-const rounded = Object.entries(operations).flatMap(([opcode, [operands, hasDefault, compute]]) =>
-  [...(hasDefault ? [''] : []), ...Object.keys(roundings).map((mode) => `.${mode}`)].map((mode) =>
-    rowOf(`${opcode}${mode}.f64`, operands, (bits) =>
-      bitsOf(compute(bits.map(f64.numberOf), roundings[mode.slice(1)] ?? 'nearest-even'), bits),
-    ),
-  ),
-);
+/** What a sequence of instructions computes, and not the unit that adds and multiplies. */
+const sequences = ['div', 'rcp', 'sqrt'];
+
+const rounded = Object.entries(operations).flatMap(([opcode, [operands, hasDefault, compute]]) => {
+  const order = sequences.includes(opcode) ? (bits: readonly bigint[]) => bits : inUnit;
+  return [...(hasDefault ? [''] : []), ...Object.keys(roundings).map((mode) => `.${mode}`)].map(
+    (mode) => {
+      const rounding = roundings[mode.slice(1)] ?? 'nearest-even';
+      return rowOf(`${opcode}${mode}.f64`, operands, (bits) =>
+        bitsOf(compute(bits.map(f64.numberOf), rounding), order(bits)),
+      );
+    },
+  );
+});
 
 /** −0 is less than +0; a NaN loses, and of two the second is given, made quiet. */
 function extremum(isMaximum: boolean, [a, b]: readonly bigint[]): bigint {
@@ -81,12 +93,12 @@ function extremum(isMaximum: boolean, [a, b]: readonly bigint[]): bigint {
 const others = [
   rowOf('min.f64', 2, (bits) => extremum(false, bits)),
   rowOf('max.f64', 2, (bits) => extremum(true, bits)),
-  rowOf('neg.f64', 1, ([a]) => (a ^ (1n << 63n)) | (isNan(a) ? quietBit : 0n)),
-  rowOf('abs.f64', 1, ([a]) => (a & magnitude) | (isNan(a) ? quietBit : 0n)),
+  rowOf('neg.f64', 1, ([a]) => (isNan(a) ? a | quietBit : a ^ (1n << 63n))),
+  rowOf('abs.f64', 1, ([a]) => (isNan(a) ? a | quietBit : a & magnitude)),
 ];
 
 /**
- * fp64 in four rounding modes, subnormals kept. A NaN operand is passed on, made quiet, the first of several; PTX
- * leaves the NaN open.
+ * fp64 in four rounding modes, subnormals kept. A NaN operand is passed on, made quiet, with its sign; PTX leaves the
+ * NaN open, and an H200 decides.
  */
 export const float64Arithmetic: readonly LaneInstruction[] = [...rounded, ...others];

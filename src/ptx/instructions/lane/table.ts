@@ -5,6 +5,7 @@ import { bitFields } from './bit-fields.js';
 import { carries } from './carries.js';
 import { comparisons } from './comparisons.js';
 import { approximateDivisions } from './division.js';
+import { withEvidence } from './evidence.js';
 import { extrema } from './extrema.js';
 import { float32Arithmetic } from './float32-arithmetic.js';
 import { float64Arithmetic } from './float64-arithmetic.js';
@@ -49,7 +50,7 @@ const table = lazily(() => {
     logicWithPredicate(lookUp),
   ];
   const rows = new Map<string, LaneInstruction>();
-  for (const instruction of families.flat()) {
+  for (const instruction of families.flat().map(withEvidence)) {
     const key = keyOf(instruction);
     // The machine's come first: they are the ones that were compared.
     if (!rows.has(key)) rows.set(key, instruction);

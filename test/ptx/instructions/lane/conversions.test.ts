@@ -82,6 +82,10 @@ describe('conversions', () => {
     expect(row('cvt.pack.sat.s16.s32').evaluate(0x12345, 0xffff0000)).toBe(0x7fff8000);
     expect(row('cvt.pack.sat.u8.s32.b32').evaluate(300, 0xffffffff, 0x1234)).toBe(0x1234ff00);
     expect(row('cvt.rna.tf32.f32').evaluate(0x3f801000)).toBe(0x3f802000);
+    expect(row('cvt.rp.ftz.f16.f32').evaluate(1)).toBe(1);
+    expect(row('cvt.ftz.f64.f32').evaluate(0x7f800001)).toBe(0x7fffffffe0000000n);
+    // An odd integer of 55 bits, next to halfway between two of 24.
+    expect(row('cvt.rn.f32.s64').evaluate((2n ** 24n + 1n) * 2n ** 38n + 1n)).toBe(0x5e800001);
     expect(row('cvt.sat.f32.f32').evaluate(0x80000000)).toBe(0);
   });
 });

@@ -138,6 +138,12 @@ describe('quotients and roots of fp32', () => {
 describe('fp64', () => {
   it('passes NaN on, and has special values', () => {
     expect(row('add.f64').evaluate(0x7ff0000000000001n, bits64(1))).toBe(0x7ff8000000000001n);
+    const [a, b, c] = [1n, 2n, 3n].map((payload) => 0x7ff8000000000000n + payload);
+    expect(row('fma.rn.f64').evaluate(a, b, c)).toBe(b);
+    expect(row('fma.rn.f64').evaluate(a, 0n, c)).toBe(c);
+    expect(row('mul.f64').evaluate(a, b)).toBe(b);
+    expect(row('neg.f64').evaluate(0xfff0000000000001n)).toBe(0xfff8000000000001n);
+    expect(row('sub.f64').evaluate(bits64(Infinity), bits64(Infinity))).toBe(0xfff8000000000000n);
     expect(row('max.f64').evaluate(0x7ff0000000000001n, bits64(1))).toBe(bits64(1));
     expect(row('min.f64').evaluate(bits64(-0), 0n)).toBe(bits64(-0));
     expect(row('abs.f64').evaluate(bits64(-3))).toBe(bits64(3));

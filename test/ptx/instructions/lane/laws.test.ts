@@ -155,6 +155,10 @@ describe('bits', () => {
     expect(row('bfind.shiftamt.s32').evaluate(0xfffffff0)).toBe(28);
     expect(row('clz.b64').evaluate(1n)).toBe(63);
     expect(row('brev.b64').evaluate(1n)).toBe(2n ** 63n);
+    expect(row('bfe.u64').evaluate(2n ** 64n - 1n, 60, 256)).toBe(15n);
+    expect(row('bfe.s64').evaluate(2n ** 63n, 300, 1)).toBe(2n ** 64n - 1n);
+    expect(row('bfi.b64').evaluate(1n, 7n, 256, 8)).toBe(7n);
+    expect(row('fns.b32').evaluate(1, 0, 2 ** 31)).toBe(0);
     expect(row('fns.b32').evaluate(0b1011000, 3, 2)).toBe(4);
     expect(row('fns.b32').evaluate(0b1011000, 5, 0xffffffff)).toBe(4);
     expect(row('fns.b32').evaluate(0b1011000, 3, 0)).toBe(3);

@@ -75,17 +75,17 @@ function forms(
   );
 }
 
-/** Subnormal fp32 operands as zeros; those of other types stay. */
-function operand(from: FloatType, bits: LaneValue, isFlushing: boolean): LaneValue {
-  if (!isFlushing || from !== f32) return bits;
-  const value = from.numberOf(bits);
-  return value !== value ? bits : from.bitsOf(flushed(from, value));
+/** Subnormal fp32 operands as zeros, but those that become f16; those of other types stay. */
+function operand(from: FloatType, to: FloatType, bits: LaneValue): LaneValue {
+  if (from !== f32 || to === f16) return bits;
+  // It is an addition: a NaN becomes the canonical one.
+  return from.bitsOf(flushed(from, from.numberOf(bits)));
 }
 
 function narrowing(from: FloatType, to: FloatType): LaneInstruction[] {
   return Object.entries(roundings).flatMap(([mode, rounding]) =>
     forms(from, to, `.${mode}`, (bits, isFlushing) =>
-      converted(from, to, operand(from, bits, isFlushing), {
+      converted(from, to, isFlushing ? operand(from, to, bits) : bits, {
         rounding,
         flushSubnormals: isFlushing,
       }),
@@ -97,7 +97,7 @@ function widening(from: FloatType, to: FloatType): LaneInstruction[] {
   return forms(from, to, '', (bits, isFlushing) => {
     // The hardware shifts bf16, which leaves every NaN as it is.
     if (from === bf16 && to === f32 && !isFlushing) return Number(bits) * 2 ** 16;
-    const kept = operand(from, bits, isFlushing);
+    const kept = isFlushing ? operand(from, to, bits) : bits;
     return converted(from, to, kept, { flushSubnormals: isFlushing });
   });
 }

@@ -1,0 +1,35 @@
+import type { LaneInstruction } from '../lane-instruction.js';
+
+/**
+ * What an H200 has not: packed fp32, sums of fp32 and half precision, extrema of three, formats of 6 and 4 bits and of
+ * exponents, saturation to tf32 but `.rna`.
+ */
+const newer: readonly RegExp[] = [
+  /\.f32x2$/,
+  /^(add|sub|fma)\..*\.?f32\.b?f16$/,
+  /\.(e2m3x2|e3m2x2|e2m1x2|ue8m0x2)\b/,
+  /^cvt\.(rn|rz)\.(relu\.)?satfinite\.tf32\./,
+];
+/** What depends on where memory lies, and registers of 8 bits, which were not compared. */
+const notCompared: readonly RegExp[] = [
+  /^(cvta|isspacep)\./,
+  /^mov\.(b16\.(un)?pack2|b32\.(un)?pack4)$/,
+];
+
+const capture = 'as on an H200 with driver 580.159.04';
+
+function isCompared({ name, sources }: LaneInstruction): boolean {
+  const isOfThree = /^(min|max)\./.test(name) && sources.length === 3;
+  return !isOfThree && ![...newer, ...notCompared].some((pattern) => pattern.test(name));
+}
+
+/**
+ * The row with the evidence for it: all that the hardware has were compared with an H200 on patterns of special, small
+ * and random operands, and give its bits.
+ */
+export function withEvidence(instruction: LaneInstruction): LaneInstruction {
+  if (!isCompared(instruction)) return { ...instruction, evidence: 'isa' };
+  const { source } = instruction;
+  const isSaid = source.includes('H200');
+  return { ...instruction, evidence: 'silicon', source: isSaid ? source : `${source}; ${capture}` };
+}
