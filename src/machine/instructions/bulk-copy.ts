@@ -1,7 +1,8 @@
-import { splitClusterAddress, type InstructionOf } from '../isa/index.js';
+import { clusterAddress, splitClusterAddress, type InstructionOf } from '../isa/index.js';
 import { count } from '../measure/index.js';
 import { checkBox, loadBox, storeBox, touchedByBox } from '../memory/index.js';
 import {
+  report,
   reportViolation,
   type AsynchronousOperation,
   type CtaState,
@@ -42,6 +43,26 @@ function describe({ name, coordinates, map }: InstructionOf<Load | Store>): Inst
   return { name, coordinates: coordinates.join(', '), bytes: map.boxBytes };
 }
 
+/** The CTAs that get a box, with the cluster address of the barrier that each copy counts on. */
+function copiesOf(
+  machine: MachineState,
+  { cta }: WarpState,
+  { barrier, multicast }: InstructionOf<Load>,
+  report: (what: string) => void,
+): readonly { readonly cta: CtaState; readonly barrier: number }[] {
+  if (multicast === undefined) return [{ cta, barrier }];
+  const { rank: named, offset } = splitClusterAddress(barrier);
+  return multicast.ctas.flatMap((rank) => {
+    const target = machine.ctas[rank];
+    if (target === undefined) {
+      report(`there is no CTA ${rank} in a cluster of ${machine.ctas.length}`);
+      return [];
+    }
+    const counting = multicast.group === 1 ? rank : rank - (rank % 2) + (named % 2);
+    return [{ cta: target, barrier: clusterAddress(counting, offset) }];
+  });
+}
+
 const load: AsynchronousRecord<Load> = {
   ready: alwaysReady,
   isWait: false,
@@ -58,21 +79,28 @@ const load: AsynchronousRecord<Load> = {
   },
   describe,
   execute: (machine, warp, instruction) => {
-    const { map, coordinates, destination, barrier, name } = instruction;
+    const { map, coordinates, destination, name } = instruction;
     const { cta } = warp;
     if (reportViolation(machine, warp, checkBox(map, coordinates, cta.shared, destination)))
       return 'refused';
+    const copies = copiesOf(machine, warp, instruction, (what) =>
+      report(machine, warp, 'instruction-shape', what),
+    );
     const { boxBytes: bytes } = map;
-    count(cta.counters.sharedBytes, `TMA → ${name}`, bytes);
     count(cta.counters.globalBytes, `${name} → TMA`, bytes);
-    const { rank: target } = splitClusterAddress(barrier);
-    issue(machine, warp, load, instruction, {
-      reaches: [cta, ...machine.ctas.filter(({ rank }) => rank === target && rank !== cta.rank)],
-      perform: (actor) => {
-        loadBox(map, coordinates, cta.shared, destination);
-        completeBytes(machine, actor, barrier, bytes);
-      },
-    });
+    // One operation a CTA: that one has its box tells nothing of the others.
+    for (const { cta: target, barrier } of copies) {
+      count(target.counters.sharedBytes, `TMA → ${name}`, bytes);
+      const { rank } = splitClusterAddress(barrier);
+      issue(machine, warp, load, instruction, {
+        ctas: [target],
+        reaches: [target, ...machine.ctas.filter((one) => one.rank === rank && one !== target)],
+        perform: (actor) => {
+          loadBox(map, coordinates, target.shared, destination);
+          completeBytes(machine, actor, barrier, bytes);
+        },
+      });
+    }
     return;
   },
 };

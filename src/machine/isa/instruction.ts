@@ -163,6 +163,11 @@ export type Instruction =
       readonly destination: number;
       /** A cluster address. */
       readonly barrier: number;
+      /**
+       * `.multicast::cluster`: the CTAs that get the box, each at this offset, and whose barriers at that of
+       * `barrier` count the bytes; with `group` 2 those of the CTAs of their pairs that have the parity of its rank.
+       */
+      readonly multicast?: { readonly ctas: readonly number[]; readonly group: CtaGroup };
       readonly name: OperandName;
     })
   | (Common & {

@@ -21,6 +21,11 @@ export interface TensorMapOptions {
   readonly strides: readonly number[];
   /** Elements of a box in each dimension. */
   readonly box: readonly number[];
+  /**
+   * Of dimension 1 and beyond, every so many elements of a box are copied, from its first on; default 1. (Of
+   * dimension 0 all are, whatever is said.)
+   */
+  readonly elementStrides?: readonly number[] | undefined;
   readonly swizzle: SwizzleMode;
 }
 
@@ -33,7 +38,9 @@ export interface TensorMap extends TensorMapOptions {
   readonly words: Uint32Array;
   /** Bytes of a box's row, along dimension 0. */
   readonly rowBytes: number;
-  /** Rows of a box. */
+  /** Elements that are copied of each dimension of a box. */
+  readonly counts: readonly number[];
+  /** Rows that are copied of a box. */
   readonly boxRows: number;
   /**
    * Bytes of a box: what a copy from global memory adds to a barrier's complete_tx, also if a part of
@@ -42,17 +49,17 @@ export interface TensorMap extends TensorMapOptions {
   readonly boxBytes: number;
 }
 
-const most = { dimensions: 5, box: 256, extent: 2 ** 32, stride: 2 ** 40 };
+const most = { dimensions: 5, box: 256, extent: 2 ** 32, stride: 2 ** 40, elementStride: 8 };
 
 /**
- * A tensor map. Source of the rules: CUDA driver API, cuTensorMapEncodeTiled, without interleaving and
- * with element strides of 1. Throws a RequestError for what they forbid (memory or strides that are no
+ * A tensor map. Source of the rules: CUDA driver API, cuTensorMapEncodeTiled, without interleaving. Throws a RequestError for what they forbid (memory or strides that are no
  * multiples of 16 bytes, boxes of more than 256 elements in a dimension, rows of a box that are no
  * multiple of 16 bytes or longer than the swizzling's span), for rows shorter than the span, whose
  * place in shared memory no document tells, and for a tensor that is larger than its memory.
  */
 export function createTensorMap(options: TensorMapOptions): TensorMap {
   const { name, bytes, elementBytes, dims, strides, box, swizzle } = options;
+  const elementStrides = options.elementStrides ?? dims.map(() => 1);
   const require = (holds: boolean, problem: string): void => {
     if (!holds) throw new RequestError(`tensor map of ${name}: ${problem}`);
   };
@@ -81,6 +88,15 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
       most.box,
     ), `the box has ${size} elements in dimension ${i}; pass 1 to ${most.box}`),
   );
+  require(elementStrides.length ===
+    dims.length, `${elementStrides.length} strides of elements; pass ${dims.length}`);
+  elementStrides.forEach((stride, i) =>
+    require(isBetween(
+      stride,
+      1,
+      most.elementStride,
+    ), `a stride of ${stride} elements in dimension ${i}; pass 1 to ${most.elementStride}`),
+  );
   const rowBytes = box[0] * elementBytes;
   require(rowBytes % 16 === 0, `rows of a box have ${rowBytes} bytes; pass a multiple of 16`);
   const { spanBytes } = swizzles[swizzle];
@@ -96,11 +112,13 @@ export function createTensorMap(options: TensorMapOptions): TensorMap {
   );
   require(tensorBytes <=
     bytes.byteLength, `its last element ends at byte ${tensorBytes} of ${bytes.byteLength}; pass the whole tensor`);
-  const boxRows = box.slice(1).reduce((product, size) => product * size, 1);
+  const counts = box.map((size, i) => (i === 0 ? size : Math.ceil(size / elementStrides[i])));
+  const boxRows = counts.slice(1).reduce((product, size) => product * size, 1);
   return {
     ...options,
     words: new Uint32Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.byteLength / 4)),
     rowBytes,
+    counts,
     boxRows,
     boxBytes: rowBytes * boxRows,
   };
@@ -135,7 +153,7 @@ export function forEachBoxRow(
   coordinates: readonly number[],
   visit: (row: BoxRow) => void,
 ): void {
-  const { dims, strides, box, elementBytes, rowBytes } = map;
+  const { dims, strides, counts, elementStrides, elementBytes, rowBytes } = map;
   const firstByte = clamp(-coordinates[0] * elementBytes, 0, rowBytes);
   const endByte = clamp((dims[0] - coordinates[0]) * elementBytes, firstByte, rowBytes);
   const row = { index: 0, start: 0, firstByte: 0, endByte: 0 };
@@ -143,8 +161,8 @@ export function forEachBoxRow(
     let [rest, isInside] = [index, true];
     let start = coordinates[0] * elementBytes;
     for (let i = 1; i < dims.length; i++) {
-      const coordinate = coordinates[i] + (rest % box[i]);
-      rest = Math.floor(rest / box[i]);
+      const coordinate = coordinates[i] + (rest % counts[i]) * (elementStrides?.[i] ?? 1);
+      rest = Math.floor(rest / counts[i]);
       isInside &&= coordinate >= 0 && coordinate < dims[i];
       start += coordinate * strides[i - 1];
     }

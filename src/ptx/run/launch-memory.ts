@@ -93,7 +93,6 @@ function placeMap(
   if (swizzle === undefined) return refuse(`swizzle ${map.swizzle}`);
   if (map.interleave !== 'none') refuse(`interleave ${map.interleave}`);
   if (map.oobFill !== 'zero') refuse('filling with NaN');
-  if (map.elementStrides.some((stride) => stride !== 1)) refuse('a stride of elements');
   return {
     address: base + byteOffset,
     map: createTensorMap({
@@ -103,6 +102,7 @@ function placeMap(
       dims: globalDim,
       strides: globalStrides,
       box: boxDim,
+      elementStrides: map.elementStrides,
       swizzle,
     }),
   };
