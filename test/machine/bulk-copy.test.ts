@@ -62,6 +62,7 @@ function store(map: TensorMap, row: number, source = data): Instruction {
 
 const fence = { op: 'fence.proxy.async', site: 'proxy fence' } as const;
 const commit = { op: 'cp.async.bulk.commit_group', site: 'commits' } as const;
+const meetCluster = [{ op: 'barrier.cluster.arrive' }, { op: 'barrier.cluster.wait' }] as const;
 const awaitGroups = (pending: number, read = true): Instruction => ({
   op: read ? 'cp.async.bulk.wait_group.read' : 'cp.async.bulk.wait_group',
   pending,
@@ -177,6 +178,55 @@ describe('bulk loads', () => {
     // The bytes of CTA 1 may come before those of CTA 0 are expected: one phase has them all.
     for (const scheduler of adversarialSchedulers(1))
       expect(messagesOf(runProgram(program, { scheduler })), scheduler.name).toEqual([]);
+  });
+
+  /** CTA 0 of a pair loads a row for some of its CTAs; each waits for its own, or for that of CTA 0. */
+  const multicast = (ctas: readonly number[], group: 1 | 2, seen: number[][]): SmallProgram => {
+    const { map } = createTensor();
+    const expected = group === 1 ? 1 : 2;
+    const [full, done] = [0, 8];
+    return {
+      ctas: 2,
+      barriers: { full: 1, done: 1 },
+      warps: [
+        function* ({ cta }) {
+          const registers = fragment();
+          const read = [
+            words('ld.shared', data, registers),
+            look(registers, (values) => (seen[cta] = values)),
+          ];
+          if (group === 1 || cta === 0)
+            yield expectBytes(clusterAddress(cta, full), expected * boxBytes);
+          yield* meetCluster;
+          if (cta === 0) {
+            yield { ...load(map, 2, data, full), multicast: { ctas, group } } as Instruction;
+            yield wait(full, 0);
+            yield* read;
+            yield { op: 'mbarrier.arrive', barrier: clusterAddress(1, done), lanes: electedLane };
+          } else {
+            yield wait(group === 1 ? full : done, 0);
+            yield* read;
+          }
+          yield* meetCluster;
+        },
+      ],
+    };
+  };
+
+  it.each([1, 2] as const)('give one box to both CTAs of a pair, group %s', (group) => {
+    const row = Array.from({ length: 32 }, (_, i) => 1064 + i);
+    for (const scheduler of adversarialSchedulers(1)) {
+      const seen: number[][] = [];
+      const run = runProgram(multicast([0, 1], group, seen), { scheduler });
+      expect(messagesOf(run), scheduler.name).toEqual([]);
+      expect(seen).toEqual([row, row]);
+    }
+  });
+
+  it('leave a CTA without its box that is none of the named ones', () => {
+    const run = runProgram(multicast([0], 1, []), {});
+    expect(kindsOf(run)).toContain('deadlock');
+    expect(kindsOf(runProgram(multicast([0, 1, 5], 1, []), {}))).toContain('instruction-shape');
   });
 
   it('need a box that lies within shared memory, at a multiple of 128, with its coordinates', () => {

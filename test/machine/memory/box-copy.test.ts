@@ -36,9 +36,10 @@ const maps: fc.Arbitrary<TensorMap> = fc
     outerBox: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 3, maxLength: 3 }),
     plainRow: fc.integer({ min: 1, max: 4 }),
     gap: fc.nat(2),
+    steps: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 4, maxLength: 4 }),
     seed: fc.nat(),
   })
-  .map(({ swizzle, elementBytes, inner, outer, outerBox, plainRow, gap, seed }) => {
+  .map(({ swizzle, elementBytes, inner, outer, outerBox, plainRow, gap, steps, seed }) => {
     const rowBytes = swizzle === 'none' ? 16 * plainRow : swizzles[swizzle].spanBytes;
     const strides: number[] = [];
     let size = 16 * (Math.ceil((inner * elementBytes) / 16) + gap);
@@ -54,6 +55,7 @@ const maps: fc.Arbitrary<TensorMap> = fc
       swizzle,
       dims: [inner, ...outer],
       box: [rowBytes / elementBytes, ...outerBox.slice(0, outer.length)],
+      elementStrides: steps.slice(0, outer.length + 1),
     });
   });
 
@@ -68,17 +70,20 @@ const copies = maps.chain((map) =>
 
 /** Calls `visit` for each element of a box: its byte in shared memory, and in the tensor or null. */
 function forEachElement(
-  { dims, strides, box, elementBytes, swizzle }: TensorMap,
+  { dims, strides, box, elementStrides = [], elementBytes, swizzle }: TensorMap,
   coordinates: readonly number[],
   address: number,
   visit: (inShared: number, inTensor: number | null) => void,
 ): void {
-  const elements = box.reduce((product, size) => product * size, 1);
+  // Of the innermost dimension every element is copied.
+  const steps = box.map((_, i) => (i === 0 ? 1 : elementStrides[i]));
+  const counts = box.map((size, i) => Math.floor((size + steps[i] - 1) / steps[i]));
+  const elements = counts.reduce((product, size) => product * size, 1);
   for (let element = 0; element < elements; element++) {
     let rest = element;
     let [isInside, inTensor] = [true, 0];
-    box.forEach((size, i) => {
-      const coordinate = coordinates[i] + (rest % size);
+    counts.forEach((size, i) => {
+      const coordinate = coordinates[i] + (rest % size) * steps[i];
       rest = Math.floor(rest / size);
       isInside = isInside && coordinate >= 0 && coordinate < dims[i];
       inTensor += coordinate * (i === 0 ? elementBytes : strides[i - 1]);
@@ -215,6 +220,8 @@ describe('tensor maps', () => {
     ['memory out of place', { bytes: new Uint8Array(new ArrayBuffer(40000), 8) }, 'multiple of 16'],
     ['an empty dimension', { dims: [128, 0] }, 'dimension 1 has 0 elements'],
     ['an odd stride', { strides: [264] }, 'stride of 264 bytes'],
+    ['strides of too many elements', { elementStrides: [1, 9] }, 'a stride of 9 elements in'],
+    ['a missing stride of elements', { elementStrides: [1] }, '1 strides of elements; pass 2'],
     ['a large box', { box: [64, 257] }, 'pass 1 to 256'],
     ['rows of 8 bytes', { box: [4, 8], swizzle: 'none' }, 'rows of a box have 8 bytes'],
     ['rows beyond the span', { box: [128, 8] }, 'split the box'],

@@ -1,5 +1,6 @@
 import type { Slot } from '../slot.js';
 import type { ResolvedOperand } from '../request.js';
+import { hasLane } from '../warp-registers.js';
 
 /** The registers of a list of operands `{a, b}`, or of one register; null where one is none. */
 export function slotsOfVector(operand: ResolvedOperand | undefined): readonly Slot[] | null {
@@ -17,4 +18,9 @@ export function numberAfter(modifiers: readonly string[], prefix: string): numbe
 /** What a modifier says after a prefix, as `f16` of `kind::f16`; null where there is none. */
 export function wordAfter(modifiers: readonly string[], prefix: string): string | null {
   return modifiers.find((one) => one.startsWith(prefix))?.slice(prefix.length) ?? null;
+}
+
+/** The ranks of a mask of CTAs. */
+export function ranksOf(mask: number): readonly number[] {
+  return Array.from({ length: 16 }, (_, rank) => rank).filter((rank) => hasLane(mask, rank));
 }

@@ -1,5 +1,11 @@
 import type { Instruction } from '../../../machine/index.js';
-import { registersOf, sharedAddresses, ownOffset, wrongOperands } from '../barrier/operands.js';
+import {
+  ownOffset,
+  registersOf,
+  sharedAddresses,
+  uniformNumber,
+  wrongOperands,
+} from '../barrier/operands.js';
 import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
 import type {
   IssuingWarp,
@@ -8,6 +14,7 @@ import type {
   VisibleOperation,
 } from '../visible-instruction.js';
 import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
+import { numberAfter, ranksOf } from './operands.js';
 
 /** A copy of one lane: its map and its coordinates. */
 interface LaneBox extends PlacedTensorMap {
@@ -52,23 +59,25 @@ function operation(
 function unsupportedMode(modifiers: readonly string[]): Unsupported | null {
   const mode = modifiers.find((one) => /^(im2col|tile::)/.test(one));
   if (mode !== undefined) return { unsupported: `copies with .${mode}` };
-  if (modifiers.includes('multicast::cluster'))
-    return { unsupported: 'copies of one box to several CTAs (.multicast::cluster)' };
   return null;
 }
 
 function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
-  const [destination, source, barrier] = operands;
+  const [destination, source, barrier, mask] = operands;
+  const isMulticast = modifiers.includes('multicast::cluster');
   const isAddressed =
     destination?.kind === 'address' && source?.kind === 'address' && barrier?.kind === 'address';
   if (!isAddressed || source.coordinates.length !== 1)
     return wrongOperands('[shared], [map, {coordinates}], [mbarrier]');
+  if (isMulticast && mask === undefined) return wrongOperands('a mask of CTAs');
+  const group = numberAfter(modifiers, 'cta_group::') === 2 ? 2 : 1;
   const shared = { modifiers: ['shared::cluster'] };
   return (
     unsupportedMode(modifiers) ??
     operation(request, function* (warp) {
       for (const { map, coordinates, alone } of yield* boxesOf(warp, source, site)) {
+        const ctas = isMulticast ? ranksOf(uniformNumber(alone, mask)) : null;
         const [{ address: target }] = sharedAddresses(alone, shared, destination);
         const [{ address: arrival }] = sharedAddresses(alone, shared, barrier);
         yield {
@@ -79,6 +88,7 @@ function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported 
           barrier: arrival,
           name: map.name,
           site,
+          ...(ctas === null ? undefined : { multicast: { ctas, group } }),
         };
       }
     })

@@ -18,7 +18,7 @@ import type {
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
 import { matrixDescriptorOf } from './descriptors.js';
-import { numberAfter, wordAfter } from './operands.js';
+import { numberAfter, ranksOf, wordAfter } from './operands.js';
 
 const kinds: readonly MmaKind[] = ['f16', 'f8f6f4'];
 
@@ -146,11 +146,6 @@ function lowerCommit(request: InstructionRequest): VisibleOperation | Unsupporte
       }
     },
   };
-}
-
-/** The ranks of a mask of CTAs. */
-function ranksOf(mask: number): readonly number[] {
-  return Array.from({ length: 16 }, (_, rank) => rank).filter((rank) => hasLane(mask, rank));
 }
 
 const source = 'PTX ISA, TensorCore 5th Generation Instructions';
