@@ -71,6 +71,8 @@ describe('half precision', () => {
     expect(row('add.f16').evaluate(0x7c00, 0xfc00)).toBe(0x7fff);
     expect(row('add.sat.f16').evaluate(0x4000, 0x3c00)).toBe(0x3c00);
     expect(row('fma.rn.relu.bf16').evaluate(0xbf80, 0x3f80, 0)).toBe(0);
+    // The product is halfway between two numbers, and c, far below it, decides.
+    expect(row('fma.rn.bf16').evaluate(0x3f81, 0x3fc0, 0x8d80)).toBe(0x3fc1);
     expect(row('mul.ftz.f16').evaluate(0x0400, 0x3800)).toBe(0);
     expect(row('min.NaN.bf16x2').evaluate(0x7fc03f80, 0x3f804000)).toBe(0x7fff3f80);
     expect(row('max.xorsign.abs.f16').evaluate(0xc000, 0x3c00)).toBe(0xc000);
