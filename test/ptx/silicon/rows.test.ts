@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { laneInstructions } from '../../../src/ptx/instructions/index.js';
+import { fromEnvironment, testSeed } from '../../setup/effort.js';
+import { fingerprints, modelResults } from './row-kernels.js';
+import { rowKey } from './sweep.js';
+
+/** Fingerprints of what an H200 gave, by row: fixtures/ptx/README.md. */
+const captured = JSON.parse(
+  gunzipSync(
+    readFileSync(new URL('../../../fixtures/ptx/rows.json.gz', import.meta.url)),
+  ).toString(),
+) as { readonly rows: Readonly<Record<string, string>> };
+
+const rows = laneInstructions();
+const ofSilicon = rows.filter((row) => rowKey(row) in captured.rows);
+/** One row in so many is compared in a default run, which ones by the seed; LONG=1 compares all. */
+const every = fromEnvironment('LONG', 0) === 1 ? 1 : 12;
+
+function marksOf(row: (typeof rows)[number]): string {
+  return Buffer.from(fingerprints(modelResults(row)).buffer).toString('base64');
+}
+
+describe('lane instructions', () => {
+  it('give what an H200 gave for 4,096 tuples of operands', () => {
+    const tried = ofSilicon.filter((_, i) => (i + testSeed) % every === 0);
+    expect(tried.length).toBeGreaterThan(0);
+    const wrong = tried.filter((row) => marksOf(row) !== captured.rows[rowKey(row)]);
+    expect(wrong.map(rowKey)).toEqual([]);
+  });
+
+  it('are compared if they are captured: no captured row is gone from the table', () => {
+    const known = new Set(rows.map(rowKey));
+    expect(Object.keys(captured.rows).filter((key) => !known.has(key))).toEqual([]);
+  });
+
+  it('say silicon only where an H200 has said so', () => {
+    const claimed = rows.filter(({ evidence }) => evidence === 'silicon');
+    expect(claimed.map(rowKey).filter((key) => !(key in captured.rows))).toEqual([]);
+  });
+
+  it('would be seen to differ: one bit of one result changes a fingerprint', () => {
+    const results = modelResults(ofSilicon[testSeed % ofSilicon.length]);
+    const before = fingerprints(results);
+    results[testSeed % results.length] ^= 1n;
+    expect([...fingerprints(results)]).not.toEqual([...before]);
+  });
+});
