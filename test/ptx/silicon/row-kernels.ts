@@ -134,7 +134,7 @@ const widen = {
 } as const;
 
 /** The instruction with its operands as PTX writes it; null for what a single instruction does not show: carries. */
-function statement(
+export function statement(
   { name }: LaneInstruction,
   to: readonly string[],
   from: readonly string[],
