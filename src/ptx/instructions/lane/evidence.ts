@@ -10,9 +10,11 @@ const newer: readonly RegExp[] = [
   /\.(e2m3x2|e3m2x2|e2m1x2|ue8m0x2)\b/,
   /^cvt\.(rn|rz)\.(relu\.)?satfinite\.tf32\./,
 ];
-/** What depends on where memory lies, and registers of 8 bits, which were not compared. */
+/** What depends on where memory lies, carries, and registers of 8 and of 128 bits, which were not compared. */
 const notCompared: readonly RegExp[] = [
-  /^(cvta|isspacep)\./,
+  /^(cvta|isspacep|mapa|getctarank)\./,
+  /^(addc|subc|madc)\.|^(add|sub|mad\.(lo|hi))\.cc\./,
+  /^mov\.b128/,
   /^mov\.(b16\.(un)?pack2|b32\.(un)?pack4)$/,
 ];
 
