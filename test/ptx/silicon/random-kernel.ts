@@ -7,8 +7,8 @@ export const resultWords = 4 * perClass;
 /** Words of 64 bits that each lane reads. */
 export const inputWords = 2 * perClass;
 
-const classes = ['pred', 16, 32, 64] as const;
-type Class = (typeof classes)[number];
+/** Widths of the registers of a random kernel. */
+type Class = 'pred' | 16 | 32 | 64;
 const prefixes: Readonly<Record<Class, string>> = { pred: '%p', 16: '%h', 32: '%r', 64: '%d' };
 
 /** A small generator of numbers (xorshift), the same everywhere. */
