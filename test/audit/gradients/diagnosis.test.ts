@@ -56,7 +56,6 @@ const causes: Readonly<Record<string, string>> = {
   'statistics-of-next-row': 'statistics-of-others',
   'statistics-zero': 'statistics-zero',
   'packed-as-padded': 'statistics-as-padded',
-  'lse-of-other-head': 'statistics-of-others',
   'nan-of-padding': 'padding-nan',
   'sink-of-first-entry': 'batch-entry-repeated',
   // Of two batch entries the last alone is all but the first.
