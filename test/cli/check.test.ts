@@ -276,7 +276,7 @@ describe('flashproof check, an emulated kernel', () => {
   });
 
   const wrong: readonly (readonly [what: string, args: string[], message: RegExp])[] = [
-    ['no kernel', [], /--kernel <model> or --exec/],
+    ['no kernel', [], /--kernel <model>, --exec .* or --launch/],
     ['two kernels', ['--kernel', 'fa4', '--exec', 'cat'], /leave out one/],
     ['an unknown model', ['--kernel', 'fa5'], /there are fa4/],
     ['an unknown setting', ['--kernel', 'fa4', '--set', 'degree=3'], /no setting "degree"/],

@@ -80,8 +80,11 @@ function* changedCopies(
 const optional =
   /^\/(problem\/features(\/[a-zA-Z]+)?|sequences|gradients|sample\/statistics)$|\/(at|first|firstNonFinite)\/sequence$|^(?!.*\/numbers\/).*\/(at|firstNonFinite)\/(query|key|column)$/;
 
-/** Places of outputs are described as those of gradients are, which may be of keys, of heads, of a bias. */
-const ofGradientsOnly = /^\/(outputs|comparison)\/.*\/key$/;
+/**
+ * Places of outputs are described as those of gradients are, which may be of keys, of heads, of a bias. And premises are fitted
+ * where that is asked for (test/cli/audit-gradients.test.ts), which takes five audits.
+ */
+const ofGradientsOnly = /^\/(outputs|comparison)\/.*\/key$|^\/gradients\/fits\/\[\]$/;
 
 /** Reports that together have every property there is, with results of every kind. */
 const complete = [

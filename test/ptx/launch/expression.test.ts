@@ -65,10 +65,11 @@ describe('expressions', () => {
     }));
     fc.assert(
       fc.property(term, (text) => {
+        fc.pre(text.length <= 1000);
         const { sq, heads, scale } = problem;
-        const script = text.replaceAll('==', '===').replaceAll('!===', '!==');
+        // What a comparison gives is a number for what compares it.
         const value = Number(
-          new Function('sq', 'heads', 'scale', `return ${script}`)(sq, heads, scale),
+          new Function('sq', 'heads', 'scale', `return ${text}`)(sq, heads, scale),
         );
         fc.pre(Number.isFinite(value));
         expect(evaluate(text, problem)).toBe(value);
