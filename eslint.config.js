@@ -31,6 +31,7 @@ export const arrows = {
     ...['ptx/syntax', 'ptx/instructions', 'ptx/program', 'ptx/compile', 'ptx/launch'],
     ...['machine', 'hardware', 'formats'],
   ],
+  'ptx/mutants': ['ptx/instructions', 'ptx/program', 'ptx/run', 'machine'],
   io: ['formats', 'problem'],
   live: ['io', 'problem'],
   audit: ['oracles', 'kernels', 'hardware', 'simd', 'formats', 'problem'],
@@ -44,7 +45,7 @@ export const arrows = {
   ],
   'report/text/attribution': ['report/layout', 'attribution', 'problem'],
   'report/text/machine': ['report/layout', 'jobs', 'kernels', 'machine'],
-  'report/text/launch': ['report/layout', 'jobs', 'machine'],
+  'report/text/launch': ['report/layout', 'jobs', 'machine', 'ptx/mutants', 'formats'],
   'report/text/profile': ['report/layout', 'profile'],
   'report/junit': ['report/layout', 'report/json', 'report/text', 'audit', 'problem'],
   'report/html': ['report/layout', 'report/json', 'report/text', 'audit', 'attribution'],
@@ -69,7 +70,7 @@ export const arrows = {
   jobs: [
     ...['report/json', 'report/html', 'audit', 'attribution', 'properties', 'emulate', 'live'],
     ...['oracles', 'kernels', 'machine', 'io', 'formats', 'problem'],
-    ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'hardware'],
+    ...['ptx/syntax', 'ptx/launch', 'ptx/run', 'ptx/mutants', 'hardware'],
   ],
   cli: [
     ...['jobs', 'report/text/launch'],
@@ -106,7 +107,7 @@ export default defineConfig(
   {
     ignores: [
       ...['dist/**', 'dist-*/**', '**/*.generated.ts', '**/assembly/**', 'examples/**'],
-      ...['.stryker-tmp/**', 'reports/**'],
+      ...['.stryker-tmp/**', '.vitest/**', 'reports/**'],
     ],
   },
   ...tseslint.configs.recommended,

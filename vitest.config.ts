@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { compiledModules, nativeSources } from './test/setup/native-sources.js';
 
 /**
  * Tests that start many processes or worker threads: documented commands, live kernels, kills, signals,
@@ -49,7 +50,9 @@ const suite = onlyProcesses
     };
 
 export default defineConfig({
+  plugins: [nativeSources()],
   test: {
+    server: { deps: { external: [compiledModules] } },
     include: suite.include,
     exclude: suite.exclude,
     // The library holds no state, so that files may share its modules, loaded and compiled once.
