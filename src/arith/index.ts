@@ -1,5 +1,6 @@
 export * from './double-double.js';
 export * from './double-double-conversion.js';
+export { bitsOfFloat32, float32Of } from './float32-bits.js';
 export {
   addFloat32,
   fusedMultiplyAddFloat32,

@@ -8,6 +8,7 @@ export {
 } from './special-functions.js';
 export { exp2Approx, exp2ApproxFtz } from './ex2.js';
 export { exp2ApproxFp16, exp2ApproxFtzBf16, tanhApproxBf16, tanhApproxFp16 } from './half.js';
+export { rcpApproxFtzFloat64, rsqrtApproxFtzFloat64 } from './float64.js';
 export { lg2Approx, lg2ApproxFtz } from './lg2.js';
 export {
   hardwareExp2Error,

@@ -1,3 +1,4 @@
+import { bitsOfFloat32, float32Of } from '../../arith/index.js';
 import { isSubnormal, scaled } from './subnormal-inputs.js';
 import { interpolate, type Interpolator, type Segment, truncatedSquare } from './interpolation.js';
 import {
@@ -114,15 +115,11 @@ export function lg2ApproxFtz(bits: number): number {
     : truncateToFloat32(false, fixed, -gridBits);
 }
 
-const view = new DataView(new ArrayBuffer(4));
-
 /**
  * NVIDIA's `lg2.approx.f32`, as `lg2.approx.ftz.f32` but for subnormal inputs: that of 2^24·x, less 24 in fp32. So an H200 for all 2^32 inputs.
  */
 export function lg2Approx(bits: number): number {
   const logarithm = lg2ApproxFtz(isSubnormal(bits) ? scaled(bits, 2 ** 24) : bits);
   if (!isSubnormal(bits) || logarithm === canonicalNanBits) return logarithm;
-  view.setUint32(0, logarithm);
-  view.setFloat32(0, view.getFloat32(0) - 24);
-  return view.getUint32(0);
+  return bitsOfFloat32(float32Of(logarithm) - 24);
 }

@@ -146,6 +146,13 @@ export const reciprocalInterpolator: Interpolator = {
   segments: reciprocalSegments,
 };
 
+/** 1/(1 + fraction/2^23) in units of 2^-24, about and truncated: from 2^23 to 2^24. */
+export function reciprocalSignificand(fraction: number): number {
+  const x = fraction & 0xffff;
+  // The squarer takes 17 bits, one more than a segment of this table holds.
+  return interpolate(reciprocalInterpolator, fraction >>> 16, x, truncatedSquare(x << 1));
+}
+
 /**
  * NVIDIA's `rcp.approx.ftz.f32`: about 1/x, from the bits of x to the bits of the result. Subnormal
  * inputs count as zeros of their sign, subnormal results flush to them. ±0 gives ±∞, ±∞ gives ±0,
@@ -159,16 +166,7 @@ export function rcpApproxFtz(bits: number): number {
   if (magnitude === infinityBits) return sign;
   if (magnitude < smallestNormalBits) return sign + infinityBits;
   const exponent = (magnitude >>> 23) - 127;
-  const fraction = magnitude & 0x7fffff;
-  const x = fraction & 0xffff;
-  // The squarer takes 17 bits, one more than a segment of this table holds.
-  const interpolated = interpolate(
-    reciprocalInterpolator,
-    fraction >>> 16,
-    x,
-    truncatedSquare(x << 1),
-  );
-  return packFloat32(negative, -exponent - 1, interpolated);
+  return packFloat32(negative, -exponent - 1, reciprocalSignificand(magnitude & 0x7fffff));
 }
 
 /** Above this magnitude, 2^126, the reciprocal is below 2^-126 or the largest such. */

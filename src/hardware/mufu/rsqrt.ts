@@ -153,6 +153,17 @@ export const reciprocalSquareRootInterpolator: Interpolator = {
 };
 
 /**
+ * 1/√(1 + position/2^23) below 2^23 and 1/√(2·(position/2^23)) from there on, in units of 2^-24, about and truncated: from
+ * 2^23 to 2^24.
+ */
+export function reciprocalSquareRootSignificand(position: number): number {
+  // The table's sum at 1 would come out one ulp too small.
+  if (position === 0) return 2 * hiddenBit;
+  const x = position & 0x1ffff;
+  return interpolate(reciprocalSquareRootInterpolator, position >>> 17, x, truncatedSquare(x));
+}
+
+/**
  * NVIDIA's `rsqrt.approx.ftz.f32`: about 1/√x, from the bits of x to the bits of the result.
  * Subnormal inputs count as zeros of their sign. ±0 gives ±∞, +∞ gives +0, a negative x or NaN gives
  * 0x7fffffff, and powers of four are exact. Equal to an H200 for all 2^32 inputs.
@@ -167,16 +178,7 @@ export function rsqrtApproxFtz(bits: number): number {
   const exponent = (magnitude >>> 23) - 127;
   const halfExponent = exponent >> 1;
   const position = ((exponent & 1) << 23) | (magnitude & 0x7fffff);
-  // The table's sum at 1 would come out one ulp too small.
-  if (position === 0) return packFloat32(false, -halfExponent, hiddenBit);
-  const x = position & 0x1ffff;
-  const interpolated = interpolate(
-    reciprocalSquareRootInterpolator,
-    position >>> 17,
-    x,
-    truncatedSquare(x),
-  );
-  return packFloat32(false, -halfExponent - 1, interpolated);
+  return packFloat32(false, -halfExponent - 1, reciprocalSquareRootSignificand(position));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { bitsOfFloat32, float32Of } from '../../arith/index.js';
 import { interpolate, type Interpolator, type Segment, truncatedSquare } from './interpolation.js';
 import { canonicalNanBits, infinityBits, signBit, truncateToFloat32 } from './float32-bits.js';
 import { isSubnormal } from './subnormal-inputs.js';
@@ -92,17 +93,12 @@ const turnsPerRadian = 0.15915493667125702;
 const turn = 2 ** 25;
 const quarter = 2 ** 23;
 
-const view = new DataView(new ArrayBuffer(4));
-
 /** x/(2π) as the instruction before the unit gives it: one multiplication, rounded toward zero. */
 function turnsOf(bits: number): number {
-  view.setUint32(0, bits);
-  const exact = view.getFloat32(0) * turnsPerRadian;
+  const exact = float32Of(bits) * turnsPerRadian;
   const nearest = Math.fround(exact);
   if (Math.abs(nearest) <= Math.abs(exact)) return nearest;
-  view.setFloat32(0, nearest);
-  view.setUint32(0, view.getUint32(0) - 1);
-  return view.getFloat32(0);
+  return float32Of(bitsOfFloat32(nearest) - 1);
 }
 
 /**

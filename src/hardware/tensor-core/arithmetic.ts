@@ -92,6 +92,13 @@ const hopper: readonly Row[] = [
   [['tf32'], 'fp32', 8, 25, 'silicon'],
 ];
 
+/** Of Blackwell's mma.sync only what an Ampere has too was modelled; the numbers are Hopper's. */
+const blackwellSync = rows('mma.sync', 'sm_100', [
+  [['fp16', 'bf16'], 'fp32', 16, 25, 'published-model'],
+  [['fp16'], 'fp16', 16, 25, 'published-model'],
+  [['tf32'], 'fp32', 8, 25, 'published-model'],
+]);
+
 const blackwell = rows('tcgen05.mma', 'sm_100', [
   [['fp16', 'bf16'], 'fp32', 16, 25, 'published-words'],
   [['fp16', 'bf16'], 'fp32', 16, 25, 'published-model', mixed],
@@ -130,8 +137,11 @@ export const tensorCoreArithmetic: readonly TensorCoreArithmetic[] = [
     [fp8, 'fp32Short', 32, 13, 'silicon', mixed],
     [fp8, 'fp16', 32, 13, 'silicon', mixed],
   ]),
+  ...blackwellSync,
   ...blackwell,
-  ...blackwell.map((row) => ({ ...row, architecture: 'sm_103', evidence: 'assumed' }) as const),
+  ...[...blackwellSync, ...blackwell].map(
+    (row) => ({ ...row, architecture: 'sm_103', evidence: 'assumed' }) as const,
+  ),
 ];
 
 /** What {@link findTensorCoreArithmetic} looks for. */
