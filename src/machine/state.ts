@@ -152,6 +152,8 @@ export interface LaunchMemory {
 export interface MachineState {
   readonly memory: LaunchMemory;
   readonly placeOfGlobal: (address: number) => string;
+  /** Cancels the launch of a cluster of the grid that has not started: its first CTA; null where none is left. */
+  readonly cancelLaunch: () => readonly [x: number, y: number, z: number] | null;
   readonly ctas: readonly CtaState[];
   readonly model: MemoryModel;
   readonly findings: FindingCollector;
@@ -172,6 +174,8 @@ export interface MachineState {
   step: number;
   /** The clock of the step that is executed. */
   now: number;
+  /** Whether the latest store has left every byte as it was; kept where races are looked for. */
+  hasRepeated: boolean;
 }
 
 /** Reports an illegal act of a warp at its current instruction. */

@@ -20,14 +20,22 @@ describe('clusters of one grid that run one after another', () => {
     return clusters.map((body) => runProgram({ memory, warps: [body(base)] }, { grid }));
   }
   const one = (address: number) => places('global', address, 4, 1);
-  const store = (base: number) => [transfer('st', one(base))];
+  const storeOf = (value: number) => (base: number) => [
+    transfer(
+      'st',
+      one(base),
+      fragment(1, () => value),
+    ),
+  ];
+  const store = storeOf(1);
   const load = (base: number) => [transfer('ld', one(base))];
 
   it('race where one writes what another reads or writes', () => {
-    expect(runs(store, store).map(kindsOf)).toEqual([[], ['race']]);
+    expect(runs(store, storeOf(2)).map(kindsOf)).toEqual([[], ['race']]);
+    expect(runs(store, store).map(kindsOf)).toEqual([[], []]);
     expect(runs(store, load).map(kindsOf)).toEqual([[], ['race']]);
     expect(runs(load, store).map(kindsOf)).toEqual([[], ['race']]);
-    expect(messagesOf(runs(store, store)[1])).toEqual([
+    expect(messagesOf(runs(store, storeOf(2))[1])).toEqual([
       'global memory, element [0] of "o": two writes in no order: CTA 0 warp 0 (st) and CTA 0 warp 0 (st)',
     ]);
   });

@@ -70,6 +70,8 @@ const map = createTensorMap({
   swizzle: 'none',
 });
 const box = { map, coordinates: [0, 0], name: 'X' } as const;
+/** The same box where it lies in global memory. */
+const placedBox = { ...box, map: { ...map, address: tensor.base } };
 const copy: Instruction = {
   op: 'tcgen05.cp',
   group: 1,
@@ -139,6 +141,34 @@ const laneCopy = (from: number): Instruction => ({
   sourceBytes: new Int32Array(32).fill(4),
 });
 
+/** The one place of a bulk copy of 128 bytes. */
+const bulkPlace = (space: 'shared::cta' | 'shared::cluster' | 'global', from: number) => ({
+  ...places(space, from, 128, 1),
+  alignment: 16,
+});
+const bulkToShared: Instruction = {
+  op: 'cp.async.bulk.shared',
+  source: bulkPlace('global', tensor.base),
+  destination: bulkPlace('shared::cluster', data),
+  reduction: null,
+  barrier: 0,
+  multicast: null,
+};
+const bulkToGlobal: Instruction = {
+  op: 'cp.async.bulk.global',
+  source: bulkPlace('shared::cta', data),
+  destination: bulkPlace('global', tensor.base),
+  reduction: null,
+};
+/** Stores of lanes into the shared memory of their own CTA. */
+const remoteStore = (op: 'st.async' | 'red.async', registers = fragment()): Instruction => ({
+  op,
+  destination: places('shared::cluster', data),
+  data: registers,
+  reduction: op === 'st.async' ? null : { operation: 'add', type: 'u32' },
+  barrier: 0,
+});
+
 const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Conflict>>>> = {
   'ld.shared': { reads: { suspect: ldShared, partner: stShared } },
   'st.shared': { writes: { suspect: stShared, partner: ldShared } },
@@ -162,6 +192,30 @@ const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Confl
     },
     writes: { suspect: laneCopy(tensor.base), partner: ldShared },
   },
+  'cp.async.bulk.shared': {
+    reads: { suspect: bulkToShared, partner: transfer('st', places('global', tensor.base)) },
+    writes: { suspect: bulkToShared, partner: ldShared },
+  },
+  'cp.async.bulk.global': {
+    reads: { suspect: bulkToGlobal, partner: stShared },
+    writes: { suspect: bulkToGlobal, partner: transfer('ld', places('global', tensor.base)) },
+  },
+  'st.async': { writes: { suspect: remoteStore('st.async'), partner: ldShared } },
+  'red.async': {
+    reads: { suspect: remoteStore('red.async') },
+    writes: { suspect: remoteStore('red.async'), partner: ldShared },
+  },
+  'clusterlaunchcontrol.try_cancel': {
+    writes: {
+      suspect: {
+        op: 'clusterlaunchcontrol.try_cancel',
+        destination: data,
+        barrier: 0,
+        isMulticast: false,
+      },
+      partner: ldShared,
+    },
+  },
   'tcgen05.alloc': {
     writes: {
       suspect: allocate(32, place.address),
@@ -182,6 +236,15 @@ const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Confl
     reads: { suspect: wgmma(), partner: stShared },
   },
   'cp.async.bulk.tensor.shared.global': {
+    reads: {
+      suspect: {
+        op: 'cp.async.bulk.tensor.shared.global',
+        ...placedBox,
+        destination: data,
+        barrier: 0,
+      },
+      partner: transfer('st', places('global', tensor.base)),
+    },
     writes: {
       suspect: {
         op: 'cp.async.bulk.tensor.shared.global',
@@ -193,6 +256,10 @@ const conflicts: Partial<Record<Opcode, Partial<Record<'reads' | 'writes', Confl
     },
   },
   'cp.async.bulk.tensor.global.shared': {
+    writes: {
+      suspect: { op: 'cp.async.bulk.tensor.global.shared', ...placedBox, source: data },
+      partner: transfer('ld', places('global', tensor.base)),
+    },
     reads: {
       suspect: { op: 'cp.async.bulk.tensor.global.shared', ...box, source: data },
       partner: stShared,
@@ -316,6 +383,8 @@ describe('registers that a tcgen05.ld fills', () => {
       [side === 'reads' ? 'operands' : 'result']: registers,
     }),
     red: (registers) => ({ ...lanesAtomic('red'), operands: registers }),
+    'st.async': (registers) => remoteStore('st.async', registers),
+    'red.async': (registers) => remoteStore('red.async', registers),
     ldmatrix: (registers) => ({ op: 'ldmatrix', ...matrices, matrices: 1, data: registers }),
     stmatrix: (registers) => ({ op: 'stmatrix', ...matrices, matrices: 1, data: registers }),
     'ld.global': (registers) => global('ld.global', registers),

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import {
+  adversarialSchedulers,
   clusterAddress,
   genericAddress,
   type AllocationOptions,
   type Instruction,
   type LaunchMemory,
+  type Scheduler,
+  type WarpProgram,
 } from '../../src/machine/index.js';
 import {
   data,
@@ -258,9 +261,9 @@ describe('illegal accesses are named with lane, address, allocation and element:
 });
 
 describe('cp.async', () => {
-  const copy = (from: number, sourceBytes = 4): Instruction => ({
+  const copy = (from: number, sourceBytes = 4, to = data): Instruction => ({
     op: 'cp.async',
-    destination: places('shared::cta', data),
+    destination: places('shared::cta', to),
     source: places('global', from),
     sourceBytes: new Int32Array(32).fill(sourceBytes),
     site: 'copies',
@@ -300,6 +303,24 @@ describe('cp.async', () => {
     expect(races(copy(tensor.base), commit, commit, waitFor(1), use)).toBe(0);
     expect(races(copy(tensor.base), { op: 'cp.async.wait_all' }, use)).toBe(0);
     expect(kindsOf(run(copy(tensor.base)))).toEqual(['unfinished-operation']);
+  });
+
+  it('is complete for the strand that has waited for it, and for no other', () => {
+    const { memory, tensor } = withTensor();
+    const side = (copiesTo: number, readsAt: number) => ({
+      name: `reads at ${readsAt}`,
+      program: (function* (): WarpProgram {
+        yield* [copy(tensor.base, 4, copiesTo), commit, waitFor(0), words('ld.shared', readsAt)];
+      })(),
+    });
+    const kinds = (other: number, scheduler: Scheduler) => {
+      const strands = [side(data, data), side(data + 128, other)];
+      return kindsOf(runProgram({ memory, warps: [[{ op: 'diverge', strands }]] }, { scheduler }));
+    };
+    for (const scheduler of adversarialSchedulers(1)) {
+      expect(kinds(data + 128, scheduler), scheduler.name).toEqual([]);
+      expect(kinds(data, scheduler), scheduler.name).toContain('race');
+    }
   });
 
   it.each(['cp.async.mbarrier.arrive', 'cp.async.mbarrier.arrive.noinc'] as const)(
@@ -378,12 +399,16 @@ describe('bytes of one word', () => {
     addresses: Float64Array.from({ length: 32 }, (_, l) => data + first + 4 * l),
   });
 
-  it('written by two warps are no race, and one byte written by both is', () => {
-    const program = (second: number) => ({
-      warps: [[transfer('st', halves(0))], [transfer('st', halves(second))]],
+  it('written by two warps are no race, and one byte written by both is unless it is the same', () => {
+    const program = (second: number, value: number) => ({
+      warps: [
+        [transfer('st', halves(0), fragment(1).fill(0x0505))],
+        [transfer('st', halves(second), fragment(1).fill(value))],
+      ],
     });
-    expect(messagesOf(runProgram(program(2)))).toEqual([]);
-    expect(kindsOf(runProgram(program(0)))).toEqual(['race']);
+    expect(messagesOf(runProgram(program(2, 0x0605)))).toEqual([]);
+    expect(kindsOf(runProgram(program(0, 0x0605)))).toEqual(['race']);
+    expect(kindsOf(runProgram(program(0, 0x0505)))).toEqual([]);
   });
 
   it('and the word', () => {

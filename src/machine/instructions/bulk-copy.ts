@@ -1,32 +1,36 @@
 import { clusterAddress, splitClusterAddress, type InstructionOf } from '../isa/index.js';
 import { count } from '../measure/index.js';
-import { checkBox, loadBox, storeBox, touchedByBox } from '../memory/index.js';
+import {
+  checkBox,
+  gatherBox,
+  hasBox,
+  loadBox,
+  scatterBox,
+  storeBox,
+  touchedByBox,
+} from '../memory/index.js';
 import {
   report,
   reportViolation,
-  type AsynchronousOperation,
   type CtaState,
   type MachineState,
   type WarpState,
 } from '../state.js';
+import { issueStore } from './bulk-groups.js';
 import { issue } from './issue.js';
 import { completeBytes } from './mbarrier.js';
 import {
   alwaysReady,
-  movesNothing,
-  noDetails,
   noRegisters,
-  nothing,
   type AsynchronousRecord,
   type InstructionDetails,
-  type InstructionRecord,
   type InstructionRecords,
   type VisitArea,
 } from './record.js';
+import { canReduce, checkContents, combinationOf, visitTensor } from './tensor-box.js';
 
 type Load = 'cp.async.bulk.tensor.shared.global';
 type Store = 'cp.async.bulk.tensor.global.shared';
-type WaitGroup = 'cp.async.bulk.wait_group' | 'cp.async.bulk.wait_group.read';
 
 /** Visits a box where it lies in shared memory. */
 function visitBox(
@@ -66,7 +70,10 @@ function copiesOf(
 const load: AsynchronousRecord<Load> = {
   ready: alwaysReady,
   isWait: false,
-  reads: nothing,
+  reads: {
+    registers: noRegisters,
+    memory: (_machine, cta, instruction, visit) => visitTensor(cta, instruction, visit),
+  },
   writes: {
     registers: noRegisters,
     memory: (_machine, cta, { map, destination }, visit) => visitBox(cta, map, destination, visit),
@@ -88,6 +95,7 @@ const load: AsynchronousRecord<Load> = {
     );
     const { boxBytes: bytes } = map;
     count(cta.counters.globalBytes, `${name} → TMA`, bytes);
+    checkContents(machine, warp, instruction, 'reads');
     // One operation a CTA: that one has its box tells nothing of the others.
     for (const { cta: target, barrier } of copies) {
       count(target.counters.sharedBytes, `TMA → ${name}`, bytes);
@@ -112,7 +120,10 @@ const store: AsynchronousRecord<Store> = {
     registers: noRegisters,
     memory: (_machine, cta, { map, source }, visit) => visitBox(cta, map, source, visit),
   },
-  writes: nothing,
+  writes: {
+    registers: noRegisters,
+    memory: (_machine, cta, instruction, visit) => visitTensor(cta, instruction, visit),
+  },
   unit: {
     name: 'TMA',
     operation: 'bulk-store',
@@ -125,64 +136,36 @@ const store: AsynchronousRecord<Store> = {
     const { cta } = warp;
     if (reportViolation(machine, warp, checkBox(map, coordinates, cta.shared, source)))
       return 'refused';
+    if (!canReduce(machine, warp, instruction)) return 'refused';
     const { boxBytes: bytes } = map;
     count(cta.counters.sharedBytes, `${name} → TMA`, bytes);
     count(cta.counters.globalBytes, `TMA → ${name}`, bytes);
-    const operation = issue(machine, warp, store, instruction, {
-      perform: () => storeBox(map, coordinates, cta.shared, source),
+    if (map.address === undefined) {
+      const perform = () => storeBox(map, coordinates, cta.shared, source);
+      warp.openBulkGroup.push(issue(machine, warp, store, instruction, { perform }));
+      return;
+    }
+    checkContents(machine, warp, instruction, 'writes');
+    let rows: Uint8Array = new Uint8Array(0);
+    issueStore(machine, warp, store, instruction, {
+      read: () => {
+        rows = gatherBox(map, cta.shared, source);
+      },
+      repeats: () => instruction.reduction === undefined && hasBox(map, coordinates, rows),
+      write: () => scatterBox(map, coordinates, rows, combinationOf(instruction)),
     });
-    warp.openBulkGroup.push(operation);
     return;
-  },
-};
-
-/** The groups that wait_group waits for. */
-function groupsToWaitFor({ bulkGroups }: WarpState, pending: number): AsynchronousOperation[] {
-  return bulkGroups.slice(0, Math.max(bulkGroups.length - pending, 0)).flat();
-}
-
-/** wait_group, whose two forms wait for the same here. */
-const waitGroup: InstructionRecord<WaitGroup> = {
-  ...movesNothing,
-  ready: {
-    isReady: (_machine, warp, { pending }) =>
-      groupsToWaitFor(warp, pending).every(({ isDone }) => isDone),
-    waitsFor: (_machine, warp, { pending }) =>
-      `${groupsToWaitFor(warp, pending).filter(({ isDone }) => !isDone).length} bulk stores`,
-    readyTime: (_machine, warp, { pending }) =>
-      Math.max(0, ...groupsToWaitFor(warp, pending).map(({ doneAt }) => doneAt)),
-  },
-  isWait: true,
-  describe: noDetails,
-  execute: ({ tracker }: MachineState, warp, { pending }) => {
-    for (const { kind, order } of groupsToWaitFor(warp, pending))
-      if (order !== null) tracker?.finish(warp, kind, order);
-    warp.bulkGroups.splice(0, Math.max(warp.bulkGroups.length - pending, 0));
   },
 };
 
 /**
  * Bulk tensor copies by the tensor memory accelerator. A load lands, and counts its bytes on the
  * barrier, at a time of the scheduler's choice, the whole box at once; the bytes of a box count in full
- * where it reaches beyond the tensor. A store reads shared memory at such a time; it is performed when
- * it has read, so wait_group.read and wait_group wait for the same here. Source: PTX ISA,
- * `cp.async.bulk.tensor`, `cp.async.bulk.commit_group`, `cp.async.bulk.wait_group`.
+ * where it reaches beyond the tensor. A store reads shared memory at such a time, and writes at another after that; where nobody
+ * follows who accesses the tensor, at the same. Each element's reduction is a strong access. Source: PTX ISA,
+ * `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`.
  */
-export const bulkCopyRecords: InstructionRecords<
-  Load | Store | WaitGroup | 'cp.async.bulk.commit_group'
-> = {
+export const bulkCopyRecords: InstructionRecords<Load | Store> = {
   'cp.async.bulk.tensor.shared.global': load,
   'cp.async.bulk.tensor.global.shared': store,
-  'cp.async.bulk.commit_group': {
-    ...movesNothing,
-    ready: alwaysReady,
-    isWait: false,
-    describe: noDetails,
-    execute: (_machine, warp) => {
-      warp.bulkGroups.push(warp.openBulkGroup);
-      warp.openBulkGroup = [];
-    },
-  },
-  'cp.async.bulk.wait_group': waitGroup,
-  'cp.async.bulk.wait_group.read': waitGroup,
 };

@@ -1,14 +1,19 @@
 import type { Instruction, Opcode } from '../isa/index.js';
 import { bulkCopyRecords } from './bulk-copy.js';
+import { bulkGroupRecords } from './bulk-groups.js';
+import { launchControlRecords } from './launch-control.js';
 import { atomicRecords } from './memory/atomics.js';
 import { fenceRecords } from './memory/fences.js';
+import { plainBulkCopyRecords } from './memory/bulk-copies.js';
 import { laneCopyRecords } from './memory/lane-copies.js';
 import { transferRecords } from './memory/loads-and-stores.js';
+import { remoteStoreRecords } from './memory/remote-stores.js';
 import { matrixTransferRecords } from './memory/matrix-transfers.js';
-import { mbarrierRecords } from './mbarrier.js';
+import { mbarrierRecords } from './mbarrier-records.js';
 import type { InstructionDetails, InstructionRecord, InstructionRecords } from './record.js';
 import { registerRecords } from './registers.js';
 import { strandRecords } from './strands.js';
+import { tcgen05AllocationRecords } from './tcgen05-allocation.js';
 import { tcgen05MemoryRecords } from './tcgen05-memory.js';
 import { tcgen05MmaRecords } from './tcgen05-mma.js';
 import { threadRecords } from './threads.js';
@@ -22,13 +27,18 @@ export const instructionRecords: InstructionRecords<Opcode> = {
   ...mbarrierRecords,
   ...threadRecords,
   ...bulkCopyRecords,
+  ...bulkGroupRecords,
+  ...launchControlRecords,
   ...registerRecords,
   ...strandRecords,
   ...tcgen05MmaRecords,
+  ...tcgen05AllocationRecords,
   ...tcgen05MemoryRecords,
   ...transferRecords,
   ...atomicRecords,
   ...laneCopyRecords,
+  ...plainBulkCopyRecords,
+  ...remoteStoreRecords,
   ...matrixTransferRecords,
   ...fenceRecords,
   ...wgmmaRecords,

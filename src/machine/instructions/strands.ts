@@ -10,6 +10,16 @@ function createStrand(
 ): WarpState {
   const strand: WarpState = {
     ...warp,
+    // What the strand issues and waits for concerns no other strand.
+    loads: [...warp.loads],
+    stores: [...warp.stores],
+    tensorOperations: [...warp.tensorOperations],
+    openBulkGroup: [...warp.openBulkGroup],
+    bulkGroups: [...warp.bulkGroups],
+    openCopyGroup: [...warp.openCopyGroup],
+    copyGroups: [...warp.copyGroups],
+    openWarpgroupGroup: [...warp.openWarpgroupGroup],
+    warpgroupGroups: [...warp.warpgroupGroups],
     name: `${warp.name} (${name})`,
     program,
     continuation: null,

@@ -13,31 +13,19 @@ import {
   touchedByFragment,
   touchedByTensorCopy,
 } from '../memory/index.js';
-import { arriveAtNamed } from '../ordering/index.js';
-import {
-  report,
-  reportViolation,
-  type AsynchronousOperation,
-  type Continuation,
-  type CtaState,
-  type MachineState,
-  type WarpState,
-} from '../state.js';
-import { issue, touchMemory, visitChunks, visitRectangle } from './issue.js';
+import { report, reportViolation, type MachineState, type WarpState } from '../state.js';
+import { issue, visitChunks, visitRectangle } from './issue.js';
 import {
   alwaysReady,
-  issueSlot,
-  movesNothing,
   noDetails,
   noMemory,
   noRegisters,
-  nothing,
   type AsynchronousRecord,
-  type InstructionRecord,
   type InstructionRecords,
   type Touched,
 } from './record.js';
 import { ctasOfGroup } from './tcgen05-mma.js';
+import { waitForOperations } from './wait-for-operations.js';
 
 const wordBytes = 4;
 
@@ -118,44 +106,6 @@ function transferRecord(isLoad: boolean): AsynchronousRecord<Transfer['op']> {
   return record;
 }
 
-/** The record of tcgen05.wait for loads or stores. */
-function wait<Op extends 'tcgen05.wait::ld' | 'tcgen05.wait::st'>(
-  operationsOf: (warp: WarpState) => AsynchronousOperation[],
-  what: string,
-): InstructionRecord<Op> {
-  return {
-    ...movesNothing,
-    ready: {
-      isReady: (_machine, warp) => operationsOf(warp).every(({ isDone }) => isDone),
-      waitsFor: (_machine, warp) =>
-        `${operationsOf(warp).filter(({ isDone }) => !isDone).length} ${what}`,
-      readyTime: (_machine, warp) => Math.max(0, ...operationsOf(warp).map(({ doneAt }) => doneAt)),
-    },
-    isWait: true,
-    describe: noDetails,
-    execute: ({ tracker }, warp) => {
-      const operations = operationsOf(warp);
-      for (const { kind, order } of operations)
-        if (order !== null) tracker?.finish(warp, kind, order);
-      operations.length = 0;
-    },
-  };
-}
-
-function columnsInUse({ tensor }: CtaState): number {
-  return tensor.blocks().reduce((sum, { columns }) => sum + columns, 0);
-}
-
-/** A warp of a pair has allocated; the generation that its arrival is counted to. */
-function arriveAtPair(machine: MachineState, warp: WarpState): number {
-  const { pairAllocation } = machine;
-  const { generation, threads } = pairAllocation;
-  machine.tracker?.arriveAtNamed(machine, warp, pairAllocation, { waits: true, isRelaxed: false });
-  if (arriveAtNamed(pairAllocation, warpLanes, threads, warp.name) === 'completed')
-    machine.tracker?.completeNamed(pairAllocation);
-  return generation;
-}
-
 const copy: AsynchronousRecord<'tcgen05.cp'> = {
   ready: alwaysReady,
   isWait: false,
@@ -207,121 +157,29 @@ function copiedBytes(shape: InstructionOf<'tcgen05.cp'>['shape']): number {
   return rows * k;
 }
 
-const alloc: InstructionRecord<'tcgen05.alloc'> = {
-  ready: alwaysReady,
-  isWait: false,
-  reads: nothing,
-  // The word that gets the address; the columns themselves get a life, not contents.
-  writes: {
-    registers: noRegisters,
-    memory: (_machine, cta, { destination }, visit) =>
-      visit({ space: 'shared', cta, start: destination / wordBytes, count: 1 }),
-  },
-  unit: issueSlot,
-  describe: noDetails,
-  execute: (machine, warp, instruction) => {
-    const { group, columns, destination } = instruction;
-    const { cta } = warp;
-    if (ctasOfGroup(machine, warp, group) === null) return 'refused';
-    if (destination % wordBytes !== 0) {
-      report(machine, warp, 'misaligned', `the address goes to ${destination}, no multiple of 4`);
-      return 'refused';
-    }
-    if (!(destination >= 0 && destination + wordBytes <= cta.shared.limitBytes)) {
-      report(machine, warp, 'shared-overflow', `the address goes to ${destination}`);
-      return 'refused';
-    }
-    const result = cta.tensor.allocate(columns);
-    if (result.ok) return takeColumns(machine, warp, instruction, result.address);
-    if (!result.isBlocked) {
-      reportViolation(machine, warp, result.violation);
-      return 'refused';
-    }
-    return {
-      isReady: () => cta.tensor.hasRoom(columns),
-      resume: () => {
-        const later = cta.tensor.allocate(columns);
-        if (later.ok) return takeColumns(machine, warp, instruction, later.address);
-        reportViolation(machine, warp, later.violation);
-        return;
-      },
-      waitsFor: () => `${columns} free columns of tensor memory`,
-      readyTime: () => machine.now,
-    };
-  },
-};
-
 /**
- * The warp has its columns: it writes their address. A pair allocates together, so that its warp then waits until the other
- * has its columns, too.
- */
-function takeColumns(
-  machine: MachineState,
-  warp: WarpState,
-  instruction: InstructionOf<'tcgen05.alloc'>,
-  address: number,
-): Continuation {
-  const { group, columns, destination } = instruction;
-  const { cta } = warp;
-  cta.shared.words[destination / wordBytes] = address;
-  touchMemory(machine, { warp, order: null }, alloc, instruction, cta);
-  machine.tracker?.allocateTensor(machine, warp, columnOf(address), columns);
-  cta.counters.mostTensorColumns = Math.max(cta.counters.mostTensorColumns, columnsInUse(cta));
-  const { pairAllocation } = machine;
-  if (group === 1)
-    return { isReady: () => true, resume: () => undefined, waitsFor: () => '', readyTime: () => 0 };
-  const generation = arriveAtPair(machine, warp);
-  return {
-    isReady: () => pairAllocation.generation > generation,
-    resume: () => machine.tracker?.leaveNamed(warp, pairAllocation, generation),
-    waitsFor: () => 'tcgen05.alloc of the other CTA of the pair',
-    readyTime: () => machine.now,
-  };
-}
-
-/**
- * Tensor memory: allocation, loads and stores of registers, copies from shared memory. A load or store is
- * performed at one moment of the scheduler's choice after its issue. A pair of CTAs allocates
- * collectively: its two tcgen05.alloc wait for one another. That tcgen05.dealloc does so too is not made
- * use of, since the first of the two may block and need not. Source: PTX ISA, `tcgen05.alloc`,
- * `tcgen05.ld`, `tcgen05.st`, `tcgen05.wait`, `tcgen05.cp`, "Issue Granularity".
+ * Tensor memory: loads and stores of registers, copies from shared memory. A load or store is performed at
+ * one moment of the scheduler's choice after its issue. Source: PTX ISA, `tcgen05.ld`, `tcgen05.st`,
+ * `tcgen05.wait`, `tcgen05.cp`.
  */
 export const tcgen05MemoryRecords: InstructionRecords<
-  | 'tcgen05.alloc'
-  | 'tcgen05.dealloc'
-  | 'tcgen05.relinquish_alloc_permit'
-  | 'tcgen05.ld'
-  | 'tcgen05.st'
-  | 'tcgen05.wait::ld'
-  | 'tcgen05.wait::st'
-  | 'tcgen05.cp'
+  'tcgen05.ld' | 'tcgen05.st' | 'tcgen05.wait::ld' | 'tcgen05.wait::st' | 'tcgen05.cp'
 > = {
-  'tcgen05.alloc': alloc,
-  'tcgen05.dealloc': {
-    // It ends what its columns hold, which the tracker follows apart from reads and writes.
-    ...movesNothing,
-    ready: alwaysReady,
-    isWait: false,
-    describe: noDetails,
-    execute: (machine, warp, { address, columns }) => {
-      const result = warp.cta.tensor.deallocate(address, columns);
-      if (!result.ok) reportViolation(machine, warp, result.violation);
-      else machine.tracker?.endTensor(machine, warp, columnOf(address), columns);
-    },
-  },
-  'tcgen05.relinquish_alloc_permit': {
-    ...movesNothing,
-    ready: alwaysReady,
-    isWait: false,
-    describe: noDetails,
-    execute: (machine, warp) => {
-      warp.cta.tensor.relinquishPermit();
-      machine.tracker?.relinquishTensor(machine, warp);
-    },
-  },
   'tcgen05.ld': transferRecord(true),
   'tcgen05.st': transferRecord(false),
-  'tcgen05.wait::ld': wait(({ loads }) => loads, 'tcgen05.ld'),
-  'tcgen05.wait::st': wait(({ stores }) => stores, 'tcgen05.st'),
+  'tcgen05.wait::ld': waitForOperations({
+    name: 'tcgen05.ld',
+    operations: ({ loads }) => loads,
+    forget: (warp) => {
+      warp.loads = [];
+    },
+  }),
+  'tcgen05.wait::st': waitForOperations({
+    name: 'tcgen05.st',
+    operations: ({ stores }) => stores,
+    forget: (warp) => {
+      warp.stores = [];
+    },
+  }),
   'tcgen05.cp': copy,
 };

@@ -73,8 +73,9 @@ function footprintOf({ mmaUnits }: MachineState, mma: Tcgen05Mma): MmaFootprint 
 }
 
 /** Which of the tensor core's rates an MMA runs at. */
-function rateBits({ a }: Tcgen05Mma): 16 | 8 {
-  return bitsOf(a) > 8 ? 16 : 8;
+function rateBits({ a }: Tcgen05Mma): 32 | 16 | 8 {
+  const bits = bitsOf(a);
+  return bits === 32 || bits === 16 ? bits : 8;
 }
 
 function countMma(cta: CtaState, mma: Tcgen05Mma): void {

@@ -13,13 +13,7 @@ import {
   type MatrixDescriptor,
   type OperandExtent,
 } from '../memory/index.js';
-import {
-  report,
-  reportViolation,
-  type AsynchronousOperation,
-  type CtaState,
-  type WarpState,
-} from '../state.js';
+import { report, reportViolation, type CtaState, type WarpState } from '../state.js';
 import { issue, visitChunks } from './issue.js';
 import {
   alwaysReady,
@@ -29,6 +23,7 @@ import {
   type AsynchronousRecord,
   type InstructionRecords,
 } from './record.js';
+import { groupsToAwait, waitForOperations } from './wait-for-operations.js';
 
 type Wgmma = InstructionOf<'wgmma.mma_async'>;
 
@@ -212,11 +207,6 @@ const mma: AsynchronousRecord<'wgmma.mma_async'> = {
   },
 };
 
-/** The groups of a warp that have to be complete when at most so many are pending. */
-function awaited({ warpgroupGroups }: WarpState, pending: number): AsynchronousOperation[] {
-  return warpgroupGroups.slice(0, Math.max(warpgroupGroups.length - pending, 0)).flat();
-}
-
 /**
  * Hopper's asynchronous MMA. Each warp of the warpgroup multiplies its own 16 rows of A, on its own; that the four of them
  * have to execute it together is not checked, nor is a missing `wgmma.fence`. Registers are in use until a
@@ -244,25 +234,17 @@ export const wgmmaRecords: InstructionRecords<
       warp.openWarpgroupGroup = [];
     },
   },
-  'wgmma.wait_group': {
-    ...movesNothing,
-    ready: {
-      isReady: (_machine, warp, { pending }) =>
-        awaited(warp, pending).every(({ isDone }) => isDone),
-      waitsFor: (_machine, warp, { pending }) =>
-        `${awaited(warp, pending).filter(({ isDone }) => !isDone).length} wgmma.mma_async`,
-      readyTime: (_machine, warp, { pending }) =>
-        Math.max(0, ...awaited(warp, pending).map(({ doneAt }) => doneAt)),
-    },
-    isWait: true,
-    describe: ({ pending }) => ({ pending }),
-    execute: ({ tracker }, warp, { pending }) => {
-      const done = new Set(awaited(warp, pending));
-      for (const { kind, order } of done) if (order !== null) tracker?.finish(warp, kind, order);
+  'wgmma.wait_group': waitForOperations({
+    name: 'wgmma.mma_async',
+    operations: ({ warpgroupGroups }, { pending }) =>
+      warpgroupGroups.slice(0, groupsToAwait(warpgroupGroups, pending)).flat(),
+    forget: (warp, { pending }, done) => {
       warp.warpgroupGroups = warp.warpgroupGroups.slice(
-        Math.max(warp.warpgroupGroups.length - pending, 0),
+        groupsToAwait(warp.warpgroupGroups, pending),
       );
-      warp.loads = warp.loads.filter((load) => !done.has(load));
+      const complete = new Set(done);
+      warp.loads = warp.loads.filter((load) => !complete.has(load));
     },
-  },
+    describe: ({ pending }) => ({ pending }),
+  }),
 };

@@ -1,8 +1,7 @@
 export * from './arithmetic/index.js';
+export { clusterAddress, splitClusterAddress } from './cluster-address.js';
 export {
-  clusterAddress,
   siteOf,
-  splitClusterAddress,
   type CtaGroup,
   type Fragment,
   type Instruction,
@@ -19,6 +18,7 @@ export type {
   AccessSpace,
   AtomicOperation,
   AtomicType,
+  BulkReduction,
   LanePlaces,
   MemoryInstruction,
   MemoryOrder,

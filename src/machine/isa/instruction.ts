@@ -4,8 +4,8 @@ import type {
   TensorCopyShape,
   TensorMap,
 } from '../memory/index.js';
-import type { LaneMask } from './arithmetic/instruction.js';
-import type { MemoryInstruction } from './memory-instruction.js';
+import type { BarrierInstruction } from './barrier-instruction.js';
+import type { AtomicOperation, MemoryInstruction } from './memory-instruction.js';
 import type { MmaInstruction, WarpgroupShape } from './tensor-core/index.js';
 
 /**
@@ -47,6 +47,7 @@ export type Tcgen05Mma = Common &
 export type Instruction =
   | Tcgen05Mma
   | (Common & MemoryInstruction)
+  | (Common & BarrierInstruction)
   | (Common & {
       readonly op: 'tcgen05.alloc';
       readonly group: CtaGroup;
@@ -90,70 +91,7 @@ export type Instruction =
         | 'tcgen05.wait::st'
         | 'tcgen05.fence::before_thread_sync'
         | 'tcgen05.fence::after_thread_sync'
-        | 'fence.mbarrier_init'
-        | 'fence.proxy.async'
-        | 'bar.warp.sync'
-        | 'barrier.cluster.arrive'
-        | 'barrier.cluster.arrive.relaxed'
-        | 'barrier.cluster.wait'
         | 'cp.async.bulk.commit_group';
-    })
-  | (Common & {
-      readonly op: 'mbarrier.init';
-      /** An offset in the CTA's own shared memory. */
-      readonly barrier: number;
-      readonly count: number;
-      /** What findings call the barrier. */
-      readonly name: string;
-    })
-  | (Common & { readonly op: 'mbarrier.inval'; readonly barrier: number })
-  | (Common & {
-      readonly op: 'mbarrier.arrive';
-      /** A cluster address. */
-      readonly barrier: number;
-      /** The lanes that arrive, once each. */
-      readonly lanes: LaneMask;
-      /** Arrivals of each lane; default 1. */
-      readonly count?: number;
-      /** Gets the phase before the arrival: what PTX calls its state. */
-      readonly state?: Uint32Array;
-      /** Whether later phases do not expect these arrivals any more (`arrive_drop`). */
-      readonly drops?: boolean;
-    })
-  | (Common & {
-      readonly op: 'mbarrier.arrive.expect_tx';
-      /** A cluster address. */
-      readonly barrier: number;
-      readonly bytes: number;
-      /** As those of `mbarrier.arrive`. */
-      readonly state?: Uint32Array;
-      readonly drops?: boolean;
-    })
-  | (Common & {
-      readonly op: 'mbarrier.expect_tx';
-      /** A cluster address. */
-      readonly barrier: number;
-      readonly bytes: number;
-    })
-  | (Common & {
-      /** Looks whether a phase is complete, without waiting for it. */
-      readonly op: 'mbarrier.test_wait';
-      readonly barrier: number;
-      /** The phase that an arrival has returned as its state, or the parity of one. */
-      readonly awaited: { readonly phase: number } | { readonly parity: 0 | 1 };
-      /** Gets 1 if it is, else 0. */
-      readonly result: Uint32Array;
-    })
-  | (Common & {
-      /** Waits for the end of the phase that an arrival has returned as its state. */
-      readonly op: 'mbarrier.try_wait';
-      readonly barrier: number;
-      readonly phase: number;
-    })
-  | (Common & {
-      readonly op: 'mbarrier.try_wait.parity';
-      readonly barrier: number;
-      readonly parity: 0 | 1;
     })
   | (Common & {
       readonly op: 'cp.async.bulk.tensor.shared.global';
@@ -175,29 +113,14 @@ export type Instruction =
       readonly map: TensorMap;
       readonly coordinates: readonly number[];
       readonly source: number;
+      /** `cp.reduce`: what is done with the tensor's elements; a copy where it is left out. */
+      readonly reduction?: AtomicOperation | undefined;
       readonly name: OperandName;
     })
   | (Common & {
       readonly op: 'cp.async.bulk.wait_group' | 'cp.async.bulk.wait_group.read';
       /** The most recent groups that may be pending. */
       readonly pending: number;
-    })
-  | (Common & {
-      readonly op: 'bar.sync' | 'bar.arrive';
-      readonly barrier: number;
-      /** How many threads meet; all that have not ended, where PTX names no number. */
-      readonly threads: number | 'all';
-    })
-  | (Common & {
-      /** bar.sync that also counts lanes. */
-      readonly op: 'bar.red';
-      readonly barrier: number;
-      readonly threads: number | 'all';
-      /** The lanes that take part, and those of them whose predicate is true. */
-      readonly lanes: LaneMask;
-      readonly trueLanes: LaneMask;
-      /** Gets how many lanes of all warps took part, and for how many the predicate was true. */
-      readonly result: Uint32Array;
     })
   | (Common & {
       readonly op: 'ld.shared' | 'st.shared';
@@ -243,6 +166,14 @@ export type Instruction =
       readonly pending: number;
     })
   | (Common & { readonly op: 'setmaxnreg'; readonly registers: number })
+  | (Common & {
+      readonly op: 'clusterlaunchcontrol.try_cancel';
+      /** Offset of the 16 bytes that get the answer, and that of the barrier that counts them, in shared memory. */
+      readonly destination: number;
+      readonly barrier: number;
+      /** `.multicast::cluster::all`: each CTA of the cluster gets the answer, at these offsets. */
+      readonly isMulticast: boolean;
+    })
   | (Common & {
       /**
        * Straight-line code on registers alone: `execute` computes, `issues` says what the warp issued
@@ -298,19 +229,6 @@ export interface WarpPlace {
  * fragments that it named, when the instruction that waits for them has been executed.
  */
 export type WarpProgram = Generator<Instruction, void, void>;
-
-/** Ranks of CTAs in the addresses of shared memory of a cluster. */
-const clusterWindow = 2 ** 24;
-
-/** The cluster address of an offset in the shared memory of a CTA: what PTX's `mapa` computes. */
-export function clusterAddress(rank: number, offset: number): number {
-  return rank * clusterWindow + offset;
-}
-
-/** The CTA and the offset of a cluster address. */
-export function splitClusterAddress(address: number): { rank: number; offset: number } {
-  return { rank: Math.floor(address / clusterWindow), offset: address % clusterWindow };
-}
 
 /** What an instruction is called: its place in the program, or its name; null stands for the end. */
 export function siteOf(instruction: Instruction | null): string {

@@ -88,6 +88,23 @@ type LaneCopy = {
   readonly sourceBytes: Int32Array;
 };
 
+/** What a bulk reduction does with each element of its destination, and what they are. */
+export interface BulkReduction {
+  readonly operation: AtomicOperation;
+  readonly type: AtomicType;
+}
+
+/**
+ * cp.async.bulk and cp.reduce.async.bulk, by where they write. Places of one lane, at multiples of 16 bytes; their `bytes` are
+ * those of the copy.
+ */
+type BulkCopy = {
+  readonly source: LanePlaces;
+  readonly destination: LanePlaces;
+  /** Null for a copy. */
+  readonly reduction: BulkReduction | null;
+};
+
 /** ldmatrix and stmatrix: 8 rows of 16 bytes a matrix, from or to the registers of all lanes. */
 type MatrixTransfer = {
   readonly op: 'ldmatrix' | 'stmatrix';
@@ -104,6 +121,25 @@ export type MemoryInstruction =
   | Transfer
   | Atomic
   | LaneCopy
+  | (BulkCopy & {
+      readonly op: 'cp.async.bulk.shared';
+      /** A cluster address: of the barrier that counts the bytes. */
+      readonly barrier: number;
+      /** `.multicast::cluster`: the CTAs that get the bytes and whose barriers count them, each at the same offsets. */
+      readonly multicast: readonly number[] | null;
+    })
+  | (BulkCopy & { readonly op: 'cp.async.bulk.global' })
+  | {
+      /** Lanes store into the shared memory of a CTA of the cluster, whose barrier counts the bytes. */
+      readonly op: 'st.async' | 'red.async';
+      readonly destination: LanePlaces;
+      /** [lane][word]. */
+      readonly data: Registers;
+      /** Null for `st.async`. */
+      readonly reduction: BulkReduction | null;
+      /** A cluster address, the same for all lanes. */
+      readonly barrier: number;
+    }
   | MatrixTransfer
   | { readonly op: 'cp.async.commit_group' | 'cp.async.wait_all' }
   | {

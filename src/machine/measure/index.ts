@@ -26,3 +26,4 @@ export {
   type UnitOccupancy,
 } from './timing.js';
 export { partitions, unitRates, type TimedUnit, type UnitRates } from './unit-rates.js';
+export { smRates, type SmRates } from './sm-rates.js';

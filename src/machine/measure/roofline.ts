@@ -40,6 +40,7 @@ export interface Roofline {
 function checkRates(rates: UnitRates): void {
   const { mmaFlops, mufuLanes, fmaLanes, sharedBytes, tensorBytes, bulkBytes } = rates;
   const values = {
+    'mmaFlops[32]': mmaFlops[32],
     'mmaFlops[16]': mmaFlops[16],
     'mmaFlops[8]': mmaFlops[8],
     mufuLanes,

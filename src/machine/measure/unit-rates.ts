@@ -12,8 +12,8 @@ export const partitions = 4;
 /** How fast an SM's units are, per clock. */
 export interface UnitRates {
   readonly name: string;
-  /** Floating-point operations of the tensor core on 16-bit and on 8-bit operands. */
-  readonly mmaFlops: Readonly<Record<16 | 8, number>>;
+  /** Floating-point operations of the tensor core on tf32, on 16-bit and on 8-bit operands. */
+  readonly mmaFlops: Readonly<Record<32 | 16 | 8, number>>;
   /** Lanes of the special function unit; a quarter of them serves a warp. */
   readonly mufuLanes: number;
   /** Lanes of fp32 arithmetic; a quarter of them serves a warp. */
@@ -33,7 +33,7 @@ export interface UnitRates {
 
 const blackwell: UnitRates = {
   name: 'sm_100',
-  mmaFlops: { 16: 8192, 8: 16384 },
+  mmaFlops: { 32: 4096, 16: 8192, 8: 16384 },
   mufuLanes: 16,
   fmaLanes: 128,
   sharedBytes: 128,
@@ -129,7 +129,7 @@ export const rooflineUnits: readonly RooflineUnitDefinition[] = [
     measure: 'FLOP',
     evidence: 'published',
     parts: ({ mmaFlopsByOperandBits }, { mmaFlops }) =>
-      ([16, 8] as const)
+      ([32, 16, 8] as const)
         .filter((bits) => (mmaFlopsByOperandBits[bits] ?? 0) !== 0)
         .map((bits) => part(`${bits}-bit operands`, mmaFlopsByOperandBits[bits], mmaFlops[bits])),
   },

@@ -1,4 +1,5 @@
 export * from './address-windows.js';
+export * from './box-copy.js';
 export * from './byte-set.js';
 export * from './global-memory.js';
 export * from './local-memory.js';

@@ -24,6 +24,8 @@ export interface Access extends Position {
   readonly scope?: MemoryScope | undefined;
   /** The number of the warp's CTA; needed with a scope. */
   readonly cta?: number | undefined;
+  /** Of a weak write: whether it leaves every byte as it is. */
+  readonly repeats?: boolean | undefined;
 }
 
 /** The events of a run, by stamp. Stamps count from 1. */
@@ -40,6 +42,8 @@ export interface AccessTable {
   readonly kindOf: (stamp: number) => AccessKind;
   /** Whether it is a strong access. */
   readonly isStrong: (stamp: number) => boolean;
+  /** Whether it is a weak write that leaves every byte as it is. */
+  readonly repeats: (stamp: number) => boolean;
   /**
    * Whether two accesses are morally strong: both are strong, and each one's scope includes the other's thread.
    * They are no race, in whatever order they come. Source: PTX ISA, "Morally strong operations".
@@ -66,8 +70,8 @@ export function createAccessTable(): AccessTable {
     get count() {
       return rest.length;
     },
-    record: ({ chain, time, proxy, kind, site, who, step, scope, cta }) => {
-      const stamp = rest.push({ proxy, kind, site, who, step, scope, cta });
+    record: ({ chain, time, ...access }) => {
+      const stamp = rest.push(access);
       if (stamp >= chains.length) {
         chains = extended(chains);
         times = extended(times);
@@ -77,7 +81,7 @@ export function createAccessTable(): AccessTable {
       }
       chains[stamp] = chain;
       times[stamp] = time;
-      strengths[stamp] = scope === undefined ? 0 : scope === 'cta' ? 1 : 2;
+      strengths[stamp] = access.scope === undefined ? 0 : access.scope === 'cta' ? 1 : 2;
       return stamp;
     },
     describe: (stamp) => {
@@ -91,6 +95,7 @@ export function createAccessTable(): AccessTable {
     proxyOf: (stamp) => rest[stamp - 1].proxy,
     kindOf: (stamp) => rest[stamp - 1].kind,
     isStrong: (stamp) => strengths[stamp] !== 0,
+    repeats: (stamp) => rest[stamp - 1].repeats === true,
     areMorallyStrong: (one, other) => {
       const least = Math.min(strengths[one], strengths[other]);
       return least === 2 || (least === 1 && rest[one - 1].cta === rest[other - 1].cta);

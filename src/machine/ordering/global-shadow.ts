@@ -1,5 +1,6 @@
 import type { AccessClocks, AccessTable } from './accesses.js';
 import { bytesOfWord, type Region } from './region.js';
+import type { ShadowRules } from './access-rules.js';
 import { createShadowMemory, type ShadowMemory } from './shadow-memory.js';
 import type { Conflict } from './shadow-states.js';
 
@@ -21,17 +22,14 @@ export interface GlobalShadow {
   ) => readonly Conflict[];
 }
 
-/** A shadow of global memory that nobody has accessed; for `onUnorderedStrong` see {@link createShadowMemory}. */
-export function createGlobalShadow(
-  accesses: AccessTable,
-  onUnorderedStrong: () => void,
-): GlobalShadow {
+/** A shadow of global memory that nobody has accessed. */
+export function createGlobalShadow(accesses: AccessTable, rules: ShadowRules): GlobalShadow {
   const pages = new Map<number, ShadowMemory>();
 
   function pageOf(page: number): ShadowMemory {
     let shadow = pages.get(page);
     if (shadow === undefined) {
-      shadow = createShadowMemory(pageWords, accesses, { onUnorderedStrong });
+      shadow = createShadowMemory(pageWords, accesses, rules);
       shadow.initialise({ start: 0, count: pageWords });
       pages.set(page, shadow);
     }

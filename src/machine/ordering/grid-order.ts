@@ -1,6 +1,7 @@
 import { createAccessTable, type AccessTable } from './accesses.js';
 import { createChains, type Chains } from './clock.js';
 import { createGlobalShadow, type GlobalShadow } from './global-shadow.js';
+import { type MemoryModel, memoryModels } from './memory-model.js';
 import { createSynchronisation, type Synchronisation } from './synchronisation.js';
 
 /**
@@ -19,13 +20,18 @@ export interface GridOrder {
   dependsOnSchedule: boolean;
 }
 
-/** The order of a grid of which nothing has run. */
-export function createGridOrder(): GridOrder {
+/** The order of a grid of which nothing has run; by default what it is in practice. */
+export function createGridOrder(
+  { equalWrites }: Pick<MemoryModel, 'equalWrites'> = memoryModels.practice,
+): GridOrder {
   const accesses = createAccessTable();
   const order: GridOrder = {
     accesses,
     chains: createChains(),
-    shadow: createGlobalShadow(accesses, () => (order.dependsOnSchedule = true)),
+    shadow: createGlobalShadow(accesses, {
+      equalWrites,
+      onUnorderedStrong: () => (order.dependsOnSchedule = true),
+    }),
     released: createSynchronisation(),
     ctas: 0,
     dependsOnSchedule: false,

@@ -29,6 +29,11 @@ export interface MemoryModel {
    * what has been read is out of shared memory before any barrier that follows.
    */
   readonly readFences: boolean;
+  /**
+   * Whether weak writes to one place need an order where they write the same. Triton's warps with roles get their arguments
+   * from shared memory, where each warp of the others stores them (3.6 and 3.9, on sm_100).
+   */
+  readonly equalWrites: boolean;
 }
 
 /**
@@ -47,6 +52,7 @@ export const memoryModels = {
     tensorFences: false,
     copyFences: false,
     readFences: false,
+    equalWrites: false,
   },
   ptx: {
     name: 'ptx',
@@ -56,6 +62,7 @@ export const memoryModels = {
     tensorFences: true,
     copyFences: true,
     readFences: true,
+    equalWrites: true,
   },
   'ptx-9.2': {
     name: 'ptx-9.2',
@@ -65,6 +72,7 @@ export const memoryModels = {
     tensorFences: true,
     copyFences: true,
     readFences: true,
+    equalWrites: true,
   },
   pipe: {
     name: 'pipe',
@@ -74,6 +82,7 @@ export const memoryModels = {
     tensorFences: false,
     copyFences: false,
     readFences: false,
+    equalWrites: false,
   },
 } as const satisfies Readonly<Record<string, MemoryModel>>;
 
@@ -120,8 +129,21 @@ const traits = {
     isCommitted: false,
     mayOutliveCta: true,
   },
+  /** What a bulk store does after it has read. */
+  'bulk-write': {
+    proxy: 'async',
+    takesTensorFences: false,
+    isCommitted: false,
+    mayOutliveCta: true,
+  },
   wgmma: { proxy: 'async', takesTensorFences: false, isCommitted: false, mayOutliveCta: false },
   'lane-copy': {
+    proxy: 'generic',
+    takesTensorFences: false,
+    isCommitted: false,
+    mayOutliveCta: false,
+  },
+  'remote-store': {
     proxy: 'generic',
     takesTensorFences: false,
     isCommitted: false,

@@ -88,6 +88,8 @@ interface RecordedAccess {
   readonly proxy: Proxy;
   /** Of a strong access. */
   readonly scope?: MemoryScope | undefined;
+  /** As of `Access`. */
+  readonly repeats?: boolean | undefined;
 }
 
 /** Enters an event in the table of accesses; its stamp. */
@@ -100,7 +102,7 @@ type RecordAccess = (machine: OrderedRun, actor: Actor, access: RecordedAccess) 
 export function createAccessRecorder(accesses: AccessTable): RecordAccess {
   let last: Access | null = null;
   let lastStamp = 0;
-  return ({ step }, actor, { kind, proxy, scope }) => {
+  return ({ step }, actor, { kind, proxy, scope, repeats }) => {
     const { warp, order } = actor;
     const { chain } = clocksOfActor(actor);
     const time = order?.time ?? warp.order!.clock.times[chain];
@@ -111,12 +113,13 @@ export function createAccessRecorder(accesses: AccessTable): RecordAccess {
       last.kind === kind &&
       last.proxy === proxy &&
       last.scope === scope &&
+      last.repeats === repeats &&
       (order !== null || last.step === step)
     )
       return lastStamp;
     const site = order?.site ?? siteOf(warp.current);
     const who = order === null ? warp.name : `${order.name} of ${warp.name}`;
-    last = { chain, time, kind, proxy, scope, step, site, who, cta: warp.cta.number };
+    last = { chain, time, kind, proxy, scope, repeats, step, site, who, cta: warp.cta.number };
     lastStamp = accesses.record(last);
     return lastStamp;
   };

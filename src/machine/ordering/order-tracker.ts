@@ -95,6 +95,8 @@ export interface MemoryArea {
   readonly rows?: number;
   /** Left out for a weak access. */
   readonly strong?: StrongAccess | undefined;
+  /** Of a write: whether it leaves every byte as it is. */
+  readonly repeats?: boolean | undefined;
 }
 
 /** Who accesses or arrives: a warp, or an operation that it has issued. */

@@ -67,13 +67,19 @@ export const uninitialisedState = 0;
 export const initialState = 1;
 
 /** What words are in: who wrote them last and who has read them since. Many words share a state. */
-interface ShadowStates {
+export interface ShadowStates {
   readonly count: number;
   readonly writerOf: (state: number) => number;
   /** The stamps of the reads since, without those that a later one covers. */
   readonly readersOf: (state: number) => readonly number[];
+  /** What the last write has come after, as far as it is told; null for what is not known. */
+  readonly supersededOf: (state: number) => readonly number[] | null;
   /** The state with this writer and these readers; a new one at each call. */
-  readonly add: (writer: number, readers: readonly number[]) => number;
+  readonly add: (
+    writer: number,
+    readers: readonly number[],
+    superseded?: readonly number[] | null,
+  ) => number;
   /**
    * The state that an access makes of another; -1 if it is not known. Only what the latest access to ask
    * has remembered is.
@@ -91,6 +97,7 @@ const firstCapacity = 256;
 export function createShadowStates(): ShadowStates {
   let writers: number[] = [noWriter, initialWriter];
   let readers: (readonly number[])[] = [noReaders, noReaders];
+  let superseded: (readonly number[] | null)[] = [noReaders, noReaders];
   // What the access `askedBy[state]` makes of the state.
   let askedBy = new Int32Array(firstCapacity);
   let next = new Int32Array(firstCapacity);
@@ -100,8 +107,10 @@ export function createShadowStates(): ShadowStates {
     },
     writerOf: (state) => writers[state],
     readersOf: (state) => readers[state],
-    add: (writer, reads) => {
+    supersededOf: (state) => superseded[state],
+    add: (writer, reads, before = null) => {
       readers.push(reads);
+      superseded.push(before);
       const state = writers.push(writer) - 1;
       if (state >= askedBy.length) {
         const [olderAskedBy, olderNext] = [askedBy, next];
@@ -123,16 +132,19 @@ export function createShadowStates(): ShadowStates {
       renumbered[initialState] = initialState;
       const keptWriters = [noWriter, initialWriter];
       const keptReaders = [noReaders, noReaders];
+      const keptSuperseded: typeof superseded = [noReaders, noReaders];
       for (let index = 0; index < cells.length; index++) {
         const state = cells[index];
         if (renumbered[state] === -1) {
           renumbered[state] = keptWriters.push(writers[state]) - 1;
           keptReaders.push(readers[state]);
+          keptSuperseded.push(superseded[state]);
         }
         cells[index] = renumbered[state];
       }
       writers = keptWriters;
       readers = keptReaders;
+      superseded = keptSuperseded;
       askedBy = new Int32Array(Math.max(firstCapacity, 2 * writers.length));
       next = new Int32Array(askedBy.length);
     },

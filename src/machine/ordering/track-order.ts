@@ -66,7 +66,7 @@ function nameOf(barrier: NamedBarrier, { clusterBarrier }: OrderedRun): string {
 export function createOrderTracker(
   model: MemoryModel,
   ctas: readonly Pick<OrderedCta, 'shared'>[],
-  grid: GridOrder = createGridOrder(),
+  grid: GridOrder = createGridOrder(model),
 ): OrderTracker {
   const { chains, accesses, shadow: globalShadow, released: globallyReleased } = grid;
   const record = createAccessRecorder(accesses);
@@ -74,6 +74,7 @@ export function createOrderTracker(
   const memories = ctas.map(({ shared }) => ({
     shared: createShadowMemory(shared.limitBytes / wordBytes, accesses, {
       readFences: model.readFences,
+      equalWrites: model.equalWrites,
       onUnorderedStrong: () => (grid.dependsOnSchedule = true),
     }),
     tensor: createShadowMemory(tensorGranules, accesses),
@@ -124,11 +125,11 @@ export function createOrderTracker(
     },
     convergeWarp: ({ order }, strand) => joinKnowledge(order!, strand.order!),
     access: (machine, actor, kind, area) => {
-      const { space, cta, start, strong } = area;
+      const { space, cta, start, strong, repeats } = area;
       const { warp, order } = actor;
       // Tensor memory has one way to it; the proxies are those of shared and global memory.
       const proxy = space === 'tensor' ? 'generic' : (order?.proxy ?? 'generic');
-      const stamp = record(machine, actor, { kind, proxy, scope: strong?.scope });
+      const stamp = record(machine, actor, { kind, proxy, scope: strong?.scope, repeats });
       const { asyncView, clock } = clocksOfActor(actor);
       const isFenced = space === 'tensor' && order !== null;
       const clocks = { clock: isFenced ? order.tensorClock : clock, asyncView };

@@ -53,6 +53,8 @@ export interface ClusterLaunch {
    * is allocated there.
    */
   readonly memory?: LaunchMemory;
+  /** As that of `MachineState`; default: no cluster is left. */
+  readonly cancelLaunch?: MachineState['cancelLaunch'];
   /** The program of a warp, with the shared memory of its CTA as `allocate` has laid it out. */
   readonly program: (place: WarpPlace) => WarpProgram;
 }
@@ -91,7 +93,7 @@ function createLaunchMemory(): LaunchMemory {
 /** A cluster before its first step: no warp has an instruction yet (`advance`). */
 export function createMachine(launch: ClusterLaunch, options: RunOptions): MachineState {
   const { model = memoryModels.practice, races = true, rates = unitRates.sm_100 } = options;
-  const { grid = createGridOrder() } = options;
+  const { grid = createGridOrder(model) } = options;
   const memory = launch.memory ?? createLaunchMemory();
   const ctas = Array.from({ length: launch.ctas }, (_, rank): CtaState => {
     const shared = createSharedMemory();
@@ -141,6 +143,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
       });
   return {
     memory,
+    cancelLaunch: launch.cancelLaunch ?? (() => null),
     placeOfGlobal: (address) => describeAddress(memory.global.find(address), address),
     ctas,
     model,
@@ -148,6 +151,7 @@ export function createMachine(launch: ClusterLaunch, options: RunOptions): Machi
     tracker,
     findings: createFindingCollector(),
     pending: [],
+    hasRepeated: false,
     strands: [],
     warpgroupProducts: createWarpgroupProducts(),
     mmaUnits: options.mmaUnits ?? createMmaUnits('sm_100'),

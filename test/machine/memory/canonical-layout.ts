@@ -1,3 +1,4 @@
+import type { PatternArray } from '../../../src/formats/index.js';
 import type {
   MatrixDescriptor,
   Major,
@@ -92,17 +93,18 @@ export function denseDescriptor(
     : { ...place, leadingByteOffset: (group * k) / 8, strideByteOffset: group };
 }
 
-/** Writes a matrix [rows][k] of 8- or 16-bit patterns where the canonical layout puts it. */
+/** Writes a matrix [rows][k] of patterns of 8, 16 or 32 bits where the canonical layout puts it. */
 export function placeMatrix(
   shared: SharedMemory,
   descriptor: MatrixDescriptor,
   k: number,
-  patterns: Uint8Array | Uint16Array,
+  patterns: PatternArray,
 ): void {
   const bytes = patterns.BYTES_PER_ELEMENT;
   patterns.forEach((pattern, i) => {
     const address = canonicalAddress(descriptor, bytes, Math.floor(i / k), i % k);
-    if (bytes === 2) shared.halves[address / 2] = pattern;
+    if (bytes === 4) shared.words[address / 4] = pattern;
+    else if (bytes === 2) shared.halves[address / 2] = pattern;
     else shared.bytes[address] = pattern;
   });
 }

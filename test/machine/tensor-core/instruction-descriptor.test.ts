@@ -9,11 +9,12 @@ import { RequestError } from '../../../src/request-error.js';
 
 const formatsOf = {
   f16: ['fp16', 'bf16'],
+  tf32: ['tf32'],
   f8f6f4: ['e4m3', 'e5m2', 'e2m3', 'e3m2', 'e2m1'],
 } as const;
 const major = fc.constantFrom('k' as const, 'mn' as const);
 const descriptors: fc.Arbitrary<InstructionDescriptor> = fc
-  .constantFrom('f16' as const, 'f8f6f4' as const)
+  .constantFrom('f16' as const, 'tf32' as const, 'f8f6f4' as const)
   .chain((kind) =>
     fc.record({
       kind: fc.constant(kind),
@@ -58,6 +59,9 @@ describe('instruction descriptors', () => {
   it('have the words of the PTX ISA: each field in its bits', () => {
     // bf16 into fp32, 128 × 128: D at bit 4, A at 7, B at 10, 128 / 8 at 17, 128 / 16 at 24.
     expect(encodeInstructionDescriptor(plain)).toBe(0x0820_0490);
+    // Of tf32, code 2, as Triton writes it for N = 64.
+    const tf32 = { ...plain, kind: 'tf32', a: 'tf32', b: 'tf32', n: 64 } as const;
+    expect(encodeInstructionDescriptor(tf32)).toBe(0x0810_0910);
     const bits = (change: Partial<InstructionDescriptor>): number =>
       encodeInstructionDescriptor({ ...plain, ...change }) ^ 0x0820_0490;
     expect(bits({ negateA: true })).toBe(1 << 13);

@@ -1,3 +1,4 @@
+import type { PatternArray } from '../../../src/formats/index.js';
 import {
   findTensorCoreArithmetic,
   type OperandFormatName,
@@ -47,13 +48,16 @@ export function unitOf(arithmetic: TensorCoreArithmetic): MmaUnit {
 export const isByte = (format: OperandFormatName): boolean =>
   operandFormats[format].storageBits === 8;
 
+const bytesOf = (format: OperandFormatName): number => operandFormats[format].storageBits / 8;
+
 function randomMatrix(
   format: OperandFormatName,
   length: number,
   spread: Spread,
   word: () => number,
-): Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer> {
-  const patterns = new (isByte(format) ? Uint8Array : Uint16Array)(length);
+): Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
+  const Patterns = { 8: Uint8Array, 16: Uint16Array, 32: Uint32Array }[8 * bytesOf(format)]!;
+  const patterns = new Patterns(length);
   fillPatterns(format, patterns, spread, 20, word);
   return patterns;
 }
@@ -72,8 +76,8 @@ const placeInTensorMemory: Readonly<
 export interface Trial {
   readonly instruction: MmaInstruction;
   readonly ctas: readonly MmaCta[];
-  readonly a: Uint8Array | Uint16Array;
-  readonly b: Uint8Array | Uint16Array;
+  readonly a: PatternArray;
+  readonly b: PatternArray;
   readonly c: Uint32Array;
 }
 
@@ -102,7 +106,7 @@ export function createTrial(options: TrialOptions): Trial {
   const { aSpace = 'shared', aMajor = 'k', bMajor = 'k', swizzle = '128B' } = options;
   const { spread = 'bits', firstLane = 0 } = options;
   const word = wordSource(options.seed ?? 1);
-  const k = isByte(aFormat) ? 32 : 16;
+  const k = 32 / bytesOf(aFormat);
   const [a, b] = [
     randomMatrix(aFormat, m * k, spread, word),
     randomMatrix(bFormat, n * k, spread, word),

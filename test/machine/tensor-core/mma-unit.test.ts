@@ -39,6 +39,9 @@ describe('tcgen05.mma', () => {
     { group: 2, m: 256, n: 32, a: 'e5m2', bMajor: 'mn', aSpace: 'tensor' },
     { group: 2, m: 128, n: 32, ...bf16, bMajor: 'mn' },
     { group: 2, m: 128, n: 16, a: 'e4m3', accumulate: false },
+    { group: 1, m: 128, n: 32, a: 'tf32' },
+    { group: 1, m: 64, n: 24, a: 'tf32', aSpace: 'tensor', firstLane: 16 },
+    { group: 2, m: 256, n: 16, a: 'tf32', swizzle: '64B' },
   ])('equals tensorCoreProduct: $group × M $m, N $n, $a', (options) => {
     for (const [seed, spread] of spreads.entries()) {
       const full = { ...options, seed: seed + 3, spread };

@@ -2,17 +2,26 @@ import type { LanePlaces } from '../../isa/index.js';
 import type { StrongAccess } from '../../ordering/index.js';
 import type { CtaState, MachineState } from '../../state.js';
 import type { VisitArea } from '../record.js';
-import { forEachLegalPlace, type PlaceUse } from './lane-places.js';
+import { forEachLegalPlace } from './lane-places.js';
+import type { PlaceUse } from './locate-place.js';
 
 /** Bytes that one lane after another accesses, as areas. */
-interface AreaRun {
+export interface AreaRun {
   /** Bytes from one on, an address in global memory, else an offset in the CTA's shared memory. */
   readonly add: (space: 'shared' | 'global', cta: CtaState, first: number, bytes: number) => void;
   readonly end: () => void;
 }
 
+/** What an instruction's accesses are, beside where. */
+export interface AccessQuality {
+  /** How the accesses order others; weak ones do not. */
+  readonly strong?: StrongAccess | undefined;
+  /** Of writes: whether they leave every byte as it is. */
+  readonly repeats?: boolean | undefined;
+}
+
 /** Visits bytes that follow one another, or that are equally far apart, as one area. */
-function createAreaRun(visit: VisitArea, strong: StrongAccess | undefined): AreaRun {
+export function createAreaRun(visit: VisitArea, access: AccessQuality): AreaRun {
   let space: 'shared' | 'global' = 'shared';
   let owner: CtaState | null = null;
   let start = 0;
@@ -21,7 +30,7 @@ function createAreaRun(visit: VisitArea, strong: StrongAccess | undefined): Area
   let rows = 0;
   const end = (): void => {
     if (owner !== null && rows > 0)
-      visit({ space, cta: owner, unit: 'byte', start, count, stride, rows, strong });
+      visit({ space, cta: owner, unit: 'byte', start, count, stride, rows, ...access });
     rows = 0;
   };
   return {
@@ -50,16 +59,14 @@ function createAreaRun(visit: VisitArea, strong: StrongAccess | undefined): Area
 /**
  * Visits what the lanes access of shared and global memory. Nobody else sees local memory, and nobody writes
  * constants and parameters.
- *
- * @param strong how the accesses order others; weak ones do not
  */
 export function visitPlaces(
   machine: MachineState,
   cta: CtaState,
-  { places, use, strong }: { places: LanePlaces; use: PlaceUse; strong?: StrongAccess | undefined },
+  { places, use, ...access }: AccessQuality & { places: LanePlaces; use: PlaceUse },
   visit: VisitArea,
 ): void {
-  const run = createAreaRun(visit, strong);
+  const run = createAreaRun(visit, access);
   forEachLegalPlace(machine, cta, places, use, (place) => {
     const { space, allocation, offset } = place;
     if (space === 'shared') run.add(space, place.cta, offset, places.bytes);

@@ -9,9 +9,9 @@ import {
   noRegisters,
   nothing,
   type AsynchronousRecord,
-  type InstructionRecord,
   type InstructionRecords,
 } from '../record.js';
+import { groupsToAwait, waitForOperations } from '../wait-for-operations.js';
 import { visitPlaces } from './lane-areas.js';
 import { forEachPlace } from './lane-places.js';
 import { createTrafficCounter } from './loads-and-stores.js';
@@ -91,38 +91,6 @@ function copiesOf({ copyGroups, openCopyGroup }: WarpState): readonly Asynchrono
   return [...copyGroups.flat(), ...openCopyGroup];
 }
 
-/** The record of a wait for some of a warp's cp.async. */
-function waitFor<Op extends 'cp.async.wait_group' | 'cp.async.wait_all'>(
-  operationsOf: (
-    warp: WarpState,
-    instruction: InstructionOf<Op>,
-  ) => readonly AsynchronousOperation[],
-  forget: (warp: WarpState, instruction: InstructionOf<Op>) => void,
-): InstructionRecord<Op> {
-  return {
-    ...movesNothing,
-    ready: {
-      isReady: (_machine, warp, instruction) =>
-        operationsOf(warp, instruction).every(({ isDone }) => isDone),
-      waitsFor: (_machine, warp, instruction) =>
-        `${operationsOf(warp, instruction).filter(({ isDone }) => !isDone).length} cp.async`,
-      readyTime: (_machine, warp, instruction) =>
-        Math.max(0, ...operationsOf(warp, instruction).map(({ doneAt }) => doneAt)),
-    },
-    isWait: true,
-    describe: noDetails,
-    execute: ({ tracker }, warp, instruction) => {
-      for (const { kind, order } of operationsOf(warp, instruction))
-        if (order !== null) tracker?.finish(warp, kind, order);
-      forget(warp, instruction);
-    },
-  };
-}
-
-function groupsBefore({ copyGroups }: WarpState, pending: number): number {
-  return Math.max(copyGroups.length - pending, 0);
-}
-
 /**
  * The record of an arrival when the warp's earlier cp.async are complete.
  *
@@ -174,13 +142,21 @@ export const laneCopyRecords: InstructionRecords<
       warp.openCopyGroup = [];
     },
   },
-  'cp.async.wait_group': waitFor(
-    (warp, { pending }) => warp.copyGroups.slice(0, groupsBefore(warp, pending)).flat(),
-    (warp, { pending }) => warp.copyGroups.splice(0, groupsBefore(warp, pending)),
-  ),
-  'cp.async.wait_all': waitFor(copiesOf, (warp) => {
-    warp.copyGroups = [];
-    warp.openCopyGroup = [];
+  'cp.async.wait_group': waitForOperations({
+    name: 'cp.async',
+    operations: ({ copyGroups }, { pending }) =>
+      copyGroups.slice(0, groupsToAwait(copyGroups, pending)).flat(),
+    forget: (warp, { pending }) => {
+      warp.copyGroups = warp.copyGroups.slice(groupsToAwait(warp.copyGroups, pending));
+    },
+  }),
+  'cp.async.wait_all': waitForOperations({
+    name: 'cp.async',
+    operations: copiesOf,
+    forget: (warp) => {
+      warp.copyGroups = [];
+      warp.openCopyGroup = [];
+    },
   }),
   'cp.async.mbarrier.arrive': arrival(false),
   'cp.async.mbarrier.arrive.noinc': arrival(true),

@@ -12,7 +12,8 @@ import {
   type Touched,
 } from '../record.js';
 import { visitPlaces } from './lane-areas.js';
-import { forEachPlace, type LanePlace } from './lane-places.js';
+import { forEachPlace } from './lane-places.js';
+import type { LanePlace } from './locate-place.js';
 
 type Transfer = InstructionOf<'ld' | 'st'>;
 
@@ -55,6 +56,24 @@ export function storePlace(
   }
   for (let i = 0; i < bytes; i++)
     memory[offset + i] = registers[first + (i >> 2)] >>> (8 * (i & 3));
+}
+
+/** Whether a place has the bytes of registers, from one of them on. */
+function hasBytes(
+  { bytes: memory, words, offset }: LanePlace,
+  bytes: number,
+  registers: Uint32Array,
+  first: number,
+): boolean {
+  if (offset % 4 === 0 && bytes % 4 === 0 && words.length > 0) {
+    for (let i = 0; i < bytes / 4; i++)
+      if (words[offset / 4 + i] !== registers[first + i]) return false;
+    return true;
+  }
+  for (let i = 0; i < bytes; i++)
+    if (memory[offset + i] !== ((registers[first + (i >> 2)] >>> (8 * (i & 3))) & 255))
+      return false;
+  return true;
 }
 
 /** Counts the bytes that lanes move, by what they move and in which direction. */
@@ -116,13 +135,11 @@ const read: Touched<Transfer['op']> = {
 };
 const written: Touched<Transfer['op']> = {
   registers: noRegisters,
-  memory: (machine, cta, instruction, visit) =>
-    visitPlaces(
-      machine,
-      cta,
-      { places: instruction, use: 'writes', strong: strengthOf(instruction) },
-      visit,
-    ),
+  memory: (machine, cta, instruction, visit) => {
+    const strong = strengthOf(instruction);
+    const repeats = strong === undefined && machine.hasRepeated;
+    visitPlaces(machine, cta, { places: instruction, use: 'writes', strong, repeats }, visit);
+  },
 };
 
 function describe({ space, bytes, order, scope }: Transfer): InstructionDetails {
@@ -164,11 +181,14 @@ export const transferRecords: InstructionRecords<'ld' | 'st'> = {
       const { bytes, data: registers } = instruction;
       const perLane = registers.length / warpLanes;
       const traffic = createTrafficCounter(warp.cta, (name) => `registers → ${name}`);
+      let repeats = machine.tracker !== null;
       forEachPlace(machine, warp, instruction, 'writes', (place, lane) => {
+        repeats &&= hasBytes(place, bytes, registers, lane * perLane);
         storePlace(place, bytes, registers, lane * perLane);
         traffic.add(place, bytes);
       });
       traffic.end();
+      machine.hasRepeated = repeats;
     },
   },
 };

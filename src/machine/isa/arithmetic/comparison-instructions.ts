@@ -1,4 +1,5 @@
-import { float32Of, flushed } from './float32-loops.js';
+import { float32Of } from '../../../arith/index.js';
+import { flushed } from './float32-loops.js';
 import { flushings } from './float32-instructions.js';
 import { evaluatingLoop, type WordInstruction } from './instruction.js';
 

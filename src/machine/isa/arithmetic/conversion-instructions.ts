@@ -11,8 +11,8 @@ import {
 import { formats, type RoundingMode } from '../../../formats/index.js';
 import { arrayLoop } from './array-loops.js';
 import { evaluatingLoop, type WordInstruction } from './instruction.js';
-import { roundSumToFloat32 } from '../../../arith/index.js';
-import { bitsOf, float32Of, flushed } from './float32-loops.js';
+import { bitsOfFloat32, float32Of, roundSumToFloat32 } from '../../../arith/index.js';
+import { flushed } from './float32-loops.js';
 import { flushings } from './float32-instructions.js';
 
 const names = Object.keys(conversions) as ConversionName[];
@@ -146,7 +146,7 @@ const toIntegers = Object.entries(integerRoundings).flatMap(([modifier, toIntegr
       ...Object.entries(integerTypes).map(([type, range]) =>
         conversion(`cvt${modifier}${ftz}.${type}.f32`, (a) => saturated(integral(a), range)),
       ),
-      conversion(`cvt${modifier}${ftz}.f32.f32`, (a) => bitsOf(integral(a))),
+      conversion(`cvt${modifier}${ftz}.f32.f32`, (a) => bitsOfFloat32(integral(a))),
     ];
   }),
 );
@@ -154,7 +154,7 @@ const toIntegers = Object.entries(integerRoundings).flatMap(([modifier, toIntegr
 const fromIntegers = Object.entries(floatRoundings).flatMap(([modifier, rounding]) =>
   Object.entries(integerTypes).map(([type, { valueOf }]) =>
     conversion(`cvt${modifier}.f32.${type}`, (a) =>
-      bitsOf(roundSumToFloat32(valueOf(a), 0, rounding)),
+      bitsOfFloat32(roundSumToFloat32(valueOf(a), 0, rounding)),
     ),
   ),
 );

@@ -1,6 +1,8 @@
 import {
   addFloat32,
+  bitsOfFloat32,
   type Float32Options,
+  float32Of,
   fusedMultiplyAddFloat32,
   multiplyFloat32,
   subtractFloat32,
@@ -9,12 +11,10 @@ import { formats, type RoundingMode } from '../../../formats/index.js';
 import {
   addLoop,
   addToNearestLoop,
-  bitsOf,
   extremum,
   extremumLoop,
   extremumOfThreeLoop,
   type ExtremumRule,
-  float32Of,
   flushed,
   fusedMultiplyAddToNearestLoop,
   multiplyToNearestLoop,
@@ -102,7 +102,7 @@ function roundedInstruction(
   options: Float32Options | undefined,
 ): WordInstruction {
   const evaluate = (a: number, b: number, c: number): number =>
-    bitsOf(compute(float32Of(a), float32Of(b), float32Of(c), options));
+    bitsOfFloat32(compute(float32Of(a), float32Of(b), float32Of(c), options));
   const roundedLoop = (rounding: Float32Options): RunLoop =>
     loop?.(rounding) ?? evaluatingLoop(evaluate);
   return {
@@ -157,14 +157,14 @@ function extremumInstructions(name: string, rule: ExtremumRule): WordInstruction
       ...facts,
       operands: 2,
       loop: extremumLoop(rule),
-      evaluate: (a, b) => bitsOf(extremum(float32Of(a), float32Of(b), rule)),
+      evaluate: (a, b) => bitsOfFloat32(extremum(float32Of(a), float32Of(b), rule)),
     },
     {
       ...facts,
       operands: 3,
       loop: extremumOfThreeLoop(rule),
       evaluate: (a, b, c) =>
-        bitsOf(extremum(extremum(float32Of(a), float32Of(b), rule), float32Of(c), rule)),
+        bitsOfFloat32(extremum(extremum(float32Of(a), float32Of(b), rule), float32Of(c), rule)),
     },
   ];
 }
@@ -200,7 +200,7 @@ export const float32SignInstructions: readonly WordInstruction[] = Object.entrie
   Object.entries(flushings).map(([ftz, flushToZero]): WordInstruction => {
     const evaluate = (a: number): number => {
       const value = float32Of(a);
-      return bitsOf(compute(flushToZero ? flushed(value) : value));
+      return bitsOfFloat32(compute(flushToZero ? flushed(value) : value));
     };
     const loop = evaluatingLoop(evaluate);
     const name = `${opcode}${ftz}.f32`;

@@ -5,23 +5,6 @@ import { isActive, type Run, type RunLoop, warpLanes } from './instruction.js';
 /** The NaN that fp32 arithmetic delivers for every NaN operand and invalid operation. */
 const canonicalNan = formats.fp32.canonicalNan;
 
-// Written and read back within one call: they hold no state between calls.
-const words = new Uint32Array(1);
-const floats = new Float32Array(words.buffer);
-
-/** The fp32 number with the bit pattern `bits`, from 0 to 2^32 − 1. */
-export function float32Of(bits: number): number {
-  words[0] = bits;
-  return floats[0];
-}
-
-/** The bit pattern of an fp32 number, from 0 to 2^32 − 1; every NaN gives 0x7fffffff. */
-export function bitsOf(value: number): number {
-  if (value !== value) return canonicalNan;
-  floats[0] = value;
-  return words[0];
-}
-
 /** Which of two fp32 numbers PTX's `min` and `max` choose. */
 export interface ExtremumRule {
   readonly isMaximum: boolean;

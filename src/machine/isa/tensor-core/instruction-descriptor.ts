@@ -3,7 +3,7 @@ import { RequestError } from '../../../request-error.js';
 import type { Major } from '../../memory/index.js';
 
 /** The kinds of tcgen05.mma whose instruction descriptors are known here. */
-export type MmaKind = 'f16' | 'f8f6f4';
+export type MmaKind = 'f16' | 'tf32' | 'f8f6f4';
 
 /** An instruction descriptor of a dense tcgen05.mma, as data. */
 export interface InstructionDescriptor {
@@ -24,6 +24,7 @@ export interface InstructionDescriptor {
 /** Codes of the operand formats of each kind. */
 const operandCodes: Readonly<Record<MmaKind, Partial<Record<OperandFormatName, number>>>> = {
   f16: { fp16: 0, bf16: 1 },
+  tf32: { tf32: 2 },
   f8f6f4: { e4m3: 0, e5m2: 1, e2m3: 3, e3m2: 4, e2m1: 5 },
 };
 

@@ -23,7 +23,7 @@ export type MmaOperand =
   | { readonly space: 'shared'; readonly descriptor: MatrixDescriptor }
   | { readonly space: 'tensor'; readonly address: number };
 
-/** One dense tcgen05.mma of kind::f16 or kind::f8f6f4 with an fp32 accumulator. */
+/** One dense tcgen05.mma of kind::f16, kind::tf32 or kind::f8f6f4 with an fp32 accumulator. */
 export interface MmaInstruction {
   readonly group: MmaGroup;
   readonly a: OperandFormatName;
@@ -56,17 +56,17 @@ export interface MmaFootprint {
 /** A's part in each CTA. */
 export function extentOfA(instruction: MmaInstruction, layout: MmaLayout): OperandExtent {
   const { a, shape } = instruction;
-  return { rows: layout.rowsPerCta, k: shape.k, bytesPerElement: elementBytes(a) };
+  return { rows: layout.rowsPerCta, ...lineOf(a, shape.k) };
 }
 
 /** B's part in each CTA. */
 export function extentOfB({ b, shape, group }: MmaInstruction): OperandExtent {
-  return { rows: shape.n / group, k: shape.k, bytesPerElement: elementBytes(b) };
+  return { rows: shape.n / group, ...lineOf(b, shape.k) };
 }
 
 /** Words of a row of A in tensor memory. */
 export function tensorMemoryWordsOfA({ a, shape }: MmaInstruction): number {
-  return (shape.k * elementBytes(a)) / 4;
+  return (shape.k * operandFormats[a].storageBits) / 32;
 }
 
 /** The layout of an instruction; throws a RequestError if its shape has none. */
@@ -162,8 +162,11 @@ function problemOfShape(
   if (!operands.includes(a) || !operands.includes(b) || (a !== b && !mixed))
     return `of ${a} and ${b} with the arithmetic of ${operands.join('/')}${mixed ? '' : ', both alike'}`;
   for (const format of [a, b])
-    if (![8, 16].includes(operandFormats[format].storageBits))
+    if (![8, 16, 32].includes(operandFormats[format].storageBits))
       return `of ${format}, whose layout in memory is not modelled`;
+  const majors = [bOperand.major, aOperand.space === 'shared' ? aOperand.descriptor.major : 'k'];
+  if (operandFormats[a].storageBits === 32 && majors.includes('mn'))
+    return `of ${a} whose K is not major, whose layout in memory is not modelled`;
   const [k] = instructionLengths('tcgen05.mma', a);
   if (shape.k !== k) return `of ${a} with K = ${shape.k}; ${k} is due`;
   if (layout === undefined) return `of ${group} CTAs with M = ${shape.m}, which does not exist`;
@@ -176,6 +179,12 @@ function problemOfShape(
   return null;
 }
 
-function elementBytes(format: OperandFormatName): 1 | 2 {
-  return operandFormats[format].storageBits === 16 ? 2 : 1;
+/** Elements along K in units of shared memory's layouts: those of 32 bits, whose K is major, are two halves each. */
+function lineOf(
+  format: OperandFormatName,
+  k: number,
+): Pick<OperandExtent, 'k' | 'bytesPerElement'> {
+  const { storageBits } = operandFormats[format];
+  if (storageBits === 32) return { k: 2 * k, bytesPerElement: 2 };
+  return { k, bytesPerElement: storageBits === 16 ? 2 : 1 };
 }

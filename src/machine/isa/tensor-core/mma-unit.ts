@@ -16,6 +16,7 @@ import {
   gatherOperand,
   laneOf,
   type MemoryViolation,
+  type OperandExtent,
   rememberChunks,
   type SharedMemory,
   tensorMemoryColumns,
@@ -128,7 +129,7 @@ function gatherB(
       shared,
       instruction.bOperand,
       extent,
-      tile.b.subarray(i * elements, (i + 1) * elements),
+      patternsOf(tile.b, extent).subarray(i * elements, (i + 1) * elements),
       chunksOf,
     ),
   );
@@ -145,7 +146,13 @@ function gatherA(
 ): void {
   const { aOperand } = instruction;
   if (aOperand.space === 'shared')
-    gatherOperand(shared, aOperand.descriptor, extentOfA(instruction, layout), tile.a, chunksOf);
+    gatherOperand(
+      shared,
+      aOperand.descriptor,
+      extentOfA(instruction, layout),
+      patternsOf(tile.a, extentOfA(instruction, layout)),
+      chunksOf,
+    );
   else {
     const count = tensorMemoryWordsOfA(instruction);
     const { words: source } = tensor;
@@ -157,6 +164,13 @@ function gatherA(
   }
   if (instruction.negateA === true) negate(tile.a, instruction.a);
   tile.packA();
+}
+
+/** An operand of the tile as elements of the size that shared memory's layout is told in. */
+function patternsOf(operand: PatternArray, { bytesPerElement }: OperandExtent): PatternArray {
+  const { buffer, byteOffset, byteLength, BYTES_PER_ELEMENT } = operand;
+  if (BYTES_PER_ELEMENT === bytesPerElement) return operand;
+  return new Uint16Array(buffer, byteOffset, byteLength / 2);
 }
 
 function negate(patterns: PatternArray, format: OperandFormatName): void {

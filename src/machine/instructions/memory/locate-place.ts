@@ -1,0 +1,227 @@
+import { splitClusterAddress, type AccessSpace, type LanePlaces } from '../../isa/index.js';
+import {
+  addressSpaceOf,
+  describeAddress,
+  describeByte,
+  type Allocation,
+  type ByteSet,
+  type MemorySpace,
+  type MemoryViolation,
+  type SharedMemory,
+} from '../../memory/index.js';
+import { hasExited, type CtaState, type MachineState, type WarpState } from '../../state.js';
+
+/** Where the bytes of a lane lie. One object serves all lanes. */
+export interface LanePlace {
+  readonly space: MemorySpace;
+  readonly bytes: Uint8Array;
+  readonly words: Uint32Array;
+  /** The first byte in `bytes`. */
+  readonly offset: number;
+  /** The bytes that have contents; null where that is not known here, or all have. */
+  readonly written: ByteSet | null;
+  /** In global and constant memory. */
+  readonly allocation: Allocation | null;
+  /** Whose shared memory it is, or the CTA of the warp. */
+  readonly cta: CtaState;
+}
+
+/** A place that serves one lane after the other. */
+export type MutablePlace = { -readonly [Key in keyof LanePlace]: LanePlace[Key] };
+
+/** What is done to places: stores need memory that may be written, loads such as has been. */
+export type PlaceUse = 'reads' | 'writes' | 'updates';
+
+/** Whose local and shared memory it is; nobody's local memory where its accesses are not looked at. */
+export interface Accessor {
+  readonly cta: CtaState;
+  readonly local: WarpState['local'] | null;
+}
+
+const spaceOfAccess: Readonly<Record<Exclude<AccessSpace, 'generic'>, MemorySpace>> = {
+  global: 'global',
+  'shared::cta': 'shared',
+  'shared::cluster': 'shared',
+  local: 'local',
+  const: 'const',
+  param: 'param',
+};
+
+/** Addresses of the windowed spaces have 32 bits. */
+const windowBytes = 2 ** 32;
+
+const hexadecimal = (address: number): string => `0x${address.toString(16)}`;
+
+/** What is wrong with an access, by its kind. */
+export function violation(kind: MemoryViolation['kind'], message: string): MemoryViolation {
+  return { kind, message };
+}
+
+function locateShared(
+  place: MutablePlace,
+  machine: MachineState,
+  { cta }: Accessor,
+  { space, bytes }: LanePlaces,
+  address: number,
+): MemoryViolation | null {
+  const { rank, offset } = splitClusterAddress(address);
+  if (space === 'shared::cta' && rank !== cta.rank)
+    return violation(
+      'state-space',
+      `byte ${offset} of the shared memory of CTA ${rank}, which only shared::cluster reaches`,
+    );
+  const target = rank === cta.rank ? cta : machine.ctas[rank];
+  if (target === undefined)
+    return violation(
+      'out-of-bounds',
+      `shared memory of CTA ${rank}, which the cluster does not have`,
+    );
+  const { shared } = target;
+  if (target !== cta && hasExited(target))
+    return violation(
+      'exited-cta',
+      `byte ${offset} of the shared memory of CTA ${rank}, which has ended`,
+    );
+  if (offset + bytes > shared.launchedBytes)
+    return violation('shared-overflow', describeBeyond(shared, offset));
+  place.bytes = shared.bytes;
+  place.words = shared.words;
+  place.offset = offset;
+  place.written = null;
+  place.allocation = null;
+  place.cta = target;
+  return null;
+}
+
+function describeBeyond({ launchedBytes }: SharedMemory, offset: number): string {
+  return `byte ${offset} of shared memory, which has ${launchedBytes}`;
+}
+
+function locateAllocated(
+  place: MutablePlace,
+  memory: MachineState['memory']['global'],
+  { bytes }: LanePlaces,
+  address: number,
+): MemoryViolation | null {
+  // Lanes mostly access one allocation.
+  const latest = place.allocation;
+  const allocation =
+    latest !== null && address >= latest.base && address < latest.end
+      ? latest
+      : memory.find(address);
+  if (allocation === undefined || address < allocation.base || address + bytes > allocation.end) {
+    const where = describeAddress(allocation, address);
+    const isAcross =
+      allocation !== undefined && address >= allocation.base && address < allocation.end;
+    return violation(
+      'out-of-bounds',
+      isAcross ? `${where}, ${address + bytes - allocation.end} bytes past its end` : where,
+    );
+  }
+  if (allocation.isFreed)
+    return violation(
+      'out-of-bounds',
+      `${describeAddress(allocation, address)}, which has been freed`,
+    );
+  place.bytes = allocation.bytes;
+  place.words = allocation.words;
+  place.offset = address - allocation.base;
+  place.written = allocation.written;
+  place.allocation = allocation;
+  return null;
+}
+
+function locateLocal(
+  place: MutablePlace,
+  { local }: Accessor,
+  { bytes }: LanePlaces,
+  address: number,
+  lane: number,
+): MemoryViolation | null {
+  if (local === null || address + bytes > local.threadBytes)
+    return violation(
+      'out-of-bounds',
+      `byte ${address} of local memory, which has ${local?.threadBytes ?? 0}`,
+    );
+  place.bytes = local.bytes;
+  place.words = local.words;
+  place.offset = lane * local.threadBytes + address;
+  place.written = local.written;
+  place.allocation = null;
+  return null;
+}
+
+function locateParameters(
+  place: MutablePlace,
+  { memory: { parameters } }: MachineState,
+  { bytes }: LanePlaces,
+  address: number,
+): MemoryViolation | null {
+  if (address + bytes > parameters.byteLength)
+    return violation(
+      'out-of-bounds',
+      `byte ${address} of the parameters, which have ${parameters.byteLength}`,
+    );
+  place.bytes = parameters;
+  place.words = new Uint32Array(0);
+  place.offset = address;
+  place.written = null;
+  place.allocation = null;
+  return null;
+}
+
+/** A place that is nowhere yet. */
+export function createPlace(cta: CtaState): MutablePlace {
+  const bytes = new Uint8Array(0);
+  const words = new Uint32Array(0);
+  return { space: 'global', bytes, words, offset: 0, written: null, allocation: null, cta };
+}
+
+/** Finds the place of a lane; what is wrong with it, after the words `reads 4 bytes at`. */
+export function locate(
+  place: MutablePlace,
+  machine: MachineState,
+  accessor: Accessor,
+  {
+    places,
+    use,
+    lane,
+  }: { readonly places: LanePlaces; readonly use: PlaceUse; readonly lane: number },
+): MemoryViolation | null {
+  const { space: named, addresses, bytes, alignment = bytes } = places;
+  let address = addresses[lane];
+  let space: MemorySpace = 'global';
+  if (named !== 'generic') {
+    space = spaceOfAccess[named];
+    if (space === 'global' ? addressSpaceOf(address).space !== 'global' : address >= windowBytes)
+      return violation(
+        'state-space',
+        `${hexadecimal(address)}, a generic address of ${addressSpaceOf(address).space} memory, as one of ${space} memory`,
+      );
+  } else if (address >= 2 ** 47) ({ space, address } = addressSpaceOf(address));
+  if (address % alignment !== 0)
+    return violation(
+      'misaligned',
+      `${hexadecimal(address)} of ${space} memory, no multiple of ${alignment}`,
+    );
+  if (use !== 'reads' && (space === 'const' || space === 'param'))
+    return violation(
+      'state-space',
+      `${hexadecimal(address)} of ${space} memory, which is read only`,
+    );
+  place.space = space;
+  place.cta = accessor.cta;
+  if (space === 'shared') return locateShared(place, machine, accessor, places, address);
+  if (space === 'local') return locateLocal(place, accessor, places, address, lane);
+  if (space === 'param') return locateParameters(place, machine, places, address);
+  const { global, constant } = machine.memory;
+  const wrong = locateAllocated(place, space === 'global' ? global : constant, places, address);
+  if (wrong !== null) return wrong;
+  const { allocation } = place;
+  if (use !== 'reads' && allocation!.isReadOnly)
+    return violation(
+      'state-space',
+      `${describeByte(allocation!, place.offset)}, which is read only`,
+    );
+  return null;
+}

@@ -1,0 +1,116 @@
+import { splitClusterAddress, warpLanes, type InstructionOf } from '../../isa/index.js';
+import type { StrongAccess } from '../../ordering/index.js';
+import { report } from '../../state.js';
+import { issue } from '../issue.js';
+import { completeBytes } from '../mbarrier.js';
+import {
+  alwaysReady,
+  noMemory,
+  noRegisters,
+  type AsynchronousRecord,
+  type InstructionRecords,
+  type Touched,
+} from '../record.js';
+import { atomicBits, evaluateAtomic } from './atomic-operations.js';
+import { visitPlaces } from './lane-areas.js';
+import { forEachPlace } from './lane-places.js';
+import type { LanePlace } from './locate-place.js';
+import { createTrafficCounter, registersOf, storePlace } from './loads-and-stores.js';
+
+type Op = 'st.async' | 'red.async';
+type RemoteStore = InstructionOf<Op>;
+
+/** A reduction is relaxed, for the cluster. */
+const ofReductions: StrongAccess = { order: 'relaxed', scope: 'cluster', isAtomic: true };
+
+const updated: Touched<Op>['memory'] = (machine, cta, { destination: places }, visit) =>
+  visitPlaces(machine, cta, { places, use: 'updates', strong: ofReductions }, visit);
+
+const written: Touched<Op>['memory'] = (machine, cta, { destination: places }, visit) =>
+  visitPlaces(machine, cta, { places, use: 'writes' }, visit);
+
+/** What is stored for an element that is reduced: words, the lowest first. */
+function reduced(
+  { operation, type }: NonNullable<RemoteStore['reduction']>,
+  { words, offset }: LanePlace,
+  operand: Uint32Array,
+): Uint32Array {
+  const bits = atomicBits[type];
+  const valueOf = (from: Uint32Array, first: number): bigint =>
+    bits === 64 ? (BigInt(from[first + 1]) << 32n) | BigInt(from[first]) : BigInt(from[first]);
+  const old = valueOf(words, offset / 4);
+  const value = evaluateAtomic(operation, type, true)!(old, valueOf(operand, 0), 0n);
+  return Uint32Array.of(Number(value & 0xffffffffn), Number(value >> 32n)).subarray(0, bits / 32);
+}
+
+/** The record of a store or a reduction, by what they touch. */
+function record(
+  op: Op,
+  memory: { readonly read: Touched<Op>['memory']; readonly written: Touched<Op>['memory'] },
+): AsynchronousRecord<Op> {
+  const one: AsynchronousRecord<Op> = {
+    ready: alwaysReady,
+    isWait: false,
+    reads: { registers: ({ data }) => [data], memory: memory.read },
+    writes: { registers: noRegisters, memory: memory.written },
+    unit: {
+      name: 'load/store',
+      operation: 'remote-store',
+      cycles: ({ destination }, { bulkBytes }) => (warpLanes * destination.bytes) / bulkBytes,
+      latency: ({ bulkLatency }) => bulkLatency,
+    },
+    describe: ({ destination: { bytes }, reduction }) =>
+      reduction === null ? { bytes } : { bytes, ...reduction },
+    execute: (machine, warp, instruction) => {
+      const { destination, data, barrier, reduction } = instruction;
+      const { rank } = splitClusterAddress(barrier);
+      const target = machine.ctas[rank];
+      if (machine.ctas.length === 1)
+        report(machine, warp, 'instruction-shape', `${op} in a cluster of one CTA`);
+      const perLane = registersOf(destination.bytes);
+      const stores: (() => void)[] = [];
+      const traffic = createTrafficCounter(warp.cta, (name) => `${op} → ${name}`);
+      forEachPlace(
+        machine,
+        warp,
+        destination,
+        reduction === null ? 'writes' : 'updates',
+        (place, lane) => {
+          if (place.cta !== target) {
+            const message = `lane ${lane} stores into CTA ${place.cta.rank} and counts its bytes on CTA ${rank}`;
+            report(machine, warp, 'instruction-shape', message);
+            return;
+          }
+          const at = { ...place };
+          const operand = data.slice(lane * perLane, (lane + 1) * perLane);
+          stores.push(() => {
+            const value = reduction === null ? operand : reduced(reduction, at, operand);
+            storePlace(at, destination.bytes, value, 0);
+          });
+          traffic.add(place, destination.bytes);
+        },
+      );
+      traffic.end();
+      if (stores.length === 0) return 'refused';
+      issue(machine, warp, one, instruction, {
+        reaches: [target],
+        perform: (actor) => {
+          for (const store of stores) store();
+          completeBytes(machine, actor, barrier, stores.length * destination.bytes);
+        },
+      });
+      return;
+    },
+  };
+  return one;
+}
+
+/**
+ * Stores and reductions of lanes into the shared memory of a CTA of the cluster. Those of all lanes are performed at one
+ * moment that the scheduler chooses after their issue, in the generic proxy, and count their bytes on a barrier
+ * there. Source: PTX ISA, `st.async`, `red.async`.
+ */
+export const remoteStoreRecords: InstructionRecords<Op> = {
+  'st.async': record('st.async', { read: noMemory, written }),
+  'red.async': record('red.async', { read: updated, written: updated }),
+};

@@ -1,0 +1,95 @@
+import type { AtomicOperation, AtomicType, InstructionOf } from '../isa/index.js';
+import {
+  describeByte,
+  forEachBoxRow,
+  type TensorElementType,
+  type TensorMap,
+} from '../memory/index.js';
+import { report, type CtaState, type MachineState, type WarpState } from '../state.js';
+import { hasAtomic } from './memory/atomic-operations.js';
+import { elementReductions, reduceElements } from './memory/element-reduction.js';
+import { createAreaRun } from './memory/lane-areas.js';
+import type { VisitArea } from './record.js';
+
+type Load = 'cp.async.bulk.tensor.shared.global';
+type Store = 'cp.async.bulk.tensor.global.shared';
+
+/** Visits the part of a box that lies in its tensor, where that has an address. */
+export function visitTensor(
+  cta: CtaState,
+  instruction: InstructionOf<Load | Store>,
+  visit: VisitArea,
+): void {
+  const { map, coordinates } = instruction;
+  const { address } = map;
+  if (address === undefined) return;
+  const isReduction = 'reduction' in instruction && instruction.reduction !== undefined;
+  const run = createAreaRun(visit, isReduction ? { strong: elementReductions } : {});
+  forEachBoxRow(map, coordinates, ({ start, firstByte, endByte }) => {
+    if (endByte > firstByte)
+      run.add('global', cta, address + start + firstByte, endByte - firstByte);
+  });
+  run.end();
+}
+
+/** Reports what is read of a tensor and has no contents; what is written has some. */
+export function checkContents(
+  machine: MachineState,
+  warp: WarpState,
+  { map, coordinates, name }: InstructionOf<Load | Store>,
+  use: 'reads' | 'writes',
+): void {
+  const { address } = map;
+  const allocation = address === undefined ? undefined : machine.memory.global.find(address);
+  if (address === undefined || !allocation?.written) return;
+  const { base, written } = allocation;
+  let isReported = false;
+  forEachBoxRow(map, coordinates, ({ start, firstByte, endByte }) => {
+    if (endByte <= firstByte) return;
+    const first = address - base + start + firstByte;
+    if (use === 'writes') written.addAll(first, endByte - firstByte);
+    else if (!isReported && !written.hasAll(first, endByte - firstByte)) {
+      isReported = true;
+      const what = `reads a box of ${name} from ${describeByte(allocation, first)} on, where nobody has written`;
+      report(machine, warp, 'uninitialised', what);
+    }
+  });
+}
+
+/** Whether a store is a copy, or a reduction that the tensor's elements have; else it is reported. */
+export function canReduce(
+  machine: MachineState,
+  warp: WarpState,
+  { map, reduction, name }: InstructionOf<Store>,
+): boolean {
+  if (reduction === undefined) return true;
+  const type = reductionType(reduction, map);
+  if (type !== null && map.address !== undefined) return true;
+  const what = `there is no reduction ${reduction} of the elements of ${name} (${map.elementType ?? 'of no known type'})`;
+  report(machine, warp, 'instruction-shape', what);
+  return false;
+}
+
+/** The type of a reduction's elements; null where the tensor map's have none. */
+function reductionType(operation: AtomicOperation, { elementType }: TensorMap): AtomicType | null {
+  if (elementType === undefined) return null;
+  const isBitwise = operation === 'and' || operation === 'or' || operation === 'xor';
+  const type = isBitwise ? bitTypes[elementType] : elementType;
+  return type !== undefined && hasAtomic(operation, type) ? type : null;
+}
+
+/** What bitwise operations take elements for. */
+const bitTypes: Partial<Record<TensorElementType, AtomicType>> = {
+  u32: 'b32',
+  s32: 'b32',
+  u64: 'b64',
+  s64: 'b64',
+};
+
+/** What a store does with the tensor's bytes and its own; a copy where it is no reduction. */
+export function combinationOf({ map, reduction }: InstructionOf<Store>) {
+  const type = reduction === undefined ? null : reductionType(reduction, map);
+  if (reduction === undefined || type === null) return undefined;
+  return (tensor: Uint8Array, row: Uint8Array) =>
+    reduceElements({ operation: reduction, type }, tensor, row, false);
+}

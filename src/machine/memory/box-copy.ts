@@ -1,0 +1,204 @@
+import {
+  type MemoryViolation,
+  requireLegal,
+  type SharedMemory,
+  swizzleAddress,
+} from './shared-memory.js';
+import type { TensorMap } from './tensor-map.js';
+
+/** Alignment of a box in shared memory. Source: PTX ISA 9.2, `cp.async.bulk.tensor`. */
+export const boxAlignment = 128;
+
+const chunkBytes = 16;
+
+/** One row of a box, along dimension 0. */
+export interface BoxRow {
+  /** Its number in the box: it lies `index` · rowBytes behind the box's start, before swizzling. */
+  readonly index: number;
+  /** Where its first byte is, or would be, in the tensor's memory. */
+  readonly start: number;
+  /** The bytes of the row, from its first on, that lie in the tensor: none if they are equal. */
+  readonly firstByte: number;
+  readonly endByte: number;
+}
+
+/**
+ * The rows of the box at these coordinates (of its first element, dimension 0 first, possibly outside of
+ * the tensor), in the order in which they lie in shared memory. One object serves all rows.
+ */
+export function forEachBoxRow(
+  map: TensorMap,
+  coordinates: readonly number[],
+  visit: (row: BoxRow) => void,
+): void {
+  const { dims, strides, counts, elementStrides, elementBytes, rowBytes } = map;
+  const firstByte = clamp(-coordinates[0] * elementBytes, 0, rowBytes);
+  const endByte = clamp((dims[0] - coordinates[0]) * elementBytes, firstByte, rowBytes);
+  const row = { index: 0, start: 0, firstByte: 0, endByte: 0 };
+  for (let index = 0; index < map.boxRows; index++) {
+    let [rest, isInside] = [index, true];
+    let start = coordinates[0] * elementBytes;
+    for (let i = 1; i < dims.length; i++) {
+      const coordinate = coordinates[i] + (rest % counts[i]) * (elementStrides?.[i] ?? 1);
+      rest = Math.floor(rest / counts[i]);
+      isInside &&= coordinate >= 0 && coordinate < dims[i];
+      start += coordinate * strides[i - 1];
+    }
+    row.index = index;
+    row.start = start;
+    row.firstByte = isInside ? firstByte : 0;
+    row.endByte = isInside ? endByte : 0;
+    visit(row);
+  }
+}
+
+/**
+ * What is wrong with a copy between the box at these coordinates and this byte of shared memory, or null:
+ * a wrong number of coordinates, an address that is no multiple of 128, a box beyond the end of what was
+ * asked for.
+ */
+export function checkBox(
+  map: TensorMap,
+  coordinates: readonly number[],
+  shared: Pick<SharedMemory, 'launchedBytes'>,
+  address: number,
+): MemoryViolation | null {
+  if (coordinates.length !== map.dims.length || !coordinates.every(Number.isInteger))
+    return {
+      kind: 'instruction-shape',
+      message: `coordinates ${coordinates.join(', ')} of ${map.name}; ${map.dims.length} integers are due`,
+    };
+  if (!(address % boxAlignment === 0 && address >= 0))
+    return {
+      kind: 'misaligned',
+      message: `a box of ${map.name} at byte ${address} of shared memory; a multiple of ${boxAlignment} is due`,
+    };
+  const end = address + map.boxBytes;
+  if (end > shared.launchedBytes)
+    return {
+      kind: 'shared-overflow',
+      message: `a box of ${map.name} at byte ${address} ends at byte ${end} of shared memory, which has ${shared.launchedBytes}`,
+    };
+  return null;
+}
+
+/** The words of shared memory that a box touches: a contiguous range, swizzled or not. */
+export function touchedByBox(
+  map: TensorMap,
+  address: number,
+): { readonly firstWord: number; readonly words: number } {
+  return { firstWord: address / 4, words: map.boxBytes / 4 };
+}
+
+/**
+ * cp.async.bulk.tensor from global to shared memory, at once: the box at these coordinates to byte
+ * `address`, swizzled by the absolute address, zeros where it lies outside of the tensor. Returns the
+ * bytes that the copy reports to its barrier, those of the whole box. Throws a RequestError for what
+ * {@link checkBox} finds.
+ */
+export function loadBox(
+  map: TensorMap,
+  coordinates: readonly number[],
+  shared: SharedMemory,
+  address: number,
+): number {
+  requireLegal(checkBox(map, coordinates, shared, address));
+  const { rowBytes, swizzle } = map;
+  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
+    const rowAddress = address + index * rowBytes;
+    for (let byte = 0; byte < rowBytes; byte += chunkBytes) {
+      const to = swizzleAddress(swizzle, rowAddress + byte);
+      const isWhole = firstByte <= byte && byte + chunkBytes <= endByte;
+      if (isWhole && start % 4 === 0)
+        copyFourWords(map.words, (start + byte) / 4, shared.words, to / 4);
+      else {
+        shared.bytes.fill(0, to, to + chunkBytes);
+        const first = Math.max(byte, firstByte);
+        const end = Math.min(byte + chunkBytes, endByte);
+        for (let i = first; i < end; i++) shared.bytes[to + i - byte] = map.bytes[start + i];
+      }
+    }
+  });
+  return map.boxBytes;
+}
+
+/**
+ * cp.async.bulk.tensor from shared to global memory, at once: the reverse of {@link loadBox}; what lies
+ * outside of the tensor is not written. Returns the bytes of the whole box.
+ */
+export function storeBox(
+  map: TensorMap,
+  coordinates: readonly number[],
+  shared: SharedMemory,
+  address: number,
+): number {
+  requireLegal(checkBox(map, coordinates, shared, address));
+  const { rowBytes, swizzle } = map;
+  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
+    const rowAddress = address + index * rowBytes;
+    for (let byte = 0; byte < rowBytes; byte += chunkBytes) {
+      const from = swizzleAddress(swizzle, rowAddress + byte);
+      const isWhole = firstByte <= byte && byte + chunkBytes <= endByte;
+      if (isWhole && start % 4 === 0)
+        copyFourWords(shared.words, from / 4, map.words, (start + byte) / 4);
+      else {
+        const first = Math.max(byte, firstByte);
+        const end = Math.min(byte + chunkBytes, endByte);
+        for (let i = first; i < end; i++) map.bytes[start + i] = shared.bytes[from + i - byte];
+      }
+    }
+  });
+  return map.boxBytes;
+}
+
+/** The rows of a box in shared memory, one behind the other and without swizzling: what a store has read. */
+export function gatherBox(map: TensorMap, shared: SharedMemory, address: number): Uint8Array {
+  const { rowBytes, boxRows, boxBytes, swizzle } = map;
+  const rows = new Uint8Array(boxBytes);
+  for (let first = 0; first < boxRows * rowBytes; first += chunkBytes) {
+    const from = swizzleAddress(swizzle, address + first);
+    rows.set(shared.bytes.subarray(from, from + chunkBytes), first);
+  }
+  return rows;
+}
+
+/**
+ * Writes the rows that {@link gatherBox} has read to the box at these coordinates, as far as it lies in the tensor.
+ *
+ * @param combine for a reduction: makes of the tensor's bytes, whole elements, and those that belong to them new ones
+ */
+export function scatterBox(
+  map: TensorMap,
+  coordinates: readonly number[],
+  rows: Uint8Array,
+  combine: (tensor: Uint8Array, row: Uint8Array) => void = (tensor, row) => tensor.set(row),
+): void {
+  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
+    if (endByte <= firstByte) return;
+    const first = index * map.rowBytes;
+    const row = rows.subarray(first + firstByte, first + endByte);
+    combine(map.bytes.subarray(start + firstByte, start + endByte), row);
+  });
+}
+
+/** Whether the tensor has the rows that {@link gatherBox} has read already, as far as the box lies in it. */
+export function hasBox(map: TensorMap, coordinates: readonly number[], rows: Uint8Array): boolean {
+  let isEqual = true;
+  forEachBoxRow(map, coordinates, ({ index, start, firstByte, endByte }) => {
+    const first = index * map.rowBytes - start;
+    for (let byte = start + firstByte; isEqual && byte < start + endByte; byte++)
+      isEqual = map.bytes[byte] === rows[first + byte];
+  });
+  return isEqual;
+}
+
+function copyFourWords(source: Uint32Array, from: number, target: Uint32Array, to: number): void {
+  target[to] = source[from];
+  target[to + 1] = source[from + 1];
+  target[to + 2] = source[from + 2];
+  target[to + 3] = source[from + 3];
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(Math.max(value, low), high);
+}
