@@ -156,7 +156,11 @@ function bind(file: LaunchFile, { module, tensors, variables }: LaunchContext): 
     );
   const packed = packParameters(entry.parameters, file.parameters, evaluation, findTensor);
   const outputs = file.outputs.map(outputOf);
-  for (const { name } of outputs) findTensor(name);
+  for (const [i, { name }] of outputs.entries()) {
+    if (outputs.findIndex((one) => one.name === name) !== i)
+      throw new RequestError(`outputs name "${plainText(name)}" twice; name it once`);
+    findTensor(name);
+  }
   return {
     ...packed,
     entry: entry.name,

@@ -3,13 +3,14 @@ export { evaluate, type Variables } from './expression.js';
 export type { Extents, Launch, LaunchOutput, LaunchTensor, PointerTarget } from './launch.js';
 export {
   type Amount,
+  type EncodedTensorMapFile,
   type LaunchFile,
   type OutputFile,
   type ParameterFile,
   parseLaunchFile,
-  type ScalarKind,
   type TensorMapFile,
 } from './launch-file.js';
+export type { ScalarKind } from './launch-schemas.js';
 export { layParameters, type ParameterPlace } from './parameter-layout.js';
 export { problemVariables } from './problem-variables.js';
 export type { LaunchTensorMap, TensorMapSwizzle } from './tensor-map.js';

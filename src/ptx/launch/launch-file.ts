@@ -1,14 +1,10 @@
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
-import { lazily } from '../../lazily.js';
-import type { QuantityName } from '../../problem/index.js';
 import { RequestError } from '../../request-error.js';
 import { plainText } from '../../words/index.js';
+import { loadChecks, parameterKinds, type Checks, type ScalarKind } from './launch-schemas.js';
 
 /** A number, or as a text an expression of the problem, or a whole number that JSON cannot hold. */
 export type Amount = number | string;
-
-/** The numbers that a parameter may be, as PTX calls their types. */
-export type ScalarKind = `${'s' | 'u'}${8 | 16 | 32 | 64}` | 'f16' | 'bf16' | 'f32' | 'f64';
 
 /** The arguments of cuTensorMapEncodeTiled, by their names there; dimension 0 is the innermost. */
 export interface TensorMapFile {
@@ -26,19 +22,28 @@ export interface TensorMapFile {
   readonly oobFill?: string;
 }
 
+/** A tensor map as its 128 bytes; their address is left aside for that of the tensor. */
+export interface EncodedTensorMapFile {
+  readonly tensor: string;
+  readonly byteOffset?: Amount;
+  /** 256 hexadecimal digits. */
+  readonly bytes: string;
+}
+
 /** A parameter as the file has it: one of these members names its kind. */
 export type ParameterFile =
   | { readonly kind: 'tensor'; readonly tensor: string; readonly byteOffset: Amount }
   | { readonly kind: 'scratch'; readonly bytes: Amount }
   | { readonly kind: 'scalar'; readonly type: ScalarKind; readonly value: Amount }
   | { readonly kind: 'struct'; readonly members: readonly ParameterFile[] }
-  | { readonly kind: 'tensorMap'; readonly map: TensorMapFile };
+  | { readonly kind: 'tensorMap'; readonly map: TensorMapFile }
+  | { readonly kind: 'encodedTensorMap'; readonly map: EncodedTensorMapFile };
 
 /** What a tensor that the kernel writes is. */
 export interface OutputFile {
   readonly name: string;
-  /** The quantity of the problem that it is; null where nothing is said. */
-  readonly as: QuantityName | null;
+  /** The name of the quantity of the problem that it is; null where nothing is said. */
+  readonly as: string | null;
   /** The format of its elements, where the problem's does not say it. */
   readonly format: string | null;
 }
@@ -62,104 +67,8 @@ export interface LaunchFile {
   readonly requires: readonly string[];
 }
 
-const scalarKinds: readonly ScalarKind[] = [
-  ...(['s8', 'u8', 's16', 'u16', 's32', 'u32', 's64', 'u64'] as const),
-  ...(['f16', 'bf16', 'f32', 'f64'] as const),
-];
-
-const amount = { type: ['number', 'string'] };
-const name = { type: 'string', minLength: 1, maxLength: 1000 };
-const sizes = { type: 'array', items: amount, minItems: 1, maxItems: 3 };
-const perDimension = { type: 'array', items: amount, maxItems: 5 };
-
-const fileSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['entry', 'grid', 'parameters', 'outputs'],
-  properties: {
-    ptx: name,
-    tensors: name,
-    entry: name,
-    grid: sizes,
-    block: sizes,
-    cluster: sizes,
-    dynamicSharedBytes: amount,
-    parameters: { type: 'array', items: { type: 'object' }, maxItems: 4096 },
-    formats: { type: 'array', items: name, minItems: 1, maxItems: 100 },
-    requires: { type: 'array', items: name, maxItems: 100 },
-    outputs: {
-      type: 'array',
-      maxItems: 1000,
-      items: {
-        type: ['string', 'object'],
-        additionalProperties: false,
-        required: ['name'],
-        properties: { name, as: name, format: name },
-      },
-    },
-  },
-};
-
-/** What a parameter of a kind has, by the member that names the kind. */
-const parameterSchemas: Readonly<Record<string, object>> = {
-  tensor: {
-    type: 'object',
-    additionalProperties: false,
-    properties: { tensor: name, byteOffset: amount },
-  },
-  scratch: { type: 'object', additionalProperties: false, properties: { scratch: amount } },
-  struct: {
-    type: 'object',
-    additionalProperties: false,
-    properties: { struct: { type: 'array', items: { type: 'object' }, maxItems: 4096 } },
-  },
-  tensorMap: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      tensorMap: {
-        type: 'object',
-        additionalProperties: false,
-        required: ['tensor', 'elementType', 'globalDim', 'globalStrides', 'boxDim'],
-        properties: {
-          tensor: name,
-          byteOffset: amount,
-          elementType: name,
-          globalDim: perDimension,
-          globalStrides: perDimension,
-          boxDim: perDimension,
-          elementStrides: perDimension,
-          interleave: name,
-          swizzle: name,
-          l2Promotion: name,
-          oobFill: name,
-        },
-      },
-    },
-  },
-  ...Object.fromEntries(
-    scalarKinds.map((kind) => [
-      kind,
-      { type: 'object', additionalProperties: false, properties: { [kind]: amount } },
-    ]),
-  ),
-};
-
 /** Structs nest no deeper than this. */
 const deepest = 20;
-
-/** The checks of the schemas; ajv is loaded at the first call. */
-const loadChecks = lazily(async () => {
-  const { Ajv2020 } = await import('ajv/dist/2020.js');
-  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });
-  return {
-    file: ajv.compile(fileSchema),
-    parameters: new Map(
-      Object.entries(parameterSchemas).map(([kind, schema]) => [kind, ajv.compile(schema)]),
-    ),
-  };
-});
-type Checks = Awaited<ReturnType<typeof loadChecks>>;
 
 /** The first violation, in words: where in `whole`, and what is wrong there. */
 function violationOf(errors: ValidateFunction['errors'], whole: string): string {
@@ -182,11 +91,11 @@ function readParameter(value: object, where: string, checks: Checks, depth = 0):
   const fail = (problem: string): never => {
     throw new RequestError(`${where} ${problem}`);
   };
-  const kinds = Object.keys(value).filter((member) => Object.hasOwn(parameterSchemas, member));
+  const kinds = Object.keys(value).filter((member) => parameterKinds.includes(member));
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1)
     return fail(
-      `is {${plainText(Object.keys(value).join(', ').slice(0, 80))}}; give one of ${Object.keys(parameterSchemas).join(', ')}`,
+      `is {${plainText(Object.keys(value).join(', ').slice(0, 80))}}; give one of ${parameterKinds.join(', ')}`,
     );
   const check = checks.parameters.get(kind);
   if (check !== undefined && !check(value))
@@ -196,6 +105,7 @@ function readParameter(value: object, where: string, checks: Checks, depth = 0):
     return { kind, tensor: members.tensor, byteOffset: members.byteOffset ?? 0 };
   if (kind === 'scratch') return { kind, bytes: members.scratch };
   if (kind === 'tensorMap') return { kind, map: members.tensorMap };
+  if (kind === 'encodedTensorMap') return { kind, map: members.encodedTensorMap };
   if (kind !== 'struct') return { kind: 'scalar', type: kind as ScalarKind, value: members[kind] };
   if (depth === deepest) fail(`is a struct of more than ${deepest} levels`);
   return {
@@ -208,7 +118,7 @@ function readParameter(value: object, where: string, checks: Checks, depth = 0):
 
 function readOutput(
   output: string | { name: string; as?: string; format?: string },
-  quantities: readonly QuantityName[],
+  quantities: readonly string[],
 ): OutputFile {
   if (typeof output === 'string') return { name: output, as: null, format: null };
   const as = quantities.find((quantity) => quantity === output.as);
@@ -239,7 +149,7 @@ function parseJson(text: string): unknown {
 export async function parseLaunchFile(
   text: string,
   fileName: string,
-  quantities: readonly QuantityName[],
+  quantities: readonly string[],
 ): Promise<LaunchFile> {
   const checks = await loadChecks();
   try {

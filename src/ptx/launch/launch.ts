@@ -1,5 +1,4 @@
 import type { FormatName } from '../../formats/index.js';
-import type { QuantityName } from '../../problem/index.js';
 import type { LaunchTensorMap } from './tensor-map.js';
 
 /** A tensor in global memory. */
@@ -27,7 +26,7 @@ export type PointerTarget =
 export interface LaunchOutput {
   /** The tensor. */
   readonly name: string;
-  readonly as: QuantityName | null;
+  readonly as: string | null;
   readonly format: FormatName | null;
 }
 

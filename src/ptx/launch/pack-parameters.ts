@@ -1,10 +1,12 @@
 import { encode, formats } from '../../formats/index.js';
 import { RequestError } from '../../request-error.js';
-import { plainText } from '../../words/index.js';
+import { formatGroupedCount, plainText } from '../../words/index.js';
 import type { VariableDeclaration } from '../syntax/index.js';
 import { amountOf, type Evaluation, integerOf } from './amounts.js';
 import type { Launch, LaunchTensor } from './launch.js';
-import type { Amount, ParameterFile, ScalarKind, TensorMapFile } from './launch-file.js';
+import { decodeTensorMap, type EncodedTensorMap } from './encoded-tensor-map.js';
+import type { Amount, EncodedTensorMapFile, ParameterFile, TensorMapFile } from './launch-file.js';
+import type { ScalarKind } from './launch-schemas.js';
 import { alignedTo, layParameters, type ParameterPlace } from './parameter-layout.js';
 import { checkTensorMap } from './tensor-map.js';
 
@@ -27,7 +29,8 @@ const mostScratch = 2 ** 32;
 
 /** Bytes of a parameter by the C ABI, and its alignment. */
 function sizeOf(parameter: ParameterFile): { readonly size: number; readonly alignment: number } {
-  if (parameter.kind === 'tensorMap') return { size: mapBytes, alignment: mapAlignment };
+  if (parameter.kind === 'tensorMap' || parameter.kind === 'encodedTensorMap')
+    return { size: mapBytes, alignment: mapAlignment };
   if (parameter.kind === 'scalar') {
     const size = Number(/\d+$/.exec(parameter.type)?.[0]) / 8;
     return { size, alignment: size };
@@ -76,15 +79,11 @@ function floatOf(packing: Packing, amount: Amount): number {
 }
 type ScalarFile = Extract<ParameterFile, { kind: 'scalar' }>;
 
-/** Numbers of a tensor map. */
-function mapOf(packing: Packing, map: TensorMapFile) {
-  const tensor = packing.findTensor(map.tensor);
+/** The arguments of a tensor map, its numbers calculated. */
+function argumentsOf(packing: Packing, map: TensorMapFile): EncodedTensorMap {
   const numbers = (amounts: TensorMapFile['boxDim']) =>
     amounts.map((amount) => amountOf(packing, amount));
-  return checkTensorMap({
-    tensor: map.tensor,
-    tensorBytes: tensor.bytes.byteLength,
-    byteOffset: amountOf(packing, map.byteOffset ?? 0),
+  return {
     elementType: map.elementType,
     globalDim: numbers(map.globalDim),
     globalStrides: numbers(map.globalStrides),
@@ -94,7 +93,19 @@ function mapOf(packing: Packing, map: TensorMapFile) {
     swizzle: map.swizzle ?? 'none',
     l2Promotion: map.l2Promotion ?? 'none',
     oobFill: map.oobFill ?? 'none',
-  });
+  };
+}
+
+/** Writes down where a tensor map lies, and what it is of. */
+function packMap(
+  packing: Packing,
+  offset: number,
+  { tensor, byteOffset = 0 }: TensorMapFile | EncodedTensorMapFile,
+  request: EncodedTensorMap,
+): void {
+  const tensorBytes = packing.findTensor(tensor).bytes.byteLength;
+  const place = { tensor, tensorBytes, byteOffset: amountOf(packing, byteOffset) };
+  packing.tensorMaps.push({ offset, map: checkTensorMap({ ...request, ...place }) });
 }
 
 /** Writes a parameter, or a member of a struct. */
@@ -123,8 +134,9 @@ function pack(packing: Packing, offset: number, parameter: ParameterFile): void 
       return;
     }
     case 'tensorMap':
-      packing.tensorMaps.push({ offset, map: mapOf(packing, parameter.map) });
-      return;
+      return packMap(packing, offset, parameter.map, argumentsOf(packing, parameter.map));
+    case 'encodedTensorMap':
+      return packMap(packing, offset, parameter.map, decodeTensorMap(parameter.map.bytes));
     case 'struct': {
       let end = offset;
       for (const member of parameter.members) {
@@ -154,7 +166,7 @@ function checkAgainst(
   const given = parameter.kind === 'scalar' ? parameter.type : parameter.kind;
   if (own.size !== size)
     throw new RequestError(
-      `has ${own.size} bytes as a ${given}; the kernel declares ${plainText(declared)}, of ${size}`,
+      `has ${formatGroupedCount(own.size, 'byte')} as a ${given}; the kernel declares ${plainText(declared)}, of ${size}`,
     );
   if (parameter.kind === 'scalar' && !fits(parameter.type, declaration))
     throw new RequestError(`is a ${given}; the kernel declares ${plainText(declared)}`);

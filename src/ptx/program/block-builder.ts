@@ -37,7 +37,8 @@ interface Draft {
   ending: Ending | null;
 }
 
-function stretch(operations: readonly LaneOperation[]): LaneStretch {
+/** Operations as one stretch. */
+export function stretch(operations: readonly LaneOperation[]): LaneStretch {
   const reads = new Set<number>();
   const writes = new Set<number>();
   for (const { guard, sources, destinations } of operations) {

@@ -33,6 +33,8 @@ export interface ProgramOptions {
   readonly contract?: boolean;
   /** Whether CTAs form clusters, so that addresses of shared memory depend on the rank; default false. */
   readonly hasClusters?: boolean;
+  /** Lines whose registers a person watches; default none. */
+  readonly watched?: ReadonlySet<number>;
 }
 
 function createSlotAllocator(): SlotAllocator {
@@ -54,8 +56,9 @@ function createSlotAllocator(): SlotAllocator {
 export function createProgram(
   module: PtxModule,
   entryName: string,
-  { tables, place, file, contract: isContracted = false, hasClusters = false }: ProgramOptions,
+  options: ProgramOptions,
 ): Program {
+  const { tables, place, file, contract: isContracted = false, hasClusters = false } = options;
   const entry = findEntry(module, entryName, file);
   const unsupported = createUnsupportedCollector();
   if (module.addressSize !== 64)
@@ -86,6 +89,7 @@ export function createProgram(
     parameterRegisters: new Map(),
     specials: new Map(),
     sharedAddresses: hasClusters ? new Map() : null,
+    watched: new Map([...(options.watched ?? [])].map((line) => [line, []])),
     interfaces,
   };
   let labels = 0;
@@ -119,6 +123,7 @@ export function createProgram(
     staticSharedBytes,
     localBytes: local.bytes,
     directives: entry.directives,
+    watched: program.watched,
     contractions: pairs.map(({ line, mnemonic }) => ({ line, mnemonic })),
   };
 }

@@ -15,3 +15,5 @@ export type {
 } from './program.js';
 export type { SpecialRegister, ThreadPlace } from './special-registers.js';
 export type { InstructionTables } from './tables.js';
+export type { WatchedLines, WatchedRegister } from './watched-register.js';
+export { splitStretch } from './watched.js';

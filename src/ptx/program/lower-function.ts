@@ -10,6 +10,7 @@ import type { Block } from './program.js';
 import { declare, type Declaring } from './declare.js';
 import { lowerCall, type CallSite } from './lower-call.js';
 import { createScope, findBinding, type Scope } from './scope.js';
+import { watchedRegisters } from './watched.js';
 
 /** A function with its blocks, and the calls in it, whose callees are not known as blocks yet. */
 export interface LoweredFunction {
@@ -80,6 +81,7 @@ function lowerInstruction(
   const { program, builder } = lowering;
   const { line } = instruction.place;
   const mnemonic = [instruction.opcode, ...instruction.modifiers].join('.');
+  program.watched.get(line)?.push(...watchedRegisters(program, instruction, scope));
   const guard = guardOf(program, instruction, scope);
   if (guard === undefined) return;
   const place: Placed = { guard, line, mnemonic, site: `line ${line}: ${mnemonic}` };

@@ -104,26 +104,3 @@ function resolveAddress(
   program.unsupported.add(at.line, name, binding === null ? unknownName(name) : notAnOperand);
   return null;
 }
-
-/** The registers in operands, those of addresses and coordinates too. */
-export function registersOf(operands: readonly ResolvedOperand[]): readonly number[] {
-  return operands.flatMap((operand): readonly number[] => {
-    switch (operand.kind) {
-      case 'register':
-        return [operand.slot.offset];
-      case 'address':
-        return [
-          ...(operand.base === null ? [] : [operand.base.offset]),
-          ...operand.coordinates.flatMap(registersOf),
-        ];
-      case 'vector':
-        return registersOf(operand.elements);
-      case 'pair':
-        return registersOf([operand.first, operand.second]);
-      case 'negated':
-        return registersOf([operand.operand]);
-      default:
-        return [];
-    }
-  });
-}

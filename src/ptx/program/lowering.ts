@@ -6,6 +6,7 @@ import { findBinding, type Binding, type Scope } from './scope.js';
 import { specialRegisters, type SpecialRegister } from './special-registers.js';
 import type { FindRow, InstructionTables } from './tables.js';
 import type { UnsupportedCollector } from './unsupported.js';
+import type { WatchedRegister } from './watched-register.js';
 
 /** What the functions of a program share while they are lowered. */
 export interface ProgramLowering {
@@ -22,6 +23,8 @@ export interface ProgramLowering {
    * constant.
    */
   readonly sharedAddresses: Map<number, Slot> | null;
+  /** Lines whose registers a person watches, filled as they are met. */
+  readonly watched: Map<number, WatchedRegister[]>;
   /** Parameters and results of each function, in order. */
   readonly interfaces: ReadonlyMap<string, FunctionInterface>;
 }

@@ -9,6 +9,7 @@ import type {
 } from '../instructions/index.js';
 import type { LaneOperation } from './operation.js';
 import type { SpecialRegister } from './special-registers.js';
+import type { WatchedLines } from './watched-register.js';
 
 /** What all items that stand at one instruction say of it. */
 interface Placed {
@@ -140,6 +141,8 @@ export interface Program {
   readonly localBytes: number;
   /** `.reqntid`, `.maxntid`, `.reqnctapercluster`, … of the entry, by name. */
   readonly directives: ReadonlyMap<string, readonly number[]>;
+  /** The registers of the lines that were to be watched, of those that have instructions. */
+  readonly watched: WatchedLines;
   /** Pairs of a mul and an add without rounding modifiers that an assembler may contract into an fma. */
   readonly contractions: readonly { readonly line: number; readonly mnemonic: string }[];
 }

@@ -1,12 +1,13 @@
 import { createCompiler } from '../compile/index.js';
 import { createWarpRegisters, type WarpRegisters } from '../instructions/index.js';
-import type {
-  Block,
-  Item,
-  LaneStretch,
-  Program,
-  ProgramFunction,
-  RunOperations,
+import {
+  splitStretch,
+  type Block,
+  type Item,
+  type LaneStretch,
+  type Program,
+  type ProgramFunction,
+  type RunOperations,
 } from '../program/index.js';
 
 /** Bytes before the registers, for tables that compiled code reads. */
@@ -14,16 +15,22 @@ const tableBytes = 2 ** 21;
 const pageBytes = 2 ** 16;
 
 /** An item with its number among those of the program, and what runs it where it is a stretch. */
-export type ExecutableItem =
-  | { readonly item: LaneStretch; readonly number: number; readonly run: RunOperations }
-  | { readonly item: Exclude<Item, LaneStretch>; readonly number: number; readonly run: null };
+export type ExecutableItem = {
+  readonly number: number;
+  /** The line where it begins, if that is watched; else null. */
+  readonly watched: number | null;
+} & (
+  | { readonly item: LaneStretch; readonly run: RunOperations }
+  | { readonly item: Exclude<Item, LaneStretch>; readonly run: null }
+);
 
 /** A block that is ready to run. */
 export interface ExecutableBlock {
   readonly items: readonly ExecutableItem[];
   readonly terminator: Block['terminator'];
-  /** The terminator's number among the items of the program. */
+  /** The terminator's number among the items of the program, and its line if that is watched. */
   readonly number: number;
+  readonly watched: number | null;
   readonly join: number;
 }
 
@@ -41,6 +48,49 @@ export interface ExecutableProgram {
   };
 }
 
+/**
+ * Other items of some blocks. Each counts as the item of the program that it is `as`: that itself, or one whose place it
+ * takes.
+ */
+export type ProgramChange = ReadonlyMap<
+  Block,
+  readonly { readonly item: Item; readonly as: Item }[]
+>;
+
+/** The same program with other items in some blocks; what is compiled, and the registers, are those of the first. */
+export function changeProgram(
+  executable: ExecutableProgram,
+  change: ProgramChange,
+): ExecutableProgram {
+  const { program, blocksOf } = executable;
+  const known = new Map<Item, ExecutableItem>();
+  for (const one of program.functions)
+    for (const { items } of blocksOf(one))
+      for (const executableItem of items) known.set(executableItem.item, executableItem);
+  const changed = ({ item, as }: { readonly item: Item; readonly as: Item }): ExecutableItem => {
+    const stands = known.get(as)!;
+    if (item === as || item.kind === 'lanes') return known.get(item)!;
+    return { item, number: stands.number, watched: null, run: null };
+  };
+  const blocks = new Map(
+    program.functions.map((one) => [
+      one,
+      blocksOf(one).map((block, i) => {
+        const items = change.get(one.blocks[i]);
+        return items === undefined ? block : { ...block, items: items.map(changed) };
+      }),
+    ]),
+  );
+  return { ...executable, blocksOf: (one) => blocks.get(one)! };
+}
+
+/** The lines of an item's first and last instruction. */
+function linesOf(item: Item): { readonly first: number; readonly last: number } {
+  if (item.kind !== 'lanes') return { first: item.line, last: item.line };
+  const { operations } = item;
+  return { first: operations[0].line, last: operations[operations.length - 1].line };
+}
+
 /** Compiles a program's stretches; room for the registers of `warps` warps at once. */
 export function createExecutable(program: Program, warps: number): ExecutableProgram {
   const { functions, registerBytes } = program;
@@ -55,22 +105,36 @@ export function createExecutable(program: Program, warps: number): ExecutablePro
     new Uint8Array(memory.buffer).set(bytes, at);
     return at;
   });
-  const all = functions.flatMap(({ blocks }) => blocks.flatMap(({ items }) => items));
+  const isWatched = (line: number) => program.watched.has(line);
+  /** What is watched before an item: nothing within the line of the item before it. */
+  const watchedAt = (line: number, before: Item | undefined) =>
+    isWatched(line) && (before === undefined || linesOf(before).last !== line) ? line : null;
+  const itemsOf = ({ items }: Block) =>
+    items.flatMap((item): readonly Item[] =>
+      item.kind === 'lanes' ? splitStretch(item, isWatched) : [item],
+    );
+  const blocksOf = new Map(
+    functions.map((one) => [one, one.blocks.map((block) => ({ ...block, items: itemsOf(block) }))]),
+  );
+  const all = [...blocksOf.values()].flatMap((ofOne) => ofOne.flatMap(({ items }) => items));
   const stretches = all.filter((item) => item.kind === 'lanes');
   const compiled = compiler.compileAll(stretches.map(({ operations }) => operations));
   const runs = new Map(stretches.map((stretch, i) => [stretch, compiled[i]] as const));
   let count = 0;
+  const executableItem = (item: Item, i: number, items: readonly Item[]): ExecutableItem => {
+    const numbered = { number: count++, watched: watchedAt(linesOf(item).first, items[i - 1]) };
+    return item.kind === 'lanes'
+      ? { ...numbered, item, run: runs.get(item)! }
+      : { ...numbered, item, run: null };
+  };
   const blocks = new Map(
-    functions.map((one) => [
+    [...blocksOf].map(([one, ofOne]) => [
       one,
-      one.blocks.map(({ items, terminator, join }): ExecutableBlock => ({
-        items: items.map((item): ExecutableItem =>
-          item.kind === 'lanes'
-            ? { item, number: count++, run: runs.get(item)! }
-            : { item, number: count++, run: null },
-        ),
+      ofOne.map(({ items, terminator, join }): ExecutableBlock => ({
+        items: items.map(executableItem),
         terminator,
         number: count++,
+        watched: terminator.kind === 'goto' ? null : watchedAt(terminator.line, items.at(-1)),
         join,
       })),
     ]),

@@ -1,3 +1,4 @@
+import type { LaneUnit } from '../instructions/index.js';
 import type { ExecutableProgram } from './executable.js';
 
 /** How often instructions were executed. */
@@ -12,6 +13,8 @@ export interface InstructionCount {
 export interface ExecutionCounts {
   readonly byMnemonic: ReadonlyMap<string, InstructionCount>;
   readonly byLine: ReadonlyMap<number, InstructionCount>;
+  /** Operations of lanes on the units of instructions on registers; a packed instruction is two. */
+  readonly laneOperations: Readonly<Partial<Record<LaneUnit, number>>>;
 }
 
 /** Sums what was counted by item to what was executed by instruction. */
@@ -21,6 +24,7 @@ export function countExecutions(
 ): ExecutionCounts {
   const byMnemonic = new Map<string, InstructionCount>();
   const byLine = new Map<number, InstructionCount>();
+  const laneOperations: Partial<Record<LaneUnit, number>> = {};
   const addTo = <Key>(counts: Map<Key, InstructionCount>, key: Key, number: number): void => {
     let count = counts.get(key);
     if (count === undefined) counts.set(key, (count = { executions: 0, lanes: 0 }));
@@ -36,10 +40,13 @@ export function countExecutions(
     for (const { items, terminator, number } of blocksOf(one)) {
       for (const { item, number: itemNumber } of items)
         if (item.kind === 'lanes')
-          for (const { instruction, line } of item.operations)
+          for (const { instruction, line } of item.operations) {
             add(instruction.name, line, itemNumber);
+            const { unit, laneOperations: each } = instruction;
+            laneOperations[unit] = (laneOperations[unit] ?? 0) + each * counted.lanes[itemNumber];
+          }
         else add(item.mnemonic, item.line, itemNumber);
       if (terminator.kind !== 'goto') add(terminator.mnemonic, terminator.line, number);
     }
-  return { byMnemonic, byLine };
+  return { byMnemonic, byLine, laneOperations };
 }

@@ -1,4 +1,14 @@
 export type { ExecutionCounts, InstructionCount } from './execution-counts.js';
 export { ptxInstructions } from './instruction-tables.js';
 export { runKernel, type KernelLaunch, type KernelOptions, type KernelRun } from './run-kernel.js';
-export { runLaunch, type LaunchOptions, type LaunchRun } from './run-launch.js';
+export type { ProgramChange } from './executable.js';
+export {
+  prepareLaunch,
+  runLaunch,
+  type LaunchOptions,
+  type LaunchRun,
+  type PreparedLaunch,
+} from './run-launch.js';
+export { turnTakingScheduler } from './turn-taking.js';
+export type { Breakpoint, BreakStop, RegisterValues } from './breakpoints.js';
+export { mmaOf, type UnitWork, type WorkOfUnits } from './unit-work.js';

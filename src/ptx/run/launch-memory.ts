@@ -6,6 +6,7 @@ import {
   type Allocation,
   type LaunchMemory,
   type SwizzleMode,
+  type TensorElementType,
 } from '../../machine/index.js';
 import { RequestError } from '../../request-error.js';
 import type { PlacedTensorMap } from '../instructions/index.js';
@@ -78,6 +79,22 @@ export function createDeviceMemory(launch: Launch): DeviceMemory {
 
 const swizzles: readonly SwizzleMode[] = ['none', '32B', '64B', '128B'];
 
+/** The types of elements that TMA reduces, by CUDA's names and shorter ones. */
+const reducedTypes: Readonly<Partial<Record<string, TensorElementType>>> = Object.fromEntries(
+  (
+    [
+      ['u32', ['uint32', 'u32', 'b32']],
+      ['s32', ['int32', 's32', 'i32']],
+      ['u64', ['uint64', 'u64', 'b64']],
+      ['s64', ['int64', 's64', 'i64']],
+      ['f16', ['float16', 'f16', 'fp16']],
+      ['bf16', ['bfloat16', 'bf16']],
+      ['f32', ['float32', 'f32', 'fp32', 'float32_ftz']],
+      ['f64', ['float64', 'f64', 'fp64']],
+    ] as const
+  ).flatMap(([type, names]) => names.map((name) => [name, type])),
+);
+
 /** A tensor map on the memory of its tensor. RequestErrors: forms that the machine does not have. */
 function placeMap(
   map: LaunchTensorMap,
@@ -98,7 +115,9 @@ function placeMap(
     map: createTensorMap({
       name: tensor,
       bytes: bytes.subarray(byteOffset),
+      address: base + byteOffset,
       elementBytes,
+      elementType: reducedTypes[map.elementType],
       dims: globalDim,
       strides: globalStrides,
       box: boxDim,

@@ -30,6 +30,8 @@ export interface Loans {
     lends?: readonly (readonly Slot[])[],
   ) => Generator<Instruction, void, void>;
   readonly isEmpty: () => boolean;
+  /** Whether a register is on loan, by the offset of its slot. */
+  readonly isLent: (offset: number) => boolean;
 }
 
 function keyOf(slots: readonly Slot[]): string {
@@ -41,6 +43,7 @@ export function createLoans(registers: WarpRegisters): Loans {
   let loans: readonly Loan[] = [];
   return {
     isEmpty: () => loans.length === 0,
+    isLent: (offset) => loans.some(({ offsets }) => offsets.has(offset)),
     lend: (slots) => {
       const key = keyOf(slots);
       const known = loans.find((loan) => loan.key === key);

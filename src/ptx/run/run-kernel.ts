@@ -1,6 +1,8 @@
 import {
   createGridOrder,
   runCluster,
+  sumOfCounters,
+  type CtaCounters,
   type Finding,
   type LaunchMemory,
   type RunOptions,
@@ -8,11 +10,13 @@ import {
   type WarpProgram,
 } from '../../machine/index.js';
 import { RequestError } from '../../request-error.js';
-import type { IssuingWarp } from '../instructions/index.js';
+import type { IssuingWarp, WarpRegisters } from '../instructions/index.js';
 import type { Program, ThreadPlace } from '../program/index.js';
 import { createExecutable, type ExecutableProgram } from './executable.js';
+import { createFindingList, type ListedFindings } from './finding-list.js';
 import { countExecutions, type ExecutionCounts } from './execution-counts.js';
 import { setInitialRegisters } from './initial-registers.js';
+import { createLaunchQueue } from './launch-queue.js';
 import { createLoans } from './loans.js';
 import { turnTakingScheduler } from './turn-taking.js';
 import { runWarp, type RunningWarp } from './warp-run.js';
@@ -37,19 +41,41 @@ export interface KernelLaunch {
   readonly tensorMapAt: IssuingWarp['tensorMapAt'];
 }
 
+/** Lanes of a warp before they execute a line that is watched. */
+export interface WatchedStop {
+  readonly line: number;
+  /** Of the grid. */
+  readonly cta: Extents;
+  readonly warp: number;
+  /** Bit l for lane l. */
+  readonly lanes: number;
+  /** Of the whole warp, as they are now. */
+  readonly registers: WarpRegisters;
+  /** Whether an operation that is under way fills a register or reads it, by the offset of its slot. */
+  readonly isLent: (offset: number) => boolean;
+}
+
 /** How a kernel is run. */
 export interface KernelOptions extends Omit<RunOptions, 'scheduler'> {
-  /** Default: in order, with turns. */
-  readonly scheduler?: () => NonNullable<RunOptions['scheduler']>;
+  /** A new scheduler for a cluster, by its number in the order of the grid. Default: in order, with turns. */
+  readonly scheduler?: (cluster: number) => NonNullable<RunOptions['scheduler']>;
+  /** Told before a warp executes a line that the program watches. */
+  readonly onWatched?: (stop: WatchedStop) => void;
+  /** Told how many clusters have run, of how many. */
+  readonly progress?: (done: number, all: number) => void;
   /** Whether a cluster of the grid runs, by its number in the order of the grid; default all. */
   readonly runs?: (cluster: number) => boolean;
+  /** Whether what has been found in a cluster is enough, so that those after it do not run; default never. */
+  readonly isEnough?: (findings: readonly Finding[]) => boolean;
+  /** The launch's program, compiled for a cluster's warps; default: it is compiled now. */
+  readonly executable?: ExecutableProgram;
 }
 
 /** What came of a kernel. */
-export interface KernelRun {
-  /** With the number of the cluster in whose run they were found. */
-  readonly findings: readonly (Finding & { readonly cluster: number })[];
+export interface KernelRun extends ListedFindings {
   readonly counts: ExecutionCounts;
+  /** What the machine has counted, of all CTAs together. */
+  readonly counters: CtaCounters;
   /** Whether all warps of all clusters came to their end. */
   readonly isComplete: boolean;
   /**
@@ -57,12 +83,23 @@ export interface KernelRun {
    * what that takes grows with the grid.
    */
   readonly areCtasCompared: boolean;
-  /** Clusters that ran, and steps of the machine. */
+  /**
+   * Whether every schedule has the same order, values and end: each cluster's run speaks for all of its own
+   * (`ClusterRun.speaksForAllSchedules`), and their accesses to global memory were compared where there are several.
+   */
+  readonly speaksForAllSchedules: boolean;
+  /** Clusters that ran, and steps of the machine; those of the cluster that took most. */
   readonly clusters: number;
   readonly steps: number;
+  readonly mostClusterSteps: number;
 }
 
 const volume = ([x, y, z]: Extents) => x * y * z;
+
+/** The warps of a cluster, those of all its CTAs together. */
+export function clusterWarps({ block, cluster }: Pick<KernelLaunch, 'block' | 'cluster'>): number {
+  return volume(cluster) * Math.ceil(volume(block) / warpLanes);
+}
 
 /** Where a number of the order of the grid stands: x first. */
 function placeOf(number: number, [width, height]: Extents): Extents {
@@ -75,26 +112,37 @@ function placeOf(number: number, [width, height]: Extents): Extents {
 
 /**
  * Runs a kernel: one cluster of the grid after the other, in the order of the grid. So a CTA that waits for one of a
- * later cluster waits for ever, which is a deadlock here and may be none on a GPU.
+ * later cluster waits for ever, which is a deadlock here and may be none on a GPU. One that cancels launches
+ * (`clusterlaunchcontrol`) gets all that are left, as on a GPU that has room for one cluster.
  */
 export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): KernelRun {
   const { grid, cluster, block, program } = launch;
   const warps = Math.ceil(volume(block) / warpLanes);
   const ctas = volume(cluster);
-  const executable = createExecutable(program, ctas * warps);
-  const { runs = () => true, scheduler = turnTakingScheduler, ...machineOptions } = options;
+  const {
+    runs = () => true,
+    isEnough = () => false,
+    scheduler = turnTakingScheduler,
+    executable = createExecutable(program, clusterWarps(launch)),
+    onWatched = () => undefined,
+    progress = () => undefined,
+    ...machineOptions
+  } = options;
   const counted = {
     executions: new Float64Array(executable.count),
     lanes: new Float64Array(executable.count),
   };
-  const findings: (Finding & { readonly cluster: number })[] = [];
-  let [isComplete, ran, steps] = [true, 0, 0];
+  const findings = createFindingList();
+  let counters = sumOfCounters([]);
+  let [isComplete, speaksForAll, ran, steps, most] = [true, true, 0, 0, 0];
   const clusters = grid.map((extent, axis) => extent / cluster[axis]) as unknown as Extents;
   const areCtasCompared = volume(grid) * warps <= mostComparedWarps;
-  const order = areCtasCompared ? { grid: createGridOrder() } : {};
-  for (let number = 0; number < volume(clusters); number++) {
-    if (!runs(number)) continue;
-    const first = placeOf(number, clusters).map((at, axis) => at * cluster[axis]);
+  const order = areCtasCompared ? { grid: createGridOrder(options.model) } : {};
+  const firstCta = (number: number) =>
+    placeOf(number, clusters).map((at, axis) => at * cluster[axis]) as unknown as Extents;
+  const queue = createLaunchQueue(volume(clusters), runs);
+  for (let number = queue.start(); number !== null; number = queue.start()) {
+    const first = firstCta(number);
     const ctaOf = (rank: number): Extents => {
       const offset = placeOf(rank, cluster);
       return first.map((one, axis) => one + offset[axis]) as unknown as Extents;
@@ -104,27 +152,38 @@ export function runKernel(launch: KernelLaunch, options: KernelOptions = {}): Ke
         ctas: ctas as 1 | 2,
         warps,
         memory: launch.memory,
+        cancelLaunch: () => {
+          const cancelled = queue.cancel();
+          return cancelled === null ? null : firstCta(cancelled);
+        },
         ...(volume(grid) === ctas ? {} : { ctaName: (rank) => `CTA (${ctaOf(rank).join(', ')})` }),
         allocate: (shared) => allocateShared(launch, shared),
         program: ({ cta, warp }) => {
           const at = { cta: ctaOf(cta), rank: cta, warp, warps };
-          return warpProgram(launch, executable, counted, at);
+          return warpProgram(launch, executable, { ...counted, onWatched }, at);
         },
       },
-      { ...machineOptions, ...order, scheduler: scheduler() },
+      { ...machineOptions, ...order, scheduler: scheduler(number) },
     );
-    findings.push(...run.findings.map((finding) => ({ ...finding, cluster: number })));
+    findings.add(run.findings, number);
+    counters = sumOfCounters([counters, ...run.counters]);
     isComplete &&= run.isComplete;
+    speaksForAll &&= run.speaksForAllSchedules;
     steps += run.steps;
-    ran++;
+    most = Math.max(most, run.steps);
+    progress(++ran, volume(clusters));
+    if (isEnough(run.findings)) break;
   }
   return {
-    findings,
+    ...findings.list(),
     counts: countExecutions(executable, counted),
+    counters,
     isComplete,
     areCtasCompared,
+    speaksForAllSchedules: speaksForAll && (areCtasCompared || ran === 1) && !queue.hasBeenAsked(),
     clusters: ran,
     steps,
+    mostClusterSteps: most,
   };
 }
 
@@ -140,7 +199,10 @@ function allocateShared({ program, dynamicSharedBytes }: KernelLaunch, shared: S
 function warpProgram(
   launch: KernelLaunch,
   executable: ExecutableProgram,
-  counted: Pick<RunningWarp, 'executions' | 'lanes'>,
+  {
+    onWatched,
+    ...counted
+  }: Pick<RunningWarp, 'executions' | 'lanes'> & Required<Pick<KernelOptions, 'onWatched'>>,
   at: {
     readonly cta: Extents;
     readonly rank: number;
@@ -175,8 +237,10 @@ function warpProgram(
     live: lanes === warpLanes ? -1 : (1 << lanes) - 1,
     parked: 0,
     meetings: new Map(),
-    executions: counted.executions,
-    lanes: counted.lanes,
+    ...counted,
     count: () => ++clock,
+    onWatched: (line, active) => {
+      onWatched({ line, cta, warp, lanes: active, registers, isLent: loans.isLent });
+    },
   });
 }

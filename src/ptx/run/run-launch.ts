@@ -1,20 +1,33 @@
 import type { Architecture } from '../../hardware/index.js';
 import { createMmaUnits } from '../../machine/index.js';
 import type { Launch } from '../launch/index.js';
-import { createProgram, type Program } from '../program/index.js';
+import { createProgram, type PlaceVariable, type Program } from '../program/index.js';
 import type { PtxModule } from '../syntax/index.js';
+import {
+  checkBreakpoints,
+  createBreakCollector,
+  type Breakpoint,
+  type BreakStop,
+} from './breakpoints.js';
 import { ptxInstructions } from './instruction-tables.js';
-import { createDeviceMemory } from './launch-memory.js';
-import { type KernelOptions, type KernelRun, runKernel } from './run-kernel.js';
+import { changeProgram, createExecutable, type ProgramChange } from './executable.js';
+import { createDeviceMemory, type DeviceMemory } from './launch-memory.js';
+import { workOfUnits, type WorkOfUnits } from './unit-work.js';
+import { clusterWarps, type KernelOptions, type KernelRun, runKernel } from './run-kernel.js';
 
 /** How a launch is run. */
-export interface LaunchOptions extends Omit<KernelOptions, 'mmaUnits'> {
+export interface LaunchOptions extends Omit<
+  KernelOptions,
+  'mmaUnits' | 'executable' | 'onWatched'
+> {
   /** What messages call the PTX. */
   readonly file: string;
   /** The GPU whose arithmetic it is; default that of the text's target. */
   readonly architecture?: Architecture;
   /** Whether what an assembler may contract is contracted; default false. */
   readonly contract?: boolean;
+  /** Lines of the PTX at which registers are read; default none. */
+  readonly breaks?: readonly Breakpoint[];
 }
 
 /** What came of a launch. */
@@ -22,6 +35,10 @@ export interface LaunchRun extends KernelRun {
   readonly architecture: Architecture;
   /** What may be contracted, whether it was or not. */
   readonly contractions: Program['contractions'];
+  /** What was done on each unit of an SM, at that architecture's rates. */
+  readonly work: WorkOfUnits;
+  /** What registers held at the lines of `breaks`, in the order of the run. */
+  readonly stops: readonly BreakStop[];
   /** The bytes of every tensor of the launch afterwards, by name. */
   readonly tensors: ReadonlyMap<string, Uint8Array>;
 }
@@ -40,36 +57,100 @@ function machineOf(architecture: Architecture): Parameters<typeof createMmaUnits
   return architecture === 'sm_100' || architecture === 'sm_103' ? architecture : 'sm_90';
 }
 
+/** A launch whose kernel is compiled, to be run as often as one likes. */
+export interface PreparedLaunch {
+  readonly program: Program;
+  /**
+   * Runs it: each run begins with the launch's tensors, and works on copies.
+   *
+   * @param change other items in some blocks of the program; default none
+   */
+  readonly run: (
+    options?: Omit<KernelOptions, 'mmaUnits' | 'executable' | 'onWatched'>,
+    change?: ProgramChange,
+  ) => LaunchRun;
+}
+
+/**
+ * Makes the kernel of a launch ready to run.
+ *
+ * @throws RequestError for everything in the kernel that is not supported, with its lines
+ */
+export function prepareLaunch(
+  module: PtxModule,
+  launch: Launch,
+  options: Pick<LaunchOptions, 'file' | 'contract' | 'architecture' | 'breaks'>,
+): PreparedLaunch {
+  const { file, contract = false, breaks = [] } = options;
+  const { architecture = architectureOf(module.target) } = options;
+  const { grid, block, cluster, dynamicSharedBytes } = launch;
+  let memory: DeviceMemory | null = createDeviceMemory(launch);
+  const variables: Parameters<PlaceVariable>[0][] = [];
+  const program = createProgram(module, launch.entry, {
+    tables: ptxInstructions(architecture),
+    place: (variable) => {
+      variables.push(variable);
+      return memory!.place(variable);
+    },
+    file,
+    contract,
+    hasClusters: cluster.some((ctas) => ctas > 1),
+    watched: new Set(breaks.map(({ line }) => line)),
+  });
+  checkBreakpoints(program, launch, breaks, file);
+  const executable = createExecutable(program, clusterWarps(launch));
+  const mmaUnits = createMmaUnits(machineOf(architecture));
+
+  /** The memory of the first run is that in which variables were placed; in any other they come to lie at the same addresses. */
+  function freshMemory(): DeviceMemory {
+    const fresh = memory ?? createDeviceMemory(launch);
+    if (memory === null) for (const variable of variables) fresh.place(variable);
+    memory = null;
+    fresh.initialise(program);
+    return fresh;
+  }
+
+  return {
+    program,
+    run: (kernelOptions = {}, change) => {
+      const own = freshMemory();
+      const { add, stops } = createBreakCollector(program, launch, breaks);
+      const run = runKernel(
+        {
+          program,
+          grid,
+          block,
+          cluster,
+          dynamicSharedBytes,
+          memory: own.launchMemory(program),
+          tensorMapAt: own.tensorMapAt,
+        },
+        {
+          ...kernelOptions,
+          onWatched: add,
+          mmaUnits,
+          executable: change === undefined ? executable : changeProgram(executable, change),
+        },
+      );
+      const tensors = new Map(launch.tensors.map(({ name }) => [name, own.bytesOf(name)]));
+      const work = workOfUnits(run.counts, run.counters, architecture);
+      return { ...run, architecture, contractions: program.contractions, work, stops, tensors };
+    },
+  };
+}
+
 /**
  * Runs a launch of a compiled kernel on the machine. The launch keeps its tensors as they are: the kernel works on copies.
  *
  * @throws RequestError for everything in the kernel that is not supported, with its lines
  */
 export function runLaunch(module: PtxModule, launch: Launch, options: LaunchOptions): LaunchRun {
-  const { file, contract = false, ...kernelOptions } = options;
-  const { architecture = architectureOf(module.target) } = options;
-  const { grid, block, cluster, dynamicSharedBytes } = launch;
-  const memory = createDeviceMemory(launch);
-  const program = createProgram(module, launch.entry, {
-    tables: ptxInstructions(architecture),
-    place: memory.place,
+  const { file, contract, architecture, breaks, ...kernelOptions } = options;
+  const prepared = prepareLaunch(module, launch, {
     file,
-    contract,
-    hasClusters: cluster.some((ctas) => ctas > 1),
+    ...(breaks === undefined ? {} : { breaks }),
+    ...(contract === undefined ? {} : { contract }),
+    ...(architecture === undefined ? {} : { architecture }),
   });
-  memory.initialise(program);
-  const run = runKernel(
-    {
-      program,
-      grid,
-      block,
-      cluster,
-      dynamicSharedBytes,
-      memory: memory.launchMemory(program),
-      tensorMapAt: memory.tensorMapAt,
-    },
-    { ...kernelOptions, mmaUnits: createMmaUnits(machineOf(architecture)) },
-  );
-  const tensors = new Map(launch.tensors.map(({ name }) => [name, memory.bytesOf(name)]));
-  return { ...run, architecture, contractions: program.contractions, tensors };
+  return prepared.run(kernelOptions);
 }

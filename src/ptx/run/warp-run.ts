@@ -18,6 +18,8 @@ export interface RunningWarp extends Whereabouts {
   readonly lanes: Float64Array;
   /** What a register that counts gives next. */
   readonly count: () => number;
+  /** Told before lanes execute a line that is watched. */
+  readonly onWatched: (line: number, lanes: number) => void;
 }
 
 type Steps<Result = void> = Generator<Instruction, Result, void>;
@@ -45,12 +47,13 @@ function* runBlocks(
   const blocks = warp.executable.blocksOf(one);
   let [active, block, arrived, silent] = [lanes, at, 0, 0];
   while (active !== 0 && block !== stop) {
-    const { items, terminator, number, join }: ExecutableBlock = blocks[block];
-    for (const { item, number: itemNumber, run } of items) {
+    const { items, terminator, number, watched, join }: ExecutableBlock = blocks[block];
+    for (const { item, number: itemNumber, run, watched: line } of items) {
+      if (run !== null && !warp.loans.isEmpty()) yield* takeBackFor(warp, item);
+      if (line !== null) warp.onWatched(line, active);
       warp.executions[itemNumber]++;
       if (run !== null) {
         warp.lanes[itemNumber] += countLanes(active);
-        if (!warp.loans.isEmpty()) yield* takeBackFor(warp, item);
         run(warp.start, active);
         continue;
       }
@@ -68,6 +71,7 @@ function* runBlocks(
       block = terminator.target;
       continue;
     }
+    if (watched !== null) warp.onWatched(watched, active);
     warp.executions[number]++;
     warp.lanes[number] += countLanes(active);
     if (terminator.kind === 'exit') {

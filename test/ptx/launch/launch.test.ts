@@ -41,8 +41,11 @@ describe('captured launches', () => {
       const file = await parseLaunchFile(JSON.stringify(launch), 'launch.json', []);
       const context = { tensors: tensorsOf(tensors), variables: {}, fileName: 'launch.json' };
       const bound = bindLaunch(file, { ...context, module });
-      const count = (kind: string) =>
-        launch.parameters.filter((one) => Object.hasOwn(one, kind)).length;
+      const count = (kind: string, parameters = launch.parameters): number =>
+        parameters.reduce((sum, one) => {
+          const members = (one as { readonly struct?: typeof launch.parameters }).struct ?? [];
+          return sum + (Object.hasOwn(one, kind) ? 1 : 0) + count(kind, members);
+        }, 0);
       expect(bound.pointers).toHaveLength(count('tensor'));
       expect(bound.tensorMaps).toHaveLength(count('tensorMap'));
       expect(bound.outputs.map((output) => output.name)).toEqual(launch.outputs);

@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { type MemoryModel, memoryModels } from '../../../src/machine/index.js';
 import { runLaunch, type LaunchRun } from '../../../src/ptx/run/index.js';
 import { parsePtx } from '../../../src/ptx/syntax/index.js';
 import { launchOf, tensorOf } from '../launch/launches.js';
 
 /** Runs the body of a kernel whose %rd0 is `out`, and %rd1 the word of the thread there; 64 threads a CTA. */
-async function run(body: string, { ctas = 1, cluster = 1 } = {}) {
+async function run(
+  body: string,
+  { ctas = 1, cluster = 1, model = memoryModels.practice as MemoryModel } = {},
+) {
   const ptx = `.version 8.6
 .target sm_90a
 .address_size 64
@@ -32,7 +36,7 @@ ${body}
   };
   const out = tensorOf('out', 4 * 64 * ctas);
   const launch = await launchOf(file, { ptx, tensors: [out] });
-  const result = runLaunch(parsePtx(ptx), launch, { file: 'kernel.ptx' });
+  const result = runLaunch(parsePtx(ptx), launch, { file: 'kernel.ptx', model });
   const bytes = result.tensors.get('out')!;
   return { result, words: [...new Uint32Array(bytes.slice().buffer)].slice(0, 64 * ctas) };
 }
@@ -111,5 +115,53 @@ describe('barriers of compiled kernels', () => {
   @%p0 st.global.u32 [%rd1], %r4;`);
     expect(kindsOf(result)).toEqual(['schedule-dependent', 'schedule-dependent']);
     expect(words[0]).toBe(1);
+  });
+});
+
+describe('words that all warps write', () => {
+  const written = (value: string, more = '') => `
+  ${value}
+  st.shared.u32 [cell], %r3;
+${more}
+  bar.sync 0;
+  ld.shared.u32 %r4, [cell];
+  st.global.u32 [%rd1], %r4;`;
+
+  it('have no race where they write the same, but by the letter of the ISA', async () => {
+    const { result, words } = await run(written('mov.u32 %r3, 7;'));
+    expect(result.findings).toEqual([]);
+    expect(words).toEqual(Array(64).fill(7));
+    expect(
+      kindsOf((await run(written('mov.u32 %r3, 7;'), { model: memoryModels.ptx })).result),
+    ).toEqual(['race']);
+  });
+
+  it.each([
+    ['each its own', written('shr.u32 %r3, %r0, 5;')],
+    [
+      'the same, which one has read before the others wrote',
+      written('mov.u32 %r3, 7;', 'ld.shared.u32 %r5, [cell];'),
+    ],
+  ])('have one: %s', async (_, body) => {
+    expect(kindsOf((await run(body)).result)).toContain('race');
+  });
+
+  it('tell the arrivals that a phase lacked, and let some not complete it', async () => {
+    const body = (count: number) => `
+  mov.u32 %r3, bar;
+  @%p0 mbarrier.init.shared::cta.b64 [%r3], 7;
+  @%p0 mbarrier.arrive.shared::cta.b64 %rd2, [%r3], 2;
+  @%p0 mbarrier.arrive.noComplete.shared::cta.b64 %rd3, [%r3], ${count};
+  @%p0 mbarrier.arrive.shared::cta.b64 _, [%r3], ${5 - count};
+  @%p0 mbarrier.try_wait.shared::cta.b64 %p1, [%r3], %rd3;
+  @%p0 mbarrier.pending_count.b64 %r4, %rd2;
+  @%p0 mbarrier.pending_count.b64 %r5, %rd3;
+  mad.lo.u32 %r4, %r4, 10, %r5;
+  @%p0 st.global.u32 [%rd1], %r4;`;
+    const { result, words } = await run(body(4));
+    expect(result.findings).toEqual([]);
+    expect(words[0]).toBe(75);
+    const { findings } = (await run(body(5))).result;
+    expect(findings.map(({ message }) => message).join()).toContain('.noComplete');
   });
 });

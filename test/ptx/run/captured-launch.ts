@@ -1,6 +1,11 @@
-import { type LaunchTensor, parseLaunchFile, bindLaunch } from '../../../src/ptx/launch/index.js';
+import {
+  bindLaunch,
+  type Launch,
+  type LaunchTensor,
+  parseLaunchFile,
+} from '../../../src/ptx/launch/index.js';
 import { runLaunch, type LaunchOptions, type LaunchRun } from '../../../src/ptx/run/index.js';
-import { parsePtx } from '../../../src/ptx/syntax/index.js';
+import { parsePtx, type PtxModule } from '../../../src/ptx/syntax/index.js';
 import { capturedKernel } from '../../fixtures/captured-ptx.js';
 
 const elementBits = (dtype: string): number =>
@@ -42,13 +47,22 @@ export interface CapturedRun {
   readonly differences: ReadonlyMap<string, { readonly differing: number; readonly of: number }>;
 }
 
-/** Runs a captured kernel with the arithmetic of the GPU that its results are of. */
-export async function runCaptured(
+/** A captured kernel, ready to be launched. */
+export interface CapturedLaunch {
+  readonly module: PtxModule;
+  readonly launch: Launch;
+  /** All tensors of its file, the results of an H200 among them. */
+  readonly tensors: ReadonlyMap<string, LaunchTensor>;
+  readonly options: Pick<LaunchOptions, 'file' | 'architecture'>;
+}
+
+/** A captured kernel, its text as it is or edited, with the arithmetic of the GPU that its results are of. */
+export async function openCaptured(
   name: string,
-  options: Omit<LaunchOptions, 'file'> = {},
-): Promise<CapturedRun> {
+  edit = (ptx: string) => ptx,
+): Promise<CapturedLaunch> {
   const { ptx, launch: file, tensors: packed } = capturedKernel(name);
-  const module = parsePtx(ptx, name);
+  const module = parsePtx(edit(ptx), name);
   const tensors = tensorsOf(packed);
   const launch = bindLaunch(await parseLaunchFile(JSON.stringify(file), name, ['out', 'lse']), {
     module,
@@ -56,12 +70,17 @@ export async function runCaptured(
     variables: {},
     fileName: name,
   });
-  const isBlackwell = module.target.startsWith('sm_10');
-  const run = runLaunch(module, launch, {
-    file: name,
-    architecture: isBlackwell ? 'sm_100' : 'sm_90',
-    ...options,
-  });
+  const architecture = module.target.startsWith('sm_10') ? 'sm_100' : 'sm_90';
+  return { module, launch, tensors, options: { file: name, architecture } };
+}
+
+/** Runs a captured kernel. */
+export async function runCaptured(
+  name: string,
+  options: Omit<LaunchOptions, 'file'> = {},
+): Promise<CapturedRun> {
+  const { module, launch, tensors, options: own } = await openCaptured(name);
+  const run = runLaunch(module, launch, { ...own, ...options });
   const differences = new Map<string, { differing: number; of: number }>();
   const { runs } = options;
   for (const output of launch.outputs) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { capturedKernel, capturedKernels } from '../../fixtures/captured-ptx.js';
+import { capturedKernels } from '../../fixtures/captured-ptx.js';
 import { fromEnvironment } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
 import { runCaptured } from './captured-launch.js';
@@ -15,34 +15,16 @@ const large: readonly string[] = [
 ];
 const isWhole = fromEnvironment('LONG', 0) === 1;
 
-/** Instructions that do not run yet. */
-const missing = /\brcp\.approx\.ftz\.f64/;
-
 const withResults = capturedKernels.filter(
-  ({ name, results }) =>
-    results !== 'none' &&
-    !scheduleDependent.includes(name) &&
-    !missing.test(bodyOf(capturedKernel(name))),
+  ({ name, results }) => results !== 'none' && !scheduleDependent.includes(name),
 );
-
-/** The text of a kernel and of functions that it may call: a file may have other kernels. */
-function bodyOf({ ptx, launch }: ReturnType<typeof capturedKernel>): string {
-  return ptx
-    .split(/(?=^\.visible \.entry|^\.func)/m)
-    .filter((part) => !part.startsWith('.visible') || part.includes(`.entry ${launch.entry}(`))
-    .join('');
-}
-
-/** Kernels in which several warps write the same value to the same word: a race by the ISA, whatever comes first. */
-const sameWrites: readonly string[] = ['triton-counts'];
 
 async function expectSilicon(name: string): Promise<void> {
   const isPart = large.includes(name) && !isWhole;
   const runs = (cluster: number) => cluster === 0;
   const { run, differences } = await runCaptured(name, isPart ? { runs } : {});
   const found = run.findings.filter(({ kind }) => kind !== 'overwritten-unread');
-  const kinds = new Set(found.map(({ kind }) => kind));
-  expect([...kinds]).toEqual(sameWrites.includes(name) ? ['race'] : []);
+  expect([...new Set(found.map(({ kind }) => kind))]).toEqual([]);
   expect(run.isComplete).toBe(true);
   expect(differences.size).toBeGreaterThan(0);
   for (const [output, { differing, of }] of differences) {
@@ -68,12 +50,28 @@ it('pairs that an assembler contracts give its bytes when they are asked for', a
 });
 
 describe('a kernel for Blackwell runs to its end', () => {
+  const expectKinds = async (name: string, kinds: readonly string[]) => {
+    const { run } = await runCaptured(name);
+    expect([...new Set(run.findings.map(({ kind }) => kind))]).toEqual(kinds);
+    expect(run.isComplete).toBe(true);
+    return run;
+  };
+
   inTurn.each(['triton-sm100-d64', 'triton-sm100-tma-d64'])(
     '%s: without a finding',
     async (name) => {
-      const { run } = await runCaptured(name);
-      expect(run.findings).toEqual([]);
-      expect(run.isComplete).toBe(true);
+      await expectKinds(name, []);
+    },
+  );
+
+  inTurn(
+    'triton-sm100-warp-specialised-d64: nobody waits for its last tcgen05.commit',
+    async () => {
+      const { findings } = await expectKinds('triton-sm100-warp-specialised-d64', [
+        'phase',
+        'unfinished-operation',
+      ]);
+      for (const { accesses } of findings) expect(accesses[0].site).toContain('line 1340');
     },
   );
 });

@@ -1,4 +1,5 @@
 import type { LaneInstruction, RegisterWidth } from '../../../src/ptx/instructions/index.js';
+import { isDrawn, isWrongUnderGuards, withoutChoices } from './assembler-choices.js';
 import { statement } from './row-kernels.js';
 
 /** Registers of each class that a random kernel has, and words of 64 bits that each lane writes. */
@@ -41,20 +42,35 @@ export function inputsOf(seed: number): BigUint64Array {
   });
 }
 
-/** Instructions of a warp as templates: D, S and T stand for registers of 32 bits, P and Q for predicates. */
+/**
+ * Instructions of a warp as templates: D, S and T stand for registers of 32 bits, P and Q for predicates. What is the same in all lanes
+ * is made different, since ptxas (13.0) takes a field of it wrongly.
+ */
 const warpTemplates = [
   'shfl.sync.bfly.b32 D|P, S, K, 31, -1;',
   'shfl.sync.idx.b32 D|P, S, T, 31, -1;',
   'shfl.sync.up.b32 D|P, S, K, 0, -1;',
   'shfl.sync.down.b32 D|P, S, K, 7199, -1;',
-  'vote.sync.ballot.b32 D, Q, -1;',
+  'vote.sync.ballot.b32 D, Q, -1; xor.b32 D, D, %r0;',
   'vote.sync.any.pred P, Q, -1;',
   'vote.sync.all.pred P, Q, -1;',
   'match.any.sync.b32 D, S, -1;',
-  'redux.sync.add.s32 D, S, -1;',
-  'redux.sync.max.u32 D, S, -1;',
-  'redux.sync.xor.b32 D, S, -1;',
+  'redux.sync.add.s32 D, S, -1; xor.b32 D, D, %r0;',
+  'redux.sync.max.u32 D, S, -1; xor.b32 D, D, %r0;',
+  'redux.sync.xor.b32 D, S, -1; xor.b32 D, D, %r0;',
 ];
+
+/** The rows of each opcode. */
+function byOpcode(rows: readonly LaneInstruction[]): readonly (readonly LaneInstruction[])[] {
+  const forms = new Map<string, LaneInstruction[]>();
+  for (const row of rows) {
+    const [opcode] = row.name.split('.');
+    const ofOpcode = forms.get(opcode);
+    if (ofOpcode === undefined) forms.set(opcode, [row]);
+    else ofOpcode.push(row);
+  }
+  return [...forms.values()];
+}
 
 function isClass(width: RegisterWidth): width is Class {
   return width !== 128;
@@ -66,28 +82,35 @@ function isClass(width: RegisterWidth): width is Class {
  */
 export function randomKernel(seed: number, rows: readonly LaneInstruction[]): string {
   const draw = createDraw(seed);
+  // Every opcode comes as often, however many forms it has.
+  const forms = byOpcode(rows.filter(isDrawn));
   const register = (width: Class) => `${prefixes[width]}${20 + draw(perClass)}`;
   let labels = 0;
 
-  function lane(): string {
+  function lane(isConditional: boolean): readonly string[] {
     for (;;) {
-      const row = rows[draw(rows.length)];
+      const ofOpcode = forms[draw(forms.length)];
+      const row = ofOpcode[draw(ofOpcode.length)];
+      const isFragile = isWrongUnderGuards(row);
+      if (isFragile && isConditional) continue;
       if (![...row.destinations, ...row.sources].every(isClass)) continue;
       const to = row.destinations.map((width) => register(width as Class));
-      // Two destinations have to be different registers.
-      if (new Set(to).size < to.length) continue;
       const from = row.sources.map((width, i) =>
         row.name.startsWith('lop3') && i === 3 ? String(draw(256)) : register(width as Class),
       );
-      const text = statement(row, to, from);
+      // Two destinations have to be different registers; an instruction on one number twice may be another one.
+      if (new Set(to).size < to.length || new Set(from).size < from.length) continue;
+      const { before, sources, after } = withoutChoices(row, to, from);
+      const text = statement(row, to, sources);
       if (text === null) continue;
-      const guard = draw(5) === 0 ? `@${draw(2) === 0 ? '' : '!'}${register('pred')} ` : '';
-      return `  ${guard}${text}`;
+      const guard =
+        !isFragile && draw(5) === 0 ? `@${draw(2) === 0 ? '' : '!'}${register('pred')} ` : '';
+      return [...before, `${guard}${text}`, ...after].map((line) => `  ${line}`);
     }
   }
 
-  function straight(most: number): string[] {
-    return Array.from({ length: 1 + draw(most) }, lane);
+  function straight(most: number, isConditional: boolean): string[] {
+    return Array.from({ length: 1 + draw(most) }, () => lane(isConditional)).flat();
   }
 
   function part(depth: number): string[] {
@@ -119,7 +142,7 @@ export function randomKernel(seed: number, rows: readonly LaneInstruction[]): st
       const template = warpTemplates[draw(warpTemplates.length)];
       return [
         `  ${template
-          .replace('D', register(32))
+          .replaceAll('D', register(32))
           .replace('P', register('pred'))
           .replace('S', register(32))
           .replace('T', register(32))
@@ -127,7 +150,7 @@ export function randomKernel(seed: number, rows: readonly LaneInstruction[]): st
           .replace('K', String(draw(32)))}`,
       ];
     }
-    return straight(8);
+    return straight(8, depth > 0);
   }
 
   const body = Array.from({ length: 3 + draw(6) }, () => part(0)).flat();

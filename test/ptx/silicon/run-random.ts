@@ -4,7 +4,7 @@ import type { PtxModule } from '../../../src/ptx/syntax/index.js';
 import { inputsOf, resultWords } from './random-kernel.js';
 
 /** What the kernel of a seed writes here: [lane][word]. Throws where it does not come to its end without a finding. */
-export function runRandomKernel(module: PtxModule, seed: number): BigUint64Array {
+export function runRandomKernel(module: PtxModule, entry: number, seed = entry): BigUint64Array {
   const input = new Uint8Array(inputsOf(seed).buffer);
   const output = new Uint8Array(32 * resultWords * 8);
   const tensor = (name: string, bytes: Uint8Array) => ({
@@ -15,7 +15,7 @@ export function runRandomKernel(module: PtxModule, seed: number): BigUint64Array
     bytes,
   });
   const launch: Launch = {
-    entry: `k${seed}`,
+    entry: `k${entry}`,
     grid: [1, 1, 1],
     block: [32, 1, 1],
     cluster: [1, 1, 1],

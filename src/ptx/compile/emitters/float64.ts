@@ -28,7 +28,7 @@ function quiet(a: Expression): Expression {
   return v128.or(a, quietBit);
 }
 
-/** `result`, but where it is NaN the first operand that is one. */
+/** `result`, but where it is NaN the first operand that is one: the unit looks at b before a, a division at a. */
 function withNan(
   body: FunctionBody,
   result: Expression,
@@ -54,7 +54,9 @@ const binary: Readonly<Record<string, readonly [modes: readonly string[], comput
 const arithmetic: readonly Emitter[] = [
   ...Object.entries(binary).flatMap(([opcode, [modes, compute]]) =>
     modes.map((mode) =>
-      onEachVector(`${opcode}${mode}.f64`, 2, (body, a, b) => withNan(body, compute(a, b), [a, b])),
+      onEachVector(`${opcode}${mode}.f64`, 2, (body, a, b) =>
+        withNan(body, compute(a, b), opcode === 'div' ? [a, b] : [b, a]),
+      ),
     ),
   ),
   onEachVector('rcp.rn.f64', 1, (body, a) => withNan(body, f64x2.div(f64x2.splat(1), a), [a])),

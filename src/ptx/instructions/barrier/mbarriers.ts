@@ -2,7 +2,8 @@ import type { Instruction } from '../../../machine/index.js';
 import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { hasLane, lowestLane, operandNumber } from '../warp-registers.js';
-import { ownOffset, registersOf, sharedAddresses, wrongOperands } from './operands.js';
+import { slotsOf, wrongOperands } from '../operands.js';
+import { ownOffset, sharedAddresses } from '../shared-addresses.js';
 
 type Issue = (warp: IssuingWarp) => Generator<Instruction, void, void>;
 
@@ -14,9 +15,9 @@ function operation(
   destination: ResolvedOperand | null,
   issue: Issue,
 ): VisibleOperation {
-  const writes = destination === null ? [] : registersOf([destination]);
+  const writes = destination === null ? [] : slotsOf([destination]);
   const sources = operands.filter((operand) => operand !== destination);
-  return { isAligned: false, writes, reads: registersOf(sources), lends: [], issue };
+  return { isAligned: false, writes, reads: slotsOf(sources), lends: [], issue };
 }
 
 /** What findings call the mbarrier of an operand. */
@@ -48,19 +49,19 @@ function lowerInval(request: InstructionRequest): VisibleOperation | Unsupported
   });
 }
 
-/** Writes a word of 64 bits to lanes. */
+/** Writes a state, the phase below the arrivals that it lacked, to lanes. */
 function writeState(
   warp: IssuingWarp,
   destination: ResolvedOperand,
   lanes: number,
-  state: number,
+  state: Uint32Array,
 ): void {
   if (destination.kind !== 'register') return;
   const words = warp.registers.words(destination.slot);
   for (let lane = 0; lane < 32; lane++)
     if (hasLane(lanes, lane)) {
-      words[2 * lane] = state;
-      words[2 * lane + 1] = 0;
+      words[2 * lane] = state[0];
+      words[2 * lane + 1] = state[1];
     }
 }
 
@@ -71,13 +72,14 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
   const destination = hasDestination ? operands[0] : null;
   const [address, amount] = operands.slice(hasDestination ? 1 : 0);
   if (address?.kind !== 'address') return wrongOperands('a state or _, an address, a count');
-  if (modifiers.includes('noComplete')) return { unsupported: 'arrivals with .noComplete' };
+  const mustNotComplete = modifiers.includes('noComplete');
+  if (mustNotComplete && amount === undefined) return wrongOperands('a state, an address, a count');
   const expects = modifiers.includes('expect_tx');
   const drops = modifiers.includes('arrive_drop');
   if (expects && amount === undefined) return wrongOperands('an address and bytes');
   return operation(request, destination, function* (warp) {
     for (const { lanes, address: barrier } of sharedAddresses(warp, request, address)) {
-      const state = new Uint32Array(1);
+      const state = new Uint32Array(2);
       if (expects) {
         // Each lane expects bytes of its own, and arrives once.
         for (let lane = 0; lane < 32; lane++)
@@ -88,10 +90,27 @@ function lowerArrive(request: InstructionRequest): VisibleOperation | Unsupporte
       } else {
         const count =
           amount === undefined ? 1 : operandNumber(warp.registers, amount, lowestLane(lanes));
-        yield { op: 'mbarrier.arrive', barrier, lanes, count, state, drops, site };
+        const arrival = { barrier, lanes, count, state, drops, mustNotComplete, site };
+        yield { op: 'mbarrier.arrive', ...arrival };
       }
-      if (destination !== null) writeState(warp, destination, lanes, state[0]);
+      if (destination !== null) writeState(warp, destination, lanes, state);
     }
+  });
+}
+
+/** The phase of a state. */
+const phaseOf = (state: number): number => state % 2 ** 32;
+
+/** `pending_count`: the arrivals that a phase lacked before the arrival that has returned a state. */
+function lowerPendingCount(request: InstructionRequest): VisibleOperation | Unsupported {
+  const [destination, state] = request.operands;
+  if (destination?.kind !== 'register' || state === undefined)
+    return wrongOperands('a register, a state');
+  return operation(request, destination, function* (warp) {
+    const words = warp.registers.words(destination.slot);
+    for (let lane = 0; lane < 32; lane++)
+      if (hasLane(warp.lanes, lane))
+        words[lane] = Math.floor(operandNumber(warp.registers, state, lane) / 2 ** 32);
   });
 }
 
@@ -116,7 +135,7 @@ function lowerTryWait(request: InstructionRequest): VisibleOperation | Unsupport
           parity: (value & 1) as 0 | 1,
           site,
         };
-      else yield { op: 'mbarrier.try_wait', barrier, phase: value, site };
+      else yield { op: 'mbarrier.try_wait', barrier, phase: phaseOf(value), site };
       const words = warp.registers.words(destination.slot);
       for (let lane = 0; lane < 32; lane++) if (hasLane(lanes, lane)) words[lane] = 0xffffffff;
     }
@@ -137,7 +156,7 @@ function lowerTestWait(request: InstructionRequest): VisibleOperation | Unsuppor
       yield {
         op: 'mbarrier.test_wait',
         barrier: ownOffset(warp, cluster),
-        awaited: isParity ? { parity: (value & 1) as 0 | 1 } : { phase: value },
+        awaited: isParity ? { parity: (value & 1) as 0 | 1 } : { phase: phaseOf(value) },
         result,
         site,
       };
@@ -172,6 +191,7 @@ export const mbarrierInstructions: readonly VisibleInstruction[] = (
     ['mbarrier.arrive', lowerArrive],
     ['mbarrier.arrive_drop', lowerArrive],
     ['mbarrier.expect_tx', lowerExpect],
+    ['mbarrier.pending_count', lowerPendingCount],
     ['mbarrier.test_wait', lowerTestWait],
     ['mbarrier.try_wait', lowerTryWait],
   ] as const

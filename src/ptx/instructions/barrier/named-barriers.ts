@@ -1,7 +1,7 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { hasLane, operandNumber } from '../warp-registers.js';
-import { registersOf, uniformNumber, wrongOperands } from './operands.js';
+import { slotsOf, uniformNumber, wrongOperands } from '../operands.js';
 
 const source = 'PTX ISA, Parallel Synchronization and Communication Instructions: bar, barrier';
 
@@ -20,7 +20,7 @@ function lower(request: InstructionRequest): VisibleOperation | Unsupported {
   return {
     isAligned: opcode === 'bar' || modifiers.includes('aligned'),
     writes: [],
-    reads: registersOf(operands),
+    reads: slotsOf(operands),
     lends: [],
     issue: function* (warp) {
       const [barrier, threads] = operands.map((operand) => uniformNumber(warp, operand));
@@ -57,7 +57,7 @@ function lowerReduction({
   return {
     isAligned: opcode === 'bar' || modifiers.includes('aligned'),
     writes: [destination.slot],
-    reads: registersOf(operands.slice(1)),
+    reads: slotsOf(operands.slice(1)),
     lends: [],
     issue: function* (warp) {
       const { registers, lanes } = warp;
@@ -82,16 +82,17 @@ function lowerReduction({
   };
 }
 
-function fence(op: 'bar.warp.sync'): VisibleInstruction['lower'] {
-  return ({ operands, site }) => ({
+/** `bar.warp.sync membermask`: the lanes that execute it together are the warp to it. */
+function lowerWarpBarrier({ operands, site }: InstructionRequest): VisibleOperation {
+  return {
     isAligned: false,
     writes: [],
-    reads: registersOf(operands),
+    reads: slotsOf(operands),
     lends: [],
     issue: function* () {
-      yield { op, site };
+      yield { op: 'bar.warp.sync', site };
     },
-  });
+  };
 }
 
 /** Barriers of the threads of a CTA, and of a warp. */
@@ -102,6 +103,6 @@ export const namedBarrierInstructions: readonly VisibleInstruction[] = [
     name: 'bar.warp.sync',
     evidence: 'isa',
     source: 'PTX ISA, Parallel Synchronization and Communication Instructions: bar.warp.sync',
-    lower: fence('bar.warp.sync'),
+    lower: lowerWarpBarrier,
   },
 ];

@@ -1,7 +1,6 @@
-import { multiplyFloat32 } from '../../../arith/index.js';
+import { bitsOfFloat32, float32Of, multiplyFloat32 } from '../../../arith/index.js';
 import { rcpApproxFtz } from '../../../hardware/index.js';
 import type { LaneInstruction } from '../lane-instruction.js';
-import { bitsOfFloat32, float32Of } from './float-bits.js';
 import { type FamilyFacts, wordRow } from './row.js';
 
 const flushing = { flushToZero: true } as const;

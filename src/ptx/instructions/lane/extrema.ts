@@ -1,5 +1,5 @@
+import { bitsOfFloat32, float32Of } from '../../../arith/index.js';
 import type { LaneInstruction } from '../lane-instruction.js';
-import { bitsOfFloat32, float32Of } from './float-bits.js';
 import { flushed, floatTypes, type FloatType, ofHalves } from './float-type.js';
 import { type FamilyFacts, wordRow } from './row.js';
 

@@ -1,6 +1,8 @@
 import {
   addFloat32,
+  bitsOfFloat32,
   type Float32Options,
+  float32Of,
   fusedMultiplyAddFloat32,
   multiplyFloat32,
   productError,
@@ -10,7 +12,6 @@ import {
 } from '../../../arith/index.js';
 import type { RoundingMode } from '../../../formats/index.js';
 import type { LaneInstruction, LaneUnit } from '../lane-instruction.js';
-import { bitsOfFloat32, float32Of } from './float-bits.js';
 import { flushed, floatTypes } from './float-type.js';
 import { type FamilyFacts, wordRow } from './row.js';
 

@@ -6,6 +6,7 @@ import {
   squareRootFloat64,
 } from '../../../arith/index.js';
 import type { RoundingMode } from '../../../formats/index.js';
+import { rcpApproxFtzFloat64, rsqrtApproxFtzFloat64 } from '../../../hardware/index.js';
 import type { LaneInstruction, LaneValue } from '../lane-instruction.js';
 import { floatTypes } from './float-type.js';
 import { roundings } from './float32-arithmetic.js';
@@ -97,8 +98,27 @@ const others = [
   rowOf('abs.f64', 1, ([a]) => (isNan(a) ? a | quietBit : a & magnitude)),
 ];
 
+/** What the special function unit makes of a high word; the low one counts as zeros, and is zero in the result. */
+function approximate(name: string, evaluate: (high: number) => number): LaneInstruction {
+  const onHigh = (value: LaneValue) => BigInt(evaluate(Number(BigInt(value) >> 32n))) << 32n;
+  return row(
+    name,
+    { destinations: [64], sources: [64], evaluate: onHigh },
+    { ...facts(name.slice(0, name.indexOf('.'))), unit: 'mufu' },
+  );
+}
+
+const approximations = [
+  approximate('rcp.approx.ftz.f64', rcpApproxFtzFloat64),
+  approximate('rsqrt.approx.ftz.f64', rsqrtApproxFtzFloat64),
+];
+
 /**
  * fp64 in four rounding modes, subnormals kept. A NaN operand is passed on, made quiet, with its sign; PTX leaves the
- * NaN open, and an H200 decides.
+ * NaN open, and an H200 decides. Besides, the approximations on high words of which compilers make divisions and roots.
  */
-export const float64Arithmetic: readonly LaneInstruction[] = [...rounded, ...others];
+export const float64Arithmetic: readonly LaneInstruction[] = [
+  ...rounded,
+  ...others,
+  ...approximations,
+];

@@ -1,7 +1,12 @@
-import { addFloat32, fusedMultiplyAddFloat32, sumToOdd } from '../../../arith/index.js';
+import {
+  addFloat32,
+  bitsOfFloat32,
+  float32Of,
+  fusedMultiplyAddFloat32,
+  sumToOdd,
+} from '../../../arith/index.js';
 import { specialFunctions, type SpecialFunctionName } from '../../../hardware/index.js';
 import type { LaneInstruction, LaneUnit, RegisterWidth } from '../lane-instruction.js';
-import { bitsOfFloat32, float32Of } from './float-bits.js';
 import { flushed, floatTypes, type FloatType, ofHalves } from './float-type.js';
 import { roundings, saturated } from './float32-arithmetic.js';
 import { type FamilyFacts, wordRow } from './row.js';

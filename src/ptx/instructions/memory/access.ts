@@ -1,6 +1,5 @@
 import type { AccessOrder, AccessSpace, MemoryOrder, MemoryScope } from '../../../machine/index.js';
-import type { AddressOperand, ResolvedOperand, Unsupported } from '../request.js';
-import type { Slot } from '../slot.js';
+import type { AddressOperand, Unsupported } from '../request.js';
 
 /** What the modifiers of an instruction on memory say. */
 export interface Access extends AccessOrder {
@@ -106,29 +105,3 @@ export function spaceOf({ space }: Pick<Access, 'space'>, address: AddressOperan
   if (space !== null) return space;
   return address.space === null ? 'generic' : spaceOfVariable[address.space];
 }
-
-/** The registers in operands that an instruction reads: those of addresses and data. */
-export function slotsOf(operands: readonly ResolvedOperand[]): readonly Slot[] {
-  return operands.flatMap((operand): readonly Slot[] => {
-    switch (operand.kind) {
-      case 'register':
-        return [operand.slot];
-      case 'address':
-        return operand.base === null ? [] : [operand.base];
-      case 'vector':
-        return slotsOf(operand.elements);
-      case 'negated':
-        return slotsOf([operand.operand]);
-      default:
-        return [];
-    }
-  });
-}
-
-/** The elements of a vector operand, or a scalar as the only one. */
-export function elementsOf(operand: ResolvedOperand): readonly ResolvedOperand[] {
-  return operand.kind === 'vector' ? operand.elements : [operand];
-}
-
-/** Says what is missing where an instruction has other operands than a row knows. */
-export const otherOperands: Unsupported = { unsupported: 'other operands than these' };

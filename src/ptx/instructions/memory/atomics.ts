@@ -2,7 +2,8 @@ import type { AtomicOperation, AtomicType } from '../../../machine/index.js';
 import { hasAtomic } from '../../../machine/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
-import { elementsOf, otherOperands, parseAccess, slotsOf } from './access.js';
+import { elementsOf, slotsOf, wrongOperands } from '../operands.js';
+import { parseAccess } from './access.js';
 import { packLanes, unpackLanes } from './lane-data.js';
 import { lanePlaces } from './loads-and-stores.js';
 
@@ -36,10 +37,11 @@ function lowerAtomic({
   const [destination, address, first, second] =
     op === 'atom' ? given : [{ kind: 'sink' } as const, ...given];
   const isCompare = operation === 'cas';
+  const takes = `${op === 'atom' ? 'd, ' : ''}[a], b${isCompare ? ', c' : ''}`;
   if (address?.kind !== 'address' || first === undefined || (second !== undefined) !== isCompare)
-    return otherOperands;
+    return wrongOperands(takes);
   const stored = elementsOf(isCompare ? second! : first);
-  if (stored.length !== access.vector) return otherOperands;
+  if (stored.length !== access.vector) return wrongOperands(takes);
   const { scope, type: element } = access;
   return {
     isAligned: false,

@@ -49,5 +49,6 @@ export const fenceRows: readonly VisibleInstruction[] = [
   fenceRow('fence.proxy.tensormap::generic', (request) => fenceOf(request, memoryScopes)),
   fenceRow('fence.mbarrier_init', ({ site }) => ({ op: 'fence.mbarrier_init', site })),
   fenceRow('fence.proxy.async', ({ site }) => ({ op: 'fence.proxy.async', site })),
+  fenceRow('fence.proxy.async::generic', ({ site }) => ({ op: 'fence.proxy.async', site })),
   fenceRow('membar.proxy.async', ({ site }) => ({ op: 'fence.proxy.async', site })),
 ];

@@ -1,15 +1,10 @@
 import { addressSpaceOf, type Instruction } from '../../../machine/index.js';
-import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
+import type { InstructionRequest, Unsupported } from '../request.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
-import { otherOperands, slotsOf } from './access.js';
+import { integerConstant, slotsOf, wrongOperands } from '../operands.js';
 
 const warpLanes = 32;
-
-/** The number of an operand that every form writes as a constant; null where it is none. */
-function constantOf(operand: ResolvedOperand | undefined): number | null {
-  return operand?.kind === 'constant' && operand.format === 'integer' ? Number(operand.bits) : null;
-}
 
 function lowerCopy({
   modifiers,
@@ -19,9 +14,9 @@ function lowerCopy({
   const hasPolicy = modifiers.some((modifier) => modifier.endsWith('::cache_hint'));
   const given = hasPolicy ? operands.slice(0, -1) : operands;
   const [destination, source, size, fourth] = given;
-  const bytes = constantOf(size);
+  const bytes = integerConstant(size);
   if (destination?.kind !== 'address' || source?.kind !== 'address' || bytes === null)
-    return otherOperands;
+    return wrongOperands('[shared], [global], bytes');
   if (![4, 8, 16].includes(bytes) || (modifiers.includes('cg') && bytes !== 16))
     return { unsupported: `copies of ${bytes} bytes, which PTX has not` };
   // The fourth operand is a predicate under which the source is ignored, or the number of bytes to read.
@@ -56,11 +51,11 @@ function lowerCopy({
 
 /** An instruction of the warp without registers. */
 function lowerPlain(
-  make: (request: InstructionRequest) => Instruction | null,
+  make: (request: InstructionRequest) => Instruction | Unsupported,
 ): (request: InstructionRequest) => VisibleOperation | Unsupported {
   return (request) => {
     const instruction = make(request);
-    if (instruction === null) return otherOperands;
+    if ('unsupported' in instruction) return instruction;
     return {
       isAligned: false,
       writes: [],
@@ -80,7 +75,7 @@ function lowerArrival({
   site,
 }: InstructionRequest): VisibleOperation | Unsupported {
   const [barrier] = operands;
-  if (barrier?.kind !== 'address') return otherOperands;
+  if (barrier?.kind !== 'address') return wrongOperands('[mbarrier]');
   const op = modifiers.includes('noinc')
     ? 'cp.async.mbarrier.arrive.noinc'
     : 'cp.async.mbarrier.arrive';
@@ -127,8 +122,10 @@ export const laneCopyRows: readonly VisibleInstruction[] = [
     evidence: 'isa',
     source: 'PTX ISA, "cp.async.wait_group"',
     lower: lowerPlain(({ operands, site }) => {
-      const pending = constantOf(operands[0]);
-      return pending === null ? null : { op: 'cp.async.wait_group', pending, site };
+      const pending = integerConstant(operands[0]);
+      return pending === null
+        ? wrongOperands('a number of groups')
+        : { op: 'cp.async.wait_group', pending, site };
     }),
   },
   {

@@ -1,8 +1,9 @@
 import type { LanePlaces } from '../../../machine/index.js';
 import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
-import { laneAddresses } from '../warp-registers.js';
+import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
-import { elementsOf, otherOperands, parseAccess, slotsOf, spaceOf, type Access } from './access.js';
+import { elementsOf, integerConstant, slotsOf, wrongOperands } from '../operands.js';
+import { parseAccess, spaceOf, type Access } from './access.js';
 import { packLanes, unpackLanes } from './lane-data.js';
 
 /** The places that the lanes of a warp access. */
@@ -27,11 +28,11 @@ function lowerLoad({
   const access = parseAccess(modifiers);
   if ('unsupported' in access) return access;
   const [destination, address] = operands;
-  if (address?.kind !== 'address') return otherOperands;
+  if (address?.kind !== 'address') return wrongOperands('d, [a]');
   if (access.rest.length > 0) return { unsupported: `.${access.rest.join('.')} of a load` };
   const { type, order, scope } = access;
   const elements = elementsOf(destination);
-  if (elements.length !== access.vector) return otherOperands;
+  if (elements.length !== access.vector) return wrongOperands(`${access.vector} elements`);
   return {
     isAligned: false,
     writes: slotsOf([destination]),
@@ -54,11 +55,11 @@ function lowerStore({
   const access = parseAccess(modifiers);
   if ('unsupported' in access) return access;
   const [address, source] = operands;
-  if (address?.kind !== 'address' || source === undefined) return otherOperands;
+  if (address?.kind !== 'address' || source === undefined) return wrongOperands('[a], b');
   if (access.rest.length > 0) return { unsupported: `.${access.rest.join('.')} of a store` };
   const { type, order, scope } = access;
   const elements = elementsOf(source);
-  if (elements.length !== access.vector) return otherOperands;
+  if (elements.length !== access.vector) return wrongOperands(`${access.vector} elements`);
   return {
     isAligned: false,
     writes: [],
@@ -68,6 +69,50 @@ function lowerStore({
       const places = lanePlaces(warp, address, access, elements.length * type.bytes);
       const data = packLanes(warp.registers, elements, type, warp.lanes);
       yield { op: 'st', ...places, order, scope, data, site };
+    },
+  };
+}
+
+/** Bytes that a lane stores of a region that is filled. */
+const filledBytes = 8;
+
+/** `st.bulk [a], size, 0`: the lanes of the warp share what each lane fills, as many stores as that takes. */
+function lowerFill({
+  modifiers,
+  operands,
+  site,
+}: InstructionRequest): VisibleOperation | Unsupported {
+  const access = parseAccess([...modifiers, 'b64']);
+  if ('unsupported' in access) return access;
+  const [address, size, value] = operands;
+  if (address?.kind !== 'address' || size === undefined || integerConstant(value) !== 0)
+    return wrongOperands('[a], size, 0');
+  return {
+    isAligned: false,
+    writes: [],
+    reads: slotsOf([address, size]),
+    lends: [],
+    issue: function* (warp) {
+      const { registers, lanes } = warp;
+      const starts = laneAddresses(registers, address, lanes);
+      const data = new Uint32Array((32 * filledBytes) / 4);
+      const { order, scope } = access;
+      for (let lane = 0; lane < 32; lane++) {
+        if (!hasLane(lanes, lane)) continue;
+        const bytes = operandNumber(registers, size, lane);
+        if (bytes % filledBytes !== 0) {
+          const message = `fills ${bytes} bytes; a multiple of ${filledBytes} is due`;
+          yield { op: 'report', kind: 'instruction-shape', message, site };
+          continue;
+        }
+        for (let first = 0; first < bytes; first += 32 * filledBytes) {
+          const addresses = Float64Array.from({ length: 32 }, (_, i) =>
+            first + i * filledBytes < bytes ? starts[lane] + first + i * filledBytes : -1,
+          );
+          const places = { space: spaceOf(access, address), addresses, bytes: filledBytes };
+          yield { op: 'st', ...places, order, scope, data, site };
+        }
+      }
     },
   };
 }
@@ -85,6 +130,7 @@ export const transferRows: readonly VisibleInstruction[] = [
   { name: 'ld.global.nc', evidence: 'isa', source: 'PTX ISA, "ld.global.nc"', lower: lowerLoad },
   { name: 'ldu', evidence: 'isa', source: 'PTX ISA, "ldu"', lower: lowerLoad },
   { name: 'st', evidence: 'isa', source: 'PTX ISA, "st"', lower: lowerStore },
+  { name: 'st.bulk', evidence: 'isa', source: 'PTX ISA, "st.bulk"', lower: lowerFill },
   ...['prefetch', 'prefetchu', 'applypriority', 'cp.async.bulk.prefetch'].map(
     (name): VisibleInstruction => ({
       name,

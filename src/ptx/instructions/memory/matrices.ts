@@ -1,7 +1,8 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { gatherFragment, scatterFragment } from '../warp-registers.js';
-import { elementsOf, otherOperands, parseAccess, slotsOf } from './access.js';
+import { slotsOf, vectorSlots, wrongOperands } from '../operands.js';
+import { parseAccess } from './access.js';
 import { lanePlaces } from './loads-and-stores.js';
 
 const matrixCounts: Readonly<Record<string, 1 | 2 | 4>> = { x1: 1, x2: 2, x4: 4 };
@@ -24,9 +25,10 @@ function lowerMatrix({
   const [first, second] = operands;
   const [address, registers] = op === 'ldmatrix' ? [second, first] : [first, second];
   if (address?.kind !== 'address' || registers === undefined || count === undefined)
-    return otherOperands;
-  const slots = slotsOf(elementsOf(registers));
-  if (slots.length !== count || slots.some(({ width }) => width !== 32)) return otherOperands;
+    return wrongOperands('an address and registers, and a number of matrices');
+  const slots = vectorSlots(registers);
+  if (slots?.length !== count || slots.some(({ width }) => width !== 32))
+    return wrongOperands(`${count} registers of 32 bits`);
   const isTransposed = modifiers.includes('trans');
   const isLoad = op === 'ldmatrix';
   return {

@@ -1,5 +1,8 @@
-import { registersOf, uniformNumber, wrongOperands } from '../barrier/operands.js';
+import { slotsOf, uniformNumber, wrongOperands } from '../operands.js';
+import type { ResolvedOperand } from '../request.js';
+import { ownOffset, sharedAddresses } from '../shared-addresses.js';
 import type { VisibleInstruction } from '../visible-instruction.js';
+import { hasLane } from '../warp-registers.js';
 
 /** Registers of a warp, and launches that depend on one another. */
 export const launchControlRows: readonly VisibleInstruction[] = [
@@ -13,10 +16,43 @@ export const launchControlRows: readonly VisibleInstruction[] = [
       return {
         isAligned: true,
         writes: [],
-        reads: registersOf(operands),
+        reads: slotsOf(operands),
         lends: [],
         issue: function* (warp) {
           yield { op: 'setmaxnreg', registers: uniformNumber(warp, count), site };
+        },
+      };
+    },
+  },
+  {
+    name: 'clusterlaunchcontrol.try_cancel.async',
+    evidence: 'isa',
+    source:
+      'PTX ISA, Parallel Synchronization and Communication Instructions: clusterlaunchcontrol.try_cancel',
+    lower: (request) => {
+      const { modifiers, operands, site } = request;
+      const [answer, barrier] = operands;
+      if (answer?.kind !== 'address' || barrier?.kind !== 'address')
+        return wrongOperands('[answer], [mbarrier]');
+      return {
+        isAligned: false,
+        writes: [],
+        reads: slotsOf(operands),
+        lends: [],
+        issue: function* (warp) {
+          for (let lane = 0; lane < 32; lane++) {
+            if (!hasLane(warp.lanes, lane)) continue;
+            const alone = { ...warp, lanes: (1 << lane) >>> 0 };
+            const offsetOf = (operand: ResolvedOperand) =>
+              ownOffset(warp, sharedAddresses(alone, request, operand)[0].address);
+            yield {
+              op: 'clusterlaunchcontrol.try_cancel',
+              destination: offsetOf(answer),
+              barrier: offsetOf(barrier),
+              isMulticast: modifiers.includes('multicast::cluster::all'),
+              site,
+            };
+          }
         },
       };
     },

@@ -1,11 +1,6 @@
-import type { Instruction } from '../../../machine/index.js';
-import {
-  ownOffset,
-  registersOf,
-  sharedAddresses,
-  uniformNumber,
-  wrongOperands,
-} from '../barrier/operands.js';
+import type { AtomicOperation, Instruction } from '../../../machine/index.js';
+import { integerConstant, slotsOf, uniformNumber, wrongOperands } from '../operands.js';
+import { ownOffset, ranksOf, sharedAddresses } from '../shared-addresses.js';
 import type { AddressOperand, InstructionRequest, Unsupported } from '../request.js';
 import type {
   IssuingWarp,
@@ -13,11 +8,13 @@ import type {
   VisibleInstruction,
   VisibleOperation,
 } from '../visible-instruction.js';
-import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
-import { numberAfter, ranksOf } from './operands.js';
+import { hasLane, laneAddresses, operandBits } from '../warp-registers.js';
+import { numberAfter } from './modifiers.js';
 
 /** A copy of one lane: its map and its coordinates. */
 interface LaneBox extends PlacedTensorMap {
+  /** The generic address of the map. */
+  readonly mapAddress: number;
   readonly coordinates: readonly number[];
   /** The warp, for this lane alone. */
   readonly alone: IssuingWarp;
@@ -40,10 +37,15 @@ function* boxesOf(
       continue;
     }
     // Coordinates are signed: a box may begin before the tensor.
-    const coordinates = operand.coordinates[0].map(
-      (one) => operandNumber(warp.registers, one, lane) | 0,
+    const coordinates = operand.coordinates[0].map((one) =>
+      Number(BigInt.asIntN(32, operandBits(warp.registers, one, lane))),
     );
-    boxes.push({ ...placed, coordinates, alone: { ...warp, lanes: (1 << lane) >>> 0 } });
+    boxes.push({
+      ...placed,
+      mapAddress: addresses[lane],
+      coordinates,
+      alone: { ...warp, lanes: (1 << lane) >>> 0 },
+    });
   }
   return boxes;
 }
@@ -52,7 +54,7 @@ function operation(
   { operands }: InstructionRequest,
   issue: VisibleOperation['issue'],
 ): VisibleOperation {
-  return { isAligned: false, writes: [], reads: registersOf(operands), lends: [], issue };
+  return { isAligned: false, writes: [], reads: slotsOf(operands), lends: [], issue };
 }
 
 /** Modes of a tensor copy that the machine does not have; null for a tiled one. */
@@ -95,6 +97,16 @@ function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported 
   );
 }
 
+const reductions: readonly string[] = ['add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor'];
+
+function reductionOf(modifiers: readonly string[]): AtomicOperation | undefined {
+  return modifiers.find((one): one is AtomicOperation => reductions.includes(one));
+}
+
+/**
+ * A store, or a reduction. Lanes that store one place to one box are one store: each writes the same bytes, and GPUs
+ * issue it once a warp. (FlashAttention-4 has all lanes store the output.)
+ */
 function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported {
   const { modifiers, operands, site } = request;
   const [target, source] = operands;
@@ -103,13 +115,20 @@ function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported
   return (
     unsupportedMode(modifiers) ??
     operation(request, function* (warp) {
-      for (const { map, coordinates, alone } of yield* boxesOf(warp, target, site)) {
+      const reduction = reductionOf(modifiers);
+      const stored = new Set<string>();
+      for (const box of yield* boxesOf(warp, target, site)) {
+        const { map, coordinates, alone } = box;
         const [{ address }] = sharedAddresses(alone, { modifiers: ['shared::cta'] }, source);
+        const operands = [box.mapAddress, ...coordinates, address].join();
+        if (reduction === undefined && stored.has(operands)) continue;
+        stored.add(operands);
         yield {
           op: 'cp.async.bulk.tensor.global.shared',
           map,
           coordinates,
           source: ownOffset(warp, address),
+          reduction,
           name: map.name,
           site,
         };
@@ -133,7 +152,7 @@ function lowerGroup(
   return (request) => {
     const [pending] = request.operands;
     return operation(request, function* () {
-      yield make(pending?.kind === 'constant' ? Number(pending.bits) : 0, request.site);
+      yield make(integerConstant(pending) ?? 0, request.site);
     });
   };
 }
@@ -147,6 +166,15 @@ export const tensorCopyRows: readonly VisibleInstruction[] = [
     evidence: 'isa',
     source,
     lower: lowerCopy,
+  })),
+  ...[1, 2, 3, 4, 5].map((dimensions): VisibleInstruction => ({
+    name: `cp.reduce.async.bulk.tensor.${dimensions}d.global.shared::cta`,
+    evidence: 'isa',
+    source: `${source}, cp.reduce.async.bulk.tensor`,
+    lower: (request) =>
+      reductionOf(request.modifiers) === undefined
+        ? { unsupported: `.${request.modifiers.join('.')}` }
+        : lowerStore(request),
   })),
   {
     name: 'cp.async.bulk.prefetch.tensor',

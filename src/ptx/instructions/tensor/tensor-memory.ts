@@ -7,17 +7,19 @@ import {
   type TensorMemoryShape,
 } from '../../../machine/index.js';
 import {
-  ownOffset,
-  registersOf,
-  sharedAddresses,
+  elementsOf,
+  integerConstant,
+  slotsOf,
   uniformNumber,
+  vectorSlots,
   wrongOperands,
-} from '../barrier/operands.js';
+} from '../operands.js';
+import { ownOffset, sharedAddresses } from '../shared-addresses.js';
 import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { gatherFragment, laneAddresses, lowestLane, operandNumber } from '../warp-registers.js';
 import { matrixDescriptorOf } from './descriptors.js';
-import { numberAfter, slotsOfVector } from './operands.js';
+import { numberAfter } from './modifiers.js';
 
 const source = (section: string) => `PTX ISA, TensorCore 5th Generation: ${section}`;
 const warpLanes = 32;
@@ -30,7 +32,7 @@ function aligned(
   { operands }: InstructionRequest,
   issue: VisibleOperation['issue'],
 ): VisibleOperation {
-  return { isAligned: true, writes: [], reads: registersOf(operands), lends: [], issue };
+  return { isAligned: true, writes: [], reads: slotsOf(operands), lends: [], issue };
 }
 
 /** The address in tensor memory that the lanes have in common. */
@@ -85,15 +87,16 @@ function transferOf(
   const isPacked = modifiers.includes('pack::16b') || modifiers.includes('unpack::16b');
   const transfer = { shape, repeat: Number(repeat.slice(1)), isPacked };
   if (shape !== '16x32bx2') return transfer;
-  return halfOffset?.kind === 'constant'
-    ? { ...transfer, halfOffset: Number(halfOffset.bits) }
-    : wrongOperands('the distance of the halves as a constant');
+  const distance = integerConstant(halfOffset);
+  return distance === null
+    ? wrongOperands('the distance of the halves as a constant')
+    : { ...transfer, halfOffset: distance };
 }
 
 function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported {
   const { operands, site } = request;
   const [target, address, halfOffset] = operands;
-  const slots = slotsOfVector(target);
+  const slots = vectorSlots(target);
   const transfer = transferOf(request, halfOffset);
   if ('unsupported' in transfer) return transfer;
   if (slots === null || address?.kind !== 'address' || slots.length !== fragmentRegisters(transfer))
@@ -101,7 +104,7 @@ function lowerLoad(request: InstructionRequest): VisibleOperation | Unsupported 
   return {
     isAligned: true,
     writes: [],
-    reads: registersOf([address]),
+    reads: slotsOf([address]),
     lends: [slots],
     issue: function* (warp) {
       const fragment = warp.lend(slots);
@@ -118,11 +121,11 @@ function lowerStore(request: InstructionRequest): VisibleOperation | Unsupported
   const stored = operands[operands.length - 1];
   const transfer = transferOf(request, operands[1]);
   if ('unsupported' in transfer) return transfer;
-  const elements = stored?.kind === 'vector' ? stored.elements : [stored];
+  const elements = stored === undefined ? [] : elementsOf(stored);
   if (address?.kind !== 'address' || elements.length !== fragmentRegisters(transfer))
     return wrongOperands('[address] and registers');
   return aligned(request, function* (warp) {
-    const slots = slotsOfVector(stored);
+    const slots = vectorSlots(stored);
     const fragment =
       slots === null
         ? constantsAndRegisters(warp, elements)

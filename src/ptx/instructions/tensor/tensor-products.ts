@@ -8,7 +8,8 @@ import {
   type MmaOperand,
 } from '../../../machine/index.js';
 import { RequestError } from '../../../request-error.js';
-import { registersOf, sharedAddresses, wrongOperands } from '../barrier/operands.js';
+import { slotsOf, wrongOperands } from '../operands.js';
+import { ranksOf, sharedAddresses } from '../shared-addresses.js';
 import type {
   AddressOperand,
   InstructionRequest,
@@ -18,12 +19,12 @@ import type {
 import type { IssuingWarp, VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
 import { hasLane, laneAddresses, operandNumber } from '../warp-registers.js';
 import { matrixDescriptorOf } from './descriptors.js';
-import { numberAfter, ranksOf, wordAfter } from './operands.js';
+import { numberAfter, wordAfter } from './modifiers.js';
 
-const kinds: readonly MmaKind[] = ['f16', 'f8f6f4'];
+const kinds: readonly MmaKind[] = ['f16', 'tf32', 'f8f6f4'];
 
 /** K of one instruction: 32 bytes of A or B, or 32 elements of 4, 6 or 8 bits. Source: PTX ISA, "Matrix Shape". */
-const depths: Readonly<Record<MmaKind, number>> = { f16: 16, f8f6f4: 32 };
+const depths: Readonly<Record<MmaKind, number>> = { f16: 16, tf32: 8, f8f6f4: 32 };
 
 const forms = /^(mma|cta_group::[12]|kind::.*|collector::.*)$/;
 
@@ -37,6 +38,8 @@ interface ProductOperands {
   readonly descriptor: ResolvedOperand;
   /** Whether D is added. */
   readonly accumulates: ResolvedOperand;
+  /** disable-output-lane: a bit for each lane of D; only masks that leave none out are modelled. */
+  readonly leftOut: readonly ResolvedOperand[];
 }
 
 function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupported {
@@ -47,18 +50,18 @@ function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupport
   if (kind === undefined)
     return { unsupported: `tcgen05.mma of kind ${wordAfter(modifiers, 'kind::')}` };
   const [d, a, b, descriptor, ...rest] = operands;
-  if (rest.some((operand) => operand.kind === 'vector'))
-    return { unsupported: 'products that leave lanes of D out (disable-output-lane)' };
-  if (rest.length > 1) return { unsupported: 'products that scale D' };
-  const [accumulates] = rest;
+  const [first] = rest;
+  const leftOut = first?.kind === 'vector' ? first.elements : [];
+  const [accumulates, ...scale] = first?.kind === 'vector' ? rest.slice(1) : rest;
+  if (scale.length > 0) return { unsupported: 'products that scale D' };
   if (d?.kind !== 'address' || accumulates === undefined)
     return wrongOperands('[D], A, B, an instruction descriptor, a predicate');
   const group = numberAfter(modifiers, 'cta_group::') === 2 ? 2 : 1;
-  const product: ProductOperands = { group, kind, d, a, b, descriptor, accumulates };
+  const product: ProductOperands = { group, kind, d, a, b, descriptor, accumulates, leftOut };
   return {
     isAligned: false,
     writes: [],
-    reads: registersOf(operands),
+    reads: slotsOf(operands),
     lends: [],
     issue: function* (warp) {
       for (let lane = 0; lane < 32; lane++)
@@ -70,7 +73,7 @@ function lowerProduct(request: InstructionRequest): VisibleOperation | Unsupport
 /** The product that one lane issues, or what is wrong with its descriptors. */
 function productOf(
   warp: IssuingWarp,
-  { group, kind, d, a, b, descriptor, accumulates }: ProductOperands,
+  { group, kind, d, a, b, descriptor, accumulates, leftOut }: ProductOperands,
   lane: number,
   site: string,
 ): Instruction {
@@ -81,6 +84,8 @@ function productOf(
     site,
   });
   const number = (operand: ResolvedOperand) => operandNumber(warp.registers, operand, lane);
+  if (leftOut.some((mask) => number(mask) !== 0))
+    return wrong('products that leave lanes of D out (disable-output-lane) are not modelled');
   let shape: InstructionDescriptor;
   try {
     shape = decodeInstructionDescriptor(number(descriptor) | 0, kind);
@@ -129,7 +134,7 @@ function lowerCommit(request: InstructionRequest): VisibleOperation | Unsupporte
   return {
     isAligned: false,
     writes: [],
-    reads: registersOf(operands),
+    reads: slotsOf(operands),
     lends: [],
     issue: function* (warp) {
       const addresses = laneAddresses(warp.registers, barrier, warp.lanes);

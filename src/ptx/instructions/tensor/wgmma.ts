@@ -3,7 +3,13 @@ import {
   type SwizzleMode,
   type WarpgroupShape,
 } from '../../../machine/index.js';
-import { registersOf, uniformNumber, wrongOperands } from '../barrier/operands.js';
+import {
+  integerConstant,
+  slotsOf,
+  uniformNumber,
+  vectorSlots,
+  wrongOperands,
+} from '../operands.js';
 import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
 import type { Slot } from '../slot.js';
 import type { VisibleInstruction, VisibleOperation } from '../visible-instruction.js';
@@ -42,15 +48,9 @@ function descriptorOf(word: bigint, isTransposed: boolean): MatrixDescriptor {
   };
 }
 
-function slotsOf(operand: ResolvedOperand): Slot[] | null {
-  if (operand.kind !== 'vector') return null;
-  const slots = registersOf(operand.elements);
-  return slots.length === operand.elements.length ? slots : null;
-}
-
-function constantOf(operand: ResolvedOperand | undefined): number | null {
-  if (operand === undefined) return 0;
-  return operand.kind === 'constant' ? Number(operand.bits) : null;
+/** The registers of a fragment; null for a single register, which holds a descriptor. */
+function fragmentSlots(operand: ResolvedOperand | undefined): readonly Slot[] | null {
+  return operand?.kind === 'vector' ? vectorSlots(operand) : null;
 }
 
 /** What the modifiers say: `m64n64k16.f32.bf16.bf16`. */
@@ -72,24 +72,20 @@ function lowerMma(request: InstructionRequest): VisibleOperation | Unsupported {
       unsupported: 'a shape and formats of wgmma.mma_async (no sparse and no one-bit form)',
     };
   const [destination, left, right, scale, ...immediates] = operands;
-  const d = slotsOf(destination);
-  const a = slotsOf(left);
+  const d = fragmentSlots(destination);
+  const a = fragmentSlots(left);
   const perLane = shape.n / (shape.accumulator === 'fp16' ? 4 : 2);
   if (d === null || right === undefined || d.length !== perLane)
     return wrongOperands(`${perLane} registers of D, A, the descriptor of B, scale-d`);
   if (a !== null && a.length !== 4) return wrongOperands('four registers of A');
-  const [scaleA, scaleB, ...transposes] = immediates.map(constantOf);
+  const [scaleA, scaleB, ...transposes] = immediates.map(integerConstant);
   const [transposeA, transposeB] = a === null ? transposes : [0, ...transposes];
   if ([scaleA, scaleB, transposeA, transposeB].includes(null))
     return wrongOperands('immediates of scale and transpose');
   return {
     isAligned: true,
     writes: [],
-    reads: registersOf([
-      right,
-      ...(a === null ? [left] : []),
-      ...(scale === undefined ? [] : [scale]),
-    ]),
+    reads: slotsOf([right, ...(a === null ? [left] : []), ...(scale === undefined ? [] : [scale])]),
     lends: a === null ? [d] : [d, a],
     issue: function* (warp) {
       const { registers, lanes } = warp;
@@ -140,7 +136,7 @@ export const wgmmaInstructions: readonly VisibleInstruction[] = [
     evidence: 'isa',
     source,
     lower: ({ operands, site }) => {
-      const pending = constantOf(operands[0]);
+      const pending = integerConstant(operands[0]);
       if (operands.length !== 1 || pending === null) return wrongOperands('a number of groups');
       return {
         isAligned: true,

@@ -1,5 +1,6 @@
 import type { Architecture } from '../../../hardware/index.js';
 import type { WarpInstruction } from '../warp-instruction.js';
+import { launchAnswers } from './launch-answers.js';
 import { mmaInstruction } from './mma.js';
 import { movmatrix } from './movmatrix.js';
 import { reductionInstructions } from './reduction.js';
@@ -12,6 +13,7 @@ export function warpInstructions(architecture: Architecture): readonly WarpInstr
     shuffle,
     ...voteInstructions,
     ...reductionInstructions,
+    ...launchAnswers,
     mmaInstruction(architecture),
     movmatrix,
   ];

@@ -95,6 +95,33 @@ export function gather(
   }
 }
 
+/** Copies registers of all lanes into a matrix that was named before. */
+export type Gather = (registers: WarpRegisters, slots: readonly Slot[]) => void;
+
+/**
+ * `gather` for one matrix. Where a register has neighbours of a row, as bits that the matrix has alike, it copies
+ * whole registers.
+ */
+export function createGather(layout: FragmentLayout, matrix: MatrixPatterns): Gather {
+  const { elementBits, places } = layout;
+  const elements = elementsOf(elementBits);
+  const isWord = (place: number, i: number) => {
+    const first = places[i - (i % elements)];
+    return first % elements === 0 && place === first + (i % elements);
+  };
+  if (8 * matrix.BYTES_PER_ELEMENT !== elementBits || !places.every(isWord))
+    return (registers, slots) => gather(registers, slots, layout, matrix);
+  const words = new Uint32Array(matrix.buffer, matrix.byteOffset, matrix.length / elements);
+  const wordPlaces = places.filter((_, i) => i % elements === 0).map((place) => place / elements);
+  return (registers, slots) => {
+    let at = 0;
+    for (const slot of slots) {
+      const source = registers.words(slot);
+      for (let lane = 0; lane < warpLanes; lane++) words[wordPlaces[at++]] = source[lane];
+    }
+  };
+}
+
 /** Copies a matrix into registers of all lanes. */
 export function scatter(
   registers: WarpRegisters,

@@ -10,6 +10,7 @@ import {
 import type { Slot } from '../slot.js';
 import type { WarpRegisters } from '../warp-registers.js';
 import {
+  createGather,
   gather,
   gatherFloat64,
   layoutOfA,
@@ -67,12 +68,15 @@ function floatProduct(
   if (arithmetic.accumulator === 'fp32' && arithmetic.sequence === 'chain') {
     const shape = { rows: m, columns, inner: k, instructionLength: k };
     const tile = createTensorCoreTile(arithmetic, { ...shape, aFormat, bFormat });
+    const gatherA = createGather(layouts.a, tile.a);
+    const gatherB = createGather(layouts.b, tile.b);
+    const gatherC = createGather(layouts.c, tile.cBits);
     return {
       registers,
       execute: (warp, operands) => {
-        gather(warp, operands.a, layouts.a, tile.a);
-        gather(warp, operands.b, layouts.b, tile.b);
-        gather(warp, operands.c, layouts.c, tile.cBits);
+        gatherA(warp, operands.a);
+        gatherB(warp, operands.b);
+        gatherC(warp, operands.c);
         tile.packA();
         tile.packTransposedB();
         tile.multiplyAccumulate();

@@ -1,7 +1,6 @@
 import { type Architecture, type OperandFormatName } from '../../../hardware/index.js';
 import { RequestError } from '../../../request-error.js';
 import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
-import type { Slot } from '../slot.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import {
   doubleMma,
@@ -12,7 +11,8 @@ import {
   type MmaShape,
   tensorCoreMma,
 } from './mma-product.js';
-import { maskText, slotsOf, wrongOperands } from './operands.js';
+import { vectorSlots, wrongOperands } from '../operands.js';
+import { maskText } from './operands.js';
 
 /** What stands in the text: `m16n8k16.row.col.f32.bf16.bf16.f32`. */
 interface Form {
@@ -90,16 +90,8 @@ function productOf(architecture: Architecture, form: Form): MmaProduct | null {
   return tensorCoreMma(architecture, shape, formats, form.c === 'f32' ? 'fp32' : 'fp16');
 }
 
-/** The registers of `{%r1, %r2}` or of `%r1`; null where one is no register. */
-function registersOf(operand: ResolvedOperand | undefined): readonly Slot[] | null {
-  if (operand === undefined) return null;
-  const elements = operand.kind === 'vector' ? operand.elements : [operand];
-  const slots = slotsOf(elements);
-  return slots.length === elements.length ? slots : null;
-}
-
 function operandsOf(operands: readonly ResolvedOperand[]): MmaRegisters | null {
-  const [d, a, b, c] = operands.map(registersOf);
+  const [d, a, b, c] = operands.map(vectorSlots);
   return d && a && b && c && operands.length === 4 ? { d, a, b, c } : null;
 }
 

@@ -1,16 +1,16 @@
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { gather, layoutOfA, scatter } from './mma-fragment.js';
-import { maskText, slotsOf, wrongOperands } from './operands.js';
+import { vectorSlots, wrongOperands } from '../operands.js';
+import { maskText } from './operands.js';
 
 const size = 8;
 const form = 'sync.aligned.m8n8.trans.b16';
 
 function lower({ modifiers, operands }: InstructionRequest): WarpOperation | Unsupported {
   if (modifiers.join('.') !== form) return { unsupported: `forms other than movmatrix.${form}` };
-  const slots = slotsOf(operands);
-  if (slots.length !== 2) return wrongOperands('d, a, which are registers');
-  const [d, a] = slots;
+  const [d, a, ...others] = operands.flatMap((operand) => vectorSlots(operand) ?? []);
+  if (a === undefined || others.length > 0) return wrongOperands('d, a, which are registers');
   const layout = layoutOfA(size, size, 16);
   const matrix = new Uint16Array(size * size);
   return {

@@ -1,6 +1,5 @@
 import { warpLanes } from '../../../machine/index.js';
-import type { ResolvedOperand, Unsupported } from '../request.js';
-import type { Slot } from '../slot.js';
+import type { ResolvedOperand } from '../request.js';
 import type { WarpRegisters } from '../warp-registers.js';
 
 /** Reads an operand as an unsigned number of up to 32 bits; of a predicate 0 or 1. */
@@ -49,24 +48,6 @@ export function writerOf(operand: ResolvedOperand | undefined): LaneWriter | nul
   };
 }
 
-/** The registers among operands, those in vectors, pairs and negations too. */
-export function slotsOf(operands: readonly ResolvedOperand[]): Slot[] {
-  return operands.flatMap((operand) => {
-    switch (operand.kind) {
-      case 'register':
-        return [operand.slot];
-      case 'vector':
-        return slotsOf(operand.elements);
-      case 'pair':
-        return slotsOf([operand.first, operand.second]);
-      case 'negated':
-        return slotsOf([operand.operand]);
-      default:
-        return [];
-    }
-  });
-}
-
 /** `d|p`, or `d` alone: its destinations. */
 export function destinationsOf(operand: ResolvedOperand | undefined): readonly ResolvedOperand[] {
   if (operand === undefined) return [];
@@ -83,9 +64,4 @@ export function lanesOf(mask: number): number[] {
 /** A mask as findings write it. */
 export function maskText(mask: number): string {
   return `0x${(mask >>> 0).toString(16).padStart(8, '0')}`;
-}
-
-/** What is said of an instruction whose operands are not those that it takes. */
-export function wrongOperands(expected: string): Unsupported {
-  return { unsupported: `other operands than ${expected}` };
 }

@@ -3,7 +3,8 @@ import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { operandBits } from '../warp-registers.js';
 import { findLaneInstruction } from '../lane/index.js';
 import { memberGroups } from './membermask.js';
-import { destinationsOf, lanesOf, readerOf, slotsOf, writerOf, wrongOperands } from './operands.js';
+import { slotsOf, wrongOperands } from '../operands.js';
+import { destinationsOf, lanesOf, readerOf, writerOf } from './operands.js';
 
 /** The lane instruction that `redux.sync` applies to two values. */
 function combination(modifiers: readonly string[]): ((a: number, b: number) => number) | null {

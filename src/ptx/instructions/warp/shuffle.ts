@@ -1,15 +1,8 @@
 import { warpLanes } from '../../../machine/index.js';
 import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
-import {
-  lanesOf,
-  maskText,
-  readerOf,
-  slotsOf,
-  writerOf,
-  wrongOperands,
-  destinationsOf,
-} from './operands.js';
+import { slotsOf, wrongOperands } from '../operands.js';
+import { destinationsOf, lanesOf, maskText, readerOf, writerOf } from './operands.js';
 
 /** Which lane's value a lane takes, and whether that lane is in range. */
 interface Choice {

@@ -2,7 +2,8 @@ import type { InstructionRequest, Unsupported } from '../request.js';
 import type { WarpInstruction, WarpOperation } from '../warp-instruction.js';
 import { lowestLane } from '../warp-registers.js';
 import { memberGroups } from './membermask.js';
-import { destinationsOf, lanesOf, readerOf, slotsOf, writerOf, wrongOperands } from './operands.js';
+import { slotsOf, wrongOperands } from '../operands.js';
+import { destinationsOf, lanesOf, readerOf, writerOf } from './operands.js';
 
 /** From the lanes of a group and those of them whose predicate is true: what each gets. */
 const votes: Readonly<Record<string, (members: number, yes: number) => number>> = {

@@ -1,36 +1,7 @@
-import { addressSpaceOf, clusterAddress, splitClusterAddress } from '../../../machine/index.js';
-import type { InstructionRequest, ResolvedOperand, Unsupported } from '../request.js';
-import type { Slot } from '../slot.js';
-import type { IssuingWarp } from '../visible-instruction.js';
-import { hasLane, laneAddresses, lowestLane, operandNumber } from '../warp-registers.js';
-
-/** The registers among operands. */
-export function registersOf(operands: readonly ResolvedOperand[]): Slot[] {
-  return operands.flatMap((operand) => {
-    switch (operand.kind) {
-      case 'register':
-        return [operand.slot];
-      case 'address':
-        return [
-          ...(operand.base === null ? [] : [operand.base]),
-          ...operand.coordinates.flatMap(registersOf),
-        ];
-      case 'vector':
-        return registersOf(operand.elements);
-      case 'pair':
-        return [...registersOf([operand.first]), ...registersOf([operand.second])];
-      case 'negated':
-        return registersOf([operand.operand]);
-      default:
-        return [];
-    }
-  });
-}
-
-/** What an operand holds in the lowest of the lanes: of what has to be the same in all of them. */
-export function uniformNumber(warp: IssuingWarp, operand: ResolvedOperand): number {
-  return operandNumber(warp.registers, operand, lowestLane(warp.lanes));
-}
+import { addressSpaceOf, splitClusterAddress } from '../../machine/index.js';
+import type { InstructionRequest, ResolvedOperand } from './request.js';
+import type { IssuingWarp } from './visible-instruction.js';
+import { hasLane, laneAddresses } from './warp-registers.js';
 
 /** Lanes with the same address of shared memory. */
 export interface LaneGroup {
@@ -73,9 +44,7 @@ export function ownOffset(warp: IssuingWarp, address: number): number {
   return rank === warp.cta ? offset : address;
 }
 
-export { clusterAddress };
-
-/** Takes an instruction with operands that the ISA does not have. */
-export function wrongOperands(takes: string): Unsupported {
-  return { unsupported: `operands as the ISA has them: ${takes}` };
+/** The ranks of a mask of CTAs. */
+export function ranksOf(mask: number): readonly number[] {
+  return Array.from({ length: 16 }, (_, rank) => rank).filter((rank) => hasLane(mask, rank));
 }

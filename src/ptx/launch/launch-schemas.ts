@@ -1,0 +1,120 @@
+import { lazily } from '../../lazily.js';
+
+/** The numbers that a parameter may be, as PTX calls their types. */
+export type ScalarKind = `${'s' | 'u'}${8 | 16 | 32 | 64}` | 'f16' | 'bf16' | 'f32' | 'f64';
+
+const scalarKinds: readonly ScalarKind[] = [
+  ...(['s8', 'u8', 's16', 'u16', 's32', 'u32', 's64', 'u64'] as const),
+  ...(['f16', 'bf16', 'f32', 'f64'] as const),
+];
+
+const amount = { type: ['number', 'string'] };
+const name = { type: 'string', minLength: 1, maxLength: 1000 };
+const sizes = { type: 'array', items: amount, minItems: 1, maxItems: 3 };
+const perDimension = { type: 'array', items: amount, maxItems: 5 };
+
+const fileSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['entry', 'grid', 'parameters', 'outputs'],
+  properties: {
+    ptx: name,
+    tensors: name,
+    entry: name,
+    grid: sizes,
+    block: sizes,
+    cluster: sizes,
+    dynamicSharedBytes: amount,
+    parameters: { type: 'array', items: { type: 'object' }, maxItems: 4096 },
+    formats: { type: 'array', items: name, minItems: 1, maxItems: 100 },
+    requires: { type: 'array', items: name, maxItems: 100 },
+    outputs: {
+      type: 'array',
+      maxItems: 1000,
+      items: {
+        type: ['string', 'object'],
+        additionalProperties: false,
+        required: ['name'],
+        properties: { name, as: name, format: name },
+      },
+    },
+  },
+};
+
+/** What a parameter of a kind has, by the member that names the kind. */
+const parameterSchemas: Readonly<Record<string, object>> = {
+  tensor: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { tensor: name, byteOffset: amount },
+  },
+  scratch: { type: 'object', additionalProperties: false, properties: { scratch: amount } },
+  struct: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { struct: { type: 'array', items: { type: 'object' }, maxItems: 4096 } },
+  },
+  tensorMap: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      tensorMap: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['tensor', 'elementType', 'globalDim', 'globalStrides', 'boxDim'],
+        properties: {
+          tensor: name,
+          byteOffset: amount,
+          elementType: name,
+          globalDim: perDimension,
+          globalStrides: perDimension,
+          boxDim: perDimension,
+          elementStrides: perDimension,
+          interleave: name,
+          swizzle: name,
+          l2Promotion: name,
+          oobFill: name,
+        },
+      },
+    },
+  },
+  encodedTensorMap: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      encodedTensorMap: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['tensor', 'bytes'],
+        properties: {
+          tensor: name,
+          byteOffset: amount,
+          bytes: { type: 'string', pattern: '^[0-9a-fA-F]{256}$' },
+        },
+      },
+    },
+  },
+  ...Object.fromEntries(
+    scalarKinds.map((kind) => [
+      kind,
+      { type: 'object', additionalProperties: false, properties: { [kind]: amount } },
+    ]),
+  ),
+};
+
+/** The members of which each names a kind of parameter. */
+export const parameterKinds = Object.keys(parameterSchemas);
+
+/** The checks of the schemas; ajv is loaded at the first call. */
+export const loadChecks = lazily(async () => {
+  const { Ajv2020 } = await import('ajv/dist/2020.js');
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false });
+  return {
+    file: ajv.compile(fileSchema),
+    parameters: new Map(
+      Object.entries(parameterSchemas).map(([kind, schema]) => [kind, ajv.compile(schema)]),
+    ),
+  };
+});
+/** What `loadChecks` gives. */
+export type Checks = Awaited<ReturnType<typeof loadChecks>>;

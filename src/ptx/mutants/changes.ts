@@ -1,0 +1,193 @@
+import type { Instruction, InstructionOf, MemoryOrder, Opcode } from '../../machine/index.js';
+
+/** The CTA whose warp issues an instruction that is changed. */
+export interface EditContext {
+  /** Threads of the CTA. */
+  readonly threads: number;
+}
+
+/**
+ * What becomes of an instruction of the machine: another, none (null), or itself where there is nothing to change. What
+ * the PTX instruction does then with results goes on as if it had been executed.
+ */
+export type Edit = (instruction: Instruction, context: EditContext) => Instruction | null;
+
+/** One way to take order away. */
+export interface Change {
+  readonly kind: 'remove' | 'weaken';
+  /** What is different then: `waits for one group less`. */
+  readonly name: string;
+  /** The modifiers of which an instruction has one to be changed so; default: any has. */
+  readonly of?: readonly string[];
+  /** Why the machine cannot tell the change; null where it can. */
+  readonly unmodelled: string | null;
+  readonly edit: Edit;
+}
+
+/** Changes instructions of these names; all others stay. */
+function editOf<const Op extends Opcode>(
+  ops: readonly Op[],
+  edit: (instruction: InstructionOf<Op>, context: EditContext) => Instruction | null,
+): Edit {
+  const names: readonly string[] = ops;
+  return (instruction, context) =>
+    names.includes(instruction.op) ? edit(instruction as InstructionOf<Op>, context) : instruction;
+}
+
+/** A change that takes a part of the order; `of` are the modifiers of which one has to be there. */
+function weaken(name: string, edit: Edit, of?: readonly string[]): Change {
+  return { kind: 'weaken', name, unmodelled: null, edit, ...(of === undefined ? {} : { of }) };
+}
+
+/** A change that the machine does not see, and why. */
+export function unseen(change: Pick<Change, 'kind' | 'name' | 'of'>, unmodelled: string): Change {
+  return { ...change, unmodelled, edit: (instruction) => instruction };
+}
+
+/** The instruction vanishes; of a wait, its loop is left at once. */
+export const removed: Change = {
+  kind: 'remove',
+  name: 'removed',
+  unmodelled: null,
+  edit: () => null,
+};
+
+/** The test vanishes: the phase counts as complete. */
+export const removedTest: Change = {
+  ...removed,
+  edit: editOf(['mbarrier.test_wait'], ({ result }) => {
+    result[0] = 1;
+    return null;
+  }),
+};
+
+/** Waits and tests of the phase before or after. */
+export const flippedParity = weaken(
+  'waits for the other parity',
+  editOf(['mbarrier.try_wait.parity'], (wait) => ({ ...wait, parity: wait.parity === 0 ? 1 : 0 })),
+  ['parity'],
+);
+export const flippedTestParity = weaken(
+  'tests the other parity',
+  editOf(['mbarrier.test_wait'], (test) =>
+    'parity' in test.awaited
+      ? { ...test, awaited: { parity: test.awaited.parity === 0 ? 1 : 0 } }
+      : test,
+  ),
+  ['parity'],
+);
+
+const groupWaits = [
+  'cp.async.wait_group',
+  'cp.async.bulk.wait_group',
+  'cp.async.bulk.wait_group.read',
+  'wgmma.wait_group',
+] as const;
+/** A wait that lets one more of the most recent groups be under way. */
+export const oneGroupLess = weaken(
+  'waits for one group less',
+  editOf(groupWaits, (wait) => ({ ...wait, pending: wait.pending + 1 })),
+);
+
+/** The same of a wait for all groups. */
+export const allButOneGroup = weaken(
+  'waits for one group less',
+  editOf(['cp.async.wait_all'], ({ site }) => ({
+    op: 'cp.async.wait_group',
+    pending: 1,
+    ...(site === undefined ? {} : { site }),
+  })),
+);
+/** Bulk stores have then read shared memory, and need not have written. */
+export const readsAlone = weaken(
+  'waits for reads alone',
+  editOf(['cp.async.bulk.wait_group'], (one) => ({ ...one, op: 'cp.async.bulk.wait_group.read' })),
+);
+
+/** The least that a bulk copy moves, in bytes. */
+const leastBulk = 16;
+/** An arrival that expects too little of a copy. */
+export const fewerBytes: readonly Change[] = [
+  weaken(
+    'expects no bytes',
+    editOf(['mbarrier.arrive.expect_tx'], (arrive) => ({ ...arrive, bytes: 0 })),
+  ),
+  weaken(
+    `expects ${leastBulk} bytes less`,
+    editOf(['mbarrier.arrive.expect_tx'], (arrive) => ({
+      ...arrive,
+      bytes: arrive.bytes - Math.min(leastBulk, arrive.bytes),
+    })),
+  ),
+];
+
+/** An arrival that releases nothing. */
+export const relaxedArrival = weaken(
+  'relaxed',
+  editOf(['barrier.cluster.arrive'], (arrive) => ({
+    ...arrive,
+    op: 'barrier.cluster.arrive.relaxed',
+  })),
+);
+
+const warpThreads = 32;
+
+/** Barriers of a CTA that are complete before the last warp has come. */
+export const fewerThreads = weaken(
+  'waits for one warp less',
+  editOf(['bar.sync', 'bar.arrive'], (barrier, { threads: all }) => {
+    const threads = barrier.threads === 'all' ? all : barrier.threads;
+    return threads > warpThreads ? { ...barrier, threads: threads - warpThreads } : barrier;
+  }),
+);
+
+const weakOrders: Readonly<Partial<Record<MemoryOrder, MemoryOrder>>> = {
+  acquire: 'relaxed',
+  release: 'relaxed',
+  acq_rel: 'relaxed',
+};
+const accesses = ['ld', 'st', 'atom', 'red'] as const;
+
+/** What strong accesses are weakened by. */
+export const strongAccess: readonly Change[] = [
+  weaken(
+    'relaxed',
+    editOf(accesses, (access) => ({ ...access, order: weakOrders[access.order] ?? access.order })),
+    ['acquire', 'release', 'acq_rel'],
+  ),
+  weaken(
+    'of the scope cta',
+    editOf(accesses, (access) => ({ ...access, scope: 'cta' })),
+    ['cluster', 'gpu', 'sys', 'volatile', 'mmio'],
+  ),
+];
+
+/** Barriers that expect another number of arrivals than there are. */
+export const counts = ([1, -1] as const).map((more) =>
+  weaken(
+    `expects one arrival ${more > 0 ? 'more' : 'less'}`,
+    editOf(['mbarrier.init'], (init) => ({ ...init, count: init.count + more })),
+  ),
+);
+
+/** An arrival for which no other is left. */
+export const twice = weaken(
+  'arrives once more',
+  editOf(['mbarrier.arrive'], (arrive) => ({ ...arrive, count: (arrive.count ?? 1) + 1 })),
+);
+
+/** Fences of a scope, by which they may be weaker. */
+export const narrowFence = weaken(
+  'of the scope cta',
+  editOf(['fence'], (fence) => ({ ...fence, scope: 'cta' })),
+  ['cluster', 'gpu', 'sys', 'gl'],
+);
+/** A fence that orders accesses of the generic proxy alone. */
+export const genericFence = weaken(
+  'fence.acq_rel.cta in its place',
+  editOf(['fence.proxy.async'], ({ site }) => ({
+    op: 'fence',
+    scope: 'cta',
+    ...(site === undefined ? {} : { site }),
+  })),
+);

@@ -1,0 +1,9 @@
+export {
+  createMutantJudge,
+  type JudgedMutant,
+  type JudgeOptions,
+  type MutantJudge,
+  type MutantVerdict,
+  mutantVerdicts,
+} from './judge-mutants.js';
+export { type Mutant, type MutantKind, programMutants } from './mutants.js';

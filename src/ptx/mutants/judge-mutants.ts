@@ -1,0 +1,223 @@
+import {
+  adversarialSchedulers,
+  type Finding,
+  findingWeight,
+  randomScheduler,
+} from '../../machine/index.js';
+import {
+  type KernelOptions,
+  type LaunchRun,
+  type PreparedLaunch,
+  turnTakingScheduler,
+} from '../run/index.js';
+import type { Mutant } from './mutants.js';
+import { createTimeLimit, OutOfTime } from './time-limit.js';
+
+/** What may come of a mutant. */
+export const mutantVerdicts = {
+  found: 'the machine reports what is illegal',
+  hangs: 'warps wait for one another, or the run has no end',
+  'changes the result': 'no finding, and other bits in this schedule or in another one',
+  redundant: 'the run has no finding, the same bits, and speaks for all schedules of this launch',
+  'not shown': 'no finding and the same bits, which is no proof here',
+  'not reached': 'the launch does not execute the instruction, or nothing of it was to be changed',
+  'not modelled': 'the machine does not have what the change takes away',
+  'out of time': 'no end within the time that a mutant is given',
+} as const;
+
+/** One of them. */
+export type MutantVerdict = keyof typeof mutantVerdicts;
+
+/** What came of a mutant. */
+export interface JudgedMutant extends Omit<Mutant, 'mutate'> {
+  readonly verdict: MutantVerdict;
+  /** Findings that the kernel does not have itself: the first of each kind. */
+  readonly findings: readonly Finding[];
+  /** The schedule that showed it; null where it was the first, or none. */
+  readonly schedule: string | null;
+  /** Why, in words, where there is something to say. */
+  readonly reason: string | null;
+  /**
+   * Whether the first run claims to speak for all schedules, and another schedule has shown otherwise: then the machine
+   * has overlooked something.
+   */
+  readonly isOverlooked: boolean;
+}
+
+/** How mutants are run: as the kernel itself is. */
+export type JudgeOptions = Omit<KernelOptions, 'runs' | 'isEnough' | 'executable'>;
+
+/** Judges the mutants of a launch. */
+export interface MutantJudge {
+  /** The run of the kernel itself. */
+  readonly base: LaunchRun;
+  readonly judge: (mutant: Mutant) => JudgedMutant;
+}
+
+/** A schedule in which a mutant is run if the first has shown nothing. */
+interface OtherSchedule {
+  readonly name: string;
+  readonly create: NonNullable<KernelOptions['scheduler']>;
+}
+
+/** How many schedules with random choices. */
+const randomSchedules = 2;
+/** The adversarial ones that hold asynchronous operations back as far as they may, or take warps in another order. */
+const adversarialNames = ['all operations late', 'warps backwards'];
+
+const otherSchedules: readonly OtherSchedule[] = [
+  ...adversarialNames.map((name) => ({
+    name,
+    create: () => adversarialSchedulers(0).find((one) => one.name === name)!,
+  })),
+  ...Array.from({ length: randomSchedules }, (_, i) => ({
+    name: `random:${i + 1}`,
+    create: (cluster: number) => randomScheduler(i + 1 + cluster),
+  })),
+];
+
+/** Steps that a mutant may take: more than the kernel itself, but not for ever. */
+const stepFactor = 4;
+const moreSteps = 10_000;
+/** The same of seconds; a run that has an end has come to it long before. */
+const timeFactor = 10;
+const leastSeconds = 30;
+
+/** What makes two findings the same, whichever warps made them: their kind, and the instructions that they are about. */
+function keyOf({ kind, message, accesses }: Finding): string {
+  const sites = accesses.map(({ site }) => site).sort();
+  return [kind, ...(sites.length === 0 ? [message] : sites)].join('\n');
+}
+
+function areEqual(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
+}
+
+/** The first tensor with other bytes; null where all are the same. */
+function otherTensor(base: LaunchRun, run: LaunchRun): string | null {
+  for (const [name, bytes] of base.tensors)
+    if (!areEqual(bytes, run.tensors.get(name)!)) return name;
+  return null;
+}
+
+/** Why a run without findings does not show that a mutant is redundant; null where it does. */
+function conditionMissing(run: LaunchRun, base: LaunchRun, mutant: Mutant): string | null {
+  if (run.speaksForAllSchedules) return mutant.unfollowed;
+  const own = illegal(base.findings).length;
+  if (own > 0) return `the kernel itself has ${own} finding${own === 1 ? '' : 's'}`;
+  if (!run.areCtasCompared)
+    return 'the grid is too large for the order between its clusters to be looked at';
+  return 'strong accesses, or tests of barriers, come in no order: what they give is up to the schedule';
+}
+
+function illegal<One extends Finding>(findings: readonly One[]): readonly One[] {
+  return findings.filter(({ kind }) => findingWeight(kind) !== 'hint');
+}
+
+/**
+ * Runs a launch's kernel itself, and is then ready to run its mutants: each in the schedule of the first run with races
+ * looked for, and one that shows nothing there in others as well. Only findings that the kernel does not have itself, of that
+ * kind at those instructions, count.
+ */
+export function createMutantJudge(
+  prepared: PreparedLaunch,
+  options: JudgeOptions = {},
+): MutantJudge {
+  const { scheduler = turnTakingScheduler, ...machineOptions } = options;
+  const start = performance.now();
+  const base = prepared.run({ ...machineOptions, scheduler });
+  const seconds = Math.ceil(
+    Math.max(leastSeconds, (timeFactor * (performance.now() - start)) / 1000),
+  );
+  const mostSteps = stepFactor * base.mostClusterSteps + moreSteps;
+  const known = new Set(base.findings.map(keyOf));
+  // What is wrong with the kernel itself may look different in another schedule, and a mutant runs in one.
+  if (illegal(base.findings).length > 0)
+    for (const { create } of otherSchedules)
+      for (const finding of prepared.run({ ...machineOptions, mostSteps, scheduler: create })
+        .findings)
+        known.add(keyOf(finding));
+  const newOf = (findings: readonly Finding[]): readonly Finding[] => {
+    const kinds = new Set<string>();
+    return illegal(findings).filter((finding) => {
+      const isNew = !known.has(keyOf(finding)) && !kinds.has(finding.kind);
+      if (isNew) kinds.add(finding.kind);
+      return isNew;
+    });
+  };
+  let usable: readonly OtherSchedule[] | null = null;
+
+  /** The schedules in which the kernel itself gives what it gives in the first: only there do other bits say anything. */
+  const schedules = (): readonly OtherSchedule[] =>
+    (usable ??= otherSchedules.filter(({ create }) => {
+      const run = prepared.run({ ...machineOptions, races: false, mostSteps, scheduler: create });
+      return run.isComplete && otherTensor(base, run) === null;
+    }));
+
+  function runMutant(
+    mutant: Mutant,
+    { scheduler: create = scheduler, ...more }: KernelOptions,
+    note: () => void,
+  ): LaunchRun {
+    return prepared.run(
+      {
+        ...machineOptions,
+        mostSteps,
+        ...more,
+        scheduler: createTimeLimit(seconds).within(create),
+        isEnough: (findings) => newOf(findings).length > 0,
+      },
+      mutant.mutate(note),
+    );
+  }
+
+  /** What a run shows; null where it shows nothing. */
+  function shown(run: LaunchRun): Pick<JudgedMutant, 'verdict' | 'findings' | 'reason'> | null {
+    const findings = newOf(run.findings);
+    if (findings.some(({ kind }) => kind !== 'deadlock'))
+      return { verdict: 'found', findings, reason: null };
+    if (findings.length > 0) return { verdict: 'hangs', findings, reason: null };
+    if (!run.isComplete && base.isComplete)
+      return { verdict: 'hangs', findings, reason: 'the run does not come to its end' };
+    const tensor = otherTensor(base, run);
+    if (tensor === null) return null;
+    return { verdict: 'changes the result', findings, reason: `other bytes in ${tensor}` };
+  }
+
+  function judgeRuns(mutant: Mutant): Omit<JudgedMutant, keyof Mutant> {
+    if (!base.counts.byLine.has(mutant.line))
+      return nothing('not reached', mutantVerdicts['not reached']);
+    let executed = 0;
+    const note = () => void executed++;
+    const first = runMutant(mutant, {}, note);
+    const atOnce = shown(first);
+    if (atOnce !== null) return { ...atOnce, schedule: null, isOverlooked: false };
+    if (executed === 0) return nothing('not reached', mutantVerdicts['not reached']);
+    for (const { name, create } of schedules()) {
+      const result = shown(runMutant(mutant, { races: false, scheduler: create }, note));
+      if (result !== null)
+        return { ...result, schedule: name, isOverlooked: first.speaksForAllSchedules };
+    }
+    const missing = conditionMissing(first, base, mutant);
+    return missing === null ? nothing('redundant', null) : nothing('not shown', missing);
+  }
+
+  return {
+    base,
+    judge: (mutant) => {
+      const { number, kind, line, mnemonic, change, unmodelled, unfollowed } = mutant;
+      const described = { number, kind, line, mnemonic, change, unmodelled, unfollowed };
+      if (unmodelled !== null) return { ...described, ...nothing('not modelled', unmodelled) };
+      try {
+        return { ...described, ...judgeRuns(mutant) };
+      } catch (error) {
+        if (!(error instanceof OutOfTime)) throw error;
+        return { ...described, ...nothing('out of time', `no end within ${seconds} s`) };
+      }
+    },
+  };
+}
+
+function nothing(verdict: MutantVerdict, reason: string | null): Omit<JudgedMutant, keyof Mutant> {
+  return { verdict, findings: [], schedule: null, reason, isOverlooked: false };
+}

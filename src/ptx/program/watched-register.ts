@@ -1,0 +1,15 @@
+import type { Slot } from '../instructions/index.js';
+
+/** A register of an instruction that a person watches. */
+export interface WatchedRegister {
+  /** As PTX calls it. */
+  readonly name: string;
+  readonly slot: Slot;
+  /** What the instruction takes it for: `f32`, `s64`, `pred`; of `b32` and its like the bits alone. */
+  readonly type: string;
+  /** Whether it is the predicate of the guard. */
+  readonly isGuard: boolean;
+}
+
+/** The registers of the instructions of a line, as they are watched before the first of them. */
+export type WatchedLines = ReadonlyMap<number, readonly WatchedRegister[]>;

@@ -1,0 +1,108 @@
+import { type CtaCounters, smRates } from '../../machine/index.js';
+import type { Architecture } from '../../hardware/index.js';
+import type { ExecutionCounts } from './execution-counts.js';
+
+/** Whose work on an SM is counted. */
+export type WorkUnit = 'tensor core' | 'MUFU' | 'FMA' | 'shared memory' | 'issue';
+
+/** What a unit has done, and how long that takes an SM at the unit's full rate. */
+export interface UnitWork {
+  readonly unit: WorkUnit;
+  readonly amount: number;
+  readonly measure: 'FLOP' | 'lane operations' | 'bytes' | 'warp instructions';
+  /** Of one SM, as if it ran all CTAs one after the other. */
+  readonly clocks: number;
+}
+
+/** What a run has done on the units of an SM. */
+export interface WorkOfUnits {
+  /** Only units with work; the order of the units is always the same. */
+  readonly lines: readonly UnitWork[];
+  /** FLOP of MMAs for whose operands there is no rate. */
+  readonly unratedFlops: number;
+}
+
+/** Warps that execute one wgmma together. */
+const warpgroupWarps = 4;
+
+/** The bits of an element of A by its type; others have no rate. */
+const operandBits: Readonly<Record<string, 32 | 16 | 8>> = {
+  tf32: 32,
+  f16: 16,
+  bf16: 16,
+  e4m3: 8,
+  e5m2: 8,
+  s8: 8,
+  u8: 8,
+};
+
+/** Floating-point operations (two for a product and its sum) of a warp that executes an MMA on registers; null for other instructions. */
+export function mmaOf(
+  mnemonic: string,
+): { readonly flops: number; readonly bits: 32 | 16 | 8 | null } | null {
+  const match = /^(mma\.sync|wgmma\.mma_async)\b.*\.m(\d+)n(\d+)k(\d+)\.(.*)$/.exec(mnemonic);
+  if (match === null) return null;
+  const [, opcode, m, n, k, rest] = match;
+  const types = rest.split('.').filter((word) => /^(?:f\d+|bf16|tf32|e\dm\d|[sub]\d+)$/.test(word));
+  const warps = opcode === 'mma.sync' ? 1 : warpgroupWarps;
+  return {
+    flops: (2 * Number(m) * Number(n) * Number(k)) / warps,
+    // D comes before A.
+    bits: operandBits[types[1] ?? ''] ?? null,
+  };
+}
+
+/** FLOP of all MMAs by the bits of A's elements; those of tcgen05 the machine has counted. */
+function mmaFlops(
+  { byMnemonic }: ExecutionCounts,
+  { mmaFlopsByOperandBits }: CtaCounters,
+): { readonly rated: Readonly<Record<32 | 16 | 8, number>>; readonly unrated: number } {
+  const rated = {
+    32: mmaFlopsByOperandBits[32] ?? 0,
+    16: mmaFlopsByOperandBits[16] ?? 0,
+    8: mmaFlopsByOperandBits[8] ?? 0,
+  };
+  let unrated = 0;
+  for (const [mnemonic, { executions }] of byMnemonic) {
+    const mma = mmaOf(mnemonic);
+    if (mma === null) continue;
+    if (mma.bits === null) unrated += mma.flops * executions;
+    else rated[mma.bits] += mma.flops * executions;
+  }
+  return { rated, unrated };
+}
+
+const sum = (amounts: Readonly<Record<string, number>>) =>
+  Object.values(amounts).reduce((all, one) => all + one, 0);
+
+/**
+ * The work of a run by unit, with the clocks of one SM that it takes at full rate, were all other units endlessly fast. Only sums are seen: latencies,
+ * waits and conflicts of banks take more, and so does what a wgmma reads of shared memory, which is not counted.
+ */
+export function workOfUnits(
+  counts: ExecutionCounts,
+  counters: CtaCounters,
+  architecture: Architecture,
+): WorkOfUnits {
+  const rates = smRates[architecture];
+  const { rated, unrated } = mmaFlops(counts, counters);
+  const { fma = 0, mufu = 0 } = counts.laneOperations;
+  const shared = sum(counters.sharedBytes);
+  const issued = [...counts.byMnemonic.values()].reduce((all, one) => all + one.executions, 0);
+  const lines: readonly UnitWork[] = [
+    {
+      unit: 'tensor core',
+      amount: sum(rated),
+      measure: 'FLOP',
+      clocks: ([32, 16, 8] as const).reduce(
+        (all, bits) => all + rated[bits] / rates.mmaFlops[bits],
+        0,
+      ),
+    },
+    { unit: 'MUFU', amount: mufu, measure: 'lane operations', clocks: mufu / rates.mufuLanes },
+    { unit: 'FMA', amount: fma, measure: 'lane operations', clocks: fma / rates.fmaLanes },
+    { unit: 'shared memory', amount: shared, measure: 'bytes', clocks: shared / rates.sharedBytes },
+    { unit: 'issue', amount: issued, measure: 'warp instructions', clocks: issued / rates.issues },
+  ];
+  return { lines: lines.filter(({ amount }) => amount > 0), unratedFlops: unrated };
+}
