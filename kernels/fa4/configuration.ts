@@ -213,14 +213,14 @@ function checkConfiguration(configuration: Fa4Configuration, format: Fa4Format):
 }
 
 /**
- * The scale of the exponents, as the kernel has it: softmax scale · log2 e rounded to fp32, times the
- * fp32 product of the descales of Q and K, rounded. Source: `_load_effective_descales` in
- * flash_fwd_sm100.py.
+ * The scale of the exponents, as the kernel has it: softmax scale · log2 e, a product of two fp32 numbers that is rounded, times the
+ * fp32 product of the descales of Q and K, rounded. Sources: `compute_softmax_scale_log2` in utils.py, as its compiled host code
+ * calculates it (4.0.0b36), and `_load_effective_descales` in flash_fwd_sm100.py.
  */
 export function exponentScale(softmaxScale: number, { descale }: Fa4Configuration): number {
   const { fround } = Math;
   const descaled = fround(fround(descale.q) * fround(descale.k));
-  return fround(fround(softmaxScale * Math.LOG2E) * descaled);
+  return fround(fround(fround(softmaxScale) * fround(Math.LOG2E)) * descaled);
 }
 
 /**

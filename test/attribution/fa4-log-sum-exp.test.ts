@@ -186,7 +186,7 @@ describe('the finish of a row alone', () => {
   ])('is the fp32 instructions at offset %d, fused: %s', (maxOffset, lseFused) => {
     // Three equal scores of 13.1875 and a scale whose product with log2 e is no fp32 number.
     const problem = { ...problemOf([[13.1875], [13.1875], [13.1875]]), scale: 0.301953125 };
-    const c = fround(0.301953125 * Math.LOG2E);
+    const c = fround(fround(0.301953125) * fround(Math.LOG2E));
     const offset = fround(maxOffset);
     const sum = 3 * 2 ** offset;
     // For sums that fp32 holds.

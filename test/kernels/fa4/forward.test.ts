@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { exponentScale, fa4Configuration } from '../../../kernels/fa4/index.js';
 import { createFa4Forward, exp2Pattern, findKernelModel } from '../../../kernels/index.js';
 import {
   assertMatchesAttention,
@@ -8,7 +9,7 @@ import {
 } from '../../../properties/index.js';
 import { emulate } from '../../../src/emulate/index.js';
 import { decodeToFloat64, formats } from '../../../src/formats/index.js';
-import type { Problem, Tensor } from '../../../src/problem/index.js';
+import { type Problem, problemShape, type Tensor } from '../../../src/problem/index.js';
 import { RequestError } from '../../../src/request-error.js';
 import { sampled, scaled } from '../../setup/effort.js';
 import { turns } from '../../setup/turns.js';
@@ -37,6 +38,13 @@ function problemOf(
     ...changes,
   };
 }
+
+it('scales exponents as the compiled host code does: a product of two fp32 numbers', () => {
+  // What a launch of the compiled kernel for 192 dimensions was given.
+  const problem = problemOf([1, 1, 192, 128]);
+  const configuration = fa4Configuration(problem, problemShape(problem));
+  expect(exponentScale(problem.scale, configuration)).toBe(0.10411754250526428);
+});
 
 describe('the forward', () => {
   inTurn('is attention, within the bounds of a correct kernel', { timeout: 300_000 }, async () => {

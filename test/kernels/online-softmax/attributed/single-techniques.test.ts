@@ -114,7 +114,7 @@ describe('the error of a technique alone', () => {
   it.each([0, 3])('scale-subtract: the roundings of m·c, c and the sums, offset %i', (offset) => {
     const scale = 0.301953125;
     const problem = { ...problemOf([1], [[0.8125], [0.3125]]), scale };
-    const c = Math.fround(scale * Math.LOG2E);
+    const c = Math.fround(Math.fround(scale) * Math.fround(Math.LOG2E));
     const bias = Math.fround(offset - Math.fround(0.8125 * c));
     const weight = (s: number): number => 2 ** Math.fround(s * c + bias);
     const { sum } = only('scale-subtract', problem, { ...hardwareOnly, maxOffset: offset });
